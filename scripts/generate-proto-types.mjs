@@ -1,0 +1,49 @@
+// Writes src/wire/gen from proto/, or with --check fails when they disagree. The options match those of src/wire/proto.ts.
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const target = join(root, 'src/wire/gen');
+const fresh = mkdtempSync(join(tmpdir(), 'proto-types-'));
+
+const filesBelow = (directory) =>
+  readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1))
+    .sort();
+
+try {
+  const protos = readdirSync(join(root, 'proto')).filter((name) => name.endsWith('.proto')).sort();
+  execFileSync(
+    join(root, 'node_modules/.bin/proto-loader-gen-types'),
+    ['-I', join(root, 'proto'), '--keepCase', '--longs=String', '--enums=String', '--defaults', '--grpcLib=@grpc/grpc-js',
+      '--importFileExtension=.js', '--outDir', fresh, ...protos],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
+  // The generator writes where its input lay on this machine; the output must be the same on every machine.
+  for (const name of filesBelow(fresh)) {
+    const file = join(fresh, name);
+    writeFileSync(file, readFileSync(file, 'utf8').replaceAll(root, ''));
+  }
+  if (process.argv.includes('--check')) {
+    const differs = [...new Set([...filesBelow(fresh), ...filesBelow(target)])].filter((name) => {
+      try {
+        return readFileSync(join(fresh, name), 'utf8') !== readFileSync(join(target, name), 'utf8');
+      } catch {
+        return true;
+      }
+    });
+    if (differs.length > 0) {
+      console.error(`src/wire/gen is not what proto/ says (run npm run proto): ${differs.join(', ')}`);
+      process.exitCode = 1;
+    }
+  } else {
+    rmSync(target, { recursive: true, force: true });
+    cpSync(fresh, target, { recursive: true });
+  }
+} finally {
+  rmSync(fresh, { recursive: true, force: true });
+}

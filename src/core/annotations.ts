@@ -1,0 +1,33 @@
+/** Annotation and label keys, shared with the scheduler extender and kept from tkestack gpu-manager. */
+
+/** Pod annotation: comma list of GPU indexes chosen for `spec.containers[i]`; containers without GPU count too. */
+export function predicateGpuIndexKey(containerIndex: number): string {
+  return `tencent.com/predicate-gpu-idx-${containerIndex}`;
+}
+
+/** Pod annotation: when the scheduler extender decided, nanoseconds since 1970 in decimal. */
+export const PREDICATE_TIME_KEY = 'tencent.com/predicate-time';
+
+/** Pod annotation: the node that the scheduler extender chose. */
+export const PREDICATE_NODE_KEY = 'tencent.com/predicate-node';
+
+/** Pod annotation: `"true"` once the node agent confirmed the GPUs, `"false"` while they are only predicted. */
+export const GPU_ASSIGNED_KEY = 'tencent.com/gpu-assigned';
+
+/** Pod annotation: soft limit of compute, in hundredths of a GPU. */
+export const CORE_LIMIT_KEY = 'tencent.com/vcuda-core-limit';
+
+/**
+ * Pod annotation: memory that each container may use while it runs, less than it was given. Blocks of 256 MiB, as `tencent.com/vcuda-memory`
+ * counts, or bytes with a unit ("1536Mi").
+ */
+export const MEMORY_LIMIT_KEY = 'tencent.com/vcuda-memory-limit';
+
+/** Pod annotation: hundredths of a GPU that are each container's own while it runs, less than it was given. */
+export const SHARE_LIMIT_KEY = 'tencent.com/vcuda-share-limit';
+
+/** Container annotation (through the CRI): `/dev/nvidia0,/dev/nvidia1`. */
+export const DEVICE_KEY = 'tencent.com/vcuda-device';
+
+/** Node annotation: the node's cards as its agent sees them, for the scheduler extender; see `node-inventory.ts`. */
+export const NODE_INVENTORY_KEY = 'tencent.com/gpu-inventory';

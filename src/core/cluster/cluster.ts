@@ -1,0 +1,236 @@
+import { bookingOn, decidedBooking, type Booking, type BoundPod } from './bookings.js';
+import { Claims } from './claims.js';
+import { CostTable, type Costs } from './cost-table.js';
+import { needsGpu, type Demand } from './demand.js';
+import { ClusterNode, slotsOf, type NodeShape } from './node.js';
+import { placePod, type PodPlacement } from './pod-placement.js';
+import { compareCosts, type Policy } from './policy/policy.js';
+import { ScratchStates } from './scratch.js';
+import { MixLearner, type TypicalMix } from './typical-mix.js';
+import { judgeFit, type Refusal } from './verdict.js';
+
+/** Which nodes a pod fits on, and why not on the others. */
+export interface Evaluation {
+  readonly fits: readonly ClusterNode[];
+  readonly refused: readonly { readonly name: string; readonly refusal: Refusal }[];
+}
+
+/**
+ * The GPUs of a cluster and who has them: nodes, pods on them, decisions whose pods have not been seen there yet. Pure state: told what
+ * happens, asked for decisions; it has no clock and no connection. All of it belongs to one owner, calls never overlap.
+ */
+export class Cluster {
+  readonly #nodes = new Map<string, ClusterNode>();
+  readonly #freeSlots: number[] = [];
+  readonly #bookings = new Map<string, Booking>();
+  /** Pods by the name of their node, which need not be known. */
+  readonly #podsOn = new Map<string, Set<string>>();
+  readonly #scratch = new ScratchStates();
+  readonly #learner = new MixLearner();
+  readonly #costs: CostTable;
+  readonly claims = new Claims();
+
+  constructor(policy: Policy) {
+    this.#costs = new CostTable(policy, this.#learner.mix);
+  }
+
+  get nodes(): ReadonlyMap<string, ClusterNode> {
+    return this.#nodes;
+  }
+
+  get bookings(): ReadonlyMap<string, Booking> {
+    return this.#bookings;
+  }
+
+  /** UIDs of the pods that are, or are decided to be, on a node. */
+  podsOn(name: string): string[] {
+    return [...(this.#podsOn.get(name) ?? [])];
+  }
+
+  get mix(): TypicalMix {
+    return this.#learner.mix;
+  }
+
+  /** A pod has come that wants to be placed: the typical mix is learned from those. */
+  observe(demand: Demand): void {
+    if (this.#learner.observe(demand)) this.#costs.useMix(this.#learner.mix, this.#nodes.values());
+  }
+
+  /** A node is there, or is described anew. */
+  setNode(shape: NodeShape): void {
+    const known = this.#nodes.get(shape.name);
+    if (known !== undefined) {
+      if (known.reshape(shape)) this.#rebook(known);
+      else this.#retry(known);
+      return;
+    }
+    const node = new ClusterNode(this.#freeSlots.pop() ?? this.#nodes.size, shape);
+    this.#nodes.set(shape.name, node);
+    this.#rebook(node);
+  }
+
+  /** A node is gone. Pods said to be on it stay known, should it come back. */
+  removeNode(name: string): void {
+    const node = this.#nodes.get(name);
+    if (node === undefined) return;
+    this.#nodes.delete(name);
+    this.#costs.forget(node);
+    this.claims.forgetNode(node);
+    this.#freeSlots.push(node.slot);
+    for (const uid of this.#podsOn.get(name) ?? []) {
+      const booking = this.#bookings.get(uid);
+      if (booking !== undefined) this.#bookings.set(uid, { ...booking, charges: [] });
+    }
+  }
+
+  /**
+   * A pod is on a node. A decision of this process for the same node stands until annotations name other GPUs; a decision for another node
+   * gives way to what happened.
+   */
+  setPod(pod: BoundPod): Booking {
+    const known = this.#bookings.get(pod.uid);
+    if (known !== undefined && known.pod.nodeName === pod.nodeName) {
+      const unchanged = pod.gpus === null || sameGpus(known, pod);
+      if (unchanged && known.pod.demand.key === pod.demand.key) return known;
+    }
+    this.#release(pod.uid);
+    const node = this.#nodes.get(pod.nodeName);
+    const booking = node === undefined ? unknownNode(pod) : bookingOn(node, pod);
+    this.#book(booking, node);
+    this.#retry(node);
+    return booking;
+  }
+
+  /** A pod is gone, has ended, or a decision for it is void. */
+  removePod(uid: string): void {
+    const node = this.#release(uid);
+    this.#retry(node);
+  }
+
+  /**
+   * Decides that a pod goes to a node and books its cards. Room kept for other pods is respected; where there is none beside it, the pod
+   * that is decided now comes first. Its own claim, if any, is settled by this.
+   */
+  decide(uid: string, nodeName: string, demand: Demand): PodPlacement {
+    const node = this.#nodes.get(nodeName);
+    if (node === undefined) return { ok: false, reason: `node ${nodeName} is not known` };
+    this.claims.drop(uid);
+    const again = this.#release(uid);
+    const scratch = this.#scratch.of(node);
+    node.copyUnheld(scratch);
+    const beside = placePod(node.shape, slotsOf(node.shape, scratch), demand);
+    const placed = beside.ok ? beside : placePod(node.shape, slotsOf(node.shape, node.free), demand);
+    if (placed.ok) this.#book(decidedBooking({ uid, nodeName, demand, gpus: null }, placed), node);
+    this.#retry(again);
+    return placed;
+  }
+
+  /**
+   * On which of the nodes the pod fits. Judges the GPUs alone; with `host`, CPU and memory of the host as well (the scheduler does that itself and
+   * knows better).
+   */
+  evaluate(demand: Demand, names: Iterable<string>, options: { readonly host?: boolean } = {}): Evaluation {
+    const fits: ClusterNode[] = [];
+    const refused: { name: string; refusal: Refusal }[] = [];
+    for (const name of names) {
+      const node = this.#nodes.get(name);
+      if (node === undefined) {
+        if (needsGpu(demand)) refused.push({ name, refusal: 'unknown-node' });
+        continue;
+      }
+      if (options.host === true && (node.free.cpuMilli < demand.cpuMilli || node.free.hostMemoryBytes < demand.hostMemoryBytes)) {
+        refused.push({ name, refusal: 'no-room' });
+        continue;
+      }
+      const refusal = judgeFit(node, demand, this.#scratch);
+      if (refusal === null) fits.push(node);
+      else refused.push({ name, refusal });
+    }
+    return { fits, refused };
+  }
+
+  /** What the pod costs on each node, by the policy. */
+  costs(demand: Demand, nodes: readonly ClusterNode[]): Costs {
+    return this.#costs.costs(demand, nodes);
+  }
+
+  /** The node where the pod costs least, the first of equal ones; null for no node. */
+  cheapest(demand: Demand, nodes: readonly ClusterNode[]): ClusterNode | null {
+    const { first, second } = this.costs(demand, nodes);
+    let best = 0;
+    for (let at = 1; at < nodes.length; at++) {
+      if (compareCosts(first[at] as number, second[at] as number, first[best] as number, second[best] as number) < 0) best = at;
+    }
+    return nodes[best] ?? null;
+  }
+
+  /** Keeps room for the pod on every node that it may come to, until it is decided, dropped or expires. */
+  claim(uid: string, demand: Demand, nodes: readonly ClusterNode[], expiresMs: number): void {
+    this.claims.make(uid, demand, nodes, expiresMs, this.#scratch);
+  }
+
+  /** Keeps the room for the pod that is made by removing the pods `leaving`; see `Claims.nominate`. */
+  nominate(uid: string, demand: Demand, priority: number, nodeName: string, leaving: readonly string[]): void {
+    const node = this.#nodes.get(nodeName);
+    if (node === undefined) return;
+    const charges = leaving.flatMap((pod) => this.#bookings.get(pod)?.charges ?? []);
+    this.claims.nominate(uid, demand, priority, node, charges);
+  }
+
+  /** Gives back what a pod has; answers the node where it had something. */
+  #release(uid: string): ClusterNode | undefined {
+    const booking = this.#bookings.get(uid);
+    if (booking === undefined) return undefined;
+    this.#bookings.delete(uid);
+    const { nodeName, demand } = booking.pod;
+    const pods = this.#podsOn.get(nodeName);
+    pods?.delete(uid);
+    if (pods?.size === 0) this.#podsOn.delete(nodeName);
+    const node = this.#nodes.get(nodeName);
+    node?.charge(booking.charges, demand.cpuMilli, demand.hostMemoryBytes, -1);
+    return node;
+  }
+
+  #book(booking: Booking, node: ClusterNode | undefined): void {
+    const { uid, nodeName, demand } = booking.pod;
+    this.#bookings.set(uid, booking);
+    let pods = this.#podsOn.get(nodeName);
+    if (pods === undefined) this.#podsOn.set(nodeName, (pods = new Set()));
+    pods.add(uid);
+    node?.charge(booking.charges, demand.cpuMilli, demand.hostMemoryBytes, 1);
+  }
+
+  /** Books all pods of a node whose cards are new: first those that name their GPUs, the others around them. */
+  #rebook(node: ClusterNode): void {
+    const bookings = [...(this.#podsOn.get(node.name) ?? [])].map((uid) => this.#bookings.get(uid) as Booking);
+    const named = (booking: Booking) => booking.pod.gpus ?? (booking.gpus.length > 0 ? booking.gpus : null);
+    const ordered = [...bookings.filter((booking) => named(booking) !== null), ...bookings.filter((booking) => named(booking) === null)];
+    for (const old of ordered) {
+      const again = bookingOn(node, { ...old.pod, gpus: named(old) });
+      this.#bookings.set(old.pod.uid, { ...again, pod: old.pod, source: old.source === 'decided' ? 'decided' : again.source });
+      node.charge(again.charges, old.pod.demand.cpuMilli, old.pod.demand.hostMemoryBytes, 1);
+    }
+  }
+
+  /** Something became free: pods for which no card had room may find one now. */
+  #retry(node: ClusterNode | undefined): void {
+    if (node === undefined) return;
+    for (const uid of this.#podsOn.get(node.name) ?? []) {
+      const booking = this.#bookings.get(uid);
+      if (booking?.source !== 'nowhere') continue;
+      const again = bookingOn(node, booking.pod);
+      if (again.source === 'nowhere') continue;
+      this.#bookings.set(uid, again);
+      node.charge(again.charges, 0, 0, 1);
+    }
+  }
+}
+
+function unknownNode(pod: BoundPod): Booking {
+  return { pod, source: 'nowhere', charges: [], gpus: [] };
+}
+
+function sameGpus(known: Booking, pod: BoundPod): boolean {
+  const text = (gpus: Booking['gpus']) => gpus.map(({ container, indexes }) => `${container}:${indexes.join(',')}`).join(';');
+  return known.pod.gpus !== null && text(known.pod.gpus) === text(pod.gpus ?? []);
+}

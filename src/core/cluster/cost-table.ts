@@ -1,0 +1,95 @@
+import type { Demand } from './demand.js';
+import { copyState, type ClusterNode } from './node.js';
+import type { Cost, Judge, Policy } from './policy/policy.js';
+import { ScratchStates } from './scratch.js';
+import { tryPod } from './trial.js';
+import type { TypicalMix } from './typical-mix.js';
+
+/** Kinds of pod for which costs are remembered; the one not asked for longest is forgotten first. */
+const MAX_KINDS = 64;
+
+interface Column {
+  /** By node slot: the version of the node that the costs are of; 0 for none. */
+  versions: Int32Array;
+  first: Float64Array;
+  second: Float64Array;
+}
+
+const IMPOSSIBLE: Cost = { first: Infinity, second: Infinity };
+
+/** Costs on several nodes: entry i is of the i-th node. Numbers side by side: there may be thousands, several times a second. */
+export interface Costs {
+  readonly first: Float64Array;
+  readonly second: Float64Array;
+}
+
+/**
+ * What pods cost on nodes, remembered until the node (or the mix) changes: between two decisions few nodes do, and most pods are of a few kinds.
+ */
+export class CostTable {
+  readonly #policy: Policy;
+  #judge: Judge;
+  readonly #columns = new Map<string, Column>();
+  readonly #scratch = new ScratchStates();
+
+  constructor(policy: Policy, mix: TypicalMix) {
+    this.#policy = policy;
+    this.#judge = policy.judge(mix, []);
+  }
+
+  /** From now on costs are of this mix, in a cluster of these nodes. */
+  useMix(mix: TypicalMix, nodes: Iterable<ClusterNode>): void {
+    if (!this.#policy.usesMix) return;
+    this.#judge = this.#policy.judge(mix, nodes);
+    this.#columns.clear();
+  }
+
+  /** The node's slot may soon be given to another node. */
+  forget(node: ClusterNode): void {
+    for (const column of this.#columns.values()) column.versions[node.slot] = 0;
+  }
+
+  /** What the pod costs on each of the nodes, in the same order. Infinite where it does not fit. */
+  costs(demand: Demand, nodes: readonly ClusterNode[]): Costs {
+    const column = this.#column(demand.key, nodes);
+    const costs = { first: new Float64Array(nodes.length), second: new Float64Array(nodes.length) };
+    for (let at = 0; at < nodes.length; at++) {
+      const node = nodes[at] as ClusterNode;
+      const { slot } = node;
+      if (column.versions[slot] !== node.version) this.#fill(column, node, demand);
+      costs.first[at] = column.first[slot] as number;
+      costs.second[at] = column.second[slot] as number;
+    }
+    return costs;
+  }
+
+  #fill(column: Column, node: ClusterNode, demand: Demand): void {
+    const after = this.#scratch.of(node);
+    copyState(node.free, after);
+    const cost = tryPod(node, after, demand) ? this.#judge.cost(node, after, demand) : IMPOSSIBLE;
+    column.versions[node.slot] = node.version;
+    column.first[node.slot] = cost.first;
+    column.second[node.slot] = cost.second;
+  }
+
+  #column(key: string, nodes: readonly ClusterNode[]): Column {
+    const slots = nodes.reduce((most, node) => Math.max(most, node.slot + 1), 1);
+    const known = this.#columns.get(key);
+    const column = known === undefined || known.versions.length < slots ? newColumn(slots, known) : known;
+    this.#columns.delete(key);
+    this.#columns.set(key, column);
+    if (this.#columns.size > MAX_KINDS) this.#columns.delete(this.#columns.keys().next().value as string);
+    return column;
+  }
+}
+
+function newColumn(slots: number, old: Column | undefined): Column {
+  const size = Math.ceil(slots * 1.25);
+  const column = { versions: new Int32Array(size), first: new Float64Array(size), second: new Float64Array(size) };
+  if (old !== undefined) {
+    column.versions.set(old.versions);
+    column.first.set(old.first);
+    column.second.set(old.second);
+  }
+  return column;
+}

@@ -1,0 +1,13 @@
+import { sumCores, sumMemory } from '../node.js';
+import { inGpus, type Policy } from './policy.js';
+
+/**
+ * Fills one node after the other: the node with the fewest free cores, then the least free memory; the order of the original's scheduler
+ * extender.
+ */
+export const binpack: Policy = {
+  name: 'binpack',
+  usesMix: false,
+  inWords: ({ first }) => `leaves ${inGpus(first)} GPUs free on the node`,
+  judge: () => ({ cost: (_node, after) => ({ first: sumCores(after), second: sumMemory(after) }) }),
+};

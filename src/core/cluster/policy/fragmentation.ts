@@ -1,0 +1,40 @@
+import type { ClusterNode, FreeState } from '../node.js';
+import { sumCores } from '../node.js';
+import { UsableMeter } from '../usable.js';
+import { inGpus, type Policy } from './policy.js';
+
+/** What a large node has; sets how a thousandth of a CPU weighs against a hundredth of a GPU in choosing the fuller of two nodes. */
+const LARGE_NODE_CPU_MILLI = 128_000;
+const LARGE_NODE_CORES = 800;
+
+/**
+ * Places where the least capacity is lost to pods of the usual kinds: where the waste for the cluster's typical mix grows least.
+ * Between equal nodes the fuller one, so that empty nodes stay empty.
+ */
+export const fragmentation: Policy = {
+  name: 'fragmentation',
+  usesMix: true,
+  inWords: ({ first, second }) => `pods of the usual kinds could use ${inGpus(first)} GPUs less; emptiness of the node ${second.toFixed(2)}`,
+  judge: (mix, nodes) => {
+    const meter = new UsableMeter(mix, nodes);
+    /** By node slot: what is usable now, which is asked for again with every kind of pod. */
+    const known = new Map<number, { readonly node: ClusterNode; readonly version: number; readonly usable: number }>();
+    const before = (node: ClusterNode): number => {
+      const last = known.get(node.slot);
+      if (last?.node === node && last.version === node.version) return last.usable;
+      const usable = meter.usable(node.shape, node.free);
+      known.set(node.slot, { node, version: node.version, usable });
+      return usable;
+    };
+    return {
+      cost: (node, after) => ({
+        first: before(node) - meter.usable(node.shape, after),
+        second: emptiness(after),
+      }),
+    };
+  },
+};
+
+function emptiness(state: FreeState): number {
+  return state.cpuMilli / LARGE_NODE_CPU_MILLI + sumCores(state) / LARGE_NODE_CORES;
+}

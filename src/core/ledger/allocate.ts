@@ -1,0 +1,182 @@
+import type { Gpu } from '../gpu.js';
+import { place } from '../placement/place.js';
+import { checkCores, isFraction, refuse, type Refusal } from '../request.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks, RESOURCE_NAME, type ResourceKind } from '../resources.js';
+import { allocationId, memoryIdsOf, type Allocation, type Part } from './allocation.js';
+import type { PendingContainers } from './pending.js';
+import { openCores, openMemory } from './prefer.js';
+import { slots, usage, type LedgerState, type MemoryHalf, type OpenHalf } from './state.js';
+
+/** The kubelet's Allocate for one resource of one container. */
+export interface AllocateRequest {
+  readonly kind: ResourceKind;
+  readonly ids: readonly string[];
+  readonly pending: PendingContainers;
+  readonly now: number;
+}
+
+export type Allocated =
+  | {
+      readonly ok: true;
+      readonly state: LedgerState;
+      /** Null for memory whose cores are still to come. */
+      readonly allocation: Allocation | null;
+      /** An allocation that had these core ids and is over: the kubelet gave them to another container. */
+      readonly replaced: Allocation | null;
+    }
+  | Refusal;
+
+/**
+ * Books the ids that the kubelet chose. Ids of one GPU (or of whole GPUs) mean that GPU; ids of several GPUs for a part,
+ * as a kubelet that asks for no preference may send, are taken as a count and placed anew.
+ */
+export function allocate(state: LedgerState, request: AllocateRequest): Allocated {
+  const unknown = request.ids.find((id) => state.node.ids.decode(id)?.kind !== request.kind);
+  if (unknown !== undefined || request.ids.length === 0) {
+    return refuse('unknown-ids', `${RESOURCE_NAME[request.kind]}: ${unknown ?? 'no id'} is not a device of this node`);
+  }
+  return request.kind === 'core' ? allocateCores(state, request) : allocateMemory(state, request);
+}
+
+function allocateCores(before: LedgerState, request: AllocateRequest): Allocated {
+  const wrong = checkCores(request.ids.length, before.node.shareMode);
+  if (wrong !== null) return wrong;
+  const id = allocationId(request.ids);
+  const existing = before.allocations.get(id);
+  // Not started yet: an init container of the pod that is being admitted uses the same ids, and the directory serves both.
+  if (existing?.phase === 'allocated') {
+    const joined = openMemory(before, request.ids.length, request.pending) ?? [];
+    const state = withAllocation(withoutHalf(before, joined), addMemory(before, existing, joined));
+    const open = joined.length > 0 ? null : ({ kind: 'core', allocationId: id } as const);
+    return { ok: true, state: { ...state, open }, allocation: state.allocations.get(id) ?? existing, replaced: null };
+  }
+  const state = existing === undefined ? before : without(before, existing.id);
+  const half = openMemory(state, request.ids.length, request.pending) ?? [];
+  const stands = gpusOfCores(state, request.ids, half);
+  if (!stands.ok) return stands;
+  const allocation: Allocation = {
+    id,
+    parts: partsOf(state, stands.gpus, request.ids, half),
+    phase: 'allocated',
+    owners: [],
+    allocatedAt: request.now,
+    missingSince: null,
+  };
+  const open = half.length > 0 ? null : ({ kind: 'core', allocationId: id } as const);
+  return { ok: true, state: { ...withAllocation(withoutHalf(state, half), allocation), open }, allocation, replaced: existing ?? null };
+}
+
+function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated {
+  const waiting = openCores(state, request.ids.length, request.pending);
+  const allocation = waiting === null ? undefined : state.allocations.get(waiting.allocationId);
+  if (allocation === undefined) {
+    const half: MemoryHalf = { memoryIds: request.ids, takenAt: request.now };
+    const halves = [...withoutHalf(state, request.ids).halves, half];
+    return { ok: true, state: { ...state, halves, open: { kind: 'memory', memoryIds: request.ids } }, allocation: null, replaced: null };
+  }
+  const joined = addMemory(state, allocation, request.ids);
+  const open: OpenHalf = { kind: 'joined', allocationId: allocation.id, memoryIds: request.ids, takenAt: request.now };
+  const next = { ...withAllocation(state, joined), open };
+  const over = overbooked(next, joined);
+  if (over !== null) return over;
+  return { ok: true, state: next, allocation: joined, replaced: null };
+}
+
+type Stands = { readonly ok: true; readonly gpus: readonly Gpu[] } | Refusal;
+
+/** The GPUs that core ids stand for: their own where that is one GPU, or whole ones, with room; else placed by count. */
+function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: readonly string[]): Stands {
+  const free = slots(state, { coreIds: new Set(coreIds), memoryIds: new Set(memoryIds) });
+  const cores = coreIds.length;
+  const counts = new Map<string, number>();
+  for (const id of coreIds) {
+    const uuid = state.node.ids.decode(id)?.gpuUuid ?? '';
+    counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
+  }
+  const own = free.filter((slot) => counts.has(slot.gpu.uuid));
+  const perGpu = isFraction(cores) ? cores : CORES_PER_GPU;
+  const room = own.every((slot) => slot.usable && counts.get(slot.gpu.uuid) === perGpu && slot.freeCores >= perGpu);
+  const memoryBytes = memoryIds.length * MEMORY_BLOCK_BYTES;
+  const memoryFits = own.reduce((sum, slot) => sum + slot.freeMemoryBytes, 0) >= memoryBytes;
+  if (room && memoryFits && own.length * perGpu === cores) return { ok: true, gpus: own.map((slot) => slot.gpu) };
+  const placed = place(state.node.topology, free, { cores, memoryBytes });
+  return placed.ok ? placed : refuse('nothing-fits', placed.reason);
+}
+
+/** Divides ids among GPUs: each to its own where that is among them, the others to those that have least of their share. */
+export function partsOf(state: LedgerState, gpus: readonly Gpu[], coreIds: readonly string[], memoryIds: readonly string[]): Part[] {
+  const parts = gpus.map((gpu) => ({ gpu, coreIds: [] as string[], memoryIds: [] as string[] }));
+  const corePerGpu = coreIds.length / Math.max(1, gpus.length);
+  deal(state, parts, coreIds, 'coreIds', () => corePerGpu);
+  deal(state, parts, memoryIds, 'memoryIds', (gpu) => memoryBlocks(gpu.memoryBytes));
+  return parts.map((part) => ({ gpuUuid: part.gpu.uuid, coreIds: part.coreIds, memoryIds: part.memoryIds }));
+}
+
+type OpenPart = { gpu: Gpu; coreIds: string[]; memoryIds: string[] };
+
+function deal(state: LedgerState, parts: OpenPart[], ids: readonly string[], list: 'coreIds' | 'memoryIds', limit: (gpu: Gpu) => number): void {
+  const strangers: string[] = [];
+  for (const id of ids) {
+    const uuid = state.node.ids.decode(id)?.gpuUuid;
+    const own = parts.find((part) => part.gpu.uuid === uuid && part[list].length < limit(part.gpu));
+    if (own === undefined) strangers.push(id);
+    else own[list].push(id);
+  }
+  for (const id of strangers) {
+    const emptiest = parts.reduce((a, b) => (limit(b.gpu) - b[list].length > limit(a.gpu) - a[list].length ? b : a));
+    emptiest[list].push(id);
+  }
+}
+
+/** The allocation with more memory ids; those it has already are not doubled. */
+export function addMemory(state: LedgerState, allocation: Allocation, memoryIds: readonly string[]): Allocation {
+  const held = new Set(memoryIdsOf(allocation));
+  return setMemory(state, allocation, [...held, ...memoryIds.filter((id) => !held.has(id))]);
+}
+
+/** The allocation with exactly these memory ids. */
+export function setMemory(state: LedgerState, allocation: Allocation, memoryIds: readonly string[]): Allocation {
+  const gpus = state.node.gpus.filter(({ gpu }) => allocation.parts.some((part) => part.gpuUuid === gpu.uuid)).map(({ gpu }) => gpu);
+  if (gpus.length < allocation.parts.length) return allocation;
+  const memory = partsOf(state, gpus, [], memoryIds);
+  const parts = allocation.parts.map((part) => ({
+    ...part,
+    memoryIds: memory.find((entry) => entry.gpuUuid === part.gpuUuid)?.memoryIds ?? [],
+  }));
+  return { ...allocation, parts };
+}
+
+/** Says which GPU of the allocation holds more than it has, or null. */
+export function overbooked(state: LedgerState, allocation: Allocation): Refusal | null {
+  for (const part of allocation.parts) {
+    const gpu = state.node.gpus.find((entry) => entry.gpu.uuid === part.gpuUuid)?.gpu;
+    const held = usage(state).get(part.gpuUuid);
+    if (gpu === undefined || held === undefined) continue;
+    const blocks = memoryBlocks(gpu.memoryBytes);
+    if (held.memoryIds.size > blocks) {
+      const others = held.memoryIds.size - part.memoryIds.length;
+      return refuse('nothing-fits', `asked for ${part.memoryIds.length} blocks of 256 MiB on GPU ${gpu.index}, where ${Math.max(0, blocks - others)} of ${blocks} are free`);
+    }
+  }
+  return null;
+}
+
+export function withAllocation(state: LedgerState, allocation: Allocation): LedgerState {
+  return { ...state, allocations: new Map(state.allocations).set(allocation.id, allocation) };
+}
+
+export function without(state: LedgerState, id: string): LedgerState {
+  const allocations = new Map(state.allocations);
+  allocations.delete(id);
+  const open = state.open !== null && state.open.kind !== 'memory' && state.open.allocationId === id ? null : state.open;
+  return { ...state, allocations, open };
+}
+
+/** The state without memory halves that share an id with `memoryIds`. */
+export function withoutHalf(state: LedgerState, memoryIds: readonly string[]): LedgerState {
+  if (memoryIds.length === 0) return state;
+  const taken = new Set(memoryIds);
+  const overlaps = (ids: readonly string[]) => ids.some((id) => taken.has(id));
+  const open = state.open?.kind === 'memory' && overlaps(state.open.memoryIds) ? null : state.open;
+  return { ...state, halves: state.halves.filter((half) => !overlaps(half.memoryIds)), open };
+}

@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto';
+import { MEMORY_BLOCK_BYTES } from '../resources.js';
+
+/** A container of a pod, as the kubelet knows it. */
+export interface ContainerRef {
+  readonly podUid: string;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container: string;
+}
+
+/** What an allocation holds on one GPU. Usually ids of that GPU; ids of another one stand for it where the kubelet chose them. */
+export interface Part {
+  readonly gpuUuid: string;
+  readonly coreIds: readonly string[];
+  readonly memoryIds: readonly string[];
+}
+
+/** The GPUs that one container holds, or that the init containers and a container of one pod hold in turn. */
+export interface Allocation {
+  /** Names the directory, the socket and the log lines; see allocationId. */
+  readonly id: string;
+  readonly parts: readonly Part[];
+  /** `allocated`: the kubelet was answered. `started`: pod and container are known and the limits were written. */
+  readonly phase: 'allocated' | 'started';
+  /** Empty until the first start; several where containers of one pod use the same ids in turn. */
+  readonly owners: readonly ContainerRef[];
+  /** Milliseconds since 1970. */
+  readonly allocatedAt: number;
+  /** Since when neither the kubelet nor a living pod vouches for it; null while one does. */
+  readonly missingSince: number | null;
+}
+
+/**
+ * The name of the allocation that holds these core ids: 16 hexadecimal digits that depend on the set alone, not on its
+ * order. PreStartContainer brings the ids and nothing else, so the name has to follow from them.
+ */
+export function allocationId(coreIds: readonly string[]): string {
+  return createHash('sha256').update([...coreIds].sort().join('\n')).digest('hex').slice(0, 16);
+}
+
+export function coreIdsOf(allocation: Allocation): string[] {
+  return allocation.parts.flatMap((part) => part.coreIds);
+}
+
+export function memoryIdsOf(allocation: Allocation): string[] {
+  return allocation.parts.flatMap((part) => part.memoryIds);
+}
+
+/**
+ * Bytes that the container may use of each of its GPUs, by UUID; empty where it asked for no memory. Several whole GPUs
+ * divide what was asked for evenly, whichever cards the ids are of: nobody else is on them.
+ */
+export function memoryLimits(allocation: Allocation): ReadonlyMap<string, number> {
+  const bytes = memoryIdsOf(allocation).length * MEMORY_BLOCK_BYTES;
+  if (bytes === 0) return new Map();
+  return new Map(allocation.parts.map((part) => [part.gpuUuid, Math.floor(bytes / allocation.parts.length)]));
+}

@@ -1,0 +1,72 @@
+import { checkPair, refuse, type Refusal } from '../request.js';
+import { allocate, overbooked, setMemory, withAllocation, withoutHalf } from './allocate.js';
+import { allocationId, memoryIdsOf, type Allocation, type ContainerRef } from './allocation.js';
+import type { LedgerState } from './state.js';
+
+/** What the kubelet says of a container: which ids it holds. */
+export interface Holder {
+  readonly container: ContainerRef;
+  readonly coreIds: readonly string[];
+  readonly memoryIds: readonly string[];
+}
+
+export type Identified =
+  | {
+      readonly ok: true;
+      readonly state: LedgerState;
+      readonly allocation: Allocation;
+      /** True when the ledger did not know the allocation and took it from the kubelet's word. */
+      readonly adopted: boolean;
+    }
+  | Refusal;
+
+/**
+ * A container is about to start, or was found running: from here on the allocation belongs to it, with exactly the
+ * memory that the kubelet names. The ledger's own pairing of core and memory requests was a guess until now.
+ */
+export function identify(state: LedgerState, holder: Holder, now: number): Identified {
+  const wrong = checkPair({ cores: holder.coreIds.length, memoryBlocks: holder.memoryIds.length });
+  if (wrong !== null) return wrong;
+  const id = allocationId(holder.coreIds);
+  let known = state;
+  const adopted = !state.allocations.has(id);
+  if (adopted) {
+    const taken = allocate({ ...state, open: null }, { kind: 'core', ids: holder.coreIds, pending: null, now });
+    if (!taken.ok) return taken;
+    known = { ...taken.state, open: state.open };
+  }
+  const allocation = known.allocations.get(id);
+  if (allocation === undefined) return refuse('unknown-container', `no allocation for ${holder.container.pod}/${holder.container.container}`);
+
+  const samePod = allocation.owners.filter((owner) => owner.podUid === holder.container.podUid);
+  const owners = [...samePod.filter((owner) => owner.container !== holder.container.container), holder.container];
+  // A pod's containers may use the same cores in turn: the directory has to serve whichever holds more memory.
+  const others = samePod.some((owner) => owner.container !== holder.container.container);
+  const memoryIds = others ? union(memoryIdsOf(allocation), holder.memoryIds) : holder.memoryIds;
+  const settled: Allocation = { ...setMemory(known, allocation, memoryIds), phase: 'started', owners, missingSince: null };
+  const next = withAllocation(takeMemory(known, id, holder), settled);
+  const over = overbooked(next, settled);
+  if (over !== null) return over;
+  const open = next.open !== null && next.open.kind !== 'memory' && next.open.allocationId === id ? null : next.open;
+  return { ok: true, state: { ...next, open }, allocation: settled, adopted };
+}
+
+/**
+ * Takes the holder's memory ids from whoever was thought to have them, except containers of the same pod that run. One
+ * that has not started yet may be of the same pod too; its own start gives it what the kubelet names.
+ */
+function takeMemory(state: LedgerState, id: string, holder: Holder): LedgerState {
+  const taken = new Set(holder.memoryIds);
+  let next = withoutHalf(state, holder.memoryIds);
+  for (const other of state.allocations.values()) {
+    if (other.id === id || other.owners.some((owner) => owner.podUid === holder.container.podUid)) continue;
+    const held = memoryIdsOf(other);
+    const kept = held.filter((memoryId) => !taken.has(memoryId));
+    if (kept.length < held.length) next = withAllocation(next, setMemory(next, other, kept));
+  }
+  return next;
+}
+
+function union(a: readonly string[], b: readonly string[]): string[] {
+  return [...new Set([...a, ...b])];
+}

@@ -1,0 +1,99 @@
+import { coreIdsOf, memoryIdsOf, type Allocation } from './allocation.js';
+import { setMemory, withAllocation, without } from './allocate.js';
+import type { LedgerState } from './state.js';
+
+export interface Released {
+  readonly state: LedgerState;
+  readonly freed: readonly Allocation[];
+}
+
+/**
+ * The kubelet offers these ids for a new container: proof that nobody holds them any more. `reused` are those it
+ * offers only because an init container of the same pod had them.
+ *
+ * A pod that the kubelet fails by itself leaves half a request behind, which the first request of the next pod may have
+ * been joined to. The offer shows it: cores lose the memory of the failed pod and wait for their own, and memory that was
+ * joined to the cores of the failed pod waits for its own.
+ */
+export function observeOffered(state: LedgerState, available: readonly string[], reused: readonly string[]): Released {
+  const offered = new Set(available);
+  for (const id of reused) offered.delete(id);
+  const isOffered = (id: string): boolean => offered.has(id);
+  const freed: Allocation[] = [];
+  let next = state;
+  for (const allocation of state.allocations.values()) {
+    // In every preference for every allocation: no lists are made for the answer, which is nearly always no.
+    const over = allocation.parts.some((part) => part.coreIds.some(isOffered));
+    const lent = allocation.parts.some((part) => part.memoryIds.some(isOffered));
+    if (over || (lent && allocation.phase === 'started')) {
+      const open = next.open?.kind === 'joined' && next.open.allocationId === allocation.id && !next.open.memoryIds.some(isOffered) ? next.open : null;
+      freed.push(allocation);
+      next = without(next, allocation.id);
+      if (open !== null) {
+        const half = { memoryIds: open.memoryIds, takenAt: open.takenAt };
+        next = { ...next, halves: [...next.halves, half], open: { kind: 'memory', memoryIds: open.memoryIds } };
+      }
+    } else if (lent) {
+      const kept = setMemory(next, allocation, memoryIdsOf(allocation).filter((id) => !isOffered(id)));
+      next = { ...withAllocation(next, kept), open: { kind: 'core', allocationId: allocation.id } };
+    }
+  }
+  const halves = next.halves.filter((half) => !half.memoryIds.some(isOffered));
+  if (halves.length < next.halves.length) {
+    const open = next.open?.kind === 'memory' && next.open.memoryIds.some(isOffered) ? null : next.open;
+    next = { ...next, halves, open };
+  }
+  return { state: next, freed };
+}
+
+/** Frees what belongs to pods that are over for good. */
+export function releaseEnded(state: LedgerState, endedPods: ReadonlySet<string>): Released {
+  const freed = [...state.allocations.values()].filter(({ owners }) => owners.length > 0 && owners.every((owner) => endedPods.has(owner.podUid)));
+  return { state: withoutAll(state, freed), freed };
+}
+
+/** What is known of the world at one moment, to compare the ledger with. */
+export interface Evidence {
+  /** Every core and memory id that the kubelet says is held. */
+  readonly heldIds: ReadonlySet<string>;
+  /** UIDs of pods that are over for good: succeeded, failed, or deleted after having been seen. */
+  readonly endedPods: ReadonlySet<string>;
+  readonly now: number;
+  /** How long nobody may vouch for an allocation before it is freed; covers an Allocate that the kubelet has not noted yet. */
+  readonly graceMs: number;
+}
+
+/**
+ * Frees what belongs to pods that are over, at once, and what has been without a holder for the grace period. Ignorance
+ * frees nothing: the caller has to have asked.
+ */
+export function reconcile(state: LedgerState, evidence: Evidence): Released {
+  const ended = releaseEnded(state, evidence.endedPods);
+  const freed = [...ended.freed];
+  let next = ended.state;
+  for (const allocation of next.allocations.values()) {
+    const listed = coreIdsOf(allocation).some((id) => evidence.heldIds.has(id));
+    const young = evidence.now - allocation.allocatedAt < evidence.graceMs;
+    const vouchedFor = listed || (young && allocation.phase === 'allocated');
+    if (vouchedFor) {
+      if (allocation.missingSince !== null) next = withAllocation(next, { ...allocation, missingSince: null });
+    } else if (allocation.missingSince === null) {
+      next = withAllocation(next, { ...allocation, missingSince: evidence.now });
+    } else if (evidence.now - allocation.missingSince >= evidence.graceMs) {
+      freed.push(allocation);
+    }
+  }
+  const halves = next.halves.filter(
+    (half) => evidence.now - half.takenAt < evidence.graceMs || half.memoryIds.some((id) => evidence.heldIds.has(id)),
+  );
+  return { state: withoutAll({ ...next, halves }, freed), freed };
+}
+
+function withoutAll(state: LedgerState, freed: readonly Allocation[]): LedgerState {
+  return freed.reduce((next, allocation) => without(next, allocation.id), state);
+}
+
+/** True when the allocation holds any of these ids, whichever kind. */
+export function holdsAny(allocation: Allocation, ids: ReadonlySet<string>): boolean {
+  return coreIdsOf(allocation).some((id) => ids.has(id)) || memoryIdsOf(allocation).some((id) => ids.has(id));
+}

@@ -1,0 +1,120 @@
+import type { DeviceIds } from '../device-id.js';
+import type { Gpu } from '../gpu.js';
+import type { GpuSlot } from '../placement/slot.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js';
+import type { Topology } from '../topology/topology.js';
+import type { Allocation } from './allocation.js';
+
+/** The node as far as the ledger needs it. Replaced whole when a GPU comes, goes, falls ill or recovers. */
+export interface LedgerNode {
+  /** In the order of the topology's positions. */
+  readonly gpus: readonly LedgerGpu[];
+  readonly topology: Topology;
+  readonly ids: DeviceIds;
+  /** Whether parts of a GPU may be handed out. */
+  readonly shareMode: boolean;
+}
+
+export interface LedgerGpu {
+  readonly gpu: Gpu;
+  /** False when unhealthy or excluded: what it holds stays, nothing new is placed on it. */
+  readonly usable: boolean;
+  /** Processes seen on it, whoever started them. */
+  readonly processCount: number;
+}
+
+/** Memory ids that the kubelet asked for before the core ids of the same container. */
+export interface MemoryHalf {
+  readonly memoryIds: readonly string[];
+  readonly takenAt: number;
+}
+
+/**
+ * The last answer, as far as the next request may belong to it; the kubelet handles one container after another.
+ * `core` and `memory` wait for their other half. `joined`: memory that was taken for the other half of cores before it,
+ * until the next request shows whether it was.
+ */
+export type OpenHalf =
+  | { readonly kind: 'core'; readonly allocationId: string }
+  | { readonly kind: 'memory'; readonly memoryIds: readonly string[] }
+  | { readonly kind: 'joined'; readonly allocationId: string; readonly memoryIds: readonly string[]; readonly takenAt: number };
+
+/** The whole truth about who holds what. Never changed in place. */
+export interface LedgerState {
+  readonly node: LedgerNode;
+  readonly allocations: ReadonlyMap<string, Allocation>;
+  readonly halves: readonly MemoryHalf[];
+  readonly open: OpenHalf | null;
+}
+
+export function emptyLedger(node: LedgerNode): LedgerState {
+  return { node, allocations: new Map(), halves: [], open: null };
+}
+
+/** What is held of one GPU. Sets of ids: an init container and the container after it may hold the same ones. */
+export interface Usage {
+  readonly coreIds: ReadonlySet<string>;
+  readonly memoryIds: ReadonlySet<string>;
+}
+
+const usageOfState = new WeakMap<LedgerState, ReadonlyMap<string, Usage>>();
+
+/** What is held of each GPU, by UUID. */
+export function usage(state: LedgerState): ReadonlyMap<string, Usage> {
+  const known = usageOfState.get(state);
+  if (known !== undefined) return known;
+  const byGpu = new Map<string, { coreIds: Set<string>; memoryIds: Set<string> }>();
+  const of = (gpuUuid: string) => {
+    let entry = byGpu.get(gpuUuid);
+    if (entry === undefined) byGpu.set(gpuUuid, (entry = { coreIds: new Set(), memoryIds: new Set() }));
+    return entry;
+  };
+  for (const { gpu } of state.node.gpus) of(gpu.uuid);
+  for (const allocation of state.allocations.values()) {
+    for (const part of allocation.parts) {
+      const entry = of(part.gpuUuid);
+      for (const id of part.coreIds) entry.coreIds.add(id);
+      for (const id of part.memoryIds) entry.memoryIds.add(id);
+    }
+  }
+  for (const half of state.halves) {
+    for (const id of half.memoryIds) {
+      const gpuUuid = state.node.ids.decode(id)?.gpuUuid;
+      if (gpuUuid !== undefined) of(gpuUuid).memoryIds.add(id);
+    }
+  }
+  usageOfState.set(state, byGpu);
+  return byGpu;
+}
+
+/** Ids that a request brings along although somebody holds them already: they count as free for that request. */
+export interface Reused {
+  readonly coreIds: ReadonlySet<string>;
+  readonly memoryIds: ReadonlySet<string>;
+}
+
+const NOTHING: ReadonlySet<string> = new Set();
+export const NOTHING_REUSED: Reused = { coreIds: NOTHING, memoryIds: NOTHING };
+
+/** What is left of each GPU, for placement. */
+export function slots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuSlot[] {
+  const held = usage(state);
+  return state.node.gpus.map(({ gpu, usable, processCount }) => {
+    const entry = held.get(gpu.uuid);
+    const freeBlocks = memoryBlocks(gpu.memoryBytes) - counted(entry?.memoryIds, reused.memoryIds);
+    return {
+      gpu,
+      freeCores: CORES_PER_GPU - counted(entry?.coreIds, reused.coreIds),
+      freeMemoryBytes: freeBlocks * MEMORY_BLOCK_BYTES,
+      processCount,
+      usable,
+    };
+  });
+}
+
+function counted(held: ReadonlySet<string> = NOTHING, reused: ReadonlySet<string>): number {
+  if (reused.size === 0) return held.size;
+  let count = held.size;
+  for (const id of reused) if (held.has(id)) count -= 1;
+  return count;
+}

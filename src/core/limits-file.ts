@@ -1,0 +1,253 @@
+/**
+ * `vgpu.limits`: what one allocation may use, written by the agent and mapped read-only by the control library in the container.
+ * `native/include/vgpu_abi.h` is the definition; a test compiles it and compares every number with the tables here.
+ */
+
+export const LIMITS_FILE_NAME = 'vgpu.limits';
+export const LIMITS_MAGIC = 0x544d_494c_5550_4756n;
+export const ABI_VERSION = 1;
+/** GPUs that one limits or usage file can hold. */
+export const MAX_DEVICES = 16;
+export const PPM_WHOLE = 1_000_000;
+/** The library stops believing grant, correction and alone flag this long after they were published. */
+export const STEERING_STALE_MS = 2000;
+
+/** Byte offsets; `size` is that of the whole structure. */
+export const LIMITS_HEADER = {
+  magic: 0, version: 8, size: 12, deviceCount: 16, policy: 20, logLevel: 24, sequence: 28, allocation: 32, structSize: 128,
+} as const;
+export const DEVICE_IDENTITY = { uuid: 0, pciBusId: 64, structSize: 128 } as const;
+export const DEVICE_LIVE = {
+  memoryLimitBytes: 0, driverOverheadBytes: 8, steeredAtNs: 16, share: 24, softLimit: 28, grantPpm: 32, correctionPpm: 36,
+  flags: 40, generation: 44, structSize: 64,
+} as const;
+
+const ALLOCATION_BYTES = 64;
+const UUID_BYTES = 64;
+const PCI_BYTES = 32;
+const IDENTITY_OFFSET = LIMITS_HEADER.structSize;
+const LIVE_OFFSET = IDENTITY_OFFSET + MAX_DEVICES * DEVICE_IDENTITY.structSize;
+const LIVE_COPY_BYTES = MAX_DEVICES * DEVICE_LIVE.structSize;
+
+/** Where the parts of the file begin, and its size. */
+export const LIMITS_LAYOUT = { devices: IDENTITY_OFFSET, live: LIVE_OFFSET, structSize: LIVE_OFFSET + 2 * LIVE_COPY_BYTES } as const;
+
+export const POLICY = { denyUnlisted: 1 } as const;
+export const LIVE_FLAG = { alone: 1 } as const;
+export const LOG_LEVEL = { none: 0, error: 1, warning: 2, info: 3, debug: 4 } as const;
+export type LogLevel = keyof typeof LOG_LEVEL;
+
+/** What the steering loop tells the library about one GPU; see `publishLive`. */
+export interface Steering {
+  /** CLOCK_MONOTONIC in ns (`process.hrtime.bigint()`), so that the library knows how old this is. */
+  readonly atNs: bigint;
+  /** What the container may use now, between share and soft limit, in parts per million of the GPU; null: the library decides. */
+  readonly grantPpm: number | null;
+  /** Factor on every charge, in parts per million; 1,000,000 changes nothing. */
+  readonly correctionPpm: number;
+  /** No other container used this GPU lately: what launches take is their true cost. */
+  readonly alone: boolean;
+}
+
+/** What the container may use of one GPU. */
+export interface DeviceLimit {
+  /** Bytes; null: not limited. */
+  readonly memoryBytes: number | null;
+  /** Hundredths of the GPU that are the container's own; 100: not limited. */
+  readonly share: number;
+  /** Hundredths it may use while others leave the GPU idle; null: hard, never more than `share`. */
+  readonly softLimit: number | null;
+}
+
+/** The part of a device's limits that may change while the container runs. */
+export interface LiveLimit extends DeviceLimit {
+  /** Contexts and modules that the driver keeps for the container, in bytes: they count towards the limit. */
+  readonly driverOverheadBytes: number;
+  readonly steering: Steering | null;
+  /** How often memory, share or soft limit were changed. */
+  readonly generation: number;
+}
+
+/** Names one GPU as the container's driver shows it. */
+export interface DeviceIdentity {
+  /** `GPU-...` or `MIG-...`, as NVML prints it. */
+  readonly uuid: string;
+  /** `00000000:3B:00.0`. */
+  readonly pciBusId: string;
+}
+
+/** One GPU of `NewLimits`. */
+export type NewDeviceLimits = DeviceIdentity & DeviceLimit;
+
+/** What `encodeLimits` writes. */
+export interface NewLimits {
+  /** Id of the allocation; only messages show it. At most 63 bytes. */
+  readonly allocation: string;
+  readonly devices: readonly NewDeviceLimits[];
+  /** Refuse memory on GPUs that the container can see but that are not listed. Default true. */
+  readonly denyUnlisted?: boolean;
+  /** What the library says on the application's stderr. Default `error`. */
+  readonly logLevel?: LogLevel;
+}
+
+/** A limits file as read. */
+export interface Limits {
+  readonly allocation: string;
+  readonly denyUnlisted: boolean;
+  readonly logLevel: LogLevel;
+  /** Number of live publications so far. */
+  readonly sequence: number;
+  readonly devices: readonly (DeviceIdentity & LiveLimit)[];
+}
+
+export type LimitsDecoded =
+  | { readonly ok: true; readonly limits: Limits }
+  | { readonly ok: false; readonly code: 'truncated' | 'magic' | 'version' | 'devices'; readonly reason: string };
+
+/** One `pwrite`. */
+export interface FileWrite {
+  readonly position: number;
+  readonly bytes: Buffer;
+}
+
+const LOG_LEVELS = Object.keys(LOG_LEVEL) as LogLevel[];
+
+function writeText(buffer: Buffer, offset: number, room: number, text: string, what: string): void {
+  if (Buffer.byteLength(text) >= room) throw new RangeError(`${what} is longer than ${room - 1} bytes: ${text}`);
+  if (text.includes('\0')) throw new RangeError(`${what} contains a zero byte`);
+  buffer.write(text, offset, 'utf8');
+}
+
+function readText(buffer: Buffer, offset: number, room: number): string {
+  const field = buffer.subarray(offset, offset + room);
+  const end = field.indexOf(0);
+  return field.toString('utf8', 0, end < 0 ? room : end);
+}
+
+function checkedBytes(bytes: number, what: string): bigint {
+  if (!Number.isSafeInteger(bytes) || bytes < 0) throw new RangeError(`${what} is not a number of bytes: ${bytes}`);
+  return BigInt(bytes);
+}
+
+function checkedShare(share: number, what: string): number {
+  if (!Number.isInteger(share) || share < 1 || share > 100) throw new RangeError(`${what} is not within 1..100: ${share}`);
+  return share;
+}
+
+function writeLive(buffer: Buffer, offset: number, live: LiveLimit): void {
+  // In the file 0 stands for "no limit", so a limit of nothing is one byte: no allocation fits into it.
+  const memory = live.memoryBytes === null ? 0n : checkedBytes(live.memoryBytes, 'memory limit') || 1n;
+  buffer.writeBigUInt64LE(memory, offset + DEVICE_LIVE.memoryLimitBytes);
+  buffer.writeBigUInt64LE(checkedBytes(live.driverOverheadBytes, 'driver overhead'), offset + DEVICE_LIVE.driverOverheadBytes);
+  buffer.writeUInt32LE(checkedShare(live.share, 'share'), offset + DEVICE_LIVE.share);
+  const soft = live.softLimit === null ? 0 : checkedShare(live.softLimit, 'soft limit');
+  buffer.writeUInt32LE(soft, offset + DEVICE_LIVE.softLimit);
+  buffer.writeUInt32LE(live.generation >>> 0, offset + DEVICE_LIVE.generation);
+  const { steering } = live;
+  if (steering === null) return;
+  buffer.writeBigUInt64LE(steering.atNs, offset + DEVICE_LIVE.steeredAtNs);
+  buffer.writeUInt32LE(steering.grantPpm ?? 0, offset + DEVICE_LIVE.grantPpm);
+  buffer.writeUInt32LE(steering.correctionPpm, offset + DEVICE_LIVE.correctionPpm);
+  buffer.writeUInt32LE(steering.alone ? LIVE_FLAG.alone : 0, offset + DEVICE_LIVE.flags);
+}
+
+function readLive(buffer: Buffer, offset: number): LiveLimit {
+  const memory = buffer.readBigUInt64LE(offset + DEVICE_LIVE.memoryLimitBytes);
+  const share = buffer.readUInt32LE(offset + DEVICE_LIVE.share);
+  const softLimit = buffer.readUInt32LE(offset + DEVICE_LIVE.softLimit);
+  const atNs = buffer.readBigUInt64LE(offset + DEVICE_LIVE.steeredAtNs);
+  const grantPpm = buffer.readUInt32LE(offset + DEVICE_LIVE.grantPpm);
+  const steering: Steering = {
+    atNs,
+    grantPpm: grantPpm === 0 ? null : grantPpm,
+    correctionPpm: buffer.readUInt32LE(offset + DEVICE_LIVE.correctionPpm) || PPM_WHOLE,
+    alone: (buffer.readUInt32LE(offset + DEVICE_LIVE.flags) & LIVE_FLAG.alone) !== 0,
+  };
+  return {
+    memoryBytes: memory === 0n ? null : Number(memory),
+    driverOverheadBytes: Number(buffer.readBigUInt64LE(offset + DEVICE_LIVE.driverOverheadBytes)),
+    share: share === 0 || share > 100 ? 100 : share,
+    softLimit: softLimit === 0 ? null : softLimit,
+    generation: buffer.readUInt32LE(offset + DEVICE_LIVE.generation),
+    steering: atNs === 0n ? null : steering,
+  };
+}
+
+/**
+ * The bytes of a new limits file. The agent writes them to a temporary file and renames it before the container starts.
+ * Throws RangeError for limits that no file can hold; they are programming errors, requests were checked before.
+ */
+export function encodeLimits(limits: NewLimits): Buffer {
+  if (limits.devices.length > MAX_DEVICES) throw new RangeError(`more than ${MAX_DEVICES} GPUs: ${limits.devices.length}`);
+  const buffer = Buffer.alloc(LIMITS_LAYOUT.structSize);
+  buffer.writeBigUInt64LE(LIMITS_MAGIC, LIMITS_HEADER.magic);
+  buffer.writeUInt32LE(ABI_VERSION, LIMITS_HEADER.version);
+  buffer.writeUInt32LE(buffer.length, LIMITS_HEADER.size);
+  buffer.writeUInt32LE(limits.devices.length, LIMITS_HEADER.deviceCount);
+  buffer.writeUInt32LE((limits.denyUnlisted ?? true) ? POLICY.denyUnlisted : 0, LIMITS_HEADER.policy);
+  buffer.writeUInt32LE(LOG_LEVEL[limits.logLevel ?? 'error'], LIMITS_HEADER.logLevel);
+  writeText(buffer, LIMITS_HEADER.allocation, ALLOCATION_BYTES, limits.allocation, 'allocation id');
+  limits.devices.forEach((device, index) => {
+    const identity = IDENTITY_OFFSET + index * DEVICE_IDENTITY.structSize;
+    writeText(buffer, identity + DEVICE_IDENTITY.uuid, UUID_BYTES, device.uuid, 'GPU UUID');
+    writeText(buffer, identity + DEVICE_IDENTITY.pciBusId, PCI_BYTES, device.pciBusId, 'PCI bus id');
+    const live: LiveLimit = { ...device, driverOverheadBytes: 0, steering: null, generation: 0 };
+    writeLive(buffer, LIVE_OFFSET + index * DEVICE_LIVE.structSize, live);
+  });
+  return buffer;
+}
+
+/**
+ * The writes, to be done in this order, that make `devices` the current live part of a file whose `sequence` is known. The first
+ * fills the copy that nobody reads, the second switches to it: readers never wait, and a writer killed in between changes nothing.
+ */
+export function publishLive(sequence: number, devices: readonly LiveLimit[]): { readonly writes: readonly FileWrite[]; readonly sequence: number } {
+  if (devices.length > MAX_DEVICES) throw new RangeError(`more than ${MAX_DEVICES} GPUs: ${devices.length}`);
+  const next = (sequence + 1) >>> 0;
+  const copy = Buffer.alloc(LIVE_COPY_BYTES);
+  devices.forEach((live, index) => { writeLive(copy, index * DEVICE_LIVE.structSize, live); });
+  const turn = Buffer.alloc(4);
+  turn.writeUInt32LE(next);
+  return {
+    sequence: next,
+    writes: [
+      { position: LIVE_OFFSET + (next & 1) * LIVE_COPY_BYTES, bytes: copy },
+      { position: LIMITS_HEADER.sequence, bytes: turn },
+    ],
+  };
+}
+
+/** Reads a limits file; a longer file of the same version is one of a newer agent and is read as far as it is known. */
+export function decodeLimits(buffer: Buffer): LimitsDecoded {
+  if (buffer.length < LIMITS_LAYOUT.structSize) {
+    return { ok: false, code: 'truncated', reason: `${buffer.length} bytes instead of ${LIMITS_LAYOUT.structSize}` };
+  }
+  if (buffer.readBigUInt64LE(LIMITS_HEADER.magic) !== LIMITS_MAGIC) return { ok: false, code: 'magic', reason: 'not a limits file' };
+  const version = buffer.readUInt32LE(LIMITS_HEADER.version);
+  if (version !== ABI_VERSION) return { ok: false, code: 'version', reason: `version ${version} instead of ${ABI_VERSION}` };
+  if (buffer.readUInt32LE(LIMITS_HEADER.size) > buffer.length) {
+    return { ok: false, code: 'truncated', reason: `${buffer.length} bytes, the header says more` };
+  }
+  const count = buffer.readUInt32LE(LIMITS_HEADER.deviceCount);
+  if (count > MAX_DEVICES) return { ok: false, code: 'devices', reason: `${count} GPUs, at most ${MAX_DEVICES} fit` };
+  const sequence = buffer.readUInt32LE(LIMITS_HEADER.sequence);
+  const live = LIVE_OFFSET + (sequence & 1) * LIVE_COPY_BYTES;
+  const devices = Array.from({ length: count }, (_, index) => {
+    const identity = IDENTITY_OFFSET + index * DEVICE_IDENTITY.structSize;
+    return {
+      uuid: readText(buffer, identity + DEVICE_IDENTITY.uuid, UUID_BYTES),
+      pciBusId: readText(buffer, identity + DEVICE_IDENTITY.pciBusId, PCI_BYTES),
+      ...readLive(buffer, live + index * DEVICE_LIVE.structSize),
+    };
+  });
+  return {
+    ok: true,
+    limits: {
+      allocation: readText(buffer, LIMITS_HEADER.allocation, ALLOCATION_BYTES),
+      denyUnlisted: (buffer.readUInt32LE(LIMITS_HEADER.policy) & POLICY.denyUnlisted) !== 0,
+      logLevel: LOG_LEVELS[buffer.readUInt32LE(LIMITS_HEADER.logLevel)] ?? 'debug',
+      sequence,
+      devices,
+    },
+  };
+}

@@ -1,0 +1,165 @@
+import type { Gpu } from './gpu.js';
+import { CORES_PER_GPU } from './resources.js';
+import { levelOfLabel, type Level } from './topology/level.js';
+import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './topology/topology.js';
+
+/**
+ * What a node's agent tells the scheduler extender about its cards, as a node annotation (`NODE_INVENTORY_KEY`). Written whenever
+ * it changes, read by every extender. JSON, a few hundred bytes a card.
+ *
+ *     {"version":1,
+ *      "cards":[{"index":0,"minor":0,"uuid":"GPU-...","pciBusId":"00000000:3B:00.0","model":"...","memoryBytes":85899345920,"numaNode":0,
+ *                "health":"healthy","foreign":false,"freeCores":100,"freeMemoryBytes":85899345920}, ...],
+ *      "levels":[["PIX","SYS"],["SYS"]],
+ *      "nvlinks":[[4,0],[0]]}
+ *
+ * `levels[a][k]` and `nvlinks[a][k]` are of the pair (a, a + 1 + k) of positions in `cards`: the upper triangle of both matrices.
+ * Readers ignore fields that they do not know; a change that they could not ignore gets a new version.
+ */
+export interface NodeInventory {
+  readonly cards: readonly InventoryCard[];
+  /** Position i is `cards[i]`. */
+  readonly topology: Topology;
+}
+
+export interface InventoryCard {
+  readonly gpu: Gpu;
+  /** Healthy cards may be given to pods. */
+  readonly healthy: boolean;
+  /** Why not, for people; empty for a healthy card. */
+  readonly reason: string;
+  /** Processes use it that belong to no pod of ours. */
+  readonly foreign: boolean;
+  /** What the agent's ledger has free now: allocations in their grace period are not. */
+  readonly freeCores: number;
+  readonly freeMemoryBytes: number;
+}
+
+export type InventoryResult = { readonly ok: true; readonly inventory: NodeInventory } | { readonly ok: false; readonly reason: string };
+
+const VERSION = 1;
+
+/** Sets of cards are bits of a number. */
+const MAX_CARDS = 31;
+
+/** The annotation's value. Equal inventories give equal texts, so that writers can tell whether anything changed. */
+export function encodeInventory(inventory: NodeInventory): string {
+  const count = inventory.cards.length;
+  const triangle = <T>(of: (a: number, b: number) => T): T[][] =>
+    Array.from({ length: Math.max(0, count - 1) }, (_, a) => Array.from({ length: count - 1 - a }, (_unused, k) => of(a, a + 1 + k)));
+  return JSON.stringify({
+    version: VERSION,
+    cards: inventory.cards.map(({ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes }) => ({
+      index: gpu.index,
+      minor: gpu.minor,
+      uuid: gpu.uuid,
+      pciBusId: gpu.pciBusId,
+      model: gpu.model,
+      memoryBytes: gpu.memoryBytes,
+      numaNode: gpu.numaNode,
+      health: healthy ? 'healthy' : 'unhealthy',
+      ...(reason === '' ? {} : { reason }),
+      foreign,
+      freeCores,
+      freeMemoryBytes,
+    })),
+    levels: triangle((a, b) => levelBetween(inventory.topology, a, b)),
+    nvlinks: triangle((a, b) => linksBetween(inventory.topology, a, b)),
+  });
+}
+
+/** Reads the annotation. Whatever is written there: an inventory that holds together, or a refusal that says what is wrong. */
+export function decodeInventory(text: string): InventoryResult {
+  try {
+    return { ok: true, inventory: readInventory(parse(text)) };
+  } catch (error) {
+    if (error instanceof Malformed) return { ok: false, reason: error.message };
+    throw error;
+  }
+}
+
+/** Found something that cannot be; never leaves this file. */
+class Malformed extends Error {}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Malformed('not JSON');
+  }
+}
+
+function readInventory(value: unknown): NodeInventory {
+  const document = record(value, 'the inventory');
+  if (document.version !== VERSION) throw new Malformed(`version ${JSON.stringify(document.version)}, this reads ${VERSION}`);
+  const cards = list(document.cards, 'cards').map((card, at) => readCard(record(card, `card ${at}`), `card ${at}`));
+  if (cards.length > MAX_CARDS) throw new Malformed(`${cards.length} cards, at most ${MAX_CARDS} are read`);
+  for (const [at, { gpu }] of cards.entries()) {
+    const other = cards.findIndex((card) => card.gpu.index === gpu.index || card.gpu.uuid === gpu.uuid);
+    if (other !== at) throw new Malformed(`cards ${other} and ${at} have the same index or UUID`);
+  }
+  return { cards, topology: readTopology(cards.length, document) };
+}
+
+function readCard(card: Record<string, unknown>, where: string): InventoryCard {
+  const memoryBytes = whole(card.memoryBytes, `${where}: memoryBytes`);
+  const gpu: Gpu = {
+    index: whole(card.index, `${where}: index`),
+    minor: whole(card.minor, `${where}: minor`),
+    uuid: text(card.uuid, `${where}: uuid`),
+    pciBusId: text(card.pciBusId, `${where}: pciBusId`),
+    model: text(card.model, `${where}: model`),
+    memoryBytes,
+    numaNode: card.numaNode === null || card.numaNode === undefined ? null : whole(card.numaNode, `${where}: numaNode`),
+  };
+  return {
+    gpu,
+    healthy: card.health === 'healthy',
+    reason: card.reason === undefined ? '' : text(card.reason, `${where}: reason`),
+    foreign: card.foreign === true,
+    freeCores: Math.min(CORES_PER_GPU, whole(card.freeCores, `${where}: freeCores`)),
+    freeMemoryBytes: Math.min(memoryBytes, whole(card.freeMemoryBytes, `${where}: freeMemoryBytes`)),
+  };
+}
+
+function readTopology(count: number, document: Record<string, unknown>): Topology {
+  const levels = triangle(document.levels, count, 'levels', readLevel);
+  const nvlinks = triangle(document.nvlinks, count, 'nvlinks', whole);
+  return topologyOfPairs(count, (a, b) => ({
+    level: levels[a]?.[b - a - 1] as Level,
+    nvlinks: nvlinks[a]?.[b - a - 1] as number,
+  }));
+}
+
+function triangle<T>(value: unknown, count: number, where: string, read: (cell: unknown, where: string) => T): T[][] {
+  const rows = list(value, where).map((row, a) => list(row, `${where}[${a}]`).map((cell, k) => read(cell, `${where}[${a}][${k}]`)));
+  const right = rows.length === Math.max(0, count - 1) && rows.every((row, a) => row.length === count - 1 - a);
+  if (!right) throw new Malformed(`${where} is not the upper triangle of ${count} cards`);
+  return rows;
+}
+
+function readLevel(value: unknown, where: string): Level {
+  const level = levelOfLabel(text(value, where));
+  if (level === null || level === 'X') throw new Malformed(`${where} is ${JSON.stringify(value)}, no level between two cards`);
+  return level;
+}
+
+function record(value: unknown, where: string): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Malformed(`${where} is no object`);
+  return value as Record<string, unknown>;
+}
+
+function list(value: unknown, where: string): unknown[] {
+  if (!Array.isArray(value)) throw new Malformed(`${where} is no list`);
+  return value;
+}
+
+function text(value: unknown, where: string): string {
+  if (typeof value !== 'string' || value.length > 256) throw new Malformed(`${where} is no text of at most 256 characters`);
+  return value;
+}
+
+function whole(value: unknown, where: string): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw new Malformed(`${where} is no whole number`);
+  return value;
+}

@@ -1,0 +1,58 @@
+/** Labels of the node that say what cards it has. The first is the original's; selectors and quotas name cards by it. */
+export const GPU_MODEL_LABEL = 'gaia.tencent.com/gpu-model';
+export const GPU_PRODUCT_LABEL = 'gaia.tencent.com/gpu-product';
+export const DRIVER_VERSION_LABEL = 'gaia.tencent.com/gpu-driver-version';
+export const CUDA_VERSION_LABEL = 'gaia.tencent.com/cuda-version';
+
+/** What the labels are made of. */
+export interface NodeFacts {
+  /** Product names of the cards, in the driver's order. */
+  readonly models: readonly string[];
+  readonly driverVersion: string | null;
+  /** 1000 x major + 10 x minor. */
+  readonly cudaVersion: number | null;
+}
+
+/**
+ * The labels of a node; one that cannot be known is left out. As in the original the first card speaks for the node: nodes with unequal
+ * cards are rare, and a label has one value.
+ */
+export function nodeLabels(facts: NodeFacts): ReadonlyMap<string, string> {
+  const first = facts.models[0] ?? '';
+  const labels: readonly (readonly [string, string])[] = [
+    [GPU_MODEL_LABEL, labelValue(modelName(first))],
+    [GPU_PRODUCT_LABEL, labelValue(first)],
+    [DRIVER_VERSION_LABEL, labelValue(facts.driverVersion ?? '')],
+    [CUDA_VERSION_LABEL, facts.cudaVersion === null ? '' : `${Math.floor(facts.cudaVersion / 1000)}.${Math.floor((facts.cudaVersion % 1000) / 10)}`],
+  ];
+  return new Map(labels.filter(([, value]) => value !== ''));
+}
+
+/** Words before the model: who sells it and to whom. */
+const BRANDS = new Set(['NVIDIA', 'TESLA', 'QUADRO', 'GEFORCE', 'GRID']);
+/** Words behind the number that make another model of it. */
+const VARIANTS = new Set(['TI', 'SUPER', 'ADA', 'D']);
+
+/**
+ * The model in a product name, without brand, form factor and memory: `H200` of "NVIDIA H200", `A100` of "NVIDIA A100-SXM4-40GB", `T4` of "Tesla T4",
+ * `M40` of "Tesla M40 24GB" (as the original has it), `RTX-4090` of "NVIDIA GeForce RTX 4090".
+ */
+export function modelName(product: string): string {
+  const words = product.split(/\s+/u).filter((word) => word !== '');
+  const start = words.findIndex((word) => !BRANDS.has(word.toUpperCase()));
+  const own = start < 0 ? words : words.slice(start);
+  const numbered = own.findIndex((word) => /\d/u.test(word));
+  if (numbered < 0) return own.join('-');
+  const series = own.slice(0, numbered);
+  const number = (own[numbered] as string).split('-', 1)[0] as string;
+  const variants = own.slice(numbered + 1);
+  const end = variants.findIndex((word) => !VARIANTS.has(word.toUpperCase()));
+  return [...series, number, ...variants.slice(0, end < 0 ? variants.length : end)].join('-');
+}
+
+const MAX_LABEL = 63;
+
+/** Text as the value of a label: letters, digits, `-`, `_`, `.`, beginning and ending with one of the first two. */
+function labelValue(text: string): string {
+  return text.replaceAll(/[^A-Za-z0-9_.]+/gu, '-').slice(0, MAX_LABEL).replaceAll(/^[-_.]+|[-_.]+$/gu, '');
+}

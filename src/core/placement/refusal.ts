@@ -1,0 +1,48 @@
+import { CORES_PER_GPU } from '../resources.js';
+import type { PlacementRequest, Scope } from './request.js';
+import { isWhole, type GpuSlot } from './slot.js';
+
+const MIB = 1024 * 1024;
+
+/** Why no GPU has room for a part: what was asked for, and what the best GPU had. */
+export function explainShare(slots: readonly GpuSlot[], request: PlacementRequest, scope: Scope): string {
+  const asked = `asked for ${request.cores} cores and ${inMib(request.memoryBytes)} on one GPU`;
+  const open = considered(slots, scope).filter((slot) => slot.usable);
+  const best = [...open].sort((a, b) => reach(b, request) - reach(a, request) || a.gpu.index - b.gpu.index)[0];
+  const had = best === undefined ? 'none may be chosen' : `the best, GPU ${best.gpu.index}, has ${best.freeCores} cores and ${inMib(best.freeMemoryBytes)} free`;
+  return `${asked}; ${had}${restrictions(slots, scope)}`;
+}
+
+/** Why there are not enough whole GPUs: what was asked for, and which are free. */
+export function explainWhole(slots: readonly GpuSlot[], request: PlacementRequest, scope: Scope): string {
+  const count = request.cores / CORES_PER_GPU;
+  const memory = request.memoryBytes > 0 ? ` with ${inMib(request.memoryBytes)} together` : '';
+  const whole = considered(slots, scope).filter(isWhole);
+  const list = whole.map((slot) => `${slot.gpu.index} with ${inMib(slot.freeMemoryBytes)}`).join(', ');
+  const had = `${whole.length} of ${slots.length} ${whole.length === 1 ? 'is' : 'are'} free${list === '' ? '' : ` (${list})`}`;
+  return `asked for ${count} whole GPU${count === 1 ? '' : 's'}${memory}; ${had}${restrictions(slots, scope)}`;
+}
+
+function considered(slots: readonly GpuSlot[], scope: Scope): readonly GpuSlot[] {
+  return scope.among.map((position) => slots[position] as GpuSlot);
+}
+
+/** How much of the request a GPU could serve: the scarcer of its two resources counts. */
+function reach(slot: GpuSlot, request: PlacementRequest): number {
+  const memory = request.memoryBytes === 0 ? 1 : Math.min(1, slot.freeMemoryBytes / request.memoryBytes);
+  return Math.min(memory, Math.min(1, slot.freeCores / request.cores)) * 2 + memory;
+}
+
+function restrictions(slots: readonly GpuSlot[], scope: Scope): string {
+  const names = (positions: readonly number[]) => positions.map((position) => (slots[position] as GpuSlot).gpu.index).join(', ');
+  const unusable = scope.among.filter((position) => !(slots[position] as GpuSlot).usable);
+  return [
+    scope.among.length < slots.length ? `; only ${names(scope.among) || 'none'} may be chosen` : '',
+    scope.must.length > 0 ? `; ${names(scope.must)} has to be part` : '',
+    unusable.length > 0 ? `; ${names(unusable)} is unhealthy or excluded` : '',
+  ].join('');
+}
+
+function inMib(bytes: number): string {
+  return `${Math.floor(bytes / MIB)} MiB`;
+}

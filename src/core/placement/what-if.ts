@@ -1,0 +1,33 @@
+import { pairLabel } from '../topology/matrix-print.js';
+import { gpuCount, type Topology } from '../topology/topology.js';
+import { place } from './place.js';
+import { setScore } from './score.js';
+import type { GpuSlot } from './slot.js';
+import { CORES_PER_GPU } from '../resources.js';
+
+/** What a request for some whole GPUs would get. */
+export interface WhatIf {
+  readonly count: number;
+  /** Indexes of the chosen GPUs. */
+  readonly gpus: readonly number[];
+  /** How well they are connected; 0 for one. */
+  readonly score: number;
+  /** How each pair of them is: `GPU0-GPU3 NV2`. */
+  readonly pairs: readonly string[];
+}
+
+/** For each count what would be chosen; null where nothing can be. */
+export function whatIf(topology: Topology, slots: readonly GpuSlot[], counts: readonly number[]): readonly (WhatIf | null)[] {
+  const positions = Array.from({ length: gpuCount(topology) }, (_, position) => position);
+  const indexOf = (position: number) => (slots[position] as GpuSlot).gpu.index;
+  return counts.map((count) => {
+    const placed = place(topology, slots, { cores: count * CORES_PER_GPU, memoryBytes: 0 });
+    if (!placed.ok) return null;
+    const gpus = placed.gpus.map((gpu) => gpu.index);
+    const chosen = positions.filter((position) => gpus.includes(indexOf(position)));
+    const pairs = chosen.flatMap((a) =>
+      chosen.filter((b) => b > a).map((b) => `GPU${indexOf(a)}-GPU${indexOf(b)} ${pairLabel(topology, a, b)}`),
+    );
+    return { count, gpus, score: setScore(topology, chosen), pairs };
+  });
+}

@@ -1,0 +1,69 @@
+import { CORES_PER_GPU, CORE_RESOURCE, MEMORY_RESOURCE, memoryBlocks } from './resources.js';
+
+/** Why something was refused: `code` for programs and metrics, `reason` for the person who reads the pod's events. */
+export interface Refusal {
+  readonly ok: false;
+  readonly code: RefusalCode;
+  readonly reason: string;
+}
+
+export type RefusalCode =
+  | 'bad-core-count'
+  | 'share-mode-off'
+  | 'memory-missing'
+  | 'core-missing'
+  | 'memory-too-large'
+  | 'nothing-fits'
+  | 'unknown-ids'
+  | 'unknown-container'
+  | 'mismatch';
+
+export function refuse(code: RefusalCode, reason: string): Refusal {
+  return { ok: false, code, reason };
+}
+
+/** What one container asks for; counts of the two resources' units. */
+export interface ContainerRequest {
+  readonly cores: number;
+  readonly memoryBlocks: number;
+}
+
+/** Less than one GPU: placed on a single card, limits enforced. */
+export function isFraction(cores: number): boolean {
+  return cores > 0 && cores < CORES_PER_GPU;
+}
+
+/** The rules for the number of `tencent.com/vcuda-core`, which need no knowledge of the node. */
+export function checkCores(cores: number, shareMode: boolean): Refusal | null {
+  if (!Number.isInteger(cores) || cores <= 0) return refuse('bad-core-count', `${CORE_RESOURCE}: ${cores} is not a positive number`);
+  if (isFraction(cores)) {
+    if (shareMode) return null;
+    return refuse('share-mode-off', `${CORE_RESOURCE}: ${cores} asks for a part of a GPU, but this node does not share GPUs (--share-mode=false)`);
+  }
+  if (cores % CORES_PER_GPU === 0) return null;
+  return refuse(
+    'bad-core-count',
+    `${CORE_RESOURCE}: ${cores} is more than one GPU and not a multiple of ${CORES_PER_GPU}; ask for less than ${CORES_PER_GPU}, or for ${CORES_PER_GPU}, ${2 * CORES_PER_GPU}, ...`,
+  );
+}
+
+/** The rules that tie the two resources of one container to each other. */
+export function checkPair(request: ContainerRequest): Refusal | null {
+  if (request.cores === 0 && request.memoryBlocks > 0) {
+    return refuse('core-missing', `${MEMORY_RESOURCE}: ${request.memoryBlocks} without ${CORE_RESOURCE}; ask for both`);
+  }
+  if (isFraction(request.cores) && request.memoryBlocks === 0) {
+    return refuse('memory-missing', `${CORE_RESOURCE}: ${request.cores} is a part of a GPU and needs ${MEMORY_RESOURCE} as well`);
+  }
+  return null;
+}
+
+/** Memory that even empty cards could not give. */
+export function checkMemory(request: ContainerRequest, cardMemoryBytes: readonly number[]): Refusal | null {
+  const cards = Math.max(1, Math.floor(request.cores / CORES_PER_GPU));
+  const blocks = cardMemoryBytes.map(memoryBlocks).sort((a, b) => b - a);
+  const most = blocks.slice(0, cards).reduce((sum, count) => sum + count, 0);
+  if (request.memoryBlocks <= most) return null;
+  const what = cards === 1 ? 'the largest GPU of this node has' : `the ${cards} largest GPUs of this node have`;
+  return refuse('memory-too-large', `${MEMORY_RESOURCE}: ${request.memoryBlocks} blocks of 256 MiB, but ${what} ${most}`);
+}

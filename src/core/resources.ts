@@ -1,0 +1,21 @@
+/**
+ * The two extended resources and their units. Users write these names in manifests, the kubelet keeps them in its
+ * checkpoint: they are those of tkestack gpu-manager and never change.
+ */
+export const CORE_RESOURCE = 'tencent.com/vcuda-core';
+export const MEMORY_RESOURCE = 'tencent.com/vcuda-memory';
+
+export type ResourceKind = 'core' | 'memory';
+
+export const RESOURCE_NAME: Readonly<Record<ResourceKind, string>> = { core: CORE_RESOURCE, memory: MEMORY_RESOURCE };
+
+/** One GPU is divided into this many units of `tencent.com/vcuda-core`. */
+export const CORES_PER_GPU = 100;
+
+/** One unit of `tencent.com/vcuda-memory`: 256 MiB. */
+export const MEMORY_BLOCK_BYTES = 268_435_456;
+
+/** Whole blocks that a card of `memoryBytes` can hand out: floored for each card, since a block never spans two cards. */
+export function memoryBlocks(memoryBytes: number): number {
+  return Math.floor(memoryBytes / MEMORY_BLOCK_BYTES);
+}

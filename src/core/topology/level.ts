@@ -1,0 +1,44 @@
+/**
+ * How far apart two GPUs are on PCIe, nearest first. Names are those of today's `nvidia-smi topo -m`; the numbers of
+ * `NVML_VALUE` are `nvmlGpuTopologyLevel_t` of nvml.h. `X` is a GPU and itself.
+ */
+export type Level = 'X' | 'PIX' | 'PXB' | 'PHB' | 'NODE' | 'SYS';
+
+/** Every level, nearest first. */
+export const LEVELS: readonly Level[] = ['X', 'PIX', 'PXB', 'PHB', 'NODE', 'SYS'];
+
+/** What `nvmlDeviceGetTopologyCommonAncestor` answers for each level. */
+export const NVML_VALUE: Readonly<Record<Level, number>> = { X: 0, PIX: 10, PXB: 20, PHB: 30, NODE: 40, SYS: 50 };
+
+/** In words, for reports to operators. */
+export const LEVEL_MEANING: Readonly<Record<Level, string>> = {
+  X: 'the same GPU',
+  PIX: 'one PCIe bridge between them',
+  PXB: 'several PCIe bridges, not the host bridge',
+  PHB: 'the PCIe host bridge (the CPU)',
+  NODE: 'the interconnect of host bridges of one NUMA node',
+  SYS: 'the link between NUMA nodes',
+};
+
+/** True when `a` is nearer than `b`. */
+export function nearer(a: Level, b: Level): boolean {
+  return NVML_VALUE[a] < NVML_VALUE[b];
+}
+
+/**
+ * The level between two different GPUs for a value of NVML's enum. Two GPUs of one board answer 0 ("internal"): they
+ * sit behind the board's own bridge, which is PIX. Null for a value that NVML does not define.
+ */
+export function levelOfNvml(value: number): Level | null {
+  if (value === NVML_VALUE.X) return 'PIX';
+  return LEVELS.find((level) => NVML_VALUE[level] === value) ?? null;
+}
+
+/**
+ * The level that a label of `nvidia-smi topo` names; null for a label of another kind (NVLink, affinity) or none.
+ * `SOC` is what drivers before 378 print for what is `SYS` today: the way through the link between sockets.
+ */
+export function levelOfLabel(label: string): Level | null {
+  if (label === 'SOC') return 'SYS';
+  return LEVELS.find((level) => level === label) ?? null;
+}

@@ -1,0 +1,167 @@
+import { levelOfLabel } from './level.js';
+import { bridgeHiddenLevels, type Device, type Link } from './hidden-level.js';
+import type { Topology } from './topology.js';
+
+/** One GPU row of the matrix. */
+export interface MatrixGpu {
+  /** N of the row's name `GPU<N>`; rows of a partial matrix need not be contiguous. */
+  readonly index: number;
+  /** `0-31,64-95`; null where the matrix has no such column or no answer in it. */
+  readonly cpuAffinity: string | null;
+  /** First NUMA node of the column `NUMA Affinity`. */
+  readonly numaNode: number | null;
+}
+
+export type MatrixResult =
+  | { readonly ok: true; readonly gpus: readonly MatrixGpu[]; readonly topology: Topology }
+  | { readonly ok: false; readonly line: number; readonly reason: string };
+
+const ESCAPE = '\u001b';
+/** Some versions underline the header even when they write to a file. */
+const TERMINAL_ESCAPE = new RegExp(`${ESCAPE}\\[[0-9;]*[A-Za-z]`, 'gu');
+
+/** More rows than any machine has: a matrix of this size is read in a few milliseconds. */
+const MAX_DEVICES = 256;
+
+/**
+ * Reads what `nvidia-smi topo -m` or `-mp` prints: a line of column names, one row a device, then legends. The format as drivers
+ * 352 to 580 print it: cells parted by tabs or by any number of blanks, NIC columns and rows under any name, the
+ * columns `CPU Affinity`, `NUMA Affinity` and `GPU NUMA ID` present or not, terminal escapes around the header, text such as a shell
+ * prompt before it. Labels: `X`, `PIX`, `PXB`, `PHB`, `NODE`, `SYS`, `SOC` (old drivers' SYS), `NV<n>`.
+ *
+ * An NVLink label hides the PCIe level of its pair; it is concluded from the rest of the matrix (`bridgeHiddenLevels`).
+ * A refusal names the first line that is wrong (1-based).
+ */
+export function parseMatrix(text: string): MatrixResult {
+  const lines = text.replaceAll(TERMINAL_ESCAPE, '').split(/\r?\n/u);
+  const headerAt = lines.findIndex(isHeader);
+  if (headerAt < 0) return refuse(1, 'no line of column names (GPU0 GPU1 ...) found');
+  const header = readHeader(lines[headerAt] as string);
+  if (header.devices.length > MAX_DEVICES) return refuse(headerAt + 1, `${header.devices.length} columns, at most ${MAX_DEVICES} are read`);
+  const twice = header.devices.find((name, at) => header.devices.indexOf(name) !== at);
+  if (twice !== undefined) return refuse(headerAt + 1, `column ${twice} appears twice`);
+
+  const rows = new Map<string, Row>();
+  for (const [offset, line] of lines.slice(headerAt + 1).entries()) {
+    const number = headerAt + 2 + offset;
+    if (/^\s*(?:NIC )?Legend:/iu.test(line)) break;
+    const row = readRow(header, line, number);
+    if (row === null) continue;
+    if (!('cells' in row)) return row;
+    if (rows.has(row.name)) return refuse(number, `row ${row.name} appears twice`);
+    rows.set(row.name, row);
+  }
+  return assemble(header, rows, headerAt + 1);
+}
+
+interface Header {
+  readonly devices: readonly string[];
+  /** Titles of the columns after the devices, in order. */
+  readonly affinities: readonly string[];
+}
+
+interface Row {
+  readonly name: string;
+  readonly line: number;
+  /** One a device column. */
+  readonly cells: readonly Link[];
+  readonly cpuAffinity: string | null;
+  readonly numaNode: number | null;
+}
+
+type Refusal = Extract<MatrixResult, { ok: false }>;
+
+function refuse(line: number, reason: string): Refusal {
+  return { ok: false, line, reason: `line ${line}: ${reason}` };
+}
+
+const words = (line: string): string[] => line.split(/\s+/u).filter((word) => word !== '');
+const isGpuName = (word: string | undefined): word is string => word !== undefined && /^GPU\d{1,4}$/u.test(word);
+
+/** A header begins with a GPU's name that no label follows; a row has labels. */
+function isHeader(line: string): boolean {
+  const [first, second] = words(line);
+  return isGpuName(first) && (second === undefined || readLabel(second) === null);
+}
+
+function readHeader(line: string): Header {
+  const all = words(line);
+  const end = all.findIndex((word) => word === 'CPU' || word === 'NUMA' || word === 'GPU');
+  const devices = end < 0 ? all : all.slice(0, end);
+  const titles = end < 0 ? '' : all.slice(end).join(' ');
+  return { devices, affinities: titles.match(/CPU Affinity|NUMA Affinity|GPU NUMA ID/gu) ?? [] };
+}
+
+/** Null for a line that is no row; NIC rows are read like those of GPUs. */
+function readRow(header: Header, line: string, number: number): Row | Refusal | null {
+  const [name, ...rest] = words(line);
+  if (name === undefined) return null;
+  if (!header.devices.includes(name)) {
+    return isGpuName(name) ? refuse(number, `row ${name} has no column`) : null;
+  }
+  const labels = rest.slice(0, header.devices.length);
+  if (labels.length < header.devices.length) {
+    return refuse(number, `${name} has ${labels.length} cells for ${header.devices.length} columns`);
+  }
+  const cells: Link[] = [];
+  for (const [column, label] of labels.entries()) {
+    const link = readLabel(label);
+    const other = header.devices[column] as string;
+    if (link === null) return refuse(number, `${name} to ${other} is "${label}", which names no connection`);
+    if ((link.level === 'X') !== (other === name)) return refuse(number, `${name} to ${other} is "${label}"`);
+    cells.push(link);
+  }
+  return { name, line: number, cells, ...readAffinities(header, line, rest.slice(header.devices.length)) };
+}
+
+/** `X` or a PCIe level; or NVLinks, of which the level is not shown. */
+function readLabel(label: string): Link | null {
+  const level = levelOfLabel(label);
+  if (level !== null) return { level, nvlinks: 0 };
+  const links = /^NV(\d{1,3})$/u.exec(label);
+  return links === null || Number(links[1]) === 0 ? null : { level: null, nvlinks: Number(links[1]) };
+}
+
+/** Cells of the last columns. A row with fewer words than titles has empty cells: only its tabs can tell which. */
+function readAffinities(header: Header, line: string, tail: readonly string[]): { cpuAffinity: string | null; numaNode: number | null } {
+  const byTabs = line.split('\t').slice(1 + header.devices.length).map((cell) => cell.trim());
+  const cells = tail.length >= header.affinities.length ? tail : line.includes('\t') ? byTabs : [];
+  const cell = (title: string): string | null => cells[header.affinities.indexOf(title)] ?? null;
+  const cpu = cell('CPU Affinity');
+  const numa = /^\d{1,4}/u.exec(cell('NUMA Affinity') ?? '');
+  return { cpuAffinity: cpu !== null && /^\d[\d,-]*$/u.test(cpu) ? cpu : null, numaNode: numa === null ? null : Number(numa[0]) };
+}
+
+function assemble(header: Header, rows: ReadonlyMap<string, Row>, headerLine: number): MatrixResult {
+  const names = header.devices.filter(isGpuName);
+  const missing = names.find((name) => !rows.has(name));
+  if (missing !== undefined) return refuse(headerLine, `column ${missing} has no row`);
+  const gpuRows = names.map((name) => rows.get(name) as Row);
+  for (const [a, row] of gpuRows.entries()) {
+    for (const [b, other] of gpuRows.slice(0, a).entries()) {
+      const there = cellAt(header, row, names[b] as string);
+      const back = cellAt(header, other, names[a] as string);
+      if (there.level !== back.level || there.nvlinks !== back.nvlinks) {
+        return refuse(row.line, `${row.name} to ${other.name} is ${labelOf(there)}, but ${labelOf(back)} in line ${other.line}`);
+      }
+    }
+  }
+  const columns = [...names, ...header.devices.filter((name) => !isGpuName(name))];
+  const devices: Device[] = gpuRows.map((row) => ({
+    links: columns.map((name) => cellAt(header, row, name)),
+    affinity: row.cpuAffinity ?? (row.numaNode === null ? null : `node ${row.numaNode}`),
+  }));
+  return {
+    ok: true,
+    gpus: gpuRows.map((row) => ({ index: Number(row.name.slice('GPU'.length)), cpuAffinity: row.cpuAffinity, numaNode: row.numaNode })),
+    topology: bridgeHiddenLevels(devices),
+  };
+}
+
+function cellAt(header: Header, row: Row, name: string): Link {
+  return row.cells[header.devices.indexOf(name)] as Link;
+}
+
+function labelOf(link: Link): string {
+  return link.level ?? `NV${link.nvlinks}`;
+}

@@ -1,0 +1,235 @@
+/**
+ * `vgpu.usage`: what a container's processes hold and have used, shared by them through memory and read by the agent. Any of them may
+ * scribble over it, so nothing read here is believed beyond its shape: numbers saturate, counts are capped, text is cut.
+ * `native/include/vgpu_abi.h` is the definition; a test compiles it and compares every number with the tables here.
+ */
+import { ABI_VERSION, MAX_DEVICES } from './limits-file.js';
+
+/** Relative to the directory that the container sees as `/etc/vcuda`. */
+export const USAGE_FILE_NAME = 'usage/vgpu.usage';
+export const USAGE_MAGIC = 0x4445_5355_5550_4756n;
+export const MAX_PROCESSES = 512;
+
+/** Byte offsets; `structSize` is that of the whole structure. */
+export const USAGE_HEADER = {
+  magic: 0, version: 8, size: 12, deviceCount: 16, slotCount: 20, slotHigh: 24, structSize: 256,
+} as const;
+export const DEVICE_USAGE = {
+  levelAtNs: 0, softChangedAtNs: 8, softGrantPpm: 16, aloneUntilNs: 24, launches: 64, chargedNs: 72, throttledNs: 80, waits: 88, samples: 96,
+  sampledNs: 104, unknownLaunches: 112, denied: 128, deniedBytes: 256, peakBytes: 264, reclaimedBytes: 272, structSize: 512,
+} as const;
+export const PROCESS_SLOT = {
+  owner: 0, pidNamespace: 8, startStack: 16, registeredAtNs: 24, selfTest: 32, unhooked: 36, name: 40, structSize: 128,
+} as const;
+export const LEDGER_ENTRY = { heldBytes: 0, tentativeBytes: 8, lastChargeNs: 16, structSize: 32 } as const;
+
+const DEVICES_OFFSET = USAGE_HEADER.structSize;
+const SLOTS_OFFSET = DEVICES_OFFSET + MAX_DEVICES * DEVICE_USAGE.structSize;
+const LEDGER_OFFSET = SLOTS_OFFSET + MAX_PROCESSES * PROCESS_SLOT.structSize;
+const LEDGER_DEVICE_BYTES = MAX_PROCESSES * LEDGER_ENTRY.structSize;
+
+/** Where the parts of the file begin, and its size. What lies before `slots` is enough for `decodeUsageSummary`. */
+export const USAGE_LAYOUT = {
+  devices: DEVICES_OFFSET, slots: SLOTS_OFFSET, ledger: LEDGER_OFFSET, structSize: LEDGER_OFFSET + MAX_DEVICES * LEDGER_DEVICE_BYTES,
+} as const;
+
+/** Kinds of call that memory was refused to, in the order of `enum vgpu_denied_api`. */
+export const DENIED_APIS = ['alloc', 'pitch', 'managed', 'async', 'pool', 'vmm', 'array', 'mipmap', 'graph', 'external'] as const;
+export type DeniedApi = (typeof DENIED_APIS)[number];
+
+export const SELF_TEST = { driverFound: 1, lookupKnown: 2, devicesMatched: 4, sessionOpen: 8, eventsWork: 16 } as const;
+export type SelfTest = Readonly<Record<keyof typeof SELF_TEST, boolean>>;
+
+export const SLOT_STATE = { free: 0, live: 1, reclaiming: 2 } as const;
+
+/** Counters of one GPU since the container started; index i is the i-th GPU of the limits file. */
+export interface DeviceUsage {
+  /** When the token bucket is level, CLOCK_MONOTONIC in ns: later than now while launches have to wait. */
+  readonly levelAtNs: bigint;
+  readonly launches: number;
+  /** GPU time charged for launches, before correction. */
+  readonly chargedNs: number;
+  /** Time that launches waited for tokens, summed over threads. */
+  readonly throttledNs: number;
+  readonly waits: number;
+  /** Launches that were timed, and their GPU time. */
+  readonly samples: number;
+  readonly sampledNs: number;
+  /** Launches charged by guess, because their cost was not learned yet. */
+  readonly unknownLaunches: number;
+  readonly denied: Readonly<Record<DeniedApi, number>>;
+  readonly deniedBytes: number;
+  /** Most that was held at once. */
+  readonly peakBytes: number;
+  /** Given back on behalf of processes that died. */
+  readonly reclaimedBytes: number;
+}
+
+/** One process as it describes itself. */
+export interface ProcessSlot {
+  /** Index of its line in the file: what its greeting on `vcuda.sock` names. */
+  readonly slot: number;
+  /** As the container sees it. */
+  readonly pid: number;
+  /** Field 22 of `/proc/<pid>/stat`, modulo 2^40. */
+  readonly startTicks: number;
+  readonly name: string;
+  readonly selfTest: SelfTest;
+  /** Driver functions of hooked names that the library did not recognise: they pass by it. */
+  readonly unhooked: number;
+}
+
+/** A process with what it holds. */
+export interface ProcessUsage extends ProcessSlot {
+  /** By GPU of the limits file: bytes held, reservations under way included. */
+  readonly heldBytes: readonly number[];
+}
+
+export interface Usage {
+  readonly devices: readonly DeviceUsage[];
+  readonly processes: readonly ProcessUsage[];
+  /** By GPU: the sum over all processes, those that died and are not reclaimed yet included. */
+  readonly heldBytes: readonly number[];
+}
+
+export type UsageRefusal = { readonly ok: false; readonly code: 'truncated' | 'magic' | 'version'; readonly reason: string };
+export type UsageDecoded = { readonly ok: true; readonly usage: Usage } | UsageRefusal;
+export type UsageSummaryDecoded = { readonly ok: true; readonly devices: readonly DeviceUsage[] } | UsageRefusal;
+
+/** A 64 bit counter as a number; what does not fit exactly saturates. */
+function readCounter(buffer: Buffer, offset: number): number {
+  const value = buffer.readUInt32LE(offset + 4) * 0x1_0000_0000 + buffer.readUInt32LE(offset);
+  return Math.min(value, Number.MAX_SAFE_INTEGER);
+}
+
+const saturatingSum = (a: number, b: number): number => Math.min(a + b, Number.MAX_SAFE_INTEGER);
+
+function readDevice(buffer: Buffer, offset: number): DeviceUsage {
+  const at = (field: number): number => readCounter(buffer, offset + field);
+  const denied = Object.fromEntries(DENIED_APIS.map((api, index) => [api, at(DEVICE_USAGE.denied + 8 * index)]));
+  return {
+    levelAtNs: buffer.readBigUInt64LE(offset + DEVICE_USAGE.levelAtNs),
+    launches: at(DEVICE_USAGE.launches),
+    chargedNs: at(DEVICE_USAGE.chargedNs),
+    throttledNs: at(DEVICE_USAGE.throttledNs),
+    waits: at(DEVICE_USAGE.waits),
+    samples: at(DEVICE_USAGE.samples),
+    sampledNs: at(DEVICE_USAGE.sampledNs),
+    unknownLaunches: at(DEVICE_USAGE.unknownLaunches),
+    denied: denied as Record<DeniedApi, number>,
+    deniedBytes: at(DEVICE_USAGE.deniedBytes),
+    peakBytes: at(DEVICE_USAGE.peakBytes),
+    reclaimedBytes: at(DEVICE_USAGE.reclaimedBytes),
+  };
+}
+
+/** Reads the counters of one GPU from its `DEVICE_USAGE.structSize` bytes, which begin at `USAGE_LAYOUT.devices` for the first. */
+export function decodeDeviceUsage(bytes: Buffer): DeviceUsage {
+  return readDevice(bytes, 0);
+}
+
+/** Where the entries of one GPU's ledger begin in the file, and how many bytes the first `slots` of them are. */
+export function ledgerRange(device: number, slots: number): { readonly position: number; readonly length: number } {
+  return { position: LEDGER_OFFSET + device * LEDGER_DEVICE_BYTES, length: Math.min(slots, MAX_PROCESSES) * LEDGER_ENTRY.structSize };
+}
+
+/** Sums what ledger entries hold, reservations under way included. */
+export function sumLedger(entries: Buffer): number {
+  let sum = 0;
+  for (let offset = 0; offset + LEDGER_ENTRY.structSize <= entries.length; offset += LEDGER_ENTRY.structSize) {
+    sum = saturatingSum(sum, saturatingSum(readCounter(entries, offset + LEDGER_ENTRY.heldBytes), readCounter(entries, offset + LEDGER_ENTRY.tentativeBytes)));
+  }
+  return sum;
+}
+
+function readHeld(buffer: Buffer, device: number, slot: number): number {
+  const offset = LEDGER_OFFSET + device * LEDGER_DEVICE_BYTES + slot * LEDGER_ENTRY.structSize;
+  return saturatingSum(readCounter(buffer, offset + LEDGER_ENTRY.heldBytes), readCounter(buffer, offset + LEDGER_ENTRY.tentativeBytes));
+}
+
+/** Where the process slots begin in the file, and how many bytes the first `slots` of them are. */
+export function slotsRange(slots: number): { readonly position: number; readonly length: number } {
+  return { position: SLOTS_OFFSET, length: Math.min(slots, MAX_PROCESSES) * PROCESS_SLOT.structSize };
+}
+
+/** Reads process slots, the first of them at the beginning of `bytes`; those that nobody lives in are left out. */
+export function decodeSlots(bytes: Buffer): ProcessSlot[] {
+  return Array.from({ length: Math.floor(bytes.length / PROCESS_SLOT.structSize) }, (_, slot) => readSlot(bytes, slot * PROCESS_SLOT.structSize, slot)).flatMap(
+    (one) => one ?? [],
+  );
+}
+
+function readSlot(buffer: Buffer, offset: number, slot: number): ProcessSlot | null {
+  const owner = buffer.readBigUInt64LE(offset + PROCESS_SLOT.owner);
+  if (Number(owner & 3n) !== SLOT_STATE.live) return null;
+  const bits = buffer.readUInt32LE(offset + PROCESS_SLOT.selfTest);
+  const name = buffer.subarray(offset + PROCESS_SLOT.name, offset + PROCESS_SLOT.name + 16);
+  const end = name.indexOf(0);
+  return {
+    slot,
+    pid: Number((owner >> 2n) & 0x3f_ffffn),
+    startTicks: Number(owner >> 24n),
+    // Whatever a process calls itself ends up in logs and on the page: printable ASCII only.
+    name: name.toString('latin1', 0, end < 0 ? 16 : end).replace(/[^\x20-\x7e]/g, '?'),
+    selfTest: {
+      driverFound: (bits & SELF_TEST.driverFound) !== 0,
+      lookupKnown: (bits & SELF_TEST.lookupKnown) !== 0,
+      devicesMatched: (bits & SELF_TEST.devicesMatched) !== 0,
+      sessionOpen: (bits & SELF_TEST.sessionOpen) !== 0,
+      eventsWork: (bits & SELF_TEST.eventsWork) !== 0,
+    },
+    unhooked: buffer.readUInt32LE(offset + PROCESS_SLOT.unhooked),
+  };
+}
+
+function readProcess(buffer: Buffer, slot: number): ProcessUsage | null {
+  const one = readSlot(buffer, SLOTS_OFFSET + slot * PROCESS_SLOT.structSize, slot);
+  return one === null ? null : { ...one, heldBytes: Array.from({ length: MAX_DEVICES }, (_, device) => readHeld(buffer, device, slot)) };
+}
+
+/** Why the first `needed` bytes of a usage file cannot be believed to be one, or null. */
+export function refuseUsage(buffer: Buffer, needed: number): UsageRefusal | null {
+  if (buffer.length < needed) return { ok: false, code: 'truncated', reason: `${buffer.length} bytes instead of ${needed}` };
+  if (buffer.readBigUInt64LE(USAGE_HEADER.magic) !== USAGE_MAGIC) return { ok: false, code: 'magic', reason: 'not a usage file' };
+  const version = buffer.readUInt32LE(USAGE_HEADER.version);
+  if (version !== ABI_VERSION) return { ok: false, code: 'version', reason: `version ${version} instead of ${ABI_VERSION}` };
+  return null;
+}
+
+/** A usage file that nobody has used yet. The agent makes it before the container starts; every process in it must be able to write it. */
+export function encodeUsage(): Buffer {
+  const buffer = Buffer.alloc(USAGE_LAYOUT.structSize);
+  buffer.writeBigUInt64LE(USAGE_MAGIC, USAGE_HEADER.magic);
+  buffer.writeUInt32LE(ABI_VERSION, USAGE_HEADER.version);
+  buffer.writeUInt32LE(buffer.length, USAGE_HEADER.size);
+  buffer.writeUInt32LE(MAX_DEVICES, USAGE_HEADER.deviceCount);
+  buffer.writeUInt32LE(MAX_PROCESSES, USAGE_HEADER.slotCount);
+  return buffer;
+}
+
+/** Reads the counters alone, from the first `USAGE_LAYOUT.slots` bytes: what the steering loop looks at every period. */
+export function decodeUsageSummary(buffer: Buffer): UsageSummaryDecoded {
+  const refused = refuseUsage(buffer, USAGE_LAYOUT.slots);
+  if (refused !== null) return refused;
+  const devices = Array.from({ length: MAX_DEVICES }, (_, index) => readDevice(buffer, DEVICES_OFFSET + index * DEVICE_USAGE.structSize));
+  return { ok: true, devices };
+}
+
+/** Reads the whole file: counters, processes and what each holds. */
+export function decodeUsage(buffer: Buffer): UsageDecoded {
+  const refused = refuseUsage(buffer, USAGE_LAYOUT.structSize);
+  if (refused !== null) return refused;
+  const summary = decodeUsageSummary(buffer);
+  if (!summary.ok) return summary;
+  const slots = Math.min(buffer.readUInt32LE(USAGE_HEADER.slotHigh), MAX_PROCESSES);
+  const processes: ProcessUsage[] = [];
+  const heldBytes = new Array<number>(MAX_DEVICES).fill(0);
+  for (let slot = 0; slot < slots; slot++) {
+    const one = readProcess(buffer, slot);
+    if (one !== null) processes.push(one);
+    for (let device = 0; device < MAX_DEVICES; device++) {
+      heldBytes[device] = saturatingSum(heldBytes[device] ?? 0, readHeld(buffer, device, slot));
+    }
+  }
+  return { ok: true, usage: { devices: summary.devices, processes, heldBytes } };
+}

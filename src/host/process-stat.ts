@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+
+/** What tells a process from a later one with the same number. */
+export interface ProcessStat {
+  /** Field 22 of proc(5)'s `stat`: clock ticks after boot. */
+  readonly startTicks: number;
+  /** At most 15 characters, chosen by the process. */
+  readonly name: string;
+}
+
+/** Its numbers in every pid namespace it is in, ours first and its own last; none when there is no such process. */
+export function namespacePids(pid: number, proc = '/proc'): number[] {
+  let text: string;
+  try {
+    text = readFileSync(`${proc}/${pid}/status`, 'latin1');
+  } catch {
+    return [];
+  }
+  const line = /^NSpid:\s*(.*)$/m.exec(text)?.[1] ?? '';
+  return line.split(/\s+/).filter((word) => word !== '').map(Number);
+}
+
+/** Reads `/proc/<pid>/stat`, which answers from memory; null when there is no such process. */
+export function processStat(pid: number, proc = '/proc'): ProcessStat | null {
+  let text: string;
+  try {
+    text = readFileSync(`${proc}/${pid}/stat`, 'latin1');
+  } catch {
+    return null;
+  }
+  // The name is in parentheses and may hold anything, parentheses too: the last one ends it. State is field 3.
+  const end = text.lastIndexOf(')');
+  const startTicks = Number(text.slice(end + 2).split(' ')[22 - 3]);
+  return end < 0 || !Number.isSafeInteger(startTicks) ? null : { startTicks, name: text.slice(text.indexOf('(') + 1, end) };
+}

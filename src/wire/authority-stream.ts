@@ -1,0 +1,50 @@
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { AuthorityRewriter } from './authority.js';
+
+/** A connection whose incoming bytes pass through an AuthorityRewriter. Owns the socket: ends and closes with it. */
+export class AuthorityStream extends Duplex {
+  readonly #socket: Socket;
+
+  constructor(socket: Socket) {
+    super({ allowHalfOpen: true });
+    this.#socket = socket;
+    const rewriter = new AuthorityRewriter();
+    socket.on('data', (chunk: Buffer) => {
+      let wanted = true;
+      try {
+        for (const part of rewriter.feed(chunk)) if (part.length > 0) wanted = this.push(part);
+      } catch (error) {
+        this.destroy(error as Error);
+        return;
+      }
+      if (!wanted) socket.pause();
+    });
+    socket.on('end', () => this.push(null));
+    socket.on('error', (error) => this.destroy(error));
+    socket.on('close', () => this.destroy());
+    // The server reports a broken connection to its callers itself; without a listener Node would end the process.
+    this.on('error', () => undefined);
+  }
+
+  override _read(): void {
+    this.#socket.resume();
+  }
+
+  override _write(chunk: Buffer, encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
+    this.#socket.write(chunk, encoding, callback);
+  }
+
+  override _writev(chunks: { chunk: Buffer; encoding: BufferEncoding }[], callback: (error?: Error | null) => void): void {
+    this.#socket.write(Buffer.concat(chunks.map((entry) => entry.chunk)), callback);
+  }
+
+  override _final(callback: (error?: Error | null) => void): void {
+    this.#socket.end(callback);
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#socket.destroy();
+    callback(error);
+  }
+}

@@ -1,0 +1,10 @@
+// Original file: proto/display.proto
+
+
+export interface GraphResponse {
+  'graph'?: (string);
+}
+
+export interface GraphResponse__Output {
+  'graph': (string);
+}

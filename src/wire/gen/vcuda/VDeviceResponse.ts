@@ -1,0 +1,8 @@
+// Original file: proto/vcuda.proto
+
+
+export interface VDeviceResponse {
+}
+
+export interface VDeviceResponse__Output {
+}

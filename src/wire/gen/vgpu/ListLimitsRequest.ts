@@ -1,0 +1,8 @@
+// Original file: proto/limits.proto
+
+
+export interface ListLimitsRequest {
+}
+
+export interface ListLimitsRequest__Output {
+}

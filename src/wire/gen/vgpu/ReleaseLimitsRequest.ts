@@ -1,0 +1,10 @@
+// Original file: proto/limits.proto
+
+
+export interface ReleaseLimitsRequest {
+  'allocation'?: (string);
+}
+
+export interface ReleaseLimitsRequest__Output {
+  'allocation': (string);
+}

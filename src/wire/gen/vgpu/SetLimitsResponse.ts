@@ -1,0 +1,10 @@
+// Original file: proto/limits.proto
+
+
+export interface SetLimitsResponse {
+  'notes'?: (string)[];
+}
+
+export interface SetLimitsResponse__Output {
+  'notes': (string)[];
+}

@@ -1,0 +1,33 @@
+import { fileURLToPath } from 'node:url';
+import { loadPackageDefinition, type GrpcObject } from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
+import type { ProtoGrpcType as CriProto } from './gen/cri-v1.js';
+import type { ProtoGrpcType as DevicePluginProto } from './gen/deviceplugin-v1beta1.js';
+import type { ProtoGrpcType as DisplayProto } from './gen/display.js';
+import type { ProtoGrpcType as LimitsProto } from './gen/limits.js';
+import type { ProtoGrpcType as PodResourcesProto } from './gen/podresources-v1.js';
+import type { ProtoGrpcType as VcudaProto } from './gen/vcuda.js';
+
+const PROTO_DIRECTORY = fileURLToPath(new URL('../../../proto/', import.meta.url));
+
+/**
+ * Loads one file of `proto/`. Message objects keep the field names of the protocol, 64 bit numbers are strings,
+ * enumerations are names, absent fields have their defaults: the options that `npm run proto` generates types for.
+ */
+function load(file: string): GrpcObject {
+  return loadPackageDefinition(
+    loadSync(file, { includeDirs: [PROTO_DIRECTORY], keepCase: true, longs: String, enums: String, defaults: true }),
+  );
+}
+
+function loadOnce<T>(file: string): () => T {
+  let loaded: T | undefined;
+  return () => (loaded ??= load(file) as unknown as T);
+}
+
+export const devicePluginProto = loadOnce<DevicePluginProto>('deviceplugin-v1beta1.proto');
+export const podResourcesProto = loadOnce<PodResourcesProto>('podresources-v1.proto');
+export const criProto = loadOnce<CriProto>('cri-v1.proto');
+export const vcudaProto = loadOnce<VcudaProto>('vcuda.proto');
+export const limitsProto = loadOnce<LimitsProto>('limits.proto');
+export const displayProto = loadOnce<DisplayProto>('display.proto');

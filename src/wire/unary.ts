@@ -1,0 +1,54 @@
+import { status, type CallOptions, type handleUnaryCall, type requestCallback } from '@grpc/grpc-js';
+
+/** A refusal with a gRPC status; its message is written for the person who reads `kubectl describe pod`. */
+export class RpcRefusal extends Error {
+  readonly code: status;
+
+  constructor(code: status, message: string) {
+    super(message);
+    this.name = 'RpcRefusal';
+    this.code = code;
+  }
+}
+
+/**
+ * Turns an async function into a gRPC handler. Without this a rejection would be unhandled - Node then ends the daemon -
+ * and the caller would hang until its deadline, or for ever, as the kubelet's Allocate has none.
+ */
+export function unary<Request, Response>(
+  answer: (request: Request) => Promise<Response>,
+  onFailure: (error: unknown) => void = () => undefined,
+): handleUnaryCall<Request, Response> {
+  return (call, callback) => {
+    Promise.resolve()
+      .then(() => answer(call.request))
+      .then(
+        (response) => callback(null, response),
+        (error: unknown) => {
+          if (!(error instanceof RpcRefusal)) onFailure(error);
+          const code = error instanceof RpcRefusal ? error.code : status.INTERNAL;
+          callback({ code, details: error instanceof Error ? error.message : String(error) });
+        },
+      );
+  };
+}
+
+/** The request and response of a method of a generated client (its last overload is `(request, callback)`). */
+type RequestOf<Method> = Method extends (request: infer Request, callback: infer _Callback) => unknown ? Request : never;
+type ResponseOf<Method> = Method extends (request: infer _Request, callback: requestCallback<infer Response>) => unknown ? Response : never;
+
+/** Calls a unary method of a generated client with a deadline; rejects with grpc-js's ServiceError. */
+export function callUnary<Client extends object, Name extends keyof Client>(
+  client: Client,
+  name: Name,
+  request: RequestOf<Client[Name]>,
+  timeoutMs: number,
+): Promise<ResponseOf<Client[Name]>> {
+  type Call = (request: unknown, options: CallOptions, callback: requestCallback<ResponseOf<Client[Name]>>) => unknown;
+  return new Promise((resolve, reject) => {
+    (client[name] as Call).call(client, request, { deadline: Date.now() + timeoutMs }, (error, response) => {
+      if (error !== null) reject(error);
+      else resolve(response as ResponseOf<Client[Name]>);
+    });
+  });
+}
