@@ -1,0 +1,109 @@
+/*
+ * What the control library adds to a call: batches of calls through it and batches of calls to the driver below it take
+ * turns in one process, on the same card and in the same state. Prints one line a batch pair: "<what> <hooked ns>
+ * <direct ns>" per call.
+ *
+ *     hook LIBCUDA BATCHES
+ */
+#include "cuda_abi.h"
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define LAUNCHES 400
+#define PAIRS 200
+
+static const char kernels[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry busy_ns_100() { ret; }\n";
+
+struct calls {
+  __typeof__(&cuLaunchKernel) launch;
+  __typeof__(&cuMemAlloc_v2) allocate;
+  __typeof__(&cuMemFree_v2) release;
+};
+
+static CUfunction function;
+static __typeof__(&cuCtxSynchronize) synchronize;
+
+static void die(const char *what, int code) {
+  fprintf(stderr, "hook: %s: %d\n", what, code);
+  exit(1);
+}
+
+static void ok(CUresult result, const char *what) {
+  if (result != CUDA_SUCCESS) die(what, (int)result);
+}
+
+static void *symbol(void *library, const char *name) {
+  void *found = dlsym(library, name);
+  if (found == NULL) die(name, 0);
+  return found;
+}
+
+static uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static double launches(const struct calls *calls) {
+  uint64_t from = now_ns();
+  for (int i = 0; i < LAUNCHES; i++)
+    ok(calls->launch(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), "launch");
+  uint64_t took = now_ns() - from;
+  ok(synchronize(), "synchronize");
+  return (double)took / LAUNCHES;
+}
+
+static double pairs(const struct calls *calls) {
+  CUdeviceptr pointer;
+  uint64_t from = now_ns();
+  for (int i = 0; i < PAIRS; i++) {
+    ok(calls->allocate(&pointer, 65536), "allocate");
+    ok(calls->release(pointer), "free");
+  }
+  return (double)(now_ns() - from) / PAIRS;
+}
+
+static void measure(const char *what, double (*batch)(const struct calls *), const struct calls *hooked,
+                    const struct calls *direct, int batches) {
+  for (int i = 0; i < 20; i++) {
+    batch(hooked);
+    batch(direct);
+  }
+  for (int i = 0; i < batches; i++) {
+    /* Whoever comes second finds warm caches: they take turns in that too. */
+    double first = batch(i % 2 ? hooked : direct);
+    double second = batch(i % 2 ? direct : hooked);
+    printf("%s %.3f %.3f\n", what, i % 2 ? first : second, i % 2 ? second : first);
+  }
+}
+
+static struct calls calls_of(void *library) {
+  return (struct calls){
+      .launch = (__typeof__(&cuLaunchKernel))symbol(library, "cuLaunchKernel"),
+      .allocate = (__typeof__(&cuMemAlloc_v2))symbol(library, "cuMemAlloc_v2"),
+      .release = (__typeof__(&cuMemFree_v2))symbol(library, "cuMemFree_v2"),
+  };
+}
+
+int main(int argc, char **argv) {
+  if (argc != 3) die("usage: hook LIBCUDA BATCHES", argc);
+  void *control = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
+  if (control == NULL) die(dlerror(), 0);
+  void *origin = dlopen("libcuda-origin.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (origin == NULL) die("the driver is not behind the library", 0);
+  CUcontext context;
+  CUmodule module;
+  ok(((__typeof__(&cuInit))symbol(control, "cuInit"))(0), "cuInit");
+  ok(((__typeof__(&cuCtxCreate_v2))symbol(control, "cuCtxCreate_v2"))(&context, 0, 0), "context");
+  ok(((__typeof__(&cuModuleLoadData))symbol(control, "cuModuleLoadData"))(&module, kernels), "module");
+  ok(((__typeof__(&cuModuleGetFunction))symbol(control, "cuModuleGetFunction"))(&function, module, "busy_ns_100"),
+     "kernel");
+  synchronize = (__typeof__(&cuCtxSynchronize))symbol(origin, "cuCtxSynchronize");
+  struct calls hooked = calls_of(control), direct = calls_of(origin);
+  measure("launch", launches, &hooked, &direct, atoi(argv[2]));
+  measure("allocate", pairs, &hooked, &direct, atoi(argv[2]));
+  return 0;
+}

@@ -1,0 +1,161 @@
+/*
+ * A program that uses the simulated card as programs do: launches in a given manner, as fast as it is let, until its
+ * time is over. Prints the launches it made.
+ *
+ *     tenant SECONDS MANNER
+ *
+ *     async:US            one stream, never waiting
+ *     sync:US             waits for every launch
+ *     mixed:US:STREAMS    several streams; kernels of US, 2 US and US / 2 on a part of the card, so that they overlap
+ *     graph:US:NODES      graphs of so many kernels
+ *     cooperative:US      cooperative launches over the whole card
+ *     burst:US:WORK:REST  WORK ms of kernels at once, then REST ms of nothing
+ *     shapes              kernels of 20 us, 200 us and 2 ms in turn
+ *     grid:US:BLOCKS      one stream, kernels of so many blocks
+ */
+#include "cuda_abi.h"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MOST_STREAMS 16
+
+static const char kernels[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry busy_us(.param .u64 us) { ret; }\n";
+
+static CUfunction busy;
+static unsigned int multiprocessors;
+static uint64_t launches;
+
+static void ok(CUresult result, const char *what) {
+  if (result == CUDA_SUCCESS) return;
+  fprintf(stderr, "tenant: %s: %d\n", what, (int)result);
+  exit(1);
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void rest_ms(double ms) {
+  struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms * 1e6) % 1000000000};
+  nanosleep(&time, NULL);
+}
+
+/* Kernels of another duration have another shape, as those of real programs do: blocks of another size. */
+static void launch(uint64_t us, unsigned int blocks, unsigned int threads, CUstream stream) {
+  void *arguments[] = {&us};
+  ok(cuLaunchKernel(busy, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, NULL), "launch");
+  launches++;
+}
+
+static void wait_for(CUstream stream) {
+  ok(cuStreamSynchronize(stream), "synchronize");
+}
+
+static CUstream stream_of_its_own(void) {
+  CUstream stream;
+  ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "stream");
+  return stream;
+}
+
+static void run_async(uint64_t us, unsigned int blocks, double end) {
+  CUstream stream = stream_of_its_own();
+  while (now() < end)
+    launch(us, blocks, 128, stream);
+}
+
+static void run_sync(uint64_t us, double end) {
+  CUstream stream = stream_of_its_own();
+  while (now() < end) {
+    launch(us, multiprocessors, 128, stream);
+    wait_for(stream);
+  }
+}
+
+static void run_mixed(uint64_t us, unsigned int count, double end) {
+  CUstream streams[MOST_STREAMS];
+  if (count > MOST_STREAMS) count = MOST_STREAMS;
+  for (unsigned int i = 0; i < count; i++)
+    streams[i] = stream_of_its_own();
+  while (now() < end)
+    for (unsigned int i = 0; i < count; i++) {
+      unsigned int kind = i % 3;
+      launch(kind == 0 ? us : kind == 1 ? 2 * us : us / 2, multiprocessors / 3, 64 + 32 * kind, streams[i]);
+    }
+}
+
+static void run_graph(uint64_t us, unsigned int nodes, double end) {
+  CUstream stream = stream_of_its_own();
+  CUgraph graph;
+  CUgraphExec exec;
+  ok(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "capture");
+  for (unsigned int i = 0; i < nodes; i++)
+    launch(us, multiprocessors, 128, stream);
+  ok(cuStreamEndCapture(stream, &graph), "capture");
+  ok(cuGraphInstantiateWithFlags(&exec, graph, 0), "graph");
+  launches = 0;
+  for (; now() < end; launches++)
+    ok(cuGraphLaunch(exec, stream), "graph launch");
+}
+
+static void run_cooperative(uint64_t us, double end) {
+  CUstream stream = stream_of_its_own();
+  void *arguments[] = {&us};
+  for (; now() < end; launches++)
+    ok(cuLaunchCooperativeKernel(busy, multiprocessors, 1, 1, 128, 1, 1, 0, stream, arguments), "cooperative launch");
+}
+
+static void run_burst(uint64_t us, unsigned int work_ms, unsigned int pause_ms, double end) {
+  CUstream stream = stream_of_its_own();
+  while (now() < end) {
+    for (uint64_t done = 0; done < work_ms * 1000ull && now() < end; done += us)
+      launch(us, multiprocessors, 128, stream);
+    wait_for(stream);
+    rest_ms(pause_ms);
+  }
+}
+
+static void run_shapes(double end) {
+  static const uint64_t sizes[] = {20, 200, 2000};
+  CUstream stream = stream_of_its_own();
+  while (now() < end)
+    for (unsigned int i = 0; i < 3; i++)
+      launch(sizes[i], multiprocessors, 64 + 64 * i, stream);
+}
+
+int main(int argc, char **argv) {
+  char manner[32];
+  unsigned int a = 0, b = 0, c = 0;
+  if (argc != 3 || sscanf(argv[2], "%31[a-z]:%u:%u:%u", manner, &a, &b, &c) < 1) {
+    fprintf(stderr, "usage: tenant SECONDS MANNER\n");
+    return 2;
+  }
+  CUcontext context;
+  CUmodule module;
+  CUdevice device;
+  int count;
+  ok(cuInit(0), "cuInit");
+  ok(cuDeviceGet(&device, 0), "device");
+  ok(cuDeviceGetAttribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device), "multiprocessors");
+  multiprocessors = (unsigned int)count;
+  ok(cuCtxCreate_v2(&context, 0, device), "context");
+  ok(cuModuleLoadData(&module, kernels), "module");
+  ok(cuModuleGetFunction(&busy, module, "busy_us"), "kernel");
+  double end = now() + atof(argv[1]);
+  if (strcmp(manner, "async") == 0) run_async(a, multiprocessors, end);
+  if (strcmp(manner, "grid") == 0) run_async(a, b, end);
+  if (strcmp(manner, "sync") == 0) run_sync(a, end);
+  if (strcmp(manner, "mixed") == 0) run_mixed(a, b, end);
+  if (strcmp(manner, "graph") == 0) run_graph(a, b, end);
+  if (strcmp(manner, "cooperative") == 0) run_cooperative(a, end);
+  if (strcmp(manner, "burst") == 0) run_burst(a, b, c, end);
+  if (strcmp(manner, "shapes") == 0) run_shapes(end);
+  printf("%llu\n", (unsigned long long)launches);
+  /* What is queued is not waited for: the time is over. */
+  _Exit(0);
+}

@@ -1,0 +1,123 @@
+#include "bucket.h"
+#include "control.h"
+#include "os.h"
+#include "share_law.h"
+
+/* Limits may change while somebody sleeps. */
+#define LONGEST_SLEEP_NS 50000000ull
+/* A grant that nobody confirmed for this long is not used: others may have come meanwhile. */
+#define SOFT_STALE_NS 500000000ull
+
+static struct vgpu_device_usage *usage_of(uint32_t device) {
+  return &control.ledger.usage->devices[device];
+}
+
+static uint32_t granted(uint32_t device, const struct vgpu_device_live *live, uint64_t now) {
+  if (live->soft_limit <= live->share) return 0;
+  if (limits_steering_is_fresh(live, now) && live->grant_ppm != 0) return live->grant_ppm;
+  const struct vgpu_device_usage *usage = usage_of(device);
+  uint64_t changed = __atomic_load_n(&usage->soft_changed_at_ns, __ATOMIC_RELAXED);
+  return now - changed < SOFT_STALE_NS ? __atomic_load_n(&usage->soft_grant_ppm, __ATOMIC_RELAXED) : 0;
+}
+
+static uint64_t wall_of(uint32_t device, const struct vgpu_device_live *live, uint64_t gpu_ns, uint64_t now) {
+  uint32_t correction = limits_steering_is_fresh(live, now) ? live->correction_ppm : 0;
+  return law_wall_ns(gpu_ns, law_effective_ppm(live->share, live->soft_limit, granted(device, live, now)), correction);
+}
+
+bool bucket_is_soft(uint32_t device) {
+  struct vgpu_device_live live;
+  limits_read(control.limits, device, &live);
+  return live.soft_limit > live.share && !(live.grant_ppm != 0 && limits_steering_is_fresh(&live, os_now_ns()));
+}
+
+static void extend_alone(struct vgpu_device_usage *usage, uint64_t gpu_ns, uint64_t now) {
+  uint64_t until = __atomic_load_n(&usage->alone_until_ns, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&usage->alone_until_ns, &until, (until > now ? until : now) + gpu_ns, false,
+                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+static void note_charge(uint32_t device, uint64_t gpu_ns, uint64_t wall, uint64_t now) {
+  struct vgpu_device_usage *usage = usage_of(device);
+  __atomic_store_n(&control.ledger.usage->ledger[device][control.ledger.slot].last_charge_ns, wall, __ATOMIC_RELAXED);
+  usage_count(&usage->charged_ns, gpu_ns);
+  extend_alone(usage, gpu_ns, now);
+}
+
+void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
+  struct vgpu_device_usage *usage = usage_of(device);
+  uint64_t waited_from = 0;
+  uint64_t now = os_now_ns();
+  for (;;) {
+    struct vgpu_device_live live;
+    limits_read(control.limits, device, &live);
+    if (!limits_share_is_limited(&live)) break;
+    uint64_t level = __atomic_load_n(&usage->level_at_ns, __ATOMIC_ACQUIRE);
+    uint64_t wait = law_wait_ns(level, now);
+    if (wait > 0) {
+      if (waited_from == 0) waited_from = now;
+      waiting();
+      os_sleep_until(now + (wait < LONGEST_SLEEP_NS ? wait : LONGEST_SLEEP_NS));
+      now = os_now_ns();
+      continue;
+    }
+    uint64_t wall = wall_of(device, &live, gpu_ns, now);
+    if (__atomic_compare_exchange_n(&usage->level_at_ns, &level, law_charge(level, now, wall), false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED)) {
+      note_charge(device, gpu_ns, wall, now);
+      break;
+    }
+  }
+  if (waited_from != 0) {
+    usage_count(&usage->waits, 1);
+    usage_count(&usage->throttled_ns, now - waited_from);
+  }
+}
+
+void bucket_adjust(uint32_t device, int64_t by_ns) {
+  struct vgpu_device_usage *usage = usage_of(device);
+  struct vgpu_device_live live;
+  limits_read(control.limits, device, &live);
+  uint64_t wall = wall_of(device, &live, (uint64_t)(by_ns < 0 ? -by_ns : by_ns), os_now_ns());
+  uint64_t level = __atomic_load_n(&usage->level_at_ns, __ATOMIC_ACQUIRE);
+  uint64_t adjusted;
+  do {
+    adjusted = by_ns > 0 ? level + wall : level > wall ? level - wall : 0;
+  } while (
+      !__atomic_compare_exchange_n(&usage->level_at_ns, &level, adjusted, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+  usage_count(&usage->charged_ns, (uint64_t)by_ns);
+}
+
+uint64_t bucket_alone_until(uint32_t device) {
+  return __atomic_load_n(&usage_of(device)->alone_until_ns, __ATOMIC_RELAXED);
+}
+
+/* What launches of this process have found since the last decision; one thread at a time observes. */
+static struct {
+  uint64_t late_ns;
+  uint64_t cost_ns;
+  uint64_t launches;
+} observed[VGPU_MAX_DEVICES];
+
+void bucket_observe(uint32_t device, uint64_t late_ns, uint64_t cost_ns) {
+  struct vgpu_device_usage *usage = usage_of(device);
+  uint64_t now = os_now_ns();
+  uint64_t launches = ++observed[device].launches;
+  uint64_t late = (observed[device].late_ns += late_ns) / launches;
+  uint64_t part = (observed[device].cost_ns += cost_ns) / launches / LAW_CONTENDED_PART;
+  uint64_t changed = __atomic_load_n(&usage->soft_changed_at_ns, __ATOMIC_RELAXED);
+  if (now - changed < LAW_SOFT_PERIOD_NS) return;
+  if (!__atomic_compare_exchange_n(&usage->soft_changed_at_ns, &changed, now, false, __ATOMIC_RELAXED,
+                                   __ATOMIC_RELAXED))
+    return;
+  struct vgpu_device_live live;
+  limits_read(control.limits, device, &live);
+  uint32_t before = now - changed < SOFT_STALE_NS ? __atomic_load_n(&usage->soft_grant_ppm, __ATOMIC_RELAXED) : 0;
+  bool contended = late > (part > LAW_CONTENDED_NS ? part : LAW_CONTENDED_NS);
+  uint32_t after = law_soft_grant_ppm(live.share, live.soft_limit, before, contended);
+  __atomic_store_n(&usage->soft_grant_ppm, after, __ATOMIC_RELAXED);
+  /* Being late is held against others once: from here on the model starts from what really happened. */
+  usage_count(&usage->alone_until_ns, late);
+  observed[device].late_ns = observed[device].cost_ns = observed[device].launches = 0;
+}

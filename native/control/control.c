@@ -1,0 +1,99 @@
+#define _GNU_SOURCE
+#include "control.h"
+#include "driver.h"
+#include "fork.h"
+#include "lock.h"
+#include "log.h"
+#include "session.h"
+#include <pthread.h>
+
+struct control control = {.ledger = {.slot = USAGE_NO_SLOT}};
+
+static struct lock starting;
+static bool started;
+static bool fork_handled;
+
+static void in_child(void) {
+  starting.taken = 0;
+  /* The parent's contexts are useless to a child, and so is the parent's line in the usage file. */
+  control.ledger.slot = USAGE_NO_SLOT;
+  session_after_fork();
+  after_fork();
+}
+
+static void handle_fork(void) {
+  if (!fork_handled) fork_handled = pthread_atfork(NULL, NULL, in_child) == 0;
+}
+
+static bool refuse(const char *what, const char *why) {
+  log_line(VGPU_LOG_ERROR, what, why);
+  return false;
+}
+
+static bool join(void) {
+  process_self(&control.self);
+  uint32_t slot = usage_register(control.ledger.usage, &control.self);
+  if (slot == USAGE_NO_SLOT) return refuse("cannot register: ", "all process slots of the container are taken");
+  __atomic_store_n(&control.ledger.slot, slot, __ATOMIC_RELEASE);
+  if (driver_found()) control_note(VGPU_TEST_DRIVER_FOUND);
+  if (session_open(control.self.pid, slot, control.self.start_ticks)) control_note(VGPU_TEST_SESSION_OPEN);
+  return true;
+}
+
+static bool enforce(void) {
+  const char *why;
+  log_set_level(control.limits->header.log_level);
+  control.ledger.usage = usage_open(&why);
+  if (control.ledger.usage == NULL) return refuse("cannot keep limits: ", why);
+  handle_fork();
+  return join();
+}
+
+static enum control_mode decide(void) {
+  const char *why;
+  if (!driver_found()) {
+    refuse("the driver was not found: ", "libcuda-origin.so.1 is not loaded");
+    return CONTROL_BROKEN;
+  }
+  switch (limits_open(&control.limits, &why)) {
+  case LIMITS_ABSENT:
+    return CONTROL_PASSING;
+  case LIMITS_BROKEN:
+    refuse("cannot use " VGPU_CONTAINER_DIRECTORY "/" VGPU_LIMITS_FILE ": ", why);
+    return CONTROL_BROKEN;
+  case LIMITS_PRESENT:
+    break;
+  }
+  return enforce() ? CONTROL_ENFORCING : CONTROL_BROKEN;
+}
+
+bool control_start(void) {
+  lock_take(&starting);
+  if (!started) {
+    control.mode = decide();
+    started = true;
+  }
+  bool may_run = control.mode != CONTROL_BROKEN;
+  bool joined = control.mode != CONTROL_ENFORCING || control.ledger.slot != USAGE_NO_SLOT || join();
+  lock_release(&starting);
+  return may_run && joined;
+}
+
+bool control_join(void) {
+  lock_take(&starting);
+  bool joined = control.ledger.slot != USAGE_NO_SLOT || join();
+  lock_release(&starting);
+  return joined;
+}
+
+void control_renew(void) {
+  uint32_t slot = __atomic_load_n(&control.ledger.slot, __ATOMIC_ACQUIRE);
+  if (slot == USAGE_NO_SLOT) return;
+  if (session_renew(control.self.pid, slot, control.self.start_ticks)) control_note(VGPU_TEST_SESSION_OPEN);
+}
+
+void control_note(uint32_t self_test) {
+  uint32_t slot = control.ledger.slot;
+  if (slot != USAGE_NO_SLOT)
+    __atomic_fetch_or(&control.ledger.usage->slots[slot].self_test, self_test, __ATOMIC_RELAXED);
+}

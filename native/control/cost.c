@@ -1,0 +1,108 @@
+#include "cost.h"
+#include "estimate.h"
+#include "lock.h"
+#include <string.h>
+
+/* A launch is timed once for this much GPU time of its kind: rarely enough to be free, often enough to follow changes.
+ */
+#define TIME_EVERY_NS 2000000ull
+#define LONGEST_INTERVAL 1024u
+/* Nothing known at all: as long as a small kernel takes. */
+#define FIRST_GUESS_NS 20000ull
+
+_Static_assert(COST_SETS == 1u << 12, "cost_set takes 12 bits");
+
+struct cost costs[COST_SETS][COST_WAYS] __attribute__((aligned(64)));
+static struct estimate estimates[COST_SETS * COST_WAYS];
+static struct lock lock; /* of everything but reading a published cost */
+static uint8_t oldest[COST_SETS];
+static uint64_t typical_ns; /* moving mean over all learned launches */
+
+static struct estimate *estimate_of(const struct cost *cost) {
+  return &estimates[cost - &costs[0][0]];
+}
+
+static void start(struct cost *cost, uint64_t key) {
+  memset(estimate_of(cost), 0, sizeof(struct estimate));
+  cost->cost_ns = 0;
+  cost->countdown = cost->interval = cost->pending = 0;
+  __atomic_store_n(&cost->key, key, __ATOMIC_RELEASE);
+}
+
+struct cost *cost_make(uint64_t key) {
+  struct cost *cost = cost_find(key);
+  if (cost != NULL) return cost;
+  size_t set = cost_set(key);
+  lock_take(&lock);
+  cost = cost_find(key);
+  if (cost == NULL) {
+    size_t way = 0;
+    while (way < COST_WAYS && costs[set][way].key != 0)
+      way++;
+    if (way == COST_WAYS) way = oldest[set]++ % COST_WAYS;
+    cost = &costs[set][way];
+    start(cost, key);
+  }
+  lock_release(&lock);
+  return cost;
+}
+
+static uint32_t interval_of(uint64_t cost_ns) {
+  uint64_t interval = cost_ns == 0 ? 0 : TIME_EVERY_NS / cost_ns;
+  return interval > LONGEST_INTERVAL ? LONGEST_INTERVAL : (uint32_t)interval;
+}
+
+void cost_learn(struct cost *cost, uint64_t key, uint64_t sample_ns, uint64_t now, bool alone) {
+  lock_take(&lock);
+  if (cost->key == key) {
+    struct estimate *estimate = estimate_of(cost);
+    estimate_learn(estimate, sample_ns, now);
+    uint64_t value = estimate_value(estimate, alone);
+    /* The first launches of a kind are all timed, one sample alone may be a bad one. */
+    cost->interval = estimate->samples < 4 ? 0 : interval_of(value);
+    if (cost->countdown > cost->interval) cost->countdown = cost->interval;
+    typical_ns = typical_ns == 0 ? value : typical_ns - typical_ns / 16 + value / 16;
+    __atomic_store_n(&cost->cost_ns, value, __ATOMIC_RELAXED);
+  }
+  lock_release(&lock);
+}
+
+void cost_timing(struct cost *cost, int by) {
+  lock_take(&lock);
+  if (by > 0) {
+    cost->pending++;
+    cost->countdown = cost->interval;
+  } else if (cost->pending > 0) {
+    cost->pending--;
+  }
+  lock_release(&lock);
+}
+
+uint64_t cost_guess(void) {
+  uint64_t typical = __atomic_load_n(&typical_ns, __ATOMIC_RELAXED);
+  return typical == 0 ? FIRST_GUESS_NS : typical;
+}
+
+void cost_forget(uint64_t key) {
+  struct cost *cost = cost_find(key);
+  if (cost == NULL) return;
+  lock_take(&lock);
+  if (cost->key == key) start(cost, key);
+  lock_release(&lock);
+}
+
+void cost_refresh(uint64_t key) {
+  struct cost *cost = cost_find(key);
+  if (cost == NULL) return;
+  lock_take(&lock);
+  if (cost->key == key) {
+    memset(estimate_of(cost), 0, sizeof(struct estimate));
+    cost->interval = 0;
+    cost->countdown = 0;
+  }
+  lock_release(&lock);
+}
+
+void cost_after_fork(void) {
+  lock.taken = 0;
+}

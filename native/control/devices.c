@@ -1,0 +1,123 @@
+#include "devices.h"
+#include "control.h"
+#include "driver.h"
+#include "lock.h"
+#include "log.h"
+#include <string.h>
+
+#define MOST_ORDINALS 64
+#define CONTEXTS 64u
+
+static struct lock matching;
+static bool matched;
+static int8_t index_of[MOST_ORDINALS];
+static int8_t ordinal_of[VGPU_MAX_DEVICES];
+static int8_t only = DEVICE_UNLISTED;
+/* Context handle and, in the top byte, index + 2; a word each, so that readers need no lock. 0: empty. */
+static uint64_t contexts[CONTEXTS];
+
+static void uuid_text(const CUuuid *uuid, const char *prefix, char *text) {
+  static const char digits[] = "0123456789abcdef";
+  size_t at = strlen(prefix);
+  memcpy(text, prefix, at);
+  for (int i = 0; i < 16; i++) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text[at++] = '-';
+    text[at++] = digits[(unsigned char)uuid->bytes[i] >> 4];
+    text[at++] = digits[(unsigned char)uuid->bytes[i] & 15];
+  }
+  text[at] = '\0';
+}
+
+static int match(CUdevice device) {
+  CUuuid uuid;
+  char gpu[48], mig[48], pci[32];
+  bool named =
+      driver.cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS || driver.cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS;
+  if (named) {
+    uuid_text(&uuid, "MIG-", mig);
+    uuid_text(&uuid, "GPU-", gpu);
+    int index = limits_find_device(control.limits, mig, NULL);
+    if (index < 0) index = limits_find_device(control.limits, gpu, NULL);
+    if (index >= 0) return index;
+  }
+  /* CUDA prints a four digit domain, NVML one of eight; the file has NVML's. */
+  char nvml[40] = "0000";
+  if (driver.cuDeviceGetPCIBusId(pci, sizeof pci, device) != CUDA_SUCCESS) return DEVICE_UNLISTED;
+  memcpy(nvml + 4, pci, strlen(pci) + 1);
+  return limits_find_device(control.limits, NULL, nvml);
+}
+
+static void match_all(void) {
+  int count = 0;
+  int listed = 0;
+  memset(ordinal_of, -1, sizeof ordinal_of);
+  memset(index_of, DEVICE_UNLISTED, sizeof index_of);
+  if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS) return;
+  if (count > MOST_ORDINALS) count = MOST_ORDINALS;
+  for (int ordinal = 0; ordinal < count; ordinal++) {
+    CUdevice device;
+    if (driver.cuDeviceGet(&device, ordinal) != CUDA_SUCCESS || device < 0 || device >= MOST_ORDINALS) continue;
+    int index = match(device);
+    index_of[device] = (int8_t)index;
+    if (index < 0) continue;
+    ordinal_of[index] = (int8_t)device;
+    listed++;
+  }
+  if (listed == count) control_note(VGPU_TEST_DEVICES_MATCHED);
+  if (listed < count) log_line(VGPU_LOG_WARNING, "GPUs are visible that the limits do not list", NULL);
+  if (count == 1 && listed == 1) only = index_of[0];
+}
+
+/* Libraries call cuInit again while others already work with what the first call found. */
+void devices_match(void) {
+  lock_take(&matching);
+  if (!matched) match_all();
+  matched = true;
+  lock_release(&matching);
+}
+
+int devices_index(CUdevice device) {
+  return device >= 0 && device < MOST_ORDINALS ? index_of[device] : DEVICE_UNLISTED;
+}
+
+int devices_ordinal(uint32_t index) {
+  return ordinal_of[index];
+}
+
+int devices_only(void) {
+  return only;
+}
+
+static uint64_t *context_place(CUcontext context) {
+  return &contexts[((uint64_t)context >> 4) * 0x9e3779b97f4a7c15ull >> 58];
+}
+
+static uint64_t context_word(CUcontext context, int index) {
+  return ((uint64_t)context & 0x00ffffffffffffffull) | (uint64_t)(index + 2) << 56;
+}
+
+int devices_current(CUcontext *context) {
+  *context = NULL;
+  if (driver.cuCtxGetCurrent(context) != CUDA_SUCCESS || *context == NULL) return DEVICE_UNLISTED;
+  if (only != DEVICE_UNLISTED) return only;
+  uint64_t *place = context_place(*context);
+  uint64_t word = __atomic_load_n(place, __ATOMIC_RELAXED);
+  if (word << 8 == (uint64_t)*context << 8) return (int)(word >> 56) - 2;
+  CUdevice device;
+  if (driver.cuCtxGetDevice(&device) != CUDA_SUCCESS) return DEVICE_UNLISTED;
+  int index = devices_index(device);
+  __atomic_store_n(place, context_word(*context, index), __ATOMIC_RELAXED);
+  return index;
+}
+
+void devices_forget_context(CUcontext context) {
+  uint64_t *place = context_place(context);
+  if (__atomic_load_n(place, __ATOMIC_RELAXED) << 8 == (uint64_t)context << 8)
+    __atomic_store_n(place, 0, __ATOMIC_RELAXED);
+}
+
+void devices_after_fork(void) {
+  memset(contexts, 0, sizeof contexts);
+  matching.taken = 0;
+  matched = false;
+}

@@ -1,0 +1,6 @@
+#include "directory.h"
+#include "vgpu_abi.h"
+
+const char *vgpu_directory(void) {
+  return VGPU_CONTAINER_DIRECTORY;
+}

@@ -1,0 +1,44 @@
+#define _GNU_SOURCE
+#include "driver.h"
+#include "symbol_version.h"
+#include <dlfcn.h>
+
+#define ORIGIN "libcuda-origin.so.1"
+
+struct driver driver;
+static bool found;
+
+/* Called through pointers of other types, whose arguments it ignores: on x86-64 and aarch64 the caller cleans up. */
+CUresult driver_missing(void) {
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+static void *find(void *origin, const char *name) {
+  void *function = origin == NULL ? NULL : dlsym(origin, name);
+  return function == NULL ? (void *)driver_missing : function;
+}
+
+/* Runs before any code of the program can call a hook, so that no hook has to ask whether the table is there. */
+__attribute__((constructor)) static void resolve(void) {
+  void *origin = dlopen(ORIGIN, RTLD_LAZY | RTLD_NOLOAD);
+  found = origin != NULL;
+#define RESOLVE(name, ...) driver.name = (__typeof__(&name))find(origin, #name);
+  HOOKS(RESOLVE)
+  CALLS(RESOLVE)
+#undef RESOLVE
+}
+
+bool driver_found(void) {
+  return found && driver_has(cuInit);
+}
+
+void *driver_look_up(const char *name, int version, cuuint64_t flags) {
+  void *function = NULL;
+  CUdriverProcAddressQueryResult status;
+  if (driver_has(cuGetProcAddress_v2)) {
+    if (driver.cuGetProcAddress_v2(name, &function, version, flags, &status) != CUDA_SUCCESS) return NULL;
+  } else if (driver.cuGetProcAddress(name, &function, version, flags) != CUDA_SUCCESS) {
+    return NULL;
+  }
+  return function;
+}

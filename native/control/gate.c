@@ -1,0 +1,147 @@
+#include "gate.h"
+#include "bucket.h"
+#include "devices.h"
+#include "driver.h"
+#include "os.h"
+
+/* A thread takes at most this much from the bucket at once, and no more than it used before. */
+#define MOST_CREDIT_NS 500000ull
+/* How long a launch of unknown cost may be held back until one before it has shown what it costs. */
+#define UNKNOWN_WAIT_NS 100000000ull
+#define UNKNOWN_PENDING 4u
+/* Under a soft limit a launch is timed this often, to notice others. */
+#define SOFT_SAMPLE_NS 4000000ull
+
+static const uint32_t never_changes;
+
+struct gate gate __attribute__((aligned(64))) = {.sequence_at = &never_changes, .device = GATE_OPEN};
+__thread struct gate_thread gate_thread;
+static uint64_t soft_sampled_at;
+
+void gate_refresh(void) {
+  const struct vgpu_limits_header *header = &control.limits->header;
+  uint32_t sequence = __atomic_load_n(&header->sequence, __ATOMIC_ACQUIRE);
+  bool limited = false;
+  for (uint32_t i = 0; i < header->device_count; i++) {
+    struct vgpu_device_live live;
+    limits_read(control.limits, i, &live);
+    limited |= limits_share_is_limited(&live);
+  }
+  gate.device = limited ? devices_only() : GATE_OPEN;
+  __atomic_store_n(&gate.sequence, sequence, __ATOMIC_RELEASE);
+  __atomic_store_n(&gate.sequence_at, &header->sequence, __ATOMIC_RELEASE);
+  control_renew();
+}
+
+bool gate_is_open(void) {
+  if (!control_enforces()) return true;
+  if (__atomic_load_n(gate.sequence_at, __ATOMIC_RELAXED) != gate.sequence) gate_refresh();
+  return gate.device == GATE_OPEN;
+}
+
+static bool is_limited(uint32_t device) {
+  struct vgpu_device_live live;
+  limits_read(control.limits, device, &live);
+  return limits_share_is_limited(&live);
+}
+
+static void count_launches(uint32_t device) {
+  usage_count(&control.ledger.usage->devices[device].launches, gate_thread.launches);
+  gate_thread.launches = 0;
+}
+
+static void pay(uint32_t device, uint64_t cost_ns) {
+  int64_t *credit = &gate_thread.credit_ns[device];
+  gate_thread.launches++;
+  if (*credit < (int64_t)cost_ns) {
+    uint64_t grain = gate_thread.grain_ns * 2;
+    if (grain > MOST_CREDIT_NS) grain = MOST_CREDIT_NS;
+    if (grain < cost_ns) grain = cost_ns;
+    gate_thread.grain_ns = grain;
+    uint64_t missing = cost_ns - (uint64_t)(*credit > 0 ? *credit : 0);
+    uint64_t take = missing > grain ? missing : grain;
+    count_launches(device);
+    bucket_take(device, sampler_overlapped(device, take), sampler_harvest);
+    *credit += (int64_t)take;
+  }
+  *credit -= (int64_t)cost_ns;
+}
+
+/*
+ * The first launches of a kind are charged by guess, and a kind that takes long could fill the GPU's queue before its
+ * first sample is known. So a launch waits for it, but not for ever: what it waits for may itself wait for this launch.
+ */
+static void wait_until_known(const struct cost *cost) {
+  uint64_t now = os_now_ns();
+  uint64_t until = now + UNKNOWN_WAIT_NS;
+  uint64_t pause = 20000;
+  while (__atomic_load_n(&cost->pending, __ATOMIC_RELAXED) >= UNKNOWN_PENDING && now < until) {
+    sampler_harvest();
+    if (__atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED) != 0) return;
+    os_sleep_until(now + pause);
+    if (pause < 1000000) pause *= 2;
+    now = os_now_ns();
+  }
+}
+
+static bool soft_sample_is_due(uint32_t device) {
+  uint64_t now = os_now_ns();
+  if (now - __atomic_load_n(&soft_sampled_at, __ATOMIC_RELAXED) < SOFT_SAMPLE_NS || !bucket_is_soft(device))
+    return false;
+  __atomic_store_n(&soft_sampled_at, now, __ATOMIC_RELAXED);
+  return true;
+}
+
+static uint64_t alone_until(uint32_t device) {
+  uint64_t until = bucket_alone_until(device);
+  int64_t unused = gate_thread.credit_ns[device];
+  return unused > 0 && (uint64_t)unused < until ? until - (uint64_t)unused : until;
+}
+
+void gate_enter(struct launch *launch) {
+  CUcontext context = NULL;
+  launch->sample = NULL;
+  launch->device = devices_current(&context);
+  if (launch->device < 0 || !is_limited((uint32_t)launch->device) || capture_covers(launch->stream)) {
+    launch->device = DEVICE_UNLISTED;
+    return;
+  }
+  uint32_t device = (uint32_t)launch->device;
+  sampler_saw(device, launch->stream);
+  sampler_harvest();
+  struct cost *cost = cost_make(launch->key);
+  if (__atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED) == 0) wait_until_known(cost);
+  uint64_t known_ns = __atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED);
+  launch->charged_ns = known_ns != 0 ? known_ns : cost_guess();
+  if (known_ns == 0) usage_count(&control.ledger.usage->devices[device].unknown_launches, 1);
+  pay(device, launch->charged_ns);
+  uint32_t countdown = __atomic_load_n(&cost->countdown, __ATOMIC_RELAXED);
+  bool soft = soft_sample_is_due(device);
+  if (known_ns != 0 && countdown != 0 && !soft && !sampler_watches()) {
+    __atomic_store_n(&cost->countdown, countdown - 1, __ATOMIC_RELAXED);
+    return;
+  }
+  /* While another stream is captured a driver call of ours could spoil the capture. */
+  if (captures != 0) return;
+  launch->sample = sampler_begin(&(struct sample_request){
+      .device = device,
+      .context = context,
+      .stream = launch->stream,
+      .cost = cost,
+      .charged_ns = launch->charged_ns,
+      .guessed = known_ns == 0,
+      .alone_until_ns = soft ? alone_until(device) : 0,
+  });
+  if (launch->sample != NULL) sampler_launching(launch->sample);
+}
+
+CUresult gate_leave(struct launch *launch, CUresult result) {
+  bool launched = result == CUDA_SUCCESS;
+  if (launch->sample != NULL) sampler_end(launch->sample, launch->stream, launched);
+  if (!launched && launch->device >= 0) gate_thread.credit_ns[launch->device] += (int64_t)launch->charged_ns;
+  return result;
+}
+
+void gate_after_fork(void) {
+  gate_thread = (struct gate_thread){.grain_ns = 0};
+}

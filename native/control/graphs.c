@@ -1,0 +1,114 @@
+#include "graphs.h"
+#include "control.h"
+#include "devices.h"
+#include "driver.h"
+#include "os.h"
+#include "pools.h"
+#include <string.h>
+
+/* Graphs within graphs are looked into this deep. */
+#define DEEPEST 8
+
+static bool any;
+
+void graphs_hold_memory(void) {
+  __atomic_store_n(&any, true, __ATOMIC_RELAXED);
+}
+
+static bool none(void) {
+  return !__atomic_load_n(&any, __ATOMIC_RELAXED);
+}
+
+static void add_node(CUgraphNode node, uint64_t *bytes, int depth);
+
+static void add_nodes(CUgraph graph, uint64_t *bytes, int depth) {
+  size_t count = 0;
+  if (depth > DEEPEST || driver.cuGraphGetNodes(graph, NULL, &count) != CUDA_SUCCESS || count == 0) return;
+  size_t size = count * sizeof(CUgraphNode);
+  CUgraphNode *nodes = os_map_memory(size);
+  if (nodes == NULL) return;
+  if (driver.cuGraphGetNodes(graph, nodes, &count) == CUDA_SUCCESS)
+    for (size_t i = 0; i < count; i++)
+      add_node(nodes[i], bytes, depth);
+  os_unmap_memory(nodes, size);
+}
+
+/* Where it says nothing, the allocation was captured on the current device. */
+static int device_of(const CUmemLocation *location) {
+  CUcontext context;
+  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) return devices_index(location->id);
+  return location->type == CU_MEM_LOCATION_TYPE_INVALID ? devices_current(&context) : DEVICE_UNLISTED;
+}
+
+static void add_node(CUgraphNode node, uint64_t *bytes, int depth) {
+  CUgraphNodeType type;
+  CUDA_MEM_ALLOC_NODE_PARAMS allocation;
+  CUgraph child;
+  if (driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return;
+  if (type == CU_GRAPH_NODE_TYPE_GRAPH && driver.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
+    add_nodes(child, bytes, depth + 1);
+  if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || driver.cuGraphMemAllocNodeGetParams(node, &allocation) != CUDA_SUCCESS)
+    return;
+  int device = device_of(&allocation.poolProps.location);
+  if (device >= 0) bytes[device] += allocation.bytesize;
+}
+
+/* An executable graph has one entry for each device it allocates on. */
+static uint64_t key_of(CUgraphExec exec, uint32_t device) {
+  return (uint64_t)exec ^ (uint64_t)device << 56;
+}
+
+void graphs_destroyed(CUgraphExec exec) {
+  struct track_entry entry;
+  if (none()) return;
+  for (uint32_t device = 0; device < control.limits->header.device_count; device++)
+    track_remove(TRACK_GRAPH, key_of(exec, device), &entry);
+}
+
+void graphs_instantiated(CUgraphExec exec, CUgraph graph) {
+  uint64_t bytes[VGPU_MAX_DEVICES] = {0};
+  if (none()) return;
+  graphs_destroyed(exec);
+  add_nodes(graph, bytes, 0);
+  for (uint32_t device = 0; device < VGPU_MAX_DEVICES; device++) {
+    if (bytes[device] == 0) continue;
+    struct track_entry entry = {
+        .key = key_of(exec, device), .bytes = bytes[device], .kind = TRACK_GRAPH, .device = (uint16_t)device};
+    track_add(&entry);
+  }
+}
+
+/* What a graph allocated once stays with the driver for its next launch, until it is trimmed: `references` tells when
+ * that was. */
+static bool claim_on(CUgraphExec exec, uint32_t device, struct memory_claim *claim) {
+  struct track_entry entry;
+  if (!track_find(TRACK_GRAPH, key_of(exec, device), &entry)) return true;
+  bool resident = entry.references == pools_graph_trims(device) + 1;
+  struct pool *pool = pools_of_graphs((int)device);
+  return pool == NULL || pools_claim_exactly(pool, claim, resident ? 0 : entry.bytes, VGPU_DENIED_GRAPH);
+}
+
+bool graphs_claim(CUgraphExec exec, struct graph_claim *claim) {
+  claim->devices = 0;
+  if (none()) return true;
+  for (uint32_t device = 0; device < control.limits->header.device_count; device++) {
+    claim->claims[device].device = DEVICE_UNLISTED;
+    if (!claim_on(exec, device, &claim->claims[device])) {
+      graphs_claimed(exec, claim, false);
+      return false;
+    }
+    if (claim->claims[device].device >= 0) claim->devices |= 1u << device;
+  }
+  return true;
+}
+
+void graphs_claimed(CUgraphExec exec, struct graph_claim *claim, bool ran) {
+  for (uint32_t device = 0; claim->devices >> device != 0; device++) {
+    struct track_entry entry;
+    if ((claim->devices >> device & 1) == 0) continue;
+    pools_charge(pools_of_graphs((int)device), &claim->claims[device]);
+    if (!ran || !track_remove(TRACK_GRAPH, key_of(exec, device), &entry)) continue;
+    entry.references = pools_graph_trims(device) + 1;
+    track_add(&entry);
+  }
+}

@@ -1,0 +1,80 @@
+/* A context that ends takes its memory with it. */
+#include "control.h"
+#include "devices.h"
+#include "driver.h"
+#include "memory.h"
+#include "sampler.h"
+
+static CUresult ended(CUresult result, CUcontext context) {
+  if (result == CUDA_SUCCESS && context != NULL && control_enforces()) {
+    memory_drop_context(context);
+    devices_forget_context(context);
+  }
+  return result;
+}
+
+static CUcontext current(void) {
+  CUcontext context = NULL;
+  driver.cuCtxGetCurrent(&context);
+  return context;
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context) {
+  if (control_enforces()) sampler_drop_context(context);
+  return ended(driver.cuCtxDestroy_v2(context), context);
+}
+
+CUresult cuCtxDestroy(CUcontext context) {
+  if (control_enforces()) sampler_drop_context(context);
+  return ended(driver.cuCtxDestroy(context), context);
+}
+
+/* Counts down the attachments of a context; only the last one ends it, and then it is current no more. */
+CUresult cuCtxDetach(CUcontext context) {
+  CUresult result = driver.cuCtxDetach(context);
+  if (context == current()) return result;
+  if (control_enforces()) sampler_drop_context(context);
+  return ended(result, context);
+}
+
+/* The primary context of a device, NULL while it has none. */
+static CUcontext primary(CUdevice device) {
+  unsigned int flags;
+  int active = 0;
+  CUcontext context = NULL;
+  if (driver.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || !active) return NULL;
+  if (driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return NULL;
+  driver.cuDevicePrimaryCtxRelease(device);
+  return context;
+}
+
+static CUcontext before_primary_may_end(CUdevice device) {
+  CUcontext context = control_enforces() ? primary(device) : NULL;
+  if (context != NULL) sampler_drop_context(context);
+  return context;
+}
+
+/* A release only ends it when nobody else retains it. */
+static CUresult released(CUresult result, CUdevice device, CUcontext context) {
+  return primary(device) == NULL ? ended(result, context) : result;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  CUcontext context = before_primary_may_end(device);
+  return released(driver.cuDevicePrimaryCtxRelease_v2(device), device, context);
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  CUcontext context = before_primary_may_end(device);
+  return released(driver.cuDevicePrimaryCtxRelease(device), device, context);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  CUcontext context = before_primary_may_end(device);
+  return ended(driver.cuDevicePrimaryCtxReset_v2(device), context);
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+  CUcontext context = before_primary_may_end(device);
+  return ended(driver.cuDevicePrimaryCtxReset(device), context);
+}

@@ -1,0 +1,103 @@
+/* Every call that makes kernels run: each passes the gate. */
+#include "driver.h"
+#include "gate.h"
+#include "graphs.h"
+
+#define WORD(low, high) ((uint64_t)(low) | (uint64_t)(high) << 32)
+
+/* A kernel in one shape is one kind of launch. */
+static uint64_t key_of(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+                       unsigned int by, unsigned int bz) {
+  return launch_key((uint64_t)function, WORD(gx, gy), WORD(gz, bx), WORD(by, bz));
+}
+
+#define KERNEL_PARAMETERS                                                                                              \
+  CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,            \
+      unsigned int bz, unsigned int shared, CUstream stream, void **arguments
+#define KERNEL_ARGUMENTS function, gx, gy, gz, bx, by, bz, shared, stream, arguments
+#define KERNEL_KEY key_of(function, gx, gy, gz, bx, by, bz)
+
+GATED(cuLaunchKernel, (KERNEL_PARAMETERS, void **extra), (KERNEL_ARGUMENTS, extra), KERNEL_KEY, stream)
+GATED(cuLaunchKernel_ptsz, (KERNEL_PARAMETERS, void **extra), (KERNEL_ARGUMENTS, extra), KERNEL_KEY,
+      capture_stream(stream, true))
+GATED(cuLaunchCooperativeKernel, (KERNEL_PARAMETERS), (KERNEL_ARGUMENTS), KERNEL_KEY, stream)
+GATED(cuLaunchCooperativeKernel_ptsz, (KERNEL_PARAMETERS), (KERNEL_ARGUMENTS), KERNEL_KEY, capture_stream(stream, true))
+
+/* The driver says what it thinks of no configuration at all. */
+static uint64_t key_of_config(const CUlaunchConfig *config, CUfunction function) {
+  return config == NULL ? 1
+                        : key_of(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                                 config->blockDimY, config->blockDimZ);
+}
+
+static CUstream stream_of_config(const CUlaunchConfig *config) {
+  return config == NULL ? NULL : config->hStream;
+}
+
+GATED(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **arguments, void **extra),
+      (config, function, arguments, extra), key_of_config(config, function), stream_of_config(config))
+GATED(cuLaunchKernelEx_ptsz, (const CUlaunchConfig *config, CUfunction function, void **arguments, void **extra),
+      (config, function, arguments, extra), key_of_config(config, function),
+      capture_stream(stream_of_config(config), true))
+
+/* One grid over several devices, each with its own stream: the current device pays. */
+static uint64_t key_of_list(const CUDA_LAUNCH_PARAMS *list, unsigned int count) {
+  return list == NULL || count == 0 ? 1
+                                    : key_of(list->function, list->gridDimX, list->gridDimY, list->gridDimZ,
+                                             list->blockDimX, list->blockDimY, list->blockDimZ);
+}
+
+GATED(cuLaunchCooperativeKernelMultiDevice, (CUDA_LAUNCH_PARAMS * list, unsigned int count, unsigned int flags),
+      (list, count, flags), key_of_list(list, count), list == NULL || count == 0 ? NULL : list->hStream)
+
+/* The launches of CUDA 2 take the block's shape from the function, so it is not part of the key. */
+#define GRID_KEY key_of(function, (unsigned int)width, (unsigned int)height, 0, 0, 0, 0)
+
+GATED(cuLaunch, (CUfunction function), (function), key_of(function, 1, 1, 0, 0, 0, 0), NULL)
+GATED(cuLaunchGrid, (CUfunction function, int width, int height), (function, width, height), GRID_KEY, NULL)
+GATED(cuLaunchGridAsync, (CUfunction function, int width, int height, CUstream stream),
+      (function, width, height, stream), GRID_KEY, stream)
+
+static CUresult launch_graph(CUgraphExec exec, CUstream stream, CUresult (*call)(CUgraphExec, CUstream),
+                             bool per_thread) {
+  struct graph_claim claim;
+  CUstream asked = capture_stream(stream, per_thread);
+  if (!control_enforces() || capture_covers(asked)) return call(exec, stream);
+  if (!graphs_claim(exec, &claim)) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result;
+  struct launch launch = {.key = launch_key_of_graph(exec), .stream = asked};
+  if (gate_passes(launch.key) || gate_is_open()) {
+    result = call(exec, stream);
+  } else {
+    gate_enter(&launch);
+    result = gate_leave(&launch, call(exec, stream));
+  }
+  graphs_claimed(exec, &claim, result == CUDA_SUCCESS);
+  return result;
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  return launch_graph(exec, stream, driver.cuGraphLaunch, false);
+}
+
+CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
+  return launch_graph(exec, stream, driver.cuGraphLaunch_ptsz, true);
+}
+
+/* Prepares a launch, and may take the memory for it already. */
+static CUresult upload_graph(CUgraphExec exec, CUstream stream, CUresult (*call)(CUgraphExec, CUstream)) {
+  struct graph_claim claim;
+  if (!control_enforces()) return call(exec, stream);
+  if (!graphs_claim(exec, &claim)) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = call(exec, stream);
+  graphs_claimed(exec, &claim, false);
+  return result;
+}
+
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
+  return upload_graph(exec, stream, driver.cuGraphUpload);
+}
+
+CUresult cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream) {
+  return upload_graph(exec, stream, driver.cuGraphUpload_ptsz);
+}

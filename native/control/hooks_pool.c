@@ -1,0 +1,163 @@
+/* Memory in stream order and its pools; the waits after which pools shrink. */
+#include "capture.h"
+#include "control.h"
+#include "devices.h"
+#include "driver.h"
+#include "graphs.h"
+#include "memory.h"
+#include "pools.h"
+
+struct request {
+  CUdeviceptr *pointer;
+  size_t bytes;
+  CUmemoryPool pool; /* NULL: the device's current one */
+  CUstream stream;
+  bool per_thread;
+};
+
+static CUresult call(const struct request *request) {
+  if (request->pool != NULL) {
+    return request->per_thread
+               ? driver.cuMemAllocFromPoolAsync_ptsz(request->pointer, request->bytes, request->pool, request->stream)
+               : driver.cuMemAllocFromPoolAsync(request->pointer, request->bytes, request->pool, request->stream);
+  }
+  return request->per_thread ? driver.cuMemAllocAsync_ptsz(request->pointer, request->bytes, request->stream)
+                             : driver.cuMemAllocAsync(request->pointer, request->bytes, request->stream);
+}
+
+/* No pool to charge: one that is not known any more, or too many of them. Then the pointer itself is charged. */
+static CUresult allocate_unpooled(const struct request *request, int device, CUcontext context) {
+  struct memory_claim claim;
+  if (!memory_claim(&claim, device, request->bytes, VGPU_DENIED_ASYNC)) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = call(request);
+  if (result == CUDA_SUCCESS) {
+    if (memory_remember(&claim, TRACK_MEMORY, *request->pointer, (uint64_t)context)) return result;
+    driver.cuMemFree_v2(*request->pointer);
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  memory_release(&claim);
+  return result;
+}
+
+static CUresult allocate_pooled(const struct request *request, struct pool *pool, enum vgpu_denied_api api) {
+  struct memory_claim claim;
+  if (!pools_claim(pool, &claim, request->bytes, api)) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = call(request);
+  if (result != CUDA_SUCCESS) {
+    pools_charge(pool, &claim);
+    return result;
+  }
+  if (pools_grown(pool, &claim, api)) {
+    if (pools_remember(pool, *request->pointer, request->bytes)) return result;
+    claim.bytes = 0;
+  }
+  pools_undo(pool, &claim, *request->pointer);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult allocate(const struct request *request) {
+  if (!control_enforces()) return call(request);
+  if (capture_covers(capture_stream(request->stream, request->per_thread))) {
+    graphs_hold_memory();
+    return call(request);
+  }
+  CUcontext context;
+  int device = devices_current(&context);
+  CUmemoryPool handle = request->pool;
+  if (handle == NULL && device >= 0) driver.cuDeviceGetMemPool(&handle, devices_ordinal((uint32_t)device));
+  if (handle == NULL) return allocate_unpooled(request, device, context);
+  bool counts;
+  struct pool *pool = pools_find(handle, device, &counts);
+  if (!counts) return call(request);
+  if (pool == NULL) return allocate_unpooled(request, device, context);
+  return allocate_pooled(request, pool, request->pool != NULL ? VGPU_DENIED_POOL : VGPU_DENIED_ASYNC);
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
+  return allocate(&(struct request){pointer, bytes, NULL, stream, false});
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
+  return allocate(&(struct request){pointer, bytes, NULL, stream, true});
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  if (pool == NULL) return driver.cuMemAllocFromPoolAsync(pointer, bytes, pool, stream);
+  return allocate(&(struct request){pointer, bytes, pool, stream, false});
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  if (pool == NULL) return driver.cuMemAllocFromPoolAsync_ptsz(pointer, bytes, pool, stream);
+  return allocate(&(struct request){pointer, bytes, pool, stream, true});
+}
+
+static CUresult free_in_order(CUdeviceptr pointer, CUstream stream, bool per_thread) {
+  struct track_entry entry;
+  bool covered = !control_enforces() || capture_covers(capture_stream(stream, per_thread));
+  bool pooled = !covered && memory_forget(TRACK_POOLED, pointer, &entry);
+  bool own = !covered && !pooled && memory_forget(TRACK_MEMORY, pointer, &entry);
+  CUresult result = per_thread ? driver.cuMemFreeAsync_ptsz(pointer, stream) : driver.cuMemFreeAsync(pointer, stream);
+  if (pooled) pools_freed(&entry, result == CUDA_SUCCESS);
+  if (own) memory_forgotten(&entry, result == CUDA_SUCCESS);
+  return result;
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  return free_in_order(pointer, stream, false);
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
+  return free_in_order(pointer, stream, true);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
+  if (!control_enforces() || properties == NULL) return driver.cuMemPoolCreate(pool, properties);
+  bool on_device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  int device = on_device ? devices_index(properties->location.id) : DEVICE_UNLISTED;
+  struct memory_claim nothing;
+  if (on_device && !memory_claim(&nothing, device, 0, VGPU_DENIED_POOL)) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = driver.cuMemPoolCreate(pool, properties);
+  if (result == CUDA_SUCCESS) pools_made(*pool, device);
+  return result;
+}
+
+/* The exporter pays for what it shares. */
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CUmemAllocationHandleType type,
+                                            unsigned long long flags) {
+  CUresult result = driver.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
+  if (result == CUDA_SUCCESS && control_enforces()) pools_made(*pool, DEVICE_UNLISTED);
+  return result;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  CUresult result = driver.cuMemPoolDestroy(pool);
+  if (result == CUDA_SUCCESS && control_enforces()) pools_destroyed(pool);
+  return result;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+  CUresult result = driver.cuMemPoolTrimTo(pool, keep);
+  if (result == CUDA_SUCCESS && control_enforces()) pools_settle_one(pool);
+  return result;
+}
+
+static CUresult waited(CUresult result) {
+  if (control_enforces()) pools_settle_freed();
+  return result;
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  return waited(driver.cuStreamSynchronize(stream));
+}
+
+CUresult cuStreamSynchronize_ptsz(CUstream stream) {
+  return waited(driver.cuStreamSynchronize_ptsz(stream));
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+  return waited(driver.cuEventSynchronize(event));
+}
+
+CUresult cuCtxSynchronize(void) {
+  return waited(driver.cuCtxSynchronize());
+}

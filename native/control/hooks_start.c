@@ -1,0 +1,46 @@
+/* The start of a program, and how it gets at functions. */
+#include "control.h"
+#include "devices.h"
+#include "driver.h"
+#include "gate.h"
+#include "proc_address.h"
+
+static void *recognised(void) {
+  void *function = driver_look_up("cuLaunchKernel", 13000, LEGACY);
+  return function == NULL ? NULL : proc_address_hook("cuLaunchKernel", function);
+}
+
+CUresult cuInit(unsigned int flags) {
+  /* A slice whose limits cannot be kept would be a whole card. */
+  if (!control_start()) return CUDA_ERROR_NOT_INITIALIZED;
+  CUresult result = driver.cuInit(flags);
+  if (result != CUDA_SUCCESS || !control_enforces()) return result;
+  devices_match();
+  proc_address_learn();
+  gate_refresh();
+  if (recognised() == (void *)cuLaunchKernel) control_note(VGPU_TEST_LOOKUP_KNOWN);
+  return result;
+}
+
+/* The table is needed before cuInit too: programs look functions up first. */
+static void *hook_for(const char *name, void *function) {
+  static bool learned;
+  if (!__atomic_load_n(&learned, __ATOMIC_ACQUIRE)) {
+    proc_address_learn();
+    __atomic_store_n(&learned, true, __ATOMIC_RELEASE);
+  }
+  return proc_address_hook(name, function);
+}
+
+CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *status) {
+  CUresult result = driver.cuGetProcAddress_v2(name, function, version, flags, status);
+  if (result == CUDA_SUCCESS && function != NULL) *function = hook_for(name, *function);
+  return result;
+}
+
+CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags) {
+  CUresult result = driver.cuGetProcAddress(name, function, version, flags);
+  if (result == CUDA_SUCCESS && function != NULL) *function = hook_for(name, *function);
+  return result;
+}

@@ -1,0 +1,78 @@
+#include "limits.h"
+#include "directory.h"
+#include "os.h"
+#include <errno.h>
+#include <string.h>
+
+static const char *unsound(const struct vgpu_limits *file) {
+  if (file->header.magic != VGPU_LIMITS_MAGIC) return "it is not a limits file";
+  if (file->header.version != VGPU_ABI_VERSION) return "it is of another version";
+  if (file->header.size < sizeof *file) return "it is too short";
+  if (file->header.device_count > VGPU_MAX_DEVICES) return "it lists too many GPUs";
+  return NULL;
+}
+
+enum limits_status limits_open(const struct vgpu_limits **file, const char **why) {
+  char path[512];
+  int error;
+  *file = NULL;
+  *why = NULL;
+  if (!os_is_directory(vgpu_directory())) return LIMITS_ABSENT;
+  vgpu_path(path, sizeof path, VGPU_LIMITS_FILE);
+  *file = os_map_file(path, sizeof **file, false, &error);
+  if (*file == NULL) {
+    *why = error == ENOENT ? "it is missing" : error == EINVAL ? "it is too short" : "it cannot be read";
+    return LIMITS_BROKEN;
+  }
+  *why = unsound(*file);
+  return *why == NULL ? LIMITS_PRESENT : LIMITS_BROKEN;
+}
+
+void limits_read(const struct vgpu_limits *file, uint32_t device, struct vgpu_device_live *live) {
+  uint32_t sequence = __atomic_load_n(&file->header.sequence, __ATOMIC_ACQUIRE);
+  /* A copy is only written over by the second next publication, so one repetition is rare and ten are a hostile writer.
+   */
+  for (int attempt = 0; attempt < 10; attempt++) {
+    memcpy(live, &file->live[sequence & 1][device], sizeof *live);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    uint32_t after = __atomic_load_n(&file->header.sequence, __ATOMIC_ACQUIRE);
+    if (after == sequence) return;
+    sequence = after;
+  }
+}
+
+uint64_t limits_memory_budget(const struct vgpu_device_live *live) {
+  if (live->memory_limit_bytes == 0) return UINT64_MAX;
+  if (live->driver_overhead_bytes >= live->memory_limit_bytes) return 0;
+  return live->memory_limit_bytes - live->driver_overhead_bytes;
+}
+
+bool limits_share_is_limited(const struct vgpu_device_live *live) {
+  return live->share != 0 && live->share < VGPU_SHARE_WHOLE;
+}
+
+bool limits_steering_is_fresh(const struct vgpu_device_live *live, uint64_t now) {
+  return live->steered_at_ns != 0 && now < live->steered_at_ns + VGPU_STEERING_STALE_NS;
+}
+
+static char folded(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
+}
+
+/* Equal but for case, within `room` bytes of the file's text. */
+static bool same_text(const char *text, const char *listed, size_t room) {
+  for (size_t i = 0; i < room; i++) {
+    if (folded(text[i]) != folded(listed[i])) return false;
+    if (text[i] == '\0') return i > 0;
+  }
+  return false;
+}
+
+int limits_find_device(const struct vgpu_limits *file, const char *uuid, const char *pci_bus_id) {
+  const struct vgpu_device_identity *listed = file->devices;
+  for (uint32_t i = 0; uuid != NULL && i < file->header.device_count; i++)
+    if (same_text(uuid, listed[i].uuid, sizeof listed[i].uuid)) return (int)i;
+  for (uint32_t i = 0; pci_bus_id != NULL && i < file->header.device_count; i++)
+    if (same_text(pci_bus_id, listed[i].pci_bus_id, sizeof listed[i].pci_bus_id)) return (int)i;
+  return -1;
+}

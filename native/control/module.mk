@@ -1,0 +1,64 @@
+# The control library. libcuda-control.so stands where libcuda.so.1 would be, with the real one behind it as libcuda-origin.so.1;
+# libnvml-control.so the same for libnvidia-ml. The sandbox builds take their directory from the environment: tests, benchmarks
+# and the demo use them, nothing installs them.
+
+comma := ,
+
+CONTROL_SHARED := directory ledger limits os process usage
+CONTROL_NVML := nvml_hooks
+CONTROL_CUDA := $(filter-out $(CONTROL_SHARED) $(CONTROL_NVML) directory_fixed directory_sandbox,$(patsubst control/%.c,%,$(wildcard control/*.c)))
+
+CFLAGS_control := -ftls-model=initial-exec
+
+# An empty library of the driver's other name stands for it while linking. On C libraries where the loader's functions are still in
+# libdl the library has to bring it along.
+CONTROL_LDFLAGS := $(filter-out %defs,$(LDFLAGS)) -shared -Wl,-Bsymbolic -Wl,--no-undefined -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags -Wl,--no-as-needed
+CONTROL_LIBDL := $(shell $(CC) -print-file-name=libdl.so.2)
+
+$(BUILD)/control/origin/lib%-origin.so.1:
+	@mkdir -p $(@D)
+	$(CC) -shared -nostdlib -x c /dev/null -Wl,-soname,lib$*-origin.so.1 -o $@
+
+# $(1): target, $(2): SONAME, $(3): the driver's other name, $(4): objects
+define control_library
+$(1): $(patsubst %,$(BUILD)/control/%.o,$(4)) $(BUILD)/control/origin/$(3)
+	@mkdir -p $$(@D)
+	$$(CC) $$(filter %.o,$$^) $$(CONTROL_LDFLAGS) -Wl,-soname,$(2) $(BUILD)/control/origin/$(3) $$(CONTROL_LIBDL) -o $$@
+ALL += $(1)
+endef
+
+$(eval $(call control_library,$(BUILD)/libcuda-control.so,libcuda.so.1,libcuda-origin.so.1,$(CONTROL_SHARED) $(CONTROL_CUDA) directory_fixed))
+$(eval $(call control_library,$(BUILD)/libnvml-control.so,libnvidia-ml.so.1,libnvidia-ml-origin.so.1,$(CONTROL_SHARED) $(CONTROL_NVML) directory_fixed))
+$(eval $(call control_library,$(BUILD)/sandbox/libcuda-control.so,libcuda.so.1,libcuda-origin.so.1,$(CONTROL_SHARED) $(CONTROL_CUDA) directory_sandbox))
+$(eval $(call control_library,$(BUILD)/sandbox/libnvml-control.so,libnvidia-ml.so.1,libnvidia-ml-origin.so.1,$(CONTROL_SHARED) $(CONTROL_NVML) directory_sandbox))
+
+# Tests of single parts link the objects they need.
+$(BUILD)/control/parts.a: $(patsubst %,$(BUILD)/control/%.o,$(CONTROL_SHARED) $(CONTROL_CUDA) directory_sandbox)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(eval $(call tests,part,$(BUILD)/control/parts.a,-Icontrol $(BUILD)/control/parts.a))
+SCRIPTS += test/control_linkage.sh
+
+# A mirror as a container sees it, with the simulated driver behind the sandbox builds, and one with a driver of the future.
+MIRROR := $(BUILD)/mirror
+define linked_as
+$(1): $(2)
+	@mkdir -p $$(@D)
+	ln -f $$< $$@
+endef
+$(eval $(call linked_as,$(MIRROR)/libcuda.so.1,$(BUILD)/sandbox/libcuda-control.so))
+$(eval $(call linked_as,$(MIRROR)/libnvidia-ml.so.1,$(BUILD)/sandbox/libnvml-control.so))
+$(eval $(call linked_as,$(MIRROR)/libcuda-origin.so.1,$(BUILD)/sim/libcuda.so.1))
+$(eval $(call linked_as,$(MIRROR)/libnvidia-ml-origin.so.1,$(BUILD)/sim/libnvidia-ml.so.1))
+$(eval $(call linked_as,$(BUILD)/future/libcuda.so.1,$(BUILD)/sandbox/libcuda-control.so))
+$(BUILD)/future/libcuda-origin.so.1: test/future_driver.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -shared $< -Wl,-soname,libcuda.so.1 -o $@
+
+# Programs are linked with the driver, whose SONAME is libcuda.so.1, and find the library in front of it under that name.
+MIRRORED := $(addprefix $(MIRROR)/,libcuda.so.1 libcuda-origin.so.1 libnvidia-ml.so.1 libnvidia-ml-origin.so.1)
+ALL += $(MIRRORED)
+MIRROR_LIBRARIES := $(MIRROR)/libcuda-origin.so.1 $(MIRROR)/libnvidia-ml-origin.so.1
+$(eval $(call tests,control,$(MIRRORED),$(MIRROR_LIBRARIES) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../mirror' -pthread -ldl))
+$(eval $(call tests,loader,$(MIRRORED) $(BUILD)/future/libcuda.so.1 $(BUILD)/future/libcuda-origin.so.1,-ldl))

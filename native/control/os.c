@@ -1,0 +1,95 @@
+#define _GNU_SOURCE
+#include "os.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_SECOND 1000000000ull
+
+uint64_t os_now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+void os_sleep_until(uint64_t at_ns) {
+  struct timespec at = {.tv_sec = (time_t)(at_ns / NS_PER_SECOND), .tv_nsec = (long)(at_ns % NS_PER_SECOND)};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+void os_backoff(unsigned round) {
+  if (round >= 512) {
+    os_sleep_until(os_now_ns() + 50000);
+    return;
+  }
+  if (round >= 64) {
+    sched_yield();
+    return;
+  }
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+long os_read_text(const char *path, char *text, size_t room) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -errno;
+  size_t length = 0;
+  while (length < room - 1) {
+    ssize_t got = read(fd, text + length, room - 1 - length);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    length += (size_t)got;
+  }
+  close(fd);
+  text[length] = '\0';
+  return (long)length;
+}
+
+void *os_map_file(const char *path, size_t size, bool writable, int *error) {
+  int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
+  void *mapped = MAP_FAILED;
+  *error = EINVAL;
+  if (fd < 0) {
+    *error = errno;
+    return NULL;
+  }
+  /* A page beyond the end of the file would end the program with SIGBUS. */
+  if (lseek(fd, 0, SEEK_END) >= (off_t)size) {
+    mapped = mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED) *error = errno;
+  }
+  close(fd);
+  return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+void *os_map_memory(size_t size) {
+  void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? NULL : memory;
+}
+
+void os_unmap_memory(void *memory, size_t size) {
+  if (memory != NULL) munmap(memory, size);
+}
+
+/* By the system call: the C library's function is a newer one than containers have. */
+bool os_identify(int fd, struct os_file *file) {
+  struct stat status;
+  if (syscall(SYS_fstat, fd, &status) != 0) return false;
+  *file = (struct os_file){.device = status.st_dev, .inode = status.st_ino};
+  return true;
+}
+
+bool os_is_directory(const char *path) {
+  int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return errno != ENOENT && errno != ENOTDIR;
+  close(fd);
+  return true;
+}

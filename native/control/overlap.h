@@ -1,0 +1,30 @@
+/*
+ * What launches cost that ran at the same time. Each was learned to cost what it takes by itself; while several streams
+ * are busy the time in which they overlap is spent only once. Pure arithmetic.
+ */
+#ifndef VGPU_OVERLAP_H
+#define VGPU_OVERLAP_H
+
+#include <stdint.h>
+
+#define OVERLAP_MOST 256u
+
+struct overlap_launch {
+  int64_t start_ns;
+  int64_t end_ns;
+  uint64_t cost_ns; /* what it is charged for itself */
+  uint64_t stream;
+};
+
+struct overlap_sums {
+  uint64_t charged_ns; /* what the launches would be charged each for itself */
+  uint64_t ran_ns;     /* the time in which any of them ran */
+};
+
+/*
+ * Adds up both over the time in which every stream is known to have been watched: launches before and after the first
+ * and last ones here were not timed. Sorts the launches.
+ */
+struct overlap_sums overlap_sums_of(unsigned count, struct overlap_launch *launches);
+
+#endif

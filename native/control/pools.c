@@ -1,0 +1,268 @@
+#include "pools.h"
+#include "control.h"
+#include "devices.h"
+#include "driver.h"
+#include "lock.h"
+#include <string.h>
+
+#define MOST_POOLS 64
+/* Pools take memory from the device in pieces of at least this size. */
+#define GROWTH_BYTES (2ull << 20)
+
+enum pool_state { POOL_FREE = 0, POOL_USED, POOL_DESTROYED };
+
+struct pool {
+  CUmemoryPool handle;  /* NULL: the driver's pool for graphs */
+  int device;           /* DEVICE_UNLISTED: does not count */
+  uint64_t charged;     /* in the ledger for what the pool has reserved */
+  uint64_t claimed;     /* in the ledger for calls under way */
+  uint64_t outstanding; /* bytes of pointers not freed yet */
+  uint32_t looked;      /* how often `charged` was brought up to date */
+  enum pool_state state;
+  bool freed_into;
+};
+
+static struct lock lock; /* of everything below; never held across a driver call */
+static struct pool pools[MOST_POOLS];
+static struct pool graph_pools[VGPU_MAX_DEVICES];
+static bool any_freed_into;
+static uint32_t graph_trims[VGPU_MAX_DEVICES];
+
+static struct pool *known(CUmemoryPool handle) {
+  for (int i = 0; i < MOST_POOLS; i++)
+    if (pools[i].state == POOL_USED && pools[i].handle == handle) return &pools[i];
+  return NULL;
+}
+
+static struct pool *make(CUmemoryPool handle, int device) {
+  for (int i = 0; i < MOST_POOLS; i++) {
+    if (pools[i].state != POOL_FREE) continue;
+    pools[i] = (struct pool){.handle = handle, .device = device, .state = POOL_USED};
+    return &pools[i];
+  }
+  return NULL;
+}
+
+struct pool *pools_find(CUmemoryPool handle, int device, bool *counts) {
+  lock_take(&lock);
+  struct pool *pool = known(handle);
+  if (pool == NULL) pool = make(handle, device);
+  lock_release(&lock);
+  *counts = pool == NULL || pool->device >= 0;
+  return *counts ? pool : NULL;
+}
+
+struct pool *pools_of_graphs(int device) {
+  if (device < 0 || devices_ordinal((uint32_t)device) < 0) return NULL;
+  struct pool *pool = &graph_pools[device];
+  pool->device = device;
+  pool->state = POOL_USED;
+  return pool;
+}
+
+void pools_made(CUmemoryPool handle, int device) {
+  lock_take(&lock);
+  struct pool *pool = known(handle);
+  if (pool == NULL) pool = make(handle, device);
+  if (pool != NULL) pool->device = device;
+  lock_release(&lock);
+}
+
+static void give_back(int device, uint64_t bytes) {
+  if (bytes > 0) ledger_give_back(&control.ledger, (uint32_t)device, bytes);
+}
+
+void pools_destroyed(CUmemoryPool handle) {
+  lock_take(&lock);
+  struct pool *pool = known(handle);
+  if (pool != NULL) {
+    /* The driver keeps what is in use until it is freed. */
+    uint64_t kept = pool->outstanding < pool->charged ? pool->outstanding : pool->charged;
+    if (pool->device >= 0) give_back(pool->device, pool->charged - kept);
+    pool->charged = kept;
+    pool->state = kept > 0 ? POOL_DESTROYED : POOL_FREE;
+  }
+  lock_release(&lock);
+}
+
+static bool reserved_bytes(const struct pool *pool, uint64_t *bytes) {
+  cuuint64_t reserved = 0;
+  CUresult result = pool->handle != NULL
+                        ? driver.cuMemPoolGetAttribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved)
+                        : driver.cuDeviceGetGraphMemAttribute(devices_ordinal((uint32_t)pool->device),
+                                                              CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved);
+  *bytes = reserved;
+  return result == CUDA_SUCCESS;
+}
+
+bool pools_claim_exactly(struct pool *pool, struct memory_claim *claim, uint64_t bytes, enum vgpu_denied_api api) {
+  if (!memory_claim(claim, pool->device, bytes, api)) return false;
+  lock_take(&lock);
+  pool->claimed += bytes;
+  lock_release(&lock);
+  return true;
+}
+
+bool pools_claim(struct pool *pool, struct memory_claim *claim, uint64_t bytes, enum vgpu_denied_api api) {
+  uint64_t room = pool->charged > pool->outstanding ? pool->charged - pool->outstanding : 0;
+  uint64_t growth =
+      bytes > UINT64_MAX - GROWTH_BYTES ? bytes : (bytes + GROWTH_BYTES - 1) / GROWTH_BYTES * GROWTH_BYTES;
+  return pools_claim_exactly(pool, claim, bytes <= room ? 0 : growth, api);
+}
+
+/*
+ * Brings `charged` to what is reserved, spending `claim` on growth and returning what it does not need. When growth
+ * needs more than the claim and no more is to be had, the claims of other threads of this process must have been meant
+ * for it.
+ */
+static bool charge(struct pool *pool, uint64_t reserved, uint64_t claim, bool force) {
+  uint64_t grown = reserved > pool->charged ? reserved - pool->charged : 0;
+  uint64_t shrunk = pool->charged > reserved ? pool->charged - reserved : 0;
+  uint64_t missing = grown > claim ? grown - claim : 0;
+  pool->claimed -= claim < pool->claimed ? claim : pool->claimed;
+  if (missing > 0) {
+    struct vgpu_device_live live;
+    limits_read(control.limits, (uint32_t)pool->device, &live);
+    bool fits = ledger_reserve(&control.ledger, (uint32_t)pool->device, missing, limits_memory_budget(&live)) == 0;
+    if (!fits && force) ledger_force(&control.ledger, (uint32_t)pool->device, missing);
+    if (!fits && !force) {
+      if (missing > pool->claimed) {
+        pool->claimed += claim;
+        return false;
+      }
+      reserved -= missing;
+    }
+  } else {
+    give_back(pool->device, claim - grown + shrunk);
+  }
+  pool->charged = reserved;
+  return true;
+}
+
+/* Asks the driver outside of the lock: an answer that another thread's overtook is asked for again. */
+static bool bring_up_to_date(struct pool *pool, uint64_t claim, bool force) {
+  for (int attempt = 0;; attempt++) {
+    uint32_t looked = __atomic_load_n(&pool->looked, __ATOMIC_ACQUIRE);
+    uint64_t reserved;
+    if (!reserved_bytes(pool, &reserved)) reserved = pool->charged;
+    lock_take(&lock);
+    if (pool->looked != looked && attempt < 16) {
+      lock_release(&lock);
+      continue;
+    }
+    __atomic_store_n(&pool->looked, looked + 1, __ATOMIC_RELEASE);
+    bool fits = charge(pool, reserved, claim, force);
+    lock_release(&lock);
+    return fits;
+  }
+}
+
+bool pools_grown(struct pool *pool, struct memory_claim *claim, enum vgpu_denied_api api) {
+  if (bring_up_to_date(pool, claim->bytes, false)) return true;
+  struct vgpu_device_usage *usage = &control.ledger.usage->devices[pool->device];
+  usage_count(&usage->denied[api], 1);
+  return false;
+}
+
+void pools_undo(struct pool *pool, struct memory_claim *claim, CUdeviceptr pointer) {
+  driver.cuMemFree_v2(pointer);
+  if (pool->handle != NULL) driver.cuMemPoolTrimTo(pool->handle, 0);
+  bring_up_to_date(pool, claim->bytes, true);
+}
+
+void pools_charge(struct pool *pool, struct memory_claim *claim) {
+  bring_up_to_date(pool, claim->bytes, true);
+}
+
+bool pools_remember(struct pool *pool, CUdeviceptr pointer, uint64_t bytes) {
+  struct track_entry entry = {
+      .key = pointer,
+      .bytes = bytes,
+      .link = (uint64_t)pool,
+      .kind = TRACK_POOLED,
+      .device = (uint16_t)pool->device,
+  };
+  if (track_add(&entry) != 0) return false;
+  lock_take(&lock);
+  pool->outstanding += bytes;
+  lock_release(&lock);
+  return true;
+}
+
+void pools_freed(const struct track_entry *entry, bool freed) {
+  if (!freed) {
+    track_add(entry);
+    return;
+  }
+  struct pool *pool = (struct pool *)entry->link;
+  lock_take(&lock);
+  pool->outstanding -= entry->bytes < pool->outstanding ? entry->bytes : pool->outstanding;
+  if (pool->state == POOL_DESTROYED) {
+    uint64_t bytes = entry->bytes < pool->charged ? entry->bytes : pool->charged;
+    pool->charged -= bytes;
+    give_back(pool->device, bytes);
+    if (pool->charged == 0) pool->state = POOL_FREE;
+  }
+  pool->freed_into = true;
+  __atomic_store_n(&any_freed_into, true, __ATOMIC_RELAXED);
+  lock_release(&lock);
+}
+
+static bool counts(const struct pool *pool, uint32_t device) {
+  return pool->state == POOL_USED && pool->device == (int)device;
+}
+
+void pools_settle(uint32_t device) {
+  for (int i = 0; i < MOST_POOLS; i++)
+    if (counts(&pools[i], device)) bring_up_to_date(&pools[i], 0, true);
+  if (counts(&graph_pools[device], device)) bring_up_to_date(&graph_pools[device], 0, true);
+}
+
+void pools_settle_one(CUmemoryPool handle) {
+  lock_take(&lock);
+  struct pool *pool = known(handle);
+  lock_release(&lock);
+  if (pool != NULL && pool->device >= 0) bring_up_to_date(pool, 0, true);
+}
+
+void pools_settle_freed(void) {
+  if (!__atomic_load_n(&any_freed_into, __ATOMIC_RELAXED)) return;
+  __atomic_store_n(&any_freed_into, false, __ATOMIC_RELAXED);
+  for (int i = 0; i < MOST_POOLS; i++) {
+    if (!pools[i].freed_into || pools[i].state != POOL_USED || pools[i].device < 0) continue;
+    pools[i].freed_into = false;
+    bring_up_to_date(&pools[i], 0, true);
+    /* What is still reserved may shrink at a later wait. */
+    if (pools[i].charged > pools[i].outstanding) {
+      pools[i].freed_into = true;
+      __atomic_store_n(&any_freed_into, true, __ATOMIC_RELAXED);
+    }
+  }
+}
+
+bool pools_relieve(uint32_t device) {
+  uint64_t before = ledger_held(&control.ledger, device);
+  for (int i = 0; i < MOST_POOLS; i++)
+    if (counts(&pools[i], device)) driver.cuMemPoolTrimTo(pools[i].handle, 0);
+  if (counts(&graph_pools[device], device)) {
+    driver.cuDeviceGraphMemTrim(devices_ordinal(device));
+    pools_graph_trimmed(device);
+  }
+  pools_settle(device);
+  return ledger_held(&control.ledger, device) < before;
+}
+
+uint32_t pools_graph_trims(uint32_t device) {
+  return __atomic_load_n(&graph_trims[device], __ATOMIC_RELAXED);
+}
+
+void pools_graph_trimmed(uint32_t device) {
+  __atomic_fetch_add(&graph_trims[device], 1, __ATOMIC_RELAXED);
+}
+
+void pools_after_fork(void) {
+  memset(pools, 0, sizeof pools);
+  memset(graph_pools, 0, sizeof graph_pools);
+  lock.taken = 0;
+  any_freed_into = false;
+}

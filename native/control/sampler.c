@@ -1,0 +1,192 @@
+#include "sampler.h"
+#include "alone.h"
+#include "anchor.h"
+#include "bucket.h"
+#include "control.h"
+#include "driver.h"
+#include "lock.h"
+#include "os.h"
+#include "watch.h"
+#include <string.h>
+
+#define SAMPLES 512u
+/* A launch that the GPU does not finish is given up. */
+#define LOST_NS 10000000000ull
+/* Launches that the GPU is not done with, after which one looks no further. */
+#define PATIENCE 3
+
+enum sample_state { SAMPLE_FREE = 0, SAMPLE_BUSY, SAMPLE_PENDING, SAMPLE_VOID };
+
+struct sample {
+  enum sample_state state;
+  uint32_t anchor; /* number of the one that was current; 0: none */
+  uint32_t watch;
+  CUcontext context; /* of the events */
+  CUevent start, end;
+  uint64_t key;
+  uint64_t submitted_at_ns; /* the start event */
+  uint64_t launched_at_ns;
+  struct sample_request request;
+};
+
+static struct sample samples[SAMPLES]; /* used in turn, so that the oldest come first */
+static uint32_t next_sample;
+static struct lock lock;    /* of `state` and `next_sample` when a sample is taken; never held across a driver call */
+static struct lock reading; /* one thread at a time applies what is known */
+
+static struct sample *take_sample(void) {
+  struct sample *taken = NULL;
+  lock_take(&lock);
+  struct sample *sample = &samples[next_sample % SAMPLES];
+  if (__atomic_load_n(&sample->state, __ATOMIC_ACQUIRE) == SAMPLE_FREE) {
+    sample->state = SAMPLE_BUSY;
+    next_sample++;
+    taken = sample;
+  }
+  lock_release(&lock);
+  return taken;
+}
+
+static bool have_events(struct sample *sample, CUcontext context) {
+  if (sample->context == context) return true;
+  if (sample->context != NULL) {
+    driver.cuEventDestroy_v2(sample->start);
+    driver.cuEventDestroy_v2(sample->end);
+    sample->context = NULL;
+  }
+  if (driver.cuEventCreate(&sample->start, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return false;
+  if (driver.cuEventCreate(&sample->end, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
+    driver.cuEventDestroy_v2(sample->start);
+    return false;
+  }
+  sample->context = context;
+  return true;
+}
+
+struct sample *sampler_begin(const struct sample_request *request) {
+  struct sample *sample = take_sample();
+  if (sample == NULL) return NULL;
+  uint64_t now = os_now_ns();
+  sample->request = *request;
+  sample->key = request->cost->key;
+  sample->anchor = anchor_current(request->context, request->stream, now);
+  sample->watch = watch_join(request->device, sample->anchor, now);
+  cost_timing(request->cost, 1);
+  bool begun = have_events(sample, request->context);
+  sample->submitted_at_ns = os_now_ns();
+  if (begun && driver.cuEventRecord(sample->start, request->stream) == CUDA_SUCCESS) return sample;
+  sampler_end(sample, request->stream, false);
+  return NULL;
+}
+
+void sampler_launching(struct sample *sample) {
+  sample->launched_at_ns = os_now_ns();
+}
+
+void sampler_end(struct sample *sample, CUstream stream, bool launched) {
+  bool timed = launched && driver.cuEventRecord(sample->end, stream) == CUDA_SUCCESS;
+  __atomic_store_n(&sample->state, timed ? SAMPLE_PENDING : SAMPLE_VOID, __ATOMIC_RELEASE);
+}
+
+static void release(struct sample *sample) {
+  if (sample->watch != 0) watch_leave_out(sample->watch);
+  cost_timing(sample->request.cost, -1);
+  __atomic_store_n(&sample->state, SAMPLE_FREE, __ATOMIC_RELEASE);
+}
+
+/*
+ * What our clock adds. On an idle stream the start event has passed before the launch was even submitted: that gap is
+ * the host's. And how late the launch ended tells whether others use the GPU.
+ */
+static uint64_t by_our_clock(struct sample *sample, uint64_t took_ns) {
+  const struct sample_request *request = &sample->request;
+  int64_t start, end = 0;
+  if (!anchor_time(sample->anchor, sample->start, &start) || !anchor_time(sample->anchor, sample->end, &end))
+    return took_ns;
+  int64_t started_at = anchor_host_time(start, sample->submitted_at_ns);
+  int64_t gap = (int64_t)sample->launched_at_ns - started_at;
+  if (gap > 0) took_ns = (uint64_t)gap < took_ns ? took_ns - (uint64_t)gap : 1;
+  if (sample->watch != 0) {
+    watch_add(sample->watch, (uint64_t)request->stream, request->charged_ns, start, end);
+    sample->watch = 0;
+  }
+  int64_t late = started_at + (end - start) - (int64_t)request->alone_until_ns;
+  if (request->alone_until_ns != 0 && !request->guessed)
+    bucket_observe(request->device, late > 0 ? (uint64_t)late : 0, took_ns);
+  return took_ns;
+}
+
+static void apply(struct sample *sample, float took_ms, uint64_t now) {
+  const struct sample_request *request = &sample->request;
+  struct vgpu_device_usage *usage = &control.ledger.usage->devices[request->device];
+  uint64_t took_ns = by_our_clock(sample, (uint64_t)((double)took_ms * 1e6));
+  usage_count(&usage->samples, 1);
+  usage_count(&usage->sampled_ns, took_ns);
+  cost_learn(request->cost, sample->key, took_ns, now, device_is_ours(request->device));
+  if (request->guessed) {
+    int64_t more = (int64_t)sampler_overlapped(request->device, took_ns) -
+                   (int64_t)sampler_overlapped(request->device, request->charged_ns);
+    bucket_adjust(request->device, more);
+  }
+  control_note(VGPU_TEST_EVENTS_WORK);
+}
+
+/* Applies a launch if the GPU is done with it; false when it is not. */
+static bool look_at(struct sample *sample, uint64_t now) {
+  float took_ms;
+  enum sample_state state = __atomic_load_n(&sample->state, __ATOMIC_ACQUIRE);
+  if (state == SAMPLE_FREE || state == SAMPLE_BUSY) return true;
+  if (state == SAMPLE_PENDING) {
+    CUresult result = driver.cuEventElapsedTime(&took_ms, sample->start, sample->end);
+    if (result == CUDA_ERROR_NOT_READY && now - sample->submitted_at_ns < LOST_NS) return false;
+    if (result == CUDA_SUCCESS) apply(sample, took_ms, now);
+  }
+  release(sample);
+  return true;
+}
+
+void sampler_harvest(void) {
+  if (!lock_try(&reading)) return;
+  uint64_t now = os_now_ns();
+  unsigned waiting = 0;
+  uint32_t from = __atomic_load_n(&next_sample, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < SAMPLES && waiting < PATIENCE; i++)
+    if (!look_at(&samples[(from + i) % SAMPLES], now)) waiting++;
+  lock_release(&reading);
+}
+
+bool sampler_watches(void) {
+  return watch_is_on();
+}
+
+void sampler_saw(uint32_t device, CUstream stream) {
+  watch_saw(device, stream, os_now_ns());
+}
+
+uint64_t sampler_overlapped(uint32_t device, uint64_t cost_ns) {
+  return cost_ns * watch_part_ppm(device) / VGPU_PPM_WHOLE;
+}
+
+void sampler_drop_context(CUcontext context) {
+  lock_take(&reading);
+  for (uint32_t i = 0; i < SAMPLES; i++) {
+    struct sample *sample = &samples[i];
+    enum sample_state state = __atomic_load_n(&sample->state, __ATOMIC_ACQUIRE);
+    /* A thread that launches in a context while another destroys it is on its own. */
+    if (sample->context != context || state == SAMPLE_BUSY) continue;
+    if (state != SAMPLE_FREE) release(sample);
+    driver.cuEventDestroy_v2(sample->start);
+    driver.cuEventDestroy_v2(sample->end);
+    sample->context = NULL;
+  }
+  anchor_drop_context(context);
+  lock_release(&reading);
+}
+
+void sampler_after_fork(void) {
+  memset(samples, 0, sizeof samples);
+  lock.taken = 0;
+  reading.taken = 0;
+  anchor_after_fork();
+  watch_after_fork();
+}

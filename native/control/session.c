@@ -1,0 +1,77 @@
+#define _GNU_SOURCE
+#include "session.h"
+#include "directory.h"
+#include "os.h"
+#include "vgpu_abi.h"
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define LOOK_EVERY_NS 1000000000ull
+
+/* Programs close descriptors that they did not open: the number is ours only while it still names this file. */
+static int connection = -1;
+static struct os_file connection_file;
+static uint64_t looked_at;
+
+static bool is_ours(void) {
+  struct os_file file;
+  return connection >= 0 && os_identify(connection, &file) && file.device == connection_file.device &&
+         file.inode == connection_file.inode;
+}
+
+static void leave(void) {
+  if (is_ours()) close(connection);
+  connection = -1;
+}
+
+static bool greet(int fd, uint32_t pid, uint32_t slot, uint64_t start_ticks) {
+  struct vgpu_greeting greeting = {
+      .magic = VGPU_GREETING_MAGIC,
+      .version = VGPU_ABI_VERSION,
+      .size = sizeof greeting,
+      .pid = pid,
+      .slot = slot,
+      .start_ticks = start_ticks,
+  };
+  return send(fd, &greeting, sizeof greeting, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof greeting;
+}
+
+bool session_open(uint32_t pid, uint32_t slot, uint64_t start_ticks) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  struct os_file file;
+  vgpu_path(address.sun_path, sizeof address.sun_path, VGPU_SOCKET_FILE);
+  if (address.sun_path[0] == '\0') return false;
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return false;
+  if (!os_identify(fd, &file) || connect(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+      !greet(fd, pid, slot, start_ticks)) {
+    close(fd);
+    return false;
+  }
+  connection_file = file;
+  connection = fd;
+  return true;
+}
+
+/* The agent never says anything, so whatever can be read is the end. */
+static bool stands(void) {
+  char byte;
+  return is_ours() && recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
+}
+
+bool session_renew(uint32_t pid, uint32_t slot, uint64_t start_ticks) {
+  uint64_t now = os_now_ns();
+  uint64_t before = __atomic_load_n(&looked_at, __ATOMIC_RELAXED);
+  if (now - before < LOOK_EVERY_NS) return false;
+  /* One thread looks; the others go on. */
+  if (!__atomic_compare_exchange_n(&looked_at, &before, now, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return false;
+  if (stands()) return false;
+  leave();
+  return session_open(pid, slot, start_ticks);
+}
+
+void session_after_fork(void) {
+  leave();
+  looked_at = 0;
+}

@@ -1,0 +1,42 @@
+#include "share_law.h"
+#include "vgpu_abi.h"
+
+#define PPM_PER_SHARE (VGPU_PPM_WHOLE / VGPU_SHARE_WHOLE)
+#define SOFT_STEP_PPM 200000u
+
+static uint64_t saturating_add(uint64_t a, uint64_t b) {
+  return a + b < a ? UINT64_MAX : a + b;
+}
+
+uint32_t law_effective_ppm(uint32_t share, uint32_t soft_limit, uint32_t granted_ppm) {
+  if (share == 0 || share >= VGPU_SHARE_WHOLE) return VGPU_PPM_WHOLE;
+  uint32_t own = share * PPM_PER_SHARE;
+  uint32_t most = soft_limit > VGPU_SHARE_WHOLE ? VGPU_PPM_WHOLE : soft_limit * PPM_PER_SHARE;
+  if (granted_ppm > most) granted_ppm = most;
+  return granted_ppm > own ? granted_ppm : own;
+}
+
+uint64_t law_wall_ns(uint64_t cost_ns, uint32_t share_ppm, uint32_t correction_ppm) {
+  if (share_ppm == 0 || share_ppm > VGPU_PPM_WHOLE) share_ppm = VGPU_PPM_WHOLE;
+  if (correction_ppm == 0) correction_ppm = VGPU_PPM_WHOLE;
+  if (correction_ppm < LAW_CORRECTION_MIN_PPM) correction_ppm = LAW_CORRECTION_MIN_PPM;
+  if (correction_ppm > LAW_CORRECTION_MAX_PPM) correction_ppm = LAW_CORRECTION_MAX_PPM;
+  /* An hour of GPU time in one launch is a broken sample; it also keeps the product within 64 bits. */
+  if (cost_ns > 3600000000000ull) cost_ns = 3600000000000ull;
+  return cost_ns * correction_ppm / share_ppm;
+}
+
+uint64_t law_charge(uint64_t level_at, uint64_t now, uint64_t wall_ns) {
+  uint64_t oldest = now > LAW_CREDIT_NS ? now - LAW_CREDIT_NS : 0;
+  return saturating_add(level_at > oldest ? level_at : oldest, wall_ns);
+}
+
+uint64_t law_wait_ns(uint64_t level_at, uint64_t now) {
+  return level_at > saturating_add(now, LAW_AHEAD_NS) ? level_at - now : 0;
+}
+
+uint32_t law_soft_grant_ppm(uint32_t share, uint32_t soft_limit, uint32_t granted_ppm, int contended) {
+  uint32_t own = law_effective_ppm(share, 0, 0);
+  if (contended) return own;
+  return law_effective_ppm(share, soft_limit, (granted_ppm > own ? granted_ppm : own) + SOFT_STEP_PPM);
+}

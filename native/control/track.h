@@ -1,0 +1,52 @@
+/*
+ * What this process holds, by address or handle: how much and on which device, so that a free gives back what was
+ * taken. Entries are few words; nothing is allocated while the table is not full, and nothing is ever asked of malloc.
+ */
+#ifndef VGPU_TRACK_H
+#define VGPU_TRACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum track_kind {
+  TRACK_MEMORY = 1,  /* device pointer */
+  TRACK_POOLED,      /* device pointer out of a pool; the pool is charged, not the pointer */
+  TRACK_ARRAY,       /* CUarray */
+  TRACK_MIPMAP,      /* CUmipmappedArray */
+  TRACK_VMM_OBJECT,  /* physical allocation, by a number of our own */
+  TRACK_VMM_HANDLE,  /* handle of one; `link` is the object */
+  TRACK_VMM_MAPPING, /* address it is mapped at; `link` is the object */
+  TRACK_EXTERNAL,    /* imported external memory */
+  TRACK_GRAPH,       /* executable graph that allocates, on one device */
+};
+
+struct track_entry {
+  uint64_t key;
+  uint64_t bytes;
+  uint64_t link; /* context, pool or object that this belongs to */
+  uint16_t kind;
+  uint16_t device;
+  uint32_t references;
+};
+
+/* Remembers an entry; returns 0, or -ENOMEM when the table cannot grow. */
+int track_add(const struct track_entry *entry);
+
+/* Takes an entry out; false if there is none. */
+bool track_remove(enum track_kind kind, uint64_t key, struct track_entry *removed);
+
+/* Copies an entry out; false if there is none. */
+bool track_find(enum track_kind kind, uint64_t key, struct track_entry *found);
+
+/* Adds to the reference count of an entry; the new count, 0 also if there is none. An entry that falls to 0 is taken
+ * out. */
+uint32_t track_refer(enum track_kind kind, uint64_t key, int by, struct track_entry *last);
+
+/* Takes out every entry that `matches`, calling `drop` for each. Slow; for contexts and pools that end. */
+void track_sweep(bool (*matches)(const struct track_entry *, void *), void (*drop)(const struct track_entry *, void *),
+                 void *with);
+
+/* In a child made by fork: nothing is held, no lock is taken. */
+void track_after_fork(void);
+
+#endif

@@ -1,0 +1,141 @@
+#define _GNU_SOURCE
+#include "usage.h"
+#include "directory.h"
+#include "os.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PID_MASK ((1ull << VGPU_SLOT_PID_BITS) - 1)
+#define STATE_MASK 3ull
+
+static uint64_t owner_word(enum vgpu_slot_state state, const struct process_identity *process) {
+  return process->start_ticks << VGPU_SLOT_START_SHIFT | (process->pid & PID_MASK) << VGPU_SLOT_PID_SHIFT | state;
+}
+
+/* A file of zeroes is a valid one, so making it and filling in the header need no lock. */
+static void make_file(const char *path) {
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0) return;
+  if (lseek(fd, 0, SEEK_END) < (off_t)sizeof(struct vgpu_usage) && ftruncate(fd, sizeof(struct vgpu_usage)) != 0)
+    errno = 0;
+  close(fd);
+}
+
+static const char *complete_header(struct vgpu_usage_header *header) {
+  uint64_t magic = __atomic_load_n(&header->magic, __ATOMIC_ACQUIRE);
+  if (magic != VGPU_USAGE_MAGIC) {
+    if (magic != 0) return "the usage file is not one";
+    header->version = VGPU_ABI_VERSION;
+    header->size = sizeof(struct vgpu_usage);
+    header->device_count = VGPU_MAX_DEVICES;
+    header->slot_count = VGPU_MAX_PROCESSES;
+    __atomic_store_n(&header->magic, VGPU_USAGE_MAGIC, __ATOMIC_RELEASE);
+  }
+  return header->version == VGPU_ABI_VERSION ? NULL : "the usage file is of another version";
+}
+
+struct vgpu_usage *usage_open(const char **why) {
+  char path[512];
+  int error;
+  vgpu_path(path, sizeof path, VGPU_USAGE_FILE);
+  struct vgpu_usage *usage = os_map_file(path, sizeof *usage, true, &error);
+  if (usage == NULL && (error == ENOENT || error == EINVAL)) {
+    make_file(path);
+    usage = os_map_file(path, sizeof *usage, true, &error);
+  }
+  *why = usage == NULL ? "the usage file cannot be written" : complete_header(&usage->header);
+  return *why == NULL ? usage : NULL;
+}
+
+uint32_t usage_slot_high(const struct vgpu_usage *usage) {
+  uint32_t high = __atomic_load_n(&usage->header.slot_high, __ATOMIC_ACQUIRE);
+  return high < VGPU_MAX_PROCESSES ? high : VGPU_MAX_PROCESSES;
+}
+
+static void raise_slot_high(struct vgpu_usage *usage, uint32_t to) {
+  uint32_t high = __atomic_load_n(&usage->header.slot_high, __ATOMIC_RELAXED);
+  while (high < to &&
+         !__atomic_compare_exchange_n(&usage->header.slot_high, &high, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+  }
+}
+
+/* A killed process cannot have used the GPU beyond its last launch: what that launch still owes is forgiven. */
+static void forgive(struct vgpu_device_usage *device, struct vgpu_ledger_entry *entry) {
+  uint64_t owed = __atomic_exchange_n(&entry->last_charge_ns, 0, __ATOMIC_ACQ_REL);
+  uint64_t level = __atomic_load_n(&device->level_at_ns, __ATOMIC_ACQUIRE);
+  uint64_t now = os_now_ns();
+  while (owed > 0 && level > now) {
+    uint64_t ahead = level - now;
+    if (__atomic_compare_exchange_n(&device->level_at_ns, &level, level - (owed < ahead ? owed : ahead), false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+      return;
+  }
+}
+
+static void clear_slot(struct vgpu_usage *usage, uint32_t slot) {
+  for (uint32_t device = 0; device < VGPU_MAX_DEVICES; device++) {
+    struct vgpu_ledger_entry *entry = &usage->ledger[device][slot];
+    forgive(&usage->devices[device], entry);
+    uint64_t bytes = __atomic_exchange_n(&entry->held_bytes, 0, __ATOMIC_ACQ_REL);
+    bytes += __atomic_exchange_n(&entry->tentative_bytes, 0, __ATOMIC_ACQ_REL);
+    if (bytes > 0) usage_count(&usage->devices[device].reclaimed_bytes, bytes);
+  }
+}
+
+static bool owner_is_gone(const struct vgpu_process_slot *slot, uint64_t owner, const struct process_identity *self) {
+  struct process_identity described = {
+      .pid = (uint32_t)(owner >> VGPU_SLOT_PID_SHIFT & PID_MASK),
+      .start_ticks = owner >> VGPU_SLOT_START_SHIFT,
+  };
+  if ((owner & STATE_MASK) == VGPU_SLOT_LIVE) {
+    described.pid_namespace = __atomic_load_n(&slot->pid_namespace, __ATOMIC_RELAXED);
+    described.start_stack = __atomic_load_n(&slot->start_stack, __ATOMIC_RELAXED);
+  }
+  return process_is_gone(&described, self);
+}
+
+unsigned usage_reclaim(struct vgpu_usage *usage, const struct process_identity *self) {
+  unsigned reclaimed = 0;
+  uint32_t high = usage_slot_high(usage);
+  for (uint32_t i = 0; i < high; i++) {
+    struct vgpu_process_slot *slot = &usage->slots[i];
+    uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+    if ((owner & STATE_MASK) == VGPU_SLOT_FREE || !owner_is_gone(slot, owner, self)) continue;
+    /* Whoever marks the slot clears it; if that one is killed too, its own identity in the slot says so. */
+    if (!__atomic_compare_exchange_n(&slot->owner, &owner, owner_word(VGPU_SLOT_RECLAIMING, self), false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      continue;
+    clear_slot(usage, i);
+    __atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
+    reclaimed++;
+  }
+  return reclaimed;
+}
+
+static uint32_t take_free_slot(struct vgpu_usage *usage, const struct process_identity *self) {
+  for (uint32_t i = 0; i < VGPU_MAX_PROCESSES; i++) {
+    struct vgpu_process_slot *slot = &usage->slots[i];
+    uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_RELAXED);
+    if ((owner & STATE_MASK) != VGPU_SLOT_FREE) continue;
+    /* Sums must look at this slot before anything can be in it. */
+    raise_slot_high(usage, i + 1);
+    if (!__atomic_compare_exchange_n(&slot->owner, &owner, owner_word(VGPU_SLOT_LIVE, self), false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+      continue;
+    __atomic_store_n(&slot->pid_namespace, self->pid_namespace, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->start_stack, self->start_stack, __ATOMIC_RELAXED);
+    slot->registered_at_ns = os_now_ns();
+    slot->self_test = 0;
+    slot->unhooked = 0;
+    memcpy(slot->name, self->name, sizeof slot->name);
+    return i;
+  }
+  return USAGE_NO_SLOT;
+}
+
+uint32_t usage_register(struct vgpu_usage *usage, const struct process_identity *self) {
+  usage_reclaim(usage, self);
+  return take_free_slot(usage, self);
+}

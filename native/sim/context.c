@@ -1,0 +1,143 @@
+#include "context.h"
+
+#include "fault.h"
+#include "ledger.h"
+#include "memory.h"
+#include "model.h"
+#include "module.h"
+#include "pool.h"
+#include "stream.h"
+
+#include <stdlib.h>
+
+static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
+static CUcontext contexts;
+
+/* The first to see that a kernel ended the context tells NVML's listeners, as the kernel driver would. */
+static void report(CUcontext context, CUresult error) {
+  enum { XID_EVENT = 8, XID_GRAPHICS_ENGINE = 13, XID_MEMORY_PAGE_FAULT = 31 };
+  if (error == (CUresult)SIM_ERROR_LOST || atomic_exchange(&context->reported, true)) return;
+  sim_news_tell(driver.machine, context->card, XID_EVENT,
+                error == CUDA_ERROR_ILLEGAL_ADDRESS ? XID_MEMORY_PAGE_FAULT : XID_GRAPHICS_ENGINE);
+}
+
+CUresult driver_context_health(CUcontext context) {
+  if (context->destroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  uint32_t error = atomic_load(&context->board->card.tenants[context->tenant].error);
+  if (error != 0) {
+    report(context, (CUresult)error);
+    return (CUresult)error;
+  }
+  return atomic_load(&context->board->lost) ? (CUresult)SIM_ERROR_LOST : CUDA_SUCCESS;
+}
+
+CUresult context_check(CUcontext context) {
+  bool known = false;
+  pthread_mutex_lock(&contexts_lock);
+  for (CUcontext c = contexts; c != NULL && !known; c = c->next)
+    known = c == context;
+  pthread_mutex_unlock(&contexts_lock);
+  if (!known) return CUDA_ERROR_INVALID_CONTEXT;
+  return context->destroyed ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+}
+
+CUcontext context_next(CUcontext after) {
+  pthread_mutex_lock(&contexts_lock);
+  CUcontext context = after == NULL ? contexts : after->next;
+  while (context != NULL && context->destroyed)
+    context = context->next;
+  pthread_mutex_unlock(&contexts_lock);
+  return context;
+}
+
+static void set_limits(CUcontext context) {
+  context->limits[CU_LIMIT_STACK_SIZE] = 1024;
+  context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
+  context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
+  context->limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
+  context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+  context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+}
+
+static CUresult open_on_card(CUcontext context) {
+  struct sim_machine *machine = driver.machine;
+  if (atomic_load(&context->board->lost)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  uint32_t mode = atomic_load(&context->board->compute_mode);
+  if (mode == CU_COMPUTEMODE_PROHIBITED) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!sim_ledger_take(machine, driver.process, context->card, machine->node.context_bytes))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  sim_model_enter(machine, context->card);
+  int tenant = sim_card_open_tenant(&context->board->card, driver.process);
+  sim_model_leave(machine, context->card);
+  if (tenant < 0) {
+    sim_ledger_give(machine, driver.process, context->card, machine->node.context_bytes);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  context->tenant = (uint32_t)tenant;
+  atomic_fetch_add(&machine->processes[driver.process].contexts[context->card], 1);
+  return CUDA_SUCCESS;
+}
+
+CUresult context_open(CUcontext *result, CUdevice device, unsigned int flags, unsigned int api_version) {
+  CUcontext context = calloc(1, sizeof *context);
+  if (context == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+  context->device = device;
+  context->card = driver.cards[device];
+  context->board = &driver.machine->boards[context->card];
+  context->flags = flags;
+  context->api_version = api_version;
+  context->id = atomic_fetch_add(&driver.machine->ids, 1) + 1;
+  context->references = 1;
+  pthread_mutex_init(&context->lock, NULL);
+  set_limits(context);
+  CUresult opened = open_on_card(context);
+  if (opened == CUDA_SUCCESS) {
+    context->legacy = stream_legacy(context);
+    if (context->legacy == NULL) opened = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (opened != CUDA_SUCCESS) {
+    pthread_mutex_destroy(&context->lock);
+    free(context);
+    return opened;
+  }
+  pthread_mutex_lock(&contexts_lock);
+  context->next = contexts;
+  contexts = context;
+  pthread_mutex_unlock(&contexts_lock);
+  *result = context;
+  return CUDA_SUCCESS;
+}
+
+void context_close(CUcontext context) {
+  struct sim_machine *machine = driver.machine;
+  context_synchronize(context);
+  context->destroyed = true;
+  stream_close_all(context);
+  module_close_all(context);
+  memory_close_all(context);
+  pool_close_context(context);
+  sim_model_enter(machine, context->card);
+  sim_card_close_tenant(&context->board->card, machine->events, context->tenant);
+  sim_model_leave(machine, context->card);
+  atomic_fetch_sub(&machine->processes[driver.process].contexts[context->card], 1);
+  sim_ledger_give(machine, driver.process, context->card, machine->node.context_bytes);
+}
+
+bool context_is_idle(CUcontext context) {
+  const struct sim_card *card = &context->board->card;
+  for (uint32_t word = 0; word < SIM_CHANNEL_WORDS; word++) {
+    for (uint64_t bits = atomic_load(&card->busy[word]); bits != 0; bits &= bits - 1)
+      if (card->channels[word * 64 + (uint32_t)__builtin_ctzll(bits)].tenant == context->tenant) return false;
+  }
+  return true;
+}
+
+CUresult context_synchronize(CUcontext context) {
+  CUstream streams[SIM_MAX_CHANNELS];
+  size_t count = stream_list(context, streams);
+  TRY(stream_wait(context->legacy));
+  for (size_t i = 0; i < count; i++)
+    TRY(stream_wait(streams[i]));
+  pool_settle(context);
+  return driver_context_health(context);
+}

@@ -1,0 +1,35 @@
+/*
+ * Contexts: what a process has on a card. See struct CUctx_st in driver.h.
+ */
+#ifndef SIM_CONTEXT_H
+#define SIM_CONTEXT_H
+
+#include "driver.h"
+
+/* Makes a context with its tenant, its legacy stream and the memory that it takes. */
+CUresult context_open(CUcontext *context, CUdevice device, unsigned int flags, unsigned int api_version);
+
+/* Ends it: work, streams, modules and memory are gone. The structure stays, so that late users are told. */
+void context_close(CUcontext context);
+
+/* A handle that a caller gave. */
+CUresult context_check(CUcontext context);
+
+/* Has the card nothing to do for it, as far as the model has come? */
+bool context_is_idle(CUcontext context);
+
+/* Waits for all streams. */
+CUresult context_synchronize(CUcontext context);
+
+/* The primary context of a device while it is retained; NULL: it is not. */
+CUcontext context_primary(CUdevice device);
+
+/* Every context that is open, from the newest; NULL ends it. */
+CUcontext context_next(CUcontext after);
+
+/* Waiting may sleep at once, as the flags of the context ask. */
+static inline bool context_blocks(CUcontext context) {
+  return (context->flags & CU_CTX_SCHED_BLOCKING_SYNC) != 0;
+}
+
+#endif

@@ -1,0 +1,165 @@
+#include "array.h"
+#include "call_pairs.h"
+#include "capture.h"
+#include "context.h"
+#include "pool.h"
+#include "task.h"
+
+/* Copies of rows and boxes: every call becomes one of these two. */
+static CUresult submit(CUstream handle, const struct copy *copy, bool wait) {
+  CUstream stream;
+  if (wait) TRY(capture_forbids());
+  TRY(stream_resolve(handle, &stream));
+  struct task task = {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy = *copy};
+  TRY(task_submit(stream, &task));
+  return wait ? stream_wait(stream) : CUDA_SUCCESS;
+}
+
+static CUresult row(CUstream handle, CUdeviceptr to, CUdeviceptr from, size_t size, bool wait) {
+  if (size == 0) return CUDA_SUCCESS;
+  NEED(to != 0 && from != 0);
+  struct copy copy = copy_of_row(to, from, size);
+  copy.stated = (CUDA_MEMCPY3D_v2){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                   .srcDevice = from,
+                                   .srcPitch = size,
+                                   .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                   .dstDevice = to,
+                                   .dstPitch = size,
+                                   .WidthInBytes = size,
+                                   .Height = 1,
+                                   .Depth = 1};
+  return submit(handle, &copy, wait);
+}
+
+static CUresult box(CUstream handle, const CUDA_MEMCPY3D_v2 *stated, bool wait) {
+  struct copy copy;
+  TRY(copy_of_box(stated, &copy));
+  return submit(handle, &copy, wait);
+}
+
+static CUdeviceptr host(const void *pointer) {
+  return (CUdeviceptr)(uintptr_t)pointer;
+}
+
+static CUresult in_array(CUarray array, size_t offset, CUdeviceptr *address) {
+  TRY(array_check(array));
+  *address = array->base + offset;
+  return CUDA_SUCCESS;
+}
+
+static CUDA_MEMCPY3D_v2 deep(const CUDA_MEMCPY2D_v2 *flat) {
+  return (CUDA_MEMCPY3D_v2){.srcXInBytes = flat->srcXInBytes,
+                            .srcY = flat->srcY,
+                            .srcMemoryType = flat->srcMemoryType,
+                            .srcHost = flat->srcHost,
+                            .srcDevice = flat->srcDevice,
+                            .srcArray = flat->srcArray,
+                            .srcPitch = flat->srcPitch,
+                            .dstXInBytes = flat->dstXInBytes,
+                            .dstY = flat->dstY,
+                            .dstMemoryType = flat->dstMemoryType,
+                            .dstHost = flat->dstHost,
+                            .dstDevice = flat->dstDevice,
+                            .dstArray = flat->dstArray,
+                            .dstPitch = flat->dstPitch,
+                            .WidthInBytes = flat->WidthInBytes,
+                            .Height = flat->Height,
+                            .Depth = 1};
+}
+
+static CUDA_MEMCPY3D_v2 of_peers(const CUDA_MEMCPY3D_PEER *peers) {
+  return (CUDA_MEMCPY3D_v2){.srcXInBytes = peers->srcXInBytes,
+                            .srcY = peers->srcY,
+                            .srcZ = peers->srcZ,
+                            .srcMemoryType = peers->srcMemoryType,
+                            .srcHost = peers->srcHost,
+                            .srcDevice = peers->srcDevice,
+                            .srcArray = peers->srcArray,
+                            .srcPitch = peers->srcPitch,
+                            .srcHeight = peers->srcHeight,
+                            .dstXInBytes = peers->dstXInBytes,
+                            .dstY = peers->dstY,
+                            .dstZ = peers->dstZ,
+                            .dstMemoryType = peers->dstMemoryType,
+                            .dstHost = peers->dstHost,
+                            .dstDevice = peers->dstDevice,
+                            .dstArray = peers->dstArray,
+                            .dstPitch = peers->dstPitch,
+                            .dstHeight = peers->dstHeight,
+                            .WidthInBytes = peers->WidthInBytes,
+                            .Height = peers->Height,
+                            .Depth = peers->Depth};
+}
+
+static CUresult flat_box(CUstream handle, const CUDA_MEMCPY2D_v2 *stated, bool wait) {
+  NEED(stated != NULL);
+  CUDA_MEMCPY3D_v2 copy = deep(stated);
+  return box(handle, &copy, wait);
+}
+
+static CUresult deep_box(CUstream handle, const CUDA_MEMCPY3D_v2 *stated, bool wait) {
+  NEED(stated != NULL);
+  return box(handle, stated, wait);
+}
+
+static CUresult peer_box(CUstream handle, const CUDA_MEMCPY3D_PEER *stated, bool wait) {
+  NEED(stated != NULL);
+  CUDA_MEMCPY3D_v2 copy = of_peers(stated);
+  return box(handle, &copy, wait);
+}
+
+static CUresult to_array(CUstream handle, CUarray to, size_t offset, CUdeviceptr from, size_t size, bool wait) {
+  CUdeviceptr address;
+  TRY(in_array(to, offset, &address));
+  return row(handle, address, from, size, wait);
+}
+
+static CUresult from_array(CUstream handle, CUdeviceptr to, CUarray from, size_t offset, size_t size, bool wait) {
+  CUdeviceptr address;
+  TRY(in_array(from, offset, &address));
+  return row(handle, to, address, size, wait);
+}
+
+static CUresult between_arrays(CUstream handle, CUarray to, size_t to_offset, CUarray from, size_t from_offset,
+                               size_t size) {
+  CUdeviceptr address;
+  TRY(in_array(from, from_offset, &address));
+  return to_array(handle, to, to_offset, address, size, true);
+}
+
+// clang-format off
+WAITING(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), row(s, to, from, size, true))
+WAITING(cuMemcpyPeer, (CUdeviceptr to, CUcontext target, CUdeviceptr from, CUcontext source, size_t size),
+        (to, target, from, source, size), ((void)target, (void)source, row(s, to, from, size, true)))
+WAITING(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t size), (to, from, size), row(s, to, host(from), size, true))
+WAITING(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t size), (to, from, size), row(s, host(to), from, size, true))
+WAITING(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), row(s, to, from, size, true))
+WAITING(cuMemcpyDtoA_v2, (CUarray to, size_t offset, CUdeviceptr from, size_t size), (to, offset, from, size),
+        to_array(s, to, offset, from, size, true))
+WAITING(cuMemcpyAtoD_v2, (CUdeviceptr to, CUarray from, size_t offset, size_t size), (to, from, offset, size),
+        from_array(s, to, from, offset, size, true))
+WAITING(cuMemcpyHtoA_v2, (CUarray to, size_t offset, const void *from, size_t size), (to, offset, from, size),
+        to_array(s, to, offset, host(from), size, true))
+WAITING(cuMemcpyAtoH_v2, (void *to, CUarray from, size_t offset, size_t size), (to, from, offset, size),
+        from_array(s, host(to), from, offset, size, true))
+WAITING(cuMemcpyAtoA_v2, (CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t size),
+        (to, to_offset, from, from_offset, size), between_arrays(s, to, to_offset, from, from_offset, size))
+WAITING(cuMemcpy2D_v2, (const CUDA_MEMCPY2D_v2 *copy), (copy), flat_box(s, copy, true))
+WAITING(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D_v2 *copy), (copy), flat_box(s, copy, true))
+WAITING(cuMemcpy3D_v2, (const CUDA_MEMCPY3D_v2 *copy), (copy), deep_box(s, copy, true))
+WAITING(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *copy), (copy), peer_box(s, copy, true))
+
+QUEUED(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), row(s, to, from, size, false))
+QUEUED(cuMemcpyPeerAsync, (CUdeviceptr to, CUcontext target, CUdeviceptr from, CUcontext source, size_t size),
+       (to, target, from, source, size), ((void)target, (void)source, row(s, to, from, size, false)))
+QUEUED(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t size), (to, from, size), row(s, to, host(from), size, false))
+QUEUED(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t size), (to, from, size), row(s, host(to), from, size, false))
+QUEUED(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), row(s, to, from, size, false))
+QUEUED(cuMemcpyHtoAAsync_v2, (CUarray to, size_t offset, const void *from, size_t size), (to, offset, from, size),
+       to_array(s, to, offset, host(from), size, false))
+QUEUED(cuMemcpyAtoHAsync_v2, (void *to, CUarray from, size_t offset, size_t size), (to, from, offset, size),
+       from_array(s, host(to), from, offset, size, false))
+QUEUED(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D_v2 *copy), (copy), flat_box(s, copy, false))
+QUEUED(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D_v2 *copy), (copy), deep_box(s, copy, false))
+QUEUED(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *copy), (copy), peer_box(s, copy, false))
+// clang-format on

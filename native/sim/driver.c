@@ -1,0 +1,123 @@
+#include "driver.h"
+
+#include "context.h"
+#include "fault.h"
+#include "process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct driver driver;
+__thread struct thread thread __attribute__((tls_model("initial-exec")));
+
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool child; /* of a process that had called cuInit */
+
+CUresult driver_refuse(const char *call) {
+  if (!driver.ready) return CUDA_ERROR_NOT_INITIALIZED;
+  int card =
+      thread.depth > 0 && thread.contexts[thread.depth - 1] != NULL ? (int)thread.contexts[thread.depth - 1]->card : -1;
+  return (CUresult)sim_fault_of(driver.machine, call, card);
+}
+
+static void after_fork(void) {
+  if (driver.machine == NULL) return;
+  driver.ready = false;
+  child = true;
+}
+
+static bool adds(const char *word, size_t length, uint32_t *card) {
+  const struct sim_node *node = &driver.machine->node;
+  char text[64], *end;
+  if (length == 0 || length >= sizeof text) return false;
+  memcpy(text, word, length);
+  text[length] = 0;
+  unsigned long number = strtoul(text, &end, 10);
+  if (*end == 0) {
+    *card = (uint32_t)number;
+    return number < node->count;
+  }
+  for (*card = 0; *card < node->count; ++*card)
+    if (strncmp(node->gpus[*card].uuid, text, length) == 0) return true;
+  return false;
+}
+
+/* CUDA_VISIBLE_DEVICES: numbers or beginnings of UUIDs; what follows the first that is none of ours does not count. */
+static void choose_devices(void) {
+  const char *list = getenv("CUDA_VISIBLE_DEVICES");
+  driver.count = 0;
+  if (list == NULL) {
+    for (; driver.count < driver.machine->node.count; driver.count++)
+      driver.cards[driver.count] = driver.count;
+    return;
+  }
+  while (*list != 0 && driver.count < SIM_MAX_CARDS) {
+    size_t length = strcspn(list, ",");
+    uint32_t card;
+    if (!adds(list, length, &card)) return;
+    for (uint32_t i = 0; i < driver.count; i++)
+      if (driver.cards[i] == card) return;
+    driver.cards[driver.count++] = card;
+    list += length;
+    list += *list == ',';
+  }
+}
+
+static CUresult start(void) {
+  char why[512];
+  if (child) return CUDA_ERROR_NOT_INITIALIZED;
+  if (driver.ready) return CUDA_SUCCESS;
+  if (driver.machine == NULL) {
+    driver.machine = sim_machine_open(why, sizeof why);
+    if (driver.machine == NULL) {
+      fprintf(stderr, "gpu-sim: %s\n", why);
+      return CUDA_ERROR_NO_DEVICE;
+    }
+    pthread_atfork(NULL, NULL, after_fork);
+  }
+  uint32_t error = atomic_load(&driver.machine->fault_count) == 0 ? 0 : sim_fault_of(driver.machine, "cuInit", -1);
+  if (error != 0) return (CUresult)error;
+  choose_devices();
+  if (driver.count == 0) return CUDA_ERROR_NO_DEVICE;
+  int process = sim_process_enter(driver.machine, true);
+  if (process < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  driver.process = (uint32_t)process;
+  driver.ready = true;
+  return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuInit(unsigned int flags) {
+  NEED(flags == 0);
+  if (driver.ready && atomic_load(&driver.machine->fault_count) != 0) TRY(driver_refuse(__func__));
+  pthread_mutex_lock(&start_lock);
+  CUresult result = start();
+  pthread_mutex_unlock(&start_lock);
+  return result;
+}
+
+/* Works before cuInit too, as the real one does. */
+SIM_API CUresult cuDriverGetVersion(int *version) {
+  char why[512];
+  NEED(version != NULL);
+  if (driver.machine != NULL) {
+    *version = driver.machine->node.cuda_version;
+    return CUDA_SUCCESS;
+  }
+  struct sim_machine *machine = sim_machine_open(why, sizeof why);
+  if (machine == NULL) return CUDA_ERROR_NO_DEVICE;
+  *version = machine->node.cuda_version;
+  sim_machine_close(machine);
+  return CUDA_SUCCESS;
+}
+
+/* The table of tables is private to the vendor's libraries: nothing of it is here, and whoever asks is told so. */
+SIM_API CUresult cuGetExportTable(const void **table, const CUuuid *id) {
+  NEED(table != NULL && id != NULL);
+  *table = NULL;
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+__attribute__((destructor)) static void leave(void) {
+  if (driver.ready) sim_process_leave(driver.machine, driver.process);
+}

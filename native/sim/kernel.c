@@ -1,0 +1,134 @@
+#include "kernel.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  MAX_THREADS = 1024,
+  MAX_THREADS_OF_SM = 2048,
+  MAX_BLOCKS_OF_SM = 32,
+  MAX_GRID_YZ = 65535,
+  MAX_SHARED = 96 * 1024,
+};
+
+/* Kernels that say nothing of themselves: ten microseconds a block. */
+static const uint64_t USUAL_BLOCK_US = 10;
+static const uint64_t LONGEST_NS = 3600ull * 1000000000;
+
+static bool eat(const char **at, const char *word) {
+  size_t length = strlen(word);
+  if (strncmp(*at, word, length) != 0) return false;
+  *at += length;
+  return true;
+}
+
+/* What follows a law: "_us", then perhaps "_250"; "__" and anything ends it. */
+static bool read_time(struct CUfunc_st *function, const char *at) {
+  if (eat(&at, "_ns"))
+    function->unit_ns = 1;
+  else if (eat(&at, "_us"))
+    function->unit_ns = 1000;
+  else if (eat(&at, "_ms"))
+    function->unit_ns = 1000000;
+  else
+    return false;
+  function->fixed = at[0] == '_' && isdigit((unsigned char)at[1]);
+  if (function->fixed) {
+    char *end;
+    function->time = strtoull(at + 1, &end, 10);
+    at = end;
+  }
+  return at[0] == 0 || strncmp(at, "__", 2) == 0;
+}
+
+static bool is_word(const char *name, const char *word) {
+  return eat(&name, word) && (name[0] == 0 || strncmp(name, "__", 2) == 0);
+}
+
+void kernel_read_name(struct CUfunc_st *function, const char *name) {
+  const char *at = name;
+  function->fault = is_word(name, "illegal_address") ? CUDA_ERROR_ILLEGAL_ADDRESS
+                    : is_word(name, "trap")          ? CUDA_ERROR_LAUNCH_FAILED
+                                                     : CUDA_SUCCESS;
+  if (eat(&at, "busy")) {
+    function->law = KERNEL_GRID;
+    if (read_time(function, at)) return;
+  } else if (eat(&at, "block")) {
+    function->law = KERNEL_BLOCK;
+    if (read_time(function, at)) return;
+  }
+  function->law = KERNEL_BLOCK;
+  function->fixed = true;
+  function->time = USUAL_BLOCK_US;
+  function->unit_ns = 1000;
+}
+
+CUresult kernel_check(CUfunction function) {
+  return function != NULL && function->magic == KERNEL_MAGIC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+unsigned int kernel_blocks_per_sm(unsigned int threads) {
+  unsigned int rounded = (threads + 31) / 32 * 32;
+  if (rounded == 0) return 0;
+  unsigned int blocks = MAX_THREADS_OF_SM / rounded;
+  return blocks < MAX_BLOCKS_OF_SM ? blocks : MAX_BLOCKS_OF_SM;
+}
+
+/* The first parameter; false: none was given. */
+static bool first_parameter(void **parameters, void **extra, uint64_t *value) {
+  if (parameters != NULL && parameters[0] != NULL) {
+    memcpy(value, parameters[0], sizeof *value);
+    return true;
+  }
+  for (size_t i = 0; extra != NULL && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+    if (extra[i] != CU_LAUNCH_PARAM_BUFFER_POINTER) continue;
+    memcpy(value, extra[i + 1], sizeof *value);
+    return true;
+  }
+  return false;
+}
+
+static bool is_possible(const unsigned int grid[3], const unsigned int block[3], unsigned int shared) {
+  uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+  return grid[0] > 0 && grid[0] <= 0x7fffffff && grid[1] > 0 && grid[1] <= MAX_GRID_YZ && grid[2] > 0 &&
+         grid[2] <= MAX_GRID_YZ && threads > 0 && block[0] <= MAX_THREADS && block[1] <= MAX_THREADS &&
+         block[2] <= 64 && threads <= MAX_THREADS && shared <= MAX_SHARED;
+}
+
+CUresult kernel_prepare(struct kernel_launch *launch, CUcontext context, CUfunction function,
+                        const unsigned int grid[3], const unsigned int block[3], unsigned int shared, void **parameters,
+                        void **extra, bool cooperative) {
+  TRY(kernel_check(function));
+  NEED(is_possible(grid, block, shared));
+  NEED(parameters == NULL || extra == NULL);
+  uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2], sms = context->board->card.sms;
+  if (cooperative && blocks > sms * kernel_blocks_per_sm(block[0] * block[1] * block[2]))
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  uint64_t time = function->time;
+  launch->value = 0;
+  if (!function->fixed) {
+    NEED(first_parameter(parameters, extra, &launch->value));
+    time = launch->value;
+  }
+  time = time > LONGEST_NS / function->unit_ns ? LONGEST_NS : time * function->unit_ns;
+  uint64_t width = blocks < sms ? blocks : sms;
+  uint64_t waves = function->law == KERNEL_BLOCK ? (blocks + sms - 1) / sms : 1;
+  launch->function = function;
+  memcpy(launch->grid, grid, sizeof launch->grid);
+  memcpy(launch->block, block, sizeof launch->block);
+  launch->shared = shared;
+  launch->width = (uint32_t)width;
+  launch->work = time * waves > LONGEST_NS ? LONGEST_NS * width : time * waves * width;
+  launch->flags = (uint16_t)((cooperative ? SIM_GANG : 0) | (function->fault != CUDA_SUCCESS ? SIM_FAULT : 0));
+  return CUDA_SUCCESS;
+}
+
+void kernel_push(CUstream stream, const struct kernel_launch *launch) {
+  struct sim_op op = {.kind = SIM_KERNEL,
+                      .flags = launch->flags,
+                      .width = launch->width,
+                      .work = launch->work,
+                      .ticket = (uint64_t)launch->function->fault};
+  stream_push(stream, &op);
+}

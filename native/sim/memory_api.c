@@ -1,0 +1,157 @@
+#include "capture.h"
+#include "context.h"
+#include "graph_memory.h"
+#include "ledger.h"
+#include "memory.h"
+#include "pool.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { PITCH = 512 };
+
+/* ---- how much there is ---- */
+
+SIM_API CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
+  CUcontext context;
+  ENTER();
+  NEED(free_bytes != NULL && total != NULL);
+  TRY(driver_current(&context));
+  uint64_t capacity = sim_ledger_capacity(driver.machine, context->card);
+  uint64_t used = atomic_load(&context->board->memory_used);
+  *total = capacity;
+  *free_bytes = used < capacity ? capacity - used : 0;
+  return CUDA_SUCCESS;
+}
+
+static unsigned int narrow(size_t value) {
+  return value > UINT32_MAX ? UINT32_MAX : (unsigned int)value;
+}
+
+SIM_API CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total) {
+  size_t free_wide, total_wide;
+  NEED(free_bytes != NULL && total != NULL);
+  TRY(cuMemGetInfo_v2(&free_wide, &total_wide));
+  *free_bytes = narrow(free_wide);
+  *total = narrow(total_wide);
+  return CUDA_SUCCESS;
+}
+
+/* ---- linear ---- */
+
+static CUresult allocate(CUdeviceptr *pointer, size_t size) {
+  CUcontext context;
+  struct allocation *allocation;
+  NEED(pointer != NULL && size > 0);
+  TRY(driver_current(&context));
+  TRY(capture_forbids());
+  CUresult result = memory_allocate(context, size, MEMORY_LINEAR, &allocation);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_give_back(context))
+    result = memory_allocate(context, size, MEMORY_LINEAR, &allocation);
+  TRY(result);
+  *pointer = allocation->base;
+  return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t size) {
+  ENTER();
+  return allocate(pointer, size);
+}
+
+/* The calls of 2007 know addresses of 32 bits: there are none so low here. */
+SIM_API CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned int size) {
+  ENTER();
+  NEED(pointer != NULL && size > 0);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_API CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height,
+                                    unsigned int element) {
+  ENTER();
+  NEED(pitch != NULL && width > 0 && height > 0);
+  NEED(element == 4 || element == 8 || element == 16);
+  size_t row, size;
+  if (__builtin_add_overflow(width, PITCH - 1, &row)) return CUDA_ERROR_INVALID_VALUE;
+  row = row / PITCH * PITCH;
+  if (__builtin_mul_overflow(row, height, &size)) return CUDA_ERROR_OUT_OF_MEMORY;
+  TRY(allocate(pointer, size));
+  *pitch = row;
+  return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned int *pitch, unsigned int width, unsigned int height,
+                                 unsigned int element) {
+  ENTER();
+  NEED(pointer != NULL && pitch != NULL && width > 0 && height > 0 && element > 0);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/*
+ * Managed memory moves between host and card; here it counts as resident on the card from the start where the card has
+ * room for it, and as resident on the host otherwise. It is never refused for the card's sake.
+ */
+SIM_API CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned int flags) {
+  CUcontext context;
+  struct allocation *allocation;
+  ENTER();
+  NEED(pointer != NULL && size > 0 && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
+  TRY(driver_current(&context));
+  TRY(capture_forbids());
+  size_t charge = size > SIZE_MAX - SPACE_BLOCK ? 0 : (size + SPACE_BLOCK - 1) / SPACE_BLOCK * SPACE_BLOCK;
+  void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (charge == 0 || !sim_ledger_take(driver.machine, driver.process, context->card, charge)) charge = 0;
+  struct allocation model = {.base = (CUdeviceptr)(uintptr_t)memory,
+                             .size = size,
+                             .charged = charge,
+                             .kind = MEMORY_MANAGED,
+                             .context = context,
+                             .device = context->device,
+                             .flags = flags};
+  CUresult result = memory_enlist(&model, &allocation);
+  if (result != CUDA_SUCCESS) {
+    if (charge > 0) sim_ledger_give(driver.machine, driver.process, context->card, charge);
+    munmap(memory, size);
+    return result;
+  }
+  *pointer = model.base;
+  return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  CUcontext context;
+  ENTER();
+  if (pointer == 0) return CUDA_SUCCESS;
+  TRY(driver_current(&context));
+  TRY(capture_forbids());
+  struct allocation *allocation = memory_find(pointer);
+  NEED(allocation != NULL && allocation->base == pointer);
+  if (allocation->kind == MEMORY_POOLED) return pool_free(allocation, NULL);
+  if (allocation->kind == MEMORY_GRAPH) return graph_memory_unmap(pointer);
+  NEED(allocation->kind == MEMORY_LINEAR || allocation->kind == MEMORY_MANAGED);
+  /* Freeing waits for the work that may still use the memory. */
+  if (!context_is_idle(allocation->context)) TRY(context_synchronize(allocation->context));
+  memory_release(allocation);
+  return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuMemFree(CUdeviceptr_v1 pointer) {
+  return cuMemFree_v2(pointer);
+}
+
+SIM_API CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
+  CUcontext context;
+  ENTER();
+  TRY(driver_current(&context));
+  const struct allocation *allocation = memory_find(pointer);
+  if (allocation == NULL) return CUDA_ERROR_NOT_FOUND;
+  if (base != NULL) *base = allocation->base;
+  if (size != NULL) *size = allocation->size;
+  return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuMemGetAddressRange(CUdeviceptr_v1 *base, unsigned int *size, CUdeviceptr_v1 pointer) {
+  ENTER();
+  (void)base, (void)size, (void)pointer;
+  return CUDA_ERROR_NOT_FOUND;
+}

@@ -1,0 +1,29 @@
+# The simulated driver: look-alikes of libcuda.so.1 and libnvidia-ml.so.1, and the command that steers them.
+SIM_MODEL := card usage
+SIM_MACHINE := $(SIM_MODEL) clock fault json ledger liveness lock machine model node process
+SIM_NVML := $(patsubst sim/%.c,%,$(wildcard sim/nvml_*.c))
+SIM_CUDA := $(filter-out gpu_sim $(SIM_NVML) $(SIM_MACHINE),$(patsubst sim/%.c,%,$(wildcard sim/*.c)))
+SIM_OBJECTS = $(patsubst %,$(BUILD)/sim/%.o,$(1))
+CFLAGS_sim := -Isim
+
+# Calls among its own functions stay inside, as in the real driver: whoever stands before it must not meet them.
+$(BUILD)/sim/libcuda.so.1: $(call SIM_OBJECTS,$(SIM_CUDA) $(SIM_MACHINE))
+	$(CC) -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 $^ $(LDFLAGS) -lpthread -o $@
+	ln -sf libcuda.so.1 $(@D)/libcuda.so
+
+$(BUILD)/sim/libnvidia-ml.so.1: $(call SIM_OBJECTS,$(SIM_NVML) $(SIM_MACHINE))
+	$(CC) -shared -Wl,-Bsymbolic -Wl,-soname,libnvidia-ml.so.1 $^ $(LDFLAGS) -lpthread -o $@
+	ln -sf libnvidia-ml.so.1 $(@D)/libnvidia-ml.so
+
+$(BUILD)/gpu-sim: $(call SIM_OBJECTS,gpu_sim $(SIM_MACHINE))
+	$(CC) $^ $(LDFLAGS) -lpthread -o $@
+
+SIM_LIBRARIES := $(BUILD)/sim/libcuda.so.1 $(BUILD)/sim/libnvidia-ml.so.1
+ALL += $(SIM_LIBRARIES) $(BUILD)/gpu-sim
+SIM_LINK = -L$(BUILD)/sim -l:libcuda.so.1 -l:libnvidia-ml.so.1 -Wl,-rpath,$(abspath $(BUILD))/sim -lpthread
+$(eval $(call tests,sim,test/sim.h test/sim_nvml.h $(SIM_LIBRARIES) $(BUILD)/gpu-sim,$$(SIM_LINK)))
+SCRIPTS += $(wildcard test/sim_*.sh)
+# Tests of the time model alone.
+$(eval $(call tests,model,test/card_bench.h $(call SIM_OBJECTS,$(SIM_MODEL)),-Isim $(call SIM_OBJECTS,$(SIM_MODEL))))
+# And of the description of a node.
+$(eval $(call tests,node,$(call SIM_OBJECTS,json node),$(call SIM_OBJECTS,json node)))

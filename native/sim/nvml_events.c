@@ -1,0 +1,149 @@
+#include "nvml.h"
+
+#include "clock.h"
+#include "fault.h"
+
+#include <stdlib.h>
+
+enum { EVENT_SET_MAGIC = 0x45565345 };
+
+static const unsigned long long SUPPORTED = nvmlEventTypeSingleBitEccError | nvmlEventTypeDoubleBitEccError |
+                                            nvmlEventTypePState | nvmlEventTypeXidCriticalError | nvmlEventTypeClock;
+static const uint64_t LOOK_NS = 100000000; /* a lost card makes no news: it is looked for so often */
+
+struct nvmlEventSet_st {
+  uint32_t magic;
+  uint32_t seen; /* news up to here have been told, or were there before */
+  unsigned long long types[SIM_MAX_CARDS];
+  uint32_t since[SIM_MAX_CARDS];
+};
+
+/* ---- memory errors ---- */
+
+SIM_API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending) {
+  ENTER_CARD(device);
+  NVML_NEED(current != NULL && pending != NULL);
+  *current = *pending = NVML_FEATURE_ENABLED;
+  return NVML_SUCCESS;
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type,
+                                                 nvmlEccCounterType_t counter, unsigned long long *errors) {
+  ENTER_CARD(device);
+  NVML_NEED(errors != NULL && (unsigned int)type <= 1 && (unsigned int)counter <= 1);
+  *errors = atomic_load(&nvml.machine->boards[card].ecc[type][counter]);
+  return NVML_SUCCESS;
+}
+
+/* All errors of the simulation are in the card's memory. */
+SIM_API nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, nvmlMemoryErrorType_t type,
+                                                     nvmlEccCounterType_t counter, nvmlMemoryLocation_t where,
+                                                     unsigned long long *errors) {
+  NVML_NEED(errors != NULL && (unsigned int)where <= NVML_MEMORY_LOCATION_REGISTER_FILE);
+  NVML_TRY(nvmlDeviceGetTotalEccErrors(device, type, counter, errors));
+  if (where != NVML_MEMORY_LOCATION_DEVICE_MEMORY) *errors = 0;
+  return NVML_SUCCESS;
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected, unsigned int *uncorrected,
+                                               unsigned int *pending, unsigned int *failed) {
+  ENTER_CARD(device);
+  NVML_NEED(corrected != NULL && uncorrected != NULL && pending != NULL && failed != NULL);
+  if (nvml_gpu(card)->major < 8) return NVML_ERROR_NOT_SUPPORTED;
+  *corrected = *uncorrected = *pending = *failed = 0;
+  return NVML_SUCCESS;
+}
+
+/* ---- events ---- */
+
+static nvmlReturn_t check(nvmlEventSet_t set) {
+  return set != NULL && set->magic == EVENT_SET_MAGIC ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *types) {
+  ENTER_CARD(device);
+  NVML_NEED(types != NULL);
+  *types = SUPPORTED;
+  return NVML_SUCCESS;
+}
+
+SIM_API nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set) {
+  ENTER();
+  NVML_NEED(set != NULL);
+  *set = calloc(1, sizeof **set);
+  if (*set == NULL) return NVML_ERROR_MEMORY;
+  (*set)->magic = EVENT_SET_MAGIC;
+  (*set)->seen = atomic_load(&nvml.machine->news_count);
+  return NVML_SUCCESS;
+}
+
+SIM_API nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
+  ENTER();
+  NVML_TRY(check(set));
+  set->magic = 0;
+  free(set);
+  return NVML_SUCCESS;
+}
+
+SIM_API nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set) {
+  ENTER_CARD(device);
+  NVML_TRY(check(set));
+  if (types & ~SUPPORTED) return NVML_ERROR_NOT_SUPPORTED;
+  if (set->types[card] == 0) set->since[card] = atomic_load(&nvml.machine->news_count);
+  set->types[card] |= types;
+  return NVML_SUCCESS;
+}
+
+/* The next news for this set. */
+static bool next(nvmlEventSet_t set, nvmlEventData_t *data) {
+  uint32_t count = atomic_load(&nvml.machine->news_count);
+  if (count - set->seen > SIM_NEWS) set->seen = count - SIM_NEWS; /* older ones are overwritten */
+  while (set->seen != count) {
+    struct sim_news news = nvml.machine->news[set->seen % SIM_NEWS];
+    bool early = (int32_t)(set->seen - set->since[news.card]) < 0;
+    set->seen++;
+    if (early || (set->types[news.card] & news.type) == 0) continue;
+    *data = (nvmlEventData_t){.device = nvml_handle(news.card),
+                              .eventType = news.type,
+                              .eventData = news.data,
+                              .gpuInstanceId = 0xFFFFFFFF,
+                              .computeInstanceId = 0xFFFFFFFF};
+    return true;
+  }
+  return false;
+}
+
+static bool has_lost(const struct nvmlEventSet_st *set) {
+  for (uint32_t i = 0; i < nvml.machine->node.count; i++)
+    if (set->types[i] != 0 && atomic_load(&nvml.machine->boards[i].lost)) return true;
+  return false;
+}
+
+static nvmlReturn_t wait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms) {
+  uint64_t end = sim_monotonic_ns() + (uint64_t)timeout_ms * 1000000;
+  for (;;) {
+    uint32_t count = atomic_load(&nvml.machine->news_count);
+    if (next(set, data)) return NVML_SUCCESS;
+    if (has_lost(set)) return NVML_ERROR_GPU_IS_LOST;
+    uint64_t now = sim_monotonic_ns();
+    if (now >= end) return NVML_ERROR_TIMEOUT;
+    sim_news_wait(nvml.machine, count, end - now < LOOK_NS ? end - now : LOOK_NS);
+  }
+}
+
+SIM_API nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms) {
+  ENTER();
+  NVML_TRY(check(set));
+  NVML_NEED(data != NULL);
+  return wait(set, data, timeout_ms);
+}
+
+SIM_API nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_v1_t *data, unsigned int timeout_ms) {
+  nvmlEventData_t whole;
+  ENTER();
+  NVML_TRY(check(set));
+  NVML_NEED(data != NULL);
+  NVML_TRY(wait(set, &whole, timeout_ms));
+  *data = (nvmlEventData_v1_t){whole.device, whole.eventType, whole.eventData};
+  return NVML_SUCCESS;
+}

@@ -1,0 +1,170 @@
+#include "nvml.h"
+
+#include "clock.h"
+#include "ledger.h"
+#include "liveness.h"
+#include "model.h"
+#include "process.h"
+
+static const unsigned int NO_INSTANCE = 0xFFFFFFFF; /* of MIG */
+
+/* ---- who has contexts ---- */
+
+/* Every process with a context on the card; `put` gets them one by one. Returns how many there are. */
+static unsigned int each(uint32_t card, unsigned int room, void *out,
+                         void (*put)(void *out, unsigned int at, unsigned int pid, unsigned long long bytes)) {
+  unsigned int count = 0;
+  sim_process_sweep(nvml.machine, true);
+  for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
+    const struct sim_process *process = &nvml.machine->processes[i];
+    if (atomic_load(&process->pid) == 0 || atomic_load(&process->contexts[card]) == 0) continue;
+    uint32_t pid = sim_process_number(process);
+    if (pid == 0) continue;
+    if (count < room) put(out, count, pid, sim_ledger_of(nvml.machine, i, card));
+    count++;
+  }
+  return count;
+}
+
+static void put_old(void *out, unsigned int at, unsigned int pid, unsigned long long bytes) {
+  ((nvmlProcessInfo_v1_t *)out)[at] = (nvmlProcessInfo_v1_t){.pid = pid, .usedGpuMemory = bytes};
+}
+
+static void put_new(void *out, unsigned int at, unsigned int pid, unsigned long long bytes) {
+  ((nvmlProcessInfo_t *)out)[at] = (nvmlProcessInfo_t){
+      .pid = pid, .usedGpuMemory = bytes, .gpuInstanceId = NO_INSTANCE, .computeInstanceId = NO_INSTANCE};
+}
+
+static void put_detail(void *out, unsigned int at, unsigned int pid, unsigned long long bytes) {
+  ((nvmlProcessDetail_v1_t *)out)[at] = (nvmlProcessDetail_v1_t){
+      .pid = pid, .usedGpuMemory = bytes, .gpuInstanceId = NO_INSTANCE, .computeInstanceId = NO_INSTANCE};
+}
+
+/* Without enough room the number is told, and no entry can be relied on. */
+static nvmlReturn_t list(uint32_t card, unsigned int *count, void *out,
+                         void (*put)(void *out, unsigned int at, unsigned int pid, unsigned long long bytes)) {
+  NVML_NEED(count != NULL && (*count == 0 || out != NULL));
+  unsigned int room = *count;
+  *count = each(card, room, out, put);
+  return *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count,
+                                                          nvmlProcessInfo_v1_t *processes) {
+  ENTER_CARD(device);
+  return list(card, count, processes, put_old);
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count,
+                                                             nvmlProcessInfo_v2_t *processes) {
+  ENTER_CARD(device);
+  return list(card, count, processes, put_new);
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+                                                             nvmlProcessInfo_t *processes) {
+  ENTER_CARD(device);
+  return list(card, count, processes, put_new);
+}
+
+/* Nobody draws here, and nobody shares through MPS. */
+#define EMPTY_LIST(name, type)                                                                                         \
+  SIM_API nvmlReturn_t name(nvmlDevice_t device, unsigned int *count, type *processes) {                               \
+    ENTER_CARD(device);                                                                                                \
+    (void)processes, (void)card;                                                                                       \
+    NVML_NEED(count != NULL);                                                                                          \
+    *count = 0;                                                                                                        \
+    return NVML_SUCCESS;                                                                                               \
+  }
+
+EMPTY_LIST(nvmlDeviceGetGraphicsRunningProcesses, nvmlProcessInfo_v1_t)
+EMPTY_LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlProcessInfo_v2_t)
+EMPTY_LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t)
+EMPTY_LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t)
+EMPTY_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
+EMPTY_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t)
+
+SIM_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t *details) {
+  ENTER_CARD(device);
+  NVML_NEED(details != NULL);
+  if (details->version != nvmlProcessDetailList_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  NVML_NEED(details->mode <= 2);
+  if (details->mode != 0) {
+    details->numProcArrayEntries = 0;
+    return NVML_SUCCESS;
+  }
+  if (details->procArray == NULL) details->numProcArrayEntries = 0;
+  return list(card, &details->numProcArrayEntries, details->procArray, put_detail);
+}
+
+/* ---- how busy they were: for each the last window in which it had kernels on the card, if that ended after
+ * `last_seen` ---- */
+
+struct busy {
+  unsigned int row, pid, percent;
+  unsigned long long stamp_us;
+};
+
+static unsigned int busy_rows(uint32_t card, unsigned long long last_seen, struct busy *busy) {
+  unsigned int count = 0;
+  sim_model_enter(nvml.machine, card);
+  const struct sim_usage *usage = &nvml.machine->boards[card].card.usage;
+  for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
+    const struct sim_process_usage *own = &usage->process[i];
+    if (atomic_load(&nvml.machine->processes[i].pid) == 0) continue;
+    if (own->window == 0 || own->window + SIM_PROCESS_WINDOWS < usage->window) continue;
+    unsigned long long stamp = sim_stamp_us(nvml.machine, usage->origin_ns + own->window * (uint64_t)SIM_WINDOW_NS);
+    if (stamp > last_seen)
+      busy[count++] =
+          (struct busy){.row = i, .percent = own->percent[own->window % SIM_PROCESS_WINDOWS], .stamp_us = stamp};
+  }
+  sim_model_leave(nvml.machine, card);
+  return count;
+}
+
+static unsigned int busy_processes(uint32_t card, unsigned long long last_seen, struct busy *busy) {
+  unsigned int rows = busy_rows(card, last_seen, busy), count = 0;
+  for (unsigned int i = 0; i < rows; i++) {
+    busy[i].pid = sim_process_number(&nvml.machine->processes[busy[i].row]);
+    if (busy[i].pid != 0) busy[count++] = busy[i];
+  }
+  return count;
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
+                                                     unsigned int *count, unsigned long long last_seen) {
+  struct busy busy[SIM_MAX_PROCESSES];
+  ENTER_CARD(device);
+  NVML_NEED(count != NULL);
+  unsigned int found = busy_processes(card, last_seen, busy), room = *count;
+  if (samples == NULL) {
+    *count = SIM_MAX_PROCESSES;
+    return NVML_ERROR_INSUFFICIENT_SIZE;
+  }
+  *count = found;
+  if (found == 0) return NVML_ERROR_NOT_FOUND;
+  if (found > room) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (unsigned int i = 0; i < found; i++)
+    samples[i] =
+        (nvmlProcessUtilizationSample_t){.pid = busy[i].pid, .timeStamp = busy[i].stamp_us, .smUtil = busy[i].percent};
+  return NVML_SUCCESS;
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizationInfo_t *info) {
+  struct busy busy[SIM_MAX_PROCESSES];
+  ENTER_CARD(device);
+  NVML_NEED(info != NULL);
+  if (info->version != nvmlProcessesUtilizationInfo_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  unsigned int found = busy_processes(card, info->lastSeenTimeStamp, busy), room = info->processSamplesCount;
+  if (info->procUtilArray == NULL) {
+    info->processSamplesCount = SIM_MAX_PROCESSES;
+    return NVML_ERROR_INSUFFICIENT_SIZE;
+  }
+  info->processSamplesCount = found;
+  if (found == 0) return NVML_ERROR_NOT_FOUND;
+  if (found > room) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (unsigned int i = 0; i < found; i++)
+    info->procUtilArray[i] =
+        (nvmlProcessUtilizationInfo_v1_t){.timeStamp = busy[i].stamp_us, .pid = busy[i].pid, .smUtil = busy[i].percent};
+  return NVML_SUCCESS;
+}

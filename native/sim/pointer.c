@@ -1,0 +1,184 @@
+#include "context.h"
+#include "memory.h"
+#include "pool.h"
+#include "stream.h"
+
+#include <string.h>
+
+static bool is_host(const struct allocation *allocation) {
+  return allocation->kind == MEMORY_HOST || allocation->kind == MEMORY_REGISTERED;
+}
+
+/* Writes what the attribute is of the allocation; addresses of nobody have types and flags of nothing. */
+static CUresult attribute_of(void *data, CUpointer_attribute attribute, CUdeviceptr pointer,
+                             const struct allocation *allocation) {
+  bool managed = allocation->kind == MEMORY_MANAGED, host = is_host(allocation);
+  switch (attribute) {
+  case CU_POINTER_ATTRIBUTE_CONTEXT:
+    *(CUcontext *)data = allocation->context;
+    break;
+  case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    *(unsigned int *)data = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    break;
+  case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    *(CUdeviceptr *)data = pointer;
+    break;
+  case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+    *(void **)data = host || managed ? (void *)(uintptr_t)pointer : NULL;
+    break;
+  case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    *(unsigned int *)data = 0;
+    break;
+  case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    *(unsigned long long *)data = allocation->id;
+    break;
+  case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    *(unsigned int *)data = managed;
+    break;
+  case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    *(int *)data = allocation->device;
+    break;
+  case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    *(unsigned int *)data = allocation->kind == MEMORY_LINEAR;
+    break;
+  case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    *(CUdeviceptr *)data = allocation->base;
+    break;
+  case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    *(size_t *)data = allocation->size;
+    break;
+  case CU_POINTER_ATTRIBUTE_MAPPED:
+    *(unsigned int *)data = allocation->kind != MEMORY_RESERVED;
+    break;
+  case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    *(unsigned long long *)data = allocation->kind == MEMORY_MAPPED ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
+    break;
+  case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    *(unsigned int *)data = 0;
+    break;
+  case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+    *(unsigned long long *)data = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    break;
+  case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    *(CUmemoryPool *)data = allocation->kind == MEMORY_POOLED ? pool_of(allocation) : NULL;
+    break;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer) {
+  ENTER();
+  NEED(data != NULL);
+  const struct allocation *allocation = memory_find(pointer);
+  NEED(allocation != NULL);
+  return attribute_of(data, attribute, pointer, allocation);
+}
+
+static size_t size_of(CUpointer_attribute attribute) {
+  switch (attribute) {
+  case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+  case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+  case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+  case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+  case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+  case CU_POINTER_ATTRIBUTE_MAPPED:
+  case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    return 4;
+  default:
+    return 8;
+  }
+}
+
+SIM_API CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **data,
+                                        CUdeviceptr pointer) {
+  ENTER();
+  NEED(count > 0 && attributes != NULL && data != NULL);
+  const struct allocation *allocation = memory_find(pointer);
+  for (unsigned int i = 0; i < count; i++) {
+    if (allocation == NULL) {
+      memset(data[i], 0, size_of(attributes[i]));
+      if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) *(int *)data[i] = CU_DEVICE_INVALID;
+    } else {
+      TRY(attribute_of(data[i], attributes[i], pointer, allocation));
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer) {
+  ENTER();
+  NEED(value != NULL && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && memory_find(pointer) != NULL);
+  return CUDA_SUCCESS;
+}
+
+/* ---- managed memory: where it should be. It does not move here; advice is taken and forgotten. ---- */
+
+static CUresult check_managed(CUdeviceptr pointer, size_t size) {
+  const struct allocation *allocation = memory_find(pointer);
+  NEED(size > 0 && allocation != NULL && allocation->kind == MEMORY_MANAGED);
+  NEED(size <= allocation->size - (pointer - allocation->base));
+  return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t size, CUmemLocation location, unsigned int flags,
+                                       CUstream handle) {
+  CUstream stream;
+  ENTER();
+  NEED(flags == 0);
+  NEED(location.type != CU_MEM_LOCATION_TYPE_DEVICE || driver_has(location.id));
+  TRY(stream_resolve(handle, &stream));
+  return check_managed(pointer, size);
+}
+PER_THREAD_SZ(cuMemPrefetchAsync_v2,
+              (CUdeviceptr pointer, size_t size, CUmemLocation location, unsigned int flags, CUstream stream), pointer,
+              size, location, flags, own_stream(stream))
+
+SIM_API CUresult cuMemPrefetchAsync(CUdeviceptr pointer, size_t size, CUdevice device, CUstream stream) {
+  CUmemLocation location = {.type = device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE,
+                            .id = device};
+  return cuMemPrefetchAsync_v2(pointer, size, location, 0, stream);
+}
+PER_THREAD_SZ(cuMemPrefetchAsync, (CUdeviceptr pointer, size_t size, CUdevice device, CUstream stream), pointer, size,
+              device, own_stream(stream))
+
+SIM_API CUresult cuMemAdvise_v2(CUdeviceptr pointer, size_t size, CUmem_advise advice, CUmemLocation location) {
+  ENTER();
+  (void)location;
+  NEED(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY);
+  return check_managed(pointer, size);
+}
+
+SIM_API CUresult cuMemAdvise(CUdeviceptr pointer, size_t size, CUmem_advise advice, CUdevice device) {
+  CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+  return cuMemAdvise_v2(pointer, size, advice, location);
+}
+
+SIM_API CUresult cuMemRangeGetAttribute(void *data, size_t data_size, CUmem_range_attribute attribute,
+                                        CUdeviceptr pointer, size_t size) {
+  ENTER();
+  NEED(data != NULL && data_size >= sizeof(int));
+  TRY(check_managed(pointer, size));
+  switch (attribute) {
+  case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
+    *(int *)data = 0;
+    return CUDA_SUCCESS;
+  case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+  case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+    *(int *)data = CU_DEVICE_INVALID;
+    return CUDA_SUCCESS;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+SIM_API CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr pointer, size_t length, unsigned int flags) {
+  CUstream stream;
+  ENTER();
+  NEED(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE);
+  TRY(stream_resolve(handle, &stream));
+  return check_managed(pointer, length == 0 ? 1 : length);
+}
+PER_THREAD_SZ(cuStreamAttachMemAsync, (CUstream stream, CUdeviceptr pointer, size_t length, unsigned int flags),
+              own_stream(stream), pointer, length, flags)

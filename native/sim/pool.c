@@ -1,0 +1,302 @@
+#include "pool.h"
+
+#include "capture.h"
+#include "context.h"
+#include "graph_memory.h"
+#include "ledger.h"
+#include "stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 512 };
+
+/* Pools grow in steps of this. */
+static const uint64_t CHUNK = (uint64_t)32 << 20;
+
+/* A piece of a pool's memory: used by an allocation, or given back in a stream's order. */
+struct piece {
+  struct piece *next;
+  CUmemoryPool pool;
+  size_t bytes;
+  struct allocation *allocation;
+  bool used;
+  /* Given back and not used: free at once in the channel in which it was, elsewhere when that has done `freed_at`. */
+  const struct sim_channel *freed_in;
+  uint64_t freed_at;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CUmemoryPool pools;
+static CUmemoryPool defaults[SIM_MAX_CARDS], currents[SIM_MAX_CARDS];
+
+CUmemoryPool pool_of(const struct allocation *allocation) {
+  return ((struct piece *)allocation->detail)->pool;
+}
+
+CUresult pool_check(CUmemoryPool pool) {
+  return pool != NULL && pool->magic == POOL_MAGIC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static void raise_to(uint64_t *high, uint64_t value) {
+  if (value > *high) *high = value;
+}
+
+static uint64_t chunks(uint64_t bytes) {
+  return (bytes + CHUNK - 1) / CHUNK * CHUNK;
+}
+
+void pool_lock(void) {
+  pthread_mutex_lock(&lock);
+}
+
+void pool_unlock(void) {
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- life; the callers hold the lock ---- */
+
+CUmemoryPool pool_make(CUdevice device, bool is_default) {
+  CUmemoryPool pool = calloc(1, sizeof *pool);
+  if (pool == NULL) return NULL;
+  pool->magic = POOL_MAGIC;
+  pool->device = device;
+  pool->is_default = is_default;
+  pool->follow = pool->opportunistic = pool->internal = 1;
+  pool->next = pools;
+  pools = pool;
+  return pool;
+}
+
+CUmemoryPool pool_default(CUdevice device) {
+  if (defaults[device] == NULL) defaults[device] = pool_make(device, true);
+  return defaults[device];
+}
+
+CUmemoryPool pool_current(CUdevice device) {
+  return currents[device] != NULL ? currents[device] : pool_default(device);
+}
+
+void pool_set_current(CUdevice device, CUmemoryPool pool) {
+  currents[device] = pool;
+}
+
+static bool is_free_for(const struct piece *piece, CUstream stream) {
+  if (piece->used) return false;
+  if (piece->freed_in == NULL || (stream != NULL && piece->freed_in == stream->queue)) return true;
+  return atomic_load_explicit(&piece->freed_in->done, memory_order_acquire) >= piece->freed_at;
+}
+
+/* Lets go of unused pieces until no more than `keep` bytes are reserved. Only pieces whose streams have come that far.
+ */
+bool pool_trim(CUmemoryPool pool, uint64_t keep) {
+  uint64_t before = pool->reserved, held = pool->used;
+  for (struct piece **at = &pool->pieces; *at != NULL;) {
+    struct piece *piece = *at;
+    if (!piece->used && is_free_for(piece, NULL)) {
+      *at = piece->next;
+      memory_release(piece->allocation);
+      free(piece);
+      continue;
+    }
+    if (!piece->used) held += piece->bytes;
+    at = &piece->next;
+  }
+  uint64_t least = chunks(held) > keep ? chunks(held) : chunks(keep);
+  if (least >= pool->reserved) return false;
+  sim_ledger_give(driver.machine, driver.process, driver.cards[pool->device], pool->reserved - least);
+  pool->reserved = least;
+  return pool->reserved < before;
+}
+
+void pool_destroy(CUmemoryPool pool) {
+  for (CUmemoryPool *at = &pools; *at != NULL; at = &(*at)->next) {
+    if (*at != pool) continue;
+    *at = pool->next;
+    break;
+  }
+  if (currents[pool->device] == pool) currents[pool->device] = NULL;
+  pool->magic = 0;
+  while (pool->pieces != NULL) {
+    struct piece *next = pool->pieces->next;
+    memory_release(pool->pieces->allocation);
+    free(pool->pieces);
+    pool->pieces = next;
+  }
+  if (pool->reserved > 0) sim_ledger_give(driver.machine, driver.process, driver.cards[pool->device], pool->reserved);
+  free(pool);
+}
+
+/* ---- giving and taking ---- */
+
+/* Bytes that are held by pieces whose streams have not come to their free yet. */
+static uint64_t pending(CUmemoryPool pool, CUstream stream) {
+  uint64_t bytes = 0;
+  for (const struct piece *piece = pool->pieces; piece != NULL; piece = piece->next)
+    if (!piece->used && !is_free_for(piece, stream)) bytes += piece->bytes;
+  return bytes;
+}
+
+/* Memory for `bytes` more in use: from what is reserved and free for this stream, else from the card. */
+static bool reserve(CUmemoryPool pool, uint64_t bytes, CUstream stream) {
+  uint64_t needed = pool->used + pending(pool, stream) + bytes;
+  if (needed <= pool->reserved) return true;
+  uint64_t more = chunks(needed) - pool->reserved;
+  if (pool->max_bytes > 0 && pool->reserved + more > pool->max_bytes) return false;
+  if (!sim_ledger_take(driver.machine, driver.process, driver.cards[pool->device], more)) return false;
+  pool->reserved += more;
+  raise_to(&pool->reserved_high, pool->reserved);
+  return true;
+}
+
+/* A free piece of about the right size, so that addresses come again. */
+static struct piece *reuse(CUmemoryPool pool, size_t bytes, CUstream stream) {
+  for (struct piece *piece = pool->pieces; piece != NULL; piece = piece->next)
+    if (piece->bytes == bytes && is_free_for(piece, stream)) return piece;
+  return NULL;
+}
+
+static CUresult take(CUmemoryPool pool, size_t size, CUstream stream, CUdeviceptr *pointer) {
+  if (size > SIZE_MAX / 2) return CUDA_ERROR_OUT_OF_MEMORY;
+  size_t bytes = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  struct piece *piece = reuse(pool, bytes, stream);
+  if (piece == NULL) {
+    if (!reserve(pool, bytes, stream)) return CUDA_ERROR_OUT_OF_MEMORY;
+    piece = calloc(1, sizeof *piece);
+    if (piece == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    piece->pool = pool;
+    piece->bytes = bytes;
+    CUresult placed = memory_place(stream->context, bytes, MEMORY_POOLED, &piece->allocation);
+    if (placed != CUDA_SUCCESS) {
+      free(piece);
+      return placed;
+    }
+    piece->allocation->detail = piece;
+    piece->allocation->device = pool->device;
+    piece->next = pool->pieces;
+    pool->pieces = piece;
+  }
+  piece->allocation->size = bytes;
+  piece->used = true;
+  pool->used += bytes;
+  raise_to(&pool->used_high, pool->used);
+  *pointer = piece->allocation->base;
+  return CUDA_SUCCESS;
+}
+
+CUresult pool_free(struct allocation *allocation, CUstream stream) {
+  struct piece *piece = allocation->detail;
+  CUcontext context = allocation->context;
+  if (stream == NULL) TRY(context_synchronize(context));
+  pthread_mutex_lock(&lock);
+  bool used = piece->used;
+  if (used) {
+    piece->used = false;
+    piece->freed_in = stream == NULL ? NULL : stream->queue;
+    piece->freed_at = stream == NULL ? 0 : stream_tail(stream);
+    piece->pool->used -= piece->bytes;
+  }
+  pthread_mutex_unlock(&lock);
+  NEED(used);
+  if (stream == NULL) pool_settle(context);
+  return CUDA_SUCCESS;
+}
+
+void pool_settle(CUcontext context) {
+  if (pools == NULL) return;
+  pthread_mutex_lock(&lock);
+  for (CUmemoryPool pool = pools; pool != NULL; pool = pool->next)
+    if (pool->device == context->device && pool->reserved > pool->threshold) pool_trim(pool, pool->threshold);
+  pthread_mutex_unlock(&lock);
+}
+
+bool pool_give_back(CUcontext context) {
+  bool freed = false;
+  pthread_mutex_lock(&lock);
+  for (CUmemoryPool pool = pools; pool != NULL; pool = pool->next)
+    if (pool->device == context->device && pool_trim(pool, 0)) freed = true;
+  pthread_mutex_unlock(&lock);
+  return freed;
+}
+
+/* Pools belong to devices, but the places of their pieces go with the context in which they were taken. */
+void pool_close_context(CUcontext context) {
+  pthread_mutex_lock(&lock);
+  for (CUmemoryPool pool = pools; pool != NULL; pool = pool->next) {
+    for (struct piece **at = &pool->pieces; *at != NULL;) {
+      struct piece *piece = *at;
+      if (piece->allocation->context != context) {
+        at = &piece->next;
+        continue;
+      }
+      *at = piece->next;
+      if (piece->used) pool->used -= piece->bytes;
+      memory_release(piece->allocation);
+      free(piece);
+    }
+    if (pool->device == context->device) pool_trim(pool, 0);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- the calls ---- */
+
+static CUresult allocate(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream handle) {
+  CUstream stream;
+  NEED(pointer != NULL && size > 0);
+  TRY(stream_resolve(handle, &stream));
+  if (capture_is_active(stream)) {
+    TRY(graph_memory_place(pool == NULL ? stream->context->device : pool->device, size, pointer));
+    struct task task = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .alloc = {.bytesize = size, .dptr = *pointer}};
+    return task_submit(stream, &task);
+  }
+  sim_model_touch(driver.machine, stream->context->card);
+  pthread_mutex_lock(&lock);
+  if (pool == NULL) pool = pool_current(stream->context->device);
+  CUresult result = pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : take(pool, size, stream, pointer);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && pool != NULL) {
+    /* What other pools of the device hold unused comes first. */
+    for (CUmemoryPool other = pools; other != NULL; other = other->next)
+      if (other->device == pool->device) pool_trim(other, 0);
+    result = take(pool, size, stream, pointer);
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+SIM_API CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream stream) {
+  ENTER();
+  return allocate(pointer, size, NULL, stream);
+}
+PER_THREAD_SZ(cuMemAllocAsync, (CUdeviceptr * pointer, size_t size, CUstream stream), pointer, size, own_stream(stream))
+
+SIM_API CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream) {
+  ENTER();
+  TRY(pool_check(pool));
+  NEED(!pool->imported);
+  return allocate(pointer, size, pool, stream);
+}
+PER_THREAD_SZ(cuMemAllocFromPoolAsync, (CUdeviceptr * pointer, size_t size, CUmemoryPool pool, CUstream stream),
+              pointer, size, pool, own_stream(stream))
+
+SIM_API CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
+  CUstream stream;
+  ENTER();
+  TRY(stream_resolve(handle, &stream));
+  if (pointer == 0) return CUDA_SUCCESS;
+  struct allocation *allocation = memory_find(pointer);
+  NEED(allocation != NULL && allocation->base == pointer);
+  if (capture_is_active(stream)) {
+    NEED(allocation->kind == MEMORY_GRAPH);
+    struct task task = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .free = pointer};
+    return task_submit(stream, &task);
+  }
+  if (allocation->kind == MEMORY_GRAPH) return graph_memory_unmap(pointer);
+  if (allocation->kind == MEMORY_IMPORTED && space_has(pointer)) {
+    memory_release(allocation); /* a pointer of an imported pool: only its address is ours */
+    return CUDA_SUCCESS;
+  }
+  NEED(allocation->kind == MEMORY_POOLED);
+  return pool_free(allocation, stream);
+}
+PER_THREAD_SZ(cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream), pointer, own_stream(stream))

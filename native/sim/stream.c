@@ -1,0 +1,192 @@
+#include "stream.h"
+
+#include "context.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  TOUCH_EVERY = 32, /* pushes after which the pusher moves the model on, so that it never has far to go */
+  ROOM = 128,       /* a full queue is let run down so far before the pusher goes on: it need not wait for each place */
+};
+
+static CUstream make(CUcontext context, unsigned int channel_flags, unsigned int flags, int priority) {
+  struct sim_machine *machine = driver.machine;
+  CUstream stream = calloc(1, sizeof *stream);
+  if (stream == NULL) return NULL;
+  int channel;
+  if (channel_flags & SIM_CHANNEL_LEGACY) {
+    channel = (int)context->board->card.tenants[context->tenant].legacy;
+  } else {
+    sim_model_enter(machine, context->card);
+    channel = sim_card_open_channel(&context->board->card, context->tenant, channel_flags, priority);
+    sim_model_leave(machine, context->card);
+  }
+  if (channel < 0) {
+    free(stream);
+    return NULL;
+  }
+  stream->magic = STREAM_MAGIC;
+  stream->channel = (uint32_t)channel;
+  stream->context = context;
+  stream->queue = &context->board->card.channels[channel];
+  stream->flags = flags;
+  stream->priority = priority;
+  stream->id = atomic_fetch_add(&machine->ids, 1) + 1;
+  pthread_mutex_init(&stream->lock, NULL);
+  return stream;
+}
+
+CUstream stream_legacy(CUcontext context) {
+  return make(context, SIM_CHANNEL_LEGACY, CU_STREAM_DEFAULT, 0);
+}
+
+static void list(CUstream stream) {
+  CUcontext context = stream->context;
+  pthread_mutex_lock(&context->lock);
+  stream->next = context->streams;
+  context->streams = stream;
+  pthread_mutex_unlock(&context->lock);
+}
+
+/* The structure of a destroyed stream serves the next one: none is freed, so that a late user finds no foreign memory.
+ */
+static CUstream reuse(CUcontext context, unsigned int channel_flags, unsigned int flags, int priority) {
+  pthread_mutex_lock(&context->lock);
+  CUstream stream = context->streams;
+  while (stream != NULL && !stream->destroyed)
+    stream = stream->next;
+  if (stream != NULL) {
+    sim_model_enter(driver.machine, context->card);
+    int channel = sim_card_open_channel(&context->board->card, context->tenant, channel_flags, priority);
+    sim_model_leave(driver.machine, context->card);
+    if (channel >= 0) {
+      stream->channel = (uint32_t)channel;
+      stream->queue = &context->board->card.channels[channel];
+      stream->flags = flags;
+      stream->priority = priority;
+      stream->id = atomic_fetch_add(&driver.machine->ids, 1) + 1;
+      stream->own = false;
+      stream->capture = NULL;
+      memset(&stream->policy, 0, sizeof stream->policy);
+      stream->magic = STREAM_MAGIC;
+      stream->destroyed = false;
+    } else {
+      stream = NULL;
+    }
+  }
+  pthread_mutex_unlock(&context->lock);
+  return stream;
+}
+
+CUresult stream_open(CUcontext context, unsigned int flags, int priority, CUstream *result) {
+  unsigned int channel_flags = flags & CU_STREAM_NON_BLOCKING ? 0 : SIM_CHANNEL_BLOCKING;
+  CUstream stream = reuse(context, channel_flags, flags, priority);
+  if (stream == NULL) {
+    stream = make(context, channel_flags, flags, priority);
+    if (stream == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    list(stream);
+  }
+  *result = stream;
+  return CUDA_SUCCESS;
+}
+
+void stream_close(CUstream stream) {
+  CUcontext context = stream->context;
+  pthread_mutex_lock(&context->lock);
+  stream->magic = 0;
+  sim_model_enter(driver.machine, context->card);
+  sim_card_close_channel(&context->board->card, stream->channel);
+  sim_model_leave(driver.machine, context->card);
+  stream->destroyed = true;
+  pthread_mutex_unlock(&context->lock);
+}
+
+void stream_close_all(CUcontext context) {
+  pthread_mutex_lock(&context->lock);
+  for (CUstream stream = context->streams; stream != NULL; stream = stream->next) {
+    stream->destroyed = true;
+    stream->magic = 0;
+  }
+  pthread_mutex_unlock(&context->lock);
+}
+
+size_t stream_list(CUcontext context, CUstream *streams) {
+  size_t count = 0;
+  pthread_mutex_lock(&context->lock);
+  for (CUstream stream = context->streams; stream != NULL && count < SIM_MAX_CHANNELS; stream = stream->next)
+    if (!stream->destroyed) streams[count++] = stream;
+  pthread_mutex_unlock(&context->lock);
+  return count;
+}
+
+/* The calling thread's own default stream in a context. */
+static CUresult own(CUcontext context, CUstream *result) {
+  if (thread.stream_context == context && thread.stream != NULL && !thread.stream->destroyed) {
+    *result = thread.stream;
+    return CUDA_SUCCESS;
+  }
+  pthread_mutex_lock(&context->lock);
+  CUstream stream = context->streams;
+  while (stream != NULL && !(stream->own && !stream->destroyed && pthread_equal(stream->thread, pthread_self())))
+    stream = stream->next;
+  pthread_mutex_unlock(&context->lock);
+  if (stream == NULL) {
+    TRY(stream_open(context, CU_STREAM_DEFAULT, 0, &stream));
+    stream->own = true;
+    stream->thread = pthread_self();
+  }
+  thread.stream_context = context;
+  thread.stream = *result = stream;
+  return CUDA_SUCCESS;
+}
+
+CUresult stream_resolve(CUstream handle, CUstream *stream) {
+  CUcontext context;
+  if (__builtin_expect((uintptr_t)handle > 2, 1)) {
+    if (handle->magic != STREAM_MAGIC) return CUDA_ERROR_INVALID_HANDLE;
+    context = handle->context;
+    *stream = handle;
+    return driver_context_health(context);
+  }
+  TRY(driver_current(&context));
+  if (handle == CU_STREAM_PER_THREAD) return own(context, stream);
+  *stream = context->legacy;
+  return CUDA_SUCCESS;
+}
+
+uint64_t stream_push(CUstream stream, struct sim_op *op) {
+  struct sim_machine *machine = driver.machine;
+  CUcontext context = stream->context;
+  struct sim_channel *queue = stream->queue;
+  pthread_mutex_lock(&stream->lock);
+  uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
+  if (submitted - atomic_load_explicit(&queue->done, memory_order_acquire) >= SIM_RING) {
+    sim_model_touch(machine, context->card);
+    if (submitted - atomic_load_explicit(&queue->done, memory_order_acquire) >= SIM_RING)
+      sim_model_wait(machine, context->card, stream->channel, submitted - SIM_RING + ROOM, context_blocks(context));
+  }
+  op->submitted_ns = sim_now(machine);
+  uint64_t ticket = sim_card_push(&context->board->card, stream->channel, op);
+  pthread_mutex_unlock(&stream->lock);
+  if (ticket % TOUCH_EVERY == 0) sim_model_touch(machine, context->card);
+  return ticket;
+}
+
+bool stream_is_done(CUstream stream) {
+  uint64_t tail = stream_tail(stream);
+  if (atomic_load_explicit(&stream->queue->done, memory_order_acquire) >= tail) return true;
+  sim_model_enter(driver.machine, stream->context->card);
+  sim_model_leave(driver.machine, stream->context->card);
+  return atomic_load_explicit(&stream->queue->done, memory_order_acquire) >= tail;
+}
+
+CUresult stream_wait_for(CUstream stream, uint64_t ticket) {
+  CUcontext context = stream->context;
+  sim_model_wait(driver.machine, context->card, stream->channel, ticket, context_blocks(context));
+  return driver_context_health(context);
+}
+
+CUresult stream_wait(CUstream stream) {
+  return stream_wait_for(stream, stream_tail(stream));
+}

@@ -1,0 +1,56 @@
+#include "usage.h"
+
+#include <string.h>
+
+void sim_usage_begin(struct sim_usage *usage, uint64_t now_ns) {
+  memset(usage, 0, sizeof *usage);
+  usage->origin_ns = now_ns;
+  usage->window = 1;
+}
+
+uint64_t sim_usage_window_end(const struct sim_usage *usage) {
+  return usage->origin_ns + usage->window * SIM_WINDOW_NS;
+}
+
+static uint8_t percent(uint64_t part_ns) {
+  uint64_t whole = part_ns * 100 / SIM_WINDOW_NS;
+  return whole > 100 ? 100 : (uint8_t)whole;
+}
+
+static void end_window(struct sim_usage *usage) {
+  uint64_t window = usage->window;
+  usage->busy[window % SIM_WINDOWS] = percent(usage->busy_ns);
+  usage->copy[window % SIM_WINDOWS] = percent(usage->copy_ns);
+  if (usage->busy_ns > 0) {
+    for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
+      struct sim_process_usage *process = &usage->process[i];
+      if (process->window_ns == 0) continue;
+      /* Windows in which it did nothing are not written: those between must not show what was there before. */
+      uint64_t missed = process->window + 1;
+      if (missed + SIM_PROCESS_WINDOWS <= window) missed = window - SIM_PROCESS_WINDOWS + 1;
+      for (; missed < window; missed++)
+        process->percent[missed % SIM_PROCESS_WINDOWS] = 0;
+      process->percent[window % SIM_PROCESS_WINDOWS] = percent(process->window_ns);
+      process->window = window;
+      process->window_ns = 0;
+    }
+  }
+  usage->busy_ns = 0;
+  usage->copy_ns = 0;
+  usage->window = window + 1;
+}
+
+void sim_usage_pass(struct sim_usage *usage, uint64_t now_ns, uint64_t duration_ns, int process, int copying) {
+  if (process >= 0) {
+    usage->busy_ns += duration_ns;
+    usage->total_busy_ns += duration_ns;
+    usage->process[process].busy_ns += duration_ns;
+    usage->process[process].window_ns += duration_ns;
+  }
+  if (copying) usage->copy_ns += duration_ns;
+  if (now_ns >= sim_usage_window_end(usage)) end_window(usage);
+}
+
+void sim_usage_forget(struct sim_usage *usage, uint32_t process) {
+  memset(&usage->process[process], 0, sizeof usage->process[process]);
+}

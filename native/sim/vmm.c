@@ -1,0 +1,382 @@
+#define _GNU_SOURCE
+#include "vmm.h"
+
+#include "capture.h"
+#include "context.h"
+#include "ledger.h"
+#include "memory.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PHYSICAL_MAGIC = 0x50485953 };
+
+/* Memory without an address. The number that callers know is its address here. */
+struct physical {
+  uint32_t magic;
+  unsigned int handles; /* references by callers */
+  unsigned int mappings;
+  size_t size;
+  CUdevice device; /* where it is; CU_DEVICE_CPU: on the host, charged to nobody */
+  int file;        /* that holds its contents; -1: not made yet */
+  int object;      /* of the ledger, when it was exported or imported; -1: none */
+  CUmemAllocationProp properties;
+};
+
+struct mapping {
+  CUdeviceptr base;
+  size_t size, offset;
+  struct physical *physical;
+  bool accessible;
+  struct mapping *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mapping *mappings;
+
+static struct physical *physical_of(CUmemGenericAllocationHandle handle) {
+  struct physical *physical = (struct physical *)(uintptr_t)handle;
+  return physical != NULL && physical->magic == PHYSICAL_MAGIC ? physical : NULL;
+}
+
+static CUmemGenericAllocationHandle handle_of(struct physical *physical) {
+  return (uintptr_t)physical;
+}
+
+static bool is_aligned(unsigned long long value) {
+  return value % SPACE_BLOCK == 0;
+}
+
+/* ---- addresses ---- */
+
+SIM_API CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t size, size_t alignment, CUdeviceptr hint,
+                                     unsigned long long flags) {
+  struct allocation *allocation;
+  ENTER();
+  (void)hint;
+  NEED(pointer != NULL && size > 0 && is_aligned(size) && flags == 0);
+  NEED((alignment & (alignment - 1)) == 0);
+  if (alignment < SPACE_BLOCK) alignment = SPACE_BLOCK;
+  if (size > SIZE_MAX / 2 - alignment) return CUDA_ERROR_OUT_OF_MEMORY;
+  char *area = mmap(NULL, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (area == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  size_t front = (alignment - (uintptr_t)area % alignment) % alignment;
+  if (front > 0) munmap(area, front);
+  if (alignment > front) munmap(area + front + size, alignment - front);
+  struct allocation model = {.base = (CUdeviceptr)(uintptr_t)(area + front), .size = size, .kind = MEMORY_RESERVED};
+  CUresult result = memory_enlist(&model, &allocation);
+  if (result != CUDA_SUCCESS)
+    munmap(area + front, size);
+  else
+    *pointer = model.base;
+  return result;
+}
+
+static bool overlaps(const struct mapping *mapping, CUdeviceptr pointer, size_t size) {
+  return mapping->base < pointer + size && pointer < mapping->base + mapping->size;
+}
+
+static bool is_mapped(CUdeviceptr pointer, size_t size) {
+  for (const struct mapping *mapping = mappings; mapping != NULL; mapping = mapping->next)
+    if (overlaps(mapping, pointer, size)) return true;
+  return false;
+}
+
+SIM_API CUresult cuMemAddressFree(CUdeviceptr pointer, size_t size) {
+  ENTER();
+  struct allocation *allocation = memory_find(pointer);
+  NEED(allocation != NULL && allocation->kind == MEMORY_RESERVED && allocation->base == pointer);
+  NEED(allocation->size == size);
+  pthread_mutex_lock(&lock);
+  bool mapped = is_mapped(pointer, size);
+  pthread_mutex_unlock(&lock);
+  NEED(!mapped);
+  memory_release(allocation);
+  munmap((void *)(uintptr_t)pointer, size);
+  return CUDA_SUCCESS;
+}
+
+/* ---- memory ---- */
+
+static CUresult check_properties(const CUmemAllocationProp *properties) {
+  NEED(properties != NULL && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED);
+  NEED((properties->requestedHandleTypes & ~(unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0);
+  switch (properties->location.type) {
+  case CU_MEM_LOCATION_TYPE_DEVICE:
+    NEED_DEVICE(properties->location.id);
+    return CUDA_SUCCESS;
+  case CU_MEM_LOCATION_TYPE_HOST:
+  case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+  case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+    return CUDA_SUCCESS;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+static struct physical *make(size_t size, CUdevice device) {
+  struct physical *physical = calloc(1, sizeof *physical);
+  if (physical == NULL) return NULL;
+  physical->magic = PHYSICAL_MAGIC;
+  physical->handles = 1;
+  physical->size = size;
+  physical->device = device;
+  physical->file = -1;
+  physical->object = -1;
+  return physical;
+}
+
+SIM_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
+                             unsigned long long flags) {
+  ENTER();
+  NEED(handle != NULL && size > 0 && is_aligned(size) && flags == 0);
+  TRY(check_properties(properties));
+  TRY(capture_forbids());
+  CUdevice device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? properties->location.id : CU_DEVICE_CPU;
+  if (device != CU_DEVICE_CPU && !sim_ledger_take(driver.machine, driver.process, driver.cards[device], size))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  struct physical *physical = make(size, device);
+  if (physical == NULL) {
+    if (device != CU_DEVICE_CPU) sim_ledger_give(driver.machine, driver.process, driver.cards[device], size);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  physical->properties = *properties;
+  *handle = handle_of(physical);
+  return CUDA_SUCCESS;
+}
+
+/* Memory goes when nobody has a handle and nothing is mapped. The caller holds the lock. */
+static void drop(struct physical *physical) {
+  if (physical->handles > 0 || physical->mappings > 0) return;
+  if (physical->object >= 0)
+    sim_ledger_drop(driver.machine, driver.process, (uint32_t)physical->object);
+  else if (physical->device != CU_DEVICE_CPU)
+    sim_ledger_give(driver.machine, driver.process, driver.cards[physical->device], physical->size);
+  if (physical->file >= 0) close(physical->file);
+  physical->magic = 0;
+  free(physical);
+}
+
+SIM_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  ENTER();
+  struct physical *physical = physical_of(handle);
+  NEED(physical != NULL);
+  pthread_mutex_lock(&lock);
+  bool held = physical->handles > 0;
+  if (held) {
+    physical->handles--;
+    drop(physical);
+  }
+  pthread_mutex_unlock(&lock);
+  NEED(held);
+  return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties,
+                                               CUmemAllocationGranularity_flags option) {
+  ENTER();
+  NEED(granularity != NULL && (unsigned int)option <= CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+  TRY(check_properties(properties));
+  *granularity = SPACE_BLOCK;
+  return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
+                                                        CUmemGenericAllocationHandle handle) {
+  ENTER();
+  const struct physical *physical = physical_of(handle);
+  NEED(properties != NULL && physical != NULL);
+  *properties = physical->properties;
+  return CUDA_SUCCESS;
+}
+
+/* ---- mappings ---- */
+
+/* The file that holds the contents: several mappings of one memory show the same. */
+static bool has_file(struct physical *physical) {
+  if (physical->file >= 0) return true;
+  physical->file = memfd_create("gpu-sim", MFD_CLOEXEC);
+  return physical->file >= 0 && ftruncate(physical->file, (off_t)physical->size) == 0;
+}
+
+SIM_API CUresult cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                          unsigned long long flags) {
+  ENTER();
+  struct physical *physical = physical_of(handle);
+  const struct allocation *area = memory_find(pointer);
+  NEED(physical != NULL && area != NULL && area->kind == MEMORY_RESERVED && flags == 0);
+  NEED(size > 0 && is_aligned(pointer) && is_aligned(size) && is_aligned(offset));
+  NEED(size <= area->size - (pointer - area->base) && offset <= physical->size && size <= physical->size - offset);
+  struct mapping *mapping = calloc(1, sizeof *mapping);
+  if (mapping == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+  pthread_mutex_lock(&lock);
+  bool good = !is_mapped(pointer, size) && has_file(physical) &&
+              mmap((void *)(uintptr_t)pointer, size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->file,
+                   (off_t)offset) != MAP_FAILED;
+  if (good) {
+    *mapping = (struct mapping){pointer, size, offset, physical, false, mappings};
+    mappings = mapping;
+    physical->mappings++;
+  }
+  pthread_mutex_unlock(&lock);
+  if (!good) free(mapping);
+  return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Whole mappings only, as the real call. */
+SIM_API CUresult cuMemUnmap(CUdeviceptr pointer, size_t size) {
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  ENTER();
+  NEED(size > 0);
+  for (CUcontext context = context_next(NULL); context != NULL; context = context_next(context))
+    context_synchronize(context);
+  pthread_mutex_lock(&lock);
+  for (struct mapping **at = &mappings; *at != NULL;) {
+    struct mapping *mapping = *at;
+    if (mapping->base < pointer || mapping->base + mapping->size > pointer + size) {
+      at = &mapping->next;
+      continue;
+    }
+    *at = mapping->next;
+    mmap((void *)(uintptr_t)mapping->base, mapping->size, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    mapping->physical->mappings--;
+    drop(mapping->physical);
+    free(mapping);
+    result = CUDA_SUCCESS;
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+SIM_API CUresult cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *access, size_t count) {
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  ENTER();
+  NEED(access != NULL && count > 0 && size > 0);
+  bool readable = false, writable = false;
+  for (size_t i = 0; i < count; i++) {
+    readable = readable || access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    writable = writable || access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  }
+  int protection = (readable ? PROT_READ : PROT_NONE) | (writable ? PROT_WRITE : PROT_NONE);
+  pthread_mutex_lock(&lock);
+  for (struct mapping *mapping = mappings; mapping != NULL; mapping = mapping->next) {
+    if (!overlaps(mapping, pointer, size)) continue;
+    mprotect((void *)(uintptr_t)mapping->base, mapping->size, protection);
+    mapping->accessible = readable;
+    result = CUDA_SUCCESS;
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+static struct mapping *mapping_at(CUdeviceptr pointer) {
+  for (struct mapping *mapping = mappings; mapping != NULL; mapping = mapping->next)
+    if (overlaps(mapping, pointer, 1)) return mapping;
+  return NULL;
+}
+
+SIM_API CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr pointer) {
+  ENTER();
+  NEED(flags != NULL && location != NULL);
+  pthread_mutex_lock(&lock);
+  const struct mapping *mapping = mapping_at(pointer);
+  *flags = mapping != NULL && mapping->accessible ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  pthread_mutex_unlock(&lock);
+  NEED(mapping != NULL);
+  return CUDA_SUCCESS;
+}
+
+bool vmm_is_accessible(CUdeviceptr address, size_t size) {
+  bool good = true;
+  pthread_mutex_lock(&lock);
+  while (size > 0 && good) {
+    const struct mapping *mapping = mapping_at(address);
+    good = mapping != NULL && mapping->accessible;
+    if (!good) break;
+    size_t covered = mapping->base + mapping->size - address;
+    if (covered > size) covered = size;
+    address += covered;
+    size -= covered;
+  }
+  pthread_mutex_unlock(&lock);
+  return good;
+}
+
+SIM_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address) {
+  ENTER();
+  NEED(handle != NULL);
+  pthread_mutex_lock(&lock);
+  const struct mapping *mapping = mapping_at((CUdeviceptr)(uintptr_t)address);
+  if (mapping != NULL) {
+    mapping->physical->handles++;
+    *handle = handle_of(mapping->physical);
+  }
+  pthread_mutex_unlock(&lock);
+  NEED(mapping != NULL);
+  return CUDA_SUCCESS;
+}
+
+/* ---- to other processes: a descriptor, which the ledger knows again by its inode ---- */
+
+static uint64_t inode_of(int file) {
+  struct stat status;
+  return fstat(file, &status) == 0 ? (uint64_t)status.st_ino : 0;
+}
+
+/* The caller holds the lock. */
+static CUresult share(struct physical *physical) {
+  if (physical->object >= 0) return CUDA_SUCCESS;
+  if (!has_file(physical)) return CUDA_ERROR_OPERATING_SYSTEM;
+  physical->object = sim_ledger_share(driver.machine, driver.process, driver.cards[physical->device], physical->size,
+                                      inode_of(physical->file));
+  return physical->object < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+                                              CUmemAllocationHandleType type, unsigned long long flags) {
+  ENTER();
+  struct physical *physical = physical_of(handle);
+  NEED(shareable != NULL && physical != NULL && flags == 0);
+  NEED(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  NEED(physical->properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  if (physical->device == CU_DEVICE_CPU) return CUDA_ERROR_NOT_SUPPORTED;
+  pthread_mutex_lock(&lock);
+  CUresult result = share(physical);
+  int copy = result == CUDA_SUCCESS ? fcntl(physical->file, F_DUPFD_CLOEXEC, 3) : -1;
+  pthread_mutex_unlock(&lock);
+  TRY(result);
+  if (copy < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  *(int *)shareable = copy;
+  return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
+                                                CUmemAllocationHandleType type) {
+  ENTER();
+  NEED(handle != NULL && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  int file = (int)(intptr_t)shareable;
+  int number = sim_ledger_find(driver.machine, inode_of(file));
+  NEED(number >= 0);
+  const struct sim_object *object = &driver.machine->objects[number];
+  CUdevice device = 0;
+  while (driver_has(device) && driver.cards[device] != object->card)
+    device++;
+  NEED_DEVICE(device);
+  NEED(sim_ledger_hold(driver.machine, driver.process, (uint32_t)number, object->id));
+  struct physical *physical = make(object->bytes, device);
+  if (physical == NULL || (physical->file = fcntl(file, F_DUPFD_CLOEXEC, 3)) < 0) {
+    sim_ledger_drop(driver.machine, driver.process, (uint32_t)number);
+    free(physical);
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  physical->object = number;
+  physical->properties = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                               .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                               .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+  *handle = handle_of(physical);
+  return CUDA_SUCCESS;
+}

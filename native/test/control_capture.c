@@ -1,0 +1,43 @@
+#include "card.h"
+
+int main(void) {
+  TEST_BEGIN("launches into a capture are not charged, launches of the graph are, and captures stay sound");
+  sandbox_make();
+  sandbox_limits(card_uuid(), 256 * MIB, 90, 0);
+  card_open();
+  struct vgpu_usage *usage = sandbox_usage();
+  CUfunction kernel = card_kernel("busy_us_200");
+  CUstream stream, other;
+  CUgraph graph;
+  CUgraphExec exec;
+  size_t nodes = 0;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  for (int i = 0; i < 50; i++)
+    OK(card_launch(kernel, 80, stream));
+  CHECK_EQ(usage->devices[0].charged_ns, 0);
+  OK(cuStreamEndCapture(stream, &graph));
+  OK(cuGraphGetNodes(graph, NULL, &nodes));
+  CHECK_EQ(nodes, 50);
+  OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  for (int i = 0; i < 10; i++) {
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuStreamSynchronize(stream));
+  }
+  /* One more launch learns from the last one: 50 kernels of 200 us are 10 ms each time. */
+  OK(cuGraphLaunch(exec, stream));
+  OK(cuStreamSynchronize(stream));
+  CHECK_BETWEEN(usage->devices[0].charged_ns, 95000000, 125000000);
+
+  /* Streams that are not captured go on being charged meanwhile. */
+  uint64_t charged = usage->devices[0].charged_ns;
+  OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  for (int i = 0; i < 20; i++)
+    OK(card_launch(kernel, 80, other));
+  OK(cuStreamEndCapture(stream, &graph));
+  CHECK(usage->devices[0].charged_ns > charged);
+  CHECK(cuStreamEndCapture(stream, &graph) != CUDA_SUCCESS);
+  OK(cuStreamSynchronize(other));
+  return TEST_END;
+}

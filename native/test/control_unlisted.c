@@ -1,0 +1,32 @@
+#include "card.h"
+
+int main(void) {
+  TEST_BEGIN("a GPU that is visible but not listed gives no memory, unless the policy lets it");
+  sandbox_make();
+  struct vgpu_limits *limits = sandbox_limits("GPU-ffffffff-ffff-ffff-ffff-ffffffffffff", 64 * MIB, 50, 0);
+  limits->header.log_level = VGPU_LOG_NONE;
+  card_open();
+  CUdeviceptr pointer;
+  CUmemoryPool pool;
+  CUmemGenericAllocationHandle handle;
+  CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+  CUmemPoolProps pooled = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+  REFUSED(cuMemAlloc_v2(&pointer, 4096));
+  REFUSED(cuMemAllocAsync(&pointer, 4096, NULL));
+  REFUSED(cuMemCreate(&handle, 2 * MIB, &properties, 0));
+  REFUSED(cuMemPoolCreate(&pool, &pooled));
+  CHECK((sandbox_usage()->slots[0].self_test & VGPU_TEST_DEVICES_MATCHED) == 0);
+
+  limits->header.policy = 0;
+  OK(cuMemAlloc_v2(&pointer, 128 * MIB));
+  OK(cuMemFree_v2(pointer));
+  OK(cuMemAllocAsync(&pointer, 4096, NULL));
+  OK(cuMemFreeAsync(pointer, NULL));
+  OK(cuMemCreate(&handle, 2 * MIB, &properties, 0));
+  OK(cuMemRelease(handle));
+  CHECK_EQ(card_held(), 0);
+  CUfunction kernel = card_kernel("busy_us_1");
+  OK(card_launch(kernel, 1, NULL));
+  return TEST_END;
+}

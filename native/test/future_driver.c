@@ -1,0 +1,41 @@
+/*
+ * A driver of the future: few of the calls of today, one that nobody has heard of, and a newer variant of a hooked one.
+ * Linked as libcuda-origin.so.1 behind the control library by loader_future.c.
+ */
+#include "cuda_abi.h"
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+int cuFutureCall(int value);
+CUresult cuMemAlloc_v9(CUdeviceptr *pointer, size_t bytes, const char *why);
+
+EXPORT CUresult cuInit(unsigned int flags) {
+  return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+EXPORT CUresult cuDeviceGetCount(int *count) {
+  *count = 0;
+  return CUDA_SUCCESS;
+}
+EXPORT int cuFutureCall(int value) {
+  return value + 1;
+}
+EXPORT CUresult cuMemAlloc_v9(CUdeviceptr *pointer, size_t bytes, const char *why) {
+  *pointer = bytes + (why != NULL);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
+  if (pointer == NULL) return CUDA_ERROR_INVALID_VALUE;
+  *pointer = bytes;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
+                                    CUdriverProcAddressQueryResult *status) {
+  (void)flags;
+  if (name == NULL) return CUDA_ERROR_INVALID_VALUE;
+  *function = strcmp(name, "cuMemAlloc") == 0     ? (version >= 20000 ? (void *)cuMemAlloc_v9 : (void *)cuMemAlloc_v2)
+              : strcmp(name, "cuFutureCall") == 0 ? (void *)cuFutureCall
+                                                  : NULL;
+  if (status != NULL) *status = *function == NULL ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
+  return *function == NULL ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+}

@@ -1,0 +1,52 @@
+#include "estimate.h"
+#include "tap.h"
+
+static uint32_t seed = 12345;
+static uint32_t draw(uint32_t below) {
+  seed = seed * 1664525u + 1013904223u;
+  return (seed >> 8) % below;
+}
+
+/* A kernel of `cost`, timed while others take a slice of 2 ms whenever its own slice ends in the middle of it. */
+static uint64_t contended(uint64_t cost, uint32_t others) {
+  uint64_t sample = cost + draw((uint32_t)(cost / 50) + 1);
+  uint64_t into = draw(2000000);
+  return sample + (into + cost) / 2000000 * others * 2000000ull;
+}
+
+static void check_near(uint64_t value, uint64_t truth, double part) {
+  CHECK_BETWEEN((double)value / (double)truth, 1 - part, 1 + part);
+}
+
+int main(void) {
+  TEST_BEGIN("costs are learned from contended samples, and from all samples when alone");
+  static const uint64_t costs[] = {5000, 20000, 200000, 1500000};
+  for (unsigned c = 0; c < 4; c++) {
+    struct estimate estimate = {.samples = 0};
+    for (int i = 0; i < 400; i++)
+      estimate_learn(&estimate, contended(costs[c], 3), (uint64_t)i * 10000000);
+    check_near(estimate_value(&estimate, false), costs[c], 0.03);
+  }
+
+  struct estimate twofold = {.samples = 0};
+  for (int i = 0; i < 2000; i++)
+    estimate_learn(&twofold, i % 2 ? 1000000 : 3000000, (uint64_t)i * 1000000);
+  check_near(estimate_value(&twofold, true), 2000000, 0.1);
+  check_near(estimate_value(&twofold, false), 1000000, 0.05);
+
+  struct estimate slower = {.samples = 0};
+  uint64_t now = 0;
+  for (; now < ESTIMATE_EPOCH_NS; now += 10000000)
+    estimate_learn(&slower, 1000000, now);
+  for (; now < 4 * ESTIMATE_EPOCH_NS; now += 10000000)
+    estimate_learn(&slower, 5000000, now);
+  check_near(estimate_value(&slower, false), 5000000, 0.02);
+
+  struct estimate once = {.samples = 0};
+  CHECK_EQ(estimate_value(&once, false), 0);
+  estimate_learn(&once, 0, 0);
+  CHECK(estimate_value(&once, false) > 0);
+  estimate_learn(&once, 40000, 1);
+  CHECK(estimate_value(&once, true) > 0);
+  return TEST_END;
+}

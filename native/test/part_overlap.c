@@ -1,0 +1,51 @@
+#include "overlap.h"
+#include "tap.h"
+
+static double part(unsigned count, struct overlap_launch *launches) {
+  struct overlap_sums sums = overlap_sums_of(count, launches);
+  return sums.charged_ns == 0 ? 0 : (double)sums.ran_ns / (double)sums.charged_ns;
+}
+
+/* Streams that run launch after launch, each of `cost`, from `from` on; on a card that has room for all of them at
+ * once. */
+static unsigned beside(struct overlap_launch *launches, unsigned streams, unsigned each, int64_t cost) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < each; i++)
+    for (unsigned s = 0; s < streams; s++)
+      launches[count++] = (struct overlap_launch){i * cost, (i + 1) * cost, (uint64_t)cost, s};
+  return count;
+}
+
+int main(void) {
+  TEST_BEGIN("time in which launches overlap is counted once, and only time in which all streams were watched");
+  struct overlap_launch launches[OVERLAP_MOST];
+  CHECK_BETWEEN(part(beside(launches, 1, 50, 1000), launches), 0.999, 1.001);
+  CHECK_BETWEEN(part(beside(launches, 2, 50, 1000), launches), 0.499, 0.501);
+  CHECK_BETWEEN(part(beside(launches, 4, 50, 200000), launches), 0.249, 0.251);
+
+  /* A full card: launches of two streams take turns, each waits for the other and takes twice its cost. */
+  unsigned count = 0;
+  for (int i = 0; i < 100; i++)
+    launches[count++] = (struct overlap_launch){(i - 1) * 2000, (i + 1) * 2000, 2000, (uint64_t)i % 2};
+  CHECK_BETWEEN(part(count, launches), 0.98, 1.02);
+
+  /* Gaps in which nothing ran count for nobody. */
+  count = beside(launches, 2, 50, 1000);
+  for (unsigned i = 0; i < count; i++) {
+    int64_t gap = launches[i].start_ns;
+    launches[i].start_ns += gap;
+    launches[i].end_ns += gap;
+  }
+  CHECK_BETWEEN(part(count, launches), 0.499, 0.501);
+
+  /* One stream was watched longer than the other: by itself it would seem not to overlap. */
+  count = beside(launches, 2, 50, 1000);
+  for (unsigned i = 0; i < 50; i++)
+    launches[count++] = (struct overlap_launch){(int64_t)(50 + i) * 1000, (int64_t)(51 + i) * 1000, 1000, 0};
+  CHECK_BETWEEN(part(count, launches), 0.49, 0.51);
+
+  CHECK_EQ(overlap_sums_of(0, launches).charged_ns, 0);
+  launches[0] = (struct overlap_launch){5, 5, 100, 0};
+  CHECK_EQ(overlap_sums_of(1, launches).charged_ns, 0);
+  return TEST_END;
+}

@@ -1,0 +1,84 @@
+#define _GNU_SOURCE
+#include "directory.h"
+#include "sandbox.h"
+#include "session.h"
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static int agent_start(void) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  vgpu_path(address.sun_path, sizeof address.sun_path, VGPU_SOCKET_FILE);
+  unlink(address.sun_path);
+  int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  REQUIRE(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 8) == 0);
+  return listener;
+}
+
+/* The process that greeted says it has this slot; -1 when nobody greeted. */
+static int greeted(int listener, int *fd) {
+  struct vgpu_greeting greeting;
+  *fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+  if (*fd < 0) return -1;
+  REQUIRE(read(*fd, &greeting, sizeof greeting) == (ssize_t)sizeof greeting);
+  return greeting.magic == VGPU_GREETING_MAGIC && greeting.pid == 7 && greeting.start_ticks == 99 ? (int)greeting.slot
+                                                                                                  : -2;
+}
+
+/* Looks are at least a second apart. */
+static void let_a_second_pass(void) {
+  nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 50000000}, NULL);
+}
+
+int main(void) {
+  TEST_BEGIN("a process greets every agent anew, keeps to its own descriptor, and asks no more than once a second");
+  int fd, other;
+  sandbox_make();
+  CHECK(!session_open(7, 1, 99));
+  int listener = agent_start();
+  CHECK(session_renew(7, 1, 99));
+  CHECK_EQ(greeted(listener, &fd), 1);
+  let_a_second_pass();
+  CHECK(!session_renew(7, 1, 99));
+  CHECK_EQ(greeted(listener, &other), -1);
+
+  /* The agent ends and comes back. */
+  close(fd);
+  close(listener);
+  listener = agent_start();
+  CHECK(!session_renew(7, 2, 99));
+  let_a_second_pass();
+  CHECK(session_renew(7, 2, 99));
+  CHECK_EQ(greeted(listener, &fd), 2);
+
+  /* The program closes all descriptors and opens others: they are its own. */
+  int pair[2];
+  char path[512];
+  sandbox_path(path, sizeof path, VGPU_LIMITS_FILE);
+  for (int i = 3; i < 64; i++)
+    if (i != fd && i != listener) close(i);
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+  for (int i = 0; i < 16; i++)
+    REQUIRE(open(path, O_RDWR | O_CREAT, 0600) >= 0);
+  let_a_second_pass();
+  CHECK(session_renew(7, 3, 99));
+  CHECK_EQ(read(fd, path, 1), 0);
+  CHECK_EQ(greeted(listener, &other), 3);
+  CHECK_EQ(recv(pair[0], path, 1, MSG_DONTWAIT), -1);
+  CHECK_EQ(send(pair[0], "x", 1, MSG_NOSIGNAL), 1);
+
+  /* A child lets go of the parent's connection, and of nothing else. */
+  pid_t child = fork();
+  if (child == 0) {
+    session_after_fork();
+    _exit(send(pair[1], "x", 1, MSG_NOSIGNAL) == 1 && session_open(7, 4, 99) ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK_EQ(status, 0);
+  CHECK_EQ(recv(other, path, 1, MSG_DONTWAIT), -1);
+  CHECK_EQ(greeted(listener, &fd), 4);
+  return TEST_END;
+}

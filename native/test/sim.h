@@ -1,0 +1,147 @@
+/*
+ * What tests against the simulated driver share: a context, a stream, kernels of a given time.
+ */
+#ifndef TEST_SIM_H
+#define TEST_SIM_H
+
+#include "cuda_abi.h"
+#include "tap.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A call that must succeed, else the test ends. */
+#define OK(call)                                                                                                       \
+  do {                                                                                                                 \
+    CUresult ok_result = (call);                                                                                       \
+    if (ok_result != CUDA_SUCCESS) {                                                                                   \
+      tap_fail(__FILE__, __LINE__, "%s is %d", #call, (int)ok_result);                                                 \
+      exit(TAP_FAIL);                                                                                                  \
+    }                                                                                                                  \
+  } while (0)
+
+static const char sim_ptx[] __attribute__((unused)) = ".version 8.0\n"
+                                                      ".visible .entry busy_ns(.param .u64 time) { ret; }\n"
+                                                      ".visible .entry busy_us(.param .u64 time) { ret; }\n"
+                                                      ".visible .entry busy_us__other(.param .u64 time) { ret; }\n"
+                                                      ".visible .entry block_us(.param .u64 time) { ret; }\n"
+                                                      ".visible .entry busy_us_100() { ret; }\n"
+                                                      ".visible .entry trap() { ret; }\n"
+                                                      ".visible .entry illegal_address() { ret; }\n"
+                                                      ".visible .entry plain() { ret; }\n";
+
+static CUcontext sim_context;
+static CUmodule sim_module;
+
+/* Time that stands still while the program runs: every wait ends when the model says, to the nanosecond. */
+__attribute__((unused)) static void sim_jump(void) {
+  setenv("GPU_SIM_CLOCK", "jump", 1);
+}
+
+/* Initialises, and makes the primary context of device 0 current. */
+__attribute__((unused)) static void sim_begin(void) {
+  OK(cuInit(0));
+  OK(cuDevicePrimaryCtxRetain(&sim_context, 0));
+  OK(cuCtxSetCurrent(sim_context));
+  OK(cuModuleLoadData(&sim_module, sim_ptx));
+}
+
+__attribute__((unused)) static void sim_end(void) {
+  OK(cuModuleUnload(sim_module));
+  OK(cuDevicePrimaryCtxRelease_v2(0));
+}
+
+__attribute__((unused)) static CUfunction sim_function(const char *name) {
+  CUfunction function;
+  OK(cuModuleGetFunction(&function, sim_module, name));
+  return function;
+}
+
+/* A kernel of `blocks` blocks that takes `us` altogether. */
+__attribute__((unused)) static void sim_launch(CUstream stream, unsigned int blocks, uint64_t us) {
+  void *parameters[] = {&us};
+  OK(cuLaunchKernel(sim_function("busy_us"), blocks, 1, 1, 128, 1, 1, 0, stream, parameters, NULL));
+}
+
+__attribute__((unused)) static CUstream sim_stream(unsigned int flags) {
+  CUstream stream;
+  OK(cuStreamCreate(&stream, flags));
+  return stream;
+}
+
+__attribute__((unused)) static CUevent sim_event(void) {
+  CUevent event;
+  OK(cuEventCreate(&event, CU_EVENT_DEFAULT));
+  return event;
+}
+
+/* Records an event that is new. */
+__attribute__((unused)) static CUevent sim_mark(CUstream stream) {
+  CUevent event = sim_event();
+  OK(cuEventRecord(event, stream));
+  return event;
+}
+
+__attribute__((unused)) static size_t sim_free_bytes(void) {
+  size_t free_now, total;
+  OK(cuMemGetInfo_v2(&free_now, &total));
+  return free_now;
+}
+
+/* Runs gpu-sim with these arguments; what it prints is thrown away. */
+__attribute__((unused)) static int sim_tool(const char *arguments) {
+  char command[512];
+  const char *build = getenv("NATIVE_BUILD");
+  snprintf(command, sizeof command, "%s/gpu-sim %s >/dev/null 2>&1", build != NULL ? build : "build", arguments);
+  return system(command);
+}
+
+/* A process of its own that runs `play` and ends with what that returns. Start them before cuInit. */
+__attribute__((unused)) static pid_t sim_process(int (*play)(void *), void *argument) {
+  fflush(stdout);
+  pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) exit(play(argument));
+  return child;
+}
+
+/* How a process ended: its code, or minus the signal. */
+__attribute__((unused)) static int sim_wait(pid_t child) {
+  int status;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* Words between processes: one end says that it has come so far, the other waits for it. */
+struct sim_pipe {
+  int ends[2];
+};
+
+__attribute__((unused)) static struct sim_pipe sim_pipe_open(void) {
+  struct sim_pipe line;
+  REQUIRE(pipe(line.ends) == 0);
+  return line;
+}
+
+__attribute__((unused)) static void sim_say(const struct sim_pipe *line, uint64_t word) {
+  REQUIRE(write(line->ends[1], &word, sizeof word) == sizeof word);
+}
+
+__attribute__((unused)) static uint64_t sim_hear(const struct sim_pipe *line) {
+  uint64_t word = 0;
+  REQUIRE(read(line->ends[0], &word, sizeof word) == sizeof word);
+  return word;
+}
+
+/* Microseconds between two events that have passed. */
+__attribute__((unused)) static double sim_elapsed_us(CUevent from, CUevent to) {
+  float milliseconds;
+  OK(cuEventElapsedTime_v2(&milliseconds, from, to));
+  return milliseconds * 1e3;
+}
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * What a C test needs. A test is a program that shows one behaviour: it says which in TEST_BEGIN, checks, and returns
+ * TEST_END. Its exit code tells the runner (test/run) the rest: 0 passed, 1 failed, 77 skipped.
+ */
+#ifndef TAP_H
+#define TAP_H
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAP_PASS = 0, TAP_FAIL = 1, TAP_SKIP = 77 };
+
+static int tap_failures;
+
+/* The first line of a test's output is its sentence. */
+#define TEST_BEGIN(sentence)                                                                                           \
+  do {                                                                                                                 \
+    setvbuf(stdout, NULL, _IOLBF, 0);                                                                                  \
+    puts(sentence);                                                                                                    \
+  } while (0)
+
+#define TEST_END (tap_failures == 0 ? TAP_PASS : TAP_FAIL)
+
+/* Ends the test with the reason why it cannot run here. */
+#define TEST_SKIP(...)                                                                                                 \
+  do {                                                                                                                 \
+    printf("skip: " __VA_ARGS__);                                                                                      \
+    putchar('\n');                                                                                                     \
+    exit(TAP_SKIP);                                                                                                    \
+  } while (0)
+
+__attribute__((format(printf, 3, 4), unused)) static void tap_fail(const char *file, int line, const char *format,
+                                                                   ...) {
+  va_list arguments;
+  tap_failures++;
+  printf("%s:%d: ", file, line);
+  va_start(arguments, format);
+  vprintf(format, arguments);
+  va_end(arguments);
+  putchar('\n');
+}
+
+/* Notes a failure and goes on. */
+#define CHECK(condition)                                                                                               \
+  do {                                                                                                                 \
+    if (!(condition)) tap_fail(__FILE__, __LINE__, "%s", #condition);                                                  \
+  } while (0)
+
+/* Notes a failure and ends the test: what follows would make no sense. */
+#define REQUIRE(condition)                                                                                             \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      tap_fail(__FILE__, __LINE__, "%s", #condition);                                                                  \
+      exit(TAP_FAIL);                                                                                                  \
+    }                                                                                                                  \
+  } while (0)
+
+/* Two whole numbers are the same. */
+#define CHECK_EQ(actual, expected)                                                                                     \
+  do {                                                                                                                 \
+    long long tap_actual = (long long)(actual), tap_expected = (long long)(expected);                                  \
+    if (tap_actual != tap_expected)                                                                                    \
+      tap_fail(__FILE__, __LINE__, "%s is %lld, not %lld", #actual, tap_actual, tap_expected);                         \
+  } while (0)
+
+/* A number lies between two others, both included. */
+#define CHECK_BETWEEN(actual, low, high)                                                                               \
+  do {                                                                                                                 \
+    double tap_actual = (double)(actual), tap_low = (double)(low), tap_high = (double)(high);                          \
+    if (tap_actual < tap_low || tap_actual > tap_high)                                                                 \
+      tap_fail(__FILE__, __LINE__, "%s is %g, not within %g and %g", #actual, tap_actual, tap_low, tap_high);          \
+  } while (0)
+
+#define CHECK_TEXT(actual, expected)                                                                                   \
+  do {                                                                                                                 \
+    const char *tap_actual = (actual), *tap_expected = (expected);                                                     \
+    if (strcmp(tap_actual, tap_expected) != 0)                                                                         \
+      tap_fail(__FILE__, __LINE__, "%s is \"%s\", not \"%s\"", #actual, tap_actual, tap_expected);                     \
+  } while (0)
+
+#endif
