@@ -1,0 +1,98 @@
+import { formatAmount, type Decision } from '../core/decision.js';
+import { cashTarget, type Key } from '../core/key.js';
+import { formatQuantity } from '../core/quantity.js';
+import type { Amounts, GroupStatus } from '../core/status.js';
+
+/** Rows of words as a table: columns are aligned, the first row is the head. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
+  return rows.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd()}\n`).join('');
+}
+
+/** A decision as one JSON object: amounts in the words of people. */
+export function plainDecision(decision: Decision): Readonly<Record<string, unknown>> {
+  const { allowed, code, message, violations, warnings, hints, charged, path, revision, reservation } = decision;
+  return {
+    allowed, code, message, revision,
+    ...(reservation === undefined ? {} : { reservation }),
+    ...(path.length === 0 ? {} : { path }),
+    ...(charged.size === 0 ? {} : { charged: plainAmounts(charged) }),
+    ...(violations.length === 0 ? {} : {
+      violations: violations.map(({ group, key, hard, used, requested, short }) => ({
+        group, key, hard: formatAmount(key, hard), used: formatAmount(key, used), requested: formatQuantity(cashTarget(key) ?? key, requested), short: formatAmount(key, short),
+      })),
+    }),
+    ...(warnings.length === 0 ? {} : { warnings }),
+    ...(Object.keys(hints).length === 0 ? {} : { hints: { ...hints, ...(hints.freeAt === undefined ? {} : { freeAt: timeText(hints.freeAt) }) } }),
+  };
+}
+
+/** A group's status as one JSON object. */
+export function plainStatus(status: GroupStatus): Readonly<Record<string, unknown>> {
+  const { name, parent, mode, workloads, reservations, children, conditions, exhaustsAt } = status;
+  const burnRate = Object.fromEntries([...status.burnRate].map(([key, rate]) => [key, formatQuantity(cashTarget(key) ?? key, rate)]));
+  return {
+    name, parent, mode,
+    hard: plainAmounts(status.hard), used: plainAmounts(status.used), selfUsed: plainAmounts(status.selfUsed), room: plainAmounts(status.room),
+    workloads, reservations, children, conditions,
+    ...(status.burnRate.size === 0 ? {} : { burnRate, exhaustsAt: exhaustsAt === null ? null : timeText(exhaustsAt) }),
+  };
+}
+
+/** What groups have and use, a row for each key; children below their parents. */
+export function usageTable(statuses: readonly GroupStatus[]): string {
+  const rows = inTreeOrder(statuses).flatMap(({ status, depth }) => {
+    const keys = [...status.hard.keys()].filter((key) => cashTarget(key) === null);
+    return keys.map((key, index) => {
+      const of = (amounts: Amounts): string => formatAmount(key, amounts.get(key) ?? 0n);
+      return [index === 0 ? `${'  '.repeat(depth)}${status.name}` : '', key, of(status.hard), of(status.used), of(status.selfUsed), of(status.room), share(key, status)];
+    });
+  });
+  return rows.length === 0 ? '' : table([['GROUP', 'KEY', 'HARD', 'USED', 'OWN', 'ROOM', 'USE'], ...rows]);
+}
+
+/** What groups consumed of their budgets, how fast it goes and when it is gone. Empty where nobody has one. */
+export function cashTable(statuses: readonly GroupStatus[]): string {
+  const rows = inTreeOrder(statuses).flatMap(({ status, depth }) => [...status.burnRate.keys()].map((key, index) => {
+    const of = (amounts: Amounts): string => formatAmount(key, amounts.get(key) ?? 0n);
+    const rate = formatQuantity(cashTarget(key) ?? key, status.burnRate.get(key) ?? 0n);
+    const left = formatAmount(key, (status.hard.get(key) ?? 0n) - (status.used.get(key) ?? 0n));
+    return [
+      index === 0 ? `${'  '.repeat(depth)}${status.name}` : '', key, of(status.hard), of(status.used), of(status.selfUsed), left, share(key, status), `${rate}/h`,
+      index === 0 && status.exhaustsAt !== null ? timeText(status.exhaustsAt) : '',
+    ];
+  }));
+  return rows.length === 0 ? '' : table([['GROUP', 'BUDGET', 'HARD', 'USED', 'OWN', 'LEFT', 'USE', 'RATE', 'SPENT AT'], ...rows]);
+}
+
+/** A time as ISO 8601. */
+export function timeText(at: number): string {
+  return Math.abs(at) <= 8.64e15 ? new Date(at).toISOString() : `${at}`;
+}
+
+function plainAmounts(amounts: Amounts): Readonly<Record<Key, string>> {
+  return Object.fromEntries([...amounts].map(([key, amount]) => [key, formatAmount(key, amount)]));
+}
+
+function share(key: Key, { hard, used }: GroupStatus): string {
+  const all = hard.get(key) ?? 0n;
+  return all === 0n ? '-' : `${((used.get(key) ?? 0n) * 100n) / all}%`;
+}
+
+function inTreeOrder(statuses: readonly GroupStatus[]): readonly { readonly status: GroupStatus; readonly depth: number }[] {
+  const names = new Set(statuses.map(({ name }) => name));
+  const below = new Map<string, GroupStatus[]>();
+  for (const status of statuses) {
+    const parent = names.has(status.parent) ? status.parent : '';
+    below.set(parent, [...(below.get(parent) ?? []), status]);
+  }
+  const ordered: { readonly status: GroupStatus; readonly depth: number }[] = [];
+  const add = (parent: string, depth: number): void => {
+    for (const status of [...(below.get(parent) ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      ordered.push({ status, depth });
+      add(status.name, depth + 1);
+    }
+  };
+  add('', 0);
+  return ordered;
+}

@@ -1,0 +1,104 @@
+import { parseAllDocuments } from 'yaml';
+import { z } from 'zod';
+import type { GroupSpec } from '../core/group-spec.js';
+
+/** Files of people are small: larger ones are refused unread. As much as an object in Kubernetes may have, and some more. */
+export const MAX_FILE_BYTES = 3 << 20;
+
+const quantity = z.union([z.string(), z.number()]);
+const quantities = z.record(z.string(), quantity);
+
+const groupFields = {
+  name: z.string(),
+  hard: quantities,
+  mode: z.enum(['carved', 'elastic']).optional(),
+  borrow: quantities.optional(),
+  lend: quantities.optional(),
+};
+
+/** A group with its children below it, or one that names its parent. */
+interface WrittenGroup extends GroupSpec {
+  readonly children?: readonly WrittenGroup[] | undefined;
+}
+
+const writtenGroup: z.ZodType<WrittenGroup> = z.strictObject({
+  ...groupFields,
+  parent: z.string().optional(),
+  get children() {
+    return z.array(writtenGroup).optional();
+  },
+});
+
+const treeDocument = z.strictObject({ groups: z.array(writtenGroup) });
+
+/** As the custom resource has it. What a server adds is not looked at. */
+const customResource = z.object({
+  kind: z.literal('BizGroupResourceQuota'),
+  metadata: z.object({ name: z.string() }),
+  spec: z.strictObject({ parentBizGroup: z.string().optional(), ...groupFields }).omit({ name: true }),
+});
+
+export type ReadTree = { readonly ok: true; readonly groups: readonly GroupSpec[] } | { readonly ok: false; readonly problems: readonly string[] };
+
+/**
+ * Reads a tree of groups from YAML: documents with `groups`, nested by `children` or flat by `parent`, or BizGroupResourceQuota objects.
+ * Parents come before their children in the result, wherever they stood.
+ */
+export function readTree(text: string): ReadTree {
+  const read = readYaml(text);
+  if (!read.ok) return read;
+  const problems: string[] = [];
+  const groups: GroupSpec[] = [];
+  read.documents.forEach((document, index) => {
+    const isResource = typeof document === 'object' && document !== null && 'kind' in document;
+    const where = read.documents.length === 1 ? '' : `document ${index + 1}: `;
+    const parsed = isResource ? customResource.safeParse(document) : treeDocument.safeParse(document);
+    if (!parsed.success) problems.push(...parsed.error.issues.map((issue) => `${where}${issue.path.join('.') || 'it'}: ${issue.message}`));
+    else if ('groups' in parsed.data) for (const group of parsed.data.groups) flatten(group, '', groups, problems);
+    else {
+      const { parentBizGroup, ...spec } = parsed.data.spec;
+      groups.push({ ...spec, name: parsed.data.metadata.name, parent: parentBizGroup ?? '' });
+    }
+  });
+  const ordered = parentsFirst(groups, problems);
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, groups: ordered };
+}
+
+/** The documents of a YAML text, without empty ones. */
+export function readYaml(text: string): { readonly ok: true; readonly documents: readonly unknown[] } | { readonly ok: false; readonly problems: readonly string[] } {
+  if (Buffer.byteLength(text) > MAX_FILE_BYTES) return { ok: false, problems: [`longer than ${MAX_FILE_BYTES} bytes`] };
+  try {
+    const parsed = parseAllDocuments(text);
+    const documents = 'empty' in parsed ? [] : parsed;
+    const problems = documents.flatMap(({ errors }) => errors.map(({ message }) => message.split('\n')[0] ?? message));
+    if (problems.length > 0) return { ok: false, problems };
+    return { ok: true, documents: documents.map((document) => document.toJS() as unknown).filter((document) => document !== null) };
+  } catch (error) {
+    // An alias that is used without end, for one.
+    return { ok: false, problems: [error instanceof Error ? error.message : String(error)] };
+  }
+}
+
+function flatten({ children, ...group }: WrittenGroup, parent: string, into: GroupSpec[], problems: string[]): void {
+  if (parent !== '' && group.parent !== undefined && group.parent !== parent) problems.push(`${group.name}: it stands below ${parent} and names ${group.parent} as its parent`);
+  into.push({ ...group, parent: parent === '' ? (group.parent ?? '') : parent });
+  for (const child of children ?? []) flatten(child, group.name, into, problems);
+}
+
+function parentsFirst(groups: readonly GroupSpec[], problems: string[]): readonly GroupSpec[] {
+  const byName = new Map(groups.map((group) => [group.name, group]));
+  const ordered = new Set<GroupSpec>();
+  for (const group of groups) {
+    const line: GroupSpec[] = [];
+    for (let at: GroupSpec | undefined = group; at !== undefined && !ordered.has(at); at = byName.get(at.parent ?? '')) {
+      if (line.includes(at)) {
+        problems.push(`a circle: ${[...line.slice(line.indexOf(at)), at].map(({ name }) => name).join(' below ')}`);
+        break;
+      }
+      line.push(at);
+    }
+    for (const each of line.reverse()) ordered.add(each);
+  }
+  // Two of one name: the second one is refused when it is made.
+  return [...ordered, ...groups.filter((group) => !ordered.has(group))];
+}

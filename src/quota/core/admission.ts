@@ -1,0 +1,152 @@
+import { minus, plus, timesIn, type Amount } from './amount.js';
+import { usedAt, type Budget } from './budget.js';
+import { whenCashReturns, whenRoomReturns } from './comeback.js';
+import { LazyDecision, type Decision, type Hints, type Violation } from './decision.js';
+import type { Group } from './group.js';
+import { CASH, type Key } from './key.js';
+import type { Layout } from './layout.js';
+import { chainOf, charge, roomOf, type Chain } from './pool.js';
+import type { Code } from './refusal.js';
+import type { QuotaState } from './state.js';
+import { addPods, emptyTally, tallyOf, type Tally } from './tally.js';
+import { chargedCount, type PodSetCharge, type Workload } from './workload.js';
+
+/** What a workload asks of a group, tested. */
+export interface Verdict {
+  /** Null where nothing speaks against it. */
+  readonly decision: Decision | null;
+  /** By slot, what its charge grows or falls by. */
+  readonly delta: Tally;
+  readonly chain: Chain;
+}
+
+/**
+ * Tests whether `workload` may be charged to `group` as it is, whole, where its charges were `before`. Only keys that grow are tested:
+ * scaling down and new images pass in a group that is over its quota.
+ */
+export function test(state: QuotaState, group: Group, workload: Workload, before: Tally | null, now: number): Verdict {
+  return testChange(state, group, workload, before, tallyOf(group.layout, workload), now);
+}
+
+/** `test` for charges that are known; `after` becomes the difference. */
+export function testChange(state: QuotaState, group: Group, workload: Workload, before: Tally | null, after: Tally, now: number): Verdict {
+  const delta = after;
+  const chain = chainOf(state, group);
+  let grows = before === null;
+  if (before !== null) {
+    for (let slot = 0; slot < delta.length; slot++) {
+      delta[slot] = minus(delta[slot] as Amount, before[slot] as Amount);
+      if ((delta[slot] as Amount) > 0) grows = true;
+    }
+  }
+  if (!grows) return { decision: null, delta, chain };
+  if (group.terminating) return { decision: refusal(state, 'GroupTerminating', `group ${group.name} is being deleted`), delta, chain };
+  const unclear = unclearRequest(state, group, workload);
+  if (unclear !== null) return { decision: unclear, delta, chain };
+  let violations: Violation[] | null = null;
+  const keys = group.layout.keys.length;
+  for (let slot = 0; slot < delta.length; slot++) {
+    const need = delta[slot] as Amount;
+    if (need <= 0) continue;
+    const violation = slot < keys ? overQuota(state, chain, slot, need) : cashSpent(group, slot - keys, need, now);
+    if (violation !== null) (violations ??= []).push(violation);
+  }
+  return { decision: violations === null ? null : denial(state, chain, workload, before, violations, now), delta, chain };
+}
+
+/** Charges what was tested to an owned chain. */
+export function commit(state: QuotaState, chain: Chain, delta: Tally): void {
+  const keys = (chain[0] as Group).layout.keys.length;
+  for (let slot = 0; slot < keys; slot++) {
+    const amount = delta[slot] as Amount;
+    if (amount !== 0) charge(state, chain, slot, amount);
+  }
+}
+
+/** The charges of a tally by key, those that are not zero; cash keys are charged by the hour and do not stand here. */
+export function chargesOf(layout: Layout, delta: Tally): ReadonlyMap<Key, bigint> {
+  return new Map(layout.keys.flatMap((key, slot): [Key, bigint][] => (delta[slot] === 0 ? [] : [[key, BigInt(delta[slot] as Amount)]])));
+}
+
+/** A refusal that is not about quantities. */
+export function refusal(state: QuotaState, code: Code, reason: string): Decision {
+  return new LazyDecision({ allowed: false, code, reason, revision: state.revision });
+}
+
+function unclearRequest(state: QuotaState, group: Group, workload: Workload): Decision | null {
+  for (let index = 0; index < workload.podSets.length; index++) {
+    if (chargedCount(workload, index) === 0) continue;
+    const plan = (workload.podSets[index] as PodSetCharge).shape.planFor(group.layout);
+    if (plan.mustSpecify !== null) {
+      return refusal(state, 'MustSpecify', `group ${group.name} limits ${plan.mustSpecify}: every container has to specify it`);
+    }
+    if (state.policy.strictTypes && plan.mustType !== null) {
+      return refusal(state, 'TypeRequired', `group ${group.name} limits ${plan.mustType}: the workload has to say its type`);
+    }
+  }
+  return null;
+}
+
+function overQuota(state: QuotaState, chain: Chain, slot: number, need: Amount): Violation | null {
+  const room = roomOf(state, chain, slot);
+  if (need <= room) return null;
+  const group = chain[0] as Group;
+  const used = plus(group.selfUsed[slot] as Amount, group.childSum[slot] as Amount);
+  return {
+    group: group.name,
+    key: group.layout.keys[slot] as Key,
+    hard: BigInt(group.hard[slot] as Amount),
+    used: BigInt(used),
+    requested: BigInt(need),
+    short: BigInt(minus(need, room)),
+  };
+}
+
+function cashSpent(group: Group, index: number, need: Amount, now: number): Violation | null {
+  const budget = group.budgets[index] as Budget;
+  const used = usedAt(budget, now);
+  if (used < budget.hard) return null;
+  return { group: group.name, key: CASH + budget.key, hard: budget.hard, used, requested: BigInt(need), short: used - budget.hard };
+}
+
+function denial(state: QuotaState, chain: Chain, workload: Workload, before: Tally | null, violations: readonly Violation[], now: number): Decision {
+  const group = chain[0] as Group;
+  const isCash = violations.every(({ key }) => key.startsWith(CASH));
+  const maxReplicas = mostReplicas(state, chain, workload, before, now);
+  const freeAt = isCash ? whenCashReturns(group, violations, now) : whenRoomReturns(state, group, violations);
+  const hints: Hints = { ...(maxReplicas === null ? {} : { maxReplicas }), ...(freeAt === null ? {} : { freeAt }) };
+  return new LazyDecision({
+    allowed: false,
+    code: isCash ? 'CashExhausted' : 'QuotaExceeded',
+    revision: state.revision,
+    violations,
+    hints,
+    path: chain.map(({ name }) => name),
+  });
+}
+
+/** The most replicas of a workload's only pod set that would be admitted, given that it is charged `before` already. */
+export function mostReplicas(state: QuotaState, chain: Chain, workload: Workload, before: Tally | null, now: number): number | null {
+  const [podSet] = workload.podSets;
+  if (podSet === undefined || workload.podSets.length !== 1) return null;
+  const group = chain[0] as Group;
+  const { layout } = group;
+  const pod = emptyTally(layout);
+  addPods(pod, layout, podSet, 1);
+  let most = Infinity;
+  for (let slot = 0; slot < pod.length; slot++) {
+    const each = pod[slot] as Amount;
+    if (each <= 0) continue;
+    const own = before?.[slot] ?? 0;
+    let limit = own;
+    if (slot >= layout.keys.length) {
+      const budget = group.budgets[slot - layout.keys.length] as Budget;
+      if (usedAt(budget, now) < budget.hard) continue;
+    } else {
+      const room = roomOf(state, chain, slot);
+      if (room > 0) limit = plus(own, room);
+    }
+    most = Math.min(most, timesIn(limit, each));
+  }
+  return most === Infinity ? null : most;
+}

@@ -1,0 +1,117 @@
+import { minus } from './amount.js';
+import { chargesOf, commit, refusal, test, type Verdict } from './admission.js';
+import { AllowedDecision } from './allowed.js';
+import { LazyDecision, type Decision } from './decision.js';
+import { readDemand, type Demand } from './demand.js';
+import type { Group } from './group.js';
+import type { Chain } from './pool.js';
+import { movePods } from './pods.js';
+import { release } from './release.js';
+import type { QuotaState } from './state.js';
+import { chargeOf, tallyOf, type Tally } from './tally.js';
+import { chargedCount, refKey, refOfKey, type Workload, type WorkloadRef } from './workload.js';
+
+/**
+ * Admits a workload as a whole or not at all, and charges it: the difference to what it is charged already. What grows is charged
+ * before anything is given back; a workload that changes its group is charged there in full first.
+ */
+export function admit(state: QuotaState, demand: Demand, dryRun: boolean): Decision {
+  const read = readDemand(state.shapes, demand);
+  if (!read.ok) return denied(state, refKey(demand.workload), demand.group, refusal(state, read.code, read.reason));
+  const old = state.workloads.get(read.workload.key);
+  const held = old === undefined || isOtherLife(old, read.workload.uid) ? 0 : old.heldReplicas;
+  const workload = held === 0 ? read.workload : { ...read.workload, heldReplicas: held };
+  if (workload.group === '') return unmanaged(state, old, workload, dryRun);
+  return place(state, old, workload, dryRun);
+}
+
+/** Tests and, if it fits, puts a workload in its group. */
+export function place(state: QuotaState, old: Workload | undefined, workload: Workload, dryRun: boolean): Decision {
+  const group = state.group(workload.group);
+  if (group === undefined) {
+    return denied(state, workload.key, workload.group, refusal(state, 'GroupNotFound', `there is no group ${workload.group.slice(0, 80)}`));
+  }
+  const verdict = test(state, group, workload, chargeOf(state, group, workload.key, old), state.now);
+  if (verdict.decision !== null) return denied(state, workload.key, group.name, verdict.decision);
+  if (!dryRun && (old === undefined || !isSame(old, workload) || state.reservedIn.has(workload.key))) put(state, group, old, workload, verdict);
+  return allowed(state, verdict.chain, verdict.delta);
+}
+
+/** Whether two entries of a workload charge the same for the same object. */
+export function isSame(a: Workload, b: Workload): boolean {
+  return a.group === b.group && a.uid === b.uid && a.countKey === b.countKey && a.heldReplicas === b.heldReplicas
+    && a.durationMs === b.durationMs && a.podSets.length === b.podSets.length
+    && a.podSets.every((podSet, index) => {
+      const other = b.podSets[index];
+      return other !== undefined && podSet.name === other.name && podSet.count === other.count && podSet.shape === other.shape
+        && podSet.amounts.every((amount, need) => amount === other.amounts[need]);
+    });
+}
+
+/** Gives back what a workload is charged. Nothing happens for one that is not, or whose name another object has now. */
+export function releaseWorkload(state: QuotaState, ref: WorkloadRef): Decision {
+  const key = refKey(ref);
+  const entry = state.workloads.get(key);
+  const groups = new Set([...(state.reservedIn.get(key) ?? []), ...(entry === undefined ? [] : [entry.group])]);
+  if (groups.size === 0 || (entry !== undefined && isOtherLife(entry, ref.uid ?? ''))) {
+    return new LazyDecision({ allowed: true, code: 'NotManaged', reason: `${key} is not charged`, revision: state.revision });
+  }
+  const found = entry === undefined ? undefined : state.group(entry.group);
+  for (const name of groups) {
+    const group = state.group(name);
+    if (group !== undefined) release(state, group, key);
+  }
+  return new LazyDecision({
+    allowed: true,
+    code: 'OK',
+    revision: state.revision,
+    path: [...groups],
+    ...(found === undefined || entry === undefined ? {} : { charged: () => releasedBy(found, entry) }),
+  });
+}
+
+/** A decision that nobody objected to. */
+export function allowed(state: QuotaState, chain: Chain, delta: Tally, reservation?: string): Decision {
+  return new AllowedDecision(state.revision, chain, delta, reservation);
+}
+
+/** Tells listeners of a refusal and hands it on. */
+export function denied(state: QuotaState, subject: string, group: string, decision: Decision): Decision {
+  if (state.onEvent !== null) {
+    state.emit({ type: 'denied', group: group.slice(0, 80), subject: subject.slice(0, 320), code: decision.code, reason: decision.message });
+  }
+  return decision;
+}
+
+function put(state: QuotaState, found: Group, old: Workload | undefined, workload: Workload, { delta, chain }: Verdict): void {
+  state.revision++;
+  const group = state.own(found);
+  const holders = state.reservedIn.get(workload.key);
+  // What was reserved in this group is part of what was tested: it ends with the entry.
+  if (holders?.includes(group.name) === true) state.putReservation(group, workload.key, []);
+  const from = old !== undefined && old.group !== group.name ? state.group(old.group) : undefined;
+  commit(state, state.ownAll(chain), delta);
+  if (state.onEvent !== null) state.emit({ type: 'admitted', group: group.name, subject: workload.key, amounts: chargesOf(group.layout, delta) });
+  if (from !== undefined) {
+    release(state, from, workload.key);
+    movePods(state, from, group, workload.key);
+  }
+  state.putWorkload(group, workload, from === undefined ? (old ?? null) : null);
+}
+
+/** Without a group nothing is charged; but what is charged does not get rid of it by dropping its label. */
+function unmanaged(state: QuotaState, old: Workload | undefined, workload: Workload, dryRun: boolean): Decision {
+  if (old !== undefined && !isOtherLife(old, workload.uid) && old.podSets.some((_, index) => chargedCount(old, index) > 0)) {
+    return denied(state, workload.key, old.group, refusal(state, 'LabelRemoved', `${workload.key} is charged to group ${old.group}: it can not leave it while it runs`));
+  }
+  if (old !== undefined && !dryRun) releaseWorkload(state, { ...refOfKey(workload.key), uid: old.uid });
+  return new LazyDecision({ allowed: true, code: 'NotManaged', reason: 'the workload names no group', revision: state.revision });
+}
+
+function isOtherLife(old: Workload, uid: string): boolean {
+  return old.uid !== '' && uid !== '' && old.uid !== uid;
+}
+
+function releasedBy(group: Group, entry: Workload): ReturnType<typeof chargesOf> {
+  return chargesOf(group.layout, tallyOf(group.layout, entry).map((amount) => minus(0, amount)));
+}

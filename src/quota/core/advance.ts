@@ -1,0 +1,34 @@
+import { grantBegins, grantEnds } from './grants.js';
+import { loanBegins, loanEnds } from './loans.js';
+import { forgetPod } from './pods.js';
+import { expire } from './reserve.js';
+import type { QuotaState } from './state.js';
+import type { Timer } from './timers.js';
+
+/** Lets the time come that a command carries: what is due until then happens first, each at its own time. Time never goes back. */
+export function advance(state: QuotaState, now: number): void {
+  while (state.timers.nextAt <= now) {
+    const timer = state.timers.takeDue(now);
+    if (timer === null) break;
+    state.now = Math.max(state.now, timer.at);
+    happen(state, timer, now);
+  }
+  if (now > state.now) state.now = now;
+}
+
+function happen(state: QuotaState, timer: Timer, until: number): void {
+  switch (timer.kind) {
+    case 'reservation':
+      return expire(state, timer.subject);
+    case 'grantBegins':
+      return grantBegins(state, timer.group, timer.subject, until);
+    case 'grantEnds':
+      return grantEnds(state, timer.group, timer.subject);
+    case 'loanBegins':
+      return loanBegins(state, timer.subject);
+    case 'loanEnds':
+      return loanEnds(state, timer.subject);
+    case 'podForgotten':
+      return forgetPod(state, timer.subject);
+  }
+}

@@ -1,0 +1,50 @@
+import { chargesOf } from './admission.js';
+import { NO_HINTS, NO_VIOLATIONS, NO_WARNINGS, type Decision } from './decision.js';
+import type { Group } from './group.js';
+import type { Key } from './key.js';
+import type { Layout } from './layout.js';
+import type { Chain } from './pool.js';
+import type { Tally } from './tally.js';
+
+/** What most workloads hear: nothing speaks against them. Its parts are put together only when somebody reads them. */
+export class AllowedDecision implements Decision {
+  readonly allowed = true;
+  readonly code = 'OK';
+  readonly revision: number;
+  readonly reservation?: string;
+  readonly #chain: Chain;
+  readonly #layout: Layout;
+  readonly #delta: Tally;
+
+  constructor(revision: number, chain: Chain, delta: Tally, reservation: string | undefined) {
+    this.revision = revision;
+    this.#chain = chain;
+    this.#layout = (chain[0] as Group).layout;
+    this.#delta = delta;
+    if (reservation !== undefined) this.reservation = reservation;
+  }
+
+  get message(): string {
+    return 'allowed';
+  }
+
+  get violations(): Decision['violations'] {
+    return NO_VIOLATIONS;
+  }
+
+  get warnings(): Decision['warnings'] {
+    return NO_WARNINGS;
+  }
+
+  get hints(): Decision['hints'] {
+    return NO_HINTS;
+  }
+
+  get charged(): ReadonlyMap<Key, bigint> {
+    return chargesOf(this.#layout, this.#delta);
+  }
+
+  get path(): readonly string[] {
+    return this.#chain.map(({ name }) => name);
+  }
+}

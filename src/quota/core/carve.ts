@@ -1,0 +1,78 @@
+import { minus, plus, type Amount } from './amount.js';
+import { usedAt } from './budget.js';
+import type { Violation } from './decision.js';
+import type { Group } from './group.js';
+import type { ReadSpec } from './group-spec.js';
+import { CASH, type Key } from './key.js';
+import { restructure } from './pool.js';
+import { announceThreshold } from './pods.js';
+import { budgetOf } from './recompute.js';
+import type { QuotaState } from './state.js';
+
+/*
+ * What a child has is carved out of its parent's, key by key: never rolled up from typed to general keys, that would count twice. A
+ * parent is charged only for keys that it has itself.
+ */
+
+/** A key that the parent limits and the child would not, or null. */
+export function missingParentKey(parent: Group, spec: ReadSpec): Key | null {
+  const missing = parent.layout.keys.find((key) => !spec.hard.has(key));
+  if (missing !== undefined) return missing;
+  const cash = parent.layout.cashKeys.find((key) => !spec.cash.has(key));
+  return cash === undefined ? null : CASH + cash;
+}
+
+/** What a child would take from its parent beyond what it has: by key of the parent, and by budget. */
+export interface Take {
+  readonly hard: ReadonlyMap<Key, Amount>;
+  readonly cash: ReadonlyMap<Key, bigint>;
+}
+
+/** The difference between two specifications of a child, for the keys of its parent. */
+export function takeOf(parent: Group, spec: Pick<ReadSpec, 'hard' | 'cash'>, old: Group | null): Take {
+  const before = (key: Key): Amount => {
+    const slot = old?.layout.slots.get(key);
+    return old === null || slot === undefined ? 0 : (old.hard[slot] as Amount);
+  };
+  return {
+    hard: new Map(parent.layout.keys.map((key) => [key, minus(spec.hard.get(key) ?? 0, before(key))])),
+    cash: new Map(parent.layout.cashKeys.map((key) => [key, (spec.cash.get(key) ?? 0n) - ((old === null ? undefined : budgetOf(old, key))?.base ?? 0n)])),
+  };
+}
+
+/** Keys of which the parent has not enough left. Only what grows is tested. */
+export function exceeded(parent: Group, take: Take, now: number): readonly Violation[] {
+  const violations: Violation[] = [];
+  for (const [key, need] of take.hard) {
+    const slot = parent.layout.slots.get(key) as number;
+    const used = plus(parent.selfUsed[slot] as Amount, parent.childSum[slot] as Amount);
+    const hard = parent.hard[slot] as Amount;
+    if (need <= 0 || plus(used, need) <= hard) continue;
+    const short = BigInt(minus(plus(used, need), hard));
+    violations.push({ group: parent.name, key, hard: BigInt(hard), used: BigInt(used), requested: BigInt(need), short });
+  }
+  for (const [key, need] of take.cash) {
+    const budget = budgetOf(parent, key);
+    if (budget === undefined || need <= 0n) continue;
+    const used = usedAt(budget, now);
+    const short = used + need - budget.hard;
+    if (short > 0n) violations.push({ group: parent.name, key: CASH + key, hard: budget.hard, used, requested: need, short });
+  }
+  return violations;
+}
+
+/** Charges or gives back to the parent. */
+export function applyTake(state: QuotaState, parent: Group, take: Take): void {
+  restructure(state, parent, () => {
+    for (const [key, amount] of take.hard) {
+      const slot = parent.layout.slots.get(key) as number;
+      parent.childSum[slot] = plus(parent.childSum[slot] as Amount, amount);
+    }
+  });
+  for (const [key, amount] of take.cash) {
+    const budget = budgetOf(parent, key);
+    if (budget === undefined) continue;
+    budget.childSum += amount;
+    announceThreshold(state, parent, budget);
+  }
+}

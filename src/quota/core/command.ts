@@ -1,0 +1,55 @@
+import type { Demand, Resources } from './demand.js';
+import type { GrantSpec } from './grants.js';
+import type { GroupSpec } from './group-spec.js';
+import type { GroupUpdate } from './group-update.js';
+import type { LoanSpec } from './loans.js';
+import type { Types } from './type-family.js';
+import type { WorkloadRef } from './workload.js';
+
+/** Who asks, for the record. */
+interface Asked {
+  readonly actor?: string | undefined;
+}
+
+/** Everything that can be asked of the engine. Times are milliseconds. */
+export type Command =
+  | ({ readonly type: 'createGroup' } & GroupSpec & Asked)
+  | ({ readonly type: 'updateGroup' } & GroupUpdate & Asked)
+  | ({ readonly type: 'deleteGroup'; readonly name: string; readonly force?: boolean | undefined } & Asked)
+  | ({ readonly type: 'terminateGroup'; readonly name: string } & Asked)
+  | ({ readonly type: 'admit'; readonly dryRun?: boolean | undefined } & Demand & Asked)
+  | ({ readonly type: 'reserve'; readonly ttlMs: number; readonly operation?: string | undefined } & Demand & Asked)
+  | ({ readonly type: 'confirm'; readonly reservation: string } & Asked)
+  | ({ readonly type: 'cancel'; readonly reservation: string } & Asked)
+  | ({ readonly type: 'release'; readonly workload: WorkloadRef } & Asked)
+  | ({
+      readonly type: 'scale';
+      readonly workload: WorkloadRef;
+      readonly replicas: number;
+      readonly podSet?: string | undefined;
+      readonly dryRun?: boolean | undefined;
+    } & Asked)
+  | ({
+      readonly type: 'checkHpa';
+      readonly workload: WorkloadRef;
+      readonly maxReplicas: number;
+      readonly mode?: 'advisory' | 'reserve' | undefined;
+      readonly dryRun?: boolean | undefined;
+    } & Asked)
+  | ({
+      readonly type: 'podStarted';
+      readonly pod: string;
+      readonly workload: WorkloadRef;
+      /** When it was scheduled or resized; the command's time without. */
+      readonly since?: number | undefined;
+      readonly podSet?: string | undefined;
+      readonly group?: string | undefined;
+      readonly types?: Types | undefined;
+      readonly requests?: Resources | undefined;
+      readonly limits?: Resources | undefined;
+    } & Asked)
+  | ({ readonly type: 'podStopped'; readonly pod: string; /** When it ended; the command's time without. */ readonly end?: number | undefined } & Asked)
+  | ({ readonly type: 'grant' } & GrantSpec & Asked)
+  | ({ readonly type: 'loan' } & LoanSpec & Asked)
+  /** Nothing but time passes. */
+  | ({ readonly type: 'tick' } & Asked);

@@ -1,0 +1,66 @@
+import { refusal } from './admission.js';
+import { admit, releaseWorkload } from './admit.js';
+import { advance } from './advance.js';
+import type { Command } from './command.js';
+import { LazyDecision, type Decision } from './decision.js';
+import { addGrant } from './grants.js';
+import { createGroup } from './group-create.js';
+import { deleteGroup, terminateGroup } from './group-delete.js';
+import { updateGroup } from './group-update.js';
+import { addLoan } from './loans.js';
+import { startPod, stopPod } from './pods.js';
+import { cancel, confirm, reserve } from './reserve.js';
+import { checkHpa, scale } from './scale.js';
+import type { QuotaState } from './state.js';
+
+/** Lets the time of a command come. Refuses a time that is none. */
+export function arriveAt(state: QuotaState, now: number, actor: string | undefined): Decision | null {
+  if (!Number.isSafeInteger(now) || now < 0) return refusal(state, 'InvalidTime', `the time ${now}`);
+  if (now < state.now) state.emit({ type: 'clockSkew', group: '', reason: `a command of ${now} after one of ${state.now}` });
+  else if (now > state.now) advance(state, now);
+  state.actor = actor;
+  return null;
+}
+
+/**
+ * Carries out a command at `now`, milliseconds: what is due until then happens first, then the command is decided, as a whole. A
+ * refusal changes nothing. A time before the last command's counts as that time.
+ */
+export function execute(state: QuotaState, command: Command, now: number): Decision {
+  const refused = arriveAt(state, now, command.actor);
+  if (refused !== null) return refused;
+  switch (command.type) {
+    case 'admit':
+      return admit(state, command, command.dryRun === true);
+    case 'scale':
+      return scale(state, command.workload, command.replicas, command.podSet, command.dryRun === true);
+    case 'release':
+      return releaseWorkload(state, command.workload);
+    case 'checkHpa':
+      return checkHpa(state, command.workload, command.maxReplicas, command.mode ?? 'advisory', command.dryRun === true);
+    case 'reserve':
+      return reserve(state, command, command.ttlMs, command.operation);
+    case 'confirm':
+      return confirm(state, command.reservation);
+    case 'cancel':
+      return cancel(state, command.reservation);
+    case 'podStarted':
+      return startPod(state, { ...command, id: command.pod }, command.since ?? state.now);
+    case 'podStopped':
+      return stopPod(state, command.pod, command.end ?? state.now);
+    case 'createGroup':
+      return createGroup(state, command);
+    case 'updateGroup':
+      return updateGroup(state, command);
+    case 'deleteGroup':
+      return deleteGroup(state, command.name, command.force === true);
+    case 'terminateGroup':
+      return terminateGroup(state, command.name);
+    case 'grant':
+      return addGrant(state, command);
+    case 'loan':
+      return addLoan(state, command);
+    case 'tick':
+      return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision });
+  }
+}

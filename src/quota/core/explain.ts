@@ -1,0 +1,118 @@
+import { minus, plus, type Amount } from './amount.js';
+import { mostReplicas, test } from './admission.js';
+import { usedAt, type Budget } from './budget.js';
+import { readDemand, type Demand } from './demand.js';
+import type { Decision } from './decision.js';
+import type { Group } from './group.js';
+import { CASH, type Key } from './key.js';
+import { chainOf, roomOf, type Chain } from './pool.js';
+import type { QuotaState } from './state.js';
+import { chargeOf, tallyOf, type Tally } from './tally.js';
+import { execute } from './execute.js';
+import type { Workload } from './workload.js';
+
+/** How one key of the group looks to a demand. Amounts in base units, of cash in base units times milliseconds. */
+export interface ExplainedKey {
+  readonly group: string;
+  readonly key: Key;
+  readonly hard: bigint;
+  readonly used: bigint;
+  /** What the workload is charged already. */
+  readonly charged: bigint;
+  /** What its charge would grow or fall by; of cash, of the key behind it. */
+  readonly requested: bigint;
+  /** What could still be charged here; of cash, what is not consumed. */
+  readonly room: bigint;
+  readonly fits: boolean;
+}
+
+/** A decision with everything it was made of. */
+export interface Explanation {
+  readonly decision: Decision;
+  readonly keys: readonly ExplainedKey[];
+  /** The most replicas that would be admitted, of a workload with one kind of pods. */
+  readonly maxReplicas: number | null;
+  /** Other types of the same family, named in the group's limits, under which it would be admitted: { gpu: ['T4'] }. */
+  readonly otherTypes: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Why a demand is or is not admitted at `now`; changes nothing. */
+export function explain(state: QuotaState, demand: Demand, now: number): Explanation {
+  const fork = state.fork();
+  const decision = execute(fork, { type: 'admit', dryRun: true, ...demand }, Math.max(now, fork.now));
+  const read = readDemand(fork.shapes, demand);
+  const group = fork.group(demand.group);
+  if (!read.ok || group === undefined) return { decision, keys: [], maxReplicas: null, otherTypes: {} };
+  const old = fork.workloads.get(read.workload.key);
+  const workload = old === undefined ? read.workload : { ...read.workload, heldReplicas: old.heldReplicas };
+  const before = chargeOf(fork, group, workload.key, old);
+  const chain = chainOf(fork, group);
+  return {
+    decision,
+    keys: [...keysOf(fork, chain, workload, before), ...keysAbove(fork, chain)],
+    maxReplicas: mostReplicas(fork, chain, workload, before, fork.now),
+    otherTypes: decision.allowed ? {} : otherTypes(fork, group, demand),
+  };
+}
+
+function keysOf(state: QuotaState, chain: Chain, workload: Workload, before: Tally | null): readonly ExplainedKey[] {
+  const group = chain[0] as Group;
+  const { layout } = group;
+  const after = tallyOf(layout, workload);
+  const at = (slot: number) => ({
+    group: group.name,
+    charged: BigInt(before?.[slot] ?? 0),
+    requested: BigInt(minus(after[slot] as Amount, before?.[slot] ?? 0)),
+  });
+  return [
+    ...layout.keys.map((key, slot): ExplainedKey => {
+      const [hard, room] = [BigInt(group.hard[slot] as Amount), BigInt(roomOf(state, chain, slot))];
+      const used = BigInt(plus(group.selfUsed[slot] as Amount, group.childSum[slot] as Amount));
+      return { ...at(slot), key, hard, used, room, fits: at(slot).requested <= 0n || at(slot).requested <= room };
+    }),
+    ...layout.cashKeys.map((key, index): ExplainedKey => {
+      const budget = group.budgets[index] as Budget;
+      const used = usedAt(budget, state.now);
+      const row = at(layout.keys.length + index);
+      return { ...row, key: CASH + key, hard: budget.hard, used, room: budget.hard - used, fits: row.requested <= 0n || used < budget.hard };
+    }),
+  ];
+}
+
+/** The pools above an elastic group, which it could borrow from. */
+function keysAbove(state: QuotaState, chain: Chain): readonly ExplainedKey[] {
+  return chain.slice(1).flatMap((above, at) => {
+    return above.layout.keys.map((key, slot): ExplainedKey => {
+      const used = BigInt(plus(above.selfUsed[slot] as Amount, above.childSum[slot] as Amount));
+      const room = BigInt(roomOf(state, chain.slice(at + 1), slot));
+      return { group: above.name, key, hard: BigInt(above.hard[slot] as Amount), used, charged: 0n, requested: 0n, room, fits: room >= 0n };
+    });
+  });
+}
+
+function otherTypes(state: QuotaState, group: Group, demand: Demand): Readonly<Record<string, readonly string[]>> {
+  const found: Record<string, readonly string[]> = {};
+  for (const family of state.policy.families) {
+    const types = typesNamed(group, family.resources).filter((type) => type !== (demand.types?.[family.name] ?? ''));
+    const fitting = types.filter((type) => {
+      const read = readDemand(state.shapes, { ...demand, types: { ...demand.types, [family.name]: type } });
+      return read.ok && chargesType(group, read.workload, type) && test(state, group, read.workload, null, state.now).decision === null;
+    });
+    if (fitting.length > 0) found[family.name] = fitting;
+  }
+  return found;
+}
+
+/** Types that stand behind a resource's name in the keys of a group: candidates only, what they mean is decided by expansion. */
+function typesNamed(group: Group, resources: readonly string[]): readonly string[] {
+  const types = group.layout.keys.flatMap((key) => resources.flatMap((resource) => {
+    const at = key.indexOf(`${resource}.`);
+    return at < 0 ? [] : [key.slice(at + resource.length + 1)];
+  }));
+  return [...new Set(types)].slice(0, 100);
+}
+
+function chargesType(group: Group, workload: Workload, type: string): boolean {
+  const tally = tallyOf(group.layout, workload);
+  return group.layout.keys.some((key, slot) => key.endsWith(`.${type}`) && (tally[slot] as Amount) > 0);
+}

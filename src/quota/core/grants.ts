@@ -1,0 +1,178 @@
+import { refusal } from './admission.js';
+import { usedAt, type Budget, type Grant } from './budget.js';
+import { LazyDecision, type Decision, type Violation } from './decision.js';
+import type { Group } from './group.js';
+import { CASH, cashTarget, type Key } from './key.js';
+import { announceThreshold } from './pods.js';
+import { HOUR_MS, readQuantity, type Quantity } from './quantity.js';
+import { budgetOf } from './recompute.js';
+import type { QuotaState } from './state.js';
+
+/** Cash for a time: a thousand card-hours every week, fifty more until Friday. */
+export interface GrantSpec {
+  /** Of one group, unique. */
+  readonly id: string;
+  readonly group: string;
+  /** A cash key of the group: `cash/requests.nvidia.com/gpu`. */
+  readonly key: Key;
+  /** In unit-hours; a bigint in base units times milliseconds. */
+  readonly amount: Quantity;
+  /** From now on without. */
+  readonly validFrom?: number | undefined;
+  /** Without end where absent. What is not consumed then is lost. */
+  readonly expiresAt?: number | undefined;
+  /** `topup` without. */
+  readonly mode?: 'topup' | 'reset' | undefined;
+  /** Of a reset: how much of what is left may stay. Nothing without. */
+  readonly carryOverMax?: Quantity | undefined;
+  /** Comes again after so long. */
+  readonly everyMs?: number | undefined;
+}
+
+/** Shorter periods would be no budget any more. */
+const MIN_PERIOD_MS = 60_000;
+/** After a long time without commands that many periods are lived through one by one; earlier ones are skipped. */
+const MAX_CATCH_UP = 1000;
+
+/** Adds cash to a budget, now or later. A child's cash comes out of its parent's when the grant begins. */
+export function addGrant(state: QuotaState, spec: GrantSpec): Decision {
+  const found = state.group(spec.group);
+  if (found === undefined) return refusal(state, 'GroupNotFound', `there is no group ${spec.group.slice(0, 80)}`);
+  const target = cashTarget(spec.key);
+  const known = target === null ? undefined : budgetOf(found, target);
+  if (target === null || known === undefined) return refusal(state, 'UnknownKey', `group ${found.name} has no budget ${spec.key.slice(0, 80)}`);
+  if (!/^[A-Za-z0-9._/@:-]{1,128}$/.test(spec.id)) return refusal(state, 'InvalidName', `"${spec.id.slice(0, 80)}" is no id of a grant`);
+  if (found.budgets.some(({ grants }) => grants.some(({ id }) => id === spec.id))) return refusal(state, 'GrantExists', `group ${found.name} has a grant ${spec.id}`);
+  const amount = readCash(target, spec.amount);
+  const carryOverMax = readCash(target, spec.carryOverMax ?? 0);
+  if (amount === null || carryOverMax === null) return refusal(state, 'InvalidQuantity', `a grant of ${spec.amount}`);
+  const validFrom = spec.validFrom ?? state.now;
+  const expiresAt = spec.expiresAt ?? Infinity;
+  const everyMs = spec.everyMs ?? 0;
+  if (!Number.isSafeInteger(validFrom) || !(expiresAt > Math.max(validFrom, state.now)) || !(expiresAt === Infinity || Number.isSafeInteger(expiresAt))) {
+    return refusal(state, 'InvalidTime', `a grant from ${validFrom} to ${expiresAt}`);
+  }
+  if (everyMs !== 0 && !(Number.isSafeInteger(everyMs) && everyMs >= MIN_PERIOD_MS)) return refusal(state, 'InvalidTime', `a grant every ${everyMs} ms`);
+  const grant: Grant = { id: spec.id, amount, validFrom, expiresAt, mode: spec.mode ?? 'topup', carryOverMax, everyMs, left: null };
+  if (validFrom <= state.now) return begin(state, found, known.key, grant, state.now);
+  state.revision++;
+  const group = state.own(found);
+  budgetOf(group, target)?.grants.push(grant);
+  state.timers.push({ at: validFrom, kind: 'grantBegins', subject: grant.id, group: group.name });
+  state.groupChanged(group);
+  state.emit({ type: 'grantAdded', group: group.name, subject: grant.id });
+  return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path: [group.name] });
+}
+
+/** The time of a grant has come. `until` is the time that the state is on its way to. */
+export function grantBegins(state: QuotaState, groupName: string, id: string, until: number): void {
+  const found = state.group(groupName);
+  const pending = found?.budgets.find((budget) => budget.grants.some((grant) => grant.id === id && grant.left === null));
+  const grant = pending?.grants.find((candidate) => candidate.id === id);
+  if (found === undefined || pending === undefined || grant === undefined || grant.validFrom > state.now) return;
+  const group = state.own(found);
+  const budget = group.budgets.find(({ key }) => key === pending.key) as Budget;
+  budget.grants = budget.grants.filter((candidate) => candidate.id !== id);
+  const decision = begin(state, group, budget.key, grant, until);
+  if (decision.allowed) return;
+  state.revision++;
+  repeat(state, group, budget, grant, until);
+  state.groupChanged(group);
+  state.emit({ type: 'grantRefused', group: groupName, subject: id, code: decision.code, reason: decision.message });
+}
+
+/** The time of a grant is over: what is left of it is lost. */
+export function grantEnds(state: QuotaState, groupName: string, id: string): void {
+  const found = state.group(groupName);
+  const live = found?.budgets.find((budget) => budget.grants.some((grant) => grant.id === id && grant.left !== null));
+  if (found === undefined || live === undefined) return;
+  const group = state.own(found);
+  const budget = group.budgets.find(({ key }) => key === live.key) as Budget;
+  draw(budget, state.now);
+  const grant = budget.grants.find((candidate) => candidate.id === id);
+  if (grant === undefined || grant.expiresAt > state.now) return;
+  state.revision++;
+  budget.grants = budget.grants.filter((candidate) => candidate !== grant);
+  change(state, group, budget, -(grant.left ?? 0n));
+  state.groupChanged(group);
+  state.emit({ type: 'grantEnded', group: groupName, subject: id, amounts: new Map([[CASH + budget.key, grant.left ?? 0n]]) });
+}
+
+function begin(state: QuotaState, found: Group, key: Key, grant: Grant, until: number): Decision {
+  const group = state.own(found);
+  const budget = budgetOf(group, key);
+  if (budget === undefined) return refusal(state, 'UnknownKey', `group ${group.name} has no budget ${key}`);
+  const left = budget.hard - usedAt(budget, state.now);
+  const kept = grant.mode === 'topup' || left <= 0n ? 0n : left < grant.carryOverMax ? left : grant.carryOverMax;
+  const added = grant.mode === 'topup' ? grant.amount : grant.amount + kept - left;
+  const violation = parentShort(state, group, budget.key, added);
+  if (violation !== null) return new LazyDecision({ allowed: false, code: 'ParentExceeded', revision: state.revision, violations: [violation] });
+  state.revision++;
+  draw(budget, state.now);
+  const others = budget.grants.filter((other) => grant.mode === 'topup' || other.left === null);
+  const live: Grant = { ...grant, id: grant.everyMs === 0 ? grant.id : `${grant.id}@${grant.validFrom}`, left: grant.amount + kept, everyMs: 0 };
+  budget.grants = [...others, live];
+  change(state, group, budget, added);
+  if (live.expiresAt !== Infinity) state.timers.push({ at: live.expiresAt, kind: 'grantEnds', subject: live.id, group: group.name });
+  repeat(state, group, budget, grant, until);
+  state.groupChanged(group);
+  state.emit({ type: 'grantBegan', group: group.name, subject: live.id, amounts: new Map([[CASH + key, live.left ?? 0n]]) });
+  return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path: [group.name] });
+}
+
+/** Puts the next of a grant that comes again in line. */
+function repeat(state: QuotaState, group: Group, budget: Budget, grant: Grant, until: number): void {
+  if (grant.everyMs === 0) return;
+  const behind = Math.floor((until - grant.validFrom) / grant.everyMs);
+  const steps = behind > MAX_CATCH_UP ? behind - MAX_CATCH_UP : 1;
+  const shift = steps * grant.everyMs;
+  const next: Grant = { ...grant, validFrom: grant.validFrom + shift, expiresAt: grant.expiresAt + shift };
+  if (!Number.isSafeInteger(next.validFrom)) return;
+  budget.grants.push(next);
+  state.timers.push({ at: next.validFrom, kind: 'grantBegins', subject: next.id, group: group.name });
+}
+
+/** Takes what was used since the last time from the grants, the one that ends first before the others. */
+function draw(budget: Budget, now: number): void {
+  const used = usedAt(budget, now);
+  let due = used - budget.settled;
+  budget.settled = used;
+  const order = budget.grants.filter(({ left }) => left !== null).sort((a, b) => a.expiresAt - b.expiresAt);
+  const left = new Map<string, bigint>();
+  for (const grant of order) {
+    const has = grant.left ?? 0n;
+    const taken = due <= 0n ? 0n : due < has ? due : has;
+    left.set(grant.id, has - taken);
+    due -= taken;
+  }
+  budget.grants = budget.grants.map((grant) => (grant.left === null ? grant : { ...grant, left: left.get(grant.id) ?? 0n }));
+}
+
+/** Changes what a budget has, and with it what the parent has given away. */
+function change(state: QuotaState, group: Group, budget: Budget, amount: bigint): void {
+  budget.hard += amount;
+  announceThreshold(state, group, budget);
+  const found = group.parent === '' ? undefined : state.group(group.parent);
+  if (found === undefined || budgetOf(found, budget.key) === undefined) return;
+  const parent = state.own(found);
+  const above = budgetOf(parent, budget.key);
+  if (above === undefined) return;
+  above.childSum += amount;
+  announceThreshold(state, parent, above);
+  state.groupChanged(parent);
+}
+
+function parentShort(state: QuotaState, group: Group, key: Key, added: bigint): Violation | null {
+  const parent = group.parent === '' ? undefined : state.group(group.parent);
+  const budget = parent === undefined ? undefined : budgetOf(parent, key);
+  if (parent === undefined || budget === undefined || added <= 0n) return null;
+  const used = usedAt(budget, state.now);
+  const short = used + added - budget.hard;
+  return short <= 0n ? null : { group: parent.name, key: CASH + key, hard: budget.hard, used, requested: added, short };
+}
+
+function readCash(key: Key, quantity: Quantity): bigint | null {
+  if (typeof quantity === 'bigint') return quantity >= 0n && quantity < 2n ** 86n ? quantity : null;
+  const read = readQuantity(key, quantity, 'down');
+  return read.ok && read.amount >= 0 ? BigInt(read.amount) * HOUR_MS : null;
+}

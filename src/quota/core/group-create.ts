@@ -1,0 +1,108 @@
+import { type Amount } from './amount.js';
+import { refusal } from './admission.js';
+import { newBudget } from './budget.js';
+import { applyTake, exceeded, missingParentKey, takeOf } from './carve.js';
+import { LazyDecision, type Decision, type Violation, type Warning } from './decision.js';
+import { hardOf } from './group-hard.js';
+import { nameProblem, readSpec, unreachableKeys, type GroupSpec, type ReadSpec } from './group-spec.js';
+import { bareGroup, type Group } from './group.js';
+import { CASH, type Key } from './key.js';
+import type { Layout } from './layout.js';
+import { overdraft, restructure } from './pool.js';
+import type { Code } from './refusal.js';
+import type { QuotaState } from './state.js';
+
+/** Makes a group: a root, or a child that takes what it has from its parent. */
+export function createGroup(state: QuotaState, spec: GroupSpec): Decision {
+  const decision = tryCreate(state, spec);
+  if (!decision.allowed) state.emit({ type: 'denied', group: spec.name.slice(0, 80), code: decision.code, reason: decision.message });
+  return decision;
+}
+
+function tryCreate(state: QuotaState, spec: GroupSpec): Decision {
+  const problem = nameProblem(spec.name);
+  if (problem !== null) return refusal(state, 'InvalidName', problem);
+  if (state.group(spec.name) !== undefined) return refusal(state, 'AlreadyExists', `there is a group ${spec.name} already`);
+  const read = readSpec(spec);
+  if (!read.ok) return refusal(state, read.code, read.reason);
+  const parentName = spec.parent ?? '';
+  if (parentName === '') return created(state, insert(state, spec.name, null, read), read);
+  const parent = state.group(parentName);
+  if (parent === undefined) return refusal(state, 'ParentNotFound', `there is no group ${parentName.slice(0, 80)}`);
+  if (parent.terminating) return refusal(state, 'ParentTerminating', `group ${parent.name} is being deleted`);
+  if (parent.depth + 1 >= state.policy.maxDepth) return refusal(state, 'TooDeep', `groups are nested at most ${state.policy.maxDepth} deep`);
+  const missing = missingParentKey(parent, read);
+  if (missing !== null) return refusal(state, 'MissingParentKey', `group ${parent.name} limits ${missing}, its children have to as well`);
+  const violations = exceeded(parent, takeOf(parent, read, null), state.now);
+  if (violations.length > 0) return parentExceeded(state, parent, violations);
+  const lentOut = parent.mode === 'elastic' || read.mode === 'elastic' || parent.spilled.some((amount) => amount !== 0)
+    ? newOverdraft(state, parent, (fork) => insert(fork, spec.name, fork.own(parent), read))
+    : [];
+  if (lentOut.length > 0) return parentExceeded(state, parent, lentOut);
+  return created(state, insert(state, spec.name, state.own(parent), read), read);
+}
+
+function insert(state: QuotaState, name: string, parent: Group | null, spec: ReadSpec): Group {
+  state.revision++;
+  // Where several engines make groups, the time keeps their numbers apart.
+  state.lives = Math.max(state.lives + 1, state.now);
+  const layout = layoutOf(state, spec);
+  const group = bareGroup(name, state.lives, parent?.name ?? '', parent === null ? 0 : parent.depth + 1, layout);
+  const zeros = (): Amount[] => layout.keys.map(() => 0);
+  Object.assign(group, { hard: zeros(), selfUsed: zeros(), childSum: zeros(), lent: zeros(), spilled: zeros(), pool: zeros(), kept: zeros() });
+  setLimits(group, spec);
+  group.budgets = layout.cashKeys.map((key) => newBudget(key, spec.cash.get(key) ?? 0n, -Infinity));
+  state.add(group);
+  if (parent !== null) {
+    parent.children.set(name, true);
+    applyTake(state, parent, takeOf(parent, spec, null));
+  }
+  restructure(state, group, () => {
+    group.mode = spec.mode;
+    group.hard = layout.keys.map((key) => spec.hard.get(key) as Amount);
+  });
+  state.groupChanged(group);
+  return group;
+}
+
+/** The keys of a specification in order. */
+export function layoutOf(state: QuotaState, spec: ReadSpec): Layout {
+  return state.layouts.layoutOf([...spec.hard.keys(), ...[...spec.cash.keys()].map((key) => CASH + key)]);
+}
+
+/** Takes over the limits on borrowing and lending, key by key. */
+export function setLimits(group: Group, spec: Pick<ReadSpec, 'borrow' | 'lend'>): void {
+  group.borrowLimit = group.layout.keys.map((key) => spec.borrow.get(key) ?? Infinity);
+  group.lendLimit = group.layout.keys.map((key) => spec.lend.get(key) ?? Infinity);
+}
+
+/** Keys of which a change of groups would take what is lent to somebody: tried on a fork. */
+export function newOverdraft(state: QuotaState, at: Group, change: (fork: QuotaState) => void): readonly Violation[] {
+  const fork = state.fork();
+  change(fork);
+  const changed = fork.group(at.name);
+  return at.layout.keys.flatMap((key, slot): Violation[] => {
+    const before = overdraft(state, at, key);
+    const after = changed === undefined ? before : overdraft(fork, changed, key);
+    if (after <= 0 || after <= before) return [];
+    const used = BigInt(at.selfUsed[slot] as Amount) + BigInt(at.childSum[slot] as Amount);
+    const short = BigInt(after) - (before > 0 ? BigInt(before) : 0n);
+    return [{ group: at.name, key, hard: BigInt(at.hard[slot] as Amount), used, requested: short, short }];
+  });
+}
+
+/** The parent has not enough left. */
+export function parentExceeded(state: QuotaState, parent: Group, violations: readonly Violation[]): Decision {
+  return new LazyDecision({ allowed: false, code: 'ParentExceeded', revision: state.revision, violations, path: [parent.name] });
+}
+
+/** Words for limits that can not be reached. */
+export function unreachable(spec: ReadSpec): readonly Warning[] {
+  return unreachableKeys(spec.hard).map((key: Key) => ({ code: 'Unreachable' as const, key, reason: `${key} is more than the general key allows` }));
+}
+
+function created(state: QuotaState, group: Group, spec: ReadSpec): Decision {
+  const code: Code = 'OK';
+  state.emit({ type: 'groupCreated', group: group.name, after: hardOf(group) });
+  return new LazyDecision({ allowed: true, code, revision: state.revision, warnings: unreachable(spec), path: [group.name] });
+}

@@ -1,0 +1,183 @@
+import { minus, plus, type Amount } from './amount.js';
+import { refusal } from './admission.js';
+import { newBudget, usedAt, type Budget } from './budget.js';
+import { applyTake, exceeded, missingParentKey, takeOf } from './carve.js';
+import { LazyDecision, type Decision, type Violation, type Warning } from './decision.js';
+import { layoutOf, parentExceeded, setLimits, unreachable } from './group-create.js';
+import { hardOf } from './group-hard.js';
+import { readSpec, type GroupSpec, type Hard, type ReadSpec } from './group-spec.js';
+import type { Group, Mode } from './group.js';
+import { CASH, type Key } from './key.js';
+import { overdueAgain } from './loans.js';
+import { restructure } from './pool.js';
+import { announceThreshold, countRunning } from './pods.js';
+import { childCashOf, childrenOf, selfUsedOf } from './recompute.js';
+import type { QuotaState } from './state.js';
+
+/** What changes of a group; what is absent stays. `hard` is replaced as a whole. */
+export interface GroupUpdate {
+  readonly name: string;
+  /** Only to be refused if it differs: groups do not move. */
+  readonly parent?: string | undefined;
+  readonly hard?: Hard | undefined;
+  readonly mode?: Mode | undefined;
+  readonly borrow?: Hard | undefined;
+  readonly lend?: Hard | undefined;
+  /** Shrink below what children hold. */
+  readonly force?: boolean | undefined;
+}
+
+/** Changes the limits of a group. What it has more is charged to its parent; less than it uses is allowed and only blocks growth. */
+export function updateGroup(state: QuotaState, update: GroupUpdate): Decision {
+  const decision = tryUpdate(state, update);
+  if (!decision.allowed) state.emit({ type: 'denied', group: update.name.slice(0, 80), code: decision.code, reason: decision.message });
+  return decision;
+}
+
+function tryUpdate(state: QuotaState, update: GroupUpdate): Decision {
+  const group = state.group(update.name);
+  if (group === undefined) return refusal(state, 'GroupNotFound', `there is no group ${update.name.slice(0, 80)}`);
+  if (update.parent !== undefined && update.parent !== group.parent) {
+    return refusal(state, 'ParentImmutable', `group ${group.name} stays below "${group.parent}"`);
+  }
+  const read = readSpec(completed(group, update));
+  if (!read.ok) return refusal(state, read.code, read.reason);
+  const parent = group.parent === '' ? undefined : state.group(group.parent);
+  if (parent !== undefined) {
+    const missing = missingParentKey(parent, read);
+    if (missing !== null) return refusal(state, 'MissingParentKey', `group ${parent.name} limits ${missing}, its children have to as well`);
+    const violations = exceeded(parent, takeOf(parent, read, group), state.now);
+    if (violations.length > 0) return parentExceeded(state, parent, violations);
+  }
+  return childConflict(state, group, read, update.force === true) ?? cashConflict(state, group, read) ?? applied(state, group, read);
+}
+
+/** Absent parts as they are; limits on lending and borrowing of keys that leave go with them. */
+function completed(group: Group, update: GroupUpdate): Omit<GroupSpec, 'name' | 'parent'> {
+  const mode = update.mode ?? group.mode;
+  const hard = update.hard ?? Object.fromEntries([
+    ...group.layout.keys.map((key, slot): [Key, bigint] => [key, BigInt(group.hard[slot] as Amount)]),
+    ...group.budgets.filter(({ listed }) => listed).map(({ key, base }): [Key, bigint] => [CASH + key, base]),
+  ]);
+  const kept = (limits: readonly Amount[]): Hard => Object.fromEntries(group.layout.keys.flatMap((key, slot): [Key, bigint][] => {
+    const limit = limits[slot] as Amount;
+    return limit === Infinity || mode === 'carved' || !Object.hasOwn(hard, key) ? [] : [[key, BigInt(limit)]];
+  }));
+  return { hard, mode, borrow: update.borrow ?? kept(group.borrowLimit), lend: update.lend ?? kept(group.lendLimit) };
+}
+
+function childConflict(state: QuotaState, group: Group, spec: ReadSpec, force: boolean): Decision | null {
+  if (group.children.size === 0) return null;
+  const added = [...spec.hard.keys()].filter((key) => !group.layout.slots.has(key));
+  const addedCash = [...spec.cash.keys()].filter((key) => !group.layout.cashKeys.includes(key));
+  for (const [name] of group.children.entries()) {
+    const child = state.group(name) as Group;
+    const missing = added.find((key) => !child.layout.slots.has(key)) ?? addedCash.filter((key) => !child.layout.cashKeys.includes(key)).map((key) => CASH + key)[0];
+    if (missing !== undefined) return refusal(state, 'ChildMissingKey', `child ${name} does not limit ${missing}`);
+  }
+  if (force) return null;
+  const below: Violation[] = [];
+  for (const [key, hard] of spec.hard) {
+    const slot = group.layout.slots.get(key);
+    const childSum = slot === undefined ? childrenOf(state, group, key).childSum : (group.childSum[slot] as Amount);
+    if (hard >= childSum) continue;
+    const short = BigInt(minus(childSum, hard));
+    below.push({ group: group.name, key, hard: BigInt(hard), used: BigInt(childSum), requested: 0n, short });
+  }
+  for (const key of addedCash) {
+    const [childSum, hard] = [childCashOf(state, group, key), spec.cash.get(key) ?? 0n];
+    if (hard < childSum) below.push({ group: group.name, key: CASH + key, hard, used: childSum, requested: 0n, short: childSum - hard });
+  }
+  if (below.length === 0) return null;
+  const reason = `the children of ${group.name} hold more: ${below.map(({ key }) => key).join(', ')}`;
+  return new LazyDecision({ allowed: false, code: 'BelowChildren', revision: state.revision, violations: below, reason });
+}
+
+/** Consumed hours are never given back: a budget is not lowered below what is used of it. */
+function cashConflict(state: QuotaState, group: Group, spec: ReadSpec): Decision | null {
+  const below: Violation[] = [];
+  for (const budget of group.budgets) {
+    const base = spec.cash.get(budget.key);
+    if (base === undefined || !budget.listed || base >= budget.base) continue;
+    const hard = budget.hard + base - budget.base;
+    const used = usedAt(budget, state.now);
+    if (hard < used) below.push({ group: group.name, key: CASH + budget.key, hard, used, requested: 0n, short: used - hard });
+  }
+  if (below.length === 0) return null;
+  const reason = `${group.name} has used more: ${below.map(({ key }) => key).join(', ')}`;
+  return new LazyDecision({ allowed: false, code: 'CashBelowUsed', revision: state.revision, violations: below, reason });
+}
+
+function applied(state: QuotaState, old: Group, spec: ReadSpec): Decision {
+  state.revision++;
+  const group = state.own(old);
+  const before = hardOf(group);
+  const parent = group.parent === '' ? undefined : state.group(group.parent);
+  if (parent !== undefined) applyTake(state, state.own(parent), takeOf(parent, spec, group));
+  restructure(state, group, () => {
+    relayout(state, group, spec);
+    group.mode = spec.mode;
+    group.hard = group.layout.keys.map((key) => spec.hard.get(key) as Amount);
+    setLimits(group, spec);
+  });
+  rebudget(state, group, spec);
+  state.groupChanged(group);
+  state.emit({ type: 'groupUpdated', group: group.name, before, after: hardOf(group) });
+  if (parent !== undefined) overdueAgain(state, group.parent);
+  return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, warnings: [...overQuota(state, group), ...unreachable(spec)], path: [group.name] });
+}
+
+/** Moves the counters to the new keys; those of keys that come new are counted from what is there. */
+export function relayout(state: QuotaState, group: Group, spec: ReadSpec): void {
+  const { layout: old, selfUsed, childSum, lent, spilled } = group;
+  const layout = layoutOf(state, spec);
+  if (layout === old) return;
+  group.layout = layout;
+  group.hard = layout.keys.map(() => 0);
+  const isNew = layout.keys.some((key) => !old.slots.has(key));
+  const counted = isNew ? selfUsedOf(state, group) : [];
+  const children = layout.keys.map((key) => (old.slots.has(key) ? null : childrenOf(state, group, key)));
+  const from = (amounts: readonly Amount[], fresh: (slot: number) => Amount): Amount[] =>
+    layout.keys.map((key, slot) => {
+      const oldSlot = old.slots.get(key);
+      return oldSlot === undefined ? fresh(slot) : (amounts[oldSlot] as Amount);
+    });
+  group.selfUsed = from(selfUsed, (slot) => counted[slot] as Amount);
+  group.childSum = from(childSum, (slot) => children[slot]?.childSum ?? 0);
+  group.lent = from(lent, (slot) => children[slot]?.lent ?? 0);
+  group.pool = [];
+  group.kept = [];
+  group.spilled = from(spilled, (slot) => children[slot]?.spilled ?? 0);
+}
+
+/** Budgets in the order of the layout; those whose keys leave go on counting behind them. */
+function rebudget(state: QuotaState, group: Group, spec: ReadSpec): void {
+  const old = group.budgets;
+  const listed = group.layout.cashKeys.map((key): Budget => {
+    const base = spec.cash.get(key) ?? 0n;
+    const known = old.find((budget) => budget.key === key);
+    if (known === undefined) {
+      const budget = newBudget(key, base, state.now);
+      budget.childSum = childCashOf(state, group, key);
+      countRunning(state, group, budget);
+      return budget;
+    }
+    if (known.listed) known.hard += base - known.base;
+    else Object.assign(known, { hard: base, grants: [], childSum: childCashOf(state, group, key), listed: true });
+    known.base = base;
+    return known;
+  });
+  const retired = old.filter((budget) => !listed.includes(budget));
+  for (const budget of retired) Object.assign(budget, { listed: false, hard: 0n, base: 0n, childSum: 0n, grants: [] });
+  group.budgets = [...listed, ...retired];
+  for (const budget of listed) announceThreshold(state, group, budget);
+}
+
+function overQuota(state: QuotaState, group: Group): readonly Warning[] {
+  const warnings = group.layout.keys.flatMap((key, slot): Warning[] => {
+    const used = plus(group.selfUsed[slot] as Amount, group.childSum[slot] as Amount);
+    return used <= (group.hard[slot] as Amount) ? [] : [{ code: 'OverQuota', key, reason: `${key} is used beyond its new limit: nothing grows until that changes` }];
+  });
+  if (warnings.length > 0) state.emit({ type: 'overQuota', group: group.name, reason: warnings.map(({ key }) => key).join(', ') });
+  return warnings;
+}

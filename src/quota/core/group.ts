@@ -1,0 +1,104 @@
+import type { Amount } from './amount.js';
+import type { Budget } from './budget.js';
+import { LayeredMap } from './layered-map.js';
+import type { Layout } from './layout.js';
+import { Roster } from './roster.js';
+
+/**
+ * How a group relates to its parent. `carved`: what it has is its own, nothing is lent or borrowed. `elastic`: what it does not use may
+ * be used above and beside it, and it may use what others leave.
+ */
+export type Mode = 'carved' | 'elastic';
+
+/**
+ * A node of the tree, with its counters. Arrays stand beside `layout.keys`. Only a state changes a group, and only one that it owns
+ * (QuotaState.own).
+ */
+export interface Group {
+  readonly name: string;
+  /** Tells two lives of the same name apart. */
+  readonly life: number;
+  /** Name of the parent, empty for a root. */
+  readonly parent: string;
+  readonly depth: number;
+  layout: Layout;
+  hard: Amount[];
+  /** Charged by the group's own workloads and reservations. */
+  selfUsed: Amount[];
+  /** Sum of the children's `hard`. */
+  childSum: Amount[];
+  mode: Mode;
+  /** Elastic: how much of its pool others may use; Infinity without a limit. */
+  lendLimit: Amount[];
+  /** Elastic: how much it may use beyond its pool; Infinity without a limit. */
+  borrowLimit: Amount[];
+  /** What elastic children lend to this group's pool. */
+  lent: Amount[];
+  /** What elastic children use of this group's pool. */
+  spilled: Amount[];
+  /** Follows from the above: what is in the pool, the group's own and what children lend it. */
+  pool: Amount[];
+  /** Follows from the above: what of the pool is for this group alone. */
+  kept: Amount[];
+  /** Beside `layout.cashKeys`, and behind them budgets whose keys left `hard`: what was consumed stays consumed. */
+  budgets: Budget[];
+  terminating: boolean;
+  /** The group and all above it, once somebody asked: groups do not move. Never in a fork, whose groups are copied one by one. */
+  path: readonly Group[] | null;
+  readonly children: LayeredMap<string, true>;
+  readonly workloads: Roster;
+  /** Keys of reservations for workloads that are admitted but not there yet. */
+  readonly reserved: LayeredMap<string, true>;
+  /** Pods that run on account of this group, by id. */
+  readonly pods: LayeredMap<string, true>;
+}
+
+/** A copy that can be changed without the original noticing. */
+export function forkGroup(group: Group): Group {
+  return {
+    ...group,
+    path: null,
+    hard: [...group.hard],
+    selfUsed: [...group.selfUsed],
+    childSum: [...group.childSum],
+    lent: [...group.lent],
+    spilled: [...group.spilled],
+    pool: [...group.pool],
+    kept: [...group.kept],
+    lendLimit: [...group.lendLimit],
+    borrowLimit: [...group.borrowLimit],
+    budgets: group.budgets.map((budget) => ({ ...budget, grants: [...budget.grants] })),
+    children: group.children.fork(),
+    workloads: group.workloads.fork(),
+    reserved: group.reserved.fork(),
+    pods: group.pods.fork(),
+  };
+}
+
+/** A group without keys, without use. */
+export function bareGroup(name: string, life: number, parent: string, depth: number, layout: Layout): Group {
+  return {
+    name,
+    life,
+    parent,
+    depth,
+    layout,
+    hard: [],
+    selfUsed: [],
+    childSum: [],
+    mode: 'carved',
+    lendLimit: [],
+    borrowLimit: [],
+    lent: [],
+    spilled: [],
+    pool: [],
+    kept: [],
+    budgets: [],
+    terminating: false,
+    path: null,
+    children: new LayeredMap(),
+    workloads: new Roster(),
+    reserved: new LayeredMap(),
+    pods: new LayeredMap(),
+  };
+}

@@ -1,0 +1,77 @@
+/** A key of `hard`: `limits.cpu.A4`, `requests.nvidia.com/gpu`, `pods`, `count/jobs.batch`, `cash/limits.cpu`. */
+export type Key = string;
+
+/** Prefix of virtual currency: the key behind it is charged by the hour. */
+export const CASH = 'cash/';
+
+const COMPUTE = ['cpu', 'memory', 'ephemeral-storage', 'gpu.cards', 'gpu.memory'] as const;
+const HUGEPAGES = 'hugepages-';
+
+/** How amounts of a key are counted and shown. */
+export interface Unit {
+  /** Decimal places of the base unit: 3 for thousandths of a core or of a card, 0 for bytes and things. */
+  readonly decimals: number;
+  /** Shown with Ki, Mi, Gi. */
+  readonly binary: boolean;
+}
+
+const MILLI: Unit = { decimals: 3, binary: false };
+const BYTE: Unit = { decimals: 0, binary: true };
+const ONE: Unit = { decimals: 0, binary: false };
+
+/** The unit of a key or of a resource name. */
+export function unitOfKey(key: Key): Unit {
+  const resource = withoutPrefix(key);
+  if (resource.includes('/') || resource === 'pods') return ONE;
+  if (isResource(resource, 'cpu') || isResource(resource, 'gpu.cards')) return MILLI;
+  return BYTE;
+}
+
+/** Extended resources have one quantity: request and limit are equal. Named with a domain; and what is derived from them. */
+export function isExtended(resource: string): boolean {
+  return resource.includes('/') || resource === 'gpu.cards' || resource === 'gpu.memory';
+}
+
+/** The key behind `cash/`, or null for a key that is no cash. */
+export function cashTarget(key: Key): Key | null {
+  return key.startsWith(CASH) ? key.slice(CASH.length) : null;
+}
+
+/**
+ * Why `key` can never be charged, or null: an unknown name would limit nothing, silently. Matching never looks into a key like this;
+ * a request is expanded to the keys it charges, and those are compared as a whole.
+ */
+export function keyProblem(key: Key): string | null {
+  if (key.length > 317 || !/^[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?$/.test(key)) return `"${key.slice(0, 80)}" is no name of a resource`;
+  const target = cashTarget(key) ?? key;
+  if (target === 'pods') return null;
+  if (target.startsWith(CASH)) return `"${key}" is cash of cash`;
+  if (/^count\/[a-z0-9.-]+$/.test(target)) return target === key ? null : `"${key}": objects have no hours`;
+  const resource = withoutPrefix(target);
+  if (isQualified(resource) || isKnown(resource)) return null;
+  return `"${key}" names no resource that a workload can ask for`;
+}
+
+/** Why `resource` can not be asked for, or null. */
+export function resourceProblem(resource: string): string | null {
+  if (resource.length > 253 || !/^[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?$/.test(resource)) return `"${resource.slice(0, 80)}" is no name of a resource`;
+  if (/^(?:requests|limits|count|cash)[./]/.test(resource)) return `"${resource}" is a quota key, not a resource`;
+  return null;
+}
+
+function withoutPrefix(key: Key): string {
+  return key.replace(/^(?:cash\/)?(?:requests\.|limits\.)?/, '');
+}
+
+function isResource(resource: string, name: string): boolean {
+  return resource === name || resource.startsWith(`${name}.`);
+}
+
+function isQualified(resource: string): boolean {
+  return /^[A-Za-z0-9.-]+\/[^/]+$/.test(resource) && !resource.startsWith('count/') && !resource.startsWith(CASH);
+}
+
+function isKnown(resource: string): boolean {
+  if (resource.startsWith(HUGEPAGES)) return /^hugepages-\d+[KMG]i$/.test(resource);
+  return COMPUTE.some((name) => isResource(resource, name));
+}

@@ -1,0 +1,150 @@
+import { least, minus, most, plus, type Amount } from './amount.js';
+import { refusal } from './admission.js';
+import { LazyDecision, type Decision } from './decision.js';
+import type { Hard } from './group-spec.js';
+import type { Group } from './group.js';
+import { cashTarget, type Key } from './key.js';
+import type { Loan } from './loan.js';
+import { restructure } from './pool.js';
+import { readQuantity } from './quantity.js';
+import type { QuotaState } from './state.js';
+
+/** Quota that one group leaves to its sibling for a time. */
+export interface LoanSpec {
+  readonly id: string;
+  readonly lender: string;
+  readonly borrower: string;
+  readonly amounts: Hard;
+  /** From now on without. */
+  readonly validFrom?: number | undefined;
+  readonly until: number;
+}
+
+/**
+ * Moves quota from one child of a group to another, dated: it goes back by itself. What the borrower still uses then makes it over
+ * its quota and blocks its growth; what it gave to children stays until they shrink, and is taken back then. Nothing is evicted.
+ */
+export function addLoan(state: QuotaState, spec: LoanSpec): Decision {
+  const [lender, borrower] = [state.group(spec.lender), state.group(spec.borrower)];
+  if (lender === undefined || borrower === undefined) {
+    return refusal(state, 'GroupNotFound', `there is no group ${(lender === undefined ? spec.lender : spec.borrower).slice(0, 80)}`);
+  }
+  if (!/^[A-Za-z0-9._/@:-]{1,128}$/.test(spec.id)) return refusal(state, 'InvalidName', `"${spec.id.slice(0, 80)}" is no id of a loan`);
+  if (state.loans.has(spec.id)) return refusal(state, 'LoanExists', `there is a loan ${spec.id}`);
+  if (lender === borrower || lender.parent !== borrower.parent) return refusal(state, 'LoanRefused', `${lender.name} and ${borrower.name} are no siblings`);
+  const validFrom = Math.max(spec.validFrom ?? state.now, state.now);
+  if (!Number.isSafeInteger(validFrom) || !Number.isSafeInteger(spec.until) || spec.until <= validFrom) {
+    return refusal(state, 'InvalidTime', `a loan from ${validFrom} to ${spec.until}`);
+  }
+  const amounts = new Map<Key, Amount>();
+  for (const [key, quantity] of Object.entries(spec.amounts)) {
+    if (cashTarget(key) !== null) return refusal(state, 'LoanRefused', `${key}: cash is granted, not lent`);
+    if (!lender.layout.slots.has(key) || !borrower.layout.slots.has(key)) return refusal(state, 'UnknownKey', `${key.slice(0, 80)} is not limited by both groups`);
+    const read = readQuantity(key, quantity, 'down');
+    if (!read.ok || read.amount <= 0) return refusal(state, 'InvalidQuantity', `a loan of ${key}=${String(quantity).slice(0, 64)}`);
+    amounts.set(key, read.amount);
+  }
+  if (amounts.size === 0) return refusal(state, 'InvalidQuantity', 'a loan of nothing');
+  const loan: Loan = { id: spec.id, lender: lender.name, borrower: borrower.name, validFrom, until: spec.until, amounts, state: 'pending' };
+  if (validFrom <= state.now) return begin(state, loan);
+  state.revision++;
+  state.putLoan(loan.id, loan);
+  state.timers.push({ at: validFrom, kind: 'loanBegins', subject: loan.id, group: borrower.name });
+  state.emit({ type: 'loanAdded', group: borrower.name, subject: loan.id, amounts: bigints(amounts) });
+  return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path: [borrower.name, lender.name] });
+}
+
+/** The time of a loan has come; it ends unmade if the lender needs what it promised. */
+export function loanBegins(state: QuotaState, id: string): void {
+  const loan = state.loans.get(id);
+  if (loan === undefined || loan.state !== 'pending' || loan.validFrom > state.now) return;
+  const decision = begin(state, loan);
+  if (decision.allowed) return;
+  state.revision++;
+  state.putLoan(id, null);
+  state.emit({ type: 'denied', group: loan.borrower, subject: id, code: decision.code, reason: decision.message });
+}
+
+/** A loan is due: what can go back goes back. */
+export function loanEnds(state: QuotaState, id: string): void {
+  const loan = state.loans.get(id);
+  if (loan === undefined || loan.state === 'pending' || loan.until > state.now) return;
+  giveBack(state, loan);
+}
+
+/** What `borrower` still owes is asked for again: its children have changed. */
+export function overdueAgain(state: QuotaState, borrower: string): void {
+  if (state.loans.size === 0) return;
+  for (const loan of loansOf(state, borrower)) if (loan.state === 'overdue' && loan.borrower === borrower) giveBack(state, loan);
+}
+
+/** A group goes away: its loans end as far as they can. */
+export function endLoansOf(state: QuotaState, name: string): void {
+  if (state.loans.size === 0) return;
+  for (const loan of loansOf(state, name)) {
+    if (loan.state !== 'pending') giveBack(state, loan);
+    if (state.loans.has(loan.id)) state.putLoan(loan.id, null);
+  }
+}
+
+function loansOf(state: QuotaState, group: string): readonly Loan[] {
+  return [...state.loans.entries()].map(([, loan]) => loan).filter((loan) => loan.borrower === group || loan.lender === group);
+}
+
+function begin(state: QuotaState, loan: Loan): Decision {
+  const [found, other] = [state.group(loan.lender), state.group(loan.borrower)];
+  if (found === undefined || other === undefined) return refusal(state, 'GroupNotFound', `a group of loan ${loan.id} is gone`);
+  for (const [key, amount] of loan.amounts) {
+    const slot = found.layout.slots.get(key);
+    if (slot === undefined || !other.layout.slots.has(key)) return refusal(state, 'UnknownKey', `${key} is not limited by both groups`);
+    const used = plus(found.selfUsed[slot] as Amount, found.childSum[slot] as Amount);
+    if (minus(found.hard[slot] as Amount, amount) < used) return refusal(state, 'LoanRefused', `group ${found.name} uses too much of ${key} itself`);
+  }
+  state.revision++;
+  const [lender, borrower] = [state.own(found), state.own(other)];
+  transfer(state, lender, borrower, loan.amounts);
+  state.putLoan(loan.id, { ...loan, state: 'running' });
+  state.timers.push({ at: loan.until, kind: 'loanEnds', subject: loan.id, group: borrower.name });
+  state.emit({ type: 'loanBegan', group: borrower.name, subject: loan.id, amounts: bigints(loan.amounts) });
+  return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path: [borrower.name, lender.name] });
+}
+
+function giveBack(state: QuotaState, loan: Loan): void {
+  const [found, other] = [state.group(loan.lender), state.group(loan.borrower)];
+  if (found === undefined || other === undefined) return;
+  state.revision++;
+  const [lender, borrower] = [state.own(found), state.own(other)];
+  const returned = new Map<Key, Amount>();
+  const owed = new Map<Key, Amount>();
+  for (const [key, amount] of loan.amounts) {
+    const slot = borrower.layout.slots.get(key);
+    // A key that one of the two no longer limits has nothing to be given back.
+    if (slot === undefined || !lender.layout.slots.has(key)) continue;
+    const free = most(0, minus(borrower.hard[slot] as Amount, borrower.childSum[slot] as Amount));
+    const gives = least(amount, free);
+    if (gives > 0) returned.set(key, gives);
+    if (gives < amount) owed.set(key, minus(amount, gives));
+  }
+  transfer(state, borrower, lender, returned);
+  state.putLoan(loan.id, owed.size === 0 ? null : { ...loan, amounts: owed, state: 'overdue' });
+  state.emit({ type: owed.size === 0 ? 'loanReturned' : 'loanOverdue', group: borrower.name, subject: loan.id, amounts: bigints(returned) });
+  const over = borrower.layout.keys.filter((_, slot) => plus(borrower.selfUsed[slot] as Amount, borrower.childSum[slot] as Amount) > (borrower.hard[slot] as Amount));
+  if (over.length > 0) state.emit({ type: 'overQuota', group: borrower.name, reason: over.join(', ') });
+}
+
+function transfer(state: QuotaState, from: Group, to: Group, amounts: ReadonlyMap<Key, Amount>): void {
+  const move = (group: Group, sign: 1 | -1): void => restructure(state, group, () => {
+    for (const [key, amount] of amounts) {
+      const slot = group.layout.slots.get(key);
+      if (slot !== undefined) group.hard[slot] = sign > 0 ? plus(group.hard[slot] as Amount, amount) : minus(group.hard[slot] as Amount, amount);
+    }
+  });
+  move(from, -1);
+  move(to, 1);
+  state.groupChanged(from);
+  state.groupChanged(to);
+}
+
+function bigints(amounts: ReadonlyMap<Key, Amount>): ReadonlyMap<Key, bigint> {
+  return new Map([...amounts].map(([key, amount]) => [key, BigInt(amount)]));
+}

@@ -1,0 +1,24 @@
+import type { Amount } from './amount.js';
+import type { Shape } from './shape.js';
+
+/** From `at` on the pod holds these amounts on account of that group. */
+export interface PodSpan {
+  readonly at: number;
+  readonly group: string;
+  /** Life of the group: a group of the same name made later has nothing to do with it. */
+  readonly life: number;
+  readonly shape: Shape;
+  /** Beside `shape.needs`. */
+  readonly amounts: readonly Amount[];
+}
+
+/** The time line of a pod, as far as it was told. Never changed: replaced. */
+export interface Pod {
+  readonly id: string;
+  /** `refKey` of its workload. */
+  readonly workload: string;
+  /** Ascending: each holds until the next begins. */
+  readonly spans: readonly PodSpan[];
+  /** When it stopped, Infinity while it runs. */
+  readonly end: number;
+}

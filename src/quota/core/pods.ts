@@ -1,0 +1,208 @@
+import { plus, type Amount } from './amount.js';
+import { refusal } from './admission.js';
+import { usedAt, type Budget } from './budget.js';
+import { LazyDecision, type Decision } from './decision.js';
+import { readPodSet, type Resources } from './demand.js';
+import type { Group } from './group.js';
+import { CASH, type Key } from './key.js';
+import type { Pod, PodSpan } from './pod.js';
+import { POD } from './shape.js';
+import type { QuotaState } from './state.js';
+import type { Types } from './type-family.js';
+import { refKey, refProblem, type WorkloadRef } from './workload.js';
+
+/** A pod that holds resources: its clock starts when it is scheduled. */
+export interface PodUse {
+  readonly id: string;
+  readonly workload: WorkloadRef;
+  /** Which pod set of the workload; its first without. */
+  readonly podSet?: string | undefined;
+  /** What it holds, where that differs from its pod set, or where the workload is not charged any more. */
+  readonly group?: string | undefined;
+  readonly types?: Types | undefined;
+  readonly requests?: Resources | undefined;
+  readonly limits?: Resources | undefined;
+}
+
+/** Beyond this a name of a pod is refused. */
+const MAX_ID = 512;
+
+/**
+ * A pod was scheduled, or resized, at `since`. Events may come late and in any order; the same event twice changes nothing. Times
+ * beyond now are taken as now.
+ */
+export function startPod(state: QuotaState, use: PodUse, since: number): Decision {
+  const problem = refProblem(use.workload, refKey(use.workload)) ?? (use.id === '' || use.id.length > MAX_ID ? 'a pod needs an id of at most 512 characters' : null);
+  if (problem !== null) return refusal(state, 'InvalidName', problem);
+  if (!Number.isSafeInteger(since)) return refusal(state, 'InvalidTime', `a pod scheduled at ${since}`);
+  const span = spanOf(state, use, clamped(state, since, use.id));
+  if ('allowed' in span) return span;
+  const old = state.pods.get(use.id);
+  if (old?.spans.some((known) => sameSpan(known, span)) === true) return accepted(state, [span.group]);
+  const spans = [...(old?.spans ?? []).filter(({ at }) => at !== span.at), span].sort((a, b) => a.at - b.at);
+  replacePod(state, use.id, old, { id: use.id, workload: refKey(use.workload), spans, end: old?.end ?? Infinity });
+  state.emit({ type: 'podStarted', group: span.group, subject: use.id });
+  return accepted(state, [span.group]);
+}
+
+/** A pod succeeded, failed or was deleted at `end`: its clock stops. */
+export function stopPod(state: QuotaState, id: string, end: number): Decision {
+  if (id === '' || id.length > MAX_ID) return refusal(state, 'InvalidName', 'a pod needs an id of at most 512 characters');
+  if (!Number.isSafeInteger(end)) return refusal(state, 'InvalidTime', `a pod that ended at ${end}`);
+  const at = clamped(state, end, id);
+  const old = state.pods.get(id);
+  const group = old?.spans.at(-1)?.group ?? '';
+  // The first end that is told counts; only an earlier one corrects it, whatever order they come in.
+  if (old !== undefined && old.end <= at) return accepted(state, group === '' ? [] : [group]);
+  replacePod(state, id, old, { id, workload: old?.workload ?? '', spans: old?.spans ?? [], end: at });
+  state.timers.push({ at: state.now + state.policy.lateEventsMs, kind: 'podForgotten', subject: id, group: '' });
+  state.emit({ type: 'podStopped', group, subject: id });
+  return accepted(state, group === '' ? [] : [group]);
+}
+
+/** A stopped pod is remembered no longer: events about it come too late now. What it consumed stays. */
+export function forgetPod(state: QuotaState, id: string): void {
+  const pod = state.pods.get(id);
+  if (pod === undefined || pod.end === Infinity) return;
+  state.revision++;
+  state.putPod(id, null);
+}
+
+/** From now on the running pods of a workload count for another group. */
+export function movePods(state: QuotaState, from: Group, to: Group, workload: string): void {
+  const moved: Pod[] = [];
+  from.pods.forEach((_, id) => {
+    const pod = state.pods.get(id);
+    if (pod?.workload === workload) moved.push(pod);
+  });
+  for (const pod of moved) {
+    const last = pod.spans.at(-1);
+    if (last === undefined) continue;
+    const spans = [...pod.spans.filter(({ at }) => at < state.now), { ...last, at: state.now, group: to.name, life: to.life }];
+    replacePod(state, pod.id, pod, { ...pod, spans });
+  }
+}
+
+/** Lets the pods that run in a group count for a budget that is new, from its `since` on. */
+export function countRunning(state: QuotaState, group: Group, budget: Budget): void {
+  group.pods.forEach((_, id) => {
+    const pod = state.pods.get(id);
+    if (pod === undefined) return;
+    pod.spans.forEach((span, index) => {
+      if (span.group === group.name && span.life === group.life) consume(budget, span, endOf(pod, index), 1n);
+    });
+  });
+}
+
+/** What a group's pods consumed is settled: nothing runs on, and it can be handed to the parent. */
+export function stopAll(state: QuotaState, group: Group): void {
+  const running: string[] = [];
+  group.pods.forEach((_, id) => running.push(id));
+  for (const id of running) stopPod(state, id, state.now);
+}
+
+/** Says so when use reached 80, 90 or 100 percent of a budget, once each time. */
+export function announceThreshold(state: QuotaState, group: Group, budget: Budget): void {
+  if (!budget.listed || budget.hard <= 0n) return;
+  const used = usedAt(budget, state.now);
+  const percent = [100, 90, 80].find((level) => used * 100n >= budget.hard * BigInt(level)) ?? 0;
+  if (percent > budget.announced) {
+    state.emit({ type: 'cashThreshold', group: group.name, percent, amounts: new Map([[CASH + budget.key, used]]) });
+  }
+  if (percent === budget.announced) return;
+  state.revision++;
+  budget.announced = percent;
+  state.groupChanged(group);
+}
+
+/** What one pod of a span holds of `key`. */
+export function heldOf(span: { readonly shape: PodSpan['shape']; readonly amounts: readonly Amount[] }, key: Key): Amount {
+  return span.shape.chargersOf(key).reduce<Amount>((sum, need) => plus(sum, need === POD ? 1 : (span.amounts[need] as Amount)), 0);
+}
+
+function spanOf(state: QuotaState, use: PodUse, at: number): PodSpan | Decision {
+  const key = refKey(use.workload);
+  const entry = state.workloads.get(key);
+  const groupName = use.group ?? entry?.group;
+  const group = groupName === undefined ? undefined : state.group(groupName);
+  if (groupName !== undefined && group === undefined) return refusal(state, 'GroupNotFound', `there is no group ${groupName}`);
+  if (group === undefined) return refusal(state, 'WorkloadNotFound', `${key} is not charged: a pod of it needs group and requests`);
+  const place = { at, group: group.name, life: group.life };
+  if (use.requests !== undefined || use.limits !== undefined) {
+    const types = use.types ?? entry?.podSets[0]?.shape.types ?? {};
+    const read = readPodSet(state.shapes, { count: 1, requests: use.requests, limits: use.limits, unspecified: [] }, types);
+    if (!read.ok) return refusal(state, read.code, read.reason);
+    return { ...place, shape: read.podSet.shape, amounts: read.podSet.amounts };
+  }
+  if (entry === undefined) return refusal(state, 'WorkloadNotFound', `${key} is not charged: a pod of it needs requests`);
+  const podSet = use.podSet === undefined ? entry.podSets[0] : entry.podSets.find(({ name }) => name === use.podSet);
+  if (podSet === undefined) return refusal(state, 'PodSetNotFound', `${key} has no pods ${use.podSet ?? ''}`);
+  return { ...place, shape: podSet.shape, amounts: podSet.amounts };
+}
+
+function sameSpan(a: PodSpan, b: PodSpan): boolean {
+  return a.at === b.at && a.group === b.group && a.life === b.life && a.shape === b.shape && a.amounts.every((amount, index) => amount === b.amounts[index]);
+}
+
+function clamped(state: QuotaState, at: number, id: string): number {
+  if (at <= state.now) return at;
+  state.emit({ type: 'clockSkew', group: '', subject: id, reason: `an event of ${at} told at ${state.now}` });
+  return state.now;
+}
+
+function replacePod(state: QuotaState, id: string, old: Pod | undefined, pod: Pod): void {
+  state.revision++;
+  const touched = new Set<string>();
+  if (old !== undefined) account(state, old, -1n, touched);
+  account(state, pod, 1n, touched);
+  for (const span of [...(old?.spans ?? []), ...pod.spans]) {
+    const group = lifeOf(state, span);
+    if (group === null) continue;
+    const runs = pod.end === Infinity && pod.spans.at(-1)?.group === group.name;
+    if (runs === group.pods.has(id)) continue;
+    if (runs) state.own(group).pods.set(id, true);
+    else state.own(group).pods.delete(id);
+  }
+  state.putPod(id, pod);
+  for (const name of touched) {
+    const group = state.group(name);
+    if (group === undefined) continue;
+    for (const budget of group.budgets) announceThreshold(state, group, budget);
+    state.groupChanged(group);
+  }
+}
+
+function account(state: QuotaState, pod: Pod, sign: bigint, touched: Set<string>): void {
+  pod.spans.forEach((span, index) => {
+    const found = lifeOf(state, span);
+    if (found === null || found.budgets.length === 0) return;
+    const group = state.own(found);
+    for (const budget of group.budgets) consume(budget, span, endOf(pod, index), sign);
+    touched.add(group.name);
+  });
+}
+
+function consume(budget: Budget, span: PodSpan, end: number, sign: bigint): void {
+  const held = BigInt(heldOf(span, budget.key)) * sign;
+  const from = Math.max(span.at, budget.since);
+  if (held === 0n || end <= from) return;
+  if (end === Infinity) {
+    budget.offset -= held * BigInt(from);
+    budget.rate += held;
+  } else {
+    budget.offset += held * BigInt(end - from);
+  }
+}
+
+function endOf(pod: Pod, index: number): number {
+  return Math.min(pod.end, pod.spans[index + 1]?.at ?? Infinity);
+}
+
+function lifeOf(state: QuotaState, span: PodSpan): Group | null {
+  const group = state.group(span.group);
+  return group?.life === span.life ? group : null;
+}
+
+function accepted(state: QuotaState, path: readonly string[]): Decision {
+  return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path });
+}

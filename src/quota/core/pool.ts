@@ -1,0 +1,137 @@
+import { least, minus, most, plus, type Amount } from './amount.js';
+import type { Group } from './group.js';
+import type { QuotaState } from './state.js';
+
+/*
+ * Lending and borrowing along the tree, after Kueue's cohorts. A group's pool is what it has and did not give to children, and what
+ * elastic children lend it. An elastic group keeps `pool - lendLimit` for itself and lends the rest to its parent's pool; what it uses
+ * beyond what it keeps is taken from the parent's pool ("spills"), up to what it lends and `borrowLimit` more. A carved group lends and
+ * spills nothing: every walk ends at it.
+ */
+
+/** A group and those above it whose pools it can draw on: the group alone unless it is elastic. */
+export type Chain = readonly Group[];
+
+/** The chain of a group, to read. */
+export function chainOf(state: QuotaState, group: Group): Chain {
+  if (group.mode === 'carved') return [group];
+  const path = state.pathOf(group);
+  let length = 1;
+  while (length < path.length && (path[length - 1] as Group).mode === 'elastic') length++;
+  return length === path.length ? path : path.slice(0, length);
+}
+
+/** How much more the group of a chain could use of the key at `slot`; negative when it is over. O(length of the chain). */
+export function roomOf(state: QuotaState, chain: Chain, slot: number): Amount {
+  return roomAt(state, chain, 0, slot);
+}
+
+function roomAt(state: QuotaState, chain: Chain, at: number, slot: number): Amount {
+  state.counters.keysTested++;
+  const group = chain[at] as Group;
+  const used = usedOfPool(group, slot);
+  const above = aboveSlot(chain, at, slot);
+  const pool = group.pool[slot] as Amount;
+  if (above < 0) return minus(pool, used);
+  const kept = group.kept[slot] as Amount;
+  const borrowLimit = group.borrowLimit[slot] as Amount;
+  let room = roomAt(state, chain, at + 1, above);
+  if (borrowLimit !== Infinity) room = least(room, plus(minus(minus(most(0, pool), kept), most(0, minus(used, kept))), borrowLimit));
+  // What is kept at home is there even if the pool above is overdrawn.
+  return kept > used ? plus(minus(kept, used), most(0, room)) : room;
+}
+
+/** Adds to what the group of a chain and, where it spills, the groups above it use. The groups have to be owned. */
+export function charge(state: QuotaState, chain: Chain, slot: number, delta: Amount): void {
+  const group = chain[0] as Group;
+  const used = usedOfPool(group, slot);
+  state.counters.keysCharged++;
+  group.selfUsed[slot] = plus(group.selfUsed[slot] as Amount, delta);
+  let spill = chain.length === 1 ? 0 : spillChange(group, slot, used, delta);
+  let below = slot;
+  for (let at = 1; at < chain.length && spill !== 0; at++) {
+    below = aboveSlot(chain, at - 1, below);
+    if (below < 0) return;
+    const parent = chain[at] as Group;
+    const before = usedOfPool(parent, below);
+    state.counters.keysCharged++;
+    parent.spilled[below] = plus(parent.spilled[below] as Amount, spill);
+    spill = spillChange(parent, below, before, spill);
+  }
+}
+
+function spillChange(group: Group, slot: number, used: Amount, delta: Amount): Amount {
+  const kept = group.kept[slot] as Amount;
+  const over = minus(used, kept);
+  if (over >= 0 && plus(over, delta) >= 0) return delta;
+  return minus(most(0, plus(over, delta)), most(0, over));
+}
+
+/** What a group passes on to its parent's pool, for one key. */
+export interface Flow {
+  readonly lends: Amount;
+  readonly spills: Amount;
+}
+
+const NO_FLOW: Flow = { lends: 0, spills: 0 };
+
+/** Changes limits, mode, sums or keys of a group and passes on what that does to the pools above it. Keys that the parent has stay. */
+export function restructure(state: QuotaState, group: Group, change: () => void): void {
+  const before = new Map(group.layout.keys.map((key, slot) => [key, flowOf(group, slot)]));
+  change();
+  group.layout.keys.forEach((key, slot) => {
+    repool(group, slot);
+    passOn(state, group, slot, before.get(key) ?? NO_FLOW);
+  });
+}
+
+function passOn(state: QuotaState, group: Group, slot: number, old: Flow): void {
+  const flow = flowOf(group, slot);
+  if (flow.lends === old.lends && flow.spills === old.spills) return;
+  const found = group.parent === '' ? undefined : state.group(group.parent);
+  const above = found?.layout.slots.get(group.layout.keys[slot] as string);
+  if (found === undefined || above === undefined) return;
+  const parent = state.own(found);
+  const before = flowOf(parent, above);
+  parent.lent[above] = plus(parent.lent[above] as Amount, minus(flow.lends, old.lends));
+  parent.spilled[above] = plus(parent.spilled[above] as Amount, minus(flow.spills, old.spills));
+  repool(parent, above);
+  passOn(state, parent, above, before);
+}
+
+/** What a group passes on: nothing, unless it is elastic. */
+export function flowOf(group: Group, slot: number): Flow {
+  if (group.mode === 'carved') return NO_FLOW;
+  const kept = group.kept[slot] as Amount;
+  return { lends: minus(most(0, group.pool[slot] as Amount), kept), spills: most(0, minus(usedOfPool(group, slot), kept)) };
+}
+
+/** What of the pool is used, by the group itself and by what children spill. */
+export function usedOfPool(group: Group, slot: number): Amount {
+  const spilled = group.spilled[slot] as Amount;
+  return spilled === 0 ? (group.selfUsed[slot] as Amount) : plus(group.selfUsed[slot] as Amount, spilled);
+}
+
+/** Computes what follows from the limits and sums of a group, for one key. */
+export function repool(group: Group, slot: number): void {
+  const pool = plus(minus(group.hard[slot] as Amount, group.childSum[slot] as Amount), group.lent[slot] as Amount);
+  const has = most(0, pool);
+  group.pool[slot] = pool;
+  group.kept[slot] = group.mode === 'carved' ? has : minus(has, least(has, group.lendLimit[slot] as Amount));
+}
+
+/** The slot of the same key one step up the chain, -1 where the chain ends for this key. */
+function aboveSlot(chain: Chain, at: number, slot: number): number {
+  const parent = chain[at + 1];
+  if (parent === undefined) return -1;
+  const { layout } = chain[at] as Group;
+  return parent.layout === layout ? slot : (parent.layout.slots.get(layout.keys[slot] as string) ?? -1);
+}
+
+/** How far the pool that everything below `group` lends to is overdrawn for `key`: negative or zero while it is not. */
+export function overdraft(state: QuotaState, group: Group, key: string): Amount {
+  const chain = chainOf(state, group).filter(({ layout }) => layout.slots.has(key));
+  const top = chain.at(-1) ?? group;
+  const slot = top.layout.slots.get(key) as number;
+  return minus(usedOfPool(top, slot), top.pool[slot] as Amount);
+}

@@ -1,0 +1,104 @@
+import { MAX_QUANTITY, amountOf, type Amount } from './amount.js';
+import { unitOfKey } from './key.js';
+
+/** What a library user may write for a quantity: text or a number in Kubernetes' units, or a bigint in base units (`unitOfKey`). */
+export type Quantity = string | number | bigint;
+
+export type Parsed = { readonly ok: true; readonly amount: Amount } | { readonly ok: false; readonly code: 'InvalidQuantity' | 'QuantityTooLarge'; readonly reason: string };
+
+const SHAPE = /^([+-]?)(\d*)(?:\.(\d*))?(?:([eE][+-]?\d{1,4})|([KMGTPE]i|[numkMGTPE]))?$/;
+
+const BINARY: Readonly<Record<string, bigint>> = {
+  Ki: 2n ** 10n, Mi: 2n ** 20n, Gi: 2n ** 30n, Ti: 2n ** 40n, Pi: 2n ** 50n, Ei: 2n ** 60n,
+};
+const DECIMAL: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 };
+
+/** Longer texts are refused unread: no quantity of 64 bits needs them, and big integer arithmetic on them is slow. */
+const MAX_LENGTH = 64;
+
+/**
+ * Reads a Kubernetes quantity (`500m`, `8Gi`, `1e3`, `1.5`) as an integer of `decimals` decimal places: 3 for thousandths. What lies
+ * between two integers is rounded `up` (requests: a fraction is charged) or `down` (limits: a fraction is not granted).
+ * Grammar: the Kubernetes API's resource.Quantity. Beyond 64 bits: QuantityTooLarge.
+ */
+export function parseQuantity(text: string, decimals: number, round: 'up' | 'down'): Parsed {
+  const match = text.length <= MAX_LENGTH ? SHAPE.exec(text) : null;
+  const [, sign = '', whole = '', fraction = '', exponent, suffix = ''] = match ?? [];
+  if (match === null || whole + fraction === '') return invalid(text);
+  let numerator = BigInt(whole + fraction) * (BINARY[suffix] ?? 1n);
+  let power = decimals - fraction.length + (exponent === undefined ? (DECIMAL[suffix] ?? 0) : Number(exponent.slice(1)));
+  if (numerator === 0n) return { ok: true, amount: 0 };
+  if (power > 40) return tooLarge(text);
+  // Below this even the longest text is a fraction of one unit; the exact power no longer matters.
+  power = Math.max(power, -2 * MAX_LENGTH);
+  if (power >= 0) numerator *= 10n ** BigInt(power);
+  else numerator = divide(numerator, 10n ** BigInt(-power), (round === 'up') !== (sign === '-'));
+  if (numerator > MAX_QUANTITY) return tooLarge(text);
+  return { ok: true, amount: amountOf(sign === '-' ? -numerator : numerator) };
+}
+
+/** Reads what a library user wrote for `key`: see Quantity. */
+export function readQuantity(key: string, quantity: Quantity, round: 'up' | 'down'): Parsed {
+  if (typeof quantity === 'bigint') {
+    if (quantity > MAX_QUANTITY || quantity < -MAX_QUANTITY) return tooLarge(`${quantity}`);
+    return { ok: true, amount: amountOf(quantity) };
+  }
+  const { decimals } = unitOfKey(key);
+  if (typeof quantity === 'number') {
+    if (decimals === 0 && Number.isSafeInteger(quantity)) return { ok: true, amount: quantity === 0 ? 0 : quantity };
+    return Number.isFinite(quantity) ? parseQuantity(decimalText(quantity), decimals, round) : invalid(`${quantity}`);
+  }
+  if (typeof quantity !== 'string') return invalid(typeof quantity);
+  return parseQuantity(quantity, decimals, round);
+}
+
+/** An amount of `key` in Kubernetes' form: `500m`, `8Gi`, `4`. */
+export function formatQuantity(key: string, amount: Amount): string {
+  const { decimals, binary } = unitOfKey(key);
+  const value = BigInt(amount);
+  if (binary) return binaryText(value);
+  if (decimals === 0) return value.toString();
+  return value % 1000n === 0n ? (value / 1000n).toString() : `${value}m`;
+}
+
+/** Milliseconds of an hour: cash is kept in base units times milliseconds and shown in units times hours. */
+export const HOUR_MS = 3_600_000n;
+
+/** Cash of `key` in unit-hours with at most four decimals: `601.98`. Rounded to the nearest. */
+export function formatCash(key: string, cash: bigint): string {
+  const { decimals, binary } = unitOfKey(key);
+  if (binary && cash % HOUR_MS === 0n) return binaryText(cash / HOUR_MS);
+  const base = HOUR_MS * 10n ** BigInt(decimals);
+  const sign = cash < 0n ? '-' : '';
+  const scaled = ((cash < 0n ? -cash : cash) * 20_000n / base + 1n) / 2n;
+  const fraction = (scaled % 10_000n).toString().padStart(4, '0').replace(/0+$/, '');
+  return `${sign}${scaled / 10_000n}${fraction === '' ? '' : `.${fraction}`}`;
+}
+
+function binaryText(value: bigint): string {
+  if (value === 0n) return '0';
+  let text = value.toString();
+  for (const [suffix, factor] of Object.entries(BINARY)) {
+    if (value % factor !== 0n) break;
+    text = `${value / factor}${suffix}`;
+  }
+  return text;
+}
+
+function divide(value: bigint, by: bigint, away: boolean): bigint {
+  const quotient = value / by;
+  return away && quotient * by !== value ? quotient + 1n : quotient;
+}
+
+/** JavaScript writes 1e-7 for small numbers; the grammar knows that too, but not 1e+21. */
+function decimalText(value: number): string {
+  return value.toString().replace('e+', 'e');
+}
+
+function invalid(text: string): Parsed {
+  return { ok: false, code: 'InvalidQuantity', reason: `"${text.slice(0, MAX_LENGTH)}" is not a quantity` };
+}
+
+function tooLarge(text: string): Parsed {
+  return { ok: false, code: 'QuantityTooLarge', reason: `${text.slice(0, MAX_LENGTH)} is beyond 2^63-1` };
+}

@@ -1,0 +1,182 @@
+import { admit } from './admit.js';
+import { advance } from './advance.js';
+import type { Change } from './change.js';
+import type { Command } from './command.js';
+import type { Decision } from './decision.js';
+import type { Demand } from './demand.js';
+import type { QuotaEvent } from './event.js';
+import { arriveAt, execute } from './execute.js';
+import { explain, type Explanation } from './explain.js';
+import type { GrantSpec } from './grants.js';
+import type { GroupSpec } from './group-spec.js';
+import type { GroupUpdate } from './group-update.js';
+import type { LoanSpec } from './loans.js';
+import { DEFAULT_POLICY, type Policy } from './policy.js';
+import { refresh, refreshSlices, type DriftReport } from './refresh.js';
+import { QuotaState, type Counters } from './state.js';
+import { statusOf, type GroupStatus } from './status.js';
+import type { Workload, WorkloadRef } from './workload.js';
+
+/** Tells the time in milliseconds. */
+export type Clock = () => number;
+
+/** A command and when it is given. */
+export interface Timed {
+  readonly command: Command;
+  /** The engine's time without. */
+  readonly at?: number | undefined;
+}
+
+/** What a script would lead to. */
+export interface Simulation {
+  readonly decisions: readonly Decision[];
+  readonly events: readonly QuotaEvent[];
+  /** The groups that would be different, as they would be in the end. */
+  readonly changed: readonly GroupStatus[];
+}
+
+/**
+ * The engine in one thread, in memory, without any I/O: every call is decided and done when it returns. The clock comes from outside;
+ * without one, time is what the commands say.
+ */
+export class Quota {
+  readonly #state: QuotaState;
+  readonly #clock: Clock;
+  readonly #listeners = new Set<(event: QuotaEvent) => void>();
+
+  constructor(options: { readonly clock?: Clock | undefined; readonly policy?: Partial<Policy> | undefined; readonly state?: QuotaState | undefined } = {}) {
+    this.#state = options.state ?? new QuotaState({ ...DEFAULT_POLICY, ...options.policy });
+    this.#clock = options.clock ?? (() => this.#state.now);
+  }
+
+  /** Work done so far: grows by one for each key of each group that was looked at or changed. */
+  get counters(): Readonly<Counters> {
+    return this.#state.counters;
+  }
+
+  get revision(): number {
+    return this.#state.revision;
+  }
+
+  /** The latest time that a command carried. */
+  get now(): number {
+    return this.#state.now;
+  }
+
+  execute(command: Command, at: number = this.#clock()): Decision {
+    return execute(this.#state, command, at);
+  }
+
+  createGroup(spec: GroupSpec): Decision {
+    return this.execute({ type: 'createGroup', ...spec });
+  }
+
+  updateGroup(update: GroupUpdate): Decision {
+    return this.execute({ type: 'updateGroup', ...update });
+  }
+
+  deleteGroup(name: string, options: { readonly force?: boolean } = {}): Decision {
+    return this.execute({ type: 'deleteGroup', name, force: options.force });
+  }
+
+  admit(demand: Demand, options: { readonly dryRun?: boolean } = {}): Decision {
+    return arriveAt(this.#state, this.#clock(), undefined) ?? admit(this.#state, demand, options.dryRun === true);
+  }
+
+  reserve(demand: Demand, ttlMs: number, operation?: string): Decision {
+    return this.execute({ type: 'reserve', ...demand, ttlMs, operation });
+  }
+
+  confirm(reservation: string): Decision {
+    return this.execute({ type: 'confirm', reservation });
+  }
+
+  cancel(reservation: string): Decision {
+    return this.execute({ type: 'cancel', reservation });
+  }
+
+  release(workload: WorkloadRef): Decision {
+    return this.execute({ type: 'release', workload });
+  }
+
+  scale(workload: WorkloadRef, replicas: number, options: { readonly podSet?: string; readonly dryRun?: boolean } = {}): Decision {
+    return this.execute({ type: 'scale', workload, replicas, ...options });
+  }
+
+  checkHpa(workload: WorkloadRef, maxReplicas: number, mode?: 'advisory' | 'reserve'): Decision {
+    return this.execute({ type: 'checkHpa', workload, maxReplicas, mode });
+  }
+
+  grant(spec: GrantSpec): Decision {
+    return this.execute({ type: 'grant', ...spec });
+  }
+
+  loan(spec: LoanSpec): Decision {
+    return this.execute({ type: 'loan', ...spec });
+  }
+
+  /** What a group has and uses at a time; null if there is none of that name. */
+  status(name: string, at: number = this.#clock()): GroupStatus | null {
+    const state = this.#stateAt(at);
+    const group = state.group(name);
+    return group === undefined ? null : statusOf(state, group, Math.max(at, state.now));
+  }
+
+  /** Names of all groups, parents before their children. */
+  groups(): readonly string[] {
+    const groups = [...this.#state.groups.entries()].map(([, group]) => group);
+    return groups.sort((a, b) => a.depth - b.depth || (a.name < b.name ? -1 : 1)).map(({ name }) => name);
+  }
+
+  /** What is charged for a workload, or null. */
+  workload(key: string): Workload | null {
+    return this.#state.workloads.get(key) ?? null;
+  }
+
+  /** Why a demand would be admitted or refused now; changes nothing. */
+  explain(demand: Demand): Explanation {
+    return explain(this.#state, demand, this.#clock());
+  }
+
+  /** What a script would lead to, decided one command after the other on a fork: only what it changes is copied, nothing of it stays. */
+  simulate(script: readonly Timed[]): Simulation {
+    const fork = this.#state.fork();
+    const events: QuotaEvent[] = [];
+    fork.onEvent = (event) => events.push(event);
+    const decisions = script.map(({ command, at }) => execute(fork, command, at ?? Math.max(fork.now, this.#clock())));
+    return { decisions, events, changed: fork.changedGroups().map((group) => statusOf(fork, group, fork.now)) };
+  }
+
+  /** Counts everything anew; see refreshSlices. */
+  refresh(): DriftReport {
+    return refresh(this.#state);
+  }
+
+  /** The same in slices of about so many workloads. */
+  refreshSlices(slice: number): Generator<undefined, DriftReport> {
+    return refreshSlices(this.#state, slice);
+  }
+
+  /** Calls `listener` with everything that happens; returns what ends that. */
+  on(listener: (event: QuotaEvent) => void): () => void {
+    this.#listeners.add(listener);
+    this.#state.onEvent = (event) => this.#listeners.forEach((each) => each(event));
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.#state.onEvent = null;
+    };
+  }
+
+  /** Records as they change, for a store; null for none. */
+  onChange(sink: ((change: Change) => void) | null): void {
+    this.#state.onChange = sink;
+  }
+
+  /** The state as it is at a time: what is due until then has happened, in a fork that nobody keeps. */
+  #stateAt(at: number): QuotaState {
+    if (this.#state.timers.nextAt > at) return this.#state;
+    const fork = this.#state.fork();
+    advance(fork, at);
+    return fork;
+  }
+}

@@ -1,0 +1,63 @@
+import { plus, type Amount } from './amount.js';
+import type { Budget } from './budget.js';
+import type { Group } from './group.js';
+import type { Key } from './key.js';
+import { flowOf } from './pool.js';
+import { reservationKey } from './reservation.js';
+import type { QuotaState } from './state.js';
+import { addWorkload, chargeOf, emptyTally, type Tally } from './tally.js';
+
+/** What the workloads and reservations of a group charge by slot, counted anew. */
+export function selfUsedOf(state: QuotaState, group: Group): Tally {
+  const sum = emptyTally(group.layout);
+  group.workloads.forEach(state.workloads, (workload) => {
+    if (group.reserved.size === 0 || !group.reserved.has(reservationKey(workload.key, group.name))) addWorkload(sum, group.layout, workload);
+  });
+  group.reserved.forEach((_, key) => {
+    const workload = state.reservations.get(key)?.workload ?? '';
+    const charge = chargeOf(state, group, workload, state.workloads.get(workload)) ?? [];
+    charge.forEach((amount, slot) => {
+      sum[slot] = plus(sum[slot] as Amount, amount);
+    });
+  });
+  return sum.slice(0, group.layout.keys.length);
+}
+
+/** What the children of a group have and pass on, for one of its keys. */
+export interface FromChildren {
+  readonly childSum: Amount;
+  readonly lent: Amount;
+  readonly spilled: Amount;
+}
+
+/** Counts anew what the children have, lend and spill. O(children). */
+export function childrenOf(state: QuotaState, group: Group, key: Key): FromChildren {
+  let sums: FromChildren = { childSum: 0, lent: 0, spilled: 0 };
+  group.children.forEach((_, name) => {
+    const child = state.group(name);
+    const slot = child?.layout.slots.get(key);
+    if (child === undefined || slot === undefined) return;
+    const { lends, spills } = flowOf(child, slot);
+    sums = {
+      childSum: plus(sums.childSum, child.hard[slot] as Amount),
+      lent: plus(sums.lent, lends),
+      spilled: plus(sums.spilled, spills),
+    };
+  });
+  return sums;
+}
+
+/** The sum of the children's cash for what is charged by the hour. O(children). */
+export function childCashOf(state: QuotaState, group: Group, key: Key): bigint {
+  let sum = 0n;
+  group.children.forEach((_, name) => {
+    const child = state.group(name);
+    sum += (child === undefined ? undefined : budgetOf(child, key))?.hard ?? 0n;
+  });
+  return sum;
+}
+
+/** The budget that limits a key in a group. */
+export function budgetOf(group: Group, key: Key): Budget | undefined {
+  return group.budgets.find((budget) => budget.listed && budget.key === key);
+}

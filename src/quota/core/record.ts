@@ -1,0 +1,274 @@
+import { amountOf, type Amount } from './amount.js';
+import type { Budget, Grant } from './budget.js';
+import type { Change } from './change.js';
+import type { Mode } from './group.js';
+import type { Key } from './key.js';
+import type { Loan } from './loan.js';
+import type { Pod } from './pod.js';
+import type { Candidate } from './reservation.js';
+import type { Need, Shape, ShapeTable } from './shape.js';
+import type { Types } from './type-family.js';
+import type { PodSetCharge, Workload } from './workload.js';
+
+/** An exact integer in JSON: a number, or the digits of one beyond 2^53. Infinity is null. */
+type Digits = number | string | null;
+
+/** One record of the state as plain JSON; null as its value where it is gone. */
+export type StoredRecord =
+  | { readonly kind: 'group'; readonly key: string; readonly group: string; readonly value: GroupRecord | null }
+  | { readonly kind: 'workload'; readonly key: string; readonly group: string; readonly value: WorkloadRecord | null }
+  | { readonly kind: 'pod'; readonly key: string; readonly group: string; readonly value: PodRecord | null }
+  | { readonly kind: 'reservation'; readonly key: string; readonly group: string; readonly value: ReservationRecord | null }
+  | { readonly kind: 'loan'; readonly key: string; readonly group: string; readonly value: LoanRecord | null };
+
+/** What of a group is not counted from its workloads and children. */
+export interface GroupRecord {
+  readonly life: number;
+  readonly parent: string;
+  readonly mode: Mode;
+  readonly terminating: boolean;
+  /** By key. */
+  readonly hard: readonly (readonly [Key, Digits])[];
+  readonly borrow: readonly Digits[];
+  readonly lend: readonly Digits[];
+  readonly budgets: readonly BudgetRecord[];
+}
+
+interface BudgetRecord {
+  readonly key: Key;
+  readonly listed: boolean;
+  readonly base: string;
+  readonly hard: string;
+  readonly offset: string;
+  readonly rate: string;
+  readonly since: number | null;
+  readonly settled: string;
+  readonly announced: number;
+  readonly grants: readonly GrantRecord[];
+}
+
+interface GrantRecord {
+  readonly id: string;
+  readonly amount: string;
+  readonly validFrom: number;
+  readonly expiresAt: number | null;
+  readonly mode: 'topup' | 'reset';
+  readonly carryOverMax: string;
+  readonly everyMs: number;
+  readonly left: string | null;
+}
+
+/** What pods ask for, without amounts. Written once a file, see ShapeBook. */
+export interface ShapeRecord {
+  readonly signature: string;
+  readonly needs: readonly Need[];
+  readonly types: Types;
+  readonly unspecified: readonly string[];
+}
+
+/** [name, count, shape, amounts] */
+type PodSetRecord = readonly [string, number, ShapeRecord | number, readonly Digits[]];
+
+export interface WorkloadRecord {
+  readonly uid: string;
+  readonly podSets: readonly PodSetRecord[];
+  readonly countKey: string;
+  readonly heldReplicas: number;
+  readonly durationMs: number;
+}
+
+export interface PodRecord {
+  readonly workload: string;
+  readonly end: number | null;
+  /** [at, group, life, shape, amounts] */
+  readonly spans: readonly (readonly [number, string, number, ShapeRecord | number, readonly Digits[]])[];
+}
+
+export interface ReservationRecord {
+  readonly workload: string;
+  readonly candidates: readonly { readonly id: string; readonly expiresAt: number; readonly workload: WorkloadRecord }[];
+}
+
+export interface LoanRecord {
+  readonly lender: string;
+  readonly borrower: string;
+  readonly validFrom: number;
+  readonly until: number;
+  readonly amounts: readonly (readonly [Key, Digits])[];
+  readonly state: Loan['state'];
+}
+
+/**
+ * How records name shapes. Without a book every record has its shapes in full. With one, the first record of a file that uses a shape
+ * has it in full and the next ones its number, in order of appearance.
+ */
+export class ShapeBook {
+  readonly #numbers = new Map<Shape, number>();
+  readonly #shapes: Shape[] = [];
+
+  write(shape: Shape): ShapeRecord | number {
+    const number = this.#numbers.get(shape);
+    if (number !== undefined) return number;
+    this.#numbers.set(shape, this.#numbers.size);
+    return shapeRecord(shape);
+  }
+
+  read(record: ShapeRecord | number, shapes: ShapeTable): Shape {
+    if (typeof record === 'number') {
+      const shape = this.#shapes[record];
+      if (shape === undefined) throw new Error(`a record names shape ${record} of ${this.#shapes.length}`);
+      return shape;
+    }
+    const shape = shapes.find(record.signature) ?? shapes.add(record.signature, record.needs, record.types, record.unspecified);
+    this.#shapes.push(shape);
+    return shape;
+  }
+}
+
+/** A change as plain JSON. */
+export function toRecord(change: Change, book: ShapeBook | null): StoredRecord {
+  const { kind, key, group } = change;
+  switch (kind) {
+    case 'group':
+      return { kind, key, group, value: change.value === null ? null : groupRecord(change.value) };
+    case 'workload':
+      return { kind, key, group, value: change.value === null ? null : workloadRecord(change.value, book) };
+    case 'pod':
+      return { kind, key, group, value: change.value === null ? null : podRecord(change.value, book) };
+    case 'reservation': {
+      const candidates = change.value?.candidates.map(({ id, expiresAt, workload }) => ({ id, expiresAt, workload: workloadRecord(workload, book) })) ?? [];
+      return { kind, key, group, value: change.value === null ? null : { workload: change.value.workload, candidates } };
+    }
+    case 'loan':
+      return { kind, key, group, value: change.value === null ? null : loanRecord(change.value) };
+  }
+}
+
+type GroupValue = NonNullable<Extract<Change, { readonly kind: 'group' }>['value']>;
+
+function groupRecord(group: GroupValue): GroupRecord {
+  return {
+    life: group.life,
+    parent: group.parent,
+    mode: group.mode,
+    terminating: group.terminating,
+    hard: group.layout.keys.map((key, slot) => [key, digits(group.hard[slot] as Amount)]),
+    borrow: group.borrowLimit.map(digits),
+    lend: group.lendLimit.map(digits),
+    budgets: group.budgets.map((budget) => ({
+      key: budget.key,
+      listed: budget.listed,
+      base: `${budget.base}`,
+      hard: `${budget.hard}`,
+      offset: `${budget.offset}`,
+      rate: `${budget.rate}`,
+      since: finite(budget.since),
+      settled: `${budget.settled}`,
+      announced: budget.announced,
+      grants: budget.grants.map((grant) => ({
+        ...grant,
+        amount: `${grant.amount}`,
+        expiresAt: finite(grant.expiresAt),
+        carryOverMax: `${grant.carryOverMax}`,
+        left: grant.left === null ? null : `${grant.left}`,
+      })),
+    })),
+  };
+}
+
+/** The budgets of a record; the sums of children are the caller's. */
+export function readBudgets(records: readonly BudgetRecord[]): Budget[] {
+  return records.map((record) => ({
+    key: record.key,
+    listed: record.listed,
+    base: BigInt(record.base),
+    hard: BigInt(record.hard),
+    offset: BigInt(record.offset),
+    rate: BigInt(record.rate),
+    since: record.since ?? -Infinity,
+    childSum: 0n,
+    settled: BigInt(record.settled),
+    announced: record.announced,
+    grants: record.grants.map((grant): Grant => ({
+      ...grant,
+      amount: BigInt(grant.amount),
+      expiresAt: grant.expiresAt ?? Infinity,
+      carryOverMax: BigInt(grant.carryOverMax),
+      left: grant.left === null ? null : BigInt(grant.left),
+    })),
+  }));
+}
+
+function workloadRecord(workload: Workload, book: ShapeBook | null): WorkloadRecord {
+  const { uid, countKey, heldReplicas, durationMs } = workload;
+  const podSets = workload.podSets.map(({ name, count, shape, amounts }): PodSetRecord => [name, count, shapeIn(book, shape), amounts.map(digits)]);
+  return { uid, podSets, countKey, heldReplicas, durationMs };
+}
+
+/** The entry of a record. */
+export function readWorkload(key: string, group: string, record: WorkloadRecord, book: ShapeBook, shapes: ShapeTable): Workload {
+  const podSets = record.podSets.map(([name, count, written, amounts]): PodSetCharge => {
+    const shape = book.read(written, shapes);
+    return { name, count, shape, amounts: shape.share(amounts.map(amountOfDigits)) };
+  });
+  return {
+    key, uid: record.uid, group, podSets, countKey: record.countKey, heldReplicas: record.heldReplicas, durationMs: record.durationMs, gone: false,
+  };
+}
+
+function podRecord(pod: Pod, book: ShapeBook | null): PodRecord {
+  return {
+    workload: pod.workload,
+    end: finite(pod.end),
+    spans: pod.spans.map(({ at, group, life, shape, amounts }) => [at, group, life, shapeIn(book, shape), amounts.map(digits)] as const),
+  };
+}
+
+/** The pod of a record. */
+export function readPod(id: string, record: PodRecord, book: ShapeBook, shapes: ShapeTable): Pod {
+  const spans = record.spans.map(([at, group, life, written, amounts]) => {
+    const shape = book.read(written, shapes);
+    return { at, group, life, shape, amounts: shape.share(amounts.map(amountOfDigits)) };
+  });
+  return { id, workload: record.workload, end: record.end ?? Infinity, spans };
+}
+
+/** The candidates of a record. */
+export function readCandidates(group: string, record: ReservationRecord, book: ShapeBook, shapes: ShapeTable): readonly Candidate[] {
+  return record.candidates.map(({ id, expiresAt, workload }) => ({
+    id, expiresAt, workload: readWorkload(record.workload, group, workload, book, shapes),
+  }));
+}
+
+function loanRecord(loan: Loan): LoanRecord {
+  const { lender, borrower, validFrom, until, state } = loan;
+  return { lender, borrower, validFrom, until, state, amounts: [...loan.amounts].map(([key, amount]) => [key, digits(amount)]) };
+}
+
+/** The loan of a record. */
+export function readLoan(id: string, record: LoanRecord): Loan {
+  return { ...record, id, amounts: new Map(record.amounts.map(([key, amount]) => [key, amountOfDigits(amount)])) };
+}
+
+/** An amount that was written by `digits`. */
+export function amountOfDigits(written: Digits): Amount {
+  if (written === null) return Infinity;
+  return typeof written === 'number' ? written : amountOf(BigInt(written));
+}
+
+function digits(amount: Amount): Digits {
+  if (amount === Infinity) return null;
+  return typeof amount === 'number' ? amount : `${amount}`;
+}
+
+function finite(time: number): number | null {
+  return Number.isFinite(time) ? time : null;
+}
+
+function shapeIn(book: ShapeBook | null, shape: Shape): ShapeRecord | number {
+  return book === null ? shapeRecord(shape) : book.write(shape);
+}
+
+function shapeRecord({ signature, needs, types, unspecified }: Shape): ShapeRecord {
+  return { signature, needs, types, unspecified };
+}

@@ -1,0 +1,100 @@
+import { chargesOf, commit, refusal, testChange } from './admission.js';
+import { allowed, denied } from './admit.js';
+import { LazyDecision, type Decision } from './decision.js';
+import { readDemand, type Demand } from './demand.js';
+import { chainOf } from './pool.js';
+import { movePods } from './pods.js';
+import { release, settle } from './release.js';
+import { reservationKey, type Candidate, type Reservation } from './reservation.js';
+import type { QuotaState } from './state.js';
+import { chargeOf, largest, tallyOf } from './tally.js';
+import { refKey } from './workload.js';
+
+/** What is held for one group at a time: beyond this something is wrong with confirming. */
+const MAX_RESERVATIONS = 1024;
+
+/**
+ * Tests a demand and holds what it asks for until it is confirmed, or for `ttlMs`. The first step of two where deciding and making the
+ * object are two acts. `operation` names it: the same again is the same reservation. Several for one workload hold as much as the
+ * largest, because only one of them becomes the object.
+ */
+export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operation: string | undefined): Decision {
+  const key = refKey(demand.workload);
+  const deny = (decision: Decision): Decision => denied(state, key, demand.group, decision);
+  const read = readDemand(state.shapes, demand);
+  if (!read.ok) return deny(refusal(state, read.code, read.reason));
+  if (!Number.isSafeInteger(ttlMs) || ttlMs <= 0) return deny(refusal(state, 'InvalidTime', `a reservation for ${ttlMs} ms`));
+  const { workload } = read;
+  if (workload.group === '') return new LazyDecision({ allowed: true, code: 'NotManaged', reason: 'the workload names no group', revision: state.revision });
+  const found = state.group(workload.group);
+  if (found === undefined) return deny(refusal(state, 'GroupNotFound', `there is no group ${workload.group.slice(0, 80)}`));
+  const id = operation ?? `${key}#${state.revision + 1}`;
+  const home = reservationKey(key, found.name);
+  if (id.length > 512 || (state.operations.has(id) && state.operations.get(id) !== home)) {
+    return deny(refusal(state, 'InvalidDemand', `the operation ${id.slice(0, 80)} is another workload's`));
+  }
+  if (found.reserved.size >= MAX_RESERVATIONS && !found.reserved.has(home)) return deny(refusal(state, 'TooManyReservations', `group ${found.name} has ${MAX_RESERVATIONS} reservations already`));
+  const entry = state.workloads.get(key);
+  const others = (state.reservations.get(home)?.candidates ?? []).filter((other) => other.id !== id);
+  const held = [workload, ...others.map((other) => other.workload), ...(entry?.group === found.name ? [entry] : [])];
+  const after = largest(held.map((each) => tallyOf(found.layout, each))) ?? [];
+  const verdict = testChange(state, found, workload, chargeOf(state, found, key, entry), after, state.now);
+  if (verdict.decision !== null) return deny(verdict.decision);
+  state.revision++;
+  const group = state.own(found);
+  const candidate: Candidate = { id, workload, expiresAt: state.now + ttlMs };
+  commit(state, state.ownAll(verdict.chain), verdict.delta);
+  state.putReservation(group, key, [...others, candidate]);
+  state.timers.push({ at: candidate.expiresAt, kind: 'reservation', subject: id, group: group.name });
+  state.emit({ type: 'reserved', group: group.name, subject: key, amounts: chargesOf(group.layout, verdict.delta) });
+  return allowed(state, verdict.chain, verdict.delta, id);
+}
+
+/** The object of a reservation is there: it is charged for what it was admitted with. */
+export function confirm(state: QuotaState, id: string): Decision {
+  const found = find(state, id);
+  if (found === null) return refusal(state, 'ReservationNotFound', `there is no reservation ${id.slice(0, 80)}`);
+  const { reservation, candidate } = found;
+  const home = state.group(reservation.group);
+  if (home === undefined) return refusal(state, 'GroupNotFound', `there is no group ${reservation.group}`);
+  state.revision++;
+  const group = state.own(home);
+  const old = state.workloads.get(reservation.workload);
+  const from = old !== undefined && old.group !== group.name ? state.group(old.group) : undefined;
+  if (from !== undefined) {
+    release(state, from, reservation.workload);
+    movePods(state, from, group, reservation.workload);
+  }
+  const workload = old === undefined ? candidate.workload : { ...candidate.workload, heldReplicas: old.heldReplicas };
+  const delta = settle(state, group, reservation.workload, workload, reservation.candidates.filter((other) => other !== candidate));
+  state.emit({ type: 'confirmed', group: group.name, subject: reservation.workload, amounts: chargesOf(group.layout, delta) });
+  return allowed(state, chainOf(state, group), delta);
+}
+
+/** The object of a reservation will not come: what it holds is free again. */
+export function cancel(state: QuotaState, id: string): Decision {
+  const found = find(state, id);
+  const home = found === null ? undefined : state.group(found.reservation.group);
+  if (found === null || home === undefined) return refusal(state, 'ReservationNotFound', `there is no reservation ${id.slice(0, 80)}`);
+  state.revision++;
+  const group = state.own(home);
+  const { workload, candidates } = found.reservation;
+  const entry = state.workloads.get(workload);
+  const delta = settle(state, group, workload, entry?.group === group.name ? entry : null, candidates.filter((other) => other !== found.candidate));
+  state.emit({ type: 'released', group: group.name, subject: workload, amounts: chargesOf(group.layout, delta) });
+  return allowed(state, chainOf(state, group), delta);
+}
+
+/** The time of a reservation is over, unless it was renewed. */
+export function expire(state: QuotaState, id: string): void {
+  const found = find(state, id);
+  if (found === null || found.candidate.expiresAt > state.now) return;
+  state.emit({ type: 'reservationExpired', group: found.reservation.group, subject: found.reservation.workload });
+  cancel(state, id);
+}
+
+function find(state: QuotaState, id: string): { readonly reservation: Reservation; readonly candidate: Candidate } | null {
+  const reservation = state.reservations.get(state.operations.get(id) ?? '');
+  const candidate = reservation?.candidates.find((other) => other.id === id);
+  return reservation === undefined || candidate === undefined ? null : { reservation, candidate };
+}

@@ -1,0 +1,171 @@
+import { plus, type Amount } from './amount.js';
+import { bareGroup, type Group } from './group.js';
+import { CASH } from './key.js';
+import type { Change } from './change.js';
+import { flowOf, repool } from './pool.js';
+import type { Policy } from './policy.js';
+import { childCashOf, selfUsedOf } from './recompute.js';
+import { ShapeBook, amountOfDigits, readBudgets, readCandidates, readLoan, readPod, readWorkload, type GroupRecord, type StoredRecord } from './record.js';
+import { QuotaState } from './state.js';
+
+/** What a state is beside its records. */
+export interface StateHead {
+  readonly revision: number;
+  readonly now: number;
+  readonly lives: number;
+}
+
+/**
+ * Builds a state from records, the later ones in place of earlier ones; `finish` counts everything and sets the timers. Records that
+ * were written with one ShapeBook have to be added in that order, between `newBook` calls.
+ */
+export class Restorer {
+  readonly #state: QuotaState;
+  readonly #groups = new Map<string, GroupRecord>();
+  #book = new ShapeBook();
+
+  constructor(policy: Policy) {
+    this.#state = new QuotaState(policy);
+  }
+
+  /** The records that follow are of another file. */
+  newBook(): void {
+    this.#book = new ShapeBook();
+  }
+
+  /** Adds one record. */
+  add(record: StoredRecord): void {
+    const { key, value } = record;
+    const state = this.#state;
+    switch (record.kind) {
+      case 'group':
+        if (record.value === null) this.#groups.delete(key);
+        else this.#groups.set(key, record.value);
+        return;
+      case 'workload':
+        if (record.value === null) state.workloads.delete(key);
+        else state.workloads.set(key, readWorkload(key, record.group, record.value, this.#book, state.shapes));
+        return;
+      case 'pod':
+        if (record.value === null) state.pods.delete(key);
+        else state.pods.set(key, readPod(key, record.value, this.#book, state.shapes));
+        return;
+      case 'reservation':
+        if (record.value === null) state.reservations.delete(key);
+        else {
+          const candidates = readCandidates(record.group, record.value, this.#book, state.shapes);
+          state.reservations.set(key, { key, workload: record.value.workload, group: record.group, candidates });
+        }
+        return;
+      case 'loan':
+        if (value === null || record.value === null) state.loans.delete(key);
+        else state.loans.set(key, readLoan(key, record.value));
+    }
+  }
+
+  /** The state, once all records are added. */
+  finish(head: StateHead): QuotaState {
+    const state = this.#state;
+    Object.assign(state, head);
+    this.#addGroups();
+    state.workloads.forEach((workload) => state.group(workload.group)?.workloads.enter(workload, null));
+    for (const [, reservation] of [...state.reservations.entries()]) {
+      const group = state.group(reservation.group);
+      if (group === undefined) continue;
+      state.putReservation(group, reservation.workload, reservation.candidates);
+      for (const { id, expiresAt } of reservation.candidates) state.timers.push({ at: expiresAt, kind: 'reservation', subject: id, group: group.name });
+    }
+    this.#addPods();
+    this.#count();
+    this.#addDates();
+    return state;
+  }
+
+  /** Parents before children. */
+  #addGroups(): void {
+    const add = (name: string, record: GroupRecord): Group => {
+      const known = this.#state.group(name);
+      if (known !== undefined) return known;
+      const above = this.#groups.get(record.parent);
+      const parent = above === undefined ? undefined : add(record.parent, above);
+      const group = groupOf(this.#state, name, record, parent === undefined ? 0 : parent.depth + 1);
+      this.#state.add(group);
+      parent?.children.set(name, true);
+      return group;
+    };
+    for (const [name, record] of this.#groups) add(name, record);
+  }
+
+  #addPods(): void {
+    const { pods, timers, policy, now } = this.#state;
+    pods.forEach((pod, id) => {
+      const last = pod.spans.at(-1);
+      const group = last === undefined ? undefined : this.#state.group(last.group);
+      if (pod.end !== Infinity) timers.push({ at: now + policy.lateEventsMs, kind: 'podForgotten', subject: id, group: '' });
+      else if (group !== undefined && group.life === last?.life) group.pods.set(id, true);
+    });
+  }
+
+  /** From the leaves to the roots: what children lend and spill is part of what their parents do. */
+  #count(): void {
+    const state = this.#state;
+    const groups = [...state.groups.entries()].map(([, group]) => group).sort((a, b) => b.depth - a.depth);
+    for (const group of groups) {
+      const parent = group.parent === '' ? undefined : state.group(group.parent);
+      group.selfUsed = selfUsedOf(state, group);
+      for (const budget of group.budgets) if (budget.listed) budget.childSum = childCashOf(state, group, budget.key);
+      group.layout.keys.forEach((key, slot) => {
+        repool(group, slot);
+        const above = parent?.layout.slots.get(key);
+        if (parent === undefined || above === undefined) return;
+        const { lends, spills } = flowOf(group, slot);
+        parent.childSum[above] = plus(parent.childSum[above] as Amount, group.hard[slot] as Amount);
+        parent.lent[above] = plus(parent.lent[above] as Amount, lends);
+        parent.spilled[above] = plus(parent.spilled[above] as Amount, spills);
+      });
+    }
+  }
+
+  #addDates(): void {
+    const { timers } = this.#state;
+    this.#state.groups.forEach((group) => {
+      for (const { grants } of group.budgets) {
+        for (const { id, left, validFrom, expiresAt } of grants) {
+          if (left === null) timers.push({ at: validFrom, kind: 'grantBegins', subject: id, group: group.name });
+          else if (expiresAt !== Infinity) timers.push({ at: expiresAt, kind: 'grantEnds', subject: id, group: group.name });
+        }
+      }
+    });
+    this.#state.loans.forEach((loan, id) => {
+      if (loan.state === 'pending') timers.push({ at: loan.validFrom, kind: 'loanBegins', subject: id, group: loan.borrower });
+      else if (loan.state === 'running') timers.push({ at: loan.until, kind: 'loanEnds', subject: id, group: loan.borrower });
+    });
+  }
+}
+
+/** All records of a state, parents before their children; nothing of it is copied before it is asked for. */
+export function* recordsOf(state: QuotaState): Generator<Change> {
+  const groups = [...state.groups.entries()].map(([, group]) => group).sort((a, b) => a.depth - b.depth);
+  for (const group of groups) yield { kind: 'group', key: group.name, group: group.name, value: group };
+  for (const [key, value] of state.workloads.entries()) yield { kind: 'workload', key, group: value.group, value };
+  for (const [key, value] of state.reservations.entries()) yield { kind: 'reservation', key, group: value.group, value };
+  for (const [key, value] of state.pods.entries()) yield { kind: 'pod', key, group: value.spans.at(-1)?.group ?? '', value };
+  for (const [key, value] of state.loans.entries()) yield { kind: 'loan', key, group: value.borrower, value };
+}
+
+function groupOf(state: QuotaState, name: string, record: GroupRecord, depth: number): Group {
+  const budgets = readBudgets(record.budgets);
+  const cash = budgets.filter(({ listed }) => listed).map(({ key }) => CASH + key);
+  const layout = state.layouts.layoutOf([...record.hard.map(([key]) => key), ...cash]);
+  const group = bareGroup(name, record.life, record.parent, depth, layout);
+  const zeros = (): Amount[] => layout.keys.map(() => 0);
+  return Object.assign(group, {
+    mode: record.mode,
+    terminating: record.terminating,
+    hard: record.hard.map(([, amount]) => amountOfDigits(amount)),
+    borrowLimit: record.borrow.map(amountOfDigits),
+    lendLimit: record.lend.map(amountOfDigits),
+    budgets,
+    selfUsed: zeros(), childSum: zeros(), lent: zeros(), spilled: zeros(), pool: zeros(), kept: zeros(),
+  });
+}

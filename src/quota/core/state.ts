@@ -1,0 +1,224 @@
+import type { Change } from './change.js';
+import type { QuotaEvent } from './event.js';
+import { forkGroup, type Group } from './group.js';
+import { LayeredMap } from './layered-map.js';
+import { LayoutTable } from './layout.js';
+import type { Loan } from './loan.js';
+import type { Pod } from './pod.js';
+import type { Policy } from './policy.js';
+import { reservationKey, type Candidate, type Reservation } from './reservation.js';
+import { Roster } from './roster.js';
+import { ShapeTable } from './shape.js';
+import { TimerQueue } from './timers.js';
+import type { Workload } from './workload.js';
+
+/** Work done, to prove what a decision costs: grows by one for each key of a group that is looked at or changed. */
+export interface Counters {
+  keysTested: number;
+  keysCharged: number;
+}
+
+/** Everything the engine knows. Commands change it through the functions of this folder, and only through those. */
+export class QuotaState {
+  readonly policy: Policy;
+  readonly layouts: LayoutTable;
+  readonly shapes: ShapeTable;
+  readonly groups: LayeredMap<string, Group>;
+  readonly workloads: LayeredMap<string, Workload>;
+  readonly pods: LayeredMap<string, Pod>;
+  readonly reservations: LayeredMap<string, Reservation>;
+  readonly loans: LayeredMap<string, Loan>;
+  /** Where something is reserved for a workload: names of groups by `refKey`. */
+  readonly reservedIn: LayeredMap<string, readonly string[]>;
+  /** Keys of reservations by the operations they are made of. */
+  readonly operations: LayeredMap<string, string>;
+  readonly timers: TimerQueue;
+  readonly counters: Counters = { keysTested: 0, keysCharged: 0 };
+  /** Counts changes. */
+  revision = 0;
+  /** The latest time that a command carried. */
+  now = 0;
+  /** The life of the group that was made last. */
+  lives = 0;
+  /** Takes records as they change, for a store. */
+  onChange: ((change: Change) => void) | null = null;
+  /** Takes what happens, for listeners. */
+  onEvent: ((event: QuotaEvent) => void) | null = null;
+  /** Who caused what happens now. */
+  actor: string | undefined;
+  /** In a fork: groups that it copied. */
+  readonly #owned: Set<string> | null;
+
+  constructor(policy: Policy, below: QuotaState | null = null) {
+    this.policy = policy;
+    this.layouts = below?.layouts ?? new LayoutTable();
+    this.shapes = below?.shapes ?? new ShapeTable(policy.families);
+    this.groups = new LayeredMap(below?.groups);
+    this.workloads = new LayeredMap(below?.workloads);
+    this.pods = new LayeredMap(below?.pods);
+    this.reservations = new LayeredMap(below?.reservations);
+    this.loans = new LayeredMap(below?.loans);
+    this.reservedIn = new LayeredMap(below?.reservedIn);
+    this.operations = new LayeredMap(below?.operations);
+    this.timers = below?.timers.fork() ?? new TimerQueue();
+    this.#owned = below === null ? null : new Set();
+    if (below !== null) {
+      this.revision = below.revision;
+      this.now = below.now;
+      this.lives = below.lives;
+      this.actor = below.actor;
+    }
+  }
+
+  /** A group to read. */
+  group(name: string): Group | undefined {
+    return this.groups.get(name);
+  }
+
+  /** The same group to change: in a fork, a copy. */
+  own(group: Group): Group {
+    if (this.#owned === null || this.#owned.has(group.name)) return this.groups.get(group.name) ?? group;
+    const copy = forkGroup(group);
+    this.add(copy);
+    return copy;
+  }
+
+  /** The same groups to change. */
+  ownAll(chain: readonly Group[]): readonly Group[] {
+    return this.#owned === null ? chain : chain.map((group) => this.own(group));
+  }
+
+  /** A group and all above it, to read. */
+  pathOf(group: Group): readonly Group[] {
+    // In a fork a group that is not copied may stand below one that is.
+    if (group.path !== null && this.#owned === null) return group.path;
+    const path: Group[] = [];
+    for (let at: Group | undefined = group; at !== undefined; at = at.parent === '' ? undefined : this.group(at.parent)) path.push(at);
+    if (this.#owned === null) group.path = path;
+    return path;
+  }
+
+  /** Puts a new group, or a copy, in its place. */
+  add(group: Group): void {
+    this.#owned?.add(group.name);
+    this.groups.set(group.name, group);
+  }
+
+  /** Sets what is charged for a workload in a group, in place of `old`; the counters are the caller's. */
+  putWorkload(group: Group, workload: Workload, old: Workload | null): void {
+    if (workload === old) return;
+    this.workloads.set(workload.key, workload);
+    group.workloads.enter(workload, old);
+    this.onChange?.({ kind: 'workload', key: workload.key, group: group.name, value: workload });
+  }
+
+  /** Removes what is charged for a workload; the counters are the caller's. */
+  removeWorkload(group: Group, old: Workload): void {
+    this.workloads.delete(old.key);
+    group.workloads.leave(old);
+    this.onChange?.({ kind: 'workload', key: old.key, group: group.name, value: null });
+  }
+
+  /** Sets what is held for a workload in a group, nothing without candidates; the counters are the caller's. */
+  putReservation(group: Group, workload: string, candidates: readonly Candidate[]): void {
+    const key = reservationKey(workload, group.name);
+    for (const { id } of this.reservations.get(key)?.candidates ?? []) this.operations.delete(id);
+    for (const { id } of candidates) this.operations.set(id, key);
+    const value = candidates.length === 0 ? null : { key, workload, group: group.name, candidates };
+    const others = (this.reservedIn.get(workload) ?? []).filter((name) => name !== group.name);
+    const holders = value === null ? others : [...others, group.name];
+    if (holders.length === 0) this.reservedIn.delete(workload);
+    else this.reservedIn.set(workload, holders);
+    if (value === null) {
+      this.reservations.delete(key);
+      group.reserved.delete(key);
+    } else {
+      this.reservations.set(key, value);
+      group.reserved.set(key, true);
+    }
+    this.onChange?.({ kind: 'reservation', key, group: group.name, value });
+  }
+
+  putPod(key: string, value: Pod | null): void {
+    const group = (value ?? this.pods.get(key))?.spans.at(-1)?.group ?? '';
+    if (value === null) this.pods.delete(key);
+    else this.pods.set(key, value);
+    this.onChange?.({ kind: 'pod', key, group, value });
+  }
+
+  putLoan(key: string, value: Loan | null): void {
+    const group = (value ?? this.loans.get(key))?.borrower ?? '';
+    if (value === null) this.loans.delete(key);
+    else this.loans.set(key, value);
+    this.onChange?.({ kind: 'loan', key, group, value });
+  }
+
+  /** To be called after what a group's record holds was changed: limits, budgets, grants. */
+  groupChanged(group: Group): void {
+    this.onChange?.({ kind: 'group', key: group.name, group: group.name, value: group });
+  }
+
+  /** Removes a group that nothing hangs on any more. */
+  remove(group: Group): void {
+    this.#owned?.add(group.name);
+    this.groups.delete(group.name);
+    this.onChange?.({ kind: 'group', key: group.name, group: group.name, value: null });
+  }
+
+  /** Tells listeners what happened. */
+  emit(event: Omit<QuotaEvent, 'at' | 'revision' | 'actor'>): void {
+    if (this.onEvent === null) return;
+    this.onEvent({ ...event, at: this.now, revision: this.revision, ...(this.actor === undefined ? {} : { actor: this.actor }) });
+  }
+
+  /** A state that starts as this one and can change without this one noticing: only what it changes is copied. */
+  fork(): QuotaState {
+    return new QuotaState(this.policy, this);
+  }
+
+  /** Of a fork: names of the groups that it changed, made or removed. */
+  changedNames(): readonly string[] {
+    return [...(this.#owned ?? [])];
+  }
+
+  /** Of a fork: the groups that are not as they were below, those that are gone left out. */
+  changedGroups(): readonly Group[] {
+    return [...(this.#owned ?? [])].flatMap((name) => this.groups.get(name) ?? []);
+  }
+
+  /** Takes over what a fork of this state did. What else happened to this state since must not concern the same groups. */
+  adopt(fork: QuotaState): void {
+    const left = fork.workloads.changes().map(([key]) => this.workloads.get(key));
+    for (const old of left) if (old !== undefined) this.group(old.group)?.workloads.leave(old);
+    for (const name of fork.#owned ?? []) {
+      const changed = fork.groups.get(name);
+      const mine = this.groups.get(name);
+      if (changed === undefined) this.groups.delete(name);
+      else if (mine === undefined || mine.life !== changed.life) this.groups.set(name, { ...changed, workloads: new Roster(), path: null });
+      else adoptGroup(mine, changed);
+    }
+    for (const [key, workload] of fork.workloads.changes()) {
+      if (workload === undefined) this.workloads.delete(key);
+      else this.workloads.set(key, workload);
+      if (workload !== undefined) this.group(workload.group)?.workloads.enter(workload, null);
+    }
+    this.pods.adopt(fork.pods);
+    this.reservations.adopt(fork.reservations);
+    this.loans.adopt(fork.loans);
+    this.reservedIn.adopt(fork.reservedIn);
+    this.operations.adopt(fork.operations);
+    this.timers.adopt(fork.timers);
+    this.revision = Math.max(this.revision, fork.revision);
+    this.now = Math.max(this.now, fork.now);
+    this.lives = Math.max(this.lives, fork.lives);
+  }
+}
+
+/** Takes over a fork's copy of a group; its workloads come with the entries. */
+function adoptGroup(mine: Group, changed: Group): void {
+  const { children, workloads, reserved, pods } = mine;
+  children.adopt(changed.children);
+  reserved.adopt(changed.reserved);
+  pods.adopt(changed.pods);
+  Object.assign(mine, { ...changed, children, workloads, reserved, pods, path: mine.path });
+}

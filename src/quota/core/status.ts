@@ -1,0 +1,80 @@
+import { plus, type Amount } from './amount.js';
+import { exhaustedAt, usedAt, consumedAt } from './budget.js';
+import { hardOf } from './group-hard.js';
+import type { Group, Mode } from './group.js';
+import { CASH, type Key } from './key.js';
+import { chainOf, roomOf } from './pool.js';
+import type { QuotaState } from './state.js';
+
+/** Something worth knowing about a group, in the manner of Kubernetes conditions. */
+export interface Condition {
+  readonly type: 'OverQuota' | 'CashExhausted' | 'Terminating';
+  readonly keys: readonly Key[];
+}
+
+/** Amounts by key: in base units, of cash in base units times milliseconds. */
+export type Amounts = ReadonlyMap<Key, bigint>;
+
+/** What a group has and uses. */
+export interface GroupStatus {
+  readonly name: string;
+  readonly parent: string;
+  readonly mode: Mode;
+  readonly hard: Amounts;
+  /** Of the group's own workloads, and of cash what its own pods consumed. */
+  readonly selfUsed: Amounts;
+  /** `selfUsed` and what children have. */
+  readonly used: Amounts;
+  /** What the group could still admit: in an elastic tree more or less than hard - used. Not of cash. */
+  readonly room: Amounts;
+  readonly workloads: number;
+  readonly reservations: number;
+  readonly children: readonly string[];
+  /** Cash that is consumed at this moment: base units of the key. */
+  readonly burnRate: Amounts;
+  /** When the first budget is spent if nothing changes, milliseconds; null if none ever is. */
+  readonly exhaustsAt: number | null;
+  readonly conditions: readonly Condition[];
+}
+
+/** The status of one group at `now`. O(keys), and O(depth) for what an elastic group could borrow. */
+export function statusOf(state: QuotaState, group: Group, now: number): GroupStatus {
+  const { layout } = group;
+  const chain = chainOf(state, group);
+  const budgets = group.budgets.filter(({ listed }) => listed);
+  const usedOf = (slot: number): bigint => BigInt(plus(group.selfUsed[slot] as Amount, group.childSum[slot] as Amount));
+  const used = new Map([
+    ...layout.keys.map((key, slot): [Key, bigint] => [key, usedOf(slot)]),
+    ...budgets.map((budget): [Key, bigint] => [CASH + budget.key, usedAt(budget, now)]),
+  ]);
+  const ends = budgets.flatMap((budget) => exhaustedAt(budget, now) ?? []);
+  return {
+    name: group.name,
+    parent: group.parent,
+    mode: group.mode,
+    hard: hardOf(group),
+    selfUsed: new Map([
+      ...layout.keys.map((key, slot): [Key, bigint] => [key, BigInt(group.selfUsed[slot] as Amount)]),
+      ...budgets.map((budget): [Key, bigint] => [CASH + budget.key, consumedAt(budget, now)]),
+    ]),
+    used,
+    room: new Map(layout.keys.map((key, slot) => [key, BigInt(roomOf(state, chain, slot))])),
+    workloads: group.workloads.size,
+    reservations: group.reserved.size,
+    children: [...group.children.entries()].map(([name]) => name),
+    burnRate: new Map(budgets.map(({ key, rate }) => [CASH + key, rate])),
+    exhaustsAt: ends.length === 0 ? null : Math.min(...ends),
+    conditions: conditionsOf(group, used),
+  };
+}
+
+function conditionsOf(group: Group, used: Amounts): readonly Condition[] {
+  const hard = hardOf(group);
+  const over = group.layout.keys.filter((key) => (used.get(key) ?? 0n) > (hard.get(key) ?? 0n));
+  const spent = group.budgets.filter(({ listed }) => listed).map(({ key }) => CASH + key).filter((key) => (used.get(key) ?? 0n) >= (hard.get(key) ?? 0n));
+  return [
+    ...(over.length === 0 ? [] : [{ type: 'OverQuota' as const, keys: over }]),
+    ...(spent.length === 0 ? [] : [{ type: 'CashExhausted' as const, keys: spent }]),
+    ...(group.terminating ? [{ type: 'Terminating' as const, keys: [] }] : []),
+  ];
+}

@@ -1,0 +1,178 @@
+import type { Command } from './core/command.js';
+import type { Change } from './core/change.js';
+import type { Decision } from './core/decision.js';
+import type { Demand } from './core/demand.js';
+import type { QuotaEvent } from './core/event.js';
+import type { Explanation } from './core/explain.js';
+import type { GrantSpec } from './core/grants.js';
+import type { GroupSpec } from './core/group-spec.js';
+import type { GroupUpdate } from './core/group-update.js';
+import type { LoanSpec } from './core/loans.js';
+import { DEFAULT_POLICY, type Policy } from './core/policy.js';
+import { Quota, type Clock, type Simulation, type Timed } from './core/quota.js';
+import type { DriftReport } from './core/refresh.js';
+import { Restorer } from './core/restore.js';
+import type { GroupStatus } from './core/status.js';
+import type { QuotaState } from './core/state.js';
+import type { WorkloadRef } from './core/workload.js';
+import { OptimisticWriter, type Pause } from './store/optimistic-writer.js';
+import { OwningWriter } from './store/owning-writer.js';
+import { MemoryStore } from './store/memory-store.js';
+import type { Store } from './store/store.js';
+import type { Writer } from './store/writer.js';
+
+export interface EngineOptions {
+  /** In memory without. */
+  readonly store?: Store | undefined;
+  /** The machine's clock without. */
+  readonly clock?: Clock | undefined;
+  readonly policy?: Partial<Policy> | undefined;
+  /** Waits between two attempts at a commit that others came before. */
+  readonly pause?: Pause | undefined;
+}
+
+/**
+ * The engine with a store behind it: a decision is there when its effect is durable. What commands of the same moment change is
+ * written together.
+ */
+export class QuotaEngine {
+  readonly #store: Store;
+  readonly #quota: Quota;
+  readonly #writer: Writer;
+  readonly #clock: Clock;
+  readonly #listeners = new Set<(event: QuotaEvent) => void>();
+
+  private constructor(store: Store, state: QuotaState, writer: Writer, clock: Clock) {
+    this.#store = store;
+    this.#writer = writer;
+    this.#clock = clock;
+    this.#quota = new Quota({ state, clock });
+    writer.onEvents = (events) => {
+      for (const event of events) this.#listeners.forEach((listener) => listener(event));
+    };
+  }
+
+  /** Reads the store and begins to decide. */
+  static async open(options: EngineOptions = {}): Promise<QuotaEngine> {
+    const store = options.store ?? new MemoryStore();
+    const restorer = new Restorer({ ...DEFAULT_POLICY, ...options.policy });
+    const { head, revisions } = await store.load(restorer);
+    const state = restorer.finish(head);
+    const writer = store.exclusive ? new OwningWriter(state, store) : new OptimisticWriter(state, store, revisions, options.pause);
+    return new QuotaEngine(store, state, writer, options.clock ?? Date.now);
+  }
+
+  /** Decides a command; the answer comes when what it changed is durable. Rejects where the store failed. */
+  execute(command: Command, at: number = this.#clock()): Promise<Decision> {
+    return this.#writer.execute(command, at);
+  }
+
+  createGroup(spec: GroupSpec): Promise<Decision> {
+    return this.execute({ type: 'createGroup', ...spec });
+  }
+
+  updateGroup(update: GroupUpdate): Promise<Decision> {
+    return this.execute({ type: 'updateGroup', ...update });
+  }
+
+  deleteGroup(name: string, options: { readonly force?: boolean } = {}): Promise<Decision> {
+    return this.execute({ type: 'deleteGroup', name, force: options.force });
+  }
+
+  admit(demand: Demand, options: { readonly dryRun?: boolean } = {}): Promise<Decision> {
+    return this.execute({ type: 'admit', ...demand, dryRun: options.dryRun });
+  }
+
+  reserve(demand: Demand, ttlMs: number, operation?: string): Promise<Decision> {
+    return this.execute({ type: 'reserve', ...demand, ttlMs, operation });
+  }
+
+  confirm(reservation: string): Promise<Decision> {
+    return this.execute({ type: 'confirm', reservation });
+  }
+
+  cancel(reservation: string): Promise<Decision> {
+    return this.execute({ type: 'cancel', reservation });
+  }
+
+  release(workload: WorkloadRef): Promise<Decision> {
+    return this.execute({ type: 'release', workload });
+  }
+
+  scale(workload: WorkloadRef, replicas: number, options: { readonly podSet?: string; readonly dryRun?: boolean } = {}): Promise<Decision> {
+    return this.execute({ type: 'scale', workload, replicas, ...options });
+  }
+
+  checkHpa(workload: WorkloadRef, maxReplicas: number, mode?: 'advisory' | 'reserve'): Promise<Decision> {
+    return this.execute({ type: 'checkHpa', workload, maxReplicas, mode });
+  }
+
+  grant(spec: GrantSpec): Promise<Decision> {
+    return this.execute({ type: 'grant', ...spec });
+  }
+
+  loan(spec: LoanSpec): Promise<Decision> {
+    return this.execute({ type: 'loan', ...spec });
+  }
+
+  /** The latest time that a command carried. */
+  get now(): number {
+    return this.#quota.now;
+  }
+
+  /** A group as this engine knows it: of a store that others write to as well, as of the last time it looked. */
+  status(name: string, at?: number): GroupStatus | null {
+    return this.#quota.status(name, at);
+  }
+
+  /** Names of all groups, parents before their children. */
+  groups(): readonly string[] {
+    return this.#quota.groups();
+  }
+
+  /** Why a demand would be admitted or refused now; changes nothing. */
+  explain(demand: Demand): Explanation {
+    return this.#quota.explain(demand);
+  }
+
+  /** What a script would lead to; changes nothing. */
+  simulate(script: readonly Timed[]): Simulation {
+    return this.#quota.simulate(script);
+  }
+
+  /** Learns what others wrote to the store. */
+  catchUp(): Promise<void> {
+    return this.#writer.catchUp();
+  }
+
+  /** Counts everything anew, and corrects what does not add up. */
+  refresh(): DriftReport {
+    return this.#quota.refresh();
+  }
+
+  /** Everything this engine knows, record by record. */
+  records(): Iterable<Change> {
+    return this.#writer.records();
+  }
+
+  /** Calls `listener` with everything that happens, once it is durable; returns what ends that. */
+  on(listener: (event: QuotaEvent) => void): () => void {
+    this.#listeners.add(listener);
+    this.#writer.wantsEvents = true;
+    return () => {
+      this.#listeners.delete(listener);
+      this.#writer.wantsEvents = this.#listeners.size > 0;
+    };
+  }
+
+  /** Waits for what is under way and closes the store. */
+  async close(): Promise<void> {
+    await this.#writer.idle();
+    await this.#store.close();
+  }
+}
+
+/** Opens an engine: in memory, or on a store. */
+export function createEngine(options: EngineOptions = {}): Promise<QuotaEngine> {
+  return QuotaEngine.open(options);
+}

@@ -1,0 +1,67 @@
+import { hasCondition, secondsAt, type Evaluator, type TemplatedPods } from './evaluator.js';
+import type { Json, ManifestReader } from './manifest.js';
+
+/** Deployments and their like: `replicas` pods of one template, one where it does not say. */
+function replicated(apiGroup: string, kind: string, resource: string): Evaluator {
+  return {
+    apiGroup,
+    kind,
+    resource,
+    charges: true,
+    pods(reader, object, { chargeSurge }) {
+      const replicas = reader.count(reader.at(object, 'spec', 'replicas'), 'spec.replicas', 1);
+      const surge = chargeSurge && kind === 'Deployment' ? surgeOf(reader, object, replicas) : 0;
+      return [{ name: '', count: replicas + surge, template: reader.at(object, 'spec', 'template'), path: 'spec.template' }];
+    },
+  };
+}
+
+/** Pods beyond the replicas during an update: a count, or a share that is rounded up. Kubernetes' default is a quarter. */
+function surgeOf(reader: ManifestReader, object: Json, replicas: number): number {
+  if (reader.at(object, 'spec', 'strategy', 'type') === 'Recreate') return 0;
+  const surge = reader.at(object, 'spec', 'strategy', 'rollingUpdate', 'maxSurge') ?? '25%';
+  const percent = typeof surge === 'string' ? /^(\d{1,3})%$/.exec(surge)?.[1] : undefined;
+  if (percent !== undefined) return Math.ceil((replicas * Number(percent)) / 100);
+  return reader.count(surge, 'spec.strategy.rollingUpdate.maxSurge', 0);
+}
+
+/** Pods of a Job that run at the same time. `job` is a JobSpec. */
+export function jobPods(reader: ManifestReader, job: Json, path: string): number {
+  if (reader.flag(reader.at(job, 'suspend'))) return 0;
+  const parallelism = reader.count(reader.at(job, 'parallelism'), `${path}.parallelism`, 1);
+  return Math.min(parallelism, reader.count(reader.at(job, 'completions'), `${path}.completions`, parallelism));
+}
+
+const POD: Evaluator = {
+  apiGroup: '',
+  kind: 'Pod',
+  resource: 'pods',
+  charges: true,
+  // A pod is its own template.
+  pods: (_reader, object): readonly TemplatedPods[] => [{ name: '', count: 1, template: object, path: '' }],
+  isTerminal: (reader, object) => ['Succeeded', 'Failed'].includes(reader.text(reader.at(object, 'status', 'phase'), 'status.phase')),
+  durationMs: (reader, object) => secondsAt(reader, object, 'spec', 'activeDeadlineSeconds'),
+};
+
+const JOB: Evaluator = {
+  apiGroup: 'batch',
+  kind: 'Job',
+  resource: 'jobs.batch',
+  charges: true,
+  pods: (reader, object) => [{ name: '', count: jobPods(reader, reader.at(object, 'spec'), 'spec'), template: reader.at(object, 'spec', 'template'), path: 'spec.template' }],
+  isTerminal: (reader, object) => hasCondition(reader, object, ['Complete', 'Failed']),
+  durationMs: (reader, object) => secondsAt(reader, object, 'spec', 'activeDeadlineSeconds'),
+};
+
+/** Not charged itself: the Jobs that it makes are. */
+const CRON_JOB: Evaluator = { apiGroup: 'batch', kind: 'CronJob', resource: 'cronjobs.batch', charges: false, pods: () => [] };
+
+/** Kinds of Kubernetes itself. */
+export const CORE_KINDS: readonly Evaluator[] = [
+  replicated('apps', 'Deployment', 'deployments.apps'),
+  replicated('apps', 'ReplicaSet', 'replicasets.apps'),
+  replicated('apps', 'StatefulSet', 'statefulsets.apps'),
+  POD,
+  JOB,
+  CRON_JOB,
+];

@@ -1,0 +1,47 @@
+import type { Json, ManifestReader } from './manifest.js';
+
+/** Pods of a workload that are made of one template. */
+export interface TemplatedPods {
+  /** Role: `worker`; empty where there is only one. */
+  readonly name: string;
+  readonly count: number;
+  /** A PodTemplateSpec: metadata and spec. */
+  readonly template: Json;
+  /** Where the template stands in the manifest, for messages. */
+  readonly path: string;
+}
+
+/** What evaluators may ask beside the manifest. */
+export interface EvaluationContext {
+  /** Another object of the same namespace, for workloads that refer to one: an Argo Rollout's `workloadRef`. */
+  readonly lookup: (apiVersion: string, kind: string, name: string) => Json;
+  /** Count the pods that a rolling update may have beyond the replicas. */
+  readonly chargeSurge: boolean;
+}
+
+/** Knows where a kind of object has its pods. */
+export interface Evaluator {
+  /** API group: `apps`, empty for the core. */
+  readonly apiGroup: string;
+  readonly kind: string;
+  /** Name for object counts: `deployments.apps`. */
+  readonly resource: string;
+  /** Objects of this kind are charged themselves; those that they own are not. False for a CronJob, whose Jobs are charged. */
+  readonly charges: boolean;
+  pods(reader: ManifestReader, object: Json, context: EvaluationContext): readonly TemplatedPods[];
+  /** Whether it is done and holds nothing any more. */
+  isTerminal?(reader: ManifestReader, object: Json): boolean;
+  /** How long it runs at most, 0 where it does not say. */
+  durationMs?(reader: ManifestReader, object: Json): number;
+}
+
+/** Whether an object has a condition of one of these types that is true. */
+export function hasCondition(reader: ManifestReader, object: Json, types: readonly string[]): boolean {
+  return reader.items(reader.at(object, 'status', 'conditions'), 'status.conditions').some((condition) =>
+    types.includes(reader.text(reader.at(condition, 'type'), 'status.conditions.type')) && reader.at(condition, 'status') === 'True');
+}
+
+/** A count of seconds in milliseconds. */
+export function secondsAt(reader: ManifestReader, object: Json, ...names: readonly string[]): number {
+  return reader.count(reader.at(object, ...names), names.join('.'), 0) * 1000;
+}

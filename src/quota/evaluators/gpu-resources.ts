@@ -1,0 +1,81 @@
+import { amountOf, plus, times, type Amount } from '../core/amount.js';
+
+/** Amounts by resource in base units. */
+export type Amounts = Map<string, Amount>;
+
+/** Memory of a card by its type, in bytes: `A30` -> 24 GiB. */
+export type CardCatalog = Readonly<Record<string, number>>;
+
+const GIB = 2 ** 30;
+const MIB = 2 ** 20;
+
+/** Cards whose name says what they have. Others, and those that come in several sizes, are for the configuration. */
+export const DEFAULT_CATALOG: CardCatalog = {
+  P4: 8 * GIB, T4: 16 * GIB, A2: 16 * GIB, A10: 24 * GIB, A30: 24 * GIB, A40: 48 * GIB, L4: 24 * GIB, L40: 48 * GIB, L40S: 48 * GIB, H200: 141 * GIB,
+};
+
+/** What one card counts as in `gpu.cards`: thousandths. */
+const CARD = 1000;
+/** tkestack's vcuda: a block of memory. */
+const VCUDA_BLOCK_BYTES = 256 * MIB;
+/** A whole card in slices of MIG. */
+const MIG_SLICES = 7;
+
+/** What a container asks for of cards, whatever it calls them. */
+export interface DerivedGpu {
+  /** The container's amounts with what is asked for each device multiplied by the devices, and `gpu.cards`, `gpu.memory` added. */
+  readonly amounts: Amounts;
+  /** True where the memory is that of a whole card of a type that the catalog does not know. */
+  readonly isMemoryUnknown: boolean;
+}
+
+/**
+ * Makes the GPU resources of one container comparable. NVIDIA's plugin counts cards; HAMi (`gpucores`, `gpumem`) and vgpu-manager
+ * (`vgpu-cores`, `vgpu-memory`) say what each of several devices gets, which is multiplied here; tkestack's vcuda counts hundredths of
+ * a card and blocks of 256 MiB in sum; MIG names slices of seven and GB in the resource. To be called before replicas are counted.
+ */
+export function deriveGpu(asked: ReadonlyMap<string, Amount>, type: string, catalog: CardCatalog): DerivedGpu {
+  const amounts: Amounts = new Map(asked);
+  const cardBytes = Object.hasOwn(catalog, type) ? (catalog[type] as number) : null;
+  let cards: Amount = 0;
+  let memory: Amount = 0;
+  let isMemoryUnknown = false;
+  const wholeCards = (count: Amount, percent: Amount): void => {
+    if (cardBytes === null) isMemoryUnknown = true;
+    else memory = plus(memory, hundredths(times(times(count, cardBytes), percent)));
+  };
+  const shared = (devices: string, coresName: string, memoryName: string, percentName: string | null): void => {
+    const count = asked.get(devices);
+    if (count === undefined || count <= 0) return;
+    const cores = asked.get(coresName);
+    const each = asked.get(memoryName);
+    const percent = percentName === null ? undefined : asked.get(percentName);
+    if (cores !== undefined) amounts.set(coresName, times(count, cores));
+    if (each !== undefined) amounts.set(memoryName, times(count, each));
+    cards = plus(cards, cores === undefined ? times(count, CARD) : times(times(count, cores), CARD / 100));
+    if (each !== undefined) memory = plus(memory, times(times(count, each), MIB));
+    else wholeCards(count, percent ?? 100);
+  };
+  shared('nvidia.com/gpu', 'nvidia.com/gpucores', 'nvidia.com/gpumem', 'nvidia.com/gpumem-percentage');
+  shared('nvidia.com/vgpu-number', 'nvidia.com/vgpu-cores', 'nvidia.com/vgpu-memory', null);
+  cards = plus(cards, times(asked.get('tencent.com/vcuda-core') ?? 0, CARD / 100));
+  memory = plus(memory, times(asked.get('tencent.com/vcuda-memory') ?? 0, VCUDA_BLOCK_BYTES));
+  for (const [resource, count] of asked) {
+    const [, slices, gib] = /^nvidia\.com\/mig-(?:\d+c\.)?(\d+)g\.(\d+)gb/.exec(resource) ?? [];
+    if (slices === undefined || gib === undefined) continue;
+    cards = plus(cards, roundedUp(times(times(count, Number(slices)), CARD), MIG_SLICES));
+    memory = plus(memory, times(times(count, Number(gib)), GIB));
+  }
+  if (cards > 0) amounts.set('gpu.cards', cards);
+  if (memory > 0) amounts.set('gpu.memory', memory);
+  return { amounts, isMemoryUnknown };
+}
+
+function hundredths(amount: Amount): Amount {
+  return roundedUp(amount, 100);
+}
+
+function roundedUp(amount: Amount, by: number): Amount {
+  const value = BigInt(amount);
+  return amountOf((value + BigInt(by) - 1n) / BigInt(by));
+}

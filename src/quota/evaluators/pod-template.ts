@@ -1,0 +1,120 @@
+import { most, plus, type Amount } from '../core/amount.js';
+import { isExtended } from '../core/key.js';
+import { readQuantity } from '../core/quantity.js';
+import type { Refusal } from '../core/refusal.js';
+import { deriveGpu, type Amounts, type CardCatalog } from './gpu-resources.js';
+import type { Json, ManifestReader } from './manifest.js';
+
+/** What one pod of a template asks for. */
+export interface PodNeeds {
+  readonly ok: true;
+  readonly requests: Readonly<Record<string, bigint>>;
+  readonly limits: Readonly<Record<string, bigint>>;
+  /** What some container leaves out: `limits.cpu`. */
+  readonly unspecified: readonly string[];
+}
+
+interface Needs {
+  readonly requests: Amounts;
+  readonly limits: Amounts;
+}
+
+interface Container extends Needs {
+  /** An init container that goes on running beside the others. */
+  readonly isSidecar: boolean;
+}
+
+/**
+ * Sums up a pod template as the scheduler does: all containers that run together, or the largest step of initialisation with the
+ * sidecars that run by then, whichever is more; with the pod's overhead; and resources of the pod as a whole in place of its containers'.
+ * `spec` is a PodSpec.
+ */
+export function podNeeds(reader: ManifestReader, spec: Json, path: string, gpuType: string, catalog: CardCatalog): PodNeeds | Refusal {
+  const missing = new Set<string>();
+  const read = (name: string): readonly Container[] | Refusal => {
+    const containers: Container[] = [];
+    for (const [index, container] of reader.items(reader.at(spec, name), `${path}.${name}`).entries()) {
+      const needs = containerNeeds(reader, container, `${path}.${name}[${index}]`, gpuType, catalog, missing);
+      if (!('requests' in needs)) return needs;
+      containers.push(needs);
+    }
+    return containers;
+  };
+  const main = read('containers');
+  if (!Array.isArray(main)) return main as Refusal;
+  const init = read('initContainers');
+  if (!Array.isArray(init)) return init as Refusal;
+  const whole = resourcesOf(reader, reader.at(spec, 'resources'), `${path}.resources`);
+  const overhead = amountsOf(reader, reader.at(spec, 'overhead'), `${path}.overhead`);
+  if ('code' in whole) return whole;
+  if ('code' in overhead) return overhead;
+  for (const [what, given] of [['requests', whole.requests], ['limits', whole.limits]] as const) {
+    for (const name of given.keys()) missing.delete(`${what}.${name}`);
+  }
+  return {
+    ok: true,
+    requests: total(main as readonly Container[], init as readonly Container[], 'requests', whole.requests, overhead),
+    limits: total(main as readonly Container[], init as readonly Container[], 'limits', whole.limits, overhead),
+    unspecified: [...missing].sort(),
+  };
+}
+
+function total(main: readonly Container[], init: readonly Container[], what: 'requests' | 'limits', whole: Amounts, overhead: Amounts): Readonly<Record<string, bigint>> {
+  let running: Amounts = new Map();
+  const peak: Amounts = new Map();
+  for (const container of init) {
+    const during = sum(running, container[what]);
+    raise(peak, during);
+    if (container.isSidecar) running = during;
+  }
+  for (const container of main) running = sum(running, container[what]);
+  raise(peak, running);
+  for (const [name, amount] of whole) peak.set(name, amount);
+  // Overhead is counted where something is: a pod without a limit has none with it either.
+  for (const [name, amount] of overhead) if (what === 'requests' || peak.has(name)) peak.set(name, plus(peak.get(name) ?? 0, amount));
+  return Object.fromEntries([...peak].map(([name, amount]) => [name, BigInt(amount)]));
+}
+
+function containerNeeds(reader: ManifestReader, container: Json, path: string, gpuType: string, catalog: CardCatalog, missing: Set<string>): Container | Refusal {
+  const needs = resourcesOf(reader, reader.at(container, 'resources'), `${path}.resources`);
+  if ('code' in needs) return needs;
+  // As the API server fills in pods: who gives only a limit requests as much.
+  for (const [name, amount] of needs.limits) if (!needs.requests.has(name)) needs.requests.set(name, amount);
+  for (const [name, amount] of needs.requests) if (isExtended(name) && !needs.limits.has(name)) needs.limits.set(name, amount);
+  for (const name of ['cpu', 'memory']) {
+    if (!needs.requests.has(name)) missing.add(`requests.${name}`);
+    if (!needs.limits.has(name)) missing.add(`limits.${name}`);
+  }
+  const [requests, limits] = [deriveGpu(needs.requests, gpuType, catalog), deriveGpu(needs.limits, gpuType, catalog)];
+  if (requests.isMemoryUnknown) missing.add('gpu.memory');
+  const isSidecar = reader.text(reader.at(container, 'restartPolicy'), `${path}.restartPolicy`) === 'Always';
+  return { requests: requests.amounts, limits: limits.amounts, isSidecar };
+}
+
+function resourcesOf(reader: ManifestReader, resources: Json, path: string): Needs | Refusal {
+  const requests = amountsOf(reader, reader.at(resources, 'requests'), `${path}.requests`);
+  if ('code' in requests) return requests;
+  const limits = amountsOf(reader, reader.at(resources, 'limits'), `${path}.limits`);
+  return 'code' in limits ? limits : { requests, limits };
+}
+
+function amountsOf(reader: ManifestReader, value: Json, path: string): Amounts | Refusal {
+  const amounts: Amounts = new Map();
+  for (const [name, quantity] of reader.quantities(value, path)) {
+    const read = readQuantity(name, quantity, 'up');
+    if (!read.ok) return { ok: false, code: read.code, reason: `${path}.${name.slice(0, 80)}: ${read.reason}` };
+    if (read.amount < 0) return { ok: false, code: 'NegativeQuantity', reason: `${path}.${name.slice(0, 80)} is negative` };
+    amounts.set(name, read.amount);
+  }
+  return amounts;
+}
+
+function sum(a: Amounts, b: Amounts): Amounts {
+  const both = new Map(a);
+  for (const [name, amount] of b) both.set(name, plus(both.get(name) ?? 0, amount));
+  return both;
+}
+
+function raise(peak: Amounts, to: ReadonlyMap<string, Amount>): void {
+  for (const [name, amount] of to) peak.set(name, most(peak.get(name) ?? 0, amount));
+}

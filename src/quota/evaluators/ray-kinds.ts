@@ -1,0 +1,76 @@
+import { secondsAt, type Evaluator, type TemplatedPods } from './evaluator.js';
+import type { Json, ManifestReader } from './manifest.js';
+
+/** What KubeRay gives the autoscaler's container where the cluster does not say. */
+const AUTOSCALER = { requests: { cpu: '500m', memory: '512Mi' }, limits: { cpu: '500m', memory: '512Mi' } };
+/** And the pod that submits a job. */
+const SUBMITTER = { requests: { cpu: '500m', memory: '200Mi' }, limits: { cpu: '1', memory: '1Gi' } };
+
+/** Pods of a RayClusterSpec: one head, and groups of workers; those that are scaled by Ray itself at their largest. */
+function clusterPods(reader: ManifestReader, cluster: Json, path: string, beside: readonly Json[]): readonly TemplatedPods[] {
+  const isScaled = reader.flag(reader.at(cluster, 'enableInTreeAutoscaling'));
+  const isSuspended = reader.flag(reader.at(cluster, 'suspend'));
+  const autoscaler = isScaled ? [{ name: 'autoscaler', resources: reader.at(cluster, 'autoscalerOptions', 'resources') ?? AUTOSCALER }] : [];
+  const head: TemplatedPods = {
+    name: 'head',
+    count: isSuspended ? 0 : 1,
+    template: withContainers(reader.at(cluster, 'headGroupSpec', 'template'), [...autoscaler, ...beside], reader),
+    path: `${path}.headGroupSpec.template`,
+  };
+  const workers = reader.items(reader.at(cluster, 'workerGroupSpecs'), `${path}.workerGroupSpecs`).map((group, index): TemplatedPods => {
+    const at = `${path}.workerGroupSpecs[${index}]`;
+    const count = (name: string, absent: number): number => reader.count(reader.at(group, name), `${at}.${name}`, absent);
+    const least = count('minReplicas', 0);
+    const most = count('maxReplicas', 2 ** 31 - 1);
+    const wanted = Math.min(Math.max(count('replicas', least), least), most);
+    const replicas = isScaled ? count('maxReplicas', wanted) : wanted;
+    const isGroupSuspended = isSuspended || reader.flag(reader.at(group, 'suspend'));
+    return {
+      name: reader.text(reader.at(group, 'groupName'), `${at}.groupName`) || `workers-${index}`,
+      count: isGroupSuspended ? 0 : replicas * count('numOfHosts', 1),
+      template: reader.at(group, 'template'),
+      path: `${at}.template`,
+    };
+  });
+  return [head, ...workers];
+}
+
+function withContainers(template: Json, more: readonly Json[], reader: ManifestReader): Json {
+  if (more.length === 0) return template;
+  const spec = reader.at(template, 'spec');
+  const containers = [...reader.items(reader.at(spec, 'containers'), 'containers'), ...more];
+  return { ...(template as object | undefined), spec: { ...(spec as object | undefined), containers } };
+}
+
+const RAY_CLUSTER: Evaluator = {
+  apiGroup: 'ray.io',
+  kind: 'RayCluster',
+  resource: 'rayclusters.ray.io',
+  charges: true,
+  pods: (reader, object) => clusterPods(reader, reader.at(object, 'spec'), 'spec', []),
+};
+
+/** A cluster of its own, unless it selects one that is there, and what submits the job: a pod of its own or a container beside the head. */
+const RAY_JOB: Evaluator = {
+  apiGroup: 'ray.io',
+  kind: 'RayJob',
+  resource: 'rayjobs.ray.io',
+  charges: true,
+  pods(reader, object) {
+    const isSuspended = reader.flag(reader.at(object, 'spec', 'suspend'));
+    const mode = reader.text(reader.at(object, 'spec', 'submissionMode'), 'spec.submissionMode') || 'K8sJobMode';
+    const submitter = { name: 'submitter', resources: SUBMITTER };
+    const cluster = reader.at(object, 'spec', 'rayClusterSpec');
+    const own = cluster === undefined ? [] : clusterPods(reader, cluster, 'spec.rayClusterSpec', mode === 'SidecarMode' ? [submitter] : []);
+    const template = reader.at(object, 'spec', 'submitterPodTemplate') ?? { spec: { containers: [submitter] } };
+    const pod: readonly TemplatedPods[] = mode === 'K8sJobMode' ? [{ name: 'submitter', count: 1, template, path: 'spec.submitterPodTemplate' }] : [];
+    return [...own, ...pod].map((pods) => (isSuspended ? { ...pods, count: 0 } : pods));
+  },
+  // A cluster that is not shut down goes on holding what it has.
+  isTerminal: (reader, object) => ['Complete', 'Failed'].includes(reader.text(reader.at(object, 'status', 'jobDeploymentStatus'), 'status.jobDeploymentStatus'))
+    && (reader.flag(reader.at(object, 'spec', 'shutdownAfterJobFinishes')) || reader.at(object, 'spec', 'rayClusterSpec') === undefined),
+  durationMs: (reader, object) => secondsAt(reader, object, 'spec', 'activeDeadlineSeconds'),
+};
+
+/** Kinds of KubeRay. */
+export const RAY_KINDS: readonly Evaluator[] = [RAY_CLUSTER, RAY_JOB];

@@ -1,0 +1,29 @@
+/** Longer lines are cut off here, and refused by who reads them. */
+const MAX_LINE_BYTES = (1 << 20) + 4096;
+
+/** The lines of a stream of UTF-8, one after the other. A line without end does not fill the memory: what is too long is cut. */
+export async function* linesOf(stream: AsyncIterable<Buffer | string>): AsyncGenerator<string> {
+  let parts: Buffer[] = [];
+  let length = 0;
+  const take = (part: Buffer): void => {
+    if (length < MAX_LINE_BYTES) parts.push(part.subarray(0, MAX_LINE_BYTES - length));
+    length += part.length;
+  };
+  const line = (): string => {
+    const text = Buffer.concat(parts).toString('utf8');
+    parts = [];
+    length = 0;
+    return text.endsWith('\r') ? text.slice(0, -1) : text;
+  };
+  for await (const chunk of stream) {
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    let from = 0;
+    for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, from)) {
+      take(bytes.subarray(from, end));
+      yield line();
+      from = end + 1;
+    }
+    take(bytes.subarray(from));
+  }
+  if (length > 0) yield line();
+}

@@ -1,0 +1,54 @@
+import { crc32 } from 'node:zlib';
+
+/*
+ * A file of the journal is a sequence of frames: four bytes of magic, the length of the payload and its CRC-32 (both little-endian
+ * u32), and the payload. A frame is written with one write and made durable before the next one is begun: only the last frame of a
+ * file can be torn, and a torn frame was never acknowledged.
+ */
+
+const MAGIC = Buffer.from('GQF1', 'latin1');
+const HEADER_BYTES = 12;
+
+/** Longer frames are refused: a length that a damaged header claims must not be believed. */
+export const MAX_PAYLOAD_BYTES = 1 << 30;
+
+/** One payload as a frame. */
+export function frameOf(payload: Buffer): Buffer {
+  const header = Buffer.alloc(HEADER_BYTES);
+  MAGIC.copy(header);
+  header.writeUInt32LE(payload.length, 4);
+  header.writeUInt32LE(crc32(payload), 8);
+  return Buffer.concat([header, payload]);
+}
+
+export interface ScannedFrames {
+  readonly payloads: readonly Buffer[];
+  /** Bytes of whole frames; what follows is torn. */
+  readonly goodBytes: number;
+  /** Where a whole frame stands behind bytes that are none: damage that a crash can not explain. Null without. */
+  readonly damagedAt: number | null;
+}
+
+/** Finds the frames of a file. */
+export function scanFrames(file: Buffer): ScannedFrames {
+  const payloads: Buffer[] = [];
+  let at = 0;
+  for (let payload = frameAt(file, at); payload !== null; payload = frameAt(file, at)) {
+    payloads.push(payload);
+    at += HEADER_BYTES + payload.length;
+  }
+  return { payloads, goodBytes: at, damagedAt: at < file.length && hasFrameAfter(file, at + 1) ? at : null };
+}
+
+function frameAt(file: Buffer, at: number): Buffer | null {
+  if (at + HEADER_BYTES > file.length || file.compare(MAGIC, 0, MAGIC.length, at, at + MAGIC.length) !== 0) return null;
+  const length = file.readUInt32LE(at + 4);
+  if (length > MAX_PAYLOAD_BYTES || at + HEADER_BYTES + length > file.length) return null;
+  const payload = file.subarray(at + HEADER_BYTES, at + HEADER_BYTES + length);
+  return crc32(payload) === file.readUInt32LE(at + 8) ? payload : null;
+}
+
+function hasFrameAfter(file: Buffer, from: number): boolean {
+  for (let at = file.indexOf(MAGIC, from); at >= 0; at = file.indexOf(MAGIC, at + 1)) if (frameAt(file, at) !== null) return true;
+  return false;
+}

@@ -1,0 +1,270 @@
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
+import type { Change } from '../../core/change.js';
+import { ShapeBook, toRecord, type StoredRecord } from '../../core/record.js';
+import type { StateHead } from '../../core/restore.js';
+import type { Batch, Committed, GroupImage, Loaded, RecordSink, Store } from '../store.js';
+import { directoryFiles, type JournalFile, type JournalFiles } from './files.js';
+import { frameOf, scanFrames } from './frame.js';
+import { takeLock, type Lock } from './lock.js';
+
+/** Format of the files; another one is refused. */
+const FORMAT = 1;
+/** Records of one slice of a snapshot: between two slices commits go on. */
+const SLICE_RECORDS = 1000;
+const NO_REVISIONS: ReadonlyMap<string, string> = new Map();
+
+export interface JournalOptions {
+  /** Bytes of journal after which a snapshot is written. */
+  readonly compactBytes?: number | undefined;
+  /** False leaves it to the system when a commit reaches the disk: faster, and a power cut may lose acknowledged commits. */
+  readonly durable?: boolean | undefined;
+  /** Told of a snapshot that could not be written; the journal goes on without. */
+  readonly onWarning?: ((reason: string) => void) | undefined;
+  /** Instead of the real directory. */
+  readonly files?: JournalFiles | undefined;
+}
+
+/**
+ * Keeps an engine's state in a directory: `journal-N` files that are only appended to, one frame a commit, and `snapshot-N` files that
+ * stand for all journals before N. A snapshot is written while commits go on: records are absolute, so that those which change
+ * meanwhile stand in journal N as well and win. Each start begins a new journal, and notes how much of the last one it took for good.
+ */
+export class JournalStore implements Store {
+  readonly exclusive = true;
+  readonly #files: JournalFiles;
+  readonly #lock: Lock | null;
+  readonly #compactBytes: number;
+  readonly #warn: (reason: string) => void;
+  #number = 0;
+  #file: JournalFile | null = null;
+  #book = new ShapeBook();
+  #bytes = 0;
+  #previousBytes = 0;
+  #snapshotting: Promise<void> | null = null;
+  /** Revision of the last commit. */
+  #durable = 0;
+  #closing = false;
+  #failed: Error | null = null;
+
+  private constructor(files: JournalFiles, lock: Lock | null, options: JournalOptions) {
+    this.#files = files;
+    this.#lock = lock;
+    this.#compactBytes = options.compactBytes ?? 64 << 20;
+    this.#warn = options.onWarning ?? (() => undefined);
+  }
+
+  /** Opens the directory, which no other process may have open. */
+  static async open(directory: string, options: JournalOptions = {}): Promise<JournalStore> {
+    const files = options.files ?? directoryFiles(directory, options.durable ?? true);
+    await files.list();
+    const lock = options.files === undefined ? await takeLock(`${directory}/lock`) : null;
+    return new JournalStore(files, lock, options);
+  }
+
+  async load(sink: RecordSink): Promise<Loaded> {
+    const names = await this.#files.list();
+    for (const name of names.filter((candidate) => candidate.endsWith('.new'))) await this.#files.remove(name);
+    const snapshots = numbersOf(names, 'snapshot');
+    const journals = numbersOf(names, 'journal');
+    const start = snapshots.at(-1) ?? 0;
+    let head: StateHead = { revision: 0, now: 0, lives: 0 };
+    if (snapshots.length > 0) head = this.#readSnapshot(await this.#files.read(`snapshot-${start}`), start, sink);
+    const kept = journals.filter((number) => number >= start);
+    kept.forEach((number, index) => {
+      if (number !== (kept[0] as number) + index) throw new Error(`journal-${(kept[0] as number) + index} is missing`);
+    });
+    if (start > 0 && kept[0] !== start) throw new Error(`journal-${start} is missing`);
+    const files = new Map<number, Buffer>();
+    for (const number of kept) files.set(number, await this.#files.read(`journal-${number}`));
+    for (const [number, bytes] of files) {
+      head = this.#readJournal(bytes, number, acceptedBytes(files.get(number + 1)), head, sink);
+      this.#bytes += bytes.length;
+    }
+    this.#number = (journals.at(-1) ?? start - 1) + 1;
+    await this.#begin();
+    for (const number of [...journals, ...snapshots].filter((old) => old < start)) {
+      if (journals.includes(number)) await this.#files.remove(`journal-${number}`).catch(() => undefined);
+      if (snapshots.includes(number)) await this.#files.remove(`snapshot-${number}`).catch(() => undefined);
+    }
+    return { head, revisions: NO_REVISIONS };
+  }
+
+  async list(): Promise<ReadonlyMap<string, string>> {
+    throw new Error('an exclusive store has nothing that its engine does not know');
+  }
+
+  async read(): Promise<readonly GroupImage[]> {
+    throw new Error('an exclusive store has nothing that its engine does not know');
+  }
+
+  async commit(batch: Batch): Promise<Committed> {
+    if (this.#failed !== null) throw this.#failed;
+    if (this.#file === null || this.#closing) throw new Error('the journal is not open');
+    const payload = encode(batch, this.#book);
+    try {
+      await this.#write(payload);
+      this.#durable = batch.head.revision;
+      if (this.#bytes > this.#compactBytes && this.#snapshotting === null) await this.#compact(batch);
+    } catch (error) {
+      // After a failed write nobody knows what is on the disk: only a new start, which reads it, can go on.
+      this.#failed = new Error(`the journal failed: ${error instanceof Error ? error.message : String(error)}`);
+      throw this.#failed;
+    }
+    return { ok: true, revisions: NO_REVISIONS };
+  }
+
+  /** Returns when a snapshot that is being written is done or given up. */
+  async settled(): Promise<void> {
+    await this.#snapshotting;
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    await this.#snapshotting;
+    await this.#file?.close();
+    this.#file = null;
+    await this.#lock?.release();
+  }
+
+  async #begin(): Promise<void> {
+    const file = await this.#files.create(`journal-${this.#number}`);
+    this.#file = file;
+    this.#book = new ShapeBook();
+    const header = frameOf(Buffer.from(JSON.stringify({ format: FORMAT, number: this.#number, previousBytes: this.#previousBytes })));
+    await file.append(header);
+    await file.sync();
+    this.#previousBytes = header.length;
+  }
+
+  async #write(payload: Buffer): Promise<void> {
+    const frame = frameOf(payload);
+    await this.#file?.append(frame);
+    await this.#file?.sync();
+    this.#bytes += frame.length;
+    this.#previousBytes += frame.length;
+  }
+
+  /** Begins a new journal, and a snapshot of everything before it. */
+  async #compact(batch: Batch): Promise<void> {
+    const old = this.#file;
+    this.#number++;
+    await this.#begin();
+    await old?.close();
+    this.#bytes = 0;
+    const number = this.#number;
+    this.#snapshotting = this.#snapshot(number, batch)
+      .catch((error: unknown) => this.#warn(`snapshot-${number}: ${error instanceof Error ? error.message : String(error)}`))
+      .finally(() => {
+        this.#snapshotting = null;
+      });
+  }
+
+  async #snapshot(number: number, { head, everything, reached }: Batch): Promise<void> {
+    const temporary = `snapshot-${number}.new`;
+    const file = await this.#files.create(temporary);
+    let count = 0;
+    try {
+      const book = new ShapeBook();
+      await file.append(frameOf(Buffer.from(JSON.stringify({ format: FORMAT, number }))));
+      for (const slice of slices(everything())) {
+        if (this.#closing) throw new Error('closed before it was done');
+        await file.append(frameOf(Buffer.from(slice.map((change) => JSON.stringify(toRecord(change, book))).join('\n'))));
+        count += slice.length;
+        await nextTurn();
+      }
+      await file.append(frameOf(Buffer.from(JSON.stringify({ end: true, count, head }))));
+      await file.sync();
+      // It holds what is decided and not yet committed, too: before it may stand for anything, that has to be in the journal.
+      for (const goal = reached(); this.#durable < goal; ) {
+        if (this.#closing || this.#failed !== null) throw new Error('closed before it was done');
+        await delay(1);
+      }
+    } catch (error) {
+      await file.close();
+      await this.#files.remove(temporary).catch(() => undefined);
+      throw error;
+    }
+    await file.close();
+    await this.#files.rename(temporary, `snapshot-${number}`);
+    const names = await this.#files.list();
+    for (const kind of ['journal', 'snapshot'] as const) {
+      for (const old of numbersOf(names, kind).filter((candidate) => candidate < number)) await this.#files.remove(`${kind}-${old}`);
+    }
+  }
+
+  #readSnapshot(bytes: Buffer, number: number, sink: RecordSink): StateHead {
+    const { payloads } = scanFrames(bytes);
+    const [first, ...rest] = payloads;
+    const last = rest.pop();
+    const end = last === undefined ? null : (JSON.parse(last.toString()) as { readonly end?: true; readonly count: number; readonly head: StateHead });
+    if (first === undefined || end?.end !== true) throw new Error(`snapshot-${number} is damaged`);
+    checkFormat(first, `snapshot-${number}`);
+    sink.newBook();
+    let count = 0;
+    for (const payload of rest) {
+      for (const line of linesOf(payload)) {
+        sink.add(JSON.parse(line) as StoredRecord);
+        count++;
+      }
+    }
+    if (count !== end.count) throw new Error(`snapshot-${number} has ${count} records of ${end.count}`);
+    return end.head;
+  }
+
+  #readJournal(bytes: Buffer, number: number, accepted: number | null, head: StateHead, sink: RecordSink): StateHead {
+    const { payloads, goodBytes, damagedAt } = scanFrames(bytes);
+    if (damagedAt !== null) throw new Error(`journal-${number} is damaged at byte ${damagedAt}: whole commits follow`);
+    if (accepted !== null && goodBytes < accepted) throw new Error(`journal-${number} is damaged at byte ${goodBytes}: ${accepted} bytes of it were good before`);
+    this.#previousBytes = goodBytes;
+    const [first, ...commits] = payloads;
+    // A start that was cut off before it had written a header has acknowledged nothing.
+    if (first === undefined) return head;
+    checkFormat(first, `journal-${number}`);
+    sink.newBook();
+    let latest = head;
+    for (const payload of commits) {
+      const lines = linesOf(payload);
+      latest = JSON.parse(lines[0] ?? '') as StateHead;
+      for (const line of lines.slice(1)) sink.add(JSON.parse(line) as StoredRecord);
+    }
+    return latest;
+  }
+}
+
+function encode({ head, changes }: Batch, book: ShapeBook): Buffer {
+  const { revision, now, lives } = head;
+  return Buffer.from([JSON.stringify({ revision, now, lives }), ...changes.map((change) => JSON.stringify(toRecord(change, book)))].join('\n'));
+}
+
+function linesOf(payload: Buffer): readonly string[] {
+  return payload.length === 0 ? [] : payload.toString('utf8').split('\n');
+}
+
+function* slices(changes: Iterable<Change>): Generator<readonly Change[]> {
+  let slice: Change[] = [];
+  for (const change of changes) {
+    slice.push(change);
+    if (slice.length < SLICE_RECORDS) continue;
+    yield slice;
+    slice = [];
+  }
+  if (slice.length > 0) yield slice;
+}
+
+function numbersOf(names: readonly string[], kind: 'journal' | 'snapshot'): readonly number[] {
+  return names
+    .flatMap((name) => (new RegExp(`^${kind}-(\\d+)$`).exec(name)?.[1] ?? []))
+    .map(Number)
+    .sort((a, b) => a - b);
+}
+
+/** How much of the journal before it was taken for good when this one was begun. */
+function acceptedBytes(next: Buffer | undefined): number | null {
+  const [first] = next === undefined ? [] : scanFrames(next).payloads;
+  return first === undefined ? null : (JSON.parse(first.toString()) as { readonly previousBytes: number }).previousBytes;
+}
+
+function checkFormat(payload: Buffer, name: string): void {
+  const { format } = JSON.parse(payload.toString()) as { readonly format: number };
+  if (format !== FORMAT) throw new Error(`${name} has format ${format}, this is format ${FORMAT}`);
+}

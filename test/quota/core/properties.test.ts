@@ -1,0 +1,306 @@
+import fc from 'fast-check';
+import { test } from 'tap';
+import { plus, type Amount } from '../../../src/quota/core/amount.js';
+import { absorb } from '../../../src/quota/core/absorb.js';
+import { consumedAt, usedAt } from '../../../src/quota/core/budget.js';
+import { execute } from '../../../src/quota/core/execute.js';
+import { DEFAULT_POLICY } from '../../../src/quota/core/policy.js';
+import { refresh } from '../../../src/quota/core/refresh.js';
+import { Restorer, recordsOf } from '../../../src/quota/core/restore.js';
+import { ShapeBook, toRecord, type StoredRecord } from '../../../src/quota/core/record.js';
+import { QuotaState } from '../../../src/quota/core/state.js';
+import { WORKLOADS, busyHistory, command, dump, history, type Timed } from './histories.js';
+
+const fresh = (): QuotaState => new QuotaState(DEFAULT_POLICY);
+
+function run(state: QuotaState, steps: readonly Timed[]): void {
+  for (const { command: each, at } of steps) execute(state, each, at);
+}
+
+const histories = (maxLength: number) => fc.oneof(history(maxLength), busyHistory(maxLength));
+
+test('what is counted step by step is what a recount finds, after any history', (t) => {
+  fc.assert(
+    fc.property(histories(60), (steps) => {
+      const state = fresh();
+      run(state, steps);
+      // What a refresh announces is noted in budgets.
+      const counted = () => dump(state).split('\n').slice(1).filter((line) => !line.includes('announced')).join();
+      const before = counted();
+      return refresh(state).drift.length === 0 && counted() === before;
+    }),
+    { numRuns: 300 },
+  );
+  t.end();
+});
+
+test('a state that is written down and read again is the same', (t) => {
+  fc.assert(
+    fc.property(histories(60), (steps) => {
+      const state = fresh();
+      run(state, steps);
+      const book = new ShapeBook();
+      const records = [...recordsOf(state)].map((change) => JSON.parse(JSON.stringify(toRecord(change, book))) as StoredRecord);
+      const restorer = new Restorer(DEFAULT_POLICY);
+      for (const record of records) restorer.add(record);
+      return dump(restorer.finish(state)) === dump(state);
+    }),
+    { numRuns: 200 },
+  );
+  t.end();
+});
+
+test('the records of changes, in order, lead to the same state', (t) => {
+  fc.assert(
+    fc.property(histories(60), (steps) => {
+      const state = fresh();
+      const restorer = new Restorer(DEFAULT_POLICY);
+      const book = new ShapeBook();
+      state.onChange = (change) => restorer.add(JSON.parse(JSON.stringify(toRecord(change, book))) as StoredRecord);
+      run(state, steps);
+      return dump(restorer.finish(state)) === dump(state);
+    }),
+    { numRuns: 200 },
+  );
+  t.end();
+});
+
+test('a state that only follows the records of another is the same', (t) => {
+  fc.assert(
+    fc.property(histories(60), (steps) => {
+      const [state, follower] = [fresh(), fresh()];
+      const [written, read] = [new ShapeBook(), new ShapeBook()];
+      state.onChange = (change) => absorb(follower, JSON.parse(JSON.stringify(toRecord(change, written))) as StoredRecord, read);
+      run(state, steps);
+      Object.assign(follower, { revision: state.revision, now: state.now, lives: state.lives });
+      return dump(follower) === dump(state) && refresh(follower).drift.length === 0;
+    }),
+    { numRuns: 300 },
+  );
+  t.end();
+});
+
+test('children never hold more than their parent has, unless it was forced', (t) => {
+  fc.assert(
+    fc.property(histories(60), (steps) => {
+      const state = fresh();
+      for (const { command: each, at } of steps) {
+        execute(state, each, at);
+        for (const [, group] of state.groups.entries()) {
+          if (group.childSum.some((sum, slot) => sum > (group.hard[slot] as Amount))) return false;
+        }
+      }
+      return true;
+    }),
+    { numRuns: 200 },
+  );
+  t.end();
+});
+
+test('no command raises a use above its limit', (t) => {
+  fc.assert(
+    fc.property(histories(60), (steps) => {
+      const state = fresh();
+      for (const { command: each, at } of steps) {
+        // What is due by time alone, as a loan that goes back, may leave a group over its quota.
+        execute(state, { type: 'tick' }, at);
+        const before = over(state);
+        execute(state, each, at);
+        if (each.type === 'updateGroup' || each.type === 'createGroup' || each.type === 'deleteGroup') continue;
+        for (const [key, amount] of over(state)) if (amount > (before.get(key) ?? 0)) return false;
+      }
+      return true;
+    }),
+    { numRuns: 300 },
+  );
+  t.end();
+});
+
+/** How far each pool that nobody above backs is overdrawn. */
+function over(state: QuotaState): Map<string, Amount> {
+  const found = new Map<string, Amount>();
+  for (const [, group] of state.groups.entries()) {
+    const parent = state.group(group.parent);
+    group.layout.keys.forEach((key, slot) => {
+      if (group.mode === 'elastic' && parent?.layout.slots.has(key) === true) return;
+      const used = plus(group.selfUsed[slot] as Amount, group.spilled[slot] as Amount);
+      if (used > (group.pool[slot] as Amount)) found.set(`${group.name} ${key}`, Number(used) - Number(group.pool[slot]));
+    });
+  }
+  return found;
+}
+
+test('what all workloads of a tree use together fits its root', (t) => {
+  const noStructure = busyHistory(80).map((steps) => steps.filter(({ command: { type } }, at) => at < 6 || !['updateGroup', 'deleteGroup', 'loan'].includes(type)));
+  fc.assert(
+    fc.property(noStructure, (steps) => {
+      const state = fresh();
+      run(state, steps);
+      const total = ['root', 'a', 'b', 'a1', 'a2'].reduce<Amount>((sum, name) => plus(sum, state.group(name)?.selfUsed[0] ?? 0), 0);
+      return total <= 40_000;
+    }),
+    { numRuns: 300 },
+  );
+  t.end();
+});
+
+test('releasing everything leaves nothing', (t) => {
+  fc.assert(
+    fc.property(histories(60), (steps) => {
+      const state = fresh();
+      run(state, steps);
+      for (const name of WORKLOADS) execute(state, { type: 'release', workload: { kind: 'Deployment', namespace: 'ns', name } }, state.now);
+      return [...state.groups.entries()].every(([, group]) => [...group.selfUsed, ...group.spilled].every((amount) => amount === 0) && group.workloads.size === 0 && group.reserved.size === 0);
+    }),
+    { numRuns: 200 },
+  );
+  t.end();
+});
+
+test('a refusal and a dry run change no byte', (t) => {
+  fc.assert(
+    fc.property(histories(40), command, (steps, last) => {
+      const state = fresh();
+      run(state, steps);
+      execute(state, { type: 'tick' }, state.now);
+      const before = dump(state);
+      const tried = 'dryRun' in last || last.type === 'admit' ? { ...last, dryRun: true } : last;
+      const decision = execute(state, tried, state.now);
+      const harmless = !decision.allowed || ('dryRun' in tried && tried.dryRun === true);
+      return !harmless || dump(state) === before;
+    }),
+    { numRuns: 400 },
+  );
+  t.end();
+});
+
+test('what is simulated is what happens, and leaves no trace', (t) => {
+  fc.assert(
+    fc.property(histories(30), history(30), (steps, script) => {
+      const state = fresh();
+      run(state, steps);
+      const before = dump(state);
+      const fork = state.fork();
+      const simulated = script.map(({ command: each, at }) => execute(fork, each, at));
+      const untouched = dump(state) === before;
+      const foreseen = dump(fork);
+      const adopted = fresh();
+      run(adopted, steps);
+      const second = adopted.fork();
+      run(second, script);
+      adopted.adopt(second);
+      const real = script.map(({ command: each, at }) => execute(state, each, at));
+      const same = real.every((decision, index) => decision.code === simulated[index]?.code && decision.message === simulated[index]?.message);
+      return untouched && same && foreseen === dump(state) && dump(adopted) === dump(state);
+    }),
+    { numRuns: 300 },
+  );
+  t.end();
+});
+
+test('admitting and releasing again leaves everything but the count of changes as it was', (t) => {
+  fc.assert(
+    fc.property(histories(40), (steps) => {
+      const state = fresh();
+      run(state, steps);
+      const before = dump(state).split('\n').slice(1).join('\n');
+      const workload = { kind: 'Job', namespace: 'ns', name: 'fresh' };
+      const decision = execute(state, { type: 'admit', workload, group: 'a1', podSets: [{ count: 1, limits: { cpu: 1, memory: 1 } }] }, state.now);
+      if (decision.allowed) execute(state, { type: 'release', workload }, state.now);
+      return dump(state).split('\n').slice(1).join('\n') === before;
+    }),
+    { numRuns: 200 },
+  );
+  t.end();
+});
+
+test('more quota never turns a yes into a no', (t) => {
+  fc.assert(
+    fc.property(histories(40), command, fc.integer({ min: 1, max: 9 }), (steps, last, more) => {
+      const [less, plenty] = [fresh(), fresh()];
+      run(less, steps);
+      run(plenty, steps);
+      const root = plenty.group('root');
+      if (root === undefined || last.type !== 'admit') return true;
+      const hard = Object.fromEntries([
+        ...root.layout.keys.map((key, slot) => [key, BigInt(root.hard[slot] as Amount) + BigInt(more)] as const),
+        ...root.budgets.filter(({ listed }) => listed).map(({ key, base }) => [`cash/${key}`, base] as const),
+      ]);
+      execute(plenty, { type: 'updateGroup', name: 'root', hard }, plenty.now);
+      return !execute(less, last, less.now).allowed || execute(plenty, last, plenty.now).allowed;
+    }),
+    { numRuns: 300 },
+  );
+  t.end();
+});
+
+interface PodLine {
+  readonly from: number;
+  readonly long: number;
+  readonly cores: number;
+}
+
+test('cash is the integral of what pods held, in whatever order and however late their events come', (t) => {
+  const pods = fc.array(fc.record<PodLine>({ from: fc.nat(100), long: fc.nat(100), cores: fc.integer({ min: 1, max: 9 }) }), { minLength: 1, maxLength: 12 });
+  fc.assert(
+    fc.property(pods, fc.infiniteStream(fc.nat()), fc.nat(100), (lines, orders, now) => {
+      const state = fresh();
+      const at = 200 + now;
+      execute(state, { type: 'createGroup', name: 'g', hard: { 'cash/limits.cpu': 1 } }, 0);
+      const events = lines.flatMap(({ from, long, cores }, index) => [
+        { type: 'podStarted' as const, pod: `p${index}`, workload: { kind: 'Job', name: 'j' }, group: 'g', limits: { cpu: cores }, since: from },
+        // Every third pod still runs.
+        ...(index % 3 === 2 ? [] : [{ type: 'podStopped' as const, pod: `p${index}`, end: from + long }]),
+      ]);
+      const order = events.map((event) => ({ event, rank: orders.next().value as number })).sort((a, b) => a.rank - b.rank);
+      for (const { event } of order) execute(state, event, at);
+      for (const { event } of order.slice(0, 3)) execute(state, event, at);
+      const expected = lines.reduce((sum, { from, long, cores }, index) => sum + cores * 1000 * (index % 3 === 2 ? at - from : long), 0);
+      const budget = state.group('g')?.budgets[0];
+      return budget !== undefined && consumedAt(budget, at) === BigInt(expected);
+    }),
+    { numRuns: 300 },
+  );
+  t.end();
+});
+
+test('what a tree consumed is never given back, whatever becomes of its groups', (t) => {
+  fc.assert(
+    fc.property(busyHistory(60), (steps) => {
+      const state = fresh();
+      let consumed = 0n;
+      for (const { command: each, at } of steps) {
+        // A late end, a resize and the end of a root are the ways by which a tree may have consumed less.
+        if (each.type === 'podStopped' || each.type === 'podStarted' || (each.type === 'deleteGroup' && each.name === 'root')) continue;
+        execute(state, each, at);
+        const now = [...state.groups.entries()].filter(([name]) => name !== 'other').reduce((sum, [, group]) => {
+          const budget = group.budgets.find(({ key }) => key === 'limits.cpu');
+          return sum + (budget === undefined ? 0n : consumedAt(budget, state.now));
+        }, 0n);
+        if (now < consumed) return false;
+        consumed = now;
+      }
+      return true;
+    }),
+    { numRuns: 100 },
+  );
+  t.end();
+});
+
+test('a budget is used up by its group and what it gave to children, exactly', (t) => {
+  fc.assert(
+    fc.property(histories(60), (steps) => {
+      const state = fresh();
+      run(state, steps);
+      return [...state.groups.entries()].every(([name, group]) => group.budgets.filter(({ listed }) => listed).every((budget) => {
+        let given = 0n;
+        for (const [, child] of state.groups.entries()) {
+          if (child.parent === name) given += child.budgets.find(({ key, listed }) => listed && key === budget.key)?.hard ?? 0n;
+        }
+        return usedAt(budget, state.now) === consumedAt(budget, state.now) + given;
+      }));
+    }),
+    { numRuns: 200 },
+  );
+  t.end();
+});

@@ -1,0 +1,121 @@
+import fc from 'fast-check';
+import { test } from 'tap';
+import { Quota, evaluate, formatAmount, type Decision } from '../../../src/quota/index.js';
+import { container, deployment, template, type Resources } from './manifests.js';
+
+/** What one pod asks for, in the words of people. */
+function asked(pod: object, labels: object = {}): unknown {
+  const evaluation = evaluate(deployment(1, pod, labels));
+  if (!evaluation.ok || evaluation.demand === null) return evaluation;
+  const [podSet] = evaluation.demand.podSets;
+  const shown = (amounts: Readonly<Record<string, unknown>> = {}) => Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, formatAmount(name, amount as bigint)]));
+  return { requests: shown(podSet?.requests), limits: shown(podSet?.limits), unspecified: podSet?.unspecified };
+}
+
+const both = (amounts: Resources, unspecified: readonly string[] = []) => ({ requests: amounts, limits: amounts, unspecified });
+
+test('containers that run together are added, steps of initialisation are not', (t) => {
+  t.same(asked({ spec: { initContainers: [container({ cpu: 3, memory: '1Gi' }), container({ cpu: 2, memory: '4Gi' })], containers: [container({ cpu: 1, memory: '1Gi' }), container({ cpu: 1, memory: '1Gi' })] } }), both({ cpu: '3', memory: '4Gi' }));
+  t.end();
+});
+
+test('a sidecar runs beside the steps after it, and beside the containers', (t) => {
+  const sidecar = container({ cpu: 1, memory: '1Gi' }, { restartPolicy: 'Always' });
+  t.same(asked({ spec: { initContainers: [container({ cpu: 4, memory: '1Gi' }), sidecar, container({ cpu: 4, memory: '1Gi' })], containers: [container({ cpu: 2, memory: '1Gi' })] } }), both({ cpu: '5', memory: '2Gi' }));
+  t.same(asked({ spec: { initContainers: [sidecar], containers: [container({ cpu: 2, memory: '1Gi' })] } }), both({ cpu: '3', memory: '2Gi' }));
+  t.end();
+});
+
+test('overhead and resources of the whole pod count', (t) => {
+  t.same(asked(template({ cpu: 1, memory: '1Gi' }, { overhead: { cpu: '250m' } })), both({ cpu: '1250m', memory: '1Gi' }));
+  t.same(asked({ spec: { resources: { requests: { cpu: 2 }, limits: { cpu: 2 } }, containers: [{ name: 'a', resources: { limits: { memory: '1Gi' } } }] } }), both({ memory: '1Gi', cpu: '2' }), 'and say what a container leaves out');
+  t.end();
+});
+
+test('a limit alone is a request as well, what is not said is noted', (t) => {
+  t.same(asked({ spec: { containers: [{ name: 'a', resources: { limits: { cpu: 1 } } }] } }), both({ cpu: '1' }, ['limits.memory', 'requests.memory']));
+  t.same(asked({ spec: { containers: [{ name: 'a', resources: { requests: { cpu: 1, 'nvidia.com/gpu': 1 } } }] } }, { 'biz.group.resource.quota/gpu-type': 'T4' }), {
+    requests: { cpu: '1', 'nvidia.com/gpu': '1', 'gpu.cards': '1', 'gpu.memory': '16Gi' },
+    limits: { 'nvidia.com/gpu': '1', 'gpu.cards': '1', 'gpu.memory': '16Gi' },
+    unspecified: ['limits.cpu', 'limits.memory', 'requests.memory'],
+  });
+  t.end();
+});
+
+const cards = (resources: Resources, type = 'T4'): unknown => {
+  const evaluation = evaluate(deployment(1, template(resources), { 'biz.group.resource.quota/gpu-type': type }));
+  const limits = evaluation.ok ? (evaluation.demand?.podSets[0]?.limits ?? {}) : {};
+  return ['gpu.cards', 'gpu.memory'].map((name) => (limits[name] === undefined ? null : formatAmount(name, limits[name] as bigint)));
+};
+
+test('cards and their memory are the same thing, whatever they are called', (t) => {
+  t.same(cards({ 'nvidia.com/gpu': 2 }), ['2', '32Gi']);
+  t.same(cards({ 'nvidia.com/vgpu-number': 2, 'nvidia.com/vgpu-cores': 30, 'nvidia.com/vgpu-memory': 1024 }), ['600m', '2Gi']);
+  t.same(cards({ 'nvidia.com/vgpu-number': 1 }), ['1', '16Gi'], 'a whole card where no share is said');
+  t.same(cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 20, 'nvidia.com/gpumem': 2048 }), ['400m', '4Gi']);
+  t.same(cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 50, 'nvidia.com/gpumem-percentage': 25 }), ['1', '8Gi']);
+  t.same(cards({ 'tencent.com/vcuda-core': 30, 'tencent.com/vcuda-memory': 8 }), ['300m', '2Gi'], 'a sum already');
+  t.same(cards({ 'nvidia.com/mig-1g.5gb': 2 }), ['286m', '10Gi'], 'sevenths, rounded up');
+  t.same(cards({ 'nvidia.com/mig-3g.20gb': 1 }), ['429m', '20Gi']);
+  t.same(cards({ cpu: 1 }), [null, null]);
+  t.same(cards({ 'nvidia.com/gpu': 1 }, 'unheard-of'), ['1', null]);
+  t.end();
+});
+
+function admit(quota: Quota, name: string, count: number, resources: Resources, type = 'T4'): Decision {
+  const manifest = { ...deployment(count, template(resources), { 'biz.group.resource.quota/gpu-type': type }) };
+  const evaluation = evaluate({ ...manifest, metadata: { ...manifest.metadata, name } });
+  if (!evaluation.ok || evaluation.demand === null) throw new Error('no demand');
+  return quota.admit(evaluation.demand);
+}
+
+const withGroup = (hard: Record<string, string | number>): Quota => {
+  const quota = new Quota();
+  quota.createGroup({ name: 'g', hard });
+  return quota;
+};
+
+const used = (quota: Quota, key: string) => formatAmount(key, quota.status('g')?.used.get(key) ?? -1n);
+
+test('V01, V02, V03: shares of cards are multiplied by the cards, and a card without a share is whole', (t) => {
+  const quota = withGroup({ 'gpu.cards': '1.00' });
+  const share = { 'nvidia.com/vgpu-number': 2, 'nvidia.com/vgpu-cores': 30 };
+  t.equal(admit(quota, 'a', 1, share).code, 'OK');
+  t.equal(used(quota, 'gpu.cards'), '600m');
+  t.equal(admit(quota, 'b', 1, share).code, 'QuotaExceeded');
+  t.equal(admit(quota, 'c', 1, { 'nvidia.com/vgpu-number': 1 }).code, 'QuotaExceeded');
+  t.end();
+});
+
+test('A30: what each of two cards gets is charged twice', (t) => {
+  const quota = withGroup({ 'requests.nvidia.com/gpucores': 100, 'requests.nvidia.com/gpumem': 10_000 });
+  t.equal(admit(quota, 'a', 1, { 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 20, 'nvidia.com/gpumem': 2048 }).code, 'OK');
+  t.same([used(quota, 'requests.nvidia.com/gpucores'), used(quota, 'requests.nvidia.com/gpumem')], ['40', '4096']);
+  t.end();
+});
+
+test('memory of a card that the catalog does not know has to be said where it is limited', (t) => {
+  t.equal(admit(withGroup({ 'gpu.memory': '80Gi' }), 'a', 1, { 'nvidia.com/gpu': 1 }, 'X1').code, 'MustSpecify');
+  t.equal(admit(withGroup({ 'gpu.cards': 2 }), 'a', 1, { 'nvidia.com/gpu': 1 }, 'X1').code, 'OK');
+  t.end();
+});
+
+test('amounts beyond 64 bits are refused, not lost', (t) => {
+  const quota = withGroup({ 'gpu.cards': 1 });
+  t.equal(admit(quota, 'a', 1, { 'nvidia.com/gpu': '9000P' }).code, 'QuantityTooLarge');
+  t.end();
+});
+
+test('no manifest leads to anything but an answer', (t) => {
+  const json = fc.jsonValue({ maxDepth: 4 });
+  const kinds = fc.constantFrom(['apps/v1', 'Deployment'], ['v1', 'Pod'], ['batch/v1', 'Job'], ['ray.io/v1', 'RayJob'], ['kubeflow.org/v1', 'TFJob'], ['jobset.x-k8s.io/v1', 'JobSet'], ['leaderworkerset.x-k8s.io/v1', 'LeaderWorkerSet'], ['argoproj.io/v1', 'Rollout']);
+  const field = fc.constantFrom('template', 'replicas', 'tfReplicaSpecs', 'rayClusterSpec', 'replicatedJobs', 'leaderWorkerTemplate', 'containers', 'workloadRef', 'runPolicy');
+  fc.assert(
+    fc.property(kinds, fc.dictionary(field, json), json, json, ([apiVersion, kind], spec, metadata, status) => {
+      const evaluation = evaluate({ apiVersion, kind, metadata, spec, status });
+      return evaluation.ok || evaluation.reason.length < 2000;
+    }),
+    { numRuns: 2000 },
+  );
+  t.end();
+});

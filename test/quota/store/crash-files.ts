@@ -1,0 +1,80 @@
+import type { JournalFile, JournalFiles } from '../../../src/quota/store/journal/files.js';
+
+type Operation =
+  | { readonly what: 'create'; readonly name: string }
+  | { readonly what: 'append'; readonly name: string; readonly bytes: Buffer }
+  | { readonly what: 'sync'; readonly name: string }
+  | { readonly what: 'rename'; readonly name: string; readonly to: string }
+  | { readonly what: 'remove'; readonly name: string };
+
+/** The content of a directory. */
+export type Image = ReadonlyMap<string, Buffer>;
+
+/** Files in memory that write down what is done to them, so that every moment can be made the last one. */
+export class CrashFiles implements JournalFiles {
+  readonly operations: Operation[] = [];
+  readonly #files: Map<string, Buffer[]>;
+
+  constructor(image: Image = new Map()) {
+    this.#files = new Map([...image].map(([name, bytes]) => [name, [bytes]]));
+  }
+
+  async list(): Promise<readonly string[]> {
+    return [...this.#files.keys()];
+  }
+
+  async read(name: string): Promise<Buffer> {
+    const parts = this.#files.get(name);
+    if (parts === undefined) throw new Error(`no file ${name}`);
+    return Buffer.concat(parts);
+  }
+
+  async create(name: string): Promise<JournalFile> {
+    if (this.#files.has(name)) throw new Error(`there is a file ${name}`);
+    this.#files.set(name, []);
+    this.operations.push({ what: 'create', name });
+    return {
+      append: async (bytes) => {
+        this.#files.get(name)?.push(bytes);
+        this.operations.push({ what: 'append', name, bytes });
+      },
+      sync: async () => {
+        this.operations.push({ what: 'sync', name });
+      },
+      close: async () => undefined,
+    };
+  }
+
+  async rename(name: string, to: string): Promise<void> {
+    this.#files.set(to, this.#files.get(name) ?? []);
+    this.#files.delete(name);
+    this.operations.push({ what: 'rename', name, to });
+  }
+
+  async remove(name: string): Promise<void> {
+    this.#files.delete(name);
+    this.operations.push({ what: 'remove', name });
+  }
+
+  /**
+   * The directory after a crash behind `count` operations. Of what was appended and not made durable, `kept` of each file's bytes are
+   * there: 1 for all of it.
+   */
+  image(count: number, kept: number): Image {
+    const files = new Map<string, { readonly durable: Buffer[]; readonly loose: Buffer[] }>();
+    for (const operation of this.operations.slice(0, count)) {
+      const file = files.get(operation.name);
+      if (operation.what === 'create') files.set(operation.name, { durable: [], loose: [] });
+      else if (operation.what === 'append') file?.loose.push(operation.bytes);
+      else if (operation.what === 'sync') file?.durable.push(...file.loose.splice(0));
+      else {
+        files.delete(operation.name);
+        if (operation.what === 'rename' && file !== undefined) files.set(operation.to, file);
+      }
+    }
+    return new Map([...files].map(([name, { durable, loose }]) => {
+      const rest = Buffer.concat(loose);
+      return [name, Buffer.concat([...durable, rest.subarray(0, Math.floor(rest.length * kept))])];
+    }));
+  }
+}
