@@ -1,0 +1,345 @@
+import { encodeCheckpoint, type CheckpointContent } from '../core/checkpoint.js';
+import { NO_EDITS, sliceEdits, type ContainerEdits } from '../core/container-edits.js';
+import type { Gpu } from '../core/gpu.js';
+import { allocate, withoutHalf } from '../core/ledger/allocate.js';
+import { coreIdsOf, memoryIdsOf, memoryLimits, type Allocation, type ContainerRef } from '../core/ledger/allocation.js';
+import { identify, type Holder } from '../core/ledger/identify.js';
+import { isAmbiguous, type PendingContainer, type PendingContainers } from '../core/ledger/pending.js';
+import { prefer } from '../core/ledger/prefer.js';
+import { holdsAny, observeOffered, reconcile, releaseEnded } from '../core/ledger/release.js';
+import { emptyLedger, type LedgerNode, type LedgerState, type OpenHalf } from '../core/ledger/state.js';
+import { checkPair, isFraction, refuse, type Refusal } from '../core/request.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, type ResourceKind } from '../core/resources.js';
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import type { CheckpointStore, HolderKnowledge, NodeFiles, Notices, PodKnowledge, SliceLimits, SliceStore } from './ports.js';
+
+export interface AllocatorOptions {
+  readonly node: LedgerNode;
+  readonly pods: PodKnowledge;
+  readonly holders: HolderKnowledge;
+  readonly slices: SliceStore;
+  readonly checkpoint: CheckpointStore;
+  readonly files: NodeFiles;
+  readonly notices: Notices;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How long an allocation that nobody vouches for is kept. */
+  readonly graceMs: number;
+}
+
+export interface AllocatorDevice {
+  readonly id: string;
+  readonly healthy: boolean;
+  readonly numaNode: number | null;
+}
+
+function idsOfOpen(state: LedgerState, open: OpenHalf): readonly string[] {
+  if (open.kind !== 'core') return open.memoryIds;
+  const allocation = state.allocations.get(open.allocationId);
+  return allocation === undefined ? [] : coreIdsOf(allocation);
+}
+
+function keyOf(container: { readonly podUid: string; readonly container: string }): string {
+  return `${container.podUid}/${container.container}`;
+}
+
+const UNNAMED: ContainerRef = { podUid: '', namespace: '', pod: '', container: '' };
+
+type Answer<T> = ({ readonly ok: true } & T) | Refusal;
+
+/**
+ * Carries the ledger's decisions out. All changes of state pass through one queue, one after another; looking things up
+ * at the kubelet happens outside it, so that a slow answer delays one container start and nothing else. Nothing here
+ * waits for the API server.
+ */
+export class Allocator {
+  readonly #options: AllocatorOptions;
+  readonly #listeners = new Set<() => void>();
+  #state: LedgerState;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(options: AllocatorOptions, restored: CheckpointContent = { allocations: [], halves: [] }) {
+    this.#options = options;
+    this.#state = {
+      ...emptyLedger(options.node),
+      allocations: new Map(restored.allocations.map((allocation) => [allocation.id, allocation])),
+      halves: restored.halves,
+    };
+  }
+
+  /** A snapshot; later changes make new ones. */
+  get state(): LedgerState {
+    return this.#state;
+  }
+
+  /** Every device id of this node. Whole lists, since the kubelet takes nothing less. */
+  devices(kind: ResourceKind): AllocatorDevice[] {
+    const { node } = this.#state;
+    return node.gpus.flatMap(({ gpu, usable }) => node.ids.all(gpu, kind).map((id) => ({ id, healthy: usable, numaNode: gpu.numaNode })));
+  }
+
+  onDevicesChanged(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Replaces the node: GPUs that came, went, fell ill or recovered. */
+  setNode(node: LedgerNode): Promise<void> {
+    return this.#enqueue(async () => {
+      this.#state = { ...this.#state, node };
+      for (const listener of this.#listeners) listener();
+    });
+  }
+
+  /** GetPreferredAllocation. After a refusal, here or in Allocate, the kubelet fails the pod: nothing waits for its other half any more. */
+  preferred(kind: ResourceKind, available: readonly string[], mustInclude: readonly string[], size: number): Promise<Answer<{ readonly ids: readonly string[] }>> {
+    return this.#enqueue(async () => {
+      const ended = releaseEnded(this.#state, this.#options.pods.ended());
+      const offered = observeOffered(ended.state, available, mustInclude);
+      this.#state = offered.state;
+      await this.#afterFree([...ended.freed, ...offered.freed]);
+      const pending = await this.#pendingFor(kind, size);
+      const answer = prefer(this.#state, { kind, available, mustInclude, size, pending });
+      if (answer.ok) return { ok: true, ids: answer.ids };
+      this.#state = { ...this.#state, open: null };
+      return this.#refused(kind, size, answer);
+    });
+  }
+
+  /** Allocate for one resource of one container. Core ids get everything; memory ids add nothing to the container. */
+  allocate(kind: ResourceKind, ids: readonly string[]): Promise<Answer<{ readonly edits: ContainerEdits; readonly allocation: string | null }>> {
+    return this.#enqueue(async () => {
+      const { slices, clock, log } = this.#options;
+      const pending = await this.#pendingFor(kind, ids.length);
+      const answer = allocate(this.#state, { kind, ids, pending, now: clock.now() });
+      if (!answer.ok) {
+        this.#state = { ...this.#state, open: null };
+        return this.#refused(kind, ids.length, answer);
+      }
+      if (kind === 'memory') {
+        this.#state = answer.state;
+        await this.#save();
+        return { ok: true, edits: NO_EDITS, allocation: null };
+      }
+      const { allocation, replaced } = answer;
+      if (allocation === null) return { ok: true, edits: NO_EDITS, allocation: null };
+      await slices.prepare(allocation.id, replaced !== null);
+      this.#state = answer.state;
+      await this.#save();
+      if (replaced !== null) this.#options.notices.freed(replaced);
+      const gpus = this.#gpusOf(allocation);
+      log.info({ allocation: allocation.id, gpus: gpus.map((gpu) => gpu.index), cores: ids.length }, 'allocated');
+      return { ok: true, edits: this.#editsOf(allocation, gpus), allocation: allocation.id };
+    });
+  }
+
+  /**
+   * PreStartContainer: the container is about to start, so the kubelet can name it. Its limits are on disk when this
+   * answers. Without a word from the kubelet the ledger's own pairing serves, if it is complete.
+   */
+  async preStart(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
+    // The kubelet calls for each resource: when the cores came first, the whole container is known already.
+    if (kind === 'memory' && this.#hasStarted(ids)) return { ok: true };
+    const holder = await this.#options.holders.holderOf(kind, ids);
+    return this.#enqueue(async () => {
+      const answer = holder === null ? await this.#startUnnamed(kind, ids) : await this.#startNamed(kind, holder);
+      if (answer.ok) return answer;
+      // What this container holds must not be taken for a half of the next one's request.
+      this.#state = { ...withoutHalf(this.#state, ids), open: null };
+      return this.#refused(kind, ids.length, answer);
+    });
+  }
+
+  /** Opens the slices of containers that may have been running before this agent was. One that fails is logged and left. */
+  async restoreSlices(): Promise<void> {
+    await this.#enqueue(async () => {
+      for (const allocation of this.#state.allocations.values()) {
+        try {
+          await this.#options.slices.restore(this.#limitsOf(allocation, allocation.owners.at(-1) ?? UNNAMED));
+        } catch (error) {
+          this.#options.log.error({ err: error, allocation: allocation.id }, 'the slice of a running container cannot be opened');
+        }
+      }
+    });
+  }
+
+  /** Takes over what the kubelet says is held and the ledger does not know, and frees what nobody holds any more. */
+  async reconcile(): Promise<void> {
+    const holders = await this.#options.holders.all();
+    if (holders === null) return;
+    await this.#enqueue(async () => {
+      const { clock, graceMs, pods, slices, log } = this.#options;
+      const known = new Set([...this.#state.allocations.values()].flatMap((allocation) => coreIdsOf(allocation)));
+      const before = this.#state;
+      for (const holder of holders) {
+        const ours = holder.coreIds.length > 0 && holder.coreIds.every((id) => this.#state.node.ids.decode(id) !== null);
+        if (!ours || holder.coreIds.some((id) => known.has(id))) continue;
+        // The kubelet's checkpoint still names a pod that is over, until the next one is admitted.
+        if (pods.ended().has(holder.container.podUid)) continue;
+        const answer = identify(this.#state, holder, clock.now());
+        if (!answer.ok) {
+          log.warn({ container: holder.container, reason: answer.reason }, 'a container of the kubelet cannot be taken over');
+          continue;
+        }
+        this.#state = answer.state;
+        await slices.prepare(answer.allocation.id, false);
+        await slices.restore(this.#limitsOf(answer.allocation, holder.container));
+        log.info({ allocation: answer.allocation.id, container: holder.container }, "taken over from the kubelet's word");
+      }
+      const heldIds = new Set(holders.flatMap((holder) => [...holder.coreIds, ...holder.memoryIds]));
+      const { state, freed } = reconcile(this.#state, { heldIds, endedPods: pods.ended(), now: clock.now(), graceMs });
+      this.#state = state;
+      if (this.#state !== before) await this.#save();
+      await this.#afterFree(freed);
+      await this.#removeOrphans();
+    });
+  }
+
+  /** Indexes of the allocation's GPUs, as the driver counts them. */
+  gpuIndexesOf(allocation: Allocation): number[] {
+    return this.#gpusOf(allocation).map((gpu) => gpu.index);
+  }
+
+  /** Waits for what is under way; used when stopping. */
+  async settle(): Promise<void> {
+    await this.#enqueue(async () => undefined);
+  }
+
+  /**
+   * The containers that may be behind a request. Where they differ in what they ask for besides, the kubelet itself can
+   * tell more: it names those that hold devices already, and so the owner of the half that was answered last.
+   */
+  async #pendingFor(kind: ResourceKind, size: number): Promise<PendingContainers> {
+    const pending = this.#options.pods.pending();
+    const { open } = this.#state;
+    const half = open === null || open.kind === kind || open.kind === 'joined' ? null : { kind: open.kind, ids: idsOfOpen(this.#state, open) };
+    if (pending === null || !isAmbiguous(pending, kind, size, half === null ? null : half.ids.length)) return pending;
+    const holders = new Map((await this.#options.holders.known()).map((holder) => [keyOf(holder.container), holder]));
+    const heldBy = (container: PendingContainer, of: ResourceKind): readonly string[] => {
+      const holder = holders.get(keyOf(container));
+      return (of === 'core' ? holder?.coreIds : holder?.memoryIds) ?? [];
+    };
+    const owner = half === null ? undefined : pending.find((container) => heldBy(container, half.kind).includes(half.ids[0] ?? ''));
+    if (owner !== undefined && (kind === 'core' ? owner.cores : owner.memoryBlocks) !== size) this.#state = { ...this.#state, open: null };
+    return pending.filter((container) => heldBy(container, kind).length === 0);
+  }
+
+  #hasStarted(memoryIds: readonly string[]): boolean {
+    const wanted = new Set(memoryIds);
+    return [...this.#state.allocations.values()].some((allocation) => allocation.phase === 'started' && holdsAny(allocation, wanted));
+  }
+
+  async #startUnnamed(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
+    const wanted = new Set(ids);
+    const allocation = [...this.#state.allocations.values()].find((entry) => holdsAny(entry, wanted));
+    if (allocation?.phase === 'started') {
+      await this.#options.slices.start(this.#limitsOf(allocation, allocation.owners.at(-1) ?? UNNAMED));
+      return { ok: true };
+    }
+    if (allocation === undefined) {
+      return refuse('unknown-container', `neither the kubelet nor this agent knows a container that holds these ${ids.length} ${kind} devices`);
+    }
+    const request = { cores: coreIdsOf(allocation).length, memoryBlocks: memoryIdsOf(allocation).length };
+    const incomplete = checkPair(request);
+    if (incomplete !== null) return incomplete;
+    await this.#options.slices.start(this.#limitsOf(allocation, UNNAMED));
+    this.#options.log.warn({ allocation: allocation.id, ...request }, 'a container starts that the kubelet does not name; its limits follow from its device ids');
+    return { ok: true };
+  }
+
+  async #startNamed(kind: ResourceKind, holder: Holder): Promise<Answer<object>> {
+    const { clock, slices, notices, log } = this.#options;
+    // The kubelet calls for each resource; the cores bring the whole container.
+    if (kind === 'memory') return checkPair({ cores: holder.coreIds.length, memoryBlocks: holder.memoryIds.length }) ?? { ok: true };
+    const answer = identify(this.#state, holder, clock.now());
+    if (!answer.ok) return answer;
+    const { allocation } = answer;
+    if (answer.adopted) await slices.prepare(allocation.id, true);
+    await slices.start(this.#limitsOf(allocation, holder.container));
+    this.#state = answer.state;
+    await this.#save();
+    const gpuIndexes = this.gpuIndexesOf(allocation);
+    log.info({ allocation: allocation.id, container: holder.container, gpus: gpuIndexes }, 'container starts');
+    notices.started(allocation, holder.container, gpuIndexes);
+    return { ok: true };
+  }
+
+  #gpusOf(allocation: Allocation): Gpu[] {
+    const uuids = new Set(allocation.parts.map((part) => part.gpuUuid));
+    return this.#state.node.gpus.filter(({ gpu }) => uuids.has(gpu.uuid)).map(({ gpu }) => gpu);
+  }
+
+  #editsOf(allocation: Allocation, gpus: readonly Gpu[]): ContainerEdits {
+    const { files, slices } = this.#options;
+    const cores = coreIdsOf(allocation).length;
+    const memory = memoryIdsOf(allocation).length;
+    // The memory may still follow: whole cards get the control library unless it is known that they ask for none.
+    const waiting = this.#state.open?.kind === 'core' && this.#state.open.allocationId === allocation.id;
+    const candidates = this.#options.pods.pending()?.filter((container) => container.cores === cores) ?? [];
+    const mayFollow = waiting && !(candidates.length > 0 && candidates.every((container) => container.memoryBlocks === 0));
+    return sliceEdits({
+      gpus,
+      cores,
+      memoryBytes: waiting ? null : memory * MEMORY_BLOCK_BYTES,
+      gpuNodes: gpus.map((gpu) => files.gpuNode(gpu)),
+      commonNodes: files.commonNodes(),
+      libraryMounts: files.libraryMounts(isFraction(cores) || memory > 0 || mayFollow),
+      sliceDirectory: slices.directoryOf(allocation.id),
+      writableFiles: slices.writableFiles,
+    });
+  }
+
+  #limitsOf(allocation: Allocation, owner: ContainerRef): SliceLimits {
+    const gpus = new Map(this.#state.node.gpus.map(({ gpu }) => [gpu.uuid, gpu]));
+    const limits = memoryLimits(allocation);
+    return {
+      allocation: allocation.id,
+      owner,
+      devices: allocation.parts.flatMap((part) => {
+        const gpu = gpus.get(part.gpuUuid);
+        if (gpu === undefined) return [];
+        return [{ gpu, memoryBytes: limits.get(part.gpuUuid) ?? null, share: Math.min(CORES_PER_GPU, part.coreIds.length) }];
+      }),
+    };
+  }
+
+  #refused(kind: ResourceKind, size: number, refusal: Refusal): Refusal {
+    this.#options.log.warn({ resource: kind, size, code: refusal.code, reason: refusal.reason }, 'refused');
+    this.#options.notices.refused(kind, size, refusal);
+    return refusal;
+  }
+
+  async #afterFree(freed: readonly Allocation[]): Promise<void> {
+    if (freed.length === 0) return;
+    await this.#save();
+    for (const allocation of freed) {
+      await this.#options.slices.remove(allocation.id);
+      this.#options.log.info({ allocation: allocation.id, owners: allocation.owners }, 'freed');
+      this.#options.notices.freed(allocation);
+    }
+  }
+
+  async #removeOrphans(): Promise<void> {
+    for (const id of await this.#options.slices.list()) {
+      if (this.#state.allocations.has(id)) continue;
+      await this.#options.slices.remove(id);
+      this.#options.log.info({ allocation: id }, 'directory of an earlier allocation removed');
+    }
+  }
+
+  /** The checkpoint saves time at the next start and nothing depends on it: a full disk must not stop pod admission. */
+  async #save(): Promise<void> {
+    try {
+      await this.#options.checkpoint.save(encodeCheckpoint(this.#state));
+    } catch (error) {
+      this.#options.log.error({ err: error }, 'the checkpoint cannot be written; allocations will be rebuilt from the kubelet at the next start');
+    }
+  }
+
+  #enqueue<T>(step: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(step);
+    this.#queue = result.catch(() => undefined);
+    return result;
+  }
+}

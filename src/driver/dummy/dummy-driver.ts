@@ -1,0 +1,32 @@
+import { DriverError, type Driver, type GpuProcess, type GpuSample, type Inventory } from '../driver.js';
+import { inventoryNotes } from '../notes.js';
+
+/** A machine without GPUs: the agent runs, registers, and has nothing to offer. */
+export class DummyDriver implements Driver {
+  readonly name = 'dummy';
+
+  async inventory(): Promise<Inventory> {
+    return {
+      driverVersion: null,
+      cudaVersion: null,
+      gpus: [],
+      topology: { levels: [], nvlinks: [] },
+      excluded: [],
+      notes: inventoryNotes([], []),
+    };
+  }
+
+  async sample(uuid: string): Promise<GpuSample> {
+    throw new DriverError('unknown-gpu', `no GPU ${uuid}`);
+  }
+
+  async processes(uuid: string): Promise<readonly GpuProcess[]> {
+    throw new DriverError('unknown-gpu', `no GPU ${uuid}`);
+  }
+
+  subscribe(): () => void {
+    return () => undefined;
+  }
+
+  async close(): Promise<void> {}
+}

@@ -1,0 +1,47 @@
+import type { GpuDetails } from '../driver.js';
+import { DriverError } from '../driver.js';
+import type { KernelDriver } from './kernel-driver.js';
+import * as identity from './identity.js';
+import type { Nvml } from './nvml.js';
+import type { Handle } from './question.js';
+
+/** A card that answered when the session was opened. */
+export interface Card {
+  readonly handle: Handle;
+  /** Its calls go one after another in this lane; also how it is called in messages. */
+  readonly lane: string;
+  readonly details: GpuDetails;
+}
+
+/** Asks a card all that stays the same while it is there. Rejects when it does not answer. */
+export async function describeCard(nvml: Nvml, kernel: KernelDriver, index: number): Promise<Card> {
+  const lane = `GPU ${index}`;
+  const handle = await nvml.require(lane, identity.handleByIndex(index));
+  const pciBusId = await nvml.require(lane, identity.pciBusId(handle));
+  const uuid = await nvml.require(lane, identity.uuid(handle));
+  const { totalBytes } = await nvml.require(lane, identity.memory(handle));
+  const near = await optional(nvml.ask(lane, identity.numaNode(handle)));
+  const details: GpuDetails = {
+    index,
+    uuid,
+    pciBusId,
+    memoryBytes: totalBytes,
+    minor: (await optional(nvml.ask(lane, identity.minor(handle)))) ?? index,
+    model: (await optional(nvml.ask(lane, identity.model(handle)))) ?? 'unknown',
+    numaNode: near === null || near < 0 ? await kernel.numaNode(pciBusId) : near,
+    computeCapability: await optional(nvml.ask(lane, identity.computeCapability(handle))),
+    ecc: await optional(nvml.ask(lane, identity.eccMode(handle))),
+    mig: await optional(nvml.ask(lane, identity.migMode(handle))),
+  };
+  return { handle, lane, details };
+}
+
+/** A failure of one question is no failure of the card, as long as the card and the driver are there. */
+export async function optional<T>(answer: Promise<T | null>): Promise<T | null> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof DriverError && error.code === 'failed') return null;
+    throw error;
+  }
+}

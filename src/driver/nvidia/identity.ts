@@ -1,0 +1,106 @@
+import { command, filling, text, textAt, uint, type Handle, type Question } from './question.js';
+
+/** Questions that say what is there: the driver, its cards, what each is. Layouts of nvml.h, CUDA 10 to 13. */
+
+export const init = (): Question<true> => command(['nvmlInit_v2', 'nvmlInit']);
+export const shutdown = (): Question<true> => command(['nvmlShutdown']);
+export const driverVersion = (): Question<string> => text('driver version', ['nvmlSystemGetDriverVersion']);
+
+export const cudaVersion = (): Question<number> =>
+  filling({ feature: 'CUDA version', names: ['nvmlSystemGetCudaDriverVersion_v2', 'nvmlSystemGetCudaDriverVersion'], sizes: [4], read: uint });
+
+export const deviceCount = (): Question<number> =>
+  filling({ feature: 'count of GPUs', names: ['nvmlDeviceGetCount_v2', 'nvmlDeviceGetCount'], sizes: [4], read: uint });
+
+export const handleByIndex = (index: number): Question<Handle> =>
+  filling({
+    feature: 'GPU by index',
+    names: ['nvmlDeviceGetHandleByIndex_v2', 'nvmlDeviceGetHandleByIndex'],
+    inputs: [['uint', index]],
+    sizes: [8],
+    read: (_name, out) => (out).readBigUInt64LE(),
+  });
+
+export const uuid = (card: Handle): Question<string> => text('UUID', ['nvmlDeviceGetUUID'], [['handle', card]]);
+export const model = (card: Handle): Question<string> => text('product name', ['nvmlDeviceGetName'], [['handle', card]]);
+
+export const minor = (card: Handle): Question<number> =>
+  filling({ feature: 'minor number', names: ['nvmlDeviceGetMinorNumber'], inputs: [['handle', card]], sizes: [4], read: uint });
+
+/** `nvmlPciInfo_t`: legacy id of 16 bytes, five numbers, id of 32 bytes (which its older versions lack). */
+const PCI_INFO_SIZE = 68;
+const PCI_BUS_ID_AT = 36;
+
+/** `00000000:3B:00.0`: upper case, domain of eight digits. */
+export const pciBusId = (card: Handle): Question<string> => busId('PCI bus id', ['nvmlDeviceGetPciInfo_v3', 'nvmlDeviceGetPciInfo_v2'], [['handle', card]]);
+
+/** A function that fills an `nvmlPciInfo_t`; under its first name with the long id. */
+export function busId(feature: string | null, names: readonly [string, string], inputs: readonly (readonly ['handle' | 'uint', bigint | number])[]): Question<string> {
+  return filling({
+    feature,
+    names,
+    inputs,
+    sizes: [PCI_INFO_SIZE],
+    read: (name, out) => {
+      const id = textAt(out, name === names[0] ? PCI_BUS_ID_AT : 0);
+      const [domain = '', ...rest] = id.split(':');
+      return [domain.padStart(8, '0'), ...rest].join(':').toUpperCase();
+    },
+  });
+}
+
+export interface MemoryInfo {
+  readonly totalBytes: number;
+  readonly usedBytes: number;
+}
+
+/** `nvmlMemory_t`: total, free, used, 64 bits each. Its second version counts what the driver reserves apart; the first shows it as used. */
+export const memory = (card: Handle): Question<MemoryInfo> =>
+  filling({
+    feature: 'memory size',
+    names: ['nvmlDeviceGetMemoryInfo'],
+    inputs: [['handle', card]],
+    sizes: [24],
+    read: (_name, out) => ({
+      totalBytes: Number((out).readBigUInt64LE(0)),
+      usedBytes: Number((out).readBigUInt64LE(16)),
+    }),
+  });
+
+export const eccMode = (card: Handle): Question<boolean> => mode(card, 'nvmlDeviceGetEccMode');
+export const migMode = (card: Handle): Question<boolean> => mode(card, 'nvmlDeviceGetMigMode');
+
+/** The mode now; the second answer is the one after the next reset. */
+function mode(card: Handle, name: string): Question<boolean> {
+  return filling({ feature: null, names: [name], inputs: [['handle', card]], sizes: [4, 4], read: (_name, current) => uint(name, current) === 1 });
+}
+
+export const computeCapability = (card: Handle): Question<string> =>
+  filling({
+    feature: 'compute capability',
+    names: ['nvmlDeviceGetCudaComputeCapability'],
+    inputs: [['handle', card]],
+    sizes: [4, 4],
+    read: (name, major, minorPart) => `${uint(name, major)}.${uint(name, minorPart)}`,
+  });
+
+const NODE_WORDS = 16;
+
+/** The lowest NUMA node that is near to the card, of a mask of 1024; -1 for an empty mask. */
+export const numaNode = (card: Handle): Question<number> =>
+  filling({
+    feature: null,
+    names: ['nvmlDeviceGetMemoryAffinity'],
+    inputs: [['handle', card], ['uint', NODE_WORDS]],
+    sizes: [NODE_WORDS * 8],
+    // Scope 0: the NUMA node, not the socket.
+    tail: [['uint', 0]],
+    read: (_name, out) => lowestBit(out),
+  });
+
+function lowestBit(mask: Buffer): number {
+  const byte = mask.findIndex((value) => value !== 0);
+  if (byte < 0) return -1;
+  const value = mask.readUInt8(byte);
+  return byte * 8 + 31 - Math.clz32(value & -value);
+}

@@ -1,0 +1,70 @@
+import { filling, listing, uint, type Handle, type Listed, type Question } from './question.js';
+
+/** Questions that say what a card does now. */
+
+/** Share of the last sample period in which a kernel ran: the first number of `nvmlUtilization_t`. */
+export const utilization = (card: Handle): Question<number> =>
+  filling({ feature: 'utilisation', names: ['nvmlDeviceGetUtilizationRates'], inputs: [['handle', card]], sizes: [8], read: uint });
+
+/** Of the chip, in degrees. */
+export const temperature = (card: Handle): Question<number> =>
+  filling({ feature: null, names: ['nvmlDeviceGetTemperature'], inputs: [['handle', card], ['uint', 0]], sizes: [4], read: uint });
+
+/** In milliwatts. */
+export const power = (card: Handle): Question<number> =>
+  filling({ feature: null, names: ['nvmlDeviceGetPowerUsage'], inputs: [['handle', card]], sizes: [4], read: uint });
+
+/** Memory errors since the driver was loaded that ECC could not correct. */
+export const uncorrectedErrors = (card: Handle): Question<number> =>
+  filling({
+    feature: null,
+    names: ['nvmlDeviceGetTotalEccErrors'],
+    // Uncorrected errors (1) of the volatile counter (0).
+    inputs: [['handle', card], ['uint', 1], ['uint', 0]],
+    sizes: [8],
+    read: (_name, out) => Number((out).readBigUInt64LE()),
+  });
+
+/** Kinds of context, which are listed apart. */
+export const CONTEXTS = ['Compute', 'Graphics', 'MPSCompute'] as const;
+
+export interface RunningProcess {
+  readonly pid: number;
+  readonly usedMemoryBytes: number | null;
+}
+
+const NOT_AVAILABLE = 0xffff_ffff_ffff_ffffn;
+
+/** `nvmlProcessInfo_t`: pid, memory at 8; since its second version also GPU and compute instance. */
+export function runningProcesses(card: Handle, context: (typeof CONTEXTS)[number], room: number): Question<Listed<RunningProcess>> {
+  const oldest = `nvmlDeviceGet${context}RunningProcesses`;
+  return listing({
+    feature: context === 'Compute' ? 'list of processes' : null,
+    names: [`${oldest}_v3`, `${oldest}_v2`, oldest],
+    inputs: [['handle', card]],
+    room,
+    size: (name) => (name === oldest ? 16 : 24),
+    entry: (out, at) => {
+      const used = out.readBigUInt64LE(at + 8);
+      return { pid: out.readUInt32LE(at), usedMemoryBytes: used === NOT_AVAILABLE ? null : Number(used) };
+    },
+  });
+}
+
+export interface ProcessShare {
+  readonly pid: number;
+  readonly utilizationPercent: number;
+}
+
+/** `nvmlProcessUtilizationSample_t`: pid, time at 8, then percent of multiprocessors, memory, encoder and decoder. Without idle processes. */
+export const processShares = (card: Handle, sinceMicroseconds: number, room: number): Question<Listed<ProcessShare>> =>
+  listing({
+    feature: 'utilisation by process',
+    names: ['nvmlDeviceGetProcessUtilization'],
+    inputs: [['handle', card]],
+    room,
+    entriesFirst: true,
+    tail: [['ulong', BigInt(sinceMicroseconds)]],
+    size: () => 32,
+    entry: (out, at) => ({ pid: out.readUInt32LE(at), utilizationPercent: out.readUInt32LE(at + 16) }),
+  });

@@ -1,0 +1,53 @@
+import { SYSTEM_LANE, type CallGate } from './call-gate.js';
+import type { Library } from './library.js';
+import { NVML, errorOf, isUnsupported, meaning } from './nvml-code.js';
+import type { Question } from './question.js';
+
+/** Calls to NVML through the gate. A question that this driver or card cannot answer gives null and is reported once. */
+export class Nvml {
+  readonly #library: Library;
+  readonly #gate: CallGate;
+  readonly #report: (note: string) => void;
+  readonly #reported = new Set<string>();
+
+  constructor(library: Library, gate: CallGate, report: (note: string) => void) {
+    this.#library = library;
+    this.#gate = gate;
+    this.#report = report;
+  }
+
+  /**
+   * Asks one question in the lane of a card (or `SYSTEM_LANE`). Null: the driver has no such function or the card does not support it.
+   * Rejects with a `DriverError` for everything else that is no success.
+   */
+  async ask<T>(lane: string, question: Question<T>): Promise<T | null> {
+    let why = 'the driver has no such function';
+    for (const name of question.names) {
+      if (!this.#library.has(name, question.parameters)) continue;
+      const code = await this.#gate.run(lane, () => this.#library.call(name, question.parameters, question.args));
+      if (code === NVML.SUCCESS) return question.read(name);
+      if (code === null) continue;
+      const instead = question.instead?.(code) ?? null;
+      if (instead !== null) return instead;
+      if (!isUnsupported(code)) throw errorOf(`${name} of ${lane}`, code);
+      why = meaning(code);
+    }
+    this.#miss(lane, question, why);
+    return null;
+  }
+
+  /** As `ask`, for an answer without which nothing works. */
+  async require<T>(lane: string, question: Question<T>): Promise<T> {
+    const answer = await this.ask(lane, { ...question, feature: null });
+    if (answer === null) throw errorOf(`${question.names[0] ?? ''} of ${lane}`, NVML.NOT_SUPPORTED);
+    return answer;
+  }
+
+  #miss(lane: string, question: Question<unknown>, why: string): void {
+    if (question.feature === null) return;
+    const note = lane === SYSTEM_LANE ? `no ${question.feature}: ${why}` : `${lane}: no ${question.feature}: ${why}`;
+    if (this.#reported.has(note)) return;
+    this.#reported.add(note);
+    this.#report(note);
+  }
+}

@@ -1,0 +1,99 @@
+import type { Argument, Parameter } from './library.js';
+import { NVML } from './nvml-code.js';
+
+/** A card or another object of the driver's, as NVML names it; valid until `nvmlShutdown`. */
+export type Handle = bigint;
+
+/** One question to NVML: which function to call, with what, and how to read its answer. Made anew for every call: it owns its buffers. */
+export interface Question<T> {
+  /** What is missing when nobody answers, for operators; null where that is normal on many cards. */
+  readonly feature: string | null;
+  /** The function under its names, newest first. */
+  readonly names: readonly string[];
+  readonly parameters: readonly Parameter[];
+  readonly args: readonly Argument[];
+  /** Reads the answer from the buffers among the arguments; gets the name that answered. */
+  read(name: string): T;
+  /** Return codes that are answers too; null for one that is not. */
+  instead?(code: number): T | null;
+}
+
+type Typed = readonly (readonly [Parameter, Argument])[];
+
+/** What all forms of question share. */
+interface Form<T> {
+  readonly feature: string | null;
+  readonly names: readonly string[];
+  instead?(code: number): T | null;
+}
+
+/** A function that takes `inputs` and gives no more than its return code. */
+export function command(names: readonly string[], inputs: Typed = []): Question<true> {
+  return { feature: null, names, ...split(inputs), read: () => true };
+}
+
+/** A function that fills buffers of the given sizes: they stand behind `inputs` and before `tail`. */
+export function filling<T>(
+  form: Form<T> & { readonly sizes: readonly number[]; readonly inputs?: Typed; readonly tail?: Typed; read(name: string, ...out: Buffer[]): T },
+): Question<T> {
+  const out = form.sizes.map((size) => Buffer.alloc(size));
+  const buffers: Typed = out.map((buffer) => ['memory', buffer] as const);
+  const question = { feature: form.feature, names: form.names, ...split([...(form.inputs ?? []), ...buffers, ...(form.tail ?? [])]) };
+  return { ...question, read: (name) => form.read(name, ...out), instead: (code) => form.instead?.(code) ?? null };
+}
+
+/** A function that fills one buffer with a text: card or nothing, buffer, its size. */
+export function text(feature: string, names: readonly string[], inputs: Typed = []): Question<string> {
+  const size = 96;
+  return filling({ feature, names, inputs, sizes: [size], tail: [['uint', size]], read: (_name, out) => textAt(out, 0) });
+}
+
+/** A list that did not fit says how many entries it has. */
+export type Listed<T> = { readonly entries: readonly T[] } | { readonly needed: number };
+
+/** A function that fills a list of at most `room` entries, and the count of them. */
+export function listing<T>(
+  form: Omit<Form<Listed<T>>, 'instead'> & {
+    readonly inputs: Typed;
+    readonly room: number;
+    readonly tail?: Typed;
+    /** The entries come before their count. */
+    readonly entriesFirst?: boolean;
+    /** Bytes of an entry as the function of this name lays it out. */
+    size(name: string): number;
+    entry(out: Buffer, at: number): T;
+  },
+): Question<Listed<T>> {
+  const count = Buffer.alloc(4);
+  count.writeUInt32LE(form.room);
+  const out = Buffer.alloc(form.room * Math.max(...form.names.map((name) => form.size(name))));
+  const buffers: Typed = [['memory', count], ['memory', out]];
+  return {
+    feature: form.feature,
+    names: form.names,
+    ...split([...form.inputs, ...(form.entriesFirst === true ? [...buffers].reverse() : buffers), ...(form.tail ?? [])]),
+    read: (name) => {
+      const length = Math.min(form.room, count.readUInt32LE());
+      return { entries: Array.from({ length }, (_, at) => form.entry(out, at * form.size(name))) };
+    },
+    instead: (code) => {
+      if (code === NVML.INSUFFICIENT_SIZE) return { needed: count.readUInt32LE() };
+      return code === NVML.NOT_FOUND || code === NVML.NO_DATA ? { entries: [] } : null;
+    },
+  };
+}
+
+/** The text at an offset, up to its terminating zero. */
+export function textAt(buffer: Buffer, at: number): string {
+  const end = buffer.indexOf(0, at);
+  return buffer.toString('utf8', at, end < 0 ? buffer.length : end);
+}
+
+/** A number of 32 bits at the start of a buffer. NVIDIA drivers run on little-endian machines only. */
+export function uint(_name: string, out: Buffer | undefined): number {
+  return (out as Buffer).readUInt32LE();
+}
+
+function split(typed: Typed): { parameters: readonly Parameter[]; args: readonly Argument[] } {
+  return { parameters: typed.map(([type]) => type), args: typed.map(([, value]) => value) };
+}

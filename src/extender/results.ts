@@ -1,0 +1,59 @@
+import type { ExtenderArguments, Victims } from './arguments.js';
+
+/**
+ * Replies to the scheduler. Keys are those of today's Go types, which older schedulers read as well: Go minds no case. Nodes of
+ * `FailedAndUnresolvableNodes` stand in `FailedNodes` too: schedulers before 1.20 know only that, later ones let the former win.
+ */
+export interface FilterResult {
+  readonly Nodes: unknown;
+  readonly NodeNames: readonly string[] | null;
+  readonly FailedNodes: Readonly<Record<string, string>>;
+  readonly FailedAndUnresolvableNodes: Readonly<Record<string, string>>;
+  readonly Error: string;
+}
+
+/** The nodes that fit (`fits`, in the order given), in the form in which nodes were given. */
+export function filterResult(
+  given: ExtenderArguments,
+  fits: readonly string[],
+  failed: Readonly<Record<string, string>>,
+  unresolvable: Readonly<Record<string, string>>,
+): FilterResult {
+  const { nodes, nodeNames: names } = given;
+  const fitting = nodes === null ? null : new Set(fits);
+  return {
+    Nodes: nodes === null ? null : { ...nodes.raw, items: nodes.nodes.filter(({ name }) => fitting?.has(name) === true).map(({ raw }) => raw) },
+    NodeNames: names === null ? null : fits,
+    FailedNodes: { ...failed, ...unresolvable },
+    FailedAndUnresolvableNodes: unresolvable,
+    Error: '',
+  };
+}
+
+export function filterError(reason: string): FilterResult {
+  return { Nodes: null, NodeNames: null, FailedNodes: {}, FailedAndUnresolvableNodes: {}, Error: reason };
+}
+
+export interface HostPriority {
+  readonly Host: string;
+  readonly Score: number;
+}
+
+/** Empty for success: the scheduler looks at nothing else. */
+export interface BindingResult {
+  readonly Error: string;
+}
+
+export interface PreemptionResult {
+  readonly NodeNameToMetaVictims: Readonly<Record<string, { readonly Pods: readonly { readonly UID: string }[]; readonly NumPDBViolations: number }>>;
+}
+
+export function preemptionResult(victims: ReadonlyMap<string, Victims>): PreemptionResult {
+  const entries = [...victims].map(([node, { uids, pdbViolations }]) => [node, { Pods: uids.map((UID) => ({ UID })), NumPDBViolations: pdbViolations }] as const);
+  return { NodeNameToMetaVictims: Object.fromEntries(entries) };
+}
+
+/** Names of the nodes that the scheduler asks about. */
+export function nodeNames(given: ExtenderArguments): readonly string[] {
+  return given.nodeNames ?? (given.nodes?.nodes ?? []).map(({ name }) => name);
+}

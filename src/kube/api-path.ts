@@ -1,0 +1,20 @@
+/** Paths of the API, with names encoded. */
+export const ALL_PODS = '/api/v1/pods';
+
+export function podPath(namespace: string, name: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
+}
+
+export function eventsPath(namespace: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`;
+}
+
+export function nodePath(name: string): string {
+  return `/api/v1/nodes/${encodeURIComponent(name)}`;
+}
+
+export const ALL_NODES = '/api/v1/nodes';
+
+export function bindingPath(namespace: string, pod: string): string {
+  return `${podPath(namespace, pod)}/binding`;
+}

@@ -1,0 +1,239 @@
+import { request as httpRequest, type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { Clock } from '../host/clock.js';
+import type { Credentials } from './credentials.js';
+import { failure, failureOf, type KubeFailure } from './failure.js';
+
+export interface KubeRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Below the server's base URL, already encoded; see api-path.ts. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  /** `application/json` unless the body is a patch. */
+  readonly contentType?: string;
+}
+
+export type KubeAnswer = { readonly ok: true; readonly body: unknown } | KubeFailure;
+
+export const MERGE_PATCH = 'application/merge-patch+json';
+
+export interface KubeClientOptions {
+  readonly credentials: Credentials;
+  readonly clock: Clock;
+  /** Shown in the server's audit log. */
+  readonly userAgent: string;
+  /** For a whole answer, and for the first byte of a watch. */
+  readonly timeoutMs?: number;
+  /** Answers and single watch events beyond this are not believed. */
+  readonly largestBytes?: number;
+}
+
+/** What a watch tells while it is open. */
+export interface WatchHandlers {
+  opened(): void;
+  event(event: unknown): void;
+}
+
+export interface OpenWatch {
+  /** How it ended: `ok` when the server closed it in order. */
+  readonly ended: Promise<{ readonly ok: true } | KubeFailure>;
+  close(): void;
+}
+
+const KEEP_ALIVE_MS = 15_000;
+
+/**
+ * The one place that speaks HTTP to the API server. Every request has a time limit, every failure is a value, nothing is
+ * retried but what is safe to repeat at once: a request on a kept connection that turned out to be dead, and one whose
+ * credentials had expired.
+ */
+export class KubeClient {
+  readonly #options: KubeClientOptions;
+  readonly #timeoutMs: number;
+  readonly #largestBytes: number;
+  readonly #open = new Set<ClientRequest>();
+  #closed = false;
+
+  constructor(options: KubeClientOptions) {
+    this.#options = options;
+    this.#timeoutMs = options.timeoutMs ?? 15_000;
+    this.#largestBytes = options.largestBytes ?? 64 * 1024 * 1024;
+  }
+
+  /** Never rejects. */
+  async request(request: KubeRequest): Promise<KubeAnswer> {
+    const first = await this.#once(request);
+    if (first.ok) return first;
+    const again = first.code === 'unauthorized' || (first.stale === true && request.method !== 'POST');
+    if (first.code === 'unauthorized') this.#options.credentials.distrust();
+    return again ? this.#once(request) : first;
+  }
+
+  /** Opens a watch; its `idleMs` ends a connection on which nothing comes, which TCP alone notices after minutes. */
+  watch(request: { readonly path: string; readonly query: Readonly<Record<string, string>>; readonly idleMs: number }, handlers: WatchHandlers): OpenWatch {
+    let outgoing: ClientRequest | null = null;
+    let closed = false;
+    const ended = this.#send({ method: 'GET', path: request.path, query: request.query }).then(async (sent): Promise<{ ok: true } | KubeFailure> => {
+      if (!sent.ok) return sent;
+      outgoing = sent.outgoing;
+      if (closed) outgoing.destroy();
+      const started = await this.#response(sent.outgoing, this.#timeoutMs);
+      if (!started.ok) return started;
+      if (started.response.statusCode !== 200) return this.#refusal(started.response);
+      handlers.opened();
+      return this.#lines(started.response, request.idleMs, handlers);
+    });
+    return {
+      ended: ended.then((end) => {
+        if (!end.ok && end.code === 'unauthorized') this.#options.credentials.distrust();
+        return end;
+      }),
+      close: () => {
+        closed = true;
+        outgoing?.destroy();
+      },
+    };
+  }
+
+  /** Breaks everything that is under way; later requests fail at once. */
+  close(): void {
+    this.#closed = true;
+    for (const outgoing of this.#open) outgoing.destroy();
+    this.#options.credentials.close();
+  }
+
+  async #once(request: KubeRequest): Promise<KubeAnswer & { readonly stale?: boolean }> {
+    const sent = await this.#send(request);
+    if (!sent.ok) return sent;
+    const cancel = this.#options.clock.after(this.#timeoutMs, () => sent.outgoing.destroy(new LateError(this.#timeoutMs)));
+    try {
+      const started = await this.#response(sent.outgoing, null);
+      if (!started.ok) return { ...started, stale: sent.outgoing.reusedSocket && started.code === 'unreachable' };
+      const { response } = started;
+      if (response.statusCode === undefined || response.statusCode < 200 || response.statusCode > 299) return await this.#refusal(response);
+      const text = await this.#text(response);
+      return text.ok ? parse(text.text) : text;
+    } finally {
+      cancel();
+    }
+  }
+
+  async #send(request: KubeRequest): Promise<{ readonly ok: true; readonly outgoing: ClientRequest } | KubeFailure> {
+    const { credentials, userAgent } = this.#options;
+    let access;
+    try {
+      access = await credentials.access();
+    } catch (error) {
+      return failure('unauthorized', `the credentials cannot be read: ${(error as Error).message}`);
+    }
+    if (this.#closed) return failure('unreachable', 'closed');
+    const { server } = credentials;
+    const query = request.query === undefined ? '' : `?${new URLSearchParams(request.query).toString()}`;
+    const body = request.body === undefined ? null : JSON.stringify(request.body);
+    const options: RequestOptions = {
+      method: request.method,
+      protocol: server.protocol,
+      hostname: server.hostname.replace(/^\[|\]$/g, ''),
+      port: server.port,
+      path: `${server.pathname.replace(/\/$/, '')}${request.path}${query}`,
+      agent: access.agent,
+      headers: {
+        accept: 'application/json',
+        'user-agent': userAgent,
+        ...access.headers,
+        ...(body === null ? {} : { 'content-type': request.contentType ?? 'application/json', 'content-length': Buffer.byteLength(body) }),
+      },
+    };
+    const outgoing = server.protocol === 'http:' ? httpRequest(options) : httpsRequest(options);
+    this.#open.add(outgoing);
+    outgoing.on('close', () => this.#open.delete(outgoing));
+    // Whoever waits for the answer hears of the error as well; without a listener it would end the process.
+    outgoing.on('error', () => undefined);
+    outgoing.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
+    outgoing.end(body ?? undefined);
+    return { ok: true, outgoing };
+  }
+
+  #response(outgoing: ClientRequest, timeoutMs: number | null): Promise<{ readonly ok: true; readonly response: IncomingMessage } | KubeFailure> {
+    const cancel = timeoutMs === null ? () => undefined : this.#options.clock.after(timeoutMs, () => outgoing.destroy(new LateError(timeoutMs)));
+    return new Promise((resolve) => {
+      outgoing.once('response', (response) => {
+        cancel();
+        resolve({ ok: true, response });
+      });
+      outgoing.once('error', (error) => {
+        cancel();
+        resolve(brokenBy(error));
+      });
+      outgoing.once('close', () => resolve(failure('unreachable', 'closed')));
+    });
+  }
+
+  async #refusal(response: IncomingMessage): Promise<KubeFailure> {
+    const text = await this.#text(response);
+    const parsed = text.ok ? parse(text.text) : text;
+    return failureOf(response.statusCode ?? 0, parsed.ok ? parsed.body : null, response.headers['retry-after']);
+  }
+
+  async #text(response: IncomingMessage): Promise<{ readonly ok: true; readonly text: string } | KubeFailure> {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    try {
+      for await (const chunk of response as AsyncIterable<Buffer>) {
+        bytes += chunk.length;
+        if (bytes > this.#largestBytes) return failure('malformed', `an answer of more than ${this.#largestBytes} bytes`);
+        chunks.push(chunk);
+      }
+    } catch (error) {
+      return brokenBy(error as Error);
+    }
+    return { ok: true, text: Buffer.concat(chunks).toString('utf8') };
+  }
+
+  async #lines(response: IncomingMessage, idleMs: number, handlers: WatchHandlers): Promise<{ ok: true } | KubeFailure> {
+    const { clock } = this.#options;
+    const late = (): void => void response.destroy(new LateError(idleMs));
+    let cancel = clock.after(idleMs, late);
+    let rest = '';
+    response.setEncoding('utf8');
+    try {
+      for await (const chunk of response as AsyncIterable<string>) {
+        cancel();
+        cancel = clock.after(idleMs, late);
+        rest += chunk;
+        for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
+          const event = parse(rest.slice(0, end));
+          rest = rest.slice(end + 1);
+          if (!event.ok) return event;
+          handlers.event(event.body);
+        }
+        if (rest.length > this.#largestBytes) return failure('malformed', `an event of more than ${this.#largestBytes} bytes`);
+      }
+      return { ok: true };
+    } catch (error) {
+      return brokenBy(error as Error);
+    } finally {
+      cancel();
+      response.destroy();
+    }
+  }
+}
+
+class LateError extends Error {
+  constructor(afterMs: number) {
+    super(`nothing came for ${afterMs} ms`);
+  }
+}
+
+function brokenBy(error: Error): KubeFailure {
+  return failure(error instanceof LateError ? 'timeout' : 'unreachable', error.message);
+}
+
+function parse(text: string): { readonly ok: true; readonly body: unknown } | KubeFailure {
+  try {
+    return { ok: true, body: JSON.parse(text) };
+  } catch {
+    return failure('malformed', `not JSON: ${text.slice(0, 80)}`);
+  }
+}

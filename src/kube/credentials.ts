@@ -1,0 +1,123 @@
+import { readFile } from 'node:fs/promises';
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import { isIPv6 } from 'node:net';
+import { join } from 'node:path';
+import type { Clock } from '../host/clock.js';
+
+/** What every request carries: the way to the server and the proof of who asks. */
+export interface Access {
+  readonly agent: HttpAgent | HttpsAgent;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Access to one API server. Tokens and certificates change while we run, so it is asked before every request. */
+export interface Credentials {
+  /** Base URL, with a path where the server lies behind a proxy that wants one. */
+  readonly server: URL;
+  /** Rejects when the credentials cannot be read. */
+  access(): Promise<Access>;
+  /** The server did not accept them: read them again next time. */
+  distrust(): void;
+  close(): void;
+}
+
+/** Bound tokens are replaced well before they expire; the kubelet writes the new one into the same file. */
+const REREAD_MS = 60_000;
+
+export interface InClusterOptions {
+  readonly clock: Clock;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly directory?: string;
+}
+
+/**
+ * The service account of the pod we run in. Read by ourselves: this is how the daemon runs everywhere, and the Kubernetes
+ * client library would cost it 70 MB of memory for two files. Rejects when we do not run in a pod.
+ */
+export async function inClusterCredentials(options: InClusterOptions): Promise<Credentials> {
+  const directory = options.directory ?? '/var/run/secrets/kubernetes.io/serviceaccount';
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = options.environment;
+  if (host === undefined || port === undefined) throw new Error('not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; give --kubeconfig or --standalone');
+  const server = new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`);
+  const agents = new Agents();
+  const read = async (): Promise<Access> => {
+    const [token, ca] = await Promise.all([readFile(join(directory, 'token'), 'utf8'), readFile(join(directory, 'ca.crt'), 'utf8')]);
+    return { agent: agents.for(ca, () => new HttpsAgent({ ca, keepAlive: true })), headers: { authorization: `Bearer ${token.trim()}` } };
+  };
+  const source = rereading(read, options.clock);
+  await source.access();
+  return { server, ...source, close: () => agents.close() };
+}
+
+/**
+ * The current context of a kubeconfig file, with everything that the Kubernetes client library knows of: certificates,
+ * tokens, exec plugins, OIDC, proxies. The library is loaded here and nowhere else. Rejects when the file is no use.
+ */
+export async function kubeconfigCredentials(path: string, clock: Clock): Promise<Credentials> {
+  const { KubeConfig } = await import('@kubernetes/client-node');
+  const config = new KubeConfig();
+  config.loadFromFile(path);
+  const cluster = config.getCurrentCluster();
+  if (cluster === null) throw new Error(`${path}: no current context`);
+  const server = new URL(cluster.server);
+  const agents = new Agents();
+  const read = async (): Promise<Access> => {
+    const applied: Applied = { headers: {} };
+    await config.applyToHTTPSOptions(applied);
+    const { headers, auth, agent: made, ...certificates } = applied;
+    const agent = agents.for(JSON.stringify(certificates), () => {
+      if (!(made instanceof HttpAgent)) throw new Error(`${path}: no way to ${server.href}`);
+      return made;
+    });
+    const basic: Record<string, string> = auth === undefined ? {} : { authorization: `Basic ${Buffer.from(auth).toString('base64')}` };
+    return { agent, headers: { ...headers, ...basic } };
+  };
+  const source = rereading(read, clock);
+  await source.access();
+  return { server, ...source, close: () => agents.close() };
+}
+
+/** What the library fills in: headers, an agent, and the certificates that the agent was made with. */
+interface Applied {
+  headers: Record<string, string>;
+  auth?: string;
+  agent?: unknown;
+  ca?: string | Buffer;
+  cert?: string | Buffer;
+  key?: string | Buffer;
+}
+
+/** One agent for each set of certificates. An older one is left to its open connections, a watch among them, until the end. */
+class Agents {
+  readonly #made = new Set<Access['agent']>();
+  #current: { readonly certificates: string; readonly agent: Access['agent'] } | null = null;
+
+  for(certificates: string, make: () => Access['agent']): Access['agent'] {
+    if (this.#current?.certificates === certificates) return this.#current.agent;
+    const agent = make();
+    this.#made.add(agent);
+    this.#current = { certificates, agent };
+    return agent;
+  }
+
+  close(): void {
+    for (const agent of this.#made) agent.destroy();
+  }
+}
+
+/** Keeps what `read` brought for a minute, or until it is distrusted; several callers share one reading. */
+function rereading(read: () => Promise<Access>, clock: Clock): Pick<Credentials, 'access' | 'distrust'> {
+  let current: Promise<Access> | null = null;
+  let readAt = 0;
+  return {
+    access() {
+      if (current !== null && clock.now() - readAt < REREAD_MS) return current;
+      readAt = clock.now();
+      current = read();
+      current.catch(() => (current = null));
+      return current;
+    },
+    distrust: () => (current = null),
+  };
+}

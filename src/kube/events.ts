@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../host/clock.js';
+import { eventsPath } from './api-path.js';
+import { MERGE_PATCH, type KubeClient } from './client.js';
+import type { WriteQueue, WriteResult } from './write-queue.js';
+
+/** What an event is about. */
+export interface EventSubject {
+  readonly kind: 'Pod' | 'Node';
+  /** Empty for a node. */
+  readonly namespace: string;
+  readonly name: string;
+  /** Of the object; for a node its name, as kubelets do. */
+  readonly uid: string;
+  /** A container of the pod. */
+  readonly container?: string;
+}
+
+export interface EventNote {
+  readonly type: 'Normal' | 'Warning';
+  /** One word in CamelCase: what programs filter by. */
+  readonly reason: string;
+  /** A sentence for people. */
+  readonly message: string;
+}
+
+export interface EventsOptions {
+  readonly client: KubeClient;
+  readonly queue: WriteQueue;
+  readonly nodeName: string;
+  readonly clock: Clock;
+}
+
+const COMPONENT = 'gpu-manager';
+
+/** The API server keeps at most 1 KiB of a message. */
+const LONGEST_MESSAGE = 1_024;
+
+/** The same note within this time counts up instead of appearing again. */
+const SAME_MS = 600_000;
+/** Different messages for one reason within that time; more are told as one. */
+const MOST_ALIKE = 10;
+/** What one object may cause: a burst, and one event every five minutes after it. */
+const BURST = 25;
+const REFILL_MS = 300_000;
+/** Notes and objects that are remembered for this. */
+const MEMORY_LIMIT = 1_024;
+
+interface Series {
+  readonly name: string;
+  readonly subject: EventSubject;
+  readonly note: EventNote;
+  readonly firstAt: number;
+  lastAt: number;
+  count: number;
+  created: boolean;
+}
+
+interface Allowance {
+  left: number;
+  at: number;
+}
+
+/** Writes events on pods and nodes: the same one counts up, floods are cut down, and nobody waits. */
+export class Events {
+  readonly #options: EventsOptions;
+  readonly #series = new Map<string, Series>();
+  readonly #alike = new Map<string, { at: number; messages: Set<string> }>();
+  readonly #allowances = new Map<string, Allowance>();
+  #suppressed = 0;
+
+  constructor(options: EventsOptions) {
+    this.#options = options;
+  }
+
+  /** Events that were not written because their object caused too many. */
+  get suppressed(): number {
+    return this.#suppressed;
+  }
+
+  record(subject: EventSubject, note: EventNote): void {
+    const now = this.#options.clock.now();
+    if (!this.#allowed(subject, now)) {
+      this.#suppressed += 1;
+      return;
+    }
+    const told = this.#joined(subject, { ...note, message: note.message.slice(0, LONGEST_MESSAGE) }, now);
+    const key = [subject.uid, subject.container ?? '', told.type, told.reason, told.message].join('\n');
+    const known = this.#series.get(key);
+    const series: Series = known !== undefined && now - known.lastAt < SAME_MS ? known : { name: eventName(subject, key, now), subject, note: told, firstAt: now, lastAt: now, count: 0, created: false };
+    series.count += 1;
+    series.lastAt = now;
+    this.#series.delete(key);
+    this.#series.set(key, series);
+    forgetOldest(this.#series);
+    this.#options.queue.put(`event ${series.name}`, { attempt: () => this.#write(series) });
+  }
+
+  #allowed(subject: EventSubject, now: number): boolean {
+    const known = this.#allowances.get(subject.uid) ?? { left: BURST, at: now };
+    const refilled = Math.floor((now - known.at) / REFILL_MS);
+    const left = Math.min(BURST, known.left + refilled);
+    const allowed = left > 0;
+    this.#allowances.delete(subject.uid);
+    this.#allowances.set(subject.uid, { left: allowed ? left - 1 : 0, at: known.at + refilled * REFILL_MS });
+    forgetOldest(this.#allowances);
+    return allowed;
+  }
+
+  /** The note itself, or one that stands for many alike. */
+  #joined(subject: EventSubject, note: EventNote, now: number): EventNote {
+    const key = [subject.uid, subject.container ?? '', note.type, note.reason].join('\n');
+    const known = this.#alike.get(key);
+    const alike = known !== undefined && now - known.at < SAME_MS ? known : { at: now, messages: new Set<string>() };
+    const combine = alike.messages.size >= MOST_ALIKE && !alike.messages.has(note.message);
+    if (!combine) alike.messages.add(note.message);
+    this.#alike.delete(key);
+    this.#alike.set(key, alike);
+    forgetOldest(this.#alike);
+    return combine ? { ...note, message: `more events of this kind; see the log of ${COMPONENT} on this node` } : note;
+  }
+
+  async #write(series: Series): Promise<WriteResult> {
+    const path = eventsPath(namespaceOf(series.subject));
+    const { count, lastAt } = series;
+    if (!series.created) {
+      const answer = await this.#options.client.request({ method: 'POST', path, body: this.#object(series) });
+      // An earlier attempt whose answer was lost has made it.
+      if (answer.ok || answer.code === 'already-exists') series.created = true;
+      if (answer.ok) return 'done';
+      if (answer.code !== 'already-exists') return answer.code === 'not-found' ? 'gone' : answer;
+    }
+    const body = { count, lastTimestamp: timestamp(lastAt) };
+    const answer = await this.#options.client.request({ method: 'PATCH', path: `${path}/${encodeURIComponent(series.name)}`, body, contentType: MERGE_PATCH });
+    if (answer.ok) return 'done';
+    if (answer.code !== 'not-found') return answer;
+    // Events live for an hour: this one is over, the next attempt makes it anew.
+    series.created = false;
+    return { ...answer, code: 'conflict' };
+  }
+
+  #object(series: Series): unknown {
+    const { subject, note } = series;
+    const { nodeName } = this.#options;
+    const namespace = namespaceOf(subject);
+    return {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: series.name, namespace },
+      involvedObject: {
+        apiVersion: 'v1',
+        kind: subject.kind,
+        name: subject.name,
+        uid: subject.uid,
+        ...(subject.kind === 'Pod' ? { namespace } : {}),
+        ...(subject.container === undefined ? {} : { fieldPath: `spec.containers{${subject.container}}` }),
+      },
+      type: note.type,
+      reason: note.reason,
+      message: note.message,
+      count: series.count,
+      firstTimestamp: timestamp(series.firstAt),
+      lastTimestamp: timestamp(series.lastAt),
+      source: { component: COMPONENT, host: nodeName },
+      reportingComponent: COMPONENT,
+      reportingInstance: nodeName,
+    };
+  }
+}
+
+/** Events on things without a namespace live in the default one. */
+function namespaceOf(subject: EventSubject): string {
+  return subject.namespace === '' ? 'default' : subject.namespace;
+}
+
+/** The same for every attempt, so that an attempt whose answer was lost is found again. */
+function eventName(subject: EventSubject, key: string, now: number): string {
+  const digest = createHash('sha256').update(`${key}\n${now}`).digest('hex').slice(0, 16);
+  return `${subject.name.slice(0, 230)}.${digest}`;
+}
+
+function timestamp(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
+function forgetOldest(map: Map<string, unknown>): void {
+  for (const key of map.keys()) {
+    if (map.size <= MEMORY_LIMIT) return;
+    map.delete(key);
+  }
+}

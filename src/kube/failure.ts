@@ -1,0 +1,67 @@
+/** Why a request to the API server did not do what it should; what callers decide by. */
+export type KubeFailureCode =
+  /** No connection, or it broke before the answer was whole. */
+  | 'unreachable'
+  | 'timeout'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not-found'
+  /** Somebody changed the object meanwhile, or a precondition does not hold. */
+  | 'conflict'
+  | 'already-exists'
+  /** 410: the history or the page that was asked for is gone. */
+  | 'expired'
+  /** The server is behind what was asked for: another replica, or a restored backup. */
+  | 'too-new'
+  | 'too-many-requests'
+  /** The server understood the request and will never do it. */
+  | 'invalid'
+  | 'server-error'
+  /** What came back is not what the API answers. */
+  | 'malformed';
+
+export interface KubeFailure {
+  readonly ok: false;
+  readonly code: KubeFailureCode;
+  /** For logs. */
+  readonly message: string;
+  /** How long the server asks to be left alone; null where it does not say. */
+  readonly retryAfterMs: number | null;
+}
+
+export function failure(code: KubeFailureCode, message: string, retryAfterMs: number | null = null): KubeFailure {
+  return { ok: false, code, message, retryAfterMs };
+}
+
+interface StatusBody {
+  readonly message?: unknown;
+  readonly reason?: unknown;
+}
+
+/** Translates an HTTP answer other than 2xx; `body` is the Status object if the server sent one. */
+export function failureOf(httpStatus: number, body: unknown, retryAfter: string | undefined): KubeFailure {
+  const status: StatusBody = typeof body === 'object' && body !== null ? body : {};
+  const message = typeof status.message === 'string' ? status.message : `HTTP ${httpStatus}`;
+  const seconds = Number(retryAfter ?? NaN);
+  return failure(codeOf(httpStatus, status.reason, message), message, Number.isFinite(seconds) ? seconds * 1000 : null);
+}
+
+function codeOf(httpStatus: number, reason: unknown, message: string): KubeFailureCode {
+  switch (httpStatus) {
+    case 401:
+      return 'unauthorized';
+    case 403:
+      return 'forbidden';
+    case 404:
+      return 'not-found';
+    case 409:
+      return reason === 'AlreadyExists' ? 'already-exists' : 'conflict';
+    case 410:
+      return 'expired';
+    case 429:
+      return 'too-many-requests';
+    default:
+      if (httpStatus >= 500) return message.includes('Too large resource version') ? 'too-new' : 'server-error';
+      return httpStatus >= 400 ? 'invalid' : 'malformed';
+  }
+}

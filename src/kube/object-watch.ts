@@ -1,0 +1,307 @@
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import type { KubeClient, OpenWatch } from './client.js';
+import { failure, type KubeFailure, type KubeFailureCode } from './failure.js';
+import { Pause } from './pause.js';
+
+export interface ObjectWatchOptions<T> {
+  readonly client: KubeClient;
+  /** Of the collection. */
+  readonly path: string;
+  readonly fieldSelector?: string;
+  readonly labelSelector?: string;
+  /** Lists in pages of this size, read from the server's storage; null: in one go from its cache, which is cheap for few objects. */
+  readonly pageSize?: number | null;
+  /** The slim copy to keep of an object; null for what is none of ours, whatever the server thinks. */
+  readonly keep: (object: unknown) => T | null;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly timing?: Partial<WatchTiming>;
+  /** 0 to 1, for jitter. */
+  readonly random?: () => number;
+}
+
+export interface WatchTiming {
+  /** Least time between the starts of two connections. */
+  readonly floorMs: number;
+  /** First and longest wait after a failure; it doubles in between. */
+  readonly backoffMs: number;
+  readonly longestBackoffMs: number;
+  /** Servers send a bookmark every minute: twice nothing means that the peer is gone. */
+  readonly idleMs: number;
+  /** How long the server is asked to keep a watch open. */
+  readonly watchMs: number;
+  /** After this long the list is read again even if every watch went well: a lost event must not be lost for good. */
+  readonly relistMs: number;
+}
+
+export const WATCH_TIMING: WatchTiming = { floorMs: 1_000, backoffMs: 1_000, longestBackoffMs: 30_000, idleMs: 150_000, watchMs: 240_000, relistMs: 1_800_000 };
+
+/** One object came (`before` null), changed, or went (`after` null). */
+export interface ObjectChange<T> {
+  readonly before: T | null;
+  readonly after: T | null;
+}
+
+/** After these a watch goes on where it stopped. After others events may be missing, and only a list says what is. */
+const RESUMABLE: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>(['unreachable', 'too-many-requests', 'unauthorized', 'forbidden']);
+
+interface Entry<T> {
+  readonly resourceVersion: string;
+  readonly value: T;
+}
+
+/**
+ * Follows a collection: lists it, watches it from there, and begins again whenever the watch ends - in order, broken, with
+ * 410, or by silence. Keeps slim copies by UID. What it knows may be old, never mixed: a list replaces everything at once.
+ */
+export class ObjectWatch<T> {
+  readonly #options: ObjectWatchOptions<T>;
+  readonly #timing: WatchTiming;
+  readonly #random: () => number;
+  readonly #listeners = new Set<(change: ObjectChange<T>) => void>();
+  readonly #failures = new Map<KubeFailureCode, number>();
+  readonly #pause: Pause;
+  #entries: Map<string, Entry<T>> | null = null;
+  /** Seen last, in a list or an event; what the next watch and the next list start from. */
+  #resourceVersion = '';
+  /** The server's cache cannot serve us: read its storage. */
+  #fresh = false;
+  #listedAt = -Infinity;
+  #silentSince: number | null;
+  #watch: OpenWatch | null = null;
+  #running: Promise<void> | null = null;
+  #stopped = false;
+  #lists = 0;
+  #watches = 0;
+
+  constructor(options: ObjectWatchOptions<T>) {
+    this.#options = options;
+    this.#timing = { ...WATCH_TIMING, ...options.timing };
+    this.#random = options.random ?? Math.random;
+    this.#pause = new Pause(options.clock);
+    this.#silentSince = options.clock.now();
+  }
+
+  /** Begins; does not wait for the server. */
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#pause.end();
+    this.#watch?.close();
+    await this.#running;
+  }
+
+  /** True once the collection was listed. */
+  get synced(): boolean {
+    return this.#entries !== null;
+  }
+
+  /** Everything known, in no particular order; empty before the first list. */
+  values(): T[] {
+    return [...(this.#entries?.values() ?? [])].map((entry) => entry.value);
+  }
+
+  /** For how long no connection has stood; 0 while one does. */
+  get silentMs(): number {
+    return this.#silentSince === null ? 0 : this.#options.clock.now() - this.#silentSince;
+  }
+
+  /** Counts since the start, for metrics. */
+  get counts(): { readonly lists: number; readonly watches: number; readonly failures: ReadonlyMap<KubeFailureCode, number> } {
+    return { lists: this.#lists, watches: this.#watches, failures: this.#failures };
+  }
+
+  onChange(listener: (change: ObjectChange<T>) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log, path } = this.#options;
+    let failed = 0;
+    while (!this.#stopped) {
+      const startedAt = clock.now();
+      const end = await this.#cycle();
+      this.#silentSince ??= clock.now();
+      if (this.#stopped) return;
+      const lived = clock.now() - startedAt;
+      if (end.ok) {
+        // In order, but at once: a proxy that closes every watch must not make us hammer it.
+        failed = lived < this.#timing.floorMs ? failed + 1 : 0;
+      } else {
+        this.#failures.set(end.code, (this.#failures.get(end.code) ?? 0) + 1);
+        if (lived > this.#timing.longestBackoffMs) failed = 0;
+        failed += 1;
+        log.warn({ path, code: end.code, reason: end.message, attempt: failed }, 'the watch at the API server broke; trying again');
+      }
+      const asked = end.ok ? 0 : Math.min(end.retryAfterMs ?? 0, 2 * this.#timing.longestBackoffMs);
+      await this.#pause.for(Math.max(this.#backoff(failed), asked, this.#timing.floorMs - lived));
+    }
+  }
+
+  /** 0 without failures; else doubling, and up to half less so that the nodes of a cluster do not come back together. */
+  #backoff(failed: number): number {
+    if (failed === 0) return 0;
+    const { backoffMs, longestBackoffMs } = this.#timing;
+    const full = Math.min(longestBackoffMs, backoffMs * 2 ** Math.min(failed - 1, 16));
+    return Math.max(backoffMs, full * (0.5 + this.#random() / 2));
+  }
+
+  async #cycle(): Promise<{ readonly ok: true } | KubeFailure> {
+    const { clock } = this.#options;
+    if (this.#resourceVersion === '' || clock.now() - this.#listedAt >= this.#timing.relistMs) {
+      const listed = await this.#list();
+      if (!listed.ok || this.#stopped) return listed;
+    }
+    const watched = await this.#follow();
+    if (!watched.ok && !RESUMABLE.has(watched.code)) this.#listedAt = -Infinity;
+    return watched;
+  }
+
+  // --- list -------------------------------------------------------------------------------------------------------
+
+  async #list(): Promise<{ readonly ok: true } | KubeFailure> {
+    const paged = this.#fresh || (this.#options.pageSize ?? null) !== null;
+    const limit = String(this.#options.pageSize ?? 500);
+    // From the cache, but never older than what was seen: another replica may lag behind.
+    const first: Record<string, string> = paged ? { limit } : { resourceVersion: this.#resourceVersion || '0' };
+    const entries = new Map<string, Entry<T>>();
+    let page: Record<string, string> = first;
+    for (;;) {
+      this.#lists += 1;
+      const answer = await this.#options.client.request({ method: 'GET', path: this.#options.path, query: { ...this.#selectors(), ...page } });
+      if (!answer.ok) {
+        this.#fresh = answer.code === 'too-new' || answer.code === 'expired';
+        return answer;
+      }
+      const list = readList(answer.body);
+      if (list === null) return failure('malformed', 'the answer is no list');
+      for (const object of list.items) this.#take(entries, object);
+      if (list.next === '') {
+        this.#settle(entries, list.resourceVersion);
+        return { ok: true };
+      }
+      page = { limit, continue: list.next };
+    }
+  }
+
+  #settle(entries: Map<string, Entry<T>>, resourceVersion: string): void {
+    this.#fresh = false;
+    this.#resourceVersion = resourceVersion;
+    this.#listedAt = this.#options.clock.now();
+    this.#silentSince = this.#listedAt;
+    this.#replace(entries);
+  }
+
+  #selectors(): Record<string, string> {
+    const { fieldSelector, labelSelector } = this.#options;
+    return { ...(fieldSelector === undefined ? {} : { fieldSelector }), ...(labelSelector === undefined ? {} : { labelSelector }) };
+  }
+
+  #take(entries: Map<string, Entry<T>>, object: unknown): void {
+    const { uid, resourceVersion } = identityOf(object);
+    const value = uid === '' ? null : this.#options.keep(object);
+    if (value !== null) entries.set(uid, { resourceVersion, value });
+  }
+
+  #replace(entries: Map<string, Entry<T>>): void {
+    const before = this.#entries ?? new Map<string, Entry<T>>();
+    this.#entries = entries;
+    for (const [uid, entry] of before) if (!entries.has(uid)) this.#tell(entry.value, null);
+    for (const [uid, entry] of entries) {
+      const known = before.get(uid);
+      if (known === undefined || known.resourceVersion !== entry.resourceVersion) this.#tell(known?.value ?? null, entry.value);
+    }
+  }
+
+  // --- watch ------------------------------------------------------------------------------------------------------
+
+  async #follow(): Promise<{ readonly ok: true } | KubeFailure> {
+    this.#watches += 1;
+    const { watchMs, idleMs } = this.#timing;
+    const query = {
+      ...this.#selectors(),
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      resourceVersion: this.#resourceVersion,
+      timeoutSeconds: String(Math.ceil((watchMs * (1 + this.#random() / 4)) / 1000)),
+    };
+    let wrong: KubeFailure | null = null;
+    const watch = this.#options.client.watch({ path: this.#options.path, query, idleMs }, {
+      opened: () => (this.#silentSince = null),
+      event: (event) => {
+        if (wrong !== null) return;
+        wrong = this.#event(event);
+        if (wrong !== null) watch.close();
+      },
+    });
+    this.#watch = watch;
+    if (this.#stopped) watch.close();
+    const ended = await watch.ended;
+    this.#watch = null;
+    return wrong ?? ended;
+  }
+
+  #event(event: unknown): KubeFailure | null {
+    const { type, object } = (event ?? {}) as { readonly type?: unknown; readonly object?: unknown };
+    if (type === 'ERROR') return errorEvent(object);
+    const { uid, resourceVersion } = identityOf(object);
+    if (resourceVersion === '') return failure('malformed', 'an event without a resourceVersion');
+    if (isOlder(resourceVersion, this.#resourceVersion)) {
+      // The server's storage was set back. It would leave out everything until it has caught up with us.
+      this.#fresh = true;
+      return failure('too-new', `resourceVersion ${resourceVersion} after ${this.#resourceVersion}`);
+    }
+    if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') this.#apply(uid, type === 'DELETED' ? null : object, resourceVersion);
+    else if (type !== 'BOOKMARK') return failure('malformed', `an event of type ${String(type)}`);
+    this.#resourceVersion = resourceVersion;
+    return null;
+  }
+
+  #apply(uid: string, object: unknown, resourceVersion: string): void {
+    const entries = (this.#entries ??= new Map<string, Entry<T>>());
+    const known = entries.get(uid);
+    const value = object === null || uid === '' ? null : this.#options.keep(object);
+    if (value !== null) entries.set(uid, { resourceVersion, value });
+    else if (!entries.delete(uid)) return;
+    if (known?.resourceVersion !== resourceVersion || value === null) this.#tell(known?.value ?? null, value);
+  }
+
+  #tell(before: T | null, after: T | null): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener({ before, after });
+      } catch (error) {
+        this.#options.log.error({ err: error, path: this.#options.path }, 'a listener failed');
+      }
+    }
+  }
+}
+
+/** Within one watch resourceVersions only grow; where they are no numbers nothing can be said. */
+function isOlder(resourceVersion: string, than: string): boolean {
+  return /^\d+$/.test(resourceVersion) && /^\d+$/.test(than) && BigInt(resourceVersion) < BigInt(than);
+}
+
+function identityOf(object: unknown): { readonly uid: string; readonly resourceVersion: string } {
+  const { metadata } = (object ?? {}) as { readonly metadata?: { readonly uid?: unknown; readonly resourceVersion?: unknown } | null };
+  const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+  return { uid: text(metadata?.uid), resourceVersion: text(metadata?.resourceVersion) };
+}
+
+function readList(body: unknown): { readonly items: readonly unknown[]; readonly resourceVersion: string; readonly next: string } | null {
+  const { items, metadata } = (body ?? {}) as { readonly items?: unknown; readonly metadata?: { readonly resourceVersion?: unknown; readonly continue?: unknown } };
+  const resourceVersion = metadata?.resourceVersion;
+  if (typeof resourceVersion !== 'string' || (items !== null && !Array.isArray(items))) return null;
+  const next = metadata?.continue;
+  return { items: (items ?? []) as readonly unknown[], resourceVersion, next: typeof next === 'string' ? next : '' };
+}
+
+function errorEvent(object: unknown): KubeFailure {
+  const { code, message } = (object ?? {}) as { readonly code?: unknown; readonly message?: unknown };
+  return failure(code === 410 ? 'expired' : 'server-error', typeof message === 'string' ? message : 'an error event');
+}

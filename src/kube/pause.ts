@@ -1,0 +1,28 @@
+import type { Clock } from '../host/clock.js';
+
+/** Waiting that can be ended early and for good, so that stopping waits for nobody. */
+export class Pause {
+  readonly #clock: Clock;
+  #ended = false;
+  #wake: () => void = () => undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async for(ms: number): Promise<void> {
+    if (this.#ended || ms <= 0) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.#clock.after(ms, resolve);
+      this.#wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#wake();
+  }
+}

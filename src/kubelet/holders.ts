@@ -1,0 +1,111 @@
+import { join } from 'node:path';
+import type { Holder } from '../core/ledger/identify.js';
+import { CORE_RESOURCE, MEMORY_RESOURCE, RESOURCE_NAME, type ResourceKind } from '../core/resources.js';
+import type { Log } from '../host/log.js';
+import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint, type CheckpointEntry } from './internal-checkpoint.js';
+import { PodResourcesClient, type ContainerDevices } from './pod-resources.js';
+
+/** Names and UIDs of pods: pod-resources knows the former, the kubelet's checkpoint the latter. */
+export interface PodNames {
+  uidOf(namespace: string, pod: string): string | null;
+  nameOf(podUid: string): { readonly namespace: string; readonly pod: string } | null;
+}
+
+export interface HoldersOptions {
+  readonly podResourcesSocket: string;
+  readonly devicePluginDirectory: string;
+  readonly pods: PodNames;
+  readonly log: Log;
+}
+
+/** Who holds which device ids, in the kubelet's own words: pod-resources, and its checkpoint for init containers. */
+export class KubeletHolders {
+  readonly #client: PodResourcesClient;
+  readonly #checkpointPath: string;
+  readonly #pods: PodNames;
+  readonly #log: Log;
+
+  constructor(options: HoldersOptions) {
+    this.#client = new PodResourcesClient(options.podResourcesSocket);
+    this.#checkpointPath = join(options.devicePluginDirectory, KUBELET_CHECKPOINT_FILE);
+    this.#pods = options.pods;
+    this.#log = options.log;
+  }
+
+  /** The container that holds exactly these ids of this kind; null when the kubelet names none, or cannot be asked. */
+  async holderOf(kind: ResourceKind, ids: readonly string[]): Promise<Holder | null> {
+    const wanted = keyOf(ids);
+    return (await this.known()).find((holder) => keyOf(kind === 'core' ? holder.coreIds : holder.memoryIds) === wanted) ?? null;
+  }
+
+  /** The containers with ids of ours that the kubelet names now; what it could not be asked about is left out. */
+  async known(): Promise<Holder[]> {
+    return (await this.#ask()).holders;
+  }
+
+  /** Every container with ids of ours; null unless both sources answered, since what is not named may only be unknown. */
+  async all(): Promise<Holder[] | null> {
+    const { holders, complete } = await this.#ask();
+    return complete ? holders : null;
+  }
+
+  async #ask(): Promise<{ holders: Holder[]; complete: boolean }> {
+    const [listed, entries] = await Promise.all([this.#listed(), this.#entries()]);
+    const fromCheckpoint = this.#fromEntries(entries ?? []);
+    const fromList = (listed ?? []).map((container) => this.#fromListed(container, fromCheckpoint));
+    const seen = new Set(fromList.map((holder) => `${holder.container.podUid}/${holder.container.container}`));
+    const others = fromCheckpoint.filter((holder) => !seen.has(`${holder.container.podUid}/${holder.container.container}`));
+    const holders = [...fromList, ...others].filter((holder) => holder.coreIds.length > 0 || holder.memoryIds.length > 0);
+    return { holders, complete: listed !== null && entries !== null };
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  async #listed(): Promise<ContainerDevices[] | null> {
+    try {
+      return await this.#client.list();
+    } catch (error) {
+      this.#log.warn({ reason: (error as Error).message }, 'the pod-resources service of the kubelet does not answer');
+      return null;
+    }
+  }
+
+  async #entries(): Promise<readonly CheckpointEntry[] | null> {
+    const checkpoint = await readKubeletCheckpoint(this.#checkpointPath);
+    if (checkpoint.ok) return checkpoint.entries;
+    this.#log.warn({ reason: checkpoint.reason }, "the kubelet's checkpoint cannot be read");
+    return null;
+  }
+
+  #fromListed(container: ContainerDevices, fromCheckpoint: readonly Holder[]): Holder {
+    const coreIds = container.devices.get(CORE_RESOURCE) ?? [];
+    const memoryIds = container.devices.get(MEMORY_RESOURCE) ?? [];
+    const key = keyOf(coreIds);
+    const recorded = fromCheckpoint.find((holder) => holder.container.container === container.container && keyOf(holder.coreIds) === key);
+    const podUid = this.#pods.uidOf(container.namespace, container.pod) ?? recorded?.container.podUid ?? '';
+    return { container: { podUid, namespace: container.namespace, pod: container.pod, container: container.container }, coreIds, memoryIds };
+  }
+
+  #fromEntries(entries: readonly CheckpointEntry[]): Holder[] {
+    const holders = new Map<string, Holder>();
+    for (const entry of entries) {
+      if (entry.resource !== CORE_RESOURCE && entry.resource !== MEMORY_RESOURCE) continue;
+      const key = `${entry.podUid}/${entry.container}`;
+      const name = this.#pods.nameOf(entry.podUid);
+      const known = holders.get(key) ?? {
+        container: { podUid: entry.podUid, namespace: name?.namespace ?? '', pod: name?.pod ?? '', container: entry.container },
+        coreIds: [],
+        memoryIds: [],
+      };
+      const mine = entry.resource === RESOURCE_NAME.core ? { coreIds: entry.deviceIds } : { memoryIds: entry.deviceIds };
+      holders.set(key, { ...known, ...mine });
+    }
+    return [...holders.values()];
+  }
+}
+
+function keyOf(ids: readonly string[]): string {
+  return [...ids].sort().join('\n');
+}

@@ -1,0 +1,86 @@
+/** Where a process stands in the tree of a container runtime, as its `/proc/<pid>/cgroup` tells. */
+export interface CgroupPlace {
+  /** 64 hexadecimal digits. */
+  readonly containerId: string;
+  /** UID of its pod; null for a container that no kubelet started. */
+  readonly podUid: string | null;
+  /** Who names the directories: the runtime by plain names, or systemd by slices and scopes. */
+  readonly driver: 'cgroupfs' | 'systemd';
+  /** The cgroup of the whole container, a path within its hierarchy; the process may be in one below it. */
+  readonly path: string;
+  /** Controllers of the hierarchy (version 1), or null for the unified one (version 2). */
+  readonly controllers: readonly string[] | null;
+}
+
+/** Docker, containerd and cri-o all name containers by 64 digits; the name may have the runtime's before it, and systemd's ending. */
+const CONTAINER = /^(?:(.+?)-)?([0-9a-f]{64})(\.scope)?$/;
+
+/** `pod<uid>` of a kubelet with the cgroupfs driver. */
+const POD_DIRECTORY = /^pod([0-9A-Za-z_-]+)$/;
+
+/** `[<root>-]kubepods[-<class>]-pod<uid>.slice` of one with the systemd driver, which has `_` where the UID has `-`. */
+const POD_SLICE = /^(?:.+-)?kubepods(?:-(?:burstable|besteffort))?-pod([0-9A-Za-z_]+)\.slice$/;
+
+/** containerd with the cgroupfs driver under a kubelet with systemd's takes the slice's name for a part of its own: `<slice>:cri-containerd:<id>`. */
+const MIXED = /^(.+\.slice):[^:]+:([0-9a-f]{64})$/;
+
+/**
+ * Finds the container of a process in the text of its `/proc/<pid>/cgroup` (cgroups(7): `<hierarchy>:<controllers>:<path>`, where
+ * the path itself may have colons). Null when the process is in no container that can be told from its cgroup.
+ *
+ * Within a pod it is the pod's container, however deep below it the process stands; with pods within containers within
+ * pods (a cluster in containers) it is the innermost pod's.
+ */
+export function parseProcCgroup(text: string): CgroupPlace | null {
+  const lines = text.split('\n').flatMap((line) => {
+    const match = /^\d+:([^:]*):(\/.*)$/.exec(line);
+    return match === null ? [] : [{ controllers: match[1] === '' ? null : (match[1] ?? '').split(','), path: match[2] ?? '' }];
+  });
+  // On a machine with both versions the runtime uses one of them; of the first version, `memory` is the one that runtimes never leave out.
+  const rank = (controllers: readonly string[] | null) => (controllers === null ? 2 : controllers.includes('memory') ? 0 : 1);
+  for (const { controllers, path } of lines.sort((a, b) => rank(a.controllers) - rank(b.controllers))) {
+    const place = placeOf(path);
+    if (place !== null) return { ...place, controllers };
+  }
+  return null;
+}
+
+function placeOf(path: string): Omit<CgroupPlace, 'controllers'> | null {
+  const parts = path.split('/').slice(1);
+  const pods = parts.flatMap((_, index) => podAt(parts, index) ?? []);
+  const pod = pods.at(-1);
+  const start = pod === undefined ? 0 : pod.index + (pod.container === null ? 1 : 0);
+  for (let index = start; index < parts.length; index += 1) {
+    const part = parts[index] ?? '';
+    const id = pod?.index === index ? pod.container : containerIn(part);
+    if (id === null) continue;
+    const driver = pod?.driver ?? (part.endsWith('.scope') ? 'systemd' : 'cgroupfs');
+    return { containerId: id, podUid: pod?.uid ?? null, driver, path: `/${parts.slice(0, index + 1).join('/')}` };
+  }
+  return null;
+}
+
+interface Pod {
+  readonly index: number;
+  readonly uid: string;
+  readonly driver: 'cgroupfs' | 'systemd';
+  /** Set where pod and container share one directory. */
+  readonly container: string | null;
+}
+
+function podAt(parts: readonly string[], index: number): Pod | null {
+  const part = parts[index] ?? '';
+  const mixed = MIXED.exec(part);
+  const slice = POD_SLICE.exec(mixed?.[1] ?? part);
+  if (slice !== null) return { index, uid: (slice[1] ?? '').replaceAll('_', '-'), driver: 'systemd', container: mixed?.[2] ?? null };
+  const directory = POD_DIRECTORY.exec(part);
+  if (directory === null || !parts.slice(0, index).includes('kubepods')) return null;
+  return { index, uid: directory[1] ?? '', driver: 'cgroupfs', container: null };
+}
+
+function containerIn(part: string): string | null {
+  const match = CONTAINER.exec(MIXED.exec(part)?.[2] ?? part);
+  // cri-o's monitor of a container stands beside it under nearly the same name.
+  if (match === null || match[1]?.endsWith('conmon') === true) return null;
+  return match[2] ?? null;
+}

@@ -1,0 +1,99 @@
+/** The pod of a container, as the kubelet labels it. */
+export interface PodName {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export type ContainerState = 'created' | 'running' | 'exited' | 'unknown';
+
+/** A container of this node, the same whatever runs it. */
+export interface Container {
+  /** 64 hexadecimal digits. */
+  readonly id: string;
+  /** Its name in the pod's specification; for a container without a pod the runtime's name for it. */
+  readonly name: string;
+  /** Null for a container that no kubelet started. */
+  readonly pod: PodName | null;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly state: ContainerState;
+  /** How often the kubelet started it before. */
+  readonly attempt: number;
+  /** Milliseconds since 1970. */
+  readonly createdAtMs: number;
+}
+
+/** A container with the host's id of its first process, null when it does not run. */
+export interface InspectedContainer extends Container {
+  readonly pid: number | null;
+}
+
+export interface RuntimeVersion {
+  /** `docker`, `containerd`, `cri-o`. */
+  readonly name: string;
+  readonly version: string;
+  /** Protocol spoken: `docker`, `cri-v1` or `cri-v1alpha2`. */
+  readonly protocol: string;
+}
+
+/** Which containers of a runtime are meant; everything that is given must agree. */
+export interface ContainerQuery {
+  readonly podUid?: string;
+  readonly namespace?: string;
+  readonly podName?: string;
+  readonly containerName?: string;
+}
+
+/**
+ * A container runtime of this node. Every call asks the runtime anew and rejects with a {@link RuntimeError} when it
+ * cannot be asked. Sandboxes of pods are not among the containers.
+ */
+export interface ContainerRuntime {
+  /** Path of the socket. */
+  readonly endpoint: string;
+  version(): Promise<RuntimeVersion>;
+  /** Null when the runtime knows no container of that id. */
+  inspect(containerId: string): Promise<InspectedContainer | null>;
+  list(query?: ContainerQuery): Promise<Container[]>;
+  close(): void;
+}
+
+export type RuntimeErrorCode =
+  /** Nothing answers at the socket, or it broke: another try may find it back. */
+  | 'unavailable'
+  /** It did not answer in time. */
+  | 'timeout'
+  /** It answered that it cannot do that. */
+  | 'refused';
+
+/** What a runtime's client makes of everything that goes wrong with it. */
+export class RuntimeError extends Error {
+  readonly code: RuntimeErrorCode;
+
+  constructor(code: RuntimeErrorCode, endpoint: string, cause: unknown) {
+    super(`container runtime at ${endpoint}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    this.name = 'RuntimeError';
+    this.code = code;
+  }
+}
+
+/** Labels that a kubelet gives to each container, through the CRI and through docker alike. */
+export const LABEL = {
+  containerName: 'io.kubernetes.container.name',
+  podName: 'io.kubernetes.pod.name',
+  podNamespace: 'io.kubernetes.pod.namespace',
+  podUid: 'io.kubernetes.pod.uid',
+} as const;
+
+/** The labels that a query asks for. */
+export function queryLabels(query: ContainerQuery): Record<string, string> {
+  const labels = { [LABEL.podUid]: query.podUid, [LABEL.podNamespace]: query.namespace, [LABEL.podName]: query.podName, [LABEL.containerName]: query.containerName };
+  return Object.fromEntries(Object.entries(labels).filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+/** The pod that a container's labels name. */
+export function podOf(labels: Readonly<Record<string, string>>): PodName | null {
+  const uid = labels[LABEL.podUid];
+  if (uid === undefined) return null;
+  return { uid, namespace: labels[LABEL.podNamespace] ?? '', name: labels[LABEL.podName] ?? '' };
+}

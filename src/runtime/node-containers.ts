@@ -1,0 +1,112 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { cgroupProcesses } from './cgroup-processes.js';
+import { parseProcCgroup } from './cgroup-path.js';
+import { RuntimeError, type Container, type ContainerQuery, type ContainerRuntime, type InspectedContainer, type RuntimeVersion } from './container.js';
+
+export interface NodeContainersOptions {
+  /** Finds the runtime; called again whenever it was lost. */
+  readonly connect: () => Promise<ContainerRuntime>;
+  /** Where the processes of the whole machine are seen. */
+  readonly processes?: string;
+  /** Where the control groups of the machine are mounted. */
+  readonly cgroups?: string;
+}
+
+/**
+ * The containers of this node, by process and by pod. The runtime is looked for at the first question, and again when
+ * it does not answer any more: it may have been restarted, updated to another protocol, or replaced.
+ */
+export class NodeContainers {
+  readonly #options: Required<NodeContainersOptions>;
+  #runtime: Promise<ContainerRuntime> | null = null;
+
+  constructor(options: NodeContainersOptions) {
+    this.#options = { processes: '/proc', cgroups: '/sys/fs/cgroup', ...options };
+  }
+
+  version(): Promise<RuntimeVersion> {
+    return this.#ask((runtime) => runtime.version());
+  }
+
+  inspect(containerId: string): Promise<InspectedContainer | null> {
+    return this.#ask((runtime) => runtime.inspect(containerId));
+  }
+
+  list(query: ContainerQuery = {}): Promise<Container[]> {
+    return this.#ask((runtime) => runtime.list(query));
+  }
+
+  /** The container that a process of the host stands in; null when it is in none, or gone. */
+  async ofPid(pid: number): Promise<InspectedContainer | null> {
+    const place = await this.#placeOf(pid);
+    return place === null ? null : this.inspect(place.containerId);
+  }
+
+  /** The latest container of that name in a pod: the one that runs, or else the last that did. */
+  async ofPod(query: ContainerQuery & { readonly containerName: string }): Promise<InspectedContainer | null> {
+    const found = await this.list(query);
+    const newest = (a: Container, b: Container) => Number(b.state === 'running') - Number(a.state === 'running') || b.attempt - a.attempt || b.createdAtMs - a.createdAtMs;
+    const [latest] = found.sort(newest);
+    return latest === undefined ? null : this.inspect(latest.id);
+  }
+
+  /** Host ids of all processes of a container, in ascending order; none when it does not run. */
+  async pids(containerId: string): Promise<number[]> {
+    const container = await this.inspect(containerId);
+    if (container === null || container.pid === null) return [];
+    const place = await this.#placeOf(container.pid);
+    if (place?.containerId !== container.id) return [];
+    const listed = await cgroupProcesses(this.#options.cgroups, place);
+    // The agent may see another part of the tree of control groups than the one that the path is of.
+    return listed?.includes(container.pid) === true ? listed : this.#pidsByPlace(container.id);
+  }
+
+  close(): void {
+    const runtime = this.#runtime;
+    this.#runtime = null;
+    void runtime?.then((connected) => connected.close(), () => undefined);
+  }
+
+  async #pidsByPlace(containerId: string): Promise<number[]> {
+    const pids: number[] = [];
+    for (const name of await readdir(this.#options.processes)) {
+      const pid = Number(name);
+      if (Number.isInteger(pid) && (await this.#placeOf(pid))?.containerId === containerId) pids.push(pid);
+    }
+    return pids.sort((a, b) => a - b);
+  }
+
+  async #placeOf(pid: number) {
+    try {
+      return parseProcCgroup(await readFile(join(this.#options.processes, String(pid), 'cgroup'), 'utf8'));
+    } catch (error) {
+      // The process ended.
+      if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+      throw error;
+    }
+  }
+
+  /** Asks the runtime, and once more after looking for it anew when it is gone. */
+  async #ask<T>(question: (runtime: ContainerRuntime) => Promise<T>): Promise<T> {
+    const known = this.#runtime;
+    if (known !== null) {
+      try {
+        return await question(await known);
+      } catch (error) {
+        if (!(error instanceof RuntimeError && error.code === 'unavailable')) throw error;
+        if (this.#runtime === known) this.close();
+      }
+    }
+    const connecting = (this.#runtime ??= this.#connect());
+    return question(await connecting);
+  }
+
+  #connect(): Promise<ContainerRuntime> {
+    const connecting = this.#options.connect();
+    connecting.catch(() => {
+      if (this.#runtime === connecting) this.#runtime = null;
+    });
+    return connecting;
+  }
+}

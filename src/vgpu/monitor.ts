@@ -1,0 +1,103 @@
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import { GpuMonitor } from './gpu-monitor.js';
+import type { GpuSource } from './ports.js';
+import type { ProcessOwners } from './process-owners.js';
+import type { Slices } from './slices.js';
+
+export interface MonitorOptions {
+  readonly slices: Slices;
+  readonly owners: ProcessOwners;
+  readonly source: GpuSource;
+  /** UUIDs of the GPUs of this node; asked for again when they may have changed. */
+  readonly gpus: () => readonly string[];
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How often the driver is asked about each GPU: `--sample-period`. */
+  readonly lookMs: number;
+  /** CLOCK_MONOTONIC, which the control library compares publications with. */
+  readonly monotonicNs?: () => bigint;
+}
+
+/** The beat of steering. */
+const BEAT_MS = 100;
+/** How often what is known of processes that ended is dropped. */
+const BEATS_PER_SWEEP = 100;
+/** A GPU with nothing to steer is looked at on every fifth beat. */
+const BEATS_AT_REST = 5;
+
+/**
+ * Watches and steers all GPUs of the node. One timer, one look at a time for each GPU: what it costs follows the GPUs, and the
+ * containers on them only by a few microseconds each.
+ */
+export class Monitor {
+  readonly #options: MonitorOptions;
+  readonly #nowNs: () => bigint;
+  readonly #looking = new Set<string>();
+  readonly #failing = new Set<string>();
+  #gpus: readonly GpuMonitor[] = [];
+  #sliceVersion = -1;
+  #beats = 0;
+  #cancel: () => void = () => undefined;
+
+  constructor(options: MonitorOptions) {
+    this.#options = options;
+    this.#nowNs = options.monotonicNs ?? (() => process.hrtime.bigint());
+  }
+
+  /** In the driver's order. */
+  get gpus(): readonly GpuMonitor[] {
+    return this.#gpus;
+  }
+
+  start(): void {
+    this.#cancel = this.#options.clock.every(BEAT_MS, () => this.#beat());
+  }
+
+  /** No look is begun any more; one under way ends by itself. */
+  stop(): void {
+    this.#cancel();
+  }
+
+  #beat(): void {
+    const beat = this.#beats++;
+    this.#follow();
+    if (beat % BEATS_PER_SWEEP === 0) this.#options.owners.keepOnly(new Set(this.#gpus.flatMap(({ pids }) => pids)));
+    const beatsPerLook = Math.max(1, Math.round(this.#options.lookMs / BEAT_MS));
+    this.#gpus.forEach((gpu, index) => {
+      if (gpu.busy || beat % BEATS_AT_REST === 0) gpu.beat(this.#nowNs());
+      // One after another, not all at once.
+      if ((beat + index) % beatsPerLook === 0) this.#look(gpu);
+    });
+  }
+
+  #follow(): void {
+    const { slices } = this.#options;
+    const uuids = this.#options.gpus();
+    const same = uuids.length === this.#gpus.length && uuids.every((uuid, index) => this.#gpus[index]?.uuid === uuid);
+    if (same && this.#sliceVersion === slices.version) return;
+    if (!same) {
+      const known = new Map(this.#gpus.map((gpu) => [gpu.uuid, gpu]));
+      this.#gpus = uuids.map((uuid) => known.get(uuid) ?? new GpuMonitor(uuid, this.#options.source, this.#options.owners));
+    }
+    for (const gpu of this.#gpus) gpu.follow(slices.started.values());
+    this.#sliceVersion = slices.version;
+  }
+
+  #look(gpu: GpuMonitor): void {
+    const { uuid } = gpu;
+    // The driver has not answered the last time yet: a card that hangs is asked no more until it does.
+    if (this.#looking.has(uuid)) return;
+    this.#looking.add(uuid);
+    gpu
+      .look(this.#nowNs, () => this.#options.clock.now())
+      .then(
+        () => this.#failing.delete(uuid),
+        (error: unknown) => {
+          if (!this.#failing.has(uuid)) this.#options.log.warn({ err: error, gpu: uuid }, 'the driver does not say what runs on a GPU');
+          this.#failing.add(uuid);
+        },
+      )
+      .finally(() => this.#looking.delete(uuid));
+  }
+}

@@ -1,0 +1,73 @@
+/** Which container of which pod; empty texts where the kubelet has not said. */
+export interface SliceOwner {
+  readonly podUid: string;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container: string;
+}
+
+/** Where a process of the host runs. */
+export interface ProcessPlace {
+  readonly containerId: string;
+  /** Null for a container that no kubelet started. */
+  readonly podUid: string | null;
+}
+
+/** What control groups and the container runtime say of processes. Slow and sometimes ignorant; nothing urgent waits for it. */
+export interface ContainerKnowledge {
+  /** The container that a process of the host runs in; null when it is in none, is gone, or cannot be told. */
+  placeOf(pid: number): Promise<ProcessPlace | null>;
+  /** Host pids of all processes of a container; none when it does not run or cannot be told. */
+  pidsOf(containerId: string): Promise<readonly number[]>;
+  /** What its pod calls a container; null when that cannot be told. */
+  nameOf(containerId: string): Promise<string | null>;
+}
+
+/** What pods ask for while they run; answers from memory. */
+export interface PodWishes {
+  /** Null for a pod that is not known (yet). */
+  annotations(podUid: string): ReadonlyMap<string, string> | null;
+  /** Tells of pods that appeared, or whose annotations changed; the answer ends that. */
+  onAnnotations(listener: (podUid: string) => void): () => void;
+}
+
+/** What a container's owner is told, as an event on the pod. */
+export interface SliceNote {
+  readonly type: 'Normal' | 'Warning';
+  /** One word in CamelCase. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Tells the owners of containers; must not block and must not throw. */
+export interface SliceNotices {
+  note(owner: SliceOwner, note: SliceNote): void;
+}
+
+/** Has pods evicted; must not block and must not throw. */
+export interface Evictor {
+  evict(owner: SliceOwner, why: string): void;
+}
+
+/** A process that has a context on a GPU, as the driver lists it. Null where the card does not say. */
+export interface GpuProcessView {
+  /** Of the host. */
+  readonly pid: number;
+  readonly usedMemoryBytes: number | null;
+  /** 0 to 100, of the last second or so. */
+  readonly utilizationPercent: number | null;
+}
+
+/** One look at a GPU. */
+export interface GpuLook {
+  readonly utilizationPercent: number | null;
+  readonly usedMemoryBytes: number | null;
+  readonly temperatureCelsius: number | null;
+  readonly powerMilliwatts: number | null;
+}
+
+/** The GPUs as their driver shows them. Calls may take long and may reject. */
+export interface GpuSource {
+  sample(uuid: string): Promise<GpuLook>;
+  processes(uuid: string): Promise<readonly GpuProcessView[]>;
+}

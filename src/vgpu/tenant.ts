@@ -1,0 +1,182 @@
+import type { LiveLimit, Steering } from '../core/limits-file.js';
+import { AHEAD_NS, effectivePpm } from '../core/share-law.js';
+import type { Account, Decision, TenantBeat } from '../core/steering.js';
+import type { DeviceUsage } from '../core/usage-file.js';
+import type { GpuProcessView } from './ports.js';
+import type { Slice } from './slice.js';
+import type { UsageReader } from './usage-reader.js';
+
+/** Published steering is renewed this often, well before the library stops believing it. */
+const RENEW_MS = 500;
+/** Driver memory moves by more than this before it is published. */
+const OVERHEAD_STEP_BYTES = 1024 * 1024;
+/** A container that waited for less of the time than this may just not have wanted its share. */
+const MOSTLY = 0.8;
+
+/** What happened between two looks at the evidence. */
+interface Evidence {
+  chargedNs: number;
+  askedNs: number;
+  waitedNs: number;
+  elapsedNs: number;
+  /** Null once a process had no report. */
+  reportedNs: number | null;
+  /** The time that the reports are for: looks and beats begin and end at other moments. */
+  reportedForNs: number;
+}
+
+const NO_EVIDENCE: Readonly<Evidence> = { chargedNs: 0, askedNs: 0, waitedNs: 0, elapsedNs: 0, reportedNs: 0, reportedForNs: 0 };
+
+/** One container on one GPU: its counters from beat to beat, and what it was told. */
+export class Tenant {
+  readonly slice: Slice;
+  /** Position of the GPU in the slice's limits and usage files. */
+  readonly index: number;
+  /** Its processes on this GPU at the last look; null before the first. */
+  #processes: readonly GpuProcessView[] | null = null;
+  #reader: UsageReader | null = null;
+  #counters: DeviceUsage | null = null;
+  #wentBack = false;
+  #readAtNs = 0n;
+  #told: Decision | null = null;
+  #toldAtNs = 0n;
+  #evidence: Evidence = { ...NO_EVIDENCE };
+  #controlErrorPpm: number | null = null;
+
+  constructor(slice: Slice, index: number) {
+    this.slice = slice;
+    this.index = index;
+  }
+
+  get live(): LiveLimit {
+    const live = this.slice.limits.live[this.index];
+    if (live === undefined) throw new RangeError(`slice ${this.slice.id} has no GPU ${this.index}`);
+    return live;
+  }
+
+  /** True when somebody of this container may use the GPU: a process greeted, or the driver lists one. */
+  get present(): boolean {
+    return this.slice.sessions.size > 0 || (this.#processes?.length ?? 0) > 0;
+  }
+
+  /** True when its launches are paced. */
+  get paced(): boolean {
+    return this.live.share < 100;
+  }
+
+  get processes(): readonly GpuProcessView[] {
+    return this.#processes ?? [];
+  }
+
+  /** As read last; null while nothing could be read. */
+  get counters(): DeviceUsage | null {
+    return this.#counters;
+  }
+
+  /** Since the last call: some counter was lower than before, in the same file. */
+  takeWentBack(): boolean {
+    const wentBack = this.#wentBack;
+    this.#wentBack = false;
+    return wentBack;
+  }
+
+  get told(): Decision | null {
+    return this.#told;
+  }
+
+  /** Asked minus given while it wanted its share, in ppm of the GPU; null when it did not lately. */
+  get controlErrorPpm(): number | null {
+    return this.#controlErrorPpm;
+  }
+
+  /** Reads its counters; null while there is nothing to compare them with. */
+  beat(nowNs: bigint): TenantBeat | null {
+    const { usage } = this.slice;
+    const reader = usage.ok ? usage.reader : null;
+    const before = this.#counters;
+    const elapsedNs = Number(nowNs - this.#readAtNs);
+    const anew = reader !== this.#reader;
+    this.#reader = reader;
+    this.#counters = reader?.device(this.index) ?? null;
+    this.#readAtNs = nowNs;
+    if (anew || before === null || this.#counters === null) return null;
+    const { chargedNs: charged, launches, throttledNs } = this.#counters;
+    this.#wentBack ||= charged < before.chargedNs || launches < before.launches || throttledNs < before.throttledNs;
+    const chargedNs = Math.max(0, this.#counters.chargedNs - before.chargedNs);
+    const waiting = this.#counters.waits !== before.waits || this.#counters.levelAtNs > nowNs + AHEAD_NS;
+    const { share, softLimit } = this.live;
+    this.#note(chargedNs, waiting, elapsedNs);
+    return { id: this.slice.id, share, softLimit, chargedNs, waiting };
+  }
+
+  /** Publishes a decision where it says something new to somebody who may listen, or where the last one grows old. */
+  tell(decision: Decision, nowNs: bigint): void {
+    const sinceMs = Number(nowNs - this.#toldAtNs) / 1e6;
+    const before = this.#told;
+    const changed =
+      before === null || before.grantPpm !== decision.grantPpm || before.alone !== decision.alone || before.correctionPpm !== decision.correctionPpm;
+    this.#told = decision;
+    // A container that does nothing is told nothing: what it was told grows old, and it goes by its share when it comes back.
+    const listens = decision.active || before?.active === true;
+    if (!listens || (!changed && sinceMs < RENEW_MS)) return;
+    const steering: Steering = { atNs: nowNs, grantPpm: decision.grantPpm, correctionPpm: decision.correctionPpm, alone: decision.alone };
+    this.slice.limits.change(this.index, { steering });
+    this.#toldAtNs = nowNs;
+  }
+
+  /** What all its processes hold by their own account, in bytes; null when that cannot be read. */
+  held(): number | null {
+    const { usage } = this.slice;
+    return usage.ok ? usage.reader.held(this.index) : null;
+  }
+
+  /** Takes in what the driver lists of this container, `elapsedNs` after the look before. */
+  see(processes: readonly GpuProcessView[], elapsedNs: number): void {
+    this.#processes = processes;
+    const evidence = this.#evidence;
+    const reported = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
+    evidence.reportedNs = reported === null || evidence.reportedNs === null ? null : evidence.reportedNs + (reported / 100) * elapsedNs;
+    evidence.reportedForNs += elapsedNs;
+  }
+
+  /** Bytes that its processes use, as the driver counts them; null where it does not. */
+  get usedMemoryBytes(): number | null {
+    return sumKnown(this.processes.map(({ usedMemoryBytes }) => usedMemoryBytes));
+  }
+
+  /** Publishes what the driver keeps for itself, given what the container held before and after the driver was asked. */
+  chargeOverhead(heldBefore: number | null, heldAfter: number | null): void {
+    const used = this.usedMemoryBytes;
+    if (this.live.memoryBytes === null || used === null || heldBefore === null || heldAfter === null) return;
+    // An allocation in between belongs to one side only: then the next look will do, or the smaller difference if there was none before.
+    if (heldBefore !== heldAfter && this.live.driverOverheadBytes > 0) return;
+    const overhead = Math.max(0, used - Math.max(heldBefore, heldAfter));
+    const before = this.live.driverOverheadBytes;
+    if (overhead === before || (overhead > 0 && before > 0 && Math.abs(overhead - before) < OVERHEAD_STEP_BYTES)) return;
+    this.slice.limits.change(this.index, { driverOverheadBytes: overhead });
+  }
+
+  /** What was charged and reported since the last call; null where the driver reports nothing. Takes stock of the control error on the way. */
+  closeAccount(): Account | null {
+    const { chargedNs, askedNs, waitedNs, elapsedNs, reportedForNs } = this.#evidence;
+    const reportedNs = this.#evidence.reportedNs === null || reportedForNs <= 0 ? null : (this.#evidence.reportedNs * elapsedNs) / reportedForNs;
+    const givenNs = reportedNs === null || reportedNs === 0 ? chargedNs : reportedNs;
+    this.#controlErrorPpm = elapsedNs > 0 && waitedNs >= MOSTLY * elapsedNs ? Math.round(((askedNs - givenNs) / elapsedNs) * 1e6) : null;
+    this.#evidence = { ...NO_EVIDENCE };
+    return reportedNs === null ? null : { chargedNs, reportedNs, elapsedNs };
+  }
+
+  #note(chargedNs: number, waiting: boolean, elapsedNs: number): void {
+    const { share, softLimit } = this.live;
+    const asked = effectivePpm(share, softLimit ?? 0, this.#told?.grantPpm ?? 0) / 1e6;
+    this.#evidence.elapsedNs += elapsedNs;
+    this.#evidence.chargedNs += chargedNs;
+    this.#evidence.askedNs += waiting ? asked * elapsedNs : Math.min(chargedNs, asked * elapsedNs);
+    this.#evidence.waitedNs += waiting ? elapsedNs : 0;
+  }
+}
+
+/** The sum; null when one is not known. */
+function sumKnown(values: readonly (number | null)[]): number | null {
+  return values.reduce((sum: number | null, value) => (sum === null || value === null ? null : sum + value), 0);
+}

@@ -1,0 +1,138 @@
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { Architecture } from './architecture.js';
+import { readElfFile } from './elf-file.js';
+import type { ElfFacts, ElfResult } from './elf.js';
+import type { HostRoot } from './host-root.js';
+import { parseLdSoCache } from './ld-so-cache.js';
+
+/** A file of the host that a mirror may hold. */
+export interface HostFile {
+  /** Name of the file itself, after all links. */
+  readonly fileName: string;
+  /** Where the agent sees the file itself. */
+  readonly path: string;
+  /** Changes when the file does: size and time of the last change. */
+  readonly identity: string;
+}
+
+/** A library that the host's dynamic linker finds. */
+export interface HostLibrary extends HostFile {
+  /** Name under which it is found. */
+  readonly name: string;
+  readonly facts: ElfFacts;
+}
+
+export interface HostBinary extends HostFile {
+  readonly name: string;
+}
+
+/** What a host has of the libraries and programs that somebody asked for. */
+export interface HostInventory {
+  /** Where the list of libraries comes from: the host's ld.so.cache, or its library directories. */
+  readonly source: 'ld.so.cache' | 'directories';
+  /** In the order in which the host's dynamic linker would try them. */
+  readonly libraries: readonly HostLibrary[];
+  readonly binaries: readonly HostBinary[];
+  readonly unreadable: readonly { readonly path: string; readonly reason: string }[];
+}
+
+export interface InventoryRequest {
+  readonly wantsLibrary: (name: string) => boolean;
+  readonly binaries: readonly string[];
+}
+
+const CACHE = '/etc/ld.so.cache';
+
+/** Searched where there is no cache: with only `/usr` mounted, or on a host that has none. */
+const LIBRARY_DIRECTORIES = [
+  '/usr/lib/x86_64-linux-gnu',
+  '/usr/lib/aarch64-linux-gnu',
+  '/usr/lib64',
+  '/usr/lib',
+  '/usr/lib/i386-linux-gnu',
+  '/usr/lib32',
+];
+
+/** Finds libraries and programs of a host; keeps what it learned of a file until the file changes. */
+export class Inventory {
+  readonly #root: HostRoot;
+  readonly #known = new Map<string, { readonly identity: string; readonly elf: ElfResult<ElfFacts> }>();
+
+  constructor(root: HostRoot) {
+    this.#root = root;
+  }
+
+  async take(request: InventoryRequest): Promise<HostInventory> {
+    const unreadable: { path: string; reason: string }[] = [];
+    const listed = (await this.#cachedNames(unreadable)) ?? (await this.#namesInDirectories());
+    const libraries: HostLibrary[] = [];
+    for (const { name, hostPath } of listed.names) {
+      if (!request.wantsLibrary(name)) continue;
+      const file = await this.#file(hostPath);
+      if (file === null) continue;
+      const elf = await this.#elf(file);
+      if (elf.ok) libraries.push({ ...file, name, facts: elf.value });
+      else unreadable.push({ path: file.path, reason: elf.reason });
+    }
+    return { source: listed.source, libraries, binaries: await this.#programs(request.binaries), unreadable };
+  }
+
+  async #cachedNames(unreadable: { path: string; reason: string }[]) {
+    const bytes = await this.#root.read(CACHE);
+    if (bytes === null) return null;
+    const cache = parseLdSoCache(bytes);
+    if (!cache.ok) {
+      unreadable.push({ path: CACHE, reason: cache.reason });
+      return null;
+    }
+    // What lies in a directory for certain processors comes last: a mirror is for every container of the node.
+    const everywhere = cache.entries.filter((entry) => entry.hardware === null);
+    const somewhere = cache.entries.filter((entry) => entry.hardware !== null);
+    return { source: 'ld.so.cache' as const, names: [...everywhere, ...somewhere].map(({ name, path }) => ({ name, hostPath: path })) };
+  }
+
+  async #namesInDirectories() {
+    const names: { name: string; hostPath: string }[] = [];
+    for (const directory of LIBRARY_DIRECTORIES) {
+      for (const name of await this.#root.list(directory)) {
+        if (name.includes('.so')) names.push({ name, hostPath: `${directory}/${name}` });
+      }
+    }
+    return { source: 'directories' as const, names };
+  }
+
+  async #programs(names: readonly string[]): Promise<HostBinary[]> {
+    const found: HostBinary[] = [];
+    for (const name of names) {
+      const path = await this.#root.which(name);
+      if (path !== null) found.push({ ...(await describe(path)), name });
+    }
+    return found;
+  }
+
+  async #file(hostPath: string): Promise<HostFile | null> {
+    const path = await this.#root.resolve(hostPath);
+    if (path === null || !(await stat(path)).isFile()) return null;
+    return describe(path);
+  }
+
+  async #elf(file: HostFile): Promise<ElfResult<ElfFacts>> {
+    const known = this.#known.get(file.path);
+    if (known?.identity === file.identity) return known.elf;
+    const elf = await readElfFile(file.path);
+    this.#known.set(file.path, { identity: file.identity, elf });
+    return elf;
+  }
+}
+
+/** Where the agent sees the library that programs of the host get under this name; null where the host has none. */
+export async function findHostLibrary(root: HostRoot, name: string, architecture: Architecture): Promise<string | null> {
+  const { libraries } = await new Inventory(root).take({ wantsLibrary: (candidate) => candidate === name, binaries: [] });
+  return libraries.find((library) => library.facts.architecture === architecture)?.path ?? null;
+}
+
+async function describe(path: string): Promise<HostFile> {
+  const entry = await stat(path, { bigint: true });
+  return { fileName: basename(path), path, identity: `${entry.size}:${entry.mtimeNs}` };
+}

@@ -1,0 +1,83 @@
+import { lstat, readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CURRENT, currentVersion, VERSIONS } from './mirror.js';
+
+export interface VersionState {
+  readonly versions: readonly string[];
+  readonly current: string | null;
+  /** Versions that a mount namespace of this machine holds. */
+  readonly mounted: ReadonlySet<string>;
+  /** How long ago the link was last moved; null where there is no link. */
+  readonly switchedAgoMs: number | null;
+}
+
+/** A container that is being created has resolved the link already and mounts what it found within this time. */
+export const REMOVAL_GRACE_MS = 10 * 60_000;
+
+/** Which versions can go, and why. */
+export function planRemovals({ versions, current, mounted, switchedAgoMs }: VersionState): { version: string; reason: string }[] {
+  if (current === null || switchedAgoMs === null || switchedAgoMs < REMOVAL_GRACE_MS) return [];
+  return versions
+    .filter((version) => version !== current && !mounted.has(version))
+    .map((version) => ({ version, reason: `${current} took its place and no container has it mounted` }));
+}
+
+/**
+ * Finds the versions that the text of a `/proc/<pid>/mountinfo` mentions. Its fourth field is the mounted directory within its file
+ * system (proc(5)); a version's name is enough to know it, wherever that file system has its root.
+ */
+export function versionsInMountinfo(text: string, versions: readonly string[]): string[] {
+  const mounted = new Set<string>();
+  for (const line of text.split('\n')) {
+    const root = line.split(' ', 4)[3];
+    if (root === undefined || !root.includes(`/${VERSIONS}/`)) continue;
+    // A mounted directory that was removed shows as `/path//deleted`.
+    root.split('/').forEach((name, index, parts) => {
+      if (parts[index - 1] === VERSIONS && versions.includes(name)) mounted.add(name);
+    });
+  }
+  return [...mounted];
+}
+
+/** The kernel gives this number to the namespace that it starts with (include/linux/proc_ns.h). */
+const FIRST_PID_NAMESPACE = 'pid:[4026531836]';
+
+/**
+ * Removes versions of the volume in `directory` that nobody can still need; answers what it removed. Removes nothing unless
+ * `processes` shows all processes of the machine and their mounts: what an agent without `hostPID`, or without the right to
+ * look, does not see may still be mounted.
+ */
+export async function removeUnusedVersions(directory: string, nowMs: number, processes = '/proc'): Promise<{ version: string; reason: string }[]> {
+  const versions = (await readdir(join(directory, VERSIONS))).filter((name) => !name.startsWith('.'));
+  const current = await currentVersion(directory);
+  if (versions.length === 0 || (versions.length === 1 && versions[0] === current)) return [];
+  if ((await readlink(join(processes, 'self', 'ns', 'pid'))) !== FIRST_PID_NAMESPACE) return [];
+  const switchedAgoMs = current === null ? null : nowMs - (await lstat(join(directory, CURRENT))).mtimeMs;
+  const mounted = await mountedVersions(versions, processes);
+  if (mounted === null) return [];
+  const removals = planRemovals({ versions, current, switchedAgoMs, mounted });
+  for (const { version } of removals) await rm(join(directory, VERSIONS, version), { recursive: true, force: true });
+  return removals;
+}
+
+/** Reads the mounts of every mount namespace once, through one process of each. Null where a process may not be looked at. */
+async function mountedVersions(versions: readonly string[], processes: string): Promise<ReadonlySet<string> | null> {
+  const mounted = new Set<string>();
+  const namespaces = new Set<string>();
+  for (const pid of (await readdir(processes)).filter((name) => /^\d+$/.test(name))) {
+    try {
+      const namespace = await readlink(join(processes, pid, 'ns', 'mnt'));
+      if (namespaces.has(namespace)) continue;
+      for (const version of versionsInMountinfo(await readFile(join(processes, pid, 'mountinfo'), 'utf8'), versions)) mounted.add(version);
+      namespaces.add(namespace);
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? '';
+      if (FORBIDDEN.has(code)) return null;
+      if (!ENDED.has(code)) throw error;
+    }
+  }
+  return mounted;
+}
+
+const ENDED = new Set(['ENOENT', 'ESRCH', 'EINVAL']);
+const FORBIDDEN = new Set(['EACCES', 'EPERM']);

@@ -1,0 +1,132 @@
+import * as nodeFs from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { join } from 'node:path';
+import type { MirrorPlan, MirrorStep } from './mirror-plan.js';
+
+/** The file system calls that put a mirror in place; a test passes one that dies where it wants. */
+export type MirrorFs = Pick<typeof nodeFs, 'mkdir' | 'link' | 'copyFile' | 'chmod' | 'stat' | 'lstat' | 'symlink' | 'readlink' | 'readdir' | 'rename' | 'rm' | 'open'>;
+
+/** Directory of all versions, in the directory of the volume. */
+export const VERSIONS = 'versions';
+/** Link to the version that new containers get. */
+export const CURRENT = 'current';
+
+const UNFINISHED = '.unfinished-';
+
+/**
+ * Makes `directory/current` lead to a directory that holds what the plan says, and answers the name of that version.
+ *
+ * The new version is built beside the others under a name that nobody looks for, synced, and gets its name in one rename;
+ * then the link is replaced in one rename. Whoever follows the link before, during or after a crash at any point sees the old version or the
+ * new one, whole; containers that mounted a version keep it, since nothing in it ever changes. A version that is already
+ * there is used as it is, unless something is missing from it.
+ */
+export async function applyMirror(directory: string, plan: MirrorPlan, fs: MirrorFs = nodeFs): Promise<string> {
+  const versions = join(directory, VERSIONS);
+  await fs.mkdir(versions, { recursive: true, mode: 0o755 });
+  await removeUnfinished(directory, fs);
+  const version = await buildVersion(versions, plan, fs);
+  if ((await currentVersion(directory, fs)) !== version) {
+    const link = join(directory, `${UNFINISHED}${CURRENT}`);
+    await fs.symlink(join(VERSIONS, version), link);
+    await fs.rename(link, join(directory, CURRENT));
+    await sync(directory, fs);
+  }
+  return version;
+}
+
+/** The version that new containers get, null before the first was made. */
+export async function currentVersion(directory: string, fs: Pick<MirrorFs, 'readlink'> = nodeFs): Promise<string | null> {
+  try {
+    const target = await fs.readlink(join(directory, CURRENT));
+    return target.startsWith(`${VERSIONS}/`) ? target.slice(VERSIONS.length + 1) : null;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+async function removeUnfinished(directory: string, fs: MirrorFs): Promise<void> {
+  for (const parent of [directory, join(directory, VERSIONS)]) {
+    const names = (await fs.readdir(parent)).filter((name) => name.startsWith(UNFINISHED));
+    for (const name of names) await fs.rm(join(parent, name), { recursive: true, force: true });
+  }
+}
+
+/** Finds or builds a complete version for the plan; a damaged one is left to its users, and another is built under the next name. */
+async function buildVersion(versions: string, plan: MirrorPlan, fs: MirrorFs): Promise<string> {
+  for (let attempt = 0; ; attempt += 1) {
+    const version = attempt === 0 ? plan.version : `${plan.version}.${attempt}`;
+    const place = join(versions, version);
+    const state = await inspect(place, plan.steps, fs);
+    if (state === 'complete') return version;
+    if (state === 'damaged') continue;
+    const building = join(versions, `${UNFINISHED}${version}`);
+    await fs.mkdir(building, { mode: 0o755 });
+    for (const step of plan.steps) await carryOut(step, building, fs);
+    for (const step of plan.steps) if (step.kind === 'directory') await sync(join(building, step.to), fs);
+    // Whatever the umask of the agent: every user of a container reads what lies here.
+    await fs.chmod(building, 0o755);
+    await sync(building, fs);
+    await fs.rename(building, place);
+    await sync(versions, fs);
+    return version;
+  }
+}
+
+async function inspect(place: string, steps: readonly MirrorStep[], fs: MirrorFs): Promise<'absent' | 'damaged' | 'complete'> {
+  if (!(await exists(place, fs))) return 'absent';
+  for (const step of steps) if (!(await exists(join(place, step.to), fs))) return 'damaged';
+  return 'complete';
+}
+
+async function exists(path: string, fs: MirrorFs): Promise<boolean> {
+  try {
+    await fs.lstat(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+async function carryOut(step: MirrorStep, building: string, fs: MirrorFs): Promise<void> {
+  const to = join(building, step.to);
+  switch (step.kind) {
+    case 'directory':
+      await fs.mkdir(to, { mode: 0o755 });
+      await fs.chmod(to, 0o755);
+      return;
+    case 'link':
+      try {
+        await fs.link(step.from.path, to);
+      } catch (error) {
+        // Another file system or mount, or one that knows no hard links; a source that is gone fails the copy as well.
+        if (!LINK_REFUSALS.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
+        await copy(step.from.path, to, fs);
+      }
+      return;
+    case 'copy':
+      await copy(step.from.path, to, fs);
+      return;
+    case 'symlink':
+      await fs.symlink(step.target, to);
+  }
+}
+
+const LINK_REFUSALS = new Set(['EXDEV', 'EPERM', 'EACCES', 'EMLINK', 'EROFS', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
+
+async function copy(from: string, to: string, fs: MirrorFs): Promise<void> {
+  await fs.copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  await fs.chmod(to, ((await fs.stat(from)).mode & 0o777) | 0o444);
+  await sync(to, fs);
+}
+
+async function sync(path: string, fs: MirrorFs): Promise<void> {
+  const entry = await fs.open(path, 'r');
+  try {
+    await entry.sync();
+  } finally {
+    await entry.close();
+  }
+}

@@ -1,0 +1,25 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { readElfFile } from './elf-file.js';
+import type { HostFile } from './inventory.js';
+import type { ControlLibrary } from './mirror-plan.js';
+
+/** Describes one of this project's files by its bytes: two builds of an image may give it the same time and size. */
+export async function describeOwnFile(path: string): Promise<HostFile> {
+  const bytes = await readFile(path);
+  return { fileName: basename(path), path, identity: createHash('sha256').update(bytes).digest('hex') };
+}
+
+/**
+ * Describes a control library by what it says of itself: its SONAME is that of the library it stands before, and the first
+ * `lib*-origin.so.*` that it needs is the name of the one behind it. Rejects when the file is none.
+ */
+export async function describeControlLibrary(path: string): Promise<ControlLibrary> {
+  const elf = await readElfFile(path);
+  if (!elf.ok) throw new Error(`${path}: ${elf.reason}`);
+  const { soname, needed, architecture } = elf.value;
+  const originName = needed.find((name) => /-origin\.so/.test(name));
+  if (soname === null || originName === undefined) throw new Error(`${path} is no control library: it has the SONAME ${soname ?? '(none)'} and needs ${needed.join(', ')}`);
+  return { ...(await describeOwnFile(path)), soname, originName, architecture };
+}
