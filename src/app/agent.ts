@@ -1,0 +1,214 @@
+import { Allocator } from '../allocator/allocator.js';
+import type { CheckpointStore, Notices } from '../allocator/ports.js';
+import { isOver } from '../core/pod.js';
+import { decodeCheckpoint, type CheckpointContent } from '../core/checkpoint.js';
+import { displayServer } from '../display/display-server.js';
+import { HttpServer } from '../display/http-server.js';
+import type { Driver } from '../driver/driver.js';
+import { HealthMonitor } from '../driver/health-monitor.js';
+import { systemClock, type Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import type { NodeKube } from '../kube/node-kube.js';
+import { KubeletHolders } from '../kubelet/holders.js';
+import { DevicePlugin } from '../kubelet/plugin.js';
+import type { ContainerKnowledge, Evictor, SliceNotices } from '../vgpu/ports.js';
+import { CdiSpecs } from '../volume/cdi.js';
+import { openApiServer } from './api-server.js';
+import { checkConfig, type AgentConfig } from './agent-config.js';
+import { throughCdi, withCdiSpecs } from './cdi-devices.js';
+import { checkpointFile } from './checkpoint-file.js';
+import { containerKnowledge, nodeContainers } from './container-knowledge.js';
+import { openDriver } from './drivers.js';
+import { readExtraNodes } from './extra-config.js';
+import { GpuWatch, ledgerNode, readHealthPolicy } from './gpu-watch.js';
+import { Lifecycle, type Part } from './lifecycle.js';
+import { NO_NOTICES, NO_PODS, type AgentPods } from './no-pods.js';
+import { deviceFiles, simulatedDeviceFiles } from './node-files.js';
+import { openNodeLibraries } from './node-libraries.js';
+import { NodeReport } from './node-report.js';
+import { nodeView } from './node-view.js';
+import { podEvictor, podNotices } from './slice-notices.js';
+import { VERSION } from './version.js';
+import { buildVgpu } from './vgpu.js';
+
+/** How long an allocation that neither the kubelet nor a living pod vouches for is kept. */
+const GRACE_MS = 10_000;
+
+/** What a test or the demo may replace. */
+export interface AgentSeams {
+  readonly driver?: Driver;
+  readonly clock?: Clock;
+  readonly graceMs?: number;
+  readonly pods?: AgentPods;
+  readonly notices?: Notices;
+  readonly containers?: ContainerKnowledge;
+  readonly sliceNotices?: SliceNotices;
+  readonly evictor?: Evictor;
+}
+
+/** The running agent. */
+export interface Agent {
+  readonly allocator: Allocator;
+  readonly plugin: DevicePlugin;
+  readonly pods: AgentPods;
+  readonly httpPort: () => number;
+  start(): Promise<void>;
+  /** Stops everything in reverse order; no socket of ours is left behind. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Builds the agent from its configuration and connects its parts. Rejects with a StartupError, before anything is started,
+ * when the configuration cannot work on this machine.
+ */
+export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeams = {}): Promise<Agent> {
+  await checkConfig(config);
+  const clock = seams.clock ?? systemClock;
+  const extraNodes = await readExtraNodes(config.extraConfigPath);
+  const policy = await readHealthPolicy(config.healthConfigPath);
+  const libraries = await openNodeLibraries(config, clock, log);
+  const driver = seams.driver ?? (await openDriver(config, clock, log));
+  const inventory = await driver.inventory();
+  const files =
+    config.driver === 'sim'
+      ? await simulatedDeviceFiles(config.simDevicePath, inventory.gpus, extraNodes, libraries.mounts)
+      : deviceFiles(config.hostRoot, extraNodes, libraries.mounts);
+  const apiServer = await openApiServer(config, clock, log);
+  const pods = seams.pods ?? apiServer?.pods ?? NO_PODS;
+  const checkpoint = checkpointFile(config.checkpointPath);
+  const holders = new KubeletHolders({ podResourcesSocket: config.podResourcesSocket, devicePluginDirectory: config.devicePluginPath, pods, log });
+  const notices = seams.notices ?? apiServer?.notices ?? NO_NOTICES;
+  const containers = nodeContainers(config);
+  const vgpu = buildVgpu({
+    path: config.virtualManagerPath,
+    knowledge: seams.containers ?? containerKnowledge(containers, log),
+    wishes: pods,
+    notices: seams.sliceNotices ?? podNotices(apiServer),
+    evictor: seams.evictor ?? podEvictor(apiServer),
+    auditPolicy: config.auditPolicy,
+    driver,
+    driverVersion: () => inventory.driverVersion,
+    gpus: () => allocator.state.node.gpus.map(({ gpu }) => gpu.uuid),
+    samplePeriodMs: config.samplePeriodMs,
+    clock,
+    log,
+  });
+  const specs = config.interposition === 'cdi' ? new CdiSpecs(config.cdiPath) : null;
+  const allocator = new Allocator(
+    {
+      node: ledgerNode(inventory, config.shareMode),
+      pods,
+      holders,
+      slices: specs === null ? vgpu.store : withCdiSpecs(vgpu.store, specs),
+      checkpoint,
+      files,
+      notices,
+      clock,
+      log,
+      graceMs: seams.graceMs ?? GRACE_MS,
+    },
+    await restore(checkpoint, log),
+  );
+  const health = new HealthMonitor({ driver, inventory, policy, clock });
+  const gpuWatch = new GpuWatch(health, allocator, notices, log);
+  const plugin = new DevicePlugin({ directory: config.devicePluginPath, devices: specs === null ? allocator : throughCdi(allocator, { specs, kubeletVersion: () => apiServer?.labels.kubeletVersion ?? null, log }), clock, log });
+  const view = nodeView({
+    nodeName: config.nodeName,
+    version: VERSION,
+    allocator,
+    observed: () => vgpu.observe(),
+    notReady: () => (plugin.registered ? [] : ['not registered with the kubelet']),
+  });
+  const display = displayServer(config.displaySocket, view, [vgpu.limitsService]);
+  const http = new HttpServer(config.queryAddress, config.queryPort, view, log);
+
+  const lifecycle = new Lifecycle(
+    [
+      { name: 'driver', start: async () => undefined, stop: () => driver.close() },
+      ...(libraries.part === null ? [] : [libraries.part]),
+      { name: 'gpu-watch', start: () => gpuWatch.start(), stop: () => gpuWatch.stop() },
+      ...(apiServer === null ? [] : [clusterSide(apiServer, allocator, log)]),
+      { name: 'holders', start: async () => undefined, stop: async () => holders.close() },
+      { name: 'containers', start: async () => undefined, stop: async () => containers.close() },
+      vgpu.part,
+      reconciler(allocator, clock, config.allocationCheckPeriodMs, log),
+      ...(apiServer === null ? [] : [report(apiServer, allocator, health, config, clock)]),
+      { name: 'display', start: () => display.start(), stop: () => display.stop() },
+      { name: 'http', start: () => http.start(), stop: () => http.stop() },
+      { name: 'device-plugin', start: () => plugin.start(), stop: () => plugin.stop() },
+    ],
+    log,
+  );
+  return { allocator, plugin, pods, httpPort: () => http.port, start: () => lifecycle.start(), stop: () => lifecycle.stop() };
+}
+
+/** What the checkpoint holds; whatever is wrong with it costs a warning and a rebuild from the kubelet, never the start. */
+async function restore(checkpoint: CheckpointStore, log: Log): Promise<CheckpointContent> {
+  const nothing: CheckpointContent = { allocations: [], halves: [] };
+  let text: string | null;
+  try {
+    text = await checkpoint.load();
+  } catch (error) {
+    log.warn({ err: error }, 'the checkpoint cannot be read; allocations are rebuilt from the kubelet');
+    return nothing;
+  }
+  if (text === null) return nothing;
+  const decoded = decodeCheckpoint(text);
+  if (!decoded.ok) {
+    log.warn({ reason: decoded.reason }, 'the checkpoint is not used; allocations are rebuilt from the kubelet');
+    return nothing;
+  }
+  if (decoded.format === 'current') return decoded.content;
+  log.warn({ allocations: decoded.allocations.length }, 'checkpoint of tkestack gpu-manager found; allocations are rebuilt from the kubelet');
+  return nothing;
+}
+
+/** Follows the pods of this node; the end of one is a reason to look at once what the kubelet still holds. */
+function clusterSide(apiServer: NodeKube, allocator: Allocator, log: Log): Part {
+  return {
+    name: 'api-server',
+    async start() {
+      apiServer.pods.onChange(({ before, after }) => {
+        const ended = before !== null && !isOver(before) && (after === null || isOver(after));
+        if (ended) allocator.reconcile().catch((error: unknown) => log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
+      });
+      await apiServer.start();
+    },
+    stop: () => apiServer.stop(),
+  };
+}
+
+/** Tells the cluster what this node has, and again what an earlier run of the agent may not have got round to telling. */
+function report(apiServer: NodeKube, allocator: Allocator, health: HealthMonitor, config: AgentConfig, clock: Clock): Part {
+  const nodeReport = new NodeReport({ allocator, health, labels: apiServer.labels, wantedLabels: config.nodeLabels, clock });
+  return {
+    name: 'node-report',
+    async start() {
+      for (const allocation of allocator.state.allocations.values()) {
+        if (allocation.phase !== 'started') continue;
+        for (const owner of allocation.owners) apiServer.notices.started(allocation, owner, allocator.gpuIndexesOf(allocation));
+      }
+      await nodeReport.start();
+    },
+    stop: () => nodeReport.stop(),
+  };
+}
+
+/** Compares the ledger with the kubelet at start and every period. */
+function reconciler(allocator: Allocator, clock: Clock, periodMs: number, log: Log): Part {
+  let cancel = (): void => undefined;
+  const reconcile = (): Promise<void> =>
+    allocator.reconcile().catch((error: unknown) => log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
+  return {
+    name: 'reconciler',
+    async start() {
+      await allocator.restoreSlices();
+      await reconcile();
+      cancel = clock.every(periodMs, () => void reconcile());
+    },
+    async stop() {
+      cancel();
+      await allocator.settle();
+    },
+  };
+}

@@ -1,0 +1,7 @@
+/** The command cannot run as it was asked to: the message is one line for the operator, the exit code is 2. */
+export class StartupError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'StartupError';
+  }
+}

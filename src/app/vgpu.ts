@@ -1,0 +1,118 @@
+import type { SliceLimits, SliceStore } from '../allocator/ports.js';
+import type { AuditPolicy } from '../core/findings.js';
+import { USAGE_FILE_NAME } from '../core/usage-file.js';
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import { Auditor } from '../vgpu/auditor.js';
+import { LimitPolicy } from '../vgpu/limit-policy.js';
+import { limitsService } from '../vgpu/limits-service.js';
+import { Monitor } from '../vgpu/monitor.js';
+import { observeSlices, type SliceObservation } from '../vgpu/observation.js';
+import type { ContainerKnowledge, Evictor, GpuSource, PodWishes, SliceNotices } from '../vgpu/ports.js';
+import { OperatorLimits } from '../vgpu/operator-limits.js';
+import { ProcessOwners } from '../vgpu/process-owners.js';
+import { Resizer } from '../vgpu/resizer.js';
+import { SliceDirectories } from '../vgpu/slice-directory.js';
+import type { SliceSpec } from '../vgpu/slice.js';
+import { Slices } from '../vgpu/slices.js';
+import type { RpcService } from '../wire/rpc-server.js';
+import type { Part } from './lifecycle.js';
+
+export interface VgpuOptions {
+  readonly wishes: PodWishes;
+  readonly notices: SliceNotices;
+  readonly evictor: Evictor;
+  /** `--audit-policy`. */
+  readonly auditPolicy: AuditPolicy;
+  /** `--virtual-manager-path`. */
+  readonly path: string;
+  readonly knowledge: ContainerKnowledge;
+  readonly driver: GpuSource;
+  readonly driverVersion: () => string | null;
+  /** UUIDs of the GPUs of this node, as of now. */
+  readonly gpus: () => readonly string[];
+  /** `--sample-period`. */
+  readonly samplePeriodMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The vGPU manager, put together. */
+export interface Vgpu {
+  readonly slices: Slices;
+  /** The slices as the allocator knows them. */
+  readonly store: SliceStore;
+  /** What the containers do, for the display and metrics. */
+  observe(): readonly SliceObservation[];
+  /** For an operator on this node. */
+  readonly limitsService: RpcService;
+  readonly part: Part;
+}
+
+export function buildVgpu(options: VgpuOptions): Vgpu {
+  const directories = new SliceDirectories(options.path);
+  const operator = new OperatorLimits(directories);
+  const policy = new LimitPolicy(options.wishes, operator);
+  const slices = new Slices({ ...options, directories, policy });
+  const resizer = new Resizer({ ...options, slices, policy, operator });
+  const owners = new ProcessOwners(slices, options.knowledge);
+  const monitor = new Monitor({
+    slices,
+    owners,
+    source: options.driver,
+    gpus: options.gpus,
+    clock: options.clock,
+    log: options.log,
+    lookMs: options.samplePeriodMs,
+  });
+  const auditor = new Auditor({ ...options, slices, directories, owners, gpus: () => monitor.gpus, policy: options.auditPolicy });
+  const observe = (): readonly SliceObservation[] => observeSlices(slices, monitor.gpus, (allocation) => auditor.findings(allocation));
+  // Annotations may have changed while the slice was being opened.
+  const resize = (allocation: string): void => {
+    const slice = slices.started.get(allocation);
+    if (slice !== undefined) resizer.reconsider(slice);
+  };
+  return {
+    slices,
+    store: {
+      writableFiles: [USAGE_FILE_NAME],
+      directoryOf: (id) => directories.pathOf(id),
+      prepare: (id, fresh) => slices.prepare(id, fresh),
+      async start(limits) {
+        await slices.start(specOf(limits));
+        resize(limits.allocation);
+      },
+      async restore(limits) {
+        await slices.restore(specOf(limits));
+        resize(limits.allocation);
+      },
+      remove: (id) => slices.remove(id),
+      list: () => slices.list(),
+    },
+    observe,
+    limitsService: limitsService({ slices, operator, resizer, observe }),
+    part: {
+      name: 'vgpu',
+      async start() {
+        await slices.open();
+        resizer.start();
+        monitor.start();
+        auditor.start();
+      },
+      async stop() {
+        auditor.stop();
+        monitor.stop();
+        resizer.stop();
+        await slices.close();
+      },
+    },
+  };
+}
+
+function specOf(limits: SliceLimits): SliceSpec {
+  return {
+    allocation: limits.allocation,
+    owner: limits.owner,
+    devices: limits.devices.map(({ gpu, memoryBytes, share }) => ({ uuid: gpu.uuid, pciBusId: gpu.pciBusId, memoryBytes, share, softLimit: null })),
+  };
+}

@@ -1,0 +1,41 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { demoNode, runScenario } from '../app/demo.js';
+import { createLog, silentLog } from '../host/log.js';
+import { stopSignal } from './stop-signal.js';
+
+interface DemoOptions {
+  readonly once?: boolean;
+  readonly verbose?: boolean;
+  readonly queryPort: string;
+}
+
+/** `gpu-manager demo`: the agent on simulated GPUs and an emulated kubelet, taken through its main job. */
+export function demoCommand(): Command {
+  return new Command('demo')
+    .description('run the agent on simulated GPUs and an emulated kubelet, without a GPU, a cluster or root')
+    .option('--once', 'go through the scenario and exit; 0 only if every step held')
+    .option('--verbose', "print the agent's log as well")
+    .option('--query-port <port>', 'HTTP port to look at afterwards', '5678')
+    .action(async (options: DemoOptions) => {
+      const directory = await mkdtemp(join(tmpdir(), 'gpu-demo-'));
+      const once = options.once === true;
+      const node = demoNode(directory, options.verbose === true ? createLog('info') : silentLog(), once ? 0 : Number(options.queryPort));
+      try {
+        await node.start();
+        const failed = await runScenario(node, ({ title, ok, outcome }) => console.log(`${ok ? 'ok    ' : 'FAILED'} ${title}: ${outcome}`));
+        if (failed > 0) process.exitCode = 1;
+        if (!once) {
+          console.log(`look at http://localhost:${node.agent.httpPort()}/graph, /usage and /metrics; Ctrl-C ends`);
+          const alive = setInterval(() => undefined, 1 << 30);
+          await stopSignal();
+          clearInterval(alive);
+        }
+      } finally {
+        await node.stop();
+        await rm(directory, { recursive: true, force: true });
+      }
+    });
+}

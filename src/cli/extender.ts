@@ -1,0 +1,90 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { buildExtender, explain, type ExtenderConfig } from '../app/extender.js';
+import { Lifecycle } from '../app/lifecycle.js';
+import { StartupError } from '../app/startup-error.js';
+import { POLICY_NAMES, type PolicyName } from '../core/cluster/policy/policy.js';
+import { explanationText } from '../extender/explain.js';
+import { createLog, type LogLevel } from '../host/log.js';
+import { stopSignal } from './stop-signal.js';
+
+interface Options {
+  readonly address: { readonly host: string; readonly port: number };
+  readonly policy: PolicyName;
+  readonly kubeconfig?: string;
+  readonly tlsCertFile?: string;
+  readonly tlsPrivateKeyFile?: string;
+  readonly clientCaFile?: string;
+  readonly claimTtl: number;
+  readonly settleTimeout: number;
+  readonly logLevel: LogLevel;
+  readonly explain?: string;
+  readonly state?: string;
+  readonly output: 'text' | 'json';
+}
+
+/** `gpu-manager extender`: the scheduler extender, or with `--explain` what it would answer and why. */
+export function extenderCommand(): Command {
+  return new Command('extender')
+    .description('answer kube-scheduler: which nodes have the GPUs that a pod asks for, and which of them suits best')
+    .addOption(new Option('--address <host:port>', 'where to listen').default(addressOf('127.0.0.1:3456'), '127.0.0.1:3456').argParser(addressOf))
+    .addOption(new Option('--policy <name>', 'what makes a node suit').choices(POLICY_NAMES).default('fragmentation'))
+    .option('--kubeconfig <file>', 'access to the API server; without it, that of the pod this runs in')
+    .option('--tls-cert-file <file>', 'serve HTTPS with this certificate (PEM)')
+    .option('--tls-private-key-file <file>', 'its key (PEM)')
+    .option('--client-ca-file <file>', 'callers have to show a certificate of this authority (PEM)')
+    .addOption(new Option('--claim-ttl <seconds>', 'how long room is kept for a pod of which the scheduler does not say where it goes').default(30_000, '30').argParser(seconds))
+    .addOption(new Option('--settle-timeout <seconds>', 'how long a pod waits for decisions on others that stand in its way').default(500, '0.5').argParser(seconds))
+    .addOption(new Option('--log-level <level>', 'how much to log').choices(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'))
+    .option('--explain <pod.yaml>', 'do not serve: say for each node why the pod of this file fits there or not')
+    .option('--state <file>', 'with --explain: nodes and pods from a file (kubectl get nodes,pods -A -o yaml) instead of the API server')
+    .addOption(new Option('-o, --output <format>', 'with --explain').choices(['text', 'json']).default('text'))
+    .action((options: Options) => (options.explain === undefined ? serve(options) : printExplanation(options, options.explain)));
+}
+
+async function serve(options: Options): Promise<void> {
+  const log = createLog(options.logLevel);
+  const lifecycle = new Lifecycle(await buildExtender(configOf(options), log), log);
+  const stopped = stopSignal();
+  await lifecycle.start();
+  const alive = setInterval(() => undefined, 1 << 30);
+  const signal = await stopped;
+  clearInterval(alive);
+  log.info({ signal }, 'stopping');
+  await lifecycle.stop();
+}
+
+async function printExplanation(options: Options, podFile: string): Promise<void> {
+  const { pod, nodes } = await explain({ podFile, stateFile: options.state ?? null, kubeconfig: options.kubeconfig ?? null, policy: options.policy });
+  const text = options.output === 'json' ? JSON.stringify({ namespace: pod.namespace, name: pod.name, nodes }) : explanationText(pod, nodes);
+  process.stdout.write(`${text}\n`);
+}
+
+function configOf(options: Options): ExtenderConfig {
+  const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile, clientCaFile } = options;
+  if ((certFile === undefined) !== (keyFile === undefined)) throw new StartupError('--tls-cert-file and --tls-private-key-file belong together');
+  if (clientCaFile !== undefined && certFile === undefined) throw new StartupError('--client-ca-file needs --tls-cert-file');
+  return {
+    address: options.address.host,
+    port: options.address.port,
+    policy: options.policy,
+    claimTtlMs: options.claimTtl,
+    settleTimeoutMs: options.settleTimeout,
+    kubeconfig: options.kubeconfig ?? null,
+    tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile, clientCaFile: clientCaFile ?? null },
+  };
+}
+
+/** `127.0.0.1:3456`, `[::1]:3456`, `:3456` for every address. */
+function addressOf(text: string): { host: string; port: number } {
+  const parts = /^(?:\[([0-9a-fA-F:]+)\]|([^:[\]]*)):(\d{1,5})$/u.exec(text);
+  const port = Number(parts?.[3]);
+  if (parts === null || port > 65_535) throw new InvalidArgumentError('not host:port');
+  return { host: parts[1] ?? (parts[2] === '' ? '::' : (parts[2] ?? '::')), port };
+}
+
+/** As milliseconds. */
+function seconds(text: string): number {
+  const value = Number(text.replace(/s$/u, ''));
+  if (!(value >= 0 && value <= 3600)) throw new InvalidArgumentError('not a number of seconds up to 3600');
+  return value * 1000;
+}

@@ -1,0 +1,173 @@
+import { credentials } from '@grpc/grpc-js';
+import { Command, InvalidArgumentError } from 'commander';
+import { StartupError } from '../app/startup-error.js';
+import { parseHundredths, parseMemory } from '../core/live-limits.js';
+import type { ContainerLimits__Output } from '../wire/gen/vgpu/ContainerLimits.js';
+import { limitsProto } from '../wire/proto.js';
+import { callUnary } from '../wire/unary.js';
+import { DISPLAY_SOCKET_OPTION } from './display-client.js';
+
+interface Connection {
+  readonly displaySocket: string;
+}
+
+interface ListOptions extends Connection {
+  readonly output: 'text' | 'json';
+}
+
+interface SetOptions extends Connection {
+  readonly memory?: number;
+  readonly share?: number;
+  readonly soft?: number;
+}
+
+const TIMEOUT_MS = 5_000;
+const MIB = 2 ** 20;
+const CONTAINER = 'pod, namespace/pod, namespace/pod/container, or an allocation id';
+
+type Client = InstanceType<ReturnType<typeof limitsProto>['vgpu']['Limits']>;
+
+/** `gpu-manager limits`: the limits of the containers that run on this node, shown and changed while they run. */
+export function limitsCommand(): Command {
+  const command = new Command('limits').description('show and set the limits of running containers on this node');
+  command
+    .command('list', { isDefault: true })
+    .description('show what each container may use, was given, and uses')
+    .option(...DISPLAY_SOCKET_OPTION)
+    .option('-o, --output <format>', 'text or json', outputFormat, 'text')
+    .action((options: ListOptions) =>
+      connected(options, async (client) => {
+        const containers = await list(client);
+        process.stdout.write(options.output === 'json' ? `${JSON.stringify(containers.map(asDocument), null, 2)}\n` : asTable(containers));
+      }),
+    );
+  command
+    .command('set')
+    .description('let a container use less than it was given, from now on')
+    .argument('<container>', CONTAINER)
+    .option('--memory <amount>', 'blocks of 256 MiB, or bytes with a unit (1536Mi), over all its GPUs', memory)
+    .option('--share <hundredths>', 'hundredths of a GPU that are its own', hundredths)
+    .option('--soft <hundredths>', 'hundredths it may use while others leave the GPU idle', hundredths)
+    .option(...DISPLAY_SOCKET_OPTION)
+    .action((name: string, options: SetOptions) =>
+      connected(options, async (client) => {
+        if (options.memory === undefined && options.share === undefined && options.soft === undefined) throw new StartupError('say --memory, --share or --soft');
+        const { allocation } = choose(await list(client), name);
+        const request = { allocation, memory_bytes: options.memory ?? 0, share: options.share ?? 0, soft_limit: options.soft ?? 0 };
+        await changed(client, allocation, (await callUnary(client, 'Set', request, TIMEOUT_MS)).notes ?? []);
+      }),
+    );
+  command
+    .command('release')
+    .description('forget what was set: the container has again what it was given, or what its pod asks for')
+    .argument('<container>', CONTAINER)
+    .option(...DISPLAY_SOCKET_OPTION)
+    .action((name: string, options: Connection) =>
+      connected(options, async (client) => {
+        const { allocation } = choose(await list(client), name);
+        await changed(client, allocation, (await callUnary(client, 'Release', { allocation }, TIMEOUT_MS)).notes ?? []);
+      }),
+    );
+  for (const each of command.commands) each.exitOverride();
+  return command;
+}
+
+async function connected(options: Connection, work: (client: Client) => Promise<void>): Promise<void> {
+  const client = new (limitsProto().vgpu.Limits)(`unix:${options.displaySocket}`, credentials.createInsecure());
+  try {
+    await work(client);
+  } finally {
+    client.close();
+  }
+}
+
+async function list(client: Client): Promise<readonly ContainerLimits__Output[]> {
+  const { containers } = await callUnary(client, 'List', {}, TIMEOUT_MS);
+  return containers;
+}
+
+async function changed(client: Client, allocation: string, notes: readonly string[]): Promise<void> {
+  for (const note of notes) process.stderr.write(`gpu-manager: ${note}\n`);
+  process.stdout.write(asTable((await list(client)).filter((container) => container.allocation === allocation)));
+}
+
+/** The one container that is meant. */
+function choose(containers: readonly ContainerLimits__Output[], name: string): ContainerLimits__Output {
+  const names = (one: ContainerLimits__Output): string[] => [one.allocation, one.pod, `${one.namespace}/${one.pod}`, `${one.namespace}/${one.pod}/${one.container}`];
+  const [only, ...others] = containers.filter((one) => names(one).includes(name));
+  if (only === undefined) throw new Error(`no container ${name} runs on this node`);
+  if (others.length === 0) return only;
+  throw new StartupError(`${name} may be any of ${[only, ...others].map((one) => names(one).at(-1)).join(', ')}`);
+}
+
+const HEADINGS = ['CONTAINER', 'GPU', 'SHARE', 'UP TO', 'MEMORY', 'USED', 'USE', 'ALLOCATION'];
+
+function asTable(containers: readonly ContainerLimits__Output[]): string {
+  const rows = containers.flatMap((container) =>
+    container.devices.map((device) => [
+      `${container.namespace}/${container.pod}/${container.container}`,
+      device.gpu_uuid,
+      less(device.share, device.given_share),
+      device.soft_limit === 0 ? '-' : String(device.soft_limit),
+      less(limit(device.memory_bytes), limit(device.given_memory_bytes)),
+      mib(device.used_memory_bytes),
+      `${device.used_percent.toFixed(0)} %`,
+      `${container.allocation}${container.set_by_operator ? ' (set)' : ''}`,
+    ]),
+  );
+  const widths = HEADINGS.map((heading, column) => Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)));
+  return [HEADINGS, ...rows].map((row) => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd()}\n`).join('');
+}
+
+/** What holds, and of what, where that is more. */
+function less(held: number | string, given: number | string): string {
+  return held === given ? String(held) : `${held} of ${given}`;
+}
+
+function limit(bytes: string): string {
+  return Number(bytes) === 0 ? '-' : mib(bytes);
+}
+
+function mib(bytes: string): string {
+  return `${Math.floor(Number(bytes) / MIB)} MiB`;
+}
+
+function asDocument(container: ContainerLimits__Output) {
+  const bytesOf = (bytes: string): number | null => (Number(bytes) === 0 ? null : Number(bytes));
+  return {
+    allocation: container.allocation,
+    podUid: container.pod_uid,
+    namespace: container.namespace,
+    pod: container.pod,
+    container: container.container,
+    setByOperator: container.set_by_operator,
+    devices: container.devices.map((device) => ({
+      gpuUuid: device.gpu_uuid,
+      memoryBytes: bytesOf(device.memory_bytes),
+      givenMemoryBytes: bytesOf(device.given_memory_bytes),
+      share: device.share,
+      givenShare: device.given_share,
+      softLimit: device.soft_limit === 0 ? null : device.soft_limit,
+      usedMemoryBytes: Number(device.used_memory_bytes),
+      usedPercent: device.used_percent,
+      generation: device.generation,
+    })),
+  };
+}
+
+function memory(text: string): number {
+  const bytes = parseMemory(text);
+  if (bytes === null) throw new InvalidArgumentError('Expected blocks of 256 MiB such as 16, or an amount with a unit such as 1536Mi.');
+  return bytes;
+}
+
+function hundredths(text: string): number {
+  const value = parseHundredths(text);
+  if (value === null) throw new InvalidArgumentError('Expected hundredths of a GPU from 1 to 100.');
+  return value;
+}
+
+function outputFormat(text: string): 'text' | 'json' {
+  if (text === 'text' || text === 'json') return text;
+  throw new InvalidArgumentError('Expected text or json.');
+}

@@ -1,0 +1,159 @@
+import { createReadStream } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+import { Command, InvalidArgumentError } from 'commander';
+import { StartupError } from '../app/startup-error.js';
+import { openAuditFile, verifyAuditFile } from '../quota/audit/audit-file.js';
+import { linesOf } from '../quota/lines.js';
+import { readManifests } from '../quota/command/manifest-file.js';
+import { plainStatus } from '../quota/command/report.js';
+import { replay, reportOf, scriptProblem, statusesOf, type Format } from '../quota/command/replay.js';
+import { MAX_FILE_BYTES, readTree } from '../quota/command/tree-file.js';
+import { whatIf } from '../quota/command/what-if.js';
+import { JournalStore, Quota, createEngine, type GroupSpec, type QuotaEvent } from '../quota/index.js';
+
+interface Output {
+  readonly output: Format;
+}
+
+interface ReplayOptions extends Output {
+  readonly tree?: string;
+  readonly store?: string;
+  readonly audit?: string;
+  readonly report?: true;
+}
+
+const FORMAT = ['-o, --output <format>', 'table or json', outputFormat, 'table'] as const;
+
+/** `gpu-manager quota`: the quota engine on files, without a cluster. */
+export function quotaCommand(): Command {
+  const quota = new Command('quota').description('validate quota trees, try manifests and scripts against them, check audit files');
+  quota
+    .command('validate')
+    .description('check a tree of groups')
+    .argument('<tree>', 'YAML: groups, or BizGroupResourceQuota objects; - for standard input')
+    .option(...FORMAT)
+    .action(async (tree: string, { output }: Output) => {
+      const engine = build(await treeOf(tree));
+      show(engine, output, 0);
+    });
+  quota
+    .command('what-if')
+    .description('would these workloads be admitted, one after the other, and why not')
+    .argument('<tree>', 'YAML: groups, or BizGroupResourceQuota objects')
+    .argument('<manifests...>', 'YAML or JSON of workloads; - for standard input')
+    .option(...FORMAT)
+    .action(async (tree: string, files: readonly string[], { output }: Output) => {
+      const engine = build(await treeOf(tree));
+      for (const file of files) {
+        const read = readManifests(await contentOf(file));
+        if (!read.ok) throw new StartupError(`quota: ${file}: ${read.problems.join('; ')}`);
+        const { text: answer, refused } = whatIf(engine, read.manifests, output, {});
+        process.stdout.write(answer);
+        if (refused > 0) process.exitCode = 1;
+      }
+    });
+  quota
+    .command('replay')
+    .description('carry out a script of commands, one JSON object a line, at the times it gives')
+    .argument('<script>', 'createGroup, updateGroup, deleteGroup, admit, reserve, scale, checkHpa, podStarted, podStopped, release, grant, loan, status; - for standard input')
+    .option(...FORMAT)
+    .option('--tree <file>', 'groups that are there from the beginning')
+    .option('--store <directory>', 'keep the state in a journal there, and go on with what it has')
+    .option('--audit <file>', 'append what happens to a hash-chained audit file')
+    .option('--report', 'show usage and cash of all groups in the end')
+    .action(replayScript);
+  quota
+    .command('report')
+    .description('show usage and cash of all groups of a journal, at its last time')
+    .argument('<directory>', 'what replay --store was given')
+    .option(...FORMAT)
+    .action(async (directory: string, { output }: Output) => {
+      const engine = await createEngine({ store: await JournalStore.open(directory), clock: () => 0 });
+      try {
+        show(engine, output, engine.now);
+      } finally {
+        await engine.close();
+      }
+    });
+  quota
+    .command('verify')
+    .description('check that nothing of an audit file was changed, taken out or put in')
+    .argument('<file>')
+    .option('--head <digest>', 'the digest that the last line has to have: shows what was cut off')
+    .action(async (file: string, { head }: { readonly head?: string }) => {
+      const verified = await verifyAuditFile(file, head).catch((error: NodeJS.ErrnoException) => {
+        throw new StartupError(`quota: ${file}: ${error.code ?? error.message}`);
+      });
+      if (!verified.ok) throw new Error(`${file}: line ${verified.line}: ${verified.reason}`);
+      process.stdout.write(`${verified.end.sequence} events, last digest ${verified.end.digest}\n`);
+    });
+  for (const command of quota.commands) command.exitOverride();
+  return quota;
+}
+
+async function replayScript(script: string, { output, tree, store, audit, report }: ReplayOptions): Promise<void> {
+  const groups = tree === undefined ? [] : await treeOf(tree);
+  // Standard input can be read only once.
+  const buffered = script === '-' ? (await text(process.stdin)).split('\n') : null;
+  const lines = () => buffered ?? linesOf(createReadStream(script));
+  const problem = await scriptProblem(lines(), {}).catch((error: NodeJS.ErrnoException) => error.code ?? error.message);
+  if (problem !== null) throw new StartupError(`quota: ${script}: ${problem}`);
+  const opened = audit === undefined ? null : await openAuditFile(audit);
+  if (opened?.ok === false) throw new StartupError(`quota: ${audit ?? ''}: line ${opened.line}: ${opened.reason}`);
+  const engine = store === undefined ? new Quota() : await createEngine({ store: await JournalStore.open(store), clock: () => 0 });
+  if (opened !== null) engine.on((event: QuotaEvent) => opened.file.append(event));
+  try {
+    for (const group of groups) {
+      const decision = await engine.execute({ type: 'createGroup', ...group }, engine.now);
+      if (!decision.allowed && decision.code !== 'AlreadyExists') throw new Error(`${group.name}: ${decision.message}`);
+    }
+    await replay(lines(), engine, output, {}, (row) => process.stdout.write(row));
+    if (report === true) show(engine, output, engine.now);
+  } finally {
+    if ('close' in engine) await engine.close();
+    const end = await opened?.file.close();
+    if (end !== undefined) process.stderr.write(`${audit ?? ''}: ${end.sequence} events, last digest ${end.digest}\n`);
+  }
+}
+
+function show(engine: Pick<Quota, 'groups' | 'status'>, output: Format, at: number): void {
+  const statuses = statusesOf(engine, null, at);
+  process.stdout.write(output === 'table' ? reportOf(statuses) : statuses.map((status) => `${JSON.stringify(plainStatus(status))}\n`).join(''));
+}
+
+async function treeOf(file: string): Promise<readonly GroupSpec[]> {
+  const read = readTree(await contentOf(file));
+  if (!read.ok) throw new StartupError(`quota: ${file}: ${read.problems.join('; ')}`);
+  return read.groups;
+}
+
+/** Makes the groups of a tree, or says what is wrong with all of them. */
+function build(groups: readonly GroupSpec[]): Quota {
+  const engine = new Quota();
+  const problems: string[] = [];
+  for (const group of groups) {
+    const decision = engine.createGroup(group);
+    if (!decision.allowed) problems.push(`${group.name}: ${decision.message}`);
+    for (const { code, reason } of decision.warnings) process.stderr.write(`${group.name}: ${code}: ${reason}\n`);
+  }
+  if (problems.length > 0) throw new Error(problems.join('\n'));
+  return engine;
+}
+
+async function contentOf(file: string): Promise<string> {
+  try {
+    if (file === '-') return await text(process.stdin);
+    const { size } = await stat(file);
+    if (size > MAX_FILE_BYTES) throw new StartupError(`quota: ${file}: ${size} bytes, at most ${MAX_FILE_BYTES} are read`);
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if (error instanceof StartupError) throw error;
+    throw new StartupError(`quota: ${file}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+  }
+}
+
+function outputFormat(value: string): Format {
+  if (value !== 'table' && value !== 'json') throw new InvalidArgumentError('expected table or json');
+  return value;
+}

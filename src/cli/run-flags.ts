@@ -1,0 +1,193 @@
+import { existsSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import type { AgentConfig } from '../app/agent-config.js';
+import { AUDIT_POLICIES } from '../core/findings.js';
+import { StartupError } from '../app/startup-error.js';
+import type { LogLevel } from '../host/log.js';
+
+/** One flag of `gpu-manager run`: the table below is the only place that knows them. */
+export interface Flag {
+  readonly name: string;
+  /** What the value looks like in the help; null for a switch, which takes `=true` and `=false` too. */
+  readonly value: string | null;
+  readonly default: string;
+  readonly help: string;
+}
+
+/** The flags of tkestack gpu-manager with its defaults, those of its earlier versions, and ours. */
+export const RUN_FLAGS: readonly Flag[] = [
+  { name: 'driver', value: 'name', default: 'nvidia', help: 'GPUs to manage: nvidia, sim (simulated) or dummy (none)' },
+  { name: 'sim-node', value: 'file', default: '', help: 'description of the simulated node: JSON, or the output of nvidia-smi topo -m; empty: one card' },
+  { name: 'sim-device-path', value: 'dir', default: '/var/run/gpu-manager/devices', help: 'where device nodes of simulated cards are made' },
+  { name: 'nvml-path', value: 'file', default: '', help: 'libnvidia-ml to use; empty: looked for at the usual places' },
+  { name: 'health-config', value: 'file', default: '', help: 'JSON file with the classes of GPU errors; empty: the shipped one' },
+  { name: 'extra-config', value: 'file', default: '', help: 'JSON file with additional device nodes for every GPU container' },
+  { name: 'volume-config', value: 'file', default: '', help: 'JSON file that says which driver libraries are mirrored; empty: none' },
+  { name: 'host-root', value: 'dir', default: '', help: "where the host's / or /usr is mounted; empty: /usr/local/host if it is there, else /" },
+  { name: 'native-path', value: 'dir', default: '', help: 'where the control libraries and gpu-client lie; empty: where they were built' },
+  { name: 'interposition', value: 'way', default: 'library-path', help: 'how containers get them: library-path, or cdi for kubelets from 1.29 on' },
+  { name: 'cdi-path', value: 'dir', default: '/etc/cdi', help: 'where CDI specifications are written; must outlive a reboot, as the kubelet remembers devices' },
+  { name: 'query-port', value: 'port', default: '5678', help: 'HTTP port of graph, usage, version, metrics and probes' },
+  { name: 'query-addr', value: 'address', default: 'localhost', help: 'HTTP address' },
+  { name: 'display-socket', value: 'path', default: '/var/run/gpu-manager.sock', help: 'unix socket of the gRPC display service' },
+  { name: 'kubeconfig', value: 'file', default: '', help: 'access to the API server; empty: that of the pod we run in' },
+  { name: 'incluster-mode', value: null, default: 'true', help: 'use the access of the pod we run in when no kubeconfig is given' },
+  { name: 'standalone', value: null, default: 'false', help: 'run without an API server: pods are known from the kubelet alone' },
+  { name: 'hostname-override', value: 'name', default: '', help: 'name of this node; empty: NODE_NAME, else the host name' },
+  { name: 'node-labels', value: 'k=v,...', default: '', help: 'labels to set on this node' },
+  { name: 'sample-period', value: 'seconds', default: '1', help: 'window over which GPU utilisation is averaged' },
+  { name: 'virtual-manager-path', value: 'dir', default: '/etc/gpu-manager/vm', help: 'directories that containers see as /etc/vcuda' },
+  { name: 'device-plugin-path', value: 'dir', default: '/var/lib/kubelet/device-plugins', help: 'where kubelet.sock lies and ours go' },
+  { name: 'pod-resources-socket', value: 'path', default: '/var/lib/kubelet/pod-resources/kubelet.sock', help: "the kubelet's pod-resources service" },
+  { name: 'checkpoint-path', value: 'dir', default: '/etc/gpu-manager/checkpoint', help: 'where the checkpoint is kept' },
+  { name: 'share-mode', value: null, default: 'false', help: 'hand out parts of a GPU, not only whole ones' },
+  { name: 'allocation-check-period', value: 'seconds', default: '30', help: 'how often the ledger is compared with the kubelet' },
+  { name: 'audit-policy', value: 'name', default: 'report', help: 'about containers that get round their limits: report (event, metric, log) or evict as well' },
+  { name: 'container-runtime-endpoint', value: 'path', default: '', help: 'socket of containerd or cri-o; empty: detected' },
+  { name: 'docker-endpoint', value: 'path', default: '', help: 'socket of dockerd; empty: detected' },
+  { name: 'cgroup-driver', value: 'name', default: '', help: 'accepted for compatibility; the driver is detected' },
+  { name: 'runtime-request-timeout', value: 'duration', default: '5s', help: 'limit for a request to the container runtime' },
+  { name: 'wait-timeout', value: 'duration', default: '1m', help: 'limit for the device plugins to come up' },
+  { name: 'v', value: 'level', default: '0', help: 'verbosity: 0 decisions, 2 and more details' },
+  { name: 'logtostderr', value: null, default: 'true', help: 'accepted for compatibility; logs always go to standard error' },
+  { name: 'alsologtostderr', value: null, default: 'false', help: 'accepted for compatibility' },
+  { name: 'stderrthreshold', value: 'level', default: '', help: 'accepted for compatibility' },
+  { name: 'vmodule', value: 'pattern', default: '', help: 'accepted for compatibility' },
+  { name: 'log-backtrace-at', value: 'place', default: '', help: 'accepted for compatibility' },
+  { name: 'log-dir', value: 'dir', default: '', help: 'accepted for compatibility; logs always go to standard error' },
+];
+
+/** Where the DaemonSet mounts the host, as the original's does. */
+const MOUNTED_HOST = '/usr/local/host';
+
+const BUILT_NATIVE = fileURLToPath(new URL('../../../native/build/', import.meta.url));
+
+const ENVIRONMENT_PREFIX = 'GPU_MANAGER_';
+
+/** The environment variable that stands for a flag: `--share-mode` is GPU_MANAGER_SHARE_MODE. */
+export function environmentName(flag: string): string {
+  return ENVIRONMENT_PREFIX + flag.toUpperCase().replaceAll('-', '_');
+}
+
+/** What the command line says wins over the environment, which wins over the default. */
+export function flagValues(given: Readonly<Record<string, string>>, environment: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(RUN_FLAGS.map((flag) => [flag.name, given[flag.name] ?? environment[environmentName(flag.name)] ?? flag.default]));
+}
+
+const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/;
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+const path = z.string().transform((text) => (text === '' ? null : text));
+const needed = z.string().min(1, 'must not be empty');
+const bool = z.enum(['true', 'false'], 'expected true or false').transform((text) => text === 'true');
+const whole = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, 'expected a whole number')
+    .transform(Number)
+    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
+const durationMs = z
+  .string()
+  .regex(DURATION, 'expected a duration such as 500ms, 5s or 1m')
+  .transform((text) => {
+    const match = DURATION.exec(text);
+    return Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ''] ?? 0);
+  });
+const labels = z.string().transform((text, context) => {
+  const map = new Map<string, string>();
+  for (const pair of text.split(',').filter((entry) => entry !== '')) {
+    const [key, value, ...rest] = pair.split('=');
+    if (key === undefined || key === '' || value === undefined || rest.length > 0) {
+      context.addIssue({ code: 'custom', message: `expected key=value, got ${pair}` });
+      return z.NEVER;
+    }
+    map.set(key, value);
+  }
+  return map;
+});
+
+const SCHEMA = z.object({
+  driver: z.enum(['nvidia', 'sim', 'dummy'], 'expected nvidia, sim or dummy'),
+  'sim-node': path,
+  'sim-device-path': needed,
+  'nvml-path': path,
+  'health-config': path,
+  'extra-config': path,
+  'volume-config': path,
+  'host-root': path,
+  'native-path': path,
+  interposition: z.enum(['library-path', 'cdi'], 'expected library-path or cdi'),
+  'cdi-path': needed,
+  'query-port': whole(0, 65_535),
+  'query-addr': needed,
+  'display-socket': needed,
+  kubeconfig: path,
+  'incluster-mode': bool,
+  standalone: bool,
+  'hostname-override': z.string(),
+  'node-labels': labels,
+  'sample-period': whole(1, 3_600),
+  'virtual-manager-path': needed,
+  'device-plugin-path': needed,
+  'pod-resources-socket': needed,
+  'checkpoint-path': needed,
+  'share-mode': bool,
+  'allocation-check-period': whole(1, 86_400),
+  'audit-policy': z.enum(AUDIT_POLICIES, 'expected report or evict'),
+  'container-runtime-endpoint': path,
+  'docker-endpoint': path,
+  'runtime-request-timeout': durationMs,
+  'wait-timeout': durationMs,
+  v: whole(0, 100),
+});
+
+/** Checks the values of all flags together. Throws a StartupError that names the first wrong one. */
+export function agentConfig(values: Readonly<Record<string, string>>, environment: NodeJS.ProcessEnv): AgentConfig {
+  const parsed = SCHEMA.safeParse(values);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    const flag = String(issue?.path[0] ?? '');
+    throw new StartupError(`--${flag}: ${issue?.message ?? 'malformed'} (got ${JSON.stringify(values[flag])})`);
+  }
+  const flags = parsed.data;
+  return {
+    driver: flags.driver,
+    simNodePath: flags['sim-node'],
+    simDevicePath: flags['sim-device-path'],
+    nvmlPath: flags['nvml-path'],
+    healthConfigPath: flags['health-config'],
+    extraConfigPath: flags['extra-config'],
+    volumeConfigPath: flags['volume-config'],
+    hostRoot: flags['host-root'] ?? (existsSync(MOUNTED_HOST) ? MOUNTED_HOST : '/'),
+    nativePath: flags['native-path'] ?? BUILT_NATIVE,
+    interposition: flags.interposition,
+    cdiPath: flags['cdi-path'],
+    queryAddress: flags['query-addr'],
+    queryPort: flags['query-port'],
+    displaySocket: flags['display-socket'],
+    kubeconfig: flags.kubeconfig,
+    standalone: flags.standalone,
+    nodeName: flags['hostname-override'] || environment.NODE_NAME || hostname(),
+    nodeLabels: flags['node-labels'],
+    samplePeriodMs: flags['sample-period'] * 1_000,
+    virtualManagerPath: flags['virtual-manager-path'],
+    devicePluginPath: flags['device-plugin-path'],
+    podResourcesSocket: flags['pod-resources-socket'],
+    checkpointPath: flags['checkpoint-path'],
+    shareMode: flags['share-mode'],
+    allocationCheckPeriodMs: flags['allocation-check-period'] * 1_000,
+    containerRuntimeEndpoint: flags['container-runtime-endpoint'],
+    dockerEndpoint: flags['docker-endpoint'],
+    runtimeRequestTimeoutMs: flags['runtime-request-timeout'],
+    waitTimeoutMs: flags['wait-timeout'],
+    auditPolicy: flags['audit-policy'],
+    logLevel: logLevel(flags.v),
+  };
+}
+
+function logLevel(verbosity: number): LogLevel {
+  if (verbosity >= 4) return 'trace';
+  return verbosity >= 2 ? 'debug' : 'info';
+}

@@ -1,0 +1,61 @@
+import { Command, Option } from 'commander';
+import { buildAgent, type Agent } from '../app/agent.js';
+import { VERSION } from '../app/version.js';
+import { createLog } from '../host/log.js';
+import { endAnyway } from './end-anyway.js';
+import { agentConfig, environmentName, flagValues, RUN_FLAGS } from './run-flags.js';
+import { stopSignal } from './stop-signal.js';
+
+/** `gpu-manager run`: the node agent. */
+export function runCommand(): Command {
+  const command = new Command('run').description('run the node agent: device plugin, vGPU manager and display').allowExcessArguments(false);
+  for (const flag of RUN_FLAGS) {
+    const dashes = flag.name.length === 1 ? `-${flag.name}, --${flag.name}` : `--${flag.name}`;
+    const usage = flag.value === null ? `${dashes} [true|false]` : `${dashes} <${flag.value}>`;
+    const option = new Option(usage, `${flag.help} (default: ${JSON.stringify(flag.default)}, env: ${environmentName(flag.name)})`);
+    if (flag.value === null) option.preset('true');
+    command.addOption(option);
+  }
+  // Attribute names are commander's: --share-mode is shareMode.
+  command.action(async (options: Record<string, string>) => {
+    const given: Record<string, string> = {};
+    for (const flag of RUN_FLAGS) {
+      const value = options[flag.name.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase())];
+      if (value !== undefined) given[flag.name] = value;
+    }
+    await runAgent(flagValues(given, process.env));
+  });
+  return command;
+}
+
+/** An agent that does not come up in time is ended with the reason, for the DaemonSet to start anew. */
+async function startWithin(agent: Agent, timeoutMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`the device plugins did not come up within ${timeoutMs} ms (--wait-timeout)`)), timeoutMs);
+  });
+  try {
+    await Promise.race([agent.start(), late]);
+  } catch (error) {
+    await agent.stop();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function runAgent(values: Readonly<Record<string, string>>): Promise<void> {
+  const config = agentConfig(values, process.env);
+  const log = createLog(config.logLevel);
+  const stopped = stopSignal();
+  const agent = await buildAgent(config, log);
+  await startWithin(agent, config.waitTimeoutMs);
+  log.info({ version: VERSION, node: config.nodeName, driver: config.driver, config: values }, 'the agent runs');
+  // Timers and sockets of the parts do not all keep Node alive, and need not: this one does, until a signal comes.
+  const alive = setInterval(() => undefined, 1 << 30);
+  const signal = await stopped;
+  clearInterval(alive);
+  log.info({ signal }, 'stopping');
+  await agent.stop();
+  endAnyway();
+}

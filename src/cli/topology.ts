@@ -1,0 +1,170 @@
+import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+import { Command, InvalidArgumentError } from 'commander';
+import { StartupError } from '../app/startup-error.js';
+import { endAnyway } from './end-anyway.js';
+import type { GpuSlot } from '../core/placement/slot.js';
+import { whatIf, type WhatIf } from '../core/placement/what-if.js';
+import { CORES_PER_GPU } from '../core/resources.js';
+import { LEVELS, LEVEL_MEANING } from '../core/topology/level.js';
+import { parseMatrix } from '../core/topology/matrix-text.js';
+import { pairLabel, printMatrix } from '../core/topology/matrix-print.js';
+import type { Topology } from '../core/topology/topology.js';
+import { printTree } from '../core/topology/tree-print.js';
+import type { GpuDetails } from '../driver/driver.js';
+import { kernelDriver } from '../driver/nvidia/kernel-driver.js';
+import { NvidiaDriver } from '../driver/nvidia/nvidia-driver.js';
+import { defaultGpu, parseSimNode, printSimNode } from '../driver/sim/node.js';
+
+interface Options {
+  readonly free?: readonly number[];
+  readonly count?: number;
+  readonly output: 'text' | 'json';
+  readonly asNode?: true;
+  readonly nvmlLibrary?: string;
+}
+
+/** The GPUs of a machine, real or described. */
+interface Machine {
+  readonly gpus: readonly GpuDetails[];
+  /** False for a bare matrix: the cards themselves are not known, only their names. */
+  readonly described: boolean;
+  readonly topology: Topology;
+  readonly notes: readonly string[];
+}
+
+/** `gpu-manager topology`: how the GPUs are connected, and which of them a request would get. */
+export function topologyCommand(): Command {
+  return new Command('topology')
+    .description('show how GPUs are connected and which ones a request for whole GPUs would get')
+    .argument('[file]', 'output of "nvidia-smi topo -m", or the description of a simulated node; - for standard input; without it, this machine')
+    .option('--free <indexes>', 'GPUs that are free, as 0,1,4; all unless said', indexList)
+    .option('-k, --count <n>', 'how many GPUs are asked for; every number unless said', positive)
+    .option('-o, --output <format>', 'text or json', outputFormat, 'text')
+    .option('--as-node', 'print the description of a simulated node with this topology')
+    .option('--nvml-library <path>', 'libnvidia-ml.so.1 of this machine, where it is not found by itself')
+    .action(async (file: string | undefined, options: Options) => {
+      if (options.asNode === true) {
+        process.stdout.write(await asNode(file));
+        return;
+      }
+      const machine = file === undefined ? await thisMachine(options.nvmlLibrary) : read(file, await contentOf(file));
+      const slots = slotsOf(machine, options.free);
+      const counts = options.count === undefined ? upTo(slots.filter((slot) => slot.usable).length) : [options.count];
+      const answers = whatIf(machine.topology, slots, counts);
+      process.stdout.write(options.output === 'json' ? asJson(machine, slots, answers) : asText(machine, slots, answers));
+      const wanted = options.count;
+      if (wanted !== undefined && answers[0] === null) {
+        throw new Error(`${wanted} GPUs cannot be had: ${slots.filter((slot) => slot.usable).length} are free`);
+      }
+    });
+}
+
+async function contentOf(file: string): Promise<string> {
+  try {
+    return file === '-' ? await text(process.stdin) : await readFile(file, 'utf8');
+  } catch (error) {
+    throw new StartupError(`topology: ${file}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+  }
+}
+
+async function asNode(file: string | undefined): Promise<string> {
+  if (file === undefined) throw new StartupError('topology: --as-node needs a file');
+  const parsed = parseSimNode(await contentOf(file));
+  if (!parsed.ok) throw new StartupError(`topology: ${file}: ${parsed.reason}`);
+  return printSimNode(parsed.node);
+}
+
+function read(file: string, content: string): Machine {
+  const json = content.trimStart().startsWith('{');
+  const parsed = json ? parseSimNode(content) : parseMatrix(content);
+  if (!parsed.ok) throw new StartupError(`topology: ${file}: ${parsed.reason}`);
+  if ('node' in parsed) return { gpus: parsed.node.gpus, topology: parsed.node.topology, described: true, notes: [] };
+  // Names stay as they are in the matrix: --free means them.
+  const gpus = parsed.gpus.map((gpu) => ({ ...defaultGpu(gpu.index), numaNode: gpu.numaNode }));
+  return { gpus, topology: parsed.topology, described: false, notes: [] };
+}
+
+async function thisMachine(library: string | undefined): Promise<Machine> {
+  // Who only looks loads no kernel modules.
+  const kernel = { ...kernelDriver(), ensureLoaded: async () => null };
+  const driver = new NvidiaDriver({ kernel, ...(library === undefined ? {} : { libraryPaths: [library] }) });
+  try {
+    return { ...(await driver.inventory()), described: true };
+  } finally {
+    endAnyway();
+    // A card that hangs is among the notes already.
+    await driver.close().catch(() => undefined);
+  }
+}
+
+function slotsOf(machine: Machine, free: readonly number[] | undefined): GpuSlot[] {
+  const unknown = free?.find((index) => !machine.gpus.some((gpu) => gpu.index === index));
+  if (unknown !== undefined) {
+    throw new StartupError(`topology: --free: there is no GPU ${unknown}, only ${machine.gpus.map((gpu) => gpu.index).join(', ')}`);
+  }
+  return machine.gpus.map((gpu) => {
+    const usable = free?.includes(gpu.index) ?? true;
+    return { gpu, usable, freeCores: usable ? CORES_PER_GPU : 0, freeMemoryBytes: usable ? gpu.memoryBytes : 0, processCount: 0 };
+  });
+}
+
+function asText(machine: Machine, slots: readonly GpuSlot[], answers: readonly (WhatIf | null)[]): string {
+  const { gpus, topology, notes } = machine;
+  const used = LEVELS.slice(1).filter((level) => topology.levels.some((row) => row.includes(level)));
+  const free = slots.filter((slot) => slot.usable).map((slot) => slot.gpu.index);
+  return [
+    printMatrix(topology, gpus.map((gpu) => gpu.index)),
+    ...used.map((level) => `${level.padEnd(4)}  ${LEVEL_MEANING[level]}\n`),
+    ...(topology.nvlinks.flat().some((links) => links > 0) ? ['NV#   # NVLinks; the PCIe level below them is in the tree\n'] : []),
+    `\n${printTree(topology, (position) => leafText(machine, slots[position] as GpuSlot))}\n`,
+    ...notes.map((note) => `note: ${note}\n`),
+    `free: ${free.join(', ') || 'none'}\n`,
+    ...answers.map((answer) => (answer === null ? '' : `${answerText(answer)}\n`)),
+  ].join('');
+}
+
+function leafText(machine: Machine, { gpu, usable }: GpuSlot): string {
+  const model = machine.described ? ` ${gpu.model} ${gpu.pciBusId}` : '';
+  return `GPU${gpu.index}${model}${usable ? '' : ' (not free)'}`;
+}
+
+function answerText({ count, gpus, score, pairs }: WhatIf): string {
+  const connected = count < 2 ? '' : `, score ${score}`;
+  return `${count} of them: GPU ${gpus.join(', ')}${connected}${pairs.length > 0 && pairs.length <= 6 ? ` (${pairs.join(', ')})` : ''}`;
+}
+
+function asJson(machine: Machine, slots: readonly GpuSlot[], answers: readonly (WhatIf | null)[]): string {
+  const { gpus, topology, notes } = machine;
+  const document = {
+    gpus: gpus.map(({ index, uuid, model, pciBusId, numaNode }) =>
+      machine.described ? { index, numaNode, uuid, model, pciBusId } : { index, numaNode },
+    ),
+    links: gpus.map((_, a) => gpus.map((_other, b) => pairLabel(topology, a, b))),
+    levels: topology.levels,
+    nvlinks: topology.nvlinks,
+    notes,
+    free: slots.filter((slot) => slot.usable).map((slot) => slot.gpu.index),
+    chosen: answers.filter((answer) => answer !== null),
+  };
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, at) => at + 1);
+
+function indexList(value: string): number[] {
+  const parts = value.split(',').filter((part) => part !== '');
+  if (parts.some((part) => !/^\d{1,4}$/u.test(part))) throw new InvalidArgumentError('expected GPU indexes as 0,1,4');
+  return parts.map(Number);
+}
+
+function positive(value: string): number {
+  const count = Number(value);
+  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('expected a positive number');
+  return count;
+}
+
+function outputFormat(value: string): 'text' | 'json' {
+  if (value !== 'text' && value !== 'json') throw new InvalidArgumentError('expected text or json');
+  return value;
+}
