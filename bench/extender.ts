@@ -1,0 +1,154 @@
+import { Agent, createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Extender } from '../src/extender/extender.js';
+import type { PodObject } from '../src/extender/kube-objects.js';
+import type { FilterResult, HostPriority } from '../src/extender/results.js';
+import { systemClock } from '../src/host/clock.js';
+import { silentLog } from '../src/host/log.js';
+import { largeCluster, newPod, type LargeCluster } from './extender/large-cluster.js';
+import { seededRandom } from './openb/random.js';
+import { measured, type BenchOptions } from './report.js';
+
+interface Size {
+  readonly name: string;
+  readonly nodes: number;
+  readonly pods: number;
+  readonly gpuPods: number;
+  readonly decisions: number;
+}
+
+/** The openb cluster's number of nodes; and a cluster at the limits that Kubernetes states, but for pods. */
+const SIZES: readonly Size[] = [
+  { name: '1,213 nodes', nodes: 1213, pods: 12_000, gpuPods: 8000, decisions: 1000 },
+  { name: '5,000 nodes, 100,000 pods', nodes: 5000, pods: 100_000, gpuPods: 30_000, decisions: 400 },
+];
+
+/** Decisions before those that count. Of the pods placed the last hundred stay, so that the cluster stays as full as it is. */
+const WARM_UP = 50;
+
+/**
+ * How long kube-scheduler waits for the extender: filter and prioritize over all nodes by name, over HTTP on loopback, one pod after another,
+ * each bound and later ended. The baseline is a server that reads the same bodies and answers with as many names, deciding nothing.
+ *
+ *     npm run bench -- extender
+ */
+export async function run({ report, note }: BenchOptions): Promise<void> {
+  for (const size of SIZES) {
+    const random = seededRandom(7);
+    const before = process.memoryUsage().rss;
+    const cluster = largeCluster(random, size.nodes, size.pods, size.gpuPods);
+    const started = performance.now();
+    const extender = new Extender(
+      { address: '127.0.0.1', port: 0, tls: null, policy: 'fragmentation', version: 'bench', claimTtlMs: 30_000, settleTimeoutMs: 500 },
+      { source: cluster, writer: cluster, clock: systemClock, log: silentLog() },
+    );
+    await extender.start();
+    const listedMs = performance.now() - started;
+    const names = cluster.nodes.map((node) => node.metadata?.name ?? '');
+    const nothing = await startEcho();
+    const caller = new Caller();
+    const times: Times = { decision: [], cpu: [], bind: [], echo: [] };
+    const placed: string[] = [];
+    for (let at = 0; at < size.decisions + WARM_UP; at++) {
+      const pod = newPod(random, `new-${at}`);
+      const echo = await echoTwice(caller, nothing.port, pod, names);
+      const { decision, cpu, bind } = await decide(caller, extender.port, cluster, pod, names, placed);
+      if (at < WARM_UP) continue;
+      times.cpu.push(cpu);
+      times.echo.push(echo);
+      times.decision.push(decision);
+      if (bind !== null) times.bind.push(bind);
+    }
+    const used = process.memoryUsage();
+    for (const [quantile, of] of [['p50', 0.5], ['p99', 0.99]] as const) {
+      report(measured(`${size.name}: decision (filter + prioritize), ${quantile}`, at(times.decision, of), 'ms', at(times.echo, of)));
+      report(measured(`${size.name}: CPU time of it, client included, ${quantile}`, at(times.cpu, of), 'ms'));
+    }
+    report(measured(`${size.name}: bind, p99`, at(times.bind, 0.99), 'ms'));
+    report(measured(`${size.name}: from lists to ready`, listedMs, 'ms'));
+    report(measured(`${size.name}: memory, bench and cluster included`, (used.rss - before) / 2 ** 20, 'MiB'));
+    note(`${size.name}: ${times.bind.length} of ${size.decisions} pods found a place`);
+    caller.close();
+    nothing.close();
+    await extender.stop();
+  }
+}
+
+interface Times {
+  readonly decision: number[];
+  /** CPU time of the whole process for the same: what a decision costs, however busy the machine is. */
+  readonly cpu: number[];
+  readonly bind: number[];
+  readonly echo: number[];
+}
+
+async function decide(caller: Caller, port: number, cluster: LargeCluster, pod: PodObject, names: readonly string[], placed: string[]): Promise<{ decision: number; cpu: number; bind: number | null }> {
+  cluster.create(pod);
+  const filtered = await caller.post<FilterResult>(port, 'predicates', { Pod: pod, Nodes: null, NodeNames: names });
+  const fits = filtered.answer.NodeNames ?? [];
+  const { name = '', uid = '' } = pod.metadata ?? {};
+  if (fits.length === 0) {
+    cluster.delete(uid);
+    return { decision: filtered.ms, cpu: filtered.cpuMs, bind: null };
+  }
+  const scored = await caller.post<HostPriority[]>(port, 'prioritize', { Pod: pod, Nodes: null, NodeNames: fits });
+  const node = scored.answer.reduce((best, score) => (score.Score > best.Score ? score : best)).Host;
+  const bound = await caller.post(port, 'bind', { PodName: name, PodNamespace: 'default', PodUID: uid, Node: node });
+  placed.push(uid);
+  if (placed.length > 100) cluster.delete(placed.shift() ?? '');
+  return { decision: filtered.ms + scored.ms, cpu: filtered.cpuMs + scored.cpuMs, bind: bound.ms };
+}
+
+/** As filter and prioritize would be called, with nothing decided. */
+async function echoTwice(caller: Caller, port: number, pod: PodObject, names: readonly string[]): Promise<number> {
+  const body = { Pod: pod, Nodes: null, NodeNames: names };
+  const [first, second] = [await caller.post(port, 'predicates', body), await caller.post(port, 'prioritize', body)];
+  return first.ms + second.ms;
+}
+
+/** A server that reads a body as JSON and answers with the names in it. */
+async function startEcho(): Promise<{ readonly port: number; close(): void }> {
+  const answer = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming as AsyncIterable<Buffer>) chunks.push(chunk);
+    const { NodeNames } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { NodeNames: string[] };
+    response.end(JSON.stringify({ NodeNames }));
+  };
+  const server = createServer((incoming, response) => void answer(incoming, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { port: (server.address() as AddressInfo).port, close: () => server.close() };
+}
+
+/** A client that keeps its connection, as the scheduler does. */
+class Caller {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+
+  /** The answer, and milliseconds from the first byte of the request to the last of the answer. What JSON costs the scheduler is its own. */
+  async post<T>(port: number, verb: string, body: unknown): Promise<{ readonly answer: T; readonly ms: number; readonly cpuMs: number }> {
+    const bytes = Buffer.from(JSON.stringify(body));
+    const started = performance.now();
+    const usedBefore = process.cpuUsage();
+    const chunks = await new Promise<Buffer[]>((resolve, reject) => {
+      const headers = { 'content-type': 'application/json', 'content-length': bytes.length };
+      const outgoing = request({ host: '127.0.0.1', port, path: `/scheduler/${verb}`, method: 'POST', agent: this.#agent, headers }, (response) => {
+        const received: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => received.push(chunk));
+        response.on('end', () => resolve(received));
+      });
+      outgoing.on('error', reject);
+      outgoing.end(bytes);
+    });
+    const ms = performance.now() - started;
+    const used = process.cpuUsage(usedBefore);
+    return { answer: JSON.parse(Buffer.concat(chunks).toString('utf8')) as T, ms, cpuMs: (used.user + used.system) / 1000 };
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+function at(times: readonly number[], quantile: number): number {
+  const sorted = [...times].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * quantile))] ?? NaN;
+}

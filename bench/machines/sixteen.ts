@@ -1,0 +1,46 @@
+import type { Level } from '../../src/core/topology/level.js';
+import { topologyOfPairs, type Topology } from '../../src/core/topology/topology.js';
+
+const COUNT = 16;
+
+/** PCIe as in large servers: pairs behind a switch, quads behind several, eight to a socket. */
+function pcie(a: number, b: number): Level {
+  if (a >> 1 === b >> 1) return 'PIX';
+  if (a >> 2 === b >> 2) return 'PXB';
+  return a >> 3 === b >> 3 ? 'NODE' : 'SYS';
+}
+
+/** Links of a hybrid cube mesh of eight. */
+const MESH: readonly (readonly [number, number, number])[] = [
+  [0, 1, 1], [0, 2, 1], [0, 3, 2], [1, 2, 2], [1, 3, 1], [2, 3, 2],
+  [4, 5, 1], [4, 6, 1], [4, 7, 2], [5, 6, 2], [5, 7, 1], [6, 7, 2],
+  [0, 4, 2], [1, 5, 2], [2, 6, 1], [3, 7, 1],
+];
+
+function meshLinks(a: number, b: number): number {
+  if (a >> 3 !== b >> 3) return 0;
+  return MESH.find(([x, y]) => x === (a & 7) && y === (b & 7))?.[2] ?? 0;
+}
+
+/** A generator of the same numbers every time. */
+function numbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff;
+    return state / 0x7fff_ffff;
+  };
+}
+
+function anything(): Topology {
+  const next = numbers(7);
+  return topologyOfPairs(COUNT, (a, b) => ({ level: pcie(a, b), nvlinks: next() < 0.5 ? 0 : 1 + Math.floor(next() * 2) }));
+}
+
+/** Machines of 16 GPUs: as they are sold, and one without any order, which is the hardest to search. */
+export const SIXTEEN: Readonly<Record<string, Topology>> = {
+  'PCIe only': topologyOfPairs(COUNT, (a, b) => ({ level: pcie(a, b), nvlinks: 0 })),
+  'NVLink bridges': topologyOfPairs(COUNT, (a, b) => ({ level: pcie(a, b), nvlinks: a >> 1 === b >> 1 ? 4 : 0 })),
+  'two cube meshes': topologyOfPairs(COUNT, (a, b) => ({ level: pcie(a, b), nvlinks: meshLinks(a, b) })),
+  NVSwitch: topologyOfPairs(COUNT, (a, b) => ({ level: pcie(a, b), nvlinks: 6 })),
+  'random links': anything(),
+};

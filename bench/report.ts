@@ -1,0 +1,51 @@
+/** One figure of a benchmark. */
+export interface Measurement {
+  readonly name: string;
+  readonly value: number;
+  readonly unit: string;
+  /** What the value is compared with, measured in the same run (or published); null where there is nothing to compare with. */
+  readonly baseline: number | null;
+  /** Value over baseline, or what else the benchmark calls its ratio; null without baseline. */
+  readonly ratio: number | null;
+}
+
+/** What every benchmark is given. */
+export interface BenchOptions {
+  /** Figures are wanted as JSON, one object a line: nothing else may be printed to stdout. */
+  readonly json: boolean;
+  /** The rest of the command line. */
+  readonly args: readonly string[];
+  /** Hands over a figure, to be printed. */
+  readonly report: (measurement: Measurement) => void;
+  /** A remark for the reader: to stdout, or to stderr where stdout is JSON. */
+  readonly note: (text: string) => void;
+}
+
+/** A benchmark: `bench/<name>.ts` exports it as `run`. */
+export type Bench = (options: BenchOptions) => Promise<void>;
+
+/** A measurement with its ratio worked out. */
+export function measured(name: string, value: number, unit: string, baseline: number | null = null): Measurement {
+  return { name, value, unit, baseline, ratio: baseline === null || baseline === 0 ? null : value / baseline };
+}
+
+/** The figures as a table, columns aligned. */
+export function tableOf(measurements: readonly Measurement[]): string {
+  const rows = measurements.map(({ name, value, unit, baseline, ratio }) => [
+    name,
+    inDigits(value),
+    unit,
+    baseline === null ? '' : inDigits(baseline),
+    ratio === null ? '' : ratio.toFixed(3),
+  ]);
+  const all = [['figure', 'value', 'unit', 'baseline', 'ratio'], ...rows];
+  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  const isNumber = (column: number) => column === 1 || column === 3 || column === 4;
+  const cell = (text: string, column: number) => (isNumber(column) ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0));
+  return all.map((row) => row.map(cell).join('  ').trimEnd()).join('\n');
+}
+
+function inDigits(value: number): string {
+  if (Number.isInteger(value)) return String(value);
+  return Math.abs(value) >= 100 ? value.toFixed(1) : value.toPrecision(4);
+}

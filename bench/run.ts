@@ -1,0 +1,44 @@
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { tableOf, type Bench, type Measurement } from './report.js';
+
+const directory = fileURLToPath(new URL('.', import.meta.url));
+const NOT_BENCHES = new Set(['run.js', 'report.js']);
+
+/** Every file of this folder is a benchmark; what several share lies in folders below. */
+function benchNames(): string[] {
+  return readdirSync(directory)
+    .filter((file) => file.endsWith('.js') && !NOT_BENCHES.has(file))
+    .map((file) => file.replace(/\.js$/u, ''))
+    .sort();
+}
+
+async function runBench(name: string, json: boolean, args: readonly string[]): Promise<void> {
+  const bench = (await import(`./${name}.js`)) as { run: Bench };
+  const figures: Measurement[] = [];
+  const report = (figure: Measurement): void => {
+    if (json) console.log(JSON.stringify(figure));
+    else figures.push(figure);
+  };
+  const note = (text: string): void => {
+    if (json) console.error(text);
+    else console.log(text);
+  };
+  if (!json) console.log(`== ${name}`);
+  await bench.run({ json, args, report, note });
+  if (figures.length > 0) console.log(tableOf(figures));
+}
+
+/** `--json`, or `-o json` as the other commands have it. */
+const argv = process.argv.slice(2);
+const json = argv.includes('--json') || argv.some((argument, at) => argument === '-o' && argv[at + 1] === 'json');
+const [first, ...others] = argv.filter((argument) => argument !== '--json');
+const named = first !== undefined && !first.startsWith('-');
+const names = named ? [first] : benchNames();
+const unknown = names.find((name) => !benchNames().includes(name));
+if (unknown === undefined) {
+  for (const name of names) await runBench(name, json, named ? others : []);
+} else {
+  console.error(`no benchmark "${unknown}": there are ${benchNames().join(', ')}`);
+  process.exitCode = 2;
+}

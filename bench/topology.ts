@@ -1,0 +1,149 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
+import { SimulatedNode } from '../src/app/simulated-node.js';
+import { place } from '../src/core/placement/place.js';
+import { pairScore } from '../src/core/placement/score.js';
+import type { GpuSlot } from '../src/core/placement/slot.js';
+import { printMatrix } from '../src/core/topology/matrix-print.js';
+import { gpuCount, type Topology } from '../src/core/topology/topology.js';
+import { PluginEndpoint } from '../src/emulator/plugin-endpoint.js';
+import { defaultGpu } from '../src/driver/sim/node.js';
+import { silentLog } from '../src/host/log.js';
+import { PLUGIN_SOCKET } from '../src/kubelet/plugin-server.js';
+import { devicePluginProto } from '../src/wire/proto.js';
+import { callUnary } from '../src/wire/unary.js';
+import { SIXTEEN } from './machines/sixteen.js';
+import { measured, type BenchOptions } from './report.js';
+
+const ROUNDS = 200;
+const CALLS = 1000;
+const LIVE_CONTAINERS = 500;
+
+/**
+ * How long it takes to choose GPUs: the best set of k of 16 (baseline: looking at every set), and GetPreferredAllocation over the
+ * plugin's socket on a node of 16 GPUs with 500 live containers (baseline: a call on the same socket that does nothing).
+ *
+ *     npm run bench -- topology
+ */
+export async function run(options: BenchOptions): Promise<void> {
+  for (const [name, topology] of Object.entries(SIXTEEN)) measureBestSets(options, name, topology);
+  await measurePreferences(options);
+}
+
+function measureBestSets(options: BenchOptions, name: string, topology: Topology): void {
+  const slots = freeSlots(topology);
+  // A copy is another machine to placement: it has to work out everything anew.
+  const first = quantile(Array.from({ length: 9 }, () => timeOf(() => place({ ...topology }, slots, { cores: 100, memoryBytes: 0 }))), 0.5);
+  let slowest = { count: 0, us: 0 };
+  for (let count = 1; count <= slots.length; count++) {
+    const us = quantile(Array.from({ length: ROUNDS }, () => timeOf(() => place(topology, slots, { cores: count * 100, memoryBytes: 0 }))), 0.5);
+    if (us > slowest.us) slowest = { count, us };
+  }
+  const exhaustive = quantile(Array.from({ length: 5 }, () => timeOf(() => lookAtAll(topology, slowest.count))), 0.5);
+  options.report(measured(`${name}: best set of ${slowest.count} of 16 (the slowest size), median`, slowest.us, 'us', exhaustive));
+  options.report(measured(`${name}: the first question of all, median`, first, 'us'));
+}
+
+function freeSlots(topology: Topology): GpuSlot[] {
+  return Array.from({ length: gpuCount(topology) }, (_, index) => {
+    const gpu = defaultGpu(index);
+    return { gpu, freeCores: 100, freeMemoryBytes: gpu.memoryBytes, processCount: 0, usable: true };
+  });
+}
+
+/** Every set, every pair of it: what anybody would write first. */
+function lookAtAll(topology: Topology, count: number): number {
+  let best = -1;
+  const visit = (from: number, set: readonly number[]): void => {
+    if (set.length === count) {
+      let score = 0;
+      for (const [at, a] of set.entries()) for (let other = at + 1; other < set.length; other++) score += pairScore(topology, a, set[other] as number);
+      best = Math.max(best, score);
+      return;
+    }
+    for (let next = from; next < gpuCount(topology); next++) visit(next + 1, [...set, next]);
+  };
+  visit(0, []);
+  return best;
+}
+
+async function measurePreferences(options: BenchOptions): Promise<void> {
+  const topology = SIXTEEN['two cube meshes'] as Topology;
+  const directory = await mkdtemp(join(tmpdir(), 'gm-'));
+  const gpus = printMatrix(topology, [...topology.levels.keys()]);
+  const node = new SimulatedNode({ directory, gpus, log: silentLog() });
+  await node.start();
+  try {
+    const taken = new Set<string>();
+    for (let at = 0; at < LIVE_CONTAINERS; at++) {
+      const container = { name: 'main', cores: 2, memoryBlocks: 1 };
+      const uid = `pod-${at}`;
+      const admission = await node.kubelet.admit({ uid, namespace: 'bench', name: uid, initContainers: [], containers: [container] });
+      if (!admission.ok) throw new Error(admission.message);
+      await node.kubelet.startContainer(uid, 'main');
+      for (const id of admission.containers.flatMap((given) => given.coreIds)) taken.add(id);
+    }
+    await measureCalls(options, join(node.config.devicePluginPath, PLUGIN_SOCKET.core), taken);
+  } finally {
+    await node.stop();
+    await rm(directory, { recursive: true });
+  }
+}
+
+async function measureCalls(options: BenchOptions, socket: string, taken: ReadonlySet<string>): Promise<void> {
+  const { DevicePlugin } = devicePluginProto().v1beta1;
+  const client = new DevicePlugin(`unix:${socket}`, credentials.createInsecure());
+  const { endpoint, ids } = await connect(socket);
+  const available = ids.filter((id) => !taken.has(id));
+  const ask = (size: number) => () => endpoint.preferred(available, [], size);
+  const calls: Readonly<Record<string, () => Promise<unknown>>> = {
+    nothing: () => callUnary(client, 'GetDevicePluginOptions', {}, 5000),
+    'a part of a GPU': ask(2),
+    'one GPU': ask(100),
+    'four GPUs': ask(400),
+  };
+  const times = new Map<string, number[]>(Object.keys(calls).map((name) => [name, []]));
+  // In turn, so that whatever else the machine does falls on all of them.
+  for (let round = 0; round < CALLS; round++) {
+    for (const [name, call] of Object.entries(calls)) {
+      const started = performance.now();
+      await call();
+      times.get(name)?.push((performance.now() - started) * 1000);
+    }
+  }
+  client.close();
+  endpoint.close();
+  const nothing = times.get('nothing') ?? [];
+  for (const [name, measuredTimes] of times) {
+    if (name === 'nothing') continue;
+    for (const [label, at] of [['median', 0.5], ['p99', 0.99]] as const) {
+      options.report(measured(`preferred allocation of ${name}, ${label}`, quantile(measuredTimes, at), 'us', quantile(nothing, at)));
+    }
+  }
+  options.note(`preferred allocation: 16 GPUs, ${LIVE_CONTAINERS} live containers, ${available.length} ids available, ${CALLS} calls each, no API server`);
+}
+
+/** A client of the plugin, and every id that it lists. */
+function connect(socket: string): Promise<{ endpoint: PluginEndpoint; ids: readonly string[] }> {
+  return new Promise((resolve, reject) => {
+    const endpoint: PluginEndpoint = new PluginEndpoint(
+      socket,
+      'localhost',
+      (devices) => resolve({ endpoint, ids: devices.map((device) => device.ID) }),
+      () => reject(new Error(`nobody listens at ${socket}`)),
+    );
+  });
+}
+
+function timeOf(action: () => unknown): number {
+  const started = performance.now();
+  action();
+  return (performance.now() - started) * 1000;
+}
+
+function quantile(values: readonly number[], at: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(at * sorted.length))] ?? 0;
+}

@@ -1,0 +1,202 @@
+import { test, type Test } from 'tap';
+import { decodeInventory } from '../../src/core/node-inventory.js';
+import type { GivenContainer } from '../../src/emulator/kubelet.js';
+import type { EmulatedPod } from '../../src/emulator/pod.js';
+import type { KubeObject } from '../harness/api-server/kube-object.js';
+import { eventually } from '../harness/eventually.js';
+import { NODE_NAME, startedCluster, type Cluster } from './cluster.js';
+import { admitted, gpuIndexes, limitsOf, only } from './node.js';
+import { container, pod, simplePod } from './pods.js';
+
+const watched = (cluster: Cluster): Promise<true> => eventually(() => cluster.server.watches('pods').length === 1, 'the watch');
+
+test('a started container\'s GPUs are written on its pod, and told as an event', async (t) => {
+  const cluster = await startedCluster(t);
+  const wanted = pod([container('log', 0, 0), container('main', 200, 16)]);
+  cluster.submit(wanted);
+  const [, given] = admitted(await cluster.admit(wanted));
+  await cluster.node.kubelet.startContainer(wanted.uid, 'main');
+  t.ok(given);
+  await eventually(() => cluster.annotation(wanted, 'gpu-assigned') === 'true');
+  t.equal(cluster.annotation(wanted, 'predicate-gpu-idx-1'), given === undefined ? '' : gpuIndexes(given).join(','));
+  t.match(cluster.annotation(wanted, 'predicate-time'), /^\d{19}$/);
+  t.match(await eventually(() => cluster.eventsOn(wanted)[0]), { reason: 'GPUAssigned', type: 'Normal', involvedObject: { fieldPath: 'spec.containers{main}' } });
+});
+
+test('the extender\'s GPU is taken where it has room, and corrected on the pod where it has not', async (t) => {
+  const cluster = await startedCluster(t);
+  const predicted = { 'tencent.com/predicate-gpu-idx-0': '4', 'tencent.com/predicate-time': '7', 'tencent.com/gpu-assigned': 'false' };
+  const [first, second] = [simplePod(60, 16), simplePod(60, 16)];
+  for (const [wanted, expected] of [[first, 4], [second, null]] as const) {
+    cluster.submit(wanted, { annotations: predicted });
+    await cluster.known(wanted);
+    const given = only(admitted(await cluster.admit(wanted)));
+    await cluster.node.kubelet.startContainer(wanted.uid, 'main');
+    if (expected !== null) t.same(gpuIndexes(given), [expected]);
+    else t.not(gpuIndexes(given)[0], 4);
+    await eventually(() => cluster.annotation(wanted, 'gpu-assigned') === 'true');
+    t.equal(cluster.annotation(wanted, 'predicate-gpu-idx-0'), String(gpuIndexes(given)[0]));
+    t.equal(cluster.annotation(wanted, 'predicate-time'), '7');
+  }
+});
+
+test('a refused pod says why; its controller gets to try again, a naked one stays', async (t) => {
+  const cluster = await startedCluster(t);
+  const [owned, naked] = [simplePod(150, 16), simplePod(150, 16)];
+  cluster.submit(owned, { controller: { kind: 'ReplicaSet', name: 'web-5d' } });
+  cluster.submit(naked);
+  for (const wanted of [owned, naked]) t.equal((await cluster.admit(wanted)).ok, false);
+  for (const wanted of [owned, naked]) {
+    const event = await eventually(() => cluster.eventsOn(wanted)[0]);
+    t.match(event, { reason: 'GPURefused', type: 'Warning', message: /^tencent\.com\/vcuda-core: 150 is more than one GPU and not a multiple of 100/ });
+  }
+  await eventually(() => cluster.object(owned) === null, 'the deletion');
+  t.ok(cluster.object(naked));
+});
+
+test('the node shows its cards: labels, and an inventory that follows the ledger', async (t) => {
+  const cluster = await startedCluster(t, { config: { nodeLabels: new Map([['team', 'vision'], ['bad label', 'x']]) } });
+  const inventory = () => decodeInventory(cluster.server.read('nodes', '', NODE_NAME)?.metadata.annotations?.['tencent.com/gpu-inventory'] ?? '');
+  const first = await eventually(() => {
+    const read = inventory();
+    return read.ok ? read.inventory : null;
+  });
+  t.equal(first.cards.length, 6);
+  t.ok(first.cards.every((card) => card.healthy && card.freeCores === 100));
+  const labels = cluster.server.read('nodes', '', NODE_NAME)?.metadata.labels ?? {};
+  t.equal(labels.team, 'vision');
+  t.ok(labels['gaia.tencent.com/gpu-model']);
+  t.notOk('bad label' in labels);
+  const wanted = simplePod(30, 16);
+  cluster.submit(wanted);
+  admitted(await cluster.admit(wanted));
+  await eventually(() => {
+    const read = inventory();
+    return read.ok && read.inventory.cards.some((card) => card.freeCores === 70);
+  });
+});
+
+interface Trouble {
+  readonly name: string;
+  /** Makes the server misbehave; returns how it recovers. */
+  begin(cluster: Cluster): Promise<() => Promise<void>>;
+}
+
+const lie = (list: Readonly<Record<string, unknown>>): unknown => ({
+  ...list,
+  items: (list.items as KubeObject[]).map((object) => ({ ...object, spec: { nodeName: NODE_NAME, containers: [{ name: 'main', resources: { limits: { 'tencent.com/vcuda-core': '10', 'tencent.com/vcuda-memory': '63' } } }] } })),
+});
+
+/** Lists are distorted, events denied, and the agent is made to list again, now and when it is over. */
+async function lyingLists({ server }: Cluster, change: (list: Readonly<Record<string, unknown>>) => unknown): Promise<() => Promise<void>> {
+  const lists = (): number => server.requests.filter((request) => request.verb === 'list').length;
+  const before = lists();
+  server.inject({ verb: 'list' }, { do: 'distort', change });
+  server.inject({ verb: 'watch' }, { do: 'distort', change: (event) => ({ ...event, type: 'DELETED' }) });
+  for (const stream of server.watches()) stream.expire();
+  await eventually(() => lists() > before && server.watches().length === 1, 'the lies are heard');
+  return async () => {
+    server.clearFaults();
+    for (const stream of server.watches()) stream.expire();
+  };
+}
+
+const TROUBLES: readonly Trouble[] = [
+  {
+    name: 'dead',
+    begin: async ({ server }) => {
+      await server.stop();
+      return () => server.start();
+    },
+  },
+  {
+    name: 'silent',
+    begin: async ({ server }) => {
+      server.freeze();
+      return async () => server.thaw();
+    },
+  },
+  {
+    name: 'slow',
+    begin: async ({ server }) => {
+      server.inject({ verb: ['get', 'list', 'patch', 'create', 'delete'] }, { do: 'delay', ms: 400 });
+      return async () => server.clearFaults();
+    },
+  },
+  {
+    name: 'refusing everything',
+    begin: async ({ server }) => {
+      server.inject({}, { do: 'answer', code: 503 });
+      return async () => server.clearFaults();
+    },
+  },
+  { name: 'lying about what pods ask for', begin: (cluster) => lyingLists(cluster, lie) },
+  { name: 'denying that there are pods', begin: (cluster) => lyingLists(cluster, (list) => ({ ...list, items: [] })) },
+  {
+    name: 'losing every answer',
+    begin: async ({ server }) => {
+      server.inject({ verb: ['get', 'list', 'patch', 'create', 'delete'] }, { do: 'lose-answer' });
+      return async () => server.clearFaults();
+    },
+  },
+];
+
+/** Admits and starts pods; says what is wrong with what they and those before them have now. */
+async function wrongAnswers(cluster: Cluster, pods: readonly EmulatedPod[], given: GivenContainer[]): Promise<string[]> {
+  const wrong: string[] = [];
+  for (const wanted of pods) {
+        const admission = await cluster.node.kubelet.admit(wanted);
+    if (!admission.ok) {
+      wrong.push(`${wanted.name}: ${admission.message}`);
+      continue;
+    }
+    given.push(only(admission.containers));
+    await cluster.node.kubelet.startContainer(wanted.uid, 'main');
+  }
+  const coresOfCard = new Map<number, number>();
+  for (const entry of given) {
+    const { devices } = await limitsOf(entry);
+    const share = devices.reduce((sum, device) => sum + device.share, 0);
+    const blocks = devices.reduce((sum, device) => sum + (device.memoryBytes ?? 0), 0) / 268_435_456;
+    if (share !== entry.coreIds.length || blocks !== entry.memoryIds.length) wrong.push(`${share} cores and ${blocks} blocks instead of ${entry.coreIds.length} and ${entry.memoryIds.length}`);
+    for (const card of gpuIndexes(entry)) {
+      coresOfCard.set(card, (coresOfCard.get(card) ?? 0) + share);
+      if ((coresOfCard.get(card) ?? 0) > 100) wrong.push(`card ${card} was given away twice`);
+    }
+  }
+  return wrong;
+}
+
+for (const trouble of TROUBLES) {
+  test(`pods are admitted and started while the API server is ${trouble.name}, and it is told afterwards`, async (t: Test) => {
+    const cluster = await startedCluster(t);
+    await watched(cluster);
+    const given: GivenContainer[] = [];
+    const before = [simplePod(60, 16), simplePod(60, 16), simplePod(60, 16)];
+    for (const wanted of before) cluster.submit(wanted);
+    t.same(await wrongAnswers(cluster, before, given), []);
+    const recover = await trouble.begin(cluster);
+    const pods = [simplePod(30, 16), simplePod(50, 16), simplePod(30, 16), simplePod(100, 0), simplePod(100, 8)];
+    for (const wanted of pods) cluster.submit(wanted);
+    t.same(await wrongAnswers(cluster, pods, given), []);
+    await recover();
+    await eventually(() => pods.every((wanted) => cluster.annotation(wanted, 'gpu-assigned') === 'true'), 'the annotations', 60_000);
+  });
+}
+
+test('an agent starts and admits without an API server, and tells what an earlier run could not', async (t) => {
+  const cluster = await startedCluster(t);
+  await watched(cluster);
+  await cluster.server.stop();
+  const given: GivenContainer[] = [];
+  const before = simplePod(30, 16);
+  cluster.submit(before);
+  t.same(await wrongAnswers(cluster, [before], given), []);
+  await cluster.node.stopAgent();
+  await cluster.node.startAgent();
+  const after = simplePod(30, 16);
+  cluster.submit(after);
+  t.same(await wrongAnswers(cluster, [after], given), []);
+  await cluster.server.start();
+  await eventually(() => [before, after].every((wanted) => cluster.annotation(wanted, 'gpu-assigned') === 'true'), 'the annotations', 60_000);
+});

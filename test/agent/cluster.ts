@@ -1,0 +1,108 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { SimulatedNode, type SimulatedNodeOptions } from '../../src/app/simulated-node.js';
+import type { Admission } from '../../src/emulator/kubelet.js';
+import type { EmulatedContainer, EmulatedPod } from '../../src/emulator/pod.js';
+import { silentLog } from '../../src/host/log.js';
+import { ApiServer } from '../harness/api-server/api-server.js';
+import { kubeconfig } from '../harness/api-server/kubeconfig.js';
+import type { KubeObject } from '../harness/api-server/kube-object.js';
+import { eventually } from '../harness/eventually.js';
+import { scratchDirectory } from '../scratch.js';
+import { SIX_CARDS } from './gpus.js';
+
+export const NODE_NAME = 'simulated';
+
+export interface SubmitOptions {
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** What re-creates the pod. */
+  readonly controller?: { readonly kind: string; readonly name: string };
+}
+
+/** A simulated node whose agent has an API server, and what a kubelet would write there. */
+export class Cluster {
+  readonly server = new ApiServer();
+  readonly node: SimulatedNode;
+  readonly #directory: string;
+
+  constructor(directory: string, options: Partial<SimulatedNodeOptions> = {}) {
+    this.#directory = directory;
+    this.node = new SimulatedNode({
+      directory: join(directory, 'n'),
+      gpus: SIX_CARDS,
+      log: silentLog(),
+      ...options,
+      config: { standalone: false, kubeconfig: join(directory, 'kubeconfig'), nodeName: NODE_NAME, ...options.config },
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.server.start();
+    this.server.seed('nodes', { metadata: { name: NODE_NAME } });
+    await writeFile(join(this.#directory, 'kubeconfig'), kubeconfig({ url: this.server.url }, {}));
+    await this.node.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.node.stop();
+    await this.server.stop();
+  }
+
+  /** The pod appears at the API server, bound to this node. */
+  submit(pod: EmulatedPod, options: SubmitOptions = {}): void {
+    const { controller } = options;
+    this.server.seed('pods', {
+      metadata: {
+        name: pod.name,
+        namespace: pod.namespace,
+        uid: pod.uid,
+        annotations: options.annotations ?? {},
+        ...(controller === undefined ? {} : { ownerReferences: [{ apiVersion: 'apps/v1', ...controller, uid: 'owner', controller: true }] }),
+      },
+      spec: { nodeName: NODE_NAME, initContainers: pod.initContainers.map(containerSpec), containers: pod.containers.map(containerSpec) },
+      status: { phase: 'Pending' },
+    });
+  }
+
+  /** The kubelet takes the pod on, or fails it with the words of a real one. */
+  async admit(pod: EmulatedPod): Promise<Admission> {
+    const admission = await this.node.kubelet.admit(pod);
+    const startTime = new Date().toISOString();
+    const message = admission.ok ? '' : `Allocate failed due to rpc error: code = Unknown desc = ${admission.message.replace('UnexpectedAdmissionError: ', '')}, which is unexpected`;
+    this.server.edit('pods', pod.namespace, pod.name, (object) => ({
+      ...object,
+      status: admission.ok ? { phase: 'Pending', startTime } : { phase: 'Failed', reason: 'UnexpectedAdmissionError', message, startTime },
+    }));
+    return admission;
+  }
+
+  /** Resolves when the agent has heard of the pod. */
+  async known(pod: EmulatedPod): Promise<void> {
+    await eventually(() => this.node.agent.pods.uidOf(pod.namespace, pod.name) === pod.uid, `the agent knows ${pod.name}`);
+  }
+
+  object(pod: EmulatedPod): KubeObject | null {
+    return this.server.read('pods', pod.namespace, pod.name);
+  }
+
+  annotation(pod: EmulatedPod, key: string): string | undefined {
+    return this.object(pod)?.metadata.annotations?.[`tencent.com/${key}`];
+  }
+
+  eventsOn(pod: EmulatedPod): KubeObject[] {
+    return this.server.all('events').filter((event) => (event.involvedObject as { readonly uid?: unknown }).uid === pod.uid);
+  }
+}
+
+function containerSpec({ name, cores, memoryBlocks }: EmulatedContainer): unknown {
+  return { name, resources: { limits: { 'tencent.com/vcuda-core': String(cores), 'tencent.com/vcuda-memory': String(memoryBlocks) } } };
+}
+
+/** A started cluster of one node that ends with the test. */
+export async function startedCluster(t: Test, options?: Partial<SimulatedNodeOptions>): Promise<Cluster> {
+  const cluster = new Cluster(await scratchDirectory(t), options);
+  t.teardown(() => cluster.stop());
+  await cluster.start();
+  return cluster;
+}

@@ -1,0 +1,32 @@
+import { test } from 'tap';
+import { parseSimNode } from '../../src/driver/sim/node.js';
+import { SimDriver } from '../../src/driver/sim/sim-driver.js';
+import type { Notices } from '../../src/allocator/ports.js';
+import { NO_NOTICES } from '../../src/app/no-pods.js';
+import { cards } from './gpus.js';
+import { gpuIndexes, runPod, startedNode } from './node.js';
+import { simplePod } from './pods.js';
+
+function twoCards(): SimDriver {
+  const parsed = parseSimNode(cards(2));
+  if (!parsed.ok) throw new Error(parsed.reason);
+  return new SimDriver(parsed.node);
+}
+
+test('a card that falls off the bus is not offered any more, its pods hear of it, and it rests when it is back', async (t) => {
+  const driver = twoCards();
+  const told: string[] = [];
+  const notices: Notices = { ...NO_NOTICES, gpuUnhealthy: (owners, uuid, reason) => told.push(`${owners.map((owner) => owner.pod).join()} ${uuid} ${reason}`) };
+  const node = await startedNode(t, { gpus: cards(2), seams: { driver, notices } });
+  const uuid = (await driver.inventory()).gpus[0]?.uuid ?? '';
+  const running = simplePod(30, 8);
+  t.same(gpuIndexes(await runPod(node, running)), [0]);
+
+  driver.lose(uuid);
+  await node.kubelet.until(() => node.kubelet.allocatable('core') === 100);
+  t.match(told, [new RegExp(`^${running.name} ${uuid} .+`)]);
+  t.same(gpuIndexes(await runPod(node, simplePod(30, 8))), [1], 'nothing new goes to the lost card');
+
+  driver.find(uuid);
+  t.equal(node.kubelet.allocatable('core'), 100, 'a card that came back rests before it is used again');
+});

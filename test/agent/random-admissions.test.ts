@@ -1,0 +1,197 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import tap, { test } from 'tap';
+import type { SimulatedNode } from '../../src/app/simulated-node.js';
+import type { GivenContainer } from '../../src/emulator/kubelet.js';
+import type { EmulatedContainer, EmulatedPod } from '../../src/emulator/pod.js';
+import { cards } from './gpus.js';
+import { gpuIndexes, limitsOf, sliceDirectory, startedNode } from './node.js';
+import { container, pod } from './pods.js';
+
+tap.setTimeout(900_000);
+
+const ADMISSIONS = Number(process.env.GPU_MANAGER_ADMISSIONS ?? 1_000);
+const CARDS = 4;
+
+/** Few shapes, so that nearly every pod has a twin it could be taken for. */
+const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
+  [10, 4], [10, 8], [20, 4], [20, 8], [20, 8], [30, 16], [50, 32], [100, 0], [100, 8], [200, 0], [200, 8],
+];
+
+/** A small generator with a seed (xorshift32): a failing run can be run again. */
+function generator(seed: number): () => number {
+  let state = seed | 1;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) / 2 ** 32;
+  };
+}
+
+interface Living {
+  readonly pod: EmulatedPod;
+  readonly given: readonly GivenContainer[];
+}
+
+/** What is wrong with a container that was admitted and started; empty when it has exactly what it asked for. */
+async function faultsOf(wanted: EmulatedContainer, given: GivenContainer): Promise<string[]> {
+  const faults: string[] = [];
+  const cards = gpuIndexes(given);
+  const expected = Math.max(1, wanted.cores / 100);
+  if (cards.length !== expected) faults.push(`${cards.length} cards instead of ${expected}`);
+  const { devices } = await limitsOf(given);
+  const limited = devices.map((device) => Number.parseInt(device.uuid.slice(4, 12), 16)).sort((a, b) => a - b);
+  if (limited.join() !== [...cards].sort((a, b) => a - b).join()) faults.push(`limits for cards ${limited.join()} but devices ${cards.join()}`);
+  const memory = devices.reduce((sum, device) => sum + (device.memoryBytes ?? 0), 0) / 268_435_456;
+  if (memory !== wanted.memoryBlocks) faults.push(`limit of ${memory} blocks instead of ${wanted.memoryBlocks}`);
+  const share = devices.reduce((sum, device) => sum + device.share, 0);
+  if (share !== wanted.cores) faults.push(`share of ${share} instead of ${wanted.cores}`);
+  return faults;
+}
+
+/** Ids of one card may stand for another: where a kubelet hands on those of an init container, or fails a pod between two requests. */
+function hasStrayIds(given: GivenContainer): boolean {
+  const cards = gpuIndexes(given);
+  return [...given.coreIds, ...given.memoryIds].some((id) => !cards.includes(cardOf(id)));
+}
+
+/** What is wrong with all living pods together: a card given twice, an id held twice, a directory shared by two pods. */
+function conflicts(living: readonly Living[]): string[] {
+  const faults: string[] = [];
+  const load = new Map<number, number>();
+  const owners = new Map<string, string>();
+  for (const { pod: owner, given } of living) {
+    const perCard = new Map<number, number>();
+    for (const [at, container] of given.entries()) {
+      if (at < owner.initContainers.length) continue;
+      const cards = gpuIndexes(container);
+      for (const card of cards) perCard.set(card, (perCard.get(card) ?? 0) + container.coreIds.length / cards.length);
+    }
+    for (const [card, cores] of perCard) load.set(card, (load.get(card) ?? 0) + cores);
+    for (const name of new Set(given.flatMap((container) => [...container.coreIds, ...container.memoryIds, sliceDirectory(container)]))) {
+      const other = owners.get(name);
+      if (other !== undefined) faults.push(`${owner.uid} and ${other} both hold ${name}`);
+      owners.set(name, owner.uid);
+    }
+  }
+  for (const [card, cores] of load) if (cores > 100) faults.push(`card ${card} gives ${cores} cores`);
+  return faults;
+}
+
+/** Which card an id belongs to: the cards of this node are numbered in the first digits of their UUIDs. */
+function cardOf(id: string): number {
+  return Number.parseInt(id.slice(0, 8), 16);
+}
+
+interface Run {
+  readonly node: SimulatedNode;
+  readonly random: () => number;
+  readonly count: number;
+}
+
+interface Outcome {
+  readonly faults: readonly string[];
+  /** Share of the containers, without an init container before them, that hold ids of another card than theirs. */
+  readonly strayShare: number;
+  /** Share of the admitted pods that were refused when they started: without pod knowledge the last resort. */
+  readonly lateShare: number;
+}
+
+/** Hands in pods by threes, as a controller does; ends and restarts others meanwhile. Answers what went wrong. */
+async function admitRandomPods({ node, random, count }: Run): Promise<Outcome> {
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
+  const wish = (name: string): EmulatedContainer => container(name, ...pick(SHAPES));
+  const newPod = (): EmulatedPod => {
+    const list = Array.from({ length: random() < 0.8 ? 1 : 2 }, (_, at) => wish(`c${at}`));
+    return pod(list, random() < 0.2 ? [wish('init')] : []);
+  };
+  let living: Living[] = [];
+  let containers = 0;
+  let strays = 0;
+  let late = 0;
+  let total = 0;
+  const faults: string[] = [];
+  for (let admissions = 0; admissions < count && faults.length === 0; admissions += 3) {
+    while (living.length > 0 && random() < 0.6) {
+      const over = pick(living);
+      node.kubelet.remove(over.pod.uid);
+      living = living.filter((entry) => entry !== over);
+    }
+    const batch = [newPod(), newPod(), newPod()];
+    const admissionsOfBatch = await Promise.all(batch.map((wanted) => node.kubelet.admit(wanted)));
+    const admitted = batch.flatMap((wanted, at): Living[] => {
+      const admission = admissionsOfBatch[at];
+      return admission?.ok === true ? [{ pod: wanted, given: admission.containers }] : [];
+    });
+    // Containers of different pods start at the same time, and others start again.
+    const starting = [...admitted, ...(living.length > 0 ? [pick(living)] : [])];
+    const started = await Promise.all(starting.map(async (entry) => ((await start(node, entry.pod)) ? entry : null)));
+    const running = admitted.filter((entry) => started.includes(entry));
+    late += admitted.length - running.length;
+    total += admitted.length;
+    living.push(...running);
+    for (const { pod: wanted, given } of running) {
+      faults.push(...(await faultsOfPod(wanted, given)));
+      if (wanted.initContainers.length > 0) continue;
+      containers += given.length;
+      strays += given.filter(hasStrayIds).length;
+    }
+    faults.push(...conflicts(living));
+  }
+  return { faults, strayShare: strays / containers, lateShare: late / total };
+}
+
+/** Starts every container of a pod; a pod that is refused here ends. */
+async function start(node: SimulatedNode, wanted: EmulatedPod): Promise<boolean> {
+  try {
+    for (const initial of wanted.initContainers) await node.kubelet.startContainer(wanted.uid, initial.name);
+    await Promise.all(wanted.containers.map((entry) => node.kubelet.startContainer(wanted.uid, entry.name)));
+    return true;
+  } catch {
+    node.kubelet.remove(wanted.uid);
+    return false;
+  }
+}
+
+async function faultsOfPod(wanted: EmulatedPod, given: readonly GivenContainer[]): Promise<string[]> {
+  const faults: string[] = [];
+  for (const [at, asked] of wanted.containers.entries()) {
+    const mine = given[at + wanted.initContainers.length];
+    if (mine === undefined) return [`${wanted.uid}: nothing for ${asked.name}`];
+    // A container with exactly the ids of its init container shares its directory, and the larger limit.
+    const shared = given.some((other) => other !== mine && sliceDirectory(other) === sliceDirectory(mine));
+    if (!shared) faults.push(...(await faultsOf(asked, mine)).map((fault) => `${wanted.uid}/${asked.name}: ${fault}`));
+  }
+  return faults;
+}
+
+/** A memory file system where there is one: the test is about order, not about the disk. */
+async function fastDirectory(t: { teardown(action: () => Promise<void>): void }): Promise<string> {
+  const directory = await mkdtemp(existsSync('/dev/shm') ? '/dev/shm/gm-' : '/tmp/gm-');
+  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+const SEED = Number(process.env.GPU_MANAGER_SEED ?? 20_261);
+
+for (const { knowsPods, count, strayLimit, lateLimit } of [
+  { knowsPods: true, count: ADMISSIONS * 0.8, strayLimit: 0.03, lateLimit: 0 },
+  { knowsPods: false, count: ADMISSIONS * 0.2, strayLimit: 0.1, lateLimit: 0.005 },
+]) {
+  const knowledge = knowsPods ? 'known from the API server' : 'known from the kubelet alone';
+  test(`${count} pods that look alike, ${knowledge}, in random orders, get their own card, directory and limits`, { timeout: 900_000 }, async (t) => {
+    t.comment(`seed ${SEED}`);
+    const random = generator(SEED);
+    const node = await startedNode(t, {
+      directory: await fastDirectory(t),
+      gpus: cards(CARDS),
+      kubelet: { order: () => (random() < 0.5 ? ['core', 'memory'] : ['memory', 'core']) },
+      knowsPods,
+    });
+    const { faults, strayShare, lateShare } = await admitRandomPods({ node, random, count });
+    t.same(faults, []);
+    t.ok(lateShare <= lateLimit, `${(100 * lateShare).toFixed(2)} % are refused when they start`);
+    t.ok(strayShare <= strayLimit, `${(100 * strayShare).toFixed(2)} % hold ids that stand for another card`);
+  });
+}

@@ -1,0 +1,92 @@
+import { spawnSync } from 'node:child_process';
+import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from 'tap';
+import { environmentName, RUN_FLAGS } from '../../src/cli/run-flags.js';
+import { scratchDirectory } from '../scratch.js';
+
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+
+interface Outcome {
+  readonly status: number | null;
+  readonly lines: readonly string[];
+}
+
+function gpuManager(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Outcome {
+  const { status, stderr } = spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8', env: { ...process.env, ...environment }, timeout: 30_000 });
+  return { status, lines: stderr.trim().split('\n') };
+}
+
+/** Flags with which the agent would start in `directory`. */
+function sound(directory: string): string[] {
+  const at = (name: string): string => join(directory, name);
+  return [
+    'run', '--driver=sim', '--standalone', '--share-mode', '--query-port=0', `--virtual-manager-path=${at('vm')}`, `--device-plugin-path=${at('dp')}`,
+    `--checkpoint-path=${at('ck')}`, `--display-socket=${at('d.sock')}`, `--pod-resources-socket=${at('pr.sock')}`, `--sim-device-path=${at('dev')}`,
+  ];
+}
+
+for (const [what, args, message] of [
+  ['an unknown flag', ['--nope'], /unknown option '--nope'/],
+  ['an unknown driver', ['--driver=amd'], /--driver: expected nvidia, sim or dummy \(got "amd"\)/],
+  ['a port that is none', ['--query-port=70000'], /--query-port: must be at most 65535/],
+  ['a switch with a strange value', ['--share-mode=maybe'], /--share-mode: expected true or false \(got "maybe"\)/],
+  ['a duration without a unit', ['--wait-timeout=60'], /--wait-timeout: expected a duration such as 500ms, 5s or 1m/],
+  ['labels that are no pairs', ['--node-labels=a=b,c'], /--node-labels: expected key=value, got c/],
+  ['a socket path that is too long', [`--display-socket=/tmp/${'x'.repeat(110)}`], /--display-socket: socket path is 115 bytes long, 107 is the limit/],
+  ['a directory below a file', ['--checkpoint-path=/dev/null/x'], /--checkpoint-path: \/dev\/null\/x is not a writable directory: ENOTDIR/],
+  ['an extra config that is not there', ['--extra-config=/nowhere.json'], /--extra-config: \/nowhere\.json: ENOENT/],
+  ['a simulated node that is not there', ['--sim-node=/nowhere'], /--sim-node: \/nowhere: ENOENT/],
+] as const) {
+  test(`${what} is one clear line, exit code 2, and nothing started`, async (t) => {
+    const directory = await scratchDirectory(t);
+    const { status, lines } = gpuManager([...sound(directory), ...args]);
+    t.equal(status, 2);
+    t.equal(lines.length, 1, lines.join('\n'));
+    t.match(lines[0], message);
+    const sockets = (await readdir(directory, { recursive: true })).filter((name) => name.endsWith('.sock'));
+    t.same(sockets, []);
+  });
+}
+
+for (const [what, flag, text, message] of [
+  ['an extra config that is no JSON', 'extra-config', '{"default":', /--extra-config: .*JSON/],
+  ['an extra config of another shape', 'extra-config', '{"default":{"devices":"x"}}', /--extra-config: .*default\.devices/],
+  ['a topology that is none', 'sim-node', 'hello\nworld\n', /--sim-node: /],
+  ['a topology with a ragged row', 'sim-node', '\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\n', /--sim-node: .*line 3/],
+  ['a node without cards', 'sim-node', '{"gpus":[]}', /--sim-node: .*gpus/],
+] as const) {
+  test(`${what} is named with its place`, async (t) => {
+    const directory = await scratchDirectory(t);
+    await writeFile(join(directory, 'input'), text);
+    const { status, lines } = gpuManager([...sound(directory), `--${flag}=${join(directory, 'input')}`]);
+    t.equal(status, 2);
+    t.equal(lines.length, 1, lines.join('\n'));
+    t.match(lines[0], message);
+  });
+}
+
+test('a directory that cannot be written is said before anything is started', { skip: process.getuid?.() === 0 ? 'root may write anywhere' : false }, async (t) => {
+  const directory = await scratchDirectory(t);
+  await mkdir(join(directory, 'dp'));
+  await chmod(join(directory, 'dp'), 0o500);
+  const { status, lines } = gpuManager(sound(directory));
+  t.equal(status, 2);
+  t.match(lines[0], /--device-plugin-path: .*EACCES/);
+});
+
+test('every flag can be given by the environment, and the command line wins over it', async (t) => {
+  const directory = await scratchDirectory(t);
+  t.match(gpuManager(sound(directory), { GPU_MANAGER_QUERY_ADDR: '' }).lines[0], /--query-addr: must not be empty/);
+  t.match(gpuManager([...sound(directory), '--driver=x'], { GPU_MANAGER_DRIVER: 'y' }).lines[0], /got "x"/);
+  t.equal(environmentName('virtual-manager-path'), 'GPU_MANAGER_VIRTUAL_MANAGER_PATH');
+  t.equal(new Set(RUN_FLAGS.map((flag) => flag.name)).size, RUN_FLAGS.length);
+});
+
+test('the original spelling with underscores, and no subcommand, still work', (t) => {
+  const { status, lines } = gpuManager(['--query_port=x']);
+  t.equal(status, 2);
+  t.match(lines[0], /--query-port: expected a whole number/);
+  t.end();
+});

@@ -1,0 +1,123 @@
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from 'tap';
+import { parseSimNode } from '../../src/driver/sim/node.js';
+import { scratchDirectory } from '../scratch.js';
+import { command as order, noCompiler, oddLibrary } from '../driver/nvidia/odd-library.js';
+
+const main = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+
+interface Outcome {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function run(args: readonly string[], input = ''): Promise<Outcome> {
+  const child = spawn(process.execPath, [main, 'topology', ...args]);
+  child.stdin.end(input);
+  let [out, err] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  return { code, out, err };
+}
+
+const PAIRS = ` GPU0 GPU1 GPU2 GPU3
+GPU0 X NV4 SYS SYS
+GPU1 NV4 X SYS SYS
+GPU2 SYS SYS X PIX
+GPU3 SYS SYS PIX X
+`;
+
+test('a matrix is shown with its levels, its tree, and what each request would get', async (t) => {
+  const { code, out } = await run(['-'], PAIRS);
+  t.equal(code, 0);
+  t.equal(
+    out,
+    `      GPU0  GPU1  GPU2  GPU3
+GPU0   X    NV4   SYS   SYS
+GPU1  NV4    X    SYS   SYS
+GPU2  SYS   SYS    X    PIX
+GPU3  SYS   SYS   PIX    X
+PIX   one PCIe bridge between them
+SYS   the link between NUMA nodes
+NV#   # NVLinks; the PCIe level below them is in the tree
+
+|---SYS
+|   |---GPU0
+|   |---GPU1
+|   |---PIX
+|   |   |---GPU2
+|   |   |---GPU3
+
+free: 0, 1, 2, 3
+1 of them: GPU 2
+2 of them: GPU 0, 1, score 400 (GPU0-GPU1 NV4)
+3 of them: GPU 0, 1, 2, score 420 (GPU0-GPU1 NV4, GPU0-GPU2 SYS, GPU1-GPU2 SYS)
+4 of them: GPU 0, 1, 2, 3, score 490 (GPU0-GPU1 NV4, GPU0-GPU2 SYS, GPU0-GPU3 SYS, GPU1-GPU2 SYS, GPU1-GPU3 SYS, GPU2-GPU3 PIX)
+`,
+  );
+});
+
+test('what-if: some GPUs taken, one number asked for, answer for programs', async (t) => {
+  const { code, out } = await run(['-', '--free', '0,2,3', '-k', '2', '-o', 'json'], PAIRS);
+  t.equal(code, 0);
+  t.match(JSON.parse(out), {
+    gpus: [{ index: 0, numaNode: null }, { index: 1 }, { index: 2 }, { index: 3 }],
+    free: [0, 2, 3],
+    chosen: [{ count: 2, gpus: [2, 3], score: 50, pairs: ['GPU2-GPU3 PIX'] }],
+    notes: [],
+  });
+});
+
+test('a description of a simulated node can be made from a matrix, and be shown', async (t) => {
+  const made = await run(['-', '--as-node'], PAIRS);
+  t.equal(made.code, 0);
+  const node = parseSimNode(made.out);
+  t.ok(node.ok && node.node.gpus.length === 4);
+  const file = join(await scratchDirectory(t), 'node.json');
+  writeFileSync(file, made.out);
+  const shown = await run([file]);
+  t.equal(shown.code, 0);
+  t.match(shown.out, '|---GPU0 Tesla V100-SXM2-16GB 00000000:04:00.0');
+});
+
+test('what cannot be had fails, what cannot be read is a mistake of the caller', async (t) => {
+  const tooMany = await run(['-', '-k', '5'], PAIRS);
+  t.same([tooMany.code, tooMany.err], [1, 'gpu-manager: 5 GPUs cannot be had: 4 are free\n']);
+  const noMatrix = await run(['-'], 'No devices were found\n');
+  t.same([noMatrix.code, noMatrix.err], [2, 'gpu-manager: topology: -: line 1: no line of column names (GPU0 GPU1 ...) found\n']);
+  const noFile = await run(['/nowhere/matrix.txt']);
+  t.same([noFile.code, noFile.err], [2, 'gpu-manager: topology: /nowhere/matrix.txt: ENOENT\n']);
+  const noGpu = await run(['-', '--free', '1,7'], PAIRS);
+  t.same([noGpu.code, noGpu.err], [2, 'gpu-manager: topology: --free: there is no GPU 7, only 0, 1, 2, 3\n']);
+  for (const wrong of [['--free', 'all'], ['-k', '0'], ['-o', 'yaml']]) {
+    t.equal((await run(['-', ...wrong], PAIRS)).code, 2, wrong.join(' '));
+  }
+  t.match(await run(['--as-node']), { code: 2, err: 'gpu-manager: topology: --as-node needs a file\n' });
+});
+
+test('without a file it is this machine, through its driver', { skip: noCompiler }, async (t) => {
+  order('cards 2');
+  const { code, out } = await run(['--nvml-library', oddLibrary, '-o', 'json']);
+  t.equal(code, 0);
+  t.match(JSON.parse(out), { gpus: [{ index: 0, model: 'Odd Card', pciBusId: '00000000:3A:00.0' }, { index: 1 }], links: [['X', 'NV2'], ['NV2', 'X']] });
+});
+
+test('a card whose calls never return keeps neither the answer nor the end of the command', { skip: noCompiler }, async (t) => {
+  order('cards 2', 'hang 1');
+  const { code, out, err } = await run(['--nvml-library', oddLibrary, '-o', 'json']);
+  order();
+  t.same([code, err], [0, '']);
+  t.match(JSON.parse(out), { gpus: [{ index: 0 }], free: [0] });
+  t.match(out, 'GPU 1 does not answer and is left out: GPU 1 does not answer within 5000 ms');
+});
+
+test('a machine without the driver is told so', async (t) => {
+  const { code, err } = await run(['--nvml-library', '/nowhere/libnvidia-ml.so.1']);
+  t.equal(code, 1);
+  t.match(err, /^gpu-manager: the NVIDIA management library cannot be opened \(\/nowhere\/libnvidia-ml.so.1: /);
+});

@@ -1,0 +1,79 @@
+/*
+ * A program that uses the CUDA driver, to be run in a container: linked to libcuda.so.1 as any other, it knows nothing
+ * of limits. probe total         what the card is said to have:     "total <MiB>" probe memory        allocates until
+ * it is refused:    "memory <MiB> result <CUresult>" probe share <ms>    keeps a kernel running so long:    "share
+ * <percent of the time that kernels ran>"
+ */
+#include "cuda_abi.h"
+#include "cuda_functions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void check(CUresult result, const char *what) {
+  if (result == CUDA_SUCCESS) return;
+  printf("%s failed with %d\n", what, (int)result);
+  exit(1);
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void memory(void) {
+  const size_t block = 64u << 20;
+  size_t total = 0;
+  CUdeviceptr address;
+  CUresult result;
+  while ((result = cuMemAlloc_v2(&address, block)) == CUDA_SUCCESS)
+    total += block;
+  printf("memory %zu result %d\n", total >> 20, (int)result);
+}
+
+static void total(CUdevice device) {
+  size_t bytes;
+  check(cuDeviceTotalMem_v2(&bytes, device), "cuDeviceTotalMem");
+  printf("total %zu\n", bytes >> 20);
+}
+
+/* The simulated driver reads a kernel's time from its name: this one takes a millisecond of the whole card. */
+static const char *const KERNEL = "busy_us_1000";
+static const double KERNEL_SECONDS = 1e-3;
+static const char *const IMAGE =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry busy_us_1000() { ret; }\n";
+
+static void share(double seconds) {
+  CUmodule module;
+  CUfunction kernel;
+  check(cuModuleLoadData(&module, IMAGE), "cuModuleLoadData");
+  check(cuModuleGetFunction(&kernel, module, KERNEL), "cuModuleGetFunction");
+  unsigned launches = 0;
+  double start = now();
+  while (now() - start < seconds) {
+    for (int i = 0; i < 4; i++, launches++)
+      check(cuLaunchKernel(kernel, 80, 1, 1, 256, 1, 1, 0, NULL, NULL, NULL), "cuLaunchKernel");
+    check(cuCtxSynchronize(), "cuCtxSynchronize");
+  }
+  printf("share %.0f\n", 100 * launches * KERNEL_SECONDS / (now() - start));
+}
+
+int main(int count, char **arguments) {
+  CUdevice device;
+  CUcontext context;
+  check(cuInit(0), "cuInit");
+  check(cuDeviceGet(&device, 0), "cuDeviceGet");
+  check(cuCtxCreate_v2(&context, 0, device), "cuCtxCreate");
+  if (count == 2 && strcmp(arguments[1], "total") == 0)
+    total(device);
+  else if (count == 2 && strcmp(arguments[1], "memory") == 0)
+    memory();
+  else if (count == 3 && strcmp(arguments[1], "share") == 0)
+    share(atof(arguments[2]) / 1000);
+  else
+    return 2;
+  return 0;
+}

@@ -1,0 +1,152 @@
+import { chmodSync, mkdirSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import type { SimulatedNode } from '../../src/app/simulated-node.js';
+import type { GivenContainer } from '../../src/emulator/kubelet.js';
+import { applyMirror, currentVersion } from '../../src/volume/mirror.js';
+import { REMOVAL_GRACE_MS, removeUnusedVersions } from '../../src/volume/mirror-versions.js';
+import { NodeContainers } from '../../src/runtime/node-containers.js';
+import { cards } from '../agent/gpus.js';
+import { runPod, startedNode } from '../agent/node.js';
+import { simplePod } from '../agent/pods.js';
+import { CONTAINERD_PROGRAMS, ContainerdEngine } from '../runtime/containerd-engine.js';
+import { daemonSkipReason } from '../runtime/daemon.js';
+import { DOCKER_PROGRAMS, DockerEngine } from '../runtime/docker-engine.js';
+import type { Engine } from '../runtime/engine.js';
+import { imageSkipReason } from '../runtime/test-image.js';
+import { scratchDirectory } from '../scratch.js';
+import { nativeSkipReason, PROBE, simulatedHost } from './simulated-host.js';
+
+/** What the container asks for: 30 hundredths of the card and 4 blocks of 256 MiB. */
+const CORES = 30;
+const BLOCKS = 4;
+const LIMIT_MIB = BLOCKS * 256;
+const CARD_MIB = 16_384;
+
+/** A container of `given`, as the kubelet would start it, whose first process runs both parts of the probe and then waits. */
+async function start(engine: Engine, scratch: string, given: GivenContainer, podUid: string, user: number): Promise<string> {
+  // The card's state: one folder for each container, as each has a card of its own here.
+  const state = join(scratch, `card-${user}`);
+  const results = join(scratch, `results-${user}`);
+  for (const directory of [state, results]) {
+    mkdirSync(directory);
+    chmodSync(directory, 0o1777);
+  }
+  const mounts = given.mounts.map(({ hostPath, containerPath, readOnly }) => ({ hostPath, containerPath, writable: !readOnly }));
+  return engine.run({
+    pod: { uid: podUid, namespace: 'default', name: `user-${user}` },
+    name: 'main',
+    command: ['/bin/sh', '-c', `${PROBE} memory > /results/memory 2>&1; ${PROBE} share 400 > /results/share 2>&1; exec sleep 1000`],
+    environment: given.environment,
+    devices: given.deviceNodes,
+    mounts: [...mounts, { hostPath: state, containerPath: `/dev/shm/gpu-sim-${user}`, writable: true }, { hostPath: results, containerPath: '/results', writable: true }],
+    ...(user === 0 ? {} : { user, readOnlyRoot: true }),
+  });
+}
+
+/** Reads what the first process found, once it has. */
+async function firstResult(engine: Engine, id: string, name: string): Promise<string> {
+  for (let attempt = 0; attempt < 200; attempt += 1) {
+    const { output } = await engine.exec(id, ['cat', `/results/${name}`]);
+    if (output.endsWith('\n')) return output;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`no result for ${name}`);
+}
+
+const shareIn = (output: string): number => Number(/^share (\d+)$/m.exec(output)?.[1] ?? NaN);
+
+/** How a process is started in the container, besides as its first one. */
+const WAYS: readonly (readonly [string, readonly string[]])[] = [
+  ['started by exec', []],
+  ['with an empty environment', ['env', '-i']],
+  ['with a library path of its own', ['env', 'LD_LIBRARY_PATH=/usr/local/cuda/lib64']],
+];
+
+async function checkLimits(t: Test, engine: Engine, id: string): Promise<void> {
+  const memory = /^memory (\d+) result 2$/m;
+  const withinLimit = (output: string, way: string): void => {
+    const allocated = Number(memory.exec(output)?.[1] ?? NaN);
+    t.ok(allocated > 0 && allocated <= LIMIT_MIB, `${way}: ${output.trim()}`);
+  };
+  const paced = (output: string, way: string): void => {
+    const share = shareIn(output);
+    t.ok(share > 0 && share < 1.5 * CORES, `${way}: ${output.trim()}`);
+  };
+  withinLimit(await firstResult(engine, id, 'memory'), 'as first process');
+  paced(await firstResult(engine, id, 'share'), 'as first process');
+  for (const [way, prefix] of WAYS) {
+    t.equal((await engine.exec(id, [...prefix, PROBE, 'total'])).output, `total ${LIMIT_MIB}\n`, way);
+    withinLimit((await engine.exec(id, [...prefix, PROBE, 'memory'])).output, way);
+    paced((await engine.exec(id, [...prefix, PROBE, 'share', '400'])).output, way);
+  }
+}
+
+/** A view of /proc without the processes that this sandbox does not let be looked at. */
+function readableProcesses(scratch: string): string {
+  const view = join(scratch, 'proc');
+  rmSync(view, { recursive: true, force: true });
+  mkdirSync(view);
+  for (const name of readdirSync('/proc')) {
+    if (name !== 'self' && !/^\d+$/.test(name)) continue;
+    try {
+      readlinkSync(`/proc/${name}/ns/mnt`);
+      symlinkSync(`/proc/${name}`, join(view, name));
+    } catch {
+      // Not for us to see, or gone.
+    }
+  }
+  return view;
+}
+
+function contract(engine: Engine, programs: readonly string[]): void {
+  const skip = daemonSkipReason(...programs, 'cc') || imageSkipReason() || nativeSkipReason();
+  test(`${engine.name}: a program that uses the driver is kept to its slice`, { skip }, async (t) => {
+    const scratch = await scratchDirectory(t);
+    const { files, config } = await simulatedHost(scratch);
+    t.teardown(() => engine.stop());
+    await engine.start(scratch, files);
+    const node: SimulatedNode = await startedNode(t, { config, gpus: cards(2, CARD_MIB), knowsPods: true });
+
+    const started: string[] = [];
+    for (const [user, how] of [[0, 'as root'], [1000, 'as another user, with a read-only root']] as const) {
+      await t.test(how, async (t) => {
+        const pod = simplePod(CORES, BLOCKS);
+        const given = await runPod(node, pod);
+        const id = await start(engine, scratch, given, pod.uid, user);
+        started.push(id);
+        await checkLimits(t, engine, id);
+        const containers = new NodeContainers({ connect: () => engine.connect() });
+        t.match(await containers.ofPod({ podUid: pod.uid, containerName: 'main' }), { id, state: 'running' });
+        containers.close();
+      });
+    }
+
+    await t.test('a container with a whole card is not', async (t) => {
+      const pod = simplePod(100, 0);
+      const id = await start(engine, scratch, await runPod(node, pod), pod.uid, 2000);
+      const output = await firstResult(engine, id, 'memory');
+      t.ok(Number(/^memory (\d+)/.exec(output)?.[1]) > CARD_MIB / 2, output.trim());
+      const share = await firstResult(engine, id, 'share');
+      t.ok(shareIn(share) > CORES, share.trim());
+    });
+
+    await t.test('the mirror that they mounted outlives a driver update for as long as they do', async (t) => {
+      const mirror = join(scratch, 'vdriver/nvidia');
+      const before = await currentVersion(mirror);
+      await applyMirror(mirror, { version: 'next', driverVersion: null, steps: [{ kind: 'directory', to: 'lib64', reason: 'test' }], leftOut: [], missing: [] });
+      const later = Date.now() + 2 * REMOVAL_GRACE_MS;
+      const removable = () => removeUnusedVersions(mirror, later, readableProcesses(scratch));
+      t.same(await removable(), []);
+      const [first = '', ...others] = started;
+      for (const id of others) await engine.end(id);
+      t.same(await removable(), []);
+      t.match((await engine.exec(first, [PROBE, 'memory'])).output, /^memory [1-9]\d* result 2$/m);
+      await engine.end(first);
+      t.match(await removable(), [{ version: before }]);
+    });
+  });
+}
+
+contract(new DockerEngine(), DOCKER_PROGRAMS);
+contract(new ContainerdEngine('v1'), CONTAINERD_PROGRAMS);

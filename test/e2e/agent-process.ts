@@ -1,0 +1,56 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { NODE, type TestCluster } from './cluster.js';
+import { until } from './until.js';
+
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+
+/** The agent as a daemon on the test cluster's node, on simulated cards. */
+export class AgentProcess {
+  readonly directory: string;
+  readonly port: number;
+  readonly #cluster: TestCluster;
+  readonly #flags: readonly string[];
+
+  constructor(cluster: TestCluster, gpus: string, flags: readonly string[] = []) {
+    this.#cluster = cluster;
+    this.directory = '/var/run/gm-e2e';
+    this.port = 15_678;
+    rmSync(this.directory, { recursive: true, force: true });
+    mkdirSync(this.directory, { recursive: true });
+    writeFileSync(join(this.directory, 'gpus'), gpus);
+    this.#flags = flags;
+  }
+
+  /** Starts it and waits until the kubelet has taken both resources. */
+  async start(): Promise<void> {
+    const at = (name: string): string => join(this.directory, name);
+    this.#cluster.processes.start('agent', process.execPath, [
+      MAIN, 'run', '--driver=sim', `--sim-node=${at('gpus')}`, `--sim-device-path=${at('devices')}`, '--share-mode=true',
+      `--kubeconfig=${this.#cluster.kubeconfig}`, `--hostname-override=${NODE}`, `--virtual-manager-path=${at('vm')}`,
+      `--checkpoint-path=${at('checkpoint')}`, `--display-socket=${at('display.sock')}`, `--query-port=${this.port}`, '-v', '2',
+      '--allocation-check-period=2', ...this.#flags,
+    ]);
+    await this.ready();
+  }
+
+  async ready(): Promise<void> {
+    await until('the agent to be registered', async () => (await fetch(`http://localhost:${this.port}/readyz`)).ok, 30_000);
+  }
+
+  async restart(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    await this.#cluster.processes.restart('agent', signal);
+    await this.ready();
+  }
+
+  stop(): Promise<void> {
+    return this.#cluster.processes.stop('agent');
+  }
+
+  /** What the agent says of its containers: by pod UID, then container. */
+  async usage(): Promise<Record<string, { spec: Record<string, { gpu: number; mem?: number }>; stat: Record<string, { dev: { card_idx: string }[] }> }>> {
+    const answer = await fetch(`http://localhost:${this.port}/usage`);
+    return ((await answer.json()) as { usage?: Awaited<ReturnType<AgentProcess['usage']>> }).usage ?? {};
+  }
+}

@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import tap, { test } from 'tap';
+import { AgentProcess } from './agent-process.js';
+import { clusterHome, TestCluster } from './cluster.js';
+import { podManifest } from './pods.js';
+import { until } from './until.js';
+
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+const SCHEDULER_CONFIG = fileURLToPath(new URL('../../../etc/extender/scheduler-config-v1beta1.yaml', import.meta.url));
+const CARDS = 8;
+const PODS = 100;
+
+/** Cores and memory blocks, in turn: 100 pods of these fill most of eight cards. */
+const SHAPES: readonly (readonly [number, number])[] = [[5, 2], [10, 4], [8, 6], [6, 3]];
+
+const cluster = new TestCluster();
+const agent = new AgentProcess(cluster, JSON.stringify({ gpus: Array.from({ length: CARDS }, () => ({})) }));
+
+tap.setTimeout(900_000);
+tap.teardown(async () => {
+  await agent.stop();
+  await cluster.processes.stop('extender');
+});
+
+interface ListedPod {
+  readonly metadata: { readonly name: string; readonly uid: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly status: { readonly phase: string; readonly reason?: string };
+}
+
+async function pods(): Promise<readonly ListedPod[]> {
+  return (JSON.parse(await cluster.kubectl('get', 'pods', '-l', 'suite=gpu-manager', '-o', 'json')) as { items: readonly ListedPod[] }).items;
+}
+
+/** Follows what the extender writes on pods; the returned function ends that and answers the GPU index by pod UID. */
+function watchPredictions(): () => Map<string, string> {
+  const column = (name: string): string => `.metadata.annotations.tencent\\.com/${name}`;
+  const columns = `custom-columns=U:.metadata.uid,I:${column('predicate-gpu-idx-0')},A:${column('gpu-assigned')}`;
+  const watch = spawn('kubectl', ['--kubeconfig', cluster.kubeconfig, 'get', 'pods', '-l', 'suite=gpu-manager', '-w', '--no-headers', '-o', columns], { stdio: ['ignore', 'pipe', 'ignore'] });
+  let text = '';
+  watch.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  return () => {
+    watch.kill();
+    const lines = text.split('\n').map((line) => line.split(/\s+/));
+    return new Map(lines.flatMap(([uid = '', index = '', assigned]) => (assigned === 'false' ? [[uid, index] as const] : [])));
+  };
+}
+
+/** The scheduler of the cluster, started anew with the shipped configuration. */
+async function useExtender(): Promise<void> {
+  cluster.processes.start('extender', process.execPath, [MAIN, 'extender', `--kubeconfig=${cluster.kubeconfig}`]);
+  await until('the extender to be ready', async () => (await fetch('http://127.0.0.1:3456/readyz')).ok, 30_000);
+  const config = join(cluster.directory, 'scheduler.yaml');
+  writeFileSync(config, readFileSync(SCHEDULER_CONFIG, 'utf8').replace('/etc/kubernetes/scheduler.conf', cluster.kubeconfig).concat('leaderElection:\n  leaderElect: false\n'));
+  await cluster.processes.stop('scheduler');
+  cluster.processes.start('scheduler', join(clusterHome(), 'bin', 'kube-scheduler'), [`--config=${config}`, '--port=0', '--bind-address=127.0.0.1']);
+}
+
+test(`${PODS} pods at once on ${CARDS} cards: no card is booked twice, none fails, and the agent does what was predicted`, async (t) => {
+  await agent.start();
+  await useExtender();
+  const wanted = Array.from({ length: PODS }, (_, at) => {
+    const [cores, memoryBlocks] = SHAPES[at % SHAPES.length] ?? [5, 2];
+    return podManifest(`crowd-${at}`, [{ name: 'main', cores, memoryBlocks, command: 'sleep 100000' }], [], 'Never', null);
+  });
+  const predictions = watchPredictions();
+  await cluster.apply(...wanted);
+
+  const started = await until(
+    'all pods to run',
+    async () => {
+      const now = await pods();
+      const failed = now.find((pod) => pod.status.phase === 'Failed');
+      if (failed !== undefined) return now;
+      return now.length === PODS && now.every((pod) => pod.status.phase === 'Running') && now;
+    },
+    420_000,
+  );
+  t.same(started.filter((pod) => pod.status.phase !== 'Running').map((pod) => `${pod.metadata.name}: ${pod.status.reason ?? pod.status.phase}`), []);
+
+  const usage = await agent.usage();
+  const cores = new Map<string, number>();
+  for (const { stat, spec } of Object.values(usage)) {
+    const card = stat.main?.dev[0]?.card_idx ?? '?';
+    cores.set(card, (cores.get(card) ?? 0) + Math.round(100 * (spec.main?.gpu ?? 0)));
+  }
+  t.ok([...cores.values()].every((sum) => sum <= 100), JSON.stringify([...cores]));
+  const predicted = predictions();
+  t.equal(predicted.size, PODS, 'every prediction was seen');
+  // Of pods that ask for the same, the kubelet may admit another one first: what counts is what each card was given.
+  const shapeOf = (uid: string): string => `${Math.round(100 * (usage[uid]?.spec.main?.gpu ?? 0))} cores`;
+  const chosen = Object.keys(usage).map((uid) => `${shapeOf(uid)} on ${usage[uid]?.stat.main?.dev[0]?.card_idx ?? '?'}`);
+  const expected = [...predicted].map(([uid, index]) => `${shapeOf(uid)} on ${index}`);
+  t.same(chosen.sort(), expected.sort(), 'the agent chose as predicted');
+  await cluster.kubectl('delete', 'pods', '-l', 'suite=gpu-manager', '--wait=true', '--timeout=240s');
+});

@@ -1,0 +1,73 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+interface Recorded {
+  readonly pid: number;
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/** Daemons of a test cluster. Each is recorded in a file, so that another process can restart or end it, by pid. */
+export class ProcessTable {
+  readonly #directory: string;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+    mkdirSync(directory, { recursive: true });
+  }
+
+  logOf(name: string): string {
+    return join(this.#directory, `${name}.log`);
+  }
+
+  start(name: string, command: string, args: readonly string[]): void {
+    const log = openSync(this.logOf(name), 'a');
+    const child = spawn(command, args, { detached: true, stdio: ['ignore', log, log] });
+    closeSync(log);
+    child.unref();
+    if (child.pid === undefined) throw new Error(`${command} did not start`);
+    writeFileSync(this.#record(name), JSON.stringify({ pid: child.pid, command, args } satisfies Recorded));
+  }
+
+  isAlive(name: string): boolean {
+    const recorded = this.#read(name);
+    if (recorded === null) return false;
+    try {
+      process.kill(recorded.pid, 0);
+      return !/^State:\s+Z/m.test(readFileSync(`/proc/${recorded.pid}/status`, 'utf8'));
+    } catch {
+      return false;
+    }
+  }
+
+  /** Ends a daemon and waits until it is gone; after 10 s it is killed. */
+  async stop(name: string, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    const recorded = this.#read(name);
+    if (recorded === null) return;
+    if (this.isAlive(name)) process.kill(recorded.pid, signal);
+    for (let waited = 0; this.isAlive(name); waited += 50) {
+      if (waited >= 10_000) process.kill(recorded.pid, 'SIGKILL');
+      await delay(50);
+    }
+    rmSync(this.#record(name), { force: true });
+  }
+
+  /** Ends a daemon and starts it with the same command line. */
+  async restart(name: string, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    const recorded = this.#read(name);
+    if (recorded === null) throw new Error(`${name} is not running`);
+    await this.stop(name, signal);
+    this.start(name, recorded.command, recorded.args);
+  }
+
+  #record(name: string): string {
+    return join(this.#directory, `${name}.json`);
+  }
+
+  #read(name: string): Recorded | null {
+    const path = this.#record(name);
+    return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Recorded) : null;
+  }
+}

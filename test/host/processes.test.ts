@@ -1,0 +1,80 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer, connect } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { peerCredentials, type PeerCredentials } from '../../src/host/peer-credentials.js';
+import { processStat } from '../../src/host/process-stat.js';
+import { UnixListener } from '../../src/host/unix-socket.js';
+import { scratchDirectory } from '../scratch.js';
+
+test('the peer of a connection is the process that connected', async (t) => {
+  const path = join(await scratchDirectory(t), 'a.sock');
+  const peers: (PeerCredentials | null)[] = [];
+  const listener = new UnixListener(path, (socket) => {
+    socket.on('error', () => undefined);
+    peers.push(peerCredentials(socket));
+    socket.destroy();
+  });
+  await listener.start();
+  t.teardown(() => listener.stop());
+  const child = spawn(process.execPath, ['-e', "require('node:net').connect(process.argv[1], () => process.exit(0))", path], { stdio: 'ignore' });
+  await once(child, 'exit');
+  while (peers.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  t.same(peers, [{ pid: child.pid, uid: process.getuid?.(), gid: process.getgid?.() }]);
+});
+
+test('a connection that is closed has no peer', async (t) => {
+  const path = join(await scratchDirectory(t), 'a.sock');
+  const server = createServer().listen(path);
+  await once(server, 'listening');
+  const socket = connect(path);
+  await once(socket, 'connect');
+  t.not(peerCredentials(socket), null);
+  socket.destroy();
+  t.equal(peerCredentials(socket), null);
+  server.close();
+});
+
+test('what tells a process from a later one is read from its stat, whatever it calls itself', async (t) => {
+  const own = processStat(process.pid);
+  t.ok((own?.startTicks ?? 0) > 0);
+  const proc = await scratchDirectory(t);
+  await mkdir(join(proc, '7'));
+  const fields = Array.from({ length: 49 }, (_, at) => (at === 19 ? 123_456 : at)).join(' ').replace(/^0/, 'S');
+  await writeFile(join(proc, '7', 'stat'), `7 (a) b) ${fields}\n`);
+  t.same(processStat(7, proc), { startTicks: 123_456, name: 'a) b' });
+  await writeFile(join(proc, '7', 'stat'), 'garbage');
+  t.equal(processStat(7, proc), null);
+  t.equal(processStat(8, proc), null);
+});
+
+test('a listener that pauses keeps its connections, takes no new ones, and listens again', async (t) => {
+  const path = join(await scratchDirectory(t), 'a.sock');
+  let taken = 0;
+  const listener = new UnixListener(path, (socket) => {
+    taken += 1;
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => socket.write(chunk));
+  });
+  await listener.start();
+  t.teardown(() => listener.stop());
+  const living = connect(path);
+  living.write('before');
+  await once(living, 'data');
+  listener.pause();
+  t.equal(listener.listening, false);
+  const refused = connect(path);
+  await t.rejects(once(refused, 'connect'), { code: 'ENOENT' });
+  living.write('still');
+  t.equal(String((await once(living, 'data'))[0]), 'still');
+  await listener.start();
+  await listener.start();
+  const again = connect(path);
+  again.write('after');
+  t.equal(String((await once(again, 'data'))[0]), 'after');
+  t.equal(taken, 2);
+  living.destroy();
+  again.destroy();
+});

@@ -1,0 +1,373 @@
+import { test, type Test } from 'tap';
+import { systemClock, type Clock } from '../../src/host/clock.js';
+import { silentLog } from '../../src/host/log.js';
+import { ObjectWatch, WATCH_TIMING, type ObjectChange, type WatchTiming } from '../../src/kube/object-watch.js';
+import type { ApiServer } from '../harness/api-server/api-server.js';
+import type { KubeObject } from '../harness/api-server/kube-object.js';
+import { eventually } from '../harness/eventually.js';
+import { apiServer, clientOf, NODE, podObject, QUICK } from './setting.js';
+
+interface Options {
+  readonly timing?: Partial<WatchTiming>;
+  readonly pageSize?: number;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+/** Follows the pods of the node by name; the real client, the real server, quick timers. */
+function follow(t: Test, server: ApiServer, options: Options = {}): ObjectWatch<string> & { readonly changes: string[] } {
+  const watch = new ObjectWatch<string>({
+    client: clientOf(t, server.url),
+    path: '/api/v1/pods',
+    fieldSelector: `spec.nodeName=${NODE}`,
+    keep: (object) => {
+      const { metadata, spec } = object as KubeObject & { spec?: { nodeName?: string } };
+      return spec?.nodeName === NODE ? `${metadata.name ?? ''}${metadata.labels?.v ?? ''}` : null;
+    },
+    clock: options.clock ?? systemClock,
+    log: silentLog(),
+    timing: { ...QUICK, ...options.timing },
+    pageSize: options.pageSize ?? null,
+    random: options.random,
+  });
+  const changes: string[] = [];
+  watch.onChange(({ before, after }: ObjectChange<string>) => changes.push(`${before ?? ''}>${after ?? ''}`));
+  t.teardown(() => watch.stop());
+  return Object.assign(watch, { changes });
+}
+
+async function following(t: Test, server: ApiServer, options?: Options): Promise<ReturnType<typeof follow>> {
+  const watch = follow(t, server, options);
+  watch.start();
+  await eventually(() => watch.silentMs === 0 && server.watches().length === 1, 'the watch');
+  return watch;
+}
+
+const names = (watch: ObjectWatch<string>): string => watch.values().sort().join(' ');
+const seen = (watch: ObjectWatch<string>, wanted: string): Promise<true> => eventually(() => names(watch) === wanted, `${wanted} (there is ${names(watch)})`);
+const relabel = (server: ApiServer, name: string, v: string): KubeObject => server.edit('pods', 'default', name, (pod) => ({ ...pod, metadata: { ...pod.metadata, labels: { v } } }));
+
+test('what is there is listed, what happens is followed, and only for this node', async (t) => {
+  const server = await apiServer(t);
+  server.seed('pods', podObject({ name: 'a' }));
+  server.seed('pods', podObject({ name: 'elsewhere', node: 'node2' }));
+  const watch = await following(t, server);
+  t.equal(names(watch), 'a');
+  server.seed('pods', podObject({ name: 'b' }));
+  server.seed('pods', podObject({ name: 'late', node: null }));
+  await seen(watch, 'a b');
+  server.edit('pods', 'default', 'late', (pod) => ({ ...pod, spec: { ...(pod.spec as object), nodeName: NODE } }));
+  relabel(server, 'a', '2');
+  server.remove('pods', 'default', 'b');
+  await seen(watch, 'a2 late');
+  t.same(watch.changes, ['>a', '>b', '>late', 'a>a2', 'b>']);
+  t.match(server.requests, [
+    { verb: 'list', query: { fieldSelector: 'spec.nodeName=node1', resourceVersion: '0' } },
+    { verb: 'watch', query: { fieldSelector: 'spec.nodeName=node1', allowWatchBookmarks: 'true' } },
+  ]);
+  t.equal(server.requests.length, 2);
+});
+
+test('nothing is known before the first list, however long the server takes', async (t) => {
+  const server = await apiServer(t);
+  server.inject({ verb: 'list' }, { do: 'answer', code: 500 }, 5);
+  const watch = follow(t, server);
+  watch.start();
+  await eventually(() => server.requests.length === 5);
+  t.equal(watch.synced, false);
+  t.same(watch.values(), []);
+  await eventually(() => watch.synced);
+  t.equal(watch.counts.failures.get('server-error'), 5);
+});
+
+test('a watch that the server closes goes on where it was, without another list', async (t) => {
+  const server = await apiServer(t);
+  const watch = await following(t, server);
+  for (const name of ['a', 'b', 'c']) {
+    server.watches()[0]?.end();
+    server.seed('pods', podObject({ name }));
+    await eventually(() => watch.values().includes(name), name);
+    await eventually(() => server.watches().length === 1);
+  }
+  t.equal(watch.counts.lists, 1);
+  t.equal(watch.counts.watches, 4);
+});
+
+test('a broken connection loses nothing', async (t) => {
+  const server = await apiServer(t);
+  const watch = await following(t, server);
+  server.watches()[0]?.cut();
+  server.seed('pods', podObject({ name: 'a' }));
+  server.remove('pods', 'default', 'a');
+  server.seed('pods', podObject({ name: 'b' }));
+  await seen(watch, 'b');
+  t.same(watch.changes, ['>a', 'a>', '>b'], 'even what came and went meanwhile');
+});
+
+test('history that is gone is replaced by a list, and deletions meanwhile are noticed', async (t) => {
+  const server = await apiServer(t);
+  server.seed('pods', podObject({ name: 'a' }));
+  const watch = await following(t, server);
+  server.watches()[0]?.silence();
+  server.remove('pods', 'default', 'a');
+  server.seed('pods', podObject({ name: 'b' }));
+  server.compact();
+  server.watches()[0]?.cut();
+  await seen(watch, 'b');
+  t.same(watch.changes, ['>a', 'a>', '>b']);
+  t.equal(watch.counts.failures.get('expired'), 1);
+});
+
+test('410 is understood as an event and as an answer', async (t) => {
+  const server = await apiServer(t);
+  const watch = await following(t, server);
+  server.watches()[0]?.expire();
+  await eventually(() => watch.counts.lists === 2 && server.watches().length === 1);
+  server.inject({ verb: 'watch' }, { do: 'answer', code: 410, reason: 'Expired' }, 1);
+  server.watches()[0]?.cut();
+  await eventually(() => watch.counts.lists === 3);
+  server.seed('pods', podObject({ name: 'a' }));
+  await seen(watch, 'a');
+  t.equal(watch.counts.failures.get('expired'), 2);
+});
+
+test('a peer that falls silent is left after the idle limit, and what was missed is listed', async (t) => {
+  const server = await apiServer(t);
+  const watch = await following(t, server, { timing: { idleMs: 60 } });
+  const stream = server.watches()[0];
+  stream?.silence();
+  server.seed('pods', podObject({ name: 'a' }));
+  await seen(watch, 'a');
+  t.ok((watch.counts.failures.get('timeout') ?? 0) >= 1);
+});
+
+test('bookmarks keep a quiet watch open and move it on', async (t) => {
+  const server = await apiServer(t, { bookmarkPeriodMs: 5 });
+  const watch = await following(t, server, { timing: { idleMs: 2_000 } });
+  server.seed('nodes', { metadata: { name: 'other' } });
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  t.equal(watch.counts.watches, 1);
+  server.compact();
+  server.watches()[0]?.end();
+  await eventually(() => watch.counts.watches === 2 && server.watches().length === 1);
+  t.equal(watch.counts.lists, 1, 'the bookmark was newer than the compaction');
+});
+
+test('a dead server is asked again until it is back', async (t) => {
+  const server = await apiServer(t);
+  server.seed('pods', podObject({ name: 'a' }));
+  const watch = await following(t, server);
+  await server.stop();
+  await eventually(() => (watch.counts.failures.get('unreachable') ?? 0) > 3);
+  t.equal(names(watch), 'a', 'what was known is kept');
+  t.ok(watch.silentMs > 0);
+  server.remove('pods', 'default', 'a');
+  server.seed('pods', podObject({ name: 'b' }));
+  await server.start();
+  await seen(watch, 'b');
+});
+
+test('a storage that was set back is noticed by the first bookmark, and read anew', async (t) => {
+  const server = await apiServer(t, { bookmarkPeriodMs: 20 });
+  server.seed('pods', podObject({ name: 'a' }));
+  const watch = await following(t, server);
+  server.rewind(3);
+  server.remove('pods', 'default', 'a');
+  server.watches()[0]?.cut();
+  server.seed('pods', podObject({ name: 'b' }));
+  await seen(watch, 'b');
+  t.ok((watch.counts.failures.get('too-new') ?? 0) >= 1);
+  t.notOk(server.requests.filter((request) => request.verb === 'list').slice(1).some((request) => 'resourceVersion' in request.query), 'from the storage, not from a cache');
+});
+
+test('a replica that lags behind what was seen is not believed', async (t) => {
+  const server = await apiServer(t);
+  server.seed('pods', podObject({ name: 'a' }));
+  const watch = await following(t, server, { timing: { relistMs: 0 } });
+  const message = 'Timeout: Too large resource version: 1001, current: 900';
+  server.inject({ verb: 'list' }, { do: 'answer', code: 504, reason: 'Timeout', message }, 1);
+  server.watches()[0]?.cut();
+  server.seed('pods', podObject({ name: 'b' }));
+  await seen(watch, 'a b');
+  t.match(server.requests.filter((request) => request.verb === 'list').map((request) => request.query.resourceVersion), ['0', '1001', undefined]);
+});
+
+test('large collections come in pages, and a page that expired begins again', async (t) => {
+  const server = await apiServer(t);
+  for (let i = 0; i < 25; i += 1) server.seed('pods', podObject({ name: `p${String(i).padStart(2, '0')}` }));
+  server.inject({ verb: 'list' }, { do: 'delay', ms: 0 }, 2);
+  server.inject({ verb: 'list' }, { do: 'answer', code: 410, reason: 'Expired' }, 1);
+  const watch = await following(t, server, { pageSize: 10 });
+  t.equal(watch.values().length, 25);
+  const lists = server.requests.filter((request) => request.verb === 'list');
+  t.same(lists.map((request) => 'continue' in request.query), [false, true, true, false, true, true]);
+});
+
+test('a list in pages shows one moment, and the watch goes on from there', async (t) => {
+  const server = await apiServer(t);
+  for (const name of ['a', 'b', 'c', 'd']) server.seed('pods', podObject({ name }));
+  server.inject({ verb: 'list' }, {
+    do: 'distort',
+    change: (list) => {
+      server.remove('pods', 'default', 'd');
+      server.clearFaults();
+      return list;
+    },
+  });
+  const watch = await following(t, server, { pageSize: 2 });
+  await seen(watch, 'a b c');
+  t.same(watch.changes, ['>a', '>b', '>c', '>d', 'd>']);
+});
+
+const LIES: readonly (readonly [string, string])[] = [
+  ['a proxy\'s page', '<html>\n'],
+  ['null', 'null\n'],
+  ['a bare string', '"ADDED"\n'],
+  ['an event of an unknown type', '{"type":"SURPRISE","object":{"metadata":{"uid":"x","resourceVersion":"5"}}}\n'],
+  ['an event without object', '{"type":"ADDED"}\n'],
+  ['an object without metadata', '{"type":"ADDED","object":{}}\n'],
+  ['an error without a code', '{"type":"ERROR","object":null}\n'],
+  ['half an event', '{"type":"ADDED","obj'],
+];
+
+test('nonsense on the watch is dropped with the connection', async (t) => {
+  const server = await apiServer(t);
+  server.seed('pods', podObject({ name: 'a' }));
+  const watch = await following(t, server);
+  for (const [what, text] of LIES) {
+    const before = watch.counts.watches;
+    server.watches()[0]?.sendText(text);
+    if (text.endsWith('\n')) await eventually(() => watch.counts.watches > before, what);
+    else server.watches()[0]?.cut();
+    await eventually(() => watch.counts.watches > before && server.watches().length === 1, what);
+    t.equal(names(watch), 'a', what);
+  }
+});
+
+test('nonsense instead of a list is no list', async (t) => {
+  const server = await apiServer(t);
+  server.seed('pods', podObject({ name: 'a' }));
+  for (const body of ['null', '[]', '{}', '{"metadata":{}}', '{"metadata":{"resourceVersion":"5"},"items":"many"}', '{"metadata":{"resourceVersion":7},"items":[]}']) {
+    server.inject({ verb: 'list' }, { do: 'answer', code: 200, body }, 1);
+  }
+  const watch = await following(t, server);
+  t.equal(names(watch), 'a');
+  t.equal(watch.counts.failures.get('malformed'), 6);
+});
+
+test('objects of other nodes and things that are no objects are never kept', async (t) => {
+  const server = await apiServer(t);
+  const watch = await following(t, server);
+  const event = (type: string, object: unknown): void => server.watches()[0]?.send({ type, object });
+  event('ADDED', { metadata: { name: 'x', uid: 'x', resourceVersion: '1001' }, spec: { nodeName: 'node2' } });
+  event('ADDED', { metadata: { name: 'y', resourceVersion: '1002' }, spec: { nodeName: NODE } });
+  event('DELETED', { metadata: { name: 'z', uid: 'z', resourceVersion: '1003' } });
+  event('ADDED', { metadata: { name: 'a', uid: 'a', resourceVersion: '1004' }, spec: { nodeName: NODE } });
+  event('MODIFIED', { metadata: { name: 'a', uid: 'a', resourceVersion: '1005' }, spec: { nodeName: 'node2' } });
+  await eventually(() => watch.changes.length === 2);
+  t.same(watch.changes, ['>a', 'a>']);
+});
+
+test('a repeated event tells nothing new', async (t) => {
+  const server = await apiServer(t);
+  const watch = await following(t, server);
+  const pod = server.seed('pods', podObject({ name: 'a' }));
+  server.watches()[0]?.send({ type: 'MODIFIED', object: pod });
+  server.seed('pods', podObject({ name: 'b' }));
+  await seen(watch, 'a b');
+  t.same(watch.changes, ['>a', '>b']);
+});
+
+test('now and then the list is read again although nothing went wrong', async (t) => {
+  const server = await apiServer(t);
+  const watch = await following(t, server, { timing: { relistMs: 0 } });
+  server.inject({ verb: 'watch' }, { do: 'distort', change: (event) => ({ ...event, type: 'BOOKMARK' }) }, 1);
+  server.watches()[0]?.end();
+  await eventually(() => server.watches().length === 1 && watch.counts.watches === 2);
+  server.seed('pods', podObject({ name: 'a' }));
+  t.equal(names(watch), '', 'the event was lost');
+  server.watches()[0]?.end();
+  await seen(watch, 'a');
+});
+
+test('a listener that fails does not end the watch', async (t) => {
+  const server = await apiServer(t);
+  const watch = follow(t, server);
+  watch.onChange(() => {
+    throw new Error('listener');
+  });
+  watch.start();
+  server.seed('pods', podObject({ name: 'a' }));
+  await seen(watch, 'a');
+  server.seed('pods', podObject({ name: 'b' }));
+  await seen(watch, 'a b');
+  t.equal(watch.counts.watches, 1);
+});
+
+/** A clock that notes what is waited for and lets it pass at once. */
+function impatientClock(waits: number[]): Clock {
+  return {
+    now: () => 0,
+    after(delayMs, action) {
+      waits.push(delayMs);
+      const handle = setImmediate(action);
+      return () => clearImmediate(handle);
+    },
+    every: () => () => undefined,
+  };
+}
+
+test('after failures it waits 1 to 30 s, doubling and jittered, and never less than the floor', async (t) => {
+  const server = await apiServer(t);
+  server.inject({ verb: 'list' }, { do: 'answer', code: 503 }, 12);
+  const run = async (random: () => number): Promise<number[]> => {
+    const waits: number[] = [];
+    const watch = follow(t, server, { clock: impatientClock(waits), random, timing: WATCH_TIMING });
+    watch.start();
+    await eventually(() => waits.length >= 7);
+    await watch.stop();
+    return waits.slice(0, 7);
+  };
+  t.same(await run(() => 1), [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+  server.inject({ verb: 'list' }, { do: 'answer', code: 503 }, 12);
+  t.same(await run(() => 0), [1_000, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000]);
+});
+
+test('a server that asks for more time gets it, within reason', async (t) => {
+  const server = await apiServer(t);
+  server.inject({ verb: 'list' }, { do: 'answer', code: 429, retryAfterSeconds: 20 }, 1);
+  server.inject({ verb: 'list' }, { do: 'answer', code: 429, retryAfterSeconds: 86_400 }, 1);
+  const waits: number[] = [];
+  const watch = follow(t, server, { clock: impatientClock(waits), random: () => 1, timing: WATCH_TIMING });
+  watch.start();
+  await eventually(() => watch.synced);
+  t.same(waits.slice(0, 2), [20_000, 60_000]);
+});
+
+test('a server that closes every watch at once is not hammered', async (t) => {
+  const server = await apiServer(t);
+  const waits: number[] = [];
+  const watch = follow(t, server, { clock: impatientClock(waits), random: () => 1, timing: WATCH_TIMING });
+  watch.start();
+  const closing = setInterval(() => server.watches()[0]?.end(), 1);
+  t.teardown(() => clearInterval(closing));
+  await eventually(() => waits.length >= 6);
+  t.same(waits.slice(0, 6), [1_000, 2_000, 4_000, 8_000, 16_000, 30_000]);
+});
+
+test('stopping ends it wherever it is: listing, watching or waiting', async (t) => {
+  const server = await apiServer(t);
+  const watching = await following(t, server);
+  await watching.stop();
+  await eventually(() => server.watches().length === 0);
+
+  const waiting = follow(t, server, { timing: { ...QUICK, floorMs: 3_600_000 } });
+  server.inject({ verb: 'list' }, { do: 'reset' }, 2);
+  waiting.start();
+  await eventually(() => (waiting.counts.failures.get('unreachable') ?? 0) === 1);
+  await waiting.stop();
+
+  const idle = follow(t, server);
+  await idle.stop();
+  t.equal(idle.synced, false);
+});

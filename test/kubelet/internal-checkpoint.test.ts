@@ -1,0 +1,32 @@
+import { test } from 'tap';
+import { parseKubeletCheckpoint } from '../../src/kubelet/internal-checkpoint.js';
+
+const entry = (ids: unknown) => ({ PodUID: 'uid', ContainerName: 'main', ResourceName: 'tencent.com/vcuda-core', DeviceIDs: ids, AllocResp: 'AA==' });
+const expected = [{ podUid: 'uid', container: 'main', resource: 'tencent.com/vcuda-core', deviceIds: ['a', 'b'] }];
+
+for (const [format, document] of [
+  ['by NUMA node, since 1.20', { Data: { PodDeviceEntries: [entry({ '-1': ['a'], '0': ['b'] })], RegisteredDevices: {} }, Checksum: 1 }],
+  ['as a list, before', { Data: { PodDeviceEntries: [entry(['a', 'b'])], RegisteredDevices: {} }, Checksum: 1 }],
+  ['without Data, at first', { PodDeviceEntries: [entry(['a', 'b'])], RegisteredDevices: {} }],
+] as const) {
+  test(`device ids ${format}, are read`, (t) => {
+    const parsed = parseKubeletCheckpoint(JSON.stringify(document));
+    t.ok(parsed.ok);
+    if (parsed.ok) t.same(new Set(parsed.entries[0]?.deviceIds), new Set(['a', 'b']));
+    if (parsed.ok) t.same({ ...parsed.entries[0], deviceIds: ['a', 'b'] }, expected[0]);
+    t.end();
+  });
+}
+
+test('a kubelet that never handed out a device has no entries', (t) => {
+  t.same(parseKubeletCheckpoint('{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":0}'), { ok: true, entries: [] });
+  t.end();
+});
+
+for (const text of ['', '[]', '{"Data":{"PodDeviceEntries":{}}}', '{"Data":{"PodDeviceEntries":[{"PodUID":1}]}}', '{"PodDeviceEntries":[null]}', '{"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"r","DeviceIDs":[1]}]}}']) {
+  test(`${JSON.stringify(text)} is refused with a reason`, (t) => {
+    const parsed = parseKubeletCheckpoint(text);
+    t.notOk(parsed.ok);
+    t.end();
+  });
+}

@@ -1,0 +1,55 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** A program without libraries that is a shell and what a shell needs; Debian's package busybox-static. */
+export const BUSYBOX = '/bin/busybox';
+
+/** Name under which the image is known to the runtimes. */
+export const TEST_IMAGE = 'docker.io/gpu-manager/test:1';
+
+const COMMANDS = ['sh', 'ls', 'cat', 'sleep', 'env', 'id', 'mount', 'grep', 'touch', 'kill', 'test', 'true'];
+
+/** A file of the machine to be put into the image, at the same path unless another is given. */
+export interface ImageFile {
+  readonly from: string;
+  readonly to?: string;
+}
+
+/** Says why no image can be made here, or false when it can. */
+export function imageSkipReason(): string | false {
+  return existsSync(BUSYBOX) ? false : `needs ${BUSYBOX}, statically linked (Debian: busybox-static)`;
+}
+
+/** Makes the root file system of the image below `directory`: busybox and the given files. */
+export function buildRootFileSystem(directory: string, files: readonly ImageFile[] = []): string {
+  const root = join(directory, 'rootfs');
+  for (const name of ['bin', 'tmp', 'etc', 'proc', 'sys', 'dev']) mkdirSync(join(root, name), { recursive: true });
+  copyFileSync(BUSYBOX, join(root, 'bin/busybox'));
+  for (const command of COMMANDS) symlinkSync('busybox', join(root, 'bin', command));
+  for (const { from, to = from } of files) {
+    mkdirSync(dirname(join(root, to)), { recursive: true });
+    copyFileSync(from, join(root, to));
+  }
+  return root;
+}
+
+/** Packs a root file system into one layer; answers the tar file. */
+export function packLayer(directory: string, root: string): string {
+  const layer = join(directory, 'layer.tar');
+  execFileSync('tar', ['-C', root, '--owner=0', '--group=0', '--numeric-owner', '-cf', layer, '.']);
+  return layer;
+}
+
+/** Packs a layer into an image that `ctr images import` takes (the format of `docker save`); answers the tar file. */
+export function packImage(directory: string, layer: string, reference = TEST_IMAGE): string {
+  const diffId = createHash('sha256').update(readFileSync(layer)).digest('hex');
+  const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+  const config = { architecture, os: 'linux', config: { Cmd: ['/bin/sleep', '1000000'], Env: ['PATH=/bin'] }, rootfs: { type: 'layers', diff_ids: [`sha256:${diffId}`] } };
+  writeFileSync(join(directory, 'config.json'), JSON.stringify(config));
+  writeFileSync(join(directory, 'manifest.json'), JSON.stringify([{ Config: 'config.json', RepoTags: [reference], Layers: ['layer.tar'] }]));
+  const image = join(directory, 'image.tar');
+  execFileSync('tar', ['-C', directory, '-cf', image, 'manifest.json', 'config.json', 'layer.tar']);
+  return image;
+}

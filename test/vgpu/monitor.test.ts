@@ -1,0 +1,298 @@
+import { truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { silentLog } from '../../src/host/log.js';
+import { Monitor } from '../../src/vgpu/monitor.js';
+import { observeSlices, type DeviceObservation } from '../../src/vgpu/observation.js';
+import type { ContainerKnowledge, GpuProcessView } from '../../src/vgpu/ports.js';
+import { ProcessOwners } from '../../src/vgpu/process-owners.js';
+import type { SliceSpec } from '../../src/vgpu/slice.js';
+import { ManualClock } from '../manual-clock.js';
+import type { scratchDirectory } from '../scratch.js';
+import { FakeContainer, FakeGpus, listed } from './fake-gpu.js';
+import { gpuLimits, IGNORANT, MIB, openSlices, sliceSpec } from './node-slices.js';
+import { greetingBytes, say, until } from './tenant.js';
+
+type Teardown = Parameters<typeof scratchDirectory>[0];
+
+const GPU = gpuLimits(0).uuid;
+const A = 'aaaaaaaaaaaaaaaa';
+const B = 'bbbbbbbbbbbbbbbb';
+const PODS: Readonly<Record<string, string>> = { [A]: 'pod-a', [B]: 'pod-b' };
+/** Pids that no process has: kernels number up to four million. */
+const PID_A = 2_000_000_001;
+const PID_B = 2_000_000_002;
+const STRANGER = 2_000_000_003;
+
+/** Containers are told apart by pids that the test gives them. */
+const BY_PID: ContainerKnowledge = {
+  ...IGNORANT,
+  placeOf: async (pid) => ({ [PID_A]: { containerId: 'a', podUid: 'pod-a' }, [PID_B]: { containerId: 'b', podUid: 'pod-b' } })[pid] ?? null,
+};
+
+async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
+  const node = await openSlices(t, { knowledge });
+  const gpus = new FakeGpus();
+  const clock = new ManualClock();
+  const start = process.hrtime.bigint();
+  const startMs = clock.now();
+  const monitor = new Monitor({
+    slices: node.slices,
+    owners: new ProcessOwners(node.slices, knowledge),
+    source: gpus,
+    gpus: () => [GPU],
+    clock,
+    log: silentLog(),
+    lookMs: 1_000,
+    monotonicNs: () => start + BigInt(clock.now() - startMs) * 1_000_000n,
+  });
+  monitor.start();
+  t.teardown(async () => monitor.stop());
+  const settle = async (): Promise<void> => {
+    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  };
+  return {
+    node,
+    gpus,
+    monitor,
+    /** Lets beats go by; what `each` does is done before each of them. */
+    async beats(count: number, each: (beat: number) => void = () => undefined): Promise<void> {
+      for (let beat = 0; beat < count; beat += 1) {
+        each(beat);
+        clock.advance(100);
+        await settle();
+      }
+    },
+    async start(allocation: string, spec: Partial<SliceSpec> = {}): Promise<FakeContainer> {
+      await node.slices.start(sliceSpec({ allocation, owner: { podUid: PODS[allocation] ?? '', namespace: 'default', pod: allocation, container: 'main' }, ...spec }));
+      return new FakeContainer(node.base, allocation);
+    },
+    nowNs: () => start + BigInt(clock.now() - startMs) * 1_000_000n,
+    device(allocation: string): DeviceObservation {
+      const device = observeSlices(node.slices, monitor.gpus, () => []).find((slice) => slice.allocation === allocation)?.devices[0];
+      if (device === undefined) throw new Error(`nothing is seen of ${allocation}`);
+      return device;
+    },
+    run(...processes: GpuProcessView[]): void {
+      gpus.running.set(GPU, processes);
+    },
+  };
+}
+
+test('what the driver lists is added up by container, and nobody\'s is nobody\'s', async (t) => {
+  const node = await monitored(t);
+  await node.start(A);
+  await node.start(B);
+  node.run(listed(PID_A, 300 * MIB, 20), listed(PID_B, 100 * MIB, 5), listed(STRANGER, 50 * MIB, 7));
+  await node.beats(11);
+  t.match(node.device(A), { usedMemoryBytes: 300 * MIB, usedPercent: 20, pids: [PID_A] });
+  t.match(node.device(B), { usedMemoryBytes: 100 * MIB, usedPercent: 5, pids: [PID_B] });
+  t.match(node.monitor.gpus[0]?.state, { utilizationPercent: 50, strangers: [{ pid: STRANGER }] });
+});
+
+test('a process that greeted is its container\'s, whatever its control group says', async (t) => {
+  const node = await monitored(t);
+  await node.start(A);
+  const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
+  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  node.run(listed(process.pid, 10 * MIB, null));
+  await node.beats(11);
+  t.match(node.device(A), { pids: [process.pid], usedMemoryBytes: 10 * MIB });
+  socket.destroy();
+});
+
+test('of a pod with several containers the name of the container decides', async (t) => {
+  const knowledge: ContainerKnowledge = { ...IGNORANT, placeOf: async () => ({ containerId: 'b', podUid: 'pod-a' }), nameOf: async (id) => (id === 'b' ? 'second' : null) };
+  const node = await monitored(t, knowledge);
+  await node.start(A);
+  await node.start(B, { owner: { podUid: 'pod-a', namespace: 'default', pod: 'a', container: 'second' } });
+  node.run(listed(PID_A, MIB, 1));
+  await node.beats(11);
+  t.same(node.device(A).pids, []);
+  t.same(node.device(B).pids, [PID_A]);
+});
+
+test('idle time is lent to a soft container and taken back in the beat in which its owner waits', async (t) => {
+  const node = await monitored(t);
+  const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 90 })] });
+  const owner = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
+  node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
+  await node.beats(12);
+  t.equal(soft.told(0).steering, null, 'who does nothing is told nothing');
+  let beat = 0;
+  const work = (): void => {
+    beat += 1;
+    soft.count(0, { chargedNs: beat * 30_000_000, waits: beat, launches: beat });
+  };
+  await node.beats(5, work);
+  t.match(soft.told(0).steering, { grantPpm: 900_000, alone: true });
+  t.equal(owner.told(0).steering, null);
+  const before = soft.sequence;
+  await node.beats(1, () => {
+    work();
+    owner.count(0, { chargedNs: 1_000_000, waits: 1 });
+  });
+  t.match(soft.told(0).steering, { grantPpm: 300_000, alone: false });
+  t.match(owner.told(0).steering, { grantPpm: null, alone: false });
+  t.equal(soft.sequence, before + 1);
+});
+
+test('steering is renewed while a container works, and grows old when it stops', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
+  node.run(listed(PID_A, MIB, null));
+  await node.beats(12);
+  let charged = 0;
+  const work = (): void => container.count(0, { chargedNs: (charged += 10_000_000) });
+  await node.beats(5, work);
+  const [sequence, at] = [container.sequence, container.told(0).steering?.atNs ?? 0n];
+  await node.beats(10, work);
+  t.equal(container.sequence, sequence + 2, 'twice a second, not ten times');
+  t.ok((container.told(0).steering?.atNs ?? 0n) > at);
+  await node.beats(20);
+  const after = container.sequence;
+  await node.beats(30);
+  t.equal(container.sequence, after, 'nothing is published for a container at rest');
+});
+
+test('a container that waits for a long kernel\'s debt counts as waiting although nothing moves', async (t) => {
+  const node = await monitored(t);
+  const debtor = await node.start(B, { devices: [gpuLimits(0, { share: 10 })] });
+  const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 100 })] });
+  node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
+  await node.beats(12);
+  let beat = 0;
+  await node.beats(10, () => {
+    soft.count(0, { waits: ++beat, chargedNs: beat * 1_000_000 });
+    debtor.count(0, { levelAtNs: node.nowNs() + 5_000_000_000n });
+  });
+  t.match(soft.told(0).steering, { grantPpm: 900_000, alone: false });
+});
+
+test('without reports on single processes charges stand, and use is what was charged', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });
+  node.run(listed(PID_A, null, null));
+  let charged = 0;
+  await node.beats(200, () => container.count(0, { chargedNs: (charged += 25_000_000) }));
+  t.match(node.device(A), { usedPercent: 25, correctionPpm: 1_000_000, controlErrorPpm: null });
+});
+
+test('charges that the driver contradicts for long are corrected, and the control error is told', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });
+  node.run(listed(PID_A, MIB, 80));
+  let beat = 0;
+  const work = (): void => {
+    beat += 1;
+    container.count(0, { chargedNs: beat * 40_000_000, waits: beat });
+  };
+  await node.beats(70, work);
+  const first = node.device(A).correctionPpm;
+  t.ok(first > 1_100_000, `${first}`);
+  t.ok(Math.abs((node.device(A).controlErrorPpm ?? 0) + 400_000) < 50_000, `${node.device(A).controlErrorPpm}`);
+  await node.beats(200, work);
+  t.ok(node.device(A).correctionPpm > first);
+  t.equal(container.told(0).steering?.correctionPpm, node.device(A).correctionPpm);
+});
+
+test('what the driver keeps for itself becomes part of the limit', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A);
+  container.hold(0, 0, 100 * MIB);
+  container.hold(0, 3, 50 * MIB);
+  node.run(listed(PID_A, 450 * MIB, null));
+  await node.beats(31);
+  t.equal(container.told(0).driverOverheadBytes, 300 * MIB);
+  const sequence = container.sequence;
+  node.run(listed(PID_A, 450 * MIB + 1_000, null));
+  await node.beats(20);
+  t.equal(container.sequence, sequence, 'a few bytes are not worth a publication');
+  container.hold(0, 0, 500 * MIB);
+  await node.beats(20);
+  t.equal(container.told(0).driverOverheadBytes, 0, 'memory that is held but not on the card is no negative overhead');
+});
+
+test('an allocation while the driver is asked is not taken for overhead', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A);
+  container.hold(0, 0, 100 * MIB);
+  node.run(listed(PID_A, 120 * MIB, null));
+  await node.beats(31);
+  t.equal(container.told(0).driverOverheadBytes, 20 * MIB);
+  let answer = (): void => undefined;
+  node.gpus.hold = new Promise((resolve) => (answer = resolve));
+  await node.beats(10);
+  container.hold(0, 0, 200 * MIB);
+  node.run(listed(PID_A, 120 * MIB, null));
+  answer();
+  node.gpus.hold = null;
+  await node.beats(1);
+  t.equal(container.told(0).driverOverheadBytes, 20 * MIB);
+});
+
+test('a driver that does not answer is asked once, and steering goes on without it', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
+  node.run(listed(PID_A, MIB, null));
+  await node.beats(11);
+  let answer = (): void => undefined;
+  node.gpus.hold = new Promise((resolve) => (answer = resolve));
+  const asked = node.gpus.asked.get(GPU) ?? 0;
+  let beat = 0;
+  await node.beats(50, () => container.count(0, { chargedNs: ++beat * 30_000_000, waits: beat }));
+  t.equal(node.gpus.asked.get(GPU), asked + 1);
+  t.match(container.told(0).steering, { grantPpm: 600_000 });
+  answer();
+  node.gpus.hold = null;
+  node.gpus.failure = new Error('the card fell off the bus');
+  await node.beats(30, () => container.count(0, { chargedNs: ++beat * 30_000_000, waits: beat }));
+  t.match(node.device(A).pids, [PID_A], 'what was known stands');
+  node.gpus.failure = null;
+  node.run();
+  await node.beats(11);
+  t.same(node.device(A).pids, []);
+});
+
+test('a usage file that is cut off stops the counting and nothing else', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
+  const other = await node.start(B, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
+  node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
+  await node.beats(11);
+  truncateSync(join(node.node.base, A, 'usage/vgpu.usage'), 0);
+  let beat = 0;
+  await node.beats(10, () => other.count(0, { chargedNs: ++beat * 30_000_000, waits: beat }));
+  t.equal(node.device(A).counters, null);
+  t.match(other.told(0).steering, { grantPpm: 600_000 });
+  t.equal(container.told(0).share, 30);
+});
+
+test('slices that come, start again and go are followed', async (t) => {
+  const node = await monitored(t);
+  const first = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
+  node.run(listed(PID_A, MIB, null));
+  let beat = 0;
+  const work = (): void => first.count(0, { chargedNs: ++beat * 30_000_000, waits: beat });
+  await node.beats(20, work);
+  t.match(first.told(0).steering, { grantPpm: 600_000 });
+  await node.start(A, { devices: [gpuLimits(0, { share: 50, softLimit: 55 })] });
+  t.equal(first.told(0).steering, null);
+  await node.beats(20, work);
+  t.match(first.told(0).steering, { grantPpm: 550_000 });
+  await node.node.slices.remove(A);
+  await node.beats(11);
+  t.same(observeSlices(node.node.slices, node.monitor.gpus, () => []), []);
+  t.match(node.monitor.gpus[0]?.state?.strangers, [{ pid: PID_A }]);
+});
+
+test('where nothing runs nothing is read and nothing published', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A);
+  const sequence = container.sequence;
+  container.count(0, { chargedNs: 1e9 });
+  await node.beats(100);
+  t.equal(container.sequence, sequence);
+  t.equal(node.device(A).counters, null);
+  t.ok((node.gpus.asked.get(GPU) ?? 0) <= 10, 'the driver is asked once a second');
+});
