@@ -3,11 +3,11 @@ import type { AuditPolicy } from '../core/findings.js';
 import { USAGE_FILE_NAME } from '../core/usage-file.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
-import { Auditor } from '../vgpu/auditor.js';
+import { Auditor, type AuditCounts } from '../vgpu/auditor.js';
 import { LimitPolicy } from '../vgpu/limit-policy.js';
 import { limitsService } from '../vgpu/limits-service.js';
 import { Monitor } from '../vgpu/monitor.js';
-import { observeSlices, type SliceObservation } from '../vgpu/observation.js';
+import { observeGpus, observeSlices, type GpuObservation, type SliceObservation } from '../vgpu/observation.js';
 import type { ContainerKnowledge, Evictor, GpuSource, PodWishes, SliceNotices } from '../vgpu/ports.js';
 import { OperatorLimits } from '../vgpu/operator-limits.js';
 import { ProcessOwners } from '../vgpu/process-owners.js';
@@ -44,6 +44,9 @@ export interface Vgpu {
   readonly store: SliceStore;
   /** What the containers do, for the display and metrics. */
   observe(): readonly SliceObservation[];
+  /** What the GPUs do, and how well they can be watched. */
+  observeGpus(): readonly GpuObservation[];
+  auditCounts(): AuditCounts;
   /** For an operator on this node. */
   readonly limitsService: RpcService;
   readonly part: Part;
@@ -90,6 +93,8 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       list: () => slices.list(),
     },
     observe,
+    observeGpus: () => observeGpus(monitor.gpus),
+    auditCounts: () => auditor.counts,
     limitsService: limitsService({ slices, operator, resizer, observe }),
     part: {
       name: 'vgpu',

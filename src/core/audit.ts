@@ -4,19 +4,21 @@
  */
 import type { ProcessSlot, SelfTest } from './usage-file.js';
 
-export type FindingCode =
+export const FINDING_CODES = [
   /** GPU processes, and none of the container's has the control library. */
-  | 'no-library'
+  'no-library',
   /** Some have, this one has not. */
-  | 'unregistered'
+  'unregistered',
   /** It uses a GPU that it was not given. */
-  | 'wrong-gpu'
+  'wrong-gpu',
   /** The library is there and does not keep the limits. */
-  | 'not-enforcing'
+  'not-enforcing',
   /** The driver counts more memory than the limit. */
-  | 'over-limit'
+  'over-limit',
   /** The usage file is not as only the library would leave it. */
-  | 'tampered';
+  'tampered',
+] as const;
+export type FindingCode = (typeof FINDING_CODES)[number];
 
 /** One thing that is wrong. */
 export interface Finding {

@@ -1,5 +1,5 @@
 import { closeSync, constants, ftruncateSync, openSync } from 'node:fs';
-import { audit, type AuditedDevice, type AuditedProcess, type AuditedSession, type AuditView, type Finding } from '../core/audit.js';
+import { audit, FINDING_CODES, type AuditedDevice, type AuditedProcess, type AuditedSession, type AuditView, type Finding, type FindingCode } from '../core/audit.js';
 import { advance, NO_FINDINGS, standing, type AuditPolicy, type FindingState } from '../core/findings.js';
 import { USAGE_LAYOUT, type ProcessSlot } from '../core/usage-file.js';
 import type { Clock } from '../host/clock.js';
@@ -25,6 +25,12 @@ export interface AuditorOptions {
   readonly log: Log;
 }
 
+/** What the audit did since the agent started. */
+export interface AuditCounts {
+  readonly raised: Readonly<Record<FindingCode, number>>;
+  readonly evictions: number;
+}
+
 const AUDIT_MS = 5_000;
 /** Start times in the usage file are cut to this many bits. */
 const START_TICKS = 2 ** 40;
@@ -33,16 +39,17 @@ const START_TICKS = 2 ** 40;
 export class Auditor {
   readonly #options: AuditorOptions;
   readonly #states = new Map<string, FindingState>();
-  #raised = 0;
+  readonly #raised: Record<FindingCode, number> = Object.fromEntries(FINDING_CODES.map((code) => [code, 0])) as Record<FindingCode, number>;
+  #evictions = 0;
   #cancel: () => void = () => undefined;
 
   constructor(options: AuditorOptions) {
     this.#options = options;
   }
 
-  /** How often anything was found and said, since the start. */
-  get raised(): number {
-    return this.#raised;
+  /** How often each kind of finding was said, and how often a pod was to be evicted for one, since the agent started. */
+  get counts(): AuditCounts {
+    return { raised: { ...this.#raised }, evictions: this.#evictions };
   }
 
   /** What stands against a slice. */
@@ -89,12 +96,13 @@ export class Auditor {
     const { notices, evictor, log } = this.#options;
     const { owner } = slice.spec;
     for (const finding of news.raised) {
-      this.#raised += 1;
+      this.#raised[finding.code] += 1;
       log.warn({ allocation: slice.id, owner, finding }, 'a container does not keep to its limits, or may not');
       notices.note(owner, { type: 'Warning', reason: 'GPUAudit', message: `${owner.container}: ${finding.message}` });
     }
     for (const finding of news.cleared) log.info({ allocation: slice.id, owner, finding }, 'a finding of the audit is no more');
     if (news.evict === null) return;
+    this.#evictions += 1;
     log.warn({ allocation: slice.id, owner, finding: news.evict }, 'a container is evicted');
     evictor.evict(owner, news.evict.message);
   }
@@ -165,7 +173,8 @@ function printable(name: string): string {
 }
 
 function deviceOf(tenant: Tenant): AuditedDevice {
-  const { live, counters } = tenant;
+  const { live } = tenant;
+  const counters = tenant.readCounters();
   return {
     gpuUuid: tenant.slice.spec.devices[tenant.index]?.uuid ?? '',
     memoryLimitBytes: live.memoryBytes,

@@ -32,6 +32,8 @@ export class GpuMonitor {
   #lookedAtNs: bigint | null = null;
   #accountMs = 0;
   #busy = false;
+  #looks = 0;
+  #failedLooks = 0;
 
   constructor(uuid: string, source: GpuSource, owners: ProcessOwners) {
     this.uuid = uuid;
@@ -46,6 +48,15 @@ export class GpuMonitor {
   /** As of the last look; null before the first that succeeded. */
   get state(): GpuState | null {
     return this.#state;
+  }
+
+  /** Looks that were begun and have ended, one way or the other. */
+  get looks(): number {
+    return this.#looks;
+  }
+
+  get failedLooks(): number {
+    return this.#failedLooks;
   }
 
   /** Every process on it at the last look. */
@@ -94,6 +105,17 @@ export class GpuMonitor {
 
   /** Asks the driver; rejects with its error, and everything stays as it was then. `nowNs` and `nowMs` are functions since asking takes time. */
   async look(nowNs: () => bigint, nowMs: () => number): Promise<void> {
+    try {
+      await this.#look(nowNs, nowMs);
+    } catch (error) {
+      this.#failedLooks += 1;
+      throw error;
+    } finally {
+      this.#looks += 1;
+    }
+  }
+
+  async #look(nowNs: () => bigint, nowMs: () => number): Promise<void> {
     const limited = this.#tenants.filter((tenant) => tenant.present && tenant.live.memoryBytes !== null);
     const heldBefore = new Map(limited.map((tenant) => [tenant, tenant.held()]));
     const processes = await this.#source.processes(this.uuid);

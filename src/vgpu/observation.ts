@@ -1,17 +1,23 @@
 import type { Finding } from '../core/audit.js';
-import type { DeviceUsage } from '../core/usage-file.js';
+import type { UsageCounters } from '../core/usage-counters.js';
 import type { GpuMonitor } from './gpu-monitor.js';
-import type { SliceOwner } from './ports.js';
+import type { GpuLook, SliceOwner } from './ports.js';
+import type { Slice } from './slice.js';
+import type { SocketRefusals } from './slice-socket.js';
 import type { Slices } from './slices.js';
-import type { Tenant } from './tenant.js';
+import type { Drift, Tenant } from './tenant.js';
 
-/** What a container does on one of its GPUs, as of the last look and beat. */
+/**
+ * What a container does on one of its GPUs, as of the last look and beat; counters as of now. Counters come from a file that the container
+ * can write: they say nothing about anybody but itself.
+ */
 export interface DeviceObservation {
   readonly gpuUuid: string;
   /** What holds now; less than was allocated where it was changed. Null: not limited. */
   readonly memoryLimitBytes: number | null;
   /** Hundredths of the GPU. */
   readonly share: number;
+  /** Hundredths that it may use while others leave the GPU idle; null: hard, the share is the most. */
   readonly softLimit: number | null;
   /** Host pids of its processes on this GPU. */
   readonly pids: readonly number[];
@@ -21,14 +27,21 @@ export interface DeviceObservation {
   readonly usedMemoryBytes: number;
   /** Of that, what the driver keeps for itself. */
   readonly driverOverheadBytes: number;
-  /** Counters since the container started; null while its usage file cannot be read. Not to be trusted further than its own slice. */
-  readonly counters: DeviceUsage | null;
+  /** By its own account: most that it held at once since it started; null while its usage file cannot be read. */
+  readonly peakMemoryBytes: number | null;
+  /**
+   * Launches, GPU time charged, time that launches waited, denials of memory by API and so on (times in ns). They only ever grow: from the start of the
+   * container on, over its restarts, until the agent starts anew, which begins again with what the running container's file says.
+   */
+  readonly counters: UsageCounters;
   /** What it may use now, in parts per million of the GPU; null under a hard limit or while it does nothing. */
   readonly grantPpm: number | null;
-  /** Factor on what its launches are charged. */
+  /** Factor on what its launches are charged, in parts per million: above 1000000 the driver reports more than was charged. */
   readonly correctionPpm: number;
   /** Asked minus given in the last seconds, in parts per million of the GPU; null while it did not want its share. */
   readonly controlErrorPpm: number | null;
+  /** The driver's view less the container's own account: of GPU time in the last seconds, of memory now. */
+  readonly drift: Drift;
 }
 
 /** One slice, and what its container does. */
@@ -37,9 +50,28 @@ export interface SliceObservation {
   readonly owner: SliceOwner;
   /** Processes that greeted and live. */
   readonly processes: number;
+  /** What its `vcuda.sock` turned away since the agent opened it. */
+  readonly refusals: SocketRefusals;
   readonly devices: readonly DeviceObservation[];
-  /** What the audit has against it. */
+  /** What the audit has against it now. */
   readonly findings: readonly Finding[];
+}
+
+/** One GPU of the node, and how well it can be watched. */
+export interface GpuObservation {
+  readonly gpuUuid: string;
+  /** As of the last look that succeeded; null before the first. */
+  readonly look: GpuLook | null;
+  /** When that was, in milliseconds since 1970. */
+  readonly lookedAtMs: number | null;
+  /** Looks at the driver since the agent started, and those of them that failed. */
+  readonly looks: number;
+  readonly failedLooks: number;
+  /** Slices on this GPU, and how many of them have a process that may use it. */
+  readonly containers: number;
+  readonly presentContainers: number;
+  /** Host pids of processes on it that belong to no container that was given this GPU. */
+  readonly strangerPids: readonly number[];
 }
 
 /** What is known of every started slice. Reads memory and small files only. */
@@ -50,12 +82,32 @@ export function observeSlices(slices: Slices, gpus: readonly GpuMonitor[], findi
     allocation: slice.id,
     owner: slice.spec.owner,
     processes: slice.sessions.size,
+    refusals: slice.refusals,
     findings: findings(slice.id),
-    devices: slice.spec.devices.flatMap(({ uuid }, index) => {
-      const tenant = tenants.get(`${slice.id}/${index}`);
-      return tenant === undefined ? [] : [observeDevice(uuid, tenant)];
-    }),
+    devices: observeDevices(slice, (index) => tenants.get(`${slice.id}/${index}`)),
   }));
+}
+
+/** What is known of every GPU, in the driver's order. Reads memory only. */
+export function observeGpus(gpus: readonly GpuMonitor[]): GpuObservation[] {
+  return gpus.map(({ uuid, state, looks, failedLooks, tenants }) => ({
+    gpuUuid: uuid,
+    look: state,
+    lookedAtMs: state?.atMs ?? null,
+    looks,
+    failedLooks,
+    containers: tenants.length,
+    presentContainers: tenants.filter(({ present }) => present).length,
+    strangerPids: (state?.strangers ?? []).map(({ pid }) => pid),
+  }));
+}
+
+/** A GPU that is gone from the machine is left out. */
+function observeDevices(slice: Slice, tenantOf: (index: number) => Tenant | undefined): DeviceObservation[] {
+  return slice.spec.devices.flatMap(({ uuid }, index) => {
+    const tenant = tenantOf(index);
+    return tenant === undefined ? [] : [observeDevice(uuid, tenant)];
+  });
 }
 
 function observeDevice(gpuUuid: string, tenant: Tenant): DeviceObservation {
@@ -63,6 +115,7 @@ function observeDevice(gpuUuid: string, tenant: Tenant): DeviceObservation {
   const reported = tenant.processes.map(({ utilizationPercent }) => utilizationPercent);
   const known = reported.length > 0 && reported.every((percent) => percent !== null);
   const told = tenant.told?.active === true ? tenant.told : null;
+  const peakMemoryBytes = tenant.readCounters()?.peakBytes ?? null;
   return {
     gpuUuid,
     memoryLimitBytes: memoryBytes,
@@ -72,9 +125,11 @@ function observeDevice(gpuUuid: string, tenant: Tenant): DeviceObservation {
     usedPercent: known ? reported.reduce((sum: number, percent) => sum + (percent ?? 0), 0) : (told?.usedPpm ?? 0) / 10_000,
     usedMemoryBytes: tenant.usedMemoryBytes ?? tenant.held() ?? 0,
     driverOverheadBytes,
-    counters: tenant.counters,
+    peakMemoryBytes,
+    counters: tenant.counted,
     grantPpm: told?.grantPpm ?? null,
     correctionPpm: tenant.told?.correctionPpm ?? 1_000_000,
     controlErrorPpm: tenant.controlErrorPpm,
+    drift: tenant.drift,
   };
 }

@@ -54,6 +54,14 @@ export class ConnectionBudget {
   }
 }
 
+/** What a socket turned away since it was made. */
+export interface SocketRefusals {
+  /** How often the socket was taken away for a while because of too many connections at once. */
+  readonly floods: number;
+  /** Connections that were cut off: too many, too slow, too much, or in no language of this socket. */
+  readonly connections: number;
+}
+
 /** What the owner of a slice does with those who come. */
 export interface SocketHandlers {
   /** A process greeted; the function returned is called when its connection closes. */
@@ -85,6 +93,8 @@ export class SliceSocket {
   readonly #rate: ConnectionRate;
   readonly #open: Record<Kind, number> = { silent: 0, session: 0, rpc: 0 };
   #cancelReopen: () => void = () => undefined;
+  #floods = 0;
+  #cutOff = 0;
   #stopped = true;
   /** Taken away because of a flood. */
   #shutNow = false;
@@ -100,6 +110,10 @@ export class SliceSocket {
   /** True when it listens, or will again after a flood. */
   get open(): boolean {
     return this.#shutNow || this.#listener.listening;
+  }
+
+  get refusals(): SocketRefusals {
+    return { floods: this.#floods, connections: this.#cutOff };
   }
 
   /** Listens; does nothing when it does already, or will again after a flood. */
@@ -119,12 +133,12 @@ export class SliceSocket {
     socket.on('error', () => undefined);
     const admission = this.#rate.take(this.#options.clock.now());
     if (!admission.ok) {
-      socket.destroy();
+      this.#cut(socket);
       this.#shut(admission.penaltyMs);
       return;
     }
     if (this.#open.silent >= this.#limits.silent || !this.#options.budget.take()) {
-      socket.destroy();
+      this.#cut(socket);
       return;
     }
     socket.once('close', () => this.#options.budget.giveBack());
@@ -140,11 +154,11 @@ export class SliceSocket {
   #listen(socket: Socket, peer: PeerCredentials): void {
     let kind: Kind = 'silent';
     this.#open[kind] += 1;
-    const cancel = this.#options.clock.after(this.#limits.greetMs, () => socket.destroy());
+    const cancel = this.#options.clock.after(this.#limits.greetMs, () => this.#cut(socket));
     const become = (next: Kind, most: number): boolean => {
       cancel();
       if (this.#open[next] >= most) {
-        socket.destroy();
+        this.#cut(socket);
         return false;
       }
       this.#open[kind] -= 1;
@@ -169,7 +183,7 @@ export class SliceSocket {
       socket.off('data', hear);
       // Nothing may follow a greeting: who sends more is not the library.
       if (!decoded.ok || head.length > GREETING.structSize) {
-        socket.destroy();
+        this.#cut(socket);
         return;
       }
       if (become('session', this.#limits.sessions)) this.#keep(socket, peer, decoded.greeting);
@@ -180,28 +194,35 @@ export class SliceSocket {
   #keep(socket: Socket, peer: PeerCredentials, greeting: Greeting): void {
     const left = this.#options.handlers.greeted(peer, greeting);
     socket.once('close', left);
-    socket.on('data', () => socket.destroy());
+    socket.on('data', () => this.#cut(socket));
   }
 
   #serve(socket: Socket, peer: PeerCredentials, head: Buffer): void {
     const server = new RpcServer([this.#options.handlers.service(peer)], { messageLimitBytes: this.#limits.rpcBytes });
-    const cancel = this.#options.clock.after(this.#limits.rpcMs, () => socket.destroy());
+    const cancel = this.#options.clock.after(this.#limits.rpcMs, () => this.#cut(socket));
     socket.once('close', () => {
       cancel();
       server.stop();
     });
     socket.on('data', () => {
-      if (socket.bytesRead > this.#limits.rpcBytes) socket.destroy();
+      if (socket.bytesRead > this.#limits.rpcBytes) this.#cut(socket);
     });
     socket.pause();
     socket.unshift(head);
     server.accept(socket);
   }
 
+  #cut(socket: Socket): void {
+    if (socket.destroyed) return;
+    this.#cutOff += 1;
+    socket.destroy();
+  }
+
   /** Takes the socket away for a while: connections that nobody accepts cost nothing. */
   #shut(penaltyMs: number): void {
     if (!this.#listener.listening) return;
     this.#options.log.warn({ socket: this.#options.path, penaltyMs }, 'a container floods its socket; it is closed for a while');
+    this.#floods += 1;
     this.#shutNow = true;
     this.#listener.pause();
     this.#reopenAfter(penaltyMs);

@@ -10,7 +10,7 @@ import { CompatRegistry } from './compat-registry.js';
 import { LimitsWriter } from './limits-writer.js';
 import type { ContainerKnowledge, SliceOwner } from './ports.js';
 import type { SliceDirectories } from './slice-directory.js';
-import { SliceSocket, type ConnectionBudget, type SocketLimits } from './slice-socket.js';
+import { SliceSocket, type ConnectionBudget, type SocketLimits, type SocketRefusals } from './slice-socket.js';
 import { UsageReader, type UsageOpened } from './usage-reader.js';
 
 /** One allocation as the agent's ledger has it: what its container was given. */
@@ -164,6 +164,11 @@ export class Slice {
 
   get sessions(): ReadonlySet<Session> {
     return this.#sessions;
+  }
+
+  /** What its socket turned away. */
+  get refusals(): SocketRefusals {
+    return this.#socket.refusals;
   }
 
   /** True when there is something for `maintain` to do. */

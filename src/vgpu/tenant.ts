@@ -1,7 +1,9 @@
 import type { LiveLimit, Steering } from '../core/limits-file.js';
 import { AHEAD_NS, effectivePpm } from '../core/share-law.js';
 import type { Account, Decision, TenantBeat } from '../core/steering.js';
+import type { UsageCounters } from '../core/usage-counters.js';
 import type { DeviceUsage } from '../core/usage-file.js';
+import { CounterTally } from './counter-tally.js';
 import type { GpuProcessView } from './ports.js';
 import type { Slice } from './slice.js';
 import type { UsageReader } from './usage-reader.js';
@@ -25,6 +27,14 @@ interface Evidence {
   reportedForNs: number;
 }
 
+/** How far apart the driver and the container's own account are. */
+export interface Drift {
+  /** GPU time that the driver reports, less what launches were charged, over the last account, in ppm of the GPU; null where the driver does not say. */
+  readonly timePpm: number | null;
+  /** Memory that the driver counts, less what the container's processes hold by their own account and what is published as overhead; null where one is not known. */
+  readonly memoryBytes: number | null;
+}
+
 const NO_EVIDENCE: Readonly<Evidence> = { chargedNs: 0, askedNs: 0, waitedNs: 0, elapsedNs: 0, reportedNs: 0, reportedForNs: 0 };
 
 /** One container on one GPU: its counters from beat to beat, and what it was told. */
@@ -34,18 +44,21 @@ export class Tenant {
   readonly index: number;
   /** Its processes on this GPU at the last look; null before the first. */
   #processes: readonly GpuProcessView[] | null = null;
+  readonly #tally: CounterTally;
   #reader: UsageReader | null = null;
+  /** As of the last beat. */
   #counters: DeviceUsage | null = null;
-  #wentBack = false;
   #readAtNs = 0n;
   #told: Decision | null = null;
   #toldAtNs = 0n;
   #evidence: Evidence = { ...NO_EVIDENCE };
   #controlErrorPpm: number | null = null;
+  #driftPpm: number | null = null;
 
   constructor(slice: Slice, index: number) {
     this.slice = slice;
     this.index = index;
+    this.#tally = new CounterTally(index);
   }
 
   get live(): LiveLimit {
@@ -68,16 +81,19 @@ export class Tenant {
     return this.#processes ?? [];
   }
 
-  /** As read last; null while nothing could be read. */
-  get counters(): DeviceUsage | null {
-    return this.#counters;
+  /** Reads its counters as they are now; null while they cannot be read. */
+  readCounters(): DeviceUsage | null {
+    return this.#tally.read(this.#openReader());
+  }
+
+  /** What its counters have grown by, as of the last read; falls neither when the container starts anew nor when it writes smaller numbers. */
+  get counted(): UsageCounters {
+    return this.#tally.total;
   }
 
   /** Since the last call: some counter was lower than before, in the same file. */
   takeWentBack(): boolean {
-    const wentBack = this.#wentBack;
-    this.#wentBack = false;
-    return wentBack;
+    return this.#tally.takeWentBack();
   }
 
   get told(): Decision | null {
@@ -89,19 +105,22 @@ export class Tenant {
     return this.#controlErrorPpm;
   }
 
+  /** What holds of the driver's view against its own, as of the last look and account. */
+  get drift(): Drift {
+    const [used, held] = [this.#processes === null ? null : this.usedMemoryBytes, this.held()];
+    return { timePpm: this.#driftPpm, memoryBytes: used === null || held === null ? null : used - held - this.live.driverOverheadBytes };
+  }
+
   /** Reads its counters; null while there is nothing to compare them with. */
   beat(nowNs: bigint): TenantBeat | null {
-    const { usage } = this.slice;
-    const reader = usage.ok ? usage.reader : null;
+    const reader = this.#openReader();
     const before = this.#counters;
     const elapsedNs = Number(nowNs - this.#readAtNs);
     const anew = reader !== this.#reader;
     this.#reader = reader;
-    this.#counters = reader?.device(this.index) ?? null;
+    this.#counters = this.#tally.read(reader);
     this.#readAtNs = nowNs;
     if (anew || before === null || this.#counters === null) return null;
-    const { chargedNs: charged, launches, throttledNs } = this.#counters;
-    this.#wentBack ||= charged < before.chargedNs || launches < before.launches || throttledNs < before.throttledNs;
     const chargedNs = Math.max(0, this.#counters.chargedNs - before.chargedNs);
     const waiting = this.#counters.waits !== before.waits || this.#counters.levelAtNs > nowNs + AHEAD_NS;
     const { share, softLimit } = this.live;
@@ -162,8 +181,14 @@ export class Tenant {
     const reportedNs = this.#evidence.reportedNs === null || reportedForNs <= 0 ? null : (this.#evidence.reportedNs * elapsedNs) / reportedForNs;
     const givenNs = reportedNs === null || reportedNs === 0 ? chargedNs : reportedNs;
     this.#controlErrorPpm = elapsedNs > 0 && waitedNs >= MOSTLY * elapsedNs ? Math.round(((askedNs - givenNs) / elapsedNs) * 1e6) : null;
+    this.#driftPpm = elapsedNs > 0 && reportedNs !== null ? Math.round(((reportedNs - chargedNs) / elapsedNs) * 1e6) : null;
     this.#evidence = { ...NO_EVIDENCE };
     return reportedNs === null ? null : { chargedNs, reportedNs, elapsedNs };
+  }
+
+  #openReader(): UsageReader | null {
+    const { usage } = this.slice;
+    return usage.ok ? usage.reader : null;
   }
 
   #note(chargedNs: number, waiting: boolean, elapsedNs: number): void {

@@ -98,7 +98,7 @@ test('a GPU process without the library is reported once, as long as it is there
   await node.seconds(60);
   t.same(node.codes(), ['no-library']);
   t.match(node.notes, [{ type: 'Warning', reason: 'GPUAudit', message: /^main: sleep \(\d+\) use the GPU, and no process of the container has loaded the control library/ }]);
-  t.equal(node.auditor.raised, 1);
+  t.match(node.auditor.counts, { raised: { 'no-library': 1, tampered: 0 }, evictions: 0 });
   t.same(node.evicted, []);
   node.gpus.running.set(GPU, []);
   await node.seconds(10);
@@ -114,6 +114,7 @@ test('where that is wanted its pod is evicted, and again should that have been r
   t.match(node.evicted, [/^trainer: sleep/]);
   await node.seconds(60);
   t.equal(node.evicted.length, 2);
+  t.equal(node.auditor.counts.evictions, 2);
 });
 
 test('a process from before a restart of the agent is known by its line while it rests', async (t) => {

@@ -30,6 +30,9 @@ export function listed(pid: number, usedMemoryBytes: number | null, utilizationP
   return { pid, usedMemoryBytes, utilizationPercent };
 }
 
+/** `denied`: of plain allocations. */
+type Counter = 'chargedNs' | 'waits' | 'launches' | 'throttledNs' | 'levelAtNs' | 'denied' | 'peakBytes';
+
 /** Writes into a usage file what a container's library would. */
 export class FakeContainer {
   readonly #directory: string;
@@ -39,11 +42,9 @@ export class FakeContainer {
   }
 
   /** Sets counters of a GPU. */
-  count(index: number, counters: { chargedNs?: number; waits?: number; launches?: number; throttledNs?: number; levelAtNs?: bigint }): void {
+  count(index: number, counters: Partial<Record<Counter, number | bigint>>): void {
     const at = USAGE_LAYOUT.devices + index * DEVICE_USAGE.structSize;
-    for (const [name, value] of Object.entries(counters) as ['chargedNs' | 'waits' | 'launches' | 'throttledNs' | 'levelAtNs', number | bigint][]) {
-      this.#write(at + DEVICE_USAGE[name], BigInt(value));
-    }
+    for (const [name, value] of Object.entries(counters) as [Counter, number | bigint][]) this.#write(at + DEVICE_USAGE[name], BigInt(value));
   }
 
   /** Lets the process in `slot` hold bytes on a GPU. */

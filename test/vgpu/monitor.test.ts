@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { test } from 'tap';
 import { silentLog } from '../../src/host/log.js';
 import { Monitor } from '../../src/vgpu/monitor.js';
-import { observeSlices, type DeviceObservation } from '../../src/vgpu/observation.js';
+import { observeGpus, observeSlices, type DeviceObservation } from '../../src/vgpu/observation.js';
 import type { ContainerKnowledge, GpuProcessView } from '../../src/vgpu/ports.js';
 import { ProcessOwners } from '../../src/vgpu/process-owners.js';
 import type { SliceSpec } from '../../src/vgpu/slice.js';
@@ -196,6 +196,55 @@ test('charges that the driver contradicts for long are corrected, and the contro
   t.equal(container.told(0).steering?.correctionPpm, node.device(A).correctionPpm);
 });
 
+test('time that the driver reports beyond the charges is told as drift, and so is memory beyond the ledger', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });
+  node.run(listed(PID_A, 300 * MIB, 60));
+  container.hold(0, 0, 100 * MIB);
+  let charged = 0;
+  await node.beats(130, () => container.count(0, { chargedNs: (charged += 40_000_000) }));
+  const { drift } = node.device(A);
+  t.ok(Math.abs((drift.timePpm ?? 0) - 200_000) < 20_000, `${drift.timePpm}`);
+  t.equal(drift.memoryBytes, 0, 'what is published as overhead is accounted for');
+  container.hold(0, 0, 50 * MIB);
+  t.equal(node.device(A).drift.memoryBytes, 50 * MIB);
+  node.run(listed(PID_A, null, null));
+  await node.beats(70, () => container.count(0, { chargedNs: (charged += 40_000_000) }));
+  t.same(node.device(A).drift, { timePpm: null, memoryBytes: null }, 'a driver that says nothing contradicts nothing');
+});
+
+test('counters are those of now, paced or not, and grow over restarts of the container', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 100 })] });
+  await node.beats(1);
+  t.match(node.device(A).counters, { launches: 0, throttledNs: 0, denied: { alloc: 0 } });
+  container.count(0, { launches: 7, throttledNs: 1_000, denied: 3, peakBytes: 5 * MIB });
+  t.match(node.device(A), { counters: { launches: 7, throttledNs: 1_000, denied: { alloc: 3, pitch: 0 } }, peakMemoryBytes: 5 * MIB });
+  await node.start(A, { devices: [gpuLimits(0, { share: 100 })] });
+  await node.beats(1);
+  t.match(node.device(A), { counters: { launches: 7, denied: { alloc: 3 } }, peakMemoryBytes: 0 });
+  container.count(0, { launches: 2 });
+  t.equal(node.device(A).counters.launches, 9);
+  container.count(0, { launches: 1 });
+  t.equal(node.device(A).counters.launches, 9, 'a smaller number takes nothing away');
+  truncateSync(join(node.node.base, A, 'usage/vgpu.usage'), 0);
+  t.match(node.device(A), { counters: { launches: 9 }, peakMemoryBytes: null });
+});
+
+test('of every GPU it is known how often it was looked at, how often in vain, and who is on it', async (t) => {
+  const node = await monitored(t);
+  await node.start(A);
+  await node.start(B);
+  node.run(listed(PID_A, MIB, 1), listed(STRANGER, MIB, 1));
+  t.same(observeGpus(node.monitor.gpus), []);
+  await node.beats(11);
+  const [gpu] = observeGpus(node.monitor.gpus);
+  t.match(gpu, { gpuUuid: GPU, looks: 2, failedLooks: 0, containers: 2, presentContainers: 1, strangerPids: [STRANGER], look: { temperatureCelsius: 40 } });
+  node.gpus.failure = new Error('the card fell off the bus');
+  await node.beats(20);
+  t.match(observeGpus(node.monitor.gpus), [{ looks: 4, failedLooks: 2, lookedAtMs: gpu?.lookedAtMs, strangerPids: [STRANGER] }]);
+});
+
 test('what the driver keeps for itself becomes part of the limit', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A);
@@ -263,7 +312,7 @@ test('a usage file that is cut off stops the counting and nothing else', async (
   truncateSync(join(node.node.base, A, 'usage/vgpu.usage'), 0);
   let beat = 0;
   await node.beats(10, () => other.count(0, { chargedNs: ++beat * 30_000_000, waits: beat }));
-  t.equal(node.device(A).counters, null);
+  t.equal(node.device(A).peakMemoryBytes, null);
   t.match(other.told(0).steering, { grantPpm: 600_000 });
   t.equal(container.told(0).share, 30);
 });
@@ -293,6 +342,5 @@ test('where nothing runs nothing is read and nothing published', async (t) => {
   container.count(0, { chargedNs: 1e9 });
   await node.beats(100);
   t.equal(container.sequence, sequence);
-  t.equal(node.device(A).counters, null);
   t.ok((node.gpus.asked.get(GPU) ?? 0) <= 10, 'the driver is asked once a second');
 });

@@ -132,7 +132,7 @@ test('a gRPC connection that stays open is closed in time', async (t) => {
 });
 
 test('a container has so many connections and no more', async (t) => {
-  const { path, sessions } = await opened(t, { sessions: 4, silent: 3, rpcs: 2 });
+  const { path, sessions, socket: limited } = await opened(t, { sessions: 4, silent: 3, rpcs: 2 });
   const all: Socket[] = [];
   const open = async (bytes: Uint8Array): Promise<Socket> => {
     const socket = await say(path, bytes);
@@ -149,6 +149,7 @@ test('a container has so many connections and no more', async (t) => {
   for (let count = 0; count < 3; count += 1) await open(new Uint8Array());
   await closed(await open(greetingBytes(1, 5)));
   t.equal(sessions.size, 4);
+  t.same(limited.refusals, { floods: 0, connections: 3 });
   for (const socket of all) socket.destroy();
   await until(() => sessions.size === 0, 'the end of all sessions');
   await open(greetingBytes(1, 0));
@@ -175,7 +176,7 @@ test('all containers together have so many connections and no more, and what clo
 const HASTY = { rate: { burst: 20, perSecond: 20, penaltyMs: 100, longestPenaltyMs: 100 } };
 
 test('a flood shuts the socket of the flooder for a while, and its processes that live stay connected', async (t) => {
-  const { path, sessions } = await opened(t, HASTY);
+  const { path, sessions, socket: shut } = await opened(t, HASTY);
   const other = await opened(t, HASTY);
   const living = await say(path, greetingBytes(1, 0));
   await until(() => sessions.size === 1, 'the greeting');
@@ -193,6 +194,8 @@ test('a flood shuts the socket of the flooder for a while, and its processes tha
     });
   }
   t.equal(sessions.size, 1, 'the session goes on');
+  t.match(shut.refusals, { floods: 1 });
+  t.match(other.socket.refusals, { floods: 0, connections: 0 });
   const neighbour = await say(other.path, greetingBytes(1, 0));
   await until(() => other.sessions.size === 1, 'another container is not held up');
   for (const socket of flood) socket.destroy();

@@ -1,0 +1,35 @@
+/**
+ * What a container's counters have added up to. They are read from a file that the container can write, and each start of the container begins
+ * a new one: sums of increases are kept instead of what the file says, so that they never fall. Pure.
+ */
+import { DENIED_APIS, type DeniedApi, type DeviceUsage } from './usage-file.js';
+
+const COUNTERS = ['launches', 'chargedNs', 'throttledNs', 'waits', 'samples', 'sampledNs', 'unknownLaunches', 'deniedBytes', 'reclaimedBytes'] as const;
+
+/** The part of a GPU's counters that only ever grows. Saturates at 2^53 - 1. */
+export type UsageCounters = Readonly<Record<(typeof COUNTERS)[number], number>> & { readonly denied: Readonly<Record<DeniedApi, number>> };
+
+export const NO_COUNTERS: UsageCounters = tabulate(() => 0, () => 0);
+
+/** The sums after another look: `before` and `now` are two reads of one file, `before` null when it is the first. What went back adds nothing. */
+export function addIncrease(total: UsageCounters, before: UsageCounters | null, now: UsageCounters): UsageCounters {
+  const { denied } = before ?? NO_COUNTERS;
+  return tabulate(
+    (name) => added(total[name], before?.[name] ?? 0, now[name]),
+    (api) => added(total.denied[api], denied[api], now.denied[api]),
+  );
+}
+
+/** True when a counter that the control library never lowers is lower than it was in the same file. */
+export function wentBack(before: DeviceUsage, now: DeviceUsage): boolean {
+  return now.chargedNs < before.chargedNs || now.launches < before.launches || now.throttledNs < before.throttledNs;
+}
+
+function tabulate(counter: (name: (typeof COUNTERS)[number]) => number, denials: (api: DeniedApi) => number): UsageCounters {
+  const counters = Object.fromEntries(COUNTERS.map((name) => [name, counter(name)])) as Record<(typeof COUNTERS)[number], number>;
+  return { ...counters, denied: Object.fromEntries(DENIED_APIS.map((api) => [api, denials(api)])) as Record<DeniedApi, number> };
+}
+
+function added(total: number, before: number, now: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, total + Math.max(0, now - before));
+}
