@@ -1,21 +1,19 @@
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { filesNeededBy, MACHINE_LIBRARIES } from './program-files.js';
 
-const NATIVE = fileURLToPath(new URL('../../../native/', import.meta.url));
-const BUILD = join(NATIVE, 'build');
+const BUILD = fileURLToPath(new URL('../../../native/build', import.meta.url));
 const CONTROL = ['libcuda-control.so', 'libnvml-control.so', 'gpu-client'].map((name) => join(BUILD, name));
 const DRIVER = join(BUILD, 'sim/libcuda.so.1');
-const PROBE_SOURCE = fileURLToPath(new URL('../../../test/containers/probe.c', import.meta.url));
+const BUILT_PROBE = join(BUILD, 'gpu-probe');
 const VERSION = '580.95.05';
 /** Where the probe lies in the image. */
 export const PROBE = '/probe';
 
 /** Why nothing can run on the simulated driver here, or false. */
 export function nativeSkipReason(): string | false {
-  const missing = [...CONTROL, DRIVER].filter((path) => !existsSync(path));
+  const missing = [...CONTROL, DRIVER, BUILT_PROBE].filter((path) => !existsSync(path));
   return missing.length > 0 ? `needs ${missing.join(', ')}: run npm run native` : false;
 }
 
@@ -27,11 +25,9 @@ export async function simulatedHost(scratch: string) {
   const libraries = join(scratch, 'host', MACHINE_LIBRARIES);
   mkdirSync(libraries, { recursive: true });
   copyFileSync(DRIVER, join(libraries, `libcuda.so.${VERSION}`));
-  const probe = join(scratch, 'probe');
-  execFileSync('cc', ['-O2', '-I', join(NATIVE, 'include'), PROBE_SOURCE, '-o', probe, DRIVER, '-Wl,--allow-shlib-undefined']);
   const volume = ['nvidia', 'origin'].map((name) => ({ name, base: join(scratch, 'vdriver'), components: { binaries: ['gpu-client'], libraries: ['libcuda.so'] } }));
   writeFileSync(join(scratch, 'volume.conf'), JSON.stringify({ volume }));
-  const files = [{ from: probe, to: PROBE }, ...(await filesNeededBy([probe, DRIVER, ...CONTROL.slice(0, 2)]))];
+  const files = [{ from: BUILT_PROBE, to: PROBE }, ...(await filesNeededBy([BUILT_PROBE, DRIVER, ...CONTROL.slice(0, 2)]))];
   return { files, config: { volumeConfigPath: join(scratch, 'volume.conf'), hostRoot: join(scratch, 'host'), nativePath: BUILD } };
 }
 

@@ -1,8 +1,13 @@
 /*
  * A program that uses the CUDA driver, to be run in a container: linked to libcuda.so.1 as any other, it knows nothing
- * of limits. probe total         what the card is said to have:     "total <MiB>" probe memory        allocates until
- * it is refused:    "memory <MiB> result <CUresult>" probe share <ms>    keeps a kernel running so long:    "share
- * <percent of the time that kernels ran>"
+ * of limits.
+ *
+ *     gpu-probe total          what the card is said to have           prints "total <MiB>"
+ *     gpu-probe memory         allocates until it is refused           prints "memory <MiB> result <CUresult>"
+ *     gpu-probe share MS       keeps the card busy for so long         prints "share <percent of the time it was busy>"
+ *     gpu-probe work MIB MS    the same while it holds so much memory
+ *
+ * Exits with 0, with 1 when the driver refuses what it must not, and with 2 when it is called wrongly.
  */
 #include "cuda_abi.h"
 #include "cuda_functions.h"
@@ -24,8 +29,10 @@ static double now(void) {
   return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
+static const size_t MIB = 1u << 20;
+
 static void memory(void) {
-  const size_t block = 64u << 20;
+  const size_t block = 64 * MIB;
   size_t total = 0;
   CUdeviceptr address;
   CUresult result;
@@ -61,19 +68,32 @@ static void share(double seconds) {
   printf("share %.0f\n", 100 * launches * KERNEL_SECONDS / (now() - start));
 }
 
+static int known(int count, char **arguments) {
+  if (count == 2) return strcmp(arguments[1], "total") == 0 || strcmp(arguments[1], "memory") == 0;
+  if (count == 3) return strcmp(arguments[1], "share") == 0;
+  return count == 4 && strcmp(arguments[1], "work") == 0;
+}
+
 int main(int count, char **arguments) {
+  if (!known(count, arguments)) {
+    fprintf(stderr, "usage: gpu-probe total | memory | share MS | work MIB MS\n");
+    return 2;
+  }
   CUdevice device;
   CUcontext context;
   check(cuInit(0), "cuInit");
   check(cuDeviceGet(&device, 0), "cuDeviceGet");
   check(cuCtxCreate_v2(&context, 0, device), "cuCtxCreate");
-  if (count == 2 && strcmp(arguments[1], "total") == 0)
+  if (strcmp(arguments[1], "total") == 0)
     total(device);
-  else if (count == 2 && strcmp(arguments[1], "memory") == 0)
+  else if (strcmp(arguments[1], "memory") == 0)
     memory();
-  else if (count == 3 && strcmp(arguments[1], "share") == 0)
+  else if (strcmp(arguments[1], "share") == 0)
     share(atof(arguments[2]) / 1000);
-  else
-    return 2;
+  else {
+    CUdeviceptr address;
+    check(cuMemAlloc_v2(&address, strtoul(arguments[2], NULL, 10) * MIB), "cuMemAlloc");
+    share(atof(arguments[3]) / 1000);
+  }
   return 0;
 }
