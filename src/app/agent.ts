@@ -110,7 +110,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     await restore(checkpoint, log),
   );
   const health = new HealthMonitor({ driver, inventory, policy, clock });
-  const gpuWatch = new GpuWatch(health, allocator, notices, log);
+  const gpuWatch = new GpuWatch({ health, allocator, notices, strangers: () => vgpu.strangers(), periodMs: config.samplePeriodMs, clock, log });
   const plugin = new DevicePlugin({ directory: config.devicePluginPath, devices: specs === null ? allocator : throughCdi(allocator, { specs, kubeletVersion: () => apiServer?.labels.kubeletVersion ?? null, log }), clock, log });
   const view = nodeView({
     nodeName: config.nodeName,

@@ -7,6 +7,7 @@ import { parseHealthPolicy, type HealthPolicy } from '../core/health-policy.js';
 import type { LedgerNode } from '../core/ledger/state.js';
 import type { Inventory } from '../driver/driver.js';
 import type { HealthMonitor, HealthNews } from '../driver/health-monitor.js';
+import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import { StartupError } from './startup-error.js';
 
@@ -26,64 +27,94 @@ export async function readHealthPolicy(path: string | null): Promise<HealthPolic
   return parsed.policy;
 }
 
-/** The node as the ledger sees it. GPUs of `unusable` (by UUID) are kept, but nothing new is placed on them. */
-export function ledgerNode(inventory: Inventory, shareMode: boolean, unusable: ReadonlyMap<string, string> = new Map()): LedgerNode {
+/**
+ * The node as the ledger sees it. GPUs of `unusable` (by UUID, with the reason) are kept, but nothing new is placed on them; those on which
+ * `strangers` run (by UUID, how many processes) are taken last.
+ */
+export function ledgerNode(
+  inventory: Inventory,
+  shareMode: boolean,
+  unusable: ReadonlyMap<string, string> = new Map(),
+  strangers: ReadonlyMap<string, number> = new Map(),
+): LedgerNode {
   return {
-    gpus: inventory.gpus.map((gpu) => ({ gpu, usable: !unusable.has(gpu.uuid), processCount: 0 })),
+    gpus: inventory.gpus.map((gpu) => ({ gpu, usable: !unusable.has(gpu.uuid), processCount: strangers.get(gpu.uuid) ?? 0 })),
     topology: inventory.topology,
     ids: new DeviceIds(inventory.gpus),
     shareMode,
   };
 }
 
-/** Carries the health of the cards to the ledger, and so to the kubelet, and to the owners of pods on a card that failed. */
-export class GpuWatch {
-  readonly #health: HealthMonitor;
-  readonly #allocator: Allocator;
-  readonly #notices: Notices;
-  readonly #log: Log;
-  #unsubscribe: () => void = () => undefined;
+export interface GpuWatchOptions {
+  readonly health: HealthMonitor;
+  readonly allocator: Allocator;
+  readonly notices: Notices;
+  /** Processes on each GPU, by UUID, that belong to no container of ours. */
+  readonly strangers: () => ReadonlyMap<string, number>;
+  /** How often `strangers` is asked. */
+  readonly periodMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
 
-  constructor(health: HealthMonitor, allocator: Allocator, notices: Notices, log: Log) {
-    this.#health = health;
-    this.#allocator = allocator;
-    this.#notices = notices;
-    this.#log = log;
+/** Carries the state of the cards to the ledger, and so to the kubelet, and to the owners of pods on a card that failed. */
+export class GpuWatch {
+  readonly #options: GpuWatchOptions;
+  #unsubscribe: () => void = () => undefined;
+  #cancel: () => void = () => undefined;
+
+  constructor(options: GpuWatchOptions) {
+    this.#options = options;
   }
 
   async start(): Promise<void> {
-    for (const note of this.#health.inventory.notes) this.#log.warn({ note }, 'about the GPUs of this node');
-    this.#unsubscribe = this.#health.subscribe((news) => this.#hear(news));
-    this.#health.start();
+    const { health, clock, periodMs, log } = this.#options;
+    for (const note of health.inventory.notes) log.warn({ note }, 'about the GPUs of this node');
+    this.#unsubscribe = health.subscribe((news) => this.#hear(news));
+    this.#cancel = clock.every(periodMs, () => this.#lookForStrangers());
+    health.start();
   }
 
   async stop(): Promise<void> {
     this.#unsubscribe();
-    await this.#health.stop();
+    this.#cancel();
+    await this.#options.health.stop();
+  }
+
+  #lookForStrangers(): void {
+    const strangers = this.#options.strangers();
+    const changed = this.#options.allocator.state.node.gpus.some(({ gpu, processCount }) => processCount !== (strangers.get(gpu.uuid) ?? 0));
+    if (changed) this.#renew();
   }
 
   #hear(news: HealthNews): void {
+    const log = this.#options.log;
     switch (news.kind) {
       case 'remark':
-        this.#log.warn({ gpu: news.uuid, remark: news.text }, 'the driver reports an error that says nothing against the card');
+        log.warn({ gpu: news.uuid, remark: news.text }, 'the driver reports an error that says nothing against the card');
         return;
       case 'health':
-        this.#log.warn({ gpu: news.uuid, from: news.before.status, to: news.after.status, reason: news.after.reason }, 'health of a GPU');
-        if (news.after.reason !== null) this.#notices.gpuUnhealthy(this.#holders(news.uuid), news.uuid, news.after.reason);
+        log.warn({ gpu: news.uuid, from: news.before.status, to: news.after.status, reason: news.after.reason }, 'health of a GPU');
+        if (news.after.reason !== null) this.#options.notices.gpuUnhealthy(this.#holders(news.uuid), news.uuid, news.after.reason);
         break;
       case 'driver':
-        this.#log.warn({ outage: news.outage }, news.outage === null ? 'the GPU driver answers again' : 'the GPU driver does not answer');
+        log.warn({ outage: news.outage }, news.outage === null ? 'the GPU driver answers again' : 'the GPU driver does not answer');
         break;
       case 'inventory':
-        this.#log.warn({ gpus: news.inventory.gpus.map((gpu) => gpu.uuid) }, 'the GPUs of this node changed');
+        log.warn({ gpus: news.inventory.gpus.map((gpu) => gpu.uuid) }, 'the GPUs of this node changed');
         break;
     }
-    const node = ledgerNode(this.#health.inventory, this.#allocator.state.node.shareMode, this.#health.unusable());
-    this.#allocator.setNode(node).catch((error: unknown) => this.#log.error({ err: error }, 'the GPUs could not be taken over'));
+    this.#renew();
+  }
+
+  #renew(): void {
+    const { health, allocator, strangers, log } = this.#options;
+    const node = ledgerNode(health.inventory, allocator.state.node.shareMode, health.unusable(), strangers());
+    allocator.setNode(node).catch((error: unknown) => log.error({ err: error }, 'the GPUs could not be taken over'));
   }
 
   #holders(gpuUuid: string) {
-    const allocations = [...this.#allocator.state.allocations.values()];
+    const allocations = [...this.#options.allocator.state.allocations.values()];
     return allocations.filter((allocation) => allocation.parts.some((part) => part.gpuUuid === gpuUuid)).flatMap((allocation) => allocation.owners);
   }
 }

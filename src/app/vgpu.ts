@@ -47,6 +47,8 @@ export interface Vgpu {
   /** What the GPUs do, and how well they can be watched. */
   observeGpus(): readonly GpuObservation[];
   auditCounts(): AuditCounts;
+  /** Processes on each GPU, by UUID, that belong to no container of ours. */
+  strangers(): ReadonlyMap<string, number>;
   /** For an operator on this node. */
   readonly limitsService: RpcService;
   readonly part: Part;
@@ -95,6 +97,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     observe,
     observeGpus: () => observeGpus(monitor.gpus),
     auditCounts: () => auditor.counts,
+    strangers: () => new Map(monitor.gpus.map(({ uuid, state }) => [uuid, (state?.strangers.length ?? 0) - (state?.trespassers.length ?? 0)])),
     limitsService: limitsService({ slices, operator, resizer, observe }),
     part: {
       name: 'vgpu',

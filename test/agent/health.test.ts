@@ -6,6 +6,7 @@ import { NO_NOTICES } from '../../src/app/no-pods.js';
 import { cards } from './gpus.js';
 import { gpuIndexes, runPod, startedNode } from './node.js';
 import { simplePod } from './pods.js';
+import { until } from '../vgpu/tenant.js';
 
 function twoCards(): SimDriver {
   const parsed = parseSimNode(cards(2));
@@ -29,4 +30,14 @@ test('a card that falls off the bus is not offered any more, its pods hear of it
 
   driver.find(uuid);
   t.equal(node.kubelet.allocatable('core'), 100, 'a card that came back rests before it is used again');
+});
+
+test('a whole card goes to a card that nobody uses, rather than to one with a process that is not ours', async (t) => {
+  const driver = twoCards();
+  const first = (await driver.inventory()).gpus[0]?.uuid ?? '';
+  driver.processes = async (uuid) => (uuid === first ? [{ pid: process.pid, usedMemoryBytes: 1 << 20, utilizationPercent: 0 }] : []);
+  const node = await startedNode(t, { gpus: cards(2), seams: { driver }, config: { samplePeriodMs: 100 } });
+  await until(() => node.agent.allocator.state.node.gpus[0]?.processCount === 1, 'the process to be seen');
+  t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [1]);
+  t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [0], 'it is the last one, and better than none');
 });

@@ -19,7 +19,7 @@ export interface LedgerGpu {
   readonly gpu: Gpu;
   /** False when unhealthy or excluded: what it holds stays, nothing new is placed on it. */
   readonly usable: boolean;
-  /** Processes seen on it, whoever started them. */
+  /** Processes on it that belong to no container of ours: the card is taken last. */
   readonly processCount: number;
 }
 
