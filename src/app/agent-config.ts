@@ -10,6 +10,8 @@ export interface AgentConfig {
   readonly driver: 'nvidia' | 'sim' | 'dummy';
   /** Description of the simulated node; null: one card. */
   readonly simNodePath: string | null;
+  /** Folder of the simulated machine whose libraries programs run on; null: cards that only the agent knows of. */
+  readonly simStatePath: string | null;
   /** Where the simulated device nodes are made. */
   readonly simDevicePath: string;
   /** libnvidia-ml; null: looked for at the usual places. */

@@ -1,10 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { decodeLimits } from '../core/limits-file.js';
 import { MEMORY_BLOCK_BYTES } from '../core/resources.js';
+import { parseSimNode, printSimNode, type SimNode } from '../driver/sim/node.js';
 import type { GivenContainer } from '../emulator/kubelet.js';
 import type { EmulatedContainer, EmulatedPod } from '../emulator/pod.js';
 import type { Log } from '../host/log.js';
+import { DemoPrograms, type ProbeTask } from './demo-programs.js';
 import { SimulatedNode } from './simulated-node.js';
 
 /** Four cards of 16 GiB: 0-1 and 2-3 are NVLink pairs on a CPU socket each. */
@@ -15,10 +19,26 @@ GPU2\tSYS\tSYS\tX\tNV4
 GPU3\tSYS\tSYS\tNV4\tX
 `;
 
+const BUILT_NATIVE = fileURLToPath(new URL('../../../native/build', import.meta.url));
+/** CUDA_ERROR_OUT_OF_MEMORY. */
+const OUT_OF_MEMORY = '2';
+/** Long enough that the burst a program may begin with does not show. */
+const PACED_MS = 3_000;
+/** Hundredths of a card that a share may be exceeded by in so short a time. */
+const TOLERANCE = 5;
+
+/** Pods that `liveOn` starts, what their programs hold, and for how long they work and rest in turn. */
+const LIVELY = [
+  { name: 'training', cores: 50, memoryBlocks: 32, mib: 6_000, workMs: 60_000, restMs: 500 },
+  { name: 'inference', cores: 30, memoryBlocks: 16, mib: 2_500, workMs: 4_000, restMs: 3_000 },
+  { name: 'notebook', cores: 20, memoryBlocks: 8, mib: 700, workMs: 1_500, restMs: 8_000 },
+  { name: 'batch', cores: 200, memoryBlocks: 96, mib: 9_000, workMs: 20_000, restMs: 5_000 },
+] as const;
+
 /** One step of the scenario: what is tried, and what came of it. Throws when the answer is not what it must be. */
 interface Step {
   readonly title: string;
-  readonly run: (node: SimulatedNode) => Promise<string>;
+  readonly run: (demo: Demo) => Promise<string>;
 }
 
 /** Says after each step how it went. */
@@ -30,23 +50,90 @@ function expect(condition: boolean, otherwise: string): void {
   if (!condition) throw new WrongAnswer(otherwise);
 }
 
-/** The node of the demonstration below `directory`; a short path, sockets lie in it. */
-export function demoNode(directory: string, log: Log, queryPort: number): SimulatedNode {
-  return new SimulatedNode({ directory, gpus: DEMO_NODE, log, knowsPods: true, config: { queryPort }, seams: { graceMs: 0 } });
-}
+/** The demonstration: the agent on a simulated node, and programs that run in its slices. */
+export class Demo {
+  readonly node: SimulatedNode;
+  readonly programs: DemoPrograms;
+  readonly #given = new Map<string, readonly GivenContainer[]>();
 
-/** Goes through the scenario on a started node. Resolves with the number of steps that failed. */
-export async function runScenario(node: SimulatedNode, report: StepReport): Promise<number> {
-  let failed = 0;
-  for (const step of scenario()) {
-    try {
-      report({ title: step.title, ok: true, outcome: await step.run(node) });
-    } catch (error) {
-      failed += 1;
-      report({ title: step.title, ok: false, outcome: (error as Error).message });
+  /** Everything lies below `directory`; a short path, sockets are among it. */
+  constructor(directory: string, log: Log, queryPort: number) {
+    const statePath = join(directory, 'machine');
+    const gpus = printSimNode(demoCards());
+    const config = { queryPort, simStatePath: statePath, nativePath: BUILT_NATIVE };
+    this.node = new SimulatedNode({ directory, gpus, log, knowsPods: true, config, seams: { graceMs: 0 } });
+    this.programs = new DemoPrograms(statePath, this.node.config.simNodePath ?? '');
+  }
+
+  start(): Promise<void> {
+    return this.node.start();
+  }
+
+  async stop(): Promise<void> {
+    this.programs.end();
+    await this.node.stop();
+  }
+
+  /** Goes through the scenario. Resolves with the number of steps that failed. */
+  async runScenario(report: StepReport): Promise<number> {
+    let failed = 0;
+    for (const step of scenario()) {
+      try {
+        report({ title: step.title, ok: true, outcome: await step.run(this) });
+      } catch (error) {
+        failed += 1;
+        report({ title: step.title, ok: false, outcome: (error as Error).message });
+      }
+    }
+    return failed;
+  }
+
+  /** Admits and starts every container of a pod, and checks that each got exactly what it asked for. */
+  async runPod(pod: EmulatedPod): Promise<readonly GivenContainer[]> {
+    const { kubelet } = this.node;
+    const admission = await kubelet.admit(pod);
+    expect(admission.ok, admission.ok ? '' : `refused: ${admission.message}`);
+    if (!admission.ok) return [];
+    for (const wanted of [...pod.initContainers, ...pod.containers]) {
+      await kubelet.startContainer(pod.uid, wanted.name);
+      const given = admission.containers.find((container) => container.name === wanted.name);
+      if (given !== undefined) await checkLimits(wanted, given);
+    }
+    this.#given.set(pod.name, admission.containers);
+    return admission.containers;
+  }
+
+  /** Starts pods whose programs use their slices by turns until the demonstration stops, so that there is something to look at. */
+  async liveOn(): Promise<void> {
+    for (const { name, cores, memoryBlocks, mib, workMs, restMs } of LIVELY) {
+      await this.runPod(demoPod(name, [main(cores, memoryBlocks)]));
+      void this.#takeTurns(name, ['work', mib, workMs], restMs);
     }
   }
-  return failed;
+
+  async #takeTurns(pod: string, task: ProbeTask, restMs: number): Promise<void> {
+    try {
+      for (;;) {
+        await this.runProgram(pod, task);
+        await delay(restMs, undefined, { ref: false });
+      }
+    } catch {
+      // The demonstration stops, and its programs with it.
+    }
+  }
+
+  /** Runs a program in the (first) container of a pod that was started, to its end. */
+  runProgram(pod: string, task: ProbeTask): Promise<string> {
+    const container = this.#given.get(pod)?.[0];
+    if (container === undefined) throw new WrongAnswer(`pod ${pod} was not started`);
+    return this.programs.run(container, task);
+  }
+}
+
+function demoCards(): SimNode {
+  const parsed = parseSimNode(DEMO_NODE);
+  if (!parsed.ok) throw new Error(parsed.reason);
+  return parsed.node;
 }
 
 function demoPod(name: string, containers: readonly EmulatedContainer[], initContainers: readonly EmulatedContainer[] = []): EmulatedPod {
@@ -54,19 +141,6 @@ function demoPod(name: string, containers: readonly EmulatedContainer[], initCon
 }
 
 const main = (cores: number, memoryBlocks: number): EmulatedContainer => ({ name: 'main', cores, memoryBlocks });
-
-/** Admits and starts every container of a pod, and checks that each got exactly what it asked for. */
-async function runPod(node: SimulatedNode, pod: EmulatedPod): Promise<readonly GivenContainer[]> {
-  const admission = await node.kubelet.admit(pod);
-  expect(admission.ok, admission.ok ? '' : `refused: ${admission.message}`);
-  if (!admission.ok) return [];
-  for (const wanted of [...pod.initContainers, ...pod.containers]) {
-    await node.kubelet.startContainer(pod.uid, wanted.name);
-    const given = admission.containers.find((container) => container.name === wanted.name);
-    if (given !== undefined) await checkLimits(wanted, given);
-  }
-  return admission.containers;
-}
 
 async function checkLimits(wanted: EmulatedContainer, given: GivenContainer): Promise<void> {
   const directory = given.mounts.find((mount) => mount.containerPath === '/etc/vcuda')?.hostPath ?? '';
@@ -84,13 +158,13 @@ function cardsOf(containers: readonly GivenContainer[]): number[] {
   return [...new Set(paths.map((path) => Number(/(\d+)$/.exec(path)?.[1])))].sort((a, b) => a - b);
 }
 
-async function runOn(node: SimulatedNode, pod: EmulatedPod, cards: readonly number[]): Promise<string> {
-  const got = cardsOf(await runPod(node, pod));
+async function runOn(demo: Demo, pod: EmulatedPod, cards: readonly number[]): Promise<string> {
+  const got = cardsOf(await demo.runPod(pod));
   expect(got.join() === cards.join(), `got GPU ${got.join(', ')} instead of ${cards.join(', ')}`);
   return `GPU ${got.join(', ')}`;
 }
 
-async function refused(node: SimulatedNode, pod: EmulatedPod, reason: RegExp): Promise<string> {
+async function refused({ node }: Demo, pod: EmulatedPod, reason: RegExp): Promise<string> {
   const admission = await node.kubelet.admit(pod);
   expect(!admission.ok, 'was admitted');
   const message = admission.ok ? '' : admission.message;
@@ -104,31 +178,57 @@ function allocations(node: SimulatedNode): string {
 
 function scenario(): readonly Step[] {
   return [
-    { title: 'a pod asks for 30 cores and 16 blocks', run: (node) => runOn(node, demoPod('a', [main(30, 16)]), [0]) },
-    { title: 'a pod of 50 cores shares that card', run: (node) => runOn(node, demoPod('b', [main(50, 32)]), [0]) },
-    { title: 'a pod of 20 cores fills it', run: (node) => runOn(node, demoPod('c', [main(20, 16)]), [0]) },
-    { title: '150 cores are refused, with the rule', run: (node) => refused(node, demoPod('odd', [main(150, 16)]), /150 is more than one GPU and not a multiple of 100/) },
-    { title: 'a whole card keeps the linked pair free', run: (node) => runOn(node, demoPod('whole', [main(100, 0)]), [1]) },
-    { title: 'two whole cards are an NVLink pair', run: (node) => runOn(node, demoPod('pair', [main(200, 0)]), [2, 3]) },
-    { title: 'a pod for which no card is left is refused, with what there was', run: (node) => refused(node, demoPod('late', [main(10, 8)]), /Available: 0|asked for 10 cores/) },
+    { title: 'a pod asks for 30 cores and 16 blocks', run: (demo) => runOn(demo, demoPod('a', [main(30, 16)]), [0]) },
+    { title: 'a pod of 50 cores shares that card', run: (demo) => runOn(demo, demoPod('b', [main(50, 32)]), [0]) },
+    { title: 'a pod of 20 cores fills it', run: (demo) => runOn(demo, demoPod('c', [main(20, 16)]), [0]) },
+    {
+      title: 'the program in the first pod sees its slice, and is refused memory beyond it',
+      async run(demo) {
+        const total = await demo.runProgram('a', ['total']);
+        expect(total === 'total 4096', `sees ${total}`);
+        const memory = await demo.runProgram('a', ['memory']);
+        const [, got, result] = /^memory (\d+) result (\d+)$/.exec(memory) ?? [];
+        expect(Number(got) > 0 && Number(got) <= 4096 && result === OUT_OF_MEMORY, memory);
+        return `4096 MiB; CUDA_ERROR_OUT_OF_MEMORY after ${got} MiB`;
+      },
+    },
+    {
+      title: 'the three programs at work together keep to their 30, 50 and 20 hundredths',
+      async run(demo) {
+        const asked = { a: 30, b: 50, c: 20 };
+        const shares = await Promise.all(
+          Object.entries(asked).map(async ([pod, cores]) => {
+            const share = Number(/^share (\d+)$/.exec(await demo.runProgram(pod, ['share', PACED_MS]))?.[1]);
+            // How much a program gets at least depends on the machine that simulates the card; how much it gets at most does not.
+            expect(share > 0 && share <= cores + TOLERANCE, `${pod} used ${share} % instead of ${cores} %`);
+            return share;
+          }),
+        );
+        return `${shares.join(', ')} %`;
+      },
+    },
+    { title: '150 cores are refused, with the rule', run: (demo) => refused(demo, demoPod('odd', [main(150, 16)]), /150 is more than one GPU and not a multiple of 100/) },
+    { title: 'a whole card keeps the linked pair free', run: (demo) => runOn(demo, demoPod('whole', [main(100, 0)]), [1]) },
+    { title: 'two whole cards are an NVLink pair', run: (demo) => runOn(demo, demoPod('pair', [main(200, 0)]), [2, 3]) },
+    { title: 'a pod for which no card is left is refused, with what there was', run: (demo) => refused(demo, demoPod('late', [main(10, 8)]), /Available: 0|asked for 10 cores/) },
     {
       title: 'a pod ends, and its cards are free again',
-      async run(node) {
-        node.kubelet.remove('demo-pair');
-        return runOn(node, demoPod('next-pair', [main(200, 16)]), [2, 3]);
+      async run(demo) {
+        demo.node.kubelet.remove('demo-pair');
+        return runOn(demo, demoPod('next-pair', [main(200, 16)]), [2, 3]);
       },
     },
     {
       title: 'two containers and an init container share a card in one pod',
-      async run(node) {
-        node.kubelet.remove('demo-next-pair');
+      async run(demo) {
+        demo.node.kubelet.remove('demo-next-pair');
         const pod = demoPod('app', [{ ...main(30, 8), name: 'web' }, { ...main(40, 12), name: 'model' }], [{ ...main(60, 16), name: 'warm-up' }]);
-        return runOn(node, pod, [2]);
+        return runOn(demo, pod, [2]);
       },
     },
     {
       title: 'the kubelet restarts, and everything stays as it was',
-      async run(node) {
+      async run({ node }) {
         const before = allocations(node);
         await node.kubelet.restart();
         await node.kubelet.ready();
@@ -138,7 +238,7 @@ function scenario(): readonly Step[] {
     },
     {
       title: 'the agent restarts, and everything stays as it was',
-      async run(node) {
+      async run({ node }) {
         const before = allocations(node);
         await node.stopAgent();
         await node.startAgent();
@@ -148,7 +248,7 @@ function scenario(): readonly Step[] {
     },
     {
       title: 'the page of the node shows the topology',
-      async run(node) {
+      async run({ node }) {
         const answer = await fetch(`http://127.0.0.1:${node.agent.httpPort()}/graph`);
         const { graph } = (await answer.json()) as { graph: string };
         expect(/^ROOT:1\n/.test(graph), `unexpected graph: ${graph}`);
@@ -157,7 +257,7 @@ function scenario(): readonly Step[] {
     },
     {
       title: 'all pods end, and nothing of them is left',
-      async run(node) {
+      async run({ node }) {
         for (const pod of node.kubelet.pods) node.kubelet.remove(pod.uid);
         await node.kubelet.admit(demoPod('without-gpu', []));
         // Twice: first nobody vouches for the allocations any more, then their time of grace is over.

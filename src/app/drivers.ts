@@ -1,9 +1,11 @@
-import { readFile } from 'node:fs/promises';
+import { access, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Driver } from '../driver/driver.js';
 import { DummyDriver } from '../driver/dummy/dummy-driver.js';
 import { LIBRARY_PATHS } from '../driver/nvidia/library.js';
 import { NvidiaDriver } from '../driver/nvidia/nvidia-driver.js';
-import { parseSimNode } from '../driver/sim/node.js';
+import { parseSimNode, type SimNode } from '../driver/sim/node.js';
+import { simLibraryDriver } from '../driver/sim/library-driver.js';
 import { SimDriver } from '../driver/sim/sim-driver.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
@@ -13,13 +15,16 @@ import { findHostLibrary } from '../volume/inventory.js';
 import type { AgentConfig } from './agent-config.js';
 import { StartupError } from './startup-error.js';
 
+/** Where `make -C native` puts the simulated libnvidia-ml, below `--native-path`. */
+const SIM_LIBRARY = 'sim/libnvidia-ml.so.1';
+
 /** The driver that `--driver` names. */
 export async function openDriver(config: AgentConfig, clock: Clock, log: Log): Promise<Driver> {
   switch (config.driver) {
     case 'dummy':
       return new DummyDriver();
     case 'sim':
-      return simDriver(config.simNodePath);
+      return config.simStatePath === null ? new SimDriver(simNode(await descriptionText(config.simNodePath), config.simNodePath)) : simMachine(config, config.simStatePath, clock, log);
     case 'nvidia':
       return new NvidiaDriver({
         clock,
@@ -41,18 +46,37 @@ async function nvmlPaths({ nvmlPath, hostRoot }: AgentConfig): Promise<readonly 
   }
 }
 
+/** The cards of the simulated driver libraries, which programs find there as well. */
+async function simMachine(config: AgentConfig, statePath: string, clock: Clock, log: Log): Promise<Driver> {
+  const text = await descriptionText(config.simNodePath);
+  simNode(text, config.simNodePath);
+  if (!text.trimStart().startsWith('{')) {
+    throw new StartupError(`--sim-node: ${config.simNodePath ?? ''}: the libraries of a simulated machine read the JSON form; "gpu-manager topology FILE --as-node" prints it`);
+  }
+  const libraryPath = config.nvmlPath ?? join(config.nativePath, SIM_LIBRARY);
+  try {
+    await access(libraryPath);
+  } catch (error) {
+    throw new StartupError(`--sim-state: ${libraryPath}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+  }
+  return simLibraryDriver({ libraryPath, nodePath: config.simNodePath, statePath, clock, report: (note) => log.warn({ note }, 'about the simulated driver') });
+}
+
 const ONE_CARD = '{"gpus":[{}]}';
 
-async function simDriver(path: string | null): Promise<SimDriver> {
-  let text = ONE_CARD;
-  if (path !== null) {
-    try {
-      text = await readFile(path, 'utf8');
-    } catch (error) {
-      throw new StartupError(`--sim-node: ${path}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
-    }
+/** Text of the description of the simulated cards, or a StartupError. */
+async function descriptionText(path: string | null): Promise<string> {
+  if (path === null) return ONE_CARD;
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new StartupError(`--sim-node: ${path}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
   }
+}
+
+/** The simulated cards; a StartupError says what is wrong with their description. */
+function simNode(text: string, path: string | null): SimNode {
   const parsed = parseSimNode(text);
   if (!parsed.ok) throw new StartupError(`--sim-node: ${path ?? 'built-in'}: ${parsed.reason}`);
-  return new SimDriver(parsed.node);
+  return parsed.node;
 }

@@ -33,6 +33,7 @@ export class SimulatedNode {
     this.config = {
       driver: 'sim',
       simNodePath: at('gpus'),
+      simStatePath: null,
       simDevicePath: at('devices'),
       nvmlPath: null,
       healthConfigPath: null,

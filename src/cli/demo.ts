@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { demoNode, runScenario } from '../app/demo.js';
+import { Demo } from '../app/demo.js';
 import { createLog, silentLog } from '../host/log.js';
 import { stopSignal } from './stop-signal.js';
 
@@ -22,19 +22,20 @@ export function demoCommand(): Command {
     .action(async (options: DemoOptions) => {
       const directory = await mkdtemp(join(tmpdir(), 'gpu-demo-'));
       const once = options.once === true;
-      const node = demoNode(directory, options.verbose === true ? createLog('info') : silentLog(), once ? 0 : Number(options.queryPort));
+      const demo = new Demo(directory, options.verbose === true ? createLog('info') : silentLog(), once ? 0 : Number(options.queryPort));
       try {
-        await node.start();
-        const failed = await runScenario(node, ({ title, ok, outcome }) => console.log(`${ok ? 'ok    ' : 'FAILED'} ${title}: ${outcome}`));
+        await demo.start();
+        const failed = await demo.runScenario(({ title, ok, outcome }) => console.log(`${ok ? 'ok    ' : 'FAILED'} ${title}: ${outcome}`));
         if (failed > 0) process.exitCode = 1;
         if (!once) {
-          console.log(`look at http://localhost:${node.agent.httpPort()}/graph, /usage and /metrics; Ctrl-C ends`);
+          await demo.liveOn();
+          console.log(`look at http://localhost:${demo.node.agent.httpPort()}/graph, /usage and /metrics; Ctrl-C ends`);
           const alive = setInterval(() => undefined, 1 << 30);
           await stopSignal();
           clearInterval(alive);
         }
       } finally {
-        await node.stop();
+        await demo.stop();
         await rm(directory, { recursive: true, force: true });
       }
     });

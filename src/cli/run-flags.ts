@@ -20,6 +20,7 @@ export interface Flag {
 export const RUN_FLAGS: readonly Flag[] = [
   { name: 'driver', value: 'name', default: 'nvidia', help: 'GPUs to manage: nvidia, sim (simulated) or dummy (none)' },
   { name: 'sim-node', value: 'file', default: '', help: 'description of the simulated node: JSON, or the output of nvidia-smi topo -m; empty: one card' },
+  { name: 'sim-state', value: 'dir', default: '', help: 'folder of a simulated machine (GPU_SIM_STATE) that programs run on; empty: simulated in the agent alone' },
   { name: 'sim-device-path', value: 'dir', default: '/var/run/gpu-manager/devices', help: 'where device nodes of simulated cards are made' },
   { name: 'nvml-path', value: 'file', default: '', help: 'libnvidia-ml to use; empty: looked for at the usual places' },
   { name: 'health-config', value: 'file', default: '', help: 'JSON file with the classes of GPU errors; empty: the shipped one' },
@@ -111,6 +112,7 @@ const labels = z.string().transform((text, context) => {
 const SCHEMA = z.object({
   driver: z.enum(['nvidia', 'sim', 'dummy'], 'expected nvidia, sim or dummy'),
   'sim-node': path,
+  'sim-state': path,
   'sim-device-path': needed,
   'nvml-path': path,
   'health-config': path,
@@ -155,6 +157,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
   return {
     driver: flags.driver,
     simNodePath: flags['sim-node'],
+    simStatePath: flags['sim-state'],
     simDevicePath: flags['sim-device-path'],
     nvmlPath: flags['nvml-path'],
     healthConfigPath: flags['health-config'],

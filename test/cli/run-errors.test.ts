@@ -38,6 +38,7 @@ for (const [what, args, message] of [
   ['a directory below a file', ['--checkpoint-path=/dev/null/x'], /--checkpoint-path: \/dev\/null\/x is not a writable directory: ENOTDIR/],
   ['an extra config that is not there', ['--extra-config=/nowhere.json'], /--extra-config: \/nowhere\.json: ENOENT/],
   ['a simulated node that is not there', ['--sim-node=/nowhere'], /--sim-node: \/nowhere: ENOENT/],
+  ['a simulated machine without libraries', ['--sim-state=/tmp', '--native-path=/nowhere'], /--sim-state: \/nowhere\/sim\/libnvidia-ml\.so\.1: ENOENT/],
 ] as const) {
   test(`${what} is one clear line, exit code 2, and nothing started`, async (t) => {
     const directory = await scratchDirectory(t);
