@@ -80,15 +80,26 @@ static void print_text(const char *text) {
   putchar('"');
 }
 
+/* Time in which kernels of a process ran; `busyNs`, as NVML has it, also counts the card's changing hands to it. */
+static uint64_t work_of(const struct sim_machine *machine, uint32_t card, uint32_t process) {
+  uint64_t work = 0;
+  for (uint32_t i = 0; i < SIM_MAX_TENANTS; i++) {
+    const struct sim_tenant *tenant = &machine->boards[card].card.tenants[i];
+    if (atomic_load(&tenant->used) && tenant->process == process) work += tenant->busy_ns;
+  }
+  return work;
+}
+
 static void print_processes(struct sim_machine *machine) {
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
     const struct sim_process *process = &machine->processes[i];
     uint32_t pid = atomic_load(&process->pid) == 0 ? 0 : sim_process_number(process);
     for (uint32_t card = 0; pid != 0 && card < machine->node.count; card++) {
       if (atomic_load(&process->contexts[card]) == 0) continue;
-      printf("{\"process\":%u,\"gpu\":%u,\"contexts\":%u,\"memoryBytes\":%llu,\"busyNs\":%llu}\n", pid, card,
-             atomic_load(&process->contexts[card]), (unsigned long long)sim_ledger_of(machine, i, card),
-             (unsigned long long)machine->boards[card].card.usage.process[i].busy_ns);
+      printf("{\"process\":%u,\"gpu\":%u,\"contexts\":%u,\"memoryBytes\":%llu,\"busyNs\":%llu,\"workNs\":%llu}\n", pid,
+             card, atomic_load(&process->contexts[card]), (unsigned long long)sim_ledger_of(machine, i, card),
+             (unsigned long long)machine->boards[card].card.usage.process[i].busy_ns,
+             (unsigned long long)work_of(machine, card, i));
     }
   }
 }

@@ -1,0 +1,67 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { LimitsWriter } from '../src/vgpu/limits-writer.js';
+import { measured, type BenchOptions } from './report.js';
+import { SimulatedMachine } from './sim/machine.js';
+
+const BATCHES = 2000;
+/** Several processes, since where a process's memory happens to lie moves every figure by nanoseconds. */
+const PROCESSES = 5;
+const GIB = 2 ** 30;
+/** Nanoseconds added to a call: what is promised. */
+const GOALS: Readonly<Record<string, number>> = { launch: 10, allocate: 150 };
+const NAMES: Readonly<Record<string, string>> = { launch: 'kernel launch', allocate: 'allocation and free' };
+
+interface Batch {
+  readonly hooked: number;
+  readonly direct: number;
+}
+
+/** What one container asks of the library: how its limits look decides which way through it a call takes. */
+const LIMITS = [
+  { name: 'share 90, tokens at hand', share: 90, memoryBytes: 8 * GIB },
+  { name: 'share 100', share: 100, memoryBytes: 8 * GIB },
+] as const;
+
+/**
+ * What the control library adds to a call of the driver: batches through it and batches to the simulated driver below it take turns in one process, on
+ * one card. The value is the call through the library, the baseline the same call to the driver; both are medians over all batches.
+ *
+ *     npm run bench -- hook
+ */
+export async function run({ report, note }: BenchOptions): Promise<void> {
+  const machine = await SimulatedMachine.open(1);
+  try {
+    for (const { name, share, memoryBytes } of LIMITS) {
+      const slice = join(machine.directory, `share-${share}`);
+      await mkdir(join(slice, 'usage'), { recursive: true });
+      const device = { uuid: machine.uuidOf(0), pciBusId: '', memoryBytes, share, softLimit: null };
+      (await LimitsWriter.create(join(slice, 'vgpu.limits'), { allocation: 'bench', devices: [device] })).close();
+      const batches = new Map<string, Batch[]>();
+      for (let at = 0; at < PROCESSES; at += 1) {
+        const text = await machine.finish({ name: 'hook', args: [SimulatedMachine.controlPath, String(BATCHES)], card: 0, slice });
+        for (const { what, ...batch } of parse(text)) batches.set(what, [...(batches.get(what) ?? []), batch]);
+      }
+      for (const [what, all] of batches) {
+        const added = median(all.map(({ hooked, direct }) => hooked - direct));
+        const goal = GOALS[what] ?? NaN;
+        report(measured(`${NAMES[what] ?? what}, ${name}`, median(all.map(({ hooked }) => hooked)), 'ns', median(all.map(({ direct }) => direct))));
+        report(measured(`added to ${NAMES[what] ?? what}, ${name}`, added, 'ns'));
+        note(`${NAMES[what] ?? what}, ${name}: ${added.toFixed(1)} ns added, ${added <= goal ? 'within' : 'MORE than'} the ${goal} ns allowed (${all.length} pairs of batches)`);
+      }
+    }
+  } finally {
+    await machine.close();
+  }
+}
+
+function parse(text: string): (Batch & { readonly what: string })[] {
+  return text.trim().split('\n').map((line) => {
+    const [what = '', hooked, direct] = line.split(' ');
+    return { what, hooked: Number(hooked), direct: Number(direct) };
+  });
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
+}

@@ -1,0 +1,100 @@
+import type { ChildProcess } from 'node:child_process';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LimitsWriter } from '../../src/vgpu/limits-writer.js';
+import { stop, type MachineStatus, type SimulatedMachine } from '../sim/machine.js';
+import type { SliceLimits, SteeringAgent } from '../sim/agent.js';
+import type { CardRow, Round, Steering, TenantRow } from './rows.js';
+
+/** For starting, and for learning what launches cost. */
+export const WARM_UP_MS = 1500;
+const LONGEST_S = '3600';
+
+/** A container with its programs running. */
+export interface RunningTenant {
+  readonly slice: string;
+  readonly children: readonly ChildProcess[];
+}
+
+/** What one container got, in percent of the card. */
+export interface TenantResult {
+  readonly asked: number;
+  readonly got: number;
+  /** The largest difference from what was asked in any second. */
+  readonly worstSecond: number;
+}
+
+export interface CardResult {
+  readonly row: CardRow;
+  readonly tenants: readonly TenantResult[];
+  /** Kernels of all containers, in percent of the card's time. */
+  readonly work: number;
+}
+
+/** Runs containers on a simulated machine and looks at the card's own account of what they got. */
+export class ShareBench {
+  readonly machine: SimulatedMachine;
+  readonly agent: SteeringAgent;
+  #made = 0;
+
+  constructor(machine: SimulatedMachine, agent: SteeringAgent) {
+    this.machine = machine;
+    this.agent = agent;
+  }
+
+  async start(card: number, { manner, share, softLimit, processes = 1 }: TenantRow, steering: Steering = 'agent'): Promise<RunningTenant> {
+    const limits: SliceLimits = { card, share, softLimit: softLimit ?? null };
+    const slice = steering === 'library alone' ? await this.#unsteered(limits) : await this.agent.slice(limits);
+    const children = Array.from({ length: processes }, () => this.machine.start({ name: 'tenant', args: [LONGEST_S, manner], card, slice }));
+    return { slice, children };
+  }
+
+  async end(tenants: readonly RunningTenant[]): Promise<void> {
+    await Promise.all(tenants.flatMap(({ children }) => children.map((child) => stop(child))));
+    for (const { slice } of tenants) await this.agent.remove(slice);
+  }
+
+  /** Card i of the machine is for row i of the round. */
+  async measure(round: Round, seconds: number): Promise<CardResult[]> {
+    if (round.steering === 'silent NVML') await this.machine.silenceNvml();
+    const running = await Promise.all(round.cards.map(({ tenants }, card) => Promise.all(tenants.map((tenant) => this.start(card, tenant, round.steering)))));
+    await sleep(WARM_UP_MS);
+    const looks = [await this.machine.status()];
+    for (let second = 0; second < seconds; second += 1) {
+      await sleep(1000);
+      looks.push(await this.machine.status());
+    }
+    await this.end(running.flat());
+    if (round.steering === 'silent NVML') await this.machine.hearNvml();
+    return round.cards.map((row, card) => resultOf(row, running[card] ?? [], looks));
+  }
+
+  /** A slice that no agent knows: the limits file alone. */
+  async #unsteered({ card, share, softLimit }: SliceLimits): Promise<string> {
+    this.#made += 1;
+    const directory = join(this.machine.directory, 'unsteered', String(this.#made));
+    await mkdir(join(directory, 'usage'), { recursive: true });
+    const device = { uuid: this.machine.uuidOf(card), pciBusId: '', memoryBytes: null, share, softLimit };
+    (await LimitsWriter.create(join(directory, 'vgpu.limits'), { allocation: 'bench', devices: [device] })).close();
+    return directory;
+  }
+}
+
+/** Percent of the card that a container's kernels had between two looks. */
+export function rateOf({ children }: RunningTenant, from: MachineStatus, to: MachineStatus): number {
+  const worked = children.reduce((sum, { pid }) => sum + (to.workNs.get(pid ?? 0) ?? 0) - (from.workNs.get(pid ?? 0) ?? 0), 0);
+  return (100 * worked) / (to.nowNs - from.nowNs);
+}
+
+function resultOf(row: CardRow, running: readonly RunningTenant[], looks: readonly MachineStatus[]): CardResult {
+  const [first, last] = [looks[0], looks.at(-1)];
+  if (first === undefined || last === undefined) throw new RangeError('nothing was measured');
+  const tenants = row.tenants.map(({ share }, index): TenantResult => {
+    const tenant = running[index];
+    if (tenant === undefined) throw new RangeError(`${row.name}: container ${index} did not run`);
+    const seconds = looks.slice(1).map((look, at) => rateOf(tenant, looks[at] ?? first, look));
+    return { asked: share, got: rateOf(tenant, first, last), worstSecond: Math.max(...seconds.map((rate) => Math.abs(rate - share))) };
+  });
+  return { row, tenants, work: tenants.reduce((sum, { got }) => sum + got, 0) };
+}

@@ -1,0 +1,67 @@
+/** One container on a card: how its programs use it (see native/bench/tenant.c), and what it was given. */
+export interface TenantRow {
+  readonly manner: string;
+  /** Hundredths of the card. */
+  readonly share: number;
+  readonly softLimit?: number;
+  /** Programs in the container; one where nothing is said. */
+  readonly processes?: number;
+}
+
+/** Who steers: the agent with all it can know, the agent on a card whose NVML says nothing of single processes, or the library by itself. */
+export type Steering = 'agent' | 'silent NVML' | 'library alone';
+
+/** One card and its containers. */
+export interface CardRow {
+  readonly name: string;
+  readonly tenants: readonly TenantRow[];
+}
+
+/** Cards that are measured side by side: as many as this machine's processors bear without the programs waiting for each other. */
+export interface Round {
+  readonly steering: Steering;
+  readonly cards: readonly CardRow[];
+}
+
+/** Ways of using a card that cost this machine next to nothing: programs sleep while they wait for tokens. */
+const CALM = ['async:20', 'async:200', 'async:2000', 'async:20000', 'mixed:200:4', 'graph:20:20', 'cooperative:200', 'burst:200:20:1', 'shapes'];
+/** Ways that keep a processor busy: their launches wait for the card, which the simulated driver does by spinning. */
+const BUSY = ['sync:20', 'sync:200', 'sync:2000'];
+
+const SHARES = [10, 30, 50, 70, 90];
+const FEW_SHARES = [10, 50, 90];
+
+const alone = (manner: string, share: number): CardRow => ({ name: `${manner} @${share}`, tenants: [{ manner, share }] });
+
+const side = (...tenants: TenantRow[]): CardRow => ({
+  name: tenants.map(({ manner, share, processes }) => `${processes === undefined ? '' : `${processes}x `}${manner} @${share}`).join(' + '),
+  tenants,
+});
+
+/** One container on a card. */
+export function lonely(quick: boolean): Round[] {
+  const shares = quick ? FEW_SHARES : SHARES;
+  const calm = CALM.map((manner): Round => ({ steering: 'agent', cards: shares.map((share) => alone(manner, share)) }));
+  const busy = BUSY.flatMap((manner) => FEW_SHARES.map((share): Round => ({ steering: 'agent', cards: [alone(manner, share)] })));
+  const without = (steering: Steering): Round => ({ steering, cards: ['async:20', 'async:2000', 'mixed:200:4', 'graph:20:20', 'shapes'].map((manner) => alone(manner, 50)) });
+  return [...calm, ...(quick ? [] : busy), without('library alone'), without('silent NVML')];
+}
+
+const NEIGHBOURS: readonly CardRow[] = [
+  side({ manner: 'async:200', share: 30 }, { manner: 'async:200', share: 70 }),
+  side({ manner: 'async:20', share: 20 }, { manner: 'async:20000', share: 80 }),
+  side({ manner: 'async:2000', share: 10 }, { manner: 'shapes', share: 40 }),
+  side({ manner: 'graph:20:20', share: 50 }, { manner: 'mixed:200:4', share: 50 }),
+  side({ manner: 'async:200', share: 20 }, { manner: 'async:2000', share: 30 }, { manner: 'async:20', share: 50 }),
+  side({ manner: 'shapes', share: 25 }, { manner: 'async:2000', share: 25 }, { manner: 'cooperative:200', share: 25 }, { manner: 'async:20000', share: 25 }),
+  side({ manner: 'async:200', share: 10 }, { manner: 'async:20', share: 20 }, { manner: 'graph:20:20', share: 30 }, { manner: 'shapes', share: 40 }),
+  side({ manner: 'async:200', share: 40, processes: 4 }, { manner: 'async:2000', share: 60 }),
+];
+
+/** Two to four containers on a card. */
+export function neighbours(quick: boolean): Round[] {
+  const half = Math.ceil(NEIGHBOURS.length / 2);
+  const parts = [NEIGHBOURS.slice(0, half), NEIGHBOURS.slice(half)];
+  const steerings: Steering[] = quick ? ['agent'] : ['agent', 'library alone', 'silent NVML'];
+  return steerings.flatMap((steering) => parts.map((cards): Round => ({ steering, cards })));
+}

@@ -1,0 +1,85 @@
+import { join } from 'node:path';
+import { buildVgpu, type Vgpu } from '../../src/app/vgpu.js';
+import type { Driver } from '../../src/driver/driver.js';
+import { simLibraryDriver } from '../../src/driver/sim/library-driver.js';
+import { systemClock } from '../../src/host/clock.js';
+import { silentLog } from '../../src/host/log.js';
+import { SimulatedMachine } from './machine.js';
+
+const NOBODY = { podUid: '', namespace: '', pod: '', container: '' };
+
+export interface SliceLimits {
+  readonly card: number;
+  readonly share: number;
+  /** Null: hard. */
+  readonly softLimit: number | null;
+}
+
+/** The part of the agent that keeps limits and steers, on a simulated machine, without Kubernetes. One in each process. */
+export class SteeringAgent {
+  readonly #machine: SimulatedMachine;
+  readonly #driver: Driver;
+  readonly #vgpu: Vgpu;
+  readonly #path: string;
+  #made = 0;
+
+  private constructor(machine: SimulatedMachine, driver: Driver, vgpu: Vgpu, path: string) {
+    this.#machine = machine;
+    this.#driver = driver;
+    this.#vgpu = vgpu;
+    this.#path = path;
+  }
+
+  static async start(machine: SimulatedMachine): Promise<SteeringAgent> {
+    const driver = simLibraryDriver({
+      clock: systemClock,
+      report: () => undefined,
+      libraryPath: SimulatedMachine.nvmlPath,
+      nodePath: machine.nodePath,
+      statePath: machine.statePath,
+    });
+    const uuids = (await driver.inventory()).gpus.map(({ uuid }) => uuid);
+    const path = join(machine.directory, 'slices');
+    const vgpu = buildVgpu({
+      path,
+      knowledge: { placeOf: async () => null, pidsOf: async () => [], nameOf: async () => null },
+      wishes: { annotations: () => null, onAnnotations: () => () => undefined },
+      notices: { note: () => undefined },
+      evictor: { evict: () => undefined },
+      auditPolicy: 'report',
+      driver,
+      driverVersion: () => null,
+      gpus: () => uuids,
+      samplePeriodMs: 1000,
+      clock: systemClock,
+      log: silentLog(),
+    });
+    await vgpu.part.start();
+    return new SteeringAgent(machine, driver, vgpu, path);
+  }
+
+  /** Makes a slice; its directory is what a container sees as /etc/vcuda. */
+  async slice({ card, share, softLimit }: SliceLimits): Promise<string> {
+    this.#made += 1;
+    const allocation = this.#made.toString(16).padStart(16, '0');
+    const uuid = this.#machine.uuidOf(card);
+    await this.#vgpu.slices.start({ allocation, owner: NOBODY, devices: [{ uuid, pciBusId: '', memoryBytes: null, share, softLimit }] });
+    return join(this.#path, allocation);
+  }
+
+  /** The container of a slice is over. */
+  async remove(directory: string): Promise<void> {
+    await this.#vgpu.slices.remove(directory.slice(-16));
+  }
+
+  /** Gives a running container another share. */
+  resize(directory: string, share: number): void {
+    const slice = this.#vgpu.slices.started.get(directory.slice(-16));
+    slice?.resize([{ memoryBytes: null, share, softLimit: null }]);
+  }
+
+  async stop(): Promise<void> {
+    await this.#vgpu.part.stop();
+    await this.#driver.close();
+  }
+}

@@ -1,0 +1,143 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const build = fileURLToPath(new URL('../../../native/build/', import.meta.url));
+/** Libraries of the simulated driver as they are, and behind the control library. */
+const DIRECT = join(build, 'sim');
+const MIRROR = join(build, 'mirror');
+
+const run = promisify(execFile);
+
+/** What the machine's cards and processes have done by now. */
+export interface MachineStatus {
+  readonly nowNs: number;
+  /** By card: time in which its multiprocessors belonged to a program. */
+  readonly busyNs: readonly number[];
+  /** By pid: time in which its kernels ran. */
+  readonly workNs: ReadonlyMap<number, number>;
+}
+
+export interface Program {
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly card: number;
+  /** What the container sees as /etc/vcuda; null: the driver without the control library. */
+  readonly slice: string | null;
+  readonly output?: 'pipe' | 'ignore';
+}
+
+/** A simulated machine of its own, with programs on it; all gone when it is closed. */
+export class SimulatedMachine {
+  readonly directory: string;
+  readonly cards: number;
+  readonly #children = new Set<ChildProcess>();
+
+  private constructor(directory: string, cards: number) {
+    this.directory = directory;
+    this.cards = cards;
+  }
+
+  static async open(cards: number): Promise<SimulatedMachine> {
+    if (!existsSync(join(build, 'bench'))) throw new Error('the native side is not built: npm run native');
+    // The state is shared memory: where that has a file system of its own, nothing is ever written to a disk.
+    const machine = new SimulatedMachine(await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gm-bench-')), cards);
+    await mkdir(machine.statePath);
+    await writeFile(machine.nodePath, JSON.stringify({ gpus: Array.from({ length: cards }, () => ({})) }));
+    return machine;
+  }
+
+  get statePath(): string {
+    return join(this.directory, 'state');
+  }
+
+  get nodePath(): string {
+    return join(this.directory, 'node.json');
+  }
+
+  /** The simulated libnvidia-ml, for the agent. */
+  static get nvmlPath(): string {
+    return join(DIRECT, 'libnvidia-ml.so.1');
+  }
+
+  /** The control library in front of the driver. */
+  static get controlPath(): string {
+    return join(MIRROR, 'libcuda.so.1');
+  }
+
+  uuidOf(card: number): string {
+    const digit = card.toString(16);
+    return `GPU-0000000${digit}-0000-0000-0000-00000000000${digit}`;
+  }
+
+  start({ name, args, card, slice, output = 'ignore' }: Program): ChildProcess {
+    const env = {
+      ...this.#environment,
+      CUDA_VISIBLE_DEVICES: this.uuidOf(card),
+      LD_LIBRARY_PATH: slice === null ? DIRECT : MIRROR,
+      ...(slice === null ? {} : { VGPU_SANDBOX_DIRECTORY: slice }),
+    };
+    const child = spawn(join(build, 'bench', name), args, { env, stdio: ['ignore', output, 'inherit'] });
+    this.#children.add(child);
+    child.on('exit', () => this.#children.delete(child));
+    return child;
+  }
+
+  /** Runs a program to its end; rejects where it fails. Its standard output. */
+  async finish(program: Program): Promise<string> {
+    const child = this.start({ ...program, output: 'pipe' });
+    let text = '';
+    child.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    const code = await new Promise<number | null>((resolve, reject) => {
+      child.on('error', reject);
+      child.on('close', resolve);
+    });
+    if (code !== 0) throw new Error(`${program.name} ${program.args.join(' ')}: exit code ${code}`);
+    return text;
+  }
+
+  async status(): Promise<MachineStatus> {
+    const lines = (await this.#command('status')).trim().split('\n').map((line) => JSON.parse(line) as Record<string, number>);
+    const number = (line: Record<string, number> | undefined, field: string): number => line?.[field] ?? 0;
+    return {
+      nowNs: number(lines[0], 'nowNs'),
+      busyNs: lines.filter((line) => 'uuid' in line).map((line) => number(line, 'busyNs')),
+      workNs: new Map(lines.filter((line) => 'process' in line).map((line) => [number(line, 'process'), number(line, 'workNs')])),
+    };
+  }
+
+  /** From now on NVML says nothing of what single processes use, as on cards that cannot. */
+  async silenceNvml(): Promise<void> {
+    await this.#command('fault', 'nvmlDeviceGetProcessUtilization', 'not-supported');
+    await this.#command('fault', 'nvmlDeviceGetProcessesUtilizationInfo', 'not-supported');
+  }
+
+  async hearNvml(): Promise<void> {
+    await this.#command('clear');
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#children].map((child) => stop(child)));
+    await rm(this.directory, { recursive: true, force: true });
+  }
+
+  get #environment(): NodeJS.ProcessEnv {
+    return { PATH: process.env['PATH'], GPU_SIM_STATE: this.statePath, GPU_SIM_NODE: this.nodePath };
+  }
+
+  async #command(...args: string[]): Promise<string> {
+    return (await run(join(build, 'gpu-sim'), args, { env: this.#environment })).stdout;
+  }
+}
+
+/** Ends a program that was started here. */
+export async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  await ended;
+}
