@@ -1,6 +1,7 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AuditPolicy } from '../core/findings.js';
+import { isLoopback } from '../display/access.js';
 import type { LogLevel } from '../host/log.js';
 import { socketPathProblem } from '../host/unix-socket.js';
 import { StartupError } from './startup-error.js';
@@ -29,6 +30,10 @@ export interface AgentConfig {
   readonly cdiPath: string;
   readonly queryAddress: string;
   readonly queryPort: number;
+  /** PEM files of the HTTP side; null: plain HTTP. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
+  /** Who reads the node's data over HTTP needs a bearer token that the API server lets do so. */
+  readonly tokenReview: boolean;
   readonly displaySocket: string;
   readonly kubeconfig: string | null;
   /** Without an API server: pods are known from the kubelet alone. */
@@ -51,8 +56,12 @@ export interface AgentConfig {
   readonly logLevel: LogLevel;
 }
 
-/** Refuses what cannot work before anything is started: paths too long for sockets, directories that cannot be written. */
+/** Refuses what cannot work before anything is started: paths too long for sockets, directories that cannot be written, tokens for all to read. */
 export async function checkConfig(config: AgentConfig): Promise<void> {
+  if (config.tokenReview && config.standalone) throw new StartupError('--token-review: needs the API server, which --standalone does without');
+  if (config.tokenReview && config.tls === null && !isLoopback(config.queryAddress)) {
+    throw new StartupError('--token-review: tokens would cross the network unprotected; give --tls-cert-file and --tls-private-key-file, or a --query-addr on loopback');
+  }
   const sockets: readonly (readonly [string, string])[] = [
     ['--device-plugin-path', join(config.devicePluginPath, 'vmemory.sock')],
     ['--display-socket', config.displaySocket],

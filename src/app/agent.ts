@@ -1,9 +1,8 @@
 import { Allocator } from '../allocator/allocator.js';
 import type { CheckpointStore, Notices } from '../allocator/ports.js';
-import { isOver } from '../core/pod.js';
+import { isOver, usesGpu } from '../core/pod.js';
 import { decodeCheckpoint, type CheckpointContent } from '../core/checkpoint.js';
-import { displayServer } from '../display/display-server.js';
-import { HttpServer } from '../display/http-server.js';
+import type { NodeCounts, PodFacts } from '../display/view.js';
 import type { Driver } from '../driver/driver.js';
 import { HealthMonitor } from '../driver/health-monitor.js';
 import { systemClock, type Clock } from '../host/clock.js';
@@ -17,6 +16,7 @@ import { openApiServer } from './api-server.js';
 import { checkConfig, type AgentConfig } from './agent-config.js';
 import { throughCdi, withCdiSpecs } from './cdi-devices.js';
 import { checkpointFile } from './checkpoint-file.js';
+import { buildDisplay } from './display.js';
 import { containerKnowledge, nodeContainers } from './container-knowledge.js';
 import { openDriver } from './drivers.js';
 import { readExtraNodes } from './extra-config.js';
@@ -25,11 +25,12 @@ import { Lifecycle, type Part } from './lifecycle.js';
 import { NO_NOTICES, NO_PODS, type AgentPods } from './no-pods.js';
 import { deviceFiles, simulatedDeviceFiles } from './node-files.js';
 import { openNodeLibraries } from './node-libraries.js';
+import { NodeRecord } from './node-record.js';
 import { NodeReport } from './node-report.js';
 import { nodeView } from './node-view.js';
 import { podEvictor, podNotices } from './slice-notices.js';
 import { VERSION } from './version.js';
-import { buildVgpu } from './vgpu.js';
+import { buildVgpu, type Vgpu } from './vgpu.js';
 
 /** How long an allocation that neither the kubelet nor a living pod vouches for is kept. */
 const GRACE_MS = 10_000;
@@ -77,13 +78,14 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   const pods = seams.pods ?? apiServer?.pods ?? NO_PODS;
   const checkpoint = checkpointFile(config.checkpointPath);
   const holders = new KubeletHolders({ podResourcesSocket: config.podResourcesSocket, devicePluginDirectory: config.devicePluginPath, pods, log });
-  const notices = seams.notices ?? apiServer?.notices ?? NO_NOTICES;
+  const record = new NodeRecord(clock);
+  const notices = record.notices(seams.notices ?? apiServer?.notices ?? NO_NOTICES);
   const containers = nodeContainers(config);
   const vgpu = buildVgpu({
     path: config.virtualManagerPath,
     knowledge: seams.containers ?? containerKnowledge(containers, log),
     wishes: pods,
-    notices: seams.sliceNotices ?? podNotices(apiServer),
+    notices: record.sliceNotices(seams.sliceNotices ?? podNotices(apiServer)),
     evictor: seams.evictor ?? podEvictor(apiServer),
     auditPolicy: config.auditPolicy,
     driver,
@@ -111,21 +113,28 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   );
   const health = new HealthMonitor({ driver, inventory, policy, clock });
   const gpuWatch = new GpuWatch({ health, allocator, notices, strangers: () => vgpu.strangers(), periodMs: config.samplePeriodMs, clock, log });
-  const plugin = new DevicePlugin({ directory: config.devicePluginPath, devices: specs === null ? allocator : throughCdi(allocator, { specs, kubeletVersion: () => apiServer?.labels.kubeletVersion ?? null, log }), clock, log });
+  const plugin = new DevicePlugin({ directory: config.devicePluginPath, devices: record.timed(specs === null ? allocator : throughCdi(allocator, { specs, kubeletVersion: () => apiServer?.labels.kubeletVersion ?? null, log })), clock, log });
   const view = nodeView({
     nodeName: config.nodeName,
     version: VERSION,
     allocator,
-    observed: () => vgpu.observe(),
+    driverVersion: () => health.inventory.driverVersion,
+    driverOutage: () => health.outage,
+    health: (uuid) => (health.inventory.gpus.some((gpu) => gpu.uuid === uuid) ? health.health(uuid) : null),
+    observeSlices: () => vgpu.observe(),
+    observeGpus: () => vgpu.observeGpus(),
+    pod: (podUid) => podFacts(apiServer, podUid),
+    counts: () => nodeCounts(record, vgpu, apiServer),
     notReady: () => (plugin.registered ? [] : ['not registered with the kubelet']),
+    clock,
   });
-  const display = displayServer(config.displaySocket, view, [vgpu.limitsService]);
-  const http = new HttpServer(config.queryAddress, config.queryPort, view, log);
+  const display = await buildDisplay({ config, view, record, apiServer, services: [vgpu.limitsService], clock, log });
 
   const lifecycle = new Lifecycle(
     [
       { name: 'driver', start: async () => undefined, stop: () => driver.close() },
       ...(libraries.part === null ? [] : [libraries.part]),
+      healthRecord(record, health),
       { name: 'gpu-watch', start: () => gpuWatch.start(), stop: () => gpuWatch.stop() },
       ...(apiServer === null ? [] : [clusterSide(apiServer, allocator, log)]),
       { name: 'holders', start: async () => undefined, stop: async () => holders.close() },
@@ -133,13 +142,45 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
       vgpu.part,
       reconciler(allocator, clock, config.allocationCheckPeriodMs, log),
       ...(apiServer === null ? [] : [report(apiServer, allocator, health, config, clock)]),
-      { name: 'display', start: () => display.start(), stop: () => display.stop() },
-      { name: 'http', start: () => http.start(), stop: () => http.stop() },
+      ...display.parts,
       { name: 'device-plugin', start: () => plugin.start(), stop: () => plugin.stop() },
     ],
     log,
   );
-  return { allocator, plugin, pods, httpPort: () => http.port, start: () => lifecycle.start(), stop: () => lifecycle.stop() };
+  return { allocator, plugin, pods, httpPort: display.httpPort, start: () => lifecycle.start(), stop: () => lifecycle.stop() };
+}
+
+/** Writes down what becomes of the cards. */
+function healthRecord(record: NodeRecord, health: HealthMonitor): Part {
+  let leave = (): void => undefined;
+  return {
+    name: 'record',
+    async start() {
+      leave = record.follow(health);
+    },
+    stop: async () => leave(),
+  };
+}
+
+function podFacts(apiServer: NodeKube | null, podUid: string): PodFacts | null {
+  const pod = apiServer?.pods.get(podUid) ?? null;
+  if (pod === null) return null;
+  const otherContainers = pod.containers.filter((container) => !usesGpu(container)).map(({ name }) => name);
+  return { user: pod.submitter ?? '', cluster: pod.annotations.get('clusterName') ?? '', otherContainers };
+}
+
+function nodeCounts(record: NodeRecord, vgpu: Vgpu, apiServer: NodeKube | null): NodeCounts {
+  const { raised, evictions } = vgpu.auditCounts();
+  const sum = (values: Iterable<number> | undefined): number => [...(values ?? [])].reduce((total, value) => total + value, 0);
+  const kube = apiServer?.counts;
+  const errors = new Map([
+    ['kubelet-call', record.failedCalls],
+    ['driver-look', sum(vgpu.observeGpus().map(({ failedLooks }) => failedLooks))],
+    ['api-watch', sum(kube?.watch.failures.values())],
+    ['api-write', sum(kube?.writes.dropped.values())],
+    ['event-write', sum(kube?.events.dropped.values()) + (kube?.events.suppressed ?? 0)],
+  ]);
+  return { refusals: record.refusals, errors, findings: new Map(Object.entries(raised)), evictions };
 }
 
 /** What the checkpoint holds; whatever is wrong with it costs a warning and a rebuild from the kubelet, never the start. */

@@ -45,6 +45,8 @@ export class SimulatedNode {
       cdiPath: at('cdi'),
       queryAddress: '127.0.0.1',
       queryPort: 0,
+      tls: null,
+      tokenReview: false,
       displaySocket: at('display.sock'),
       kubeconfig: null,
       standalone: true,

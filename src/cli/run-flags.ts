@@ -30,8 +30,11 @@ export const RUN_FLAGS: readonly Flag[] = [
   { name: 'native-path', value: 'dir', default: '', help: 'where the control libraries and gpu-client lie; empty: where they were built' },
   { name: 'interposition', value: 'way', default: 'library-path', help: 'how containers get them: library-path, or cdi for kubelets from 1.29 on' },
   { name: 'cdi-path', value: 'dir', default: '/etc/cdi', help: 'where CDI specifications are written; must outlive a reboot, as the kubelet remembers devices' },
-  { name: 'query-port', value: 'port', default: '5678', help: 'HTTP port of graph, usage, version, metrics and probes' },
+  { name: 'query-port', value: 'port', default: '5678', help: 'HTTP port of the page, graph, usage, version, metrics and probes' },
   { name: 'query-addr', value: 'address', default: 'localhost', help: 'HTTP address' },
+  { name: 'tls-cert-file', value: 'file', default: '', help: 'serve HTTPS with this certificate (PEM), read again when it changes; empty: plain HTTP' },
+  { name: 'tls-private-key-file', value: 'file', default: '', help: 'its key (PEM)' },
+  { name: 'token-review', value: null, default: 'false', help: 'who reads over HTTP needs a bearer token of the cluster that may get the path; the page and probes are free' },
   { name: 'display-socket', value: 'path', default: '/var/run/gpu-manager.sock', help: 'unix socket of the gRPC display service' },
   { name: 'kubeconfig', value: 'file', default: '', help: 'access to the API server; empty: that of the pod we run in' },
   { name: 'incluster-mode', value: null, default: 'true', help: 'use the access of the pod we run in when no kubeconfig is given' },
@@ -124,6 +127,9 @@ const SCHEMA = z.object({
   'cdi-path': needed,
   'query-port': whole(0, 65_535),
   'query-addr': needed,
+  'tls-cert-file': path,
+  'tls-private-key-file': path,
+  'token-review': bool,
   'display-socket': needed,
   kubeconfig: path,
   'incluster-mode': bool,
@@ -169,6 +175,8 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     cdiPath: flags['cdi-path'],
     queryAddress: flags['query-addr'],
     queryPort: flags['query-port'],
+    tls: tlsFiles(flags['tls-cert-file'], flags['tls-private-key-file']),
+    tokenReview: flags['token-review'],
     displaySocket: flags['display-socket'],
     kubeconfig: flags.kubeconfig,
     standalone: flags.standalone,
@@ -188,6 +196,11 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     auditPolicy: flags['audit-policy'],
     logLevel: logLevel(flags.v),
   };
+}
+
+function tlsFiles(certFile: string | null, keyFile: string | null): AgentConfig['tls'] {
+  if ((certFile === null) !== (keyFile === null)) throw new StartupError('--tls-cert-file and --tls-private-key-file belong together');
+  return certFile === null || keyFile === null ? null : { certFile, keyFile };
 }
 
 function logLevel(verbosity: number): LogLevel {

@@ -18,3 +18,7 @@ export const ALL_NODES = '/api/v1/nodes';
 export function bindingPath(namespace: string, pod: string): string {
   return `${podPath(namespace, pod)}/binding`;
 }
+
+export const TOKEN_REVIEWS = '/apis/authentication.k8s.io/v1/tokenreviews';
+
+export const SUBJECT_ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';

@@ -8,6 +8,7 @@ import { NodePods } from './node-pods.js';
 import { Notices } from './notices.js';
 import type { WatchTiming } from './object-watch.js';
 import { PodWriter, type PodRef } from './pod-writer.js';
+import { reviewToken, type TokenVerdict } from './token-review.js';
 import { WriteQueue, type WriteCounts } from './write-queue.js';
 
 export interface NodeKubeOptions {
@@ -50,6 +51,11 @@ export class NodeKube {
   /** Has a pod evicted, as far as disruption budgets allow it now. */
   evict(pod: PodRef): void {
     this.#writer.evict(pod);
+  }
+
+  /** Whether the owner of a bearer token may read a path of ours. Never rejects. */
+  reviewToken(token: string, path: string): Promise<TokenVerdict> {
+    return reviewToken(this.#client, token, path);
   }
 
   /** Does not wait for the API server. */

@@ -5,6 +5,7 @@ import type { ProtoGrpcType as CriProto } from './gen/cri-v1.js';
 import type { ProtoGrpcType as DevicePluginProto } from './gen/deviceplugin-v1beta1.js';
 import type { ProtoGrpcType as DisplayProto } from './gen/display.js';
 import type { ProtoGrpcType as LimitsProto } from './gen/limits.js';
+import type { ProtoGrpcType as NodeProto } from './gen/node.js';
 import type { ProtoGrpcType as PodResourcesProto } from './gen/podresources-v1.js';
 import type { ProtoGrpcType as VcudaProto } from './gen/vcuda.js';
 
@@ -30,4 +31,5 @@ export const podResourcesProto = loadOnce<PodResourcesProto>('podresources-v1.pr
 export const criProto = loadOnce<CriProto>('cri-v1.proto');
 export const vcudaProto = loadOnce<VcudaProto>('vcuda.proto');
 export const limitsProto = loadOnce<LimitsProto>('limits.proto');
+export const nodeProto = loadOnce<NodeProto>('node.proto');
 export const displayProto = loadOnce<DisplayProto>('display.proto');

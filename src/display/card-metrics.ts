@@ -1,0 +1,61 @@
+import type { Metric, Sample } from './metric.js';
+import type { CardSnapshot } from './view.js';
+
+const LABELS = ['gpu', 'uuid'] as const;
+
+/** A value of each card; cards that do not say are left out. */
+function card(name: string, type: Metric['type'], help: string, value: (card: CardSnapshot) => number | null): Metric {
+  return {
+    name,
+    type,
+    help,
+    labels: LABELS,
+    *read({ snapshot }): Iterable<Sample> {
+      for (const one of snapshot.cards) {
+        const known = value(one);
+        if (known !== null) yield { labels: labelsOf(one), value: known };
+      }
+    },
+  };
+}
+
+function labelsOf({ index, uuid }: CardSnapshot): Record<(typeof LABELS)[number], string> {
+  return { gpu: String(index), uuid };
+}
+
+const STATUSES: readonly CardSnapshot['health']['status'][] = ['healthy', 'probation', 'reset', 'failed', 'lost'];
+
+/** Metrics of each GPU. */
+export const CARD_METRICS: readonly Metric[] = [
+  {
+    name: 'vgpu_gpu_info',
+    type: 'gauge',
+    help: 'Always 1; its labels describe the GPU',
+    labels: [...LABELS, 'model', 'pci_bus_id', 'numa_node'],
+    *read({ snapshot }) {
+      for (const one of snapshot.cards) {
+        yield { labels: { ...labelsOf(one), model: one.model, pci_bus_id: one.pciBusId, numa_node: one.numaNode === null ? '' : String(one.numaNode) }, value: 1 };
+      }
+    },
+  },
+  {
+    name: 'vgpu_gpu_health',
+    type: 'gauge',
+    help: '1 for the status that the GPU has, 0 for the others',
+    labels: [...LABELS, 'status'],
+    *read({ snapshot }) {
+      for (const one of snapshot.cards) for (const status of STATUSES) yield { labels: { ...labelsOf(one), status }, value: one.health.status === status ? 1 : 0 };
+    },
+  },
+  card('vgpu_gpu_usable', 'gauge', '1 while new containers may be placed on the GPU', ({ usable }) => (usable ? 1 : 0)),
+  card('vgpu_gpu_utilization_ratio', 'gauge', 'Fraction of the time in which a kernel ran', ({ usedPercent }) => (usedPercent === null ? null : usedPercent / 100)),
+  card('vgpu_gpu_given_ratio', 'gauge', 'Fraction of the GPU that is given to containers', ({ givenCores }) => givenCores / 100),
+  card('vgpu_gpu_memory_bytes', 'gauge', 'Memory of the GPU', ({ memoryBytes }) => memoryBytes),
+  card('vgpu_gpu_memory_given_bytes', 'gauge', 'Memory of the GPU that is given to containers', ({ givenMemoryBytes }) => givenMemoryBytes),
+  card('vgpu_gpu_memory_used_bytes', 'gauge', 'Memory in use on the GPU, whoever uses it', ({ usedMemoryBytes }) => usedMemoryBytes),
+  card('vgpu_gpu_temperature_celsius', 'gauge', 'Temperature of the GPU', ({ temperatureCelsius }) => temperatureCelsius),
+  card('vgpu_gpu_power_watts', 'gauge', 'Power that the GPU draws', ({ powerWatts }) => powerWatts),
+  card('vgpu_gpu_foreign_processes', 'gauge', 'Processes on the GPU that belong to no container which was given it', ({ strangerPids }) => strangerPids.length),
+  card('vgpu_gpu_looks_total', 'counter', 'How often the driver was asked about the GPU', ({ looks }) => looks),
+  card('vgpu_gpu_failed_looks_total', 'counter', 'How often the driver did not answer', ({ failedLooks }) => failedLooks),
+];

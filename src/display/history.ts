@@ -1,0 +1,102 @@
+import type { NodeSnapshot } from './view.js';
+
+/** A moment is kept this often, and so many of them: five minutes. */
+export const HISTORY_PERIOD_MS = 2_000;
+export const HISTORY_LENGTH = 150;
+
+const MIB = 1024 * 1024;
+
+/** What was measured in the last minutes, one number a period, the latest last; a series that began later is shorter. */
+export interface CardSeries {
+  /** Percent; null where the driver did not say. */
+  readonly used: readonly (number | null)[];
+  /** MiB. */
+  readonly memory: readonly (number | null)[];
+}
+
+export interface SliceSeries {
+  readonly gpuUuid: string;
+  readonly used: readonly number[];
+  readonly memory: readonly number[];
+  /** Seconds that launches waited, a second; above 1 where several threads did. */
+  readonly throttled: readonly number[];
+}
+
+interface Kept {
+  readonly gpuUuid: string;
+  readonly used: (number | null)[];
+  readonly memory: (number | null)[];
+  readonly throttled: number[];
+  throttledSeconds: number;
+}
+
+/** Use of cards and containers in the last minutes. */
+export class History {
+  #cards = new Map<string, Kept>();
+  /** By allocation, then GPU. */
+  #slices = new Map<string, Map<string, Kept>>();
+  #lastMs: number | null = null;
+
+  /** Takes a moment in; more often than every period is as good as that. What is gone from the node is forgotten. */
+  add(snapshot: NodeSnapshot): void {
+    // Timers are late now and then: a tenth of a period must not cost a moment.
+    if (this.#lastMs !== null && snapshot.atMs - this.#lastMs < HISTORY_PERIOD_MS * 0.9) return;
+    const elapsedSeconds = this.#lastMs === null ? 0 : (snapshot.atMs - this.#lastMs) / 1000;
+    this.#lastMs = snapshot.atMs;
+    const cards = new Map<string, Kept>();
+    for (const { uuid, usedPercent, usedMemoryBytes } of snapshot.cards) {
+      const kept = this.#cards.get(uuid) ?? fresh(uuid, 0);
+      push(kept.used, tenths(usedPercent));
+      push(kept.memory, mib(usedMemoryBytes));
+      cards.set(uuid, kept);
+    }
+    this.#cards = cards;
+    const slices = new Map<string, Map<string, Kept>>();
+    for (const { id, slices: present } of snapshot.allocations) {
+      const byGpu = new Map<string, Kept>();
+      for (const slice of present) {
+        const throttledSeconds = slice.counters?.throttledSeconds ?? 0;
+        const kept = this.#slices.get(id)?.get(slice.gpuUuid) ?? fresh(slice.gpuUuid, throttledSeconds);
+        push(kept.used, tenths(slice.usedPercent));
+        push(kept.memory, mib(slice.usedMemoryBytes));
+        push(kept.throttled, elapsedSeconds > 0 ? Math.round((Math.max(0, throttledSeconds - kept.throttledSeconds) / elapsedSeconds) * 1000) / 1000 : 0);
+        kept.throttledSeconds = throttledSeconds;
+        byGpu.set(slice.gpuUuid, kept);
+      }
+      slices.set(id, byGpu);
+    }
+    this.#slices = slices;
+  }
+
+  /** By UUID. */
+  cards(): Record<string, CardSeries> {
+    return Object.fromEntries([...this.#cards].map(([uuid, { used, memory }]) => [uuid, { used, memory }]));
+  }
+
+  /** Of one allocation, a series for each of its GPUs; none for one that is not known. */
+  slices(allocation: string): SliceSeries[] {
+    return [...(this.#slices.get(allocation)?.values() ?? [])].map(({ gpuUuid, used, memory, throttled }) => ({
+      gpuUuid,
+      used: used.map((value) => value ?? 0),
+      memory: memory.map((value) => value ?? 0),
+      throttled,
+    }));
+  }
+}
+
+function fresh(gpuUuid: string, throttledSeconds: number): Kept {
+  return { gpuUuid, used: [], memory: [], throttled: [], throttledSeconds };
+}
+
+function push<T>(values: T[], value: T): void {
+  values.push(value);
+  if (values.length > HISTORY_LENGTH) values.shift();
+}
+
+function tenths(percent: number | null): number | null {
+  return percent === null ? null : Math.round(percent * 10) / 10;
+}
+
+function mib(bytes: number | null): number | null {
+  return bytes === null ? null : Math.round(bytes / MIB);
+}

@@ -1,0 +1,45 @@
+import type { NodeSnapshot } from './view.js';
+
+/**
+ * A snapshot in two texts: what changes when something happens, and what changes all the time, as bare numbers in the order of the first. A
+ * page that follows the node gets the first one rarely and the second every second.
+ */
+export interface LiveDocument {
+  readonly state: string;
+  readonly usage: string;
+}
+
+/** Both texts are JSON. */
+export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
+  const { atMs, cards, allocations, ...rest } = snapshot;
+  const usage = {
+    at: atMs,
+    cards: cards.map(({ usedPercent, usedMemoryBytes, temperatureCelsius, powerWatts, strangerPids }) => [
+      tenth(usedPercent),
+      usedMemoryBytes,
+      temperatureCelsius,
+      tenth(powerWatts),
+      strangerPids.length,
+    ]),
+    slices: allocations.flatMap(({ slices }) =>
+      slices.map(({ usedPercent, usedMemoryBytes, counters }) => [tenth(usedPercent), usedMemoryBytes, Math.round((counters?.throttledSeconds ?? 0) * 1000) / 1000]),
+    ),
+  };
+  const state = {
+    ...rest,
+    cards: cards.map(({ index, uuid, model, pciBusId, numaNode, memoryBytes, usable, health, givenCores, givenMemoryBytes }) => ({
+      index, uuid, model, pciBusId, numaNode, memoryBytes, usable, health, givenCores, givenMemoryBytes,
+    })),
+    allocations: allocations.map(({ id, phase, owners, allocatedAtMs, cores, memoryBytes, findings, slices }) => ({
+      id, phase, owners, allocatedAtMs, cores, memoryBytes, findings,
+      slices: slices.map(({ gpuUuid, gpuIndex, givenCores, givenMemoryBytes, share, softLimit, memoryLimitBytes }) => ({
+        gpuUuid, gpuIndex, givenCores, givenMemoryBytes, share, softLimit, memoryLimitBytes,
+      })),
+    })),
+  };
+  return { state: JSON.stringify(state), usage: JSON.stringify(usage) };
+}
+
+function tenth(value: number | null): number | null {
+  return value === null ? null : Math.round(value * 10) / 10;
+}

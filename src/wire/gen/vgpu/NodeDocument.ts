@@ -1,0 +1,10 @@
+// Original file: proto/node.proto
+
+
+export interface NodeDocument {
+  'json'?: (string);
+}
+
+export interface NodeDocument__Output {
+  'json': (string);
+}

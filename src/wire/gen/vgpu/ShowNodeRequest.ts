@@ -1,0 +1,8 @@
+// Original file: proto/node.proto
+
+
+export interface ShowNodeRequest {
+}
+
+export interface ShowNodeRequest__Output {
+}
