@@ -31,7 +31,7 @@ interface ListedPod {
 }
 
 async function pods(): Promise<readonly ListedPod[]> {
-  return (JSON.parse(await cluster.kubectl('get', 'pods', '-l', 'suite=gpu-manager', '-o', 'json')) as { items: readonly ListedPod[] }).items;
+  return (JSON.parse(await cluster.kubectl('get', 'pods', '-o', 'json')) as { items: readonly ListedPod[] }).items;
 }
 
 /** Follows what the extender writes on pods; the returned function ends that and answers the GPU index by pod UID. */

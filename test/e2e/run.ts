@@ -23,6 +23,8 @@ async function main(): Promise<number> {
       console.log(`# ${file}`);
       const { status } = spawnSync(process.execPath, [join(directory, file)], { stdio: 'inherit', env: { ...process.env, TAP_TIMEOUT: '900' } });
       if (status !== 0) failed += 1;
+      // Whatever a file leaves, also when it fails, the next one finds an empty cluster.
+      await cluster.kubectl('delete', 'pods', '--all', '--force', '--grace-period=0', '--wait=true', '--timeout=240s');
     }
   } finally {
     await cluster.stop();
