@@ -55,7 +55,7 @@ export async function inClusterCredentials(options: InClusterOptions): Promise<C
  * tokens, exec plugins, OIDC, proxies. The library is loaded here and nowhere else. Rejects when the file is no use.
  */
 export async function kubeconfigCredentials(path: string, clock: Clock): Promise<Credentials> {
-  const { KubeConfig } = await import('@kubernetes/client-node');
+  const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js');
   const config = new KubeConfig();
   config.loadFromFile(path);
   const cluster = config.getCurrentCluster();

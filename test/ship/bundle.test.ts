@@ -1,0 +1,31 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from 'tap';
+import { scratchDirectory } from '../scratch.js';
+
+const BUNDLE = fileURLToPath(new URL('../../../scripts/bundle.mjs', import.meta.url));
+
+/** Hash of each file below `root`, by its path there. */
+function hashes(root: string): Record<string, string> {
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => statSync(join(root, path)).isFile());
+  return Object.fromEntries(files.sort().map((path) => [path, createHash('sha256').update(readFileSync(join(root, path))).digest('hex')]));
+}
+
+test('the bundle is the same however often it is built, runs by itself, and names the licence of all it holds', async (t) => {
+  const scratch = await scratchDirectory(t);
+  const [first, second] = [join(scratch, 'first'), join(scratch, 'elsewhere/second')];
+  for (const directory of [first, second]) execFileSync(process.execPath, [BUNDLE, directory]);
+  t.same(hashes(second), hashes(first));
+
+  const main = join(first, 'dist/src/cli/main.js');
+  const run = (...args: string[]): string => execFileSync(process.execPath, [main, ...args], { encoding: 'utf8', cwd: scratch });
+  const { version } = JSON.parse(readFileSync(join(first, 'package.json'), 'utf8')) as { version: string };
+  t.equal(run('--version'), `${version}\n`);
+  for (const command of ['run', 'quota']) t.match(run(command, '--help'), new RegExp(`gpu-manager ${command}`));
+
+  const licences = readFileSync(join(first, 'LICENCES.md'), 'utf8');
+  for (const name of ['@grpc/grpc-js', 'koffi', 'pino', 'zod']) t.match(licences, new RegExp(`^## ${name} [\\d.]+: \\S+`, 'm'));
+});
