@@ -51,10 +51,15 @@ export class ContainerdEngine implements Engine {
     writeFileSync(join(scratch, 'containerd.toml'), configuration(scratch, socket));
     this.#daemon = new Daemon(socket, ['containerd', '--config', join(scratch, 'containerd.toml')], join(scratch, 'containerd.log'), () => this.#answers());
     await this.#daemon.start();
-    const image = packImage(scratch, packLayer(scratch, buildRootFileSystem(scratch, files)));
-    await run('ctr', ['-a', socket, '-n', 'k8s.io', 'images', 'import', image]);
+    await this.importImage(scratch, buildRootFileSystem(scratch, files), TEST_IMAGE);
     const loaded = loadPackageDefinition(loadSync(PROTO, { keepCase: true, longs: String, enums: String, defaults: true })) as unknown as { runtime: { v1: { RuntimeService: ServiceClientConstructor } } };
     this.#client = new loaded.runtime.v1.RuntimeService(`unix:${socket}`, credentials.createInsecure()) as unknown as RuntimeService;
+  }
+
+  /** Makes the root file system `root` known as the image `reference`; `scratch` holds what is needed on the way. */
+  async importImage(scratch: string, root: string, reference: string): Promise<void> {
+    const image = packImage(scratch, packLayer(scratch, root), reference);
+    await run('ctr', ['-a', this.#daemon?.socket ?? '', '-n', 'k8s.io', 'images', 'import', image]);
   }
 
   async #answers(): Promise<void> {
@@ -85,7 +90,7 @@ export class ContainerdEngine implements Engine {
     this.#sandboxes.set(pod.uid, pod_sandbox_id);
     const config = {
       metadata: { name },
-      image: { image: TEST_IMAGE },
+      image: { image: wish.image ?? TEST_IMAGE },
       command: wish.command,
       envs: Object.entries(wish.environment ?? {}).map(([key, value]) => ({ key, value })),
       mounts: (wish.mounts ?? []).map(({ hostPath, containerPath, writable }) => ({ host_path: hostPath, container_path: containerPath, readonly: !writable })),

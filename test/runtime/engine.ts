@@ -5,6 +5,8 @@ import type { ImageFile } from './test-image.js';
 export interface ContainerWish {
   readonly pod: { readonly uid: string; readonly namespace: string; readonly name: string };
   readonly name: string;
+  /** One that the test has imported; the test image unless given. */
+  readonly image?: string;
   readonly command: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly mounts?: readonly { readonly hostPath: string; readonly containerPath: string; readonly writable: boolean }[];
