@@ -66,6 +66,7 @@ test(`${PODS} pods at once on ${CARDS} cards: no card is booked twice, none fail
     return podManifest(`crowd-${at}`, [{ name: 'main', cores, memoryBlocks, command: 'sleep 100000' }], [], 'Never', null);
   });
   const predictions = watchPredictions();
+  t.teardown(() => void predictions());
   await cluster.apply(...wanted);
 
   const started = await until(
