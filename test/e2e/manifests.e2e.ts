@@ -1,0 +1,27 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from 'tap';
+import { parseAllDocuments } from 'yaml';
+import { TestCluster } from './cluster.js';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+/** Of the configuration files of components: no API server knows them. */
+const CONFIGURATION = /\.config\.k8s\.io\//;
+
+const cluster = new TestCluster();
+
+/** Every file of objects for the API server that we ship. */
+function manifests(): string[] {
+  const below = readdirSync(join(ROOT, 'etc'), { recursive: true, encoding: 'utf8' }).map((path) => join(ROOT, 'etc', path));
+  return [join(ROOT, 'daemonset.yaml'), ...below.filter((path) => path.endsWith('.yaml'))].filter((path) => {
+    const objects = parseAllDocuments(readFileSync(path, 'utf8')).map((document) => document.toJS() as { apiVersion?: string; kind?: string } | null);
+    return objects.every((object) => object?.kind !== undefined && !CONFIGURATION.test(object.apiVersion ?? ''));
+  });
+}
+
+for (const path of manifests()) {
+  test(`the API server takes ${relative(ROOT, path)}`, async (t) => {
+    t.match(await cluster.kubectl('apply', '--dry-run=server', '-f', path), /\(server dry run\)/);
+  });
+}

@@ -1,0 +1,42 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from 'tap';
+import { parse, parseAllDocuments } from 'yaml';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const CHART = join(ROOT, 'charts/gpu-manager');
+const templates = join(CHART, 'templates');
+
+const read = (path: string): string => readFileSync(path, 'utf8');
+const documents = (text: string): unknown[] => parseAllDocuments(text).map((document) => document.toJS() as unknown).filter((value) => value !== null);
+
+/** Every value's path, as templates name it; maps that a template prints whole count as one. */
+function leaves(value: unknown, whole: ReadonlySet<string>, path = '.Values'): string[] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || whole.has(path)) return [path];
+  return Object.entries(value).flatMap(([key, inner]) => leaves(inner, whole, `${path}.${key}`));
+}
+
+test('the chart has the version of the package', (t) => {
+  const { version } = JSON.parse(read(join(ROOT, 'package.json'))) as { version: string };
+  t.match(parse(read(join(CHART, 'Chart.yaml'))), { version, appVersion: version });
+  t.end();
+});
+
+test('templates use every value, and no value that is not there', (t) => {
+  const text = readdirSync(templates).map((name) => read(join(templates, name))).join('\n');
+  const used = new Set([...text.matchAll(/\.Values(?:\.\w+)+/g)].map(([path]) => path));
+  const known = leaves(parse(read(join(CHART, 'values.yaml'))), used);
+  t.same([...used].sort(), known.sort());
+  t.end();
+});
+
+const noHelm = spawnSync('helm', ['version']).status === 0 ? false : 'helm is not installed';
+
+test('without values of its own the chart makes what the manifests hold', { skip: noHelm }, (t) => {
+  const made = execFileSync('helm', ['template', CHART, '--set', 'extender.enabled=true'], { encoding: 'utf8' });
+  const inOrder = (all: unknown[]): string[] => all.map((value) => JSON.stringify(value)).sort();
+  t.same(inOrder(documents(made)), inOrder([...documents(read(join(ROOT, 'daemonset.yaml'))), ...documents(read(join(ROOT, 'etc/extender/deployment.yaml')))]));
+  t.end();
+});
