@@ -11,18 +11,28 @@ export type UsageCounters = Readonly<Record<(typeof COUNTERS)[number], number>> 
 
 export const NO_COUNTERS: UsageCounters = tabulate(() => 0, () => 0);
 
-/** The sums after another look: `before` and `now` are two reads of one file, `before` null when it is the first. What went back adds nothing. */
-export function addIncrease(total: UsageCounters, before: UsageCounters | null, now: UsageCounters): UsageCounters {
-  const { denied } = before ?? NO_COUNTERS;
+/** The most that either says, counter by counter. */
+export function highest(a: UsageCounters, b: UsageCounters): UsageCounters {
   return tabulate(
-    (name) => added(total[name], before?.[name] ?? 0, now[name]),
-    (api) => added(total.denied[api], denied[api], now.denied[api]),
+    (name) => Math.max(a[name], b[name]),
+    (api) => Math.max(a.denied[api], b.denied[api]),
+  );
+}
+
+/**
+ * The sums after another look: `seen` is the highest of all earlier reads of the same file. What is no higher adds nothing: the library itself takes
+ * back charges that turn out too high, and makes them again.
+ */
+export function addIncrease(total: UsageCounters, seen: UsageCounters, now: UsageCounters): UsageCounters {
+  return tabulate(
+    (name) => added(total[name], seen[name], now[name]),
+    (api) => added(total.denied[api], seen.denied[api], now.denied[api]),
   );
 }
 
 /** True when a counter that the control library never lowers is lower than it was in the same file. */
 export function wentBack(before: DeviceUsage, now: DeviceUsage): boolean {
-  return now.chargedNs < before.chargedNs || now.launches < before.launches || now.throttledNs < before.throttledNs;
+  return now.launches < before.launches || now.waits < before.waits || now.throttledNs < before.throttledNs;
 }
 
 function tabulate(counter: (name: (typeof COUNTERS)[number]) => number, denials: (api: DeniedApi) => number): UsageCounters {

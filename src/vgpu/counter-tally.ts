@@ -1,4 +1,4 @@
-import { addIncrease, NO_COUNTERS, wentBack, type UsageCounters } from '../core/usage-counters.js';
+import { addIncrease, highest, NO_COUNTERS, wentBack, type UsageCounters } from '../core/usage-counters.js';
 import type { DeviceUsage } from '../core/usage-file.js';
 import type { UsageReader } from './usage-reader.js';
 
@@ -7,6 +7,8 @@ export class CounterTally {
   readonly #index: number;
   #reader: UsageReader | null = null;
   #last: DeviceUsage | null = null;
+  /** The highest that this file ever said. */
+  #seen = NO_COUNTERS;
   #total = NO_COUNTERS;
   #wentBack = false;
 
@@ -17,12 +19,16 @@ export class CounterTally {
 
   /** Reads the counters and adds what they grew by; null where they cannot be read. Another reader is another file. */
   read(reader: UsageReader | null): DeviceUsage | null {
+    if (reader !== this.#reader) {
+      this.#reader = reader;
+      this.#last = null;
+      this.#seen = NO_COUNTERS;
+    }
     const now = reader?.device(this.#index) ?? null;
-    const before = reader === this.#reader ? this.#last : null;
-    this.#reader = reader;
     if (now !== null) {
-      this.#total = addIncrease(this.#total, before, now);
-      this.#wentBack ||= before !== null && wentBack(before, now);
+      this.#total = addIncrease(this.#total, this.#seen, now);
+      this.#seen = highest(this.#seen, now);
+      this.#wentBack ||= this.#last !== null && wentBack(this.#last, now);
       this.#last = now;
     }
     return now;
