@@ -133,10 +133,11 @@ export function ledgerRange(device: number, slots: number): { readonly position:
   return { position: LEDGER_OFFSET + device * LEDGER_DEVICE_BYTES, length: Math.min(slots, MAX_PROCESSES) * LEDGER_ENTRY.structSize };
 }
 
-/** Sums what ledger entries hold, reservations under way included. */
-export function sumLedger(entries: Buffer): number {
+/** Sums what ledger entries hold, reservations under way included; the first entry is that of slot 0. */
+export function sumLedger(entries: Buffer, without: ReadonlySet<number> = new Set()): number {
   let sum = 0;
   for (let offset = 0; offset + LEDGER_ENTRY.structSize <= entries.length; offset += LEDGER_ENTRY.structSize) {
+    if (without.has(offset / LEDGER_ENTRY.structSize)) continue;
     sum = saturatingSum(sum, saturatingSum(readCounter(entries, offset + LEDGER_ENTRY.heldBytes), readCounter(entries, offset + LEDGER_ENTRY.tentativeBytes)));
   }
   return sum;

@@ -6,6 +6,8 @@ export interface ProcessStat {
   readonly startTicks: number;
   /** At most 15 characters, chosen by the process. */
   readonly name: string;
+  /** It runs no more and only waits for its parent to take notice. */
+  readonly ended: boolean;
 }
 
 /** Its numbers in every pid namespace it is in, ours first and its own last; none when there is no such process. */
@@ -30,6 +32,9 @@ export function processStat(pid: number, proc = '/proc'): ProcessStat | null {
   }
   // The name is in parentheses and may hold anything, parentheses too: the last one ends it. State is field 3.
   const end = text.lastIndexOf(')');
-  const startTicks = Number(text.slice(end + 2).split(' ')[22 - 3]);
-  return end < 0 || !Number.isSafeInteger(startTicks) ? null : { startTicks, name: text.slice(text.indexOf('(') + 1, end) };
+  const fields = text.slice(end + 2).split(' ');
+  const [state = '', threads, startTicks] = [fields[0], Number(fields[20 - 3]), Number(fields[22 - 3])];
+  // The first thread of a process may have ended while others go on.
+  const ended = 'ZX'.includes(state) && threads <= 1;
+  return end < 0 || !Number.isSafeInteger(startTicks) ? null : { startTicks, name: text.slice(text.indexOf('(') + 1, end), ended };
 }

@@ -116,7 +116,7 @@ export class GpuMonitor {
   }
 
   async #look(nowNs: () => bigint, nowMs: () => number): Promise<void> {
-    const limited = this.#tenants.filter((tenant) => tenant.present && tenant.live.memoryBytes !== null);
+    const limited = this.#tenants.filter(({ present, live }) => live.memoryBytes !== null && (present || live.driverOverheadBytes > 0));
     const heldBefore = new Map(limited.map((tenant) => [tenant, tenant.held()]));
     const processes = await this.#source.processes(this.uuid);
     const heldAfter = new Map(limited.map((tenant) => [tenant, tenant.held()]));

@@ -89,7 +89,7 @@ export class Resizer {
       const live = slice.limits.live[index];
       const asked = limit.memoryBytes ?? UNLIMITED;
       if (live === undefined || asked >= (live.memoryBytes ?? UNLIMITED)) return limit;
-      const held = slice.usage.ok ? slice.usage.reader.held(index) : null;
+      const held = slice.held(index);
       const used = held === null ? null : held + live.driverOverheadBytes;
       if (used !== null && used <= asked) return limit;
       const use = used === null ? 'its use cannot be read' : `${Math.ceil(used / MIB)} MiB are in use`;

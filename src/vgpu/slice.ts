@@ -5,10 +5,11 @@ import { sameLimits } from '../core/live-limits.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { PeerCredentials } from '../host/peer-credentials.js';
-import { processStat } from '../host/process-stat.js';
 import { CompatRegistry } from './compat-registry.js';
+import { DepartedProcesses } from './departed.js';
 import { LimitsWriter } from './limits-writer.js';
 import type { ContainerKnowledge, SliceOwner } from './ports.js';
+import { newSession, type Session } from './session.js';
 import type { SliceDirectories } from './slice-directory.js';
 import { SliceSocket, type ConnectionBudget, type SocketLimits, type SocketRefusals } from './slice-socket.js';
 import { UsageReader, type UsageOpened } from './usage-reader.js';
@@ -23,23 +24,6 @@ export interface SliceSpec {
 /** The limits to begin with, by position of the GPU; what was given, or less. */
 export type HeldDevices = readonly DeviceLimit[];
 
-/** A process of a container that greeted and whose connection is open. */
-export interface Session {
-  /** Allocation whose socket it came by. */
-  readonly allocation: string;
-  /** Of the host; null where the agent cannot see the container's processes. */
-  readonly pid: number | null;
-  readonly uid: number;
-  /** When the process started, as the host has it; null when it could not be read. */
-  readonly startTicks: number | null;
-  readonly greeting: Greeting;
-}
-
-export function newSession(allocation: string, peer: PeerCredentials, greeting: Greeting): Session {
-  const stat = peer.pid === null ? null : processStat(peer.pid);
-  return { allocation, pid: peer.pid, uid: peer.uid, startTicks: stat?.startTicks ?? null, greeting };
-}
-
 export interface SliceOptions {
   readonly directories: SliceDirectories;
   readonly knowledge: ContainerKnowledge;
@@ -50,6 +34,12 @@ export interface SliceOptions {
   readonly log: Log;
   readonly socketLimits?: SocketLimits;
 }
+
+/**
+ * How often a restored slice is published anew, a maintenance apart: processes that greeted the agent before this one look then whether they
+ * still have a connection, but not twice within a second. The first time may fall into that second, the third cannot.
+ */
+const SIGNS_OF_LIFE = 3;
 
 /** Told of processes that came and went. */
 export interface SessionListener {
@@ -68,9 +58,11 @@ export class Slice {
   readonly #socket: SliceSocket;
   readonly #compat: CompatRegistry;
   readonly #sessions = new Set<Session>();
+  readonly #departed = new DepartedProcesses();
   #spec: SliceSpec;
   #limits: LimitsWriter;
   #usage: UsageOpened;
+  #signsOfLife = 0;
 
   private constructor(spec: SliceSpec, limits: LimitsWriter, options: SliceOptions, listener: SessionListener) {
     const { directories, log } = options;
@@ -118,8 +110,8 @@ export class Slice {
     }
     const slice = new Slice(spec, limits, options, listener);
     await slice.#listen();
-    // Nothing new, but a sign of life: processes that greeted the agent before this one look whether they still have a connection.
-    limits.publish(limits.live);
+    slice.#signsOfLife = SIGNS_OF_LIFE;
+    slice.#showLife();
     await slice.#compat.restore();
     return slice;
   }
@@ -128,6 +120,7 @@ export class Slice {
   async restart(spec: SliceSpec, held: HeldDevices): Promise<void> {
     const { directories } = this.#options;
     await this.#compat.clear();
+    this.#departed.clear();
     await directories.removeContainers(this.id);
     await directories.make(this.id, true);
     const limits = await LimitsWriter.create(directories.limitsPathOf(this.id), newLimits(spec, held));
@@ -162,6 +155,13 @@ export class Slice {
     return this.#usage;
   }
 
+  /** Bytes that its living processes hold on the i-th GPU by their own account; null when that cannot be read. */
+  held(index: number): number | null {
+    if (!this.#usage.ok) return null;
+    const { reader } = this.#usage;
+    return reader.held(index, this.#departed.deadSlots(() => reader.processes() ?? []));
+  }
+
   get sessions(): ReadonlySet<Session> {
     return this.#sessions;
   }
@@ -173,12 +173,13 @@ export class Slice {
 
   /** True when there is something for `maintain` to do. */
   get needsMaintenance(): boolean {
-    return this.#compat.inUse || !this.#socket.open;
+    return this.#compat.inUse || !this.#socket.open || this.#signsOfLife > 0;
   }
 
-  /** Brings what the original's library reads up to date, and opens the socket where that failed before. */
+  /** Brings what the original's library reads up to date, and opens the socket where that failed before. To be called once a second. */
   async maintain(): Promise<void> {
     if (!this.#socket.open) await this.#listen();
+    this.#showLife();
     if (this.#compat.inUse) await this.#compat.refresh();
   }
 
@@ -190,12 +191,20 @@ export class Slice {
     if (this.#usage.ok) this.#usage.reader.close();
   }
 
+  /** Says nothing new. */
+  #showLife(): void {
+    if (this.#signsOfLife === 0 || !this.#socket.open) return;
+    this.#signsOfLife -= 1;
+    this.#limits.publish(this.#limits.live);
+  }
+
   #greet(peer: PeerCredentials, greeting: Greeting): () => void {
     const session = newSession(this.id, peer, greeting);
     this.#sessions.add(session);
     this.#listener.joined(session);
     return () => {
       this.#sessions.delete(session);
+      this.#departed.add(session);
       this.#listener.left(session);
     };
   }

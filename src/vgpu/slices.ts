@@ -2,7 +2,8 @@ import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { LimitPolicy } from './limit-policy.js';
 import type { ContainerKnowledge } from './ports.js';
-import { Slice, type Session, type SliceOptions, type SliceSpec } from './slice.js';
+import type { Session } from './session.js';
+import { Slice, type SliceOptions, type SliceSpec } from './slice.js';
 import type { SliceDirectories } from './slice-directory.js';
 import { ConnectionBudget, type SocketLimits } from './slice-socket.js';
 

@@ -143,10 +143,9 @@ export class Tenant {
     this.#toldAtNs = nowNs;
   }
 
-  /** What all its processes hold by their own account, in bytes; null when that cannot be read. */
+  /** What its living processes hold by their own account, in bytes; null when that cannot be read. */
   held(): number | null {
-    const { usage } = this.slice;
-    return usage.ok ? usage.reader.held(this.index) : null;
+    return this.slice.held(this.index);
   }
 
   /** Takes in what the driver lists of this container, `elapsedNs` after the look before. */

@@ -65,11 +65,11 @@ export class UsageReader {
     return this.#read(part, part.length, USAGE_LAYOUT.devices + index * DEVICE_USAGE.structSize) ? decodeDeviceUsage(part) : null;
   }
 
-  /** Bytes that all processes hold on the i-th GPU; null when the file does not reach that far. */
-  held(index: number): number | null {
+  /** Bytes that all processes but those in the slots of `without` hold on the i-th GPU; null when the file does not reach that far. */
+  held(index: number, without?: ReadonlySet<number>): number | null {
     if (!this.#read(word, word.length, USAGE_HEADER.slotHigh)) return null;
     const { position, length } = ledgerRange(index, word.readUInt32LE(0));
-    return this.#read(ledger, length, position) ? sumLedger(ledger.subarray(0, length)) : null;
+    return this.#read(ledger, length, position) ? sumLedger(ledger.subarray(0, length), without) : null;
   }
 
   /** The processes that say they live in the container; null when the file does not reach that far. */

@@ -42,9 +42,14 @@ test('what tells a process from a later one is read from its stat, whatever it c
   t.ok((own?.startTicks ?? 0) > 0);
   const proc = await scratchDirectory(t);
   await mkdir(join(proc, '7'));
-  const fields = Array.from({ length: 49 }, (_, at) => (at === 19 ? 123_456 : at)).join(' ').replace(/^0/, 'S');
-  await writeFile(join(proc, '7', 'stat'), `7 (a) b) ${fields}\n`);
-  t.same(processStat(7, proc), { startTicks: 123_456, name: 'a) b' });
+  const stat = async (state: string, threads: number) => {
+    const fields = Array.from({ length: 49 }, (_, at) => (at === 0 ? state : at === 17 ? threads : at === 19 ? 123_456 : at)).join(' ');
+    await writeFile(join(proc, '7', 'stat'), `7 (a) b) ${fields}\n`);
+    return processStat(7, proc);
+  };
+  t.same(await stat('S', 1), { startTicks: 123_456, name: 'a) b', ended: false });
+  t.match(await stat('Z', 1), { ended: true });
+  t.match(await stat('Z', 2), { ended: false }, 'only its first thread has ended');
   await writeFile(join(proc, '7', 'stat'), 'garbage');
   t.equal(processStat(7, proc), null);
   t.equal(processStat(8, proc), null);

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeLimits, type LiveLimit } from '../../src/core/limits-file.js';
-import { DEVICE_USAGE, LEDGER_ENTRY, USAGE_HEADER, USAGE_LAYOUT, ledgerRange } from '../../src/core/usage-file.js';
+import { DEVICE_USAGE, LEDGER_ENTRY, PROCESS_SLOT, SLOT_STATE, USAGE_HEADER, USAGE_LAYOUT, ledgerRange, slotsRange } from '../../src/core/usage-file.js';
 import type { GpuLook, GpuProcessView, GpuSource } from '../../src/vgpu/ports.js';
 
 /** GPUs whose answers a test sets. */
@@ -47,13 +47,15 @@ export class FakeContainer {
     for (const [name, value] of Object.entries(counters) as [Counter, number | bigint][]) this.#write(at + DEVICE_USAGE[name], BigInt(value));
   }
 
+  /** Takes a line for a process, by its pid in the container and its start time. */
+  register(slot: number, pid: number, startTicks: number): void {
+    this.#raiseHigh(slot);
+    this.#write(slotsRange(0).position + slot * PROCESS_SLOT.structSize + PROCESS_SLOT.owner, (BigInt(startTicks) << 24n) | (BigInt(pid) << 2n) | BigInt(SLOT_STATE.live));
+  }
+
   /** Lets the process in `slot` hold bytes on a GPU. */
   hold(index: number, slot: number, bytes: number): void {
-    const high = Buffer.alloc(4);
-    high.writeUInt32LE(slot + 1);
-    const fd = openSync(this.#usagePath, 'r+');
-    writeSync(fd, high, 0, 4, USAGE_HEADER.slotHigh);
-    closeSync(fd);
+    this.#raiseHigh(slot);
     this.#write(ledgerRange(index, 0).position + slot * LEDGER_ENTRY.structSize + LEDGER_ENTRY.heldBytes, BigInt(bytes));
   }
 
@@ -72,6 +74,16 @@ export class FakeContainer {
 
   get #usagePath(): string {
     return join(this.#directory, 'usage/vgpu.usage');
+  }
+
+  #raiseHigh(slot: number): void {
+    const file = readFileSync(this.#usagePath);
+    if (file.readUInt32LE(USAGE_HEADER.slotHigh) > slot) return;
+    const high = Buffer.alloc(4);
+    high.writeUInt32LE(slot + 1);
+    const fd = openSync(this.#usagePath, 'r+');
+    writeSync(fd, high, 0, 4, USAGE_HEADER.slotHigh);
+    closeSync(fd);
   }
 
   #write(position: number, value: bigint): void {

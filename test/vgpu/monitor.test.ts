@@ -260,6 +260,12 @@ test('what the driver keeps for itself becomes part of the limit', async (t) => 
   container.hold(0, 0, 500 * MIB);
   await node.beats(20);
   t.equal(container.told(0).driverOverheadBytes, 0, 'memory that is held but not on the card is no negative overhead');
+  container.hold(0, 0, 100 * MIB);
+  await node.beats(20);
+  t.equal(container.told(0).driverOverheadBytes, 300 * MIB + 1_000);
+  node.run();
+  await node.beats(20);
+  t.equal(container.told(0).driverOverheadBytes, 0, 'nor do processes that are gone leave any');
 });
 
 test('an allocation while the driver is asked is not taken for overhead', async (t) => {

@@ -9,6 +9,7 @@ import { test } from 'tap';
 import { decodeLimits, LIMITS_FILE_NAME } from '../../src/core/limits-file.js';
 import { decodeUsage, USAGE_FILE_NAME, USAGE_LAYOUT } from '../../src/core/usage-file.js';
 import { scratchDirectory } from '../scratch.js';
+import { FakeContainer } from './fake-gpu.js';
 import { ALLOCATION, gpuLimits, MIB, openSlices, sliceSpec, type TestSlices } from './node-slices.js';
 import { closed, greetingBytes, ownStartTicks, say, until } from './tenant.js';
 
@@ -74,6 +75,29 @@ test('a process that greets is known by its pid until it leaves, even when it is
   child.kill('SIGKILL');
   await once(child, 'exit');
   await until(() => node.slices.sessionOf(pid) === null, 'the end of the process');
+});
+
+test('what a process held counts until it is dead, not only gone from the socket', async (t) => {
+  const node = await openSlices(t);
+  await node.slices.start(sliceSpec());
+  const slice = node.slices.started.get(ALLOCATION);
+  const container = new FakeContainer(node.base, ALLOCATION);
+  const script = `const s = require('node:net').connect(process.argv[1]); s.write(Buffer.from(process.argv[2], 'hex'), () => process.stdin.once('data', () => s.destroy()));`;
+  const child = spawn(process.execPath, ['-e', script, node.socketPath(), greetingBytes(7, 5, 77).toString('hex')], { stdio: ['pipe', 'ignore', 'ignore'] });
+  t.teardown(async () => void child.kill('SIGKILL'));
+  container.register(5, 7, 77);
+  container.register(6, 8, 78);
+  container.hold(0, 5, 100 * MIB);
+  container.hold(0, 6, 10 * MIB);
+  await until(() => slice?.sessions.size === 1, 'the greeting');
+  t.equal(slice?.held(0), 110 * MIB);
+  child.stdin?.write('leave');
+  await until(() => slice?.sessions.size === 0, 'the end of the connection');
+  t.equal(slice?.held(0), 110 * MIB, 'it lives on');
+  child.kill('SIGKILL');
+  await until(() => slice?.held(0) === 10 * MIB, 'its end');
+  container.register(5, 9, 79);
+  t.equal(slice?.held(0), 110 * MIB, 'its line has another owner');
 });
 
 test('when a process exchanges its connection for another it stays known', async (t) => {
