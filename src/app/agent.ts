@@ -52,6 +52,7 @@ export interface Agent {
   readonly allocator: Allocator;
   readonly plugin: DevicePlugin;
   readonly pods: AgentPods;
+  readonly vgpu: Vgpu;
   readonly httpPort: () => number;
   start(): Promise<void>;
   /** Stops everything in reverse order; no socket of ours is left behind. */
@@ -147,7 +148,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     ],
     log,
   );
-  return { allocator, plugin, pods, httpPort: display.httpPort, start: () => lifecycle.start(), stop: () => lifecycle.stop() };
+  return { allocator, plugin, pods, vgpu, httpPort: display.httpPort, start: () => lifecycle.start(), stop: () => lifecycle.stop() };
 }
 
 /** Writes down what becomes of the cards. */

@@ -1,0 +1,70 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, openSync, closeSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { KubeletEmulator } from '../../../src/emulator/kubelet.js';
+import type { MachinePaths } from './tenant.js';
+
+const MAIN = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
+
+export interface AgentProcessOptions {
+  /** Everything lies below; keep it short, socket paths are limited. */
+  readonly directory: string;
+  readonly machine: MachinePaths;
+  /** More flags of `gpu-manager run`. */
+  readonly flags?: readonly string[];
+  /** Arguments for Node itself. */
+  readonly nodeFlags?: readonly string[];
+}
+
+/** `gpu-manager run` as a process of its own on a simulated machine, with an emulated kubelet in this one. */
+export class AgentProcess {
+  readonly kubelet: KubeletEmulator;
+  readonly displaySocket: string;
+  readonly logPath: string;
+  readonly #options: AgentProcessOptions;
+  #child: ChildProcess | null = null;
+
+  constructor(options: AgentProcessOptions) {
+    const at = (name: string): string => join(options.directory, name);
+    this.#options = options;
+    this.displaySocket = at('display.sock');
+    this.logPath = at('agent.log');
+    mkdirSync(options.directory, { recursive: true });
+    this.kubelet = new KubeletEmulator({ directory: at('plugins'), podResourcesSocket: at('pod-resources.sock') });
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  /** Starts it, and resolves when the kubelet has both resources. */
+  async start(): Promise<void> {
+    const { directory, machine, flags = [], nodeFlags = [] } = this.#options;
+    const at = (name: string): string => join(directory, name);
+    const log = openSync(this.logPath, 'a');
+    this.#child = spawn(
+      process.execPath,
+      [
+        ...nodeFlags, MAIN, 'run', '--driver=sim', `--sim-node=${machine.nodePath}`, `--sim-state=${machine.statePath}`, `--sim-device-path=${at('devices')}`,
+        '--standalone=true', '--share-mode=true', '--hostname-override=simulated', `--virtual-manager-path=${at('vm')}`, `--device-plugin-path=${at('plugins')}`,
+        `--pod-resources-socket=${at('pod-resources.sock')}`, `--checkpoint-path=${at('checkpoint')}`, `--display-socket=${this.displaySocket}`, '--query-port=0',
+        ...flags,
+      ],
+      { stdio: ['ignore', log, log] },
+    );
+    closeSync(log);
+    await this.kubelet.ready(30_000);
+  }
+
+  /** Ends it as told and waits until it is gone; the kubelet stays. */
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    const child = this.#child;
+    this.#child = null;
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, 'exit');
+    child.kill(signal);
+    await gone;
+  }
+}
