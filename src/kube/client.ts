@@ -12,6 +12,8 @@ export interface KubeRequest {
   readonly body?: unknown;
   /** `application/json` unless the body is a patch. */
   readonly contentType?: string;
+  /** `application/json` without. */
+  readonly accept?: string;
 }
 
 export type KubeAnswer = { readonly ok: true; readonly body: unknown } | KubeFailure;
@@ -139,7 +141,7 @@ export class KubeClient {
       path: `${server.pathname.replace(/\/$/, '')}${request.path}${query}`,
       agent: access.agent,
       headers: {
-        accept: 'application/json',
+        accept: request.accept ?? 'application/json',
         'user-agent': userAgent,
         ...access.headers,
         ...(body === null ? {} : { 'content-type': request.contentType ?? 'application/json', 'content-length': Buffer.byteLength(body) }),

@@ -8,6 +8,7 @@ import type { GrantSpec } from './core/grants.js';
 import type { GroupSpec } from './core/group-spec.js';
 import type { GroupUpdate } from './core/group-update.js';
 import type { LoanSpec } from './core/loans.js';
+import type { Sighting } from './core/observe.js';
 import { DEFAULT_POLICY, type Policy } from './core/policy.js';
 import { Quota, type Clock, type Simulation, type Timed } from './core/quota.js';
 import type { DriftReport } from './core/refresh.js';
@@ -113,6 +114,11 @@ export class QuotaEngine {
 
   loan(spec: LoanSpec): Promise<Decision> {
     return this.execute({ type: 'loan', ...spec });
+  }
+
+  /** Tells of an object as it is: see observe.ts. */
+  observe(sighting: Sighting): Promise<Decision> {
+    return this.execute({ type: 'observe', ...sighting });
   }
 
   /** The latest time that a command carried. */

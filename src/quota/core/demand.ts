@@ -47,6 +47,8 @@ export function readDemand(shapes: ShapeTable, demand: Demand): ReadDemand {
   const problem = refProblem(demand.workload, key);
   if (problem !== null) return refuse('InvalidName', problem);
   if (demand.podSets.length > MAX_POD_SETS) return refuse('InvalidDemand', `more than ${MAX_POD_SETS} pod sets`);
+  const version = demand.workload.version ?? 0;
+  if (!Number.isSafeInteger(version) || version < 0) return refuse('InvalidDemand', `version ${version} of an object`);
   const duration = demand.durationMs ?? 0;
   if (!Number.isSafeInteger(duration) || duration < 0) return refuse('InvalidDemand', `a duration of ${duration} ms`);
   if (demand.objects !== undefined && !/^[a-z0-9.-]{1,253}$/.test(demand.objects)) return refuse('InvalidName', `"${demand.objects.slice(0, 80)}" is no kind of object`);
@@ -67,6 +69,7 @@ export function readDemand(shapes: ShapeTable, demand: Demand): ReadDemand {
       countKey: demand.objects === undefined ? '' : `count/${demand.objects}`,
       heldReplicas: 0,
       durationMs: duration,
+      version,
       gone: false,
     },
   };

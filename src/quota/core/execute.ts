@@ -8,6 +8,7 @@ import { createGroup } from './group-create.js';
 import { deleteGroup, terminateGroup } from './group-delete.js';
 import { updateGroup } from './group-update.js';
 import { addLoan } from './loans.js';
+import { observe } from './observe.js';
 import { startPod, stopPod } from './pods.js';
 import { cancel, confirm, reserve } from './reserve.js';
 import { checkHpa, scale } from './scale.js';
@@ -36,6 +37,8 @@ export function execute(state: QuotaState, command: Command, now: number): Decis
       return scale(state, command.workload, command.replicas, command.podSet, command.dryRun === true);
     case 'release':
       return releaseWorkload(state, command.workload);
+    case 'observe':
+      return observe(state, command);
     case 'checkHpa':
       return checkHpa(state, command.workload, command.maxReplicas, command.mode ?? 'advisory', command.dryRun === true);
     case 'reserve':

@@ -75,6 +75,8 @@ export interface WorkloadRecord {
   readonly countKey: string;
   readonly heldReplicas: number;
   readonly durationMs: number;
+  /** Absent for 0. */
+  readonly version?: number;
 }
 
 export interface PodRecord {
@@ -200,9 +202,9 @@ export function readBudgets(records: readonly BudgetRecord[]): Budget[] {
 }
 
 function workloadRecord(workload: Workload, book: ShapeBook | null): WorkloadRecord {
-  const { uid, countKey, heldReplicas, durationMs } = workload;
+  const { uid, countKey, heldReplicas, durationMs, version } = workload;
   const podSets = workload.podSets.map(({ name, count, shape, amounts }): PodSetRecord => [name, count, shapeIn(book, shape), amounts.map(digits)]);
-  return { uid, podSets, countKey, heldReplicas, durationMs };
+  return { uid, podSets, countKey, heldReplicas, durationMs, ...(version === 0 ? {} : { version }) };
 }
 
 /** The entry of a record. */
@@ -212,7 +214,8 @@ export function readWorkload(key: string, group: string, record: WorkloadRecord,
     return { name, count, shape, amounts: shape.share(amounts.map(amountOfDigits)) };
   });
   return {
-    key, uid: record.uid, group, podSets, countKey: record.countKey, heldReplicas: record.heldReplicas, durationMs: record.durationMs, gone: false,
+    key, uid: record.uid, group, podSets, countKey: record.countKey, heldReplicas: record.heldReplicas, durationMs: record.durationMs,
+    version: record.version ?? 0, gone: false,
   };
 }
 

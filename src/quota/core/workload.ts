@@ -9,6 +9,8 @@ export interface WorkloadRef {
   readonly namespace?: string | undefined;
   readonly name: string;
   readonly uid?: string | undefined;
+  /** How often the object had changed when it was looked at, where somebody counts that: a resourceVersion. */
+  readonly version?: number | undefined;
 }
 
 /** Pods of one template within a workload. */
@@ -34,6 +36,8 @@ export interface Workload {
   readonly heldReplicas: number;
   /** How long it runs at most, where it says so; 0 where not. Basis of committed cash. */
   readonly durationMs: number;
+  /** Version of the object that this is the charge of; of a reservation, the one it was to follow. 0 where nobody counts. */
+  readonly version: number;
   /** Left its group or was replaced: for Roster alone. */
   gone: boolean;
 }

@@ -138,6 +138,7 @@ function groupsOf(state: QuotaState, command: Command): readonly string[] | null
     case 'reserve':
       return command.group === '' ? null : [command.group];
     case 'grant':
+    case 'observe':
       return [command.group];
     case 'loan':
       return [command.lender, command.borrower];

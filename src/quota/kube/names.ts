@@ -1,0 +1,23 @@
+/** API group and version of everything that the quota engine keeps at an API server; etc/quota/crds.yaml has the same. */
+export const API_GROUP = 'quota.gpu-manager.io';
+export const API_VERSION = `${API_GROUP}/v1`;
+
+const ROOT = `/apis/${API_VERSION}`;
+
+export const GROUPS_PATH = `${ROOT}/bizgroupresourcequotas`;
+export const LEDGERS_PATH = `${ROOT}/bizgroupledgers`;
+export const TRANSACTIONS_PATH = `${ROOT}/bizgrouptransactions`;
+export const CONSUMERS_PATH = `${ROOT}/consumers`;
+export const ALLOCATIONS_PATH = `${ROOT}/allocations`;
+
+export const GROUP_KIND = 'BizGroupResourceQuota';
+export const LEDGER_KIND = 'BizGroupLedger';
+export const TRANSACTION_KIND = 'BizGroupTransaction';
+
+/** Label of a ledger: the group it is of. */
+export const LEDGER_GROUP_LABEL = `${API_GROUP}/group`;
+
+/** One object of a collection. */
+export function itemPath(collection: string, name: string): string {
+  return `${collection}/${encodeURIComponent(name)}`;
+}

@@ -1,0 +1,115 @@
+import { ALREADY_EXISTS, ApiError, CONFLICT, NOT_FOUND, type Api, type ApiAnswer, type ApiRefusal } from '../api.js';
+import { API_VERSION, LEDGERS_PATH, TRANSACTIONS_PATH, TRANSACTION_KIND, itemPath } from '../names.js';
+import { groupOfLedger, ledgerName, ledgerObject, readLedger, type Ledger, type LedgerPage, type PendingPage } from './ledger.js';
+
+export type Outcome = 'committed' | 'aborted';
+
+/** What became of a write on the condition that a ledger is as it was read: `ledger` is null when it is gone now, as was asked. */
+export type Written = { readonly ok: true; readonly ledger: Ledger | null } | { readonly ok: false };
+
+/** A transaction as it stands at the API server. */
+export interface TransactionRecord {
+  readonly name: string;
+  readonly createdAt: number;
+}
+
+const PAGE_SIZE = '200';
+const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+
+/** Ledgers and transactions at the API server, one request each. Rejects with an ApiError where it is unknown what became of a request. */
+export class LedgerObjects {
+  readonly #api: Api;
+
+  constructor(api: Api) {
+    this.#api = api;
+  }
+
+  /** Null where there is none. Never from a cache. */
+  async get(group: string): Promise<Ledger | null> {
+    const answer = await this.#api.request({ method: 'GET', path: itemPath(LEDGERS_PATH, ledgerName(group)) });
+    if (answer.ok) return readLedger(answer.body);
+    if (answer.code === NOT_FOUND) return null;
+    throw new ApiError(`the ledger of ${group} can not be read`, answer);
+  }
+
+  async list(): Promise<readonly Ledger[]> {
+    return (await this.#pages(LEDGERS_PATH, undefined)).map(readLedger);
+  }
+
+  /** Groups that have a ledger, and its resourceVersion. */
+  async versions(): Promise<ReadonlyMap<string, string>> {
+    const found = (await this.#pages(LEDGERS_PATH, METADATA_ONLY)).flatMap((object) => groupOfLedger(object) ?? []);
+    return new Map(found.map(({ group, resourceVersion }) => [group, resourceVersion]));
+  }
+
+  /** Puts a page, or what is to become of it, in the place of what was read; `current` is null for a ledger that is new. */
+  async put(group: string, current: Ledger | null, page: LedgerPage | null, pending: PendingPage | null): Promise<Written> {
+    const body = ledgerObject(group, current?.resourceVersion ?? null, page, pending);
+    const answer = current === null
+      ? await this.#api.request({ method: 'POST', path: LEDGERS_PATH, body })
+      : await this.#api.request({ method: 'PUT', path: itemPath(LEDGERS_PATH, ledgerName(group)), body });
+    if (!answer.ok) return lost(`the ledger of ${group} can not be written`, answer);
+    // What was sent is what is there now: only who and when are the server's.
+    const { uid, resourceVersion } = metadataOf(answer.body);
+    return { ok: true, ledger: { group, uid, resourceVersion, page, pending } };
+  }
+
+  async remove(ledger: Ledger): Promise<Written> {
+    const { uid, resourceVersion } = ledger;
+    const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid, resourceVersion } };
+    const answer = await this.#api.request({ method: 'DELETE', path: itemPath(LEDGERS_PATH, ledgerName(ledger.group)), body });
+    return answer.ok ? { ok: true, ledger: null } : lost(`the ledger of ${ledger.group} can not be deleted`, answer);
+  }
+
+  /** Says what became of a transaction, once and for all; false where somebody has said so before. */
+  async decide(transaction: string, outcome: Outcome): Promise<boolean> {
+    const body = { apiVersion: API_VERSION, kind: TRANSACTION_KIND, metadata: { name: transaction }, spec: { outcome } };
+    const answer = await this.#api.request({ method: 'POST', path: TRANSACTIONS_PATH, body });
+    if (answer.ok) return true;
+    if (answer.code === ALREADY_EXISTS) return false;
+    throw new ApiError('a transaction can not be written', answer);
+  }
+
+  /** Null while nobody has said. */
+  async outcome(transaction: string): Promise<Outcome | null> {
+    const answer = await this.#api.request({ method: 'GET', path: itemPath(TRANSACTIONS_PATH, transaction) });
+    if (answer.ok) return (answer.body as { readonly spec: { readonly outcome: Outcome } }).spec.outcome;
+    if (answer.code === NOT_FOUND) return null;
+    throw new ApiError('a transaction can not be read', answer);
+  }
+
+  /** Takes a transaction away that no ledger waits for; one that stays is swept up later. */
+  async forget(transaction: string): Promise<void> {
+    await this.#api.request({ method: 'DELETE', path: itemPath(TRANSACTIONS_PATH, transaction) });
+  }
+
+  async transactions(): Promise<readonly TransactionRecord[]> {
+    return (await this.#pages(TRANSACTIONS_PATH, METADATA_ONLY)).map((object) => {
+      const { name, creationTimestamp } = metadataOf(object);
+      return { name, createdAt: Date.parse(creationTimestamp) };
+    });
+  }
+
+  async #pages(path: string, accept: string | undefined): Promise<readonly unknown[]> {
+    const items: unknown[] = [];
+    for (let next = ''; ;) {
+      const query = { limit: PAGE_SIZE, ...(next === '' ? {} : { continue: next }) };
+      const answer: ApiAnswer = await this.#api.request({ method: 'GET', path, query, ...(accept === undefined ? {} : { accept }) });
+      if (!answer.ok) throw new ApiError(`${path} can not be listed`, answer);
+      const list = answer.body as { readonly items: readonly unknown[]; readonly metadata?: { readonly continue?: string } };
+      items.push(...list.items);
+      next = list.metadata?.continue ?? '';
+      if (next === '') return items;
+    }
+  }
+}
+
+function metadataOf(object: unknown): { readonly name: string; readonly uid: string; readonly resourceVersion: string; readonly creationTimestamp: string } {
+  return (object as { readonly metadata: { readonly name: string; readonly uid: string; readonly resourceVersion: string; readonly creationTimestamp: string } }).metadata;
+}
+
+/** Somebody else came first; or, as an error, nobody knows. */
+function lost(what: string, answer: ApiRefusal): { readonly ok: false } {
+  if ([CONFLICT, NOT_FOUND, ALREADY_EXISTS].includes(answer.code)) return { ok: false };
+  throw new ApiError(what, answer);
+}
