@@ -28,7 +28,7 @@ const podSet = z.strictObject({ name: z.string().optional(), count: z.number(), 
 const mode = z.enum(['carved', 'elastic']);
 const common = { at: time.optional(), actor: z.string().optional() };
 const demand = {
-  ...common, workload, group: z.string(), types: types.optional(), podSets: z.array(podSet), objects: z.string().optional(), durationMs: z.number().optional(),
+  ...common, workload, group: z.string(), types: types.optional(), podSets: z.array(podSet), objects: z.string().optional(),
 };
 const group = { hard: quantities, mode: mode.optional(), borrow: quantities.optional(), lend: quantities.optional() };
 

@@ -31,8 +31,6 @@ export interface Demand {
   readonly podSets: readonly PodSet[];
   /** What it counts as: `deployments.apps` charges `count/deployments.apps`. */
   readonly objects?: string | undefined;
-  /** How long it runs at most. */
-  readonly durationMs?: number | undefined;
 }
 
 export type ReadDemand = { readonly ok: true; readonly workload: Workload } | Refusal;
@@ -49,8 +47,6 @@ export function readDemand(shapes: ShapeTable, demand: Demand): ReadDemand {
   if (demand.podSets.length > MAX_POD_SETS) return refuse('InvalidDemand', `more than ${MAX_POD_SETS} pod sets`);
   const version = demand.workload.version ?? 0;
   if (!Number.isSafeInteger(version) || version < 0) return refuse('InvalidDemand', `version ${version} of an object`);
-  const duration = demand.durationMs ?? 0;
-  if (!Number.isSafeInteger(duration) || duration < 0) return refuse('InvalidDemand', `a duration of ${duration} ms`);
   if (demand.objects !== undefined && !/^[a-z0-9.-]{1,253}$/.test(demand.objects)) return refuse('InvalidName', `"${demand.objects.slice(0, 80)}" is no kind of object`);
   const podSets: PodSetCharge[] = [];
   for (const podSet of demand.podSets) {
@@ -68,7 +64,6 @@ export function readDemand(shapes: ShapeTable, demand: Demand): ReadDemand {
       podSets,
       countKey: demand.objects === undefined ? '' : `count/${demand.objects}`,
       heldReplicas: 0,
-      durationMs: duration,
       version,
       gone: false,
     },

@@ -5,11 +5,6 @@ export interface Policy {
   readonly families: readonly TypeFamily[];
   /** Refuse an untyped request in a group that limits only types of the resource. */
   readonly strictTypes: boolean;
-  /**
-   * `consumed`: cash refuses growth when it is spent. `committed`: a workload that says how long it runs at most is refused if what it
-   * and the others may still consume does not fit.
-   */
-  readonly cashMode: 'consumed' | 'committed';
   /** How long a stopped pod is remembered for events that come late. */
   readonly lateEventsMs: number;
   /** Levels of the tree. */
@@ -19,7 +14,6 @@ export interface Policy {
 export const DEFAULT_POLICY: Policy = {
   families: DEFAULT_FAMILIES,
   strictTypes: false,
-  cashMode: 'consumed',
   lateEventsMs: 3_600_000,
   maxDepth: 64,
 };

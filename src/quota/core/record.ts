@@ -74,7 +74,6 @@ export interface WorkloadRecord {
   readonly podSets: readonly PodSetRecord[];
   readonly countKey: string;
   readonly heldReplicas: number;
-  readonly durationMs: number;
   /** Absent for 0. */
   readonly version?: number;
 }
@@ -202,9 +201,9 @@ export function readBudgets(records: readonly BudgetRecord[]): Budget[] {
 }
 
 function workloadRecord(workload: Workload, book: ShapeBook | null): WorkloadRecord {
-  const { uid, countKey, heldReplicas, durationMs, version } = workload;
+  const { uid, countKey, heldReplicas, version } = workload;
   const podSets = workload.podSets.map(({ name, count, shape, amounts }): PodSetRecord => [name, count, shapeIn(book, shape), amounts.map(digits)]);
-  return { uid, podSets, countKey, heldReplicas, durationMs, ...(version === 0 ? {} : { version }) };
+  return { uid, podSets, countKey, heldReplicas, ...(version === 0 ? {} : { version }) };
 }
 
 /** The entry of a record. */
@@ -214,8 +213,7 @@ export function readWorkload(key: string, group: string, record: WorkloadRecord,
     return { name, count, shape, amounts: shape.share(amounts.map(amountOfDigits)) };
   });
   return {
-    key, uid: record.uid, group, podSets, countKey: record.countKey, heldReplicas: record.heldReplicas, durationMs: record.durationMs,
-    version: record.version ?? 0, gone: false,
+    key, uid: record.uid, group, podSets, countKey: record.countKey, heldReplicas: record.heldReplicas, version: record.version ?? 0, gone: false,
   };
 }
 

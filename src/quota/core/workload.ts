@@ -34,8 +34,6 @@ export interface Workload {
   readonly countKey: string;
   /** Replicas charged at least, of the first pod set: an autoscaler's reserved maximum. 0 without. */
   readonly heldReplicas: number;
-  /** How long it runs at most, where it says so; 0 where not. Basis of committed cash. */
-  readonly durationMs: number;
   /** Version of the object that this is the charge of; of a reservation, the one it was to follow. 0 where nobody counts. */
   readonly version: number;
   /** Left its group or was replaced: for Roster alone. */

@@ -1,5 +1,5 @@
 import { jobPods } from './core-kinds.js';
-import { hasCondition, secondsAt, type Evaluator, type TemplatedPods } from './evaluator.js';
+import { hasCondition, type Evaluator, type TemplatedPods } from './evaluator.js';
 
 /** Argo Rollout: as a Deployment; the template may be that of a workload it refers to, and a blue-green update runs twice. */
 export const ROLLOUT: Evaluator = {
@@ -38,7 +38,6 @@ function trainingJob(kind: string, resource: string, roles: string): Evaluator {
       });
     },
     isTerminal: (reader, object) => hasCondition(reader, object, ['Succeeded', 'Failed']),
-    durationMs: (reader, object) => secondsAt(reader, object, 'spec', 'runPolicy', 'activeDeadlineSeconds'),
   };
 }
 

@@ -1,4 +1,4 @@
-import { hasCondition, secondsAt, type Evaluator, type TemplatedPods } from './evaluator.js';
+import { hasCondition, type Evaluator, type TemplatedPods } from './evaluator.js';
 import type { Json, ManifestReader } from './manifest.js';
 
 /** Deployments and their like: `replicas` pods of one template, one where it does not say. */
@@ -40,7 +40,6 @@ const POD: Evaluator = {
   // A pod is its own template.
   pods: (_reader, object): readonly TemplatedPods[] => [{ name: '', count: 1, template: object, path: '' }],
   isTerminal: (reader, object) => ['Succeeded', 'Failed'].includes(reader.text(reader.at(object, 'status', 'phase'), 'status.phase')),
-  durationMs: (reader, object) => secondsAt(reader, object, 'spec', 'activeDeadlineSeconds'),
 };
 
 const JOB: Evaluator = {
@@ -50,7 +49,6 @@ const JOB: Evaluator = {
   charges: true,
   pods: (reader, object) => [{ name: '', count: jobPods(reader, reader.at(object, 'spec'), 'spec'), template: reader.at(object, 'spec', 'template'), path: 'spec.template' }],
   isTerminal: (reader, object) => hasCondition(reader, object, ['Complete', 'Failed']),
-  durationMs: (reader, object) => secondsAt(reader, object, 'spec', 'activeDeadlineSeconds'),
 };
 
 /** Not charged itself: the Jobs that it makes are. */

@@ -89,7 +89,6 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
     types,
     podSets: podSets as readonly PodSet[],
     objects: evaluator.resource,
-    durationMs: evaluator.durationMs?.(reader, manifest) ?? 0,
   };
   if (reader.problems.length > 0) return refuse('InvalidManifest', reader.problems.slice(0, 5).join('; '));
   return { ok: true, demand, isTerminal };

@@ -31,17 +31,10 @@ export interface Evaluator {
   pods(reader: ManifestReader, object: Json, context: EvaluationContext): readonly TemplatedPods[];
   /** Whether it is done and holds nothing any more. */
   isTerminal?(reader: ManifestReader, object: Json): boolean;
-  /** How long it runs at most, 0 where it does not say. */
-  durationMs?(reader: ManifestReader, object: Json): number;
 }
 
 /** Whether an object has a condition of one of these types that is true. */
 export function hasCondition(reader: ManifestReader, object: Json, types: readonly string[]): boolean {
   return reader.items(reader.at(object, 'status', 'conditions'), 'status.conditions').some((condition) =>
     types.includes(reader.text(reader.at(condition, 'type'), 'status.conditions.type')) && reader.at(condition, 'status') === 'True');
-}
-
-/** A count of seconds in milliseconds. */
-export function secondsAt(reader: ManifestReader, object: Json, ...names: readonly string[]): number {
-  return reader.count(reader.at(object, ...names), names.join('.'), 0) * 1000;
 }

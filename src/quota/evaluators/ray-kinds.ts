@@ -1,4 +1,4 @@
-import { secondsAt, type Evaluator, type TemplatedPods } from './evaluator.js';
+import type { Evaluator, TemplatedPods } from './evaluator.js';
 import type { Json, ManifestReader } from './manifest.js';
 
 /** What KubeRay gives the autoscaler's container where the cluster does not say. */
@@ -69,7 +69,6 @@ const RAY_JOB: Evaluator = {
   // A cluster that is not shut down goes on holding what it has.
   isTerminal: (reader, object) => ['Complete', 'Failed'].includes(reader.text(reader.at(object, 'status', 'jobDeploymentStatus'), 'status.jobDeploymentStatus'))
     && (reader.flag(reader.at(object, 'spec', 'shutdownAfterJobFinishes')) || reader.at(object, 'spec', 'rayClusterSpec') === undefined),
-  durationMs: (reader, object) => secondsAt(reader, object, 'spec', 'activeDeadlineSeconds'),
 };
 
 /** Kinds of KubeRay. */

@@ -41,7 +41,6 @@ const REFUSED: readonly (readonly [string, Command, string])[] = [
   ['two pod sets of one name', { type: 'admit', workload: { kind: 'Job', name: 'x' }, group: 'g', podSets: [{ count: 1 }, { count: 1 }] }, 'InvalidDemand'],
   ['a request and another limit of a card', { type: 'admit', workload: { kind: 'Job', name: 'x' }, group: 'g', podSets: [{ count: 1, requests: { 'nvidia.com/gpu': 1 }, limits: { 'nvidia.com/gpu': 2 } }] }, 'InvalidQuantity'],
   ['a count of objects with a path', { type: 'admit', workload: { kind: 'Job', name: 'x' }, group: 'g', objects: '../x', podSets: [] }, 'InvalidName'],
-  ['a duration that is none', { type: 'admit', workload: { kind: 'Job', name: 'x' }, group: 'g', durationMs: NaN, podSets: [] }, 'InvalidDemand'],
   ['replicas beyond counting', { type: 'scale', workload: { kind: 'Job', name: 'w' }, replicas: 2 ** 53 }, 'InvalidCount'],
   ['replicas beyond 64 bits', { type: 'scale', workload: { kind: 'Job', name: 'w' }, replicas: Number.MAX_SAFE_INTEGER }, 'QuantityTooLarge'],
   ['pods that a workload does not have', { type: 'scale', workload: { kind: 'Job', name: 'w' }, replicas: 1, podSet: 'worker' }, 'PodSetNotFound'],
