@@ -5,8 +5,8 @@ import { Latencies } from './latency.js';
 import { NaiveQuota } from './naive.js';
 import { demandOf, worldOf, DEPTH, KEYS, type World } from './world.js';
 
-/** Demands are made in so large portions beforehand: what comes over the wire is not part of a decision. */
-const PORTION = 10_000;
+/** Demands are made in such portions beforehand: what comes over the wire is not part of a decision. */
+const PORTION = 250;
 const DENIED = 200_000;
 const EXPLAINED = 100_000;
 const NAIVE = 20;

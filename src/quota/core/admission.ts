@@ -7,9 +7,10 @@ import { CASH, type Key } from './key.js';
 import type { Layout } from './layout.js';
 import { chainOf, charge, roomOf, type Chain } from './pool.js';
 import type { Code } from './refusal.js';
+import type { PodSetCharge } from './shape.js';
 import type { QuotaState } from './state.js';
 import { addPods, emptyTally, tallyOf, type Tally } from './tally.js';
-import { chargedCount, type PodSetCharge, type Workload } from './workload.js';
+import { chargedCount, type Workload } from './workload.js';
 
 /** What a workload asks of a group, tested. */
 export interface Verdict {

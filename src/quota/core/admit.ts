@@ -40,7 +40,11 @@ export function place(state: QuotaState, old: Workload | undefined, workload: Wo
 /** Whether two entries of a workload charge the same for the same object. */
 export function isSame(a: Workload, b: Workload): boolean {
   return a.group === b.group && a.uid === b.uid && a.countKey === b.countKey && a.heldReplicas === b.heldReplicas
-    && a.podSets.length === b.podSets.length
+    && (a.podSets === b.podSets || samePodSets(a, b));
+}
+
+function samePodSets(a: Workload, b: Workload): boolean {
+  return a.podSets.length === b.podSets.length
     && a.podSets.every((podSet, index) => {
       const other = b.podSets[index];
       return other !== undefined && podSet.name === other.name && podSet.count === other.count && podSet.shape === other.shape

@@ -2,9 +2,9 @@ import { MAX_QUANTITY, times, type Amount } from './amount.js';
 import { isExtended, resourceProblem } from './key.js';
 import { readQuantity, type Quantity } from './quantity.js';
 import type { Refusal } from './refusal.js';
-import type { Need, ShapeTable } from './shape.js';
+import type { Need, PodSetCharge, ShapeTable } from './shape.js';
 import { sideOf, typeProblem, type Types } from './type-family.js';
-import { refKey, refProblem, type PodSetCharge, type Workload, type WorkloadRef } from './workload.js';
+import { refKey, refProblem, type Workload, type WorkloadRef } from './workload.js';
 
 /** Quantities by resource name: { cpu: '500m', 'nvidia.com/gpu': 1 }. A bigint is in base units: thousandths of cpu, bytes. */
 export type Resources = Readonly<Record<string, Quantity>>;
@@ -48,11 +48,11 @@ export function readDemand(shapes: ShapeTable, demand: Demand): ReadDemand {
   const version = demand.workload.version ?? 0;
   if (!Number.isSafeInteger(version) || version < 0) return refuse('InvalidDemand', `version ${version} of an object`);
   if (demand.objects !== undefined && !/^[a-z0-9.-]{1,253}$/.test(demand.objects)) return refuse('InvalidName', `"${demand.objects.slice(0, 80)}" is no kind of object`);
-  const podSets: PodSetCharge[] = [];
+  let podSets: readonly PodSetCharge[] = [];
   for (const podSet of demand.podSets) {
     const read = readPodSet(shapes, podSet, demand.types ?? {});
     if (!read.ok) return read;
-    podSets.push(read.podSet);
+    podSets = demand.podSets.length === 1 ? read.podSet.shape.shareSet(read.podSet) : [...podSets, read.podSet];
   }
   if (podSets.length > 1 && new Set(podSets.map(({ name }) => name)).size < podSets.length) return refuse('InvalidDemand', 'two pod sets have the same name');
   return {

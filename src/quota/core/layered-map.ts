@@ -4,7 +4,8 @@
  */
 export class LayeredMap<K, V> {
   readonly #below: LayeredMap<K, V> | null;
-  readonly #own = new Map<K, V>();
+  /** Made when it is needed: most groups have no reservations, no pods and no children. */
+  #own: Map<K, V> | null = null;
   /** Keys of the map below that are deleted or replaced here. */
   #hidden: Set<K> | null = null;
   #size: number;
@@ -19,7 +20,7 @@ export class LayeredMap<K, V> {
   }
 
   get(key: K): V | undefined {
-    const value = this.#own.get(key);
+    const value = this.#own?.get(key);
     if (value !== undefined || this.#below === null || this.#hidden?.has(key) === true) return value;
     return this.#below.get(key);
   }
@@ -29,19 +30,20 @@ export class LayeredMap<K, V> {
   }
 
   set(key: K, value: V): void {
+    const own = (this.#own ??= new Map());
     if (this.#below === null) {
-      this.#own.set(key, value);
-      this.#size = this.#own.size;
+      own.set(key, value);
+      this.#size = own.size;
       return;
     }
     if (!this.has(key)) this.#size++;
-    this.#own.set(key, value);
+    own.set(key, value);
     if (this.#below.has(key)) this.#hide(key);
   }
 
   delete(key: K): boolean {
     if (!this.has(key)) return false;
-    this.#own.delete(key);
+    this.#own?.delete(key);
     if (this.#below?.has(key) === true) this.#hide(key);
     this.#size--;
     return true;
@@ -51,7 +53,7 @@ export class LayeredMap<K, V> {
     if (this.#below !== null) {
       for (const entry of this.#below.entries()) if (this.#hidden?.has(entry[0]) !== true) yield entry;
     }
-    yield* this.#own;
+    if (this.#own !== null) yield* this.#own;
   }
 
   /** Calls `visit` with every value; faster than the iterator. */
@@ -59,7 +61,7 @@ export class LayeredMap<K, V> {
     this.#below?.forEach((value, key) => {
       if (this.#hidden?.has(key) !== true) visit(value, key);
     });
-    this.#own.forEach(visit);
+    this.#own?.forEach(visit);
   }
 
   /** A map that starts with all of this one. */
@@ -69,8 +71,8 @@ export class LayeredMap<K, V> {
 
   /** What is different from the map below: new values, undefined where there is none any more. */
   changes(): readonly (readonly [K, V | undefined])[] {
-    const gone = [...(this.#hidden ?? [])].filter((key) => !this.#own.has(key));
-    return [...gone.map((key) => [key, undefined] as const), ...this.#own];
+    const gone = [...(this.#hidden ?? [])].filter((key) => this.#own?.has(key) !== true);
+    return [...gone.map((key) => [key, undefined] as const), ...(this.#own ?? [])];
   }
 
   /** Takes over what a fork of this map changed. */

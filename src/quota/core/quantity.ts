@@ -22,6 +22,8 @@ const MAX_LENGTH = 64;
  * Grammar: the Kubernetes API's resource.Quantity. Beyond 64 bits: QuantityTooLarge.
  */
 export function parseQuantity(text: string, decimals: number, round: 'up' | 'down'): Parsed {
+  const plain = plainQuantity(text, decimals);
+  if (plain !== null) return { ok: true, amount: plain };
   const match = text.length <= MAX_LENGTH ? SHAPE.exec(text) : null;
   const [, sign = '', whole = '', fraction = '', exponent, suffix = ''] = match ?? [];
   if (match === null || whole + fraction === '') return invalid(text);
@@ -35,6 +37,23 @@ export function parseQuantity(text: string, decimals: number, round: 'up' | 'dow
   else numerator = divide(numerator, 10n ** BigInt(-power), (round === 'up') !== (sign === '-'));
   if (numerator > MAX_QUANTITY) return tooLarge(text);
   return { ok: true, amount: amountOf(sign === '-' ? -numerator : numerator) };
+}
+
+const BYTES: Readonly<Record<string, number>> = { Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40 };
+
+/** What nearly everybody writes: `500m` of thousandths, `16`, `8Gi`, without big integers. Null for everything else. */
+function plainQuantity(text: string, decimals: number): number | null {
+  let [value, at] = [0, 0];
+  for (; at < text.length; at++) {
+    const digit = text.charCodeAt(at) - 48;
+    if (!(digit >= 0 && digit <= 9)) break;
+    value = value * 10 + digit;
+  }
+  if (at === 0 || at > 15) return null;
+  if (at === text.length) value *= 10 ** decimals;
+  else if (at === text.length - 1 && decimals === 3 && text.endsWith('m')) return value;
+  else value *= (BYTES[text.slice(at)] ?? NaN) * 10 ** decimals;
+  return Number.isSafeInteger(value) ? value : null;
 }
 
 /** Reads what a library user wrote for `key`: see Quantity. */

@@ -6,9 +6,9 @@ import type { Key } from './key.js';
 import type { Loan } from './loan.js';
 import type { Pod } from './pod.js';
 import type { Candidate } from './reservation.js';
-import type { Need, Shape, ShapeTable } from './shape.js';
+import type { Need, PodSetCharge, Shape, ShapeTable } from './shape.js';
 import type { Types } from './type-family.js';
-import type { PodSetCharge, Workload } from './workload.js';
+import type { Workload } from './workload.js';
 
 /** An exact integer in JSON: a number, or the digits of one beyond 2^53. Infinity is null. */
 type Digits = number | string | null;
@@ -212,8 +212,16 @@ export function readWorkload(key: string, group: string, record: WorkloadRecord,
     const shape = book.read(written, shapes);
     return { name, count, shape, amounts: shape.share(amounts.map(amountOfDigits)) };
   });
+  const [only] = podSets;
   return {
-    key, uid: record.uid, group, podSets, countKey: record.countKey, heldReplicas: record.heldReplicas, version: record.version ?? 0, gone: false,
+    key,
+    uid: record.uid,
+    group,
+    podSets: podSets.length === 1 && only !== undefined ? only.shape.shareSet(only) : podSets,
+    countKey: record.countKey,
+    heldReplicas: record.heldReplicas,
+    version: record.version ?? 0,
+    gone: false,
   };
 }
 

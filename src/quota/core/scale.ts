@@ -3,9 +3,10 @@ import { refusal } from './admission.js';
 import { allowed, denied, place } from './admit.js';
 import { test } from './admission.js';
 import { LazyDecision, type Decision } from './decision.js';
+import type { PodSetCharge } from './shape.js';
 import type { QuotaState } from './state.js';
 import { chargeOf } from './tally.js';
-import { refKey, type PodSetCharge, type Workload, type WorkloadRef } from './workload.js';
+import { refKey, type Workload, type WorkloadRef } from './workload.js';
 
 /** Charges a workload for another number of replicas: of its only pod set, or of the one that is named. */
 export function scale(state: QuotaState, ref: WorkloadRef, replicas: number, podSet: string | undefined, dryRun: boolean): Decision {

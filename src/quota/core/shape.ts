@@ -9,6 +9,16 @@ export interface Need {
   readonly side: Side;
 }
 
+/** Pods of one template within a workload. */
+export interface PodSetCharge {
+  /** Role of the pods: `worker`; empty for the only one. */
+  readonly name: string;
+  readonly count: number;
+  readonly shape: Shape;
+  /** Of one pod, beside `shape.needs`. */
+  readonly amounts: readonly Amount[];
+}
+
 /** Where the amounts of a shape go: amount `needs[i]` of a pod is charged to slot `slots[i]` of the layout. */
 export interface Plan {
   readonly slots: readonly number[];
@@ -41,6 +51,7 @@ export class Shape {
   readonly #families: readonly TypeFamily[];
   readonly #plans = new Map<Layout, Plan>();
   readonly #recent: (readonly Amount[])[] = [];
+  readonly #recentSets: (readonly PodSetCharge[])[] = [];
   #lastLayout: Layout | null = null;
   #lastPlan: Plan = NO_PLAN;
   readonly #chargers = new Map<Key, readonly number[]>();
@@ -66,14 +77,24 @@ export class Shape {
 
   /** Amounts of a pod: the same array again where equal ones were seen lately. Most pods of a cluster come in a few sizes. */
   share(amounts: readonly Amount[]): readonly Amount[] {
-    let sum = 0;
-    for (const amount of amounts) sum = (sum * 31 + Number(amount)) % 65_521;
-    const place = sum % RECENT;
+    const place = placeOf(amounts, 0);
     const recent = this.#recent[place];
     if (recent !== undefined && amounts.every((amount, index) => amount === recent[index])) return recent;
     // As long as it has to be: arrays that grow reserve more.
     const kept = amounts.slice();
     this.#recent[place] = kept;
+    return kept;
+  }
+
+  /** The pods of a workload that has no others: the same list again where an equal one was seen lately. */
+  shareSet(podSet: PodSetCharge): readonly PodSetCharge[] {
+    const { name, count, amounts } = podSet;
+    const place = placeOf(amounts, count);
+    const recent = this.#recentSets[place];
+    const [same] = recent ?? [];
+    if (recent !== undefined && same?.count === count && same.name === name && amounts.every((amount, index) => amount === same.amounts[index])) return recent;
+    const kept = [podSet];
+    this.#recentSets[place] = kept;
     return kept;
   }
 
@@ -142,6 +163,13 @@ export class Shape {
     }
     return null;
   }
+}
+
+/** Where a size of pods is looked for among those that were seen lately. */
+function placeOf(amounts: readonly Amount[], seed: number): number {
+  let sum = seed % 65_521;
+  for (const amount of amounts) sum = (sum * 31 + Number(amount)) % 65_521;
+  return sum % RECENT;
 }
 
 const MAX_KNOWN = 4096;

@@ -77,7 +77,8 @@ export class QuotaState {
 
   /** The same group to change: in a fork, a copy. */
   own(group: Group): Group {
-    if (this.#owned === null || this.#owned.has(group.name)) return this.groups.get(group.name) ?? group;
+    if (this.#owned === null) return group;
+    if (this.#owned.has(group.name)) return this.groups.get(group.name) ?? group;
     const copy = forkGroup(group);
     this.add(copy);
     return copy;

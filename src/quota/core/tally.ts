@@ -1,10 +1,10 @@
 import { plus, times, type Amount } from './amount.js';
 import type { Group } from './group.js';
 import type { Layout } from './layout.js';
-import { POD } from './shape.js';
+import { POD, type PodSetCharge } from './shape.js';
 import type { QuotaState } from './state.js';
 import { reservationKey } from './reservation.js';
-import { chargedCount, type PodSetCharge, type Workload } from './workload.js';
+import { chargedCount, type Workload } from './workload.js';
 
 /** Amounts by slot: first those of `layout.keys`, then those of `layout.cashKeys`. */
 export type Tally = Amount[];

@@ -1,5 +1,4 @@
-import type { Amount } from './amount.js';
-import type { Shape } from './shape.js';
+import type { PodSetCharge } from './shape.js';
 
 /** Which object: kind, namespace and name say it, the uid tells two lives of the same name apart. */
 export interface WorkloadRef {
@@ -11,16 +10,6 @@ export interface WorkloadRef {
   readonly uid?: string | undefined;
   /** How often the object had changed when it was looked at, where somebody counts that: a resourceVersion. */
   readonly version?: number | undefined;
-}
-
-/** Pods of one template within a workload. */
-export interface PodSetCharge {
-  /** Role of the pods: `worker`; empty for the only one. */
-  readonly name: string;
-  readonly count: number;
-  readonly shape: Shape;
-  /** Of one pod, beside `shape.needs`. */
-  readonly amounts: readonly Amount[];
 }
 
 /** What a workload is charged for. Never changed: replaced; only the list it stands in marks it. */
