@@ -1,4 +1,4 @@
-import { Quota, type Mode } from '../../src/quota/index.js';
+import { Quota } from '../../src/quota/index.js';
 
 /** Workloads of one class in one queue, as Kueue's generator describes them. */
 interface WorkloadClass {
@@ -74,13 +74,15 @@ class Line {
     this.#waiting.push(waiting);
   }
 
-  /** Takes out everything that `isAdmitted` lets go, until `isFull` says that nothing more can. */
+  /** Takes out everything that `isAdmitted` lets go, until one was refused and `isFull` says that the others would be too. */
   serve(isFull: () => boolean, isAdmitted: (waiting: Waiting) => boolean): void {
-    let at = 0;
     const staying: Waiting[] = [];
-    for (; at < this.#waiting.length && !isFull(); at++) {
+    let at = 0;
+    for (let full = false; at < this.#waiting.length && !full; at++) {
       const waiting = this.#waiting[at] as Waiting;
-      if (!isAdmitted(waiting)) staying.push(waiting);
+      if (isAdmitted(waiting)) continue;
+      staying.push(waiting);
+      full = isFull();
     }
     if (at > 0) this.#waiting = [...staying, ...this.#waiting.slice(at)];
   }
@@ -91,11 +93,10 @@ export function replayKueue({ cohorts, queues, classes }: KueueSetting): Replaye
   const before = process.cpuUsage();
   let now = 0;
   const quota = new Quota({ clock: () => now });
-  const mode: Mode = 'elastic';
   for (let cohort = 0; cohort < cohorts; cohort++) {
     quota.createGroup({ name: `cohort-${cohort}`, hard: { 'requests.cpu': NOMINAL_QUOTA * queues } });
     for (let queue = 0; queue < queues; queue++) {
-      quota.createGroup({ name: `queue-${cohort}-${queue}`, parent: `cohort-${cohort}`, mode, hard: { 'requests.cpu': NOMINAL_QUOTA }, borrow: { 'requests.cpu': BORROWING_LIMIT } });
+      quota.createGroup({ name: `queue-${cohort}-${queue}`, parent: `cohort-${cohort}`, mode: 'elastic', hard: { 'requests.cpu': NOMINAL_QUOTA }, borrow: { 'requests.cpu': BORROWING_LIMIT } });
     }
   }
   const total = cohorts * queues * classes.reduce((sum, { count }) => sum + count, 0);

@@ -6,6 +6,7 @@ export const CASH = 'cash/';
 
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage', 'gpu.cards', 'gpu.memory'] as const;
 const HUGEPAGES = 'hugepages-';
+const SIDES = ['requests.', 'limits.'] as const;
 
 /** How amounts of a key are counted and shown. */
 export interface Unit {
@@ -60,7 +61,9 @@ export function resourceProblem(resource: string): string | null {
 }
 
 function withoutPrefix(key: Key): string {
-  return key.replace(/^(?:cash\/)?(?:requests\.|limits\.)?/, '');
+  const from = key.startsWith(CASH) ? CASH.length : 0;
+  const prefix = SIDES.find((side) => key.startsWith(side, from)) ?? '';
+  return key.slice(from + prefix.length);
 }
 
 function isResource(resource: string, name: string): boolean {

@@ -65,6 +65,18 @@ test('what is formatted reads back as the same amount', (t) => {
   t.end();
 });
 
+test('the short way of reading plain quantities and the long way lead to the same', (t) => {
+  const digits = fc.oneof(fc.stringMatching(/^\d{1,20}$/), fc.nat(10_000).map(String));
+  const suffix = fc.constantFrom('', 'm', 'k', 'M', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'i', 'toString');
+  fc.assert(
+    fc.property(digits, suffix, fc.constantFrom(0, 3), fc.constantFrom('up' as const, 'down' as const), (number, unit, decimals, round) =>
+      // A sign takes the long way.
+      read(`${number}${unit}`, decimals, round) === read(`+${number}${unit}`, decimals, round)),
+    { numRuns: 2000 },
+  );
+  t.end();
+});
+
 test('amounts are shown in the units of people', (t) => {
   t.equal(formatQuantity('limits.cpu', 1500), '1500m');
   t.equal(formatQuantity('limits.cpu.A4', 2000), '2');

@@ -103,6 +103,29 @@ test('R1: two that read the same use do not both pass, in any order of reads and
   t.ok(orders > 1, `${orders} orders`);
 });
 
+test('R2: what is held for an object that is not there yet survives a refresh, whoever counts and whenever', async (t) => {
+  const { orders, failure } = await everyOrder(
+    2,
+    async (engine) => {
+      await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
+    },
+    ([one, two]) => Promise.all([
+      one?.reserve(cores('w', 'g', 6), 60_000, 'op'),
+      two?.catchUp().then(() => {
+        two.refresh();
+        return two.admit(cores('x', 'g', 6));
+      }),
+    ]),
+    async ({ memory }) => {
+      const used = await usedOf(memory, 'g');
+      return used === 6000n ? null : `used ${used}`;
+    },
+    5000,
+  );
+  t.equal(failure, null);
+  t.ok(orders > 1, `${orders} orders`);
+});
+
 test('R3, R9: a reservation that is told twice and one that never comes are counted once and not at all', async (t) => {
   const { orders, failure } = await everyOrder(
     2,
@@ -134,6 +157,29 @@ test('R6: a child and a workload of its parent do not both get what is left', as
     async ({ memory }) => {
       const used = await usedOf(memory, 'p');
       return used === 6000n ? null : `used ${used}`;
+    },
+    5000,
+  );
+  t.equal(failure, null);
+  t.ok(orders > 1, `${orders} orders`);
+});
+
+test('R7: a limit that is lowered holds for whoever comes after it, in another engine too', async (t) => {
+  let answers: readonly [lowered: readonly string[], admitted: boolean] = [[], false];
+  const { orders, failure } = await everyOrder(
+    2,
+    async (engine) => {
+      await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
+    },
+    async ([one, two]) => {
+      const [lowered, admitted] = await Promise.all([one?.updateGroup({ name: 'g', hard: { 'limits.cpu': 5 } }), two?.admit(cores('w', 'g', 6))]);
+      answers = [(lowered?.warnings ?? []).map(({ code }) => code), admitted?.allowed === true];
+    },
+    async ({ memory }) => {
+      const [warnings, admitted] = answers;
+      // Either the workload was there first, and lowering the limit says so, or it finds the new one.
+      const used = await usedOf(memory, 'g');
+      return used === (admitted ? 6000n : 0n) && warnings.includes('OverQuota') === admitted ? null : `used ${used}, warned of ${warnings.join() || 'nothing'}`;
     },
     5000,
   );
