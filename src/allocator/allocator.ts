@@ -7,6 +7,7 @@ import { identify, type Holder } from '../core/ledger/identify.js';
 import { isAmbiguous, type PendingContainer, type PendingContainers } from '../core/ledger/pending.js';
 import { prefer } from '../core/ledger/prefer.js';
 import { holdsAny, observeOffered, reconcile, releaseEnded } from '../core/ledger/release.js';
+import { takeOver } from '../core/ledger/take-over.js';
 import { emptyLedger, type LedgerNode, type LedgerState, type OpenHalf } from '../core/ledger/state.js';
 import { checkPair, isFraction, refuse, type Refusal } from '../core/request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, type ResourceKind } from '../core/resources.js';
@@ -57,6 +58,8 @@ export class Allocator {
   readonly #options: AllocatorOptions;
   readonly #listeners = new Set<() => void>();
   #state: LedgerState;
+  /** Allocations whose directory, limits or socket could not be made. */
+  readonly #unopened = new Set<string>();
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: AllocatorOptions, restored: CheckpointContent = { allocations: [], halves: [] }) {
@@ -124,7 +127,8 @@ export class Allocator {
       }
       const { allocation, replaced } = answer;
       if (allocation === null) return { ok: true, edits: NO_EDITS, allocation: null };
-      await slices.prepare(allocation.id, replaced !== null);
+      // Only the containers of one pod share a directory: what lies there otherwise is of an earlier allocation.
+      await slices.prepare(allocation.id, !this.#state.allocations.has(allocation.id) || replaced !== null);
       this.#state = answer.state;
       await this.#save();
       if (replaced !== null) this.#options.notices.freed(replaced);
@@ -151,16 +155,10 @@ export class Allocator {
     });
   }
 
-  /** Opens the slices of containers that may have been running before this agent was. One that fails is logged and left. */
+  /** Opens the slices of containers that may have been running before this agent was. One that fails is tried again when reconciling. */
   async restoreSlices(): Promise<void> {
     await this.#enqueue(async () => {
-      for (const allocation of this.#state.allocations.values()) {
-        try {
-          await this.#options.slices.restore(this.#limitsOf(allocation, allocation.owners.at(-1) ?? UNNAMED));
-        } catch (error) {
-          this.#options.log.error({ err: error, allocation: allocation.id }, 'the slice of a running container cannot be opened');
-        }
-      }
+      for (const allocation of this.#state.allocations.values()) await this.#open(allocation);
     });
   }
 
@@ -169,29 +167,26 @@ export class Allocator {
     const holders = await this.#options.holders.all();
     if (holders === null) return;
     await this.#enqueue(async () => {
-      const { clock, graceMs, pods, slices, log } = this.#options;
-      const known = new Set([...this.#state.allocations.values()].flatMap((allocation) => coreIdsOf(allocation)));
-      const before = this.#state;
-      for (const holder of holders) {
-        const ours = holder.coreIds.length > 0 && holder.coreIds.every((id) => this.#state.node.ids.decode(id) !== null);
-        if (!ours || holder.coreIds.some((id) => known.has(id))) continue;
-        // The kubelet's checkpoint still names a pod that is over, until the next one is admitted.
-        if (pods.ended().has(holder.container.podUid)) continue;
-        const answer = identify(this.#state, holder, clock.now());
-        if (!answer.ok) {
-          log.warn({ container: holder.container, reason: answer.reason }, 'a container of the kubelet cannot be taken over');
-          continue;
-        }
-        this.#state = answer.state;
-        await slices.prepare(answer.allocation.id, false);
-        await slices.restore(this.#limitsOf(answer.allocation, holder.container));
-        log.info({ allocation: answer.allocation.id, container: holder.container }, "taken over from the kubelet's word");
-      }
+      const { clock, graceMs, pods, log } = this.#options;
+      const [before, now, endedPods] = [this.#state, clock.now(), pods.ended()];
+      // The kubelet's checkpoint still names a pod that is over, until the next one is admitted.
+      const living = holders.filter(({ container }) => !endedPods.has(container.podUid));
+      const taken = takeOver(before, living, { now, graceMs });
+      for (const { container, reason } of taken.refused) log.warn({ container, reason }, 'a container of the kubelet cannot be taken over');
       const heldIds = new Set(holders.flatMap((holder) => [...holder.coreIds, ...holder.memoryIds]));
-      const { state, freed } = reconcile(this.#state, { heldIds, endedPods: pods.ended(), now: clock.now(), graceMs });
+      const { state, freed } = reconcile(taken.state, { heldIds, endedPods, now, graceMs });
       this.#state = state;
-      if (this.#state !== before) await this.#save();
-      await this.#afterFree(freed);
+      if (state !== before) await this.#save();
+      for (const { allocation, container } of taken.adopted) {
+        log.info({ allocation: allocation.id, container }, "taken over from the kubelet's word");
+        this.#unopened.add(allocation.id);
+      }
+      await this.#afterFree([...taken.dropped, ...freed]);
+      for (const id of this.#unopened) {
+        const allocation = state.allocations.get(id);
+        if (allocation !== undefined) await this.#open(allocation);
+        else this.#unopened.delete(id);
+      }
       await this.#removeOrphans();
     });
   }
@@ -310,11 +305,35 @@ export class Allocator {
     return refusal;
   }
 
+  /** Makes sure that a container which may be running has its directory, limits and socket. */
+  async #open(allocation: Allocation): Promise<void> {
+    const { slices, log } = this.#options;
+    try {
+      await slices.prepare(allocation.id, false);
+      await slices.restore(this.#limitsOf(allocation, allocation.owners.at(-1) ?? UNNAMED));
+      this.#unopened.delete(allocation.id);
+    } catch (error) {
+      this.#unopened.add(allocation.id);
+      log.error({ err: error, allocation: allocation.id }, 'the slice of a running container cannot be opened; it is tried again');
+    }
+  }
+
+  /** A directory that cannot be removed now is nobody's, and is removed when reconciling. */
+  async #remove(id: string): Promise<boolean> {
+    try {
+      await this.#options.slices.remove(id);
+      return true;
+    } catch (error) {
+      this.#options.log.error({ err: error, allocation: id }, 'the directory of an earlier allocation cannot be removed; it is tried again');
+      return false;
+    }
+  }
+
   async #afterFree(freed: readonly Allocation[]): Promise<void> {
     if (freed.length === 0) return;
     await this.#save();
     for (const allocation of freed) {
-      await this.#options.slices.remove(allocation.id);
+      await this.#remove(allocation.id);
       this.#options.log.info({ allocation: allocation.id, owners: allocation.owners }, 'freed');
       this.#options.notices.freed(allocation);
     }
@@ -323,8 +342,7 @@ export class Allocator {
   async #removeOrphans(): Promise<void> {
     for (const id of await this.#options.slices.list()) {
       if (this.#state.allocations.has(id)) continue;
-      await this.#options.slices.remove(id);
-      this.#options.log.info({ allocation: id }, 'directory of an earlier allocation removed');
+      if (await this.#remove(id)) this.#options.log.info({ allocation: id }, 'directory of an earlier allocation removed');
     }
   }
 

@@ -2,13 +2,14 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CheckpointStore } from '../allocator/ports.js';
 import { CHECKPOINT_FILE } from '../core/checkpoint.js';
-import { writeFileAtomically } from '../host/atomic-file.js';
+import { removeHalfWritten, writeFileAtomically } from '../host/atomic-file.js';
 
 /** The checkpoint in its file below `directory`. */
 export function checkpointFile(directory: string): CheckpointStore {
   const path = join(directory, CHECKPOINT_FILE);
   return {
     async load() {
+      await removeHalfWritten(directory).catch(() => undefined);
       try {
         return await readFile(path, 'utf8');
       } catch (error) {

@@ -20,6 +20,48 @@ export interface SimulatedNodeOptions {
   readonly knowsPods?: boolean;
 }
 
+/** What the agent is told on a simulated node whose files all lie below `directory`. */
+export function simulatedConfig(directory: string, config: Partial<AgentConfig> = {}): AgentConfig {
+  const at = (name: string): string => join(directory, name);
+  return {
+    driver: 'sim',
+    simNodePath: at('gpus'),
+    simStatePath: null,
+    simDevicePath: at('devices'),
+    nvmlPath: null,
+    healthConfigPath: null,
+    extraConfigPath: null,
+    volumeConfigPath: null,
+    hostRoot: '/',
+    nativePath: at('native'),
+    interposition: 'library-path',
+    cdiPath: at('cdi'),
+    queryAddress: '127.0.0.1',
+    queryPort: 0,
+    tls: null,
+    tokenReview: false,
+    displaySocket: at('display.sock'),
+    kubeconfig: null,
+    standalone: true,
+    nodeName: 'simulated',
+    nodeLabels: new Map(),
+    samplePeriodMs: 1_000,
+    virtualManagerPath: at('vm'),
+    devicePluginPath: at('plugins'),
+    podResourcesSocket: at('pod-resources.sock'),
+    checkpointPath: at('checkpoint'),
+    shareMode: true,
+    allocationCheckPeriodMs: 30_000,
+    containerRuntimeEndpoint: null,
+    dockerEndpoint: null,
+    runtimeRequestTimeoutMs: 5_000,
+    waitTimeoutMs: 60_000,
+    auditPolicy: 'report',
+    logLevel: 'info',
+    ...config,
+  };
+}
+
 /** A node in one directory: the real agent on simulated GPUs, and an emulated kubelet. Demo, tests and benchmarks share it. */
 export class SimulatedNode {
   readonly kubelet: KubeletEmulator;
@@ -28,45 +70,8 @@ export class SimulatedNode {
   #agent: Agent | null = null;
 
   constructor(options: SimulatedNodeOptions) {
-    const at = (name: string): string => join(options.directory, name);
     this.#options = options;
-    this.config = {
-      driver: 'sim',
-      simNodePath: at('gpus'),
-      simStatePath: null,
-      simDevicePath: at('devices'),
-      nvmlPath: null,
-      healthConfigPath: null,
-      extraConfigPath: null,
-      volumeConfigPath: null,
-      hostRoot: '/',
-      nativePath: at('native'),
-      interposition: 'library-path',
-      cdiPath: at('cdi'),
-      queryAddress: '127.0.0.1',
-      queryPort: 0,
-      tls: null,
-      tokenReview: false,
-      displaySocket: at('display.sock'),
-      kubeconfig: null,
-      standalone: true,
-      nodeName: 'simulated',
-      nodeLabels: new Map(),
-      samplePeriodMs: 1_000,
-      virtualManagerPath: at('vm'),
-      devicePluginPath: at('plugins'),
-      podResourcesSocket: at('pod-resources.sock'),
-      checkpointPath: at('checkpoint'),
-      shareMode: true,
-      allocationCheckPeriodMs: 30_000,
-      containerRuntimeEndpoint: null,
-      dockerEndpoint: null,
-      runtimeRequestTimeoutMs: 5_000,
-      waitTimeoutMs: 60_000,
-      auditPolicy: 'report',
-      logLevel: 'info',
-      ...options.config,
-    };
+    this.config = simulatedConfig(options.directory, options.config);
     this.kubelet = new KubeletEmulator({
       directory: this.config.devicePluginPath,
       podResourcesSocket: this.config.podResourcesSocket,

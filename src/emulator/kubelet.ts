@@ -7,7 +7,7 @@ import type { RegisterRequest__Output } from '../wire/gen/v1beta1/RegisterReques
 import { devicePluginProto, podResourcesProto } from '../wire/proto.js';
 import { UnixRpcServer } from '../wire/rpc-server.js';
 import { unary } from '../wire/unary.js';
-import { DeviceManager } from './device-manager.js';
+import { DeviceManager, type HeldDevices } from './device-manager.js';
 import { PluginEndpoint } from './plugin-endpoint.js';
 import type { EmulatedContainer, EmulatedPod } from './pod.js';
 
@@ -179,6 +179,11 @@ export class KubeletEmulator {
     return [...this.#pods.values()];
   }
 
+  /** Who holds what, as the checkpoint names it: also pods that are over, until the next one is admitted. */
+  get held(): readonly HeldDevices[] {
+    return this.#devices.held;
+  }
+
   get #checkpointPath(): string {
     return join(this.#options.directory, 'kubelet_internal_checkpoint');
   }
@@ -221,7 +226,7 @@ export class KubeletEmulator {
       const answer = response.container_responses[0];
       if (answer === undefined) throw new Error('the plugin answered for no container');
       merged.push(answer);
-      this.#devices.hold({ podUid: pod.uid, container: container.name, kind, ids, response: Buffer.from(JSON.stringify(answer)) });
+      this.#devices.hold({ podUid: pod.uid, container: container.name, kind, ids, response: devicePluginProto().v1beta1.ContainerAllocateResponse.serialize(answer) });
     }
     return {
       name: container.name,

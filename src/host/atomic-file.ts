@@ -12,10 +12,19 @@ export interface AtomicWriteOptions {
   readonly fs?: AtomicWriteFs;
 }
 
+const TEMPORARY_NAME = /^\..+\.\d+\.tmp$/;
+
+/** Removes what writes that were cut short, by a kill or a power loss, left in `directory`; to be called before anybody writes there. */
+export async function removeHalfWritten(directory: string): Promise<void> {
+  for (const name of await nodeFs.readdir(directory)) {
+    if (TEMPORARY_NAME.test(name)) await nodeFs.rm(join(directory, name), { force: true });
+  }
+}
+
 /**
  * Replaces `path` by `content` so that every reader, and every later start after a crash or power loss, sees the old
  * file or the new one whole: written beside it, synced, renamed over it, and the directory synced.
- * Rejects with the file system's error; the old file is then untouched and no temporary file is left.
+ * Rejects with the file system's error; the old file is then untouched, and no temporary file is left if it can be removed.
  */
 export async function writeFileAtomically(path: string, content: string | Uint8Array, options: AtomicWriteOptions = {}): Promise<void> {
   const fs = options.fs ?? nodeFs;
@@ -33,7 +42,8 @@ export async function writeFileAtomically(path: string, content: string | Uint8A
     }
     await fs.rename(temporary, path);
   } catch (error) {
-    await fs.rm(temporary, { force: true });
+    // On a disk that fails, this may fail too: the first error is the one that tells.
+    await fs.rm(temporary, { force: true }).catch(() => undefined);
     throw error;
   }
   if (!durable) return;

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Holder } from '../core/ledger/identify.js';
-import { CORE_RESOURCE, MEMORY_RESOURCE, RESOURCE_NAME, type ResourceKind } from '../core/resources.js';
+import { CORE_RESOURCE, MEMORY_RESOURCE, type ResourceKind } from '../core/resources.js';
 import type { Log } from '../host/log.js';
 import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint, type CheckpointEntry } from './internal-checkpoint.js';
 import { PodResourcesClient, type ContainerDevices } from './pod-resources.js';
@@ -85,7 +85,7 @@ export class KubeletHolders {
     const key = keyOf(coreIds);
     const recorded = fromCheckpoint.find((holder) => holder.container.container === container.container && keyOf(holder.coreIds) === key);
     const podUid = this.#pods.uidOf(container.namespace, container.pod) ?? recorded?.container.podUid ?? '';
-    return { container: { podUid, namespace: container.namespace, pod: container.pod, container: container.container }, coreIds, memoryIds };
+    return { container: { podUid, namespace: container.namespace, pod: container.pod, container: container.container }, coreIds, memoryIds, gpuNames: recorded?.gpuNames ?? [] };
   }
 
   #fromEntries(entries: readonly CheckpointEntry[]): Holder[] {
@@ -98,8 +98,9 @@ export class KubeletHolders {
         container: { podUid: entry.podUid, namespace: name?.namespace ?? '', pod: name?.pod ?? '', container: entry.container },
         coreIds: [],
         memoryIds: [],
+        gpuNames: [],
       };
-      const mine = entry.resource === RESOURCE_NAME.core ? { coreIds: entry.deviceIds } : { memoryIds: entry.deviceIds };
+      const mine = entry.resource === CORE_RESOURCE ? { coreIds: entry.deviceIds, gpuNames: entry.gpuNames } : { memoryIds: entry.deviceIds };
       holders.set(key, { ...known, ...mine });
     }
     return [...holders.values()];

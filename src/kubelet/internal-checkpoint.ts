@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { devicePluginProto } from '../wire/proto.js';
 
 /** One resource of one container in the kubelet's own record, `kubelet_internal_checkpoint`. */
 export interface CheckpointEntry {
@@ -6,9 +7,14 @@ export interface CheckpointEntry {
   readonly container: string;
   readonly resource: string;
   readonly deviceIds: readonly string[];
+  /** GPUs that the plugin's answer to Allocate gave the container: UUIDs, or else `/dev/nvidia<minor>`. */
+  readonly gpuNames: readonly string[];
 }
 
 export type KubeletCheckpoint = { readonly ok: true; readonly entries: readonly CheckpointEntry[] } | { readonly ok: false; readonly reason: string };
+
+const VISIBLE_DEVICES = 'NVIDIA_VISIBLE_DEVICES';
+const GPU_PATH = /^\/dev\/nvidia\d+$/;
 
 export const KUBELET_CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
 
@@ -53,7 +59,20 @@ function readEntry(entry: unknown): CheckpointEntry | null {
   if (typeof podUid !== 'string' || typeof container !== 'string' || typeof resource !== 'string') return null;
   const deviceIds: unknown[] = isObject(ids) ? Object.values(ids).flat() : Array.isArray(ids) ? ids : [];
   if (!deviceIds.every((id): id is string => typeof id === 'string')) return null;
-  return { podUid, container, resource, deviceIds };
+  const response = typeof entry.AllocResp === 'string' ? Buffer.from(entry.AllocResp, 'base64') : Buffer.alloc(0);
+  return { podUid, container, resource, deviceIds, gpuNames: gpuNamesIn(response) };
+}
+
+/** What a plugin answered, as the kubelet keeps it: a `ContainerAllocateResponse`. Nothing for bytes that are none. */
+function gpuNamesIn(response: Buffer): string[] {
+  if (response.length === 0) return [];
+  try {
+    const { envs, devices } = devicePluginProto().v1beta1.ContainerAllocateResponse.deserialize(response);
+    const uuids = (envs[VISIBLE_DEVICES] ?? '').split(',').filter((uuid) => uuid !== '');
+    return uuids.length > 0 ? uuids : devices.map((device) => device.container_path).filter((path) => GPU_PATH.test(path));
+  } catch {
+    return [];
+  }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

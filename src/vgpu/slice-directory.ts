@@ -2,7 +2,7 @@ import { chmod, chown, lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { LIMITS_FILE_NAME } from '../core/limits-file.js';
 import { encodeUsage, USAGE_FILE_NAME } from '../core/usage-file.js';
-import { writeFileAtomically } from '../host/atomic-file.js';
+import { removeHalfWritten, writeFileAtomically } from '../host/atomic-file.js';
 
 const SOCKET_FILE_NAME = 'vcuda.sock';
 const OPERATOR_FILE_NAME = 'operator.json';
@@ -44,10 +44,13 @@ export class SliceDirectories {
     return join(this.pathOf(allocationId), OPERATOR_FILE_NAME);
   }
 
-  /** Makes the directory that all others are in. On the node only root gets any further than that. */
+  /** Makes the directory that all others are in, on the node for root alone, and clears away what an earlier life did not finish. */
   async open(): Promise<void> {
     await mkdir(this.#base, { recursive: true });
     await chmod(this.#base, 0o750);
+    for (const id of await this.list()) {
+      for (const directory of [this.pathOf(id), dirname(this.usagePathOf(id))]) await removeHalfWritten(directory).catch(() => undefined);
+    }
   }
 
   /**

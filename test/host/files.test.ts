@@ -1,7 +1,7 @@
 import * as fs from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { writeFileAtomically, type AtomicWriteFs } from '../../src/host/atomic-file.js';
+import { removeHalfWritten, writeFileAtomically, type AtomicWriteFs } from '../../src/host/atomic-file.js';
 import { UnixListener, socketIdentity, socketPathProblem } from '../../src/host/unix-socket.js';
 import { scratchDirectory } from '../scratch.js';
 
@@ -31,6 +31,14 @@ for (const step of ['open', 'rename'] as const) {
     t.same(await fs.readdir(directory), ['state']);
   });
 }
+
+test('what a killed process was about to write is cleared away, and nothing else', async (t) => {
+  const directory = await scratchDirectory(t);
+  for (const name of ['.state.4711.tmp', '.state', 'state.4711.tmp', '.vimrc.tmp']) await fs.writeFile(join(directory, name), '');
+  await writeFileAtomically(join(directory, 'state'), 'whole');
+  await removeHalfWritten(directory);
+  t.same((await fs.readdir(directory)).sort(), ['.state', '.vimrc.tmp', 'state', 'state.4711.tmp']);
+});
 
 test('the identity of a socket changes when it is created anew, even with the inode of the old one', async (t) => {
   const path = join(await scratchDirectory(t), 's.sock');

@@ -1,8 +1,9 @@
 import { test } from 'tap';
+import { devicePluginProto } from '../../src/wire/proto.js';
 import { parseKubeletCheckpoint } from '../../src/kubelet/internal-checkpoint.js';
 
 const entry = (ids: unknown) => ({ PodUID: 'uid', ContainerName: 'main', ResourceName: 'tencent.com/vcuda-core', DeviceIDs: ids, AllocResp: 'AA==' });
-const expected = [{ podUid: 'uid', container: 'main', resource: 'tencent.com/vcuda-core', deviceIds: ['a', 'b'] }];
+const expected = [{ podUid: 'uid', container: 'main', resource: 'tencent.com/vcuda-core', deviceIds: ['a', 'b'], gpuNames: [] as string[] }];
 
 for (const [format, document] of [
   ['by NUMA node, since 1.20', { Data: { PodDeviceEntries: [entry({ '-1': ['a'], '0': ['b'] })], RegisteredDevices: {} }, Checksum: 1 }],
@@ -17,6 +18,20 @@ for (const [format, document] of [
     t.end();
   });
 }
+
+test('the cards that a container was given are read from the plugin\'s answer: by UUID, or by device file', (t) => {
+  const { ContainerAllocateResponse } = devicePluginProto().v1beta1;
+  const devices = ['/dev/nvidia3', '/dev/nvidiactl'].map((path) => ({ container_path: path, host_path: path, permissions: 'rwm' }));
+  for (const [envs, expectedNames] of [
+    [{ NVIDIA_VISIBLE_DEVICES: 'GPU-a,GPU-b' }, ['GPU-a', 'GPU-b']],
+    [{}, ['/dev/nvidia3']],
+  ] as const) {
+    const response = ContainerAllocateResponse.serialize({ envs, devices }).toString('base64');
+    const parsed = parseKubeletCheckpoint(JSON.stringify({ Data: { PodDeviceEntries: [{ ...entry(['a']), AllocResp: response }] } }));
+    t.same(parsed.ok && parsed.entries[0]?.gpuNames, expectedNames);
+  }
+  t.end();
+});
 
 test('a kubelet that never handed out a device has no entries', (t) => {
   t.same(parseKubeletCheckpoint('{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":0}'), { ok: true, entries: [] });

@@ -13,6 +13,8 @@ export interface AllocateRequest {
   readonly ids: readonly string[];
   readonly pending: PendingContainers;
   readonly now: number;
+  /** The GPUs that these cores were given before, when the container was found running; they are then not chosen again. */
+  readonly gpus?: readonly Gpu[] | null;
 }
 
 export type Allocated =
@@ -52,7 +54,7 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
   }
   const state = existing === undefined ? before : without(before, existing.id);
   const half = openMemory(state, request.ids.length, request.pending) ?? [];
-  const stands = gpusOfCores(state, request.ids, half);
+  const stands = given(request) ?? gpusOfCores(state, request.ids, half);
   if (!stands.ok) return stands;
   const allocation: Allocation = {
     id,
@@ -80,6 +82,12 @@ function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated
   const over = overbooked(next, joined);
   if (over !== null) return over;
   return { ok: true, state: next, allocation: joined, replaced: null };
+}
+
+/** What the container has in its hands is not for us to judge: room or no room, these are its GPUs. */
+function given({ ids, gpus }: AllocateRequest): Stands | null {
+  if (gpus === undefined || gpus === null) return null;
+  return gpus.length === (isFraction(ids.length) ? 1 : ids.length / CORES_PER_GPU) ? { ok: true, gpus } : null;
 }
 
 type Stands = { readonly ok: true; readonly gpus: readonly Gpu[] } | Refusal;

@@ -1,13 +1,15 @@
 import { checkPair, refuse, type Refusal } from '../request.js';
 import { allocate, overbooked, setMemory, withAllocation, withoutHalf } from './allocate.js';
 import { allocationId, memoryIdsOf, type Allocation, type ContainerRef } from './allocation.js';
-import type { LedgerState } from './state.js';
+import { gpusNamed, type LedgerState } from './state.js';
 
 /** What the kubelet says of a container: which ids it holds. */
 export interface Holder {
   readonly container: ContainerRef;
   readonly coreIds: readonly string[];
   readonly memoryIds: readonly string[];
+  /** The GPUs that the kubelet was answered with, by UUID or as `/dev/nvidia<minor>`; empty where that is not known. */
+  readonly gpuNames: readonly string[];
 }
 
 export type Identified =
@@ -31,7 +33,8 @@ export function identify(state: LedgerState, holder: Holder, now: number): Ident
   let known = state;
   const adopted = !state.allocations.has(id);
   if (adopted) {
-    const taken = allocate({ ...state, open: null }, { kind: 'core', ids: holder.coreIds, pending: null, now });
+    const { coreIds, gpuNames } = holder;
+    const taken = allocate({ ...state, open: null }, { kind: 'core', ids: coreIds, pending: null, now, gpus: gpusNamed(state.node, gpuNames) });
     if (!taken.ok) return taken;
     known = { ...taken.state, open: state.open };
   }

@@ -73,20 +73,25 @@ export function reconcile(state: LedgerState, evidence: Evidence): Released {
   let next = ended.state;
   for (const allocation of next.allocations.values()) {
     const listed = coreIdsOf(allocation).some((id) => evidence.heldIds.has(id));
-    const young = evidence.now - allocation.allocatedAt < evidence.graceMs;
-    const vouchedFor = listed || (young && allocation.phase === 'allocated');
+    const vouchedFor = listed || (allocation.phase === 'allocated' && isWithin(evidence, allocation.allocatedAt));
     if (vouchedFor) {
       if (allocation.missingSince !== null) next = withAllocation(next, { ...allocation, missingSince: null });
-    } else if (allocation.missingSince === null) {
+    } else if (allocation.missingSince === null || allocation.missingSince > evidence.now) {
       next = withAllocation(next, { ...allocation, missingSince: evidence.now });
-    } else if (evidence.now - allocation.missingSince >= evidence.graceMs) {
+    } else if (!isWithin(evidence, allocation.missingSince)) {
       freed.push(allocation);
     }
   }
-  const halves = next.halves.filter(
-    (half) => evidence.now - half.takenAt < evidence.graceMs || half.memoryIds.some((id) => evidence.heldIds.has(id)),
-  );
-  return { state: withoutAll({ ...next, halves }, freed), freed };
+  // A clock that was set back must not keep anything for as long as that.
+  const dated = next.halves.map((half) => (half.takenAt > evidence.now ? { ...half, takenAt: evidence.now } : half));
+  const kept = dated.filter((half) => isWithin(evidence, half.takenAt) || half.memoryIds.some((id) => evidence.heldIds.has(id)));
+  const changed = kept.length < next.halves.length || kept.some((half, at) => half !== next.halves[at]);
+  return { state: withoutAll(changed ? { ...next, halves: kept } : next, freed), freed };
+}
+
+/** True within the grace period after `since`; a time that is still to come was written before the clock was set back. */
+function isWithin({ now, graceMs }: Evidence, since: number): boolean {
+  return since <= now && now - since < graceMs;
 }
 
 function withoutAll(state: LedgerState, freed: readonly Allocation[]): LedgerState {

@@ -23,6 +23,12 @@ export interface LedgerGpu {
   readonly processCount: number;
 }
 
+/** The GPUs of these names, each a UUID or `/dev/nvidia<minor>`; null unless the node has every one of them. */
+export function gpusNamed(node: LedgerNode, names: readonly string[]): readonly Gpu[] | null {
+  const found = node.gpus.filter(({ gpu }) => names.includes(gpu.uuid) || names.includes(`/dev/nvidia${gpu.minor}`));
+  return names.length > 0 && found.length === names.length ? found.map(({ gpu }) => gpu) : null;
+}
+
 /** Memory ids that the kubelet asked for before the core ids of the same container. */
 export interface MemoryHalf {
   readonly memoryIds: readonly string[];

@@ -89,7 +89,7 @@ export class KubeletModel {
   /** Starts, or starts again, the container of a pod. */
   start(pod: ModelPod): void {
     const container = { podUid: pod.uid, namespace: 'n', pod: pod.uid, container: 'main' };
-    const answer = identify(this.state, { container, coreIds: pod.coreIds, memoryIds: pod.memoryIds }, this.now);
+    const answer = identify(this.state, { container, coreIds: pod.coreIds, memoryIds: pod.memoryIds, gpuNames: [] }, this.now);
     if (answer.ok) {
       this.state = answer.state;
       pod.started = true;

@@ -1,0 +1,58 @@
+import { without } from './allocate.js';
+import { allocationId, coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from './allocation.js';
+import { identify, type Holder } from './identify.js';
+import type { LedgerState } from './state.js';
+
+export interface TakenOver {
+  readonly state: LedgerState;
+  /** Allocations that the ledger did not know. */
+  readonly adopted: readonly { readonly allocation: Allocation; readonly container: ContainerRef }[];
+  /** Allocations of an old checkpoint whose ids the kubelet has given to others since. */
+  readonly dropped: readonly Allocation[];
+  readonly refused: readonly { readonly container: ContainerRef; readonly reason: string }[];
+}
+
+/**
+ * Makes the ledger know what the kubelet names: containers it has no allocation for, and owners or memory that it has
+ * wrong, as after a start from a checkpoint that is missing or older than the last request. What was allocated within
+ * the grace period is left alone: the kubelet may not have noted all of it yet.
+ */
+export function takeOver(state: LedgerState, holders: readonly Holder[], { now, graceMs }: { readonly now: number; readonly graceMs: number }): TakenOver {
+  const ours = holders.filter(({ coreIds }) => coreIds.length > 0 && coreIds.every((id) => state.node.ids.decode(id)?.kind === 'core'));
+  const named = new Set(ours.map(({ coreIds }) => allocationId(coreIds)));
+  const isYoung = ({ phase, allocatedAt }: Allocation): boolean => phase === 'allocated' && Math.abs(now - allocatedAt) < graceMs;
+  const adopted: TakenOver['adopted'][number][] = [];
+  const dropped: Allocation[] = [];
+  const refused: TakenOver['refused'][number][] = [];
+  let next = state;
+  for (const holder of ours) {
+    const { container } = holder;
+    const known = next.allocations.get(allocationId(holder.coreIds));
+    if (known !== undefined && (isYoung(known) || agrees(known, holder))) continue;
+    if (known === undefined) {
+      const cores = new Set(holder.coreIds);
+      const overlapping = [...next.allocations.values()].filter((other) => !named.has(other.id) && coreIdsOf(other).some((id) => cores.has(id)));
+      // The main container of a pod that is being admitted, with ids of its init container.
+      if (overlapping.some(isYoung)) continue;
+      dropped.push(...overlapping);
+      next = overlapping.reduce((rest, { id }) => without(rest, id), next);
+    }
+    const answer = identify(next, holder, now);
+    if (answer.ok) {
+      next = answer.state;
+      if (answer.adopted) adopted.push({ allocation: answer.allocation, container });
+    } else {
+      refused.push({ container, reason: answer.reason });
+    }
+  }
+  return { state: next, adopted, dropped, refused };
+}
+
+/** True when the allocation is this holder's, as far as the kubelet says who that is, with the memory that the kubelet names. */
+function agrees(allocation: Allocation, { container, memoryIds }: Holder): boolean {
+  const held = new Set(memoryIdsOf(allocation));
+  const isOwner = ({ podUid, container: name }: ContainerRef): boolean => podUid === container.podUid && name === container.container;
+  const owned = container.podUid === '' ? allocation.owners.length > 0 : allocation.owners.some(isOwner);
+  const shared = allocation.owners.length > 1;
+  return owned && memoryIds.every((id) => held.has(id)) && (shared || held.size === memoryIds.length);
+}
