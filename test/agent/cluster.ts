@@ -51,29 +51,13 @@ export class Cluster {
 
   /** The pod appears at the API server, bound to this node. */
   submit(pod: EmulatedPod, options: SubmitOptions = {}): void {
-    const { controller } = options;
-    this.server.seed('pods', {
-      metadata: {
-        name: pod.name,
-        namespace: pod.namespace,
-        uid: pod.uid,
-        annotations: options.annotations ?? {},
-        ...(controller === undefined ? {} : { ownerReferences: [{ apiVersion: 'apps/v1', ...controller, uid: 'owner', controller: true }] }),
-      },
-      spec: { nodeName: NODE_NAME, initContainers: pod.initContainers.map(containerSpec), containers: pod.containers.map(containerSpec) },
-      status: { phase: 'Pending' },
-    });
+    this.server.seed('pods', podObject(pod, options));
   }
 
   /** The kubelet takes the pod on, or fails it with the words of a real one. */
   async admit(pod: EmulatedPod): Promise<Admission> {
     const admission = await this.node.kubelet.admit(pod);
-    const startTime = new Date().toISOString();
-    const message = admission.ok ? '' : `Allocate failed due to rpc error: code = Unknown desc = ${admission.message.replace('UnexpectedAdmissionError: ', '')}, which is unexpected`;
-    this.server.edit('pods', pod.namespace, pod.name, (object) => ({
-      ...object,
-      status: admission.ok ? { phase: 'Pending', startTime } : { phase: 'Failed', reason: 'UnexpectedAdmissionError', message, startTime },
-    }));
+    this.server.edit('pods', pod.namespace, pod.name, (object) => ({ ...object, status: admissionStatus(admission) }));
     return admission;
   }
 
@@ -93,6 +77,29 @@ export class Cluster {
   eventsOn(pod: EmulatedPod): KubeObject[] {
     return this.server.all('events').filter((event) => (event.involvedObject as { readonly uid?: unknown }).uid === pod.uid);
   }
+}
+
+/** A pod as the API server shows it once it is bound to this node. */
+export function podObject(pod: EmulatedPod, { annotations = {}, controller }: SubmitOptions = {}): KubeObject {
+  return {
+    metadata: {
+      name: pod.name,
+      namespace: pod.namespace,
+      uid: pod.uid,
+      annotations,
+      ...(controller === undefined ? {} : { ownerReferences: [{ apiVersion: 'apps/v1', ...controller, uid: 'owner', controller: true }] }),
+    },
+    spec: { nodeName: NODE_NAME, initContainers: pod.initContainers.map(containerSpec), containers: pod.containers.map(containerSpec) },
+    status: { phase: 'Pending' },
+  };
+}
+
+/** What a kubelet writes of a pod that it took on, or failed, in the words of a real one. */
+export function admissionStatus(admission: Admission): Record<string, unknown> {
+  const startTime = new Date().toISOString();
+  if (admission.ok) return { phase: 'Pending', startTime };
+  const message = `Allocate failed due to rpc error: code = Unknown desc = ${admission.message.replace('UnexpectedAdmissionError: ', '')}, which is unexpected`;
+  return { phase: 'Failed', reason: 'UnexpectedAdmissionError', message, startTime };
 }
 
 function containerSpec({ name, cores, memoryBlocks }: EmulatedContainer): unknown {

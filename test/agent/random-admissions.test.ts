@@ -1,11 +1,12 @@
-import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
 import tap, { test } from 'tap';
 import type { SimulatedNode } from '../../src/app/simulated-node.js';
 import type { GivenContainer } from '../../src/emulator/kubelet.js';
 import type { EmulatedContainer, EmulatedPod } from '../../src/emulator/pod.js';
+import { generator } from '../generator.js';
+import { fastDirectory } from '../scratch.js';
 import { cards } from './gpus.js';
-import { gpuIndexes, limitsOf, sliceDirectory, startedNode } from './node.js';
+import { cardOf, conflicts, faultsOfPod, type Living } from './given.js';
+import { gpuIndexes, startedNode } from './node.js';
 import { container, pod } from './pods.js';
 
 tap.setTimeout(900_000);
@@ -18,70 +19,10 @@ const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
   [10, 4], [10, 8], [20, 4], [20, 8], [20, 8], [30, 16], [50, 32], [100, 0], [100, 8], [200, 0], [200, 8],
 ];
 
-/** A small generator with a seed (xorshift32): a failing run can be run again. */
-function generator(seed: number): () => number {
-  let state = seed | 1;
-  return () => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return (state >>> 0) / 2 ** 32;
-  };
-}
-
-interface Living {
-  readonly pod: EmulatedPod;
-  readonly given: readonly GivenContainer[];
-}
-
-/** What is wrong with a container that was admitted and started; empty when it has exactly what it asked for. */
-async function faultsOf(wanted: EmulatedContainer, given: GivenContainer): Promise<string[]> {
-  const faults: string[] = [];
-  const cards = gpuIndexes(given);
-  const expected = Math.max(1, wanted.cores / 100);
-  if (cards.length !== expected) faults.push(`${cards.length} cards instead of ${expected}`);
-  const { devices } = await limitsOf(given);
-  const limited = devices.map((device) => Number.parseInt(device.uuid.slice(4, 12), 16)).sort((a, b) => a - b);
-  if (limited.join() !== [...cards].sort((a, b) => a - b).join()) faults.push(`limits for cards ${limited.join()} but devices ${cards.join()}`);
-  const memory = devices.reduce((sum, device) => sum + (device.memoryBytes ?? 0), 0) / 268_435_456;
-  if (memory !== wanted.memoryBlocks) faults.push(`limit of ${memory} blocks instead of ${wanted.memoryBlocks}`);
-  const share = devices.reduce((sum, device) => sum + device.share, 0);
-  if (share !== wanted.cores) faults.push(`share of ${share} instead of ${wanted.cores}`);
-  return faults;
-}
-
 /** Ids of one card may stand for another: where a kubelet hands on those of an init container, or fails a pod between two requests. */
 function hasStrayIds(given: GivenContainer): boolean {
   const cards = gpuIndexes(given);
   return [...given.coreIds, ...given.memoryIds].some((id) => !cards.includes(cardOf(id)));
-}
-
-/** What is wrong with all living pods together: a card given twice, an id held twice, a directory shared by two pods. */
-function conflicts(living: readonly Living[]): string[] {
-  const faults: string[] = [];
-  const load = new Map<number, number>();
-  const owners = new Map<string, string>();
-  for (const { pod: owner, given } of living) {
-    const perCard = new Map<number, number>();
-    for (const [at, container] of given.entries()) {
-      if (at < owner.initContainers.length) continue;
-      const cards = gpuIndexes(container);
-      for (const card of cards) perCard.set(card, (perCard.get(card) ?? 0) + container.coreIds.length / cards.length);
-    }
-    for (const [card, cores] of perCard) load.set(card, (load.get(card) ?? 0) + cores);
-    for (const name of new Set(given.flatMap((container) => [...container.coreIds, ...container.memoryIds, sliceDirectory(container)]))) {
-      const other = owners.get(name);
-      if (other !== undefined) faults.push(`${owner.uid} and ${other} both hold ${name}`);
-      owners.set(name, owner.uid);
-    }
-  }
-  for (const [card, cores] of load) if (cores > 100) faults.push(`card ${card} gives ${cores} cores`);
-  return faults;
-}
-
-/** Which card an id belongs to: the cards of this node are numbered in the first digits of their UUIDs. */
-function cardOf(id: string): number {
-  return Number.parseInt(id.slice(0, 8), 16);
 }
 
 interface Run {
@@ -152,25 +93,6 @@ async function start(node: SimulatedNode, wanted: EmulatedPod): Promise<boolean>
     node.kubelet.remove(wanted.uid);
     return false;
   }
-}
-
-async function faultsOfPod(wanted: EmulatedPod, given: readonly GivenContainer[]): Promise<string[]> {
-  const faults: string[] = [];
-  for (const [at, asked] of wanted.containers.entries()) {
-    const mine = given[at + wanted.initContainers.length];
-    if (mine === undefined) return [`${wanted.uid}: nothing for ${asked.name}`];
-    // A container with exactly the ids of its init container shares its directory, and the larger limit.
-    const shared = given.some((other) => other !== mine && sliceDirectory(other) === sliceDirectory(mine));
-    if (!shared) faults.push(...(await faultsOf(asked, mine)).map((fault) => `${wanted.uid}/${asked.name}: ${fault}`));
-  }
-  return faults;
-}
-
-/** A memory file system where there is one: the test is about order, not about the disk. */
-async function fastDirectory(t: { teardown(action: () => Promise<void>): void }): Promise<string> {
-  const directory = await mkdtemp(existsSync('/dev/shm') ? '/dev/shm/gm-' : '/tmp/gm-');
-  t.teardown(() => rm(directory, { recursive: true, force: true }));
-  return directory;
 }
 
 const SEED = Number(process.env.GPU_MANAGER_SEED ?? 20_261);

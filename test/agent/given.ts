@@ -1,0 +1,66 @@
+import type { GivenContainer } from '../../src/emulator/kubelet.js';
+import type { EmulatedContainer, EmulatedPod } from '../../src/emulator/pod.js';
+import { gpuIndexes, limitsOf, sliceDirectory } from './node.js';
+
+/** An admitted pod and what its containers were given, init containers first. */
+export interface Living {
+  readonly pod: EmulatedPod;
+  readonly given: readonly GivenContainer[];
+}
+
+/** What is wrong with a container that was admitted and started; empty when it has exactly what it asked for. */
+async function faultsOf(wanted: EmulatedContainer, given: GivenContainer): Promise<string[]> {
+  const faults: string[] = [];
+  const cards = gpuIndexes(given);
+  const expected = Math.max(1, wanted.cores / 100);
+  if (cards.length !== expected) faults.push(`${cards.length} cards instead of ${expected}`);
+  const { devices } = await limitsOf(given);
+  const limited = devices.map((device) => Number.parseInt(device.uuid.slice(4, 12), 16)).sort((a, b) => a - b);
+  if (limited.join() !== [...cards].sort((a, b) => a - b).join()) faults.push(`limits for cards ${limited.join()} but devices ${cards.join()}`);
+  const memory = devices.reduce((sum, device) => sum + (device.memoryBytes ?? 0), 0) / 268_435_456;
+  if (memory !== wanted.memoryBlocks) faults.push(`limit of ${memory} blocks instead of ${wanted.memoryBlocks}`);
+  const share = devices.reduce((sum, device) => sum + device.share, 0);
+  if (share !== wanted.cores) faults.push(`share of ${share} instead of ${wanted.cores}`);
+  return faults;
+}
+
+/** What is wrong with all living pods together: a card given twice, an id held twice, a directory shared by two pods. */
+export function conflicts(living: readonly Living[]): string[] {
+  const faults: string[] = [];
+  const load = new Map<number, number>();
+  const owners = new Map<string, string>();
+  for (const { pod: owner, given } of living) {
+    const perCard = new Map<number, number>();
+    for (const [at, container] of given.entries()) {
+      if (at < owner.initContainers.length) continue;
+      const cards = gpuIndexes(container);
+      for (const card of cards) perCard.set(card, (perCard.get(card) ?? 0) + container.coreIds.length / cards.length);
+    }
+    for (const [card, cores] of perCard) load.set(card, (load.get(card) ?? 0) + cores);
+    for (const name of new Set(given.flatMap((container) => [...container.coreIds, ...container.memoryIds, sliceDirectory(container)]))) {
+      const other = owners.get(name);
+      if (other !== undefined) faults.push(`${owner.uid} and ${other} both hold ${name}`);
+      owners.set(name, owner.uid);
+    }
+  }
+  for (const [card, cores] of load) if (cores > 100) faults.push(`card ${card} gives ${cores} cores`);
+  return faults;
+}
+
+/** Which card an id belongs to: the cards of this node are numbered in the first digits of their UUIDs. */
+export function cardOf(id: string): number {
+  return Number.parseInt(id.slice(0, 8), 16);
+}
+
+/** What is wrong with the started containers of one pod. */
+export async function faultsOfPod(wanted: EmulatedPod, given: readonly GivenContainer[]): Promise<string[]> {
+  const faults: string[] = [];
+  for (const [at, asked] of wanted.containers.entries()) {
+    const mine = given[at + wanted.initContainers.length];
+    if (mine === undefined) return [`${wanted.uid}: nothing for ${asked.name}`];
+    // A container with exactly the ids of its init container shares its directory, and the larger limit.
+    const shared = given.some((other) => other !== mine && sliceDirectory(other) === sliceDirectory(mine));
+    if (!shared) faults.push(...(await faultsOf(asked, mine)).map((fault) => `${wanted.uid}/${asked.name}: ${fault}`));
+  }
+  return faults;
+}

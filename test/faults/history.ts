@@ -1,0 +1,367 @@
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { CHECKPOINT_FILE } from '../../src/core/checkpoint.js';
+import type { EmulatedContainer, EmulatedPod } from '../../src/emulator/pod.js';
+import { generator } from '../generator.js';
+import { eventually } from '../harness/eventually.js';
+import type { AgentHouse } from './agent-house.js';
+import { corrupt, CORRUPTIONS } from './corruption.js';
+import { halfWritten, leftOver, lostOrDoubled, straySockets, type KnownPod } from './inspection.js';
+import type { DiskError } from './named-steps.js';
+import { CARDS, FaultNode, type Cluster } from './node.js';
+import type { LedgerReport, Order } from './orders.js';
+
+export interface HistoryOptions {
+  /** Below it everything of this history lies. */
+  readonly directory: string;
+  readonly devices: string;
+  /** Number of the history in its run; part of the seed. */
+  readonly index: number;
+  readonly seed: number;
+}
+
+const GRACE_MS = 10_000;
+const HOUR_MS = 3_600_000;
+
+/** Few shapes, so that nearly every pod has a twin it could be taken for. */
+const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [[10, 4], [10, 8], [20, 8], [30, 16], [50, 32], [100, 0], [100, 8], [200, 0], [200, 8]];
+
+const DISK_ERRORS: readonly DiskError[] = ['ENOSPC', 'EROFS', 'EIO'];
+
+/** More steps than any single action takes: now and then an agent is only killed after the last of them. */
+const MOST_STEPS = 30;
+
+/** How the life of an agent in a history ended; null where it went through all of its actions. */
+export type Stop = string | null;
+
+/**
+ * One node and what happens to it: pods come, start and end while its agent is killed again and again, and the disk, the clock
+ * and the API server have their bad days. All that is random follows from the seed.
+ */
+export class History {
+  readonly name: string;
+  /** What happened, one line each. */
+  readonly lines: string[] = [];
+  /** What went wrong; empty is good. */
+  readonly violations: string[] = [];
+  readonly node: FaultNode;
+  readonly #random: () => number;
+  readonly #pods: KnownPod[] = [];
+  readonly #cluster: Cluster;
+  readonly #begun = performance.now();
+  #house: AgentHouse | null = null;
+  #dying = false;
+  /** What was under way when the agent was stopped. */
+  #afterDeath: Promise<unknown> = Promise.resolve();
+  #apiServerIsBroken = false;
+  #diskIsBroken = false;
+  #serial = 0;
+  /** What the agent was told last. */
+  #under = '';
+
+  constructor({ directory, devices, index, seed }: HistoryOptions) {
+    this.name = `h${index}`;
+    const random = generator((seed * 0x9e3779b1 + index * 0x85ebca6b) >>> 0);
+    for (let warm = 0; warm < 8; warm += 1) random();
+    this.#random = random;
+    this.#cluster = this.#pick(['none', 'none', 'http', 'https'] as const);
+    this.node = new FaultNode({
+      directory: join(directory, this.name),
+      devices,
+      cluster: this.#cluster,
+      order: () => (random() < 0.5 ? ['core', 'memory'] : ['memory', 'core']),
+    });
+  }
+
+  get passed(): boolean {
+    return this.violations.length === 0;
+  }
+
+  async open(): Promise<void> {
+    this.#note(`begins, API server: ${this.#cluster}`);
+    await this.node.open();
+  }
+
+  /** One life of the agent: it starts, is looked at, and lives through a few actions, during one of which it is stopped. */
+  async live(house: AgentHouse): Promise<Stop> {
+    this.#house = house;
+    this.#dying = false;
+    const frozen = house.frozen(this.name);
+    const deed = Math.floor(this.#random() * 7) - 1;
+    const steps = Math.floor(this.#random() * this.#random() * MOST_STEPS);
+    const work = this.#lifetime(deed, steps).then(
+      () => null,
+      (error: unknown) => this.#violated([`while ${this.#under}: ${(error as Error).message}`]),
+    );
+    const stopped = await Promise.race([work, frozen.then((step) => this.#die(step))]);
+    this.#note(stopped === null ? 'killed at rest' : `killed at: ${stopped}`);
+    this.#afterDeath = work;
+    return stopped;
+  }
+
+  /** The agent does nothing any more: nothing that is seen of it from here on counts. */
+  #die(step: string): string {
+    this.#dying = true;
+    return step;
+  }
+
+  /** The agent's process is gone. What the kubelet waited for has failed; what happens to a node without an agent, happens. */
+  async bury(): Promise<void> {
+    this.#house = null;
+    this.#dying = true;
+    this.#diskIsBroken = false;
+    await this.#afterDeath;
+    await this.node.kubelet.until(() => this.node.kubelet.allocatable('core') === 0 && this.node.kubelet.allocatable('memory') === 0).catch(() => undefined);
+    if (this.#random() < 0.25) {
+      const corruption = this.#pick(CORRUPTIONS);
+      this.#note(`the checkpoint is ${corruption}`);
+      await corrupt(join(this.node.config.checkpointPath, CHECKPOINT_FILE), corruption, this.#random);
+    }
+    if (this.#random() < 0.2) this.#endOne();
+    if (this.#random() < 0.2) await this.#admitOne();
+    if (this.#random() < 0.15) await this.#restartKubelet();
+  }
+
+  /** The last life: nothing is broken any more. What is wrong now stays wrong. */
+  async finish(house: AgentHouse): Promise<void> {
+    this.#house = house;
+    this.#dying = false;
+    try {
+      this.node.server?.clearFaults();
+      this.#apiServerIsBroken = false;
+      await this.#start(null);
+      this.#violated(await halfWritten(this.node));
+      await this.#compare();
+      this.#note('every pod ends');
+      for (const { pod } of this.#pods.splice(0)) this.node.end(pod);
+      await this.#compare();
+      const whole = this.#newPod([['all', CARDS * 100, CARDS * 8]]);
+      if (!(await this.#admit(whole))) this.#violated(['the empty node is refused to a pod that wants all of it']);
+      await this.#startOne(whole);
+      this.node.end(whole.pod);
+      await this.#ask({ do: 'stop' });
+      this.#violated(await straySockets(this.node, ['kubelet.sock']));
+    } catch (error) {
+      this.#violated([`at the end, while ${this.#under}: ${(error as Error).message}`]);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.node.close();
+  }
+
+  async #lifetime(deed: number, steps: number): Promise<void> {
+    await this.#start(deed === -1 ? steps : null);
+    await this.#look();
+    for (let at = 0; at < 6; at += 1) {
+      if (this.#dying) return;
+      if (at === deed) await this.#ask({ do: 'freeze', steps });
+      await this.#act();
+    }
+    await this.#heal();
+    await this.#look();
+    if (this.#random() < 0.3) await this.#compare();
+  }
+
+  async #start(freezeAfter: number | null): Promise<void> {
+    const { config } = this.node;
+    this.#note('the agent starts');
+    await this.#ask({ do: 'start', directory: join(config.checkpointPath, '..'), config, graceMs: GRACE_MS, freezeAfter });
+    await this.#registered();
+  }
+
+  async #act(): Promise<void> {
+    const actions: readonly (readonly [weight: number, act: () => Promise<void> | void])[] = [
+      [6, () => this.#admitOne()],
+      [6, () => this.#startAny()],
+      [3, () => this.#endOne()],
+      [1, () => this.#restartKubelet()],
+      [1, () => this.#reconcile()],
+      [1, () => this.#jump()],
+      [2, () => this.#breakDisk()],
+      [this.node.server === null ? 0 : 2, () => this.#breakApiServer()],
+      [1, () => this.#heal()],
+    ];
+    let at = this.#random() * actions.reduce((sum, [weight]) => sum + weight, 0);
+    for (const [weight, act] of actions) {
+      at -= weight;
+      if (at < 0) return act();
+    }
+  }
+
+  #newPod(containers: readonly (readonly [name: string, cores: number, memoryBlocks: number])[], initial: readonly (readonly [string, number, number])[] = []): KnownPod {
+    const name = `${this.name}-p${(this.#serial += 1)}`;
+    const list = (entries: readonly (readonly [string, number, number])[]): EmulatedContainer[] => entries.map(([container, cores, memoryBlocks]) => ({ name: container, cores, memoryBlocks }));
+    const pod: EmulatedPod = { uid: `uid-${name}`, namespace: 'default', name, containers: list(containers), initContainers: list(initial) };
+    return { pod, given: [], started: new Set() };
+  }
+
+  async #admitOne(): Promise<void> {
+    const wish = (name: string) => [name, ...this.#pick(SHAPES)] as const;
+    const containers = this.#random() < 0.8 ? [wish('a')] : [wish('a'), wish('b')];
+    const initial = this.#random() < 0.2 ? [wish('init')] : [];
+    await this.#admit(this.#newPod(containers, initial));
+  }
+
+  async #admit(wanted: KnownPod): Promise<boolean> {
+    const { pod } = wanted;
+    const shape = [...pod.initContainers, ...pod.containers].map(({ name, cores, memoryBlocks }) => `${name} ${cores}/${memoryBlocks}`).join(', ');
+    this.#note(`pod ${pod.name} is admitted: ${shape}`);
+    this.node.submit(pod);
+    if (this.#house !== null && this.node.server !== null && !this.#apiServerIsBroken) {
+      const asked = { do: 'knows-pod', namespace: pod.namespace, name: pod.name } as const;
+      await eventually(() => this.#ask(asked) as Promise<boolean>, 'the agent knows the pod', 5_000).catch(() => this.#note('the agent has not heard of it'));
+    }
+    const admission = await this.node.admit(pod);
+    if (!admission.ok) {
+      this.#note(`  refused: ${admission.message}`);
+      this.node.end(pod);
+      return false;
+    }
+    const known: KnownPod = { ...wanted, given: admission.containers };
+    this.#pods.push(known);
+    this.#note(`  got ${admission.containers.map((given) => `${given.coreIds[0] ?? 'nothing'}+${given.coreIds.length}, ${given.memoryIds[0] ?? 'nothing'}+${given.memoryIds.length}`).join('; ')}`);
+    return true;
+  }
+
+  async #startAny(): Promise<void> {
+    if (this.#pods.length > 0) await this.#startOne(this.#pick(this.#pods));
+  }
+
+  /** Starts what of the pod has not started; of a pod that runs, one container again. */
+  async #startOne(wanted: KnownPod): Promise<void> {
+    const known = this.#pods.find(({ pod }) => pod.uid === wanted.pod.uid);
+    if (known === undefined) return;
+    const { pod, started } = known;
+    const fresh = [...pod.initContainers, ...pod.containers].filter(({ name }) => !started.has(name));
+    for (const { name } of fresh.length > 0 ? fresh : [this.#pick(pod.containers)]) {
+      this.#note(`${pod.name}/${name} starts`);
+      try {
+        await this.node.startContainer(pod, name);
+        started.add(name);
+      } catch (error) {
+        // A kubelet tries again; a controller that sees this for long enough gives up on the pod.
+        this.#note(`  refused: ${(error as Error).message}`);
+        return;
+      }
+    }
+  }
+
+  #endOne(): void {
+    if (this.#pods.length === 0) return;
+    const known = this.#pick(this.#pods);
+    this.#note(`${known.pod.name} ends`);
+    this.#pods.splice(this.#pods.indexOf(known), 1);
+    this.node.end(known.pod);
+  }
+
+  async #restartKubelet(): Promise<void> {
+    this.#note('the kubelet restarts');
+    await this.node.kubelet.restart();
+    if (this.#house !== null && !this.#diskIsBroken) await this.#registered();
+  }
+
+  /** A stopped agent registers no more. */
+  async #registered(): Promise<void> {
+    const deadline = performance.now() + 30_000;
+    while (!this.#dying) {
+      if (await this.node.kubelet.ready(200).then(() => true, () => false)) return;
+      if (performance.now() > deadline) throw new Error('the agent does not register');
+    }
+  }
+
+  async #reconcile(): Promise<void> {
+    this.#note('the ledger is compared with the kubelet');
+    await this.#ask({ do: 'reconcile' }).catch((error: Error) => this.#note(`  ${error.message}`));
+  }
+
+  async #jump(): Promise<void> {
+    const ms = Math.round((this.#random() * 2 - 1) * 48 * HOUR_MS);
+    this.#note(`the clock is set ${Math.round(ms / 1_000)} s ${ms < 0 ? 'back' : 'ahead'}`);
+    await this.#ask({ do: 'jump', ms });
+  }
+
+  async #breakDisk(): Promise<void> {
+    const error = this.#pick(DISK_ERRORS);
+    const [skip, times] = [Math.floor(this.#random() * 8), this.#random() < 0.5 ? 1 : 1_000_000];
+    this.#note(`the disk says ${error} after ${skip} calls, ${times === 1 ? 'once' : 'from then on'}`);
+    this.#diskIsBroken = true;
+    await this.#ask({ do: 'break-disk', error, skip, times });
+  }
+
+  #breakApiServer(): void {
+    const { server } = this.node;
+    if (server === null) return;
+    const troubles: readonly (readonly [name: string, begin: () => void])[] = [
+      ['answers 500', () => void server.inject({}, { do: 'answer', code: 500 })],
+      ['answers 429', () => void server.inject({}, { do: 'answer', code: 429, retryAfterSeconds: 1 })],
+      ['answers 409 to every change', () => void server.inject({ verb: ['patch', 'update', 'delete', 'create'] }, { do: 'answer', code: 409 })],
+      ['hangs', () => void server.inject({}, { do: 'hang' })],
+      ['cuts every connection', () => void server.inject({}, { do: 'reset' })],
+      ['loses its answers', () => void server.inject({ verb: ['get', 'list', 'patch', 'create', 'delete'] }, { do: 'lose-answer' })],
+      ['ends watches', () => server.watches().forEach((stream) => stream.end())],
+      ['says 410 to watches', () => { server.compact(); server.watches().forEach((stream) => stream.expire()); }],
+    ];
+    const [name, begin] = this.#pick(troubles);
+    this.#note(`the API server ${name}`);
+    this.#apiServerIsBroken = true;
+    begin();
+  }
+
+  async #heal(): Promise<void> {
+    this.#note('all is well again');
+    this.node.server?.clearFaults();
+    this.#apiServerIsBroken = false;
+    await this.#ask({ do: 'repair-disk' });
+    this.#diskIsBroken = false;
+    await this.#registered();
+  }
+
+  /** At any time: nothing that a pod holds is lost, and nothing is held twice. */
+  async #look(): Promise<void> {
+    const ledger = (await this.#ask({ do: 'ledger' })) as LedgerReport;
+    this.#under = 'looking';
+    this.#violated(await lostOrDoubled(this.node, ledger, this.#pods));
+  }
+
+  /** When everything that ended had its time: the ledger is the kubelet's view, and so is the disk. */
+  async #compare(): Promise<void> {
+    this.#note('everything settles');
+    // A kubelet forgets devices of ended pods when it admits the next one.
+    await this.node.kubelet.admit({ uid: `uid-${this.name}-none`, namespace: 'default', name: 'none', initContainers: [], containers: [] });
+    this.node.kubelet.remove(`uid-${this.name}-none`);
+    let faults: string[] = [];
+    // Several times: after a restart the kubelet is not always reached at once.
+    for (let time = 0; time < 20 && !this.#dying; time += 1) {
+      if (time > 5) await delay(100);
+      await this.#ask({ do: 'jump', ms: GRACE_MS + 1 });
+      await this.#ask({ do: 'reconcile' });
+      const ledger = (await this.#ask({ do: 'ledger' })) as LedgerReport;
+      faults = [...(await lostOrDoubled(this.node, ledger, this.#pods)), ...(await leftOver(this.node, ledger))];
+      if (faults.length === 0) return;
+    }
+    this.#violated(faults);
+  }
+
+  #ask(order: Order): Promise<unknown> {
+    this.#under = order.do;
+    if (this.#house === null) throw new Error('no agent runs');
+    return this.#house.ask(this.name, order);
+  }
+
+  /** Keeps what went wrong; after the agent's death nothing that was under way counts. */
+  #violated(faults: readonly string[]): null {
+    if (this.#dying) return null;
+    for (const fault of faults) this.#note(`VIOLATION: ${fault}`);
+    this.violations.push(...faults);
+    return null;
+  }
+
+  #note(line: string): void {
+    this.lines.push(`${((performance.now() - this.#begun) / 1_000).toFixed(2).padStart(7)}  ${line}`);
+  }
+
+  #pick<T>(list: readonly T[]): T {
+    return list[Math.floor(this.#random() * list.length)] as T;
+  }
+}

@@ -1,0 +1,101 @@
+import { readdir } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { allocationId, coreIdsOf, memoryIdsOf, type Allocation } from '../../src/core/ledger/allocation.js';
+import { conflicts, faultsOfPod, type Living } from '../agent/given.js';
+import type { FaultNode } from './node.js';
+import type { LedgerReport } from './orders.js';
+
+/** A pod as the history knows it. */
+export interface KnownPod extends Living {
+  /** Containers that have been started, init containers too. */
+  readonly started: Set<string>;
+}
+
+/**
+ * What an agent that came back has wrong: something that a living pod holds and the ledger does not know, or knows otherwise;
+ * a running container without its directory, limits or socket; a card or an id given twice.
+ */
+export async function lostOrDoubled(node: FaultNode, ledger: LedgerReport, pods: readonly KnownPod[]): Promise<string[]> {
+  const faults = conflicts(pods);
+  const allocations = new Map(ledger.allocations.map((allocation) => [allocation.id, allocation]));
+  for (const { pod, given, started } of pods) {
+    for (const container of given) {
+      if (container.coreIds.length === 0) continue;
+      const who = `${pod.uid}/${container.name}`;
+      const allocation = allocations.get(allocationId(container.coreIds));
+      if (allocation === undefined) {
+        faults.push(`${who} holds ${container.coreIds.length} cores that the ledger does not know`);
+        continue;
+      }
+      const cards = new Set(allocation.parts.map((part) => part.gpuUuid));
+      const told = (container.environment.NVIDIA_VISIBLE_DEVICES ?? '').split(',');
+      if (told.length !== cards.size || told.some((uuid) => !cards.has(uuid))) faults.push(`${who} was given ${told.join()}, the ledger says ${[...cards].join()}`);
+      if (!started.has(container.name)) continue;
+      if (!allocation.owners.some((owner) => owner.podUid === pod.uid && owner.container === container.name)) faults.push(`${who} runs, but its allocation belongs to ${JSON.stringify(allocation.owners)}`);
+      const missing = container.memoryIds.filter((id) => !memoryIdsOf(allocation).includes(id));
+      if (missing.length > 0) faults.push(`${who} holds ${missing.length} memory blocks that the ledger does not know`);
+      const socket = join(node.config.virtualManagerPath, allocation.id, 'vcuda.sock');
+      if (!(await answers(socket))) faults.push(`nobody listens on the socket of ${who}`);
+    }
+    if (pod.containers.every(({ name }) => started.has(name))) faults.push(...(await faultsOfPod(pod, given).catch((error: Error) => [`${pod.uid}: ${error.message}`])));
+  }
+  return faults;
+}
+
+/** What there is too much of, once everything had its time to be noticed: ledger, kubelet and disk have to say the same. */
+export async function leftOver(node: FaultNode, ledger: LedgerReport): Promise<string[]> {
+  const faults: string[] = [];
+  const held = { core: new Set<string>(), memory: new Set<string>() };
+  const containers = new Set<string>();
+  for (const { podUid, container, kind, ids } of node.kubelet.held) {
+    for (const id of ids) held[kind].add(id);
+    if (kind === 'core') containers.add(allocationId(ids));
+    if (!node.kubelet.pods.some(({ uid }) => uid === podUid)) faults.push(`the kubelet still names ${podUid}/${container}`);
+  }
+  faults.push(...difference('core', held.core, ledger.allocations.flatMap(coreIdsOf)), ...difference('memory', held.memory, ledger.allocations.flatMap(memoryIdsOf)));
+  for (const { id } of ledger.allocations) if (!containers.has(id)) faults.push(`allocation ${id} is nobody's`);
+  if (ledger.openHalves > 0) faults.push(`${ledger.openHalves} halves of requests are kept`);
+  faults.push(...(await strayFiles(node, ledger.allocations)));
+  return faults;
+}
+
+function difference(kind: string, kubelet: ReadonlySet<string>, ledger: readonly string[]): string[] {
+  const ours = new Set(ledger);
+  const lost = [...kubelet].filter((id) => !ours.has(id));
+  const extra = [...ours].filter((id) => !kubelet.has(id));
+  if (lost.length === 0 && extra.length === 0) return [];
+  return [`${kind} ids: the ledger lacks ${lost.length} (${lost.slice(0, 3).join()}) that the kubelet names, and has ${extra.length} (${extra.slice(0, 3).join()}) that it does not`];
+}
+
+async function strayFiles(node: FaultNode, allocations: readonly Allocation[]): Promise<string[]> {
+  const { config } = node;
+  const faults: string[] = [];
+  const known = new Set(allocations.map(({ id }) => id));
+  const directories = await readdir(config.virtualManagerPath);
+  faults.push(...directories.filter((name) => !known.has(name)).map((name) => `directory ${name} belongs to nobody`));
+  faults.push(...[...known].filter((id) => !directories.includes(id)).map((id) => `allocation ${id} has no directory`));
+  return [...faults, ...(await straySockets(node, ['kubelet.sock', 'vcore.sock', 'vmemory.sock']))];
+}
+
+/** Files that a killed agent was about to write, or whose disk failed it; the next agent has to clear them away. */
+export async function halfWritten({ config }: FaultNode): Promise<string[]> {
+  const names = await Promise.all([config.virtualManagerPath, config.checkpointPath].map((directory) => readdir(directory, { recursive: true })));
+  return names.flat().filter((name) => name.endsWith('.tmp')).map((name) => `half-written ${name} was left behind`);
+}
+
+/** Sockets in the plugin directory besides those. */
+export async function straySockets(node: FaultNode, expected: readonly string[]): Promise<string[]> {
+  const sockets = (await readdir(node.config.devicePluginPath)).filter((name) => name.endsWith('.sock'));
+  return sockets.sort().join() === [...expected].sort().join() ? [] : [`sockets ${sockets.join()} instead of ${expected.join()}`];
+}
+
+function answers(socket: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const connection = connect(socket, () => {
+      connection.destroy();
+      resolve(true);
+    });
+    connection.on('error', () => resolve(false));
+  });
+}

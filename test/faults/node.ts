@@ -1,0 +1,89 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { AgentConfig } from '../../src/app/agent-config.js';
+import { simulatedConfig } from '../../src/app/simulated-node.js';
+import { KubeletEmulator, type Admission } from '../../src/emulator/kubelet.js';
+import type { EmulatedPod } from '../../src/emulator/pod.js';
+import type { ResourceKind } from '../../src/core/resources.js';
+import { admissionStatus, NODE_NAME, podObject } from '../agent/cluster.js';
+import { cards } from '../agent/gpus.js';
+import { ApiServer } from '../harness/api-server/api-server.js';
+import { kubeconfig } from '../harness/api-server/kubeconfig.js';
+import { certificateAuthority } from '../harness/certificate.js';
+
+/** Whether the agent has an API server, and how it speaks with it. */
+export type Cluster = 'none' | 'http' | 'https';
+
+export const CARDS = 4;
+
+export interface FaultNodeOptions {
+  readonly directory: string;
+  /** Where the nodes of all runs have their device files: making them anew each time would take longest of all. */
+  readonly devices: string;
+  readonly cluster: Cluster;
+  readonly order: () => readonly ResourceKind[];
+}
+
+let authority: ReturnType<typeof certificateAuthority> | undefined;
+
+/** All of a node that outlives its agent: the kubelet, the API server, what lies on disk. */
+export class FaultNode {
+  readonly kubelet: KubeletEmulator;
+  readonly server: ApiServer | null;
+  readonly config: AgentConfig;
+  readonly #options: FaultNodeOptions;
+  readonly #ca: string | undefined;
+
+  constructor(options: FaultNodeOptions) {
+    const { directory, cluster } = options;
+    const tls = cluster === 'https' ? (authority ??= certificateAuthority()) : undefined;
+    const apiServer: Partial<AgentConfig> = cluster === 'none' ? {} : { standalone: false, kubeconfig: join(directory, 'kubeconfig') };
+    this.#options = options;
+    this.#ca = tls?.certificate;
+    this.config = simulatedConfig(directory, { ...apiServer, simDevicePath: options.devices, nodeName: NODE_NAME, samplePeriodMs: 600_000 });
+    this.server = cluster === 'none' ? null : new ApiServer(tls === undefined ? {} : { tls: tls.server(['localhost', '127.0.0.1']) });
+    this.kubelet = new KubeletEmulator({ directory: this.config.devicePluginPath, podResourcesSocket: this.config.podResourcesSocket, order: options.order });
+  }
+
+  async open(): Promise<void> {
+    const { directory } = this.#options;
+    await mkdir(directory, { recursive: true });
+    await writeFile(join(directory, 'gpus'), cards(CARDS));
+    await this.kubelet.start();
+    if (this.server === null) return;
+    await this.server.start();
+    this.server.seed('nodes', { metadata: { name: NODE_NAME } });
+    const { url } = this.server;
+    await writeFile(join(directory, 'kubeconfig'), kubeconfig(this.#ca === undefined ? { url } : { url, ca: this.#ca }, {}));
+  }
+
+  async close(): Promise<void> {
+    await this.kubelet.stop();
+    await this.server?.stop();
+  }
+
+  submit(pod: EmulatedPod): void {
+    this.server?.seed('pods', podObject(pod));
+  }
+
+  async admit(pod: EmulatedPod): Promise<Admission> {
+    const admission = await this.kubelet.admit(pod);
+    this.server?.edit('pods', pod.namespace, pod.name, (object) => ({ ...object, status: admissionStatus(admission) }));
+    return admission;
+  }
+
+  /** Starts a container, as the kubelet does, and tells the API server. Rejects when the agent refuses or is not there. */
+  async startContainer(pod: EmulatedPod, container: string): Promise<void> {
+    await this.kubelet.startContainer(pod.uid, container);
+    this.server?.edit('pods', pod.namespace, pod.name, (object) => {
+      const status = object.status as { readonly containerStatuses?: readonly { readonly name: string }[] };
+      const others = (status.containerStatuses ?? []).filter(({ name }) => name !== container);
+      return { ...object, status: { ...status, phase: 'Running', containerStatuses: [...others, { name: container, state: { running: {} } }] } };
+    });
+  }
+
+  end(pod: EmulatedPod): void {
+    this.kubelet.remove(pod.uid);
+    this.server?.remove('pods', pod.namespace, pod.name);
+  }
+}
