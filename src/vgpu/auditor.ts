@@ -83,9 +83,8 @@ export class Auditor {
     const before = this.#states.get(slice.id);
     const trespasses = this.#trespasses(slice);
     const present = tenants.some((tenant) => tenant.present) || trespasses.length > 0;
-    // Nobody is there who could do anything.
-    if (!present && before === undefined) return;
-    const found = present ? audit({ ...this.#view(slice, tenants), trespasses }) : [];
+    const found = audit(present ? { ...this.#view(slice, tenants), trespasses } : this.#viewOfAbsent(slice, tenants));
+    if (found.length === 0 && before === undefined) return;
     const news = advance(before ?? NO_FINDINGS, found, this.#options.policy);
     if (news.state.size === 0) this.#states.delete(slice.id);
     else this.#states.set(slice.id, news.state);
@@ -127,6 +126,12 @@ export class Auditor {
       devices: tenants.map((tenant) => deviceOf(tenant)),
       fileProblem: this.#fileProblem(slice),
     };
+  }
+
+  /** Without a process on any GPU only the usage file can be wrong: whatever else runs in the container can write it, and fill the disk with it. */
+  #viewOfAbsent(slice: Slice, tenants: readonly Tenant[]): AuditView {
+    const devices = tenants.map((tenant) => ({ ...limitsOf(tenant), usedMemoryBytes: null, launches: 0, samples: 0, wentBack: false }));
+    return { processes: [], sessions: [], devices, trespasses: [], fileProblem: this.#fileProblem(slice) };
   }
 
   #processes(tenants: readonly Tenant[], slots: readonly ProcessSlot[]): AuditedProcess[] {
@@ -172,14 +177,15 @@ function printable(name: string): string {
   return name.replace(/[^\x20-\x7e]/g, '?');
 }
 
+function limitsOf({ live, slice, index }: Tenant): Pick<AuditedDevice, 'gpuUuid' | 'memoryLimitBytes' | 'share'> {
+  return { gpuUuid: slice.spec.devices[index]?.uuid ?? '', memoryLimitBytes: live.memoryBytes, share: live.share };
+}
+
 function deviceOf(tenant: Tenant): AuditedDevice {
-  const { live } = tenant;
   const counters = tenant.readCounters();
   return {
-    gpuUuid: tenant.slice.spec.devices[tenant.index]?.uuid ?? '',
-    memoryLimitBytes: live.memoryBytes,
+    ...limitsOf(tenant),
     usedMemoryBytes: tenant.usedMemoryBytes,
-    share: live.share,
     launches: counters?.launches ?? 0,
     samples: counters?.samples ?? 0,
     wentBack: tenant.takeWentBack(),

@@ -169,6 +169,18 @@ test('scribbling, cutting and growing the usage file are reported; what grew is 
   socket.destroy();
 });
 
+test('a container without any process on a GPU can neither fill the disk with its usage file nor forge it unseen', async (t) => {
+  const node = await audited(t);
+  await node.seconds(20);
+  t.same(node.codes(), []);
+  truncateSync(node.usage, 10 * MIB);
+  await node.seconds(5);
+  t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize);
+  writeFileSync(node.usage, Buffer.alloc(USAGE_LAYOUT.structSize, 0xff));
+  await node.seconds(15);
+  t.same(node.codes(), ['tampered']);
+});
+
 test('a container on a GPU that it was not given is reported', async (t) => {
   const node = await audited(t);
   node.gpus.running.set(OTHER_GPU, [listed(process.pid, 100 * MIB, 20)]);
