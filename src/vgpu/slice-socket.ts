@@ -33,7 +33,13 @@ export const SOCKET_LIMITS: SocketLimits = {
   rpcBytes: 16_384,
 };
 
-/** Connections of all containers together, so that they cannot use up the agent's descriptors between them. */
+/** Who has fewer connections than this gets more while there are any. */
+const FEW = 32;
+
+/**
+ * Connections of all containers together, so that they cannot use up the agent's descriptors between them. Half of them are for containers that have
+ * few: one that takes all it can get leaves enough for everybody else.
+ */
 export class ConnectionBudget {
   readonly #most: number;
   #open = 0;
@@ -42,9 +48,9 @@ export class ConnectionBudget {
     this.#most = most;
   }
 
-  /** False when there are enough already. */
-  take(): boolean {
-    if (this.#open >= this.#most) return false;
+  /** One more for a container that has `own` of them; false when there are enough already. */
+  take(own: number): boolean {
+    if (this.#open >= (own < FEW ? this.#most : this.#most / 2)) return false;
     this.#open += 1;
     return true;
   }
@@ -137,7 +143,8 @@ export class SliceSocket {
       this.#shut(admission.penaltyMs);
       return;
     }
-    if (this.#open.silent >= this.#limits.silent || !this.#options.budget.take()) {
+    const { silent, session, rpc } = this.#open;
+    if (silent >= this.#limits.silent || !this.#options.budget.take(silent + session + rpc)) {
       this.#cut(socket);
       return;
     }

@@ -1,5 +1,6 @@
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
+import { openFileLimit } from '../host/open-files.js';
 import type { LimitPolicy } from './limit-policy.js';
 import type { ContainerKnowledge } from './ports.js';
 import type { Session } from './session.js';
@@ -20,6 +21,8 @@ export interface SlicesOptions {
 }
 
 const MOST_CONNECTIONS = 16_384;
+/** Of the descriptors that the agent may have, the part that connections of containers may take. */
+const CONNECTION_PART = 0.5;
 /** How often files of the original's layout are brought up to date. */
 const MAINTENANCE_MS = 1_000;
 
@@ -38,7 +41,7 @@ export class Slices {
 
   constructor(options: SlicesOptions) {
     this.#options = options;
-    this.#sliceOptions = { ...options, budget: new ConnectionBudget(options.mostConnections ?? MOST_CONNECTIONS) };
+    this.#sliceOptions = { ...options, budget: new ConnectionBudget(options.mostConnections ?? mostConnections()) };
   }
 
   /** The started ones, by allocation id. */
@@ -130,4 +133,8 @@ export class Slices {
       }
     }
   }
+}
+
+function mostConnections(): number {
+  return Math.min(MOST_CONNECTIONS, Math.floor((openFileLimit() ?? 2 * MOST_CONNECTIONS) * CONNECTION_PART));
 }

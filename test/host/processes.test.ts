@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer, connect } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'tap';
+import { openFileLimit } from '../../src/host/open-files.js';
 import { peerCredentials, type PeerCredentials } from '../../src/host/peer-credentials.js';
 import { processStat } from '../../src/host/process-stat.js';
 import { UnixListener } from '../../src/host/unix-socket.js';
@@ -53,6 +54,16 @@ test('what tells a process from a later one is read from its stat, whatever it c
   await writeFile(join(proc, '7', 'stat'), 'garbage');
   t.equal(processStat(7, proc), null);
   t.equal(processStat(8, proc), null);
+});
+
+test('how many files may be open is what the kernel says', async (t) => {
+  t.ok((openFileLimit() ?? 0) >= 64);
+  const path = join(await scratchDirectory(t), 'limits');
+  t.equal(openFileLimit(path), null);
+  for (const [text, limit] of [['Max open files            1024                 524288               files', 1024], ['Max open files            unlimited            unlimited            files', Infinity], ['', null]] as const) {
+    await writeFile(path, `Limit                     Soft Limit           Hard Limit           Units\n${text}\n`);
+    t.equal(openFileLimit(path), limit);
+  }
 });
 
 test('a listener that pauses keeps its connections, takes no new ones, and listens again', async (t) => {

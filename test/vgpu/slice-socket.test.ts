@@ -173,6 +173,20 @@ test('all containers together have so many connections and no more, and what clo
   for (const socket of sockets) socket.destroy();
 });
 
+test('a container that takes all it can get leaves half for those that have few', async (t) => {
+  const budget = new ConnectionBudget(80);
+  const greedy = await opened(t, {}, budget);
+  const other = await opened(t, {}, budget);
+  const sockets: Socket[] = [];
+  for (let count = 0; count < 60; count += 1) sockets.push(await say(greedy.path, greetingBytes(1, count)));
+  await until(() => greedy.sessions.size + greedy.socket.refusals.connections === 60, 'every connection to be taken or cut off');
+  t.equal(greedy.sessions.size, 40);
+  for (let count = 0; count < 31; count += 1) sockets.push(await say(other.path, greetingBytes(1, count)));
+  await until(() => other.sessions.size === 31, 'the connections of the other one');
+  t.equal(other.socket.refusals.connections, 0);
+  for (const socket of sockets) socket.destroy();
+});
+
 const HASTY = { rate: { burst: 20, perSecond: 20, penaltyMs: 100, longestPenaltyMs: 100 } };
 
 test('a flood shuts the socket of the flooder for a while, and its processes that live stay connected', async (t) => {
