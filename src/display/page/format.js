@@ -1,0 +1,59 @@
+const MIB = 2 ** 20;
+const GIB = 2 ** 30;
+
+/** Bytes as people read them. */
+export function bytes(value) {
+  if (value === null) return '–';
+  if (value >= 10 * GIB) return `${Math.round(value / GIB)} GiB`;
+  if (value >= GIB) return `${trimmed(value / GIB)} GiB`;
+  return `${Math.round(value / MIB)} MiB`;
+}
+
+/** `1.5 of 4 GiB`, in the unit of the second. */
+export function bytesOf(used, limit) {
+  const unit = limit >= GIB ? GIB : MIB;
+  return `${trimmed(used / unit)} of ${trimmed(limit / unit)} ${unit === GIB ? 'GiB' : 'MiB'}`;
+}
+
+export function percent(value) {
+  return value === null ? '–' : `${Math.round(value)} %`;
+}
+
+/** At most one digit after the point, and none that says nothing. */
+export function trimmed(value) {
+  return value >= 100 ? String(Math.round(value)) : String(Math.round(value * 10) / 10);
+}
+
+export function count(value, one, many = `${one}s`) {
+  return `${value.toLocaleString('en')} ${value === 1 ? one : many}`;
+}
+
+export function seconds(value) {
+  if (value < 1) return `${Math.round(value * 1000)} ms`;
+  if (value < 120) return `${trimmed(value)} s`;
+  return value < 7200 ? `${Math.round(value / 60)} min` : `${trimmed(value / 3600)} h`;
+}
+
+export function clock(ms) {
+  return new Date(ms).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+}
+
+export function ago(ms, now) {
+  const past = Math.max(0, now - ms) / 1000;
+  return past < 5 ? 'just now' : `${seconds(Math.round(past))} ago`;
+}
+
+/** One of the colours of the style sheet, always the same for a pod. */
+export function hue(namespace, pod) {
+  let hash = 2166136261;
+  for (const character of `${namespace}/${pod}`) hash = Math.imul(hash ^ character.codePointAt(0), 16777619);
+  return (hash >>> 0) % 12;
+}
+
+/** Names of the container that runs in an allocation. */
+export function names(allocation) {
+  const owner = allocation.owners.at(-1);
+  if (owner === undefined) return { namespace: '', pod: 'not started yet', container: allocation.id.slice(0, 8) };
+  if (owner.pod === '') return { namespace: '', pod: 'unnamed container', container: allocation.id.slice(0, 8) };
+  return owner;
+}

@@ -1,0 +1,47 @@
+const LENGTH = 150;
+const MOST_EVENTS = 200;
+
+/** What this page knows of the node. */
+export class Store {
+  state = null;
+  usage = null;
+  events = [];
+  periodMs = 2000;
+  /** By UUID: { used, memory }, the latest last. */
+  series = {};
+  #sampledAt = 0;
+
+  hello({ periodMs, cards, events }) {
+    this.periodMs = periodMs;
+    this.series = cards;
+    this.events = events;
+  }
+
+  /** Takes in what cards and containers use now; true when a moment was added to the history. */
+  use(usage) {
+    this.usage = usage;
+    if (usage.at - this.#sampledAt < this.periodMs * 0.9) return false;
+    this.#sampledAt = usage.at;
+    this.state.cards.forEach(({ uuid }, at) => {
+      const kept = (this.series[uuid] ??= { used: [], memory: [] });
+      const [used, memory] = usage.cards[at] ?? [null, null];
+      push(kept.used, used);
+      push(kept.memory, memory === null ? null : memory / 2 ** 20);
+    });
+    return true;
+  }
+
+  happened(event) {
+    this.events = [...this.events.filter(({ sequence }) => sequence !== event.sequence), event].slice(-MOST_EVENTS);
+  }
+
+  /** Every slice with its allocation, in the order of the usage. */
+  slices() {
+    return this.state.allocations.flatMap((allocation) => allocation.slices.map((slice) => ({ allocation, slice })));
+  }
+}
+
+function push(values, value) {
+  values.push(value);
+  if (values.length > LENGTH) values.shift();
+}

@@ -1,0 +1,62 @@
+const RETRY_MS = [500, 1000, 2000, 5000];
+/** The agent speaks every second: this much silence means that nobody is there. */
+const SILENT_MS = 10_000;
+
+const TOKEN_KEY = 'gpu-manager-token';
+
+function headers() {
+  const token = sessionStorage.getItem(TOKEN_KEY);
+  return token === null ? {} : { authorization: `Bearer ${token}` };
+}
+
+/** JSON of the agent; null where there is none of that name. */
+export async function read(path) {
+  const answer = await fetch(path, { headers: headers(), cache: 'no-store' });
+  if (answer.status === 404) return null;
+  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+  return answer.json();
+}
+
+/** Follows the node for ever. `on.token()` resolves when the reader has given another token. */
+export async function follow(on) {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const answer = await once({ ...on, event: (name, data) => ((attempt = 0), on.event(name, data)) });
+      if (answer === 401 || answer === 403) {
+        sessionStorage.setItem(TOKEN_KEY, await on.token());
+        continue;
+      }
+    } catch {
+      // Whatever it was, it is tried again.
+    }
+    on.lost();
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)]));
+  }
+}
+
+/** One connection, read as a stream since EventSource sends no token. Resolves when it ends, with its status. */
+async function once(on) {
+  const abort = new AbortController();
+  let alarm = setTimeout(() => abort.abort(), SILENT_MS);
+  try {
+    const answer = await fetch('/api/stream', { headers: headers(), cache: 'no-store', signal: abort.signal });
+    if (!answer.ok) return answer.status;
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = '';
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return answer.status;
+      clearTimeout(alarm);
+      alarm = setTimeout(() => abort.abort(), SILENT_MS);
+      const messages = (rest + value).split('\n\n');
+      rest = messages.pop();
+      for (const message of messages) {
+        const [, name, data] = /^event: (\w+)\ndata: ([^]*)$/u.exec(message) ?? [];
+        if (name !== undefined) on.event(name, JSON.parse(data));
+      }
+    }
+  } finally {
+    clearTimeout(alarm);
+    abort.abort();
+  }
+}
