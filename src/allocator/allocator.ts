@@ -1,9 +1,11 @@
-import { encodeCheckpoint, type CheckpointContent } from '../core/checkpoint.js';
+import { EMPTY_CHECKPOINT, encodeCheckpoint, type CheckpointContent } from '../core/checkpoint.js';
 import { NO_EDITS, sliceEdits, type ContainerEdits } from '../core/container-edits.js';
 import type { Gpu } from '../core/gpu.js';
 import { allocate, withoutHalf } from '../core/ledger/allocate.js';
 import { coreIdsOf, memoryIdsOf, memoryLimits, type Allocation, type ContainerRef } from '../core/ledger/allocation.js';
 import { identify, type Holder } from '../core/ledger/identify.js';
+import { followLegacy, isLegacyId, noteLegacy } from '../core/ledger/legacy.js';
+import type { LegacyHolding } from '../core/ledger/legacy-holding.js';
 import { isAmbiguous, type PendingContainer, type PendingContainers } from '../core/ledger/pending.js';
 import { prefer } from '../core/ledger/prefer.js';
 import { holdsAny, observeOffered, reconcile, releaseEnded } from '../core/ledger/release.js';
@@ -13,13 +15,14 @@ import { checkPair, isFraction, refuse, type Refusal } from '../core/request.js'
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, type ResourceKind } from '../core/resources.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
-import type { CheckpointStore, HolderKnowledge, NodeFiles, Notices, PodKnowledge, SliceLimits, SliceStore } from './ports.js';
+import type { CheckpointStore, HolderKnowledge, LegacyStore, NodeFiles, Notices, PodKnowledge, SliceLimits, SliceStore } from './ports.js';
 
 export interface AllocatorOptions {
   readonly node: LedgerNode;
   readonly pods: PodKnowledge;
   readonly holders: HolderKnowledge;
   readonly slices: SliceStore;
+  readonly legacy: LegacyStore;
   readonly checkpoint: CheckpointStore;
   readonly files: NodeFiles;
   readonly notices: Notices;
@@ -62,12 +65,13 @@ export class Allocator {
   readonly #unopened = new Set<string>();
   #queue: Promise<unknown> = Promise.resolve();
 
-  constructor(options: AllocatorOptions, restored: CheckpointContent = { allocations: [], halves: [] }) {
+  constructor(options: AllocatorOptions, restored: CheckpointContent = EMPTY_CHECKPOINT) {
     this.#options = options;
     this.#state = {
       ...emptyLedger(options.node),
       allocations: new Map(restored.allocations.map((allocation) => [allocation.id, allocation])),
       halves: restored.halves,
+      legacy: restored.legacy,
     };
   }
 
@@ -143,6 +147,7 @@ export class Allocator {
    * answers. Without a word from the kubelet the ledger's own pairing serves, if it is complete.
    */
   async preStart(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
+    if (ids.length > 0 && ids.every(isLegacyId)) return this.#startLegacy(kind, ids);
     // The kubelet calls for each resource: when the cores came first, the whole container is known already.
     if (kind === 'memory' && this.#hasStarted(ids)) return { ok: true };
     const holder = await this.#options.holders.holderOf(kind, ids);
@@ -159,6 +164,7 @@ export class Allocator {
   async restoreSlices(): Promise<void> {
     await this.#enqueue(async () => {
       for (const allocation of this.#state.allocations.values()) await this.#open(allocation);
+      await this.#options.legacy.open(this.#state.legacy);
     });
   }
 
@@ -171,7 +177,9 @@ export class Allocator {
       const [before, now, endedPods] = [this.#state, clock.now(), pods.ended()];
       // The kubelet's checkpoint still names a pod that is over, until the next one is admitted.
       const living = holders.filter(({ container }) => !endedPods.has(container.podUid));
-      const taken = takeOver(before, living, { now, graceMs });
+      const followed = followLegacy(before, holders, { endedPods, now, graceMs });
+      this.#tellOfLegacy(followed.begun, followed.ended);
+      const taken = takeOver(followed.state, living, { now, graceMs });
       for (const { container, reason } of taken.refused) log.warn({ container, reason }, 'a container of the kubelet cannot be taken over');
       const heldIds = new Set(holders.flatMap((holder) => [...holder.coreIds, ...holder.memoryIds]));
       const { state, freed } = reconcile(taken.state, { heldIds, endedPods, now, graceMs });
@@ -188,6 +196,8 @@ export class Allocator {
         else this.#unopened.delete(id);
       }
       await this.#removeOrphans();
+      await this.#options.legacy.open(state.legacy);
+      await this.#options.legacy.keepOnly(state.legacy);
     });
   }
 
@@ -218,6 +228,27 @@ export class Allocator {
     const owner = half === null ? undefined : pending.find((container) => heldBy(container, half.kind).includes(half.ids[0] ?? ''));
     if (owner !== undefined && (kind === 'core' ? owner.cores : owner.memoryBlocks) !== size) this.#state = { ...this.#state, open: null };
     return pending.filter((container) => heldBy(container, kind).length === 0);
+  }
+
+  /** A container that the original's plugin started starts again; it has what it had. */
+  async #startLegacy(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
+    const holder = await this.#options.holders.holderOf(kind, ids);
+    return this.#enqueue(async () => {
+      const before = this.#state;
+      if (holder !== null) this.#state = noteLegacy(before, holder);
+      if (this.#state !== before) await this.#save();
+      await this.#options.legacy.open(this.#state.legacy);
+      return { ok: true };
+    });
+  }
+
+  #tellOfLegacy(begun: readonly LegacyHolding[], ended: readonly LegacyHolding[]): void {
+    const { log } = this.#options;
+    for (const { container, cores, memoryBlocks, parts, gpusKnown } of begun) {
+      const gpus = parts.map(({ gpuUuid }) => gpuUuid);
+      log.warn({ container, cores, memoryBlocks, gpus }, gpusKnown ? 'a container of the plugin before us keeps its share until it ends' : 'a container of the plugin before us runs on nobody knows which GPU: its share is kept free on each until it ends');
+    }
+    for (const { container, cores, memoryBlocks } of ended) log.info({ container, cores, memoryBlocks }, 'a container of the plugin before us is over, its share is free');
   }
 
   #hasStarted(memoryIds: readonly string[]): boolean {

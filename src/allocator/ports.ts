@@ -2,6 +2,7 @@ import type { BindMount, DeviceNode } from '../core/container-edits.js';
 import type { Gpu } from '../core/gpu.js';
 import type { Allocation, ContainerRef } from '../core/ledger/allocation.js';
 import type { Holder } from '../core/ledger/identify.js';
+import type { LegacyHolding } from '../core/ledger/legacy-holding.js';
 import type { PendingContainers } from '../core/ledger/pending.js';
 import type { Refusal } from '../core/request.js';
 import type { ResourceKind } from '../core/resources.js';
@@ -51,6 +52,14 @@ export interface SliceStore {
   remove(allocationId: string): Promise<void>;
   /** Every allocation id that a directory exists for. */
   list(): Promise<readonly string[]>;
+}
+
+/** The directories of pods that the original's plugin started; their containers see them as /etc/vcuda too. */
+export interface LegacyStore {
+  /** Serves these containers, as the original's plugin did; does nothing for those that are served. */
+  open(holdings: readonly LegacyHolding[]): Promise<void>;
+  /** Ends the service for every other pod, and removes the directories that the original's plugin made for others. */
+  keepOnly(holdings: readonly LegacyHolding[]): Promise<void>;
 }
 
 /** Where the checkpoint lies. */

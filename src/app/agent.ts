@@ -1,7 +1,6 @@
 import { Allocator } from '../allocator/allocator.js';
-import type { CheckpointStore, Notices } from '../allocator/ports.js';
+import type { Notices } from '../allocator/ports.js';
 import { isOver, usesGpu } from '../core/pod.js';
-import { decodeCheckpoint, type CheckpointContent } from '../core/checkpoint.js';
 import type { NodeCounts, PodFacts } from '../display/view.js';
 import type { Driver } from '../driver/driver.js';
 import { HealthMonitor } from '../driver/health-monitor.js';
@@ -28,6 +27,7 @@ import { openNodeLibraries } from './node-libraries.js';
 import { NodeRecord } from './node-record.js';
 import { NodeReport } from './node-report.js';
 import { nodeView } from './node-view.js';
+import { restoredCheckpoint } from './restored-checkpoint.js';
 import { podEvictor, podNotices } from './slice-notices.js';
 import { VERSION } from './version.js';
 import { buildVgpu, type Vgpu } from './vgpu.js';
@@ -97,12 +97,14 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     log,
   });
   const specs = config.interposition === 'cdi' ? new CdiSpecs(config.cdiPath) : null;
+  const node = ledgerNode(inventory, config.shareMode);
   const allocator = new Allocator(
     {
-      node: ledgerNode(inventory, config.shareMode),
+      node,
       pods,
       holders,
       slices: specs === null ? vgpu.store : withCdiSpecs(vgpu.store, specs),
+      legacy: vgpu.legacy,
       checkpoint,
       files,
       notices,
@@ -110,7 +112,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
       log,
       graceMs: seams.graceMs ?? GRACE_MS,
     },
-    await restore(checkpoint, log),
+    await restoredCheckpoint(checkpoint, node, log),
   );
   const health = new HealthMonitor({ driver, inventory, policy, clock });
   const gpuWatch = new GpuWatch({ health, allocator, notices, strangers: () => vgpu.strangers(), periodMs: config.samplePeriodMs, clock, log });
@@ -182,27 +184,6 @@ function nodeCounts(record: NodeRecord, vgpu: Vgpu, apiServer: NodeKube | null):
     ['event-write', sum(kube?.events.dropped.values()) + (kube?.events.suppressed ?? 0)],
   ]);
   return { refusals: record.refusals, errors, findings: new Map(Object.entries(raised)), evictions };
-}
-
-/** What the checkpoint holds; whatever is wrong with it costs a warning and a rebuild from the kubelet, never the start. */
-async function restore(checkpoint: CheckpointStore, log: Log): Promise<CheckpointContent> {
-  const nothing: CheckpointContent = { allocations: [], halves: [] };
-  let text: string | null;
-  try {
-    text = await checkpoint.load();
-  } catch (error) {
-    log.warn({ err: error }, 'the checkpoint cannot be read; allocations are rebuilt from the kubelet');
-    return nothing;
-  }
-  if (text === null) return nothing;
-  const decoded = decodeCheckpoint(text);
-  if (!decoded.ok) {
-    log.warn({ reason: decoded.reason }, 'the checkpoint is not used; allocations are rebuilt from the kubelet');
-    return nothing;
-  }
-  if (decoded.format === 'current') return decoded.content;
-  log.warn({ allocations: decoded.allocations.length }, 'checkpoint of tkestack gpu-manager found; allocations are rebuilt from the kubelet');
-  return nothing;
 }
 
 /** Follows the pods of this node; the end of one is a reason to look at once what the kubelet still holds. */

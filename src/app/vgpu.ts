@@ -1,9 +1,12 @@
-import type { SliceLimits, SliceStore } from '../allocator/ports.js';
+import type { LegacyStore, SliceLimits, SliceStore } from '../allocator/ports.js';
 import type { AuditPolicy } from '../core/findings.js';
+import type { LegacyHolding } from '../core/ledger/legacy-holding.js';
+import { MEMORY_BLOCK_BYTES } from '../core/resources.js';
 import { USAGE_FILE_NAME } from '../core/usage-file.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import { Auditor, type AuditCounts } from '../vgpu/auditor.js';
+import { LegacyPods, type LegacyContainer } from '../vgpu/legacy-pods.js';
 import { LimitPolicy } from '../vgpu/limit-policy.js';
 import { limitsService } from '../vgpu/limits-service.js';
 import { Monitor } from '../vgpu/monitor.js';
@@ -42,6 +45,8 @@ export interface Vgpu {
   readonly slices: Slices;
   /** The slices as the allocator knows them. */
   readonly store: SliceStore;
+  /** Pods of the original's plugin, as the allocator knows them. */
+  readonly legacy: LegacyStore;
   /** What the containers do, for the display and metrics. */
   observe(): readonly SliceObservation[];
   /** What the GPUs do, and how well they can be watched. */
@@ -59,6 +64,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   const operator = new OperatorLimits(directories);
   const policy = new LimitPolicy(options.wishes, operator);
   const slices = new Slices({ ...options, directories, policy });
+  const legacyPods = new LegacyPods(options);
   const resizer = new Resizer({ ...options, slices, policy, operator });
   const owners = new ProcessOwners(slices, options.knowledge);
   const monitor = new Monitor({
@@ -94,6 +100,10 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       remove: (id) => slices.remove(id),
       list: () => slices.list(),
     },
+    legacy: {
+      open: (holdings) => legacyPods.open(holdings.map(legacyContainer)),
+      keepOnly: (holdings) => legacyPods.keepOnly(new Set(holdings.map(({ container }) => container.podUid))),
+    },
     observe,
     observeGpus: () => observeGpus(monitor.gpus),
     auditCounts: () => auditor.counts,
@@ -111,10 +121,15 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         auditor.stop();
         monitor.stop();
         resizer.stop();
+        await legacyPods.close();
         await slices.close();
       },
     },
   };
+}
+
+function legacyContainer({ container, cores, memoryBlocks }: LegacyHolding): LegacyContainer {
+  return { podUid: container.podUid, container: container.container, cores, memoryBytes: memoryBlocks * MEMORY_BLOCK_BYTES };
 }
 
 function specOf(limits: SliceLimits): SliceSpec {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { compactIds, expandIds, type CompactIds } from './device-id.js';
 import type { Allocation, ContainerRef, Part } from './ledger/allocation.js';
+import type { LegacyHolding, OriginalAllocation } from './ledger/legacy-holding.js';
 import type { LedgerState, MemoryHalf } from './ledger/state.js';
 
 /** File name below `--checkpoint-path`, the one of tkestack gpu-manager, whose format is read once when upgrading. */
@@ -12,17 +13,10 @@ const VERSION = 1;
 export interface CheckpointContent {
   readonly allocations: readonly Allocation[];
   readonly halves: readonly MemoryHalf[];
+  readonly legacy: readonly LegacyHolding[];
 }
 
-/** An allocation of tkestack gpu-manager: it knows pods and device files, but no device ids. */
-export interface OriginalAllocation {
-  readonly podUid: string;
-  readonly container: string;
-  /** `/dev/nvidia0`, ... */
-  readonly devicePaths: readonly string[];
-  readonly cores: number;
-  readonly memoryBytes: number;
-}
+export const EMPTY_CHECKPOINT: CheckpointContent = { allocations: [], halves: [], legacy: [] };
 
 export type DecodedCheckpoint =
   | { readonly ok: true; readonly format: 'current'; readonly content: CheckpointContent }
@@ -38,10 +32,11 @@ interface StoredPart {
 interface StoredState {
   allocations: { id: string; phase: Allocation['phase']; allocatedAt: number; owners: readonly ContainerRef[]; parts: StoredPart[] }[];
   halves: { memory: CompactIds; takenAt: number }[];
+  legacy: readonly Omit<LegacyHolding, 'missingSince'>[];
 }
 
 /** The checkpoint as text: versioned, and with a checksum over the state exactly as it is written. */
-export function encodeCheckpoint(state: Pick<LedgerState, 'allocations' | 'halves'>): string {
+export function encodeCheckpoint(state: Pick<LedgerState, 'allocations' | 'halves' | 'legacy'>): string {
   const stored: StoredState = {
     allocations: [...state.allocations.values()].map((allocation) => ({
       id: allocation.id,
@@ -51,6 +46,7 @@ export function encodeCheckpoint(state: Pick<LedgerState, 'allocations' | 'halve
       parts: allocation.parts.map((part) => ({ gpu: part.gpuUuid, core: compactIds(part.coreIds), memory: compactIds(part.memoryIds) })),
     })),
     halves: state.halves.map((half) => ({ memory: compactIds(half.memoryIds), takenAt: half.takenAt })),
+    legacy: state.legacy.map(({ container, cores, memoryBlocks, parts, gpusKnown }) => ({ container, cores, memoryBlocks, parts, gpusKnown })),
   };
   const text = JSON.stringify(stored);
   return `{"version":${VERSION},"checksum":"${checksum(text)}","state":${text}}\n`;
@@ -88,6 +84,7 @@ function readState(stored: StoredState): CheckpointContent {
       ),
     })),
     halves: stored.halves.map((half) => ({ memoryIds: expandIds(half.memory), takenAt: half.takenAt })),
+    legacy: stored.legacy.map((holding) => ({ ...holding, missingSince: null })),
   };
 }
 

@@ -6,7 +6,7 @@ export interface HeldDevices {
   readonly container: string;
   readonly kind: ResourceKind;
   readonly ids: readonly string[];
-  /** The plugin's answer, as the kubelet keeps it in its checkpoint (base64 of the protobuf message). */
+  /** The plugin's answer, as the kubelet keeps it in its checkpoint: the bytes of a ContainerAllocateResponse. */
   readonly response: Buffer;
 }
 

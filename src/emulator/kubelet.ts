@@ -129,6 +129,14 @@ export class KubeletEmulator {
     return result;
   }
 
+  /** A pod that an earlier plugin of these resources started and that runs on; `held`: what the kubelet remembers of that. */
+  async inherit(pod: EmulatedPod, held: readonly HeldDevices[]): Promise<void> {
+    this.#pods.set(pod.uid, pod);
+    for (const { name } of [...pod.initContainers, ...pod.containers]) this.#started.add(`${pod.uid}/${name}`);
+    for (const entry of held) this.#devices.hold(entry);
+    await writeFile(this.#checkpointPath, this.#devices.encode());
+  }
+
   /** Calls PreStartContainer for each resource of a container, as before every start and restart of it. */
   async startContainer(podUid: string, container: string): Promise<void> {
     for (const kind of ['core', 'memory'] as const) {

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { DEVICE_KEY } from '../core/annotations.js';
 import { devicePluginProto } from '../wire/proto.js';
 
 /** One resource of one container in the kubelet's own record, `kubelet_internal_checkpoint`. */
@@ -67,9 +68,9 @@ function readEntry(entry: unknown): CheckpointEntry | null {
 function gpuNamesIn(response: Buffer): string[] {
   if (response.length === 0) return [];
   try {
-    const { envs, devices } = devicePluginProto().v1beta1.ContainerAllocateResponse.deserialize(response);
+    const { envs, annotations } = devicePluginProto().v1beta1.ContainerAllocateResponse.deserialize(response);
     const uuids = (envs[VISIBLE_DEVICES] ?? '').split(',').filter((uuid) => uuid !== '');
-    return uuids.length > 0 ? uuids : devices.map((device) => device.container_path).filter((path) => GPU_PATH.test(path));
+    return uuids.length > 0 ? uuids : (annotations[DEVICE_KEY] ?? '').split(',').filter((path) => GPU_PATH.test(path));
   } catch {
     return [];
   }

@@ -14,8 +14,8 @@ import type { ContainerKnowledge } from './ports.js';
 export interface CompatRegistryOptions {
   readonly sliceDirectory: string;
   readonly knowledge: ContainerKnowledge;
-  /** What `vcuda.config` has to say now. */
-  readonly config: () => VcudaConfig;
+  /** What the container's `vcuda.config` has to say now. */
+  readonly config: (container: Registered) => VcudaConfig | Promise<VcudaConfig>;
   /** Host pids of the processes that greeted, which need no control group to be known. */
   readonly greeted: () => readonly number[];
   readonly onFailure: (error: unknown) => void;
@@ -24,9 +24,12 @@ export interface CompatRegistryOptions {
 /** More calls on one connection than any client makes. */
 const CALLS_PER_CONNECTION = 4;
 
-/** A container that registered, and the runtime's name for it; null while no living process of it is known. */
-interface Registered {
-  containerId: string | null;
+/** A container that registered. */
+export interface Registered {
+  /** As it called itself: its id or its name. */
+  readonly name: string;
+  /** The runtime's name for it; null while no living process of it is known. */
+  readonly containerId: string | null;
 }
 
 /**
@@ -75,7 +78,7 @@ export class CompatRegistry {
         const alive = decodePids(content ?? Buffer.alloc(0)).find((pid) => processStat(pid) !== null);
         if (alive === undefined) continue;
         const place = await this.#options.knowledge.placeOf(alive);
-        this.#registered.set(entry.name, { containerId: place?.containerId ?? null });
+        this.#registered.set(entry.name, { name: entry.name, containerId: place?.containerId ?? null });
         await this.#write(entry.name);
       }
     });
@@ -102,7 +105,7 @@ export class CompatRegistry {
     if (refused !== null) throw new RpcRefusal(refused.code === 'bad-name' ? status.INVALID_ARGUMENT : status.RESOURCE_EXHAUSTED, refused.reason);
     if (peer.pid === null) throw new RpcRefusal(status.FAILED_PRECONDITION, 'the agent does not see the processes of this node: it needs hostPID');
     const place = await this.#options.knowledge.placeOf(peer.pid);
-    this.#registered.set(name, { containerId: place?.containerId ?? null });
+    this.#registered.set(name, { name, containerId: place?.containerId ?? null });
     await this.#write(name, peer.pid);
   }
 
@@ -114,7 +117,7 @@ export class CompatRegistry {
     // The container is over, or nobody can tell: what the file says of processes stays.
     const known = listed.length > 0 || caller !== null;
     const pids = known ? [...listed, ...greeted(), ...(caller === null ? [] : [caller])] : null;
-    await this.#files.write(name, pids, config());
+    await this.#files.write(name, pids, await config(container));
   }
 
   #enqueue<T>(step: () => Promise<T>): Promise<T> {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { test } from 'tap';
 import { decodeCheckpoint, encodeCheckpoint } from '../../src/core/checkpoint.js';
 import type { Allocation } from '../../src/core/ledger/allocation.js';
+import type { LegacyHolding } from '../../src/core/ledger/legacy-holding.js';
 
 const allocation: Allocation = {
   id: '0123456789abcdef',
@@ -11,7 +12,15 @@ const allocation: Allocation = {
   allocatedAt: 1_700_000_000_000,
   missingSince: null,
 };
-const state = { allocations: new Map([[allocation.id, allocation]]), halves: [{ memoryIds: ['a-m1', 'a-m2'], takenAt: 5 }] };
+const legacy: LegacyHolding = {
+  container: { podUid: 'old', namespace: '', pod: '', container: 'main' },
+  cores: 30,
+  memoryBlocks: 4,
+  parts: [{ gpuUuid: 'GPU-1', cores: 30, memoryBlocks: 4 }],
+  gpusKnown: true,
+  missingSince: null,
+};
+const state = { allocations: new Map([[allocation.id, allocation]]), halves: [{ memoryIds: ['a-m1', 'a-m2'], takenAt: 5 }], legacy: [legacy] };
 
 test('a checkpoint gives back what was written', (t) => {
   const decoded = decodeCheckpoint(encodeCheckpoint(state));
@@ -19,6 +28,7 @@ test('a checkpoint gives back what was written', (t) => {
   if (decoded.ok && decoded.format === 'current') {
     t.same(decoded.content.allocations, [allocation]);
     t.same(decoded.content.halves, state.halves);
+    t.same(decoded.content.legacy, [legacy]);
   }
   t.end();
 });

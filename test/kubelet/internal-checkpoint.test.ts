@@ -21,12 +21,12 @@ for (const [format, document] of [
 
 test('the cards that a container was given are read from the plugin\'s answer: by UUID, or by device file', (t) => {
   const { ContainerAllocateResponse } = devicePluginProto().v1beta1;
-  const devices = ['/dev/nvidia3', '/dev/nvidiactl'].map((path) => ({ container_path: path, host_path: path, permissions: 'rwm' }));
+  const annotations = { 'tencent.com/vcuda-device': '/dev/nvidia3' };
   for (const [envs, expectedNames] of [
     [{ NVIDIA_VISIBLE_DEVICES: 'GPU-a,GPU-b' }, ['GPU-a', 'GPU-b']],
     [{}, ['/dev/nvidia3']],
   ] as const) {
-    const response = ContainerAllocateResponse.serialize({ envs, devices }).toString('base64');
+    const response = ContainerAllocateResponse.serialize({ envs, annotations }).toString('base64');
     const parsed = parseKubeletCheckpoint(JSON.stringify({ Data: { PodDeviceEntries: [{ ...entry(['a']), AllocResp: response }] } }));
     t.same(parsed.ok && parsed.entries[0]?.gpuNames, expectedNames);
   }

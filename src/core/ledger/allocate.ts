@@ -5,7 +5,7 @@ import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks, RESOURCE_NAME, type Re
 import { allocationId, memoryIdsOf, type Allocation, type Part } from './allocation.js';
 import type { PendingContainers } from './pending.js';
 import { openCores, openMemory } from './prefer.js';
-import { slots, usage, type LedgerState, type MemoryHalf, type OpenHalf } from './state.js';
+import { keptFor, slots, usage, type LedgerState, type MemoryHalf, type OpenHalf } from './state.js';
 
 /** The kubelet's Allocate for one resource of one container. */
 export interface AllocateRequest {
@@ -160,7 +160,7 @@ export function overbooked(state: LedgerState, allocation: Allocation): Refusal 
     const gpu = state.node.gpus.find((entry) => entry.gpu.uuid === part.gpuUuid)?.gpu;
     const held = usage(state).get(part.gpuUuid);
     if (gpu === undefined || held === undefined) continue;
-    const blocks = memoryBlocks(gpu.memoryBytes);
+    const blocks = memoryBlocks(gpu.memoryBytes) - keptFor(state, gpu.uuid).memoryBlocks;
     if (held.memoryIds.size > blocks) {
       const others = held.memoryIds.size - part.memoryIds.length;
       return refuse('nothing-fits', `asked for ${part.memoryIds.length} blocks of 256 MiB on GPU ${gpu.index}, where ${Math.max(0, blocks - others)} of ${blocks} are free`);

@@ -4,6 +4,7 @@ import type { GpuSlot } from '../placement/slot.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js';
 import type { Topology } from '../topology/topology.js';
 import type { Allocation } from './allocation.js';
+import type { LegacyHolding } from './legacy-holding.js';
 
 /** The node as far as the ledger needs it. Replaced whole when a GPU comes, goes, falls ill or recovers. */
 export interface LedgerNode {
@@ -51,10 +52,12 @@ export interface LedgerState {
   readonly allocations: ReadonlyMap<string, Allocation>;
   readonly halves: readonly MemoryHalf[];
   readonly open: OpenHalf | null;
+  /** What containers hold that the original's plugin started. */
+  readonly legacy: readonly LegacyHolding[];
 }
 
 export function emptyLedger(node: LedgerNode): LedgerState {
-  return { node, allocations: new Map(), halves: [], open: null };
+  return { node, allocations: new Map(), halves: [], open: null, legacy: [] };
 }
 
 /** What is held of one GPU. Sets of ids: an init container and the container after it may hold the same ones. */
@@ -107,15 +110,29 @@ export function slots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuS
   const held = usage(state);
   return state.node.gpus.map(({ gpu, usable, processCount }) => {
     const entry = held.get(gpu.uuid);
-    const freeBlocks = memoryBlocks(gpu.memoryBytes) - counted(entry?.memoryIds, reused.memoryIds);
+    const kept = keptFor(state, gpu.uuid);
+    const freeBlocks = memoryBlocks(gpu.memoryBytes) - kept.memoryBlocks - counted(entry?.memoryIds, reused.memoryIds);
     return {
       gpu,
-      freeCores: CORES_PER_GPU - counted(entry?.coreIds, reused.coreIds),
-      freeMemoryBytes: freeBlocks * MEMORY_BLOCK_BYTES,
+      freeCores: Math.max(0, CORES_PER_GPU - kept.cores - counted(entry?.coreIds, reused.coreIds)),
+      freeMemoryBytes: Math.max(0, freeBlocks) * MEMORY_BLOCK_BYTES,
       processCount,
       usable,
     };
   });
+}
+
+/** What of a GPU is kept for containers that hold no ids of ours. */
+export function keptFor(state: LedgerState, gpuUuid: string): { readonly cores: number; readonly memoryBlocks: number } {
+  let [cores, blocks] = [0, 0];
+  for (const { parts } of state.legacy) {
+    for (const part of parts) {
+      if (part.gpuUuid !== gpuUuid) continue;
+      cores += part.cores;
+      blocks += part.memoryBlocks;
+    }
+  }
+  return { cores, memoryBlocks: blocks };
 }
 
 function counted(held: ReadonlySet<string> = NOTHING, reused: ReadonlySet<string>): number {
