@@ -1,3 +1,4 @@
+export * as arbitrator from './arbitrator/index.js';
 export type { Amounts, Condition, GroupStatus } from './core/status.js';
 export type { Change } from './core/change.js';
 export type { Command } from './core/command.js';

@@ -1,0 +1,145 @@
+import type { ConsumerSpec } from './consumer.js';
+import { deserved } from './deserved.js';
+import { excessOf, lackOf, missing, planEvictions, type Eviction, type RunningPod, type Standing } from './eviction.js';
+import { NOTHING, of, total, type Quantities } from './quantities.js';
+
+/** Everything that the arbitrator looks at in one period. */
+export interface Situation {
+  /** Milliseconds; only differences count. */
+  readonly now: number;
+  /** What the nodes have for pods, together. */
+  readonly capacity: Quantities;
+  /** A consumer that pods name and that is not here has no limit and nothing reserved. */
+  readonly consumers: readonly ConsumerSpec[];
+  /** Pods that have a node and are not done. */
+  readonly pods: readonly RunningPod[];
+  /** What pods without a node ask for, by consumer. */
+  readonly pending: ReadonlyMap<string, Quantities>;
+  /** How many pods each disruption budget lets go now. */
+  readonly disruptions: ReadonlyMap<string, number>;
+}
+
+export interface ArbitratorPolicy {
+  /** How long an overused consumer has to let pods go by itself once somebody waits for what they hold. */
+  readonly graceMs: number;
+  /** For so long after an eviction no other pod of the same consumer goes for the same beneficiary. */
+  readonly cooldownMs: number;
+  /** What is reserved and not asked for goes to others. */
+  readonly lendReserved: boolean;
+}
+
+export const DEFAULT_ARBITRATOR_POLICY: ArbitratorPolicy = { graceMs: 30_000, cooldownMs: 60_000, lendReserved: false };
+
+/** What one period tells the next. A value: keep it, hand it in again. An arbitrator that starts anew starts without, and gives grace anew. */
+export interface ArbitratorMemory {
+  /** Since when somebody waits for what a consumer has too much of, milliseconds by name. */
+  readonly noticedAt: ReadonlyMap<string, number>;
+  /** When pods of one consumer last went for another, milliseconds: by name, then by name of the beneficiary. */
+  readonly evictedAt: ReadonlyMap<string, ReadonlyMap<string, number>>;
+}
+
+export const NO_MEMORY: ArbitratorMemory = { noticedAt: new Map(), evictedAt: new Map() };
+
+/** What is to be written to the Allocation of a consumer. */
+export interface Allocation extends Standing {
+  readonly hard: Quantities | undefined;
+  /** The largest part of the cluster that it uses of anything. */
+  readonly dominantShare: number;
+  /** Resources of which it uses more than it deserves. */
+  readonly overused: readonly string[];
+  /** Resources of which it has something reserved and more is reserved than there is. */
+  readonly notGuaranteed: readonly string[];
+  /** When pods of it may be evicted if it does not let them go before, milliseconds; null while nobody waits for what they hold. */
+  readonly reclaimAt: number | null;
+}
+
+/** What one period leads to. Nothing has happened yet. */
+export interface ArbitrationPlan {
+  /** By name, ascending. */
+  readonly allocations: readonly Allocation[];
+  /**
+   * Pods to evict now, in this order, gracefully and through the eviction API. One that the API refuses is `isProtected` in a second call
+   * with the same situation, whose plan has somebody else in its place.
+   */
+  readonly evictions: readonly Eviction[];
+  /** For the next period, if the evictions are carried out. */
+  readonly memory: ArbitratorMemory;
+}
+
+/** Decides one period: what everybody deserves, who has too much, and who has to go. */
+export function arbitrate(situation: Situation, memory: ArbitratorMemory = NO_MEMORY, policy: Partial<ArbitratorPolicy> = {}): ArbitrationPlan {
+  const { graceMs, cooldownMs, lendReserved } = { ...DEFAULT_ARBITRATOR_POLICY, ...policy };
+  const { now, capacity, pods, disruptions } = situation;
+  const specs = specsOf(situation);
+  const used = usedBy(pods);
+  const claims = specs.map((spec) => {
+    const pending = situation.pending.get(spec.name) ?? NOTHING;
+    return { ...spec, pending, used: used.get(spec.name) ?? NOTHING, request: total([used.get(spec.name) ?? NOTHING, pending]) };
+  });
+  const shares = deserved(claims, capacity, { lendReserved });
+  const standings = claims.map(({ name, hard, reserved = NOTHING, used: uses, pending }) => ({
+    name, hard, reserved, used: uses, pending, deserved: shares.of.get(name) ?? NOTHING,
+  }));
+  const noticedAt = notices(capacity, standings, memory, now);
+  const mayReclaim = (from: string, to: string): boolean =>
+    now - (noticedAt.get(from) ?? Infinity) >= graceMs && now - (memory.evictedAt.get(from)?.get(to) ?? -Infinity) >= cooldownMs;
+  const evictions = planEvictions({ capacity, standings, pods, disruptions, mayReclaim });
+  const allocations = standings.map((standing): Allocation => {
+    const noticed = noticedAt.get(standing.name);
+    return {
+      ...standing,
+      dominantShare: dominantShare(standing.used, capacity),
+      overused: [...excessOf(standing).keys()].sort(),
+      notGuaranteed: shares.notGuaranteed.filter((resource) => of(standing.reserved, resource) > 0),
+      reclaimAt: noticed === undefined ? null : noticed + graceMs,
+    };
+  });
+  return { allocations, evictions, memory: { noticedAt, evictedAt: remembered(memory, evictions, now, cooldownMs) } };
+}
+
+/** The consumers by name; those that only pods name among them. */
+function specsOf({ consumers, pods, pending }: Situation): readonly ConsumerSpec[] {
+  const specs = new Map<string, ConsumerSpec>();
+  for (const name of [...pods.map(({ consumer }) => consumer), ...pending.keys()]) specs.set(name, { name });
+  for (const spec of consumers) specs.set(spec.name, spec);
+  return [...specs.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** What stays: pods that are leaving are not counted. */
+function usedBy(pods: readonly RunningPod[]): ReadonlyMap<string, Quantities> {
+  const used = new Map<string, Map<string, number>>();
+  for (const { consumer, uses, isLeaving } of pods) {
+    if (isLeaving === true) continue;
+    const sum = used.get(consumer) ?? new Map<string, number>();
+    for (const [resource, amount] of uses) sum.set(resource, of(sum, resource) + amount);
+    used.set(consumer, sum);
+  }
+  return used;
+}
+
+/** Since when somebody else waits for what a consumer has too much of. It ends, and starts anew, when that is no longer so. */
+function notices(capacity: Quantities, standings: readonly Standing[], memory: ArbitratorMemory, now: number): ReadonlyMap<string, number> {
+  const short = missing(capacity, standings);
+  const lacks = standings.map((standing) => ({ name: standing.name, lack: lackOf(standing) }));
+  return new Map(standings.flatMap((standing) => {
+    const { name } = standing;
+    const excess = excessOf(standing);
+    const isWanted = [...short.keys()].some((resource) => excess.has(resource) && lacks.some((other) => other.name !== name && other.lack.has(resource)));
+    return isWanted ? [[name, Math.min(now, memory.noticedAt.get(name) ?? now)] as const] : [];
+  }));
+}
+
+function remembered(memory: ArbitratorMemory, evictions: readonly Eviction[], now: number, cooldownMs: number): ArbitratorMemory['evictedAt'] {
+  const evictedAt = new Map<string, Map<string, number>>();
+  const note = (from: string, to: string, at: number): void => {
+    const last = evictedAt.get(from) ?? new Map<string, number>();
+    evictedAt.set(from, last.set(to, at));
+  };
+  for (const [from, last] of memory.evictedAt) for (const [to, at] of last) if (now - at < cooldownMs) note(from, to, at);
+  for (const { consumer, beneficiaries } of evictions) for (const to of beneficiaries) note(consumer, to, now);
+  return evictedAt;
+}
+
+function dominantShare(used: Quantities, capacity: Quantities): number {
+  return [...used].reduce((most, [resource, amount]) => (of(capacity, resource) > 0 ? Math.max(most, amount / of(capacity, resource)) : most), 0);
+}

@@ -1,0 +1,21 @@
+/*
+ * The arbitrator: how a cluster is divided among its namespaces while they run, beside the quota engine, which decides what may start. Pure:
+ * a situation in, a plan out, no clock and no I/O of its own. Whoever talks to the API server does, once a period:
+ *
+ *     let memory = NO_MEMORY;
+ *     every period:
+ *       const plan = arbitrate({ now, capacity, consumers, pods, pending, disruptions }, memory, { graceMs, cooldownMs, lendReserved });
+ *       write each of plan.allocations that differs from what is written; an `overused` consumer sees `reclaimAt` there and may act itself
+ *       evict plan.evictions in their order; where the API refuses one (429), mark that pod `isProtected` and call again
+ *       memory = plan.memory
+ *
+ * Quantities are maps of whole numbers by resource, all in base units (cpu in thousandths, memory in bytes): requests, not limits. A
+ * specification is checked with `consumerProblems` when it is written; an empty list accepts it. What is not named is not limited, not
+ * reserved, and weighs 1.
+ */
+export { arbitrate, DEFAULT_ARBITRATOR_POLICY, NO_MEMORY, type Allocation, type ArbitrationPlan, type ArbitratorMemory, type ArbitratorPolicy, type Situation } from './arbitrate.js';
+export { consumerProblems, type ConsumerProblem, type ConsumerSpec, type ConsumerSurroundings } from './consumer.js';
+export { deserved, type Claim, type Deserved, type DeservedOptions } from './deserved.js';
+export { planEvictions, type Eviction, type EvictionNeed, type RunningPod, type Standing } from './eviction.js';
+export { taskByTask, type TaskQueue } from './task-by-task.js';
+export type { Quantities } from './quantities.js';
