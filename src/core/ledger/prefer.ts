@@ -4,6 +4,7 @@ import type { PlacementOptions } from '../placement/request.js';
 import type { GpuSlot } from '../placement/slot.js';
 import { checkCores, checkMemory, checkPair, isFraction, refuse, type Refusal } from '../request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, RESOURCE_NAME, type ResourceKind } from '../resources.js';
+import { coreIdsOf, memoryIdsOf } from './allocation.js';
 import { mayBelongTogether, type PendingContainer, type PendingContainers } from './pending.js';
 import { slots, type LedgerState } from './state.js';
 
@@ -55,7 +56,7 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
   // Memory that was joined to the cores before may be of these: without knowledge of pods, be prepared for that.
   const joined = request.pending === null && state.open?.kind === 'joined' ? state.open.memoryIds.length : 0;
   const memoryNeeds = half === null ? plausibleMemory(candidates, request.size, joined) : [half.length];
-  const hint = hintOf(candidates);
+  const hint = hintOf(state, request, candidates);
   let refusal: Refusal | null = null;
   // First where the ids of one GPU suffice, then anywhere: the ids of another GPU can stand for it.
   for (const options of [{ mustInclude: must, among, hint }, { among, hint }, { hint }] satisfies PlacementOptions[]) {
@@ -100,7 +101,7 @@ function gpusForMemory(state: LedgerState, request: PreferenceRequest): ChosenGp
   const paired = checkCandidates(candidates);
   if (paired !== null) return paired;
   const must = ownersOf(state, request.mustInclude);
-  const hint = hintOf(candidates);
+  const hint = hintOf(state, request, candidates);
   const memoryBytes = request.size * MEMORY_BLOCK_BYTES;
   let refusal: Refusal | null = null;
   for (const options of [{ mustInclude: must, hint }, { hint }] satisfies PlacementOptions[]) {
@@ -176,8 +177,27 @@ function plausibleCores(candidates: readonly PendingContainer[]): number[] {
   return known.sort((a, b) => Number(isFraction(b) === oldest) - Number(isFraction(a) === oldest) || b - a);
 }
 
-function hintOf(candidates: readonly PendingContainer[]): readonly number[] {
-  return candidates.find((candidate) => candidate.hint.length > 0)?.hint ?? [];
+/**
+ * The GPUs (indexes) that the extender meant for the oldest of the candidates that was not answered yet. One that was answered goes on waiting, as
+ * far as its pod tells, until it starts: each answer of this size that nobody is known to own stands for the oldest candidate with that
+ * prediction or, where it came to other GPUs, for the oldest that is left.
+ */
+function hintOf(state: LedgerState, { kind, size }: PreferenceRequest, candidates: readonly PendingContainer[]): readonly number[] {
+  const answered = unownedAnswers(state, kind, size).map((ids) => ownersOf(state, ids).join());
+  const waiting = candidates.filter(({ hint }) => {
+    const at = answered.indexOf([...hint].sort((a, b) => a - b).join());
+    if (at >= 0) answered.splice(at, 1);
+    return at < 0;
+  });
+  return waiting.slice(answered.length).find(({ hint }) => hint.length > 0)?.hint ?? [];
+}
+
+/** Ids of that kind that were handed out `size` at a time and are not known to be anybody's. */
+function unownedAnswers(state: LedgerState, kind: ResourceKind, size: number): (readonly string[])[] {
+  const unowned = [...state.allocations.values()].filter(({ owners }) => owners.length === 0);
+  const held = unowned.map((allocation) => (kind === 'core' ? coreIdsOf(allocation) : memoryIdsOf(allocation)));
+  const halves = kind === 'memory' ? state.halves.map(({ memoryIds }) => memoryIds) : [];
+  return [...held, ...halves].filter((ids) => ids.length === size);
 }
 
 function tooMuch(state: LedgerState, cores: number, memoryBlocks: number): Refusal | null {
