@@ -51,7 +51,8 @@ const { metafile } = await build({
 const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
 const { name, version, description, license, type, engines, bin } = manifest;
 await writeFile(join(target, 'package.json'), `${JSON.stringify({ name, version, description, license, type, engines, bin }, null, 2)}\n`);
-for (const directory of ['proto', 'etc']) await cp(join(ROOT, directory), join(target, directory), { recursive: true });
+// Read at run time.
+for (const directory of ['proto', 'etc', 'src/display/page']) await cp(join(ROOT, directory), join(target, directory), { recursive: true });
 const packages = packagesIn(Object.keys(metafile.inputs));
 await copyKoffi();
 await writeFile(join(target, 'LICENCES.md'), await licences([...packages, join('node_modules', KOFFI)]));

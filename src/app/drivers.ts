@@ -1,4 +1,4 @@
-import { access, readFile } from 'node:fs/promises';
+import { access, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Driver } from '../driver/driver.js';
 import { DummyDriver } from '../driver/dummy/dummy-driver.js';
@@ -59,6 +59,7 @@ async function simMachine(config: AgentConfig, statePath: string, clock: Clock, 
   } catch (error) {
     throw new StartupError(`--sim-state: ${libraryPath}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
   }
+  await mkdir(statePath, { recursive: true });
   return simLibraryDriver({ libraryPath, nodePath: config.simNodePath, statePath, clock, report: (note) => log.warn({ note }, 'about the simulated driver') });
 }
 

@@ -9,7 +9,7 @@ import { admitted, limitsOf, only } from '../agent/node.js';
 import { simplePod } from '../agent/pods.js';
 import { CONTAINERD_PROGRAMS, ContainerdEngine } from '../runtime/containerd-engine.js';
 import { daemonSkipReason } from '../runtime/daemon.js';
-import { imageSkipReason } from '../runtime/test-image.js';
+import { imageSkipReason, OWN_CONFIG } from '../runtime/test-image.js';
 import { scratchDirectory } from '../scratch.js';
 import { nativeSkipReason } from './simulated-host.js';
 
@@ -32,7 +32,7 @@ test('the agent runs from its image and serves the kubelet of the node', { skip:
   const engine = new ContainerdEngine();
   t.teardown(() => engine.stop());
   await engine.start(scratch);
-  await engine.importImage(packing, root, AGENT_IMAGE);
+  await engine.importImage(packing, root, AGENT_IMAGE, OWN_CONFIG);
 
   const inNode = (name: string): string => join(shared, name);
   const id = await engine.run({
@@ -45,7 +45,6 @@ test('the agent runs from its image and serves the kubelet of the node', { skip:
       `--virtual-manager-path=${inNode('vm')}`, `--checkpoint-path=${inNode('checkpoint')}`, `--display-socket=${inNode('display.sock')}`,
     ],
     mounts: [{ hostPath: shared, containerPath: shared, writable: true }],
-    environment: { PATH: '/usr/bin:/bin' },
     hostNamespaces: true,
   });
   await kubelet.ready(30_000);

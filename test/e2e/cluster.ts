@@ -76,7 +76,7 @@ export class TestCluster {
       `--tls-cert-file=${tls.cert}`, `--tls-private-key-file=${tls.key}`, `--client-ca-file=${tls.ca}`, `--token-auth-file=${tls.tokens}`,
       '--authorization-mode=RBAC', '--service-account-issuer=https://kubernetes.default.svc', `--service-account-key-file=${tls.saPublic}`,
       `--service-account-signing-key-file=${tls.saKey}`, '--service-cluster-ip-range=10.98.0.0/24', '--allow-privileged=true',
-      '--disable-admission-plugins=ServiceAccount', ...(options.apiServerArgs ?? []),
+      ...(options.apiServerArgs ?? []),
     ]);
     await until('the API server', async () => (await this.kubectl('get', '--raw', '/readyz')) === 'ok');
     this.processes.start('controller-manager', binary('kube-controller-manager'), [
@@ -93,6 +93,7 @@ export class TestCluster {
       `--config=${at('kubelet.yaml')}`, `--kubeconfig=${this.kubeconfig}`, '--container-runtime=remote',
       `--container-runtime-endpoint=unix://${this.containerdSocket}`, `--hostname-override=${NODE}`, '--v=2',
     ]);
+    await until('service accounts', async () => (await this.kubectl('get', 'serviceaccount', 'default')) !== '');
     await until(`${NODE} to be ready`, async () => /\sReady\s/.test(await this.kubectl('get', 'node', NODE)), 120_000);
   }
 
@@ -101,6 +102,9 @@ export class TestCluster {
     const { stdout } = await run('kubectl', ['--kubeconfig', this.kubeconfig, ...args], { maxBuffer: 64 * 1024 * 1024 });
     return stdout.trim();
   }
+
+  /** Where a pod of the node's network finds the API server: nobody here makes the address of its service reachable. */
+  readonly apiServer = { host: '127.0.0.1', port: PORT.api } as const;
 
   /** Applies objects as they are. */
   async apply(...objects: object[]): Promise<void> {

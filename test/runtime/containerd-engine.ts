@@ -9,7 +9,7 @@ import { LABEL, type ContainerRuntime } from '../../src/runtime/container.js';
 import { CriRuntime, type CriVersion } from '../../src/runtime/cri-runtime.js';
 import { Daemon, removeCgroups, unmountBelow } from './daemon.js';
 import type { ContainerWish, Engine, ExecResult } from './engine.js';
-import { buildRootFileSystem, packImage, packLayer, TEST_IMAGE, type ImageFile } from './test-image.js';
+import { buildRootFileSystem, packImage, packLayer, TEST_IMAGE, type ImageConfig, type ImageFile } from './test-image.js';
 
 export const CONTAINERD_PROGRAMS = ['containerd', 'ctr', 'runc', 'tar'];
 
@@ -57,8 +57,8 @@ export class ContainerdEngine implements Engine {
   }
 
   /** Makes the root file system `root` known as the image `reference`; `scratch` holds what is needed on the way. */
-  async importImage(scratch: string, root: string, reference: string): Promise<void> {
-    const image = packImage(scratch, packLayer(scratch, root), reference);
+  async importImage(scratch: string, root: string, reference: string, config?: ImageConfig): Promise<void> {
+    const image = packImage(scratch, packLayer(scratch, root), reference, config);
     await run('ctr', ['-a', this.#daemon?.socket ?? '', '-n', 'k8s.io', 'images', 'import', image]);
   }
 

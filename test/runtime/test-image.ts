@@ -42,12 +42,24 @@ export function packLayer(directory: string, root: string): string {
   return layer;
 }
 
+/** What an image says of the containers made of it. */
+export interface ImageConfig {
+  readonly Entrypoint?: readonly string[];
+  readonly Cmd: readonly string[];
+  readonly Env: readonly string[];
+}
+
+const TEST_CONFIG: ImageConfig = { Cmd: ['/bin/sleep', '1000000'], Env: ['PATH=/bin'] };
+
+/** As the Dockerfile has it. */
+export const OWN_CONFIG: ImageConfig = { Entrypoint: ['gpu-manager'], Cmd: ['run'], Env: ['PATH=/usr/bin:/bin'] };
+
 /** Packs a layer into an image that `ctr images import` takes (the format of `docker save`); answers the tar file. */
-export function packImage(directory: string, layer: string, reference = TEST_IMAGE): string {
+export function packImage(directory: string, layer: string, reference = TEST_IMAGE, config = TEST_CONFIG): string {
   const diffId = createHash('sha256').update(readFileSync(layer)).digest('hex');
   const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
-  const config = { architecture, os: 'linux', config: { Cmd: ['/bin/sleep', '1000000'], Env: ['PATH=/bin'] }, rootfs: { type: 'layers', diff_ids: [`sha256:${diffId}`] } };
-  writeFileSync(join(directory, 'config.json'), JSON.stringify(config));
+  const description = { architecture, os: 'linux', config, rootfs: { type: 'layers', diff_ids: [`sha256:${diffId}`] } };
+  writeFileSync(join(directory, 'config.json'), JSON.stringify(description));
   writeFileSync(join(directory, 'manifest.json'), JSON.stringify([{ Config: 'config.json', RepoTags: [reference], Layers: ['layer.tar'] }]));
   const image = join(directory, 'image.tar');
   execFileSync('tar', ['-C', directory, '-cf', image, 'manifest.json', 'config.json', 'layer.tar']);

@@ -1,0 +1,16 @@
+// Prints docs/flags.md from the table of flags: npm run docs:flags
+import { environmentName, RUN_FLAGS } from '../dist/src/cli/run-flags.js';
+
+const cell = (text) => text.replaceAll('|', '\\|');
+
+console.log(`# Flags of the node agent
+
+\`gpu-manager run\`; written by \`npm run docs:flags\`. What the command line says wins over the environment, which wins over the default. A switch takes
+\`=true\` and \`=false\` too. Underscores in names are taken for dashes, as the original does.
+
+| flag | environment | default | meaning |
+|---|---|---|---|`);
+for (const { name, value, default: standard, help } of RUN_FLAGS) {
+  const flag = value === null ? `--${name}` : `--${name} <${value}>`;
+  console.log(`| \`${flag}\` | \`${environmentName(name)}\` | ${standard === '' ? '' : `\`${standard}\``} | ${cell(help)} |`);
+}

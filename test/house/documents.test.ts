@@ -1,0 +1,38 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from 'tap';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const MAIN = join(ROOT, 'dist/src/cli/main.js');
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+const documents = ['README.md', 'CONTRIBUTING.md', ...readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
+const blocks = documents.flatMap((path) => [...read(path).matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, text = '']) => ({ path, text })));
+const commandLines = blocks.flatMap(({ path, text }) => text.split('\n').map((line) => ({ path, line: line.replace(/\s+#.*$/, '').trim() }))).filter(({ line }) => line !== '');
+
+test('every link in a document leads somewhere', (t) => {
+  for (const path of documents) {
+    for (const [, link = ''] of read(path).matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g)) {
+      t.ok(existsSync(resolve(ROOT, dirname(path), link)), `${path}: ${link}`);
+    }
+  }
+  t.end();
+});
+
+test('every npm script, file and command that a document tells to run exists', (t) => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  const commands = new Set([...execFileSync(process.execPath, [MAIN, '--help'], { encoding: 'utf8' }).matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name));
+  for (const { path, line } of commandLines) {
+    for (const [, name = ''] of line.matchAll(/\bnpm run (?:-s )?([\w:-]+)/g)) t.ok(name in scripts, `${path}: npm run ${name}`);
+    for (const [, name = ''] of line.matchAll(/\bgpu-manager ([a-z]+)\b/g)) t.ok(commands.has(name), `${path}: gpu-manager ${name}`);
+    for (const [file = ''] of line.matchAll(/(?<=^|\s|\()(?:etc|charts|scripts|docs)\/[\w./-]+|\bdaemonset\.yaml/g)) t.ok(existsSync(join(ROOT, file)), `${path}: ${file}`);
+  }
+  t.end();
+});
+
+test('docs/flags.md is what the table of flags says', (t) => {
+  t.equal(read('docs/flags.md'), execFileSync(process.execPath, [join(ROOT, 'scripts/flag-table.mjs')], { encoding: 'utf8' }), 'npm run docs:flags writes it');
+  t.end();
+});
