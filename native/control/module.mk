@@ -12,7 +12,9 @@ CFLAGS_control := -ftls-model=initial-exec
 
 # An empty library of the driver's other name stands for it while linking. On C libraries where the loader's functions are still in
 # libdl the library has to bring it along.
-CONTROL_LDFLAGS := $(filter-out %defs,$(LDFLAGS)) -shared -Wl,-Bsymbolic -Wl,--no-undefined -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags -Wl,--no-as-needed
+# RPATH and not RUNPATH: it also holds for what the driver behind the library opens at run time (the PTX compiler, NVVM). Where a program runs
+# with an empty environment, the library is found in a default directory, and the driver's other libraries lie in the mirror alone.
+CONTROL_LDFLAGS := $(filter-out %defs,$(LDFLAGS)) -shared -Wl,-Bsymbolic -Wl,--no-undefined -Wl,-rpath,'$$ORIGIN:/usr/local/nvidia/lib64' -Wl,--disable-new-dtags -Wl,--no-as-needed
 CONTROL_LIBDL := $(shell $(CC) -print-file-name=libdl.so.2)
 
 $(BUILD)/control/origin/lib%-origin.so.1:
@@ -54,11 +56,16 @@ $(eval $(call linked_as,$(MIRROR)/libnvidia-ml-origin.so.1,$(BUILD)/sim/libnvidi
 $(eval $(call linked_as,$(BUILD)/future/libcuda.so.1,$(BUILD)/sandbox/libcuda-control.so))
 $(BUILD)/future/libcuda-origin.so.1: test/future_driver.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -shared $< -Wl,-soname,libcuda.so.1 -o $@
+	$(CC) $(CFLAGS) -shared $< -Wl,-soname,libcuda.so.1 -ldl -o $@
+
+FUTURE := $(addprefix $(BUILD)/future/,libcuda.so.1 libcuda-origin.so.1 libfuture-companion.so.1)
+$(BUILD)/future/libfuture-companion.so.1:
+	@mkdir -p $(@D)
+	$(CC) -shared -nostdlib -x c /dev/null -o $@
 
 # Programs are linked with the driver, whose SONAME is libcuda.so.1, and find the library in front of it under that name.
 MIRRORED := $(addprefix $(MIRROR)/,libcuda.so.1 libcuda-origin.so.1 libnvidia-ml.so.1 libnvidia-ml-origin.so.1)
 ALL += $(MIRRORED)
 MIRROR_LIBRARIES := $(MIRROR)/libcuda-origin.so.1 $(MIRROR)/libnvidia-ml-origin.so.1
 $(eval $(call tests,control,$(MIRRORED),$(MIRROR_LIBRARIES) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../mirror' -pthread -ldl))
-$(eval $(call tests,loader,$(MIRRORED) $(BUILD)/future/libcuda.so.1 $(BUILD)/future/libcuda-origin.so.1,-ldl))
+$(eval $(call tests,loader,$(MIRRORED) $(FUTURE),-ldl))

@@ -25,7 +25,10 @@ check() { # library, SONAME, the driver's other name
   dynamic=$(readelf -dW "$1")
   echo "$dynamic" | grep -q "SONAME.*\[$2\]" || fail "$1: its SONAME is not $2"
   # shellcheck disable=SC2016 # that is what the file says
-  echo "$dynamic" | grep -qF '[$ORIGIN]' || fail "$1: it does not look beside itself"
+  echo "$dynamic" | grep -F '(RPATH)' | grep -qF '[$ORIGIN:/usr/local/nvidia/lib64]' ||
+    fail "$1: it does not look beside itself and in the mirror, for itself and for the driver"
+  # A RUNPATH would take the RPATH's place and hold for the library alone.
+  echo "$dynamic" | grep -q 'RUNPATH' && fail "$1: it has a RUNPATH"
   needed=$(echo "$dynamic" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | sort | tr '\n' ' ')
   [ "$needed" = "$(printf '%s\n' libc.so.6 libdl.so.2 "$3" | sort | tr '\n' ' ')" ] || fail "$1: it needs $needed"
   newest=$(nm -D --undefined-only "$1" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -V | tail -n 1)

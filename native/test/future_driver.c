@@ -3,11 +3,13 @@
  * Linked as libcuda-origin.so.1 behind the control library by loader_future.c.
  */
 #include "cuda_abi.h"
+#include <dlfcn.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
 int cuFutureCall(int value);
+int cuFutureOpensCompanion(void);
 CUresult cuMemAlloc_v9(CUdeviceptr *pointer, size_t bytes, const char *why);
 
 EXPORT CUresult cuInit(unsigned int flags) {
@@ -20,6 +22,11 @@ EXPORT CUresult cuDeviceGetCount(int *count) {
 EXPORT int cuFutureCall(int value) {
   return value + 1;
 }
+/* Drivers open libraries of their own at run time: the PTX compiler and others. */
+EXPORT int cuFutureOpensCompanion(void) {
+  return dlopen("libfuture-companion.so.1", RTLD_LAZY | RTLD_LOCAL) != NULL;
+}
+
 EXPORT CUresult cuMemAlloc_v9(CUdeviceptr *pointer, size_t bytes, const char *why) {
   *pointer = bytes + (why != NULL);
   return CUDA_SUCCESS;

@@ -1,0 +1,16 @@
+#include "tap.h"
+#include <dlfcn.h>
+
+int main(void) {
+  TEST_BEGIN("what the driver opens by itself is found beside the control library, with nothing in the environment");
+  char path[512];
+  snprintf(path, sizeof path, "%s/future/libcuda.so.1", getenv("NATIVE_BUILD"));
+  CHECK(getenv("LD_LIBRARY_PATH") == NULL);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) tap_fail(__FILE__, __LINE__, "%s", dlerror());
+  REQUIRE(library != NULL);
+  int (*opens_companion)(void) = (int (*)(void))dlsym(library, "cuFutureOpensCompanion");
+  REQUIRE(opens_companion != NULL);
+  CHECK(opens_companion());
+  return TEST_END;
+}
