@@ -58,6 +58,8 @@ void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
     if (wait > 0) {
       if (waited_from == 0) waited_from = now;
       waiting();
+      /* So much may be the debt of one that was killed, for launches that will never run. */
+      if (wait > LONGEST_SLEEP_NS) usage_reclaim_rarely(control.ledger.usage, &control.self);
       os_sleep_until(now + (wait < LONGEST_SLEEP_NS ? wait : LONGEST_SLEEP_NS));
       now = os_now_ns();
       continue;

@@ -2,11 +2,7 @@
 #include "control.h"
 #include "devices.h"
 #include "log.h"
-#include "os.h"
 #include "pools.h"
-
-/* Looking for dead processes reads /proc: views do it at most this often. */
-#define RECLAIM_EVERY_NS 100000000ull
 
 static uint64_t budget_of(uint32_t device) {
   struct vgpu_device_live live;
@@ -112,22 +108,12 @@ uint64_t memory_product(uint64_t a, uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-static void reclaim_now_and_then(void) {
-  static uint64_t next;
-  uint64_t now = os_now_ns();
-  uint64_t due = __atomic_load_n(&next, __ATOMIC_RELAXED);
-  if (now < due ||
-      !__atomic_compare_exchange_n(&next, &due, now + RECLAIM_EVERY_NS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    return;
-  usage_reclaim(control.ledger.usage, &control.self);
-}
-
 bool memory_view(int device, uint64_t *total, uint64_t *left) {
   struct vgpu_device_live live;
   if (device < 0) return false;
   limits_read(control.limits, (uint32_t)device, &live);
   if (live.memory_limit_bytes == 0) return false;
-  reclaim_now_and_then();
+  usage_reclaim_rarely(control.ledger.usage, &control.self);
   pools_settle((uint32_t)device);
   uint64_t budget = limits_memory_budget(&live);
   uint64_t held = ledger_held(&control.ledger, (uint32_t)device);

@@ -9,6 +9,8 @@
 
 #define PID_MASK ((1ull << VGPU_SLOT_PID_BITS) - 1)
 #define STATE_MASK 3ull
+/* Looking for dead processes reads /proc. */
+#define RECLAIM_EVERY_NS 100000000ull
 
 static uint64_t owner_word(enum vgpu_slot_state state, const struct process_identity *process) {
   return process->start_ticks << VGPU_SLOT_START_SHIFT | (process->pid & PID_MASK) << VGPU_SLOT_PID_SHIFT | state;
@@ -112,6 +114,16 @@ unsigned usage_reclaim(struct vgpu_usage *usage, const struct process_identity *
     reclaimed++;
   }
   return reclaimed;
+}
+
+void usage_reclaim_rarely(struct vgpu_usage *usage, const struct process_identity *self) {
+  static uint64_t next;
+  uint64_t now = os_now_ns();
+  uint64_t due = __atomic_load_n(&next, __ATOMIC_RELAXED);
+  if (now < due ||
+      !__atomic_compare_exchange_n(&next, &due, now + RECLAIM_EVERY_NS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    return;
+  usage_reclaim(usage, self);
 }
 
 static uint32_t take_free_slot(struct vgpu_usage *usage, const struct process_identity *self) {

@@ -1,0 +1,56 @@
+#include "card.h"
+#include <signal.h>
+#include <sys/wait.h>
+
+/* Learns what the kernel costs while it may use nearly all, and launches it once more when it may use nearly nothing.
+ */
+static void owe(int told, int tells) {
+  char word;
+  card_open();
+  CUfunction kernel = card_kernel("busy_ms_20");
+  CUstream stream;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (int i = 0; i < 6; i++) {
+    OK(card_launch(kernel, 80, stream));
+    OK(cuStreamSynchronize(stream));
+  }
+  REQUIRE(write(tells, "l", 1) == 1 && read(told, &word, 1) == 1);
+  OK(card_launch(kernel, 80, stream));
+  REQUIRE(write(tells, "o", 1) == 1);
+  for (;;)
+    pause();
+}
+
+int main(void) {
+  TEST_BEGIN("what a killed process still owes for its last launch is not left to the others of its container");
+  int to_child[2], to_parent[2];
+  char word;
+  sandbox_make();
+  struct vgpu_limits *limits = sandbox_limits(card_uuid(), 0, 90, 0);
+  struct vgpu_usage *usage = sandbox_usage();
+  REQUIRE(pipe(to_child) == 0 && pipe(to_parent) == 0);
+  pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) owe(to_child[0], to_parent[1]);
+  /* Before the other is killed: who comes new clears away what others left in any case. */
+  card_open();
+  CUfunction kernel = card_kernel("busy_us_1");
+  REQUIRE(read(to_parent[0], &word, 1) == 1);
+  struct vgpu_device_live live = limits->live[0][0];
+  live.share = 1;
+  sandbox_publish(limits, 0, live);
+  REQUIRE(write(to_child[1], "g", 1) == 1 && read(to_parent[0], &word, 1) == 1);
+  /* 20 ms at one hundredth: two seconds. */
+  uint64_t owed = 0;
+  for (uint32_t i = 0; i < VGPU_MAX_PROCESSES; i++)
+    owed += usage->ledger[0][i].last_charge_ns;
+  CHECK(owed >= 1500000000ull);
+  REQUIRE(kill(child, SIGKILL) == 0);
+
+  uint64_t throttled = usage->devices[0].throttled_ns;
+  OK(card_launch(kernel, 1, NULL));
+  OK(cuCtxSynchronize());
+  CHECK(usage->devices[0].throttled_ns - throttled < owed / 2);
+  REQUIRE(waitpid(child, NULL, 0) == child);
+  return TEST_END;
+}
