@@ -1,6 +1,7 @@
 #include "cost.h"
 #include "estimate.h"
 #include "lock.h"
+#include "others.h"
 #include <string.h>
 
 /* A launch is timed once for this much GPU time of its kind: rarely enough to be free, often enough to follow changes.
@@ -52,12 +53,12 @@ static uint32_t interval_of(uint64_t cost_ns) {
   return interval > LONGEST_INTERVAL ? LONGEST_INTERVAL : (uint32_t)interval;
 }
 
-void cost_learn(struct cost *cost, uint64_t key, uint64_t sample_ns, uint64_t now, bool alone) {
+void cost_learn(struct cost *cost, uint64_t key, const struct timing *timing, uint64_t now) {
   lock_take(&lock);
   if (cost->key == key) {
     struct estimate *estimate = estimate_of(cost);
-    estimate_learn(estimate, sample_ns, now);
-    uint64_t value = estimate_value(estimate, alone);
+    estimate_learn(estimate, timing->sample_ns, timing->disturbed ? OTHERS_UNKNOWN : timing->others_ppm, now);
+    uint64_t value = estimate_value(estimate, timing->others_ppm);
     /* The first launches of a kind are all timed, one sample alone may be a bad one. */
     cost->interval = estimate->samples < 4 ? 0 : interval_of(value);
     if (cost->countdown > cost->interval) cost->countdown = cost->interval;

@@ -40,8 +40,15 @@ static inline struct cost *cost_find(uint64_t key) {
 /* The same, made if there is none: in place of the set's oldest when all ways are taken. */
 struct cost *cost_make(uint64_t key);
 
-/* A timed launch took `sample_ns`. The entry may belong to another key by now: then nothing is learned. */
-void cost_learn(struct cost *cost, uint64_t key, uint64_t sample_ns, uint64_t now, bool alone);
+/* A launch was timed. */
+struct timing {
+  uint64_t sample_ns;
+  uint32_t others_ppm; /* see others.h */
+  bool disturbed;      /* the host was late, so the sample may be too long, whatever others did */
+};
+
+/* Learns from a timed launch. The entry may belong to another key by now: then nothing is learned. */
+void cost_learn(struct cost *cost, uint64_t key, const struct timing *timing, uint64_t now);
 
 /* The launch of this entry was begun to be timed, or could not be. */
 void cost_timing(struct cost *cost, int by);

@@ -1,10 +1,15 @@
 #include "estimate.h"
+#include "others.h"
+#include "vgpu_abi.h"
+#include <stdbool.h>
 
-/* A sample belongs to the cluster when it is not longer than the lowest by a quarter, nor by what a foreign time slice
- * takes. */
-#define CLUSTER_PART 4u
+/* A sample belongs to the cluster when it is not longer than the lowest by this part, nor by what a foreign time slice
+ * takes. A wider one takes in what others do in the middle of a launch for less than a slice. */
+#define CLUSTER_PART 16u
 #define CLUSTER_MOST_NS 500000u
 #define MEAN_OVER 16
+/* Others never have all of the time in which a launch goes on. */
+#define OTHERS_MOST_PPM 950000u
 
 static uint64_t lowest(const struct estimate *estimate) {
   uint64_t now = estimate->lowest_ns[0];
@@ -30,23 +35,41 @@ static void turn_epoch(struct estimate *estimate, uint64_t now) {
   estimate->epoch_samples = 0;
 }
 
-void estimate_learn(struct estimate *estimate, uint64_t sample_ns, uint64_t now) {
-  if (sample_ns == 0) sample_ns = 1;
-  if (estimate->samples == 0) estimate->epoch_from_ns = now;
-  turn_epoch(estimate, now);
-  estimate->epoch_samples++;
-  estimate->samples++;
-  if (estimate->lowest_ns[0] == 0 || sample_ns < estimate->lowest_ns[0]) estimate->lowest_ns[0] = sample_ns;
+static bool is_long(const struct estimate *estimate) {
+  return estimate->cluster_ns >= ESTIMATE_LONG_NS;
+}
+
+static bool is_believed(const struct estimate *estimate, uint32_t others_ppm) {
+  return others_ppm == 0 || (others_ppm != OTHERS_UNKNOWN && is_long(estimate));
+}
+
+static void learn_cluster(struct estimate *estimate, uint64_t sample_ns) {
   uint64_t end = cluster_end(lowest(estimate));
-  /* The first samples weigh as much as in a plain mean. */
-  int64_t over = estimate->samples < MEAN_OVER ? (int64_t)estimate->samples : MEAN_OVER;
-  estimate->mean_ns = towards(estimate->mean_ns, sample_ns, over);
   if (estimate->cluster_ns == 0 || estimate->cluster_ns > end || estimate->cluster_ns < lowest(estimate))
     estimate->cluster_ns = sample_ns <= end ? sample_ns : lowest(estimate);
   else if (sample_ns <= end)
     estimate->cluster_ns = towards(estimate->cluster_ns, sample_ns, 8);
 }
 
-uint64_t estimate_value(const struct estimate *estimate, bool alone) {
-  return alone ? estimate->mean_ns : estimate->cluster_ns;
+static void learn_mean(struct estimate *estimate, uint64_t sample_ns, uint32_t others_ppm) {
+  uint64_t own_ppm = VGPU_PPM_WHOLE - (others_ppm < OTHERS_MOST_PPM ? others_ppm : OTHERS_MOST_PPM);
+  uint64_t own_ns = (uint64_t)((double)sample_ns * (double)own_ppm / VGPU_PPM_WHOLE);
+  /* The first samples weigh as much as in a plain mean. */
+  if (estimate->mean_of < MEAN_OVER) estimate->mean_of++;
+  estimate->mean_ns = towards(estimate->mean_ns, own_ns > 0 ? own_ns : 1, estimate->mean_of);
+}
+
+void estimate_learn(struct estimate *estimate, uint64_t sample_ns, uint32_t others_ppm, uint64_t now) {
+  if (sample_ns == 0) sample_ns = 1;
+  if (estimate->samples == 0) estimate->epoch_from_ns = now;
+  turn_epoch(estimate, now);
+  estimate->epoch_samples++;
+  estimate->samples++;
+  if (estimate->lowest_ns[0] == 0 || sample_ns < estimate->lowest_ns[0]) estimate->lowest_ns[0] = sample_ns;
+  learn_cluster(estimate, sample_ns);
+  if (is_believed(estimate, others_ppm)) learn_mean(estimate, sample_ns, others_ppm);
+}
+
+uint64_t estimate_value(const struct estimate *estimate, uint32_t others_ppm) {
+  return is_believed(estimate, others_ppm) && estimate->mean_of > 0 ? estimate->mean_ns : estimate->cluster_ns;
 }

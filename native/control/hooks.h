@@ -187,6 +187,7 @@
   CALL(cuEventCreate)                                                                                                  \
   CALL(cuEventRecord)                                                                                                  \
   CALL(cuEventQuery)                                                                                                   \
+  CALL(cuStreamQuery)                                                                                                  \
   CALL(cuEventElapsedTime)                                                                                             \
   CALL(cuEventDestroy_v2)
 

@@ -18,12 +18,17 @@ struct overlap_launch {
 
 struct overlap_sums {
   uint64_t charged_ns; /* what the launches would be charged each for itself */
-  uint64_t ran_ns;     /* the time in which any of them ran */
+  uint64_t ran_ns;     /* the time in which any of them ran, without what is seen to have been others' */
+  uint64_t longest_ns; /* the highest cost of one */
 };
 
 /*
  * Adds up both over the time in which every stream is known to have been watched: launches before and after the first
  * and last ones here were not timed. Sorts the launches.
+ *
+ * Others' time shows: of the launches under way one at least goes on at full speed, so that one begins or ends within
+ * the longest of their costs. Where nothing does, somebody else has the GPU. Launches that cost more than a time slice
+ * hide it.
  */
 struct overlap_sums overlap_sums_of(unsigned count, struct overlap_launch *launches);
 

@@ -1,11 +1,11 @@
 #include "sampler.h"
-#include "alone.h"
 #include "anchor.h"
 #include "bucket.h"
 #include "control.h"
 #include "driver.h"
 #include "lock.h"
 #include "os.h"
+#include "others.h"
 #include "watch.h"
 #include <string.h>
 
@@ -14,6 +14,8 @@
 #define LOST_NS 10000000000ull
 /* Launches that the GPU is not done with, after which one looks no further. */
 #define PATIENCE 3
+/* A hold-up of this part of the launch's own time does no harm. */
+#define DISTURBED_PART 64u
 
 enum sample_state { SAMPLE_FREE = 0, SAMPLE_BUSY, SAMPLE_PENDING, SAMPLE_VOID };
 
@@ -24,8 +26,10 @@ struct sample {
   CUcontext context; /* of the events */
   CUevent start, end;
   uint64_t key;
+  bool idle;                /* the stream had nothing left to do */
   uint64_t submitted_at_ns; /* the start event */
   uint64_t launched_at_ns;
+  uint64_t ended_at_ns; /* the end event */
   struct sample_request request;
 };
 
@@ -73,6 +77,7 @@ struct sample *sampler_begin(const struct sample_request *request) {
   sample->watch = watch_join(request->device, sample->anchor, now);
   cost_timing(request->cost, 1);
   bool begun = have_events(sample, request->context);
+  sample->idle = begun && driver.cuStreamQuery(request->stream) == CUDA_SUCCESS;
   sample->submitted_at_ns = os_now_ns();
   if (begun && driver.cuEventRecord(sample->start, request->stream) == CUDA_SUCCESS) return sample;
   sampler_end(sample, request->stream, false);
@@ -85,6 +90,7 @@ void sampler_launching(struct sample *sample) {
 
 void sampler_end(struct sample *sample, CUstream stream, bool launched) {
   bool timed = launched && driver.cuEventRecord(sample->end, stream) == CUDA_SUCCESS;
+  sample->ended_at_ns = os_now_ns();
   __atomic_store_n(&sample->state, timed ? SAMPLE_PENDING : SAMPLE_VOID, __ATOMIC_RELEASE);
 }
 
@@ -92,6 +98,23 @@ static void release(struct sample *sample) {
   if (sample->watch != 0) watch_leave_out(sample->watch);
   cost_timing(sample->request.cost, -1);
   __atomic_store_n(&sample->state, SAMPLE_FREE, __ATOMIC_RELEASE);
+}
+
+/*
+ * How long the calls around a launch usually take: the median, followed in small steps. Where they took much longer the
+ * thread was held up, and the time between the events is not the launch's alone.
+ */
+static uint64_t usual_calls_ns;
+
+static void follow_calls(uint64_t took_ns) {
+  uint64_t usual = __atomic_load_n(&usual_calls_ns, __ATOMIC_RELAXED);
+  uint64_t step = usual / 32 + 1;
+  usual = usual == 0 ? took_ns : took_ns > usual ? usual + step : usual - step;
+  __atomic_store_n(&usual_calls_ns, usual, __ATOMIC_RELAXED);
+}
+
+static bool is_hold_up(uint64_t calls_ns) {
+  return calls_ns > 2 * __atomic_load_n(&usual_calls_ns, __ATOMIC_RELAXED);
 }
 
 /*
@@ -105,7 +128,11 @@ static uint64_t by_our_clock(struct sample *sample, uint64_t took_ns) {
     return took_ns;
   int64_t started_at = anchor_host_time(start, sample->submitted_at_ns);
   int64_t gap = (int64_t)sample->launched_at_ns - started_at;
-  if (gap > 0) took_ns = (uint64_t)gap < took_ns ? took_ns - (uint64_t)gap : 1;
+  int64_t most = (int64_t)(sample->launched_at_ns - sample->submitted_at_ns);
+  if (gap > most) gap = most;
+  /* After a hold-up or behind other work nothing is sure: rather too long a sample than too short a one. */
+  if (gap > 0 && sample->idle && !is_hold_up((uint64_t)gap))
+    took_ns = (uint64_t)gap < took_ns ? took_ns - (uint64_t)gap : 1;
   if (sample->watch != 0) {
     watch_add(sample->watch, (uint64_t)request->stream, request->charged_ns, start, end);
     sample->watch = 0;
@@ -122,8 +149,15 @@ static void apply(struct sample *sample, float took_ms, uint64_t now) {
   uint64_t took_ns = by_our_clock(sample, (uint64_t)((double)took_ms * 1e6));
   usage_count(&usage->samples, 1);
   usage_count(&usage->sampled_ns, took_ns);
-  cost_learn(request->cost, sample->key, took_ns, now, device_is_ours(request->device));
-  if (request->guessed) {
+  uint64_t calls_ns = sample->ended_at_ns - sample->submitted_at_ns;
+  follow_calls(calls_ns);
+  const struct timing timing = {
+      .sample_ns = took_ns,
+      .others_ppm = others_ppm(request->device),
+      .disturbed = is_hold_up(calls_ns) && calls_ns > took_ns / DISTURBED_PART,
+  };
+  cost_learn(request->cost, sample->key, &timing, now);
+  if (request->guessed && !timing.disturbed) {
     int64_t more = (int64_t)sampler_overlapped(request->device, took_ns) -
                    (int64_t)sampler_overlapped(request->device, request->charged_ns);
     bucket_adjust(request->device, more);

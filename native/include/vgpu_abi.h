@@ -84,7 +84,8 @@ struct vgpu_device_live {
   uint32_t correction_ppm; /* factor on every charge; 0: none, the same as 1000000 */
   uint32_t flags;          /* enum vgpu_live_flags */
   uint32_t generation;     /* counts changes of memory_limit_bytes, share and soft_limit */
-  uint8_t reserved[16];
+  uint32_t others_ppm;     /* what everybody else used of this GPU lately; 0 without VGPU_LIVE_ALONE: not known */
+  uint8_t reserved[12];
 };
 
 struct vgpu_limits {

@@ -30,6 +30,7 @@ static void limits(void) {
   FIELD(vgpu_device_live, correction_ppm);
   FIELD(vgpu_device_live, flags);
   FIELD(vgpu_device_live, generation);
+  FIELD(vgpu_device_live, others_ppm);
   SIZE(vgpu_device_live);
   FIELD(vgpu_limits, devices);
   FIELD(vgpu_limits, live);

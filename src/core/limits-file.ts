@@ -19,7 +19,7 @@ export const LIMITS_HEADER = {
 export const DEVICE_IDENTITY = { uuid: 0, pciBusId: 64, structSize: 128 } as const;
 export const DEVICE_LIVE = {
   memoryLimitBytes: 0, driverOverheadBytes: 8, steeredAtNs: 16, share: 24, softLimit: 28, grantPpm: 32, correctionPpm: 36,
-  flags: 40, generation: 44, structSize: 64,
+  flags: 40, generation: 44, othersPpm: 48, structSize: 64,
 } as const;
 
 const ALLOCATION_BYTES = 64;
@@ -47,6 +47,8 @@ export interface Steering {
   readonly correctionPpm: number;
   /** No other container used this GPU lately: what launches take is their true cost. */
   readonly alone: boolean;
+  /** What everybody else used of the GPU lately, in parts per million of it. */
+  readonly othersPpm: number;
 }
 
 /** What the container may use of one GPU. */
@@ -149,6 +151,7 @@ function writeLive(buffer: Buffer, offset: number, live: LiveLimit): void {
   buffer.writeUInt32LE(steering.grantPpm ?? 0, offset + DEVICE_LIVE.grantPpm);
   buffer.writeUInt32LE(steering.correctionPpm, offset + DEVICE_LIVE.correctionPpm);
   buffer.writeUInt32LE(steering.alone ? LIVE_FLAG.alone : 0, offset + DEVICE_LIVE.flags);
+  buffer.writeUInt32LE(steering.othersPpm, offset + DEVICE_LIVE.othersPpm);
 }
 
 function readLive(buffer: Buffer, offset: number): LiveLimit {
@@ -162,6 +165,7 @@ function readLive(buffer: Buffer, offset: number): LiveLimit {
     grantPpm: grantPpm === 0 ? null : grantPpm,
     correctionPpm: buffer.readUInt32LE(offset + DEVICE_LIVE.correctionPpm) || PPM_WHOLE,
     alone: (buffer.readUInt32LE(offset + DEVICE_LIVE.flags) & LIVE_FLAG.alone) !== 0,
+    othersPpm: buffer.readUInt32LE(offset + DEVICE_LIVE.othersPpm),
   };
   return {
     memoryBytes: memory === 0n ? null : Number(memory),

@@ -34,10 +34,13 @@ export interface TenantState {
   readonly demandPpm: number;
   /** Factor on its charges. */
   readonly correctionPpm: number;
+  /** What it used lately: the mean of some beats, since a launch is charged at once and may take longer than a beat; null: nothing is known. */
+  readonly meanUsedPpm: number | null;
 }
 
 export type SteeringState = ReadonlyMap<string, TenantState>;
 export const NO_TENANTS: SteeringState = new Map();
+const NEW_TENANT: TenantState = { demandPpm: 0, correctionPpm: PPM_WHOLE, meanUsedPpm: null };
 
 /** What one container is told. */
 export interface Decision {
@@ -47,6 +50,8 @@ export interface Decision {
   readonly correctionPpm: number;
   /** Nobody else used the GPU in the beat. */
   readonly alone: boolean;
+  /** What everybody else used lately: of a long launch's time that much is not its own. */
+  readonly othersPpm: number;
   /** It used the GPU in the beat or shortly before. */
   readonly active: boolean;
   /** What it used in the beat, corrected. */
@@ -61,22 +66,27 @@ const HEADROOM_PPM = 10_000;
 /** Old demand fades by this factor a beat; below the least it is none. */
 const DEMAND_FADING = 0.6;
 const LEAST_DEMAND_PPM = 5_000;
+/** Beats that the mean use is of, about. */
+const MEAN_BEATS = 5;
 
 /** One beat: the new state, and a decision for each tenant in their order. */
 export function steer(state: SteeringState, beat: GpuBeat): { readonly state: SteeringState; readonly decisions: readonly Decision[] } {
   const seen = beat.tenants.map((tenant) => {
-    const before = state.get(tenant.id) ?? { demandPpm: 0, correctionPpm: PPM_WHOLE };
+    const before = state.get(tenant.id) ?? NEW_TENANT;
     const usedPpm = usedOf(tenant, before.correctionPpm, beat.elapsedNs);
-    return { tenant, usedPpm, demandPpm: demandOf(tenant, usedPpm, before.demandPpm), correctionPpm: before.correctionPpm };
+    const meanUsedPpm = before.meanUsedPpm === null ? usedPpm : Math.round(before.meanUsedPpm + (usedPpm - before.meanUsedPpm) / MEAN_BEATS);
+    return { tenant, usedPpm, meanUsedPpm, demandPpm: demandOf(tenant, usedPpm, before.demandPpm), correctionPpm: before.correctionPpm };
   });
   const grants = divide(seen, Math.max(0, PPM_WHOLE - beat.foreignPpm));
   const activeCount = seen.reduce((count, { demandPpm }) => count + (demandPpm > 0 ? 1 : 0), 0);
-  const decisions = seen.map(({ tenant, usedPpm, demandPpm, correctionPpm }, index) => {
+  const meanUsedPpm = seen.reduce((sum, tenant) => sum + tenant.meanUsedPpm, beat.foreignPpm);
+  const decisions = seen.map(({ tenant, usedPpm, demandPpm, correctionPpm, ...mean }, index) => {
     const active = demandPpm > 0;
     const alone = activeCount - (active ? 1 : 0) === 0 && beat.foreignPpm === 0;
-    return { id: tenant.id, grantPpm: isSoft(tenant) ? (grants[index] ?? null) : null, correctionPpm, alone, active, usedPpm };
+    const othersPpm = Math.min(PPM_WHOLE, meanUsedPpm - mean.meanUsedPpm);
+    return { id: tenant.id, grantPpm: isSoft(tenant) ? (grants[index] ?? null) : null, correctionPpm, alone, othersPpm, active, usedPpm };
   });
-  return { state: new Map(seen.map(({ tenant, demandPpm, correctionPpm }) => [tenant.id, { demandPpm, correctionPpm }])), decisions };
+  return { state: new Map(seen.map(({ tenant, demandPpm, correctionPpm, meanUsedPpm: used }) => [tenant.id, { demandPpm, correctionPpm, meanUsedPpm: used }])), decisions };
 }
 
 const isSoft = (tenant: TenantBeat): boolean => tenant.softLimit !== null && tenant.softLimit > tenant.share && tenant.share < 100;

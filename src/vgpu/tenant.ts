@@ -12,6 +12,8 @@ import type { UsageReader } from './usage-reader.js';
 const RENEW_MS = 500;
 /** Driver memory moves by more than this before it is published. */
 const OVERHEAD_STEP_BYTES = 1024 * 1024;
+/** What others use moves by more than this before it is published for that alone. */
+const OTHERS_STEP_PPM = 10_000;
 /** A container that waited for less of the time than this may just not have wanted its share. */
 const MOSTLY = 0.8;
 
@@ -51,6 +53,7 @@ export class Tenant {
   #readAtNs = 0n;
   #told: Decision | null = null;
   #toldAtNs = 0n;
+  #toldOthersPpm = 0;
   #evidence: Evidence = { ...NO_EVIDENCE };
   #controlErrorPpm: number | null = null;
   #driftPpm: number | null = null;
@@ -133,13 +136,18 @@ export class Tenant {
     const sinceMs = Number(nowNs - this.#toldAtNs) / 1e6;
     const before = this.#told;
     const changed =
-      before === null || before.grantPpm !== decision.grantPpm || before.alone !== decision.alone || before.correctionPpm !== decision.correctionPpm;
+      before === null ||
+      before.grantPpm !== decision.grantPpm ||
+      before.alone !== decision.alone ||
+      before.correctionPpm !== decision.correctionPpm ||
+      Math.abs(this.#toldOthersPpm - decision.othersPpm) >= OTHERS_STEP_PPM;
     this.#told = decision;
     // A container that does nothing is told nothing: what it was told grows old, and it goes by its share when it comes back.
     const listens = decision.active || before?.active === true;
     if (!listens || (!changed && sinceMs < RENEW_MS)) return;
-    const steering: Steering = { atNs: nowNs, grantPpm: decision.grantPpm, correctionPpm: decision.correctionPpm, alone: decision.alone };
+    const steering: Steering = { atNs: nowNs, grantPpm: decision.grantPpm, correctionPpm: decision.correctionPpm, alone: decision.alone, othersPpm: decision.othersPpm };
     this.slice.limits.change(this.index, { steering });
+    this.#toldOthersPpm = decision.othersPpm;
     this.#toldAtNs = nowNs;
   }
 

@@ -41,6 +41,7 @@ const liveLimit: fc.Arbitrary<LiveLimit> = fc.record({
     grantPpm: fc.option(fc.integer({ min: 1, max: 1_000_000 })),
     correctionPpm: fc.integer({ min: 1, max: 4_000_000 }),
     alone: fc.boolean(),
+    othersPpm: fc.integer({ min: 0, max: 1_000_000 }),
   })),
 });
 

@@ -221,3 +221,22 @@ test('on a model of a GPU, charges that are wrong for long are corrected where t
   t.ok(near(runModel(tenants, 90_000, 100_000)[0], 0.3, 0.035), 'with one it is nearly kept');
   t.end();
 });
+
+test('every container is told what all others used lately, strangers included, and never its own use', (t) => {
+  const a = (chargedNs: number): TenantBeat => ({ id: 'a', share: 60, softLimit: null, chargedNs, waiting: true });
+  const b: TenantBeat = { id: 'b', share: 20, softLimit: null, chargedNs: 0.2 * BEAT_NS, waiting: true };
+  const first = steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants: [a(0.6 * BEAT_NS), b], foreignPpm: 50_000 });
+  t.same(first.decisions.map(({ othersPpm }) => othersPpm), [250_000, 650_000]);
+  // A launch of several beats is charged in one of them.
+  let state = first.state;
+  const told: number[] = [];
+  for (let beat = 0; beat < 60; beat += 1) {
+    const next = steer(state, { elapsedNs: BEAT_NS, tenants: [a(beat % 2 === 0 ? BEAT_NS : 0.2 * BEAT_NS), b], foreignPpm: 0 });
+    state = next.state;
+    told.push(next.decisions[1]?.othersPpm ?? NaN);
+  }
+  t.ok(told.slice(20).every((ppm) => Math.abs(ppm - 600_000) < 60_000), `${Math.min(...told)} to ${Math.max(...told)}`);
+  const many = Array.from({ length: 4 }, (_, at): TenantBeat => ({ id: String(at), share: 25, softLimit: null, chargedNs: BEAT_NS, waiting: true }));
+  t.ok(steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants: many, foreignPpm: 0 }).decisions.every(({ othersPpm }) => othersPpm === PPM_WHOLE));
+  t.end();
+});

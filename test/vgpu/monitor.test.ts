@@ -137,6 +137,24 @@ test('idle time is lent to a soft container and taken back in the beat in which 
   t.equal(soft.sequence, before + 1);
 });
 
+test('a container is told when what the others use has changed', async (t) => {
+  const node = await monitored(t);
+  const one = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
+  const other = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
+  node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
+  await node.beats(12);
+  const charged = { one: 0, other: 0 };
+  const work = (ms: number): void => {
+    one.count(0, { chargedNs: (charged.one += 20_000_000) });
+    other.count(0, { chargedNs: (charged.other += ms * 1_000_000) });
+  };
+  await node.beats(30, () => work(50));
+  t.ok(Math.abs((one.told(0).steering?.othersPpm ?? 0) - 500_000) < 20_000, `${one.told(0).steering?.othersPpm}`);
+  t.ok(Math.abs((other.told(0).steering?.othersPpm ?? 0) - 200_000) < 20_000, `${other.told(0).steering?.othersPpm}`);
+  await node.beats(4, () => work(0));
+  t.ok((one.told(0).steering?.othersPpm ?? 0) < 300_000, 'within some beats, not only when steering is renewed');
+});
+
 test('steering is renewed while a container works, and grows old when it stops', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
