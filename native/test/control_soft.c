@@ -1,0 +1,60 @@
+#include "card.h"
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+
+#define SHARE 30
+#define SOFT 90
+#define PATIENCE 3000
+
+static volatile uint32_t *granted;
+
+static bool is_lent(void) {
+  return *granted >= SOFT * 10000;
+}
+static bool is_taken_back(void) {
+  return *granted <= SHARE * 10000;
+}
+
+/* Launches until the library has decided so, for some seconds at most. */
+static bool until(bool (*decided)(void), CUfunction kernel, CUstream stream) {
+  for (int i = 0; i < PATIENCE && !decided(); i++)
+    OK(card_launch(kernel, 80, stream));
+  OK(cuStreamSynchronize(stream));
+  return decided();
+}
+
+/* Another container's program: keeps the card busy without any limit. */
+static void occupy(void) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/nobody", getenv("GPU_SIM_STATE"));
+  REQUIRE(setenv("VGPU_SANDBOX_DIRECTORY", path, 1) == 0);
+  card_open();
+  CUfunction kernel = card_kernel("busy_us_200");
+  for (;;)
+    OK(card_launch(kernel, 80, NULL));
+}
+
+int main(void) {
+  TEST_BEGIN("without an agent a soft limit is granted while nobody is there, and given up when somebody comes");
+  sandbox_make();
+  sandbox_limits(card_uuid(), 0, SHARE, SOFT);
+  pid_t other = fork();
+  REQUIRE(other >= 0);
+  if (other == 0) {
+    raise(SIGSTOP);
+    occupy();
+  }
+  REQUIRE(waitpid(other, NULL, WUNTRACED) == other);
+  card_open();
+  granted = &sandbox_usage()->devices[0].soft_grant_ppm;
+  CUfunction kernel = card_kernel("busy_us_200");
+  CUstream stream;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CHECK(until(is_lent, kernel, stream));
+  REQUIRE(kill(other, SIGCONT) == 0);
+  CHECK(until(is_taken_back, kernel, stream));
+  REQUIRE(kill(other, SIGKILL) == 0 && waitpid(other, NULL, 0) == other);
+  CHECK(until(is_lent, kernel, stream));
+  return TEST_END;
+}
