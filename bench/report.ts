@@ -45,7 +45,8 @@ export function tableOf(measurements: readonly Measurement[]): string {
   return all.map((row) => row.map(cell).join('  ').trimEnd()).join('\n');
 }
 
-function inDigits(value: number): string {
+/** A figure with as many digits as mean something. */
+export function inDigits(value: number): string {
   if (Number.isInteger(value)) return String(value);
   return Math.abs(value) >= 100 ? value.toFixed(1) : value.toPrecision(4);
 }

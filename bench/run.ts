@@ -1,8 +1,11 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { tableOf, type Bench, type Measurement } from './report.js';
+import { machineFacts } from './summary/machine.js';
+import { writeReport, type BenchResult } from './summary/report-file.js';
 
 const directory = fileURLToPath(new URL('.', import.meta.url));
+const REPORT_DIRECTORY = fileURLToPath(new URL('../../bench/out', import.meta.url));
 const NOT_BENCHES = new Set(['run.js', 'report.js']);
 
 /** Every file of this folder is a benchmark; what several share lies in folders below. */
@@ -13,20 +16,23 @@ function benchNames(): string[] {
     .sort();
 }
 
-async function runBench(name: string, json: boolean, args: readonly string[]): Promise<void> {
+async function runBench(name: string, json: boolean, args: readonly string[]): Promise<BenchResult> {
   const bench = (await import(`./${name}.js`)) as { run: Bench };
   const figures: Measurement[] = [];
+  const notes: string[] = [];
   const report = (figure: Measurement): void => {
     if (json) console.log(JSON.stringify(figure));
-    else figures.push(figure);
+    figures.push(figure);
   };
   const note = (text: string): void => {
+    notes.push(text);
     if (json) console.error(text);
     else console.log(text);
   };
   if (!json) console.log(`== ${name}`);
   await bench.run({ json, args, report, note });
-  if (figures.length > 0) console.log(tableOf(figures));
+  if (!json && figures.length > 0) console.log(tableOf(figures));
+  return { bench: name, figures, notes };
 }
 
 /** `--json`, or `-o json` as the other commands have it. */
@@ -34,11 +40,13 @@ const argv = process.argv.slice(2);
 const json = argv.includes('--json') || argv.some((argument, at) => argument === '-o' && argv[at + 1] === 'json');
 const [first, ...others] = argv.filter((argument) => argument !== '--json');
 const named = first !== undefined && !first.startsWith('-');
-const names = named ? [first] : benchNames();
-const unknown = names.find((name) => !benchNames().includes(name));
-if (unknown === undefined) {
-  for (const name of names) await runBench(name, json, named ? others : []);
+if (!named) {
+  const results: BenchResult[] = [];
+  for (const name of benchNames()) results.push(await runBench(name, json, []));
+  console.error(`written: ${writeReport(REPORT_DIRECTORY, machineFacts(), results)}`);
+} else if (benchNames().includes(first)) {
+  await runBench(first, json, others);
 } else {
-  console.error(`no benchmark "${unknown}": there are ${benchNames().join(', ')}`);
+  console.error(`no benchmark "${first}": there are ${benchNames().join(', ')}`);
   process.exitCode = 2;
 }

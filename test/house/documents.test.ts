@@ -26,7 +26,7 @@ test('every npm script, file and command that a document tells to run exists', (
   const commands = new Set([...execFileSync(process.execPath, [MAIN, '--help'], { encoding: 'utf8' }).matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name));
   for (const { path, line } of commandLines) {
     for (const [, name = ''] of line.matchAll(/\bnpm run (?:-s )?([\w:-]+)/g)) t.ok(name in scripts, `${path}: npm run ${name}`);
-    for (const [, name = ''] of line.matchAll(/\bgpu-manager ([a-z]+)\b/g)) t.ok(commands.has(name), `${path}: gpu-manager ${name}`);
+    for (const [, name = ''] of line.matchAll(/^gpu-manager ([a-z]+)\b/g)) t.ok(commands.has(name), `${path}: gpu-manager ${name}`);
     for (const [file = ''] of line.matchAll(/(?<=^|\s|\()(?:etc|charts|scripts|docs)\/[\w./-]+|\bdaemonset\.yaml/g)) t.ok(existsSync(join(ROOT, file)), `${path}: ${file}`);
   }
   t.end();
