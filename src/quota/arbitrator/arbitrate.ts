@@ -1,6 +1,6 @@
 import type { ConsumerSpec } from './consumer.js';
 import { deserved } from './deserved.js';
-import { excessOf, lackOf, missing, planEvictions, type Eviction, type RunningPod, type Standing } from './eviction.js';
+import { excessOf, missing, planEvictions, waiting, type Eviction, type RunningPod, type Standing } from './eviction.js';
 import { NOTHING, of, total, type Quantities } from './quantities.js';
 
 /** Everything that the arbitrator looks at in one period. */
@@ -120,11 +120,11 @@ function usedBy(pods: readonly RunningPod[]): ReadonlyMap<string, Quantities> {
 /** Since when somebody else waits for what a consumer has too much of. It ends, and starts anew, when that is no longer so. */
 function notices(capacity: Quantities, standings: readonly Standing[], memory: ArbitratorMemory, now: number): ReadonlyMap<string, number> {
   const short = missing(capacity, standings);
-  const lacks = standings.map((standing) => ({ name: standing.name, lack: lackOf(standing) }));
+  const names = waiting(standings);
   return new Map(standings.flatMap((standing) => {
     const { name } = standing;
     const excess = excessOf(standing);
-    const isWanted = [...short.keys()].some((resource) => excess.has(resource) && lacks.some((other) => other.name !== name && other.lack.has(resource)));
+    const isWanted = [...short.keys()].some((resource) => excess.has(resource) && names.get(resource)?.some((other) => other !== name) === true);
     return isWanted ? [[name, Math.min(now, memory.noticedAt.get(name) ?? now)] as const] : [];
   }));
 }
@@ -136,7 +136,12 @@ function remembered(memory: ArbitratorMemory, evictions: readonly Eviction[], no
     evictedAt.set(from, last.set(to, at));
   };
   for (const [from, last] of memory.evictedAt) for (const [to, at] of last) if (now - at < cooldownMs) note(from, to, at);
-  for (const { consumer, beneficiaries } of evictions) for (const to of beneficiaries) note(consumer, to, now);
+  const noted = new Set<string>();
+  for (const { consumer, resource, beneficiaries } of evictions) {
+    const pair = `${consumer} ${resource}`;
+    if (!noted.has(pair)) for (const to of beneficiaries) note(consumer, to, now);
+    noted.add(pair);
+  }
   return evictedAt;
 }
 

@@ -45,7 +45,9 @@ export interface EvictionNeed {
 export interface Eviction {
   readonly pod: string;
   readonly consumer: string;
-  /** For whom: who waits for something that the pod holds and its consumer has too much of. */
+  /** What it goes for: something that is missing, that it holds and of which its consumer has too much. */
+  readonly resource: string;
+  /** Who waits for that. */
   readonly beneficiaries: readonly string[];
 }
 
@@ -76,9 +78,17 @@ export function missing(capacity: Quantities, standings: readonly Standing[]): M
   return found;
 }
 
-interface Side extends Standing {
-  readonly remaining: Map<string, number>;
-  readonly candidates: RunningPod[];
+/** Who waits for something that it deserves: names by resource. */
+export function waiting(standings: readonly Standing[]): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>();
+  for (const standing of standings) {
+    for (const resource of lackOf(standing).keys()) {
+      const names = found.get(resource);
+      if (names === undefined) found.set(resource, [standing.name]);
+      else names.push(standing.name);
+    }
+  }
+  return found;
 }
 
 /**
@@ -91,55 +101,120 @@ export function planEvictions({ capacity, standings, pods, disruptions, mayRecla
   const wants = missing(capacity, standings);
   if (wants.size === 0) return [];
   const needed = new Map(wants);
-  const lacks = standings.map((standing) => ({ name: standing.name, lack: lackOf(standing) }));
-  const waitFor = (from: string, pod: RunningPod, side: Side): readonly string[] =>
-    lacks.filter(({ name, lack }) => name !== from && mayReclaim(from, name) && helps(pod, side, needed, lack)).map(({ name }) => name);
   const allowed = new Map(disruptions);
-  const sides = standings.map((standing): Side => ({ ...standing, remaining: new Map(standing.used), candidates: [] }));
-  const byName = new Map(sides.map((side) => [side.name, side]));
-  for (const pod of pods) if (pod.isLeaving !== true && pod.isProtected !== true) byName.get(pod.consumer)?.candidates.push(pod);
-  for (const { candidates } of sides) candidates.sort(firstToGo);
-  const chosen: { readonly pod: RunningPod; readonly eviction: Eviction }[] = [];
-  const open = new Set(sides.filter(({ candidates }) => candidates.length > 0));
-  while (open.size > 0 && needed.size > 0) {
-    const side = mostOverused(open, needed, capacity);
+  const names = waiting(standings);
+  const sides = new Map(standings.map((standing) => [standing.name, new Side(standing, names, mayReclaim)]));
+  for (const pod of pods) if (pod.isLeaving !== true && pod.isProtected !== true) sides.get(pod.consumer)?.candidates.push(pod);
+  const open = new Set([...sides.values()].filter(({ candidates }) => candidates.length > 0));
+  for (const side of open) side.open(needed, capacity);
+  const chosen: Chosen[] = [];
+  while (needed.size > 0) {
+    const side = mostOverused(open);
     if (side === null) break;
-    const at = side.candidates.findIndex((pod) => (pod.budgets ?? []).every((budget) => (allowed.get(budget) ?? 0) > 0)
-      && keepsReserved(pod, side) && waitFor(side.name, pod, side).length > 0);
-    const pod = side.candidates[at];
-    if (pod === undefined) {
+    const next = side.next(needed, allowed);
+    if (next === null) {
       open.delete(side);
       continue;
     }
-    side.candidates.splice(at, 1);
-    chosen.push({ pod, eviction: { pod: pod.id, consumer: side.name, beneficiaries: waitFor(side.name, pod, side) } });
-    for (const budget of pod.budgets ?? []) allowed.set(budget, (allowed.get(budget) as number) - 1);
-    for (const [resource, amount] of pod.uses) {
-      side.remaining.set(resource, of(side.remaining, resource) - amount);
+    chosen.push(next);
+    for (const budget of next.pod.budgets ?? []) allowed.set(budget, (allowed.get(budget) as number) - 1);
+    const before = needed.size;
+    for (const [resource, amount] of next.pod.uses) {
       const still = of(needed, resource) - amount;
       if (still > 0) needed.set(resource, still);
       else needed.delete(resource);
     }
+    // What is still missing decides how overused somebody is.
+    for (const each of needed.size < before ? open : [side]) each.rescore(needed, capacity);
   }
   return withoutNeedless(chosen, wants);
 }
 
-/** Whether a pod holds something that is missing, that somebody lacks, and that its consumer has too much of. */
-function helps(pod: RunningPod, side: Side, needed: Quantities, lack: Quantities): boolean {
-  return [...pod.uses].some(([resource, amount]) => amount > 0 && needed.has(resource) && lack.has(resource) && of(side.remaining, resource) > of(side.deserved, resource));
+interface Chosen {
+  readonly pod: RunningPod;
+  readonly eviction: Eviction;
 }
 
-function keepsReserved(pod: RunningPod, { remaining, reserved }: Side): boolean {
-  return [...pod.uses].every(([resource, amount]) => amount === 0 || of(remaining, resource) - amount >= of(reserved, resource));
+/** A consumer that may lose pods. What it can not lose once it can not lose later: budgets, needs and what it has only fall. */
+class Side {
+  readonly name: string;
+  readonly candidates: RunningPod[] = [];
+  /** How far it is above what it deserves of something that is missing, in parts of the cluster. */
+  score = 0;
+  readonly #standing: Standing;
+  readonly #remaining: Map<string, number>;
+  readonly #waiting: ReadonlyMap<string, readonly string[]>;
+  readonly #mayReclaim: (from: string, to: string) => boolean;
+  /** For whom it may lose something, by resource. */
+  readonly #beneficiaries = new Map<string, readonly string[]>();
+  #at = 0;
+
+  constructor(standing: Standing, waitingFor: ReadonlyMap<string, readonly string[]>, mayReclaim: (from: string, to: string) => boolean) {
+    this.name = standing.name;
+    this.#standing = standing;
+    this.#remaining = new Map(standing.used);
+    this.#waiting = waitingFor;
+    this.#mayReclaim = mayReclaim;
+  }
+
+  open(needed: Quantities, capacity: Quantities): void {
+    this.candidates.sort(firstToGo);
+    this.rescore(needed, capacity);
+  }
+
+  rescore(needed: Quantities, capacity: Quantities): void {
+    this.score = 0;
+    for (const resource of needed.keys()) this.score = Math.max(this.score, this.#excess(resource) / of(capacity, resource));
+  }
+
+  /** Takes the next pod that may go and helps somebody. */
+  next(needed: Quantities, allowed: ReadonlyMap<string, number>): Chosen | null {
+    for (; this.#at < this.candidates.length; this.#at++) {
+      const pod = this.candidates[this.#at] as RunningPod;
+      if (!(pod.budgets ?? []).every((budget) => (allowed.get(budget) ?? 0) > 0) || !this.#keepsReserved(pod)) continue;
+      const resource = this.#helpsWith(pod, needed);
+      if (resource === null) continue;
+      this.#at++;
+      for (const [resource, amount] of pod.uses) this.#remaining.set(resource, of(this.#remaining, resource) - amount);
+      return { pod, eviction: { pod: pod.id, consumer: this.name, resource, beneficiaries: this.#waitingFor(resource) } };
+    }
+    return null;
+  }
+
+  #excess(resource: string): number {
+    return of(this.#remaining, resource) - of(this.#standing.deserved, resource);
+  }
+
+  #keepsReserved({ uses }: RunningPod): boolean {
+    for (const [resource, amount] of uses) if (amount > 0 && of(this.#remaining, resource) - amount < of(this.#standing.reserved, resource)) return false;
+    return true;
+  }
+
+  /** Of what its going would bring the largest part of what is missing, if its consumer has too much of that; null for nothing. */
+  #helpsWith({ uses }: RunningPod, needed: Quantities): string | null {
+    let [found, largest]: [string | null, number] = [null, 0];
+    for (const [resource, amount] of uses) {
+      const part = amount / of(needed, resource);
+      if (part > largest && part < Infinity && this.#excess(resource) > 0 && this.#waitingFor(resource).length > 0) [found, largest] = [resource, part];
+    }
+    return found;
+  }
+
+  #waitingFor(resource: string): readonly string[] {
+    let names = this.#beneficiaries.get(resource);
+    if (names === undefined) {
+      names = (this.#waiting.get(resource) ?? []).filter((name) => name !== this.name && this.#mayReclaim(this.name, name));
+      this.#beneficiaries.set(resource, names);
+    }
+    return names;
+  }
 }
 
-/** The consumer that is farthest above what it deserves of something that is missing, in parts of the cluster; the first by name among equals. */
-function mostOverused(sides: ReadonlySet<Side>, needed: Quantities, capacity: Quantities): Side | null {
-  let [found, most]: [Side | null, number] = [null, 0];
+/** The one with the highest score above zero; the first by name among equals. */
+function mostOverused(sides: ReadonlySet<Side>): Side | null {
+  let found: Side | null = null;
   for (const side of sides) {
-    let score = 0;
-    for (const resource of needed.keys()) score = Math.max(score, (of(side.remaining, resource) - of(side.deserved, resource)) / of(capacity, resource));
-    if (score > most || (score === most && found !== null && score > 0 && side.name < found.name)) [found, most] = [side, score];
+    if (side.score > 0 && (found === null || side.score > found.score || (side.score === found.score && side.name < found.name))) found = side;
   }
   return found;
 }
@@ -163,7 +238,7 @@ function scattered(text: string): number {
 }
 
 /** Lets those stay without whom the others are enough: the most important first. */
-function withoutNeedless(chosen: readonly { readonly pod: RunningPod; readonly eviction: Eviction }[], wants: Quantities): readonly Eviction[] {
+function withoutNeedless(chosen: readonly Chosen[], wants: Quantities): readonly Eviction[] {
   const freed = total(chosen.map(({ pod }) => pod.uses));
   const enough = (resource: string, amount: number): boolean => of(freed, resource) - amount >= of(wants, resource);
   const stays = new Set<RunningPod>();

@@ -29,7 +29,7 @@ test('E01: the last pod of who has too much goes, and then both have their part'
   const pods = many('p', 2, { cpu: 1, memory: 1 });
   const scene = { cluster: { cpu: 2, memory: 2 }, pods, pending: { c: { cpu: 1, memory: 1 } } };
   const before = plan(scene);
-  t.same(before.evictions, [{ pod: 'p2', consumer: 'p', beneficiaries: ['c'] }]);
+  t.same(before.evictions, [{ pod: 'p2', consumer: 'p', resource: 'cpu', beneficiaries: ['c'] }]);
   t.same(before.allocations.map(({ name, overused }) => [name, overused]), [['c', []], ['p', ['cpu', 'memory']]]);
   const after = plan({ ...scene, pods: [pods[0] as RunningPod, pod('c', 1, { cpu: 1, memory: 1 })], pending: {} });
   t.same(after.evictions, []);

@@ -73,7 +73,7 @@ test('but another one that waits is served', (t) => {
   cluster.victims(30);
   cluster.pods = [...FULL.slice(0, 3), pod('b', 1, { cpu: 1 })];
   cluster.pending = new Map([['c', things({ cpu: 1 })]]);
-  t.same(cluster.at(31).evictions, [{ pod: 'a3', consumer: 'a', beneficiaries: ['c'] }]);
+  t.same(cluster.at(31).evictions, [{ pod: 'a3', consumer: 'a', resource: 'cpu', beneficiaries: ['c'] }]);
   t.end();
 });
 

@@ -119,12 +119,12 @@ test('a plan takes only pods that may go, keeps budgets and what is reserved, an
       const allowed = new Map(situation.disruptions);
       const standing = new Map(plan.allocations.map((each) => [each.name, { ...each, left: new Map(each.used) }]));
       evictions += plan.evictions.length;
-      return plan.evictions.every(({ pod: id, consumer, beneficiaries }) => {
+      return plan.evictions.every(({ pod: id, consumer, resource: goesFor, beneficiaries }) => {
         const victim = situation.pods.find((each) => each.id === id);
         const from = standing.get(consumer);
         if (victim === undefined || from === undefined || victim.consumer !== consumer || victim.isProtected === true || victim.isLeaving === true) return false;
-        const waits = beneficiaries.length > 0 && beneficiaries.every((name) => name !== consumer && RESOURCES.some((resource) =>
-          at(victim.uses, resource) > 0 && at(situation.pending.get(name), resource) > 0 && at(from.used, resource) > at(from.deserved, resource)));
+        const waits = beneficiaries.length > 0 && beneficiaries.every((name) => 
+          name !== consumer && at(victim.uses, goesFor) > 0 && at(situation.pending.get(name), goesFor) > 0 && at(from.left, goesFor) > at(from.deserved, goesFor));
         for (const budget of victim.budgets ?? []) allowed.set(budget, (allowed.get(budget) ?? 0) - 1);
         for (const [resource, amount] of victim.uses) from.left.set(resource, at(from.left, resource) - amount);
         return waits && [...allowed.values()].every((left) => left >= 0)
