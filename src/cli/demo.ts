@@ -29,7 +29,7 @@ export function demoCommand(): Command {
         if (failed > 0) process.exitCode = 1;
         if (!once) {
           await demo.liveOn();
-          console.log(`look at http://localhost:${demo.node.agent.httpPort()}/graph, /usage and /metrics; Ctrl-C ends`);
+          console.log(`look at http://localhost:${demo.node.agent.httpPort()}; Ctrl-C ends`);
           const alive = setInterval(() => undefined, 1 << 30);
           await stopSignal();
           clearInterval(alive);

@@ -1,10 +1,69 @@
 import { credentials } from '@grpc/grpc-js';
-import { displayProto } from '../wire/proto.js';
+import { Option } from 'commander';
+import type { JournalEntry } from '../display/journal.js';
+import type { NodeSnapshot } from '../display/view.js';
+import { displayProto, nodeProto } from '../wire/proto.js';
+import { callUnary } from '../wire/unary.js';
 
 export const DISPLAY_SOCKET_OPTION = ['--display-socket <path>', 'unix socket of the running agent', '/var/run/gpu-manager.sock'] as const;
 
-/** A client of the agent on this node. */
-export function displayClient(socketPath: string) {
-  const { GPUDisplay } = displayProto().display;
-  return new GPUDisplay(`unix:${socketPath}`, credentials.createInsecure());
+/** `-o text` for people, `-o json` for programs. */
+export function outputOption(): Option {
+  return new Option('-o, --output <format>', 'text or json').choices(['text', 'json']).default('text');
+}
+
+export type Output = 'text' | 'json';
+
+const TIMEOUT_MS = 5_000;
+
+/** The agent on this node, as a command asks it. Rejects with grpc-js's ServiceError when it does not answer. */
+export class NodeClient {
+  readonly #display;
+  readonly #node;
+
+  constructor(socketPath: string) {
+    const { GPUDisplay } = displayProto().display;
+    const { Node } = nodeProto().vgpu;
+    this.#display = new GPUDisplay(`unix:${socketPath}`, credentials.createInsecure());
+    this.#node = new Node(`unix:${socketPath}`, credentials.createInsecure());
+  }
+
+  async graph(extended: boolean): Promise<string> {
+    const answer = extended ? await callUnary(this.#node, 'Graph', {}, TIMEOUT_MS) : await callUnary(this.#display, 'PrintGraph', {}, TIMEOUT_MS);
+    return answer?.graph ?? '';
+  }
+
+  /** By pod UID, as the original answers. */
+  async usages(): Promise<object> {
+    return (await callUnary(this.#display, 'PrintUsages', {}, TIMEOUT_MS))?.usage ?? {};
+  }
+
+  async version(): Promise<string> {
+    return (await callUnary(this.#display, 'Version', {}, TIMEOUT_MS))?.version ?? '';
+  }
+
+  async snapshot(): Promise<NodeSnapshot> {
+    return JSON.parse((await callUnary(this.#node, 'Show', {}, TIMEOUT_MS)).json) as NodeSnapshot;
+  }
+
+  /** Events with a greater number, the oldest first. */
+  async events(after: number): Promise<readonly JournalEntry[]> {
+    const { json } = await callUnary(this.#node, 'Events', { after }, TIMEOUT_MS);
+    return (JSON.parse(json) as { readonly events: readonly JournalEntry[] }).events;
+  }
+
+  close(): void {
+    this.#display.close();
+    this.#node.close();
+  }
+}
+
+/** Works with the agent on this node. */
+export async function withNode<T>(socketPath: string, work: (node: NodeClient) => Promise<T>): Promise<T> {
+  const node = new NodeClient(socketPath);
+  try {
+    return await work(node);
+  } finally {
+    node.close();
+  }
 }

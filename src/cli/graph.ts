@@ -1,18 +1,27 @@
 import { Command } from 'commander';
-import { callUnary } from '../wire/unary.js';
-import { displayClient, DISPLAY_SOCKET_OPTION } from './display-client.js';
+import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type Output } from './display-client.js';
+
+interface Options {
+  readonly displaySocket: string;
+  readonly extended?: true;
+  readonly output: Output;
+}
 
 /** `gpu-manager graph`: the topology of the node's GPUs and what is free of them. */
 export function graphCommand(): Command {
   return new Command('graph')
-    .description("print the topology of this node's GPUs")
+    .description("print the topology of this node's GPUs, and what of them is free")
+    .option('--extended', 'with NVLinks, models and which GPUs may be chosen')
+    .addOption(outputOption())
     .option(...DISPLAY_SOCKET_OPTION)
-    .action(async (options: { displaySocket: string }) => {
-      const client = displayClient(options.displaySocket);
-      try {
-        process.stdout.write((await callUnary(client, 'PrintGraph', {}, 5_000))?.graph ?? '');
-      } finally {
-        client.close();
-      }
-    });
+    .action((options: Options) =>
+      withNode(options.displaySocket, async (node) => {
+        if (options.output === 'text') {
+          process.stdout.write(await node.graph(options.extended === true));
+          return;
+        }
+        const { cards, tree, nvlinks } = await node.snapshot();
+        process.stdout.write(`${JSON.stringify({ graph: await node.graph(options.extended === true), cards, tree, nvlinks }, null, 2)}\n`);
+      }),
+    );
 }

@@ -6,6 +6,7 @@ import type { ContainerLimits__Output } from '../wire/gen/vgpu/ContainerLimits.j
 import { limitsProto } from '../wire/proto.js';
 import { callUnary } from '../wire/unary.js';
 import { DISPLAY_SOCKET_OPTION } from './display-client.js';
+import { mib, table } from './terminal-text.js';
 
 interface Connection {
   readonly displaySocket: string;
@@ -22,7 +23,6 @@ interface SetOptions extends Connection {
 }
 
 const TIMEOUT_MS = 5_000;
-const MIB = 2 ** 20;
 const CONTAINER = 'pod, namespace/pod, namespace/pod/container, or an allocation id';
 
 type Client = InstanceType<ReturnType<typeof limitsProto>['vgpu']['Limits']>;
@@ -110,13 +110,12 @@ function asTable(containers: readonly ContainerLimits__Output[]): string {
       less(device.share, device.given_share),
       device.soft_limit === 0 ? '-' : String(device.soft_limit),
       less(limit(device.memory_bytes), limit(device.given_memory_bytes)),
-      mib(device.used_memory_bytes),
+      mib(Number(device.used_memory_bytes)),
       `${device.used_percent.toFixed(0)} %`,
       `${container.allocation}${container.set_by_operator ? ' (set)' : ''}`,
     ]),
   );
-  const widths = HEADINGS.map((heading, column) => Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)));
-  return [HEADINGS, ...rows].map((row) => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd()}\n`).join('');
+  return table(HEADINGS, rows);
 }
 
 /** What holds, and of what, where that is more. */
@@ -125,11 +124,7 @@ function less(held: number | string, given: number | string): string {
 }
 
 function limit(bytes: string): string {
-  return Number(bytes) === 0 ? '-' : mib(bytes);
-}
-
-function mib(bytes: string): string {
-  return `${Math.floor(Number(bytes) / MIB)} MiB`;
+  return Number(bytes) === 0 ? '-' : mib(Number(bytes));
 }
 
 function asDocument(container: ContainerLimits__Output) {

@@ -3,14 +3,19 @@ import { Command, CommanderError } from 'commander';
 import type { ServiceError } from '@grpc/grpc-js';
 import { StartupError } from '../app/startup-error.js';
 import { VERSION } from '../app/version.js';
+import { completionCommand } from './completion.js';
 import { demoCommand } from './demo.js';
+import { doctorCommand } from './doctor.js';
+import { eventsCommand } from './events.js';
 import { extenderCommand } from './extender.js';
 import { graphCommand } from './graph.js';
 import { limitsCommand } from './limits.js';
 import { quotaCommand } from './quota.js';
 import { runCommand } from './run.js';
+import { topCommand } from './top.js';
 import { topologyCommand } from './topology.js';
 import { usageCommand } from './usage.js';
+import { versionCommand } from './version.js';
 
 /** 0: done. 1: it did not work out. 2: asked for something that cannot be: nothing was started. */
 const EXIT_FAILED = 1;
@@ -25,11 +30,16 @@ async function main(argv: readonly string[]): Promise<number> {
   program.addCommand(runCommand(), { isDefault: true });
   program.addCommand(graphCommand());
   program.addCommand(usageCommand());
+  program.addCommand(topCommand());
   program.addCommand(limitsCommand());
+  program.addCommand(eventsCommand());
+  program.addCommand(doctorCommand());
+  program.addCommand(versionCommand());
   program.addCommand(demoCommand());
   program.addCommand(topologyCommand());
   program.addCommand(extenderCommand());
   program.addCommand(quotaCommand());
+  program.addCommand(completionCommand(() => program));
   for (const command of program.commands) command.exitOverride();
   try {
     await program.parseAsync(argv.map(normalise), { from: 'user' });

@@ -1,30 +1,17 @@
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { buildAgent, type Agent } from '../app/agent.js';
 import { VERSION } from '../app/version.js';
 import { createLog } from '../host/log.js';
 import { endAnyway } from './end-anyway.js';
-import { agentConfig, environmentName, flagValues, RUN_FLAGS } from './run-flags.js';
+import { agentConfig, flagValues } from './run-flags.js';
+import { addRunFlags, givenRunFlags } from './run-options.js';
 import { stopSignal } from './stop-signal.js';
 
 /** `gpu-manager run`: the node agent. */
 export function runCommand(): Command {
   const command = new Command('run').description('run the node agent: device plugin, vGPU manager and display').allowExcessArguments(false);
-  for (const flag of RUN_FLAGS) {
-    const dashes = flag.name.length === 1 ? `-${flag.name}, --${flag.name}` : `--${flag.name}`;
-    const usage = flag.value === null ? `${dashes} [true|false]` : `${dashes} <${flag.value}>`;
-    const option = new Option(usage, `${flag.help} (default: ${JSON.stringify(flag.default)}, env: ${environmentName(flag.name)})`);
-    if (flag.value === null) option.preset('true');
-    command.addOption(option);
-  }
-  // Attribute names are commander's: --share-mode is shareMode.
-  command.action(async (options: Record<string, string>) => {
-    const given: Record<string, string> = {};
-    for (const flag of RUN_FLAGS) {
-      const value = options[flag.name.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase())];
-      if (value !== undefined) given[flag.name] = value;
-    }
-    await runAgent(flagValues(given, process.env));
-  });
+  addRunFlags(command);
+  command.action((options: Record<string, string>) => runAgent(flagValues(givenRunFlags(options), process.env)));
   return command;
 }
 

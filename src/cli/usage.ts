@@ -1,18 +1,42 @@
 import { Command } from 'commander';
-import { callUnary } from '../wire/unary.js';
-import { displayClient, DISPLAY_SOCKET_OPTION } from './display-client.js';
+import type { AllocationSnapshot, NodeSnapshot } from '../display/view.js';
+import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type Output } from './display-client.js';
+import { mib, table } from './terminal-text.js';
 
-/** `gpu-manager usage`: what the containers of this node asked for and use, as JSON. */
+/** `gpu-manager usage`: what the containers of this node asked for and use. */
 export function usageCommand(): Command {
   return new Command('usage')
     .description('print what the containers of this node asked for and use')
+    .addOption(outputOption())
     .option(...DISPLAY_SOCKET_OPTION)
-    .action(async (options: { displaySocket: string }) => {
-      const client = displayClient(options.displaySocket);
-      try {
-        process.stdout.write(`${JSON.stringify((await callUnary(client, 'PrintUsages', {}, 5_000))?.usage ?? {}, null, 2)}\n`);
-      } finally {
-        client.close();
-      }
-    });
+    .action((options: { readonly displaySocket: string; readonly output: Output }) =>
+      withNode(options.displaySocket, async (node) => {
+        process.stdout.write(options.output === 'json' ? `${JSON.stringify(await node.usages(), null, 2)}\n` : usageTable(await node.snapshot()));
+      }),
+    );
+}
+
+const HEADINGS = ['CONTAINER', 'GPU', 'CORES', 'OF', 'MEMORY', 'OF', 'THROTTLED', 'PIDS'];
+
+/** One row for each container on each of its GPUs. */
+export function usageTable({ allocations }: NodeSnapshot): string {
+  const rows = allocations.flatMap((allocation) =>
+    allocation.slices.map((slice) => [
+      containerName(allocation),
+      String(slice.gpuIndex),
+      `${slice.usedPercent.toFixed(0)} %`,
+      `${slice.share} %`,
+      mib(slice.usedMemoryBytes),
+      mib(slice.memoryLimitBytes ?? slice.cardMemoryBytes),
+      slice.counters === null ? '-' : `${slice.counters.throttledSeconds.toFixed(1)} s`,
+      slice.pids.join(',') || '-',
+    ]),
+  );
+  return table(HEADINGS, rows);
+}
+
+/** `namespace/pod/container` of whoever runs there, or what stands in for it. */
+export function containerName({ id, owners }: AllocationSnapshot): string {
+  const owner = owners.at(-1);
+  return owner === undefined || owner.pod === '' ? `allocation ${id}` : `${owner.namespace}/${owner.pod}/${owner.container}`;
 }

@@ -1,0 +1,83 @@
+import { Argument, Command } from 'commander';
+
+/** `gpu-manager completion bash|zsh`: a script for the shell that completes commands, flags and their values. */
+export function completionCommand(program: () => Command): Command {
+  return new Command('completion')
+    .description('print a script that completes commands and flags: source <(gpu-manager completion bash)')
+    .addArgument(new Argument('<shell>').choices(['bash', 'zsh']))
+    .action((shell: 'bash' | 'zsh') => {
+      process.stdout.write(shell === 'bash' ? bashCompletion(program()) : zshCompletion(program()));
+    });
+}
+
+/** What may follow a command: its path from the program (`limits set`), words, and the values of its flags. */
+interface Place {
+  readonly path: string;
+  readonly words: readonly string[];
+  /** By flag. */
+  readonly values: ReadonlyMap<string, readonly string[]>;
+}
+
+function placesOf(command: Command, path: readonly string[] = []): Place[] {
+  const options = command.options.filter((option) => !option.hidden);
+  const flags = options.flatMap((option) => [option.long, option.short].filter((flag) => flag !== undefined));
+  const values = options.flatMap(({ long, short, argChoices }) => (argChoices === undefined ? [] : [long, short].flatMap((flag) => (flag === undefined ? [] : [[flag, argChoices] as const]))));
+  const choices = command.registeredArguments.flatMap((argument) => argument.argChoices ?? []);
+  const own = { path: path.join(' '), words: [...command.commands.map((sub) => sub.name()), ...choices, ...flags.filter((flag) => flag.startsWith('--')), '--help'], values: new Map(values) };
+  return [own, ...command.commands.flatMap((sub) => placesOf(sub, [...path, sub.name()]))];
+}
+
+/** Lines of a shell's `case`; both shells read the same. */
+function cases(places: readonly Place[], say: (words: readonly string[]) => string): { readonly walk: string; readonly values: string; readonly words: string } {
+  const quoted = (text: string): string => `'${text}'`;
+  return {
+    walk: places.flatMap(({ path }) => (path === '' ? [] : [quoted(path.includes(' ') ? path : ` ${path}`)])).join('|'),
+    values: places.flatMap(({ path, values }) => [...values].map(([flag, choices]) => `    ${quoted(`${path}:${flag}`)}) ${say(choices)}; return ;;`)).join('\n'),
+    words: places.map(({ path, words }) => `    ${quoted(path)}) ${say(words)} ;;`).join('\n'),
+  };
+}
+
+/** For `complete`, in bash 4 and later. Where nothing fits, files are completed. */
+export function bashCompletion(program: Command): string {
+  const { walk, values, words } = cases(placesOf(program), (list) => `COMPREPLY=($(compgen -W '${list.join(' ')}' -- "$current"))`);
+  return `# gpu-manager completion for bash
+_gpu_manager() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" place='' word
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case "$place $word" in
+      ${walk}) place="\${place:+$place }$word" ;;
+    esac
+  done
+  case "$place:$previous" in
+${values}
+  esac
+  case "$place" in
+${words}
+  esac
+}
+complete -o default -F _gpu_manager gpu-manager
+`;
+}
+
+/** For zsh's completion system. */
+export function zshCompletion(program: Command): string {
+  const { walk, values, words } = cases(placesOf(program), (list) => `compadd -- ${list.join(' ')}`);
+  return `#compdef gpu-manager
+_gpu_manager() {
+  local previous="\${words[CURRENT-1]}" place='' word
+  for word in "\${(@)words[2,CURRENT-1]}"; do
+    case "$place $word" in
+      (${walk}) place="\${place:+$place }$word" ;;
+    esac
+  done
+  case "$place:$previous" in
+${values}
+  esac
+  case "$place" in
+${words}
+  esac
+  _files
+}
+compdef _gpu_manager gpu-manager
+`;
+}

@@ -1,0 +1,42 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Command } from 'commander';
+import type { JournalEntry } from '../display/journal.js';
+import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type Output } from './display-client.js';
+import { stopSignal } from './stop-signal.js';
+import { printable } from './terminal-text.js';
+
+interface Options {
+  readonly displaySocket: string;
+  readonly follow?: true;
+  readonly output: Output;
+}
+
+const LOOK_MS = 1_000;
+
+/** `gpu-manager events`: what happened on this node lately. */
+export function eventsCommand(): Command {
+  return new Command('events')
+    .description('print what happened on this node: containers, refusals, health of GPUs, limits, findings of the audit')
+    .option('-f, --follow', 'go on printing as things happen')
+    .addOption(outputOption())
+    .option(...DISPLAY_SOCKET_OPTION)
+    .action((options: Options) =>
+      withNode(options.displaySocket, async (node) => {
+        const end = new AbortController();
+        if (options.follow === true) void stopSignal().then(() => end.abort());
+        let after = 0;
+        for (;;) {
+          const events = await node.events(after);
+          for (const event of events) process.stdout.write(`${options.output === 'json' ? JSON.stringify(event) : line(event)}\n`);
+          after = events.at(-1)?.sequence ?? after;
+          if (options.follow !== true || end.signal.aborted) return;
+          await delay(LOOK_MS, undefined, { signal: end.signal }).catch(() => undefined);
+        }
+      }),
+    );
+}
+
+function line({ atMs, level, kind, message, count }: JournalEntry): string {
+  const times = count > 1 ? ` (${count} times)` : '';
+  return `${new Date(atMs).toISOString()}  ${level === 'warning' ? '!' : ' '} ${printable(kind).padEnd(12)}  ${printable(message)}${times}`;
+}

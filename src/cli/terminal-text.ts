@@ -1,0 +1,17 @@
+/** Text for a terminal: what could move the cursor or turn the direction of writing becomes a question mark. Names of pods are what tenants chose. */
+export function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, '?');
+}
+
+/** Columns aligned under their headings; two spaces between. */
+export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [headings, ...rows.map((row) => row.map(printable))];
+  const widths = headings.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd()}\n`).join('');
+}
+
+const MIB = 2 ** 20;
+
+export function mib(bytes: number): string {
+  return `${Math.floor(bytes / MIB)} MiB`;
+}

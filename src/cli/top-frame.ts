@@ -1,0 +1,117 @@
+import type { CardSnapshot, NodeSnapshot, SliceSnapshot } from '../display/view.js';
+import { printable } from './terminal-text.js';
+import { containerName } from './usage.js';
+
+export type SortKey = 'cores' | 'memory' | 'throttled';
+
+export interface FrameOptions {
+  readonly columns: number;
+  readonly rows: number;
+  readonly sort: SortKey;
+  readonly color: boolean;
+  /** The look before, for what happened since; null at first. */
+  readonly before: NodeSnapshot | null;
+  /** Use of each card in percent at the last looks, by UUID, the latest last. */
+  readonly trails: ReadonlyMap<string, readonly number[]>;
+}
+
+const GIB = 2 ** 30;
+const BLOCKS = '▁▂▃▄▅▆▇█';
+const TRAIL_WIDTH = 20;
+
+/** What `top` shows: a line for each card, then the containers, the busiest first. No line is wider than the terminal, and there are no more than its rows. */
+export function topFrame(snapshot: NodeSnapshot, options: FrameOptions): string[] {
+  const { columns, rows, sort } = options;
+  const head = `${printable(snapshot.node)}  gpu-manager ${snapshot.version}  driver ${snapshot.driverVersion ?? '-'}  ${new Date(snapshot.atMs).toISOString().slice(11, 19)}`;
+  const troubles = [
+    ...(snapshot.driverOutage === null ? [] : [`the driver does not answer: ${snapshot.driverOutage}`]),
+    ...snapshot.notReady,
+  ].map((trouble) => paint(`! ${printable(trouble)}`, 'bad', options));
+  const cards = snapshot.cards.map((card) => cardLine(card, options));
+  const keys = `q quit   c cores  m memory  t throttled: sorted by ${sort}`;
+  const list = containers(snapshot, options);
+  const titles = line(['CONTAINER', 'GPU', 'CORES', 'MEMORY', 'THROTTLED', 'PIDS'], columns);
+  const room = Math.max(0, rows - 2 - troubles.length - cards.length - 3);
+  const shown = list.slice(0, room);
+  const rest = list.length > shown.length ? [`  and ${list.length - shown.length} more`] : [];
+  return [clip(head, columns), ...troubles, ...cards, '', clip(keys, columns), paint(titles, 'quiet', options), ...shown, ...rest].slice(0, rows);
+}
+
+function cardLine(card: CardSnapshot, options: FrameOptions): string {
+  const trail = (options.trails.get(card.uuid) ?? []).slice(-TRAIL_WIDTH).map((percent) => BLOCKS[Math.min(7, Math.floor((percent / 100) * 8))]).join('');
+  const name = `GPU ${String(card.index).padEnd(2)}`;
+  if (card.health.status !== 'healthy') return paint(clip(`${name} ${card.health.status}: ${printable(card.health.reason ?? '')}`, options.columns), 'bad', options);
+  const wide = options.columns >= 100;
+  const width = wide ? 20 : 10;
+  const memory = card.usedMemoryBytes === null ? '      -      ' : `${gib(card.usedMemoryBytes)}/${gib(card.memoryBytes)} GiB`.padStart(15);
+  const rest = [card.temperatureCelsius === null ? '' : `${card.temperatureCelsius} °C`, card.powerWatts === null ? '' : `${Math.round(card.powerWatts)} W`].map((text) => text.padStart(6)).join('');
+  const used = card.usedPercent === null ? '   -' : `${Math.round(card.usedPercent)} %`.padStart(5);
+  const parts = [
+    name,
+    paint(bar((card.usedPercent ?? 0) / 100, width), (card.usedPercent ?? 0) > 90 ? 'warn' : 'good', options),
+    used,
+    paint(bar((card.usedMemoryBytes ?? 0) / card.memoryBytes, width), 'second', options),
+    memory,
+    ...(options.columns >= 70 ? [`${card.givenCores} given`.padStart(9)] : []),
+    ...(wide ? [rest, trail] : []),
+  ];
+  return parts.join(' ');
+}
+
+function containers(snapshot: NodeSnapshot, options: FrameOptions): string[] {
+  const before = new Map((options.before?.allocations ?? []).flatMap(({ id, slices }) => slices.map((slice) => [`${id}/${slice.gpuUuid}`, slice] as const)));
+  const elapsedSeconds = options.before === null ? 0 : (snapshot.atMs - options.before.atMs) / 1000;
+  const rows = snapshot.allocations.flatMap((allocation) =>
+    allocation.slices.map((slice) => {
+      const waited = secondsWaited(slice, before.get(`${allocation.id}/${slice.gpuUuid}`));
+      const rate = elapsedSeconds > 0 && waited !== null ? waited / elapsedSeconds : null;
+      const limit = slice.memoryLimitBytes ?? slice.cardMemoryBytes;
+      const order: Readonly<Record<SortKey, number>> = { cores: slice.usedPercent, memory: slice.usedMemoryBytes, throttled: rate ?? 0 };
+      const upTo = slice.softLimit === null ? '' : `-${slice.softLimit}`;
+      const cells = [
+        containerName(allocation),
+        String(slice.gpuIndex),
+        `${slice.usedPercent.toFixed(0)}/${slice.share}${upTo} %`,
+        `${gib(slice.usedMemoryBytes)}/${gib(limit)} GiB`,
+        rate === null ? '-' : `${rate.toFixed(2)} s/s`,
+        slice.pids.join(' '),
+      ];
+      return { order: order[options.sort], name: cells[0] ?? '', text: line(cells, options.columns) };
+    }),
+  );
+  return rows.sort((a, b) => b.order - a.order || a.name.localeCompare(b.name)).map(({ text }) => text);
+}
+
+function secondsWaited(now: SliceSnapshot, before: SliceSnapshot | undefined): number | null {
+  if (now.counters === null || before === undefined || before.counters === null) return null;
+  return Math.max(0, now.counters.throttledSeconds - before.counters.throttledSeconds);
+}
+
+/** Name first, as wide as there is room; figures in columns of their own. */
+function line([name = '', ...cells]: readonly string[], columns: number): string {
+  const widths = [4, 13, 16, 10];
+  const fixed = widths.reduce((sum, width) => sum + width + 1, 0);
+  const pids = Math.max(8, Math.min(16, columns - 70));
+  const room = Math.max(12, columns - fixed - pids - 1);
+  const figures = widths.map((width, at) => (cells[at] ?? '').padStart(width)).join(' ');
+  return clip(`${clip(printable(name), room).padEnd(room)} ${figures} ${cells[4] ?? ''}`, columns).trimEnd();
+}
+
+function clip(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
+}
+
+function bar(fraction: number, width: number): string {
+  const filled = Math.round(Math.max(0, Math.min(1, fraction)) * width);
+  return `${'█'.repeat(filled)}${'░'.repeat(width - filled)}`;
+}
+
+function gib(bytes: number): string {
+  return (bytes / GIB).toFixed(1);
+}
+
+const COLORS = { good: 32, warn: 33, bad: 31, second: 35, quiet: 2 } as const;
+
+function paint(text: string, color: keyof typeof COLORS, options: FrameOptions): string {
+  return options.color ? `\u001b[${COLORS[color]}m${text}\u001b[0m` : text;
+}

@@ -1,0 +1,113 @@
+import { Command, InvalidArgumentError } from 'commander';
+import type { NodeSnapshot } from '../display/view.js';
+import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type NodeClient, type Output } from './display-client.js';
+import { stopSignal } from './stop-signal.js';
+import { topFrame, type SortKey } from './top-frame.js';
+
+interface Options {
+  readonly displaySocket: string;
+  readonly delay: number;
+  readonly once?: true;
+  readonly output: Output;
+}
+
+const MOST_TRAIL = 60;
+const SORT_KEYS: Readonly<Record<string, SortKey>> = { c: 'cores', m: 'memory', t: 'throttled' };
+
+const ENTER_SCREEN = '\u001b[?1049h\u001b[?25l';
+const LEAVE_SCREEN = '\u001b[?25h\u001b[?1049l';
+
+/** `gpu-manager top`: cards and containers of this node, again and again. */
+export function topCommand(): Command {
+  return new Command('top')
+    .description('watch cards and containers of this node; keys: q quit, c m t sort by cores, memory, throttling')
+    .option('-d, --delay <seconds>', 'time between two looks', seconds, 1)
+    .option('--once', 'print one look and end; also where the output is no terminal')
+    .addOption(outputOption())
+    .option(...DISPLAY_SOCKET_OPTION)
+    .action((options: Options) =>
+      withNode(options.displaySocket, async (node) => {
+        if (options.output === 'json') process.stdout.write(`${JSON.stringify(await node.snapshot())}\n`);
+        else if (options.once === true || !process.stdout.isTTY) process.stdout.write(`${frameOf(await node.snapshot(), new Trails(), 'cores', null, Infinity).join('\n')}\n`);
+        else await watch(node, options.delay * 1000);
+      }),
+    );
+}
+
+/** Use of each card at the last looks. */
+class Trails {
+  readonly byUuid = new Map<string, number[]>();
+
+  add({ cards }: NodeSnapshot): void {
+    for (const { uuid, usedPercent } of cards) {
+      const trail = this.byUuid.get(uuid) ?? [];
+      trail.push(usedPercent ?? 0);
+      this.byUuid.set(uuid, trail.slice(-MOST_TRAIL));
+    }
+  }
+}
+
+function frameOf(snapshot: NodeSnapshot, trails: Trails, sort: SortKey, before: NodeSnapshot | null, rows: number): string[] {
+  const color = process.stdout.isTTY && (process.env.NO_COLOR ?? '') === '';
+  return topFrame(snapshot, { columns: process.stdout.columns ?? 120, rows, sort, color, before, trails: trails.byUuid });
+}
+
+/** Redraws until q or a signal comes; the terminal is left as it was found. */
+async function watch(node: NodeClient, delayMs: number): Promise<void> {
+  const { stdin, stdout } = process;
+  const trails = new Trails();
+  let sort: SortKey = 'cores';
+  let now: NodeSnapshot | null = null;
+  let before: NodeSnapshot | null = null;
+  let wake = (): void => undefined;
+  let ended = false;
+  const end = (): void => {
+    ended = true;
+    wake();
+  };
+  const draw = (): void => {
+    if (now === null) return;
+    const lines = frameOf(now, trails, sort, before, stdout.rows);
+    stdout.write(`\u001b[H${lines.map((text) => `${text}\u001b[K`).join('\r\n')}\u001b[J`);
+  };
+  const hear = (key: Buffer): void => {
+    const text = key.toString('latin1');
+    if (text === 'q' || text === '\u0003') end();
+    else if (SORT_KEYS[text] !== undefined) {
+      sort = SORT_KEYS[text];
+      draw();
+    }
+  };
+  void stopSignal().then(end);
+  if (stdin.isTTY) stdin.setRawMode(true);
+  stdin.on('data', hear);
+  stdout.on('resize', draw);
+  stdout.write(ENTER_SCREEN);
+  try {
+    while (!ended) {
+      before = now;
+      now = await node.snapshot();
+      trails.add(now);
+      draw();
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, delayMs);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  } finally {
+    stdout.write(LEAVE_SCREEN);
+    stdout.off('resize', draw);
+    stdin.off('data', hear);
+    if (stdin.isTTY) stdin.setRawMode(false);
+    stdin.pause();
+  }
+}
+
+function seconds(text: string): number {
+  const value = Number(text);
+  if (!(value >= 0.2 && value <= 3600)) throw new InvalidArgumentError('Expected seconds from 0.2 to 3600.');
+  return value;
+}

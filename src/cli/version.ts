@@ -1,0 +1,17 @@
+import { Command } from 'commander';
+import { VERSION } from '../app/version.js';
+import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type Output } from './display-client.js';
+
+/** `gpu-manager version`: of this program, and of the agent that runs on this node. */
+export function versionCommand(): Command {
+  return new Command('version')
+    .description('print the version of this program, and of the agent that runs on this node')
+    .addOption(outputOption())
+    .option(...DISPLAY_SOCKET_OPTION)
+    .action(async (options: { readonly displaySocket: string; readonly output: Output }) => {
+      // That no agent runs is an answer too.
+      const agent = await withNode(options.displaySocket, (node) => node.version()).catch(() => null);
+      const text = `gpu-manager ${VERSION}\nagent       ${agent ?? 'does not answer'}\nnode.js     ${process.version}\n`;
+      process.stdout.write(options.output === 'json' ? `${JSON.stringify({ version: VERSION, agent, node: process.version })}\n` : text);
+    });
+}
