@@ -43,6 +43,9 @@ const { metafile } = await build({
       "const __dirname = bundlePath(new URL('.', import.meta.url));",
     ].join('\n'),
   },
+  // Names stay as they are, for stacks that can be read.
+  minifyWhitespace: true,
+  minifySyntax: true,
   legalComments: 'none',
   metafile: true,
   logLevel: 'warning',
