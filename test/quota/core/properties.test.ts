@@ -234,6 +234,30 @@ test('more quota never turns a yes into a no', (t) => {
   t.end();
 });
 
+test('workloads of different carved groups are decided alike, whichever comes first', (t) => {
+  const podSet = fc.record({ count: fc.nat(6), limits: fc.record({ cpu: fc.nat(4), memory: fc.nat(3) }) });
+  const pair = fc.constantFrom(['a1', 'a2'] as const, ['a', 'b'] as const, ['root', 'other'] as const);
+  let compared = 0;
+  fc.assert(
+    fc.property(busyHistory(40), podSet, podSet, pair, (steps, one, two, [first, second]) => {
+      const admit = (name: string, group: string, pods: typeof one) => ({ type: 'admit' as const, workload: { kind: 'Job', namespace: 'ns', name }, group, podSets: [pods] });
+      const [there, back] = [fresh(), fresh()];
+      run(there, steps);
+      run(back, steps);
+      // What is lent to one is not there for the other.
+      if ([...there.groups.entries()].some(([, { mode }]) => mode === 'elastic')) return true;
+      compared++;
+      const asked = [admit('one', first, one), admit('two', second, two)];
+      const answers = asked.map((each) => execute(there, each, there.now).code);
+      const backwards = [...asked].reverse().map((each) => execute(back, each, back.now).code).reverse();
+      return answers.join() === backwards.join() && dump(there) === dump(back);
+    }),
+    { numRuns: 300 },
+  );
+  t.ok(compared > 20, `${compared} comparisons`);
+  t.end();
+});
+
 interface PodLine {
   readonly from: number;
   readonly long: number;
