@@ -37,10 +37,15 @@ export class History {
   #slices = new Map<string, Map<string, Kept>>();
   #lastMs: number | null = null;
 
+  /** True when a moment that is added now is kept. */
+  isDue(nowMs: number): boolean {
+    // Timers are late now and then: a tenth of a period must not cost a moment.
+    return this.#lastMs === null || nowMs - this.#lastMs >= HISTORY_PERIOD_MS * 0.9;
+  }
+
   /** Takes a moment in; more often than every period is as good as that. What is gone from the node is forgotten. */
   add(snapshot: NodeSnapshot): void {
-    // Timers are late now and then: a tenth of a period must not cost a moment.
-    if (this.#lastMs !== null && snapshot.atMs - this.#lastMs < HISTORY_PERIOD_MS * 0.9) return;
+    if (!this.isDue(snapshot.atMs)) return;
     const elapsedSeconds = this.#lastMs === null ? 0 : (snapshot.atMs - this.#lastMs) / 1000;
     this.#lastMs = snapshot.atMs;
     const cards = new Map<string, Kept>();

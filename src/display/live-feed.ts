@@ -87,15 +87,17 @@ export class LiveFeed {
   }
 
   #look(): void {
-    const { view, history, journal } = this.#options;
+    const { view, history, journal, clock } = this.#options;
+    if (this.#readers.size === 0) {
+      if (history.isDue(clock.now())) history.add(view.snapshot());
+      this.#toldSequence = journal.sequence;
+      this.#told = null;
+      return;
+    }
     const snapshot = view.snapshot();
     history.add(snapshot);
     const events = journal.after(this.#toldSequence, FIRST_EVENTS);
     this.#toldSequence = journal.sequence;
-    if (this.#readers.size === 0) {
-      this.#told = null;
-      return;
-    }
     const document = liveDocument(snapshot);
     const changed = document.state !== this.#told;
     this.#told = document.state;

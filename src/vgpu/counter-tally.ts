@@ -1,13 +1,19 @@
 import { addIncrease, highest, NO_COUNTERS, wentBack, type UsageCounters } from '../core/usage-counters.js';
-import type { DeviceUsage } from '../core/usage-file.js';
+import { decodeDeviceUsage, DEVICE_USAGE, type DeviceUsage } from '../core/usage-file.js';
 import type { UsageReader } from './usage-reader.js';
 
-/** What one container did on one GPU, added up over all reads of its usage files. */
+/**
+ * What one container did on one GPU, added up over all reads of its usage files. Most reads find what was there before: then they cost
+ * a look at the file and nothing else.
+ */
 export class CounterTally {
   readonly #index: number;
   #reader: UsageReader | null = null;
+  /** What was read last from this file. */
+  readonly #bytes = Buffer.alloc(DEVICE_USAGE.structSize);
   #last: DeviceUsage | null = null;
-  /** The highest that this file ever said. */
+  /** What of the last read is in the total, and the highest that was. */
+  #added: DeviceUsage | null = null;
   #seen = NO_COUNTERS;
   #total = NO_COUNTERS;
   #wentBack = false;
@@ -17,25 +23,26 @@ export class CounterTally {
     this.#index = index;
   }
 
-  /** Reads the counters and adds what they grew by; null where they cannot be read. Another reader is another file. */
+  /** Reads the counters; null where they cannot be read. Another reader is another file. */
   read(reader: UsageReader | null): DeviceUsage | null {
-    if (reader !== this.#reader) {
-      this.#reader = reader;
-      this.#last = null;
-      this.#seen = NO_COUNTERS;
-    }
-    const now = reader?.device(this.#index) ?? null;
-    if (now !== null) {
-      this.#total = addIncrease(this.#total, this.#seen, now);
-      this.#seen = highest(this.#seen, now);
-      this.#wentBack ||= this.#last !== null && wentBack(this.#last, now);
-      this.#last = now;
-    }
+    if (reader !== this.#reader) this.#beginFile(reader);
+    const bytes = reader?.deviceBytes(this.#index) ?? null;
+    if (bytes === null) return null;
+    if (this.#last !== null && bytes.equals(this.#bytes)) return this.#last;
+    bytes.copy(this.#bytes);
+    const now = decodeDeviceUsage(bytes);
+    this.#wentBack ||= this.#last !== null && wentBack(this.#last, now);
+    this.#last = now;
     return now;
   }
 
-  /** Since the agent met the container, and before that since the container started. */
+  /** As of the last read: since the agent met the container, and before that since the container started. */
   get total(): UsageCounters {
+    if (this.#last !== null && this.#last !== this.#added) {
+      this.#total = addIncrease(this.#total, this.#seen, this.#last);
+      this.#seen = highest(this.#seen, this.#last);
+      this.#added = this.#last;
+    }
     return this.#total;
   }
 
@@ -44,5 +51,14 @@ export class CounterTally {
     const wentBackSince = this.#wentBack;
     this.#wentBack = false;
     return wentBackSince;
+  }
+
+  #beginFile(reader: UsageReader | null): void {
+    // What the file before said counts, whoever asks for it later.
+    this.#total = this.total;
+    this.#reader = reader;
+    this.#last = null;
+    this.#added = null;
+    this.#seen = NO_COUNTERS;
   }
 }

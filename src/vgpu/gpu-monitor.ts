@@ -70,6 +70,11 @@ export class GpuMonitor {
     return this.#busy;
   }
 
+  /** True when nobody used it at the last look, and nobody that is paced did since. */
+  get idle(): boolean {
+    return !this.#busy && this.#state?.utilizationPercent === 0;
+  }
+
   /** The slices of this node, of which those on this GPU are kept. */
   follow(slices: Iterable<Slice>): void {
     const known = new Map(this.#tenants.map((tenant) => [tenant.slice, tenant]));

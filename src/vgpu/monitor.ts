@@ -23,8 +23,10 @@ export interface MonitorOptions {
 const BEAT_MS = 100;
 /** How often what is known of processes that ended is dropped. */
 const BEATS_PER_SWEEP = 100;
-/** A GPU with nothing to steer is looked at on every fifth beat. */
-const BEATS_AT_REST = 5;
+/** Where there is nothing to steer only every tenth beat looks whether there is. */
+const BEATS_AT_REST = 10;
+/** A GPU that nobody uses is asked about so much less often, as long as nobody comes or goes. */
+const PERIODS_AT_REST = 4;
 
 /**
  * Watches and steers all GPUs of the node. One timer, one look at a time for each GPU: what it costs follows the GPUs, and the
@@ -35,6 +37,8 @@ export class Monitor {
   readonly #nowNs: () => bigint;
   readonly #looking = new Set<string>();
   readonly #failing = new Set<string>();
+  /** By GPU: the company at the last look. */
+  readonly #seenCompany = new Map<string, number>();
   #gpus: readonly GpuMonitor[] = [];
   #sliceVersion = -1;
   #beats = 0;
@@ -65,10 +69,16 @@ export class Monitor {
     if (beat % BEATS_PER_SWEEP === 0) this.#options.owners.keepOnly(new Set(this.#gpus.flatMap(({ pids }) => pids)));
     const beatsPerLook = Math.max(1, Math.round(this.#options.lookMs / BEAT_MS));
     this.#gpus.forEach((gpu, index) => {
-      if (gpu.busy || beat % BEATS_AT_REST === 0) gpu.beat(this.#nowNs());
+      if (gpu.busy || this.#isStirred(gpu) || beat % BEATS_AT_REST === 0) gpu.beat(this.#nowNs());
       // One after another, not all at once.
-      if ((beat + index) % beatsPerLook === 0) this.#look(gpu);
+      const turn = beat + index;
+      if (turn % (gpu.idle && !this.#isStirred(gpu) ? beatsPerLook * PERIODS_AT_REST : beatsPerLook) === 0) this.#look(gpu);
     });
+  }
+
+  /** Somebody came or went since the last look, maybe here. */
+  #isStirred({ uuid }: GpuMonitor): boolean {
+    return this.#seenCompany.get(uuid) !== this.#options.slices.company;
   }
 
   #follow(): void {
@@ -89,6 +99,7 @@ export class Monitor {
     // The driver has not answered the last time yet: a card that hangs is asked no more until it does.
     if (this.#looking.has(uuid)) return;
     this.#looking.add(uuid);
+    this.#seenCompany.set(uuid, this.#options.slices.company);
     gpu
       .look(this.#nowNs, () => this.#options.clock.now())
       .then(

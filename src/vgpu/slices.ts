@@ -36,6 +36,7 @@ export class Slices {
   readonly #started = new Map<string, Slice>();
   readonly #sessions = new Map<number, Session>();
   #version = 0;
+  #comings = 0;
   #cancel: () => void = () => undefined;
   #maintaining: Promise<void> | null = null;
 
@@ -52,6 +53,11 @@ export class Slices {
   /** Moves whenever a slice is started, started again or removed. */
   get version(): number {
     return this.#version;
+  }
+
+  /** Moves whenever a process greets or leaves, too. */
+  get company(): number {
+    return this.#version + this.#comings;
   }
 
   /** The session of a process of the host, if it came by one of the sockets: the latest, should its number have been used before. */
@@ -116,9 +122,11 @@ export class Slices {
 
   readonly #sessionListener = {
     joined: (session: Session): void => {
+      this.#comings += 1;
       if (session.pid !== null) this.#sessions.set(session.pid, session);
     },
     left: (session: Session): void => {
+      this.#comings += 1;
       if (session.pid !== null && this.#sessions.get(session.pid) === session) this.#sessions.delete(session.pid);
     },
   };

@@ -62,7 +62,13 @@ export class UsageReader {
 
   /** Counters of the i-th GPU of the limits; null when the file does not reach that far. */
   device(index: number): DeviceUsage | null {
-    return this.#read(part, part.length, USAGE_LAYOUT.devices + index * DEVICE_USAGE.structSize) ? decodeDeviceUsage(part) : null;
+    const bytes = this.deviceBytes(index);
+    return bytes === null ? null : decodeDeviceUsage(bytes);
+  }
+
+  /** The same, undecoded. The buffer is that of all readers: it holds until the next read of any of them. */
+  deviceBytes(index: number): Buffer | null {
+    return this.#read(part, part.length, USAGE_LAYOUT.devices + index * DEVICE_USAGE.structSize) ? part : null;
   }
 
   /** Bytes that all processes but those in the slots of `without` hold on the i-th GPU; null when the file does not reach that far. */

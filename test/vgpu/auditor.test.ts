@@ -181,6 +181,16 @@ test('a container without any process on a GPU can neither fill the disk with it
   t.same(node.codes(), ['tampered']);
 });
 
+test('on a GPU that nobody uses it takes longer, and is found all the same', async (t) => {
+  const node = await audited(t);
+  node.gpus.utilizationPercent = 0;
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  t.teardown(async () => void child.kill('SIGKILL'));
+  node.gpus.running.set(GPU, [listed(child.pid ?? 0, 100 * MIB, 0)]);
+  await node.seconds(40);
+  t.same(node.codes(), ['no-library']);
+});
+
 test('a container on a GPU that it was not given is reported', async (t) => {
   const node = await audited(t);
   node.gpus.running.set(OTHER_GPU, [listed(process.pid, 100 * MIB, 20)]);

@@ -9,12 +9,13 @@ export class FakeGpus implements GpuSource {
   readonly running = new Map<string, readonly GpuProcessView[]>();
   readonly asked = new Map<string, number>();
   failure: Error | null = null;
+  utilizationPercent = 50;
   /** Set while the driver does not answer: it does when this resolves. */
   hold: Promise<void> | null = null;
 
   async sample(): Promise<GpuLook> {
     if (this.failure !== null) throw this.failure;
-    return { utilizationPercent: 50, usedMemoryBytes: 1, temperatureCelsius: 40, powerMilliwatts: 1_000 };
+    return { utilizationPercent: this.utilizationPercent, usedMemoryBytes: 1, temperatureCelsius: 40, powerMilliwatts: 1_000 };
   }
 
   async processes(uuid: string): Promise<readonly GpuProcessView[]> {

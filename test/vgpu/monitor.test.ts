@@ -124,7 +124,7 @@ test('idle time is lent to a soft container and taken back in the beat in which 
     beat += 1;
     soft.count(0, { chargedNs: beat * 30_000_000, waits: beat, launches: beat });
   };
-  await node.beats(5, work);
+  await node.beats(15, work);
   t.match(soft.told(0).steering, { grantPpm: 900_000, alone: true });
   t.equal(owner.told(0).steering, null);
   const before = soft.sequence;
@@ -347,16 +347,40 @@ test('slices that come, start again and go are followed', async (t) => {
   node.run(listed(PID_A, MIB, null));
   let beat = 0;
   const work = (): void => first.count(0, { chargedNs: ++beat * 30_000_000, waits: beat });
-  await node.beats(20, work);
+  await node.beats(25, work);
   t.match(first.told(0).steering, { grantPpm: 600_000 });
   await node.start(A, { devices: [gpuLimits(0, { share: 50, softLimit: 55 })] });
   t.equal(first.told(0).steering, null);
-  await node.beats(20, work);
+  await node.beats(25, work);
   t.match(first.told(0).steering, { grantPpm: 550_000 });
   await node.node.slices.remove(A);
   await node.beats(11);
   t.same(observeSlices(node.node.slices, node.monitor.gpus, () => []), []);
   t.match(node.monitor.gpus[0]?.state?.strangers, [{ pid: PID_A }]);
+});
+
+test('a GPU that nobody uses is asked about less often, until somebody comes, goes or works', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
+  node.gpus.utilizationPercent = 0;
+  await node.beats(20);
+  const asked = async (beats: number, each?: () => void): Promise<number> => {
+    const before = node.gpus.asked.get(GPU) ?? 0;
+    await node.beats(beats, each);
+    return (node.gpus.asked.get(GPU) ?? 0) - before;
+  };
+  t.equal(await asked(80), 2, 'every four seconds');
+  const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
+  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  t.equal(await asked(10), 1, 'within a second after a process came');
+  let charged = 0;
+  await node.beats(10, () => container.count(0, { chargedNs: (charged += 1_000_000) }));
+  t.equal(await asked(40, () => container.count(0, { chargedNs: (charged += 1_000_000) })), 4, 'every second while it works');
+  await node.beats(40);
+  t.equal(await asked(80), 2);
+  socket.destroy();
+  await until(() => node.node.slices.sessionOf(process.pid) === null, 'its end');
+  t.equal(await asked(10), 1, 'within a second after it went');
 });
 
 test('where nothing runs nothing is read and nothing published', async (t) => {
