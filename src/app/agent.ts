@@ -125,6 +125,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     driverOutage: () => health.outage,
     health: (uuid) => (health.inventory.gpus.some((gpu) => gpu.uuid === uuid) ? health.health(uuid) : null),
     observeSlices: () => vgpu.observe(),
+    observeUse: () => vgpu.observeUse(),
     observeGpus: () => vgpu.observeGpus(),
     pod: (podUid) => podFacts(apiServer, podUid),
     counts: () => nodeCounts(record, vgpu, apiServer),

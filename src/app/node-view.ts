@@ -9,7 +9,7 @@ import { buildTree, type TreeNode } from '../core/topology/tree.js';
 import type { UsageCounters } from '../core/usage-counters.js';
 import type { AllocationSnapshot, CardSnapshot, HealthSnapshot, NodeCounts, NodeSnapshot, NodeView, PodFacts, SliceCounters, SliceSnapshot } from '../display/view.js';
 import type { Clock } from '../host/clock.js';
-import type { DeviceObservation, GpuObservation, SliceObservation } from '../vgpu/observation.js';
+import type { DeviceObservation, GpuObservation, SliceObservation, UseObservation } from '../vgpu/observation.js';
 
 export interface NodeViewOptions {
   readonly nodeName: string;
@@ -20,6 +20,7 @@ export interface NodeViewOptions {
   /** Of a GPU of the ledger's node; null for one that is not watched. */
   readonly health: (gpuUuid: string) => HealthSnapshot | null;
   readonly observeSlices: () => readonly SliceObservation[];
+  readonly observeUse: () => readonly UseObservation[];
   readonly observeGpus: () => readonly GpuObservation[];
   readonly pod: (podUid: string) => PodFacts | null;
   readonly counts: () => NodeCounts;
@@ -53,6 +54,14 @@ export function nodeView(options: NodeViewOptions): NodeView {
         allocations: allocations(state, slices),
       };
     },
+    use: () => ({
+      atMs: options.clock.now(),
+      cards: options.observeGpus().map(({ gpuUuid, look }) => ({ uuid: gpuUuid, usedPercent: look?.utilizationPercent ?? null, usedMemoryBytes: look?.usedMemoryBytes ?? null })),
+      allocations: options.observeUse().map(({ allocation, devices }) => ({
+        id: allocation,
+        slices: devices.map(({ throttledNs, ...device }) => ({ ...device, counters: { throttledSeconds: throttledNs / 1e9 } })),
+      })),
+    }),
     pod: options.pod,
     counts: options.counts,
     notReady: options.notReady,

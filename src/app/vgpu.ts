@@ -10,7 +10,7 @@ import { LegacyPods, type LegacyContainer } from '../vgpu/legacy-pods.js';
 import { LimitPolicy } from '../vgpu/limit-policy.js';
 import { limitsService } from '../vgpu/limits-service.js';
 import { Monitor } from '../vgpu/monitor.js';
-import { observeGpus, observeSlices, type GpuObservation, type SliceObservation } from '../vgpu/observation.js';
+import { observeGpus, observeSlices, observeUse, type GpuObservation, type SliceObservation, type UseObservation } from '../vgpu/observation.js';
 import type { ContainerKnowledge, Evictor, GpuSource, PodWishes, SliceNotices } from '../vgpu/ports.js';
 import { OperatorLimits } from '../vgpu/operator-limits.js';
 import { ProcessOwners } from '../vgpu/process-owners.js';
@@ -49,6 +49,8 @@ export interface Vgpu {
   readonly legacy: LegacyStore;
   /** What the containers do, for the display and metrics. */
   observe(): readonly SliceObservation[];
+  /** The least of that, for next to nothing. */
+  observeUse(): readonly UseObservation[];
   /** What the GPUs do, and how well they can be watched. */
   observeGpus(): readonly GpuObservation[];
   auditCounts(): AuditCounts;
@@ -105,6 +107,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       keepOnly: (holdings) => legacyPods.keepOnly(new Set(holdings.map(({ container }) => container.podUid))),
     },
     observe,
+    observeUse: () => observeUse(slices, monitor.gpus),
     observeGpus: () => observeGpus(monitor.gpus),
     auditCounts: () => auditor.counts,
     strangers: () => new Map(monitor.gpus.map(({ uuid, state }) => [uuid, (state?.strangers.length ?? 0) - (state?.trespassers.length ?? 0)])),

@@ -1,4 +1,4 @@
-import type { NodeSnapshot } from './view.js';
+import type { UseMoment } from './view.js';
 
 /** A moment is kept this often, and so many of them: five minutes. */
 export const HISTORY_PERIOD_MS = 2_000;
@@ -44,12 +44,12 @@ export class History {
   }
 
   /** Takes a moment in; more often than every period is as good as that. What is gone from the node is forgotten. */
-  add(snapshot: NodeSnapshot): void {
-    if (!this.isDue(snapshot.atMs)) return;
-    const elapsedSeconds = this.#lastMs === null ? 0 : (snapshot.atMs - this.#lastMs) / 1000;
-    this.#lastMs = snapshot.atMs;
+  add(moment: UseMoment): void {
+    if (!this.isDue(moment.atMs)) return;
+    const elapsedSeconds = this.#lastMs === null ? 0 : (moment.atMs - this.#lastMs) / 1000;
+    this.#lastMs = moment.atMs;
     const cards = new Map<string, Kept>();
-    for (const { uuid, usedPercent, usedMemoryBytes } of snapshot.cards) {
+    for (const { uuid, usedPercent, usedMemoryBytes } of moment.cards) {
       const kept = this.#cards.get(uuid) ?? fresh(uuid, 0);
       push(kept.used, tenths(usedPercent));
       push(kept.memory, mib(usedMemoryBytes));
@@ -57,7 +57,7 @@ export class History {
     }
     this.#cards = cards;
     const slices = new Map<string, Map<string, Kept>>();
-    for (const { id, slices: present } of snapshot.allocations) {
+    for (const { id, slices: present } of moment.allocations) {
       const byGpu = new Map<string, Kept>();
       for (const slice of present) {
         const throttledSeconds = slice.counters?.throttledSeconds ?? 0;

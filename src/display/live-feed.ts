@@ -89,7 +89,7 @@ export class LiveFeed {
   #look(): void {
     const { view, history, journal, clock } = this.#options;
     if (this.#readers.size === 0) {
-      if (history.isDue(clock.now())) history.add(view.snapshot());
+      if (history.isDue(clock.now())) history.add(view.use());
       this.#toldSequence = journal.sequence;
       this.#told = null;
       return;

@@ -147,11 +147,23 @@ export interface NodeCounts {
   readonly evictions: number;
 }
 
+/** What is used at one moment: the part of a snapshot that is kept as history. */
+export interface UseMoment {
+  readonly atMs: number;
+  readonly cards: readonly Pick<CardSnapshot, 'uuid' | 'usedPercent' | 'usedMemoryBytes'>[];
+  readonly allocations: readonly {
+    readonly id: string;
+    readonly slices: readonly (Pick<SliceSnapshot, 'gpuUuid' | 'usedPercent' | 'usedMemoryBytes'> & { readonly counters: Pick<SliceCounters, 'throttledSeconds'> | null })[];
+  }[];
+}
+
 /** What the display needs of the agent. All answers come from memory. */
 export interface NodeView {
   readonly nodeName: string;
   readonly version: string;
   snapshot(): NodeSnapshot;
+  /** A small part of that, for little: counters are as of the last beat of steering. */
+  use(): UseMoment;
   /** The topology as the original prints it; extended: with NVLinks, model and whether the card may be chosen. */
   graph(options?: { readonly extended?: boolean }): string;
   pod(podUid: string): PodFacts | null;

@@ -186,8 +186,8 @@ function printable(name: string): string {
   return name.replace(/[^\x20-\x7e]/g, '?');
 }
 
-function limitsOf({ live, slice, index }: Tenant): Pick<AuditedDevice, 'gpuUuid' | 'memoryLimitBytes' | 'share'> {
-  return { gpuUuid: slice.spec.devices[index]?.uuid ?? '', memoryLimitBytes: live.memoryBytes, share: live.share };
+function limitsOf({ live, gpuUuid }: Tenant): Pick<AuditedDevice, 'gpuUuid' | 'memoryLimitBytes' | 'share'> {
+  return { gpuUuid, memoryLimitBytes: live.memoryBytes, share: live.share };
 }
 
 function deviceOf(tenant: Tenant): AuditedDevice {

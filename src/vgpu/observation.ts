@@ -2,7 +2,6 @@ import type { Finding } from '../core/audit.js';
 import type { UsageCounters } from '../core/usage-counters.js';
 import type { GpuMonitor } from './gpu-monitor.js';
 import type { GpuLook, SliceOwner } from './ports.js';
-import type { Slice } from './slice.js';
 import type { SocketRefusals } from './slice-socket.js';
 import type { Slices } from './slices.js';
 import type { Drift, Tenant } from './tenant.js';
@@ -57,6 +56,15 @@ export interface SliceObservation {
   readonly findings: readonly Finding[];
 }
 
+/** The least of it, as of the last look and beat. */
+export interface UseObservation {
+  readonly allocation: string;
+  readonly devices: readonly (Pick<DeviceObservation, 'gpuUuid' | 'usedPercent' | 'usedMemoryBytes'> & {
+    /** Time that launches waited; only ever grows. */
+    readonly throttledNs: number;
+  })[];
+}
+
 /** One GPU of the node, and how well it can be watched. */
 export interface GpuObservation {
   readonly gpuUuid: string;
@@ -76,15 +84,28 @@ export interface GpuObservation {
 
 /** What is known of every started slice. Reads memory and small files only. */
 export function observeSlices(slices: Slices, gpus: readonly GpuMonitor[], findings: (allocation: string) => readonly Finding[]): SliceObservation[] {
-  const tenants = new Map<string, Tenant>();
-  for (const gpu of gpus) for (const tenant of gpu.tenants) tenants.set(`${tenant.slice.id}/${tenant.index}`, tenant);
+  const tenants = tenantsOf(gpus);
   return [...slices.started.values()].map((slice) => ({
     allocation: slice.id,
     owner: slice.spec.owner,
     processes: slice.sessions.size,
     refusals: slice.refusals,
     findings: findings(slice.id),
-    devices: observeDevices(slice, (index) => tenants.get(`${slice.id}/${index}`)),
+    devices: (tenants.get(slice.id) ?? []).map((tenant) => observeDevice(tenant)),
+  }));
+}
+
+/** What every started slice uses. Reads memory only, as long as the driver says what processes hold. */
+export function observeUse(slices: Slices, gpus: readonly GpuMonitor[]): UseObservation[] {
+  const tenants = tenantsOf(gpus);
+  return [...slices.started.keys()].map((allocation) => ({
+    allocation,
+    devices: (tenants.get(allocation) ?? []).map((tenant) => ({
+      gpuUuid: tenant.gpuUuid,
+      usedPercent: usedPercent(tenant),
+      usedMemoryBytes: tenant.usedMemoryBytes ?? tenant.held() ?? 0,
+      throttledNs: tenant.counted.throttledNs,
+    })),
   }));
 }
 
@@ -102,32 +123,41 @@ export function observeGpus(gpus: readonly GpuMonitor[]): GpuObservation[] {
   }));
 }
 
-/** A GPU that is gone from the machine is left out. */
-function observeDevices(slice: Slice, tenantOf: (index: number) => Tenant | undefined): DeviceObservation[] {
-  return slice.spec.devices.flatMap(({ uuid }, index) => {
-    const tenant = tenantOf(index);
-    return tenant === undefined ? [] : [observeDevice(uuid, tenant)];
-  });
+/** By allocation, in the order of its GPUs; those that are gone from the machine are left out. */
+function tenantsOf(gpus: readonly GpuMonitor[]): ReadonlyMap<string, readonly Tenant[]> {
+  const tenants = new Map<string, Tenant[]>();
+  for (const { tenants: here } of gpus) {
+    for (const tenant of here) {
+      const known = tenants.get(tenant.slice.id);
+      if (known === undefined) tenants.set(tenant.slice.id, [tenant]);
+      else known.push(tenant);
+    }
+  }
+  for (const some of tenants.values()) if (some.length > 1) some.sort((a, b) => a.index - b.index);
+  return tenants;
 }
 
-function observeDevice(gpuUuid: string, tenant: Tenant): DeviceObservation {
-  const { memoryBytes, share, softLimit, driverOverheadBytes } = tenant.live;
-  const reported = tenant.processes.map(({ utilizationPercent }) => utilizationPercent);
+function usedPercent({ processes, told }: Tenant): number {
+  const reported = processes.map(({ utilizationPercent }) => utilizationPercent);
   const known = reported.length > 0 && reported.every((percent) => percent !== null);
-  const told = tenant.told?.active === true ? tenant.told : null;
+  return known ? reported.reduce((sum: number, percent) => sum + (percent ?? 0), 0) : (told?.active === true ? told.usedPpm : 0) / 10_000;
+}
+
+function observeDevice(tenant: Tenant): DeviceObservation {
+  const { memoryBytes, share, softLimit, driverOverheadBytes } = tenant.live;
   const peakMemoryBytes = tenant.readCounters()?.peakBytes ?? null;
   return {
-    gpuUuid,
+    gpuUuid: tenant.gpuUuid,
     memoryLimitBytes: memoryBytes,
     share,
     softLimit,
     pids: tenant.processes.map(({ pid }) => pid),
-    usedPercent: known ? reported.reduce((sum: number, percent) => sum + (percent ?? 0), 0) : (told?.usedPpm ?? 0) / 10_000,
+    usedPercent: usedPercent(tenant),
     usedMemoryBytes: tenant.usedMemoryBytes ?? tenant.held() ?? 0,
     driverOverheadBytes,
     peakMemoryBytes,
     counters: tenant.counted,
-    grantPpm: told?.grantPpm ?? null,
+    grantPpm: tenant.told?.active === true ? tenant.told.grantPpm : null,
     correctionPpm: tenant.told?.correctionPpm ?? 1_000_000,
     controlErrorPpm: tenant.controlErrorPpm,
     drift: tenant.drift,

@@ -64,6 +64,10 @@ export class Tenant {
     this.#tally = new CounterTally(index);
   }
 
+  get gpuUuid(): string {
+    return this.slice.spec.devices[this.index]?.uuid ?? '';
+  }
+
   get live(): LiveLimit {
     const live = this.slice.limits.live[this.index];
     if (live === undefined) throw new RangeError(`slice ${this.slice.id} has no GPU ${this.index}`);

@@ -113,6 +113,7 @@ export function viewOf(snapshot: () => NodeSnapshot, changes: Partial<NodeView> 
     nodeName: 'node1',
     version: '1.2.3',
     snapshot,
+    use: snapshot,
     graph: ({ extended = false } = {}) => (extended ? 'ROOT:1 extended\n' : 'ROOT:1\n'),
     pod: () => null,
     counts: () => ({ refusals: new Map(), errors: new Map(), findings: new Map(), evictions: 0 }),
