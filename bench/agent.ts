@@ -1,0 +1,88 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { BenchNode, emptyNode } from './agent/node.js';
+import { cpuSeconds, residentMib } from './agent/process-cost.js';
+import { measured, type BenchOptions } from './report.js';
+
+const CARDS = 8;
+const COUNTS = [8, 64, 256];
+/** A part of a card that 32 containers fit on. */
+const PART = { cores: 3, memoryBlocks: 2 };
+/** One millisecond of work at the start, and nothing after that; a millisecond of work, and then nothing for 100. */
+const MANNERS = { 'at rest': 'burst:1000:1:1000000', 'at work': 'burst:1000:1:100' } as const;
+const STARTS = 5;
+
+/** What is promised: percent of a core, and of what 8 containers cost; MiB; milliseconds beyond an empty Node. */
+const GOALS = { restPercent: 1, growth: 1.5, residentMib: 120, startMs: 1_000 } as const;
+
+/**
+ * What the agent costs: a process of its own (`gpu-manager run`) on eight simulated cards, asked through NVML, with 8, 64 and 256 containers that have a
+ * process each; at rest, and while every one of them works a hundredth of its time. Measured by /proc, all threads together.
+ *
+ *     npm run bench -- agent [--quick]
+ */
+export async function run({ args, report, note }: BenchOptions): Promise<void> {
+  const quick = args.includes('--quick');
+  const missed: string[] = [];
+  const hold = (held: boolean, what: string): void => {
+    if (!held) missed.push(what);
+  };
+
+  const start = await measureStart(quick ? 1 : STARTS);
+  report(measured('start to registered', start.agentMs, 'ms', start.emptyMs));
+  hold(start.agentMs - start.emptyMs <= GOALS.startMs, `${(start.agentMs - start.emptyMs).toFixed(0)} ms to be registered, beyond an empty Node`);
+
+  for (const [name, manner] of Object.entries(MANNERS)) {
+    let few: number | null = null;
+    for (const count of COUNTS) {
+      const { percent, resident } = await measureCost(count, manner, quick);
+      report(measured(`CPU ${name}, ${count} containers`, percent, '% of a core', few));
+      report(measured(`resident ${name}, ${count} containers`, resident, 'MiB', start.emptyMib));
+      if (few !== null) hold(percent <= GOALS.growth * few, `CPU ${name} with ${count} containers is ${(percent / few).toFixed(2)} x that with ${COUNTS[0]}`);
+      if (name === 'at rest' && count <= 64) hold(percent <= GOALS.restPercent, `${percent.toFixed(2)} % of a core ${name} with ${count} containers`);
+      hold(resident <= GOALS.residentMib, `${resident.toFixed(0)} MiB resident ${name} with ${count} containers`);
+      few ??= percent;
+    }
+  }
+  note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${missed.map((line) => `  ${line}`).join('\n')}`);
+}
+
+/** Medians over several starts, the agent's and an empty Node's in turn. */
+async function measureStart(starts: number): Promise<{ readonly agentMs: number; readonly emptyMs: number; readonly emptyMib: number }> {
+  const node = await BenchNode.open(CARDS);
+  const [agent, empty]: [number[], number[]] = [[], []];
+  let emptyMib = 0;
+  try {
+    for (let count = 0; count < starts; count += 1) {
+      const nothing = await emptyNode();
+      empty.push(nothing.ms);
+      emptyMib = nothing.residentMib;
+      const begun = performance.now();
+      await node.agent.start();
+      agent.push(performance.now() - begun);
+      await node.agent.end();
+    }
+  } finally {
+    await node.close();
+  }
+  return { agentMs: median(agent), emptyMs: median(empty), emptyMib };
+}
+
+async function measureCost(count: number, manner: string, quick: boolean): Promise<{ readonly percent: number; readonly resident: number }> {
+  const node = await BenchNode.open(CARDS);
+  try {
+    await node.agent.start();
+    for (let container = 0; container < count; container += 1) await node.run(PART.cores, PART.memoryBlocks, manner);
+    // Until code is compiled and what starting left behind is cleared away.
+    await sleep(quick ? 10_000 : 60_000);
+    const [begun, before] = [performance.now(), cpuSeconds(node.agent.pid)];
+    await sleep(quick ? 5_000 : 30_000);
+    const seconds = (performance.now() - begun) / 1_000;
+    return { percent: (100 * (cpuSeconds(node.agent.pid) - before)) / seconds, resident: residentMib(node.agent.pid) };
+  } finally {
+    await node.close();
+  }
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
+}

@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { AgentProcess } from '../../test/harness/gpu-machine/agent-process.js';
+import { SimulatedMachine } from '../sim/machine.js';
+import { residentMib } from './process-cost.js';
+
+const LONGEST_S = '3600';
+
+/** A simulated node of eight cards: the agent a process of its own, containers with a process each. */
+export class BenchNode {
+  readonly machine: SimulatedMachine;
+  readonly agent: AgentProcess;
+  readonly #directory: string;
+  #pods = 0;
+
+  private constructor(machine: SimulatedMachine, agent: AgentProcess, directory: string) {
+    this.machine = machine;
+    this.agent = agent;
+    this.#directory = directory;
+  }
+
+  static async open(cards: number, nodeFlags: readonly string[] = []): Promise<BenchNode> {
+    const machine = await SimulatedMachine.open(cards);
+    const directory = await mkdtemp(join(tmpdir(), 'gm-'));
+    const agent = new AgentProcess({ directory, machine, nodeFlags });
+    await agent.kubelet.start();
+    return new BenchNode(machine, agent, directory);
+  }
+
+  /** Starts one more container that has a part of a card, with a program in it that uses the card in this manner (see native/bench/tenant.c). */
+  async run(cores: number, memoryBlocks: number, manner: string): Promise<void> {
+    this.#pods += 1;
+    const uid = `uid-${this.#pods}`;
+    const admission = await this.agent.kubelet.admit({ uid, namespace: 'bench', name: `pod-${this.#pods}`, initContainers: [], containers: [{ name: 'main', cores, memoryBlocks }] });
+    const [given] = admission.ok ? admission.containers : [];
+    if (given === undefined) throw new Error(admission.ok ? 'the pod has no container' : admission.message);
+    await this.agent.kubelet.startContainer(uid, 'main');
+    const slice = given.mounts.find(({ containerPath }) => containerPath === '/etc/vcuda')?.hostPath ?? '';
+    const card = Number(/nvidia(\d+)$/.exec(given.annotations['tencent.com/vcuda-device'] ?? '')?.[1]);
+    this.machine.start({ name: 'tenant', args: [LONGEST_S, manner], card, slice });
+  }
+
+  async close(): Promise<void> {
+    await this.agent.end();
+    await this.agent.kubelet.stop();
+    await this.machine.close();
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+}
+
+/** A Node without anything to do: milliseconds from start to end, and what is resident while one waits. */
+export async function emptyNode(): Promise<{ readonly ms: number; readonly residentMib: number }> {
+  const begun = performance.now();
+  await once(spawn(process.execPath, ['-e', '0'], { stdio: 'ignore' }), 'exit');
+  const ms = performance.now() - begun;
+  const waiting = spawn(process.execPath, ['-e', "process.stdin.resume(); process.stdout.write('.')"], { stdio: ['pipe', 'pipe', 'ignore'] });
+  await once(waiting.stdout, 'data');
+  const resident = residentMib(waiting.pid ?? 0);
+  const gone = once(waiting, 'exit');
+  waiting.stdin.end();
+  await gone;
+  return { ms, residentMib: resident };
+}
