@@ -26,6 +26,8 @@ export function readRequest(types: readonly ResourceType[], method: string, url:
     const steps = url.pathname.slice(prefix.length).split('/').map(decodeURIComponent);
     const inNamespace = steps[0] === 'namespaces' && steps.length > 2 && steps[2] === type.plural;
     if (!inNamespace && steps[0] !== type.plural) continue;
+    // What lies in a namespace is no part of the namespace's own object.
+    if (!inNamespace && steps.length > 2 && types.some((other) => other.namespaced && other.group === type.group && other.plural === steps[2]) && type.kind === 'Namespace') continue;
     if (inNamespace && !type.namespaced) continue;
     const [namespace, rest] = inNamespace ? [steps[1] ?? null, steps.slice(3)] : [null, steps.slice(1)];
     const [name = null, ...subresource] = rest;

@@ -18,8 +18,11 @@ export function discover(types: readonly ResourceType[], path: string): Json | s
       const groups = [...new Set(types.map((type) => type.group))].filter((group) => group !== '');
       return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map((group) => groupOf(types, group)) };
     }
-    default:
+    default: {
+      const group = /^\/apis\/([^/]+)$/.exec(path)?.[1];
+      if (group !== undefined && types.some((type) => type.group === group)) return { kind: 'APIGroup', apiVersion: 'v1', ...(groupOf(types, group) as object) };
       return resourcesOf(types.filter((type) => groupPath(type) === path));
+    }
   }
 }
 
