@@ -11,6 +11,7 @@ import { replay, reportOf, scriptProblem, statusesOf, type Format } from '../quo
 import { MAX_FILE_BYTES, readTree } from '../quota/command/tree-file.js';
 import { whatIf } from '../quota/command/what-if.js';
 import { JournalStore, Quota, createEngine, type GroupSpec, type QuotaEvent } from '../quota/index.js';
+import { quotaServeCommand } from './quota-serve.js';
 
 interface Output {
   readonly output: Format;
@@ -25,9 +26,9 @@ interface ReplayOptions extends Output {
 
 const FORMAT = ['-o, --output <format>', 'table or json', outputFormat, 'table'] as const;
 
-/** `gpu-manager quota`: the quota engine on files, without a cluster. */
+/** `gpu-manager quota`: the quota engine on files, without a cluster; and with `serve` in one. */
 export function quotaCommand(): Command {
-  const quota = new Command('quota').description('validate quota trees, try manifests and scripts against them, check audit files');
+  const quota = new Command('quota').description('validate quota trees, try manifests and scripts against them, check audit files; serve quota in a cluster');
   quota
     .command('validate')
     .description('check a tree of groups')
@@ -88,6 +89,7 @@ export function quotaCommand(): Command {
       if (!verified.ok) throw new Error(`${file}: line ${verified.line}: ${verified.reason}`);
       process.stdout.write(`${verified.end.sequence} events, last digest ${verified.end.digest}\n`);
     });
+  quota.addCommand(quotaServeCommand());
   for (const command of quota.commands) command.exitOverride();
   return quota;
 }

@@ -1,0 +1,84 @@
+import { readFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { certificateAuthority } from '../host/certificate.js';
+import { systemClock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import type { WatchTiming } from '../kube/object-watch.js';
+import { sharedCertificate, type Issued } from '../quota/kube/admission/certificate-secret.js';
+import { QuotaMetrics } from '../quota/kube/quota-metrics.js';
+import { QuotaService, type QuotaServiceOptions } from '../quota/kube/service.js';
+import { openKubeClient } from './kube-client.js';
+import type { Part } from './lifecycle.js';
+import { quotaApi } from './quota-api.js';
+import { StartupError } from './startup-error.js';
+
+export interface QuotaServeConfig {
+  readonly address: string;
+  readonly port: number;
+  /** Null: the access of the pod that we run in. */
+  readonly kubeconfig: string | null;
+  /** Where the Secret with the certificate and the Lease are. */
+  readonly namespace: string;
+  /** Service through which the API server reaches us, in that namespace; ignored with a URL. */
+  readonly service: string;
+  /** `https://host:port` where we are reached without a service; null for the service. */
+  readonly url: string | null;
+  /** Files; null for a certificate that the replicas make themselves and share in a Secret. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string; readonly authorityFile: string } | null;
+  /** Whether to write the webhook configuration. */
+  readonly register: boolean;
+  readonly unlabelled: 'Ignore' | 'Fail';
+  readonly identity: string | null;
+  readonly refreshMs: number;
+  readonly leaseMs: number;
+  readonly watchTiming?: Partial<WatchTiming>;
+}
+
+const SECRET = 'gpu-manager-quota-tls';
+const WEBHOOKS = 'gpu-manager-quota';
+const SERVICE_PORT = 443;
+const CERTIFICATE_DAYS = 365;
+
+/** The composition root of `gpu-manager quota serve`: the parts in the order in which they start. */
+export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promise<readonly Part[]> {
+  const clock = systemClock;
+  const client = await openKubeClient(config.kubeconfig, clock);
+  const api = quotaApi(client, clock, log, config.watchTiming);
+  const hosts = config.url === null ? [`${config.service}.${config.namespace}.svc`] : [new URL(config.url).hostname.replace(/^\[|\]$/g, '')];
+  const certificate = config.tls === null
+    ? await sharedCertificate({ api, namespace: config.namespace, name: SECRET, hosts, issue, now: () => clock.now() })
+    : await readCertificate(config.tls);
+  const { address, port, namespace, unlabelled, refreshMs, leaseMs } = config;
+  const options: QuotaServiceOptions = {
+    api, log, metrics: new QuotaMetrics(), address, port, certificate, namespace, unlabelled, refreshMs, leaseMs,
+    identity: config.identity ?? `${hostname()}-${process.pid}`,
+    webhookName: WEBHOOKS,
+    target: !config.register ? null : () => (config.url === null ? { service: { namespace, name: config.service, port: SERVICE_PORT } } : { url: config.url.replace(/\/$/, '') }),
+  };
+  const service = new QuotaService(options);
+  return [
+    { name: 'api-client', start: async () => undefined, stop: async () => client.close() },
+    {
+      name: 'quota',
+      start: async () => {
+        await service.start();
+        log.info({ address, port: service.port, registered: config.register }, 'the quota service runs');
+      },
+      stop: () => service.stop(),
+    },
+  ];
+}
+
+/** A certificate of an authority whose key is forgotten at once: nobody can sign another one. */
+export function issue(hosts: readonly string[]): Issued {
+  const authority = certificateAuthority('gpu-manager-quota', CERTIFICATE_DAYS);
+  return { ...authority.server(hosts), authority: authority.certificate };
+}
+
+async function readCertificate({ certFile, keyFile, authorityFile }: NonNullable<QuotaServeConfig['tls']>): Promise<Issued> {
+  const read = (file: string): Promise<string> =>
+    readFile(file, 'utf8').catch((error: unknown) => {
+      throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
+    });
+  return { certificate: await read(certFile), key: await read(keyFile), authority: await read(authorityFile) };
+}

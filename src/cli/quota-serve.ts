@@ -1,0 +1,85 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { Lifecycle } from '../app/lifecycle.js';
+import { buildQuotaServe, type QuotaServeConfig } from '../app/quota-serve.js';
+import { StartupError } from '../app/startup-error.js';
+import { createLog, type LogLevel } from '../host/log.js';
+import { stopSignal } from './stop-signal.js';
+
+interface Options {
+  readonly address: string;
+  readonly port: number;
+  readonly kubeconfig?: string;
+  readonly namespace: string;
+  readonly service: string;
+  readonly url?: string;
+  readonly tlsCertFile?: string;
+  readonly tlsPrivateKeyFile?: string;
+  readonly caFile?: string;
+  readonly register: boolean;
+  readonly unlabelled: 'Ignore' | 'Fail';
+  readonly identity?: string;
+  readonly refreshPeriod: number;
+  readonly leaseDuration: number;
+  readonly logLevel: LogLevel;
+}
+
+/** `gpu-manager quota serve`: quota on Kubernetes. */
+export function quotaServeCommand(): Command {
+  return new Command('serve')
+    .description('serve the webhooks that admit workloads and groups, and on one of several replicas report and clean up')
+    .option('--address <host>', 'where to listen', '0.0.0.0')
+    .addOption(new Option('--port <port>', 'where to listen').default(8443).argParser(port))
+    .option('--kubeconfig <file>', 'access to the API server; without it, that of the pod this runs in')
+    .option('--namespace <name>', 'where the Secret of the certificate and the Lease of the leader are', 'kube-system')
+    .option('--service <name>', 'service of that namespace by which the API server reaches the webhooks, at its port 443', 'gpu-manager-quota')
+    .option('--url <https://host:port>', 'how the API server reaches the webhooks, where that is not by a service')
+    .option('--tls-cert-file <file>', 'serve with this certificate (PEM); without it the replicas make one and share it in a Secret')
+    .option('--tls-private-key-file <file>', 'its key (PEM)')
+    .option('--ca-file <file>', 'the authority that signed it (PEM), for the API server')
+    .option('--no-register', 'leave the ValidatingWebhookConfiguration as it is')
+    .addOption(new Option('--unlabelled <policy>', 'scaling and autoscalers while no replica answers: these requests do not show whether they concern a managed object').choices(['Ignore', 'Fail']).default('Ignore'))
+    .option('--identity <name>', 'name of this replica in the Lease; host name and process without')
+    .addOption(new Option('--refresh-period <seconds>', 'how often everything is looked at again').default(300_000, '300').argParser(seconds))
+    .addOption(new Option('--lease-duration <seconds>', 'how long a leader that is silent is waited for').default(15_000, '15').argParser(seconds))
+    .addOption(new Option('--log-level <level>', 'how much to log').choices(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'))
+    .action(serve);
+}
+
+async function serve(options: Options): Promise<void> {
+  const log = createLog(options.logLevel);
+  const stopped = stopSignal();
+  const lifecycle = new Lifecycle(await buildQuotaServe(configOf(options), log), log);
+  await lifecycle.start();
+  // Timers and sockets of the parts do not all keep Node alive: this one does, until a signal comes.
+  const alive = setInterval(() => undefined, 1 << 30);
+  const signal = await stopped;
+  clearInterval(alive);
+  log.info({ signal }, 'stopping');
+  await lifecycle.stop();
+}
+
+function configOf(options: Options): QuotaServeConfig {
+  const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile, caFile: authorityFile, url } = options;
+  const files = [certFile, keyFile, authorityFile].filter((file) => file !== undefined).length;
+  if (files !== 0 && files !== 3) throw new StartupError('--tls-cert-file, --tls-private-key-file and --ca-file belong together');
+  if (url !== undefined && !/^https:\/\/[^/]+\/?$/.test(url)) throw new StartupError('--url is to be https://host:port');
+  return {
+    address: options.address, port: options.port, kubeconfig: options.kubeconfig ?? null, namespace: options.namespace, service: options.service,
+    url: url ?? null, register: options.register, unlabelled: options.unlabelled, identity: options.identity ?? null,
+    refreshMs: options.refreshPeriod, leaseMs: options.leaseDuration,
+    tls: certFile === undefined || keyFile === undefined || authorityFile === undefined ? null : { certFile, keyFile, authorityFile },
+  };
+}
+
+function port(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 0 || value > 65_535) throw new InvalidArgumentError('not a port');
+  return value;
+}
+
+/** As milliseconds. */
+function seconds(text: string): number {
+  const value = Number(text.replace(/s$/u, ''));
+  if (!(value > 0 && value <= 86_400)) throw new InvalidArgumentError('not a number of seconds up to a day');
+  return value * 1000;
+}

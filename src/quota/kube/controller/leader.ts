@@ -1,0 +1,135 @@
+import { ALREADY_EXISTS, CONFLICT, NOT_FOUND, type Api } from '../api.js';
+import type { QuotaLog } from '../log.js';
+
+export interface LeaderOptions {
+  readonly api: Api;
+  readonly namespace: string;
+  /** Of the Lease. */
+  readonly name: string;
+  /** Tells candidates apart. */
+  readonly identity: string;
+  readonly log: QuotaLog;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** Begins what only one may do; called again after `lost`. */
+  readonly won: () => Promise<void>;
+  /** Ends it. */
+  readonly lost: () => Promise<void>;
+  readonly leaseMs?: number;
+  readonly retryMs?: number;
+}
+
+interface Lease {
+  readonly metadata: { readonly resourceVersion?: string };
+  readonly spec?: { readonly holderIdentity?: string; readonly renewTime?: string; readonly leaseDurationSeconds?: number; readonly leaseTransitions?: number; readonly acquireTime?: string };
+}
+
+/**
+ * Leadership by a Lease. Whether another holder is alive is judged by how long its lease was seen not to change, on our own clock: the
+ * clocks of two nodes need not agree. Who could not renew in time stops before anybody else may begin.
+ */
+export class Leader {
+  readonly #options: Required<LeaderOptions>;
+  #leading = false;
+  #renewedAt = 0;
+  /** The lease as it was seen last, and since when. */
+  #seen = { version: '', at: 0 };
+  #timer: NodeJS.Timeout | null = null;
+  #running: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  constructor(options: LeaderOptions) {
+    this.#options = { leaseMs: 15_000, retryMs: 2_000, ...options };
+  }
+
+  get leading(): boolean {
+    return this.#leading;
+  }
+
+  start(): void {
+    this.#running = this.#round();
+  }
+
+  /** Gives leadership back, so that the next one need not wait. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#running;
+    if (!this.#leading) return;
+    await this.#end();
+    const lease = await this.#read();
+    if (lease?.spec?.holderIdentity === this.#options.identity) await this.#write(lease, '');
+  }
+
+  async #round(): Promise<void> {
+    const { now, leaseMs, retryMs, log, won } = this.#options;
+    try {
+      const held = await this.#hold();
+      if (held) this.#renewedAt = now();
+      if (held && !this.#leading && !this.#stopped) {
+        this.#leading = true;
+        log.info({ identity: this.#options.identity }, 'this replica leads');
+        await won();
+      } else if (this.#leading && !held && now() - this.#renewedAt > leaseMs * 0.6) await this.#end();
+    } catch (error) {
+      log.error({ err: error }, 'leadership failed');
+      if (this.#leading) await this.#end();
+    }
+    if (!this.#stopped) {
+      this.#timer = setTimeout(() => {
+        this.#running = this.#round();
+      }, retryMs).unref();
+    }
+  }
+
+  async #end(): Promise<void> {
+    this.#leading = false;
+    this.#options.log.info({ identity: this.#options.identity }, 'this replica leads no longer');
+    await this.#options.lost();
+  }
+
+  /** True if the lease is ours now. */
+  async #hold(): Promise<boolean> {
+    const { identity, leaseMs, now } = this.#options;
+    const lease = await this.#read();
+    if (lease === undefined) return false;
+    const holder = lease?.spec?.holderIdentity ?? '';
+    const version = lease?.metadata.resourceVersion ?? '';
+    if (version !== this.#seen.version) this.#seen = { version, at: now() };
+    if (lease !== null && holder !== '' && holder !== identity && now() - this.#seen.at < (lease.spec?.leaseDurationSeconds ?? leaseMs / 1000) * 1000) return false;
+    return this.#write(lease, identity);
+  }
+
+  /** Null where there is none, undefined where the server did not say. */
+  async #read(): Promise<Lease | null | undefined> {
+    const { api, name } = this.#options;
+    const answer = await api.request({ method: 'GET', path: `${this.#path()}/${encodeURIComponent(name)}` });
+    if (answer.ok) return answer.body as Lease;
+    return answer.code === NOT_FOUND ? null : undefined;
+  }
+
+  async #write(lease: Lease | null, holderIdentity: string): Promise<boolean> {
+    const { api, namespace, name, leaseMs, now, log } = this.#options;
+    const renewTime = `${new Date(now()).toISOString().slice(0, -1)}000Z`;
+    const isNew = lease?.spec?.holderIdentity !== holderIdentity;
+    const body = {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { ...lease?.metadata, name, namespace },
+      spec: {
+        holderIdentity, renewTime, leaseDurationSeconds: Math.ceil(leaseMs / 1000),
+        acquireTime: isNew ? renewTime : (lease.spec.acquireTime ?? renewTime),
+        leaseTransitions: (lease?.spec?.leaseTransitions ?? 0) + (isNew ? 1 : 0),
+      },
+    };
+    const answer = lease === null
+      ? await api.request({ method: 'POST', path: this.#path(), body })
+      : await api.request({ method: 'PUT', path: `${this.#path()}/${encodeURIComponent(name)}`, body });
+    if (!answer.ok && ![CONFLICT, ALREADY_EXISTS].includes(answer.code)) log.warn({ reason: answer.message }, 'the lease can not be written');
+    return answer.ok;
+  }
+
+  #path(): string {
+    return `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(this.#options.namespace)}/leases`;
+  }
+}

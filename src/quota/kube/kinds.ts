@@ -1,0 +1,56 @@
+import type { Evaluator } from '../evaluators/evaluator.js';
+import { ApiError, NOT_FOUND, type Api } from './api.js';
+
+/** A kind of workload that the API server has. */
+export interface ServedKind {
+  readonly evaluator: Evaluator;
+  /** Plural. */
+  readonly resource: string;
+  /** Of all namespaces: `/apis/apps/v1/deployments`. */
+  readonly path: string;
+}
+
+interface ResourceList {
+  readonly resources?: readonly { readonly name: string }[];
+}
+
+/** `deployments.apps` in parts. */
+export function resourceOf({ resource, apiGroup }: Evaluator): string {
+  return apiGroup === '' ? resource : resource.slice(0, -apiGroup.length - 1);
+}
+
+/** Finds which of the kinds the API server has, in the version that it prefers. Kinds that nobody installed are missing. */
+export async function servedKinds(api: Api, evaluators: readonly Evaluator[]): Promise<readonly ServedKind[]> {
+  const roots = new Map<string, Promise<{ readonly root: string; readonly names: ReadonlySet<string> } | null>>();
+  const rootOf = (apiGroup: string) => {
+    const known = roots.get(apiGroup) ?? discover(api, apiGroup);
+    roots.set(apiGroup, known);
+    return known;
+  };
+  const found = await Promise.all(evaluators.filter(({ charges }) => charges).map(async (evaluator): Promise<ServedKind | null> => {
+    const served = await rootOf(evaluator.apiGroup);
+    const resource = resourceOf(evaluator);
+    return served?.names.has(resource) === true ? { evaluator, resource, path: `${served.root}/${resource}` } : null;
+  }));
+  return found.flatMap((kind) => kind ?? []);
+}
+
+/** The object of a namespace: collections of all namespaces name none. */
+export function objectPath(kind: ServedKind, namespace: string, name: string): string {
+  const at = kind.path.lastIndexOf('/');
+  return `${kind.path.slice(0, at)}/namespaces/${encodeURIComponent(namespace)}/${kind.resource}/${encodeURIComponent(name)}`;
+}
+
+async function discover(api: Api, apiGroup: string): Promise<{ readonly root: string; readonly names: ReadonlySet<string> } | null> {
+  let root = '/api/v1';
+  if (apiGroup !== '') {
+    const answer = await api.request({ method: 'GET', path: `/apis/${apiGroup}` });
+    if (!answer.ok && answer.code === NOT_FOUND) return null;
+    if (!answer.ok) throw new ApiError(`the API group ${apiGroup} can not be read`, answer);
+    const { preferredVersion } = answer.body as { readonly preferredVersion: { readonly groupVersion: string } };
+    root = `/apis/${preferredVersion.groupVersion}`;
+  }
+  const answer = await api.request({ method: 'GET', path: root });
+  if (!answer.ok) throw new ApiError(`the resources of ${root} can not be read`, answer);
+  return { root, names: new Set(((answer.body as ResourceList).resources ?? []).map(({ name }) => name)) };
+}
