@@ -14,6 +14,8 @@ const RENEW_MS = 500;
 const OVERHEAD_STEP_BYTES = 1024 * 1024;
 /** What others use moves by more than this before it is published for that alone. */
 const OTHERS_STEP_PPM = 10_000;
+/** Over less than this, being late by a look makes a difference. */
+const LEAST_ACCOUNT_NS = 3e9;
 /** A container that waited for less of the time than this may just not have wanted its share. */
 const MOSTLY = 0.8;
 
@@ -162,7 +164,13 @@ export class Tenant {
 
   /** Takes in what the driver lists of this container, `elapsedNs` after the look before. */
   see(processes: readonly GpuProcessView[], elapsedNs: number): void {
+    const appeared = this.processes.length === 0 && processes.length > 0;
     this.#processes = processes;
+    // Reports are of windows that have ended: of its first moments there are none, while its first launches were charged at once.
+    if (appeared) {
+      this.#evidence = { ...NO_EVIDENCE };
+      return;
+    }
     const evidence = this.#evidence;
     const reported = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
     evidence.reportedNs = reported === null || evidence.reportedNs === null ? null : evidence.reportedNs + (reported / 100) * elapsedNs;
@@ -186,8 +194,9 @@ export class Tenant {
     this.slice.limits.change(this.index, { driverOverheadBytes: overhead });
   }
 
-  /** What was charged and reported since the last call; null where the driver reports nothing. Takes stock of the control error on the way. */
+  /** What was charged and reported since the last call that had an answer; null while that is too little, or where the driver reports nothing. Takes stock of the control error on the way. */
   closeAccount(): Account | null {
+    if (this.#evidence.elapsedNs < LEAST_ACCOUNT_NS) return null;
     const { chargedNs, askedNs, waitedNs, elapsedNs, reportedForNs } = this.#evidence;
     const reportedNs = this.#evidence.reportedNs === null || reportedForNs <= 0 ? null : (this.#evidence.reportedNs * elapsedNs) / reportedForNs;
     const givenNs = reportedNs === null || reportedNs === 0 ? chargedNs : reportedNs;

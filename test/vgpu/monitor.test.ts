@@ -214,6 +214,27 @@ test('charges that the driver contradicts for long are corrected, and the contro
   t.equal(container.told(0).steering?.correctionPpm, node.device(A).correctionPpm);
 });
 
+test('a container\'s first moments, of which the driver reports too little, correct nothing', async (t) => {
+  const node = await monitored(t);
+  // The GPU has been looked at for a while: the account of all its containers ends soon after this one begins.
+  await node.beats(31);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 90 })] });
+  const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
+  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  let charged = 0;
+  let least = 1_000_000;
+  const work = (): void => {
+    container.count(0, { chargedNs: (charged += 90_000_000), waits: charged });
+    least = Math.min(least, container.told(0).steering?.correctionPpm ?? least);
+  };
+  node.run(listed(process.pid, MIB, 20));
+  await node.beats(10, work);
+  node.run(listed(process.pid, MIB, 90));
+  await node.beats(60, work);
+  t.equal(least, 1_000_000);
+  socket.destroy();
+});
+
 test('time that the driver reports beyond the charges is told as drift, and so is memory beyond the ledger', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });
