@@ -12,11 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PHYSICAL_MAGIC = 0x50485953 };
-
 /* Memory without an address. The number that callers know is its address here. */
 struct physical {
-  uint32_t magic;
+  struct physical *next;
   unsigned int handles; /* references by callers */
   unsigned int mappings;
   size_t size;
@@ -36,10 +34,16 @@ struct mapping {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mapping *mappings;
+static struct physical *physicals;
 
+/* A handle may be anything, also one that was released: it is looked for, not looked into. */
 static struct physical *physical_of(CUmemGenericAllocationHandle handle) {
-  struct physical *physical = (struct physical *)(uintptr_t)handle;
-  return physical != NULL && physical->magic == PHYSICAL_MAGIC ? physical : NULL;
+  pthread_mutex_lock(&lock);
+  struct physical *physical = physicals;
+  while (physical != NULL && (uintptr_t)physical != handle)
+    physical = physical->next;
+  pthread_mutex_unlock(&lock);
+  return physical;
 }
 
 static CUmemGenericAllocationHandle handle_of(struct physical *physical) {
@@ -120,12 +124,15 @@ static CUresult check_properties(const CUmemAllocationProp *properties) {
 static struct physical *make(size_t size, CUdevice device) {
   struct physical *physical = calloc(1, sizeof *physical);
   if (physical == NULL) return NULL;
-  physical->magic = PHYSICAL_MAGIC;
   physical->handles = 1;
   physical->size = size;
   physical->device = device;
   physical->file = -1;
   physical->object = -1;
+  pthread_mutex_lock(&lock);
+  physical->next = physicals;
+  physicals = physical;
+  pthread_mutex_unlock(&lock);
   return physical;
 }
 
@@ -156,7 +163,10 @@ static void drop(struct physical *physical) {
   else if (physical->device != CU_DEVICE_CPU)
     sim_ledger_give(driver.machine, driver.process, driver.cards[physical->device], physical->size);
   if (physical->file >= 0) close(physical->file);
-  physical->magic = 0;
+  struct physical **at = &physicals;
+  while (*at != physical)
+    at = &(*at)->next;
+  *at = physical->next;
   free(physical);
 }
 
