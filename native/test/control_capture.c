@@ -32,11 +32,14 @@ int main(void) {
 
   /* Streams that are not captured go on being charged meanwhile. */
   uint64_t charged = usage->devices[0].charged_ns;
+  OK(cuGraphExecDestroy(exec));
+  OK(cuGraphDestroy(graph));
   OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   for (int i = 0; i < 20; i++)
     OK(card_launch(kernel, 80, other));
   OK(cuStreamEndCapture(stream, &graph));
   CHECK(usage->devices[0].charged_ns > charged);
+  OK(cuGraphDestroy(graph));
   CHECK(cuStreamEndCapture(stream, &graph) != CUDA_SUCCESS);
   OK(cuStreamSynchronize(other));
   return TEST_END;

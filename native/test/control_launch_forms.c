@@ -71,6 +71,7 @@ static void make_graph(void) {
   plain();
   OK(cuStreamEndCapture(stream, &captured));
   OK(cuGraphInstantiateWithFlags(&exec, captured, 0));
+  OK(cuGraphDestroy(captured));
 }
 
 /* GPU time charged for one call, once its cost is known. */

@@ -44,6 +44,7 @@ int main(void) {
   OK(cuDeviceGraphMemTrim(0));
   CHECK_EQ(card_held(), 0);
   OK(cuGraphExecDestroy(exec));
+  OK(cuGraphDestroy(graph));
 
   /* The same through capture. */
   CUgraph captured;
@@ -56,5 +57,6 @@ int main(void) {
   CHECK_EQ(cuGraphLaunch(exec, stream), CUDA_ERROR_OUT_OF_MEMORY);
   CHECK_EQ(card_held(), 0);
   OK(cuGraphExecDestroy(exec));
+  OK(cuGraphDestroy(captured));
   return TEST_END;
 }
