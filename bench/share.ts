@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { measured, type BenchOptions } from './report.js';
 import { SteeringAgent } from './sim/agent.js';
 import { SimulatedMachine } from './sim/machine.js';
@@ -25,6 +26,8 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const machine = await SimulatedMachine.open(CARDS);
   const agent = await SteeringAgent.start(machine);
   const bench = new ShareBench(machine, agent);
+  const lateness = monitorEventLoopDelay({ resolution: 5 });
+  lateness.enable();
   const missed: string[] = [];
   const hold = (held: boolean, what: string): void => {
     if (!held) missed.push(what);
@@ -75,6 +78,9 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
     await agent.stop();
     await machine.close();
   }
+  lateness.disable();
+  const late = (percentile: number): string => (lateness.percentile(percentile) / 1e6 - 5).toFixed(1);
+  note(`timers of this machine were late by ${late(50)} ms (median), ${late(99)} ms (1 in 100), ${late(99.9)} ms (1 in 1000); programs that are kept from launching for more than 50 ms lose share`);
   note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${missed.map((line) => `  ${line}`).join('\n')}`);
 
   function reportChange({ name, reachedMs }: Change): void {
