@@ -30,8 +30,8 @@ export class BenchNode {
     return new BenchNode(machine, agent, directory);
   }
 
-  /** Starts one more container that has a part of a card, with a program in it that uses the card in this manner (see native/bench/tenant.c). */
-  async run(cores: number, memoryBlocks: number, manner: string): Promise<void> {
+  /** Starts one more container that has a part of a card, with a program in it that uses the card in this manner (see native/bench/tenant.c); null: without. */
+  async run(cores: number, memoryBlocks: number, manner: string | null): Promise<void> {
     this.#pods += 1;
     const uid = `uid-${this.#pods}`;
     const admission = await this.agent.kubelet.admit({ uid, namespace: 'bench', name: `pod-${this.#pods}`, initContainers: [], containers: [{ name: 'main', cores, memoryBlocks }] });
@@ -40,7 +40,7 @@ export class BenchNode {
     await this.agent.kubelet.startContainer(uid, 'main');
     const slice = given.mounts.find(({ containerPath }) => containerPath === '/etc/vcuda')?.hostPath ?? '';
     const card = Number(/nvidia(\d+)$/.exec(given.annotations['tencent.com/vcuda-device'] ?? '')?.[1]);
-    this.machine.start({ name: 'tenant', args: [LONGEST_S, manner], card, slice });
+    if (manner !== null) this.machine.start({ name: 'tenant', args: [LONGEST_S, manner], card, slice });
   }
 
   async close(): Promise<void> {
