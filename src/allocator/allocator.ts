@@ -3,14 +3,15 @@ import { NO_EDITS, sliceEdits, type ContainerEdits } from '../core/container-edi
 import type { Gpu } from '../core/gpu.js';
 import { allocate, withoutHalf } from '../core/ledger/allocate.js';
 import { coreIdsOf, memoryIdsOf, memoryLimits, type Allocation, type ContainerRef } from '../core/ledger/allocation.js';
+import { candidatesOf, needsHolders } from '../core/ledger/candidates.js';
 import { identify, type Holder } from '../core/ledger/identify.js';
 import { followLegacy, isLegacyId, noteLegacy } from '../core/ledger/legacy.js';
 import type { LegacyHolding } from '../core/ledger/legacy-holding.js';
-import { isAmbiguous, type PendingContainer, type PendingContainers } from '../core/ledger/pending.js';
+import type { PendingContainers } from '../core/ledger/pending.js';
 import { prefer } from '../core/ledger/prefer.js';
 import { holdsAny, observeOffered, reconcile, releaseEnded } from '../core/ledger/release.js';
 import { takeOver } from '../core/ledger/take-over.js';
-import { emptyLedger, type LedgerNode, type LedgerState, type OpenHalf } from '../core/ledger/state.js';
+import { emptyLedger, type LedgerNode, type LedgerState } from '../core/ledger/state.js';
 import { checkPair, isFraction, refuse, type Refusal } from '../core/request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, type ResourceKind } from '../core/resources.js';
 import type { Clock } from '../host/clock.js';
@@ -38,16 +39,6 @@ export interface AllocatorDevice {
   readonly numaNode: number | null;
 }
 
-function idsOfOpen(state: LedgerState, open: OpenHalf): readonly string[] {
-  if (open.kind !== 'core') return open.memoryIds;
-  const allocation = state.allocations.get(open.allocationId);
-  return allocation === undefined ? [] : coreIdsOf(allocation);
-}
-
-function keyOf(container: { readonly podUid: string; readonly container: string }): string {
-  return `${container.podUid}/${container.container}`;
-}
-
 const UNNAMED: ContainerRef = { podUid: '', namespace: '', pod: '', container: '' };
 
 type Answer<T> = ({ readonly ok: true } & T) | Refusal;
@@ -63,6 +54,8 @@ export class Allocator {
   #state: LedgerState;
   /** Allocations whose directory, limits or socket could not be made. */
   readonly #unopened = new Set<string>();
+  /** UIDs of pods that were refused for what they ask for, while they are listed as waiting all the same. */
+  readonly #failed = new Set<string>();
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: AllocatorOptions, restored: CheckpointContent = EMPTY_CHECKPOINT) {
@@ -109,6 +102,7 @@ export class Allocator {
       const pending = await this.#pendingFor(kind, size);
       const answer = prefer(this.#state, { kind, available, mustInclude, size, pending });
       if (answer.ok) return { ok: true, ids: answer.ids };
+      if ('podUid' in answer) this.#failed.add(answer.podUid);
       this.#state = { ...this.#state, open: null };
       return this.#refused(kind, size, answer);
     });
@@ -216,18 +210,14 @@ export class Allocator {
    * tell more: it names those that hold devices already, and so the owner of the half that was answered last.
    */
   async #pendingFor(kind: ResourceKind, size: number): Promise<PendingContainers> {
-    const pending = this.#options.pods.pending();
-    const { open } = this.#state;
-    const half = open === null || open.kind === kind || open.kind === 'joined' ? null : { kind: open.kind, ids: idsOfOpen(this.#state, open) };
-    if (pending === null || !isAmbiguous(pending, kind, size, half === null ? null : half.ids.length)) return pending;
-    const holders = new Map((await this.#options.holders.known()).map((holder) => [keyOf(holder.container), holder]));
-    const heldBy = (container: PendingContainer, of: ResourceKind): readonly string[] => {
-      const holder = holders.get(keyOf(container));
-      return (of === 'core' ? holder?.coreIds : holder?.memoryIds) ?? [];
-    };
-    const owner = half === null ? undefined : pending.find((container) => heldBy(container, half.kind).includes(half.ids[0] ?? ''));
-    if (owner !== undefined && (kind === 'core' ? owner.cores : owner.memoryBlocks) !== size) this.#state = { ...this.#state, open: null };
-    return pending.filter((container) => heldBy(container, kind).length === 0);
+    const listed = this.#options.pods.pending();
+    // The API server hears of a pod's failure from the kubelet, a while later.
+    for (const podUid of this.#failed) if (listed?.some((container) => container.podUid === podUid) !== true) this.#failed.delete(podUid);
+    const pending = listed?.filter(({ podUid }) => !this.#failed.has(podUid)) ?? null;
+    if (pending === null || !needsHolders(this.#state, pending, { kind, size })) return pending;
+    const narrowed = candidatesOf(this.#state, pending, await this.#options.holders.known(), { kind, size });
+    this.#state = narrowed.state;
+    return narrowed.pending;
   }
 
   /** A container that the original's plugin started starts again; it has what it had. */

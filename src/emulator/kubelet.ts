@@ -287,10 +287,10 @@ export class KubeletEmulator {
         this.#notify();
       },
       () => {
-        // A plugin whose stream ends is gone: its devices count as unhealthy until it registers again.
+        // A plugin whose stream ends is gone: its devices count as unhealthy until it registers and lists them again.
         if (this.#endpoints.get(kind) !== endpoint) return;
         this.#endpoints.delete(kind);
-        this.#devices.healthy.set(kind, new Set());
+        this.#devices.healthy.delete(kind);
         this.#notify();
       },
     );

@@ -32,10 +32,17 @@ export class KubeletHolders {
     this.#log = options.log;
   }
 
-  /** The container that holds exactly these ids of this kind; null when the kubelet names none, or cannot be asked. */
+  /**
+   * The container that holds exactly these ids of this kind; null when the kubelet names none, or cannot be asked. An init
+   * container and the container after it may have the same cores: nobody says which of them starts, so the memory is that of both.
+   */
   async holderOf(kind: ResourceKind, ids: readonly string[]): Promise<Holder | null> {
     const wanted = keyOf(ids);
-    return (await this.known()).find((holder) => keyOf(kind === 'core' ? holder.coreIds : holder.memoryIds) === wanted) ?? null;
+    const matching = (await this.known()).filter((holder) => keyOf(kind === 'core' ? holder.coreIds : holder.memoryIds) === wanted);
+    const [first] = matching;
+    if (first === undefined) return null;
+    const samePod = matching.filter((holder) => holder.container.podUid === first.container.podUid && keyOf(holder.coreIds) === keyOf(first.coreIds));
+    return samePod.length === 1 ? first : { ...first, memoryIds: [...new Set(samePod.flatMap((holder) => holder.memoryIds))] };
   }
 
   /** The containers with ids of ours that the kubelet names now; what it could not be asked about is left out. */
@@ -84,7 +91,8 @@ export class KubeletHolders {
     const memoryIds = container.devices.get(MEMORY_RESOURCE) ?? [];
     const key = keyOf(coreIds);
     const recorded = fromCheckpoint.find((holder) => holder.container.container === container.container && keyOf(holder.coreIds) === key);
-    const podUid = this.#pods.uidOf(container.namespace, container.pod) ?? recorded?.container.podUid ?? '';
+    // A pod that was made anew under its old name is another one, and the API server's word on which it is may be old.
+    const podUid = recorded?.container.podUid ?? this.#pods.uidOf(container.namespace, container.pod) ?? '';
     return { container: { podUid, namespace: container.namespace, pod: container.pod, container: container.container }, coreIds, memoryIds, gpuNames: recorded?.gpuNames ?? [] };
   }
 

@@ -1,6 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { test } from 'tap';
+import { NO_PODS } from '../../src/app/no-pods.js';
 import { cards } from './gpus.js';
 import { admitted, gpuIndexes, limitsOf, runPod, sliceDirectory, startedNode } from './node.js';
 import { container, pod, simplePod } from './pods.js';
@@ -155,4 +156,12 @@ test('stopping leaves no socket behind', async (t) => {
   await node.stopAgent();
   const left = (await readdir(node.config.devicePluginPath)).filter((name) => name.endsWith('.sock'));
   t.same(left, ['kubelet.sock']);
+});
+
+test('a pod is not refused for the faults of another one of its size that was refused before and is still listed as waiting', async (t) => {
+  const broken = simplePod(30, 0);
+  const listed = { podUid: broken.uid, container: 'main', cores: 30, memoryBlocks: 0, hint: [] };
+  const node = await startedNode(t, { seams: { pods: { ...NO_PODS, pending: () => [listed] } } });
+  t.match(await node.kubelet.admit(broken), { ok: false, message: /needs tencent.com\/vcuda-memory as well/ });
+  t.same(gpuIndexes(await runPod(node, simplePod(30, 8))), [0]);
 });

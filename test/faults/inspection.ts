@@ -32,7 +32,12 @@ export async function lostOrDoubled(node: FaultNode, ledger: LedgerReport, pods:
       const told = (container.environment.NVIDIA_VISIBLE_DEVICES ?? '').split(',');
       if (told.length !== cards.size || told.some((uuid) => !cards.has(uuid))) faults.push(`${who} was given ${told.join()}, the ledger says ${[...cards].join()}`);
       if (!started.has(container.name)) continue;
-      if (!allocation.owners.some((owner) => owner.podUid === pod.uid && owner.container === container.name)) faults.push(`${who} runs, but its allocation belongs to ${JSON.stringify(allocation.owners)}`);
+      // Where an init container and the one after it have the same ids, the kubelet names only the latter; a pod's UID comes with the
+      // kubelet's checkpoint, which may be unreadable for a while.
+      const initial = pod.initContainers.some(({ name }) => name === container.name);
+      const isOwner = ({ podUid, pod: name, container: of }: Allocation['owners'][number]): boolean =>
+        (podUid === pod.uid || (podUid === '' && name === pod.name)) && (initial || of === container.name);
+      if (!allocation.owners.some(isOwner)) faults.push(`${who} runs, but its allocation belongs to ${JSON.stringify(allocation.owners)}`);
       const missing = container.memoryIds.filter((id) => !memoryIdsOf(allocation).includes(id));
       if (missing.length > 0) faults.push(`${who} holds ${missing.length} memory blocks that the ledger does not know`);
       const socket = join(node.config.virtualManagerPath, allocation.id, 'vcuda.sock');

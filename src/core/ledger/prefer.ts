@@ -20,7 +20,13 @@ export interface PreferenceRequest {
   readonly pending: PendingContainers;
 }
 
-export type Preference = { readonly ok: true; readonly ids: readonly string[]; readonly gpus: readonly Gpu[] } | Refusal;
+/** A refusal of what a waiting pod asks for, whatever is free. */
+export type BrokenRule = Refusal & {
+  /** The oldest pod that it may be. It fails as a whole and never asks again. */
+  readonly podUid: string;
+};
+
+export type Preference = { readonly ok: true; readonly ids: readonly string[]; readonly gpus: readonly Gpu[] } | Refusal | BrokenRule;
 
 /**
  * Chooses the ids for a container. The state does not change: the kubelet takes the ids that it is given and says so
@@ -34,7 +40,7 @@ export function prefer(state: LedgerState, request: PreferenceRequest): Preferen
   return refuse('nothing-fits', `${RESOURCE_NAME[request.kind]}: ${request.size} asked for, but the kubelet offers ${request.available.length}`);
 }
 
-export type ChosenGpus = { readonly ok: true; readonly gpus: readonly Gpu[] } | Refusal;
+export type ChosenGpus = { readonly ok: true; readonly gpus: readonly Gpu[] } | Refusal | BrokenRule;
 
 function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpus {
   const wrong = checkCores(request.size, state.node.shareMode);
@@ -157,9 +163,12 @@ function matching(pending: PendingContainers, kind: ResourceKind, size: number):
 }
 
 /** Refuses at once what no candidate can be right about: a part without memory, memory without cores. */
-function checkCandidates(candidates: readonly PendingContainer[]): Refusal | null {
+function checkCandidates(candidates: readonly PendingContainer[]): BrokenRule | null {
+  const [first] = candidates;
+  if (first === undefined) return null;
   const problems = candidates.map((candidate) => checkPair(candidate));
-  return problems.length > 0 && problems.every((problem) => problem !== null) ? (problems[0] ?? null) : null;
+  const [reason] = problems;
+  return reason !== null && reason !== undefined && problems.every((problem) => problem !== null) ? { ...reason, podUid: first.podUid } : null;
 }
 
 /** Memory that may follow these cores, largest first: the GPU should suit every candidate. */

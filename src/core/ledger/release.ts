@@ -35,7 +35,9 @@ export function observeOffered(state: LedgerState, available: readonly string[],
       }
     } else if (lent) {
       const kept = setMemory(next, allocation, memoryIdsOf(allocation).filter((id) => !isOffered(id)));
-      next = { ...withAllocation(next, kept), open: { kind: 'core', allocationId: allocation.id } };
+      // Cores that were answered after these wait for the request that comes now.
+      const passed = next.open !== null && (next.open.kind === 'memory' || next.open.allocationId !== allocation.id);
+      next = { ...withAllocation(next, kept), open: passed ? next.open : { kind: 'core', allocationId: allocation.id } };
     }
   }
   const halves = next.halves.filter((half) => !half.memoryIds.some(isOffered));

@@ -1,6 +1,7 @@
 import { DeviceIds } from '../../../src/core/device-id.js';
 import type { Gpu } from '../../../src/core/gpu.js';
 import { allocate } from '../../../src/core/ledger/allocate.js';
+import { candidatesOf, needsHolders } from '../../../src/core/ledger/candidates.js';
 import { identify } from '../../../src/core/ledger/identify.js';
 import type { PendingContainer, PendingContainers } from '../../../src/core/ledger/pending.js';
 import { prefer } from '../../../src/core/ledger/prefer.js';
@@ -61,7 +62,7 @@ export class KubeletModel {
   admit(wish: { cores: number; memoryBlocks: number; order: readonly ResourceKind[]; failAfter: number; knowsPods: boolean }): boolean {
     const uid = `pod-${(this.#serial += 1)}`;
     const given: Record<ResourceKind, readonly string[]> = { core: [], memory: [] };
-    const pending: PendingContainers = wish.knowsPods ? [waiting(uid, wish)] : null;
+    const listed = wish.knowsPods ? [...[...this.pods.values()].filter(({ started }) => !started).map((pod) => waiting(pod.uid, pod)), waiting(uid, wish)] : null;
     for (const [at, kind] of wish.order.entries()) {
       const size = kind === 'core' ? wish.cores : wish.memoryBlocks;
       if (size === 0) continue;
@@ -69,6 +70,7 @@ export class KubeletModel {
       const available = this.#available(kind);
       if (available.length < size) return false;
       this.state = observeOffered(this.state, available, []).state;
+      const pending = this.#candidates(listed, kind, size);
       const preferred = prefer(this.state, { kind, available, mustInclude: [], size, pending });
       if (!preferred.ok) {
         this.state = { ...this.state, open: null };
@@ -84,6 +86,15 @@ export class KubeletModel {
     }
     this.pods.set(uid, { uid, cores: wish.cores, memoryBlocks: wish.memoryBlocks, coreIds: given.core, memoryIds: given.memory, started: false });
     return true;
+  }
+
+  /** As the allocator has it. */
+  #candidates(listed: PendingContainers, kind: ResourceKind, size: number): PendingContainers {
+    if (listed === null || !needsHolders(this.state, listed, { kind, size })) return listed;
+    const holders = [...this.pods.values()].map(({ uid, coreIds, memoryIds }) => ({ container: { podUid: uid, namespace: 'n', pod: uid, container: 'main' }, coreIds, memoryIds, gpuNames: [] }));
+    const narrowed = candidatesOf(this.state, listed, holders, { kind, size });
+    this.state = narrowed.state;
+    return narrowed.pending;
   }
 
   /** Starts, or starts again, the container of a pod. */

@@ -1,4 +1,5 @@
 import { test } from 'tap';
+import { allocationId, memoryIdsOf } from '../../../src/core/ledger/allocation.js';
 import { reconcile } from '../../../src/core/ledger/release.js';
 import { GRACE_MS, KubeletModel, nodeOf } from './kubelet-model.js';
 
@@ -43,5 +44,18 @@ test('what the kubelet does not list is kept for the time of grace, and longer i
   t.equal(model.state.allocations.size, 1, 'counted anew');
   model.reconcile(GRACE_MS);
   t.equal(model.state.allocations.size, 0);
+  t.end();
+});
+
+test('memory of a failed pod that is offered again does not make older cores wait in place of the last ones', (t) => {
+  const model = new KubeletModel(nodeOf(3, 16));
+  const unknown = (...wanted: Parameters<typeof wish>) => ({ ...wish(...wanted), knowsPods: false });
+  t.ok(model.admit(unknown(200, 0)));
+  t.notOk(model.admit(unknown(150, 4, ['memory', 'core'])), 'its memory was taken for that of the two cards');
+  t.ok(model.admit(unknown(60, 8)));
+  for (const pod of model.pods.values()) {
+    const held = model.state.allocations.get(allocationId(pod.coreIds));
+    t.equal(held === undefined ? -1 : memoryIdsOf(held).length, pod.memoryBlocks, `${pod.cores} cores`);
+  }
   t.end();
 });
