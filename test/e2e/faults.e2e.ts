@@ -1,0 +1,201 @@
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import tap, { test } from 'tap';
+import { CHECKPOINT_FILE, decodeCheckpoint } from '../../src/core/checkpoint.js';
+import { coreIdsOf, memoryIdsOf, type Allocation } from '../../src/core/ledger/allocation.js';
+import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../src/core/resources.js';
+import { PodResourcesClient } from '../../src/kubelet/pod-resources.js';
+import { generator } from '../generator.js';
+import { AgentProcess } from './agent-process.js';
+import { NODE, TestCluster } from './cluster.js';
+import { podManifest, type TestContainer } from './pods.js';
+import { until } from './until.js';
+
+/** How long pods come and go while agent and kubelet are killed: `node dist/test/e2e/run.js faults --seconds 600`. */
+const SECONDS = Number(process.env.GPU_MANAGER_E2E_SECONDS ?? 60);
+const SEED = Number(process.env.GPU_MANAGER_SEED ?? Date.now() % 1_000_000);
+const MOST_PODS = 8;
+const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [[10, 4], [10, 8], [20, 8], [30, 16], [50, 32], [100, 0], [100, 8], [200, 8]];
+const POD_RESOURCES = '/var/lib/kubelet/pod-resources/kubelet.sock';
+const PLUGINS = '/var/lib/kubelet/device-plugins';
+
+const cluster = new TestCluster();
+tap.setTimeout((SECONDS + 600) * 1_000);
+
+interface Pods {
+  readonly items: readonly { readonly metadata: { readonly name: string; readonly deletionTimestamp?: string }; readonly status: { readonly phase: string } }[];
+}
+
+const podList = async (): Promise<Pods['items']> => (JSON.parse(await cluster.kubectl('get', 'pods', '-o', 'json')) as Pods).items;
+
+/** What the agent has written down. */
+function ledger(agent: AgentProcess): readonly Allocation[] {
+  const decoded = decodeCheckpoint(readFileSync(join(agent.directory, 'checkpoint', CHECKPOINT_FILE), 'utf8'));
+  if (!decoded.ok || decoded.format !== 'current') throw new Error('the checkpoint cannot be read');
+  return decoded.content.allocations;
+}
+
+/** What the kubelet says is held. */
+async function heldIds(): Promise<{ readonly core: string[]; readonly memory: string[] }> {
+  const client = new PodResourcesClient(POD_RESOURCES);
+  try {
+    const containers = await client.list();
+    const of = (resource: string): string[] => containers.flatMap(({ devices }) => devices.get(resource) ?? []).sort();
+    return { core: of(CORE_RESOURCE), memory: of(MEMORY_RESOURCE) };
+  } finally {
+    client.close();
+  }
+}
+
+function answers(socket: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const connection = connect(socket, () => {
+      connection.destroy();
+      resolve(true);
+    });
+    connection.on('error', () => resolve(false));
+  });
+}
+
+/** Mounts of slice directories in any process of this machine: the allocation, and whether the directory is still there. */
+function sliceMounts(): { readonly allocation: string; readonly deleted: boolean }[] {
+  const seen = new Set<string>();
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
+    try {
+      const namespace = readlinkSync(`/proc/${pid}/ns/mnt`);
+      if (seen.has(namespace)) return [];
+      seen.add(namespace);
+      return [...readFileSync(`/proc/${pid}/mountinfo`, 'utf8').matchAll(/\/vm\/([0-9a-f]{16})\S*/g)].map((match) => ({ allocation: match[1] ?? '', deleted: match[0].includes('deleted') }));
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** All that ledger, kubelet and disk disagree about. */
+async function disagreements(agent: AgentProcess): Promise<string[]> {
+  const allocations = ledger(agent);
+  const held = await heldIds();
+  const faults: string[] = [];
+  for (const [kind, ours] of [['core', allocations.flatMap(coreIdsOf)], ['memory', allocations.flatMap(memoryIdsOf)]] as const) {
+    if (new Set(ours).size < ours.length) faults.push(`${kind}: an id is in two allocations`);
+    if (new Set(held[kind]).size < held[kind].length) faults.push(`${kind}: the kubelet names an id twice`);
+    if ([...ours].sort().join() !== held[kind].join()) faults.push(`${kind}: ${ours.length} ids in the ledger, ${held[kind].length} at the kubelet, or others`);
+  }
+  const ids = allocations.map(({ id }) => id).sort();
+  const directories = readdirSync(join(agent.directory, 'vm')).sort();
+  if (directories.join() !== ids.join()) faults.push(`directories ${directories.join()} for allocations ${ids.join()}`);
+  for (const id of ids) if (!(await answers(join(agent.directory, 'vm', id, 'vcuda.sock')))) faults.push(`nobody listens on the socket of ${id}`);
+  const sockets = readdirSync(PLUGINS).filter((name) => name.endsWith('.sock')).sort();
+  if (sockets.join() !== 'kubelet.sock,vcore.sock,vmemory.sock') faults.push(`sockets ${sockets.join()}`);
+  const orphans = sliceMounts().filter(({ allocation, deleted }) => deleted || !ids.includes(allocation));
+  if (orphans.length > 0) faults.push(`mounts of directories that are nobody's: ${JSON.stringify(orphans)}`);
+  return faults;
+}
+
+/** Rejects with what they disagree about if they go on to. */
+async function agreement(agent: AgentProcess): Promise<void> {
+  let last: string[] = [];
+  await until(
+    'ledger, kubelet and disk to agree',
+    async () => {
+      last = await disagreements(agent);
+      if (last.length > 0) throw new Error(last.join('; '));
+      return true;
+    },
+    90_000,
+  );
+}
+
+/** Nothing waits, nothing is on its way out, and what failed has been removed. */
+async function settled(): Promise<void> {
+  await until(
+    'pods to settle',
+    async () => {
+      const pods = await podList();
+      const over = pods.filter(({ metadata, status }) => metadata.deletionTimestamp === undefined && (status.phase === 'Failed' || status.phase === 'Succeeded'));
+      for (const { metadata } of over) await cluster.kubectl('delete', 'pod', metadata.name, '--wait=false');
+      return pods.every(({ metadata, status }) => metadata.deletionTimestamp === undefined && status.phase === 'Running');
+    },
+    180_000,
+  );
+}
+
+test(`${SECONDS} s of pods that come and go while agent and kubelet are killed at random`, { skip: existsSync(POD_RESOURCES) ? false : `no ${POD_RESOURCES}`, timeout: (SECONDS + 500) * 1_000 }, async (t) => {
+  t.comment(`seed ${SEED}`);
+  const random = generator(SEED);
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
+  const agent = new AgentProcess(cluster, '{"gpus":[{},{},{},{}]}');
+  t.teardown(() => agent.stop());
+  await agent.start();
+  const end = Date.now() + SECONDS * 1_000;
+  const done = { created: 0, deleted: 0, 'agent killed': 0, 'kubelet killed': 0 };
+  const alive: string[] = [];
+  while (Date.now() < end) {
+    const dice = random();
+    if (dice < 0.5 && alive.length < MOST_PODS) {
+      const name = `p${(done.created += 1)}`;
+      const [cores, memoryBlocks] = pick(SHAPES);
+      const again = random() < 0.3;
+      const container: TestContainer = { name: 'main', cores, memoryBlocks, command: again ? `sleep ${1 + Math.floor(random() * 5)}; exit 1` : 'sleep 100000' };
+      const initial: TestContainer[] = random() < 0.2 ? [{ name: 'before', cores: 20, memoryBlocks: 8, command: 'true' }] : [];
+      await cluster.apply(podManifest(name, [container], initial, again ? 'Always' : 'Never'));
+      alive.push(name);
+    } else if (dice < 0.75 && alive.length > 0) {
+      const name = pick(alive);
+      alive.splice(alive.indexOf(name), 1);
+      await cluster.kubectl('delete', 'pod', name, '--wait=false', '--ignore-not-found');
+      done.deleted += 1;
+    } else if (dice < 0.9) {
+      await cluster.processes.restart('agent', 'SIGKILL');
+      done['agent killed'] += 1;
+    } else if (dice < 0.95) {
+      await cluster.processes.restart('kubelet', 'SIGKILL');
+      done['kubelet killed'] += 1;
+    }
+    await delay(200 + random() * 1_500);
+  }
+  t.comment(JSON.stringify(done));
+  // Those that start again and again would hold and let go for ever.
+  for (const { metadata } of await podList()) if (!(await cluster.kubectl('get', 'pod', metadata.name, '-o', 'jsonpath={.spec.restartPolicy}')).includes('Never')) await cluster.kubectl('delete', 'pod', metadata.name, '--wait=false');
+  await agent.ready();
+  await settled();
+  await agreement(agent);
+  t.pass('ledger, kubelet and disk agree');
+  for (const { metadata } of await podList()) await cluster.kubectl('delete', 'pod', metadata.name, '--wait=false');
+  await until('all pods to be gone', async () => (await podList()).length === 0, 120_000);
+  // A kubelet forgets devices of ended pods when it admits the next one.
+  await cluster.apply(podManifest('last', [{ name: 'main', cores: 400, memoryBlocks: 16, command: 'sleep 100000' }]));
+  await until('the empty node to run a pod that wants all of it', async () => (await podList()).every(({ status }) => status.phase === 'Running'), 120_000);
+  await agreement(agent);
+  t.same(ledger(agent).map((allocation) => coreIdsOf(allocation).length), [400], 'nothing else is left');
+  await cluster.kubectl('delete', 'pod', 'last', '--wait=true', '--timeout=60s');
+});
+
+interface Status {
+  readonly status: { readonly phase: string; readonly reason?: string; readonly message?: string; readonly containerStatuses?: readonly { readonly state: { readonly waiting?: { readonly reason?: string; readonly message?: string } } }[] };
+}
+
+test('why a pod was refused stands in its status, in our words', async (t) => {
+  const broken = podManifest('broken', [{ name: 'main', cores: 30, memoryBlocks: 0, command: 'true' }]);
+  for (const [when, flags] of [['when it is allocated', []], ['when it starts, where pods are not known before', ['--standalone']]] as const) {
+    const agent = new AgentProcess(cluster, '{"gpus":[{},{},{},{}]}', flags);
+    await agent.start();
+    try {
+      await until('allocatable cards', async () => (await cluster.get<{ status: { allocatable: Record<string, string> } }>('node', NODE)).status.allocatable[CORE_RESOURCE] === '400');
+      await cluster.apply(broken);
+      const text = await until(`the refusal ${when}`, async () => {
+        const { status } = await cluster.get<Status>('pod', 'broken');
+        const waiting = status.containerStatuses?.[0]?.state.waiting?.message ?? '';
+        return [status.message ?? '', waiting].find((message) => message.includes('gpu-manager: ')) ?? null;
+      });
+      t.comment(`${when}: ${text}`);
+      t.match(text, /gpu-manager: tencent\.com\/vcuda-core: 30 is a part of a GPU and needs tencent\.com\/vcuda-memory as well/, when);
+    } finally {
+      await cluster.kubectl('delete', 'pod', 'broken', '--wait=true', '--timeout=60s', '--ignore-not-found');
+      await agent.stop();
+    }
+  }
+});
