@@ -14,7 +14,9 @@ export interface Sample {
 /** One metric family: its rows of the table in docs/operators-view.md, and where its values come from. */
 export interface Metric {
   readonly name: string;
-  readonly type: 'gauge' | 'counter';
+  /** Untyped: a gauge by nature whose name must not be that of one. */
+  readonly type: 'gauge' | 'counter' | 'untyped';
+  /** One line, without backslashes. */
   readonly help: string;
   readonly labels: readonly string[];
   readonly read: (scrape: Scrape) => Iterable<Sample>;

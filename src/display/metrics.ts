@@ -1,9 +1,9 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Histogram, Registry } from 'prom-client';
 import { CARD_METRICS } from './card-metrics.js';
 import { CONTAINER_METRICS } from './container-metrics.js';
 import type { Metric, Scrape } from './metric.js';
 import { NODE_METRICS } from './node-metrics.js';
-import { MISNAMED_GAUGE, ORIGINAL_METRICS } from './original-metrics.js';
+import { ORIGINAL_METRICS } from './original-metrics.js';
 import type { NodeView } from './view.js';
 
 /** Every family that is read from the node at a scrape. */
@@ -38,48 +38,46 @@ export class CallTimes {
   }
 }
 
-/** The metrics of the node as text. Read from the view at each scrape: nothing is counted twice, and what is gone is gone. */
+/**
+ * The metrics of the node as text, in Prometheus' exposition format 0.0.4. Read from the view at each scrape: nothing is counted twice, and what is
+ * gone is gone. Written here and not by prom-client, which takes several times as long for the ten thousand samples of a busy node.
+ */
 export class NodeMetrics {
   readonly #view: NodeView;
-  readonly #registry = new Registry();
-  #scrape: Scrape | null = null;
+  readonly #counted = new Registry();
 
   constructor(view: NodeView, times: CallTimes) {
     this.#view = view;
-    for (const metric of METRICS) this.#register(metric);
-    times.register(this.#registry);
+    times.register(this.#counted);
   }
 
   get contentType(): string {
-    return this.#registry.contentType;
+    return this.#counted.contentType;
   }
 
   async text(): Promise<string> {
-    this.#scrape = { snapshot: this.#view.snapshot(), counts: this.#view.counts() };
-    const text = await this.#registry.metrics();
-    // The original calls a gauge a total. Its name has to stay; promtool lets it pass where no type contradicts it.
-    return text.replace(`# TYPE ${MISNAMED_GAUGE} gauge`, `# TYPE ${MISNAMED_GAUGE} untyped`);
+    const scrape: Scrape = { snapshot: this.#view.snapshot(), counts: this.#view.counts() };
+    return METRICS.map((metric) => family(metric, scrape)).join('') + (await this.#counted.metrics());
   }
+}
 
-  #register({ name, type, help, labels, read }: Metric): void {
-    const scrape = (): Scrape => this.#scrape ?? { snapshot: this.#view.snapshot(), counts: this.#view.counts() };
-    const options = { name, help, labelNames: [...labels], registers: [this.#registry] };
-    if (type === 'gauge') {
-      new Gauge({
-        ...options,
-        collect() {
-          this.reset();
-          for (const sample of read(scrape())) this.set(sample.labels, sample.value);
-        },
-      });
-      return;
-    }
-    new Counter({
-      ...options,
-      collect() {
-        this.reset();
-        for (const sample of read(scrape())) this.inc(sample.labels, sample.value);
-      },
-    });
+function family({ name, type, help, labels, read }: Metric, scrape: Scrape): string {
+  // Two allocations may be of containers of the same name, while one takes the place of the other: a sample may not appear twice.
+  const samples = new Map<string, number>();
+  for (const { labels: values, value } of read(scrape)) {
+    let key = '';
+    for (const label of labels) key += `${key === '' ? '{' : ','}${label}="${escaped(values[label] ?? '')}"`;
+    if (key !== '') key += '}';
+    samples.set(key, type === 'counter' ? (samples.get(key) ?? 0) + value : value);
   }
+  let text = `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;
+  for (const [key, value] of samples) text += `${name}${key} ${value}\n`;
+  return text;
+}
+
+const SPECIAL = /[\\"\n]/u;
+
+function escaped(text: string): string {
+  if (!SPECIAL.test(text)) return text;
+  return text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }

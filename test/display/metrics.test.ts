@@ -84,6 +84,15 @@ test('beside them stand base units, and what nobody knows is absent', async (t) 
   t.equal(lines.filter((line) => line.startsWith('vgpu_container_memory_denials_total{')).length, 1, 'no series for what never happened');
 });
 
+test('a name that comes twice, as when a pod takes the place of another, is one sample; texts are escaped', async (t) => {
+  const twice = (podUid: string, seconds: number) => allocation(`twice-${podUid}`, [slice(CARDS[0]!, { usedPercent: seconds, counters: { ...BASE.counters!, throttledSeconds: seconds } })], { owners: [{ podUid, namespace: 'n', pod: 'p\\"\n', container: 'c' }] });
+  const { get } = await served(t, viewOf(() => node({ cards: CARDS, allocations: [twice('1', 10), twice('2', 20)] })));
+  const lines = (await get('/metrics')).text.split('\n');
+  const labels = 'namespace="n",pod="p\\\\\\"\\n",container="c",gpu="0"';
+  t.same(lines.filter((line) => line.startsWith('vgpu_container_used_ratio{')), [`vgpu_container_used_ratio{${labels}} 0.2`]);
+  t.same(lines.filter((line) => line.startsWith('vgpu_container_throttled_seconds_total{')), [`vgpu_container_throttled_seconds_total{${labels}} 30`]);
+});
+
 test('promtool has nothing to say against them', { skip: spawnSync('promtool', ['--version']).status === 0 ? false : 'promtool is not installed' }, async (t) => {
   const metrics = await scraped(t);
   const promtool = spawn('promtool', ['check', 'metrics'], { stdio: ['pipe', 'pipe', 'pipe'] });
@@ -95,7 +104,7 @@ test('promtool has nothing to say against them', { skip: spawnSync('promtool', [
 
 test('the table in the documents is that of the code', (t) => {
   const document = readFileSync(fileURLToPath(new URL('../../../docs/operators-view.md', import.meta.url)), 'utf8');
-  const rows = [...document.matchAll(/^\| `([a-z_]+)` \| (gauge|counter|histogram) \| ([^|]*) \| ([^|]*) \|$/gmu)].map(([, name, type, labels, help]) => ({
+  const rows = [...document.matchAll(/^\| `([a-z_]+)` \| (gauge|counter|histogram|untyped) \| ([^|]*) \| ([^|]*) \|$/gmu)].map(([, name, type, labels, help]) => ({
     name, type, labels: labels?.trim() ?? '', help: help?.trim() ?? '',
   }));
   t.same(rows, [CALL_DURATION, ...METRICS].map(({ name, type, labels, help }) => ({ name, type, labels: labels.join(', '), help })));
