@@ -159,6 +159,8 @@ function allocations(state: LedgerState, observed: ReadonlyMap<string, SliceObse
       memoryBytes: blocks === 0 ? null : blocks * MEMORY_BLOCK_BYTES,
       processes: slice?.processes ?? 0,
       findings: (slice?.findings ?? []).map(({ code, message, serious }) => ({ code, message, serious })),
+      refusedConnections: slice?.refusals.connections ?? 0,
+      socketFloods: slice?.refusals.floods ?? 0,
       slices: allocation.parts.flatMap((part) => {
         const gpu = gpus.get(part.gpuUuid);
         // A card that was taken out of the machine: there is nothing to show of it.
@@ -191,6 +193,8 @@ function sliceOf(part: Part, gpu: LedgerGpu, givenMemoryBytes: number | null, de
     counters: device === null ? null : countersOf(device.counters),
     controlError: device === null || device.controlErrorPpm === null ? null : device.controlErrorPpm / 1e6,
     correction: (device?.correctionPpm ?? 1e6) / 1e6,
+    timeDrift: device === null || device.drift.timePpm === null ? null : device.drift.timePpm / 1e6,
+    memoryDriftBytes: device?.drift.memoryBytes ?? null,
   };
 }
 

@@ -33,6 +33,22 @@ function counter(name: string, help: string, value: (counters: NonNullable<Slice
   return slice(name, 'counter', help, ({ counters }) => (counters === null ? null : value(counters)));
 }
 
+/** A counter of each container, whatever GPUs it has. */
+function containerCounter(name: string, help: string, value: (allocation: AllocationSnapshot) => number): Metric {
+  return {
+    name,
+    type: 'counter',
+    help,
+    labels: ['namespace', 'pod', 'container'],
+    *read({ snapshot }) {
+      for (const allocation of snapshot.allocations) {
+        const labels = runningOf(allocation);
+        if (labels !== null) yield { labels, value: value(allocation) };
+      }
+    },
+  };
+}
+
 /** Metrics of each container on each of its GPUs. Nobody's pids, and no allocation ids: what changes with every restart would be a series each. */
 export const CONTAINER_METRICS: readonly Metric[] = [
   slice('vgpu_container_requested_ratio', 'gauge', 'Fraction of the GPU that the container was given', ({ givenCores }) => givenCores / 100),
@@ -67,6 +83,10 @@ export const CONTAINER_METRICS: readonly Metric[] = [
   },
   slice('vgpu_container_control_error_ratio', 'gauge', 'Fraction of the GPU it should have had less what it had, in the last seconds; absent while it did not want its share', ({ controlError }) => controlError),
   slice('vgpu_container_charge_correction_ratio', 'gauge', 'Factor on what its launches are charged; away from 1 where the driver reports something else', ({ correction }) => correction),
+  slice('vgpu_container_time_drift_ratio', 'gauge', 'GPU time that the driver reports less what was charged, in the last seconds, as a fraction of the GPU; absent where it reports none', ({ timeDrift }) => timeDrift),
+  slice('vgpu_container_memory_drift_bytes', 'gauge', 'Memory that the driver counts less what the container accounts for; absent where it does not count', ({ memoryDriftBytes }) => memoryDriftBytes),
+  containerCounter('vgpu_container_refused_connections_total', 'Connections to its socket that were cut off: too many, too slow, or in no language of it', ({ refusedConnections }) => refusedConnections),
+  containerCounter('vgpu_container_socket_floods_total', 'How often its socket was shut for a while because of too many connections', ({ socketFloods }) => socketFloods),
   {
     name: 'vgpu_container_findings',
     type: 'gauge',

@@ -73,6 +73,9 @@ export interface SliceSnapshot {
   readonly controlError: number | null;
   /** Factor on what its launches are charged. */
   readonly correction: number;
+  /** The driver's view less the container's own account: GPU time in the last seconds, as a fraction of the card; bytes now. Null where the driver does not say. */
+  readonly timeDrift: number | null;
+  readonly memoryDriftBytes: number | null;
 }
 
 /** What the audit has against a container. */
@@ -97,6 +100,9 @@ export interface AllocationSnapshot {
   /** Processes that greeted the agent and live. */
   readonly processes: number;
   readonly findings: readonly FindingSnapshot[];
+  /** What its socket turned away: connections, and how often it was shut because of too many at once. */
+  readonly refusedConnections: number;
+  readonly socketFloods: number;
   readonly slices: readonly SliceSnapshot[];
 }
 

@@ -59,6 +59,8 @@ export function slice(of: CardSnapshot, changes: Partial<SliceSnapshot> = {}): S
     },
     controlError: null,
     correction: 1,
+    timeDrift: null,
+    memoryDriftBytes: null,
     ...changes,
   };
 }
@@ -74,6 +76,8 @@ export function allocation(name: string, slices: readonly SliceSnapshot[], chang
     memoryBytes: bytes.includes(null) ? null : bytes.reduce((sum: number, value) => sum + (value ?? 0), 0),
     processes: 1,
     findings: [],
+    refusedConnections: 0,
+    socketFloods: 0,
     slices,
     ...changes,
   };

@@ -10,13 +10,13 @@ const CARDS = [card(0, { usedPercent: 40, usedMemoryBytes: 3 * GIB }), card(1, {
 const BASE = slice(CARDS[0]!);
 const TRAIN = slice(CARDS[0]!, {
   share: 20, softLimit: 60, memoryLimitBytes: 2 * GIB, usedPercent: 25, usedMemoryBytes: 1.5 * GIB, driverMemoryBytes: 0.25 * GIB, peakMemoryBytes: GIB, pids: [7, 8],
-  controlError: -0.013, correction: 1.05,
+  controlError: -0.013, correction: 1.05, timeDrift: 0.04, memoryDriftBytes: -4096,
   counters: { ...BASE.counters!, launches: 100, waits: 9, throttledSeconds: 1.5, chargedSeconds: 12.25, deniedBytes: 4096, denied: { ...BASE.counters!.denied, managed: 3 } },
 });
 const STATE = node({
   cards: CARDS,
   allocations: [
-    allocation('train', [TRAIN], { findings: [{ code: 'over-limit', message: 'm', serious: false }] }),
+    allocation('train', [TRAIN], { refusedConnections: 12, socketFloods: 1, findings: [{ code: 'over-limit', message: 'm', serious: false }] }),
     allocation('whole', [slice(CARDS[1]!, { givenCores: 100, share: 100, givenMemoryBytes: null, memoryLimitBytes: null })]),
     allocation('unstarted', [slice(CARDS[0]!)], { owners: [], phase: 'allocated' }),
   ],
@@ -66,6 +66,10 @@ test('beside them stand base units, and what nobody knows is absent', async (t) 
     `vgpu_container_memory_denials_total{${train},api="managed"} 3`,
     `vgpu_container_control_error_ratio{${train}} -0.013`,
     'vgpu_container_findings{namespace="default",pod="train",container="main",code="over-limit"} 1',
+    `vgpu_container_time_drift_ratio{${train}} 0.04`,
+    `vgpu_container_memory_drift_bytes{${train}} -4096`,
+    'vgpu_container_refused_connections_total{namespace="default",pod="train",container="main"} 12',
+    'vgpu_container_socket_floods_total{namespace="default",pod="train",container="main"} 1',
     `vgpu_gpu_utilization_ratio{${gpu(0)}} 0.4`,
     `vgpu_gpu_health{${gpu(1)},status="reset"} 1`,
     `vgpu_gpu_health{${gpu(1)},status="healthy"} 0`,
@@ -81,6 +85,7 @@ test('beside them stand base units, and what nobody knows is absent', async (t) 
   }
   t.notOk(lines.some((line) => line.startsWith(`vgpu_gpu_utilization_ratio{${gpu(1)}`)), 'a card that does not say');
   t.notOk(lines.some((line) => line.startsWith('vgpu_container_memory_limit_bytes') && line.includes('"whole"')), 'a container without limit');
+  t.notOk(lines.some((line) => line.startsWith('vgpu_container_time_drift_ratio') && line.includes('"whole"')), 'a driver that says nothing of single processes');
   t.equal(lines.filter((line) => line.startsWith('vgpu_container_memory_denials_total{')).length, 1, 'no series for what never happened');
 });
 
