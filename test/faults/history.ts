@@ -21,6 +21,8 @@ export interface HistoryOptions {
 }
 
 const GRACE_MS = 10_000;
+/** Nothing takes as long, on however busy a machine; what has not happened then never will. */
+const PATIENCE_MS = 120_000;
 const HOUR_MS = 3_600_000;
 
 /** Few shapes, so that nearly every pod has a twin it could be taken for. */
@@ -263,7 +265,7 @@ export class History {
 
   /** A stopped agent registers no more. */
   async #registered(): Promise<void> {
-    const deadline = performance.now() + 30_000;
+    const deadline = performance.now() + PATIENCE_MS;
     while (!this.#dying) {
       if (await this.node.kubelet.ready(200).then(() => true, () => false)) return;
       if (performance.now() > deadline) throw new Error('the agent does not register');
@@ -332,7 +334,8 @@ export class History {
     this.node.kubelet.remove(`uid-${this.name}-none`);
     let faults: string[] = [];
     // Several times: after a restart the kubelet is not always reached at once.
-    for (let time = 0; time < 20 && !this.#dying; time += 1) {
+    const deadline = performance.now() + PATIENCE_MS;
+    for (let time = 0; !this.#dying && (time < 20 || performance.now() < deadline); time += 1) {
       if (time > 5) await delay(100);
       await this.#ask({ do: 'jump', ms: GRACE_MS + 1 });
       await this.#ask({ do: 'reconcile' });

@@ -36,3 +36,13 @@ test('docs/flags.md is what the table of flags says', (t) => {
   t.equal(read('docs/flags.md'), execFileSync(process.execPath, [join(ROOT, 'scripts/flag-table.mjs')], { encoding: 'utf8' }), 'npm run docs:flags writes it');
   t.end();
 });
+
+test('every test that a document names exists, and each fault has one', (t) => {
+  for (const path of documents) {
+    for (const [file] of read(path).matchAll(/\btest\/[\w./-]+\.(?:test|e2e)\.ts\b/g)) t.ok(existsSync(join(ROOT, file)), `${path}: ${file}`);
+  }
+  const rows = read('docs/faults.md').split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| fault |'));
+  t.ok(rows.length > 10, `${rows.length} faults`);
+  t.same(rows.filter((row) => !/`test\/[\w./-]+`/.test(row)), []);
+  t.end();
+});
