@@ -226,8 +226,9 @@ function reconciler(allocator: Allocator, clock: Clock, periodMs: number, log: L
   return {
     name: 'reconciler',
     async start() {
-      await allocator.restoreSlices();
+      // What the checkpoint has wrong is put right before any directory is made after it.
       await reconcile();
+      await allocator.restoreSlices();
       cancel = clock.every(periodMs, () => void reconcile());
     },
     async stop() {

@@ -1,7 +1,7 @@
 import { without } from './allocate.js';
 import { allocationId, coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from './allocation.js';
 import { identify, type Holder } from './identify.js';
-import type { LedgerState } from './state.js';
+import { gpusNamed, type LedgerState } from './state.js';
 
 export interface TakenOver {
   readonly state: LedgerState;
@@ -27,8 +27,12 @@ export function takeOver(state: LedgerState, holders: readonly Holder[], { now, 
   let next = state;
   for (const holder of ours) {
     const { container } = holder;
-    const known = next.allocations.get(allocationId(holder.coreIds));
-    if (known !== undefined && (isYoung(known) || agrees(known, holder))) continue;
+    let known = next.allocations.get(allocationId(holder.coreIds));
+    if (known !== undefined && (isYoung(known) || agrees(next, known, holder))) continue;
+    if (known !== undefined && !hasItsGpus(next, known, holder)) {
+      next = without(next, known.id);
+      known = undefined;
+    }
     if (known === undefined) {
       const cores = new Set(holder.coreIds);
       const overlapping = [...next.allocations.values()].filter((other) => !named.has(other.id) && coreIdsOf(other).some((id) => cores.has(id)));
@@ -48,11 +52,18 @@ export function takeOver(state: LedgerState, holders: readonly Holder[], { now, 
   return { state: next, adopted, dropped, refused };
 }
 
-/** True when the allocation is this holder's, as far as the kubelet says who that is, with the memory that the kubelet names. */
-function agrees(allocation: Allocation, { container, memoryIds }: Holder): boolean {
+/** True when the allocation is this holder's, as far as the kubelet says who that is, with the GPUs and memory that the kubelet names. */
+function agrees(state: LedgerState, allocation: Allocation, holder: Holder): boolean {
+  const { container, memoryIds } = holder;
   const held = new Set(memoryIdsOf(allocation));
   const isOwner = ({ podUid, container: name }: ContainerRef): boolean => podUid === container.podUid && name === container.container;
   const owned = container.podUid === '' ? allocation.owners.length > 0 : allocation.owners.some(isOwner);
   const shared = allocation.owners.length > 1;
-  return owned && memoryIds.every((id) => held.has(id)) && (shared || held.size === memoryIds.length);
+  return owned && memoryIds.every((id) => held.has(id)) && (shared || held.size === memoryIds.length) && hasItsGpus(state, allocation, holder);
+}
+
+/** False when the holder was given other GPUs: ids that stand for another card do not always stand for the same one. */
+function hasItsGpus(state: LedgerState, { parts }: Allocation, { gpuNames }: Holder): boolean {
+  const given = gpusNamed(state.node, gpuNames);
+  return given === null || (given.length === parts.length && given.every(({ uuid }) => parts.some(({ gpuUuid }) => gpuUuid === uuid)));
 }

@@ -59,6 +59,16 @@ test('a container keeps the card that it was given, also where its ids are of an
   t.end();
 });
 
+test('the same ids on another card than an old checkpoint says are where their container is', (t) => {
+  const [first, second] = NODE.gpus.map(({ gpu }) => gpu.uuid);
+  const ofCard = (pod: string, card = '') => holder(pod, ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: [card] });
+  const { state, dropped, adopted } = takeOver(after(emptyLedger(NODE), [ofCard('past', second)]), [ofCard('present', first)], { now: NOW, graceMs: GRACE_MS });
+  t.same([...state.allocations.values()].map(({ parts }) => parts.map(({ gpuUuid }) => gpuUuid)), [[first]]);
+  t.equal(adopted.length, 1);
+  t.same(dropped, [], 'its directory is the new one, and stays');
+  t.end();
+});
+
 test('a card that the node no longer has is not believed in', (t) => {
   const running = holder('pod', ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: ['GPU-gone'] });
   t.same(after(emptyLedger(NODE), [running]).allocations.get(allocationId(running.coreIds))?.parts.map(({ gpuUuid }) => gpuUuid), [NODE.gpus[0]?.gpu.uuid]);
