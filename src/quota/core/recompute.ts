@@ -1,18 +1,38 @@
-import { plus, type Amount } from './amount.js';
+import { plus, times, type Amount } from './amount.js';
 import type { Budget } from './budget.js';
 import type { Group } from './group.js';
 import type { Key } from './key.js';
 import { flowOf } from './pool.js';
 import { reservationKey } from './reservation.js';
+import type { PodSetCharge } from './shape.js';
 import type { QuotaState } from './state.js';
-import { addWorkload, chargeOf, emptyTally, type Tally } from './tally.js';
+import { addPods, addWorkload, chargeOf, emptyTally, type Tally } from './tally.js';
 
 /** What the workloads and reservations of a group charge by slot, counted anew. */
 export function selfUsedOf(state: QuotaState, group: Group): Tally {
-  const sum = emptyTally(group.layout);
+  const { layout } = group;
+  const sum = emptyTally(layout);
+  // Most workloads share their pods with others: those are counted first and multiplied once.
+  const alike = new Map<readonly PodSetCharge[], number>();
+  const objects = new Map<Key, number>();
   group.workloads.forEach(state.workloads, (workload) => {
-    if (group.reserved.size === 0 || !group.reserved.has(reservationKey(workload.key, group.name))) addWorkload(sum, group.layout, workload);
+    if (group.reserved.size > 0 && group.reserved.has(reservationKey(workload.key, group.name))) return;
+    const { podSets, countKey, heldReplicas } = workload;
+    if (heldReplicas > 0) return addWorkload(sum, layout, workload);
+    alike.set(podSets, (alike.get(podSets) ?? 0) + 1);
+    if (countKey !== '') objects.set(countKey, (objects.get(countKey) ?? 0) + 1);
   });
+  for (const [podSets, count] of alike) {
+    const tally = emptyTally(layout);
+    for (const podSet of podSets) addPods(tally, layout, podSet, podSet.count);
+    tally.forEach((amount, slot) => {
+      sum[slot] = plus(sum[slot] as Amount, times(amount, count));
+    });
+  }
+  for (const [key, count] of objects) {
+    const slot = layout.slots.get(key);
+    if (slot !== undefined) sum[slot] = plus(sum[slot] as Amount, count);
+  }
   group.reserved.forEach((_, key) => {
     const workload = state.reservations.get(key)?.workload ?? '';
     const charge = chargeOf(state, group, workload, state.workloads.get(workload)) ?? [];
@@ -20,7 +40,7 @@ export function selfUsedOf(state: QuotaState, group: Group): Tally {
       sum[slot] = plus(sum[slot] as Amount, amount);
     });
   });
-  return sum.slice(0, group.layout.keys.length);
+  return sum.slice(0, layout.keys.length);
 }
 
 /** What the children of a group have and pass on, for one of its keys. */
