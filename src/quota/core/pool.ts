@@ -23,20 +23,23 @@ export function chainOf(state: QuotaState, group: Group): Chain {
 
 /** How much more the group of a chain could use of the key at `slot`; negative when it is over. O(length of the chain). */
 export function roomOf(state: QuotaState, chain: Chain, slot: number): Amount {
-  return roomAt(state, chain, 0, slot);
+  const slots = slotsAlong(chain, slot);
+  const top = (slots?.length ?? chain.length) - 1;
+  state.counters.keysTested += top + 1;
+  const at = (level: number): number => (slots === null ? slot : (slots[level] as number));
+  const highest = chain[top] as Group;
+  let room = minus(highest.pool[at(top)] as Amount, usedOfPool(highest, at(top)));
+  for (let level = top - 1; level >= 0; level--) room = roomBelow(chain[level] as Group, at(level), room);
+  return room;
 }
 
-function roomAt(state: QuotaState, chain: Chain, at: number, slot: number): Amount {
-  state.counters.keysTested++;
-  const group = chain[at] as Group;
+/** What a group could use more of where the pool above it has `above` left. */
+function roomBelow(group: Group, slot: number, above: Amount): Amount {
   const used = usedOfPool(group, slot);
-  const above = aboveSlot(chain, at, slot);
-  const pool = group.pool[slot] as Amount;
-  if (above < 0) return minus(pool, used);
   const kept = group.kept[slot] as Amount;
   const borrowLimit = group.borrowLimit[slot] as Amount;
-  let room = roomAt(state, chain, at + 1, above);
-  if (borrowLimit !== Infinity) room = least(room, plus(minus(minus(most(0, pool), kept), most(0, minus(used, kept))), borrowLimit));
+  let room = above;
+  if (borrowLimit !== Infinity) room = least(room, plus(minus(minus(most(0, group.pool[slot] as Amount), kept), most(0, minus(used, kept))), borrowLimit));
   // What is kept at home is there even if the pool above is overdrawn.
   return kept > used ? plus(minus(kept, used), most(0, room)) : room;
 }
@@ -62,9 +65,9 @@ export function charge(state: QuotaState, chain: Chain, slot: number, delta: Amo
 
 function spillChange(group: Group, slot: number, used: Amount, delta: Amount): Amount {
   const kept = group.kept[slot] as Amount;
-  const over = minus(used, kept);
-  if (over >= 0 && plus(over, delta) >= 0) return delta;
-  return minus(most(0, plus(over, delta)), most(0, over));
+  // Who spills already and uses more spills all of that: what nearly every charge meets on its way up.
+  if (used >= kept && delta >= 0) return delta;
+  return minus(most(0, minus(plus(used, delta), kept)), most(0, minus(used, kept)));
 }
 
 /** What a group passes on to its parent's pool, for one key. */
@@ -118,6 +121,17 @@ export function repool(group: Group, slot: number): void {
   const has = most(0, pool);
   group.pool[slot] = pool;
   group.kept[slot] = group.mode === 'carved' ? has : minus(has, least(has, group.lendLimit[slot] as Amount));
+}
+
+/** The slots of a key up the chain as far as groups have it; null where it is `slot` in all of them. */
+function slotsAlong(chain: Chain, slot: number): readonly number[] | null {
+  const { layout } = chain[0] as Group;
+  let alike = 1;
+  while (alike < chain.length && (chain[alike] as Group).layout === layout) alike++;
+  if (alike === chain.length) return null;
+  const slots = [slot];
+  for (let above = aboveSlot(chain, 0, slot); above >= 0; above = aboveSlot(chain, slots.length - 1, above)) slots.push(above);
+  return slots;
 }
 
 /** The slot of the same key one step up the chain, -1 where the chain ends for this key. */

@@ -29,5 +29,5 @@ export function release(state: QuotaState, found: Group, key: string): void {
   state.revision++;
   const group = state.own(found);
   const delta = settle(state, group, key, null, []);
-  state.emit({ type: 'released', group: group.name, subject: key, amounts: chargesOf(group.layout, delta) });
+  if (state.onEvent !== null) state.emit({ type: 'released', group: group.name, subject: key, amounts: chargesOf(group.layout, delta) });
 }
