@@ -1,7 +1,10 @@
 import type { ConsumerSpec } from './consumer.js';
 import { deserved } from './deserved.js';
-import { excessOf, missing, planEvictions, waiting, type Eviction, type RunningPod, type Standing } from './eviction.js';
+import type { Eviction } from './donor.js';
+import { planEvictions } from './eviction.js';
 import { NOTHING, of, total, type Quantities } from './quantities.js';
+import type { RunningPod } from './running-pod.js';
+import { excessOf, missing, waiting, type Standing } from './standing.js';
 
 /** Everything that the arbitrator looks at in one period. */
 export interface Situation {

@@ -16,6 +16,9 @@
 export { arbitrate, DEFAULT_ARBITRATOR_POLICY, NO_MEMORY, type Allocation, type ArbitrationPlan, type ArbitratorMemory, type ArbitratorPolicy, type Situation } from './arbitrate.js';
 export { consumerProblems, type ConsumerProblem, type ConsumerSpec, type ConsumerSurroundings } from './consumer.js';
 export { deserved, type Claim, type Deserved, type DeservedOptions } from './deserved.js';
-export { planEvictions, type Eviction, type EvictionNeed, type RunningPod, type Standing } from './eviction.js';
+export type { Eviction } from './donor.js';
+export { planEvictions, type EvictionNeed } from './eviction.js';
+export type { RunningPod } from './running-pod.js';
+export type { Standing } from './standing.js';
 export { taskByTask, type TaskQueue } from './task-by-task.js';
 export type { Quantities } from './quantities.js';
