@@ -26,7 +26,8 @@ export class DemoPrograms {
   async run(container: GivenContainer, task: ProbeTask): Promise<string> {
     const directory = container.mounts.find((mount) => mount.containerPath === '/etc/vcuda')?.hostPath ?? '';
     const { stdout } = await promisify(execFile)(join(BUILT, 'gpu-probe'), task.map(String), {
-      env: { ...this.#environment, VGPU_SANDBOX_DIRECTORY: directory },
+      // A container's device nodes are its cards; where all of a simulated machine's are within reach, this says which it may see.
+      env: { ...this.#environment, VGPU_SANDBOX_DIRECTORY: directory, CUDA_VISIBLE_DEVICES: container.environment['NVIDIA_VISIBLE_DEVICES'] ?? '' },
       signal: this.#ending.signal,
     });
     return stdout.trim();

@@ -79,6 +79,8 @@ test('installed as docs/install.md says, two pods share a card within their limi
   });
   t.match(described, /GPURefused.*150 is more than one GPU/);
 
+  t.notMatch(await cluster.kubectl('get', 'events'), /GPUAudit/, 'nothing gets round its limits');
+
   // What the agent may do is enough for what it does.
   t.match(await cluster.kubectl('get', 'node', NODE, '-o', 'jsonpath={.metadata.annotations}'), /gpu-inventory/);
   t.match(await cluster.kubectl('get', 'pod', 'gpu-thirty', '-o', 'jsonpath={.metadata.annotations}'), /predicate-gpu-idx-0/);
