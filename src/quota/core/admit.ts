@@ -112,7 +112,8 @@ function unmanaged(state: QuotaState, old: Workload | undefined, workload: Workl
   return new LazyDecision({ allowed: true, code: 'NotManaged', reason: 'the workload names no group', revision: state.revision });
 }
 
-function isOtherLife(old: Workload, uid: string): boolean {
+/** Whether an entry is of another object that had the same name. */
+export function isOtherLife(old: Workload, uid: string): boolean {
   return old.uid !== '' && uid !== '' && old.uid !== uid;
 }
 

@@ -1,13 +1,16 @@
 import { chargesOf, commit, refusal, testChange } from './admission.js';
-import { allowed, denied } from './admit.js';
+import { plus, type Amount } from './amount.js';
+import { allowed, denied, isOtherLife } from './admit.js';
 import { LazyDecision, type Decision } from './decision.js';
 import { readDemand, type Demand } from './demand.js';
-import { chainOf } from './pool.js';
+import type { Group } from './group.js';
+import type { Key } from './key.js';
+import { chainOf, roomOf, type Chain } from './pool.js';
 import { movePods } from './pods.js';
 import { release, settle } from './release.js';
 import { reservationKey, type Candidate, type Reservation } from './reservation.js';
 import type { QuotaState } from './state.js';
-import { chargeOf, largest, tallyOf } from './tally.js';
+import { chargeOf, largest, tallyOf, type Tally } from './tally.js';
 import { refKey } from './workload.js';
 
 /** What is held for one group at a time: beyond this something is wrong with confirming. */
@@ -38,8 +41,13 @@ export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operat
   const others = (state.reservations.get(home)?.candidates ?? []).filter((other) => other.id !== id);
   const held = [workload, ...others.map((other) => other.workload), ...(entry?.group === found.name ? [entry] : [])];
   const after = largest(held.map((each) => tallyOf(found.layout, each))) ?? [];
-  const verdict = testChange(state, found, workload, chargeOf(state, found, key, entry), after, state.now);
+  const before = chargeOf(state, found, key, entry);
+  const verdict = testChange(state, found, workload, before, after, state.now);
   if (verdict.decision !== null) return deny(verdict.decision);
+  if (entry !== undefined && before !== null && isOtherLife(entry, workload.uid)) {
+    const full = fullInstead(state, verdict.chain, tallyOf(found.layout, workload), before);
+    if (full !== null) return deny(refusal(state, 'QuotaExceeded', `exceeded quota: ${found.name}: ${full} has no room for ${key} in place of the one that had this name before`));
+  }
   state.revision++;
   const group = state.own(found);
   const candidate: Candidate = { id, workload, expiresAt: state.now + ttlMs };
@@ -91,6 +99,15 @@ export function expire(state: QuotaState, id: string): void {
   if (found === null || found.candidate.expiresAt > state.now) return;
   state.emit({ type: 'reservationExpired', group: found.reservation.group, subject: found.reservation.workload });
   cancel(state, id);
+}
+
+/**
+ * A key that has no room for `alone` even with what is charged for an earlier object of the same name taken away, or null. What that one is
+ * charged need not have been tested: it may have been seen to be there when it was not any more.
+ */
+function fullInstead(state: QuotaState, chain: Chain, alone: Tally, before: Tally): Key | null {
+  const { keys } = (chain[0] as Group).layout;
+  return keys.find((_, slot) => (alone[slot] as Amount) > 0 && plus(roomOf(state, chain, slot), before[slot] as Amount) < (alone[slot] as Amount)) ?? null;
 }
 
 function find(state: QuotaState, id: string): { readonly reservation: Reservation; readonly candidate: Candidate } | null {
