@@ -7,8 +7,6 @@ const ROOT = `/apis/${API_VERSION}`;
 export const GROUPS_PATH = `${ROOT}/bizgroupresourcequotas`;
 export const LEDGERS_PATH = `${ROOT}/bizgroupledgers`;
 export const TRANSACTIONS_PATH = `${ROOT}/bizgrouptransactions`;
-export const CONSUMERS_PATH = `${ROOT}/consumers`;
-export const ALLOCATIONS_PATH = `${ROOT}/allocations`;
 
 export const GROUP_KIND = 'BizGroupResourceQuota';
 export const LEDGER_KIND = 'BizGroupLedger';

@@ -27,11 +27,11 @@ type NewCondition = Pick<KubeCondition, 'type' | 'status' | 'reason' | 'message'
 
 function conditionsOf(object: GroupObject, known: GroupStatus | null, problem: string | null): readonly NewCondition[] {
   const flag = (type: string, keys: readonly string[] | undefined, yes: string, no: string): NewCondition =>
-    (keys === undefined ? { type, status: 'False', reason: no, message: '' } : { type, status: 'True', reason: yes, message: keys.join(', ') });
+    (keys === undefined ? { type, status: 'False', reason: no, message: 'no key' } : { type, status: 'True', reason: yes, message: keys.length === 0 ? 'the group' : keys.join(', ') });
   const keysOf = (type: GroupStatus['conditions'][number]['type']) => known?.conditions.find((condition) => condition.type === type)?.keys;
   return [
     problem === null && known !== null
-      ? { type: 'Ready', status: 'True', reason: 'InTheBooks', message: '' }
+      ? { type: 'Ready', status: 'True', reason: 'InTheBooks', message: 'the group has what its object asks for' }
       : { type: 'Ready', status: 'False', reason: 'NotInTheBooks', message: problem ?? 'the group is not in the books yet' },
     flag('OverQuota', keysOf('OverQuota'), 'UsedBeyondHard', 'WithinHard'),
     flag('CashExhausted', keysOf('CashExhausted'), 'BudgetSpent', 'BudgetLeft'),

@@ -96,8 +96,9 @@ export class LedgerObjects {
       const query = { limit: PAGE_SIZE, ...(next === '' ? {} : { continue: next }) };
       const answer: ApiAnswer = await this.#api.request({ method: 'GET', path, query, ...(accept === undefined ? {} : { accept }) });
       if (!answer.ok) throw new ApiError(`${path} can not be listed`, answer);
-      const list = answer.body as { readonly items: readonly unknown[]; readonly metadata?: { readonly continue?: string } };
-      items.push(...list.items);
+      // Of nothing, some servers make no list but null.
+      const list = answer.body as { readonly items: readonly unknown[] | null; readonly metadata?: { readonly continue?: string } };
+      items.push(...(list.items ?? []));
       next = list.metadata?.continue ?? '';
       if (next === '') return items;
     }

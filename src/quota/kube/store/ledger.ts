@@ -60,9 +60,10 @@ export function groupOfLedger(object: unknown): { readonly group: string; readon
 }
 
 interface WrittenPage {
-  readonly group: string;
-  readonly parent: string;
-  readonly token: string;
+  /** Absent where empty, as all text: there are servers that take an empty text in a custom resource for null. */
+  readonly group?: string;
+  readonly parent?: string;
+  readonly token?: string;
   readonly head: StateHead;
   readonly children: Readonly<Record<string, string>>;
   /** Base64 of raw deflate of JSON: the records. */
@@ -104,10 +105,17 @@ export function readLedger(object: unknown): Ledger {
 
 function writePage({ group, parent, token, head, children, records }: LedgerPage): WrittenPage {
   const text = JSON.stringify(shareShapes(records.values()));
-  return { group, parent, token, head, children: Object.fromEntries(children), records: deflateRawSync(text, { level: 1 }).toString('base64') };
+  return {
+    ...(group === '' ? {} : { group }),
+    ...(parent === '' ? {} : { parent }),
+    ...(token === '' ? {} : { token }),
+    head,
+    children: Object.fromEntries(children),
+    records: deflateRawSync(text, { level: 1 }).toString('base64'),
+  };
 }
 
-function readPage({ group, parent, token, head, children, records }: WrittenPage): LedgerPage {
+function readPage({ group = '', parent = '', token = '', head, children, records }: WrittenPage): LedgerPage {
   const text = inflateRawSync(Buffer.from(records, 'base64')).toString('utf8');
   const read = unshareShapes(JSON.parse(text) as readonly StoredRecord[]);
   return { group, parent, token, head, children: new Map(Object.entries(children)), records: new Map(read.map((record) => [recordKey(record), record])) };
