@@ -1,0 +1,211 @@
+import tap, { test, type Test } from 'tap';
+import { mkdirSync } from 'node:fs';
+import { systemClock } from '../../src/host/clock.js';
+import { KubeClient, MERGE_PATCH, type KubeAnswer, type KubeRequest } from '../../src/kube/client.js';
+import { kubeconfigCredentials } from '../../src/kube/credentials.js';
+import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUPS_PATH, LEDGERS_PATH } from '../../src/quota/kube/names.js';
+import type { KubeObject } from '../harness/api-server/kube-object.js';
+import { deployment } from '../quota/kube/cluster.js';
+import { installDefinitions } from '../quota/kube/setting.js';
+import { TestCluster } from './cluster.js';
+import { Balancer, QuotaProcess } from './quota-process.js';
+import { until } from './until.js';
+
+tap.setTimeout(900_000);
+
+const cluster = new TestCluster();
+mkdirSync(cluster.directory, { recursive: true });
+const client = new KubeClient({ credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock), clock: systemClock, userAgent: 'gpu-manager/e2e' });
+const balancer = new Balancer();
+await balancer.start();
+const replica = (name: string, port: number): QuotaProcess =>
+  new QuotaProcess({ name, port, kubeconfig: cluster.kubeconfig, url: balancer.url, directory: cluster.directory, more: ['--refresh-period', '2'] });
+const [one, two] = [replica('one', 18_443), replica('two', 18_444)];
+
+const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gpu-manager-quota';
+
+tap.teardown(async () => {
+  await Promise.all([one.end('SIGTERM'), two.end('SIGTERM')]);
+  await client.request({ method: 'DELETE', path: CONFIGURATION });
+  await balancer.stop();
+  client.close();
+});
+
+const APPS = '/apis/apps/v1/namespaces/default';
+const ask = (request: KubeRequest): Promise<KubeAnswer> => client.request(request);
+const deploy = (name: string, group: string, replicas: number, cores: number): Promise<KubeAnswer> => ask({ method: 'POST', path: `${APPS}/deployments`, body: { apiVersion: 'apps/v1', kind: 'Deployment', ...deployment(name, group, replicas, cores) } });
+const patch = (name: string, body: object): Promise<KubeAnswer> => ask({ method: 'PATCH', path: `${APPS}/deployments/${name}`, body, contentType: MERGE_PATCH });
+const scale = (name: string, replicas: number): Promise<KubeAnswer> => ask({ method: 'PATCH', path: `${APPS}/deployments/${name}/scale`, body: { spec: { replicas } }, contentType: MERGE_PATCH });
+const remove = (name: string): Promise<KubeAnswer> => ask({ method: 'DELETE', path: `${APPS}/deployments/${name}` });
+const makeGroup = (name: string, hard: object, parentBizGroup = ''): Promise<KubeAnswer> => ask({
+  method: 'POST', path: GROUPS_PATH, body: { apiVersion: 'quota.gpu-manager.io/v1', kind: 'BizGroupResourceQuota', metadata: { name }, spec: { ...(parentBizGroup === '' ? {} : { parentBizGroup }), hard } },
+});
+const resize = (name: string, hard: object): Promise<KubeAnswer> => ask({ method: 'PATCH', path: `${GROUPS_PATH}/${name}`, body: { spec: { hard } }, contentType: MERGE_PATCH });
+const dropGroup = (name: string): Promise<KubeAnswer> => ask({ method: 'DELETE', path: `${GROUPS_PATH}/${name}` });
+
+interface Status {
+  readonly used?: Readonly<Record<string, string>>;
+  readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+}
+
+async function statusOf(group: string): Promise<Status> {
+  const answer = await ask({ method: 'GET', path: `${GROUPS_PATH}/${group}` });
+  return answer.ok ? ((answer.body as KubeObject).status as Status | undefined) ?? {} : {};
+}
+
+const uses = (group: string, amount: string, key = 'limits.cpu'): Promise<unknown> => until(`${group} to use ${amount} of ${key}`, async () => (await statusOf(group)).used?.[key] === amount, 30_000);
+const exists = async (path: string): Promise<boolean> => (await ask({ method: 'GET', path })).ok;
+
+/** Deployments and a group that end with the test. */
+async function cleared(t: Test, groups: readonly string[], deployments: readonly string[]): Promise<void> {
+  for (const name of deployments) await remove(name);
+  for (const name of groups) {
+    await until(`${name} to be deleted`, async () => {
+      await dropGroup(name);
+      return !(await exists(`${GROUPS_PATH}/${name}`));
+    }, 40_000);
+  }
+  t.notOk(await exists(`${LEDGERS_PATH}/${groups[0] ?? ''}`), 'nothing is left in the books');
+}
+
+test('two replicas come up, register and are asked', async (t) => {
+  await installDefinitions(client);
+  await Promise.all([one.start(), two.start()]);
+  balancer.serve(one, two);
+  t.ok(await exists(CONFIGURATION));
+  await until('the webhooks to be asked', async () => {
+    const answer = await deploy('probe', 'there-is-no-such-group', 1, 1);
+    await remove('probe');
+    return !answer.ok && /GroupNotFound/.test(answer.message);
+  }, 30_000);
+});
+
+test('a deployment over quota is refused whole, with the reason', async (t) => {
+  t.match(await makeGroup('team', { 'limits.cpu': 10 }), { ok: true });
+  t.match(await deploy('web', 'team', 3, 2), { ok: true });
+  await uses('team', '6');
+  t.match(await deploy('big', 'team', 5, 1), {
+    ok: false, code: 'forbidden', message: /admission webhook "workloads.quota.gpu-manager.io" denied the request: QuotaExceeded: exceeded quota: team, requested: limits.cpu=5, used: limits.cpu=6, limited: limits.cpu=10/,
+  });
+  t.notOk(await exists(`${APPS}/deployments/big`));
+  await cleared(t, ['team'], ['web']);
+});
+
+test('of 200 at once one fits and one comes in', async (t) => {
+  await makeGroup('race', { 'limits.cpu': 10 });
+  t.match(await deploy('first', 'race', 1, 1), { ok: true });
+  await uses('race', '1');
+  const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => deploy(`race-${index}`, 'race', 1, 5)));
+  t.equal(answers.filter(({ ok }) => ok).length, 1);
+  t.same([...new Set(answers.flatMap((answer) => (answer.ok ? [] : [answer.code])))], ['forbidden']);
+  await uses('race', '6');
+  await cleared(t, ['race'], ['first', ...answers.flatMap(({ ok }, index) => (ok ? [`race-${index}`] : []))]);
+});
+
+test('scaling, autoscalers, labels, types, deletion and creation anew', async (t) => {
+  await makeGroup('a', { 'limits.cpu': 10, 'limits.cpu.A4': 4 });
+  await makeGroup('b', { 'limits.cpu': 4 });
+  t.match(await deploy('web', 'a', 2, 2), { ok: true });
+  t.match(await scale('web', 5), { ok: true });
+  await uses('a', '10');
+  t.match(await scale('web', 6), { ok: false, message: /QuotaExceeded/ });
+  const autoscaler = (max: number): Promise<KubeAnswer> => ask({
+    method: 'POST', path: '/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers', query: { dryRun: 'All' },
+    body: { apiVersion: 'autoscaling/v1', kind: 'HorizontalPodAutoscaler', metadata: { name: 'web' }, spec: { maxReplicas: max, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' } } },
+  });
+  t.match(await autoscaler(5), { ok: true });
+  t.match(await autoscaler(6), { ok: false, message: /at most 5 replicas fit/ });
+  const label = (labels: object): Promise<KubeAnswer> => patch('web', { metadata: { labels } });
+  t.match(await label({ [GROUP_LABEL]: null }), { ok: false, message: /LabelRemoved/ });
+  t.match(await label({ [GROUP_LABEL]: 'b' }), { ok: false, message: /quota: b/ });
+  t.match(await label({ [`${GROUP_LABEL}/cpu-type`]: 'A4' }), { ok: false, message: /limits\.cpu\.A4/ });
+  t.match(await scale('web', 2), { ok: true });
+  await uses('a', '4');
+  t.match(await label({ [`${GROUP_LABEL}/cpu-type`]: 'A4' }), { ok: true });
+  await uses('a', '4', 'limits.cpu.A4');
+  t.match(await label({ [`${GROUP_LABEL}/cpu-type`]: null, [GROUP_LABEL]: 'b' }), { ok: true });
+  await uses('b', '4');
+  await uses('a', '0');
+  await remove('web');
+  await uses('b', '0');
+  t.match(await deploy('web', 'b', 2, 2), { ok: true });
+  await uses('b', '4');
+  await cleared(t, ['a', 'b'], ['web']);
+});
+
+test('a replica that is killed is not missed; without any only what is managed waits', async (t) => {
+  await makeGroup('team', { 'limits.cpu': 10 });
+  t.match(await deploy('web', 'team', 4, 1), { ok: true });
+  await one.end('SIGKILL');
+  await until('the other one to be asked', async () => (await deploy('more', 'team', 2, 1)).ok, 20_000);
+  await uses('team', '6');
+  await two.end('SIGKILL');
+  t.match(await deploy('stuck', 'team', 1, 1), { ok: false, message: /failed calling webhook/ });
+  t.match(await deploy('free', '', 1, 1), { ok: true });
+  await remove('more');
+  await Promise.all([one.start(), two.start()]);
+  balancer.serve(one, two);
+  await uses('team', '4');
+  t.match(await deploy('back', 'team', 6, 1), { ok: true });
+  await cleared(t, ['team'], ['web', 'back', 'free']);
+});
+
+test('a controller that is killed while it refreshes is followed by the other', async (t) => {
+  await makeGroup('team', { 'limits.cpu': 10 });
+  for (let round = 0; round < 2; round++) {
+    t.match(await deploy(`w${round}`, 'team', 2, 1), { ok: true });
+    const victim = round === 0 ? one : two;
+    await victim.end('SIGKILL');
+    await uses('team', `${2 * (round + 1)}`);
+    await victim.start();
+    balancer.serve(one, two);
+  }
+  await cleared(t, ['team'], ['w0', 'w1']);
+});
+
+test('a group shrunk under use blocks growth and lets go', async (t) => {
+  await makeGroup('team', { 'limits.cpu': 10 });
+  await deploy('web', 'team', 8, 1);
+  await uses('team', '8');
+  t.match(await resize('team', { 'limits.cpu': 5 }), { ok: true });
+  await until('the condition', async () => (await statusOf('team')).conditions?.some(({ type, status }) => type === 'OverQuota' && status === 'True') === true);
+  t.match(await scale('web', 9), { ok: false, message: /QuotaExceeded/ });
+  t.match(await scale('web', 3), { ok: true });
+  await uses('team', '3');
+  await cleared(t, ['team'], ['web']);
+});
+
+test('hours run out, and then nothing grows', async (t) => {
+  await makeGroup('team', { 'limits.cpu': 100, 'cash/limits.cpu': 40 });
+  t.match(await ask({
+    method: 'POST', path: '/api/v1/namespaces/default/pods',
+    body: {
+      apiVersion: 'v1', kind: 'Pod', metadata: { name: 'worker', labels: { [GROUP_LABEL]: 'team' } },
+      spec: { schedulerName: 'nobody', terminationGracePeriodSeconds: 0, containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: 4 } } }] },
+    },
+  }), { ok: true });
+  const lastTransitionTime = new Date(Date.now() - 11 * 3_600_000).toISOString().replace(/\.\d+Z$/, 'Z');
+  t.match(await ask({ method: 'PATCH', path: '/api/v1/namespaces/default/pods/worker/status', contentType: MERGE_PATCH, body: { status: { conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime }] } } }), { ok: true });
+  await until('the budget to be spent', async () => (await statusOf('team')).conditions?.some(({ type, status }) => type === 'CashExhausted' && status === 'True') === true);
+  t.match(await deploy('late', 'team', 1, 1), { ok: false, message: /CashExhausted/ });
+  await ask({ method: 'DELETE', path: '/api/v1/namespaces/default/pods/worker' });
+  await uses('team', '0');
+  await cleared(t, ['team'], []);
+});
+
+test('a tree of three levels is built, resized and taken down', async (t) => {
+  t.match(await makeGroup('company', { 'limits.cpu': 20 }), { ok: true });
+  t.match(await makeGroup('division', { 'limits.cpu': 12 }, 'company'), { ok: true });
+  t.match(await makeGroup('team', { 'limits.cpu': 8 }, 'division'), { ok: true });
+  t.match(await makeGroup('other', { 'limits.cpu': 5 }, 'division'), { ok: false, message: /ParentExceeded/ });
+  await uses('company', '12');
+  await uses('division', '8');
+  t.match(await resize('team', { 'limits.cpu': 12 }), { ok: true });
+  await uses('division', '12');
+  t.match(await resize('division', { 'limits.cpu': 11 }), { ok: false, message: /BelowChildren/ });
+  t.match(await resize('team', { 'limits.cpu': 2 }), { ok: true });
+  await uses('division', '2');
+  t.match(await dropGroup('division'), { ok: false, message: /NotLeaf/ });
+  await cleared(t, ['team', 'division', 'company'], []);
+});
