@@ -8,6 +8,7 @@
  */
 #define TIME_EVERY_NS 2000000ull
 #define LONGEST_INTERVAL 1024u
+#define MOST_DOUBTS 4u
 /* Nothing known at all: as long as a small kernel takes. */
 #define FIRST_GUESS_NS 20000ull
 
@@ -26,7 +27,7 @@ static struct estimate *estimate_of(const struct cost *cost) {
 static void start(struct cost *cost, uint64_t key) {
   memset(estimate_of(cost), 0, sizeof(struct estimate));
   cost->cost_ns = 0;
-  cost->countdown = cost->interval = cost->pending = 0;
+  cost->countdown = cost->interval = cost->pending = cost->disturbed = 0;
   __atomic_store_n(&cost->key, key, __ATOMIC_RELEASE);
 }
 
@@ -53,9 +54,15 @@ static uint32_t interval_of(uint64_t cost_ns) {
   return interval > LONGEST_INTERVAL ? LONGEST_INTERVAL : (uint32_t)interval;
 }
 
+/* A first sample that may be much too long would be charged until there is another: better none. But not for ever. */
+static bool is_doubtful(struct cost *cost, const struct timing *timing) {
+  if (!timing->disturbed || estimate_of(cost)->samples > 0) return false;
+  return cost->disturbed++ < MOST_DOUBTS;
+}
+
 void cost_learn(struct cost *cost, uint64_t key, const struct timing *timing, uint64_t now) {
   lock_take(&lock);
-  if (cost->key == key) {
+  if (cost->key == key && !is_doubtful(cost, timing)) {
     struct estimate *estimate = estimate_of(cost);
     estimate_learn(estimate, timing->sample_ns, timing->disturbed ? OTHERS_UNKNOWN : timing->others_ppm, now);
     uint64_t value = estimate_value(estimate, timing->others_ppm);

@@ -18,8 +18,8 @@ struct cost {
   uint64_t cost_ns;   /* 0: not learned yet */
   uint32_t countdown; /* launches until one is timed again */
   uint32_t interval;
-  uint32_t pending; /* timed launches whose time is not known yet */
-  uint32_t reserved;
+  uint32_t pending;   /* timed launches whose time is not known yet */
+  uint32_t disturbed; /* samples that were not believed, with none yet that was */
 };
 
 extern struct cost costs[COST_SETS][COST_WAYS] __attribute__((visibility("hidden")));
@@ -44,7 +44,7 @@ struct cost *cost_make(uint64_t key);
 struct timing {
   uint64_t sample_ns;
   uint32_t others_ppm; /* see others.h */
-  bool disturbed;      /* the host was late, so the sample may be too long, whatever others did */
+  bool disturbed;      /* the host was late, or loaded the kernel: the sample may be too long, whatever others did */
 };
 
 /* Learns from a timed launch. The entry may belong to another key by now: then nothing is learned. */

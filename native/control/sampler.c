@@ -109,12 +109,15 @@ static uint64_t usual_calls_ns;
 static void follow_calls(uint64_t took_ns) {
   uint64_t usual = __atomic_load_n(&usual_calls_ns, __ATOMIC_RELAXED);
   uint64_t step = usual / 32 + 1;
-  usual = usual == 0 ? took_ns : took_ns > usual ? usual + step : usual - step;
+  /* The first calls of a program do what no later ones do. */
+  bool new_to_it = usual == 0 || took_ns < usual / 4;
+  usual = new_to_it ? took_ns : took_ns > usual ? usual + step : usual - step;
   __atomic_store_n(&usual_calls_ns, usual, __ATOMIC_RELAXED);
 }
 
 static bool is_hold_up(uint64_t calls_ns) {
-  return calls_ns > 2 * __atomic_load_n(&usual_calls_ns, __ATOMIC_RELAXED);
+  uint64_t usual = __atomic_load_n(&usual_calls_ns, __ATOMIC_RELAXED);
+  return usual == 0 || calls_ns > 2 * usual;
 }
 
 /*
@@ -143,6 +146,14 @@ static uint64_t by_our_clock(struct sample *sample, uint64_t took_ns) {
   return took_ns;
 }
 
+/* Charges the rest of a launch that was charged by guess, or takes back what was too much. */
+static void settle_guess(const struct sample_request *request, uint64_t took_ns, bool at_least) {
+  if (at_least && took_ns <= request->charged_ns) return;
+  int64_t more = (int64_t)sampler_overlapped(request->device, took_ns) -
+                 (int64_t)sampler_overlapped(request->device, request->charged_ns);
+  bucket_adjust(request->device, more);
+}
+
 static void apply(struct sample *sample, float took_ms, uint64_t now) {
   const struct sample_request *request = &sample->request;
   struct vgpu_device_usage *usage = &control.ledger.usage->devices[request->device];
@@ -150,17 +161,17 @@ static void apply(struct sample *sample, float took_ms, uint64_t now) {
   usage_count(&usage->samples, 1);
   usage_count(&usage->sampled_ns, took_ns);
   uint64_t calls_ns = sample->ended_at_ns - sample->submitted_at_ns;
-  follow_calls(calls_ns);
   const struct timing timing = {
       .sample_ns = took_ns,
       .others_ppm = others_ppm(request->device),
       .disturbed = is_hold_up(calls_ns) && calls_ns > took_ns / DISTURBED_PART,
   };
+  follow_calls(calls_ns);
   cost_learn(request->cost, sample->key, &timing, now);
-  if (request->guessed && !timing.disturbed) {
-    int64_t more = (int64_t)sampler_overlapped(request->device, took_ns) -
-                   (int64_t)sampler_overlapped(request->device, request->charged_ns);
-    bucket_adjust(request->device, more);
+  if (request->guessed) {
+    /* The launch took at least what the calls around it did not. */
+    uint64_t surely_ns = took_ns > calls_ns ? took_ns - calls_ns : 0;
+    settle_guess(request, timing.disturbed ? surely_ns : took_ns, timing.disturbed);
   }
   control_note(VGPU_TEST_EVENTS_WORK);
 }

@@ -14,9 +14,9 @@
 /* Between two: launches go the short way, and the GPU's clock is looked at anew. Long once nothing new was seen for
  * some measurements. */
 #define WATCH_PAUSE_NS 8000000ull
-#define WATCH_LONG_PAUSE_NS 250000000ull
-#define SETTLED_AFTER 6u
-#define SETTLED_PART 25u
+#define WATCH_LONG_PAUSE_NS 120000000ull
+#define SETTLED_AFTER 10u
+#define SETTLED_PART 33u
 /* Watches differ by chance in where they begin and end; so many together make one measurement, and more once there
  * is time. */
 #define WATCHES_TOGETHER 4u
