@@ -2,6 +2,7 @@
 
 int main(void) {
   TEST_BEGIN("launches into a capture are not charged, launches of the graph are, and captures stay sound");
+  TEST_NOT_WRAPPED("what launches cost is measured");
   sandbox_make();
   sandbox_limits(card_uuid(), 256 * MIB, 90, 0);
   card_open();

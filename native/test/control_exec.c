@@ -21,6 +21,7 @@ static int after_exec(void) {
 int main(int argc, char **argv) {
   if (argc > 1) return strcmp(argv[1], "before") == 0 ? before_exec("/proc/self/exe") : after_exec();
   TEST_BEGIN("a program that becomes another by exec does not keep its memory");
+  TEST_NOT_WRAPPED("it starts itself");
   sandbox_make();
   sandbox_limits(card_uuid(), 64 * MIB, 100, 0);
   pid_t pid = fork();

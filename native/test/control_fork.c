@@ -19,6 +19,7 @@ int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "child") == 0) return in_child();
   TEST_BEGIN(
       "children made by fork and exec have limits of their own accord, and take only their own memory with them");
+  TEST_NOT_WRAPPED("it starts itself");
   sandbox_make();
   sandbox_limits(card_uuid(), 64 * MIB, 100, 0);
   int status;

@@ -37,6 +37,7 @@ static void occupy(void) {
 
 int main(void) {
   TEST_BEGIN("without an agent a soft limit is granted while nobody is there, and given up when somebody comes");
+  TEST_NOT_WRAPPED("it goes by the clock");
   sandbox_make();
   sandbox_limits(card_uuid(), 0, SHARE, SOFT);
   pid_t other = fork();

@@ -31,6 +31,12 @@ static int tap_failures;
     exit(TAP_SKIP);                                                                                                    \
   } while (0)
 
+/* For tests that go by the clock, or start themselves anew: not under valgrind. */
+#define TEST_NOT_WRAPPED(why)                                                                                          \
+  do {                                                                                                                 \
+    if (getenv("WRAPPER") != NULL) TEST_SKIP("not under valgrind: " why);                                              \
+  } while (0)
+
 __attribute__((format(printf, 3, 4), unused)) static void tap_fail(const char *file, int line, const char *format,
                                                                    ...) {
   va_list arguments;
