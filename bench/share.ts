@@ -17,7 +17,7 @@ const CARDS = 5;
  * 20 us to 20 ms, several streams, graphs, cooperative launches, bursts and launch-and-wait; while shares change and neighbours come
  * and go; with the agent, without it, and on cards whose NVML is silent. The baseline of a share is what was asked.
  *
- *     npm run bench -- share [--quick] [ROW...]      rows whose name contains one of these texts
+ *     npm run bench -- share [--quick] [ROW...]      rows whose name contains one of these texts; `changes`: of shares and neighbours
  */
 export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const quick = args.includes('--quick');
@@ -69,7 +69,7 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
     report(measured(`two to four containers: largest error over ${seconds} s`, shared, 'points'));
     report(measured('two to four containers of 100 together: least work', work, '%', 100));
 
-    if (wanted.length === 0) {
+    if (wanted.length === 0 || wanted.includes('changes')) {
       for (const change of [...(await resized(bench)), ...(await visited(bench, 30, 90, 70))]) {
         reportChange(change);
       }
