@@ -53,7 +53,7 @@ export class NodeRecord {
   sliceNotices(next: SliceNotices): SliceNotices {
     return {
       note: (owner, note) => {
-        this.journal.note({ level: note.type === 'Warning' ? 'warning' : 'info', kind: note.reason, message: `${nameOf(owner)}: ${note.message}`, owner });
+        this.journal.note({ level: note.type === 'Warning' ? 'warning' : 'info', kind: note.reason, message: owner.pod === '' ? note.message : `${owner.namespace}/${owner.pod}: ${note.message}`, owner });
         next.note(owner, note);
       },
     };

@@ -9,6 +9,19 @@ function runningOf({ owners }: AllocationSnapshot): Record<'namespace' | 'pod' |
   return owner === undefined ? null : { namespace: owner.namespace, pod: owner.pod, container: owner.container };
 }
 
+/** Labels of each slice: one object for all metrics of a scrape, so that they are printed once. */
+const known = new WeakMap<SliceSnapshot, Sample['labels']>();
+
+function labelsOf(allocation: AllocationSnapshot, slice: SliceSnapshot): Sample['labels'] | null {
+  const before = known.get(slice);
+  if (before !== undefined) return before;
+  const running = runningOf(allocation);
+  if (running === null) return null;
+  const labels = { ...running, gpu: String(slice.gpuIndex) };
+  known.set(slice, labels);
+  return labels;
+}
+
 /** A value of each container on each of its GPUs; null where there is none. */
 function slice(name: string, type: Metric['type'], help: string, value: (slice: SliceSnapshot) => number | null): Metric {
   return {
@@ -18,11 +31,11 @@ function slice(name: string, type: Metric['type'], help: string, value: (slice: 
     labels: LABELS,
     *read({ snapshot }): Iterable<Sample> {
       for (const allocation of snapshot.allocations) {
-        const labels = runningOf(allocation);
-        if (labels === null) continue;
         for (const one of allocation.slices) {
-          const known = value(one);
-          if (known !== null) yield { labels: { ...labels, gpu: String(one.gpuIndex) }, value: known };
+          const found = value(one);
+          if (found === null) continue;
+          const labels = labelsOf(allocation, one);
+          if (labels !== null) yield { labels, value: found };
         }
       }
     },

@@ -1,6 +1,7 @@
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { ContainerRef } from '../core/ledger/allocation.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import { isLoopback, namesLoopback, type Access } from './access.js';
@@ -147,7 +148,9 @@ export class HttpServer {
     const { view, history, journal } = this.#options;
     const allocation = view.snapshot().allocations.find((one) => one.id === id);
     if (allocation === undefined) return plain(404, 'no such allocation');
-    const events = journal.after(0).filter((entry) => entry.allocation === id);
+    const concerns = (owner: ContainerRef | undefined): boolean =>
+      owner !== undefined && owner.podUid !== '' && allocation.owners.some(({ podUid, container }) => podUid === owner.podUid && container === owner.container);
+    const events = journal.after(0).filter((entry) => entry.allocation === id || concerns(entry.owner));
     return json({ allocation, series: history.slices(id), events });
   }
 
