@@ -59,7 +59,9 @@ export class KubeletHolders {
   async #ask(): Promise<{ holders: Holder[]; complete: boolean }> {
     const [listed, entries] = await Promise.all([this.#listed(), this.#entries()]);
     const fromCheckpoint = this.#fromEntries(entries ?? []);
-    const fromList = (listed ?? []).map((container) => this.#fromListed(container, fromCheckpoint));
+    // Of several with the same name and cores the first counts.
+    const recorded = new Map(fromCheckpoint.map((holder) => [recordKey(holder.container.container, holder.coreIds), holder] as const).reverse());
+    const fromList = (listed ?? []).map((container) => this.#fromListed(container, recorded));
     const seen = new Set(fromList.map((holder) => `${holder.container.podUid}/${holder.container.container}`));
     const others = fromCheckpoint.filter((holder) => !seen.has(`${holder.container.podUid}/${holder.container.container}`));
     const holders = [...fromList, ...others].filter((holder) => holder.coreIds.length > 0 || holder.memoryIds.length > 0);
@@ -86,11 +88,10 @@ export class KubeletHolders {
     return null;
   }
 
-  #fromListed(container: ContainerDevices, fromCheckpoint: readonly Holder[]): Holder {
+  #fromListed(container: ContainerDevices, fromCheckpoint: ReadonlyMap<string, Holder>): Holder {
     const coreIds = container.devices.get(CORE_RESOURCE) ?? [];
     const memoryIds = container.devices.get(MEMORY_RESOURCE) ?? [];
-    const key = keyOf(coreIds);
-    const recorded = fromCheckpoint.find((holder) => holder.container.container === container.container && keyOf(holder.coreIds) === key);
+    const recorded = fromCheckpoint.get(recordKey(container.container, coreIds));
     // A pod that was made anew under its old name is another one, and the API server's word on which it is may be old.
     const podUid = recorded?.container.podUid ?? this.#pods.uidOf(container.namespace, container.pod) ?? '';
     return { container: { podUid, namespace: container.namespace, pod: container.pod, container: container.container }, coreIds, memoryIds, gpuNames: recorded?.gpuNames ?? [] };
@@ -113,6 +114,10 @@ export class KubeletHolders {
     }
     return [...holders.values()];
   }
+}
+
+function recordKey(container: string, coreIds: readonly string[]): string {
+  return `${container}\n${keyOf(coreIds)}`;
 }
 
 function keyOf(ids: readonly string[]): string {
