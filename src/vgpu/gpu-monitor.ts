@@ -32,6 +32,7 @@ export class GpuMonitor {
   #lookedAtNs: bigint | null = null;
   #accountMs = 0;
   #busy = false;
+  #crowd = 0;
   #looks = 0;
   #failedLooks = 0;
 
@@ -70,6 +71,11 @@ export class GpuMonitor {
     return this.#busy;
   }
 
+  /** Containers that the last beat read and may have told something. */
+  get crowd(): number {
+    return this.#crowd;
+  }
+
   /** True when nobody used it at the last look, and nobody that is paced did since. */
   get idle(): boolean {
     return !this.#busy && this.#state?.utilizationPercent === 0;
@@ -93,6 +99,7 @@ export class GpuMonitor {
     const elapsedNs = this.#beatAtNs === null ? 0 : Number(nowNs - this.#beatAtNs);
     this.#beatAtNs = nowNs;
     const present = this.#tenants.filter((tenant) => tenant.present && tenant.paced);
+    this.#crowd = present.length;
     if (present.length === 0) {
       this.#busy = false;
       this.#steering = NO_TENANTS;
@@ -122,7 +129,8 @@ export class GpuMonitor {
 
   async #look(nowNs: () => bigint, nowMs: () => number): Promise<void> {
     const limited = this.#tenants.filter(({ present, live }) => live.memoryBytes !== null && (present || live.driverOverheadBytes > 0));
-    const heldBefore = new Map(limited.map((tenant) => [tenant, tenant.held()]));
+    // On a GPU that nobody uses nobody allocates while the driver is asked, or hardly ever: the next look sets that right.
+    const heldBefore = this.idle ? null : new Map(limited.map((tenant) => [tenant, tenant.held()]));
     const processes = await this.#source.processes(this.uuid);
     const heldAfter = new Map(limited.map((tenant) => [tenant, tenant.held()]));
     const look = await this.#source.sample(this.uuid);
@@ -132,7 +140,7 @@ export class GpuMonitor {
     this.#lookedAtNs = atNs;
     const byOwner = this.#byOwner(processes);
     for (const tenant of this.#tenants) tenant.see(byOwner.get(tenant.slice.id) ?? [], elapsedNs);
-    for (const tenant of limited) tenant.chargeOverhead(heldBefore.get(tenant) ?? null, heldAfter.get(tenant) ?? null);
+    for (const tenant of limited) tenant.chargeOverhead((heldBefore ?? heldAfter).get(tenant) ?? null, heldAfter.get(tenant) ?? null);
     const strangers = byOwner.get(null) ?? [];
     const trespassers = strangers.flatMap(({ pid }) => {
       const owner = this.#owners.ownerOf(pid);

@@ -404,6 +404,28 @@ test('a GPU that nobody uses is asked about less often, until somebody comes, go
   t.equal(await asked(10), 1, 'within a second after it went');
 });
 
+test('what a GPU costs does not grow with the containers on it', async (t) => {
+  const node = await monitored(t);
+  const ids = Array.from({ length: 32 }, (_, at) => (at + 1).toString(16).padStart(16, '0'));
+  const containers: FakeContainer[] = [];
+  for (const id of ids) containers.push(await node.start(id, { devices: [gpuLimits(0, { share: 3 })] }));
+  const sockets = await Promise.all(ids.map((id) => say(node.node.socketPath(id), greetingBytes(1, 0))));
+  await until(() => ids.every((id) => node.node.slices.started.get(id)?.sessions.size === 1), 'the greetings');
+  await node.beats(12);
+  let charged = 0;
+  const work = (): void => {
+    charged += 1_000_000;
+    for (const container of containers) container.count(0, { chargedNs: charged });
+  };
+  await node.beats(20, work);
+  const published = (): number => containers.reduce((sum, { sequence }) => sum + sequence, 0);
+  const before = published();
+  await node.beats(40, work);
+  t.ok(published() - before <= 10 * 32, `${published() - before} publications in ten beats' worth of reading`);
+  t.ok(containers.every((container) => container.told(0).steering !== null), 'and all are told');
+  for (const socket of sockets) socket.destroy();
+});
+
 test('where nothing runs nothing is read and nothing published', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A);
