@@ -29,7 +29,7 @@ test('nobody gets more than there is, than it may have, or than it asks for and 
         });
       });
     }),
-    { numRuns: 4000 },
+    { numRuns: 2000 },
   );
   t.end();
 });
@@ -48,7 +48,7 @@ test('everybody has what is reserved while there is enough, and its part of it w
         return claims.every((claim) => at(of.get(claim.name), resource) >= Math.floor(floor(claim) * part));
       });
     }),
-    { numRuns: 4000 },
+    { numRuns: 2000 },
   );
   t.end();
 });
@@ -65,7 +65,7 @@ test('nobody is left wanting while everything that it asks for is there', (t) =>
         return isMet || wants.some((resource) => free(resource) <= claims.length);
       });
     }),
-    { numRuns: 4000 },
+    { numRuns: 2000 },
   );
   t.end();
 });
@@ -131,7 +131,7 @@ test('a plan takes only pods that may go, keeps budgets and what is reserved, an
           && RESOURCES.every((resource) => at(victim.uses, resource) === 0 || at(from.left, resource) >= at(from.reserved, resource));
       });
     }),
-    { numRuns: 4000 },
+    { numRuns: 2000 },
   );
   t.ok(evictions > 1000, `${evictions} evictions`);
   t.end();
