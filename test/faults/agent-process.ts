@@ -70,7 +70,7 @@ async function obey(name: string, order: Order): Promise<unknown> {
       return agent !== null && agent.pods.uidOf(order.namespace, order.name) !== null;
     case 'ledger': {
       const state = agent?.allocator.state;
-      return { allocations: [...(state?.allocations.values() ?? [])], openHalves: state?.halves.length ?? 0 } satisfies LedgerReport;
+      return { allocations: [...(state?.allocations.values() ?? [])], openHalves: state?.halves.length ?? 0, legacy: state?.legacy ?? [] } satisfies LedgerReport;
     }
     case 'stop':
       lodgers.delete(name);

@@ -58,6 +58,8 @@ export class History {
   #apiServerIsBroken = false;
   #diskIsBroken = false;
   #serial = 0;
+  /** Of the original's plugin; null where there is none any more. */
+  #oldPod: EmulatedPod | null = null;
   /** What the agent was told last. */
   #under = '';
 
@@ -82,6 +84,13 @@ export class History {
   async open(): Promise<void> {
     this.#note(`begins, API server: ${this.#cluster}`);
     await this.node.open();
+    if (this.#random() >= 0.25) return;
+    const card = Math.floor(this.#random() * CARDS);
+    const uid = `00000000-0000-4000-8000-${Math.floor(this.#random() * 1e12).toString().padStart(12, '0')}`;
+    const container = { name: 'main', ...this.#pick([{ cores: 30, memoryBlocks: 8 }, { cores: 60, memoryBlocks: 32 }, { cores: 100, memoryBlocks: 16 }]) };
+    this.#oldPod = { uid, namespace: 'default', name: `${this.name}-old`, containers: [container], initContainers: [] };
+    this.#note(`a pod of the original's plugin holds ${container.cores}/${container.memoryBlocks} of card ${card}`);
+    await this.node.inheritOldPod(this.#oldPod, card, this.#random() < 0.5);
   }
 
   /** One life of the agent: it starts, is looked at, and lives through a few actions, during one of which it is stopped. */
@@ -135,6 +144,7 @@ export class History {
       this.#violated(await halfWritten(this.node));
       await this.#compare();
       this.#note('every pod ends');
+      this.#endOld();
       for (const { pod } of this.#pods.splice(0)) this.node.end(pod);
       await this.#compare();
       const whole = this.#newPod([['all', CARDS * 100, CARDS * 8]]);
@@ -250,11 +260,19 @@ export class History {
   }
 
   #endOne(): void {
+    if (this.#oldPod !== null && this.#random() < 0.1) this.#endOld();
     if (this.#pods.length === 0) return;
     const known = this.#pick(this.#pods);
     this.#note(`${known.pod.name} ends`);
     this.#pods.splice(this.#pods.indexOf(known), 1);
     this.node.end(known.pod);
+  }
+
+  #endOld(): void {
+    if (this.#oldPod === null) return;
+    this.#note(`${this.#oldPod.name} ends`);
+    this.node.end(this.#oldPod);
+    this.#oldPod = null;
   }
 
   async #restartKubelet(): Promise<void> {

@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { allocationId, coreIdsOf, memoryIdsOf, type Allocation } from '../../src/core/ledger/allocation.js';
+import { isLegacyId } from '../../src/core/ledger/legacy.js';
 import { conflicts, faultsOfPod, type Living } from '../agent/given.js';
 import type { FaultNode } from './node.js';
 import type { LedgerReport } from './orders.js';
@@ -18,6 +19,13 @@ export interface KnownPod extends Living {
  */
 export async function lostOrDoubled(node: FaultNode, ledger: LedgerReport, pods: readonly KnownPod[]): Promise<string[]> {
   const faults = conflicts(pods);
+  for (const { container, parts } of ledger.legacy) {
+    for (const { gpuUuid, cores } of parts) {
+      const beside = ledger.allocations.flatMap((allocation) => allocation.parts).filter((part) => part.gpuUuid === gpuUuid);
+      const given = new Set(beside.flatMap((part) => part.coreIds)).size;
+      if (given + cores > 100) faults.push(`${gpuUuid} gives ${given} cores beside the ${cores} of ${container.podUid}`);
+    }
+  }
   const allocations = new Map(ledger.allocations.map((allocation) => [allocation.id, allocation]));
   for (const { pod, given, started } of pods) {
     for (const container of given) {
@@ -54,12 +62,16 @@ export async function leftOver(node: FaultNode, ledger: LedgerReport): Promise<s
   const held = { core: new Set<string>(), memory: new Set<string>() };
   const containers = new Set<string>();
   for (const { podUid, container, kind, ids } of node.kubelet.held) {
+    if (ids.every(isLegacyId)) continue;
     for (const id of ids) held[kind].add(id);
     if (kind === 'core') containers.add(allocationId(ids));
     if (!node.kubelet.pods.some(({ uid }) => uid === podUid)) faults.push(`the kubelet still names ${podUid}/${container}`);
   }
   faults.push(...difference('core', held.core, ledger.allocations.flatMap(coreIdsOf)), ...difference('memory', held.memory, ledger.allocations.flatMap(memoryIdsOf)));
   for (const { id } of ledger.allocations) if (!containers.has(id)) faults.push(`allocation ${id} is nobody's`);
+  const old = new Set(node.kubelet.held.filter(({ ids }) => ids.every(isLegacyId)).map(({ podUid }) => podUid));
+  const kept = new Set(ledger.legacy.map(({ container }) => container.podUid));
+  if ([...old].sort().join() !== [...kept].sort().join()) faults.push(`shares of old pods are kept for ${[...kept].join()} instead of ${[...old].join()}`);
   if (ledger.openHalves > 0) faults.push(`${ledger.openHalves} halves of requests are kept`);
   faults.push(...(await strayFiles(node, ledger.allocations)));
   return faults;
@@ -76,7 +88,7 @@ function difference(kind: string, kubelet: ReadonlySet<string>, ledger: readonly
 async function strayFiles(node: FaultNode, allocations: readonly Allocation[]): Promise<string[]> {
   const { config } = node;
   const faults: string[] = [];
-  const known = new Set(allocations.map(({ id }) => id));
+  const known = new Set([...allocations.map(({ id }) => id), ...node.kubelet.held.filter(({ ids }) => ids.every(isLegacyId)).map(({ podUid }) => podUid)]);
   const directories = await readdir(config.virtualManagerPath);
   faults.push(...directories.filter((name) => !known.has(name)).map((name) => `directory ${name} belongs to nobody`));
   faults.push(...[...known].filter((id) => !directories.includes(id)).map((id) => `allocation ${id} has no directory`));

@@ -4,7 +4,9 @@ import type { AgentConfig } from '../../src/app/agent-config.js';
 import { simulatedConfig } from '../../src/app/simulated-node.js';
 import { KubeletEmulator, type Admission } from '../../src/emulator/kubelet.js';
 import type { EmulatedPod } from '../../src/emulator/pod.js';
-import type { ResourceKind } from '../../src/core/resources.js';
+import { CHECKPOINT_FILE } from '../../src/core/checkpoint.js';
+import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE, type ResourceKind } from '../../src/core/resources.js';
+import { devicePluginProto } from '../../src/wire/proto.js';
 import { admissionStatus, NODE_NAME, podObject } from '../agent/cluster.js';
 import { cards } from '../agent/gpus.js';
 import { ApiServer } from '../harness/api-server/api-server.js';
@@ -60,6 +62,25 @@ export class FaultNode {
   async close(): Promise<void> {
     await this.kubelet.stop();
     await this.server?.stop();
+  }
+
+  /** tkestack gpu-manager was here, and a pod of its runs on: `cores` and memory of one card. */
+  async inheritOldPod(pod: EmulatedPod, card: number, withCheckpoint: boolean): Promise<void> {
+    const [wanted] = pod.containers;
+    if (wanted === undefined) return;
+    const { virtualManagerPath, checkpointPath } = this.config;
+    await mkdir(join(virtualManagerPath, pod.uid), { recursive: true });
+    await mkdir(checkpointPath, { recursive: true });
+    const entry = { Devices: [`/dev/nvidia${card}`], Cores: wanted.cores, Memory: wanted.memoryBlocks * MEMORY_BLOCK_BYTES };
+    if (withCheckpoint) await writeFile(join(checkpointPath, CHECKPOINT_FILE), JSON.stringify({ PodGPUMapping: { [pod.uid]: { [wanted.name]: entry } } }));
+    const response = devicePluginProto().v1beta1.ContainerAllocateResponse.serialize({ annotations: { 'tencent.com/vcuda-device': `/dev/nvidia${card}` } });
+    const held = { podUid: pod.uid, container: wanted.name, response };
+    const ids = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, at) => `${prefix}-${at}`);
+    await this.kubelet.inherit(pod, [
+      { ...held, kind: 'core', ids: ids(CORE_RESOURCE, wanted.cores) },
+      { ...held, kind: 'memory', ids: ids(`${MEMORY_RESOURCE}-${MEMORY_BLOCK_BYTES}`, wanted.memoryBlocks) },
+    ]);
+    this.server?.seed('pods', { ...podObject(pod), status: { phase: 'Running', containerStatuses: [{ name: wanted.name, state: { running: {} } }] } });
   }
 
   submit(pod: EmulatedPod): void {

@@ -1,5 +1,6 @@
 import type { AgentConfig } from '../../src/app/agent-config.js';
 import type { Allocation } from '../../src/core/ledger/allocation.js';
+import type { LegacyHolding } from '../../src/core/ledger/legacy-holding.js';
 import type { DiskError } from './named-steps.js';
 
 /** What an agent process is told to do with one of its agents. */
@@ -19,6 +20,7 @@ export type Order =
 export interface LedgerReport {
   readonly allocations: readonly Allocation[];
   readonly openHalves: number;
+  readonly legacy: readonly LegacyHolding[];
 }
 
 /** To the agent process. */
