@@ -39,6 +39,9 @@ export interface AllocatorDevice {
   readonly numaNode: number | null;
 }
 
+/** A kubelet that has not said after so many requests what is held never will: it may be older than pod-resources. */
+const MOST_QUESTIONS = 5;
+
 const UNNAMED: ContainerRef = { podUid: '', namespace: '', pod: '', container: '' };
 
 type Answer<T> = ({ readonly ok: true } & T) | Refusal;
@@ -56,6 +59,8 @@ export class Allocator {
   readonly #unopened = new Set<string>();
   /** UIDs of pods that were refused for what they ask for, while they are listed as waiting all the same. */
   readonly #failed = new Set<string>();
+  /** How often the kubelet may still be asked what is held before something is given away; 0 once it has told. */
+  #questionsLeft = MOST_QUESTIONS;
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: AllocatorOptions, restored: CheckpointContent = EMPTY_CHECKPOINT) {
@@ -93,7 +98,8 @@ export class Allocator {
   }
 
   /** GetPreferredAllocation. After a refusal, here or in Allocate, the kubelet fails the pod: nothing waits for its other half any more. */
-  preferred(kind: ResourceKind, available: readonly string[], mustInclude: readonly string[], size: number): Promise<Answer<{ readonly ids: readonly string[] }>> {
+  async preferred(kind: ResourceKind, available: readonly string[], mustInclude: readonly string[], size: number): Promise<Answer<{ readonly ids: readonly string[] }>> {
+    await this.#compared();
     return this.#enqueue(async () => {
       const ended = releaseEnded(this.#state, this.#options.pods.ended());
       const offered = observeOffered(ended.state, available, mustInclude);
@@ -109,7 +115,8 @@ export class Allocator {
   }
 
   /** Allocate for one resource of one container. Core ids get everything; memory ids add nothing to the container. */
-  allocate(kind: ResourceKind, ids: readonly string[]): Promise<Answer<{ readonly edits: ContainerEdits; readonly allocation: string | null }>> {
+  async allocate(kind: ResourceKind, ids: readonly string[]): Promise<Answer<{ readonly edits: ContainerEdits; readonly allocation: string | null }>> {
+    await this.#compared();
     return this.#enqueue(async () => {
       const { slices, clock, log } = this.#options;
       const pending = await this.#pendingFor(kind, ids.length);
@@ -166,6 +173,7 @@ export class Allocator {
   async reconcile(): Promise<void> {
     const holders = await this.#options.holders.all();
     if (holders === null) return;
+    this.#questionsLeft = 0;
     await this.#enqueue(async () => {
       const { clock, graceMs, pods, log } = this.#options;
       const [before, now, endedPods] = [this.#state, clock.now(), pods.ended()];
@@ -193,6 +201,13 @@ export class Allocator {
       await this.#options.legacy.open(state.legacy);
       await this.#options.legacy.keepOnly(state.legacy);
     });
+  }
+
+  /** Nothing is given away by a ledger that was never compared: its checkpoint may be lost, or old. The kubelet that asks can be asked. */
+  async #compared(): Promise<void> {
+    if (this.#questionsLeft === 0) return;
+    this.#questionsLeft -= 1;
+    await this.reconcile().catch((error: unknown) => this.#options.log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
   }
 
   /** Indexes of the allocation's GPUs, as the driver counts them. */

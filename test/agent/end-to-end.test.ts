@@ -1,7 +1,9 @@
 import { readdir, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { test } from 'tap';
+import { buildAgent } from '../../src/app/agent.js';
 import { NO_PODS } from '../../src/app/no-pods.js';
+import { silentLog } from '../../src/host/log.js';
 import { cards } from './gpus.js';
 import { admitted, gpuIndexes, limitsOf, runPod, sliceDirectory, startedNode } from './node.js';
 import { container, pod, simplePod } from './pods.js';
@@ -164,4 +166,19 @@ test('a pod is not refused for the faults of another one of its size that was re
   const node = await startedNode(t, { seams: { pods: { ...NO_PODS, pending: () => [listed] } } });
   t.match(await node.kubelet.admit(broken), { ok: false, message: /needs tencent.com\/vcuda-memory as well/ });
   t.same(gpuIndexes(await runPod(node, simplePod(30, 8))), [0]);
+});
+
+test('an agent that comes back knowing nothing, before the kubelet does, asks it before it gives anything away', async (t) => {
+  const node = await startedNode(t, { gpus: cards(2) });
+  for (const card of [0, 1]) t.same(gpuIndexes(await runPod(node, simplePod(60, 8))), [card]);
+  await node.stopAgent();
+  await rm(node.config.checkpointPath, { recursive: true });
+  await node.kubelet.stop();
+  const log = silentLog();
+  const agent = await buildAgent(node.config, log);
+  t.teardown(() => agent.stop());
+  await agent.start();
+  await node.kubelet.start();
+  await node.kubelet.ready();
+  t.match(await node.kubelet.admit(simplePod(50, 8)), { ok: false, message: /gpu-manager: / });
 });

@@ -339,9 +339,15 @@ export class History {
 
   /** At any time: nothing that a pod holds is lost, and nothing is held twice. */
   async #look(): Promise<void> {
-    const ledger = (await this.#ask({ do: 'ledger' })) as LedgerReport;
-    this.#under = 'looking';
-    this.#violated(await lostOrDoubled(this.node, ledger, this.#pods));
+    const deadline = performance.now() + PATIENCE_MS;
+    for (;;) {
+      const faults = await lostOrDoubled(this.node, (await this.#ask({ do: 'ledger' })) as LedgerReport, this.#pods);
+      if (faults.length === 0 || this.#dying) return;
+      if (performance.now() > deadline) return void this.#violated(faults);
+      // A kubelet on a busy machine may not have answered in time when the agent started.
+      await delay(100);
+      await this.#ask({ do: 'reconcile' });
+    }
   }
 
   /** When everything that ended had its time: the ledger is the kubelet's view, and so is the disk. */
