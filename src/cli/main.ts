@@ -3,23 +3,36 @@ import { Command, CommanderError } from 'commander';
 import type { ServiceError } from '@grpc/grpc-js';
 import { StartupError } from '../app/startup-error.js';
 import { VERSION } from '../app/version.js';
-import { completionCommand } from './completion.js';
-import { demoCommand } from './demo.js';
-import { doctorCommand } from './doctor.js';
-import { eventsCommand } from './events.js';
-import { extenderCommand } from './extender.js';
-import { graphCommand } from './graph.js';
-import { limitsCommand } from './limits.js';
-import { quotaCommand } from './quota.js';
-import { runCommand } from './run.js';
-import { topCommand } from './top.js';
-import { topologyCommand } from './topology.js';
-import { usageCommand } from './usage.js';
-import { versionCommand } from './version.js';
-
 /** 0: done. 1: it did not work out. 2: asked for something that cannot be: nothing was started. */
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
+
+/** Makes each command, in the order of the help. Only the one that is asked for is loaded: an agent's worth of modules takes half a second. */
+const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>> = {
+  run: async () => (await import('./run.js')).runCommand(),
+  graph: async () => (await import('./graph.js')).graphCommand(),
+  usage: async () => (await import('./usage.js')).usageCommand(),
+  top: async () => (await import('./top.js')).topCommand(),
+  limits: async () => (await import('./limits.js')).limitsCommand(),
+  events: async () => (await import('./events.js')).eventsCommand(),
+  doctor: async () => (await import('./doctor.js')).doctorCommand(),
+  version: async () => (await import('./version.js')).versionCommand(),
+  demo: async () => (await import('./demo.js')).demoCommand(),
+  topology: async () => (await import('./topology.js')).topologyCommand(),
+  extender: async () => (await import('./extender.js')).extenderCommand(),
+  quota: async () => (await import('./quota.js')).quotaCommand(),
+  completion: async (program) => (await import('./completion.js')).completionCommand(() => program),
+};
+/** What is asked for when no command is named, as the original is called. */
+const DEFAULT = 'run';
+
+const HELP = new Set(['-h', '--help']);
+
+/** The commands that this command line needs: one, or for help, completion and names that are unknown, all. */
+function needed([first]: readonly string[]): readonly string[] {
+  if (first === undefined || (first.startsWith('-') && !HELP.has(first))) return [DEFAULT];
+  return first in COMMANDS && first !== 'completion' ? [first] : Object.keys(COMMANDS);
+}
 
 async function main(argv: readonly string[]): Promise<number> {
   const program = new Command('gpu-manager')
@@ -27,19 +40,10 @@ async function main(argv: readonly string[]): Promise<number> {
     .version(VERSION, '--version')
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text) });
-  program.addCommand(runCommand(), { isDefault: true });
-  program.addCommand(graphCommand());
-  program.addCommand(usageCommand());
-  program.addCommand(topCommand());
-  program.addCommand(limitsCommand());
-  program.addCommand(eventsCommand());
-  program.addCommand(doctorCommand());
-  program.addCommand(versionCommand());
-  program.addCommand(demoCommand());
-  program.addCommand(topologyCommand());
-  program.addCommand(extenderCommand());
-  program.addCommand(quotaCommand());
-  program.addCommand(completionCommand(() => program));
+  for (const name of needed(argv)) {
+    const command = await COMMANDS[name]?.(program);
+    if (command !== undefined) program.addCommand(command, { isDefault: name === DEFAULT });
+  }
   for (const command of program.commands) command.exitOverride();
   try {
     await program.parseAsync(argv.map(normalise), { from: 'user' });
