@@ -34,9 +34,15 @@ test('templates use every value, and no value that is not there', (t) => {
 
 const noHelm = spawnSync('helm', ['version']).status === 0 ? false : 'helm is not installed';
 
+test('the chart brings the custom resources as they are', (t) => {
+  t.equal(read(join(CHART, 'crds/quota.yaml')), read(join(ROOT, 'etc/quota/crds.yaml')));
+  t.end();
+});
+
 test('without values of its own the chart makes what the manifests hold', { skip: noHelm }, (t) => {
-  const made = execFileSync('helm', ['template', CHART, '--set', 'extender.enabled=true'], { encoding: 'utf8' });
+  const made = execFileSync('helm', ['template', CHART, '--set', 'extender.enabled=true,quota.enabled=true', '--api-versions', 'policy/v1'], { encoding: 'utf8' });
   const inOrder = (all: unknown[]): string[] => all.map((value) => JSON.stringify(value)).sort();
-  t.same(inOrder(documents(made)), inOrder([...documents(read(join(ROOT, 'daemonset.yaml'))), ...documents(read(join(ROOT, 'etc/extender/deployment.yaml')))]));
+  const files = ['daemonset.yaml', 'etc/extender/deployment.yaml', 'etc/quota/deployment.yaml', 'etc/quota/disruption-budget.yaml'];
+  t.same(inOrder(documents(made)), inOrder(files.flatMap((file) => documents(read(join(ROOT, file))))));
   t.end();
 });
