@@ -4,6 +4,7 @@ import { CORE_RESOURCE, MEMORY_RESOURCE, type ResourceKind } from '../core/resou
 import type { Log } from '../host/log.js';
 import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint, type CheckpointEntry } from './internal-checkpoint.js';
 import { PodResourcesClient, type ContainerDevices } from './pod-resources.js';
+import type { CallPatience } from '../wire/unary.js';
 
 /** Names and UIDs of pods: pod-resources knows the former, the kubelet's checkpoint the latter. */
 export interface PodNames {
@@ -50,14 +51,17 @@ export class KubeletHolders {
     return (await this.#ask()).holders;
   }
 
-  /** Every container with ids of ours; null unless both sources answered, since what is not named may only be unknown. */
+  /**
+   * Every container with ids of ours; null unless both sources answered, since what is not named may only be unknown. A kubelet
+   * that comes back while this is asked is waited for, as long as a call may take.
+   */
   async all(): Promise<Holder[] | null> {
-    const { holders, complete } = await this.#ask();
+    const { holders, complete } = await this.#ask({ waitForReady: true });
     return complete ? holders : null;
   }
 
-  async #ask(): Promise<{ holders: Holder[]; complete: boolean }> {
-    const [listed, entries] = await Promise.all([this.#listed(), this.#entries()]);
+  async #ask(patience?: CallPatience): Promise<{ holders: Holder[]; complete: boolean }> {
+    const [listed, entries] = await Promise.all([this.#listed(patience), this.#entries()]);
     const fromCheckpoint = this.#fromEntries(entries ?? []);
     // Of several with the same name and cores the first counts.
     const recorded = new Map(fromCheckpoint.map((holder) => [recordKey(holder.container.container, holder.coreIds), holder] as const).reverse());
@@ -72,9 +76,9 @@ export class KubeletHolders {
     this.#client.close();
   }
 
-  async #listed(): Promise<ContainerDevices[] | null> {
+  async #listed(patience?: CallPatience): Promise<ContainerDevices[] | null> {
     try {
-      return await this.#client.list();
+      return await this.#client.list(patience);
     } catch (error) {
       this.#log.warn({ reason: (error as Error).message }, 'the pod-resources service of the kubelet does not answer');
       return null;

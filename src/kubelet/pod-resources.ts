@@ -1,6 +1,6 @@
 import { credentials } from '@grpc/grpc-js';
 import { podResourcesProto } from '../wire/proto.js';
-import { callUnary } from '../wire/unary.js';
+import { callUnary, type CallPatience } from '../wire/unary.js';
 
 /** The devices of one container, as the kubelet's pod-resources service lists them. */
 export interface ContainerDevices {
@@ -29,8 +29,8 @@ export class PodResourcesClient {
   }
 
   /** Rejects with grpc-js's ServiceError when the kubelet does not answer in time. */
-  async list(): Promise<ContainerDevices[]> {
-    const response = await callUnary(this.#client, 'List', {}, this.#timeoutMs);
+  async list(patience?: CallPatience): Promise<ContainerDevices[]> {
+    const response = await callUnary(this.#client, 'List', {}, this.#timeoutMs, patience);
     return (response?.pod_resources ?? []).flatMap((pod) =>
       pod.containers.map((container) => {
         const devices = new Map<string, string[]>();

@@ -1,4 +1,4 @@
-import { status, type CallOptions, type handleUnaryCall, type requestCallback } from '@grpc/grpc-js';
+import { Metadata, status, type CallOptions, type handleUnaryCall, type requestCallback } from '@grpc/grpc-js';
 
 /** A refusal with a gRPC status; its message is written for the person who reads `kubectl describe pod`. */
 export class RpcRefusal extends Error {
@@ -37,16 +37,23 @@ export function unary<Request, Response>(
 type RequestOf<Method> = Method extends (request: infer Request, callback: infer _Callback) => unknown ? Request : never;
 type ResponseOf<Method> = Method extends (request: infer _Request, callback: requestCallback<infer Response>) => unknown ? Response : never;
 
+/** How a call goes about a server that is not there yet. */
+export interface CallPatience {
+  /** Wait for it until the deadline, rather than fail because the last attempt to connect did. */
+  readonly waitForReady?: boolean;
+}
+
 /** Calls a unary method of a generated client with a deadline; rejects with grpc-js's ServiceError. */
 export function callUnary<Client extends object, Name extends keyof Client>(
   client: Client,
   name: Name,
   request: RequestOf<Client[Name]>,
   timeoutMs: number,
+  { waitForReady = false }: CallPatience = {},
 ): Promise<ResponseOf<Client[Name]>> {
-  type Call = (request: unknown, options: CallOptions, callback: requestCallback<ResponseOf<Client[Name]>>) => unknown;
+  type Call = (request: unknown, metadata: Metadata, options: CallOptions, callback: requestCallback<ResponseOf<Client[Name]>>) => unknown;
   return new Promise((resolve, reject) => {
-    (client[name] as Call).call(client, request, { deadline: Date.now() + timeoutMs }, (error, response) => {
+    (client[name] as Call).call(client, request, new Metadata({ waitForReady }), { deadline: Date.now() + timeoutMs }, (error, response) => {
       if (error !== null) reject(error);
       else resolve(response as ResponseOf<Client[Name]>);
     });
