@@ -54,6 +54,6 @@ test('the agent runs from its image and serves the kubelet of the node', { skip:
   await kubelet.startContainer(pod.uid, given.name);
   t.match((await limitsOf(given)).devices, [{ share: 30, memoryBytes: 8 * 268_435_456 }]);
   const usage = await engine.exec(id, ['/usr/bin/gpu-manager', 'usage', '--display-socket', inNode('display.sock')]);
-  t.match(usage, { code: 0, output: new RegExp(pod.uid) });
+  t.match(usage, { code: 0, output: new RegExp(`${pod.name}/main `) });
   t.match(await engine.exec(id, ['/usr/lib/gpu-manager/native/build/gpu-client', '--help']), { output: /usage/iu }, 'gpu-client runs in it');
 });
