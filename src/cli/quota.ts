@@ -1,40 +1,38 @@
 import { createReadStream } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { StartupError } from '../app/startup-error.js';
 import { openAuditFile, verifyAuditFile } from '../quota/audit/audit-file.js';
 import { linesOf } from '../quota/lines.js';
 import { readManifests } from '../quota/command/manifest-file.js';
 import { plainStatus } from '../quota/command/report.js';
 import { replay, reportOf, scriptProblem, statusesOf, type Format } from '../quota/command/replay.js';
-import { MAX_FILE_BYTES, readTree } from '../quota/command/tree-file.js';
+import { readTree } from '../quota/command/tree-file.js';
 import { whatIf } from '../quota/command/what-if.js';
 import { JournalStore, Quota, createEngine, type GroupSpec, type QuotaEvent } from '../quota/index.js';
+import { quotaExplainCommand } from './quota-explain.js';
+import { contentOf } from './quota-file.js';
+import { quotaOutputOption, type QuotaOutput } from './quota-output.js';
 import { quotaServeCommand } from './quota-serve.js';
+import { quotaTopCommand } from './quota-top.js';
+import { quotaTreeCommand } from './quota-tree.js';
 
-interface Output {
-  readonly output: Format;
-}
-
-interface ReplayOptions extends Output {
+interface ReplayOptions extends QuotaOutput {
   readonly tree?: string;
   readonly store?: string;
   readonly audit?: string;
   readonly report?: true;
 }
 
-const FORMAT = ['-o, --output <format>', 'table or json', outputFormat, 'table'] as const;
-
-/** `gpu-manager quota`: the quota engine on files, without a cluster; and with `serve` in one. */
+/** `gpu-manager quota`: the quota engine on files, without a cluster; with `serve` in one; `tree`, `top` and `explain` look at one. */
 export function quotaCommand(): Command {
-  const quota = new Command('quota').description('validate quota trees, try manifests and scripts against them, check audit files; serve quota in a cluster');
+  const quota = new Command('quota').description('validate quota trees, try manifests and scripts against them, check audit files; serve quota in a cluster, and look at it');
   quota
     .command('validate')
     .description('check a tree of groups')
     .argument('<tree>', 'YAML: groups, or BizGroupResourceQuota objects; - for standard input')
-    .option(...FORMAT)
-    .action(async (tree: string, { output }: Output) => {
+    .addOption(quotaOutputOption())
+    .action(async (tree: string, { output }: QuotaOutput) => {
       const engine = build(await treeOf(tree));
       show(engine, output, 0);
     });
@@ -43,8 +41,8 @@ export function quotaCommand(): Command {
     .description('would these workloads be admitted, one after the other, and why not')
     .argument('<tree>', 'YAML: groups, or BizGroupResourceQuota objects')
     .argument('<manifests...>', 'YAML or JSON of workloads; - for standard input')
-    .option(...FORMAT)
-    .action(async (tree: string, files: readonly string[], { output }: Output) => {
+    .addOption(quotaOutputOption())
+    .action(async (tree: string, files: readonly string[], { output }: QuotaOutput) => {
       const engine = build(await treeOf(tree));
       for (const file of files) {
         const read = readManifests(await contentOf(file));
@@ -58,7 +56,7 @@ export function quotaCommand(): Command {
     .command('replay')
     .description('carry out a script of commands, one JSON object a line, at the times it gives')
     .argument('<script>', 'createGroup, updateGroup, deleteGroup, admit, reserve, scale, checkHpa, podStarted, podStopped, release, grant, loan, status; - for standard input')
-    .option(...FORMAT)
+    .addOption(quotaOutputOption())
     .option('--tree <file>', 'groups that are there from the beginning')
     .option('--store <directory>', 'keep the state in a journal there, and go on with what it has')
     .option('--audit <file>', 'append what happens to a hash-chained audit file')
@@ -68,8 +66,8 @@ export function quotaCommand(): Command {
     .command('report')
     .description('show usage and cash of all groups of a journal, at its last time')
     .argument('<directory>', 'what replay --store was given')
-    .option(...FORMAT)
-    .action(async (directory: string, { output }: Output) => {
+    .addOption(quotaOutputOption())
+    .action(async (directory: string, { output }: QuotaOutput) => {
       const engine = await createEngine({ store: await JournalStore.open(directory), clock: () => 0 });
       try {
         show(engine, output, engine.now);
@@ -89,7 +87,7 @@ export function quotaCommand(): Command {
       if (!verified.ok) throw new Error(`${file}: line ${verified.line}: ${verified.reason}`);
       process.stdout.write(`${verified.end.sequence} events, last digest ${verified.end.digest}\n`);
     });
-  quota.addCommand(quotaServeCommand());
+  for (const command of [quotaServeCommand(), quotaTreeCommand(), quotaTopCommand(), quotaExplainCommand()]) quota.addCommand(command);
   for (const command of quota.commands) command.exitOverride();
   return quota;
 }
@@ -141,21 +139,4 @@ function build(groups: readonly GroupSpec[]): Quota {
   }
   if (problems.length > 0) throw new Error(problems.join('\n'));
   return engine;
-}
-
-async function contentOf(file: string): Promise<string> {
-  try {
-    if (file === '-') return await text(process.stdin);
-    const { size } = await stat(file);
-    if (size > MAX_FILE_BYTES) throw new StartupError(`quota: ${file}: ${size} bytes, at most ${MAX_FILE_BYTES} are read`);
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    if (error instanceof StartupError) throw error;
-    throw new StartupError(`quota: ${file}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
-  }
-}
-
-function outputFormat(value: string): Format {
-  if (value !== 'table' && value !== 'json') throw new InvalidArgumentError('expected table or json');
-  return value;
 }

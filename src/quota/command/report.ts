@@ -2,6 +2,7 @@ import { formatAmount, type Decision } from '../core/decision.js';
 import { cashTarget, type Key } from '../core/key.js';
 import { formatQuantity } from '../core/quantity.js';
 import type { Amounts, GroupStatus } from '../core/status.js';
+import { inTreeOrder } from './tree-order.js';
 
 /** Rows of words as a table: columns are aligned, the first row is the head. */
 export function table(rows: readonly (readonly string[])[]): string {
@@ -41,24 +42,26 @@ export function plainStatus(status: GroupStatus): Readonly<Record<string, unknow
 
 /** What groups have and use, a row for each key; children below their parents. */
 export function usageTable(statuses: readonly GroupStatus[]): string {
-  const rows = inTreeOrder(statuses).flatMap(({ status, depth }) => {
+  const rows = inTreeOrder(statuses).flatMap(({ status, indent }) => {
     const keys = [...status.hard.keys()].filter((key) => cashTarget(key) === null);
     return keys.map((key, index) => {
       const of = (amounts: Amounts): string => formatAmount(key, amounts.get(key) ?? 0n);
-      return [index === 0 ? `${'  '.repeat(depth)}${status.name}` : '', key, of(status.hard), of(status.used), of(status.selfUsed), of(status.room), share(key, status)];
+      return [index === 0 ? `${indent}${status.name}` : '', key, of(status.hard), of(status.used), of(status.selfUsed), of(status.room), share(key, status), remarkOf(status, key, index)];
     });
   });
-  return rows.length === 0 ? '' : table([['GROUP', 'KEY', 'HARD', 'USED', 'OWN', 'ROOM', 'USE'], ...rows]);
+  if (rows.length === 0) return '';
+  const remarks = rows.some((row) => row.at(-1) !== '') ? ['REMARK'] : [];
+  return table([['GROUP', 'KEY', 'HARD', 'USED', 'OWN', 'ROOM', 'USE', ...remarks], ...rows]);
 }
 
 /** What groups consumed of their budgets, how fast it goes and when it is gone. Empty where nobody has one. */
 export function cashTable(statuses: readonly GroupStatus[]): string {
-  const rows = inTreeOrder(statuses).flatMap(({ status, depth }) => [...status.burnRate.keys()].map((key, index) => {
+  const rows = inTreeOrder(statuses).flatMap(({ status, indent }) => [...status.burnRate.keys()].map((key, index) => {
     const of = (amounts: Amounts): string => formatAmount(key, amounts.get(key) ?? 0n);
     const rate = formatQuantity(cashTarget(key) ?? key, status.burnRate.get(key) ?? 0n);
     const left = formatAmount(key, (status.hard.get(key) ?? 0n) - (status.used.get(key) ?? 0n));
     return [
-      index === 0 ? `${'  '.repeat(depth)}${status.name}` : '', key, of(status.hard), of(status.used), of(status.selfUsed), left, share(key, status), `${rate}/h`,
+      index === 0 ? `${indent}${status.name}` : '', key, of(status.hard), of(status.used), of(status.selfUsed), left, share(key, status), `${rate}/h`,
       index === 0 && status.exhaustsAt !== null ? timeText(status.exhaustsAt) : '',
     ];
   }));
@@ -74,25 +77,12 @@ function plainAmounts(amounts: Amounts): Readonly<Record<Key, string>> {
   return Object.fromEntries([...amounts].map(([key, amount]) => [key, formatAmount(key, amount)]));
 }
 
+/** Conditions of one key; those of the whole group stand in its first row. */
+function remarkOf({ conditions }: GroupStatus, key: Key, row: number): string {
+  return conditions.filter(({ keys }) => (keys.length === 0 ? row === 0 : keys.includes(key))).map(({ type }) => type).join(', ');
+}
+
 function share(key: Key, { hard, used }: GroupStatus): string {
   const all = hard.get(key) ?? 0n;
   return all === 0n ? '-' : `${((used.get(key) ?? 0n) * 100n) / all}%`;
-}
-
-function inTreeOrder(statuses: readonly GroupStatus[]): readonly { readonly status: GroupStatus; readonly depth: number }[] {
-  const names = new Set(statuses.map(({ name }) => name));
-  const below = new Map<string, GroupStatus[]>();
-  for (const status of statuses) {
-    const parent = names.has(status.parent) ? status.parent : '';
-    below.set(parent, [...(below.get(parent) ?? []), status]);
-  }
-  const ordered: { readonly status: GroupStatus; readonly depth: number }[] = [];
-  const add = (parent: string, depth: number): void => {
-    for (const status of [...(below.get(parent) ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      ordered.push({ status, depth });
-      add(status.name, depth + 1);
-    }
-  };
-  add('', 0);
-  return ordered;
 }

@@ -1,55 +1,47 @@
-import { formatAmount } from '../core/decision.js';
 import { refKey } from '../core/workload.js';
+import type { Decision } from '../core/decision.js';
+import type { Demand } from '../core/demand.js';
 import type { Quota } from '../core/quota.js';
-import { evaluate, type EvaluationOptions } from '../evaluators/evaluate.js';
-import { plainDecision, table } from './report.js';
+import { evaluate, type Evaluation, type EvaluationOptions } from '../evaluators/evaluate.js';
+import { explainedText, plainKeys } from './explained.js';
+import { plainDecision } from './report.js';
 import type { Format } from './replay.js';
 
-/** What would come of some manifests, one after the other, and why. */
+/** What would come of some manifests, and why. */
 export interface WhatIf {
   readonly text: string;
   /** Manifests that would not be admitted. */
   readonly refused: number;
 }
 
-/** Admits manifests to a tree that is there for nothing else, and explains each decision. */
+/** Admits manifests, one after the other, to a tree that is there for nothing else, and explains each decision. */
 export function whatIf(quota: Quota, manifests: readonly unknown[], format: Format, options: EvaluationOptions): WhatIf {
-  const parts: string[] = [];
-  let refused = 0;
-  for (const manifest of manifests) {
-    const evaluation = evaluate(manifest, options);
-    if (!evaluation.ok) {
-      refused++;
-      parts.push(format === 'json' ? `${JSON.stringify({ allowed: false, code: evaluation.code, message: evaluation.reason })}\n` : `REFUSED  ${evaluation.code}: ${evaluation.reason}\n`);
-      continue;
-    }
-    if (evaluation.demand === null) {
-      parts.push(format === 'json' ? `${JSON.stringify({ allowed: true, code: 'NotManaged', message: evaluation.reason })}\n` : `allowed  ${evaluation.reason}\n`);
-      continue;
-    }
-    const { demand } = evaluation;
-    const { keys, otherTypes, maxReplicas } = quota.explain(demand);
-    const decision = quota.admit(demand);
-    if (!decision.allowed) refused++;
-    const workload = refKey(demand.workload);
-    const rows = keys.map(({ group, key, hard, used, requested, room, fits }) => [
-      group, key, formatAmount(key, hard), formatAmount(key, used), formatAmount(key.replace(/^cash\//, ''), requested), formatAmount(key, room), fits ? '' : 'no room',
-    ]);
-    if (format === 'json') {
-      const explained = rows.map(([group, key, hard, used, requested, room, fits]) => ({ group, key, hard, used, requested, room, fits: fits === '' }));
-      parts.push(`${JSON.stringify({ workload, group: demand.group, ...plainDecision(decision), maxReplicas, otherTypes, keys: explained })}\n`);
-      continue;
-    }
-    const others = Object.entries(otherTypes).map(([family, types]) => `  fits as ${family}-type ${types.join(', ')}\n`);
-    parts.push([
-      `${decision.allowed ? 'allowed' : 'REFUSED'}  ${workload} in ${demand.group || 'no group'}${decision.allowed ? '' : `: ${decision.message}`}\n`,
-      rows.length === 0 ? '' : indented(table([['GROUP', 'KEY', 'HARD', 'USED', 'ASKED', 'ROOM', ''], ...rows])),
-      ...others,
-    ].join(''));
-  }
-  return { text: parts.join(''), refused };
+  const answers = manifests.map((manifest) => answerTo(quota, evaluate(manifest, options), format, (demand) => quota.admit(demand)));
+  return { text: answers.map(({ text }) => text).join(''), refused: answers.reduce((sum, { refused }) => sum + refused, 0) };
 }
 
-function indented(text: string): string {
-  return text.replace(/^(?=.)/gm, '  ');
+/** What would come of what an object asks for; the quota stays as it is. */
+export function explainDemand(quota: Quota, evaluation: Evaluation, format: Format): WhatIf {
+  return answerTo(quota, evaluation, format, (demand) => quota.admit(demand, { dryRun: true }));
+}
+
+function answerTo(quota: Quota, evaluation: Evaluation, format: Format, decide: (demand: Demand) => Decision): WhatIf {
+  if (!evaluation.ok) {
+    const { code, reason } = evaluation;
+    return { text: format === 'json' ? `${JSON.stringify({ allowed: false, code, message: reason })}\n` : `REFUSED  ${code}: ${reason}\n`, refused: 1 };
+  }
+  if (evaluation.demand === null) {
+    const { reason } = evaluation;
+    return { text: format === 'json' ? `${JSON.stringify({ allowed: true, code: 'NotManaged', message: reason })}\n` : `allowed  ${reason}\n`, refused: 0 };
+  }
+  const { demand } = evaluation;
+  const { keys, otherTypes, maxReplicas } = quota.explain(demand);
+  const decision = decide(demand);
+  const workload = refKey(demand.workload);
+  const refused = decision.allowed ? 0 : 1;
+  if (format === 'json') {
+    return { text: `${JSON.stringify({ workload, group: demand.group, ...plainDecision(decision), maxReplicas, otherTypes, keys: plainKeys(keys) })}\n`, refused };
+  }
+  const head = `${decision.allowed ? 'allowed' : 'REFUSED'}  ${workload} in ${demand.group || 'no group'}${decision.allowed ? '' : `: ${decision.message}`}\n`;
+  return { text: `${head}${explainedText({ keys, otherTypes })}`, refused };
 }

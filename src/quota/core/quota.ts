@@ -1,6 +1,7 @@
 import { admit } from './admit.js';
 import { advance } from './advance.js';
 import type { Change } from './change.js';
+import { chargesOf, type Charge } from './charges.js';
 import type { Command } from './command.js';
 import type { Decision } from './decision.js';
 import type { Demand } from './demand.js';
@@ -131,6 +132,12 @@ export class Quota {
   /** What is charged for a workload, or null. */
   workload(key: string): Workload | null {
     return this.#state.workloads.get(key) ?? null;
+  }
+
+  /** What each workload of a group is charged; none of a group that is not there. */
+  charges(name: string): readonly Charge[] {
+    const group = this.#state.group(name);
+    return group === undefined ? [] : chargesOf(this.#state, group);
   }
 
   /** Why a demand would be admitted or refused now; changes nothing. */

@@ -15,6 +15,11 @@ export interface StateHead {
   readonly lives: number;
 }
 
+/** What is the latest of two parts of one state. */
+export function latestHead(a: StateHead, b: StateHead): StateHead {
+  return { revision: Math.max(a.revision, b.revision), now: Math.max(a.now, b.now), lives: Math.max(a.lives, b.lives) };
+}
+
 /**
  * Builds a state from records, the later ones in place of earlier ones; `finish` counts everything and sets the timers. Records that
  * were written with one ShapeBook have to be added in that order, between `newBook` calls.

@@ -8,10 +8,12 @@ export interface ServedKind {
   readonly resource: string;
   /** Of all namespaces: `/apis/apps/v1/deployments`. */
   readonly path: string;
+  /** `deploy`. */
+  readonly shortNames: readonly string[];
 }
 
 interface ResourceList {
-  readonly resources?: readonly { readonly name: string }[];
+  readonly resources?: readonly { readonly name: string; readonly shortNames?: readonly string[] }[];
 }
 
 /** `deployments.apps` in parts. */
@@ -21,7 +23,7 @@ export function resourceOf({ resource, apiGroup }: Evaluator): string {
 
 /** Finds which of the kinds the API server has, in the version that it prefers. Kinds that nobody installed are missing. */
 export async function servedKinds(api: Api, evaluators: readonly Evaluator[]): Promise<readonly ServedKind[]> {
-  const roots = new Map<string, Promise<{ readonly root: string; readonly names: ReadonlySet<string> } | null>>();
+  const roots = new Map<string, Promise<{ readonly root: string; readonly names: ReadonlyMap<string, readonly string[]> } | null>>();
   const rootOf = (apiGroup: string) => {
     const known = roots.get(apiGroup) ?? discover(api, apiGroup);
     roots.set(apiGroup, known);
@@ -30,7 +32,8 @@ export async function servedKinds(api: Api, evaluators: readonly Evaluator[]): P
   const found = await Promise.all(evaluators.filter(({ charges }) => charges).map(async (evaluator): Promise<ServedKind | null> => {
     const served = await rootOf(evaluator.apiGroup);
     const resource = resourceOf(evaluator);
-    return served?.names.has(resource) === true ? { evaluator, resource, path: `${served.root}/${resource}` } : null;
+    const shortNames = served?.names.get(resource);
+    return served === null || shortNames === undefined ? null : { evaluator, resource, path: `${served.root}/${resource}`, shortNames };
   }));
   return found.flatMap((kind) => kind ?? []);
 }
@@ -41,7 +44,7 @@ export function objectPath(kind: ServedKind, namespace: string, name: string): s
   return `${kind.path.slice(0, at)}/namespaces/${encodeURIComponent(namespace)}/${kind.resource}/${encodeURIComponent(name)}`;
 }
 
-async function discover(api: Api, apiGroup: string): Promise<{ readonly root: string; readonly names: ReadonlySet<string> } | null> {
+async function discover(api: Api, apiGroup: string): Promise<{ readonly root: string; readonly names: ReadonlyMap<string, readonly string[]> } | null> {
   let root = '/api/v1';
   if (apiGroup !== '') {
     const answer = await api.request({ method: 'GET', path: `/apis/${apiGroup}` });
@@ -52,5 +55,5 @@ async function discover(api: Api, apiGroup: string): Promise<{ readonly root: st
   }
   const answer = await api.request({ method: 'GET', path: root });
   if (!answer.ok) throw new ApiError(`the resources of ${root} can not be read`, answer);
-  return { root, names: new Set(((answer.body as ResourceList).resources ?? []).map(({ name }) => name)) };
+  return { root, names: new Map(((answer.body as ResourceList).resources ?? []).map(({ name, shortNames = [] }) => [name, shortNames])) };
 }

@@ -31,7 +31,7 @@ test('the definitions and the code name the same resources', (t) => {
 });
 
 test('only requests that show a group can be held up while nobody answers, unless that is asked for', (t) => {
-  const kinds = KNOWN_KINDS.filter(({ charges }) => charges).map((evaluator) => ({ evaluator, resource: resourceOf(evaluator), path: '' }));
+  const kinds = KNOWN_KINDS.filter(({ charges }) => charges).map((evaluator) => ({ evaluator, resource: resourceOf(evaluator), path: '', shortNames: [] }));
   const of = (unlabelled: 'Ignore' | 'Fail') => webhookConfiguration({ name: 'q', target: { url: 'https://127.0.0.1:1' }, authority: 'PEM', kinds, unlabelled }).webhooks as readonly { readonly failurePolicy: string; readonly objectSelector?: object; readonly rules: readonly Rule[] }[];
   for (const { failurePolicy, objectSelector, rules } of of('Ignore')) {
     t.ok(failurePolicy === 'Ignore' || objectSelector !== undefined || rules.every(({ apiGroups }) => apiGroups.includes(API_GROUP)));

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { toRecord, type StoredRecord } from '../../core/record.js';
-import type { StateHead } from '../../core/restore.js';
+import { latestHead, type StateHead } from '../../core/restore.js';
 import type { Batch, Committed, GroupImage, Loaded, RecordSink, Revision, Store } from '../../store/store.js';
 import type { Api } from '../api.js';
 import { NO_GROUP, recordKey, type Ledger } from './ledger.js';
@@ -108,7 +108,7 @@ export class KubeStore implements Store {
       return;
     }
     this.#ledgers.set(group, ledger);
-    this.#head = latest(this.#head, ledger.page.head);
+    this.#head = latestHead(this.#head, ledger.page.head);
   }
 
   #image(name: string): GroupImage {
@@ -150,7 +150,7 @@ export class KubeStore implements Store {
     tie(writings);
     const { head } = batch;
     return [...writings].map(([group, { current, parent, token, gone, children, records }]): Draft => {
-      const next = gone ? null : { group, parent, token, head: latest(head, current?.page?.head ?? head), children, records };
+      const next = gone ? null : { group, parent, token, head: latestHead(head, current?.page?.head ?? head), children, records };
       return { group, current, next };
     });
   }
@@ -174,8 +174,4 @@ function tie(writings: ReadonlyMap<string, Writing>): void {
     else above.children.set(group, token);
     writing.token = token;
   }
-}
-
-function latest(a: StateHead, b: StateHead): StateHead {
-  return { revision: Math.max(a.revision, b.revision), now: Math.max(a.now, b.now), lives: Math.max(a.lives, b.lives) };
 }

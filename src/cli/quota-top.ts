@@ -1,0 +1,40 @@
+import { Argument, Command } from 'commander';
+import { withQuotaBooks } from '../app/quota-books.js';
+import { statusesOf } from '../quota/command/replay.js';
+import { plainTopGroup, plainTopWorkload, topGroups, topGroupsTable, topWorkloads, topWorkloadsTable } from '../quota/command/top.js';
+import { subtreeOf } from '../quota/command/tree-order.js';
+import { QUOTA_KUBECONFIG, quotaOutputOption, type QuotaOutput } from './quota-output.js';
+
+interface Options extends QuotaOutput {
+  readonly by?: string;
+  readonly group?: string;
+  readonly kubeconfig?: string;
+}
+
+/** `gpu-manager quota top`: who uses most of what there is. */
+export function quotaTopCommand(): Command {
+  return new Command('top')
+    .description('show which groups are nearest to their limits, or which workloads take most of their group')
+    .addArgument(new Argument('[what]', 'of what').choices(['groups', 'workloads']).default('groups'))
+    .option('--by <key>', 'the limit to go by, as limits.cpu; without it, of each the one of which most is taken')
+    .option('--group <name>', 'only this one and what is below it')
+    .addOption(quotaOutputOption())
+    .option(...QUOTA_KUBECONFIG)
+    .action((what: 'groups' | 'workloads', { by: key, group, output, kubeconfig }: Options) =>
+      withQuotaBooks(kubeconfig, async ({ books }) => {
+        const by = key ?? null;
+        const all = statusesOf(books, null, Date.now());
+        const statuses = group === undefined ? all : subtreeOf(all, group);
+        if (group !== undefined && statuses.length === 0) throw new Error(`quota: no group ${group}`);
+        if (by !== null && !statuses.some(({ hard }) => hard.has(by))) throw new Error(`quota: no group limits ${by}`);
+        const lines = (rows: readonly Readonly<Record<string, unknown>>[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+        if (what === 'groups') {
+          const rows = topGroups(statuses, by);
+          process.stdout.write(output === 'table' ? topGroupsTable(rows) : lines(rows.map(plainTopGroup)));
+        } else {
+          const rows = topWorkloads(statuses, statuses.flatMap(({ name }) => books.charges(name)), by);
+          process.stdout.write(output === 'table' ? topWorkloadsTable(rows) : lines(rows.map(plainTopWorkload)));
+        }
+      }),
+    );
+}

@@ -1,0 +1,23 @@
+import { Command } from 'commander';
+import { withQuotaBooks } from '../app/quota-books.js';
+import { plainStatus } from '../quota/command/report.js';
+import { reportOf, statusesOf } from '../quota/command/replay.js';
+import { subtreeOf } from '../quota/command/tree-order.js';
+import { QUOTA_KUBECONFIG, quotaOutputOption, type QuotaOutput } from './quota-output.js';
+
+/** `gpu-manager quota tree`: what the groups of a cluster have and use. */
+export function quotaTreeCommand(): Command {
+  return new Command('tree')
+    .description('show what the groups of a cluster have, use and could still admit')
+    .argument('[group]', 'only this one and what is below it')
+    .addOption(quotaOutputOption())
+    .option(...QUOTA_KUBECONFIG)
+    .action((group: string | undefined, { output, kubeconfig }: QuotaOutput & { readonly kubeconfig?: string }) =>
+      withQuotaBooks(kubeconfig, async ({ books }) => {
+        const all = statusesOf(books, null, Date.now());
+        const shown = group === undefined ? all : subtreeOf(all, group);
+        if (group !== undefined && shown.length === 0) throw new Error(`quota: no group ${group}`);
+        process.stdout.write(output === 'table' ? reportOf(shown) : shown.map((status) => `${JSON.stringify(plainStatus(status))}\n`).join(''));
+      }),
+    );
+}

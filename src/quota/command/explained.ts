@@ -1,0 +1,28 @@
+import { formatAmount } from '../core/decision.js';
+import type { ExplainedKey, Explanation } from '../core/explain.js';
+import { cashTarget } from '../core/key.js';
+import { table } from './report.js';
+
+/** The keys of an explanation as one JSON value: amounts in the words of people. */
+export function plainKeys(keys: readonly ExplainedKey[]): readonly Readonly<Record<string, unknown>>[] {
+  return keys.map((row) => {
+    const [group, key, hard, used, requested, room] = cellsOf(row);
+    return { group, key, hard, used, requested, room, fits: row.fits };
+  });
+}
+
+/** The same as a table, and what would fit instead. */
+export function explainedText({ keys, otherTypes }: Pick<Explanation, 'keys' | 'otherTypes'>): string {
+  const rows = keys.map((row) => [...cellsOf(row), row.fits ? '' : 'no room']);
+  const others = Object.entries(otherTypes).map(([family, types]) => `  fits as ${family}-type ${types.join(', ')}\n`);
+  return [rows.length === 0 ? '' : indented(table([['GROUP', 'KEY', 'HARD', 'USED', 'ASKED', 'ROOM', ''], ...rows])), ...others].join('');
+}
+
+/** Set in by two columns. */
+export function indented(text: string): string {
+  return text.replace(/^(?=.)/gm, '  ');
+}
+
+function cellsOf({ group, key, hard, used, requested, room }: ExplainedKey): readonly string[] {
+  return [group, key, formatAmount(key, hard), formatAmount(key, used), formatAmount(cashTarget(key) ?? key, requested), formatAmount(key, room)];
+}

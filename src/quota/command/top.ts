@@ -1,0 +1,102 @@
+import { formatAmount } from '../core/decision.js';
+import type { Charge } from '../core/charges.js';
+import type { Key } from '../core/key.js';
+import type { GroupStatus } from '../core/status.js';
+import { table, timeText } from './report.js';
+
+/** How much of a limit is taken, by a group or by one workload of it. Amounts as the key has them. */
+interface Share {
+  readonly key: Key;
+  readonly amount: bigint;
+  readonly hard: bigint;
+  /** Of `hard`, in hundredths of a percent. */
+  readonly parts: number;
+}
+
+export interface TopGroup extends Share {
+  readonly status: GroupStatus;
+}
+
+export interface TopWorkload extends Share {
+  readonly charge: Charge;
+}
+
+/** Groups by the share of their limit of `by` that is used, of the limit nearest to its end without; those without such a limit are missing. */
+export function topGroups(statuses: readonly GroupStatus[], by: Key | null): readonly TopGroup[] {
+  const rows = statuses.flatMap((status): TopGroup[] => {
+    const share = largestShare(status, status.used, by);
+    return share === null ? [] : [{ status, ...share }];
+  });
+  return rows.sort((a, b) => b.parts - a.parts || order(a.status.name, b.status.name));
+}
+
+/** Workloads by the share that they take of their group's limits; `charges` are of the groups of `statuses`. */
+export function topWorkloads(statuses: readonly GroupStatus[], charges: readonly Charge[], by: Key | null): readonly TopWorkload[] {
+  const groups = new Map(statuses.map((status) => [status.name, status]));
+  const rows = charges.flatMap((charge): TopWorkload[] => {
+    const status = groups.get(charge.group);
+    const share = status === undefined ? null : largestShare(status, charge.amounts, by);
+    return share === null ? [] : [{ charge, ...share }];
+  });
+  return rows.sort((a, b) => b.parts - a.parts || order(a.charge.workload, b.charge.workload));
+}
+
+/** As a table. */
+export function topGroupsTable(rows: readonly TopGroup[]): string {
+  if (rows.length === 0) return 'no groups\n';
+  return table([
+    ['GROUP', 'KEY', 'USED', 'HARD', 'USE', 'WORKLOADS', 'RESERVED', 'SPENT AT'],
+    ...rows.map(({ status, key, amount, hard, parts }) => [
+      status.name, key, formatAmount(key, amount), formatAmount(key, hard), percent(parts), `${status.workloads}`, `${status.reservations}`,
+      status.exhaustsAt === null ? '' : timeText(status.exhaustsAt),
+    ]),
+  ]);
+}
+
+/** As a table. */
+export function topWorkloadsTable(rows: readonly TopWorkload[]): string {
+  if (rows.length === 0) return 'no workloads\n';
+  return table([
+    ['WORKLOAD', 'GROUP', 'PODS', 'KEY', 'CHARGED', 'HARD', 'USE'],
+    ...rows.map(({ charge, key, amount, hard, parts }) => [
+      `${charge.workload}${charge.isReserved ? ' (reserved)' : ''}`, charge.group, `${charge.pods}`, key, formatAmount(key, amount), formatAmount(key, hard), percent(parts),
+    ]),
+  ]);
+}
+
+/** As JSON values, amounts in the words of people. */
+export function plainTopGroup({ status, key, amount, hard, parts }: TopGroup): Readonly<Record<string, unknown>> {
+  const { name, workloads, reservations, exhaustsAt } = status;
+  return { group: name, ...plainShare(key, amount, hard, parts), workloads, reservations, exhaustsAt: exhaustsAt === null ? null : timeText(exhaustsAt) };
+}
+
+/** The same of a workload, with everything that it is charged. */
+export function plainTopWorkload({ charge, key, amount, hard, parts }: TopWorkload): Readonly<Record<string, unknown>> {
+  const { workload, group, pods, isReserved, amounts } = charge;
+  const charged = Object.fromEntries([...amounts].map(([each, value]) => [each, formatAmount(each, value)]));
+  return { workload, group, pods, reserved: isReserved, ...plainShare(key, amount, hard, parts), charged };
+}
+
+function plainShare(key: Key, amount: bigint, hard: bigint, parts: number): Readonly<Record<string, unknown>> {
+  return { key, used: formatAmount(key, amount), hard: formatAmount(key, hard), percent: Number.isFinite(parts) ? parts / 100 : null };
+}
+
+function largestShare({ hard: limits }: GroupStatus, amounts: ReadonlyMap<Key, bigint>, by: Key | null): Share | null {
+  let largest: Share | null = null;
+  for (const [key, hard] of limits) {
+    if (by !== null && key !== by) continue;
+    const amount = amounts.get(key) ?? 0n;
+    // Of nothing, whatever is used is infinitely much.
+    const parts = hard === 0n ? (amount === 0n ? 0 : Infinity) : Number((amount * 10_000n) / hard);
+    if (largest === null || parts > largest.parts) largest = { key, amount, hard, parts };
+  }
+  return largest;
+}
+
+function percent(parts: number): string {
+  return Number.isFinite(parts) ? `${(parts / 100).toFixed(0)}%` : 'over';
+}
+
+function order(a: string, b: string): number {
+  return a < b ? -1 : 1;
+}

@@ -1,0 +1,38 @@
+import type { GroupStatus } from '../core/status.js';
+
+/** A group where it stands in a tree that is shown. */
+export interface Placed {
+  readonly status: GroupStatus;
+  /** To be put before its name. */
+  readonly indent: string;
+}
+
+/** Groups by name, each followed by what is below it. A group whose parent is missing counts as a root. */
+export function inTreeOrder(statuses: readonly GroupStatus[]): readonly Placed[] {
+  const names = new Set(statuses.map(({ name }) => name));
+  const below = new Map<string, GroupStatus[]>();
+  for (const status of statuses) {
+    const parent = names.has(status.parent) ? status.parent : '';
+    below.set(parent, [...(below.get(parent) ?? []), status]);
+  }
+  const ordered: Placed[] = [];
+  const add = (parent: string, indent: string): void => {
+    for (const status of [...(below.get(parent) ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      ordered.push({ status, indent });
+      add(status.name, `${indent}  `);
+    }
+  };
+  add('', '');
+  return ordered;
+}
+
+/** A group and all below it, out of all there are. */
+export function subtreeOf(statuses: readonly GroupStatus[], root: string): readonly GroupStatus[] {
+  const byName = new Map(statuses.map((status) => [status.name, status]));
+  const below = ({ children }: GroupStatus): readonly GroupStatus[] => children.flatMap((name) => {
+    const child = byName.get(name);
+    return child === undefined ? [] : [child, ...below(child)];
+  });
+  const top = byName.get(root);
+  return top === undefined ? [] : [top, ...below(top)];
+}

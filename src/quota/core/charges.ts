@@ -1,0 +1,43 @@
+import type { Amount } from './amount.js';
+import type { Group } from './group.js';
+import type { Key } from './key.js';
+import type { QuotaState } from './state.js';
+import type { Amounts } from './status.js';
+import { chargeOf, type Tally } from './tally.js';
+import { chargedCount, type Workload } from './workload.js';
+
+/** What one workload takes of its group. */
+export interface Charge {
+  /** `refKey`. */
+  readonly workload: string;
+  readonly group: string;
+  readonly pods: number;
+  /** Only reserved as yet: it was admitted, and nobody has seen it since. */
+  readonly isReserved: boolean;
+  /** In base units, of the keys that it takes something of. Hours are not charged: pods use them up as they run. */
+  readonly amounts: Amounts;
+}
+
+/** What the workloads of a group are charged, those that are only reserved too. O(workloads of the group). */
+export function chargesOf(state: QuotaState, group: Group): readonly Charge[] {
+  const charges: Charge[] = [];
+  const add = (workload: string, entry: Workload | undefined, pods: number): void => {
+    const tally = chargeOf(state, group, workload, entry);
+    if (tally !== null) charges.push({ workload, group: group.name, pods, isReserved: entry === undefined, amounts: amountsOf(group, tally) });
+  };
+  group.workloads.forEach(state.workloads, (entry) => add(entry.key, entry, podsOf(entry)));
+  for (const [key] of group.reserved.entries()) {
+    const reservation = state.reservations.get(key);
+    if (reservation === undefined || state.workloads.get(reservation.workload)?.group === group.name) continue;
+    add(reservation.workload, undefined, Math.max(...reservation.candidates.map(({ workload }) => podsOf(workload))));
+  }
+  return charges;
+}
+
+function podsOf(workload: Workload): number {
+  return workload.podSets.reduce((sum, _, index) => sum + chargedCount(workload, index), 0);
+}
+
+function amountsOf({ layout }: Group, tally: Tally): Amounts {
+  return new Map(layout.keys.flatMap((key, slot): [Key, bigint][] => (tally[slot] === 0 ? [] : [[key, BigInt(tally[slot] as Amount)]])));
+}
