@@ -40,13 +40,19 @@ static uint64_t space_of(const char *process) {
   return stat(path, &status) == 0 ? (uint64_t)status.st_ino : 0;
 }
 
+/* Stays the same for as long as a process lives; a child may begin in another one. */
+static _Atomic uint64_t own_space;
+
 uint64_t sim_own_space(void) {
-  return space_of("self");
+  uint64_t space = atomic_load(&own_space);
+  if (space == 0) atomic_store(&own_space, space = space_of("self"));
+  return space;
 }
 
 /*
- * Every library of a process holds a lock on its row's byte of one file for as long as it uses the machine. Processes
- * of other pid namespaces, whose numbers mean nothing here, are known to live by it.
+ * Every library of a process holds a lock on its row's byte of one file for as long as it uses the machine, and the
+ * kernel lets go of it when the process ends or runs another program: asking for it is the cheap way to see that a
+ * process lives. Processes of other pid namespaces, whose numbers mean nothing here, are known by it alone.
  */
 static int open_locks(void) {
   char path[PATH_MAX];
@@ -55,11 +61,19 @@ static int open_locks(void) {
   return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 }
 
-static bool holds_lock(const struct sim_machine *machine, const struct sim_process *process) {
+/* Of this library: see open_locks. A child has its parent's, and must let go of it. */
+static _Atomic int own_lock = -1;
+
+/* Whether the row is locked, as seen through `file`, whose own locks do not count. */
+static bool is_locked(int file, const struct sim_machine *machine, const struct sim_process *process, bool otherwise) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = process - machine->processes, .l_len = 1};
+  return fcntl(file, F_OFD_GETLK, &lock) == 0 ? lock.l_type != F_UNLCK : otherwise;
+}
+
+static bool holds_lock(const struct sim_machine *machine, const struct sim_process *process) {
   int file = open_locks();
   if (file < 0) return true;
-  bool held = fcntl(file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+  bool held = is_locked(file, machine, process, true);
   close(file);
   return held;
 }
@@ -68,6 +82,8 @@ bool sim_is_alive(const struct sim_machine *machine, const struct sim_process *p
   uint32_t pid = atomic_load(&process->pid);
   if (pid == 0) return false;
   if (process->space != sim_own_space()) return holds_lock(machine, process);
+  if (is_locked(atomic_load(&own_lock), machine, process, false)) return true;
+  /* No lock may also mean that the program closed descriptors that it did not open. */
   uint64_t born, image;
   if (!sim_identify(pid, &born, &image) || born != process->born) return false;
   return image == 0 || image == process->image;
@@ -102,20 +118,23 @@ uint32_t sim_process_number(const struct sim_process *process) {
   return found;
 }
 
-/* Of this library: see open_locks. A child has its parent's, and must let go of it. */
-static int own_lock = -1;
-
 void sim_let_go_of_life(void) {
-  if (own_lock >= 0) close(own_lock);
-  own_lock = -1;
+  int file = atomic_exchange(&own_lock, -1);
+  if (file >= 0) close(file);
+}
+
+static void begin_child(void) {
+  sim_let_go_of_life();
+  atomic_store(&own_space, 0);
 }
 
 void sim_hold_life(int row) {
   static bool registered;
   struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = row, .l_len = 1};
-  if (!registered) pthread_atfork(NULL, NULL, sim_let_go_of_life);
+  if (!registered) pthread_atfork(NULL, NULL, begin_child);
   registered = true;
   sim_let_go_of_life();
-  own_lock = open_locks();
-  if (own_lock >= 0) fcntl(own_lock, F_OFD_SETLK, &lock);
+  int file = open_locks();
+  if (file >= 0) fcntl(file, F_OFD_SETLK, &lock);
+  atomic_store(&own_lock, file);
 }

@@ -14,7 +14,7 @@ static const unsigned int NO_INSTANCE = 0xFFFFFFFF; /* of MIG */
 static unsigned int each(uint32_t card, unsigned int room, void *out,
                          void (*put)(void *out, unsigned int at, unsigned int pid, unsigned long long bytes)) {
   unsigned int count = 0;
-  sim_process_sweep(nvml.machine, true);
+  sim_process_sweep_card(nvml.machine, card);
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
     const struct sim_process *process = &nvml.machine->processes[i];
     if (atomic_load(&process->pid) == 0 || atomic_load(&process->contexts[card]) == 0) continue;

@@ -71,16 +71,27 @@ void sim_process_leave(struct sim_machine *machine, uint32_t index) {
   sim_let_go_of_life();
 }
 
+static void let_go_if_dead(struct sim_machine *machine, uint32_t index) {
+  struct sim_process *process = &machine->processes[index];
+  if (atomic_load(&process->pid) == 0 || sim_is_alive(machine, process)) return;
+  sim_lock_take(&machine->lock);
+  if (atomic_load(&process->pid) != 0 && !sim_is_alive(machine, process)) clear(machine, index);
+  sim_lock_give(&machine->lock);
+}
+
 void sim_process_sweep(struct sim_machine *machine, bool now) {
   uint64_t time = sim_monotonic_ns(), last = atomic_load(&machine->swept_ns);
   if (!now && time - last < SWEEP_NS) return;
   if (!atomic_compare_exchange_strong(&machine->swept_ns, &last, time) && !now) return;
+  for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++)
+    let_go_if_dead(machine, i);
+}
+
+void sim_process_sweep_card(struct sim_machine *machine, uint32_t card) {
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
-    if (atomic_load(&machine->processes[i].pid) == 0 || sim_is_alive(machine, &machine->processes[i])) continue;
-    sim_lock_take(&machine->lock);
-    struct sim_process *process = &machine->processes[i];
-    if (atomic_load(&process->pid) != 0 && !sim_is_alive(machine, process)) clear(machine, i);
-    sim_lock_give(&machine->lock);
+    const struct sim_process *process = &machine->processes[i];
+    if (atomic_load(&process->contexts[card]) != 0 || atomic_load(&process->memory[card]) != 0)
+      let_go_if_dead(machine, i);
   }
 }
 

@@ -15,6 +15,9 @@ void sim_process_leave(struct sim_machine *machine, uint32_t process);
 /* Lets the dead go. Looks only once in a while unless told `now`. */
 void sim_process_sweep(struct sim_machine *machine, bool now);
 
+/* Lets go those of the dead that have anything on this card, now. */
+void sim_process_sweep_card(struct sim_machine *machine, uint32_t card);
+
 /* Does any process use the machine? */
 bool sim_process_any(struct sim_machine *machine);
 
