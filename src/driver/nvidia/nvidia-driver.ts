@@ -30,6 +30,7 @@ export interface NvidiaOptions {
 const CALL_LIMIT = 2;
 /** Reported errors are fetched on every beat; on some of them more is done. */
 const BEATS_PER_VISIT = 2;
+const BEATS_PER_ROUND = 10;
 const BEATS_PER_SURVEY = 10;
 const BEATS_PER_RETRY = 10;
 /** Utilisation by process is asked for this far back. */
@@ -209,7 +210,7 @@ export class NvidiaDriver implements Driver {
     }
     try {
       this.#emit(...(await contact.watch.reported()));
-      if (beat % BEATS_PER_VISIT === 0) this.#emit(...(await contact.watch.visited()));
+      if (beat % BEATS_PER_VISIT === 0) this.#emit(...(await contact.watch.visited(beat % BEATS_PER_ROUND === 0)));
       if (beat % BEATS_PER_SURVEY === 0 && (await surveyMachine(contact.session, this.#kernel)) !== contact.session.fingerprint) {
         await this.#leave(contact);
         await this.#reach();

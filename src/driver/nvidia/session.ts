@@ -20,6 +20,8 @@ export interface Session {
   readonly silent: readonly number[];
   /** Null where this driver reports no errors. */
   readonly events: Handle | null;
+  /** UUIDs of the cards that report by themselves both that they are in trouble and that their memory failed. */
+  readonly reporting: ReadonlySet<string>;
   /** What a later survey has to find again, else the machine has changed. */
   readonly fingerprint: string;
 }
@@ -48,7 +50,7 @@ export async function openSession(nvml: Nvml, kernel: KernelDriver): Promise<Ses
         excluded,
         notes: [...inventoryNotes(gpus, excluded), ...silent.values()],
       },
-      events: await listenForErrors(nvml, cards),
+      ...(await listenForErrors(nvml, cards)),
       silent: [...silent.keys()],
       fingerprint: total + modesOf(cards),
     };
@@ -111,13 +113,15 @@ function exclusion(card: Card): string | null {
 }
 
 /** Subscribes to what cards report: to every kind that each supports. */
-async function listenForErrors(nvml: Nvml, cards: readonly Card[]): Promise<Handle | null> {
-  const set = await optional(nvml.ask(SYSTEM_LANE, createEventSet()));
-  if (set === null) return null;
+async function listenForErrors(nvml: Nvml, cards: readonly Card[]): Promise<Pick<Session, 'events' | 'reporting'>> {
+  const events = await optional(nvml.ask(SYSTEM_LANE, createEventSet()));
+  const reporting = new Set<string>();
+  if (events === null) return { events, reporting };
   for (const card of cards) {
     const supported = await optional(nvml.ask(card.lane, supportedEvents(card.handle)));
     const types = (supported ?? 0n) & (EVENT_XID | EVENT_DOUBLE_BIT_ECC);
-    if (types !== 0n) await optional(nvml.ask(card.lane, registerEvents(card.handle, types, set)));
+    const registered = types !== 0n && (await optional(nvml.ask(card.lane, registerEvents(card.handle, types, events)))) === true;
+    if (registered && types === (EVENT_XID | EVENT_DOUBLE_BIT_ECC)) reporting.add(card.details.uuid);
   }
-  return set;
+  return { events, reporting };
 }

@@ -9,11 +9,16 @@ import type { Session } from './session.js';
 /** Most events that one look takes: a card in trouble repeats itself, and others want their turn. */
 const MAX_EVENTS = 64;
 
-/** Notices what happens to the cards of one session; each look says what is new since the last. */
+/**
+ * Notices what happens to the cards of one session; each look says what is new since the last. A card that reports its errors by itself is seldom
+ * asked for them: every question costs a thread of Node's pool, on every card, for as long as the agent lives.
+ */
 export class Watch {
   readonly #session: Session;
   readonly #lost = new Set<string>();
   readonly #errors = new Map<string, number>();
+  /** The reports say that some card is in trouble, and not which. */
+  #alarmed = false;
 
   constructor(session: Session) {
     this.#session = session;
@@ -25,9 +30,10 @@ export class Watch {
     if (events === null) return [];
     const news: DriverEvent[] = [];
     for (let count = 0; count < MAX_EVENTS; count++) {
+      const event = await nvml.ask(SYSTEM_LANE, nextEvent(events)).catch(troubleOfOneCard);
       // A lost card makes the whole set fail: the visits tell which one it is.
-      const event = await nvml.ask(SYSTEM_LANE, nextEvent(events)).catch(noneOfOneCard);
-      if (event === null || event === 'none') break;
+      if (event === 'trouble') this.#alarmed = true;
+      if (event === null || event === 'none' || event === 'trouble') break;
       const card = [...this.#session.cards.values()].find((known) => known.handle === event.card);
       if (card === undefined) continue;
       const { uuid } = card.details;
@@ -37,9 +43,15 @@ export class Watch {
     return news;
   }
 
-  /** Asks every card whether it is there and whether its memory has failed. Rejects when the driver as a whole does not answer. */
-  async visited(): Promise<readonly DriverEvent[]> {
-    const visits = [...this.#session.cards.values()].map((card) => this.#visit(card));
+  /**
+   * Asks cards whether they are there and whether their memory has failed: every one of them, or only those that would not report it. Rejects
+   * when the driver as a whole does not answer.
+   */
+  async visited(everyone: boolean): Promise<readonly DriverEvent[]> {
+    const { cards, reporting } = this.#session;
+    const all = everyone || this.#alarmed;
+    this.#alarmed = false;
+    const visits = [...cards.values()].filter(({ details: { uuid } }) => all || this.#lost.has(uuid) || !reporting.has(uuid)).map((card) => this.#visit(card));
     return (await Promise.all(visits)).flat();
   }
 
@@ -80,7 +92,7 @@ export class Watch {
   }
 }
 
-function noneOfOneCard(error: unknown): 'none' {
-  if (error instanceof DriverError && (error.code === 'gpu-lost' || error.code === 'failed')) return 'none';
+function troubleOfOneCard(error: unknown): 'trouble' {
+  if (error instanceof DriverError && (error.code === 'gpu-lost' || error.code === 'failed')) return 'trouble';
   throw error;
 }
