@@ -4,11 +4,12 @@ import { cpuSeconds, residentMib } from './agent/process-cost.js';
 import { measured, type BenchOptions } from './report.js';
 
 const CARDS = 8;
-const COUNTS = [8, 64, 256];
+const COUNTS = [8, 64, 256] as const;
 /** A part of a card that 32 containers fit on. */
 const PART = { cores: 3, memoryBlocks: 2 };
 /** One millisecond of work at the start, and nothing after that; a millisecond of work, and then nothing for 100. */
-const MANNERS = { 'at rest': 'burst:1000:1:1000000', 'at work': 'burst:1000:1:100' } as const;
+const MANNERS = { rest: 'burst:1000:1:1000000', work: 'burst:1000:1:100' } as const;
+type Manner = keyof typeof MANNERS;
 /** Of the containers so many have a program: the simulated machine holds 256 processes, the agent among them. */
 const MOST_PROGRAMS = 250;
 const STARTS = 5;
@@ -21,28 +22,35 @@ const GOALS = { restPercent: 1, growth: 1.5, residentMib: 120, startMs: 1_000 } 
  * process each (but the last six, see below); at rest, and while every one of them works a hundredth of its time. Measured by /proc, all threads together: the
  * simulated NVML runs in the agent and looks whether the processes of its machine live, which costs more with each of them.
  *
- *     npm run bench -- agent [--quick]
+ *     npm run bench -- agent [--quick] [rest | work] [8 | 64 | 256]
+ *
+ * With a manner or a count only those rows, and no start.
  */
 export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const quick = args.includes('--quick');
+  const manners = (Object.keys(MANNERS) as Manner[]).filter((manner) => args.includes(manner));
+  const counts = COUNTS.filter((count) => args.includes(String(count)));
   const missed: string[] = [];
   const hold = (held: boolean, what: string): void => {
     if (!held) missed.push(what);
   };
 
-  const start = await measureStart(quick ? 1 : STARTS);
-  report(measured('start to registered', start.agentMs, 'ms', start.emptyMs));
-  hold(start.agentMs - start.emptyMs <= GOALS.startMs, `${(start.agentMs - start.emptyMs).toFixed(0)} ms to be registered, beyond an empty Node`);
-
-  for (const [name, manner] of Object.entries(MANNERS)) {
+  if (manners.length === 0 && counts.length === 0) {
+    const start = await measureStart(quick ? 1 : STARTS);
+    report(measured('start to registered', start.agentMs, 'ms', start.emptyMs));
+    hold(start.agentMs - start.emptyMs <= GOALS.startMs, `${(start.agentMs - start.emptyMs).toFixed(0)} ms to be registered, beyond an empty Node`);
+  }
+  const { residentMib: emptyMib } = await emptyNode();
+  for (const manner of manners.length > 0 ? manners : (Object.keys(MANNERS) as Manner[])) {
     let few: number | null = null;
-    for (const count of COUNTS) {
-      const { percent, resident } = await measureCost(count, manner, quick);
-      report(measured(`CPU ${name}, ${count} containers`, percent, '% of a core', few));
-      report(measured(`resident ${name}, ${count} containers`, resident, 'MiB', start.emptyMib));
-      if (few !== null) hold(percent <= GOALS.growth * few, `CPU ${name} with ${count} containers is ${(percent / few).toFixed(2)} x that with ${COUNTS[0]}`);
-      if (name === 'at rest' && count <= 64) hold(percent <= GOALS.restPercent, `${percent.toFixed(2)} % of a core ${name} with ${count} containers`);
-      hold(resident <= GOALS.residentMib, `${resident.toFixed(0)} MiB resident ${name} with ${count} containers`);
+    for (const count of counts.length > 0 ? counts : COUNTS) {
+      const { percent, resident } = await measureCost(count, MANNERS[manner], quick);
+      const row = `at ${manner}, ${count} containers`;
+      report(measured(`CPU ${row}`, percent, '% of a core', few));
+      report(measured(`resident ${row}`, resident, 'MiB', emptyMib));
+      if (few !== null) hold(percent <= GOALS.growth * few, `CPU ${row}, is ${(percent / few).toFixed(2)} x that with the fewest`);
+      if (manner === 'rest' && count <= 64) hold(percent <= GOALS.restPercent, `CPU ${row}: ${percent.toFixed(2)} % of a core`);
+      hold(resident <= GOALS.residentMib, `resident ${row}: ${resident.toFixed(0)} MiB`);
       few ??= percent;
     }
   }
@@ -50,15 +58,12 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
 }
 
 /** Medians over several starts, the agent's and an empty Node's in turn. */
-async function measureStart(starts: number): Promise<{ readonly agentMs: number; readonly emptyMs: number; readonly emptyMib: number }> {
+async function measureStart(starts: number): Promise<{ readonly agentMs: number; readonly emptyMs: number }> {
   const node = await BenchNode.open(CARDS);
   const [agent, empty]: [number[], number[]] = [[], []];
-  let emptyMib = 0;
   try {
     for (let count = 0; count < starts; count += 1) {
-      const nothing = await emptyNode();
-      empty.push(nothing.ms);
-      emptyMib = nothing.residentMib;
+      empty.push((await emptyNode()).ms);
       const begun = performance.now();
       await node.agent.start();
       agent.push(performance.now() - begun);
@@ -67,7 +72,7 @@ async function measureStart(starts: number): Promise<{ readonly agentMs: number;
   } finally {
     await node.close();
   }
-  return { agentMs: median(agent), emptyMs: median(empty), emptyMib };
+  return { agentMs: median(agent), emptyMs: median(empty) };
 }
 
 async function measureCost(count: number, manner: string, quick: boolean): Promise<{ readonly percent: number; readonly resident: number }> {
