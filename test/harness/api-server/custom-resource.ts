@@ -1,7 +1,7 @@
 import { isJsonObject, valueAt, type Json, type KubeObject } from './kube-object.js';
 import type { ResourceType } from './resource-type.js';
 
-/** The resources that a CustomResourceDefinition makes known, one for each served version. Schemas are not looked at. */
+/** The resources that a CustomResourceDefinition makes known, one for each served version. */
 export function customTypes(definition: KubeObject): ResourceType[] {
   const spec = isJsonObject(definition.spec) ? definition.spec : {};
   const versions = Array.isArray(spec.versions) ? (spec.versions as Json[]) : [];
@@ -18,6 +18,7 @@ export function customTypes(definition: KubeObject): ResourceType[] {
         namespaced: spec.scope === 'Namespaced',
         shortNames: (valueAt(spec, 'names.shortNames') ?? []) as string[],
         custom: true,
+        schema: (valueAt(version, 'schema.openAPIV3Schema') ?? { 'x-kubernetes-preserve-unknown-fields': true }),
         generation: true,
         statusSubresource: valueAt(version, 'subresources.status') !== undefined,
         ...(typeof specReplicas === 'string' && typeof statusReplicas === 'string'

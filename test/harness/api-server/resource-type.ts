@@ -1,3 +1,5 @@
+import type { CustomSchema } from './custom-schema.js';
+
 /** One kind of object that the server keeps: a built-in one or a custom resource. */
 export interface ResourceType {
   /** Empty for the core group. */
@@ -18,6 +20,8 @@ export interface ResourceType {
   readonly selectableFields?: readonly string[];
   /** Custom resources: an update has to carry a resourceVersion, strategic merge patches are refused, list items name their kind. */
   readonly custom?: boolean;
+  /** Of a custom resource: what is not in it is dropped, what breaks it refused. */
+  readonly schema?: CustomSchema;
   /** Where the scale subresource finds its fields, as dotted paths. */
   readonly scale?: { readonly specReplicas: string; readonly statusReplicas: string };
   /** An object that is bound to a node stays, marked, until a deletion without grace period: pods. */

@@ -1,4 +1,5 @@
-import { ApiFailure, alreadyExists, badRequest, conflict, expired, MODIFIED_MEANWHILE, notFound, statusObject, tooNew } from './api-failure.js';
+import { ApiFailure, alreadyExists, badRequest, conflict, expired, invalid, MODIFIED_MEANWHILE, notFound, statusObject, tooNew } from './api-failure.js';
+import { conformed } from './custom-schema.js';
 import { isJsonObject, valueAt, type Json, type KubeObject } from './kube-object.js';
 import { changesNothing, deletedObject, isReleased, markedForEnd, newObject, updatedObject, type DeleteOptions } from './object-rules.js';
 import type { ObjectStore } from './object-store.js';
@@ -82,7 +83,7 @@ export class Resources {
 
   async create(target: Target, sent: KubeObject, dryRun: boolean): Promise<KubeObject> {
     const { type, namespace } = target;
-    const object = newObject(type, namespace, sent, this.#now());
+    const object = conforming(type, newObject(type, namespace, sent, this.#now()), null);
     await this.#admit({ ...target, name: object.metadata.name ?? '', operation: 'CREATE', object, oldObject: null, dryRun });
     if (this.#store.get(type, namespace, object.metadata.name ?? '') !== null) throw alreadyExists(type, object.metadata.name ?? '');
     return dryRun ? object : this.#store.put(type, object);
@@ -156,7 +157,7 @@ export class Resources {
   async #change(target: Target, dryRun: boolean, make: (current: KubeObject) => KubeObject): Promise<KubeObject> {
     for (let attempt = 0; attempt < 5; attempt += 1) {
       const current = this.get({ ...target, subresource: '' });
-      const next = make(current);
+      const next = conforming(target.type, make(current), current);
       await this.#admit({ ...target, operation: 'UPDATE', object: next, oldObject: current, dryRun });
       const latest = this.#store.get(target.type, target.namespace, target.name);
       if (latest !== null && latest.metadata.resourceVersion !== current.metadata.resourceVersion) continue;
@@ -189,6 +190,14 @@ export class Resources {
     if (page === undefined) throw expired('The provided continue parameter is too old to display a consistent list result.');
     return page;
   }
+}
+
+/** A custom resource as its schema leaves it. Throws where it breaks it. */
+function conforming(type: ResourceType, object: KubeObject, old: KubeObject | null): KubeObject {
+  if (type.schema === undefined) return object;
+  const { object: kept, problems: [first] } = conformed(type.schema, object, old);
+  if (first !== undefined) throw invalid(type, object.metadata.name ?? '', first.path === '' ? '<nil>' : first.path, first.message);
+  return kept;
 }
 
 /** Items of built-in lists carry neither kind nor apiVersion. */

@@ -1,5 +1,6 @@
 import { test, type Test } from 'tap';
 import { GROUP_LABEL } from '../../../src/quota/index.js';
+import { API_GROUP } from '../../../src/quota/kube/names.js';
 import { eventually } from '../../harness/eventually.js';
 import { deployment, QuotaCluster } from './cluster.js';
 
@@ -106,6 +107,19 @@ test('an object that was admitted and refused by somebody else gives back what w
   await eventually(async () => (await on.deploy('web', 'team', 4, 1)).ok, 'the room to come back');
 });
 
+test('the webhook as well refuses to move a group: older servers do not know the rules of custom resources', async (t) => {
+  const on = await cluster(t);
+  await on.createGroup('company', { 'limits.cpu': 20 });
+  await on.createGroup('team', { 'limits.cpu': 8 }, 'company');
+  const oldObject = on.server.read('bizgroupresourcequotas', '', 'team');
+  const object = { ...oldObject, spec: { parentBizGroup: '', hard: { 'limits.cpu': 8 } } };
+  const { response } = await on.ask('/groups', {
+    apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview',
+    request: { uid: 'u', resource: { group: API_GROUP, version: 'v1', resource: 'bizgroupresourcequotas' }, name: 'team', operation: 'UPDATE', userInfo: { username: 'tester' }, object, oldObject },
+  });
+  t.match(response, { allowed: false, status: { message: /ParentImmutable/ } });
+});
+
 test('a tree is carved, resized and taken down from its leaves', async (t) => {
   const on = await cluster(t);
   t.match(await on.createGroup('company', { 'limits.cpu': 20 }), { ok: true });
@@ -120,7 +134,7 @@ test('a tree is carved, resized and taken down from its leaves', async (t) => {
   t.match(await on.updateGroup('division', { 'limits.cpu': 9 }), { ok: false, message: /BelowChildren/ });
   t.match(await on.updateGroup('team', { 'limits.cpu': 3 }), { ok: true });
   await uses(on, 'division', '3');
-  t.match(await on.updateGroup('team', { 'limits.cpu': 3 }, { parentBizGroup: 'company' }), { ok: false, message: /ParentImmutable/ });
+  t.match(await on.updateGroup('team', { 'limits.cpu': 3 }, { parentBizGroup: 'company' }), { ok: false, message: /groups do not move/ });
   await on.deploy('web', 'team', 3, 1);
   await uses(on, 'team', '3');
   t.match(await on.deleteGroup('division'), { ok: false, message: /NotLeaf/ });
