@@ -1,18 +1,18 @@
 #define _GNU_SOURCE
 #include "session.h"
 #include "directory.h"
+#include "lock.h"
 #include "os.h"
 #include "vgpu_abi.h"
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define LOOK_EVERY_NS 1000000000ull
-
 /* Programs close descriptors that they did not open: the number is ours only while it still names this file. */
 static int connection = -1;
 static struct os_file connection_file;
-static uint64_t looked_at;
+static struct lock looking;
+static uint32_t owed; /* a publication came that nobody has looked after yet */
 
 static bool is_ours(void) {
   struct os_file file;
@@ -60,18 +60,23 @@ static bool stands(void) {
   return is_ours() && recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
 }
 
+/* One thread looks. Whoever comes meanwhile leaves it another look to do: the agent may have ended after the first. */
 bool session_renew(uint32_t pid, uint32_t slot, uint64_t start_ticks) {
-  uint64_t now = os_now_ns();
-  uint64_t before = __atomic_load_n(&looked_at, __ATOMIC_RELAXED);
-  if (now - before < LOOK_EVERY_NS) return false;
-  /* One thread looks; the others go on. */
-  if (!__atomic_compare_exchange_n(&looked_at, &before, now, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return false;
-  if (stands()) return false;
-  leave();
-  return session_open(pid, slot, start_ticks);
+  bool renewed = false;
+  __atomic_store_n(&owed, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&owed, __ATOMIC_SEQ_CST) != 0 && lock_try(&looking)) {
+    __atomic_store_n(&owed, 0, __ATOMIC_SEQ_CST);
+    if (!stands()) {
+      leave();
+      renewed |= session_open(pid, slot, start_ticks);
+    }
+    lock_release(&looking);
+  }
+  return renewed;
 }
 
 void session_after_fork(void) {
   leave();
-  looked_at = 0;
+  looking.taken = 0;
+  owed = 0;
 }

@@ -12,7 +12,7 @@ bool session_open(uint32_t pid, uint32_t slot, uint64_t start_ticks);
 
 /*
  * The agent published something: it may be another one than that which was greeted, whose connection has ended then.
- * Greets it anew; true when it did. Looks no more than once a second.
+ * Greets it anew; true when it did. A look costs two system calls; agents publish a few times a second.
  */
 bool session_renew(uint32_t pid, uint32_t slot, uint64_t start_ticks);
 
