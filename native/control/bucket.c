@@ -7,14 +7,30 @@
 #define LONGEST_SLEEP_NS 50000000ull
 /* A grant that nobody confirmed for this long is not used: others may have come meanwhile. */
 #define SOFT_STALE_NS 500000000ull
+/* Nor is it held against the GPU for longer that launches were behind once. */
+#define BEHIND_STALE_NS 100000000ull
 
 static struct vgpu_device_usage *usage_of(uint32_t device) {
   return &control.ledger.usage->devices[device];
 }
 
+/* When launches of this process were last found behind, 0: the last ones were not. */
+static uint64_t behind_at_ns[VGPU_MAX_DEVICES];
+
+static bool is_behind(uint32_t device, uint64_t now) {
+  uint64_t at = __atomic_load_n(&behind_at_ns[device], __ATOMIC_RELAXED);
+  return at != 0 && now - at < BEHIND_STALE_NS;
+}
+
+static bool agent_grants(const struct vgpu_device_live *live, uint64_t now) {
+  return live->grant_ppm != 0 && limits_steering_is_fresh(live, now);
+}
+
+/* The agent finds out some beats later that others came. Until then launches that they delay would pile up, and with
+ * them the container would take more than its share for as long as that lasts. */
 static uint32_t granted(uint32_t device, const struct vgpu_device_live *live, uint64_t now) {
   if (live->soft_limit <= live->share) return 0;
-  if (limits_steering_is_fresh(live, now) && live->grant_ppm != 0) return live->grant_ppm;
+  if (agent_grants(live, now)) return is_behind(device, now) ? 0 : live->grant_ppm;
   const struct vgpu_device_usage *usage = usage_of(device);
   uint64_t changed = __atomic_load_n(&usage->soft_changed_at_ns, __ATOMIC_RELAXED);
   return now - changed < SOFT_STALE_NS ? __atomic_load_n(&usage->soft_grant_ppm, __ATOMIC_RELAXED) : 0;
@@ -28,7 +44,7 @@ static uint64_t wall_of(uint32_t device, const struct vgpu_device_live *live, ui
 bool bucket_is_soft(uint32_t device) {
   struct vgpu_device_live live;
   limits_read(control.limits, device, &live);
-  return live.soft_limit > live.share && !(live.grant_ppm != 0 && limits_steering_is_fresh(&live, os_now_ns()));
+  return live.soft_limit > live.share;
 }
 
 static void extend_alone(struct vgpu_device_usage *usage, uint64_t gpu_ns, uint64_t now) {
@@ -105,6 +121,10 @@ static struct {
 void bucket_observe(uint32_t device, uint64_t late_ns, uint64_t cost_ns) {
   struct vgpu_device_usage *usage = usage_of(device);
   uint64_t now = os_now_ns();
+  struct vgpu_device_live live;
+  limits_read(control.limits, device, &live);
+  __atomic_store_n(&behind_at_ns[device], law_is_behind(late_ns, cost_ns) ? now : 0, __ATOMIC_RELAXED);
+  if (agent_grants(&live, now)) return;
   uint64_t launches = ++observed[device].launches;
   uint64_t late = (observed[device].late_ns += late_ns) / launches;
   uint64_t part = (observed[device].cost_ns += cost_ns) / launches / LAW_CONTENDED_PART;
@@ -113,8 +133,6 @@ void bucket_observe(uint32_t device, uint64_t late_ns, uint64_t cost_ns) {
   if (!__atomic_compare_exchange_n(&usage->soft_changed_at_ns, &changed, now, false, __ATOMIC_RELAXED,
                                    __ATOMIC_RELAXED))
     return;
-  struct vgpu_device_live live;
-  limits_read(control.limits, device, &live);
   uint32_t before = now - changed < SOFT_STALE_NS ? __atomic_load_n(&usage->soft_grant_ppm, __ATOMIC_RELAXED) : 0;
   bool contended = late > (part > LAW_CONTENDED_NS ? part : LAW_CONTENDED_NS);
   uint32_t after = law_soft_grant_ppm(live.share, live.soft_limit, before, contended);

@@ -14,10 +14,11 @@ void bucket_adjust(uint32_t device, int64_t by_ns);
 /* When everything charged so far would be done if nobody else used the GPU. */
 uint64_t bucket_alone_until(uint32_t device);
 
-/* A launch of `cost_ns` ended `late_ns` later than it would have alone: from these follows what a soft limit grants. */
+/* A launch of `cost_ns` ended `late_ns` later than it would have alone: from these follows what a soft limit grants, or
+ * whether what the agent grants may be used. */
 void bucket_observe(uint32_t device, uint64_t late_ns, uint64_t cost_ns);
 
-/* This device has a soft limit that the library has to find room for itself, because the agent does not. */
+/* This device has a soft limit: how late launches end matters. */
 bool bucket_is_soft(uint32_t device);
 
 #endif

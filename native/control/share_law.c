@@ -40,3 +40,7 @@ uint32_t law_soft_grant_ppm(uint32_t share, uint32_t soft_limit, uint32_t grante
   if (contended) return own;
   return law_effective_ppm(share, soft_limit, (granted_ppm > own ? granted_ppm : own) + SOFT_STEP_PPM);
 }
+
+int law_is_behind(uint64_t late_ns, uint64_t cost_ns) {
+  return late_ns > saturating_add(LAW_BEHIND_NS, cost_ns * LAW_BEHIND_LAUNCHES);
+}

@@ -43,4 +43,13 @@ uint32_t law_soft_grant_ppm(uint32_t share, uint32_t soft_limit, uint32_t grante
 #define LAW_CONTENDED_NS 300000ull
 #define LAW_CONTENDED_PART 20u
 
+/*
+ * Whether a launch of `cost_ns` that ended `late_ns` later than it would have alone shows that the GPU does not keep up
+ * with what is submitted. Others who get along with it make it late too, by a slice or two of theirs.
+ */
+int law_is_behind(uint64_t late_ns, uint64_t cost_ns);
+
+#define LAW_BEHIND_NS 10000000ull
+#define LAW_BEHIND_LAUNCHES 2u
+
 #endif

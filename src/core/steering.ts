@@ -13,8 +13,8 @@ export interface TenantBeat {
   readonly share: number;
   /** Null: hard. */
   readonly softLimit: number | null;
-  /** GPU time that its launches were charged in the beat, before correction. */
-  readonly chargedNs: number;
+  /** GPU time that its launches were charged in the beat, before correction; null in its first beat, when there is nothing to compare with. */
+  readonly chargedNs: number | null;
   /** Launches waited for tokens, or the next one would have to: it would use more if it might. */
   readonly waiting: boolean;
 }
@@ -74,16 +74,16 @@ export function steer(state: SteeringState, beat: GpuBeat): { readonly state: St
   const seen = beat.tenants.map((tenant) => {
     const before = state.get(tenant.id) ?? NEW_TENANT;
     const usedPpm = usedOf(tenant, before.correctionPpm, beat.elapsedNs);
-    const meanUsedPpm = before.meanUsedPpm === null ? usedPpm : Math.round(before.meanUsedPpm + (usedPpm - before.meanUsedPpm) / MEAN_BEATS);
+    const meanUsedPpm = tenant.chargedNs === null ? before.meanUsedPpm : meanOf(before.meanUsedPpm, usedPpm);
     return { tenant, usedPpm, meanUsedPpm, demandPpm: demandOf(tenant, usedPpm, before.demandPpm), correctionPpm: before.correctionPpm };
   });
   const grants = divide(seen, Math.max(0, PPM_WHOLE - beat.foreignPpm));
   const activeCount = seen.reduce((count, { demandPpm }) => count + (demandPpm > 0 ? 1 : 0), 0);
-  const meanUsedPpm = seen.reduce((sum, tenant) => sum + tenant.meanUsedPpm, beat.foreignPpm);
+  const meanUsedPpm = seen.reduce((sum, tenant) => sum + (tenant.meanUsedPpm ?? 0), beat.foreignPpm);
   const decisions = seen.map(({ tenant, usedPpm, demandPpm, correctionPpm, ...mean }, index) => {
     const active = demandPpm > 0;
     const alone = activeCount - (active ? 1 : 0) === 0 && beat.foreignPpm === 0;
-    const othersPpm = Math.min(PPM_WHOLE, meanUsedPpm - mean.meanUsedPpm);
+    const othersPpm = Math.min(PPM_WHOLE, meanUsedPpm - (mean.meanUsedPpm ?? 0));
     return { id: tenant.id, grantPpm: isSoft(tenant) ? (grants[index] ?? null) : null, correctionPpm, alone, othersPpm, active, usedPpm };
   });
   return { state: new Map(seen.map(({ tenant, demandPpm, correctionPpm, meanUsedPpm: used }) => [tenant.id, { demandPpm, correctionPpm, meanUsedPpm: used }])), decisions };
@@ -91,10 +91,12 @@ export function steer(state: SteeringState, beat: GpuBeat): { readonly state: St
 
 const isSoft = (tenant: TenantBeat): boolean => tenant.softLimit !== null && tenant.softLimit > tenant.share && tenant.share < 100;
 
-function usedOf(tenant: TenantBeat, correctionPpm: number, elapsedNs: number): number {
-  if (elapsedNs <= 0) return 0;
+const meanOf = (before: number | null, usedPpm: number): number => (before === null ? usedPpm : Math.round(before + (usedPpm - before) / MEAN_BEATS));
+
+function usedOf({ chargedNs }: TenantBeat, correctionPpm: number, elapsedNs: number): number {
+  if (elapsedNs <= 0 || chargedNs === null) return 0;
   // Whatever a container writes into its usage file: nobody uses more than the GPU.
-  return Math.min(PPM_WHOLE, Math.max(0, Math.round((tenant.chargedNs / elapsedNs) * correctionPpm)));
+  return Math.min(PPM_WHOLE, Math.max(0, Math.round((chargedNs / elapsedNs) * correctionPpm)));
 }
 
 function demandOf(tenant: TenantBeat, usedPpm: number, beforePpm: number): number {

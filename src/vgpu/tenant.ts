@@ -120,7 +120,7 @@ export class Tenant {
     return { timePpm: this.#driftPpm, memoryBytes: used === null || held === null ? null : used - held - this.live.driverOverheadBytes };
   }
 
-  /** Reads its counters; null while there is nothing to compare them with. */
+  /** Reads its counters; null where they cannot be read. The first time says whether it waits, and nothing of what it used. */
   beat(nowNs: bigint): TenantBeat | null {
     const reader = this.#openReader();
     const before = this.#counters;
@@ -129,10 +129,12 @@ export class Tenant {
     this.#reader = reader;
     this.#counters = this.#tally.read(reader);
     this.#readAtNs = nowNs;
-    if (anew || before === null || this.#counters === null) return null;
-    const chargedNs = Math.max(0, this.#counters.chargedNs - before.chargedNs);
-    const waiting = this.#counters.waits !== before.waits || this.#counters.levelAtNs > nowNs + AHEAD_NS;
+    if (this.#counters === null) return null;
     const { share, softLimit } = this.live;
+    const owes = this.#counters.levelAtNs > nowNs + AHEAD_NS;
+    if (anew || before === null) return { id: this.slice.id, share, softLimit, chargedNs: null, waiting: owes };
+    const chargedNs = Math.max(0, this.#counters.chargedNs - before.chargedNs);
+    const waiting = owes || this.#counters.waits !== before.waits;
     this.#note(chargedNs, waiting, elapsedNs);
     return { id: this.slice.id, share, softLimit, chargedNs, waiting };
   }

@@ -13,7 +13,7 @@ const tenantBeats: fc.Arbitrary<TenantBeat[]> = fc
     fc.record({
       share: fc.integer({ min: 1, max: 100 }),
       softLimit: fc.option(fc.integer({ min: 1, max: 100 })),
-      chargedNs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: BEAT_NS }), fc.constantFrom(-1, Number.MAX_SAFE_INTEGER, Number.NaN)),
+      chargedNs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: BEAT_NS }), fc.constantFrom(-1, Number.MAX_SAFE_INTEGER, Number.NaN, null)),
       waiting: fc.boolean(),
     }),
     { minLength: 1, maxLength: 8 },
@@ -91,6 +91,15 @@ test('an idle owner lends its share, and has it back in the beat in which it wai
   t.equal(lent.decisions[0]?.grantPpm, 900_000);
   const back = decide([soft, tenant('owner', { share: 70, waiting: true })], lent.state);
   t.equal(back.decisions[0]?.grantPpm, 300_000);
+  t.end();
+});
+
+test('of a first beat only the waiting counts: what it used before is not known', (t) => {
+  const soft = tenant('soft', { share: 30, softLimit: 90, chargedNs: 0.3 * BEAT_NS, waiting: true });
+  const first = decide([soft, tenant('owner', { share: 70, chargedNs: null, waiting: true })]);
+  t.match(first.decisions, [{ grantPpm: 300_000, othersPpm: 0 }, { usedPpm: 0, othersPpm: 300_000, active: true }]);
+  const second = decide([soft, tenant('owner', { share: 70, chargedNs: 0.7 * BEAT_NS, waiting: true })], first.state);
+  t.match(second.decisions, [{ othersPpm: 700_000 }, { usedPpm: 700_000 }]);
   t.end();
 });
 

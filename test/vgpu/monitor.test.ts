@@ -137,6 +137,29 @@ test('idle time is lent to a soft container and taken back in the beat in which 
   t.equal(soft.sequence, before + 1);
 });
 
+test('a container that comes has what was lent of its share in the first beat after its greeting', async (t) => {
+  const node = await monitored(t);
+  const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 90 })] });
+  const owner = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
+  node.run(listed(PID_A, MIB, null));
+  await node.beats(12);
+  let beat = 0;
+  const work = (): void => {
+    beat += 1;
+    soft.count(0, { chargedNs: beat * 90_000_000, waits: beat });
+  };
+  await node.beats(15, work);
+  t.match(soft.told(0).steering, { grantPpm: 900_000, alone: true });
+  const socket = await say(node.node.socketPath(B), greetingBytes(1, 0));
+  t.teardown(() => socket.destroy());
+  await until(() => node.node.slices.started.get(B)?.sessions.size === 1, 'the greeting');
+  await node.beats(1, () => {
+    work();
+    owner.count(0, { chargedNs: 40_000_000, levelAtNs: Number(node.nowNs()) + 1e9 });
+  });
+  t.match(soft.told(0).steering, { grantPpm: 300_000, alone: false });
+});
+
 test('a container is told when what the others use has changed', async (t) => {
   const node = await monitored(t);
   const one = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
