@@ -2,7 +2,7 @@ import { EMPTY_CHECKPOINT, encodeCheckpoint, type CheckpointContent } from '../c
 import { NO_EDITS, sliceEdits, type ContainerEdits } from '../core/container-edits.js';
 import type { Gpu } from '../core/gpu.js';
 import { allocate, withoutHalf } from '../core/ledger/allocate.js';
-import { coreIdsOf, memoryIdsOf, memoryLimits, type Allocation, type ContainerRef } from '../core/ledger/allocation.js';
+import { coreIdsOf, memoryIdsOf, type Allocation } from '../core/ledger/allocation.js';
 import { candidatesOf, needsHolders } from '../core/ledger/candidates.js';
 import { identify, type Holder } from '../core/ledger/identify.js';
 import { followLegacy, isLegacyId, noteLegacy } from '../core/ledger/legacy.js';
@@ -13,10 +13,12 @@ import { holdsAny, observeOffered, reconcile, releaseEnded } from '../core/ledge
 import { takeOver } from '../core/ledger/take-over.js';
 import { emptyLedger, type LedgerNode, type LedgerState } from '../core/ledger/state.js';
 import { checkPair, isFraction, refuse, type Refusal } from '../core/request.js';
-import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, type ResourceKind } from '../core/resources.js';
+import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../core/resources.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
-import type { CheckpointStore, HolderKnowledge, LegacyStore, NodeFiles, Notices, PodKnowledge, SliceLimits, SliceStore } from './ports.js';
+import type { CheckpointStore, HolderKnowledge, LegacyStore, NodeFiles, Notices, PodKnowledge, SliceStore } from './ports.js';
+import { gpusOf, limitsOf } from './slice-limits.js';
+import { SliceUpkeep } from './slice-upkeep.js';
 
 export interface AllocatorOptions {
   readonly node: LedgerNode;
@@ -42,8 +44,6 @@ export interface AllocatorDevice {
 /** A kubelet that has not said after so many requests what is held never will: it may be older than pod-resources. */
 const MOST_QUESTIONS = 5;
 
-const UNNAMED: ContainerRef = { podUid: '', namespace: '', pod: '', container: '' };
-
 type Answer<T> = ({ readonly ok: true } & T) | Refusal;
 
 /**
@@ -55,8 +55,7 @@ export class Allocator {
   readonly #options: AllocatorOptions;
   readonly #listeners = new Set<() => void>();
   #state: LedgerState;
-  /** Allocations whose directory, limits or socket could not be made. */
-  readonly #unopened = new Set<string>();
+  readonly #upkeep: SliceUpkeep;
   /** UIDs of pods that were refused for what they ask for, while they are listed as waiting all the same. */
   readonly #failed = new Set<string>();
   /** How often the kubelet may still be asked what is held before something is given away; 0 once it has told. */
@@ -65,6 +64,7 @@ export class Allocator {
 
   constructor(options: AllocatorOptions, restored: CheckpointContent = EMPTY_CHECKPOINT) {
     this.#options = options;
+    this.#upkeep = new SliceUpkeep(options.slices, options.log);
     this.#state = {
       ...emptyLedger(options.node),
       allocations: new Map(restored.allocations.map((allocation) => [allocation.id, allocation])),
@@ -137,7 +137,7 @@ export class Allocator {
       this.#state = answer.state;
       await this.#save();
       if (replaced !== null) this.#options.notices.freed(replaced);
-      const gpus = this.#gpusOf(allocation);
+      const gpus = gpusOf(this.#state.node, allocation);
       log.info({ allocation: allocation.id, gpus: gpus.map((gpu) => gpu.index), cores: ids.length }, 'allocated');
       return { ok: true, edits: this.#editsOf(allocation, gpus), allocation: allocation.id };
     });
@@ -164,7 +164,7 @@ export class Allocator {
   /** Opens the slices of containers that may have been running before this agent was. One that fails is tried again when reconciling. */
   async restoreSlices(): Promise<void> {
     await this.#enqueue(async () => {
-      for (const allocation of this.#state.allocations.values()) await this.#open(allocation);
+      await this.#upkeep.openAll(this.#state);
       await this.#options.legacy.open(this.#state.legacy);
     });
   }
@@ -189,15 +189,10 @@ export class Allocator {
       if (state !== before) await this.#save();
       for (const { allocation, container } of taken.adopted) {
         log.info({ allocation: allocation.id, container }, "taken over from the kubelet's word");
-        this.#unopened.add(allocation.id);
+        this.#upkeep.expect(allocation.id);
       }
       await this.#afterFree([...taken.dropped, ...freed]);
-      for (const id of this.#unopened) {
-        const allocation = state.allocations.get(id);
-        if (allocation !== undefined) await this.#open(allocation);
-        else this.#unopened.delete(id);
-      }
-      await this.#removeOrphans();
+      await this.#upkeep.reconcile(state);
       await this.#options.legacy.open(state.legacy);
       await this.#options.legacy.keepOnly(state.legacy);
     });
@@ -212,7 +207,7 @@ export class Allocator {
 
   /** Indexes of the allocation's GPUs, as the driver counts them. */
   gpuIndexesOf(allocation: Allocation): number[] {
-    return this.#gpusOf(allocation).map((gpu) => gpu.index);
+    return gpusOf(this.#state.node, allocation).map((gpu) => gpu.index);
   }
 
   /** Waits for what is under way; used when stopping. */
@@ -265,7 +260,7 @@ export class Allocator {
     const wanted = new Set(ids);
     const allocation = [...this.#state.allocations.values()].find((entry) => holdsAny(entry, wanted));
     if (allocation?.phase === 'started') {
-      await this.#options.slices.start(this.#limitsOf(allocation, allocation.owners.at(-1) ?? UNNAMED));
+      await this.#options.slices.start(limitsOf(this.#state.node, allocation));
       return { ok: true };
     }
     if (allocation === undefined) {
@@ -274,7 +269,7 @@ export class Allocator {
     const request = { cores: coreIdsOf(allocation).length, memoryBlocks: memoryIdsOf(allocation).length };
     const incomplete = checkPair(request);
     if (incomplete !== null) return incomplete;
-    await this.#options.slices.start(this.#limitsOf(allocation, UNNAMED));
+    await this.#options.slices.start(limitsOf(this.#state.node, allocation));
     this.#options.log.warn({ allocation: allocation.id, ...request }, 'a container starts that the kubelet does not name; its limits follow from its device ids');
     return { ok: true };
   }
@@ -287,18 +282,13 @@ export class Allocator {
     if (!answer.ok) return answer;
     const { allocation } = answer;
     if (answer.adopted) await slices.prepare(allocation.id, true);
-    await slices.start(this.#limitsOf(allocation, holder.container));
+    await slices.start(limitsOf(this.#state.node, allocation, holder.container));
     this.#state = answer.state;
     await this.#save();
     const gpuIndexes = this.gpuIndexesOf(allocation);
     log.info({ allocation: allocation.id, container: holder.container, gpus: gpuIndexes }, 'container starts');
     notices.started(allocation, holder.container, gpuIndexes);
     return { ok: true };
-  }
-
-  #gpusOf(allocation: Allocation): Gpu[] {
-    const uuids = new Set(allocation.parts.map((part) => part.gpuUuid));
-    return this.#state.node.gpus.filter(({ gpu }) => uuids.has(gpu.uuid)).map(({ gpu }) => gpu);
   }
 
   #editsOf(allocation: Allocation, gpus: readonly Gpu[]): ContainerEdits {
@@ -321,64 +311,19 @@ export class Allocator {
     });
   }
 
-  #limitsOf(allocation: Allocation, owner: ContainerRef): SliceLimits {
-    const gpus = new Map(this.#state.node.gpus.map(({ gpu }) => [gpu.uuid, gpu]));
-    const limits = memoryLimits(allocation);
-    return {
-      allocation: allocation.id,
-      owner,
-      devices: allocation.parts.flatMap((part) => {
-        const gpu = gpus.get(part.gpuUuid);
-        if (gpu === undefined) return [];
-        return [{ gpu, memoryBytes: limits.get(part.gpuUuid) ?? null, share: Math.min(CORES_PER_GPU, part.coreIds.length) }];
-      }),
-    };
-  }
-
   #refused(kind: ResourceKind, size: number, refusal: Refusal): Refusal {
     this.#options.log.warn({ resource: kind, size, code: refusal.code, reason: refusal.reason }, 'refused');
     this.#options.notices.refused(kind, size, refusal);
     return refusal;
   }
 
-  /** Makes sure that a container which may be running has its directory, limits and socket. */
-  async #open(allocation: Allocation): Promise<void> {
-    const { slices, log } = this.#options;
-    try {
-      await slices.prepare(allocation.id, false);
-      await slices.restore(this.#limitsOf(allocation, allocation.owners.at(-1) ?? UNNAMED));
-      this.#unopened.delete(allocation.id);
-    } catch (error) {
-      this.#unopened.add(allocation.id);
-      log.error({ err: error, allocation: allocation.id }, 'the slice of a running container cannot be opened; it is tried again');
-    }
-  }
-
-  /** A directory that cannot be removed now is nobody's, and is removed when reconciling. */
-  async #remove(id: string): Promise<boolean> {
-    try {
-      await this.#options.slices.remove(id);
-      return true;
-    } catch (error) {
-      this.#options.log.error({ err: error, allocation: id }, 'the directory of an earlier allocation cannot be removed; it is tried again');
-      return false;
-    }
-  }
-
   async #afterFree(freed: readonly Allocation[]): Promise<void> {
     if (freed.length === 0) return;
     await this.#save();
     for (const allocation of freed) {
-      await this.#remove(allocation.id);
+      await this.#upkeep.remove(allocation.id);
       this.#options.log.info({ allocation: allocation.id, owners: allocation.owners }, 'freed');
       this.#options.notices.freed(allocation);
-    }
-  }
-
-  async #removeOrphans(): Promise<void> {
-    for (const id of await this.#options.slices.list()) {
-      if (this.#state.allocations.has(id)) continue;
-      if (await this.#remove(id)) this.#options.log.info({ allocation: id }, 'directory of an earlier allocation removed');
     }
   }
 
