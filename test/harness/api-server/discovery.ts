@@ -38,7 +38,8 @@ function resourcesOf(types: readonly ResourceType[]): Json | null {
     const entry = { name: type.plural, singularName: type.kind.toLowerCase(), namespaced: type.namespaced, kind: type.kind, verbs: VERBS, shortNames: type.shortNames ?? [] };
     const status = type.statusSubresource === true ? [{ ...entry, name: `${type.plural}/status`, verbs: ['get', 'patch', 'update'] }] : [];
     const scale = type.scale === undefined ? [] : [{ ...entry, name: `${type.plural}/scale`, group: 'autoscaling', version: 'v1', kind: 'Scale', verbs: ['get', 'patch', 'update'] }];
-    return [entry, ...status, ...scale];
+    const eviction = type.deletedGracefully === true ? [{ ...entry, name: `${type.plural}/eviction`, group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] }] : [];
+    return [entry, ...status, ...scale, ...eviction];
   });
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: apiVersionOf(first), resources };
 }

@@ -53,6 +53,7 @@ export const BUILT_IN: readonly ResourceType[] = [
   { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap', namespaced: true, shortNames: ['cm'] },
   { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true, selectableFields: ['type'] },
   { group: '', version: 'v1', plural: 'services', kind: 'Service', namespaced: true, shortNames: ['svc'], statusSubresource: true },
+  { group: '', version: 'v1', plural: 'resourcequotas', kind: 'ResourceQuota', namespaced: true, shortNames: ['quota'], statusSubresource: true },
   { group: '', version: 'v1', plural: 'serviceaccounts', kind: 'ServiceAccount', namespaced: true, shortNames: ['sa'] },
   { group: '', version: 'v1', plural: 'replicationcontrollers', kind: 'ReplicationController', namespaced: true, shortNames: ['rc'], statusSubresource: true, generation: true, scale: SCALE },
   workload('deployments', 'Deployment', 'deploy'),
