@@ -7,10 +7,14 @@ const ROOT = `/apis/${API_VERSION}`;
 export const GROUPS_PATH = `${ROOT}/bizgroupresourcequotas`;
 export const LEDGERS_PATH = `${ROOT}/bizgroupledgers`;
 export const TRANSACTIONS_PATH = `${ROOT}/bizgrouptransactions`;
+export const CONSUMERS_PATH = `${ROOT}/consumers`;
+export const ALLOCATIONS_PATH = `${ROOT}/allocations`;
 
 export const GROUP_KIND = 'BizGroupResourceQuota';
 export const LEDGER_KIND = 'BizGroupLedger';
 export const TRANSACTION_KIND = 'BizGroupTransaction';
+export const CONSUMER_KIND = 'Consumer';
+export const ALLOCATION_KIND = 'Allocation';
 
 /** Label of a ledger: the group it is of. */
 export const LEDGER_GROUP_LABEL = `${API_GROUP}/group`;
