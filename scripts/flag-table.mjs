@@ -1,9 +1,12 @@
 // Prints docs/flags.md from the table of flags: npm run docs:flags
+import { quotaServeCommand } from '../dist/src/cli/quota-serve.js';
 import { environmentName, RUN_FLAGS } from '../dist/src/cli/run-flags.js';
 
 const cell = (text) => text.replaceAll('|', '\\|');
 
-console.log(`# Flags of the node agent
+console.log(`# Flags
+
+## Of the node agent
 
 \`gpu-manager run\`; written by \`npm run docs:flags\`. What the command line says wins over the environment, which wins over the default. A switch takes
 \`=true\` and \`=false\` too. Underscores in names are taken for dashes, as the original does.
@@ -13,4 +16,16 @@ console.log(`# Flags of the node agent
 for (const { name, value, default: standard, help } of RUN_FLAGS) {
   const flag = value === null ? `--${name}` : `--${name} <${value}>`;
   console.log(`| \`${flag}\` | \`${environmentName(name)}\` | ${standard === '' ? '' : `\`${standard}\``} | ${cell(help)} |`);
+}
+
+console.log(`
+## Of the quota service
+
+\`gpu-manager quota serve\`; times in seconds.
+
+| flag | default | meaning |
+|---|---|---|`);
+for (const { flags, description, defaultValue, defaultValueDescription } of quotaServeCommand().options) {
+  const standard = defaultValueDescription ?? (typeof defaultValue === 'boolean' ? '' : (defaultValue ?? ''));
+  console.log(`| \`${flags}\` | ${standard === '' ? '' : `\`${standard}\``} | ${cell(description)} |`);
 }

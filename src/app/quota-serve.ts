@@ -6,7 +6,7 @@ import type { Log } from '../host/log.js';
 import type { WatchTiming } from '../kube/object-watch.js';
 import { sharedCertificate, type Issued } from '../quota/kube/admission/certificate-secret.js';
 import { QuotaMetrics } from '../quota/kube/quota-metrics.js';
-import { QuotaService, type QuotaServiceOptions } from '../quota/kube/service.js';
+import { QuotaService, type ArbitratorConfig, type QuotaServiceOptions } from '../quota/kube/service.js';
 import { openKubeClient } from './kube-client.js';
 import type { Part } from './lifecycle.js';
 import { quotaApi } from './quota-api.js';
@@ -31,6 +31,8 @@ export interface QuotaServeConfig {
   readonly identity: string | null;
   readonly refreshMs: number;
   readonly leaseMs: number;
+  /** Null: the cluster is not divided. */
+  readonly arbitrator: ArbitratorConfig | null;
   readonly watchTiming?: Partial<WatchTiming>;
 }
 
@@ -48,9 +50,9 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
   const certificate = config.tls === null
     ? await sharedCertificate({ api, namespace: config.namespace, name: SECRET, hosts, issue, now: () => clock.now() })
     : await readCertificate(config.tls);
-  const { address, port, namespace, unlabelled, refreshMs, leaseMs } = config;
+  const { address, port, namespace, unlabelled, refreshMs, leaseMs, arbitrator } = config;
   const options: QuotaServiceOptions = {
-    api, log, metrics: new QuotaMetrics(), address, port, certificate, namespace, unlabelled, refreshMs, leaseMs,
+    api, log, metrics: new QuotaMetrics(), address, port, certificate, namespace, unlabelled, refreshMs, leaseMs, arbitrator,
     identity: config.identity ?? `${hostname()}-${process.pid}`,
     webhookName: WEBHOOKS,
     target: !config.register ? null : () => (config.url === null ? { service: { namespace, name: config.service, port: SERVICE_PORT } } : { url: config.url.replace(/\/$/, '') }),
@@ -62,7 +64,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
       name: 'quota',
       start: async () => {
         await service.start();
-        log.info({ address, port: service.port, registered: config.register }, 'the quota service runs');
+        log.info({ address, port: service.port, registered: config.register, arbitrator: arbitrator?.mode ?? 'off' }, 'the quota service runs');
       },
       stop: () => service.stop(),
     },

@@ -20,6 +20,11 @@ interface Options {
   readonly identity?: string;
   readonly refreshPeriod: number;
   readonly leaseDuration: number;
+  readonly arbitrator: 'off' | 'plan' | 'on';
+  readonly arbitratorPeriod: number;
+  readonly arbitratorGrace: number;
+  readonly arbitratorCooldown: number;
+  readonly lendReserved?: boolean;
   readonly logLevel: LogLevel;
 }
 
@@ -41,6 +46,11 @@ export function quotaServeCommand(): Command {
     .option('--identity <name>', 'name of this replica in the Lease; host name and process without')
     .addOption(new Option('--refresh-period <seconds>', 'how often everything is looked at again').default(300_000, '300').argParser(seconds))
     .addOption(new Option('--lease-duration <seconds>', 'how long a leader that is silent is waited for').default(15_000, '15').argParser(seconds))
+    .addOption(new Option('--arbitrator <mode>', 'divide the cluster among its namespaces while they run: off; plan: log what would be done, and write nothing; on: write Allocations, and evict pods of who has more than it deserves while others wait').choices(['off', 'plan', 'on']).default('off'))
+    .addOption(new Option('--arbitrator-period <seconds>', 'how often the arbitrator looks at the cluster').default(1000, '1').argParser(seconds))
+    .addOption(new Option('--arbitrator-grace <seconds>', 'how long a namespace has to let pods go by itself once others wait for what it has too much of').default(30_000, '30').argParser(seconds))
+    .addOption(new Option('--arbitrator-cooldown <seconds>', 'for so long after an eviction no other pod of the same namespace goes for the same one that waits').default(60_000, '60').argParser(seconds))
+    .option('--lend-reserved', 'what is reserved for a namespace that does not ask for it is given to others')
     .addOption(new Option('--log-level <level>', 'how much to log').choices(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'))
     .action(serve);
 }
@@ -66,9 +76,13 @@ function configOf(options: Options): QuotaServeConfig {
   return {
     address: options.address, port: options.port, kubeconfig: options.kubeconfig ?? null, namespace: options.namespace, service: options.service,
     url: url ?? null, register: options.register, unlabelled: options.unlabelled, identity: options.identity ?? null,
-    refreshMs: options.refreshPeriod, leaseMs: options.leaseDuration,
+    refreshMs: options.refreshPeriod, leaseMs: options.leaseDuration, arbitrator: arbitratorOf(options),
     tls: certFile === undefined || keyFile === undefined || authorityFile === undefined ? null : { certFile, keyFile, authorityFile },
   };
+}
+
+function arbitratorOf({ arbitrator: mode, arbitratorPeriod: periodMs, arbitratorGrace: graceMs, arbitratorCooldown: cooldownMs, lendReserved = false }: Options): QuotaServeConfig['arbitrator'] {
+  return mode === 'off' ? null : { mode, periodMs, policy: { graceMs, cooldownMs, lendReserved } };
 }
 
 function port(text: string): number {

@@ -39,10 +39,26 @@ test('the chart brings the custom resources as they are', (t) => {
   t.end();
 });
 
+test('the chart lets pods be evicted only where it turns that on', (t) => {
+  const text = read(join(templates, 'quota.yaml'));
+  const [before = '', inside = '', ...more] = text.split(/^\{\{- if eq \.Values\.quota\.arbitrator "on" \}\}$/m);
+  t.same(more, []);
+  const [guarded = '', ...after] = inside.split(/^\{\{- end \}\}$/m);
+  t.match(guarded, /pods\/eviction/);
+  t.notMatch(before + after.join('\n'), /eviction/);
+  const roles = (all: unknown[]): unknown[] => all.filter((value) => (value as { kind: string }).kind === 'ClusterRole');
+  const [role] = roles(documents(guarded.replaceAll(/\{\{[^}]*\}\}/g, 'kube-system')));
+  t.same(role, roles(documents(read(join(ROOT, 'etc/quota/arbitrator.yaml'))))[1], 'as etc/quota has it');
+  t.end();
+});
+
 test('without values of its own the chart makes what the manifests hold', { skip: noHelm }, (t) => {
   const made = execFileSync('helm', ['template', CHART, '--set', 'extender.enabled=true,quota.enabled=true', '--api-versions', 'policy/v1'], { encoding: 'utf8' });
   const inOrder = (all: unknown[]): string[] => all.map((value) => JSON.stringify(value)).sort();
   const files = ['daemonset.yaml', 'etc/extender/deployment.yaml', 'etc/quota/deployment.yaml', 'etc/quota/disruption-budget.yaml'];
   t.same(inOrder(documents(made)), inOrder(files.flatMap((file) => documents(read(join(ROOT, file))))));
+  const dividing = execFileSync('helm', ['template', CHART, '--set', 'agent.enabled=false,quota.enabled=true,quota.arbitrator=on'], { encoding: 'utf8' });
+  const isRole = (value: unknown): boolean => /arbitrator|reclaim/.test((value as { metadata: { name: string } }).metadata.name);
+  t.same(inOrder(documents(dividing).filter(isRole)), inOrder(documents(read(join(ROOT, 'etc/quota/arbitrator.yaml')))));
   t.end();
 });

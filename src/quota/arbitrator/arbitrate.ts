@@ -97,7 +97,7 @@ export function arbitrate(situation: Situation, memory: ArbitratorMemory = NO_ME
       reclaimAt: noticed === undefined ? null : noticed + graceMs,
     };
   });
-  return { allocations, evictions, memory: { noticedAt, evictedAt: remembered(memory, evictions, now, cooldownMs) } };
+  return { allocations, evictions, memory: { noticedAt, evictedAt: remembered(memory.evictedAt, evictions, now, cooldownMs) } };
 }
 
 /** The consumers by name; those that only pods name among them. */
@@ -132,13 +132,17 @@ function notices(capacity: Quantities, standings: readonly Standing[], memory: A
   }));
 }
 
-function remembered(memory: ArbitratorMemory, evictions: readonly Eviction[], now: number, cooldownMs: number): ArbitratorMemory['evictedAt'] {
+/**
+ * What the next period is told of evictions, old ones and those of now. A plan's memory has it for all of its own; who carried out only some of
+ * them, or those of several plans of one period, puts together theirs.
+ */
+export function remembered(before: ArbitratorMemory['evictedAt'], evictions: readonly Eviction[], now: number, cooldownMs: number): ArbitratorMemory['evictedAt'] {
   const evictedAt = new Map<string, Map<string, number>>();
   const note = (from: string, to: string, at: number): void => {
     const last = evictedAt.get(from) ?? new Map<string, number>();
     evictedAt.set(from, last.set(to, at));
   };
-  for (const [from, last] of memory.evictedAt) for (const [to, at] of last) if (now - at < cooldownMs) note(from, to, at);
+  for (const [from, last] of before) for (const [to, at] of last) if (now - at < cooldownMs) note(from, to, at);
   const noted = new Set<string>();
   for (const { consumer, resource, beneficiaries } of evictions) {
     const pair = `${consumer} ${resource}`;

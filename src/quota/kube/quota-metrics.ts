@@ -34,6 +34,11 @@ export class QuotaMetrics {
     this.#mirror = mirror;
   }
 
+  /** Where other parts of the service register what they count. */
+  get registry(): Registry {
+    return this.#registry;
+  }
+
   decided(path: string, { allowed, code }: Verdict, seconds: number): void {
     this.#decisions.observe({ path, allowed: String(allowed) }, seconds);
     if (!allowed) this.#refused.inc({ path, code: String(code ?? 403) });

@@ -1,3 +1,4 @@
+import type { ArbitratorPolicy } from '../arbitrator/index.js';
 import { createEngine, type QuotaEngine } from '../engine.js';
 import { KNOWN_KINDS, type EvaluationOptions } from '../evaluators/evaluate.js';
 import { GroupReview } from './admission/group-review.js';
@@ -7,6 +8,8 @@ import { WebhookServer } from './admission/webhook-server.js';
 import { WorkloadReview } from './admission/workload-review.js';
 import type { Issued } from './admission/certificate-secret.js';
 import type { WatchableApi } from './api.js';
+import { ArbitratorMetrics } from './arbitrator/arbitrator-metrics.js';
+import { Arbitrator } from './arbitrator/arbitrator.js';
 import { Controller } from './controller/controller.js';
 import { Leader } from './controller/leader.js';
 import { servedKinds, type ServedKind } from './kinds.js';
@@ -30,12 +33,21 @@ export interface QuotaServiceOptions {
   readonly namespace: string;
   readonly identity: string;
   readonly evaluation?: EvaluationOptions;
+  /** Divides the cluster while it runs, on the replica that leads; null for not at all. */
+  readonly arbitrator?: ArbitratorConfig | null;
   readonly now?: () => number;
   readonly holdMs?: number;
   readonly othersMs?: number;
   readonly refreshMs?: number;
   readonly leaseMs?: number;
   readonly retryMs?: number;
+}
+
+/** How the cluster is divided: as `ArbitratorOptions`. */
+export interface ArbitratorConfig {
+  readonly mode: 'plan' | 'on';
+  readonly policy: ArbitratorPolicy;
+  readonly periodMs?: number;
 }
 
 /** How long what was admitted is held for an object that is still to come. */
@@ -52,6 +64,7 @@ export class QuotaService {
   #server: WebhookServer | null = null;
   #leader: Leader | null = null;
   #controller: Controller | null = null;
+  #arbitrator: Arbitrator | null = null;
 
   constructor(options: QuotaServiceOptions) {
     this.#options = options;
@@ -121,7 +134,8 @@ export class QuotaService {
   }
 
   #candidate(engine: QuotaEngine, store: KubeStore, mirror: Mirror, kinds: readonly ServedKind[], now: () => number): Leader {
-    const { api, log, metrics, namespace, identity, refreshMs, leaseMs, retryMs } = this.#options;
+    const { api, log, metrics, namespace, identity, refreshMs, leaseMs, retryMs, arbitrator = null } = this.#options;
+    const counted = arbitrator === null ? null : new ArbitratorMetrics(metrics.registry);
     return new Leader({
       api, log, namespace, identity, now, name: LEASE,
       ...(leaseMs === undefined ? {} : { leaseMs }), ...(retryMs === undefined ? {} : { retryMs }),
@@ -130,10 +144,13 @@ export class QuotaService {
           api, engine, store, mirror, kinds, log, now, refreshed: (drift) => metrics.refreshed(drift, now()), ...(refreshMs === undefined ? {} : { refreshMs }),
         });
         this.#controller.start();
+        if (arbitrator === null || counted === null) return;
+        this.#arbitrator = new Arbitrator({ api, log, now, metrics: counted, ...arbitrator });
+        this.#arbitrator.start();
       },
       lost: async () => {
-        await this.#controller?.stop();
-        this.#controller = null;
+        await Promise.all([this.#controller?.stop(), this.#arbitrator?.stop()]);
+        [this.#controller, this.#arbitrator] = [null, null];
       },
     });
   }

@@ -7,7 +7,7 @@ import type { KubeAnswer, KubeClient } from '../../../src/kube/client.js';
 import { WATCH_TIMING } from '../../../src/kube/object-watch.js';
 import { GROUP_LABEL } from '../../../src/quota/index.js';
 import { QuotaMetrics } from '../../../src/quota/kube/quota-metrics.js';
-import { QuotaService } from '../../../src/quota/kube/service.js';
+import { QuotaService, type ArbitratorConfig } from '../../../src/quota/kube/service.js';
 import { GROUPS_PATH } from '../../../src/quota/kube/names.js';
 import type { ApiServer } from '../../harness/api-server/api-server.js';
 import type { KubeObject } from '../../harness/api-server/kube-object.js';
@@ -60,7 +60,7 @@ export class QuotaCluster {
   }
 
   /** Another replica, ready to decide. */
-  async join(options: { readonly refreshMs?: number; readonly holdMs?: number } = {}): Promise<QuotaService> {
+  async join(options: { readonly refreshMs?: number; readonly holdMs?: number; readonly arbitrator?: ArbitratorConfig } = {}): Promise<QuotaService> {
     const service = new QuotaService({
       api: quotaApi(this.client, systemClock, silentLog(), QUICK), log: silentLog(), metrics: new QuotaMetrics(), address: '127.0.0.1', port: 0, certificate: IDENTITY, target: null,
       webhookName: 'quota', unlabelled: 'Ignore', namespace: 'kube-system', identity: `replica-${this.services.length}`, othersMs: 20, leaseMs: 400, retryMs: 40, ...options,

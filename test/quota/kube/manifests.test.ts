@@ -2,7 +2,7 @@ import { test } from 'tap';
 import { KNOWN_KINDS } from '../../../src/quota/index.js';
 import { webhookConfiguration } from '../../../src/quota/kube/admission/webhook-objects.js';
 import { resourceOf } from '../../../src/quota/kube/kinds.js';
-import { API_GROUP, GROUPS_PATH, LEDGERS_PATH, TRANSACTIONS_PATH } from '../../../src/quota/kube/names.js';
+import { ALLOCATIONS_PATH, API_GROUP, CONSUMERS_PATH, GROUPS_PATH, LEDGERS_PATH, TRANSACTIONS_PATH } from '../../../src/quota/kube/names.js';
 import { CRDS, manifestsOf } from './setting.js';
 
 interface Rule {
@@ -13,7 +13,7 @@ interface Rule {
 }
 
 test('the role lets every kind of workload be followed, and allows nothing with a star', (t) => {
-  const rules = manifestsOf('etc/quota/deployment.yaml').flatMap((object) => (object as unknown as { readonly rules?: readonly Rule[] }).rules ?? []);
+  const rules = ['etc/quota/deployment.yaml', 'etc/quota/arbitrator.yaml'].flatMap(manifestsOf).flatMap((object) => (object as unknown as { readonly rules?: readonly Rule[] }).rules ?? []);
   for (const evaluator of KNOWN_KINDS.filter(({ charges }) => charges)) {
     const resource = resourceOf(evaluator);
     const rule = rules.find(({ apiGroups, resources }) => apiGroups.includes(evaluator.apiGroup) && resources.includes(resource));
@@ -26,7 +26,7 @@ test('the role lets every kind of workload be followed, and allows nothing with 
 test('the definitions and the code name the same resources', (t) => {
   const served = CRDS.map(({ spec }) => spec as { readonly group: string; readonly scope: string; readonly names: { readonly plural: string } });
   t.ok(served.every(({ group, scope }) => group === API_GROUP && scope === 'Cluster'));
-  for (const path of [GROUPS_PATH, LEDGERS_PATH, TRANSACTIONS_PATH]) t.ok(served.some(({ names }) => path.endsWith(`/${names.plural}`)), path);
+  for (const path of [GROUPS_PATH, LEDGERS_PATH, TRANSACTIONS_PATH, CONSUMERS_PATH, ALLOCATIONS_PATH]) t.ok(served.some(({ names }) => path.endsWith(`/${names.plural}`)), path);
   t.end();
 });
 

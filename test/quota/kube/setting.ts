@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/host/clock.js';
 import { KubeClient } from '../../../src/kube/client.js';
 import { kubeconfigCredentials, type Credentials } from '../../../src/kube/credentials.js';
 import type { Api } from '../../../src/quota/kube/api.js';
-import { ApiServer } from '../../harness/api-server/api-server.js';
+import { ApiServer, type ApiServerOptions } from '../../harness/api-server/api-server.js';
 import type { KubeObject } from '../../harness/api-server/kube-object.js';
 import { eventually } from '../../harness/eventually.js';
 
@@ -20,8 +20,8 @@ export function manifestsOf(path: string): readonly KubeObject[] {
 export const CRDS = manifestsOf('etc/quota/crds.yaml');
 
 /** A programmable API server that knows the engine's objects. */
-export async function quotaServer(): Promise<ApiServer> {
-  const server = new ApiServer();
+export async function quotaServer(options: ApiServerOptions = {}): Promise<ApiServer> {
+  const server = new ApiServer(options);
   await server.start();
   for (const definition of CRDS) server.seed('customresourcedefinitions', definition);
   return server;

@@ -1,0 +1,71 @@
+import { NOT_FOUND, TOO_MANY_REQUESTS, type Api } from '../api.js';
+import type { QuotaLog } from '../log.js';
+import type { ClusterPod } from './cluster-pod.js';
+import type { PodMark } from './cluster-view.js';
+import type { ServedPolicy } from './served-policy.js';
+
+/** `evicted`: it goes, or has gone. `refused`: a disruption budget keeps it for now. `failed`: nobody knows. */
+export type EvictionResult = 'evicted' | 'refused' | 'failed';
+
+export interface EvictorOptions {
+  readonly api: Api;
+  readonly version: ServedPolicy['eviction'];
+  readonly log: QuotaLog;
+  readonly now: () => number;
+}
+
+/** After a refusal others are looked for first. */
+const RETRY_MS = 15_000;
+/** So long an evicted pod counts as leaving although nothing was seen of it: the watch may be late. */
+const UNSEEN_MS = 60_000;
+/** The same where the answer did not come. What was not evicted then is left alone for a while. */
+const UNKNOWN_MS = 10_000;
+const FAILED_MS = 60_000;
+
+/** Has pods evicted through the eviction API, by uid, and knows what became of that until the watch tells. */
+export class Evictor {
+  readonly #options: EvictorOptions;
+  readonly #marks = new Map<string, { readonly leavingUntil: number; readonly protectedUntil: number }>();
+
+  constructor(options: EvictorOptions) {
+    this.#options = options;
+  }
+
+  /** Whether time alone may change what is known. */
+  get isWaiting(): boolean {
+    return this.#marks.size > 0;
+  }
+
+  markOf(uid: string): PodMark {
+    const mark = this.#marks.get(uid);
+    const now = this.#options.now();
+    return { isLeaving: mark !== undefined && now < mark.leavingUntil, isProtected: mark !== undefined && now < mark.protectedUntil };
+  }
+
+  /** Forgets pods that are gone, and marks that are over. */
+  tidy(pods: ReadonlyMap<string, ClusterPod>): void {
+    const now = this.#options.now();
+    for (const [uid, { leavingUntil, protectedUntil }] of this.#marks) {
+      if (!pods.has(uid) || Math.max(leavingUntil, protectedUntil) <= now) this.#marks.delete(uid);
+    }
+  }
+
+  /** Never rejects. */
+  async evict({ uid, namespace, name }: ClusterPod): Promise<EvictionResult> {
+    const { api, version, log, now } = this.#options;
+    const answer = await api.request({
+      method: 'POST',
+      path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/eviction`,
+      body: { apiVersion: version, kind: 'Eviction', metadata: { name, namespace }, deleteOptions: { preconditions: { uid } } },
+    });
+    const at = now();
+    if (answer.ok || answer.code === NOT_FOUND) {
+      this.#marks.set(uid, { leavingUntil: at + UNSEEN_MS, protectedUntil: 0 });
+      return 'evicted';
+    }
+    log.warn({ namespace, pod: name, podUid: uid, code: answer.code, reason: answer.message }, 'a pod was not evicted');
+    const isRefused = answer.code === TOO_MANY_REQUESTS;
+    this.#marks.set(uid, isRefused ? { leavingUntil: 0, protectedUntil: at + RETRY_MS } : { leavingUntil: at + UNKNOWN_MS, protectedUntil: at + FAILED_MS });
+    return isRefused ? 'refused' : 'failed';
+  }
+}

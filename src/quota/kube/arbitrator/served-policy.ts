@@ -1,0 +1,32 @@
+import { ApiError, type Api } from '../api.js';
+
+/** Which versions of its policy API a server has. */
+export interface ServedPolicy {
+  /** Of disruption budgets: v1 since Kubernetes 1.21. */
+  readonly budgets: 'v1' | 'v1beta1';
+  /** Of what is sent to have a pod evicted: v1 since 1.22. */
+  readonly eviction: 'policy/v1' | 'policy/v1beta1';
+}
+
+interface ResourceList {
+  readonly resources?: readonly { readonly name: string; readonly group?: string; readonly version?: string }[];
+}
+
+interface GroupVersions {
+  readonly versions?: readonly { readonly version: string }[];
+}
+
+/** Asks the server; throws an ApiError where it does not answer. */
+export async function servedPolicy(api: Api): Promise<ServedPolicy> {
+  const read = async (path: string): Promise<unknown> => {
+    const answer = await api.request({ method: 'GET', path });
+    if (!answer.ok) throw new ApiError(`${path} can not be read`, answer);
+    return answer.body;
+  };
+  const [core, policy] = await Promise.all([read('/api/v1'), read('/apis/policy')]);
+  const eviction = (core as ResourceList).resources?.find(({ name }) => name === 'pods/eviction');
+  return {
+    budgets: (policy as GroupVersions).versions?.some(({ version }) => version === 'v1') === true ? 'v1' : 'v1beta1',
+    eviction: eviction?.version === 'v1' ? 'policy/v1' : 'policy/v1beta1',
+  };
+}
