@@ -24,9 +24,13 @@ await rm(target, { recursive: true, force: true });
 await mkdir(target, { recursive: true });
 const { metafile } = await build({
   absWorkingDir: ROOT,
-  entryPoints: ['dist/src/cli/main.js'],
-  outdir: join(target, 'dist/src/cli'),
+  // The second is a program that `doctor` starts.
+  entryPoints: ['dist/src/cli/main.js', 'dist/src/app/interposition-probe.js'],
+  outbase: 'dist/src',
+  outdir: join(target, 'dist/src'),
   splitting: true,
+  // As deep as the files that they are made of, which find others from where they are.
+  chunkNames: 'cli/[name]-[hash]',
   bundle: true,
   platform: 'node',
   target: 'node20',

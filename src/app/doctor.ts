@@ -1,9 +1,7 @@
-import { execFile } from 'node:child_process';
 import { access, readFile, readlink, realpath, stat, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { MAX_DEVICES } from '../core/limits-file.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint } from '../kubelet/internal-checkpoint.js';
@@ -17,11 +15,12 @@ import { describeControlLibrary } from '../volume/own-files.js';
 import { parseVolumeConfig, SHARED_VOLUME } from '../volume/volume-config.js';
 import type { AgentConfig } from './agent-config.js';
 import { openDriver } from './drivers.js';
-import type { ProbeReport } from './interposition-probe.js';
+import { runProbe, tryEnforcement, TRIAL_BYTES } from './enforcement-trial.js';
+import type { LimitedReport, ProbeReport } from './interposition-probe.js';
 
 /** What one look at the node found. */
 export interface Diagnosis {
-  readonly check: 'driver' | 'libraries' | 'native' | 'mirror' | 'interposition' | 'kubelet' | 'runtime' | 'cgroups' | 'agent';
+  readonly check: 'driver' | 'libraries' | 'native' | 'mirror' | 'interposition' | 'enforcement' | 'kubelet' | 'runtime' | 'cgroups' | 'agent';
   /** `skipped`: there is nothing to look at with these flags. */
   readonly state: 'ok' | 'warning' | 'failed' | 'skipped';
   readonly what: string;
@@ -138,9 +137,6 @@ async function examineMirror(config: AgentConfig): Promise<readonly Diagnosis[]>
   }
 }
 
-const PROBE = fileURLToPath(new URL('./interposition-probe.js', import.meta.url));
-const PROBE_TIMEOUT_MS = 20_000;
-
 /** Starts a program as a container would, with the mirror as its library path, and looks at who answers. */
 async function examineInterposition(config: AgentConfig): Promise<readonly Diagnosis[]> {
   const mirror = await sharedMirror(config).catch(() => null);
@@ -148,9 +144,7 @@ async function examineInterposition(config: AgentConfig): Promise<readonly Diagn
   const advice = 'containers with a part of a card would fail in the same way: look at the files in the mirror, and at docs/libraries.md';
   let report: ProbeReport;
   try {
-    const env = { ...process.env, LD_LIBRARY_PATH: join(mirror, 'lib64') };
-    const { stdout } = await promisify(execFile)(process.execPath, [PROBE], { env, timeout: PROBE_TIMEOUT_MS });
-    report = JSON.parse(stdout) as ProbeReport;
+    report = await runProbe(join(mirror, 'lib64'));
   } catch (error) {
     return [failed('interposition', `a program with libcuda.so.1 of the mirror does not run: ${lastLine(error)}`, advice)];
   }
@@ -160,7 +154,31 @@ async function examineInterposition(config: AgentConfig): Promise<readonly Diagn
     return [failed('interposition', `libcuda.so.1 comes from elsewhere: ${foreign.join(', ') || 'nowhere'}`, 'something else is before the mirror, an entry of /etc/ld.so.preload or an RPATH')];
   }
   if (report.init !== 0) return [failed('interposition', `the control library is loaded, but cuInit answers ${report.init} (CUresult)`, 'the driver behind it does not work here: look at the check of the driver, and at device nodes (nvidia-modprobe -c 0 -u)')];
-  return [ok('interposition', `a program gets the control library, and through it CUDA ${Math.floor((report.cudaVersion ?? 0) / 1000)}.${((report.cudaVersion ?? 0) % 1000) / 10} with ${report.devices} GPUs`)];
+  return [
+    ok('interposition', `a program gets the control library, and through it CUDA ${Math.floor((report.cudaVersion ?? 0) / 1000)}.${((report.cudaVersion ?? 0) % 1000) / 10} with ${report.uuids?.length ?? 0} GPUs`),
+    await examineEnforcement(join(mirror, 'lib64'), report.uuids ?? []),
+  ];
+}
+
+const MIB = 1 << 20;
+
+/** Whether a process that may have a little memory of a card is refused more. */
+async function examineEnforcement(libraries: string, uuids: readonly string[]): Promise<Diagnosis> {
+  const check = 'enforcement';
+  if (uuids.length === 0) return skipped(check, 'there is no GPU to try a limit on');
+  let found: LimitedReport | null;
+  try {
+    found = await tryEnforcement(libraries, uuids.slice(0, MAX_DEVICES));
+  } catch (error) {
+    return failed(check, `a program with a limit does not run: ${lastLine(error)}`, 'one without a limit does: look at the directory that containers get as /etc/vcuda, and at docs/libraries.md');
+  }
+  if (found === null) return failed(check, 'a program with a limit cannot start CUDA', 'one without a limit can: the library does not take the limits file; agent and library have to be of one release');
+  if (found.problem !== null) return skipped(check, `a limit can only be tried with the rights of the agent (CAP_SYS_ADMIN): ${found.problem}`);
+  const { context, within, beyond, totalBytes } = found;
+  if (context !== 0) return warning(check, `a limit could not be tried: cuCtxCreate answers ${context} (CUresult)`, 'the card may be full, or in exclusive mode; try again when it has room');
+  if (within !== 0) return warning(check, `a limit could not be tried: an allocation within it answers ${within} (CUresult)`, 'the card may be full; try again when it has room');
+  if (beyond === 0) return failed(check, `a program limited to ${TRIAL_BYTES / MIB} MiB was given more`, 'the library is loaded and does not keep the limit: agent and library have to be of one release; look at docs/libraries.md');
+  return ok(check, `a program limited to ${TRIAL_BYTES / MIB} MiB sees ${totalBytes / MIB} MiB and is refused more (CUresult ${beyond})`);
 }
 
 function lastLine(error: unknown): string {

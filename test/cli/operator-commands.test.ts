@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { cp, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,9 +11,9 @@ import { runPod, startedNode } from '../agent/node.js';
 import { simplePod } from '../agent/pods.js';
 import { allocation, card, GIB, node, slice } from '../display/fixture.js';
 import { scratchDirectory } from '../scratch.js';
+import { mirrorIn, noMirror } from './mirror.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
-const MIRROR = fileURLToPath(new URL('../../../native/build/mirror/', import.meta.url));
 
 async function command(...args: string[]): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
   try {
@@ -135,27 +135,24 @@ test('doctor finds a node in order, and one that is not, and says what to do', a
   t.match(found.find((one) => one.check === 'agent'), { state: 'warning', advice: /start it/ });
 });
 
-test('doctor tries the mirror in a process of its own', { skip: existsSync(join(MIRROR, 'libcuda.so.1')) ? false : 'the native parts are not built (npm run native)' }, async (t) => {
+test('doctor tries the mirror in a process of its own', { skip: noMirror }, async (t) => {
   const directory = await scratchDirectory(t);
-  const libraries = join(directory, 'nvidia', 'v1', 'lib64');
-  await mkdir(libraries, { recursive: true });
-  await cp(MIRROR, libraries, { recursive: true, dereference: true });
-  await symlink('v1', join(directory, 'nvidia', 'current'));
-  const conf = join(directory, 'volume.conf');
-  await writeFile(conf, JSON.stringify({ volume: [{ name: 'nvidia', base: directory, components: { libraries: ['libcuda.so'] } }] }));
-  const sim = join(directory, 'gpus');
-  await writeFile(sim, '{"gpus":[{},{}]}');
-  process.env.GPU_SIM_NODE = sim;
-  process.env.GPU_SIM_STATE = join(directory, 'state');
-  t.teardown(() => {
-    delete process.env.GPU_SIM_NODE;
-    delete process.env.GPU_SIM_STATE;
-  });
-  const interposition = async () => {
-    const { out } = await command('doctor', '-o', 'json', '--driver', 'sim', '--volume-config', conf, '--device-plugin-path', directory, '--display-socket', join(directory, 'none.sock'));
-    return (JSON.parse(out) as { check: string; state: string; what: string; advice: string }[]).find(({ check }) => check === 'interposition');
+  const { libraries, config, environment } = await mirrorIn(directory);
+  Object.assign(process.env, environment);
+  t.teardown(() => Object.keys(environment).forEach((name) => Reflect.deleteProperty(process.env, name)));
+  const look = async () => {
+    const { out } = await command('doctor', '-o', 'json', '--driver', 'sim', '--volume-config', config, '--device-plugin-path', directory, '--display-socket', join(directory, 'none.sock'));
+    const found = JSON.parse(out) as { check: string; state: string; what: string; advice: string }[];
+    return { interposition: found.find(({ check }) => check === 'interposition'), enforcement: found.find(({ check }) => check === 'enforcement') };
   };
-  t.match(await interposition(), { state: 'ok', what: /gets the control library, and through it CUDA 13\.0 with 2 GPUs/ });
+  const mayMount = spawnSync('unshare', ['-m', 'true']).status === 0;
+  const good = await look();
+  t.match(good.interposition, { state: 'ok', what: /gets the control library, and through it CUDA 13\.0 with 2 GPUs/ });
+  t.match(good.enforcement, mayMount ? { state: 'ok', what: 'a program limited to 64 MiB sees 64 MiB and is refused more (CUresult 2)' } : { state: 'skipped', what: /CAP_SYS_ADMIN/ });
+  t.notOk(existsSync('/etc/vcuda'));
+  // The driver in the library's place: everything works, and nothing is limited.
+  await cp(join(libraries, 'libcuda-origin.so.1'), join(libraries, 'libcuda.so.1'));
+  if (mayMount) t.match((await look()).enforcement, { state: 'failed', what: /limited to 64 MiB was given more/, advice: /does not keep the limit/ });
   await writeFile(join(libraries, 'libcuda.so.1'), 'no library');
-  t.match(await interposition(), { state: 'failed', what: /does not run/, advice: /docs\/libraries.md/ });
+  t.match((await look()).interposition, { state: 'failed', what: /does not run/, advice: /docs\/libraries.md/ });
 });

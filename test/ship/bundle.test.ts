@@ -1,9 +1,10 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
+import { mirrorIn, noMirror } from '../cli/mirror.js';
 import { scratchDirectory } from '../scratch.js';
 
 const BUNDLE = fileURLToPath(new URL('../../../scripts/bundle.mjs', import.meta.url));
@@ -25,6 +26,13 @@ test('the bundle is the same however often it is built, runs by itself, and name
   const { version } = JSON.parse(readFileSync(join(first, 'package.json'), 'utf8')) as { version: string };
   t.equal(run('--version'), `${version}\n`);
   for (const command of ['run', 'quota']) t.match(run(command, '--help'), new RegExp(`gpu-manager ${command}`));
+
+  // A program that is started as a file of its own.
+  if (noMirror === false) {
+    const { config, environment } = await mirrorIn(scratch);
+    const { stdout } = spawnSync(process.execPath, [main, 'doctor', '--driver', 'sim', '--volume-config', config, '--device-plugin-path', scratch], { encoding: 'utf8', env: { ...process.env, ...environment } });
+    t.match(stdout, /^ok +interposition +a program gets the control library/m);
+  } else t.comment(`doctor of the bundle is not tried: ${noMirror}`);
 
   const licences = readFileSync(join(first, 'LICENCES.md'), 'utf8');
   for (const name of ['@grpc/grpc-js', 'koffi', 'pino', 'zod']) t.match(licences, new RegExp(`^## ${name} [\\d.]+: \\S+`, 'm'));
