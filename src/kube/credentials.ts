@@ -68,7 +68,7 @@ export async function kubeconfigCredentials(path: string, clock: Clock): Promise
     const { headers, auth, agent: made, ...certificates } = applied;
     const agent = agents.for(JSON.stringify(certificates), () => {
       if (!(made instanceof HttpAgent)) throw new Error(`${path}: no way to ${server.href}`);
-      return made;
+      return kept(made);
     });
     const basic: Record<string, string> = auth === undefined ? {} : { authorization: `Basic ${Buffer.from(auth).toString('base64')}` };
     return { agent, headers: { ...headers, ...basic } };
@@ -76,6 +76,12 @@ export async function kubeconfigCredentials(path: string, clock: Clock): Promise
   const source = rereading(read, clock);
   await source.access();
   return { server, ...source, close: () => agents.close() };
+}
+
+/** The library's agents make a connection for each request: the same that keeps them, unless it is one for a proxy. */
+function kept(agent: HttpAgent): Access['agent'] {
+  if (agent.constructor === HttpsAgent) return new HttpsAgent({ ...(agent as HttpsAgent).options, keepAlive: true });
+  return agent.constructor === HttpAgent ? new HttpAgent({ keepAlive: true }) : agent;
 }
 
 /** What the library fills in: headers, an agent, and the certificates that the agent was made with. */
