@@ -19,7 +19,7 @@ import type { WorkloadRef } from './core/workload.js';
 import { OptimisticWriter, type Pause } from './store/optimistic-writer.js';
 import { OwningWriter } from './store/owning-writer.js';
 import { MemoryStore } from './store/memory-store.js';
-import type { Store } from './store/store.js';
+import type { Revision, Store } from './store/store.js';
 import type { Writer } from './store/writer.js';
 
 export interface EngineOptions {
@@ -146,9 +146,14 @@ export class QuotaEngine {
     return this.#quota.simulate(script);
   }
 
-  /** Learns what others wrote to the store. */
-  catchUp(): Promise<void> {
-    return this.#writer.catchUp();
+  /** Learns what others wrote to the store: about these groups, or about all. */
+  catchUp(groups?: readonly string[]): Promise<void> {
+    return this.#writer.catchUp(groups);
+  }
+
+  /** The revision of a group that this engine knows; null where it knows none, or no others write to the store. */
+  revisionOf(group: string): Revision | null {
+    return this.#writer.revisionOf(group);
   }
 
   /** Counts everything anew, and corrects what does not add up. */

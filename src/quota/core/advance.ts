@@ -16,6 +16,13 @@ export function advance(state: QuotaState, now: number): void {
   if (now > state.now) state.now = now;
 }
 
+/** Lets one thing happen at its own time, or now where that is past. `until` is the time that has come meanwhile. */
+export function happenLate(state: QuotaState, timer: Timer, until: number): void {
+  state.now = Math.max(state.now, timer.at);
+  happen(state, timer, until);
+  if (until > state.now) state.now = until;
+}
+
 function happen(state: QuotaState, timer: Timer, until: number): void {
   switch (timer.kind) {
     case 'reservation':

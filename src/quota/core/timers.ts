@@ -14,20 +14,26 @@ export class TimerQueue {
   #order = 0;
   /** Of a fork: what was added to it. */
   #added: Timer[] | null = null;
+  /** Of a fork: the queue it came from, until something of it is taken. Most forks take nothing. */
+  #below: TimerQueue | null = null;
 
   get size(): number {
-    return this.#heap.length;
+    return this.#heap.length + (this.#below?.size ?? 0);
   }
 
   /** When the next timer is due, Infinity without one. */
   get nextAt(): number {
-    return this.#heap[0]?.timer.at ?? Infinity;
+    return Math.min(this.#heap[0]?.timer.at ?? Infinity, this.#below?.nextAt ?? Infinity);
   }
 
   push(timer: Timer): void {
     this.#added?.push(timer);
+    this.#insert({ timer, order: this.#order++ });
+  }
+
+  #insert(entry: { readonly timer: Timer; readonly order: number }): void {
     const heap = this.#heap;
-    heap.push({ timer, order: this.#order++ });
+    heap.push(entry);
     let at = heap.length - 1;
     while (at > 0 && this.#before(at, (at - 1) >> 1)) {
       this.#swap(at, (at - 1) >> 1);
@@ -37,6 +43,7 @@ export class TimerQueue {
 
   /** Takes the next timer that is due at `now`, or null. */
   takeDue(now: number): Timer | null {
+    if (this.#below !== null && this.#below.nextAt <= now) this.#copyBelow();
     const heap = this.#heap;
     const first = heap[0];
     if (first === undefined || first.timer.at > now) return null;
@@ -50,10 +57,19 @@ export class TimerQueue {
 
   fork(): TimerQueue {
     const fork = new TimerQueue();
-    fork.#heap = [...this.#heap];
+    fork.#below = this;
     fork.#order = this.#order;
     fork.#added = [];
     return fork;
+  }
+
+  #copyBelow(): void {
+    const [below, own] = [this.#below, this.#heap];
+    this.#below = null;
+    if (below === null) return;
+    below.#copyBelow();
+    this.#heap = [...below.#heap];
+    for (const entry of own) this.#insert(entry);
   }
 
   /** Takes over what a fork added. What it took stays here as well, and no longer applies when it is due. */

@@ -25,6 +25,9 @@ export const CONFLICT = 'conflict';
 export const ALREADY_EXISTS = 'already-exists';
 export const TOO_MANY_REQUESTS = 'too-many-requests';
 
+/** To be asked for where of an object, or of those of a watch, only the metadata is of interest. */
+export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
+
 export const MERGE_PATCH = 'application/merge-patch+json';
 
 /** Speaks to an API server. Never rejects. */

@@ -33,6 +33,6 @@ async function pageOf(objects: LedgerObjects, ledger: Ledger, outcomes: Map<stri
   if (outcome === 'committed') return next;
   if (outcome === 'aborted') return ledger.page;
   // It is still open, or was finished and forgotten since the ledgers were listed: then the ledger tells.
-  const again = await objects.get(ledger.group);
+  const again = (await objects.get(ledger.group))?.ledger;
   return again?.pending?.transaction === transaction ? ledger.page : (again?.page ?? null);
 }

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { happenLate } from '../core/advance.js';
 import type { Change } from '../core/change.js';
 import type { Command } from '../core/command.js';
 import { LazyDecision, type Decision } from '../core/decision.js';
@@ -6,22 +7,57 @@ import type { QuotaEvent } from '../core/event.js';
 import { execute } from '../core/execute.js';
 import { recordsOf } from '../core/restore.js';
 import type { QuotaState } from '../core/state.js';
-import { catchUp, catchUpAll } from './follow.js';
+import type { Timer } from '../core/timers.js';
+import { catchUp, changedIn } from './follow.js';
+import { footprintOf, footprintOfChanges, footprintOfTimer, groupName } from './footprint.js';
+import { Lanes, type Lane } from './lanes.js';
 import type { Revision, Store } from './store.js';
 import type { Writer } from './writer.js';
 
 /** Waits for some milliseconds. */
 export type Pause = (ms: number) => Promise<unknown>;
 
-interface Waiting {
+/** A command that waits for its decision. */
+interface Asked {
+  readonly kind: 'asked';
   readonly command: Command;
   readonly at: number;
+  /** False of one that came with an earlier time than one before it. */
+  readonly isInTime: boolean;
+  /** Everything was read since it was asked: its answer is final. */
+  readonly isCurrent: boolean;
+  readonly names: ReadonlySet<string>;
   readonly resolve: (decision: Decision) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Commands of one commit at most. */
-const MAX_BATCH = 256;
+/** Something whose time has come. */
+interface Due {
+  readonly kind: 'due';
+  readonly timer: Timer;
+  readonly at: number;
+  readonly done: () => void;
+}
+
+/** Groups to be read anew, unless they are known as they were when that was asked for. */
+interface Reading {
+  readonly kind: 'reading';
+  readonly groups: readonly string[];
+  readonly isNeeded: (group: string) => boolean;
+  readonly done: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+type Task = Asked | Due | Reading;
+
+/** What carrying tasks out on a fork led to. */
+interface Trial {
+  readonly fork: QuotaState;
+  readonly changes: readonly Change[];
+  readonly events: ReadonlyMap<Asked | Due, readonly QuotaEvent[]>;
+  readonly decisions: ReadonlyMap<Asked, Decision>;
+}
+
 const MAX_ATTEMPTS = 12;
 const FIRST_PAUSE_MS = 2;
 const PAUSE_GROWTH = 1.6;
@@ -29,7 +65,11 @@ const PAUSE_GROWTH = 1.6;
 /**
  * For a store that others write to as well: what waits is decided on a fork of the state and committed together, on the condition that
  * the groups it was decided on are still what they were. If not, they are read anew and everything is decided again. Nothing is refused
- * for want of room on what may be out of date: the groups are read anew first.
+ * for want of room on what may be out of date: either the commit of others in the same batch proves that it was not, or the groups are
+ * read anew first.
+ *
+ * Decisions about different groups are committed at the same time; those about the same ones wait for the commit under way and are
+ * written with the next: see Lanes. A state is changed only for the names that a lane holds, so that no lane notices another one.
  */
 export class OptimisticWriter implements Writer {
   wantsEvents = false;
@@ -38,8 +78,8 @@ export class OptimisticWriter implements Writer {
   readonly #store: Store;
   readonly #revisions: Map<string, Revision>;
   readonly #pause: Pause;
-  #waiting: Waiting[] = [];
-  #running: Promise<void> | null = null;
+  readonly #lanes = new Lanes<Task>((lane) => this.#run(lane));
+  #latest = 0;
 
   constructor(state: QuotaState, store: Store, revisions: ReadonlyMap<string, Revision>, pause: Pause = delay) {
     this.#pause = pause;
@@ -48,80 +88,179 @@ export class OptimisticWriter implements Writer {
     this.#revisions = new Map(revisions);
   }
 
-  execute(command: Command, at: number): Promise<Decision> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ command, at, resolve, reject });
-      this.#running ??= Promise.resolve().then(() => this.#run());
-    });
+  async execute(command: Command, at: number): Promise<Decision> {
+    const isInTime = at >= this.#latest;
+    if (isInTime) this.#latest = at;
+    const due = this.#wake(at);
+    const decided = new Promise<Decision>((resolve, reject) => this.#ask({ command, at, isInTime, isCurrent: false, resolve, reject }));
+    if (due.length === 0) return decided;
+    // Who asks afterwards finds both done.
+    const [decision] = await Promise.all([decided, ...due]);
+    return decision;
   }
 
-  async idle(): Promise<void> {
-    await this.#running;
+  idle(): Promise<void> {
+    return this.#lanes.idle();
   }
 
   records(): Iterable<Change> {
     return recordsOf(this.#state);
   }
 
-  async catchUp(): Promise<void> {
-    await this.#running;
-    await catchUpAll(this.#state, this.#revisions, this.#store);
+  revisionOf(group: string): Revision | null {
+    return this.#revisions.get(group) ?? null;
   }
 
-  async #readFor(commands: readonly Waiting[]): Promise<void> {
-    const groups = commands.map(({ command }) => groupsOf(this.#state, command));
-    if (groups.includes(null)) await catchUpAll(this.#state, this.#revisions, this.#store);
-    else await catchUp(this.#state, this.#revisions, this.#store, groups.flatMap((names) => names ?? []));
+  async catchUp(groups?: readonly string[]): Promise<void> {
+    const known = new Map(this.#revisions);
+    const changed = groups ?? (await changedIn(this.#revisions, this.#store));
+    // Since then this engine may have learnt more.
+    const isNeeded = (group: string): boolean => (this.#revisions.get(group) ?? null) === (known.get(group) ?? null) || groups !== undefined;
+    const old = changed.filter((group) => this.#state.group(group) !== undefined && this.#revisions.has(group));
+    const others = changed.filter((group) => !old.includes(group));
+    await Promise.all([...old.map((group) => [group]), ...(others.length === 0 ? [] : [others])].map((some) => this.#read(some, isNeeded)));
   }
 
-  async #run(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, MAX_BATCH);
-      try {
-        const decisions = await this.#decide(batch);
-        batch.forEach(({ resolve }, index) => resolve(decisions[index] as Decision));
-      } catch (error) {
-        for (const { reject } of batch) reject(error);
-      }
+  #ask(asked: Omit<Asked, 'kind' | 'names'>): void {
+    const names = footprintOf(this.#state, asked.command);
+    this.#lanes.add({ kind: 'asked', names, ...asked }, names);
+  }
+
+  #read(groups: readonly string[], isNeeded: (group: string) => boolean): Promise<void> {
+    return new Promise((done, reject) => this.#lanes.add({ kind: 'reading', groups, isNeeded, done, reject }, new Set(groups.map(groupName))));
+  }
+
+  /** Lets what is due at a time happen, each on its own account; returns what ends when it has. */
+  #wake(at: number): readonly Promise<void>[] {
+    const woken: Promise<void>[] = [];
+    for (let timer = this.#state.timers.takeDue(at); timer !== null; timer = this.#state.timers.takeDue(at)) {
+      const names = footprintOfTimer(this.#state, timer);
+      if (names === null) continue;
+      const due = timer;
+      woken.push(new Promise((done) => this.#lanes.add({ kind: 'due', timer: due, at, done }, names)));
     }
-    this.#running = null;
+    return woken;
   }
 
-  async #decide(batch: readonly Waiting[]): Promise<readonly Decision[]> {
-    let isFresh = false;
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const fork = this.#state.fork();
-      const changes: Change[] = [];
-      const events: QuotaEvent[] = [];
-      fork.onChange = (change) => changes.push(change);
-      if (this.wantsEvents) fork.onEvent = (event) => events.push(event);
-      const decisions = batch.map(({ command, at }) => execute(fork, command, at));
-      const doubtful = batch.filter((_, index) => isDoubtful(decisions[index] as Decision));
-      if (doubtful.length > 0 && !isFresh) {
-        isFresh = true;
-        await this.#readFor(doubtful);
-        continue;
+  async #run(lane: Lane<Task>): Promise<void> {
+    const open = new Set(lane.items);
+    try {
+      const readings = lane.items.flatMap((task) => (task.kind === 'reading' ? [task] : []));
+      const groups = readings.flatMap((task) => task.groups.filter(task.isNeeded));
+      if (groups.length > 0 && !(await this.#follow(lane, open, groups))) return;
+      for (const task of readings) {
+        open.delete(task);
+        task.done();
       }
-      const touched = fork.changedNames();
-      if (changes.length > 0) {
-        const expected = new Map(touched.map((name) => [name, this.#revisions.get(name) ?? null]));
-        const head = { revision: fork.revision, now: fork.now, lives: fork.lives };
-        const committed = await this.#store.commit({ head, changes, expected, everything: () => recordsOf(this.#state), reached: () => fork.revision });
-        if (!committed.ok) {
-          await this.#pause(FIRST_PAUSE_MS * PAUSE_GROWTH ** attempt * Math.random());
-          await catchUp(this.#state, this.#revisions, this.#store, [...new Set([...touched, ...committed.groups])]);
+      await this.#decide(lane, open);
+    } catch (error) {
+      for (const task of open) this.#fail(task, error);
+    }
+  }
+
+  #fail(task: Task, error: unknown): void {
+    if (task.kind !== 'due') return task.reject(error);
+    // It is still due: whoever comes next finds it.
+    this.#state.timers.push(task.timer);
+    task.done();
+  }
+
+  /** Reads groups anew. False where that needs more of them than the lane has: its tasks wait for them then. */
+  async #follow(lane: Lane<Task>, open: ReadonlySet<Task>, groups: readonly string[]): Promise<boolean> {
+    const missing = await catchUp(this.#state, this.#revisions, this.#store, groups, (names) => this.#lanes.extend(lane, names.map(groupName)));
+    if (missing !== null) this.#lanes.again(lane, [...open], missing.map(groupName));
+    return missing === null;
+  }
+
+  /** Decides what is `open`, and takes from it what was answered. */
+  async #decide(lane: Lane<Task>, open: Set<Task>): Promise<void> {
+    let isFresh = false;
+    for (let attempt = 0; open.size > 0;) {
+      const trial = this.#try(open);
+      const touched = footprintOfChanges(trial.fork, trial.changes);
+      if (!this.#lanes.extend(lane, touched)) return this.#lanes.again(lane, [...open], touched);
+      let proven: ReadonlySet<string> = new Set();
+      if (trial.changes.length > 0) {
+        const conflict = await this.#commit(trial);
+        if (conflict !== null) {
+          if (++attempt >= MAX_ATTEMPTS) return this.#giveUp(open);
+          await this.#pause(FIRST_PAUSE_MS * PAUSE_GROWTH ** (attempt - 1) * Math.random());
+          if (!(await this.#follow(lane, open, [...new Set([...trial.fork.changedNames(), ...conflict])]))) return;
           isFresh = false;
           continue;
         }
-        for (const name of touched) this.#revisions.delete(name);
-        for (const [name, revision] of committed.revisions) this.#revisions.set(name, revision);
+        proven = new Set(trial.fork.changedNames().map(groupName));
       }
-      this.#state.adopt(fork);
-      if (events.length > 0) this.onEvents(events);
-      return decisions;
+      const isFinal = (task: Asked, decision: Decision): boolean => isFresh || task.isCurrent || !isDoubtful(decision) || isProven(task.names, proven);
+      this.#answer(trial, open, isFinal);
+      if (open.size === 0) return;
+      if (!(await this.#readFor(lane, open))) return;
+      isFresh = true;
     }
+  }
+
+  #try(open: ReadonlySet<Task>): Trial {
+    const fork = this.#state.fork();
+    const changes: Change[] = [];
+    const events = new Map<Asked | Due, readonly QuotaEvent[]>();
+    const decisions = new Map<Asked, Decision>();
+    fork.onChange = (change) => changes.push(change);
+    for (const task of open) {
+      if (task.kind === 'reading') continue;
+      const told: QuotaEvent[] = [];
+      if (this.wantsEvents) fork.onEvent = (event) => told.push(event);
+      if (task.kind === 'due') happenLate(fork, task.timer, task.at);
+      else decisions.set(task, execute(fork, task.command, task.isInTime ? Math.max(task.at, fork.now) : task.at));
+      events.set(task, told);
+    }
+    return { fork, changes, events, decisions };
+  }
+
+  /** Null when it is durable; else the groups that others changed. */
+  async #commit({ fork, changes }: Trial): Promise<readonly string[] | null> {
+    const touched = fork.changedNames();
+    const expected = new Map(touched.map((name) => [name, this.#revisions.get(name) ?? null]));
+    const head = { revision: fork.revision, now: fork.now, lives: fork.lives };
+    const committed = await this.#store.commit({ head, changes, expected, everything: () => recordsOf(this.#state), reached: () => fork.revision });
+    if (!committed.ok) return committed.groups;
+    for (const name of touched) this.#revisions.delete(name);
+    for (const [name, revision] of committed.revisions) this.#revisions.set(name, revision);
+    this.#state.adopt(fork);
+    return null;
+  }
+
+  #answer({ events, decisions }: Trial, open: Set<Task>, isFinal: (task: Asked, decision: Decision) => boolean): void {
+    const answered = [...open].filter((task): task is Asked | Due => task.kind === 'due' || (task.kind === 'asked' && isFinal(task, decisions.get(task) as Decision)));
+    const told = answered.flatMap((task) => events.get(task) ?? []);
+    if (told.length > 0) this.onEvents(told);
+    for (const task of answered) {
+      open.delete(task);
+      if (task.kind === 'due') task.done();
+      else task.resolve(decisions.get(task) as Decision);
+    }
+  }
+
+  /** Reads what could change the answers to what is open. False where that is done elsewhere. */
+  async #readFor(lane: Lane<Task>, open: Set<Task>): Promise<boolean> {
+    const groups = new Set<string>();
+    for (const task of open) {
+      if (task.kind !== 'asked') continue;
+      const names = groupsOf(this.#state, task.command);
+      for (const name of names ?? []) groups.add(name);
+      if (names !== null) continue;
+      open.delete(task);
+      // Not from here: who holds names does not wait for others.
+      this.catchUp().then(() => this.#ask({ ...task, isCurrent: true }), task.reject);
+    }
+    return open.size > 0 && (await this.#follow(lane, open, [...groups]));
+  }
+
+  #giveUp(open: ReadonlySet<Task>): void {
     const reason = `others changed the same groups ${MAX_ATTEMPTS} times`;
-    return batch.map(() => new LazyDecision({ allowed: false, code: 'Conflict', reason, revision: this.#state.revision }));
+    for (const task of open) {
+      if (task.kind === 'asked') task.resolve(new LazyDecision({ allowed: false, code: 'Conflict', reason, revision: this.#state.revision }));
+      else this.#fail(task, new Error(reason));
+    }
   }
 }
 
@@ -150,4 +289,16 @@ function groupsOf(state: QuotaState, command: Command): readonly string[] | null
 /** An answer that might be another one if more was known. */
 function isDoubtful(decision: Decision): boolean {
   return !decision.allowed || decision.code === 'NotManaged';
+}
+
+/** Whether all groups among some names are proven to have been current. */
+function isProven(names: ReadonlySet<string>, proven: ReadonlySet<string>): boolean {
+  if (proven.size === 0) return false;
+  let groups = 0;
+  for (const name of names) {
+    if (!name.startsWith('g ')) continue;
+    groups++;
+    if (!proven.has(name)) return false;
+  }
+  return groups > 0;
 }

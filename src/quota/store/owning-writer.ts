@@ -58,6 +58,10 @@ export class OwningWriter implements Writer {
     await this.#flushing;
   }
 
+  revisionOf(): null {
+    return null;
+  }
+
   records(): Iterable<Change> {
     return recordsOf(this.#state);
   }

@@ -27,6 +27,8 @@ export interface GroupImage {
   readonly records: readonly StoredRecord[];
   /** Its children, with their revisions. */
   readonly children: ReadonlyMap<string, Revision>;
+  /** Where the store knows what changed since another revision: that, with a value of null for what is gone. */
+  readonly since?: { readonly revision: Revision; readonly records: readonly StoredRecord[] } | undefined;
 }
 
 /** Changes that happen together or not at all. */
@@ -60,9 +62,12 @@ export interface Store {
   load(sink: RecordSink): Promise<Loaded>;
   /** The groups there are, with their revisions. Only of stores that are not exclusive. */
   list(): Promise<ReadonlyMap<string, Revision>>;
-  /** Reads some groups as they are now, never from a cache. Only of stores that are not exclusive. */
+  /** Reads some groups as they are now, never from a cache; none that is being written. Only of stores that are not exclusive. */
   read(groups: readonly string[]): Promise<readonly GroupImage[]>;
-  /** Writes a batch. One at a time. Rejects where the store failed: what became of the batch is unknown then. */
+  /**
+   * Writes a batch; in an exclusive store one at a time, in the others several at a time where no two are about the same group. Rejects
+   * where the store failed: what became of the batch is unknown then.
+   */
   commit(batch: Batch): Promise<Committed>;
   close(): Promise<void>;
 }

@@ -9,6 +9,7 @@ import { readGroup, type GroupObject } from '../group-object.js';
 import type { ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
 import { GROUPS_PATH, LEDGERS_PATH, itemPath } from '../names.js';
+import type { Revision } from '../../store/store.js';
 import { groupOfLedger, NO_GROUP } from '../store/ledger.js';
 import { SightingQueue } from './sighting-queue.js';
 import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
@@ -51,6 +52,8 @@ export class Mirror {
   readonly #problems = new Map<string, string>();
   readonly #queue: SightingQueue;
   readonly #listeners = new Set<(group: string) => void>();
+  /** Ledgers that were seen to change, and what they are now. */
+  readonly #news = new Map<string, Revision | null>();
   #catchingUp: NodeJS.Timeout | null = null;
   #synced = false;
   #stopped = false;
@@ -106,7 +109,7 @@ export class Mirror {
 
   start(): void {
     this.#groups.onChange(({ before, after }) => this.#groupChanged(before, after));
-    this.#ledgers.onChange(({ before, after }) => this.#ledgerChanged((after ?? before)?.group ?? ''));
+    this.#ledgers.onChange(({ before, after }) => this.#ledgerChanged((after ?? before)?.group ?? NO_GROUP, after?.resourceVersion ?? null));
     for (const followed of this.#workloads) followed.onChange(({ before, after }) => this.#workloadChanged(before, after));
     for (const followed of [this.#groups, this.#ledgers, ...this.#workloads]) followed.start();
     void this.#begin();
@@ -211,17 +214,29 @@ export class Mirror {
     this.#queue.put(key, this.#admitted.has(uid) ? 0 : Math.round(othersMs * (0.5 + Math.random())));
   }
 
-  #ledgerChanged(group: string): void {
+  /** `version` is null where it is gone. */
+  #ledgerChanged(group: string, version: Revision | null): void {
     this.#tell(group);
     if (!this.#synced) return;
     if (group !== NO_GROUP && !this.#groupByName.has(group)) this.#queue.put(groupKey(group), this.#options.holdMs);
-    this.#catchingUp ??= setTimeout(() => {
-      this.#catchingUp = null;
-      this.#options.engine.catchUp().then(() => this.#tell(group), (error: unknown) => {
-        this.#options.log.warn({ err: error }, 'ledgers can not be read; trying again');
-        this.#ledgerChanged(group);
-      });
-    }, CATCH_UP_MS).unref();
+    if (group !== NO_GROUP) this.#news.set(group, version);
+    this.#catchingUp ??= setTimeout(() => void this.#followLedgers(), CATCH_UP_MS).unref();
+  }
+
+  /** Reads the ledgers that others wrote. Of most news this process is the author: by now it knows. */
+  async #followLedgers(): Promise<void> {
+    const { engine, log } = this.#options;
+    this.#catchingUp = null;
+    const news = [...this.#news].filter(([group, version]) => isNewer(version, engine.revisionOf(group)));
+    this.#news.clear();
+    if (news.length === 0) return;
+    try {
+      await engine.catchUp(news.map(([group]) => group));
+      for (const [group] of news) this.#tell(group);
+    } catch (error) {
+      log.warn({ err: error }, 'ledgers can not be read; trying again');
+      for (const [group, version] of news) if (!this.#stopped) this.#ledgerChanged(group, version);
+    }
   }
 
   #tell(group: string): void {
@@ -306,6 +321,12 @@ export class Mirror {
 const GROUP = 'group:';
 const groupKey = (name: string): string => `${GROUP}${name}`;
 const goneKey = (uid: string): string => `gone:${uid}`;
+
+/** Whether a ledger was seen in another state than the one that is known, or a later one. */
+function isNewer(seen: Revision | null, known: Revision | null): boolean {
+  if (seen === null || known === null) return seen !== known;
+  return /^\d+$/.test(seen) && /^\d+$/.test(known) ? BigInt(seen) > BigInt(known) : seen !== known;
+}
 
 function parentsFirst(groups: readonly GroupObject[]): readonly GroupObject[] {
   const byName = new Map(groups.map((group) => [group.spec.name, group]));

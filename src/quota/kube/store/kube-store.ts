@@ -4,8 +4,9 @@ import { toRecord, type StoredRecord } from '../../core/record.js';
 import { latestHead, type StateHead } from '../../core/restore.js';
 import type { Batch, Committed, GroupImage, Loaded, RecordSink, Revision, Store } from '../../store/store.js';
 import type { Api } from '../api.js';
-import { NO_GROUP, recordKey, type Ledger } from './ledger.js';
+import { NO_GROUP, type Ledger } from './ledger.js';
 import { LedgerObjects } from './ledger-objects.js';
+import { RecordLog, recordKey, type Edits } from './record-log.js';
 import { settled, writeOne, writeTogether, type Draft } from './transaction.js';
 
 export interface KubeStoreOptions {
@@ -21,13 +22,37 @@ const OUTDATED: Revision = 'outdated';
 const KEEP_OUTCOMES_MS = 600_000;
 
 /** A page that is being written. */
-interface Writing {
+class Writing {
   readonly current: Ledger | null;
   parent: string;
   token: string;
-  gone: boolean;
+  gone = false;
   readonly children: Map<string, string>;
-  readonly records: Map<string, StoredRecord>;
+  readonly #records: RecordLog;
+  readonly #edits = new Map<string, StoredRecord>();
+
+  constructor(current: Ledger | null) {
+    this.current = current;
+    this.parent = current?.page?.parent ?? '';
+    this.token = current?.page?.token ?? '';
+    this.children = new Map(current?.page?.children);
+    this.#records = current?.page?.records ?? RecordLog.empty();
+  }
+
+  put(record: StoredRecord): void {
+    this.#edits.set(recordKey(record), record);
+  }
+
+  /** Nothing happens where it has none of that kind and key. */
+  remove(record: StoredRecord): void {
+    const key = recordKey(record);
+    const edit = this.#edits.get(key);
+    if (edit === undefined ? this.#records.has(key) : edit.value !== null) this.#edits.set(key, { ...record, value: null });
+  }
+
+  records(): RecordLog {
+    return this.#records.with(this.#edits);
+  }
 }
 
 /**
@@ -62,8 +87,8 @@ export class KubeStore implements Store {
   }
 
   async read(groups: readonly string[]): Promise<readonly GroupImage[]> {
-    await Promise.all(groups.map((group) => this.#reread(group)));
-    return groups.map((name) => this.#image(name));
+    const news = await Promise.all(groups.map((group) => this.#reread(group)));
+    return groups.map((name, index) => this.#image(name, news[index]));
   }
 
   async commit(batch: Batch): Promise<Committed> {
@@ -98,8 +123,14 @@ export class KubeStore implements Store {
 
   async close(): Promise<void> {}
 
-  async #reread(group: string): Promise<void> {
-    this.#learn(group, await settled(this.#objects, await this.#objects.get(group), this.#pause));
+  /** Reads a ledger anew; returns what is new in it, where that is all that was read. */
+  async #reread(group: string): Promise<GroupImage['since']> {
+    const known = this.#ledgers.get(group) ?? null;
+    const found = await this.#objects.get(group, known);
+    const ledger = await settled(this.#objects, found?.ledger ?? null, this.#pause);
+    this.#learn(group, ledger);
+    const news: Edits | null = ledger === found?.ledger ? (found?.news ?? null) : null;
+    return known === null || news === null ? undefined : { revision: known.resourceVersion, records: [...news.values()] };
   }
 
   #learn(group: string, ledger: Ledger | null): void {
@@ -111,14 +142,14 @@ export class KubeStore implements Store {
     this.#head = latestHead(this.#head, ledger.page.head);
   }
 
-  #image(name: string): GroupImage {
+  #image(name: string, since: GroupImage['since']): GroupImage {
     const ledger = this.#ledgers.get(name);
     const page = ledger?.page;
     const children = [...(page?.children ?? [])].map(([child, token]): [string, Revision] => {
       const known = this.#ledgers.get(child);
       return [child, known?.page?.token === token ? known.resourceVersion : OUTDATED];
     });
-    return { name, revision: ledger?.resourceVersion ?? null, records: [...(page?.records.values() ?? [])], children: new Map(children) };
+    return { name, revision: ledger?.resourceVersion ?? null, records: [...(page?.records.values() ?? [])], children: new Map(children), since };
   }
 
   /** The pages that a batch leads to. */
@@ -127,9 +158,7 @@ export class KubeStore implements Store {
     const open = (group: string): Writing => {
       const known = writings.get(group);
       if (known !== undefined) return known;
-      const current = this.#ledgers.get(group) ?? null;
-      const { parent = '', token = '', children, records } = current?.page ?? {};
-      const writing = { current, parent, token, gone: false, children: new Map(children), records: new Map(records) };
+      const writing = new Writing(this.#ledgers.get(group) ?? null);
       writings.set(group, writing);
       return writing;
     };
@@ -140,27 +169,28 @@ export class KubeStore implements Store {
       const home = writings.has(record.group) || this.#ledgers.has(record.group) ? record.group : NO_GROUP;
       if (record.value !== null) {
         // Pods and loans move with their records, and say only where they are now.
-        for (const [group, writing] of writings) if (group !== home) writing.records.delete(key);
-        open(home).records.set(key, record);
-      } else if (writings.get(home)?.records.has(key) === true || this.#ledgers.get(home)?.page?.records.has(key) === true) open(home).records.delete(key);
-      if (home !== NO_GROUP && this.#ledgers.get(NO_GROUP)?.page?.records.has(key) === true) open(NO_GROUP).records.delete(key);
+        for (const [group, writing] of writings) if (group !== home) writing.remove(record);
+        open(home).put(record);
+      } else if (writings.has(home) || this.#ledgers.get(home)?.page?.records.has(key) === true) open(home).remove(record);
+      if (home !== NO_GROUP && this.#ledgers.get(NO_GROUP)?.page?.records.has(key) === true) open(NO_GROUP).remove(record);
       if (record.kind === 'group') Object.assign(open(record.key), record.value === null ? { gone: true } : { gone: false, parent: record.value.parent });
     }
     for (const [group, writing] of [...writings]) if (writing.gone) this.#empty(group, writing, open);
     tie(writings);
     const { head } = batch;
-    return [...writings].map(([group, { current, parent, token, gone, children, records }]): Draft => {
-      const next = gone ? null : { group, parent, token, head: latestHead(head, current?.page?.head ?? head), children, records };
+    return [...writings].map(([group, writing]): Draft => {
+      const { current, parent, token, gone, children } = writing;
+      const next = gone ? null : { group, parent, token, head: latestHead(head, current?.page?.head ?? head), children, records: writing.records() };
       return { group, current, next };
     });
   }
 
   /** What outlives a group goes on elsewhere. */
   #empty(group: string, writing: Writing, open: (group: string) => Writing): void {
-    const left = [...writing.records].filter(([, { kind, key }]) => kind !== 'group' || key !== group);
+    const left = [...writing.records().values()].filter(({ kind, key }) => kind !== 'group' || key !== group);
     if (left.length === 0) return;
     const elsewhere = open(NO_GROUP);
-    for (const [key, record] of left) elsewhere.records.set(key, record);
+    for (const record of left) elsewhere.put(record);
   }
 }
 

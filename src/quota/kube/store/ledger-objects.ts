@@ -1,6 +1,6 @@
-import { ALREADY_EXISTS, ApiError, CONFLICT, NOT_FOUND, type Api, type ApiAnswer, type ApiRefusal } from '../api.js';
+import { ALREADY_EXISTS, ApiError, CONFLICT, METADATA_ONLY, NOT_FOUND, type Api, type ApiAnswer, type ApiRefusal } from '../api.js';
 import { API_VERSION, LEDGERS_PATH, TRANSACTIONS_PATH, TRANSACTION_KIND, itemPath } from '../names.js';
-import { groupOfLedger, ledgerName, ledgerObject, readLedger, type Ledger, type LedgerPage, type PendingPage } from './ledger.js';
+import { groupOfLedger, ledgerName, ledgerObject, readLedger, type Ledger, type LedgerPage, type PendingPage, type ReadLedger } from './ledger.js';
 
 export type Outcome = 'committed' | 'aborted';
 
@@ -14,7 +14,7 @@ export interface TransactionRecord {
 }
 
 const PAGE_SIZE = '200';
-const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
 
 /** Ledgers and transactions at the API server, one request each. Rejects with an ApiError where it is unknown what became of a request. */
 export class LedgerObjects {
@@ -24,21 +24,21 @@ export class LedgerObjects {
     this.#api = api;
   }
 
-  /** Null where there is none. Never from a cache. */
-  async get(group: string): Promise<Ledger | null> {
+  /** Null where there is none. Never from a cache. Of what is `known`, only what changed is read. */
+  async get(group: string, known: Ledger | null = null): Promise<ReadLedger | null> {
     const answer = await this.#api.request({ method: 'GET', path: itemPath(LEDGERS_PATH, ledgerName(group)) });
-    if (answer.ok) return readLedger(answer.body);
+    if (answer.ok) return readLedger(answer.body, known);
     if (answer.code === NOT_FOUND) return null;
     throw new ApiError(`the ledger of ${group} can not be read`, answer);
   }
 
   async list(): Promise<readonly Ledger[]> {
-    return (await this.#pages(LEDGERS_PATH, undefined)).map(readLedger);
+    return (await this.#pages(LEDGERS_PATH, undefined)).map((object) => readLedger(object).ledger);
   }
 
   /** Groups that have a ledger, and its resourceVersion. */
   async versions(): Promise<ReadonlyMap<string, string>> {
-    const found = (await this.#pages(LEDGERS_PATH, METADATA_ONLY)).flatMap((object) => groupOfLedger(object) ?? []);
+    const found = (await this.#pages(LEDGERS_PATH, METADATA_LIST)).flatMap((object) => groupOfLedger(object) ?? []);
     return new Map(found.map(({ group, resourceVersion }) => [group, resourceVersion]));
   }
 
@@ -46,8 +46,8 @@ export class LedgerObjects {
   async put(group: string, current: Ledger | null, page: LedgerPage | null, pending: PendingPage | null): Promise<Written> {
     const body = ledgerObject(group, current?.resourceVersion ?? null, page, pending);
     const answer = current === null
-      ? await this.#api.request({ method: 'POST', path: LEDGERS_PATH, body })
-      : await this.#api.request({ method: 'PUT', path: itemPath(LEDGERS_PATH, ledgerName(group)), body });
+      ? await this.#api.request({ method: 'POST', path: LEDGERS_PATH, body, accept: METADATA_ONLY })
+      : await this.#api.request({ method: 'PUT', path: itemPath(LEDGERS_PATH, ledgerName(group)), body, accept: METADATA_ONLY });
     if (!answer.ok) return lost(`the ledger of ${group} can not be written`, answer);
     // What was sent is what is there now: only who and when are the server's.
     const { uid, resourceVersion } = metadataOf(answer.body);
@@ -84,7 +84,7 @@ export class LedgerObjects {
   }
 
   async transactions(): Promise<readonly TransactionRecord[]> {
-    return (await this.#pages(TRANSACTIONS_PATH, METADATA_ONLY)).map((object) => {
+    return (await this.#pages(TRANSACTIONS_PATH, METADATA_LIST)).map((object) => {
       const { name, creationTimestamp } = metadataOf(object);
       return { name, createdAt: Date.parse(creationTimestamp) };
     });

@@ -1,8 +1,6 @@
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import type { StoredRecord } from '../../core/record.js';
 import type { StateHead } from '../../core/restore.js';
 import { API_VERSION, LEDGER_GROUP_LABEL, LEDGER_KIND } from '../names.js';
-import { shareShapes, unshareShapes } from './shared-shapes.js';
+import { RecordLog, type Edits } from './record-log.js';
 
 /** What a ledger says: everything that hangs on one group. */
 export interface LedgerPage {
@@ -14,8 +12,7 @@ export interface LedgerPage {
   readonly head: StateHead;
   /** Tokens that children had when this page was written; a child with another one is of another time. */
   readonly children: ReadonlyMap<string, string>;
-  /** By kind and key. */
-  readonly records: ReadonlyMap<string, StoredRecord>;
+  readonly records: RecordLog;
 }
 
 /** A page that waits for the outcome of a transaction over several groups. */
@@ -37,11 +34,6 @@ export interface Ledger {
 
 /** Records of groups that are gone: pods that are remembered for a while. Its ledger is no group's. */
 export const NO_GROUP = '';
-
-/** The key of a record within a page. */
-export function recordKey({ kind, key }: Pick<StoredRecord, 'kind' | 'key'>): string {
-  return `${kind} ${key}`;
-}
 
 /**
  * Name of a group's ledger. Names of groups may have capitals and underscores; names of objects may not: such ones are written in
@@ -66,7 +58,7 @@ interface WrittenPage {
   readonly token?: string;
   readonly head: StateHead;
   readonly children: Readonly<Record<string, string>>;
-  /** Base64 of raw deflate of JSON: the records. */
+  /** A RecordLog's text. */
   readonly records: string;
 }
 
@@ -88,35 +80,47 @@ export function ledgerObject(group: string, resourceVersion: string | null, page
   };
 }
 
-/** Reads a ledger object. Throws on what no engine can have written: nothing is decided on half a ledger. */
-export function readLedger(object: unknown): Ledger {
+/** A ledger as it was read, and how it differs from the one that was known. */
+export interface ReadLedger {
+  readonly ledger: Ledger;
+  /** Records that are not as they were in `known`; null where that can not be told. */
+  readonly news: Edits | null;
+}
+
+/**
+ * Reads a ledger object; of `known`, the same ledger at another time, what did not change is not read again. Throws on what no engine can
+ * have written: nothing is decided on half a ledger.
+ */
+export function readLedger(object: unknown, known: Ledger | null = null): ReadLedger {
   const { metadata, spec } = object as LedgerObject;
   const group = metadata.labels?.[LEDGER_GROUP_LABEL];
   if (group === undefined) throw new Error(`a ledger without the label ${LEDGER_GROUP_LABEL}`);
   const { page, pending } = spec;
+  const read = page === undefined ? null : readPage(page, known?.uid === metadata.uid ? (known.page?.records ?? null) : null);
   return {
-    group,
-    uid: metadata.uid,
-    resourceVersion: metadata.resourceVersion,
-    page: page === undefined ? null : readPage(page),
-    pending: pending === undefined ? null : { transaction: pending.transaction, next: pending.next === undefined ? null : readPage(pending.next) },
+    ledger: {
+      group,
+      uid: metadata.uid,
+      resourceVersion: metadata.resourceVersion,
+      page: read === null ? null : read.page,
+      pending: pending === undefined ? null : { transaction: pending.transaction, next: pending.next === undefined ? null : readPage(pending.next, null).page },
+    },
+    news: read === null ? null : read.news,
   };
 }
 
 function writePage({ group, parent, token, head, children, records }: LedgerPage): WrittenPage {
-  const text = JSON.stringify(shareShapes(records.values()));
   return {
     ...(group === '' ? {} : { group }),
     ...(parent === '' ? {} : { parent }),
     ...(token === '' ? {} : { token }),
     head,
     children: Object.fromEntries(children),
-    records: deflateRawSync(text, { level: 1 }).toString('base64'),
+    records: records.text,
   };
 }
 
-function readPage({ group = '', parent = '', token = '', head, children, records }: WrittenPage): LedgerPage {
-  const text = inflateRawSync(Buffer.from(records, 'base64')).toString('utf8');
-  const read = unshareShapes(JSON.parse(text) as readonly StoredRecord[]);
-  return { group, parent, token, head, children: new Map(Object.entries(children)), records: new Map(read.map((record) => [recordKey(record), record])) };
+function readPage({ group = '', parent = '', token = '', head, children, records }: WrittenPage, known: RecordLog | null): { readonly page: LedgerPage; readonly news: Edits | null } {
+  const { log, news } = RecordLog.read(records, known);
+  return { page: { group, parent, token, head, children: new Map(Object.entries(children)), records: log }, news };
 }

@@ -73,7 +73,7 @@ export async function settled(objects: LedgerObjects, found: Ledger | null, paus
       const written = await replace(objects, group, ledger, outcome === 'committed' ? pending.next : page);
       if (written.ok) return written.ledger;
     } else if (looks <= LOOKS) await pause(LOOK_MS);
-    ledger = await objects.get(group);
+    ledger = (await objects.get(group))?.ledger ?? null;
     if (ledger?.resourceVersion !== resourceVersion) looks = 0;
   }
   return ledger;

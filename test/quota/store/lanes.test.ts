@@ -1,0 +1,108 @@
+import fc from 'fast-check';
+import { test } from 'tap';
+import { Lanes, type Lane } from '../../../src/quota/store/lanes.js';
+
+/** Lanes whose work ends when the test says so. */
+class Bench {
+  /** Lanes under way. */
+  readonly running: { readonly lane: Lane<string>; readonly end: () => void }[] = [];
+  readonly begun: (readonly string[])[] = [];
+  readonly lanes = new Lanes<string>((lane) => {
+    this.begun.push(lane.items);
+    return new Promise((resolve) => this.running.push({ lane, end: resolve }));
+  });
+
+  add(item: string, ...names: readonly string[]): void {
+    this.lanes.add(item, new Set(names));
+  }
+
+  async end(item: string): Promise<void> {
+    const at = this.running.findIndex(({ lane }) => lane.items.includes(item));
+    this.running.splice(at, 1)[0]?.end();
+    await settle();
+  }
+}
+
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('what has no name in common goes on at the same time; what has waits and is then done together, in its order', async (t) => {
+  const bench = new Bench();
+  bench.add('a1', 'a');
+  bench.add('b1', 'b');
+  await settle();
+  bench.add('a2', 'a');
+  bench.add('a3', 'a');
+  bench.add('c1', 'c');
+  await settle();
+  t.same(bench.begun, [['a1'], ['b1'], ['c1']]);
+  await bench.end('a1');
+  t.same(bench.begun.at(-1), ['a2', 'a3']);
+});
+
+test('what comes at once and hangs together through others is one lane', async (t) => {
+  const bench = new Bench();
+  bench.add('ab', 'a', 'b');
+  bench.add('cd', 'c', 'd');
+  bench.add('bc', 'b', 'c');
+  bench.add('e', 'e');
+  await settle();
+  t.same(bench.begun, [['ab', 'cd', 'bc'], ['e']]);
+});
+
+test('work on two names is not kept waiting by streams of work on each of them', async (t) => {
+  const bench = new Bench();
+  bench.add('a0', 'a');
+  bench.add('b0', 'b');
+  await settle();
+  bench.add('both', 'a', 'b');
+  bench.add('a1', 'a');
+  bench.add('b1', 'b');
+  await bench.end('a0');
+  t.equal(bench.begun.length, 2, 'a is kept for it');
+  await bench.end('b0');
+  t.same(bench.begun.at(-1), ['both', 'a1', 'b1']);
+});
+
+test('a lane can take names that are free, and gives its work back where they are not', async (t) => {
+  const bench = new Bench();
+  bench.add('a', 'a');
+  bench.add('b', 'b');
+  await settle();
+  const lane = bench.running[0]?.lane as Lane<string>;
+  t.equal(bench.lanes.extend(lane, ['a', 'c']), true);
+  t.equal(bench.lanes.extend(lane, ['d', 'b']), false);
+  bench.add('d', 'd');
+  await settle();
+  t.same(bench.begun.at(-1), ['d'], 'nothing was taken');
+  bench.lanes.again(lane, ['a'], ['b']);
+  await bench.end('a');
+  bench.add('late', 'a');
+  t.equal(bench.begun.length, 3);
+  await bench.end('b');
+  t.same(bench.begun.at(-1), ['a', 'late'], 'in its old turn, before what came later');
+});
+
+test('whatever names work has and discovers, no name is worked on twice at once and everything is done', async () => {
+  const name = fc.constantFrom('a', 'b', 'c', 'd', 'e');
+  const item = fc.record({ names: fc.uniqueArray(name, { maxLength: 3 }), more: fc.uniqueArray(name, { maxLength: 2 }), ms: fc.nat(2) });
+  await fc.assert(fc.asyncProperty(fc.array(item, { maxLength: 40 }), async (items) => {
+    const held = new Set<string>();
+    const done: number[] = [];
+    const lanes = new Lanes<number>(async (lane) => {
+      const own = new Set(lane.names);
+      for (const each of own) if (held.has(each)) throw new Error(`${each} twice`);
+      for (const each of own) held.add(each);
+      for (let turn = 0; turn < (items[lane.items[0] as number]?.ms ?? 0); turn++) await settle();
+      const more = lane.items.flatMap((index) => items[index]?.more ?? []);
+      if (lanes.extend(lane, more)) done.push(...lane.items);
+      else lanes.again(lane, lane.items, more);
+      for (const each of own) held.delete(each);
+    });
+    for (const [index, { names }] of items.entries()) {
+      lanes.add(index, new Set(names));
+      if (index % 3 === 0) await settle();
+    }
+    await lanes.idle();
+    return done.length === items.length && new Set(done).size === items.length && held.size === 0;
+  }), { numRuns: 200 });
+});
