@@ -1,5 +1,7 @@
 import tap, { test, type Test } from 'tap';
+import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../src/host/clock.js';
 import { KubeClient, MERGE_PATCH, type KubeAnswer, type KubeRequest } from '../../src/kube/client.js';
 import { kubeconfigCredentials } from '../../src/kube/credentials.js';
@@ -32,6 +34,7 @@ tap.teardown(async () => {
   client.close();
 });
 
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const APPS = '/apis/apps/v1/namespaces/default';
 const ask = (request: KubeRequest): Promise<KubeAnswer> => client.request(request);
 const deploy = (name: string, group: string, replicas: number, cores: number): Promise<KubeAnswer> => ask({ method: 'POST', path: `${APPS}/deployments`, body: { apiVersion: 'apps/v1', kind: 'Deployment', ...deployment(name, group, replicas, cores) } });
@@ -90,6 +93,21 @@ test('a deployment over quota is refused whole, with the reason', async (t) => {
   });
   t.notOk(await exists(`${APPS}/deployments/big`));
   await cleared(t, ['team'], ['web']);
+});
+
+test('commands show the books of the cluster, and why something would be refused', async (t) => {
+  await makeGroup('company', { 'limits.cpu': 20 });
+  await makeGroup('team', { 'limits.cpu': 8 }, 'company');
+  await deploy('web', 'team', 3, 2);
+  await uses('team', '6');
+  const quota = (...args: string[]): string => spawnSync(process.execPath, [MAIN, 'quota', ...args, '--kubeconfig', cluster.kubeconfig], { encoding: 'utf8' }).stdout;
+  t.match(quota('tree'), /^GROUP .*\ncompany +limits\.cpu +20 +8 +0 +12 +40%\n {2}team +limits\.cpu +8 +6 +6 +2 +75%\n/);
+  t.match(quota('top', 'workloads'), /Deployment\.apps\/default\/web +team +3 +limits\.cpu +6 +8 +75%/);
+  t.match(quota('explain', 'deploy/web', '--replicas', '5'), /REFUSED .*exceeded quota: team, requested: limits\.cpu=4, used: limits\.cpu=6.*at most 4 replicas fit/);
+  const answer = await ask({ method: 'GET', path: '/apis/apps/v1/namespaces/default/replicasets', query: { labelSelector: 'app=web' } });
+  const [set] = (answer as { readonly body: { readonly items: readonly KubeObject[] } }).body.items;
+  t.match(quota('explain', `rs/${set?.metadata.name ?? ''}`), /^ReplicaSet default\/web-.*\n {2}of Deployment default\/web\nallowed/);
+  await cleared(t, ['team', 'company'], ['web']);
 });
 
 test('of 200 at once one fits and one comes in', async (t) => {
