@@ -94,8 +94,8 @@ export class GpuMonitor {
     this.#tenants = tenants;
   }
 
-  /** Steers. `nowNs` of CLOCK_MONOTONIC. */
-  beat(nowNs: bigint): void {
+  /** Steers. `nowNs` of CLOCK_MONOTONIC; the next beat is `nextMs` later, or this one was the last for a while. */
+  beat(nowNs: bigint, nextMs: number): void {
     const elapsedNs = this.#beatAtNs === null ? 0 : Number(nowNs - this.#beatAtNs);
     this.#beatAtNs = nowNs;
     const present = this.#tenants.filter((tenant) => tenant.present && tenant.paced);
@@ -112,7 +112,7 @@ export class GpuMonitor {
     const { state, decisions } = steer(this.#steering, { elapsedNs, tenants: beats.map(({ beat }) => beat), foreignPpm: this.#foreignPpm() });
     this.#steering = state;
     this.#busy = decisions.some(({ active }) => active);
-    decisions.forEach((decision, at) => beats[at]?.tenant.tell(decision, nowNs));
+    decisions.forEach((decision, at) => beats[at]?.tenant.tell(decision, nowNs, nextMs));
   }
 
   /** Asks the driver; rejects with its error, and everything stays as it was then. `nowNs` and `nowMs` are functions since asking takes time. */
@@ -129,10 +129,11 @@ export class GpuMonitor {
 
   async #look(nowNs: () => bigint, nowMs: () => number): Promise<void> {
     const limited = this.#tenants.filter(({ present, live }) => live.memoryBytes !== null && (present || live.driverOverheadBytes > 0));
+    const moving = limited.filter(({ overheadMoves }) => overheadMoves);
     // On a GPU that nobody uses nobody allocates while the driver is asked, or hardly ever: the next look sets that right.
-    const heldBefore = this.idle ? null : new Map(limited.map((tenant) => [tenant, tenant.held()]));
+    const heldBefore = this.idle ? null : new Map(moving.map((tenant) => [tenant, tenant.held()]));
     const processes = await this.#source.processes(this.uuid);
-    const heldAfter = new Map(limited.map((tenant) => [tenant, tenant.held()]));
+    const heldAfter = new Map(moving.map((tenant) => [tenant, tenant.held()]));
     const look = await this.#source.sample(this.uuid);
     await this.#owners.learn(processes.map(({ pid }) => pid), nowMs());
     const atNs = nowNs();
@@ -140,7 +141,10 @@ export class GpuMonitor {
     this.#lookedAtNs = atNs;
     const byOwner = this.#byOwner(processes);
     for (const tenant of this.#tenants) tenant.see(byOwner.get(tenant.slice.id) ?? [], elapsedNs);
-    for (const tenant of limited) tenant.chargeOverhead((heldBefore ?? heldAfter).get(tenant) ?? null, heldAfter.get(tenant) ?? null);
+    for (const tenant of limited) {
+      if (heldAfter.has(tenant)) tenant.chargeOverhead((heldBefore ?? heldAfter).get(tenant) ?? null, heldAfter.get(tenant) ?? null);
+      else tenant.watchOverhead();
+    }
     const strangers = byOwner.get(null) ?? [];
     const trespassers = strangers.flatMap(({ pid }) => {
       const owner = this.#owners.ownerOf(pid);

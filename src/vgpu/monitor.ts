@@ -25,8 +25,8 @@ const BEAT_MS = 100;
 const BEATS_PER_SWEEP = 100;
 /** Where there is nothing to steer only every tenth beat looks whether there is. */
 const BEATS_AT_REST = 10;
-/** Of more containers on a GPU than these each is read a little less often, so that a GPU costs the same however many share it; 32 wait 0.4 s. */
-const CROWD_PER_BEAT = 8;
+/** Of more containers on a GPU than these each is read a little less often, so that a GPU costs the same however many share it; 32 wait 0.8 s. */
+const CROWD_PER_BEAT = 4;
 /** A GPU that nobody uses is asked about so much less often, as long as nobody comes or goes. */
 const PERIODS_AT_REST = 4;
 
@@ -72,7 +72,8 @@ export class Monitor {
     const beatsPerLook = Math.max(1, Math.round(this.#options.lookMs / BEAT_MS));
     this.#gpus.forEach((gpu, index) => {
       const works = gpu.busy || this.#isStirred(gpu);
-      if (beat % (works ? Math.max(1, Math.ceil(gpu.crowd / CROWD_PER_BEAT)) : BEATS_AT_REST) === 0) gpu.beat(this.#nowNs());
+      const beats = works ? Math.max(1, Math.ceil(gpu.crowd / CROWD_PER_BEAT)) : BEATS_AT_REST;
+      if (beat % beats === 0) gpu.beat(this.#nowNs(), beats * BEAT_MS);
       // One after another, not all at once.
       const turn = beat + index;
       if (turn % (gpu.idle && !this.#isStirred(gpu) ? beatsPerLook * PERIODS_AT_REST : beatsPerLook) === 0) this.#look(gpu);

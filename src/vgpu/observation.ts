@@ -104,7 +104,7 @@ export function observeUse(slices: Slices, gpus: readonly GpuMonitor[]): UseObse
       gpuUuid: tenant.gpuUuid,
       usedPercent: usedPercent(tenant),
       usedMemoryBytes: tenant.usedMemoryBytes ?? tenant.held() ?? 0,
-      throttledNs: tenant.counted.throttledNs,
+      throttledNs: tenant.throttledNs,
     })),
   }));
 }

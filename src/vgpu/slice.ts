@@ -158,8 +158,12 @@ export class Slice {
   /** Bytes that its living processes hold on the i-th GPU by their own account; null when that cannot be read. */
   held(index: number): number | null {
     if (!this.#usage.ok) return null;
-    const { reader } = this.#usage;
-    return reader.held(index, this.#departed.deadSlots(() => reader.processes() ?? []));
+    return this.#usage.reader.held(index, this.#deadSlots(this.#usage.reader));
+  }
+
+  /** The same, of the processes that were there when `held` was last called. */
+  heldByKnown(index: number): number | null {
+    return this.#usage.ok ? this.#usage.reader.heldByKnown(index, this.#deadSlots(this.#usage.reader)) : null;
   }
 
   get sessions(): ReadonlySet<Session> {
@@ -189,6 +193,10 @@ export class Slice {
     await this.#compat.clear();
     this.#limits.close();
     if (this.#usage.ok) this.#usage.reader.close();
+  }
+
+  #deadSlots(reader: UsageReader): ReadonlySet<number> {
+    return this.#departed.deadSlots(() => reader.processes() ?? []);
   }
 
   /** Says nothing new. */

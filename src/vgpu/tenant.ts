@@ -8,8 +8,8 @@ import type { GpuProcessView } from './ports.js';
 import type { Slice } from './slice.js';
 import type { UsageReader } from './usage-reader.js';
 
-/** Published steering is renewed this often, well before the library stops believing it. */
-const RENEW_MS = 500;
+/** Published steering never gets older than this before it is renewed: the library stops believing it at 2,000. */
+const OLDEST_MS = 1_200;
 /** Driver memory moves by more than this before it is published. */
 const OVERHEAD_STEP_BYTES = 1024 * 1024;
 /** What others use moves by more than this before it is published for that alone. */
@@ -59,6 +59,8 @@ export class Tenant {
   #evidence: Evidence = { ...NO_EVIDENCE };
   #controlErrorPpm: number | null = null;
   #driftPpm: number | null = null;
+  /** What the driver counted and what was held when the overhead was last found from both; null while that has to be done anew. */
+  #compared: { readonly usedBytes: number; readonly heldBytes: number } | null = null;
 
   constructor(slice: Slice, index: number) {
     this.slice = slice;
@@ -100,6 +102,11 @@ export class Tenant {
     return this.#tally.total;
   }
 
+  /** Of these, the time that launches waited. */
+  get throttledNs(): number {
+    return this.#tally.throttledNs;
+  }
+
   /** Since the last call: some counter was lower than before, in the same file. */
   takeWentBack(): boolean {
     return this.#tally.takeWentBack();
@@ -139,9 +146,9 @@ export class Tenant {
     return { id: this.slice.id, share, softLimit, chargedNs, waiting };
   }
 
-  /** Publishes a decision where it says something new to somebody who may listen, or where the last one grows old. */
-  tell(decision: Decision, nowNs: bigint): void {
-    const sinceMs = Number(nowNs - this.#toldAtNs) / 1e6;
+  /** Publishes a decision where it says something new to somebody who may listen, or where the last one would grow old until the next beat, in `nextMs`. */
+  tell(decision: Decision, nowNs: bigint, nextMs: number): void {
+    const ageMs = Number(nowNs - this.#toldAtNs) / 1e6 + nextMs;
     const before = this.#told;
     const changed =
       before === null ||
@@ -152,7 +159,7 @@ export class Tenant {
     this.#told = decision;
     // A container that does nothing is told nothing: what it was told grows old, and it goes by its share when it comes back.
     const listens = decision.active || before?.active === true;
-    if (!listens || (!changed && sinceMs < RENEW_MS)) return;
+    if (!listens || (!changed && ageMs <= OLDEST_MS)) return;
     const steering: Steering = { atNs: nowNs, grantPpm: decision.grantPpm, correctionPpm: decision.correctionPpm, alone: decision.alone, othersPpm: decision.othersPpm };
     this.slice.limits.change(this.index, { steering });
     this.#toldOthersPpm = decision.othersPpm;
@@ -184,10 +191,22 @@ export class Tenant {
     return sumKnown(this.processes.map(({ usedMemoryBytes }) => usedMemoryBytes));
   }
 
+  /** False while neither what the driver counts nor what the container holds has moved since both were compared, as far as the last looks tell. */
+  get overheadMoves(): boolean {
+    return this.#compared === null;
+  }
+
+  /** Looks, in passing, whether there is something to compare at the next look. */
+  watchOverhead(): void {
+    const { usedMemoryBytes } = this;
+    if (this.#compared?.usedBytes !== usedMemoryBytes || this.#compared.heldBytes !== this.slice.heldByKnown(this.index)) this.#compared = null;
+  }
+
   /** Publishes what the driver keeps for itself, given what the container held before and after the driver was asked. */
   chargeOverhead(heldBefore: number | null, heldAfter: number | null): void {
     const used = this.usedMemoryBytes;
     if (this.live.memoryBytes === null || used === null || heldBefore === null || heldAfter === null) return;
+    if (heldBefore === heldAfter) this.#compared = { usedBytes: used, heldBytes: heldAfter };
     // An allocation in between belongs to one side only: then the next look will do, or the smaller difference if there was none before.
     if (heldBefore !== heldAfter && this.live.driverOverheadBytes > 0) return;
     const overhead = Math.max(0, used - Math.max(heldBefore, heldAfter));
