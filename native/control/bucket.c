@@ -47,6 +47,28 @@ bool bucket_is_soft(uint32_t device) {
   return live.soft_limit > live.share;
 }
 
+/* How much longer than it was to sleep a thread slept lately, as far as its container is behind for that. */
+static uint64_t held_up_ns[VGPU_MAX_DEVICES];
+
+static uint64_t sleep_for(uint32_t device, uint64_t now, uint64_t wait) {
+  uint64_t until = now + (wait < LONGEST_SLEEP_NS ? wait : LONGEST_SLEEP_NS);
+  os_sleep_until(until);
+  now = os_now_ns();
+  if (now > until + LAW_CREDIT_NS) __atomic_store_n(&held_up_ns[device], now - until, __ATOMIC_RELAXED);
+  return now;
+}
+
+/* Moves the level on from `level`; false when another thread was quicker. */
+static bool charge(uint32_t device, uint64_t level, uint64_t now, uint64_t wall) {
+  uint64_t held_up = __atomic_load_n(&held_up_ns[device], __ATOMIC_RELAXED);
+  uint64_t after = law_charge(level, now, wall, held_up);
+  if (!__atomic_compare_exchange_n(&usage_of(device)->level_at_ns, &level, after, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_RELAXED))
+    return false;
+  if (held_up != 0) __atomic_store_n(&held_up_ns[device], law_held_up_ns(after, now, held_up), __ATOMIC_RELAXED);
+  return true;
+}
+
 static void extend_alone(struct vgpu_device_usage *usage, uint64_t gpu_ns, uint64_t now) {
   uint64_t until = __atomic_load_n(&usage->alone_until_ns, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(&usage->alone_until_ns, &until, (until > now ? until : now) + gpu_ns, false,
@@ -76,13 +98,11 @@ void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
       waiting();
       /* So much may be the debt of one that was killed, for launches that will never run. */
       if (wait > LONGEST_SLEEP_NS) usage_reclaim_rarely(control.ledger.usage, &control.self);
-      os_sleep_until(now + (wait < LONGEST_SLEEP_NS ? wait : LONGEST_SLEEP_NS));
-      now = os_now_ns();
+      now = sleep_for(device, now, wait);
       continue;
     }
     uint64_t wall = wall_of(device, &live, gpu_ns, now);
-    if (__atomic_compare_exchange_n(&usage->level_at_ns, &level, law_charge(level, now, wall), false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_RELAXED)) {
+    if (charge(device, level, now, wall)) {
       note_charge(device, gpu_ns, wall, now);
       break;
     }

@@ -13,6 +13,9 @@
 /* An idle container keeps this much credit, in wall time: enough to make up for a late wake-up, too little to be seen
  * in a second. */
 #define LAW_CREDIT_NS 50000000ull
+/* What a late wake-up adds to that at most: a container is not to lose its share because its thread was told to sleep
+ * and then kept from the processor, for two periods of a processor limit that is used up. */
+#define LAW_HELD_UP_MOST_NS 200000000ull
 /* Launches may run this far ahead of the bucket, so that the GPU has work while the next sleep ends. */
 #define LAW_AHEAD_NS 1000000ull
 /* A correction beyond this factor is a broken measurement, not a correction. */
@@ -26,8 +29,11 @@ uint32_t law_effective_ppm(uint32_t share, uint32_t soft_limit, uint32_t granted
 /* Wall time that `cost_ns` of GPU time takes at `share_ppm`; corrected by `correction_ppm` (0: not corrected). */
 uint64_t law_wall_ns(uint64_t cost_ns, uint32_t share_ppm, uint32_t correction_ppm);
 
-/* The level after a charge of `wall_ns`: credit older than LAW_CREDIT_NS is lost. */
-uint64_t law_charge(uint64_t level_at, uint64_t now, uint64_t wall_ns);
+/* The level after a charge of `wall_ns`: credit older than LAW_CREDIT_NS and `held_up_ns` is lost. */
+uint64_t law_charge(uint64_t level_at, uint64_t now, uint64_t wall_ns, uint64_t held_up_ns);
+
+/* How much of `held_up_ns` still holds at this level: none once what it was for has been made up. */
+uint64_t law_held_up_ns(uint64_t level_at, uint64_t now, uint64_t held_up_ns);
 
 /* How long a launch must wait: 0 while the bucket is not further ahead than LAW_AHEAD_NS, else until it is level. */
 uint64_t law_wait_ns(uint64_t level_at, uint64_t now);

@@ -10,6 +10,8 @@ import { PPM_WHOLE } from './limits-file.js';
 
 /** An idle container keeps this much credit, in wall time. */
 export const CREDIT_NS = 50_000_000n;
+/** What a late wake-up adds to that at most. */
+export const HELD_UP_MOST_NS = 200_000_000n;
 /** Launches may run this far ahead of the bucket. */
 export const AHEAD_NS = 1_000_000n;
 export const CORRECTION_MIN_PPM = 250_000;
@@ -35,11 +37,17 @@ export function wallNs(costNs: bigint, sharePpm: number, correctionPpm: number):
   return (cost * BigInt(correction)) / BigInt(share);
 }
 
-/** The level after a charge: credit older than `CREDIT_NS` is lost. */
-export function charge(levelAt: bigint, now: bigint, wall: bigint): bigint {
-  const oldest = now > CREDIT_NS ? now - CREDIT_NS : 0n;
+/** The level after a charge: credit older than `CREDIT_NS` and `heldUp` is lost. */
+export function charge(levelAt: bigint, now: bigint, wall: bigint, heldUp: bigint): bigint {
+  const credit = CREDIT_NS + (heldUp < HELD_UP_MOST_NS ? heldUp : HELD_UP_MOST_NS);
+  const oldest = now > credit ? now - credit : 0n;
   const level = (levelAt > oldest ? levelAt : oldest) + wall;
   return level > MOST_NS ? MOST_NS : level;
+}
+
+/** How much of `heldUp` still holds at this level: none once what it was for has been made up. */
+export function heldUpNs(levelAt: bigint, now: bigint, heldUp: bigint): bigint {
+  return levelAt + CREDIT_NS < now ? heldUp : 0n;
 }
 
 /** How long a launch must wait: 0 while the bucket is not further ahead than `AHEAD_NS`, else until it is level. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { test } from 'tap';
-import { CREDIT_NS, charge, effectivePpm, softGrantPpm, waitNs, wallNs } from '../../src/core/share-law.js';
+import { CREDIT_NS, charge, effectivePpm, heldUpNs, softGrantPpm, waitNs, wallNs } from '../../src/core/share-law.js';
 
 const vectors = fileURLToPath(new URL('../../../native/test/share_law.vectors', import.meta.url));
 
@@ -12,7 +12,8 @@ function evaluate(name: string, a: readonly bigint[]): bigint {
   switch (name) {
     case 'effective_ppm': return BigInt(effectivePpm(number(0), number(1), number(2)));
     case 'wall_ns': return wallNs(big(0), number(1), number(2));
-    case 'charge': return charge(big(0), big(1), big(2));
+    case 'charge': return charge(big(0), big(1), big(2), big(3));
+    case 'held_up_ns': return heldUpNs(big(0), big(1), big(2));
     case 'wait_ns': return waitNs(big(0), big(1));
     case 'soft_grant_ppm': return BigInt(softGrantPpm(number(0), number(1), number(2), number(3) !== 0));
     default: throw new Error(`no function ${name}`);
@@ -45,7 +46,7 @@ test('an always busy container gets its share, whatever its launches cost', (t) 
       if (wait > 0n) {
         now += wait + lateNs;
       } else {
-        level = charge(level, now, wallNs(piece, effectivePpm(share, 0, 0), 0));
+        level = charge(level, now, wallNs(piece, effectivePpm(share, 0, 0), 0), 0n);
         used += piece;
         now += 1_000n;
       }
@@ -60,7 +61,7 @@ test('an always busy container gets its share, whatever its launches cost', (t) 
 
 test('an idle container saves no more than the credit', (t) => {
   const now = 10n ** 12n;
-  t.equal(charge(0n, now, 0n), now - CREDIT_NS);
-  t.equal(charge(now - CREDIT_NS / 2n, now, 0n), now - CREDIT_NS / 2n);
+  t.equal(charge(0n, now, 0n, 0n), now - CREDIT_NS);
+  t.equal(charge(now - CREDIT_NS / 2n, now, 0n, 0n), now - CREDIT_NS / 2n);
   t.end();
 });

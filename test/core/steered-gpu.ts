@@ -63,7 +63,7 @@ function submit(one: Running, now: bigint, wanted: number): void {
       return;
     }
     const believed = tenant.believedUs ?? tenant.kernelUs;
-    one.level = charge(one.level, now, wallNs(BigInt(believed) * 1_000n, effective, one.correction));
+    one.level = charge(one.level, now, wallNs(BigInt(believed) * 1_000n, effective, one.correction), 0n);
     one.charged += believed * 1_000;
     one.evidenceCharged += believed * 1_000;
     one.queueUs += tenant.kernelUs;
