@@ -3,19 +3,24 @@ import { measured, type BenchOptions } from './report.js';
 import { SteeringAgent } from './sim/agent.js';
 import { SimulatedMachine } from './sim/machine.js';
 import { resized, visited, type Change } from './share/change.js';
+import { LONELY, missesOf, NEIGHBOURS, REACHED_MS, type Goals } from './share/goals.js';
 import { ShareBench, type CardResult } from './share/measure.js';
-import { lonely, neighbours, type Round } from './share/rows.js';
+import { lonely, neighbours, soft, type CardRow, type Round } from './share/rows.js';
 
-/** Points of a card, or percent of it: what is promised. */
-const GOALS = { lonely: 1, lonelySecond: 3, neighbours: 2, work: 97, changeMs: 500 } as const;
 const SECONDS = 10;
 const QUICK_SECONDS = 3;
 const CARDS = 5;
+/** How often a row is measured at most. */
+const ATTEMPTS = 3;
 
 /**
  * How exactly containers get their share of a simulated card, by the card's own account: one container on a card and two to four, with kernels from
- * 20 us to 20 ms, several streams, graphs, cooperative launches, bursts and launch-and-wait; while shares change and neighbours come
+ * 20 us to 20 ms, several streams, graphs, cooperative launches, bursts and launch-and-wait; under soft limits; while shares change and neighbours come
  * and go; with the agent, without it, and on cards whose NVML is silent. The baseline of a share is what was asked.
+ *
+ * A program that does not run launches nothing, whatever its share. So a witness looks how long the machine kept each program from running, and a row
+ * that misses a goal while its programs were held up for longer than that goal allows is measured again, twice at most. What the last time
+ * shows counts; the times before are noted with their figures. Rows of known errors are measured and printed like all others, and not judged.
  *
  *     npm run bench -- share [--quick] [ROW...]      rows whose name contains one of these texts; `changes`: of shares and neighbours
  */
@@ -29,45 +34,60 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const lateness = monitorEventLoopDelay({ resolution: 5 });
   lateness.enable();
   const missed: string[] = [];
-  const hold = (held: boolean, what: string): void => {
-    if (!held) missed.push(what);
-  };
-  const measure = async (rounds: readonly Round[], each: (result: CardResult, name: string) => void): Promise<void> => {
+  const again: string[] = [];
+  const known = new Set<string>();
+  let heldUpMs = 0;
+
+  /** Measures a round; what the machine spoiled once more. In the order of its cards. */
+  async function settled(round: Round, goals: Goals): Promise<CardResult[]> {
+    const results = new Map<CardRow, CardResult>();
+    let cards = round.cards;
+    for (let attempt = 1; cards.length > 0; attempt += 1) {
+      for (const result of await bench.measure({ ...round, cards }, seconds)) results.set(result.row, result);
+      const spoiled = cards.filter((card) => card.knownError === null && isSpoiled(results.get(card), goals, seconds));
+      if (attempt === ATTEMPTS) break;
+      for (const card of spoiled) again.push(...missesOf(resultOf(card, results), goals, seconds).map(({ what }) => `${nameOf(round, card)}: ${what}`));
+      cards = spoiled;
+    }
+    return round.cards.map((card) => resultOf(card, results));
+  }
+
+  /** Measures, reports and judges; the results that goals are for. */
+  async function measure(rounds: readonly Round[], goals: Goals): Promise<CardResult[]> {
+    const judged: CardResult[] = [];
     for (const round of rounds.map((candidate) => chosen(candidate, wanted))) {
       if (round.cards.length === 0) continue;
-      for (const result of await bench.measure(round, seconds)) {
-        const name = round.steering === 'agent' ? result.row.name : `${result.row.name}, ${round.steering}`;
-        for (const { asked, got } of result.tenants) report(measured(result.tenants.length > 1 ? `${name}: ${asked}` : name, got, '%', asked));
-        each(result, name);
+      for (const result of await settled(round, goals)) {
+        const name = nameOf(round, result.row);
+        for (const tenant of result.tenants) {
+          report(measured(result.tenants.length > 1 ? `${name}: ${tenant.asked}` : name, tenant.got, '%', tenant.asked));
+          heldUpMs = Math.max(heldUpMs, tenant.heldUpMs);
+        }
+        if (result.row.knownError !== null) {
+          known.add(`${name}: ${result.row.knownError}`);
+          continue;
+        }
+        judged.push(result);
+        missed.push(...missesOf(result, goals, seconds).map(({ what }) => `${name}: ${what}`));
       }
     }
-  };
-  try {
-    let [error, second] = [0, 0];
-    await measure(lonely(quick), ({ tenants }, name) => {
-      for (const { asked, got, worstSecond } of tenants) {
-        error = Math.max(error, Math.abs(got - asked));
-        second = Math.max(second, worstSecond);
-        hold(Math.abs(got - asked) <= GOALS.lonely, `${name}: ${got.toFixed(2)} over ${seconds} s`);
-        hold(worstSecond <= GOALS.lonelySecond, `${name}: off by ${worstSecond.toFixed(2)} in a second`);
-      }
-    });
-    report(measured(`one container: largest error over ${seconds} s`, error, 'points'));
-    report(measured('one container: largest error over 1 s', second, 'points'));
+    return judged;
+  }
 
-    let [shared, work] = [0, 100];
-    await measure(neighbours(quick), ({ tenants, work: done }, name) => {
-      const asked = tenants.reduce((sum, tenant) => sum + tenant.asked, 0);
-      for (const tenant of tenants) {
-        shared = Math.max(shared, Math.abs(tenant.got - tenant.asked));
-        hold(Math.abs(tenant.got - tenant.asked) <= GOALS.neighbours, `${name}: ${tenant.got.toFixed(2)} instead of ${tenant.asked}`);
-      }
-      if (asked < 100) return;
-      work = Math.min(work, done);
-      hold(done >= GOALS.work, `${name}: ${done.toFixed(2)} % of the card's time is work`);
-    });
-    report(measured(`two to four containers: largest error over ${seconds} s`, shared, 'points'));
-    report(measured('two to four containers of 100 together: least work', work, '%', 100));
+  try {
+    const alone = (await measure(lonely(quick), LONELY)).flatMap(({ tenants }) => tenants);
+    if (alone.length > 0) {
+      report(measured(`one container: largest error over ${seconds} s`, largestError(alone), 'points'));
+      report(measured('one container: largest error over 1 s', Math.max(...alone.map(({ worstSecond }) => worstSecond)), 'points'));
+    }
+    const shared = await measure(neighbours(quick), NEIGHBOURS);
+    if (shared.length > 0) {
+      report(measured(`two to four containers: largest error over ${seconds} s`, largestError(shared.flatMap(({ tenants }) => tenants)), 'points'));
+      const whole = shared.filter(({ tenants }) => tenants.reduce((sum, { asked }) => sum + asked, 0) >= 100);
+      report(measured('two to four containers of 100 together: least work', Math.min(100, ...whole.map(({ work }) => work)), '%', 100));
+    }
+    const lent = (await measure(soft(quick), NEIGHBOURS)).flatMap(({ tenants }) => tenants);
+    if (lent.length > 0) report(measured(`soft limits: largest error over ${seconds} s`, largestError(lent), 'points'));
 
     if (wanted.length === 0 || wanted.includes('changes')) {
       for (const change of [...(await resized(bench)), ...(await visited(bench, 30, 90, 70))]) {
@@ -80,16 +100,32 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   }
   lateness.disable();
   const late = (percentile: number): string => (lateness.percentile(percentile) / 1e6 - 5).toFixed(1);
-  note(`timers of this machine were late by ${late(50)} ms (median), ${late(99)} ms (1 in 100), ${late(99.9)} ms (1 in 1000); programs that are kept from launching for more than 50 ms lose share`);
-  note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${missed.map((line) => `  ${line}`).join('\n')}`);
+  note(`timers of this machine were late by ${late(50)} ms (median), ${late(99)} ms (1 in 100), ${late(99.9)} ms (1 in 1000); no program was held up for more than ${heldUpMs.toFixed(0)} ms of a measurement`);
+  if (again.length > 0) note(`measured again, since the machine held the programs up:\n${listed(again)}`);
+  if (known.size > 0) note(`known errors, not judged:\n${listed([...known])}`);
+  note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${listed(missed)}`);
 
   function reportChange({ name, reachedMs }: Change): void {
-    hold(reachedMs !== null && reachedMs <= GOALS.changeMs, `${name}: ${reachedMs === null ? 'never' : `after ${reachedMs.toFixed(0)} ms`}`);
+    if (reachedMs === null || reachedMs > REACHED_MS) missed.push(`${name}: ${reachedMs === null ? 'never' : `after ${reachedMs.toFixed(0)} ms`}`);
     if (reachedMs !== null) report(measured(name, reachedMs, 'ms'));
   }
 }
 
 function chosen(round: Round, wanted: readonly string[]): Round {
   if (wanted.length === 0) return round;
-  return { ...round, cards: round.cards.filter(({ name }) => wanted.some((text) => name.includes(text))) };
+  return { ...round, cards: round.cards.filter((card) => wanted.some((text) => nameOf(round, card).includes(text))) };
 }
+
+const nameOf = ({ steering }: Round, { name }: CardRow): string => (steering === 'agent' ? name : `${name}, ${steering}`);
+
+const listed = (lines: readonly string[]): string => lines.map((line) => `  ${line}`).join('\n');
+
+function resultOf(card: CardRow, results: ReadonlyMap<CardRow, CardResult>): CardResult {
+  const result = results.get(card);
+  if (result === undefined) throw new RangeError(`${card.name} was not measured`);
+  return result;
+}
+
+const isSpoiled = (result: CardResult | undefined, goals: Goals, seconds: number): boolean => result !== undefined && missesOf(result, goals, seconds).some(({ heldUp }) => heldUp);
+
+const largestError = (tenants: CardResult['tenants']): number => Math.max(...tenants.map(({ asked, got }) => Math.abs(got - asked)));

@@ -1,11 +1,14 @@
 import type { ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { decodeUsageSummary, USAGE_FILE_NAME } from '../../src/core/usage-file.js';
 import { LimitsWriter } from '../../src/vgpu/limits-writer.js';
 import { stop, type MachineStatus, type SimulatedMachine } from '../sim/machine.js';
 import type { SliceLimits, SteeringAgent } from '../sim/agent.js';
 import type { CardRow, Round, Steering, TenantRow } from './rows.js';
+import { Witness } from './witness.js';
 
 /** For starting, and for learning what launches cost. */
 export const WARM_UP_MS = 1500;
@@ -21,8 +24,13 @@ export interface RunningTenant {
 export interface TenantResult {
   readonly asked: number;
   readonly got: number;
+  /** What its launches were charged, by the library's own account: what it got, as far as costs are known. */
+  readonly charged: number;
   /** The largest difference from what was asked in any second. */
   readonly worstSecond: number;
+  /** How long the machine kept its programs from running, in all and in the worst second. */
+  readonly heldUpMs: number;
+  readonly heldUpSecondMs: number;
 }
 
 export interface CardResult {
@@ -30,6 +38,15 @@ export interface CardResult {
   readonly tenants: readonly TenantResult[];
   /** Kernels of all containers, in percent of the card's time. */
   readonly work: number;
+}
+
+/** The state of everything at one moment. */
+interface Look {
+  readonly machine: MachineStatus;
+  /** By pid. */
+  readonly heldUpMs: ReadonlyMap<number, number>;
+  /** By slice. */
+  readonly chargedNs: ReadonlyMap<string, number>;
 }
 
 /** Runs containers on a simulated machine and looks at the card's own account of what they got. */
@@ -60,14 +77,22 @@ export class ShareBench {
     if (round.steering === 'silent NVML') await this.machine.silenceNvml();
     const running = await Promise.all(round.cards.map(({ tenants }, card) => Promise.all(tenants.map((tenant) => this.start(card, tenant, round.steering)))));
     await sleep(WARM_UP_MS);
-    const looks = [await this.machine.status()];
+    const tenants = running.flat();
+    const witness = new Witness(this.machine, tenants.flatMap(({ children }) => children.map(pidOf)));
+    const looks = [await this.#look(tenants, witness)];
     for (let second = 0; second < seconds; second += 1) {
       await sleep(1000);
-      looks.push(await this.machine.status());
+      looks.push(await this.#look(tenants, witness));
     }
-    await this.end(running.flat());
+    await witness.close();
+    await this.end(tenants);
     if (round.steering === 'silent NVML') await this.machine.hearNvml();
     return round.cards.map((row, card) => resultOf(row, running[card] ?? [], looks));
+  }
+
+  async #look(tenants: readonly RunningTenant[], witness: Witness): Promise<Look> {
+    const [machine, heldUpMs] = await Promise.all([this.machine.status(), witness.heldUpMs()]);
+    return { machine, heldUpMs, chargedNs: new Map(tenants.map(({ slice }) => [slice, chargedIn(slice)])) };
   }
 
   /** A slice that no agent knows: the limits file alone. */
@@ -81,20 +106,47 @@ export class ShareBench {
   }
 }
 
+const pidOf = (child: ChildProcess): number => child.pid ?? 0;
+
+function chargedIn(slice: string): number {
+  const usage = decodeUsageSummary(readFileSync(join(slice, USAGE_FILE_NAME)));
+  return usage.ok ? (usage.devices[0]?.chargedNs ?? 0) : 0;
+}
+
 /** Percent of the card that a container's kernels had between two looks. */
 export function rateOf({ children }: RunningTenant, from: MachineStatus, to: MachineStatus): number {
   const worked = children.reduce((sum, { pid }) => sum + (to.workNs.get(pid ?? 0) ?? 0) - (from.workNs.get(pid ?? 0) ?? 0), 0);
   return (100 * worked) / (to.nowNs - from.nowNs);
 }
 
-function resultOf(row: CardRow, running: readonly RunningTenant[], looks: readonly MachineStatus[]): CardResult {
-  const [first, last] = [looks[0], looks.at(-1)];
-  if (first === undefined || last === undefined) throw new RangeError('nothing was measured');
-  const tenants = row.tenants.map(({ share }, index): TenantResult => {
+function resultOf(row: CardRow, running: readonly RunningTenant[], looks: readonly Look[]): CardResult {
+  const tenants = row.tenants.map(({ share, due = share }, index): TenantResult => {
     const tenant = running[index];
     if (tenant === undefined) throw new RangeError(`${row.name}: container ${index} did not run`);
-    const seconds = looks.slice(1).map((look, at) => rateOf(tenant, looks[at] ?? first, look));
-    return { asked: share, got: rateOf(tenant, first, last), worstSecond: Math.max(...seconds.map((rate) => Math.abs(rate - share))) };
+    return tenantResult(tenant, due, looks);
   });
   return { row, tenants, work: tenants.reduce((sum, { got }) => sum + got, 0) };
+}
+
+function tenantResult(tenant: RunningTenant, asked: number, looks: readonly Look[]): TenantResult {
+  const [first, last] = [looks[0], looks.at(-1)];
+  if (first === undefined || last === undefined) throw new RangeError('nothing was measured');
+  const seconds = looks.slice(1).map((to, at) => {
+    const from = looks[at] ?? first;
+    return { rate: rateOf(tenant, from.machine, to.machine), heldUpMs: heldUpBetween(tenant, from, to) };
+  });
+  const chargedNs = (last.chargedNs.get(tenant.slice) ?? 0) - (first.chargedNs.get(tenant.slice) ?? 0);
+  return {
+    asked,
+    got: rateOf(tenant, first.machine, last.machine),
+    charged: (100 * chargedNs) / (last.machine.nowNs - first.machine.nowNs),
+    worstSecond: Math.max(...seconds.map(({ rate }) => Math.abs(rate - asked))),
+    heldUpMs: heldUpBetween(tenant, first, last),
+    heldUpSecondMs: Math.max(...seconds.map(({ heldUpMs }) => heldUpMs)),
+  };
+}
+
+/** Of its programs the one that was held up longest. */
+function heldUpBetween({ children }: RunningTenant, from: Look, to: Look): number {
+  return Math.max(...children.map(pidOf).map((pid) => (to.heldUpMs.get(pid) ?? 0) - (from.heldUpMs.get(pid) ?? 0)));
 }

@@ -4,6 +4,8 @@ export interface TenantRow {
   /** Hundredths of the card. */
   readonly share: number;
   readonly softLimit?: number;
+  /** What it ought to get, where that is not its share: under a soft limit what the others leave. */
+  readonly due?: number;
   /** Programs in the container; one where nothing is said. */
   readonly processes?: number;
 }
@@ -14,6 +16,8 @@ export type Steering = 'agent' | 'silent NVML' | 'library alone';
 /** One card and its containers. */
 export interface CardRow {
   readonly name: string;
+  /** Why nobody could keep these shares; null: they are to be kept. */
+  readonly knownError: string | null;
   readonly tenants: readonly TenantRow[];
 }
 
@@ -31,12 +35,12 @@ const BUSY = ['sync:20', 'sync:200', 'sync:2000'];
 const SHARES = [10, 30, 50, 70, 90];
 const FEW_SHARES = [10, 50, 90];
 
-const alone = (manner: string, share: number): CardRow => ({ name: `${manner} @${share}`, tenants: [{ manner, share }] });
+const alone = (manner: string, share: number): CardRow => side({ manner, share });
 
-const side = (...tenants: TenantRow[]): CardRow => ({
-  name: tenants.map(({ manner, share, processes }) => `${processes === undefined ? '' : `${processes}x `}${manner} @${share}`).join(' + '),
-  tenants,
-});
+const side = (...tenants: TenantRow[]): CardRow => ({ name: tenants.map(nameOf).join(' + '), knownError: null, tenants });
+
+const nameOf = ({ manner, share, softLimit, processes }: TenantRow): string =>
+  `${processes === undefined ? '' : `${processes}x `}${manner} @${share}${softLimit === undefined ? '' : ` to ${softLimit}`}`;
 
 /** One container on a card. */
 export function lonely(quick: boolean): Round[] {
@@ -63,5 +67,26 @@ export function neighbours(quick: boolean): Round[] {
   const half = Math.ceil(NEIGHBOURS.length / 2);
   const parts = [NEIGHBOURS.slice(0, half), NEIGHBOURS.slice(half)];
   const steerings: Steering[] = quick ? ['agent'] : ['agent', 'library alone', 'silent NVML'];
-  return steerings.flatMap((steering) => parts.map((cards): Round => ({ steering, cards })));
+  return steerings.flatMap((steering) => parts.map((cards): Round => ({ steering, cards: cards.map((card) => withKnownError(card, steering)) })));
+}
+
+/** Longer than a time slice, so that others' slices are in every one of its samples. */
+const LONG = 'async:20000';
+
+function withKnownError(card: CardRow, steering: Steering): CardRow {
+  const hidden = steering === 'library alone' && card.tenants.some(({ manner }) => manner === LONG);
+  return hidden ? { ...card, knownError: 'without an agent nothing tells how much of a long kernel\'s time was others\'' } : card;
+}
+
+const SOFT: readonly CardRow[] = [
+  side({ manner: 'async:200', share: 30, softLimit: 90, due: 90 }, { manner: 'idle', share: 70, due: 0 }),
+  side({ manner: 'async:200', share: 30, softLimit: 90 }, { manner: 'async:2000', share: 70 }),
+  side({ manner: 'async:200', share: 20, softLimit: 90, due: 60 }, { manner: 'shapes', share: 40 }),
+  side({ manner: 'async:200', share: 30, softLimit: 100, due: 50 }, { manner: 'async:2000', share: 30, softLimit: 100, due: 50 }),
+  side({ manner: 'shapes', share: 20, softLimit: 100, due: 33 }, { manner: 'graph:20:20', share: 40, softLimit: 100, due: 66 }),
+];
+
+/** Soft limits: beside an idle container, beside busy ones, and two that share what is left in proportion to their shares. */
+export function soft(quick: boolean): Round[] {
+  return (quick ? (['agent'] as const) : (['agent', 'silent NVML'] as const)).map((steering): Round => ({ steering, cards: SOFT }));
 }

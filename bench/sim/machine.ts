@@ -87,6 +87,14 @@ export class SimulatedMachine {
     return child;
   }
 
+  /** A program of native/bench/witness.c, which answers each line of its input. */
+  startWitness(pids: readonly number[]): ChildProcess {
+    const child = spawn(join(build, 'bench', 'witness'), pids.map(String), { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.#children.add(child);
+    child.on('exit', () => this.#children.delete(child));
+    return child;
+  }
+
   /** Runs a program to its end; rejects where it fails. Its standard output. */
   async finish(program: Program): Promise<string> {
     const child = this.start({ ...program, output: 'pipe' });

@@ -12,6 +12,7 @@
  *     burst:US:WORK:REST  WORK ms of kernels at once, then REST ms of nothing
  *     shapes              kernels of 20 us, 200 us and 2 ms in turn
  *     grid:US:BLOCKS      one stream, kernels of so many blocks
+ *     idle                one kernel of 200 us, then nothing any more
  */
 #include "cuda_abi.h"
 #include <stdint.h>
@@ -128,6 +129,12 @@ static void run_shapes(double end) {
       launch(sizes[i], multiprocessors, 64 + 64 * i, stream);
 }
 
+static void run_idle(double end) {
+  launch(200, multiprocessors, 128, NULL);
+  while (now() < end)
+    rest_ms(100);
+}
+
 int main(int argc, char **argv) {
   char manner[32];
   unsigned int a = 0, b = 0, c = 0;
@@ -155,6 +162,7 @@ int main(int argc, char **argv) {
   if (strcmp(manner, "cooperative") == 0) run_cooperative(a, end);
   if (strcmp(manner, "burst") == 0) run_burst(a, b, c, end);
   if (strcmp(manner, "shapes") == 0) run_shapes(end);
+  if (strcmp(manner, "idle") == 0) run_idle(end);
   printf("%llu\n", (unsigned long long)launches);
   /* What is queued is not waited for: the time is over. */
   _Exit(0);

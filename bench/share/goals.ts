@@ -1,0 +1,39 @@
+import type { CardResult } from './measure.js';
+
+/** What is promised of a row, in points of a card. */
+export interface Goals {
+  /** Over the whole measurement. */
+  readonly points: number;
+  /** In any second of it; null: nothing is promised. */
+  readonly secondPoints: number | null;
+  /** Least work of all containers, in percent of the card's time, where they may use all of it; null: nothing is promised. */
+  readonly work: number | null;
+}
+
+export const LONELY: Goals = { points: 1, secondPoints: 3, work: null };
+export const NEIGHBOURS: Goals = { points: 2, secondPoints: null, work: 97 };
+export const REACHED_MS = 500;
+
+/** A goal that a row did not reach. */
+export interface Miss {
+  readonly what: string;
+  /** The machine kept the row's programs from running for longer than what the goal allows: it may have been that. */
+  readonly heldUp: boolean;
+}
+
+/** What a row missed; `seconds` it was measured. */
+export function missesOf({ row, tenants, work }: CardResult, goals: Goals, seconds: number): Miss[] {
+  const misses: Miss[] = [];
+  const longest = Math.max(...tenants.map(({ heldUpMs }) => heldUpMs));
+  for (const { asked, got, charged, worstSecond, heldUpMs, heldUpSecondMs } of tenants) {
+    const off = Math.abs(got - asked);
+    const account = `charged ${charged.toFixed(2)}, held up for ${heldUpMs.toFixed(0)} ms`;
+    if (off > goals.points) misses.push({ what: `${got.toFixed(2)} instead of ${asked} (${account})`, heldUp: longest > goals.points * seconds * 10 });
+    if (goals.secondPoints !== null && worstSecond > goals.secondPoints)
+      misses.push({ what: `off by ${worstSecond.toFixed(2)} in a second (held up for ${heldUpSecondMs.toFixed(0)} ms in one)`, heldUp: heldUpSecondMs > goals.secondPoints * 10 });
+  }
+  const whole = row.tenants.reduce((sum, { due, share }) => sum + (due ?? share), 0) >= 100;
+  if (goals.work !== null && whole && work < goals.work)
+    misses.push({ what: `${work.toFixed(2)} % of the card's time is work (held up for ${longest.toFixed(0)} ms)`, heldUp: longest > (100 - goals.work) * seconds * 10 });
+  return misses;
+}
