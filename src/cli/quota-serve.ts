@@ -24,6 +24,7 @@ interface Options {
   readonly arbitratorPeriod: number;
   readonly arbitratorGrace: number;
   readonly arbitratorCooldown: number;
+  readonly arbitratorWrites: number;
   readonly lendReserved?: boolean;
   readonly logLevel: LogLevel;
 }
@@ -50,6 +51,7 @@ export function quotaServeCommand(): Command {
     .addOption(new Option('--arbitrator-period <seconds>', 'how often the arbitrator looks at the cluster').default(1000, '1').argParser(seconds))
     .addOption(new Option('--arbitrator-grace <seconds>', 'how long a namespace has to let pods go by itself once others wait for what it has too much of').default(30_000, '30').argParser(seconds))
     .addOption(new Option('--arbitrator-cooldown <seconds>', 'for so long after an eviction no other pod of the same namespace goes for the same one that waits').default(60_000, '60').argParser(seconds))
+    .addOption(new Option('--arbitrator-writes <count>', 'how many objects the arbitrator writes at once').default(8).argParser(count))
     .option('--lend-reserved', 'what is reserved for a namespace that does not ask for it is given to others')
     .addOption(new Option('--log-level <level>', 'how much to log').choices(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'))
     .action(serve);
@@ -81,13 +83,19 @@ function configOf(options: Options): QuotaServeConfig {
   };
 }
 
-function arbitratorOf({ arbitrator: mode, arbitratorPeriod: periodMs, arbitratorGrace: graceMs, arbitratorCooldown: cooldownMs, lendReserved = false }: Options): QuotaServeConfig['arbitrator'] {
-  return mode === 'off' ? null : { mode, periodMs, policy: { graceMs, cooldownMs, lendReserved } };
+function arbitratorOf({ arbitrator: mode, arbitratorPeriod: periodMs, arbitratorGrace: graceMs, arbitratorCooldown: cooldownMs, arbitratorWrites: writesAtOnce, lendReserved = false }: Options): QuotaServeConfig['arbitrator'] {
+  return mode === 'off' ? null : { mode, periodMs, writesAtOnce, policy: { graceMs, cooldownMs, lendReserved } };
 }
 
 function port(text: string): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < 0 || value > 65_535) throw new InvalidArgumentError('not a port');
+  return value;
+}
+
+function count(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1 || value > 100) throw new InvalidArgumentError('not a whole number from 1 to 100');
   return value;
 }
 

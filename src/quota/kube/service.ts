@@ -48,6 +48,7 @@ export interface ArbitratorConfig {
   readonly mode: 'plan' | 'on';
   readonly policy: ArbitratorPolicy;
   readonly periodMs?: number;
+  readonly writesAtOnce?: number;
 }
 
 /** How long what was admitted is held for an object that is still to come. */

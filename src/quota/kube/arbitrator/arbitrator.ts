@@ -26,9 +26,12 @@ export interface ArbitratorOptions {
   readonly mode: 'plan' | 'on';
   readonly policy: ArbitratorPolicy;
   readonly periodMs?: number;
+  /** How many objects are written at once. */
+  readonly writesAtOnce?: number;
 }
 
 const PERIOD_MS = 1000;
+const WRITES_AT_ONCE = 8;
 /** How often a plan is made anew in one cycle because a budget refused what the last one wanted. */
 const MOST_PLANS = 10;
 
@@ -56,7 +59,7 @@ export class Arbitrator {
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: ArbitratorOptions) {
-    this.#options = { periodMs: PERIOD_MS, ...options };
+    this.#options = { periodMs: PERIOD_MS, writesAtOnce: WRITES_AT_ONCE, ...options };
     this.#events = new ArbitratorEvents(options.api, options.log, options.now);
     this.#planLog = new PlanLog(options.log);
   }
@@ -101,16 +104,16 @@ export class Arbitrator {
   }
 
   async #begin(): Promise<Parts> {
-    const { api, log, now } = this.#options;
+    const { api, log, now, writesAtOnce: atOnce } = this.#options;
     const served = await servedPolicy(api);
     const view = new ClusterView(api, served);
     view.start();
     return {
       view,
       evictor: new Evictor({ api, log, now, version: served.eviction }),
-      consumers: new StatusWriter({ api, collection: CONSUMERS_PATH, kind: CONSUMER_KIND, known: view.consumers, read: readConsumer, isOurs: false }),
+      consumers: new StatusWriter({ api, collection: CONSUMERS_PATH, kind: CONSUMER_KIND, known: view.consumers, read: readConsumer, atOnce, isOurs: false }),
       allocations: new StatusWriter({
-        api, collection: ALLOCATIONS_PATH, kind: ALLOCATION_KIND, known: view.allocations, read: readAllocation, isOurs: true, isUrgent,
+        api, collection: ALLOCATIONS_PATH, kind: ALLOCATION_KIND, known: view.allocations, read: readAllocation, atOnce, isOurs: true, isUrgent,
         written: (object, before, after) => this.#announce(view, object, before, after),
       }),
     };

@@ -17,6 +17,8 @@ export interface StatusWriterOptions<S extends object, T extends WithStatus<S>> 
   readonly kind: string;
   readonly known: KnownObjects<T>;
   readonly read: (object: unknown) => T | null;
+  /** How many are written at once. */
+  readonly atOnce: number;
   /** Whether the objects are ours: made where they are missing, and removed where nobody wants them. */
   readonly isOurs: boolean;
   /** What is written before other changes. */
@@ -27,7 +29,6 @@ export interface StatusWriterOptions<S extends object, T extends WithStatus<S>> 
 
 /** So many objects are written in one round: what a fair share of everything is changes for all when one comes. */
 const MOST_WRITES = 200;
-const AT_ONCE = 16;
 
 /**
  * Writes the status of objects where it is not what it should be, on the condition that nobody else has written since. What does not fit into
@@ -49,7 +50,7 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
 
   /** Brings objects nearer to what they should be, by name. Throws an ApiError where the server failed; the next round goes on from there. */
   async round(wanted: ReadonlyMap<string, S>): Promise<void> {
-    const { known, isOurs, isUrgent = () => false } = this.#options;
+    const { known, isOurs, atOnce, isUrgent = () => false } = this.#options;
     for (const [name, status] of wanted) {
       const object = known.get(name);
       if (object !== null && isDeepStrictEqual(object.status, status)) this.#due.delete(name);
@@ -60,7 +61,7 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
     const inOrder = [...urgent, ...[...this.#due].filter((name) => !urgent.has(name))].slice(0, MOST_WRITES);
     const needless = isOurs ? known.values().filter(({ name }) => !wanted.has(name)).slice(0, MOST_WRITES) : [];
     const acts = [...inOrder.map((name) => () => this.#write(name, wanted.get(name) as S)), ...needless.map((object) => () => this.#remove(object))];
-    await Promise.all(Array.from({ length: AT_ONCE }, async () => {
+    await Promise.all(Array.from({ length: atOnce }, async () => {
       for (let act = acts.shift(); act !== undefined; act = acts.shift()) await act();
     }));
   }

@@ -1,0 +1,184 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import tap, { test } from 'tap';
+import { systemClock } from '../../src/host/clock.js';
+import { KubeClient, MERGE_PATCH } from '../../src/kube/client.js';
+import { kubeconfigCredentials } from '../../src/kube/credentials.js';
+import type { AllocationStatus } from '../../src/quota/kube/arbitrator/allocation-object.js';
+import { installDefinitions, manifestsOf } from '../quota/kube/setting.js';
+import { NODE, TestCluster } from './cluster.js';
+import { podManifest } from './pods.js';
+import { QuotaProcess } from './quota-process.js';
+import { until } from './until.js';
+
+tap.setTimeout(900_000);
+
+const CARD = 'nvidia.com/gpu';
+const TENANTS = ['first', 'second'] as const;
+const GRACE_SECONDS = 12;
+const ACCOUNT = 'gpu-manager-quota';
+
+const cluster = new TestCluster();
+mkdirSync(cluster.directory, { recursive: true });
+const client = new KubeClient({ credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock), clock: systemClock, userAgent: 'gpu-manager/e2e' });
+const kubeconfig = join(cluster.directory, 'quota-account.json');
+const log = (name: string): string => readFileSync(join(cluster.directory, `quota-${name}.log`), 'utf8');
+
+/**
+ * A replica that has the permissions of the shipped roles and no more. One write at a time: Kubernetes 1.20 built with a Go of these days reads all
+ * custom resources by one shared iterator, and two at once end it.
+ */
+const replica = (name: string, port: number, mode: 'plan' | 'on'): QuotaProcess => new QuotaProcess({
+  name, port, kubeconfig, url: `https://127.0.0.1:${port}`, directory: cluster.directory,
+  more: ['--namespace', 'kube-system', '--no-register', '--arbitrator', mode, '--arbitrator-grace', String(GRACE_SECONDS), '--arbitrator-cooldown', '3', '--arbitrator-writes', '1'],
+});
+const planner = replica('planner', 18_445, 'plan');
+const replicas = new Map([['one', replica('one', 18_446, 'on')], ['two', replica('two', 18_447, 'on')]]);
+
+tap.teardown(async () => {
+  await Promise.all([planner, ...replicas.values()].map((process) => process.end('SIGTERM')));
+  await cluster.kubectl('delete', 'namespace', ...TENANTS, '--ignore-not-found', '--wait=true', '--timeout=120s');
+  await cluster.kubectl('delete', 'consumers,allocations', '--all');
+  await setCards(null);
+  client.close();
+});
+
+/** As an operator announces devices that no plugin knows: the kubelet keeps what it finds. */
+async function setCards(count: string | null): Promise<void> {
+  await client.request({ method: 'PATCH', path: `/api/v1/nodes/${NODE}/status`, contentType: MERGE_PATCH, body: { status: { capacity: { [CARD]: count }, allocatable: { [CARD]: count } } } });
+}
+
+/** Access with the token of the service account that the manifests make. */
+async function writeAccountKubeconfig(): Promise<void> {
+  const isRole = ({ kind = '' }: { readonly kind?: string }): boolean => /^(ServiceAccount|(Cluster)?Role(Binding)?)$/.test(kind);
+  await cluster.apply(...['etc/quota/deployment.yaml', 'etc/quota/arbitrator.yaml'].flatMap(manifestsOf).filter(isRole));
+  const token = await until('the token of the service account', async () => {
+    const secret = await cluster.kubectl('-n', 'kube-system', 'get', 'serviceaccount', ACCOUNT, '-o', 'jsonpath={.secrets[0].name}');
+    if (secret === '') return null;
+    return Buffer.from(await cluster.kubectl('-n', 'kube-system', 'get', 'secret', secret, '-o', 'jsonpath={.data.token}'), 'base64').toString();
+  });
+  const config = JSON.parse(readFileSync(cluster.kubeconfig, 'utf8')) as object;
+  writeFileSync(kubeconfig, JSON.stringify({ ...config, users: [{ name: 'admin', user: { token } }] }));
+}
+
+/** Pods of one card each that run until they are ended. */
+function deployment(namespace: string, replicaCount: number): object {
+  const { spec } = podManifest('tenant', [{ name: 'main', cores: 0, memoryBlocks: 0, command: 'sleep 100000' }], [], 'Always', null) as { readonly spec: { readonly containers: readonly object[] } };
+  const containers = spec.containers.map((container) => ({ ...container, resources: { requests: { cpu: '10m' }, limits: { [CARD]: '1' } } }));
+  return {
+    apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'tenant', namespace },
+    spec: { replicas: replicaCount, selector: { matchLabels: { app: 'tenant' } }, template: { metadata: { labels: { app: 'tenant' } }, spec: { ...spec, containers } } },
+  };
+}
+
+interface ListedPod {
+  readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
+  readonly status: { readonly phase: string };
+}
+
+/** Names of pods in a phase that are not being deleted. */
+async function podsOf(namespace: string, phase: 'Running' | 'Pending'): Promise<readonly string[]> {
+  const { items } = JSON.parse(await cluster.kubectl('-n', namespace, 'get', 'pods', '-o', 'json')) as { readonly items: readonly ListedPod[] };
+  return items.filter(({ metadata, status }) => status.phase === phase && metadata.deletionTimestamp === undefined).map(({ metadata }) => metadata.name);
+}
+
+async function statusOf(namespace: string): Promise<AllocationStatus> {
+  return (JSON.parse(await cluster.kubectl('get', 'allocation', namespace, '-o', 'json')) as { readonly status?: AllocationStatus }).status ?? {};
+}
+
+const running = (namespace: string, count: number): Promise<unknown> => until(`${count} pods of ${namespace} to run`, async () => (await podsOf(namespace, 'Running')).length === count, 90_000);
+const deserves = (namespace: string, cards: string | undefined): Promise<unknown> => until(`${namespace} to deserve ${cards ?? 'no'} cards`, async () => (await statusOf(namespace)).deserved?.[CARD] === cards);
+
+/** The oldest pod of the first tenant: nobody should touch it. */
+let oldest = '';
+
+test('a plan is logged, with the permissions to look only, and nothing is written', async (t) => {
+  await installDefinitions(client);
+  await setCards('2');
+  for (const name of TENANTS) await cluster.kubectl('create', 'namespace', name);
+  await writeAccountKubeconfig();
+  await cluster.kubectl('delete', 'clusterrolebinding', 'gpu-manager-quota-reclaim');
+  await cluster.apply(deployment('first', 1));
+  await running('first', 1);
+  [oldest = ''] = await podsOf('first', 'Running');
+  // The API server tells the times of pods in whole seconds.
+  await delay(1500);
+  await cluster.kubectl('-n', 'first', 'scale', 'deployment', 'tenant', '--replicas=2');
+  await running('first', 2);
+  await cluster.apply(deployment('second', 1));
+  await planner.start();
+  await until('the plan', async () => /these pods would be evicted/.test(log('planner')), 60_000);
+  t.match(log('planner'), /"pod":"first\/tenant-[^"]*","resource":"nvidia\.com\/gpu","for":\["second"\]/);
+  t.notMatch(log('planner'), new RegExp(`"pod":"first/${oldest}"`), 'the younger one');
+  t.equal(await cluster.kubectl('get', 'allocations', '-o', 'name'), '');
+  t.equal((await podsOf('first', 'Running')).length, 2);
+  await planner.end('SIGTERM');
+  await cluster.kubectl('-n', 'second', 'delete', 'deployment', 'tenant');
+  await until('the second tenant to be gone', async () => (await podsOf('second', 'Pending')).length === 0);
+});
+
+test('T1: who asks for everything alone deserves everything', async () => {
+  await cluster.apply(...manifestsOf('etc/quota/arbitrator.yaml'));
+  for (const each of replicas.values()) await each.start();
+  await deserves('first', '2');
+  await deserves('second', undefined);
+});
+
+test('T2: when another one comes both deserve half, and who has more is told', async (t) => {
+  await cluster.apply(deployment('second', 1));
+  await deserves('first', '1');
+  await deserves('second', '1');
+  const first = await statusOf('first');
+  t.equal(first.allocated?.[CARD], '2');
+  t.ok(first.overused?.includes(CARD));
+  t.equal(first.conditions?.find(({ type }) => type === 'Overused')?.status, 'True');
+  t.ok(first.reclaimAt);
+  await until('the event', async () => /ReclaimPending/.test(await cluster.kubectl('get', 'events', '-o', 'jsonpath={.items[*].reason}')));
+});
+
+test('T3: the leader is killed in the middle of the grace; the other one ends it in time, the younger pod is evicted, and who waited runs', async (t) => {
+  const { wantedSince, reclaimAt } = await statusOf('first');
+  const leader = (await cluster.kubectl('-n', 'kube-system', 'get', 'lease', ACCOUNT, '-o', 'jsonpath={.spec.holderIdentity}'));
+  await replicas.get(leader)?.end('SIGKILL');
+  t.same(await podsOf('first', 'Running').then((names) => names.length), 2, 'nobody has gone yet');
+  await running('second', 1);
+  const follower = [...replicas.keys()].find((name) => name !== leader) ?? '';
+  t.match(log(follower), /a pod is evicted/);
+  t.notMatch(log(leader), /a pod is evicted/);
+  const evictedAt = Date.parse(/"time":"([^"]+)"[^\n]*a pod is evicted/.exec(log(follower))?.[1] ?? '');
+  t.ok(evictedAt >= Date.parse(reclaimAt ?? ''), `the grace from ${wantedSince ?? ''} to ${reclaimAt ?? ''} was kept: ${new Date(evictedAt).toISOString()}`);
+  t.same(await podsOf('first', 'Running'), [oldest]);
+  t.equal((await podsOf('first', 'Pending')).length, 1, 'its deployment made another one, which waits');
+  await deserves('first', '1');
+  await deserves('second', '1');
+  await until('the event', async () => /Reclaimed/.test(await cluster.kubectl('-n', 'first', 'get', 'events', '-o', 'jsonpath={.items[*].reason}')));
+  await cluster.kubectl('-n', 'second', 'scale', 'deployment', 'tenant', '--replicas=0');
+  await running('first', 2);
+  await deserves('first', '2');
+});
+
+test('a disruption budget keeps a pod, until it lets one go', async (t) => {
+  await cluster.apply({ apiVersion: 'policy/v1beta1', kind: 'PodDisruptionBudget', metadata: { name: 'both', namespace: 'first' }, spec: { minAvailable: 2, selector: { matchLabels: { app: 'tenant' } } } });
+  await until('the budget to be counted', async () => (await cluster.kubectl('-n', 'first', 'get', 'pdb', 'both', '-o', 'jsonpath={.status.currentHealthy}')) === '2');
+  const before = await podsOf('first', 'Running');
+  await cluster.kubectl('-n', 'second', 'scale', 'deployment', 'tenant', '--replicas=1');
+  const reclaimAt = await until('the notice', async () => Date.parse((await statusOf('first')).reclaimAt ?? '') || null);
+  await until('the grace to be over', async () => Date.now() > reclaimAt + 3000, 60_000);
+  t.same(await podsOf('first', 'Running'), before);
+  await cluster.kubectl('-n', 'first', 'delete', 'pdb', 'both');
+  await running('second', 1);
+  t.equal((await podsOf('first', 'Running')).length, 1);
+});
+
+test('what is reserved comes before the equal parts, and an object that can not hold is told so', async (t) => {
+  const consumer = (name: string, spec: object): object => ({ apiVersion: 'quota.gpu-manager.io/v1', kind: 'Consumer', metadata: { name }, spec });
+  await cluster.apply(consumer('first', { reserved: { [CARD]: 2 }, weight: 2 }), consumer('second', { hard: { [CARD]: 1 }, reserved: { [CARD]: '2' } }));
+  await until('the verdict', async () => /ReservedAboveHard/.test(await cluster.kubectl('get', 'consumer', 'second', '-o', 'yaml')));
+  t.match(await cluster.kubectl('get', 'consumer', 'first', '-o', 'jsonpath={.status.conditions[0].reason}'), /ReservedAboveCluster/, 'three cards are reserved, two are there');
+  await t.rejects(cluster.apply(consumer('third', { reserved: { [CARD]: '-1' } })), /should match|Invalid value/, 'the schema refuses what is no amount');
+  await cluster.apply(consumer('second', { hard: { [CARD]: 1 } }));
+  await deserves('first', '2');
+  await running('first', 2);
+  t.equal((await podsOf('second', 'Running')).length, 0);
+});
