@@ -16,6 +16,8 @@ export interface AgentProcessOptions {
   readonly flags?: readonly string[];
   /** Arguments for Node itself. */
   readonly nodeFlags?: readonly string[];
+  /** Descriptors that it may have open at once, to begin with. */
+  readonly openFiles?: number;
 }
 
 /** `gpu-manager run` as a process of its own on a simulated machine, with an emulated kubelet in this one. */
@@ -39,15 +41,21 @@ export class AgentProcess {
     return this.#child?.pid ?? 0;
   }
 
+  get alive(): boolean {
+    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
   /** Starts it, and resolves when the kubelet has both resources. */
   async start(): Promise<void> {
-    const { directory, machine, flags = [], nodeFlags = [] } = this.#options;
+    const { directory, machine, flags = [], nodeFlags = [], openFiles } = this.#options;
     const at = (name: string): string => join(directory, name);
     const log = openSync(this.logPath, 'a');
+    // The hard limit too: Node raises the soft one as far as that.
+    const [program = process.execPath, ...before] = openFiles === undefined ? [] : ['prlimit', `--nofile=${openFiles}:${openFiles}`, process.execPath];
     this.#child = spawn(
-      process.execPath,
+      program,
       [
-        ...nodeFlags, MAIN, 'run', '--driver=sim', `--sim-node=${machine.nodePath}`, `--sim-state=${machine.statePath}`, `--sim-device-path=${at('devices')}`,
+        ...before, ...nodeFlags, MAIN, 'run', '--driver=sim', `--sim-node=${machine.nodePath}`, `--sim-state=${machine.statePath}`, `--sim-device-path=${at('devices')}`,
         '--standalone=true', '--share-mode=true', '--hostname-override=simulated', `--virtual-manager-path=${at('vm')}`, `--device-plugin-path=${at('plugins')}`,
         `--pod-resources-socket=${at('pod-resources.sock')}`, `--checkpoint-path=${at('checkpoint')}`, `--display-socket=${this.displaySocket}`, '--query-port=0',
         ...flags,

@@ -1,0 +1,157 @@
+import { spawnSync } from 'node:child_process';
+import { closeSync, openSync, readdirSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test, type Test } from 'tap';
+import { NodeClient } from '../../src/cli/display-client.js';
+import { decodeDeviceUsage, DEVICE_USAGE, USAGE_FILE_NAME, USAGE_LAYOUT } from '../../src/core/usage-file.js';
+import type { AllocationSnapshot } from '../../src/display/view.js';
+import { notBuilt, SimulatedMachine } from '../driver/sim/simulated-machine.js';
+import { eventually } from '../harness/eventually.js';
+import { AgentProcess } from '../harness/gpu-machine/agent-process.js';
+import { buildProgram, tenantEnvironment, TenantProcess, tenantSkipReason } from '../harness/gpu-machine/tenant.js';
+import { scratchDirectory } from '../scratch.js';
+import { cards } from './gpus.js';
+import { gpuIndexes, only, sliceDirectory } from './node.js';
+import { simplePod } from './pods.js';
+
+const skip = notBuilt || tenantSkipReason;
+const skipLimits = skip || (spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit is not installed');
+const MACHINE = new SimulatedMachine(cards(4));
+const PATIENCE_MS = 60_000;
+
+/** An agent in a process of its own, which can be killed, with containers that outlive it. */
+async function mortalNode(t: Test, options: { readonly openFiles?: number } = {}) {
+  const directory = await scratchDirectory(t);
+  const tenant = buildProgram('test/harness/gpu-machine/tenant.c', directory, 'tenant');
+  const hostile = buildProgram('test/harness/gpu-machine/hostile.c', directory, 'hostile');
+  const agent = new AgentProcess({ directory: join(directory, 'a'), machine: MACHINE, ...options });
+  await agent.kubelet.start();
+  t.teardown(async () => {
+    await agent.end();
+    await agent.kubelet.stop();
+  });
+  await agent.start();
+  const display = new NodeClient(agent.displaySocket);
+  t.teardown(() => display.close());
+  const run = (program: string, slice: string, gpu: number, ...args: string[]): TenantProcess => {
+    const child = new TenantProcess(program, args, tenantEnvironment(MACHINE, { directory: slice, gpu }));
+    t.teardown(() => child.kill());
+    return child;
+  };
+  const allocations = async (): Promise<readonly AllocationSnapshot[]> => display.snapshot().then(({ allocations: all }) => all, () => []);
+  return {
+    agent,
+    allocations,
+    /** What the kubelet's word of a container came to: null, or why it did not start. */
+    admit: async (cores: number) => {
+      const pod = simplePod(cores, 2);
+      const admission = await agent.kubelet.admit(pod);
+      if (!admission.ok) return { ok: false as const, reason: admission.message };
+      const given = only(admission.containers);
+      const [gpu = 0] = gpuIndexes(given);
+      const slice = sliceDirectory(given);
+      return {
+        ok: true as const,
+        pod,
+        slice,
+        begin: (): Promise<string | null> => agent.kubelet.startContainer(pod.uid, given.name).then(() => null, (error: unknown) => (error as Error).message),
+        runs: (holdMib: number, kernelUs: number): TenantProcess => run(tenant, slice, gpu, String(holdMib), String(kernelUs)),
+        attacks: (way: string): TenantProcess => run(hostile, slice, gpu, way, slice),
+        launches: (): number => launchesIn(slice),
+        seen: async (): Promise<AllocationSnapshot | undefined> => (await allocations()).find(({ owners }) => owners.some(({ podUid }) => podUid === pod.uid)),
+      };
+    },
+  };
+}
+
+/** By the container's own account. */
+function launchesIn(slice: string): number {
+  const bytes = Buffer.alloc(DEVICE_USAGE.structSize);
+  const fd = openSync(join(slice, USAGE_FILE_NAME), 'r');
+  readSync(fd, bytes, 0, bytes.length, USAGE_LAYOUT.devices);
+  closeSync(fd);
+  return decodeDeviceUsage(bytes).launches;
+}
+
+test('an agent that is killed at work costs its containers nothing: work and limits go on, and the next one knows them all', { skip, timeout: 170_000 }, async (t) => {
+  const { agent, allocations, admit } = await mortalNode(t);
+  const containers = await Promise.all(
+    Array.from({ length: 12 }, async () => {
+      const container = await admit(20);
+      if (!container.ok) throw new Error(container.reason);
+      t.equal(await container.begin(), null);
+      return { ...container, tenant: container.runs(64, 1_000) };
+    }),
+  );
+  const launchesOf = ({ slices: [slice] }: AllocationSnapshot): number => slice?.counters?.launches ?? 0;
+  const isKnown = async (): Promise<boolean> => {
+    const all = await allocations();
+    return all.length === containers.length && all.every((one) => one.processes === 1 && launchesOf(one) > 0);
+  };
+  await eventually(isKnown, 'the sight of everybody', PATIENCE_MS);
+  for (let death = 0; death < 4; death++) {
+    const before = new Map((await allocations()).map((one) => [one.id, launchesOf(one)]));
+    await agent.end('SIGKILL');
+    const orphaned = containers.map(({ launches }) => launches());
+    await eventually(() => containers.every(({ launches }, at) => launches() > (orphaned[at] ?? 0)), 'work without an agent', PATIENCE_MS);
+    if (death === 0) {
+      const [first] = containers;
+      const greedy = first?.runs(1_024, 0);
+      await sleep(500);
+      t.notMatch(greedy?.output, /holds/, 'more than its limit is refused without an agent too');
+      await greedy?.kill();
+    }
+    // Killed again at some moment of its start, before one is let live.
+    if (death > 0) {
+      agent.start().catch(() => undefined);
+      await sleep(250 * death);
+      await agent.end('SIGKILL');
+    }
+    await agent.start();
+    await eventually(isKnown, 'everybody to be known to the next agent', PATIENCE_MS);
+    const now = await allocations();
+    t.ok(now.every((one) => launchesOf(one) >= (before.get(one.id) ?? Infinity)), 'no counter fell, and no allocation is another');
+    const counted = new Map(now.map((one) => [one.id, launchesOf(one)]));
+    t.ok(containers.every(({ slice, launches }) => (counted.get(slice.slice(-16)) ?? Infinity) <= launches()), 'nor did one jump');
+    t.ok(containers.every(({ slice }) => readdirSync(slice).includes('vcuda.sock')), 'everybody has a socket');
+    t.ok(containers.every(({ tenant }) => tenant.alive), 'nobody ended');
+  }
+});
+
+test('while a hostile container holds the descriptors of an agent that has few, others are refused with the reason; nothing is lost, and then they start', { skip: skipLimits, timeout: 170_000 }, async (t) => {
+  const { agent, allocations, admit } = await mortalNode(t, { openFiles: 160 });
+  const hostile = await admit(5);
+  if (!hostile.ok) throw new Error(hostile.reason);
+  t.equal(await hostile.begin(), null);
+  const hoarder = hostile.attacks('hoard');
+  await eventually(async () => ((await hostile.seen())?.processes ?? 0) > 32, 'the hoarder to have what it can get', PATIENCE_MS);
+  const worker = await admit(5);
+  if (!worker.ok) throw new Error(worker.reason);
+  t.equal(await worker.begin(), null);
+  const tenant = worker.runs(16, 1_000);
+  await eventually(async () => (await worker.seen())?.processes === 1 && tenant.output.includes('launched'), 'work meanwhile', PATIENCE_MS);
+
+  const refused: (() => Promise<string | null>)[] = [];
+  const reasons: string[] = [];
+  let started = 2;
+  for (let count = 0; count < 34; count++) {
+    const container = await admit(5);
+    const reason = container.ok ? await container.begin() : container.reason;
+    if (reason === null) started += 1;
+    else reasons.push(reason);
+    // The kubelet tries a container again that did not start; of a pod that it did not admit there comes another.
+    if (reason !== null) refused.push(container.ok ? container.begin : async () => admit(5).then((another) => (another.ok ? another.begin() : another.reason)));
+  }
+  t.match(reasons.join('\n'), /too many open files/, 'not everybody fits, and the kubelet is told why');
+  t.ok(started > 20, `${started} started`);
+  t.ok(tenant.alive);
+
+  await hoarder.kill();
+  await eventually(async () => (await hostile.seen())?.processes === 0, 'its end', PATIENCE_MS);
+  for (const begin of refused) t.equal(await begin(), null, 'who was refused starts when it is tried again');
+  await eventually(async () => (await allocations()).filter(({ phase }) => phase === 'started').length === 36, 'every container to have its allocation', PATIENCE_MS);
+  const second = worker.runs(16, 1_000);
+  await eventually(async () => (await worker.seen())?.processes === 2, 'the first one and another process of its container', PATIENCE_MS);
+  t.ok(tenant.alive && second.alive && agent.alive);
+});
