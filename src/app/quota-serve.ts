@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { certificateAuthority } from '../host/certificate.js';
@@ -47,12 +48,14 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
   const client = await openKubeClient(config.kubeconfig, clock);
   const api = quotaApi(client, clock, log, config.watchTiming);
   const hosts = config.url === null ? [`${config.service}.${config.namespace}.svc`] : [new URL(config.url).hostname.replace(/^\[|\]$/g, '')];
-  const certificate = config.tls === null
-    ? await sharedCertificate({ api, namespace: config.namespace, name: SECRET, hosts, issue, now: () => clock.now() })
-    : await readCertificate(config.tls);
+  const { tls } = config;
+  const look = (): Promise<Issued> => (tls === null
+    ? sharedCertificate({ api, namespace: config.namespace, name: SECRET, hosts, issue, now: () => clock.now() })
+    : readCertificate(tls));
+  const certificate = await look();
   const { address, port, namespace, unlabelled, refreshMs, leaseMs, arbitrator } = config;
   const options: QuotaServiceOptions = {
-    api, log, metrics: new QuotaMetrics(), address, port, certificate, namespace, unlabelled, refreshMs, leaseMs, arbitrator,
+    api, log, metrics: new QuotaMetrics(), address, port, certificate, look, namespace, unlabelled, refreshMs, leaseMs, arbitrator,
     identity: config.identity ?? `${hostname()}-${process.pid}`,
     webhookName: WEBHOOKS,
     target: !config.register ? null : () => (config.url === null ? { service: { namespace, name: config.service, port: SERVICE_PORT } } : { url: config.url.replace(/\/$/, '') }),
@@ -72,12 +75,14 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
 }
 
 /** A certificate of an authority whose key is forgotten at once: nobody can sign another one. */
-export function issue(hosts: readonly string[]): Issued {
-  const authority = certificateAuthority('gpu-manager-quota', CERTIFICATE_DAYS);
+export function issue(hosts: readonly string[], days = CERTIFICATE_DAYS): Issued {
+  // Two authorities of one name in a bundle are taken for each other.
+  const authority = certificateAuthority(`gpu-manager-quota-${randomBytes(8).toString('hex')}`, days);
   return { ...authority.server(hosts), authority: authority.certificate };
 }
 
-async function readCertificate({ certFile, keyFile, authorityFile }: NonNullable<QuotaServeConfig['tls']>): Promise<Issued> {
+/** Reads what was given as files. */
+export async function readCertificate({ certFile, keyFile, authorityFile }: NonNullable<QuotaServeConfig['tls']>): Promise<Issued> {
   const read = (file: string): Promise<string> =>
     readFile(file, 'utf8').catch((error: unknown) => {
       throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);

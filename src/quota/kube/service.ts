@@ -1,6 +1,7 @@
 import type { ArbitratorPolicy } from '../arbitrator/index.js';
 import { createEngine, type QuotaEngine } from '../engine.js';
 import { KNOWN_KINDS, type EvaluationOptions } from '../evaluators/evaluate.js';
+import { CertificateKeeper } from './admission/certificate-keeper.js';
 import { GroupReview } from './admission/group-review.js';
 import type { Review, Verdict } from './admission/review.js';
 import { register, type WebhookTarget } from './admission/webhook-objects.js';
@@ -12,11 +13,12 @@ import { ArbitratorMetrics } from './arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from './arbitrator/arbitrator.js';
 import { Controller } from './controller/controller.js';
 import { Leader } from './controller/leader.js';
-import { servedKinds, type ServedKind } from './kinds.js';
+import { ServedKinds } from './served-kinds.js';
 import type { QuotaLog } from './log.js';
 import { Mirror } from './mirror/mirror.js';
 import type { QuotaMetrics } from './quota-metrics.js';
 import { KubeStore } from './store/kube-store.js';
+import { systemTiming, type Timing } from './timing.js';
 
 export interface QuotaServiceOptions {
   readonly api: WatchableApi;
@@ -25,6 +27,8 @@ export interface QuotaServiceOptions {
   readonly address: string;
   readonly port: number;
   readonly certificate: Issued;
+  /** The certificate that is to be served now, asked for every minute; without, the same for ever. */
+  readonly look?: () => Promise<Issued>;
   /** How the API server reaches us; null to leave the webhook configuration to others. Told the port that is listened on. */
   readonly target: ((port: number) => WebhookTarget) | null;
   readonly webhookName: string;
@@ -36,6 +40,9 @@ export interface QuotaServiceOptions {
   /** Divides the cluster while it runs, on the replica that leads; null for not at all. */
   readonly arbitrator?: ArbitratorConfig | null;
   readonly now?: () => number;
+  /** What renewals and looks for new kinds wait by. */
+  readonly timing?: Timing;
+  readonly kindsMs?: number;
   readonly holdMs?: number;
   readonly othersMs?: number;
   readonly refreshMs?: number;
@@ -66,6 +73,8 @@ export class QuotaService {
   #leader: Leader | null = null;
   #controller: Controller | null = null;
   #arbitrator: Arbitrator | null = null;
+  #kinds: ServedKinds | null = null;
+  #keeper: CertificateKeeper | null = null;
 
   constructor(options: QuotaServiceOptions) {
     this.#options = options;
@@ -87,13 +96,13 @@ export class QuotaService {
 
   /** Rejects where the API server does not answer or the address can not be listened on. */
   async start(): Promise<void> {
-    const { api, log, metrics, now = Date.now, evaluation = {}, holdMs = HOLD_MS, othersMs, certificate } = this.#options;
-    const kinds = await servedKinds(api, [...(evaluation.kinds ?? []), ...KNOWN_KINDS]);
+    const { api, log, metrics, now = Date.now, evaluation = {}, holdMs = HOLD_MS, othersMs, certificate, timing = systemTiming, kindsMs } = this.#options;
+    const served = await ServedKinds.read({ api, log, timing, evaluators: [...(evaluation.kinds ?? []), ...KNOWN_KINDS], ...(kindsMs === undefined ? {} : { everyMs: kindsMs }) });
     const store = new KubeStore({ api });
     const engine = await createEngine({ store, clock: now, policy: { lateEventsMs: LATE_EVENTS_MS } });
-    const workloads = new WorkloadReview({ engine, api, evaluation, kinds: () => kinds, holdMs, admitted: (uid) => mirror.admitted(uid) });
+    const workloads = new WorkloadReview({ engine, api, evaluation, kinds: () => served.kinds, holdMs, admitted: (uid) => mirror.admitted(uid) });
     const mirror = new Mirror({
-      api, engine, kinds, evaluation, log, holdMs, ownerIsThere: (owner, namespace) => workloads.ownerIsThere(owner, namespace), ...(othersMs === undefined ? {} : { othersMs }),
+      api, engine, kinds: served.kinds, evaluation, log, holdMs, ownerIsThere: (owner, namespace) => workloads.ownerIsThere(owner, namespace), ...(othersMs === undefined ? {} : { othersMs }),
     });
     const groups = new GroupReview({ engine, api });
     const reviews: Record<string, (review: Review) => Promise<Verdict>> = {
@@ -114,27 +123,46 @@ export class QuotaService {
       decided: (path, verdict, seconds) => metrics.decided(path, verdict, seconds),
     });
     await this.#server.start();
-    await this.#register(kinds);
-    this.#leader = this.#candidate(engine, store, mirror, kinds, now);
+    this.#kinds = served;
+    await this.#register();
+    this.#leader = this.#candidate(engine, store, mirror, served, now);
     this.#leader.start();
+    served.onChange(async (kinds) => {
+      mirror.serve(kinds);
+      this.#controller?.serve(kinds);
+      await this.#register();
+    });
+    served.start();
+    this.#keep(timing);
   }
 
   /** In this order: nothing new is decided, what was decided is written, another may lead. */
   async stop(): Promise<void> {
+    await Promise.all([this.#keeper?.stop(), this.#kinds?.stop()]);
     await this.#server?.stop();
     await this.#leader?.stop();
     await this.#mirror?.stop();
     await this.#engine?.close();
   }
 
-  async #register(kinds: readonly ServedKind[]): Promise<void> {
-    const { api, target, webhookName: name, unlabelled, certificate, evaluation } = this.#options;
+  async #register(): Promise<void> {
+    const { api, target, webhookName: name, unlabelled, certificate, look, evaluation } = this.#options;
     if (target === null) return;
     const { groupLabel } = evaluation ?? {};
-    await register(api, { name, target: target(this.port), authority: certificate.authority, kinds, unlabelled, ...(groupLabel === undefined ? {} : { groupLabel }) });
+    await register(api, {
+      name, target: target(this.port), unlabelled, kinds: this.#kinds?.kinds ?? [],
+      authority: async () => (look === undefined ? certificate : await look()).authority, ...(groupLabel === undefined ? {} : { groupLabel }),
+    });
   }
 
-  #candidate(engine: QuotaEngine, store: KubeStore, mirror: Mirror, kinds: readonly ServedKind[], now: () => number): Leader {
+  #keep(timing: Timing): void {
+    const { look, certificate, log } = this.#options;
+    if (look === undefined) return;
+    this.#keeper = new CertificateKeeper({ certificate, look, log, timing, announce: () => this.#register(), serve: (renewed) => this.#server?.renew(renewed) });
+    this.#keeper.start();
+  }
+
+  #candidate(engine: QuotaEngine, store: KubeStore, mirror: Mirror, served: ServedKinds, now: () => number): Leader {
     const { api, log, metrics, namespace, identity, refreshMs, leaseMs, retryMs, arbitrator = null } = this.#options;
     const counted = arbitrator === null ? null : new ArbitratorMetrics(metrics.registry);
     return new Leader({
@@ -142,7 +170,7 @@ export class QuotaService {
       ...(leaseMs === undefined ? {} : { leaseMs }), ...(retryMs === undefined ? {} : { retryMs }),
       won: async () => {
         this.#controller = new Controller({
-          api, engine, store, mirror, kinds, log, now, refreshed: (drift) => metrics.refreshed(drift, now()), ...(refreshMs === undefined ? {} : { refreshMs }),
+          api, engine, store, mirror, kinds: served.kinds, log, now, refreshed: (drift) => metrics.refreshed(drift, now()), ...(refreshMs === undefined ? {} : { refreshMs }),
         });
         this.#controller.start();
         if (arbitrator === null || counted === null) return;

@@ -76,6 +76,7 @@ export class ApiServer {
     this.#store.subscribe((change) => {
       if (change.type.kind === 'CustomResourceDefinition' && change.event !== 'DELETED') this.define(...customTypes(change.object));
       for (const stream of this.#streams) stream.deliver(change);
+      if (change.type.kind === 'CustomResourceDefinition' && change.event === 'DELETED') this.#undefine(customTypes(change.object));
     });
   }
 
@@ -182,6 +183,14 @@ export class ApiServer {
     const same = (a: ResourceType, b: ResourceType): boolean => a.group === b.group && a.version === b.version && a.plural === b.plural;
     const added = types.filter((type) => !this.#types.some((known) => same(known, type)));
     this.#types = [...this.#types, ...added];
+  }
+
+  /** Takes resources away, and all objects of them; watches end. */
+  #undefine(types: readonly ResourceType[]): void {
+    const gone = this.#types.filter((type) => types.some(({ group, version, plural }) => group === type.group && version === type.version && plural === type.plural));
+    for (const type of gone) for (const object of this.#store.list(type, null)) this.#store.remove(type, object);
+    this.#types = this.#types.filter((type) => !gone.includes(type));
+    for (const stream of this.#streams) if (gone.includes(stream.type)) stream.end();
   }
 
   /** Adds an object as it is, status and uid included; `resource` is `pods` or `deployments.apps`. */

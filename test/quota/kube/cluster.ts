@@ -60,7 +60,7 @@ export class QuotaCluster {
   }
 
   /** Another replica, ready to decide. */
-  async join(options: { readonly refreshMs?: number; readonly holdMs?: number; readonly arbitrator?: ArbitratorConfig } = {}): Promise<QuotaService> {
+  async join(options: { readonly refreshMs?: number; readonly holdMs?: number; readonly kindsMs?: number; readonly arbitrator?: ArbitratorConfig } = {}): Promise<QuotaService> {
     const service = new QuotaService({
       api: quotaApi(this.client, systemClock, silentLog(), QUICK), log: silentLog(), metrics: new QuotaMetrics(), address: '127.0.0.1', port: 0, certificate: IDENTITY, target: null,
       webhookName: 'quota', unlabelled: 'Ignore', namespace: 'kube-system', identity: `replica-${this.services.length}`, othersMs: 20, leaseMs: 400, retryMs: 40, ...options,

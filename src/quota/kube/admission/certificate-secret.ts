@@ -4,6 +4,7 @@ import type { Certificate } from './webhook-server.js';
 
 /** A certificate, and that of the authority that signed it. */
 export interface Issued extends Certificate {
+  /** PEM; behind it those of earlier authorities whose certificates others may still show. */
   readonly authority: string;
 }
 
@@ -21,7 +22,11 @@ export interface CertificateSecretOptions {
 /** So long before it ends a certificate is replaced. */
 const RENEW_MS = 30 * 86_400_000;
 
-/** The certificate that all replicas share: that of the Secret, or a new one, put there, where it is missing, about to end or for other names. */
+/**
+ * The certificate that all replicas share: that of the Secret, or a new one, put there, where it is missing, about to end or for other
+ * names. A new one has a new authority; the earlier ones stay beside it until they end, so that whoever trusts what the Secret says trusts
+ * every replica, whether it has noticed yet or not.
+ */
 export async function sharedCertificate(options: CertificateSecretOptions): Promise<Issued> {
   const { api, namespace, name, hosts, issue } = options;
   const secrets = `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets`;
@@ -32,7 +37,8 @@ export async function sharedCertificate(options: CertificateSecretOptions): Prom
     const secret = there.ok ? (there.body as { readonly metadata: object; readonly data?: Readonly<Record<string, string>> }) : null;
     const known = secret === null ? null : issuedOf(secret.data ?? {});
     if (known !== null && isUsable(known, options)) return known;
-    const issued = issue(hosts);
+    const made = issue(hosts);
+    const issued = { ...made, authority: [made.authority, ...unended(known?.authority ?? '', options.now())].join('') };
     const encoded = (text: string): string => Buffer.from(text).toString('base64');
     const body = {
       apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/tls', metadata: { ...secret?.metadata, namespace, name },
@@ -50,6 +56,18 @@ function issuedOf(data: Readonly<Record<string, string>>): Issued | null {
   const text = (name: string): string => Buffer.from(data[name] ?? '', 'base64').toString('utf8');
   const issued = { key: text('tls.key'), certificate: text('tls.crt'), authority: text('ca.crt') };
   return issued.key === '' || issued.certificate === '' || issued.authority === '' ? null : issued;
+}
+
+/** The certificates of a bundle that have not ended. */
+function unended(bundle: string, now: number): readonly string[] {
+  const found = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g) ?? [];
+  return found.filter((text) => {
+    try {
+      return Date.parse(new X509Certificate(text).validTo) > now;
+    } catch {
+      return false;
+    }
+  });
 }
 
 function isUsable({ certificate }: Issued, { hosts, now }: CertificateSecretOptions): boolean {

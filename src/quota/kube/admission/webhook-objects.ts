@@ -60,15 +60,20 @@ export function webhookConfiguration(options: WebhookOptions): { readonly metada
 
 const PATH = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 
+export interface RegisterOptions extends Omit<WebhookOptions, 'authority'> {
+  /** PEM, as it is now. Asked for after the configuration was read, so that an older answer never takes the place of a newer one. */
+  readonly authority: () => Promise<string>;
+}
+
 /** Makes the API server ask, or ask as it should now. */
-export async function register(api: Api, options: WebhookOptions): Promise<void> {
+export async function register(api: Api, options: RegisterOptions): Promise<void> {
   const path = `${PATH}/${encodeURIComponent(options.name)}`;
-  const configuration = webhookConfiguration(options);
-  const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind: 'ValidatingWebhookConfiguration', ...configuration };
   for (let attempt = 0; attempt < 5; attempt++) {
     const there = await api.request({ method: 'GET', path });
     if (!there.ok && there.code !== NOT_FOUND) throw new ApiError('the webhook configuration can not be read', there);
     const { metadata } = (there.ok ? there.body : { metadata: {} }) as { readonly metadata: { readonly resourceVersion?: string } };
+    const configuration = webhookConfiguration({ ...options, authority: await options.authority() });
+    const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind: 'ValidatingWebhookConfiguration', ...configuration };
     const answer = there.ok
       ? await api.request({ method: 'PUT', path, body: { ...body, metadata: { ...metadata, ...configuration.metadata } } })
       : await api.request({ method: 'POST', path: PATH, body });

@@ -36,7 +36,8 @@ const LONGEST_CHAIN = 6;
 export class Cash {
   readonly #options: CashOptions;
   readonly #pods: Followed<PodObject>;
-  readonly #links: readonly Followed<Link>[];
+  /** By path of the kind. */
+  readonly #links = new Map<string, Followed<Link>>();
   readonly #podByUid = new Map<string, PodObject>();
   readonly #ownerOf = new Map<string, string>();
   readonly #queue: SightingQueue;
@@ -51,16 +52,10 @@ export class Cash {
     const { api, kinds, catalog } = options;
     this.#queue = new SightingQueue((uid) => this.#attend(uid), (uid, error) => options.log.warn({ err: error, pod: uid }, 'hours of a pod could not be booked; trying again'));
     this.#pods = api.follow({ path: '/api/v1/pods', keep: (object) => readPodObject(object, catalog) });
-    this.#links = kinds.filter(({ resource }) => resource !== 'pods').map(({ path }) => api.follow({ path, keep: readLink }));
+    this.#link(kinds);
   }
 
   start(): void {
-    for (const links of this.#links) {
-      links.onChange(({ before, after }) => {
-        if (after !== null) this.#ownerOf.set(after.uid, after.ownerUid);
-        else if (before !== null) this.#ownerOf.delete(before.uid);
-      });
-    }
     this.#pods.onChange(({ before, after }) => {
       const uid = (after ?? before)?.uid ?? '';
       if (after !== null) this.#podByUid.set(uid, after);
@@ -70,13 +65,42 @@ export class Cash {
       }
       if (this.#begun) this.#queue.put(uid, 0);
     });
-    for (const followed of [this.#pods, ...this.#links]) followed.start();
+    for (const followed of this.#followed()) followed.start();
     void this.#begin();
+  }
+
+  /** The API server has these kinds now. */
+  serve(kinds: readonly ServedKind[]): void {
+    if (this.#stopped) return;
+    for (const links of this.#link(kinds)) links.start();
+    for (const [path, links] of this.#links) {
+      if (kinds.some((kind) => kind.path === path)) continue;
+      this.#links.delete(path);
+      for (const { uid } of links.values()) this.#ownerOf.delete(uid);
+      void links.stop();
+    }
+  }
+
+  /** Prepares to follow the owners of kinds that are not followed yet. */
+  #link(kinds: readonly ServedKind[]): readonly Followed<Link>[] {
+    return kinds.filter(({ resource, path }) => resource !== 'pods' && !this.#links.has(path)).map(({ path }) => {
+      const links = this.#options.api.follow({ path, keep: readLink });
+      links.onChange(({ before, after }) => {
+        if (after !== null) this.#ownerOf.set(after.uid, after.ownerUid);
+        else if (before !== null) this.#ownerOf.delete(before.uid);
+      });
+      this.#links.set(path, links);
+      return links;
+    });
+  }
+
+  #followed(): readonly Followed<unknown>[] {
+    return [this.#pods, ...this.#links.values()];
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    await Promise.all([this.#pods, ...this.#links].map((followed) => followed.stop()));
+    await Promise.all(this.#followed().map((followed) => followed.stop()));
     await this.#queue.stop();
   }
 
@@ -87,8 +111,7 @@ export class Cash {
   }
 
   async #begin(): Promise<void> {
-    const all = [this.#pods, ...this.#links];
-    while (!this.#stopped && !all.every(({ synced }) => synced)) await new Promise((resolve) => setTimeout(resolve, 20).unref());
+    while (!this.#stopped && !this.#followed().every(({ synced }) => synced)) await new Promise((resolve) => setTimeout(resolve, 20).unref());
     if (this.#stopped) return;
     const { engine, reportedAt, now } = this.#options;
     for (const change of engine.records()) {

@@ -65,6 +65,11 @@ export class Controller {
     this.#schedule();
   }
 
+  /** The API server has these kinds now. */
+  serve(kinds: readonly ServedKind[]): void {
+    this.#cash.serve(kinds);
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#ignore();

@@ -40,7 +40,9 @@ const MOST_ADMITTED = 10_000;
 export class Mirror {
   readonly #options: MirrorOptions;
   readonly #groups: Followed<GroupObject>;
-  readonly #workloads: readonly Followed<WorkloadObject>[];
+  /** By path of the kind. */
+  readonly #workloads = new Map<string, Followed<WorkloadObject>>();
+  #kinds: readonly ServedKind[];
   readonly #ledgers: Followed<{ readonly group: string; readonly resourceVersion: string }>;
   readonly #groupByName = new Map<string, GroupObject>();
   readonly #workloadByKey = new Map<string, WorkloadObject>();
@@ -60,12 +62,12 @@ export class Mirror {
 
   constructor(options: MirrorOptions) {
     this.#options = options;
-    const { api, kinds, evaluation } = options;
+    const { api, kinds } = options;
     this.#queue = new SightingQueue((key) => this.#attend(key), (key, error) => options.log.warn({ err: error, subject: key }, 'the books could not follow; trying again'));
     this.#groups = api.follow({ path: GROUPS_PATH, keep: readGroup });
     this.#ledgers = api.follow({ path: LEDGERS_PATH, keep: groupOfLedger });
-    const labelSelector = evaluation.groupLabel ?? GROUP_LABEL;
-    this.#workloads = kinds.map((kind) => api.follow({ path: kind.path, labelSelector, keep: (object) => readWorkloadObject(kind, object, evaluation) }));
+    this.#kinds = kinds;
+    this.#follow(kinds);
   }
 
   /** True once everything that was there at the beginning is in the books. */
@@ -110,15 +112,43 @@ export class Mirror {
   start(): void {
     this.#groups.onChange(({ before, after }) => this.#groupChanged(before, after));
     this.#ledgers.onChange(({ before, after }) => this.#ledgerChanged((after ?? before)?.group ?? NO_GROUP, after?.resourceVersion ?? null));
-    for (const followed of this.#workloads) followed.onChange(({ before, after }) => this.#workloadChanged(before, after));
-    for (const followed of [this.#groups, this.#ledgers, ...this.#workloads]) followed.start();
+    for (const followed of this.#followed()) followed.start();
     void this.#begin();
+  }
+
+  /** The API server has these kinds now: those that are new are followed, and what was charged for objects of one that went is given back. */
+  serve(kinds: readonly ServedKind[]): void {
+    if (this.#stopped) return;
+    this.#kinds = kinds;
+    for (const followed of this.#follow(kinds)) followed.start();
+    for (const [path, followed] of this.#workloads) {
+      if (kinds.some((kind) => kind.path === path)) continue;
+      this.#workloads.delete(path);
+      void followed.stop();
+      for (const object of followed.values()) if (!kinds.some(({ evaluator }) => evaluator === object.kind.evaluator)) this.#workloadChanged(object, null);
+    }
+  }
+
+  /** Prepares to follow kinds that are not followed yet. */
+  #follow(kinds: readonly ServedKind[]): readonly Followed<WorkloadObject>[] {
+    const { api, evaluation } = this.#options;
+    const labelSelector = evaluation.groupLabel ?? GROUP_LABEL;
+    return kinds.filter(({ path }) => !this.#workloads.has(path)).map((kind) => {
+      const followed = api.follow({ path: kind.path, labelSelector, keep: (object) => readWorkloadObject(kind, object, evaluation) });
+      followed.onChange(({ before, after }) => this.#workloadChanged(before, after));
+      this.#workloads.set(kind.path, followed);
+      return followed;
+    });
+  }
+
+  #followed(): readonly Followed<unknown>[] {
+    return [this.#groups, this.#ledgers, ...this.#workloads.values()];
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#catchingUp !== null) clearTimeout(this.#catchingUp);
-    await Promise.all([this.#groups, this.#ledgers, ...this.#workloads].map((followed) => followed.stop()));
+    await Promise.all(this.#followed().map((followed) => followed.stop()));
     await this.#queue.stop();
   }
 
@@ -126,12 +156,12 @@ export class Mirror {
    * Compares the books with everything that is there, read anew: releases what has no object any more, and tells of what they do not have.
    */
   async compare(): Promise<void> {
-    const { engine, kinds, log } = this.#options;
+    const { engine, log } = this.#options;
     await engine.catchUp();
     // In this order: what is charged by now has been seen, so that what is not among the objects below is gone.
     const charged = [...engine.records()].flatMap((change) => (change.kind === 'workload' && change.value !== null ? [{ key: change.key, uid: change.value.uid, group: change.group }] : []));
     const there = new Map<string, WorkloadObject>();
-    for (const kind of kinds) for (const object of await this.#list(kind)) there.set(object.key, object);
+    for (const kind of this.#kinds) for (const object of await this.#list(kind)) there.set(object.key, object);
     for (const [key, object] of there) {
       const known = this.#workloadByKey.get(key);
       if (known === undefined || known.uid !== object.uid || known.version < object.version) this.#workloadByKey.set(key, object);
@@ -162,8 +192,7 @@ export class Mirror {
 
   /** Parents before children, groups before workloads. */
   async #begin(): Promise<void> {
-    const all = [this.#groups, this.#ledgers, ...this.#workloads];
-    while (!this.#stopped && !all.every(({ synced }) => synced)) await new Promise((resolve) => setTimeout(resolve, 20).unref());
+    while (!this.#stopped && !this.#followed().every(({ synced }) => synced)) await new Promise((resolve) => setTimeout(resolve, 20).unref());
     while (!this.#stopped && !this.#synced) {
       try {
         await this.#options.engine.catchUp();
