@@ -9,8 +9,8 @@ import { GROUP_LABEL } from '../../src/quota/index.js';
 import { GROUPS_PATH, LEDGERS_PATH } from '../../src/quota/kube/names.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { deployment } from '../quota/kube/cluster.js';
-import { installDefinitions } from '../quota/kube/setting.js';
 import { TestCluster } from './cluster.js';
+import { customResourcesOrSkip } from './custom-resources.js';
 import { Balancer, QuotaProcess } from './quota-process.js';
 import { until } from './until.js';
 
@@ -19,6 +19,7 @@ tap.setTimeout(900_000);
 const cluster = new TestCluster();
 mkdirSync(cluster.directory, { recursive: true });
 const client = new KubeClient({ credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock), clock: systemClock, userAgent: 'gpu-manager/e2e' });
+await customResourcesOrSkip(cluster, client);
 const balancer = new Balancer();
 await balancer.start();
 const replica = (name: string, port: number): QuotaProcess =>
@@ -73,7 +74,6 @@ async function cleared(t: Test, groups: readonly string[], deployments: readonly
 }
 
 test('two replicas come up, register and are asked', async (t) => {
-  await installDefinitions(client);
   await Promise.all([one.start(), two.start()]);
   balancer.serve(one, two);
   t.ok(await exists(CONFIGURATION));

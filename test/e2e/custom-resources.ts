@@ -1,0 +1,30 @@
+import tap from 'tap';
+import type { Api } from '../../src/quota/kube/api.js';
+import { LEDGERS_PATH, itemPath } from '../../src/quota/kube/names.js';
+import { ledgerObject } from '../../src/quota/kube/store/ledger.js';
+import { RecordLog } from '../../src/quota/kube/store/record-log.js';
+import { installDefinitions } from '../quota/kube/setting.js';
+import type { TestCluster } from './cluster.js';
+import { until } from './until.js';
+
+const PROBE = 'can-this-be-written';
+
+/**
+ * Makes the quota engine's resources known and writes one object of them. Kubernetes 1.20 as Debian's compiler builds it crashes there (its
+ * reflect2 1.0.1 reads maps as Go did before 1.18): then the file ends here, skipped, with the server started again for the next.
+ */
+export async function customResourcesOrSkip(cluster: TestCluster, api: Api): Promise<void> {
+  await installDefinitions(api);
+  const records = RecordLog.empty().with(new Map([['group', { kind: 'group', key: PROBE, group: PROBE, value: null }]]));
+  const page = { group: PROBE, parent: '', token: '', head: { revision: 0, now: 0, lives: 0 }, children: new Map([['child', 'token']]), records };
+  const answer = await api.request({ method: 'POST', path: LEDGERS_PATH, body: ledgerObject(PROBE, null, page, null) });
+  if (answer.ok) {
+    await api.request({ method: 'DELETE', path: itemPath(LEDGERS_PATH, PROBE) });
+    return;
+  }
+  if (cluster.processes.isAlive('apiserver')) throw new Error(`a custom resource can not be written: ${answer.message}`);
+  await cluster.processes.restart('apiserver');
+  await until('the API server', async () => (await cluster.kubectl('get', '--raw', '/readyz')) === 'ok');
+  tap.plan(0, 'this kube-apiserver crashes at the first custom resource that is written: build it with reflect2 1.0.2');
+  process.exit(0);
+}
