@@ -25,6 +25,14 @@ test('a pod that is done, gated, or deleted before it had a node neither holds n
   t.end();
 });
 
+test('a pod that the scheduler finds no node for, whatever is free, does not wait for what others have', (t) => {
+  const told = (message: string): unknown => readClusterPod(pod({}, {}, { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }] }));
+  t.equal(told("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."), null);
+  t.not(told("0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity/selector."), null);
+  t.not(told('1/3 tasks in gang unschedulable'), null, 'in the words of another scheduler');
+  t.end();
+});
+
 test('pods of daemon sets, of files on a node, and those that the cluster needs are bound to stay', (t) => {
   const owned = (kind: string): object => ({ ownerReferences: [{ kind, name: 'o', uid: 'o', controller: true }] });
   const stays = (metadata: object, spec: object = {}): boolean | undefined => readClusterPod(pod({ nodeName: 'node1', ...spec }, metadata))?.isBoundToStay;
