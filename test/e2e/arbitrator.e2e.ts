@@ -6,8 +6,9 @@ import { systemClock } from '../../src/host/clock.js';
 import { KubeClient, MERGE_PATCH } from '../../src/kube/client.js';
 import { kubeconfigCredentials } from '../../src/kube/credentials.js';
 import type { AllocationStatus } from '../../src/quota/kube/arbitrator/allocation-object.js';
-import { installDefinitions, manifestsOf } from '../quota/kube/setting.js';
+import { manifestsOf } from '../quota/kube/setting.js';
 import { NODE, TestCluster } from './cluster.js';
+import { customResourcesOrSkip } from './custom-resources.js';
 import { podManifest } from './pods.js';
 import { QuotaProcess } from './quota-process.js';
 import { until } from './until.js';
@@ -22,6 +23,7 @@ const ACCOUNT = 'gpu-manager-quota';
 const cluster = new TestCluster();
 mkdirSync(cluster.directory, { recursive: true });
 const client = new KubeClient({ credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock), clock: systemClock, userAgent: 'gpu-manager/e2e' });
+await customResourcesOrSkip(cluster, client);
 const kubeconfig = join(cluster.directory, 'quota-account.json');
 const log = (name: string): string => readFileSync(join(cluster.directory, `quota-${name}.log`), 'utf8');
 
@@ -94,7 +96,6 @@ const deserves = (namespace: string, cards: string | undefined): Promise<unknown
 let oldest = '';
 
 test('a plan is logged, with the permissions to look only, and nothing is written', async (t) => {
-  await installDefinitions(client);
   await setCards('2');
   for (const name of TENANTS) await cluster.kubectl('create', 'namespace', name);
   await writeAccountKubeconfig();
