@@ -1,13 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseAllDocuments } from 'yaml';
 import { AgentProcess } from '../../test/harness/gpu-machine/agent-process.js';
 import { SimulatedMachine } from '../sim/machine.js';
 import { residentMib } from './process-cost.js';
 
 const LONGEST_S = '3600';
+const MANIFEST = fileURLToPath(new URL('../../../daemonset.yaml', import.meta.url));
 
 /** A simulated node of eight cards: the agent a process of its own, containers with a process each. */
 export class BenchNode {
@@ -25,7 +29,7 @@ export class BenchNode {
   static async open(cards: number, nodeFlags: readonly string[] = []): Promise<BenchNode> {
     const machine = await SimulatedMachine.open(cards);
     const directory = await mkdtemp(join(tmpdir(), 'gm-'));
-    const agent = new AgentProcess({ directory, machine, nodeFlags });
+    const agent = new AgentProcess({ directory, machine, nodeFlags, environment: manifestEnvironment() });
     await agent.kubelet.start();
     return new BenchNode(machine, agent, directory);
   }
@@ -49,6 +53,18 @@ export class BenchNode {
     await this.machine.close();
     await rm(this.#directory, { recursive: true, force: true });
   }
+}
+
+interface DaemonSet {
+  readonly kind: string;
+  readonly spec?: { readonly template: { readonly spec: { readonly containers: readonly { readonly env: readonly { readonly name: string; readonly value?: string }[] }[] } } };
+}
+
+/** What the DaemonSet puts into the agent's environment, as far as it is the same on every node. */
+function manifestEnvironment(): Readonly<Record<string, string>> {
+  const documents = parseAllDocuments(readFileSync(MANIFEST, 'utf8')).map((document) => document.toJS() as DaemonSet);
+  const containers = documents.find(({ kind }) => kind === 'DaemonSet')?.spec?.template.spec.containers ?? [];
+  return Object.fromEntries((containers[0]?.env ?? []).flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]])));
 }
 
 /** A Node without anything to do: milliseconds from start to end, and what is resident while one waits. */

@@ -12,8 +12,9 @@ import type { UsageReader } from './usage-reader.js';
 const OLDEST_MS = 1_200;
 /** Driver memory moves by more than this before it is published. */
 const OVERHEAD_STEP_BYTES = 1024 * 1024;
-/** What others use moves by more than this before it is published for that alone. */
+/** What others use moves by so much of the GPU, and by such a part of itself, before it is published for that alone: of many others some always come or go. */
 const OTHERS_STEP_PPM = 10_000;
+const OTHERS_STEP_PART = 0.1;
 /** Over less than this, being late by a look makes a difference. */
 const LEAST_ACCOUNT_NS = 3e9;
 /** A container that waited for less of the time than this may just not have wanted its share. */
@@ -155,7 +156,7 @@ export class Tenant {
       before.grantPpm !== decision.grantPpm ||
       before.alone !== decision.alone ||
       before.correctionPpm !== decision.correctionPpm ||
-      Math.abs(this.#toldOthersPpm - decision.othersPpm) >= OTHERS_STEP_PPM;
+      Math.abs(this.#toldOthersPpm - decision.othersPpm) >= Math.max(OTHERS_STEP_PPM, OTHERS_STEP_PART * this.#toldOthersPpm);
     this.#told = decision;
     // A container that does nothing is told nothing: what it was told grows old, and it goes by its share when it comes back.
     const listens = decision.active || before?.active === true;

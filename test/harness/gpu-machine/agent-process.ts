@@ -16,6 +16,8 @@ export interface AgentProcessOptions {
   readonly flags?: readonly string[];
   /** Arguments for Node itself. */
   readonly nodeFlags?: readonly string[];
+  /** Variables beside those of this process. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** Descriptors that it may have open at once, to begin with. */
   readonly openFiles?: number;
 }
@@ -47,7 +49,7 @@ export class AgentProcess {
 
   /** Starts it, and resolves when the kubelet has both resources. */
   async start(): Promise<void> {
-    const { directory, machine, flags = [], nodeFlags = [], openFiles } = this.#options;
+    const { directory, machine, flags = [], nodeFlags = [], environment = {}, openFiles } = this.#options;
     const at = (name: string): string => join(directory, name);
     const log = openSync(this.logPath, 'a');
     // The hard limit too: Node raises the soft one as far as that.
@@ -60,7 +62,7 @@ export class AgentProcess {
         `--pod-resources-socket=${at('pod-resources.sock')}`, `--checkpoint-path=${at('checkpoint')}`, `--display-socket=${this.displaySocket}`, '--query-port=0',
         ...flags,
       ],
-      { stdio: ['ignore', log, log] },
+      { env: { ...process.env, ...environment }, stdio: ['ignore', log, log] },
     );
     closeSync(log);
     await this.kubelet.ready(30_000);
