@@ -15,23 +15,6 @@ static void sort_by_start(unsigned count, struct overlap_launch *launches) {
   }
 }
 
-/* From when on, and until when, all streams were watched: the latest of their first starts, the earliest of their last
- * ends. */
-static void watched(unsigned count, const struct overlap_launch *launches, int64_t *from, int64_t *to) {
-  *from = INT64_MIN;
-  *to = INT64_MAX;
-  for (unsigned i = 0; i < count; i++) {
-    int64_t first = launches[i].start_ns, last = launches[i].end_ns;
-    for (unsigned j = 0; j < count; j++) {
-      if (launches[j].stream != launches[i].stream) continue;
-      if (launches[j].start_ns < first) first = launches[j].start_ns;
-      if (launches[j].end_ns > last) last = launches[j].end_ns;
-    }
-    if (first > *from) *from = first;
-    if (last < *to) *to = last;
-  }
-}
-
 static int64_t later(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
@@ -39,67 +22,104 @@ static int64_t earlier(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+static bool is_first_of_stream(const struct overlap_launch *launches, unsigned i) {
+  for (unsigned j = 0; j < i; j++)
+    if (launches[j].stream == launches[i].stream) return false;
+  return true;
+}
+
+/* From when on, and until when, all streams were watched: the latest of their first starts, the earliest of their last
+ * ends. Streams that do not run side by side: the middle half, where what was not timed matters least. */
+static void watched(unsigned count, const struct overlap_launch *launches, int64_t *from, int64_t *to) {
+  int64_t begin = launches[0].start_ns, end = begin;
+  *from = INT64_MIN;
+  *to = INT64_MAX;
+  for (unsigned i = 0; i < count; i++) {
+    int64_t last = launches[i].end_ns;
+    end = later(end, last);
+    if (!is_first_of_stream(launches, i)) continue;
+    for (unsigned j = i + 1; j < count; j++)
+      if (launches[j].stream == launches[i].stream) last = later(last, launches[j].end_ns);
+    *from = later(*from, launches[i].start_ns);
+    *to = earlier(*to, last);
+  }
+  if (*to - *from >= (end - begin) / 4) return;
+  *from = begin + (end - begin) / 4;
+  *to = end - (end - begin) / 4;
+}
+
 /* What is under way at one moment. */
 struct moment {
+  unsigned counted;
+  unsigned others;
   uint64_t longest_ns; /* the highest cost; 0: nothing is under way */
   int64_t next_ns;     /* when the next launch begins or ends */
 };
 
-static struct moment look_at(unsigned count, const struct overlap_launch *launches, int64_t now) {
-  struct moment moment = {0, INT64_MAX};
+/* A stream whose first launch here was queued is busy before it, with launches that are not here. */
+static struct moment look_at(unsigned count, const struct overlap_launch *launches, const bool *busy_before,
+                             int64_t now) {
+  struct moment moment = {0, 0, 0, INT64_MAX};
   for (unsigned i = 0; i < count; i++) {
     const struct overlap_launch *launch = &launches[i];
-    if (launch->start_ns > now) {
-      moment.next_ns = earlier(moment.next_ns, launch->start_ns);
-    } else if (launch->end_ns > now) {
-      moment.next_ns = earlier(moment.next_ns, launch->end_ns);
-      if (launch->cost_ns > moment.longest_ns) moment.longest_ns = launch->cost_ns;
-    }
+    bool to_come = launch->start_ns > now;
+    if (launch->end_ns <= now) continue;
+    moment.next_ns = earlier(moment.next_ns, to_come ? launch->start_ns : launch->end_ns);
+    if (to_come && !busy_before[i]) continue;
+    if (!to_come && launch->counted)
+      moment.counted++;
+    else
+      moment.others++;
+    if (launch->cost_ns > moment.longest_ns) moment.longest_ns = launch->cost_ns;
   }
   return moment;
 }
 
-/* The time from `from` to `to` in which launches ran. What passed in silence that was too long counts as long as such
- * silence is otherwise. */
-static uint64_t ran_between(unsigned count, const struct overlap_launch *launches, int64_t from, int64_t to) {
-  uint64_t ran = 0, usual_sum = 0, usual = 0, silences = 0;
+/* The counted launches' part of the time from `from` to `to` in which launches ran. What passed in silence that was too
+ * long counts as long as such silence is otherwise. */
+static uint64_t ran_between(unsigned count, const struct overlap_launch *launches, bool complete, int64_t from,
+                            int64_t to) {
+  bool busy_before[OVERLAP_MOST];
+  double ran = 0, usual_sum = 0, silences = 0;
+  unsigned usual = 0;
+  for (unsigned i = 0; i < count; i++)
+    busy_before[i] = complete && launches[i].queued && is_first_of_stream(launches, i);
   for (int64_t now = from; now < to;) {
-    struct moment moment = look_at(count, launches, now);
+    struct moment moment = look_at(count, launches, busy_before, now);
     int64_t next = earlier(moment.next_ns, to);
     uint64_t passed = (uint64_t)(next - now);
     now = next;
-    if (moment.longest_ns == 0) continue;
+    if (moment.counted == 0) continue;
+    double part = (double)moment.counted / (moment.counted + moment.others);
     if (passed > moment.longest_ns + moment.longest_ns / SILENCE_SLACK + SILENCE_LEAST_NS) {
-      silences++;
+      silences += part;
       continue;
     }
-    ran += passed;
-    usual_sum += passed;
+    ran += part * (double)passed;
+    usual_sum += (double)passed;
     usual++;
   }
-  return ran + (usual == 0 ? 0 : silences * (usual_sum / usual));
+  return (uint64_t)(ran + (usual == 0 ? 0 : silences * usual_sum / usual));
 }
 
-struct overlap_sums overlap_sums_of(unsigned count, struct overlap_launch *launches) {
-  if (count == 0) return (struct overlap_sums){0, 0, 0};
-  sort_by_start(count, launches);
-  int64_t begin = launches[0].start_ns, end = begin, from, to;
-  for (unsigned i = 0; i < count; i++)
-    end = later(end, launches[i].end_ns);
-  watched(count, launches, &from, &to);
-  /* Streams that do not run side by side: the middle half, where what was not timed matters least. */
-  if (to - from < (end - begin) / 4) {
-    from = begin + (end - begin) / 4;
-    to = end - (end - begin) / 4;
-  }
+struct overlap_sums overlap_sums_of(unsigned count, struct overlap_launch *launches, bool complete) {
+  struct overlap_sums sums = {0, 0, 0};
+  if (count == 0) return sums;
   double charged = 0;
-  uint64_t longest = 0;
+  int64_t from = INT64_MIN, to = INT64_MAX, first = INT64_MAX, last = INT64_MIN;
+  sort_by_start(count, launches);
+  if (!complete) watched(count, launches, &from, &to);
   for (unsigned i = 0; i < count; i++) {
-    if (launches[i].cost_ns > longest) longest = launches[i].cost_ns;
-    int64_t start = later(launches[i].start_ns, from), stop = earlier(launches[i].end_ns, to);
-    int64_t length = launches[i].end_ns - launches[i].start_ns;
-    if (stop <= start || length <= 0) continue;
-    charged += (double)launches[i].cost_ns * (double)(stop - start) / (double)length;
+    struct overlap_launch *launch = &launches[i];
+    if (launch->cost_ns > sums.longest_ns) sums.longest_ns = launch->cost_ns;
+    launch->counted |= !complete;
+    int64_t start = later(launch->start_ns, from), stop = earlier(launch->end_ns, to);
+    if (!launch->counted || stop <= start) continue;
+    charged += (double)launch->cost_ns * (double)(stop - start) / (double)(launch->end_ns - launch->start_ns);
+    first = earlier(first, start);
+    last = later(last, stop);
   }
-  return (struct overlap_sums){(uint64_t)charged, ran_between(count, launches, from, to), longest};
+  sums.charged_ns = (uint64_t)charged;
+  sums.ran_ns = ran_between(count, launches, complete, first, last);
+  return sums;
 }

@@ -22,7 +22,7 @@ enum sample_state { SAMPLE_FREE = 0, SAMPLE_BUSY, SAMPLE_PENDING, SAMPLE_VOID };
 struct sample {
   enum sample_state state;
   uint32_t anchor; /* number of the one that was current; 0: none */
-  uint32_t watch;
+  struct watch_place place;
   CUcontext context; /* of the events */
   CUevent start, end;
   uint64_t key;
@@ -74,7 +74,7 @@ struct sample *sampler_begin(const struct sample_request *request) {
   sample->request = *request;
   sample->key = request->cost->key;
   sample->anchor = anchor_current(request->context, request->stream, now);
-  sample->watch = watch_join(request->device, sample->anchor, now);
+  sample->place = watch_join(request->device, sample->anchor, now);
   cost_timing(request->cost, 1);
   bool begun = have_events(sample, request->context);
   sample->idle = begun && driver.cuStreamQuery(request->stream) == CUDA_SUCCESS;
@@ -95,7 +95,7 @@ void sampler_end(struct sample *sample, CUstream stream, bool launched) {
 }
 
 static void release(struct sample *sample) {
-  if (sample->watch != 0) watch_leave_out(sample->watch);
+  if (sample->place.watch != 0) watch_leave_out(sample->place);
   cost_timing(sample->request.cost, -1);
   __atomic_store_n(&sample->state, SAMPLE_FREE, __ATOMIC_RELEASE);
 }
@@ -136,9 +136,15 @@ static uint64_t by_our_clock(struct sample *sample, uint64_t took_ns) {
   /* After a hold-up or behind other work nothing is sure: rather too long a sample than too short a one. */
   if (gap > 0 && sample->idle && !is_hold_up((uint64_t)gap))
     took_ns = (uint64_t)gap < took_ns ? took_ns - (uint64_t)gap : 1;
-  if (sample->watch != 0) {
-    watch_add(sample->watch, (uint64_t)request->stream, request->charged_ns, start, end);
-    sample->watch = 0;
+  if (sample->place.watch != 0) {
+    watch_add(sample->place, &(struct overlap_launch){
+                                 .start_ns = start,
+                                 .end_ns = end,
+                                 .cost_ns = request->charged_ns,
+                                 .stream = (uint64_t)request->stream,
+                                 .queued = !sample->idle,
+                             });
+    sample->place.watch = 0;
   }
   int64_t late = started_at + (end - start) - (int64_t)request->alone_until_ns;
   if (request->alone_until_ns != 0 && !request->guessed)
@@ -205,7 +211,8 @@ bool sampler_watches(void) {
 }
 
 void sampler_saw(uint32_t device, CUstream stream) {
-  watch_saw(device, stream, os_now_ns());
+  watch_saw(device, stream, __atomic_load_n(&control.ledger.usage->devices[device].charged_ns, __ATOMIC_RELAXED),
+            os_now_ns());
 }
 
 uint64_t sampler_overlapped(uint32_t device, uint64_t cost_ns) {

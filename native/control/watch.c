@@ -4,17 +4,24 @@
 #include "gate.h"
 #include "lock.h"
 #include "others.h"
-#include "overlap.h"
 #include <string.h>
 
-/* A watch lasts until it has seen enough. */
-#define WATCH_LEAST_NS 10000000ull
-#define WATCH_MOST_NS 100000000ull
+/*
+ * A watch counts launches until it has seen enough of them, and then follows those that come behind until the GPU is
+ * done with the counted ones, since they run side by side. How long it counts, and how long it pauses, goes by what was
+ * charged and not by the clock: a program that was held up launches much at once, and neither more nor less of that may
+ * be counted than of everything else.
+ */
+#define WATCH_LEAST_NS 5000000ull
 #define WATCH_ENOUGH 64u
+#define WATCH_MOST_COUNTED (OVERLAP_MOST / 2)
+/* By the clock. */
+#define WATCH_MOST_NS 100000000ull
+#define FOLLOW_MOST_NS 200000000ull
 /* Between two: launches go the short way, and the GPU's clock is looked at anew. Long once nothing new was seen for
  * some measurements. */
-#define WATCH_PAUSE_NS 8000000ull
-#define WATCH_LONG_PAUSE_NS 120000000ull
+#define WATCH_PAUSE_NS 4000000ull
+#define WATCH_LONG_PAUSE_NS 60000000ull
 #define SETTLED_AFTER 10u
 #define SETTLED_PART 33u
 /* Watches differ by chance in where they begin and end; so many together make one measurement, and more once there
@@ -31,17 +38,19 @@
 /* GPUs let a process run at least about so long while others wait. */
 #define SLICE_NS 1500000u
 
-enum watch_state { WATCH_OFF = 0, WATCH_ON, WATCH_WAITING };
+enum watch_state { WATCH_OFF = 0, WATCH_COUNTING, WATCH_FOLLOWING, WATCH_WAITING };
 
 static struct {
   enum watch_state state;
   uint32_t number;
   uint32_t device;
   uint32_t anchor;
+  bool complete;
   uint64_t began_at_ns;
-  uint64_t ended_at_ns;
+  uint64_t charged_ns; /* for launches on this device, when the watch began or ended */
   uint32_t joined;
-  uint32_t left; /* launches of which nothing is known yet */
+  uint32_t left;         /* launches of which nothing is known yet */
+  uint32_t counted_left; /* of these, counted ones */
   uint32_t count;
   struct overlap_launch launches[OVERLAP_MOST];
 } watch;
@@ -61,24 +70,30 @@ static struct {
 
 static struct lock lock;
 
+static bool times_launches(enum watch_state state) {
+  return state == WATCH_COUNTING || state == WATCH_FOLLOWING;
+}
+
 bool watch_is_on(void) {
-  return __atomic_load_n(&watch.state, __ATOMIC_RELAXED) == WATCH_ON;
+  return times_launches(__atomic_load_n(&watch.state, __ATOMIC_RELAXED));
 }
 
 static void set_state(enum watch_state state) {
-  if ((state == WATCH_ON) != (watch.state == WATCH_ON))
-    __atomic_fetch_add(&gate.detours, state == WATCH_ON ? 1 : -1u, __ATOMIC_RELAXED);
+  if (times_launches(state) != times_launches(watch.state))
+    __atomic_fetch_add(&gate.detours, times_launches(state) ? 1 : -1u, __ATOMIC_RELAXED);
   __atomic_store_n(&watch.state, state, __ATOMIC_RELAXED);
   anchor_hold(state != WATCH_OFF);
 }
 
-static void begin(uint32_t device, uint64_t now) {
+static void begin(uint32_t device, uint64_t charged_ns, uint64_t now) {
   watch.number++;
   watch.device = device;
   watch.anchor = 0;
+  watch.complete = true;
   watch.began_at_ns = now;
-  watch.joined = watch.left = watch.count = 0;
-  set_state(WATCH_ON);
+  watch.charged_ns = charged_ns;
+  watch.joined = watch.left = watch.counted_left = watch.count = 0;
+  set_state(WATCH_COUNTING);
 }
 
 /* Running at once saves time and never costs any: more than the whole is what others took. */
@@ -107,11 +122,11 @@ static uint32_t hidden_ppm(const struct overlap_sums *seen) {
 
 /* What several launches at once take is learned like what one takes: all of what was seen where it is known to be ours,
  * else the lowest. */
-static void conclude(uint64_t now) {
+static void conclude(uint64_t charged_ns, uint64_t now) {
   __typeof__(&devices[0]) device = &devices[watch.device];
-  struct overlap_sums seen = overlap_sums_of(watch.count, watch.launches);
+  struct overlap_sums seen = overlap_sums_of(watch.count, watch.launches, watch.complete);
   set_state(WATCH_OFF);
-  watch.ended_at_ns = now;
+  watch.charged_ns = charged_ns;
   uint32_t hidden = hidden_ppm(&seen);
   if (hidden != OTHERS_UNKNOWN) seen.ran_ns = seen.ran_ns * (VGPU_PPM_WHOLE - hidden) / VGPU_PPM_WHOLE;
   device->sums.charged_ns += seen.charged_ns;
@@ -129,13 +144,29 @@ static void conclude(uint64_t now) {
   __atomic_store_n(&device->part_ppm, learned != 0 ? learned : part, __ATOMIC_RELAXED);
 }
 
-static bool has_seen_enough(uint64_t now) {
-  uint64_t lasted = now - watch.began_at_ns;
-  return watch.joined == OVERLAP_MOST || lasted > WATCH_MOST_NS ||
-         (lasted > WATCH_LEAST_NS && watch.joined >= WATCH_ENOUGH);
+static bool has_counted_enough(uint64_t charged_ns, uint64_t now) {
+  return watch.joined >= WATCH_MOST_COUNTED || now - watch.began_at_ns > WATCH_MOST_NS ||
+         (charged_ns - watch.charged_ns > WATCH_LEAST_NS && watch.joined >= WATCH_ENOUGH);
 }
 
-void watch_saw(uint32_t device, CUstream stream, uint64_t now) {
+/* Nothing more is to be timed once nothing counted is under way, or when that takes too long or too much. */
+static void follow(uint64_t now) {
+  bool done = watch.counted_left == 0;
+  if (!done && watch.joined < OVERLAP_MOST && now - watch.began_at_ns < FOLLOW_MOST_NS) return;
+  watch.complete = done;
+  set_state(WATCH_WAITING);
+}
+
+static void go_on(uint32_t device, uint64_t charged_ns, uint64_t now) {
+  if (watch.state == WATCH_COUNTING && has_counted_enough(charged_ns, now)) set_state(WATCH_FOLLOWING);
+  if (watch.state == WATCH_FOLLOWING) follow(now);
+  if (watch.state == WATCH_WAITING && (watch.left == 0 || now - watch.began_at_ns > WATCH_LOST_NS))
+    conclude(charged_ns, now);
+  uint64_t pause = is_settled(device) ? WATCH_LONG_PAUSE_NS : WATCH_PAUSE_NS;
+  if (watch.state == WATCH_OFF && charged_ns - watch.charged_ns > pause) begin(device, charged_ns, now);
+}
+
+void watch_saw(uint32_t device, CUstream stream, uint64_t charged_ns, uint64_t now) {
   if (!devices[device].used) {
     devices[device].used = true;
     devices[device].last_stream = stream;
@@ -146,42 +177,48 @@ void watch_saw(uint32_t device, CUstream stream, uint64_t now) {
     devices[device].since_switch = 0;
   }
   if (devices[device].since_switch == 0 || !lock_try(&lock)) return;
-  if (watch.state == WATCH_ON && has_seen_enough(now)) set_state(WATCH_WAITING);
-  if (watch.state == WATCH_WAITING && (watch.left == 0 || now - watch.began_at_ns > WATCH_LOST_NS)) conclude(now);
-  if (watch.state == WATCH_OFF && now - watch.ended_at_ns > (is_settled(device) ? WATCH_LONG_PAUSE_NS : WATCH_PAUSE_NS))
-    begin(device, now);
+  go_on(device, charged_ns, now);
   lock_release(&lock);
 }
 
-uint32_t watch_join(uint32_t device, uint32_t anchor, uint64_t now) {
-  uint32_t number = 0;
-  if (!watch_is_on() || anchor == 0) return 0;
+struct watch_place watch_join(uint32_t device, uint32_t anchor, uint64_t now) {
+  struct watch_place place = {0, false};
+  if (!watch_is_on() || anchor == 0) return place;
   lock_take(&lock);
-  if (watch.state == WATCH_ON && watch.device == device) {
+  if (times_launches(watch.state) && watch.device == device) {
     if (watch.anchor == 0) watch.anchor = anchor;
-    if (watch.anchor == anchor) {
-      number = watch.number;
+    if (watch.anchor == anchor && watch.joined < OVERLAP_MOST) {
+      place = (struct watch_place){watch.number, watch.state == WATCH_COUNTING};
       watch.left++;
+      watch.counted_left += place.counted;
       watch.joined++;
-      if (has_seen_enough(now)) set_state(WATCH_WAITING);
+      if (watch.joined == WATCH_MOST_COUNTED && place.counted) set_state(WATCH_FOLLOWING);
+      if (watch.joined == OVERLAP_MOST) follow(now);
     }
   }
   lock_release(&lock);
-  return number;
+  return place;
 }
 
-void watch_add(uint32_t number, uint64_t stream, uint64_t cost_ns, int64_t start_ns, int64_t end_ns) {
+static bool take_off(struct watch_place place) {
+  if (place.watch != watch.number || watch.left == 0) return false;
+  watch.left--;
+  if (place.counted && watch.counted_left > 0) watch.counted_left--;
+  return true;
+}
+
+void watch_add(struct watch_place place, const struct overlap_launch *launch) {
   lock_take(&lock);
-  if (number == watch.number && watch.left > 0 && watch.count < OVERLAP_MOST) {
-    watch.launches[watch.count++] = (struct overlap_launch){start_ns, end_ns, cost_ns, stream};
-    watch.left--;
+  if (take_off(place) && watch.count < OVERLAP_MOST) {
+    watch.launches[watch.count] = *launch;
+    watch.launches[watch.count++].counted = place.counted;
   }
   lock_release(&lock);
 }
 
-void watch_leave_out(uint32_t number) {
+void watch_leave_out(struct watch_place place) {
   lock_take(&lock);
-  if (number == watch.number && watch.left > 0) watch.left--;
+  take_off(place);
   lock_release(&lock);
 }
 

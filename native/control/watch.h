@@ -6,19 +6,27 @@
 #define VGPU_WATCH_H
 
 #include "cuda_abi.h"
+#include "overlap.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Notes the stream of a launch; begins a watch when several are in use and the last one was a while ago. */
-void watch_saw(uint32_t device, CUstream stream, uint64_t now);
+/* Notes the stream of a launch; begins a watch when several are in use and enough was launched since the last one.
+ * `charged_ns`: all that was charged for launches on this device so far. */
+void watch_saw(uint32_t device, CUstream stream, uint64_t charged_ns, uint64_t now);
 
-/* The number of the watch that a launch timed now belongs to, 0: none. It is counted in and has to be added or left
- * out. */
-uint32_t watch_join(uint32_t device, uint32_t anchor, uint64_t now);
+/* A launch's place in a watch. */
+struct watch_place {
+  uint32_t watch; /* 0: none */
+  bool counted;
+};
 
-/* A launch of that watch ran from `start` to `end`; or nothing is known of it. */
-void watch_add(uint32_t watch, uint64_t stream, uint64_t cost_ns, int64_t start_ns, int64_t end_ns);
-void watch_leave_out(uint32_t watch);
+/* The place of a launch that is timed now. It has to be added or left out. */
+struct watch_place watch_join(uint32_t device, uint32_t anchor, uint64_t now);
+
+/* A launch of that place ran from `start` to `end`, behind other work of its stream where it was `queued`; or nothing
+ * is known of it. */
+void watch_add(struct watch_place place, const struct overlap_launch *launch);
+void watch_leave_out(struct watch_place place);
 
 bool watch_is_on(void);
 

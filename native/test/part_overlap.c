@@ -1,9 +1,13 @@
 #include "overlap.h"
 #include "tap.h"
 
-static double part(unsigned count, struct overlap_launch *launches) {
-  struct overlap_sums sums = overlap_sums_of(count, launches);
+static double part_of(unsigned count, struct overlap_launch *launches, bool complete) {
+  struct overlap_sums sums = overlap_sums_of(count, launches, complete);
   return sums.charged_ns == 0 ? 0 : (double)sums.ran_ns / (double)sums.charged_ns;
+}
+
+static double part(unsigned count, struct overlap_launch *launches) {
+  return part_of(count, launches, true);
 }
 
 /* Streams that run launch after launch, each of `cost`, from `from` on; on a card that has room for all of them at
@@ -12,7 +16,7 @@ static unsigned beside(struct overlap_launch *launches, unsigned streams, unsign
   unsigned count = 0;
   for (unsigned i = 0; i < each; i++)
     for (unsigned s = 0; s < streams; s++)
-      launches[count++] = (struct overlap_launch){i * cost, (i + 1) * cost, (uint64_t)cost, s};
+      launches[count++] = (struct overlap_launch){i * cost, (i + 1) * cost, (uint64_t)cost, s, true, false};
   return count;
 }
 
@@ -27,7 +31,7 @@ int main(void) {
   /* A full card: launches of two streams take turns, each waits for the other and takes twice its cost. */
   unsigned count = 0;
   for (int i = 0; i < 100; i++)
-    launches[count++] = (struct overlap_launch){(i - 1) * 2000, (i + 1) * 2000, 2000, (uint64_t)i % 2};
+    launches[count++] = (struct overlap_launch){(i - 1) * 2000, (i + 1) * 2000, 2000, (uint64_t)i % 2, true, false};
   CHECK_BETWEEN(part(count, launches), 0.98, 1.02);
 
   /* Gaps in which nothing ran count for nobody. */
@@ -39,11 +43,40 @@ int main(void) {
   }
   CHECK_BETWEEN(part(count, launches), 0.499, 0.501);
 
-  /* One stream was watched longer than the other: by itself it would seem not to overlap. */
+  /* One stream has more to do than the other; or it was only watched longer, and would seem not to overlap. */
   count = beside(launches, 2, 50, 1000);
   for (unsigned i = 0; i < 50; i++)
-    launches[count++] = (struct overlap_launch){(int64_t)(50 + i) * 1000, (int64_t)(51 + i) * 1000, 1000, 0};
-  CHECK_BETWEEN(part(count, launches), 0.49, 0.51);
+    launches[count++] =
+        (struct overlap_launch){(int64_t)(50 + i) * 1000, (int64_t)(51 + i) * 1000, 1000, 0, true, false};
+  CHECK_BETWEEN(part(count, launches), 0.66, 0.67);
+  CHECK_BETWEEN(part_of(count, launches, false), 0.49, 0.51);
+
+  /* Of two streams one is counted: half of the time in which both run is its own, also where what ran in the other was
+   * submitted before. */
+  count = beside(launches, 2, 50, 1000);
+  for (unsigned i = 0; i < count; i++)
+    launches[i].counted = launches[i].stream == 0;
+  CHECK_BETWEEN(part(count, launches), 0.499, 0.501);
+  count = beside(launches, 1, 50, 1000);
+  launches[count++] = (struct overlap_launch){50000, 51000, 1000, 1, false, true};
+  CHECK_BETWEEN(part(count, launches), 0.499, 0.501);
+
+  /* Whichever launches are counted, together they have what all have: here first those that began, then the rest. */
+  double sum = 0, all = 0;
+  for (unsigned half = 0; half < 3; half++) {
+    count = 0;
+    for (unsigned s = 0; s < 3; s++)
+      for (int i = 0; i < 20; i++)
+        launches[count++] = (struct overlap_launch){i * 1000 * (s + 1),
+                                                    (i + 1) * 1000 * (s + 1),
+                                                    1000 * (s + 1),
+                                                    s,
+                                                    half == 2 || (i < 10) == (half == 0),
+                                                    false};
+    (half == 2 ? &all : &sum)[0] += (double)overlap_sums_of(count, launches, true).ran_ns;
+  }
+  CHECK_BETWEEN(sum / all, 0.999, 1.001);
+  CHECK_BETWEEN(all, 59900, 60100);
 
   /* Another process has the card for 2 ms after every 2 ms: nothing begins or ends meanwhile, and that is not ours. */
   count = beside(launches, 3, 80, 200000);
@@ -53,8 +86,8 @@ int main(void) {
   }
   CHECK_BETWEEN(part(count, launches), 0.32, 0.35);
 
-  CHECK_EQ(overlap_sums_of(0, launches).charged_ns, 0);
-  launches[0] = (struct overlap_launch){5, 5, 100, 0};
-  CHECK_EQ(overlap_sums_of(1, launches).charged_ns, 0);
+  CHECK_EQ(overlap_sums_of(0, launches, true).charged_ns, 0);
+  launches[0] = (struct overlap_launch){5, 5, 100, 0, true, false};
+  CHECK_EQ(overlap_sums_of(1, launches, true).charged_ns, 0);
   return TEST_END;
 }
