@@ -5,22 +5,31 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
+import { systemClock } from '../src/host/clock.js';
+import { KubeClient } from '../src/kube/client.js';
+import { kubeconfigCredentials } from '../src/kube/credentials.js';
+import { API_VERSION, GROUPS_PATH, GROUP_KIND, LEDGERS_PATH, LEDGER_KIND } from '../src/quota/kube/names.js';
+import { TestCluster, whyNoCluster } from '../test/e2e/cluster.js';
 import { ApiServer } from '../test/harness/api-server/api-server.js';
 import { kubeconfig } from '../test/harness/api-server/kubeconfig.js';
 import { deployment } from '../test/quota/kube/cluster.js';
-import { CRDS } from '../test/quota/kube/setting.js';
-import { measured, type Bench } from './report.js';
+import { installDefinitions, REAL_KUBECONFIG } from '../test/quota/kube/setting.js';
+import { measured, type Bench, type Measurement } from './report.js';
 
 const MAIN = fileURLToPath(new URL('../src/cli/main.js', import.meta.url));
 const PORT = 18_543;
 const GROUPS = 20;
 const RATE = 500;
 const SECONDS = 10;
+/** Connections are made and code is compiled in the first of them: these reviews are not counted. */
+const WARM_UP_SECONDS = 3;
 const HOT_DECISIONS = 3000;
 const HOT_CONCURRENCY = 64;
+/** Bare writes of a ledger, to be compared with. */
+const BARE_COMMITS = 400;
 /** What a commit of etcd takes on an ordinary disk. */
 const COMMIT_MS = 5;
-/** Goals of the design. */
+/** Goals of the design; of a review beyond the commit that it cannot do without. */
 const GOAL_P99_MS = 5;
 const GOAL_HOT = 300;
 
@@ -58,24 +67,37 @@ async function ready(): Promise<void> {
   throw new Error('the quota service did not become ready');
 }
 
+/** Milliseconds that things took. */
+class Times {
+  readonly #sorted: readonly number[];
+
+  constructor(taken: readonly number[]) {
+    this.#sorted = [...taken].sort((a, b) => a - b);
+  }
+
+  at(share: number): number {
+    return this.#sorted[Math.min(this.#sorted.length - 1, Math.floor(this.#sorted.length * share))] ?? NaN;
+  }
+}
+
 /** Reviews at a fixed rate, whatever the answers take; milliseconds of each. */
-async function steady(): Promise<readonly number[]> {
+async function steady(from: number, seconds: number): Promise<Times> {
   const taken: number[] = [];
   const pending: Promise<void>[] = [];
   const failures: unknown[] = [];
   const begun = performance.now();
-  for (let index = 0; index < RATE * SECONDS; index++) {
+  for (let index = 0; index < RATE * seconds; index++) {
     const dueMs = begun + (index * 1000) / RATE - performance.now();
     if (dueMs > 0) await delay(dueMs);
     const at = performance.now();
-    pending.push(ask(index, `g${index % GROUPS}`).then((isAllowed) => {
+    pending.push(ask(from + index, `g${index % GROUPS}`).then((isAllowed) => {
       if (isAllowed) taken.push(performance.now() - at);
       else failures.push(new Error('a review was refused'));
     }).catch((error: unknown) => void failures.push(error)));
   }
   await Promise.all(pending);
   if (failures.length > 0) throw failures[0];
-  return taken.sort((a, b) => a - b);
+  return new Times(taken);
 }
 
 async function hot(): Promise<number> {
@@ -88,36 +110,108 @@ async function hot(): Promise<number> {
   return HOT_DECISIONS / ((performance.now() - begun) / 1000);
 }
 
-/** The webhooks of `gpu-manager quota serve` as a process of its own, asked from this one, which also plays the API server. */
-export const run: Bench = async ({ report, note }) => {
-  const directory = mkdtempSync(join(tmpdir(), 'gm-webhook-'));
+/** More than fits, all at once; returns how many were let in. */
+async function crowd(group: string, count: number): Promise<number> {
+  const answers = await Promise.all(Array.from({ length: count }, (_, index) => ask(2_000_000 + index, group)));
+  return answers.filter(Boolean).length;
+}
+
+/** Writes of a ledger that nothing is decided on, one after the other: what a review cannot be faster than. */
+async function bare(client: KubeClient): Promise<Times> {
+  const path = `${LEDGERS_PATH}/bare`;
+  const page = { head: { revision: 1, now: 1, lives: 1 }, children: {}, records: 'x'.repeat(20_000) };
+  const made = await client.request({ method: 'POST', path: LEDGERS_PATH, body: { apiVersion: API_VERSION, kind: LEDGER_KIND, metadata: { name: 'bare' }, spec: { page } } });
+  const taken: number[] = [];
+  for (let answer = made; taken.length < BARE_COMMITS;) {
+    if (!answer.ok) throw new Error(answer.message);
+    const { metadata } = answer.body as { readonly metadata: object };
+    const at = performance.now();
+    answer = await client.request({ method: 'PUT', path, body: { apiVersion: API_VERSION, kind: LEDGER_KIND, metadata, spec: { page: { ...page, records: `${taken.length}`.padEnd(20_000, 'x') } } } });
+    taken.push(performance.now() - at);
+  }
+  await client.request({ method: 'DELETE', path });
+  return new Times(taken);
+}
+
+/** An API server to measure with. */
+interface Setting {
+  readonly name: string;
+  readonly kubeconfig: string;
+  readonly stop: () => Promise<void>;
+}
+
+async function played(directory: string): Promise<Setting> {
   const server = new ApiServer();
   await server.start();
-  for (const definition of CRDS) server.seed('customresourcedefinitions', definition);
-  for (const name of [...Array.from({ length: GROUPS }, (_, index) => `g${index}`), 'hot-0', 'hot-1', 'hot-2', 'hot-3']) {
-    server.seed('bizgroupresourcequotas', { metadata: { name }, spec: { hard: { 'limits.cpu': 1_000_000 } } });
-  }
+  server.inject({ verb: ['create', 'update'], resource: 'bizgroupledgers' }, { do: 'delay', ms: COMMIT_MS });
   const file = join(directory, 'kubeconfig');
   writeFileSync(file, kubeconfig({ url: server.url }, {}));
-  const service: ChildProcess = spawn(process.execPath, [MAIN, 'quota', 'serve', '--kubeconfig', file, '--address', '127.0.0.1', '--port', `${PORT}`, '--url', `https://127.0.0.1:${PORT}`, '--log-level', 'error'], { stdio: 'inherit' });
+  return { name: 'played', kubeconfig: file, stop: () => server.stop() };
+}
+
+/** That of `KUBECONFIG_E2E`, or one that is started with `--real`; says why not where neither can be. */
+async function real(args: readonly string[]): Promise<Setting | string> {
+  if (REAL_KUBECONFIG !== undefined) return { name: 'real', kubeconfig: REAL_KUBECONFIG, stop: async () => undefined };
+  if (!args.includes('--real')) return 'neither KUBECONFIG_E2E nor --real';
+  const reason = whyNoCluster();
+  if (reason !== null) return reason;
+  const cluster = new TestCluster();
+  await cluster.startServer();
+  return { name: 'real', kubeconfig: cluster.kubeconfig, stop: () => cluster.stop() };
+}
+
+/** The webhooks of `gpu-manager quota serve` as a process of its own, asked from this one. */
+async function measure(setting: Setting, report: (figure: Measurement) => void): Promise<void> {
+  const client = new KubeClient({ credentials: await kubeconfigCredentials(setting.kubeconfig, systemClock), clock: systemClock, userAgent: 'bench' });
+  await installDefinitions(client);
+  const hard = (name: string): number => (name === 'crowd' ? 100 : 1_000_000);
+  for (const name of [...Array.from({ length: GROUPS }, (_, index) => `g${index}`), 'hot-0', 'hot-1', 'hot-2', 'hot-3', 'crowd']) {
+    const answer = await client.request({ method: 'POST', path: GROUPS_PATH, body: { apiVersion: API_VERSION, kind: GROUP_KIND, metadata: { name }, spec: { hard: { 'limits.cpu': hard(name) } } } });
+    if (!answer.ok) throw new Error(answer.message);
+  }
+  const service: ChildProcess = spawn(process.execPath, [
+    MAIN, 'quota', 'serve', '--kubeconfig', setting.kubeconfig, '--address', '127.0.0.1', '--port', `${PORT}`, '--url', `https://127.0.0.1:${PORT}`, '--namespace', 'default', '--log-level', 'error',
+  ], { stdio: 'inherit' });
   try {
     await ready();
     await delay(2000);
-    const taken = await steady();
-    const at = (share: number): number => taken[Math.min(taken.length - 1, Math.floor(taken.length * share))] ?? NaN;
-    report(measured('review p50', at(0.5), 'ms'));
-    report(measured('review p99 (goal)', at(0.99), 'ms', GOAL_P99_MS));
-    server.inject({ verb: 'update', resource: 'bizgroupledgers' }, { do: 'delay', ms: COMMIT_MS });
-    const before = server.requests.filter(({ verb, resource }) => verb === 'update' && resource === 'bizgroupledgers').length;
-    const rate = await hot();
-    const writes = server.requests.filter(({ verb, resource }) => verb === 'update' && resource === 'bizgroupledgers').length - before;
-    report(measured('one hot group, commits of 5 ms (goal)', rate, 'admissions/s', GOAL_HOT));
-    report(measured('writes a decision', writes / HOT_DECISIONS, 'writes'));
-    note(`${RATE} reviews/s for ${SECONDS} s over ${GROUPS} groups; the API server is played by the process that asks`);
+    const alone = await bare(client);
+    await steady(0, WARM_UP_SECONDS);
+    const taken = await steady(RATE * WARM_UP_SECONDS, SECONDS);
+    const figure = (name: string, value: number, unit: string, baseline: number | null = null): void => report(measured(`${name} (${setting.name} API server)`, value, unit, baseline));
+    figure('bare commit p50', alone.at(0.5), 'ms');
+    figure('bare commit p99', alone.at(0.99), 'ms');
+    figure('review p50, beside a commit', taken.at(0.5), 'ms', alone.at(0.5));
+    figure('review p99, beside a commit', taken.at(0.99), 'ms', alone.at(0.99));
+    figure('review p99 beyond a commit (goal)', taken.at(0.99) - alone.at(0.5), 'ms', GOAL_P99_MS);
+    figure('one hot group (goal)', await hot(), 'admissions/s', GOAL_HOT);
+    figure('let in of 300 where 100 fit', await crowd('crowd', 300), 'workloads', 100);
   } finally {
+    const ended = new Promise((resolve) => service.once('exit', resolve));
     service.kill('SIGKILL');
+    await ended;
+    await client.request({ method: 'DELETE', path: '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gpu-manager-quota' });
+    client.close();
+  }
+}
+
+export const run: Bench = async ({ report, note, args }) => {
+  const directory = mkdtempSync(join(tmpdir(), 'gm-webhook-'));
+  try {
+    const settings: Setting[] = args.includes('--real-only') ? [] : [await played(directory)];
+    const other = await real(args);
+    if (typeof other === 'string') note(`not with a real API server: ${other}`);
+    else settings.push(other);
+    note(`${RATE} reviews/s for ${SECONDS} s over ${GROUPS} groups; the played API server is part of the process that asks, and answers a commit after ${COMMIT_MS} ms`);
+    for (const setting of settings) {
+      try {
+        await measure(setting, report);
+      } finally {
+        await setting.stop();
+      }
+    }
+  } finally {
     agent.destroy();
-    await server.stop();
     rmSync(directory, { recursive: true, force: true });
   }
 };

@@ -56,6 +56,29 @@ export class TestCluster {
   readonly processes = new ProcessTable(join(this.directory, 'processes'));
 
   async start(options: ClusterOptions = {}): Promise<void> {
+    const tls = await this.startServer(options);
+    const at = (name: string): string => join(this.directory, name);
+    const binary = (name: string): string => join(clusterHome(), 'bin', name);
+    this.processes.start('controller-manager', binary('kube-controller-manager'), [
+      `--kubeconfig=${this.kubeconfig}`, `--service-account-private-key-file=${tls.saKey}`, `--root-ca-file=${tls.ca}`,
+      '--leader-elect=false', '--port=0', '--bind-address=127.0.0.1',
+    ]);
+    this.processes.start('scheduler', binary('kube-scheduler'), [
+      `--kubeconfig=${this.kubeconfig}`, '--leader-elect=false', '--port=0', '--bind-address=127.0.0.1', ...(options.schedulerArgs ?? []),
+    ]);
+    this.processes.start('containerd', 'containerd', ['--config', at('containerd.toml')]);
+    await until('containerd', async () => run('ctr', ['-a', this.containerdSocket, 'version']).then(() => true));
+    importImage(this.containerdSocket, BUSYBOX_IMAGE);
+    this.processes.start('kubelet', binary('kubelet'), [
+      `--config=${at('kubelet.yaml')}`, `--kubeconfig=${this.kubeconfig}`, '--container-runtime=remote',
+      `--container-runtime-endpoint=unix://${this.containerdSocket}`, `--hostname-override=${NODE}`, '--v=2',
+    ]);
+    await until('service accounts', async () => (await this.kubectl('get', 'serviceaccount', 'default')) !== '');
+    await until(`${NODE} to be ready`, async () => /\sReady\s/.test(await this.kubectl('get', 'node', NODE)), 120_000);
+  }
+
+  /** etcd and the API server alone; whatever else ran before is ended. */
+  async startServer(options: ClusterOptions = {}): Promise<ReturnType<typeof certificates>> {
     await this.stop();
     this.#forget();
     mkdirSync(this.directory, { recursive: true });
@@ -79,22 +102,7 @@ export class TestCluster {
       ...(options.apiServerArgs ?? []),
     ]);
     await until('the API server', async () => (await this.kubectl('get', '--raw', '/readyz')) === 'ok');
-    this.processes.start('controller-manager', binary('kube-controller-manager'), [
-      `--kubeconfig=${this.kubeconfig}`, `--service-account-private-key-file=${tls.saKey}`, `--root-ca-file=${tls.ca}`,
-      '--leader-elect=false', '--port=0', '--bind-address=127.0.0.1',
-    ]);
-    this.processes.start('scheduler', binary('kube-scheduler'), [
-      `--kubeconfig=${this.kubeconfig}`, '--leader-elect=false', '--port=0', '--bind-address=127.0.0.1', ...(options.schedulerArgs ?? []),
-    ]);
-    this.processes.start('containerd', 'containerd', ['--config', at('containerd.toml')]);
-    await until('containerd', async () => run('ctr', ['-a', this.containerdSocket, 'version']).then(() => true));
-    importImage(this.containerdSocket, BUSYBOX_IMAGE);
-    this.processes.start('kubelet', binary('kubelet'), [
-      `--config=${at('kubelet.yaml')}`, `--kubeconfig=${this.kubeconfig}`, '--container-runtime=remote',
-      `--container-runtime-endpoint=unix://${this.containerdSocket}`, `--hostname-override=${NODE}`, '--v=2',
-    ]);
-    await until('service accounts', async () => (await this.kubectl('get', 'serviceaccount', 'default')) !== '');
-    await until(`${NODE} to be ready`, async () => /\sReady\s/.test(await this.kubectl('get', 'node', NODE)), 120_000);
+    return tls;
   }
 
   /** Runs kubectl and answers what it printed; rejects with what it complained about. */
