@@ -1,6 +1,6 @@
 import type { NodePod } from '../core/pod.js';
 import { podPath } from './api-path.js';
-import { MERGE_PATCH, type KubeClient } from './client.js';
+import { MERGE_PATCH, type KubeAnswer, type KubeClient } from './client.js';
 import type { WriteQueue, WriteResult } from './write-queue.js';
 
 /** One object called Pod at the API server; not a later one of the same name. */
@@ -52,13 +52,18 @@ export class PodWriter {
   evict(pod: PodRef): void {
     this.#queue.put(`evict ${pod.objectUid}`, {
       attempt: async (): Promise<WriteResult> => {
-        const { namespace, name } = pod;
-        const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace }, deleteOptions: { preconditions: { uid: pod.objectUid } } };
-        const answer = await this.#client.request({ method: 'POST', path: `${podPath(namespace, name)}/eviction`, body });
+        let answer = await this.#evict(pod, 'policy/v1');
+        if (!answer.ok && answer.code === 'invalid') answer = await this.#evict(pod, 'policy/v1beta1');
         if (answer.ok) return 'done';
         return answer.code === 'not-found' || answer.code === 'conflict' || answer.code === 'too-many-requests' ? 'gone' : answer;
       },
     });
+  }
+
+  /** Servers before 1.22 know only the older version, and say that they do not know the other. */
+  #evict({ namespace, name, objectUid }: PodRef, apiVersion: 'policy/v1' | 'policy/v1beta1'): Promise<KubeAnswer> {
+    const body = { apiVersion, kind: 'Eviction', metadata: { name, namespace }, deleteOptions: { preconditions: { uid: objectUid } } };
+    return this.#client.request({ method: 'POST', path: `${podPath(namespace, name)}/eviction`, body });
   }
 
   async #patch({ pod, annotations }: Wanted): Promise<WriteResult> {

@@ -124,6 +124,17 @@ test('an evicted pod goes, and only the one that was meant', async (t) => {
   t.equal(queue.counts.dropped.get('gone'), 1);
 });
 
+test('a server that knows only the older Eviction is asked for that', async (t) => {
+  const server = await apiServer(t);
+  server.seed('pods', podObject({ name: 'a', uid: 'u1' }));
+  const { writer, queue } = writing(t, server);
+  // As Kubernetes 1.20 answers: no kind "Eviction" is registered for version "policy/v1".
+  server.inject({ verb: 'create' }, { do: 'answer', code: 400 }, 1);
+  writer.evict(POD);
+  await eventually(() => queue.counts.done === 1);
+  t.same(server.requests.map(({ body }) => (JSON.parse(body ?? '') as { apiVersion: string }).apiVersion), ['policy/v1', 'policy/v1beta1']);
+});
+
 test('an eviction that a disruption budget forbids is not forced', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'u1' }));
