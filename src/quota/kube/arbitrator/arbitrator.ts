@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { arbitrate, NO_MEMORY, remembered, type ArbitrationPlan, type ArbitratorMemory, type ArbitratorPolicy, type Eviction, type Quantities } from '../../arbitrator/index.js';
 import type { WatchableApi } from '../api.js';
+import { Events } from '../events.js';
 import type { QuotaLog } from '../log.js';
 import { ALLOCATIONS_PATH, ALLOCATION_KIND, API_VERSION, CONSUMERS_PATH, CONSUMER_KIND } from '../names.js';
 import { readAllocation, type AllocationObject, type AllocationStatus } from './allocation-object.js';
 import { allocationReport, isUrgent, memoryOf } from './allocation-report.js';
-import { ArbitratorEvents } from './arbitrator-events.js';
 import type { ArbitratorMetrics } from './arbitrator-metrics.js';
 import type { ClusterPod } from './cluster-pod.js';
 import { ClusterView } from './cluster-view.js';
@@ -49,7 +49,7 @@ interface Parts {
  */
 export class Arbitrator {
   readonly #options: Required<ArbitratorOptions>;
-  readonly #events: ArbitratorEvents;
+  readonly #events: Events;
   readonly #planLog: PlanLog;
   readonly #stopping = new AbortController();
   #parts: Parts | null = null;
@@ -60,7 +60,7 @@ export class Arbitrator {
 
   constructor(options: ArbitratorOptions) {
     this.#options = { periodMs: PERIOD_MS, writesAtOnce: WRITES_AT_ONCE, ...options };
-    this.#events = new ArbitratorEvents(options.api, options.log, options.now);
+    this.#events = new Events(options.api, options.log, options.now);
     this.#planLog = new PlanLog(options.log);
   }
 

@@ -1,7 +1,7 @@
 import type { ConsumerProblem } from '../../arbitrator/index.js';
 import { formatQuantity } from '../../core/quantity.js';
-import type { Finding } from './condition.js';
-import { conditionsAt } from './condition.js';
+import type { Finding } from '../condition.js';
+import { conditionsAt } from '../condition.js';
 import type { ConsumerObject, ConsumerStatus } from './consumer-object.js';
 
 /** What the status of a Consumer should be. */

@@ -1,5 +1,6 @@
 import type { QuotaEngine } from '../../engine.js';
 import { CONFLICT, MERGE_PATCH, NOT_FOUND, type WatchableApi } from '../api.js';
+import { Events } from '../events.js';
 import { GROUP_FINALIZER, type GroupObject, type GroupObjectStatus } from '../group-object.js';
 import type { ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
@@ -31,6 +32,7 @@ export interface ControllerOptions {
 export class Controller {
   readonly #options: Required<ControllerOptions>;
   readonly #cash: Cash;
+  readonly #events: Events;
   readonly #queue: SightingQueue;
   #ignore: () => void = () => undefined;
   #refresh: NodeJS.Timeout | null = null;
@@ -41,6 +43,7 @@ export class Controller {
   constructor(options: ControllerOptions) {
     this.#options = { refreshMs: 300_000, reportDelayMs: 300, ...options };
     const { api, engine, kinds, mirror, log, now } = options;
+    this.#events = new Events(api, log, now);
     this.#queue = new SightingQueue((name) => this.#attend(name), (name, error) => log.warn({ err: error, group: name }, 'a group could not be reported; trying again'));
     this.#cash = new Cash({
       api, engine, kinds, log, now,
@@ -147,16 +150,8 @@ export class Controller {
     if (over?.status === 'True' && condition(before, 'OverQuota')?.status !== 'True') await this.#event(name, uid, 'OverQuota', `more is used than the group has: ${over.message}`);
   }
 
-  async #event(name: string, uid: string, reason: string, message: string): Promise<void> {
-    const at = new Date(this.#options.now()).toISOString().replace(/\.\d+Z$/, 'Z');
-    const body = {
-      apiVersion: 'v1', kind: 'Event',
-      metadata: { generateName: `${name}.`, namespace: 'default' },
-      involvedObject: { apiVersion: API_VERSION, kind: GROUP_KIND, name, uid },
-      type: 'Warning', reason, message, count: 1, firstTimestamp: at, lastTimestamp: at, source: { component: 'gpu-manager-quota' },
-    };
-    const answer = await this.#options.api.request({ method: 'POST', path: '/api/v1/namespaces/default/events', body });
-    if (!answer.ok) this.#options.log.warn({ group: name, reason: answer.message }, 'an event can not be written');
+  #event(name: string, uid: string, reason: string, message: string): Promise<void> {
+    return this.#events.write({ apiVersion: API_VERSION, kind: GROUP_KIND, name, uid }, { type: 'Warning', reason, message });
   }
 
   async #patch(path: string, body: unknown): Promise<void> {

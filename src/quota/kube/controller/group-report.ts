@@ -1,5 +1,6 @@
 import type { GroupStatus } from '../../core/status.js';
-import { usageOf, type GroupObject, type GroupObjectStatus, type KubeCondition } from '../group-object.js';
+import { conditionsAt, type Finding } from '../condition.js';
+import { usageOf, type GroupObject, type GroupObjectStatus } from '../group-object.js';
 
 /** Percent of a budget at which people are told. */
 const LEVELS = [100, 90, 80] as const;
@@ -7,26 +8,20 @@ const LEVELS = [100, 90, 80] as const;
 /** What the status of a group's object should be. `known` is null for a group that the books do not have, `problem` says why. */
 export function groupReport(object: GroupObject, known: GroupStatus | null, problem: string | null, now: number): GroupObjectStatus {
   const { generation, status: before } = object;
-  const at = new Date(now).toISOString().replace(/\.\d+Z$/, 'Z');
-  const conditions = conditionsOf(object, known, problem).map((condition): KubeCondition => {
-    const old = before.conditions?.find(({ type }) => type === condition.type);
-    return { ...condition, observedGeneration: generation, lastTransitionTime: old?.status === condition.status ? old.lastTransitionTime : at };
-  });
+  const conditions = conditionsAt(now, findingsOf(object, known, problem), before.conditions, generation);
   if (known === null) return { ...before, observedGeneration: generation, conditions };
   const ends = known.exhaustsAt;
   return {
     observedGeneration: generation,
     ...usageOf(known),
     ...(ends === null || !Number.isFinite(ends) || ends > 8.64e15 ? {} : { exhaustsAt: new Date(ends).toISOString().replace(/\.\d+Z$/, 'Z') }),
-    lastReconcileTime: at,
+    lastReconcileTime: new Date(now).toISOString().replace(/\.\d+Z$/, 'Z'),
     conditions,
   };
 }
 
-type NewCondition = Pick<KubeCondition, 'type' | 'status' | 'reason' | 'message'>;
-
-function conditionsOf(object: GroupObject, known: GroupStatus | null, problem: string | null): readonly NewCondition[] {
-  const flag = (type: string, keys: readonly string[] | undefined, yes: string, no: string): NewCondition =>
+function findingsOf(object: GroupObject, known: GroupStatus | null, problem: string | null): readonly Finding[] {
+  const flag = (type: string, keys: readonly string[] | undefined, yes: string, no: string): Finding =>
     (keys === undefined ? { type, status: 'False', reason: no, message: 'no key' } : { type, status: 'True', reason: yes, message: keys.length === 0 ? 'the group' : keys.join(', ') });
   const keysOf = (type: GroupStatus['conditions'][number]['type']) => known?.conditions.find((condition) => condition.type === type)?.keys;
   return [

@@ -1,5 +1,5 @@
-import type { Api } from '../api.js';
-import type { QuotaLog } from '../log.js';
+import type { Api } from './api.js';
+import type { QuotaLog } from './log.js';
 
 /** What an event is about. */
 export interface EventSubject {
@@ -11,7 +11,8 @@ export interface EventSubject {
   readonly namespace?: string;
 }
 
-export interface ArbitratorEvent {
+/** What is told of it. */
+export interface EventText {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   readonly message: string;
@@ -20,7 +21,7 @@ export interface ArbitratorEvent {
 const COMPONENT = 'gpu-manager-quota';
 
 /** Writes events. One that can not be written is logged, and nothing else: they are for people, and live for an hour. */
-export class ArbitratorEvents {
+export class Events {
   readonly #api: Api;
   readonly #log: QuotaLog;
   readonly #now: () => number;
@@ -31,7 +32,7 @@ export class ArbitratorEvents {
     this.#now = now;
   }
 
-  async write(subject: EventSubject, { type, reason, message }: ArbitratorEvent): Promise<void> {
+  async write(subject: EventSubject, { type, reason, message }: EventText): Promise<void> {
     const at = `${new Date(this.#now()).toISOString().slice(0, 19)}Z`;
     const namespace = subject.namespace ?? 'default';
     const body = {

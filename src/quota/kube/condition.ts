@@ -1,4 +1,4 @@
-import type { KubeCondition } from '../group-object.js';
+import type { KubeCondition } from './group-object.js';
 
 /** A condition without its times. */
 export type Finding = Pick<KubeCondition, 'type' | 'status' | 'reason' | 'message'>;
