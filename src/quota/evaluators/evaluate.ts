@@ -56,7 +56,7 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   const reader = new ManifestReader();
   const apiVersion = reader.text(reader.at(manifest, 'apiVersion'), 'apiVersion');
   const kind = reader.text(reader.at(manifest, 'kind'), 'kind');
-  const apiGroup = apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
+  const apiGroup = apiGroupOf(apiVersion);
   const kinds = [...(options.kinds ?? []), ...KNOWN_KINDS];
   const evaluator = kinds.find((known) => known.kind === kind && known.apiGroup === apiGroup);
   if (evaluator === undefined) return refuse('InvalidManifest', `"${apiVersion.slice(0, 80)} ${kind.slice(0, 80)}" is no kind whose pods are known`);
@@ -94,6 +94,24 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   return { ok: true, demand, isTerminal };
 }
 
+/** What an object asks for by itself, and who is said to be charged in its place: a reference alone can be made up, so that is to be checked. */
+export function evaluateAlone(manifest: Json, options: EvaluationOptions = {}): { readonly evaluation: Evaluation; readonly owner: Owner | null } {
+  let owner: Owner | null = null;
+  const evaluation = evaluate(manifest, {
+    ...options,
+    isOwnerThere: (found) => {
+      owner = found;
+      return false;
+    },
+  });
+  return { evaluation, owner };
+}
+
+/** `apps` of `apps/v1`; empty for the core. */
+export function apiGroupOf(apiVersion: string): string {
+  return apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
+}
+
 function podSetsOf(reader: ManifestReader, manifest: Json, evaluator: Evaluator, types: Types, options: EvaluationOptions): readonly PodSet[] | Refusal {
   const context = { lookup: options.lookup ?? (() => undefined), chargeSurge: options.chargeSurge ?? false };
   const podSets: PodSet[] = [];
@@ -119,7 +137,7 @@ function ownerOf(reader: ManifestReader, manifest: Json): Owner | null {
 }
 
 function isCharged(kinds: readonly Evaluator[], owner: Owner): boolean {
-  const apiGroup = owner.apiVersion.includes('/') ? owner.apiVersion.split('/')[0] : '';
+  const apiGroup = apiGroupOf(owner.apiVersion);
   return kinds.some((known) => known.kind === owner.kind && known.apiGroup === apiGroup && known.charges);
 }
 

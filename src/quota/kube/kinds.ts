@@ -1,5 +1,6 @@
 import type { Evaluator } from '../evaluators/evaluator.js';
 import { ApiError, NOT_FOUND, type Api } from './api.js';
+import type { KubeObject } from './object.js';
 
 /** A kind of workload that the API server has. */
 export interface ServedKind {
@@ -39,9 +40,17 @@ export async function servedKinds(api: Api, evaluators: readonly Evaluator[]): P
 }
 
 /** The object of a namespace: collections of all namespaces name none. */
-export function objectPath(kind: ServedKind, namespace: string, name: string): string {
+function objectPath(kind: ServedKind, namespace: string, name: string): string {
   const at = kind.path.lastIndexOf('/');
   return `${kind.path.slice(0, at)}/namespaces/${encodeURIComponent(namespace)}/${kind.resource}/${encodeURIComponent(name)}`;
+}
+
+/** An object of a kind as it is now; null where there is none. Rejects with an ApiError where the API server does not say. */
+export async function readObject(api: Api, kind: ServedKind, namespace: string, name: string): Promise<KubeObject | null> {
+  const answer = await api.request({ method: 'GET', path: objectPath(kind, namespace, name) });
+  if (answer.ok) return answer.body as KubeObject;
+  if (answer.code === NOT_FOUND) return null;
+  throw new ApiError(`${kind.resource} ${namespace}/${name} can not be read`, answer);
 }
 
 async function discover(api: Api, apiGroup: string): Promise<{ readonly root: string; readonly names: ReadonlyMap<string, readonly string[]> } | null> {

@@ -1,7 +1,6 @@
-import { evaluate, type Evaluation, type Owner } from '../evaluators/evaluate.js';
-import { ApiError, NOT_FOUND, type Api } from './api.js';
-import { objectPath, type ServedKind } from './kinds.js';
-import type { KubeObject } from './object.js';
+import { apiGroupOf, evaluateAlone, type Evaluation } from '../evaluators/evaluate.js';
+import type { Api } from './api.js';
+import { readObject, type ServedKind } from './kinds.js';
 
 /** A workload that somebody asks about, and who is charged for it. */
 export interface Subject {
@@ -30,46 +29,24 @@ export function kindCalled(kinds: readonly ServedKind[], text: string): ServedKi
 
 /** Finds a workload and follows its owners up to the one that is charged. With `replicas`, as if it was scaled to so many. Rejects where the API server fails. */
 export async function findSubject(api: Api, kinds: readonly ServedKind[], kind: ServedKind, namespace: string, name: string, replicas: number | null): Promise<{ readonly ok: true; readonly subject: Subject } | NoSubject> {
-  const asked = await read(api, kind, namespace, name);
+  const asked = await readObject(api, kind, namespace, name);
   if (asked === null) return { ok: false, reason: `${kind.resource} "${name}" not found in namespace ${namespace}` };
   const owners: string[] = [];
-  let [object, evaluation, owner] = [asked, ...looked(asked)];
+  let object = asked;
+  let { evaluation, owner } = evaluateAlone(object);
   while (owner !== null && owners.length < MOST_OWNERS) {
     const { apiVersion, kind: ownerKind, name: ownerName, uid } = owner;
-    const served = kinds.find(({ evaluator }) => evaluator.kind === ownerKind && evaluator.apiGroup === groupOf(apiVersion));
-    const above = served === undefined ? null : await read(api, served, namespace, ownerName);
+    const served = kinds.find(({ evaluator }) => evaluator.kind === ownerKind && evaluator.apiGroup === apiGroupOf(apiVersion));
+    const above = served === undefined ? null : await readObject(api, served, namespace, ownerName);
     // A reference alone can be made up: who is not there, with that uid, is not charged.
     if (above?.metadata?.uid !== uid) break;
     owners.push(`${ownerKind} ${namespace}/${ownerName}`);
     object = above;
-    [evaluation, owner] = looked(object);
+    ({ evaluation, owner } = evaluateAlone(object));
   }
   if (replicas !== null) {
     if (typeof object.spec?.['replicas'] !== 'number') return { ok: false, reason: `${owners.at(-1) ?? `${kind.resource} "${name}"`} has no replicas` };
-    [evaluation] = looked({ ...object, spec: { ...object.spec, replicas } });
+    ({ evaluation } = evaluateAlone({ ...object, spec: { ...object.spec, replicas } }));
   }
   return { ok: true, subject: { name: `${kind.evaluator.kind} ${namespace}/${name}`, owners, evaluation } };
-}
-
-async function read(api: Api, kind: ServedKind, namespace: string, name: string): Promise<KubeObject | null> {
-  const answer = await api.request({ method: 'GET', path: objectPath(kind, namespace, name) });
-  if (answer.ok) return answer.body as KubeObject;
-  if (answer.code === NOT_FOUND) return null;
-  throw new ApiError(`${kind.resource} ${namespace}/${name} can not be read`, answer);
-}
-
-/** What an object asks for itself, and who is said to be charged in its place. */
-function looked(object: KubeObject): [Evaluation, Owner | null] {
-  let owner: Owner | null = null;
-  const evaluation = evaluate(object, {
-    isOwnerThere: (found) => {
-      owner = found;
-      return false;
-    },
-  });
-  return [evaluation, owner];
-}
-
-function groupOf(apiVersion: string): string {
-  return apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
 }

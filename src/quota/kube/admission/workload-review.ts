@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Demand } from '../../core/demand.js';
 import type { QuotaEngine } from '../../engine.js';
-import { evaluate, type Evaluation, type EvaluationOptions, type Owner } from '../../evaluators/evaluate.js';
-import { ApiError, NOT_FOUND, type Api } from '../api.js';
-import { objectPath, type ServedKind } from '../kinds.js';
+import { apiGroupOf, evaluateAlone, type Evaluation, type EvaluationOptions, type Owner } from '../../evaluators/evaluate.js';
+import type { Api } from '../api.js';
+import { readObject, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../object.js';
 import { ALLOWED, invalid, verdictOf, type Review, type Verdict } from './review.js';
 
@@ -55,7 +55,7 @@ export class WorkloadReview {
   async autoscaler({ object, namespace }: Review): Promise<Verdict> {
     const { scaleTargetRef: ref, maxReplicas } = (object?.spec ?? {}) as { readonly scaleTargetRef?: { apiVersion?: string; kind?: string; name?: string }; readonly maxReplicas?: unknown };
     if (ref?.kind === undefined || ref.name === undefined || typeof maxReplicas !== 'number') return ALLOWED;
-    const apiGroup = ref.apiVersion?.includes('/') === true ? (ref.apiVersion.split('/')[0] ?? '') : '';
+    const apiGroup = apiGroupOf(ref.apiVersion ?? '');
     const target = await this.#live(apiGroup, (kind) => kind.evaluator.kind === ref.kind, namespace, ref.name);
     if (target === null) return ALLOWED;
     const wanted = await this.#evaluate(withReplicas(target, maxReplicas));
@@ -78,15 +78,7 @@ export class WorkloadReview {
   }
 
   async #evaluate(object: KubeObject): Promise<Evaluation> {
-    const { evaluation } = this.#options;
-    let owner: Owner | null = null;
-    const alone = evaluate(object, {
-      ...evaluation,
-      isOwnerThere: (found) => {
-        owner = found;
-        return false;
-      },
-    });
+    const { evaluation: alone, owner } = evaluateAlone(object, this.#options.evaluation);
     if (owner === null) return alone;
     const isThere = await this.ownerIsThere(owner, object.metadata?.namespace ?? '');
     return isThere ? { ok: true, demand: null, reason: 'its owner is charged' } : alone;
@@ -94,18 +86,14 @@ export class WorkloadReview {
 
   /** Whether an owner is what it is said to be: a reference alone can be made up. */
   async ownerIsThere({ apiVersion, kind, name, uid }: Owner, namespace: string): Promise<boolean> {
-    const apiGroup = apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
+    const apiGroup = apiGroupOf(apiVersion);
     const found = await this.#live(apiGroup, (served) => served.evaluator.kind === kind, namespace, name);
     return found?.metadata?.uid === uid;
   }
 
   async #live(apiGroup: string, isIt: (kind: ServedKind) => boolean, namespace: string, name: string): Promise<KubeObject | null> {
     const kind = this.#options.kinds().find((served) => served.evaluator.apiGroup === apiGroup && isIt(served));
-    if (kind === undefined) return null;
-    const answer = await this.#options.api.request({ method: 'GET', path: objectPath(kind, namespace, name) });
-    if (answer.ok) return answer.body as KubeObject;
-    if (answer.code === NOT_FOUND) return null;
-    throw new ApiError(`${kind.resource} ${namespace}/${name} can not be read`, answer);
+    return kind === undefined ? null : readObject(this.#options.api, kind, namespace, name);
   }
 }
 

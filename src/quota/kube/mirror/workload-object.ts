@@ -1,6 +1,6 @@
 import type { Demand } from '../../core/demand.js';
 import { refKey } from '../../core/workload.js';
-import { evaluate, GROUP_LABEL, type EvaluationOptions, type Owner } from '../../evaluators/evaluate.js';
+import { evaluateAlone, GROUP_LABEL, type EvaluationOptions, type Owner } from '../../evaluators/evaluate.js';
 import type { ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../object.js';
 
@@ -32,14 +32,7 @@ export function readWorkloadObject(kind: ServedKind, object: unknown, options: E
   const { metadata } = manifest;
   const group = metadata?.labels?.[options.groupLabel ?? GROUP_LABEL] ?? '';
   if (metadata?.uid === undefined || metadata.name === undefined || group === '') return null;
-  let owner: Owner | null = null;
-  const evaluation = evaluate(manifest, {
-    ...options,
-    isOwnerThere: (found) => {
-      owner = found;
-      return false;
-    },
-  });
+  const { evaluation, owner } = evaluateAlone(manifest, options);
   const { namespace = '', uid } = metadata;
   const version = versionOf(manifest);
   const ref = { kind: apiGroup === '' ? name : `${name}.${apiGroup}`, namespace, name: metadata.name };
