@@ -49,13 +49,13 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
   const api = quotaApi(client, clock, log, config.watchTiming);
   const hosts = config.url === null ? [`${config.service}.${config.namespace}.svc`] : [new URL(config.url).hostname.replace(/^\[|\]$/g, '')];
   const { tls } = config;
-  const look = (): Promise<Issued> => (tls === null
+  const currentCertificate = (): Promise<Issued> => (tls === null
     ? sharedCertificate({ api, namespace: config.namespace, name: SECRET, hosts, issue, now: () => clock.now() })
     : readCertificate(tls));
-  const certificate = await look();
+  const certificate = await currentCertificate();
   const { address, port, namespace, unlabelled, refreshMs, leaseMs, arbitrator } = config;
   const options: QuotaServiceOptions = {
-    api, log, metrics: new QuotaMetrics(), address, port, certificate, look, namespace, unlabelled, refreshMs, leaseMs, arbitrator,
+    api, log, metrics: new QuotaMetrics(), address, port, certificate, currentCertificate, namespace, unlabelled, refreshMs, leaseMs, arbitrator,
     identity: config.identity ?? `${hostname()}-${process.pid}`,
     webhookName: WEBHOOKS,
     target: !config.register ? null : () => (config.url === null ? { service: { namespace, name: config.service, port: SERVICE_PORT } } : { url: config.url.replace(/\/$/, '') }),

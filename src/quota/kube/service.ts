@@ -28,7 +28,7 @@ export interface QuotaServiceOptions {
   readonly port: number;
   readonly certificate: Issued;
   /** The certificate that is to be served now, asked for every minute; without, the same for ever. */
-  readonly look?: () => Promise<Issued>;
+  readonly currentCertificate?: () => Promise<Issued>;
   /** How the API server reaches us; null to leave the webhook configuration to others. Told the port that is listened on. */
   readonly target: ((port: number) => WebhookTarget) | null;
   readonly webhookName: string;
@@ -146,19 +146,19 @@ export class QuotaService {
   }
 
   async #register(): Promise<void> {
-    const { api, target, webhookName: name, unlabelled, certificate, look, evaluation } = this.#options;
+    const { api, target, webhookName: name, unlabelled, certificate, currentCertificate, evaluation } = this.#options;
     if (target === null) return;
     const { groupLabel } = evaluation ?? {};
     await register(api, {
       name, target: target(this.port), unlabelled, kinds: this.#kinds?.kinds ?? [],
-      authority: async () => (look === undefined ? certificate : await look()).authority, ...(groupLabel === undefined ? {} : { groupLabel }),
+      authority: async () => (currentCertificate === undefined ? certificate : await currentCertificate()).authority, ...(groupLabel === undefined ? {} : { groupLabel }),
     });
   }
 
   #keep(timing: Timing): void {
-    const { look, certificate, log } = this.#options;
-    if (look === undefined) return;
-    this.#keeper = new CertificateKeeper({ certificate, look, log, timing, announce: () => this.#register(), serve: (renewed) => this.#server?.renew(renewed) });
+    const { currentCertificate, certificate, log } = this.#options;
+    if (currentCertificate === undefined) return;
+    this.#keeper = new CertificateKeeper({ certificate, currentCertificate, log, timing, announce: () => this.#register(), serve: (renewed) => this.#server?.renew(renewed) });
     this.#keeper.start();
   }
 

@@ -8,6 +8,7 @@ import { systemClock } from '../../../src/host/clock.js';
 import { silentLog } from '../../../src/host/log.js';
 import { quotaApi } from '../../../src/app/quota-api.js';
 import { issue, readCertificate } from '../../../src/app/quota-serve.js';
+import type { KubeClient } from '../../../src/kube/client.js';
 import { sharedCertificate, type Issued } from '../../../src/quota/kube/admission/certificate-secret.js';
 import { QuotaMetrics } from '../../../src/quota/kube/quota-metrics.js';
 import { QuotaService } from '../../../src/quota/kube/service.js';
@@ -41,7 +42,7 @@ const fingerprint = ({ certificate }: Issued): string => new X509Certificate(cer
 async function replica(server: ApiServer, clock: ManualClock, look: () => Promise<Issued>, others: object = {}): Promise<{ readonly service: QuotaService; readonly stop: () => Promise<void> }> {
   const client = clientTo(server.url);
   const service = new QuotaService({
-    api: quotaApi(client, systemClock, silentLog()), log: silentLog(), metrics: new QuotaMetrics(), address: '127.0.0.1', port: 0, certificate: await look(), look, timing: clock,
+    api: quotaApi(client, systemClock, silentLog()), log: silentLog(), metrics: new QuotaMetrics(), address: '127.0.0.1', port: 0, certificate: await look(), currentCertificate: look, timing: clock,
     target: (port) => ({ url: `https://127.0.0.1:${port}` }), webhookName: 'quota', unlabelled: 'Ignore', namespace: 'kube-system', identity: `${Math.random()}`, ...others,
   });
   await service.start();
@@ -54,13 +55,17 @@ async function replica(server: ApiServer, clock: ManualClock, look: () => Promis
   };
 }
 
+/** What replicas are to show: a certificate in a Secret, of a year and then of longer. */
+function renewing(client: KubeClient, clock: ManualClock): () => Promise<Issued> {
+  const days = [365, 1000];
+  return () => sharedCertificate({ api: client, namespace: 'kube-system', name: 'tls', hosts: ['127.0.0.1'], issue: (hosts) => issue(hosts, days.shift()), now: () => clock.now() });
+}
+
 test('a certificate is renewed while replicas run: each is trusted all the time, and connections stay', async (t) => {
   const server = await quotaServer();
   const client = clientTo(server.url);
   const clock = new ManualClock(Date.now());
-  const days = [365, 1000];
-  const look = (): Promise<Issued> =>
-    sharedCertificate({ api: client, namespace: 'kube-system', name: 'tls', hosts: ['127.0.0.1'], issue: (hosts) => issue(hosts, days.shift()), now: () => clock.now() });
+  const look = renewing(client, clock);
   const replicas = [await replica(server, clock, look), await replica(server, clock, look)];
   const ports = replicas.map(({ service }) => service.port);
   const agent = new Agent({ ca: trusted(server), keepAlive: true, maxSockets: 1 });
@@ -134,9 +139,7 @@ test('while the API server fails nothing is renewed, and what is served goes on'
   const server = await quotaServer();
   const client = clientTo(server.url);
   const clock = new ManualClock(Date.now());
-  const days = [365, 1000];
-  const look = (): Promise<Issued> =>
-    sharedCertificate({ api: client, namespace: 'kube-system', name: 'tls', hosts: ['127.0.0.1'], issue: (hosts) => issue(hosts, days.shift()), now: () => clock.now() });
+  const look = renewing(client, clock);
   const { service, stop } = await replica(server, clock, look);
   t.teardown(async () => {
     await stop();

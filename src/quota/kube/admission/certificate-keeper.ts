@@ -6,8 +6,8 @@ import type { Issued } from './certificate-secret.js';
 export interface CertificateKeeperOptions {
   readonly certificate: Issued;
   /** The certificate that is to be served now. */
-  readonly look: () => Promise<Issued>;
-  /** Has the API server trust what `look` says. */
+  readonly currentCertificate: () => Promise<Issued>;
+  /** Has the API server trust what `currentCertificate` says. */
   readonly announce: () => Promise<void>;
   /** Shows a certificate to connections made from now on. */
   readonly serve: (certificate: Issued) => void;
@@ -45,9 +45,9 @@ export class CertificateKeeper {
   }
 
   async #look(): Promise<void> {
-    const { look, announce, serve, log, timing, overlapMs } = this.#options;
+    const { currentCertificate, announce, serve, log, timing, overlapMs } = this.#options;
     try {
-      const wanted = await look();
+      const wanted = await currentCertificate();
       if (wanted.certificate === this.#served.certificate && wanted.key === this.#served.key && wanted.authority === this.#announced.authority) return;
       if (!isPair(wanted)) throw new Error('the certificate is not of its key');
       if (wanted.authority !== this.#announced.authority) {
