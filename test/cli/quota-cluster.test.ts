@@ -65,9 +65,11 @@ test('top puts what is nearest to its limit first, of groups and of workloads, b
   const one = JSON.parse((await quota('top', 'workloads', '--group', 'speech', '-o', 'json')).out) as unknown;
   t.match(one, { workload: 'Deployment.apps/default/bot', pods: 1, reserved: false, charged: { 'limits.cpu': '30', pods: '1' } });
   t.match(await quota('top', '--by', 'limits.gold'), { code: 1, err: /no group limits limits.gold/ });
+  t.match(await quota('top', 'pods'), { code: 2, err: /groups, workloads/ });
 });
 
 test('explain says what would come of scaling, of manifests, and follows owners to who is charged', async (t) => {
+  t.match(await quota('explain', 'deploy/web'), { code: 0, out: /^Deployment default\/web\nallowed {2}Deployment\.apps\/default\/web in vision\n/ });
   const more = await quota('explain', 'deployments.apps/web', '--replicas', '5');
   t.match(more, { code: 1, out: /REFUSED .*exceeded quota: vision, requested: limits.cpu=2, used: limits.cpu=9.*short by: limits.cpu=1/ });
   t.match(more.out, /vision +limits\.cpu +10 +9 +2 +1 +no room/);
@@ -96,8 +98,10 @@ test('explain shows what stands behind the numbers of a group', async (t) => {
 
 test('what can not be looked at is said in a line', async (t) => {
   t.match(await quota('explain'), { code: 2, err: /name objects as kind\/name/ });
+  t.match(await quota('explain', 'web'), { code: 2, err: /"web" is not kind\/name/ });
   t.match(await quota('explain', 'teapot/web'), { code: 2, err: /no kind "teapot".*Deployment/ });
   t.match(await quota('explain', 'deploy/nobody'), { code: 1, err: /deployments "nobody" not found in namespace default/ });
+  t.match(await quota('explain', 'pods/x', '--replicas', '-1'), { code: 2, err: /not a number of replicas/ });
   t.match(await quota('tree', '--kubeconfig', 'nowhere'), { code: 2, err: /--kubeconfig: / });
   const fault = cluster.server.inject({ verb: 'list', resource: 'bizgroupledgers' }, { do: 'answer', code: 403 });
   t.match(await quota('tree'), { code: 2, err: /quota: .*bizgroupledgers can not be listed/ });
