@@ -143,6 +143,9 @@ export interface Account {
   readonly chargedNs: number;
   readonly reportedNs: number;
   readonly elapsedNs: number;
+  /** How many reports that is from, and how many launches were charged. */
+  readonly reports: number;
+  readonly launches: number;
 }
 
 /** Less GPU time than this says nothing. */
@@ -152,6 +155,8 @@ const CORRECTION_GAIN = 0.25;
 /** Drivers report whole percents of a second and are late: the difference that may be no more than that, absolute and relative. */
 const REPORT_ERROR_PPM = 10_000;
 const REPORT_ERROR_PART = 0.05;
+/** A report is of one window of this length (nvmlDeviceGetProcessUtilization: 1/6 s to 1 s, by product): of some windows and not of all the time. */
+const REPORT_WINDOW_NS = 1e9 / 6;
 
 /**
  * The factor on charges after a look at what they really were. What the driver reports is coarse, so only what goes beyond its coarseness is
@@ -159,14 +164,23 @@ const REPORT_ERROR_PART = 0.05;
  */
 export function stepCorrection(correctionPpm: number, account: Account): number {
   const { chargedNs, reportedNs, elapsedNs } = account;
-  if (![chargedNs, reportedNs, elapsedNs].every(Number.isFinite)) return correctionPpm;
+  if (!Object.values(account).every(Number.isFinite)) return correctionPpm;
   if (chargedNs < LEAST_EVIDENCE_NS || reportedNs <= 0 || elapsedNs <= 0) return correctionPpm;
-  const tolerated = (REPORT_ERROR_PPM / PPM_WHOLE) * elapsedNs + REPORT_ERROR_PART * chargedNs;
+  const tolerated = (REPORT_ERROR_PPM / PPM_WHOLE) * elapsedNs + REPORT_ERROR_PART * chargedNs + scatterNs(account);
   const difference = reportedNs - chargedNs;
   const beyond = Math.sign(difference) * Math.max(0, Math.abs(difference) - tolerated);
   const wanted = PPM_WHOLE * (1 + beyond / chargedNs);
   const next = correctionPpm + (wanted - correctionPpm) * CORRECTION_GAIN;
   return Math.round(Math.min(CORRECTION_MAX_PPM, Math.max(CORRECTION_MIN_PPM, next)));
+}
+
+/**
+ * How far the mean of an account's reports may be off since few launches fall into a window. A window has one launch more or less than the mean, so a report is
+ * off by half a launch's time of a window (one standard deviation) at most, and twice the mean's is allowed for.
+ */
+function scatterNs({ chargedNs, elapsedNs, reports, launches }: Account): number {
+  const launchNs = Math.min(chargedNs / Math.max(1, launches), REPORT_WINDOW_NS);
+  return (launchNs / REPORT_WINDOW_NS / Math.sqrt(Math.max(1, reports))) * elapsedNs;
 }
 
 /** The state with one container's correction replaced. */

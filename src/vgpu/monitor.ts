@@ -27,6 +27,11 @@ const BEATS_PER_SWEEP = 100;
 const BEATS_AT_REST = 10;
 /** Of more containers on a GPU than these each is read a little less often, so that a GPU costs the same however many share it; 32 wait 0.8 s. */
 const CROWD_PER_BEAT = 4;
+/**
+ * How much later than evenly looks come, in turn and in parts of a period: a report is of one short window, and what programs do often has a period, of which
+ * reports at even intervals may always show the same part.
+ */
+const LOOK_DELAYS = [0, 0.3, 0.1, 0.4, 0.2];
 /** A GPU that nobody uses is asked about so much less often, as long as nobody comes or goes. */
 const PERIODS_AT_REST = 4;
 
@@ -75,8 +80,7 @@ export class Monitor {
       const beats = works ? Math.max(1, Math.ceil(gpu.crowd / CROWD_PER_BEAT)) : BEATS_AT_REST;
       if (beat % beats === 0) gpu.beat(this.#nowNs(), beats * BEAT_MS);
       // One after another, not all at once.
-      const turn = beat + index;
-      if (turn % (gpu.idle && !this.#isStirred(gpu) ? beatsPerLook * PERIODS_AT_REST : beatsPerLook) === 0) this.#look(gpu);
+      if (isLookDue(beat + index, beatsPerLook, gpu.idle && !this.#isStirred(gpu))) this.#look(gpu);
     });
   }
 
@@ -115,4 +119,11 @@ export class Monitor {
       )
       .finally(() => this.#looking.delete(uuid));
   }
+}
+
+/** Whether a GPU is to be looked at in its beat `turn`. */
+function isLookDue(turn: number, beatsPerLook: number, atRest: boolean): boolean {
+  const period = Math.floor(turn / beatsPerLook);
+  if (atRest && period % PERIODS_AT_REST !== 0) return false;
+  return turn % beatsPerLook === Math.floor(beatsPerLook * (LOOK_DELAYS[period % LOOK_DELAYS.length] ?? 0));
 }

@@ -23,11 +23,13 @@ const MOSTLY = 0.8;
 /** What happened between two looks at the evidence. */
 interface Evidence {
   chargedNs: number;
+  launches: number;
   askedNs: number;
   waitedNs: number;
   elapsedNs: number;
   /** Null once a process had no report. */
   reportedNs: number | null;
+  reports: number;
   /** The time that the reports are for: looks and beats begin and end at other moments. */
   reportedForNs: number;
 }
@@ -40,7 +42,7 @@ export interface Drift {
   readonly memoryBytes: number | null;
 }
 
-const NO_EVIDENCE: Readonly<Evidence> = { chargedNs: 0, askedNs: 0, waitedNs: 0, elapsedNs: 0, reportedNs: 0, reportedForNs: 0 };
+const NO_EVIDENCE: Readonly<Evidence> = { chargedNs: 0, launches: 0, askedNs: 0, waitedNs: 0, elapsedNs: 0, reportedNs: 0, reports: 0, reportedForNs: 0 };
 
 /** One container on one GPU: its counters from beat to beat, and what it was told. */
 export class Tenant {
@@ -143,7 +145,7 @@ export class Tenant {
     if (anew || before === null) return { id: this.slice.id, share, softLimit, chargedNs: null, waiting: owes };
     const chargedNs = Math.max(0, this.#counters.chargedNs - before.chargedNs);
     const waiting = owes || this.#counters.waits !== before.waits;
-    this.#note(chargedNs, waiting, elapsedNs);
+    this.#note(chargedNs, Math.max(0, this.#counters.launches - before.launches), waiting, elapsedNs);
     return { id: this.slice.id, share, softLimit, chargedNs, waiting };
   }
 
@@ -184,6 +186,7 @@ export class Tenant {
     const evidence = this.#evidence;
     const reported = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
     evidence.reportedNs = reported === null || evidence.reportedNs === null ? null : evidence.reportedNs + (reported / 100) * elapsedNs;
+    evidence.reports += 1;
     evidence.reportedForNs += elapsedNs;
   }
 
@@ -219,13 +222,13 @@ export class Tenant {
   /** What was charged and reported since the last call that had an answer; null while that is too little, or where the driver reports nothing. Takes stock of the control error on the way. */
   closeAccount(): Account | null {
     if (this.#evidence.elapsedNs < LEAST_ACCOUNT_NS) return null;
-    const { chargedNs, askedNs, waitedNs, elapsedNs, reportedForNs } = this.#evidence;
+    const { chargedNs, launches, askedNs, waitedNs, elapsedNs, reports, reportedForNs } = this.#evidence;
     const reportedNs = this.#evidence.reportedNs === null || reportedForNs <= 0 ? null : (this.#evidence.reportedNs * elapsedNs) / reportedForNs;
     const givenNs = reportedNs === null || reportedNs === 0 ? chargedNs : reportedNs;
     this.#controlErrorPpm = elapsedNs > 0 && waitedNs >= MOSTLY * elapsedNs ? Math.round(((askedNs - givenNs) / elapsedNs) * 1e6) : null;
     this.#driftPpm = elapsedNs > 0 && reportedNs !== null ? Math.round(((reportedNs - chargedNs) / elapsedNs) * 1e6) : null;
     this.#evidence = { ...NO_EVIDENCE };
-    return reportedNs === null ? null : { chargedNs, reportedNs, elapsedNs };
+    return reportedNs === null ? null : { chargedNs, reportedNs, elapsedNs, reports, launches };
   }
 
   #openReader(): UsageReader | null {
@@ -233,11 +236,12 @@ export class Tenant {
     return usage.ok ? usage.reader : null;
   }
 
-  #note(chargedNs: number, waiting: boolean, elapsedNs: number): void {
+  #note(chargedNs: number, launches: number, waiting: boolean, elapsedNs: number): void {
     const { share, softLimit } = this.live;
     const asked = effectivePpm(share, softLimit ?? 0, this.#told?.grantPpm ?? 0) / 1e6;
     this.#evidence.elapsedNs += elapsedNs;
     this.#evidence.chargedNs += chargedNs;
+    this.#evidence.launches += launches;
     this.#evidence.askedNs += waiting ? asked * elapsedNs : Math.min(chargedNs, asked * elapsedNs);
     this.#evidence.waitedNs += waiting ? elapsedNs : 0;
   }

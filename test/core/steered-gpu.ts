@@ -31,6 +31,7 @@ interface Running {
   usedUs: number;
   evidenceUs: number;
   evidenceCharged: number;
+  evidenceLaunches: number;
 }
 
 /**
@@ -39,7 +40,7 @@ interface Running {
  */
 export function runModel(tenants: readonly ModelTenant[], fromMs: number, toMs: number, reports = true): number[] {
   const all = tenants.map((tenant): Running => ({
-    tenant, level: 0n, queueUs: 0, wishUs: 0, grant: null, correction: PPM_WHOLE, charged: 0, waited: false, usedUs: 0, evidenceUs: 0, evidenceCharged: 0,
+    tenant, level: 0n, queueUs: 0, wishUs: 0, grant: null, correction: PPM_WHOLE, charged: 0, waited: false, usedUs: 0, evidenceUs: 0, evidenceCharged: 0, evidenceLaunches: 0,
   }));
   let state: SteeringState = NO_TENANTS;
   for (let us = 0; us < toMs * 1_000; us += STEP_US) {
@@ -66,6 +67,7 @@ function submit(one: Running, now: bigint, wanted: number): void {
     one.level = charge(one.level, now, wallNs(BigInt(believed) * 1_000n, effective, one.correction), 0n);
     one.charged += believed * 1_000;
     one.evidenceCharged += believed * 1_000;
+    one.evidenceLaunches += 1;
     one.queueUs += tenant.kernelUs;
     one.wishUs -= tenant.kernelUs;
   }
@@ -106,10 +108,11 @@ function learn(all: readonly Running[], before: SteeringState): SteeringState {
   let state = before;
   all.forEach((one, index) => {
     const percent = Math.floor((100 * one.evidenceUs) / (EVIDENCE_MS * 1_000));
-    const account = { chargedNs: one.evidenceCharged, reportedNs: percent * EVIDENCE_MS * 10_000, elapsedNs: EVIDENCE_MS * 1e6 };
+    const account = { chargedNs: one.evidenceCharged, reportedNs: percent * EVIDENCE_MS * 10_000, elapsedNs: EVIDENCE_MS * 1e6, reports: EVIDENCE_MS / 1_000, launches: one.evidenceLaunches };
     state = withCorrection(state, String(index), stepCorrection(before.get(String(index))?.correctionPpm ?? PPM_WHOLE, account));
     one.evidenceUs = 0;
     one.evidenceCharged = 0;
+    one.evidenceLaunches = 0;
   });
   return state;
 }

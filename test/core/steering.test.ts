@@ -156,7 +156,8 @@ test('who is missing from a beat is forgotten', (t) => {
   t.end();
 });
 
-const second = { elapsedNs: 5e9 };
+/** An account over five seconds of many short launches. */
+const second = { elapsedNs: 5e9, reports: 5, launches: 50_000 };
 
 test('a correction goes where the driver\'s report is clearly different, as far as it clearly is', (t) => {
   let correction = PPM_WHOLE;
@@ -182,8 +183,8 @@ test('no report, or little evidence, leaves a correction as it is', (t) => {
 });
 
 test('a correction never leaves its bounds', (t) => {
-  const property = fc.property(fc.double(), fc.double(), fc.double(), (chargedNs, reportedNs, elapsedNs) => {
-    const next = stepCorrection(PPM_WHOLE, { chargedNs, reportedNs, elapsedNs });
+  const property = fc.property(fc.double(), fc.double(), fc.double(), fc.double(), (chargedNs, reportedNs, elapsedNs, launches) => {
+    const next = stepCorrection(PPM_WHOLE, { chargedNs, reportedNs, elapsedNs, reports: 5, launches });
     return next >= CORRECTION_MIN_PPM && next <= CORRECTION_MAX_PPM;
   });
   t.doesNotThrow(() => fc.assert(property, { numRuns: 1_000 }));

@@ -51,17 +51,23 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
   const settle = async (): Promise<void> => {
     for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   };
+  const beats = async (count: number, each: (beat: number) => void = () => undefined): Promise<void> => {
+    for (let beat = 0; beat < count; beat += 1) {
+      each(beat);
+      clock.advance(100);
+      await settle();
+    }
+  };
+  const looked = (): number => monitor.gpus[0]?.looks ?? 0;
   return {
     node,
     gpus,
     monitor,
     /** Lets beats go by; what `each` does is done before each of them. */
-    async beats(count: number, each: (beat: number) => void = () => undefined): Promise<void> {
-      for (let beat = 0; beat < count; beat += 1) {
-        each(beat);
-        clock.advance(100);
-        await settle();
-      }
+    beats,
+    /** Lets beats go by until the driver has been asked so many times more. */
+    async looks(count: number): Promise<void> {
+      for (const end = looked() + count; looked() < end; ) await beats(1);
     },
     async start(allocation: string, spec: Partial<SliceSpec> = {}): Promise<FakeContainer> {
       await node.slices.start(sliceSpec({ allocation, owner: { podUid: PODS[allocation] ?? '', namespace: 'default', pod: allocation, container: 'main' }, ...spec }));
@@ -226,7 +232,7 @@ test('charges that the driver contradicts for long are corrected, and the contro
   let beat = 0;
   const work = (): void => {
     beat += 1;
-    container.count(0, { chargedNs: beat * 40_000_000, waits: beat });
+    container.count(0, { chargedNs: beat * 40_000_000, launches: beat * 200, waits: beat });
   };
   await node.beats(70, work);
   const first = node.device(A).correctionPpm;
@@ -235,6 +241,27 @@ test('charges that the driver contradicts for long are corrected, and the contro
   await node.beats(200, work);
   t.ok(node.device(A).correctionPpm > first);
   t.equal(container.told(0).steering?.correctionPpm, node.device(A).correctionPpm);
+});
+
+test('a share that is kept stays uncorrected, however few of its kernels a report is of', async (t) => {
+  const kernelMs = 20;
+  const windowMs = 1000 / 6;
+  for (const share of [10, 30, 50, 70, 90]) {
+    const node = await monitored(t);
+    const container = await node.start(A, { devices: [gpuLimits(0, { share })] });
+    const periodMs = (100 * kernelMs) / share;
+    const busyMs = (ms: number): number => Math.floor(ms / periodMs) * kernelMs + Math.min(kernelMs, ms % periodMs);
+    let worst = 0;
+    await node.beats(900, (beat) => {
+      const nowMs = (beat + 1) * 100;
+      const from = Math.floor(nowMs / windowMs - 1) * windowMs;
+      node.run(listed(PID_A, MIB, Math.floor((100 * (busyMs(from + windowMs) - busyMs(from))) / windowMs)));
+      const launches = Math.ceil(nowMs / periodMs);
+      container.count(0, { chargedNs: launches * kernelMs * 1_000_000, launches, waits: launches });
+      worst = Math.max(worst, Math.abs((container.told(0).steering?.correctionPpm ?? 1_000_000) - 1_000_000));
+    });
+    t.ok(worst < 10_000, `${share}: ${worst}`);
+  }
 });
 
 test('a container\'s first moments, of which the driver reports too little, correct nothing', async (t) => {
@@ -299,11 +326,11 @@ test('of every GPU it is known how often it was looked at, how often in vain, an
   await node.start(B);
   node.run(listed(PID_A, MIB, 1), listed(STRANGER, MIB, 1));
   t.same(observeGpus(node.monitor.gpus), []);
-  await node.beats(11);
+  await node.looks(2);
   const [gpu] = observeGpus(node.monitor.gpus);
   t.match(gpu, { gpuUuid: GPU, looks: 2, failedLooks: 0, containers: 2, presentContainers: 1, strangerPids: [STRANGER], look: { temperatureCelsius: 40 } });
   node.gpus.failure = new Error('the card fell off the bus');
-  await node.beats(20);
+  await node.looks(2);
   t.match(observeGpus(node.monitor.gpus), [{ looks: 4, failedLooks: 2, lookedAtMs: gpu?.lookedAtMs, strangerPids: [STRANGER] }]);
 });
 
@@ -313,20 +340,20 @@ test('what the driver keeps for itself becomes part of the limit', async (t) => 
   container.hold(0, 0, 100 * MIB);
   container.hold(0, 3, 50 * MIB);
   node.run(listed(PID_A, 450 * MIB, null));
-  await node.beats(31);
+  await node.looks(3);
   t.equal(container.told(0).driverOverheadBytes, 300 * MIB);
   const sequence = container.sequence;
   node.run(listed(PID_A, 450 * MIB + 1_000, null));
-  await node.beats(20);
+  await node.looks(2);
   t.equal(container.sequence, sequence, 'a few bytes are not worth a publication');
   container.hold(0, 0, 500 * MIB);
-  await node.beats(20);
+  await node.looks(2);
   t.equal(container.told(0).driverOverheadBytes, 0, 'memory that is held but not on the card is no negative overhead');
   container.hold(0, 0, 100 * MIB);
-  await node.beats(20);
+  await node.looks(2);
   t.equal(container.told(0).driverOverheadBytes, 300 * MIB + 1_000);
   node.run();
-  await node.beats(20);
+  await node.looks(2);
   t.equal(container.told(0).driverOverheadBytes, 0, 'nor do processes that are gone leave any');
 });
 
