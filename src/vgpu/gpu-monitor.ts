@@ -28,6 +28,7 @@ export class GpuMonitor {
   #tenants: readonly Tenant[] = [];
   #steering: SteeringState = NO_TENANTS;
   #state: GpuState | null = null;
+  #foreignPpm = 0;
   #beatAtNs: bigint | null = null;
   #lookedAtNs: bigint | null = null;
   #accountMs = 0;
@@ -109,7 +110,7 @@ export class GpuMonitor {
       const beat = tenant.beat(nowNs);
       return beat === null ? [] : [{ tenant, beat }];
     });
-    const { state, decisions } = steer(this.#steering, { elapsedNs, tenants: beats.map(({ beat }) => beat), foreignPpm: this.#foreignPpm() });
+    const { state, decisions } = steer(this.#steering, { elapsedNs, tenants: beats.map(({ beat }) => beat), foreignPpm: this.#foreignPpm });
     this.#steering = state;
     this.#busy = decisions.some(({ active }) => active);
     decisions.forEach((decision, at) => beats[at]?.tenant.tell(decision, nowNs, nextMs));
@@ -150,6 +151,7 @@ export class GpuMonitor {
       const owner = this.#owners.ownerOf(pid);
       return owner === null ? [] : [{ allocation: owner.allocation, pid }];
     });
+    this.#foreignPpm = foreignPpm(strangers, this.#state?.strangers ?? []);
     this.#state = { ...look, atMs: nowMs(), strangers, trespassers };
     this.#accountMs += elapsedNs / 1e6;
     if (this.#accountMs >= ACCOUNT_MS) this.#closeAccounts();
@@ -167,11 +169,6 @@ export class GpuMonitor {
     return byOwner;
   }
 
-  #foreignPpm(): number {
-    const percent = (this.#state?.strangers ?? []).reduce((sum, { utilizationPercent }) => sum + (utilizationPercent ?? 0), 0);
-    return Math.min(1_000_000, percent * 10_000);
-  }
-
   #closeAccounts(): void {
     this.#accountMs = 0;
     for (const tenant of this.#tenants) {
@@ -181,4 +178,14 @@ export class GpuMonitor {
       this.#steering = withCorrection(this.#steering, tenant.slice.id, stepCorrection(before.correctionPpm, account));
     }
   }
+}
+
+/**
+ * What processes of no container use, in ppm of the GPU. Only of those that were there at the look before: a container's own process may be listed once before its
+ * greeting has come, and once more when it has ended and its slice is gone, with all that it used until then.
+ */
+function foreignPpm(strangers: readonly GpuProcessView[], before: readonly GpuProcessView[]): number {
+  const known = new Set(before.map(({ pid }) => pid));
+  const percent = strangers.reduce((sum, { pid, utilizationPercent }) => sum + (known.has(pid) ? (utilizationPercent ?? 0) : 0), 0);
+  return Math.min(1_000_000, percent * 10_000);
 }

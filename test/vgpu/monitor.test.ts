@@ -184,6 +184,29 @@ test('a container is told when what the others use has changed', async (t) => {
   t.ok((one.told(0).steering?.othersPpm ?? 0) < 300_000, 'within some beats, not only when steering is renewed');
 });
 
+test('use of a process of no container is held against others once it is seen again', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
+  let charged = 0;
+  let company = false;
+  const work = (): void => {
+    container.count(0, { chargedNs: (charged += 30_000_000) });
+    company ||= container.told(0).steering?.alone === false;
+  };
+  node.run(listed(PID_A, MIB, 30));
+  await node.beats(30, work);
+  const before = node.monitor.gpus[0]?.looks ?? 0;
+  await node.beats(20, (beat) => {
+    const seen = (node.monitor.gpus[0]?.looks ?? 0) > before;
+    node.run(listed(PID_A, MIB, 30), ...(seen ? [] : [listed(STRANGER, MIB, 60)]));
+    if (beat > 0) work();
+  });
+  t.equal(company, false, 'it was dying, or had not greeted yet');
+  node.run(listed(PID_A, MIB, 30), listed(STRANGER, MIB, 60));
+  await node.beats(30, work);
+  t.match(container.told(0).steering, { alone: false, othersPpm: 600_000 });
+});
+
 test('steering is renewed while a container works, and grows old when it stops', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
