@@ -108,7 +108,7 @@ void gate_enter(struct launch *launch) {
   }
   uint32_t device = (uint32_t)launch->device;
   sampler_saw(device, launch->stream);
-  sampler_harvest();
+  sampler_keep_up();
   struct cost *cost = cost_make(launch->key);
   if (__atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED) == 0) wait_until_known(cost);
   uint64_t known_ns = __atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED);

@@ -14,6 +14,9 @@
 #define LOST_NS 10000000000ull
 /* Launches that the GPU is not done with, after which one looks no further. */
 #define PATIENCE 3
+/* While every launch is timed, what is known is applied after so many: it takes longer than a launch, and launches that
+ * are late overlap less. */
+#define MOST_BEHIND 64u
 /* A hold-up of this part of the launch's own time does no harm. */
 #define DISTURBED_PART 64u
 
@@ -35,6 +38,7 @@ struct sample {
 
 static struct sample samples[SAMPLES]; /* used in turn, so that the oldest come first */
 static uint32_t next_sample;
+static uint32_t next_at_harvest; /* `next_sample` when what is known was applied last */
 static struct lock lock;    /* of `state` and `next_sample` when a sample is taken; never held across a driver call */
 static struct lock reading; /* one thread at a time applies what is known */
 
@@ -134,8 +138,11 @@ static uint64_t by_our_clock(struct sample *sample, uint64_t took_ns) {
   int64_t most = (int64_t)(sample->launched_at_ns - sample->submitted_at_ns);
   if (gap > most) gap = most;
   /* After a hold-up or behind other work nothing is sure: rather too long a sample than too short a one. */
-  if (gap > 0 && sample->idle && !is_hold_up((uint64_t)gap))
-    took_ns = (uint64_t)gap < took_ns ? took_ns - (uint64_t)gap : 1;
+  if (gap > 0 && sample->idle && !is_hold_up((uint64_t)gap)) {
+    if ((uint64_t)gap >= took_ns) gap = (int64_t)took_ns - 1;
+    took_ns -= (uint64_t)gap;
+    start += gap;
+  }
   if (sample->place.watch != 0) {
     watch_add(sample->place, &(struct overlap_launch){
                                  .start_ns = start,
@@ -201,9 +208,16 @@ void sampler_harvest(void) {
   uint64_t now = os_now_ns();
   unsigned waiting = 0;
   uint32_t from = __atomic_load_n(&next_sample, __ATOMIC_RELAXED);
+  __atomic_store_n(&next_at_harvest, from, __ATOMIC_RELAXED);
   for (uint32_t i = 0; i < SAMPLES && waiting < PATIENCE; i++)
     if (!look_at(&samples[(from + i) % SAMPLES], now)) waiting++;
   lock_release(&reading);
+}
+
+void sampler_keep_up(void) {
+  uint32_t begun =
+      __atomic_load_n(&next_sample, __ATOMIC_RELAXED) - __atomic_load_n(&next_at_harvest, __ATOMIC_RELAXED);
+  if (!watch_is_on() || begun >= MOST_BEHIND) sampler_harvest();
 }
 
 bool sampler_watches(void) {

@@ -29,8 +29,11 @@ struct sample *sampler_begin(const struct sample_request *request);
 void sampler_launching(struct sample *sample);
 void sampler_end(struct sample *sample, CUstream stream, bool launched);
 
-/* Applies what is known by now. */
+/* Applies what is known by now: takes some microseconds, best while one waits anyway. */
 void sampler_harvest(void);
+
+/* The same between launches, unless they are watched and every microsecond shows in how they overlap. */
+void sampler_keep_up(void);
 
 /* Every launch is to be timed now, to see how launches of several streams overlap. */
 bool sampler_watches(void);

@@ -1,0 +1,86 @@
+#include "control.h"
+#include "cost.h"
+#include "driver.h"
+#include "os.h"
+#include "sampler.h"
+#include "sandbox.h"
+
+/* The driver, as far as launches are timed with it: the GPU has never done anything yet. */
+static unsigned asked;
+static uintptr_t events;
+
+static CUresult create(CUevent *event, unsigned int flags) {
+  (void)flags;
+  *event = (CUevent)++events;
+  return CUDA_SUCCESS;
+}
+
+static CUresult record(CUevent event, CUstream stream) {
+  (void)event, (void)stream;
+  return CUDA_SUCCESS;
+}
+
+static CUresult query(CUstream stream) {
+  (void)stream;
+  return CUDA_SUCCESS;
+}
+
+static CUresult elapsed(float *ms, CUevent from, CUevent to) {
+  (void)ms, (void)from, (void)to;
+  asked++;
+  return CUDA_ERROR_NOT_READY;
+}
+
+static struct vgpu_usage *usage;
+static struct cost *cost;
+
+/* A launch that is timed, as the gate does it; how often it made the driver say what is known of earlier ones. */
+static unsigned launch(uintptr_t stream) {
+  unsigned before = asked;
+  sampler_saw(0, (CUstream)stream);
+  sampler_keep_up();
+  usage->devices[0].charged_ns += 50000;
+  struct sample *sample = sampler_begin(&(struct sample_request){
+      .device = 0, .context = (CUcontext)1, .stream = (CUstream)stream, .cost = cost, .charged_ns = 50000});
+  if (sample != NULL) {
+    sampler_launching(sample);
+    sampler_end(sample, (CUstream)stream, true);
+  }
+  return asked - before;
+}
+
+int main(void) {
+  TEST_BEGIN("launches that are watched for how they overlap are not held up by what was timed before");
+  sandbox_make();
+  control.limits = sandbox_limits(card_uuid(), 0, 50, 0);
+  usage = sandbox_usage();
+  control.ledger = (struct ledger){.usage = usage, .slot = 0};
+  driver.cuEventCreate = create;
+  driver.cuEventRecord = record;
+  driver.cuStreamQuery = query;
+  driver.cuEventElapsedTime = elapsed;
+  cost = cost_make(1);
+
+  launch(1);
+  CHECK(!sampler_watches());
+  CHECK(launch(1) > 0); /* the first is looked at */
+  for (int i = 0; !sampler_watches() && i < 1000; i++)
+    launch(1 + (uintptr_t)i % 2);
+  REQUIRE(sampler_watches());
+
+  unsigned free_of_it = 0, count = 0;
+  for (; sampler_watches() && count < 100; count++)
+    free_of_it += launch(1 + (uintptr_t)count % 2) == 0;
+  CHECK(count > 60);
+  CHECK(free_of_it >= count - 2); /* but what is known is not left for ever */
+  asked = 0;
+  for (int i = 0; i < 64; i++)
+    launch(1);
+  CHECK(asked > 0);
+
+  /* Who waits anyway looks. */
+  asked = 0;
+  sampler_harvest();
+  CHECK(asked > 0);
+  return TEST_END;
+}
