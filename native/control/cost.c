@@ -60,6 +60,16 @@ static bool is_doubtful(struct cost *cost, const struct timing *timing) {
   return cost->disturbed++ < MOST_DOUBTS;
 }
 
+/*
+ * Launches until the next is timed: from half the interval to one and a half, since at even distances it could always
+ * be the same of those that a program launches between two waits. Evenly spread (the golden ratio's multiples).
+ */
+static uint32_t next_countdown(uint32_t interval) {
+  static uint32_t turn;
+  turn += 0x9e3779b9u;
+  return interval / 2 + (uint32_t)((uint64_t)turn * (interval + 1) >> 32);
+}
+
 void cost_learn(struct cost *cost, uint64_t key, const struct timing *timing, uint64_t now) {
   lock_take(&lock);
   if (cost->key == key && !is_doubtful(cost, timing)) {
@@ -68,7 +78,7 @@ void cost_learn(struct cost *cost, uint64_t key, const struct timing *timing, ui
     uint64_t value = estimate_value(estimate, timing->others_ppm);
     /* The first launches of a kind are all timed, one sample alone may be a bad one. */
     cost->interval = estimate->samples < 4 ? 0 : interval_of(value);
-    if (cost->countdown > cost->interval) cost->countdown = cost->interval;
+    if (cost->countdown / 2 > cost->interval) cost->countdown = next_countdown(cost->interval);
     typical_ns = typical_ns == 0 ? value : typical_ns - typical_ns / 16 + value / 16;
     __atomic_store_n(&cost->cost_ns, value, __ATOMIC_RELAXED);
   }
@@ -79,7 +89,7 @@ void cost_timing(struct cost *cost, int by) {
   lock_take(&lock);
   if (by > 0) {
     cost->pending++;
-    cost->countdown = cost->interval;
+    cost->countdown = next_countdown(cost->interval);
   } else if (cost->pending > 0) {
     cost->pending--;
   }
