@@ -7,6 +7,11 @@
  * takes. A wider one takes in what others do in the middle of a launch for less than a slice. */
 #define CLUSTER_PART 16u
 #define CLUSTER_MOST_NS 500000u
+/* What others leave in a sample only makes it longer: where this part of the cluster lies in its lowest quarter, that
+ * is the launch by itself, and the rest is not. */
+#define CORE_OF_CLUSTER 4u
+#define CORE_LEAST_PPM 250000u
+#define CORE_OVER 64
 #define MEAN_OVER 16
 /* Others never have all of the time in which a launch goes on. */
 #define OTHERS_MOST_PPM 950000u
@@ -43,12 +48,23 @@ static bool is_believed(const struct estimate *estimate, uint32_t others_ppm) {
   return others_ppm == 0 || (others_ppm != OTHERS_UNKNOWN && is_long(estimate));
 }
 
+/* The mean of the samples that are not above `end`, as long as it lies between both. */
+static uint64_t mean_within(uint64_t mean_ns, uint64_t lowest_ns, uint64_t end, uint64_t sample_ns) {
+  if (mean_ns > end || mean_ns < lowest_ns) return sample_ns <= end ? sample_ns : lowest_ns;
+  return sample_ns <= end ? towards(mean_ns, sample_ns, 8) : mean_ns;
+}
+
 static void learn_cluster(struct estimate *estimate, uint64_t sample_ns) {
-  uint64_t end = cluster_end(lowest(estimate));
-  if (estimate->cluster_ns == 0 || estimate->cluster_ns > end || estimate->cluster_ns < lowest(estimate))
-    estimate->cluster_ns = sample_ns <= end ? sample_ns : lowest(estimate);
-  else if (sample_ns <= end)
-    estimate->cluster_ns = towards(estimate->cluster_ns, sample_ns, 8);
+  uint64_t low = lowest(estimate);
+  uint64_t end = cluster_end(low), core_end = low + (end - low) / CORE_OF_CLUSTER;
+  estimate->cluster_ns = mean_within(estimate->cluster_ns, low, end, sample_ns);
+  estimate->core_ns = mean_within(estimate->core_ns, low, core_end, sample_ns);
+  if (sample_ns > end) return;
+  estimate->core_ppm = (uint32_t)towards(estimate->core_ppm, sample_ns <= core_end ? VGPU_PPM_WHOLE : 0, CORE_OVER);
+}
+
+static uint64_t cluster_value(const struct estimate *estimate) {
+  return estimate->core_ppm >= CORE_LEAST_PPM ? estimate->core_ns : estimate->cluster_ns;
 }
 
 static void learn_mean(struct estimate *estimate, uint64_t sample_ns, uint32_t others_ppm) {
@@ -71,5 +87,5 @@ void estimate_learn(struct estimate *estimate, uint64_t sample_ns, uint32_t othe
 }
 
 uint64_t estimate_value(const struct estimate *estimate, uint32_t others_ppm) {
-  return is_believed(estimate, others_ppm) && estimate->mean_of > 0 ? estimate->mean_ns : estimate->cluster_ns;
+  return is_believed(estimate, others_ppm) && estimate->mean_of > 0 ? estimate->mean_ns : cluster_value(estimate);
 }

@@ -24,6 +24,8 @@ struct estimate {
   uint32_t epoch_samples;
   uint32_t samples;
   uint64_t cluster_ns; /* mean of the samples next to the lowest */
+  uint64_t core_ns;    /* mean of the lowest of these */
+  uint32_t core_ppm;   /* their part of the cluster */
   uint64_t mean_ns;    /* of those whose other part is known, without it */
   uint32_t mean_of;
 };
