@@ -1,0 +1,28 @@
+/**
+ * A node of its own that random pods are admitted to, without a test around it: tap follows everything asynchronous that a test does, which takes as long again.
+ *
+ *     node random-pods-run.js known|unknown COUNT SEED      `known`: pods are known from the API server too; prints the outcome
+ */
+import { fastDirectory } from '../scratch.js';
+import { generator } from '../generator.js';
+import { cards } from './gpus.js';
+import { startedNode } from './node.js';
+import { admitRandomPods } from './random-pods.js';
+
+const CARDS = 4;
+
+const [knowledge, count, seed] = process.argv.slice(2);
+const random = generator(Number(seed));
+const ends: (() => Promise<void>)[] = [];
+const scope = { teardown: (end: () => Promise<void>): void => void ends.unshift(end) };
+const node = await startedNode(scope, {
+  directory: await fastDirectory(scope),
+  gpus: cards(CARDS),
+  kubelet: { order: () => (random() < 0.5 ? ['core', 'memory'] : ['memory', 'core']) },
+  knowsPods: knowledge === 'known',
+});
+try {
+  console.log(JSON.stringify(await admitRandomPods({ node, random, count: Number(count) })));
+} finally {
+  for (const end of ends) await end();
+}
