@@ -12,6 +12,8 @@
 /* Under a soft limit a launch is timed this often, to notice others. */
 #define SOFT_SAMPLE_NS 4000000ull
 
+#define NEVER_OPEN (-1)
+
 static const uint32_t never_changes;
 
 struct gate gate __attribute__((aligned(64))) = {.sequence_at = &never_changes, .device = GATE_OPEN};
@@ -27,9 +29,11 @@ void gate_refresh(void) {
     limits_read(control.limits, i, &live);
     limited |= limits_share_is_limited(&live);
   }
+  __atomic_store_n(&gate.open_at, NEVER_OPEN, __ATOMIC_RELEASE);
   gate.device = limited ? devices_only() : GATE_OPEN;
   __atomic_store_n(&gate.sequence, sequence, __ATOMIC_RELEASE);
   __atomic_store_n(&gate.sequence_at, &header->sequence, __ATOMIC_RELEASE);
+  if (!limited) __atomic_store_n(&gate.open_at, sequence, __ATOMIC_RELEASE);
   control_renew();
 }
 

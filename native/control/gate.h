@@ -15,6 +15,7 @@
 struct gate {
   const uint32_t *sequence_at; /* of the limits; before there are any, of nothing that ever changes */
   uint32_t sequence;           /* that the rest was made from */
+  int64_t open_at;             /* the same while no device is limited; else none that there is */
   int32_t device;              /* the only one that launches can be on, DEVICE_UNLISTED: ask each time, or GATE_OPEN */
   uint32_t detours;            /* reasons why every launch has to go the long way now: captures, overlapping streams */
 };
@@ -59,15 +60,17 @@ bool gate_is_open(void);
 void gate_enter(struct launch *launch);
 CUresult gate_leave(struct launch *launch, CUresult result);
 
+/* The limits changed: what follows may not hold any more, and the long way looks at them. */
+static inline bool gate_is_stale(void) {
+  return __builtin_expect(__atomic_load_n(gate.sequence_at, __ATOMIC_RELAXED) != gate.sequence, 0);
+}
+
 /*
- * Lets a launch through that is not limited (two loads and a branch), or whose cost is known and whose tokens are at
- * hand. The driver may still refuse it: then it has paid for nothing, which no program lives on, and the call needs not
- * come back here.
+ * Takes the tokens for a launch on a limited device, where its cost is known and they are at hand. The driver may still
+ * refuse it: then it has paid for nothing, which no program lives on, and the call needs not come back here.
  */
-static inline bool gate_passes(uint64_t key) {
-  if (__builtin_expect(__atomic_load_n(gate.sequence_at, __ATOMIC_RELAXED) != gate.sequence, 0)) return false;
+static inline bool gate_pays(uint64_t key) {
   int32_t device = gate.device;
-  if (device == GATE_OPEN) return true;
   if (__builtin_expect(device < 0 || __atomic_load_n(&gate.detours, __ATOMIC_RELAXED) != 0, 0)) return false;
   struct cost *cost = cost_find(key);
   if (__builtin_expect(cost == NULL, 0)) return false;
@@ -81,10 +84,51 @@ static inline bool gate_passes(uint64_t key) {
   return true;
 }
 
+/* Lets a launch through that is not limited, or that has paid. */
+static inline bool gate_passes(uint64_t key) {
+  return !gate_is_stale() && (gate.device == GATE_OPEN || gate_pays(key));
+}
+
 /*
- * Defines the hook of a call that launches: the hook proper makes no call but the driver's, as its last act, so that it
- * costs no stack frame; everything else is in a function beside it.
+ * What a hook proper does: it goes on to the driver where launches are not limited, else to one of two functions beside
+ * it. Compilers move arguments that lie on the stack away and back for that, which takes longer than all the rest.
+ * Where the build promises that such calls become jumps (VGPU_SIBLING_CALLS, see the Makefile) the hook is therefore
+ * declared with the six parameters that x86-64 passes in registers, and leaves the stack alone; a function of whole
+ * numbers and pointers can go on to another of the same parameters that way. Elsewhere it is plain C.
  */
+#if defined(VGPU_SIBLING_CALLS) && defined(__x86_64__)
+
+#define HOP_PARAMETERS uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f
+typedef CUresult gate_hop(HOP_PARAMETERS);
+
+/* The compiler is not to know what function that is: it would take the parameters for an error. */
+static inline gate_hop *gate_hop_to(void *function) {
+  __asm__("" : "+r"(function));
+  return (gate_hop *)function;
+}
+
+#define HOOK(name, parameters, arguments)                                                                              \
+  __attribute__((visibility("default"))) CUresult hop_##name(HOP_PARAMETERS) __asm__(#name);                           \
+  CUresult hop_##name(HOP_PARAMETERS) {                                                                                \
+    uint32_t sequence = __atomic_load_n(gate.sequence_at, __ATOMIC_RELAXED);                                           \
+    if (__builtin_expect(sequence == gate.open_at, 1)) return gate_hop_to((void *)driver.name)(a, b, c, d, e, f);      \
+    if (sequence != gate.sequence) return gate_hop_to((void *)gated_##name)(a, b, c, d, e, f);                         \
+    return gate_hop_to((void *)paid_##name)(a, b, c, d, e, f);                                                         \
+  }
+
+#else
+
+#define HOOK(name, parameters, arguments)                                                                              \
+  CUresult name parameters {                                                                                           \
+    uint32_t sequence = __atomic_load_n(gate.sequence_at, __ATOMIC_RELAXED);                                           \
+    if (__builtin_expect(sequence == gate.open_at, 1)) return driver.name arguments;                                   \
+    if (sequence != gate.sequence) return gated_##name arguments;                                                      \
+    return paid_##name arguments;                                                                                      \
+  }
+
+#endif
+
+/* Defines the hook of a call that launches. */
 #define GATED(name, parameters, arguments, key_, stream_)                                                              \
   static __attribute__((noinline)) CUresult gated_##name parameters {                                                  \
     if (gate_is_open()) return driver.name arguments;                                                                  \
@@ -92,10 +136,11 @@ static inline bool gate_passes(uint64_t key) {
     gate_enter(&launch);                                                                                               \
     return gate_leave(&launch, driver.name arguments);                                                                 \
   }                                                                                                                    \
-  CUresult name parameters {                                                                                           \
-    if (gate_passes(key_)) return driver.name arguments;                                                               \
+  static __attribute__((noinline)) CUresult paid_##name parameters {                                                   \
+    if (gate_pays(key_)) return driver.name arguments;                                                                 \
     return gated_##name arguments;                                                                                     \
-  }
+  }                                                                                                                    \
+  HOOK(name, parameters, arguments)
 
 void gate_after_fork(void);
 
