@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BenchNode, emptyNode } from './agent/node.js';
 import { cpuSeconds, residentMib } from './agent/process-cost.js';
-import { measured, type BenchOptions } from './report.js';
+import { measured, median, type BenchOptions } from './report.js';
 
 const CARDS = 8;
 const COUNTS = [8, 64, 256] as const;
@@ -89,8 +89,4 @@ async function measureCost(count: number, manner: string, quick: boolean): Promi
   } finally {
     await node.close();
   }
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 }

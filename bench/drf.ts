@@ -1,7 +1,7 @@
 import { arbitrate, deserved, NO_MEMORY, type Claim, type Quantities, type RunningPod } from '../src/quota/arbitrator/index.js';
 import { bisected } from '../test/quota/arbitrator/bisected.js';
 import { randomIndex, seededRandom, type Random } from './openb/random.js';
-import { measured, type BenchOptions } from './report.js';
+import { measured, median, type BenchOptions } from './report.js';
 
 const RESOURCES = Array.from({ length: 10 }, (_, at) => `example.com/resource-${at}`);
 const ROUNDS = 20;
@@ -72,8 +72,4 @@ function timeOf(act: () => unknown): number {
   const started = performance.now();
   act();
   return performance.now() - started;
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 }

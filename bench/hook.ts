@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LimitsWriter } from '../src/vgpu/limits-writer.js';
-import { measured, type BenchOptions } from './report.js';
+import { measured, median, type BenchOptions } from './report.js';
 import { SimulatedMachine } from './sim/machine.js';
 
 const BATCHES = 2000;
@@ -60,8 +60,4 @@ function parse(text: string): (Batch & { readonly what: string })[] {
     const [what = '', hooked, direct] = line.split(' ');
     return { what, hooked: Number(hooked), direct: Number(direct) };
   });
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 }

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LimitsWriter } from '../src/vgpu/limits-writer.js';
-import { measured, type BenchOptions } from './report.js';
+import { measured, median, type BenchOptions } from './report.js';
 import { SimulatedMachine } from './sim/machine.js';
 
 const PROCESSES = 8;
@@ -25,7 +25,7 @@ interface Storm {
 }
 
 /**
- * Eight processes of one container that launch as fast as they can, at share 100: launches a second, against the same without the control library.
+ * Eight processes of one container that launch as fast as they can, at share 100: launches a second, in the median, against the same without the control library.
  *
  *     npm run bench -- launch-storm [--quick]
  */
@@ -47,10 +47,10 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
         hooked.push(...(round % 2 === 0 ? first : second));
         direct.push(...(round % 2 === 0 ? second : first));
       }
-      const [ours, theirs] = [mean(hooked.map(({ launches }) => launches)), mean(direct.map(({ launches }) => launches))];
+      const [ours, theirs] = [median(hooked.map(({ launches }) => launches)), median(direct.map(({ launches }) => launches))];
       const lost = 100 * (1 - ours / theirs);
       report(measured(`${name}: launches a second`, ours, '1/s', theirs));
-      report(measured(`${name}: processor time of a launch`, mean(hooked.map(({ costNs }) => costNs)), 'ns', mean(direct.map(({ costNs }) => costNs))));
+      report(measured(`${name}: processor time of a launch`, median(hooked.map(({ costNs }) => costNs)), 'ns', median(direct.map(({ costNs }) => costNs))));
       note(`${name}: ${lost.toFixed(2)} % lost, ${lost < GOAL_PERCENT ? 'within' : 'MORE than'} the ${GOAL_PERCENT} % allowed`);
     }
   } finally {
@@ -58,7 +58,7 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   }
 }
 
-/** One run of all processes: a figure for each second that all of them worked through. */
+/** One run of all processes, which the machine may hold up for some seconds: a figure for each second that all of them worked through. */
 async function storm(machine: SimulatedMachine, kernelNs: number, slice: string | null): Promise<Storm[]> {
   const program = { name: 'storm', args: [String(SECONDS + 1), String(kernelNs)], card: 0, slice };
   const texts = await Promise.all(Array.from({ length: PROCESSES }, () => machine.finish(program)));
@@ -67,8 +67,4 @@ async function storm(machine: SimulatedMachine, kernelNs: number, slice: string 
     const sum = (column: number): number => seconds.reduce((total, lines) => total + (lines[at]?.[column] ?? 0), 0);
     return { launches: sum(0), costNs: sum(1) / sum(0) };
   });
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -29,6 +29,11 @@ export function measured(name: string, value: number, unit: string, baseline: nu
   return { name, value, unit, baseline, ratio: baseline === null || baseline === 0 ? null : value / baseline };
 }
 
+/** The value in the middle, the upper one of two; NaN of none. */
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
+}
+
 /** The figures as a table, columns aligned. */
 export function tableOf(measurements: readonly Measurement[]): string {
   const rows = measurements.map(({ name, value, unit, baseline, ratio }) => [
