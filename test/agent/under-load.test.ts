@@ -74,7 +74,8 @@ test('64 containers on 8 cards: each is seen where it runs, resized while it run
     });
   const isSeen = (slice: SliceObservation, at: number): boolean => {
     const [device] = slice.devices;
-    return slice.processes === 1 && device?.pids.join() === String(tenants[at]?.pid) && device.usedMemoryBytes >= CONTEXT + 64 * MIB && device.counters.launches > 0;
+    const isUsed = device !== undefined && device.usedMemoryBytes >= CONTEXT + 64 * MIB && device.driverOverheadBytes >= CONTEXT && device.counters.launches > 0;
+    return isUsed && slice.processes === 1 && device.pids.join() === String(tenants[at]?.pid);
   };
   await eventually(everyone(isSeen), 'the sight of every container', PATIENCE_MS);
   t.same([...new Set(containers.map(({ gpu }) => gpu))].sort(), [0, 1, 2, 3, 4, 5, 6, 7]);
