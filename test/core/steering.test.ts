@@ -156,14 +156,14 @@ test('who is missing from a beat is forgotten', (t) => {
   t.end();
 });
 
-/** An account over five seconds of many short launches. */
-const second = { elapsedNs: 5e9, reports: 5, launches: 50_000 };
+/** An account of five seconds, of many brief launches. */
+const ofBriefLaunches = { elapsedNs: 5e9, reports: 5, launches: 50_000 };
 
 test('a correction goes where the driver\'s report is clearly different, as far as it clearly is', (t) => {
   let correction = PPM_WHOLE;
-  for (let step = 0; step < 60; step += 1) correction = stepCorrection(correction, { ...second, chargedNs: 1.5e9, reportedNs: 3e9 });
+  for (let step = 0; step < 60; step += 1) correction = stepCorrection(correction, { ...ofBriefLaunches, chargedNs: 1.5e9, reportedNs: 3e9 });
   t.ok(Math.abs(correction - 1_916_667) < 2_000, `${correction}`);
-  for (let step = 0; step < 60; step += 1) correction = stepCorrection(correction, { ...second, chargedNs: 1.5e9, reportedNs: 1.5e9 });
+  for (let step = 0; step < 60; step += 1) correction = stepCorrection(correction, { ...ofBriefLaunches, chargedNs: 1.5e9, reportedNs: 1.5e9 });
   t.ok(Math.abs(correction - PPM_WHOLE) < 2_000, `${correction}`);
   t.end();
 });
@@ -171,14 +171,14 @@ test('a correction goes where the driver\'s report is clearly different, as far 
 test('a report that whole percents explain corrects nothing', (t) => {
   for (const used of [0.1, 0.157, 0.3, 0.5, 0.999]) {
     const reportedNs = Math.floor(used * 100) * 5e7;
-    t.equal(stepCorrection(PPM_WHOLE, { ...second, chargedNs: used * 5e9, reportedNs }), PPM_WHOLE, `${used}`);
+    t.equal(stepCorrection(PPM_WHOLE, { ...ofBriefLaunches, chargedNs: used * 5e9, reportedNs }), PPM_WHOLE, `${used}`);
   }
   t.end();
 });
 
 test('no report, or little evidence, leaves a correction as it is', (t) => {
-  t.equal(stepCorrection(1_200_000, { ...second, chargedNs: LEAST_EVIDENCE_NS - 1, reportedNs: 5e9 }), 1_200_000);
-  for (const reportedNs of [0, Number.NaN, -1]) t.equal(stepCorrection(1_200_000, { ...second, chargedNs: 1e9, reportedNs }), 1_200_000);
+  t.equal(stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: LEAST_EVIDENCE_NS - 1, reportedNs: 5e9 }), 1_200_000);
+  for (const reportedNs of [0, Number.NaN, -1]) t.equal(stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: 1e9, reportedNs }), 1_200_000);
   t.end();
 });
 
