@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { GivenContainer } from '../emulator/kubelet.js';
+import { packageFile } from '../host/package-files.js';
 
-const BUILT = fileURLToPath(new URL('../../../native/build', import.meta.url));
+const BUILT = packageFile('native/build');
 
 /** What a container of the demonstration runs: a program of the CUDA driver, which knows nothing of limits. */
 export type ProbeTask = readonly ['total'] | readonly ['memory'] | readonly ['share', ms: number] | readonly ['work', mib: number, ms: number];

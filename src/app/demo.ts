@@ -1,13 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { decodeLimits } from '../core/limits-file.js';
 import { MEMORY_BLOCK_BYTES } from '../core/resources.js';
 import { parseSimNode, printSimNode, type SimNode } from '../driver/sim/node.js';
 import type { GivenContainer } from '../emulator/kubelet.js';
 import type { EmulatedContainer, EmulatedPod } from '../emulator/pod.js';
 import type { Log } from '../host/log.js';
+import { packageFile } from '../host/package-files.js';
 import { DemoPrograms, type ProbeTask } from './demo-programs.js';
 import { SimulatedNode } from './simulated-node.js';
 
@@ -19,7 +19,7 @@ GPU2\tSYS\tSYS\tX\tNV4
 GPU3\tSYS\tSYS\tNV4\tX
 `;
 
-const BUILT_NATIVE = fileURLToPath(new URL('../../../native/build', import.meta.url));
+const BUILT_NATIVE = packageFile('native/build');
 /** CUDA_ERROR_OUT_OF_MEMORY. */
 const OUT_OF_MEMORY = '2';
 /** Long enough that the burst a program may begin with does not show. */

@@ -2,14 +2,14 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { encodeLimits } from '../core/limits-file.js';
+import { packageFile } from '../host/package-files.js';
 import { SliceDirectories } from '../vgpu/slice-directory.js';
 import type { LimitedReport, ProbeReport } from './interposition-probe.js';
 
-/** Named from one folder up: a bundle has this file beside the commands, and that one where it is. */
-const PROBE = fileURLToPath(new URL('../app/interposition-probe.js', import.meta.url));
+/** A program of its own, also in the bundle. */
+const PROBE = packageFile('dist/src/app/interposition-probe.js');
 const PROBE_TIMEOUT_MS = 20_000;
 const ALLOCATION = '00000000000d0c70';
 

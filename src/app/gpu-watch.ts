@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import type { Allocator } from '../allocator/allocator.js';
 import type { Notices } from '../allocator/ports.js';
 import { DeviceIds } from '../core/device-id.js';
@@ -9,9 +8,10 @@ import type { Inventory } from '../driver/driver.js';
 import type { HealthMonitor, HealthNews } from '../driver/health-monitor.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
+import { packageFile } from '../host/package-files.js';
 import { StartupError } from './startup-error.js';
 
-const SHIPPED_POLICY = fileURLToPath(new URL('../../../etc/xid-classes.json', import.meta.url));
+const SHIPPED_POLICY = packageFile('etc/xid-classes.json');
 
 /** Classes of errors and what follows from them; the shipped file unless another is named. */
 export async function readHealthPolicy(path: string | null): Promise<HealthPolicy> {

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import type { AgentConfig } from '../app/agent-config.js';
 import { AUDIT_POLICIES } from '../core/findings.js';
 import { StartupError } from '../app/startup-error.js';
 import type { LogLevel } from '../host/log.js';
+import { packageFile } from '../host/package-files.js';
 
 /** One flag of `gpu-manager run`: the table below is the only place that knows them. */
 export interface Flag {
@@ -66,7 +66,7 @@ export const RUN_FLAGS: readonly Flag[] = [
 /** Where the DaemonSet mounts the host, as the original's does. */
 const MOUNTED_HOST = '/usr/local/host';
 
-const BUILT_NATIVE = fileURLToPath(new URL('../../../native/build/', import.meta.url));
+const BUILT_NATIVE = packageFile('native/build/');
 
 const ENVIRONMENT_PREFIX = 'GPU_MANAGER_';
 

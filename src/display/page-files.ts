@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { packageFile } from '../host/package-files.js';
 
 /** The page as it is shipped: plain files that a browser takes as they are. */
-const PAGE_DIRECTORY = fileURLToPath(new URL('../../../src/display/page/', import.meta.url));
+const PAGE_DIRECTORY = packageFile('src/display/page/');
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',

@@ -1,6 +1,6 @@
-import { fileURLToPath } from 'node:url';
 import { loadPackageDefinition, type GrpcObject } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
+import { packageFile } from '../host/package-files.js';
 import type { ProtoGrpcType as CriProto } from './gen/cri-v1.js';
 import type { ProtoGrpcType as DevicePluginProto } from './gen/deviceplugin-v1beta1.js';
 import type { ProtoGrpcType as DisplayProto } from './gen/display.js';
@@ -9,7 +9,7 @@ import type { ProtoGrpcType as NodeProto } from './gen/node.js';
 import type { ProtoGrpcType as PodResourcesProto } from './gen/podresources-v1.js';
 import type { ProtoGrpcType as VcudaProto } from './gen/vcuda.js';
 
-const PROTO_DIRECTORY = fileURLToPath(new URL('../../../proto/', import.meta.url));
+const PROTO_DIRECTORY = packageFile('proto/');
 
 /**
  * Loads one file of `proto/`. Message objects keep the field names of the protocol, 64 bit numbers are strings,
