@@ -2,7 +2,7 @@ import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/', 'native/', 'node_modules/', 'src/wire/gen/', '.tap/'] },
+  { ignores: ['dist/', 'native/', 'node_modules/', 'src/rpc/gen/', '.tap/'] },
   eslint.configs.recommended,
   ...tseslint.configs.recommendedTypeChecked,
   {
@@ -33,7 +33,7 @@ export default tseslint.config(
   { files: ['bench/**/*.ts', 'scripts/*.mjs', 'src/cli/**/*.ts'], rules: { 'no-console': 'off' } },
   { files: ['**/*.js', '**/*.mjs'], extends: [tseslint.configs.disableTypeChecked], languageOptions: { globals: { process: 'readonly', console: 'readonly', URL: 'readonly' } } },
   {
-    files: ['src/display/page/*.js'],
+    files: ['src/agent/display/page/*.js'],
     languageOptions: {
       globals: Object.fromEntries(
         ['AbortController', 'CSS', 'Event', 'HTMLInputElement', 'ResizeObserver', 'TextDecoderStream', 'clearTimeout', 'document', 'fetch', 'getComputedStyle', 'localStorage', 'location', 'matchMedia', 'sessionStorage', 'setTimeout', 'window'].map((name) => [name, 'readonly']),

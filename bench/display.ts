@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { SimulatedNode } from '../src/app/simulated-node.js';
-import { printMatrix } from '../src/core/topology/matrix-print.js';
+import { SimulatedNode } from '../src/simulation/simulated-node.js';
+import { printMatrix } from '../src/gpu/topology/matrix-print.js';
 import { silentLog } from '../src/host/log.js';
 import { SIXTEEN } from './machines/sixteen.js';
 import { measured, type BenchOptions } from './report.js';

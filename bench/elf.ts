@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import elfy from 'elfy';
-import { readElfFile } from '../src/volume/elf-file.js';
-import { parseLdSoCache } from '../src/volume/ld-so-cache.js';
+import { readElfFile } from '../src/agent/libraries/elf-file.js';
+import { parseLdSoCache } from '../src/agent/libraries/ld-so-cache.js';
 import { measured, type BenchOptions } from './report.js';
 
 const ROUNDS = 5;

@@ -8,12 +8,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../src/host/clock.js';
 import { KubeClient } from '../src/kube/client.js';
 import { kubeconfigCredentials } from '../src/kube/credentials.js';
-import { API_VERSION, GROUPS_PATH, GROUP_KIND, LEDGERS_PATH, LEDGER_KIND } from '../src/quota/kube/names.js';
+import { API_VERSION, GROUPS_PATH, GROUP_KIND, LEDGERS_PATH, LEDGER_KIND } from '../src/quota-controller/names.js';
 import { TestCluster, whyNoCluster } from '../test/e2e/cluster.js';
 import { ApiServer } from '../test/harness/api-server/api-server.js';
 import { kubeconfig } from '../test/harness/api-server/kubeconfig.js';
-import { deployment } from '../test/quota/kube/cluster.js';
-import { installDefinitions, REAL_KUBECONFIG } from '../test/quota/kube/setting.js';
+import { deployment } from '../test/quota-controller/cluster.js';
+import { installDefinitions, REAL_KUBECONFIG } from '../test/quota-controller/setting.js';
 import { measured, type Bench, type Measurement } from './report.js';
 
 const MAIN = fileURLToPath(new URL('../src/cli/main.js', import.meta.url));

@@ -25,7 +25,7 @@ await mkdir(target, { recursive: true });
 const { metafile } = await build({
   absWorkingDir: ROOT,
   // The second is a program that `doctor` starts.
-  entryPoints: ['dist/src/cli/main.js', 'dist/src/app/interposition-probe.js'],
+  entryPoints: ['dist/src/cli/main.js', 'dist/src/agent/interposition-probe.js'],
   outbase: 'dist/src',
   outdir: join(target, 'dist/src'),
   splitting: true,
@@ -59,7 +59,7 @@ const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
 const { name, version, description, license, type, engines, bin } = manifest;
 await writeFile(join(target, 'package.json'), `${JSON.stringify({ name, version, description, license, type, engines, bin }, null, 2)}\n`);
 // Read at run time.
-for (const directory of ['proto', 'etc', 'src/display/page']) await cp(join(ROOT, directory), join(target, directory), { recursive: true });
+for (const directory of ['proto', 'etc', 'src/agent/display/page']) await cp(join(ROOT, directory), join(target, directory), { recursive: true });
 const packages = packagesIn(Object.keys(metafile.inputs));
 await copyKoffi();
 await writeFile(join(target, 'LICENCES.md'), await licences([...packages, join('node_modules', KOFFI)]));

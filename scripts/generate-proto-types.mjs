@@ -1,4 +1,4 @@
-// Writes src/wire/gen from proto/, or with --check fails when they disagree. The options match those of src/wire/proto.ts.
+// Writes src/rpc/gen from proto/, or with --check fails when they disagree. The options match those of src/rpc/proto.ts.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const target = join(root, 'src/wire/gen');
+const target = join(root, 'src/rpc/gen');
 const fresh = mkdtempSync(join(tmpdir(), 'proto-types-'));
 
 const filesBelow = (directory) =>
@@ -37,7 +37,7 @@ try {
       }
     });
     if (differs.length > 0) {
-      console.error(`src/wire/gen is not what proto/ says (run npm run proto): ${differs.join(', ')}`);
+      console.error(`src/rpc/gen is not what proto/ says (run npm run proto): ${differs.join(', ')}`);
       process.exitCode = 1;
     }
   } else {

@@ -1,11 +1,11 @@
-import type { ClusterObserver, ClusterSource } from '../../src/extender/cluster-source.js';
-import type { NodeObject, PodObject } from '../../src/extender/kube-objects.js';
-import { PodViews } from '../../src/extender/pod-view.js';
-import type { PodName, PodWriter, WriteResult } from '../../src/extender/pod-writer.js';
-import { NODE_INVENTORY_KEY } from '../../src/core/annotations.js';
-import { encodeInventory } from '../../src/core/node-inventory.js';
-import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../src/core/resources.js';
-import { topologyOfPairs } from '../../src/core/topology/topology.js';
+import type { ClusterObserver, ClusterSource } from '../../src/scheduler/cluster-source.js';
+import type { NodeObject, PodObject } from '../../src/scheduler/kube-objects.js';
+import { PodViews } from '../../src/scheduler/pod-view.js';
+import type { PodName, PodWriter, WriteResult } from '../../src/scheduler/pod-writer.js';
+import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
+import { encodeInventory } from '../../src/gpu/node-inventory.js';
+import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../src/gpu/resources.js';
+import { topologyOfPairs } from '../../src/gpu/topology/topology.js';
 import { randomIndex, type Random } from '../openb/random.js';
 
 /** Kinds of node: cards, blocks of each, CPUs; the first is the most frequent. */

@@ -1,5 +1,5 @@
-import type { Level } from '../../src/core/topology/level.js';
-import { topologyOfPairs, type Topology } from '../../src/core/topology/topology.js';
+import type { Level } from '../../src/gpu/topology/level.js';
+import { topologyOfPairs, type Topology } from '../../src/gpu/topology/topology.js';
 
 const COUNT = 16;
 

@@ -1,9 +1,9 @@
-import { compareCosts, type Policy } from '../../src/core/cluster/policy/policy.js';
-import { policyOf } from '../../src/core/cluster/policy/policies.js';
-import { Cluster } from '../../src/core/cluster/cluster.js';
-import type { Demand } from '../../src/core/cluster/demand.js';
-import { sumCores, type ClusterNode, type NodeShape } from '../../src/core/cluster/node.js';
-import { CORES_PER_GPU } from '../../src/core/resources.js';
+import { compareCosts, type Policy } from '../../src/scheduler/cluster/policy/policy.js';
+import { policyOf } from '../../src/scheduler/cluster/policy/policies.js';
+import { Cluster } from '../../src/scheduler/cluster/cluster.js';
+import type { Demand } from '../../src/scheduler/cluster/demand.js';
+import { sumCores, type ClusterNode, type NodeShape } from '../../src/scheduler/cluster/node.js';
+import { CORES_PER_GPU } from '../../src/gpu/resources.js';
 import { randomIndex, seededRandom, shuffled, type Random } from './random.js';
 import { coresOf } from './trace.js';
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { demandOf, type Demand } from '../../src/core/cluster/demand.js';
-import type { NodeShape } from '../../src/core/cluster/node.js';
-import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../src/core/resources.js';
-import { uniformTopology, type Topology } from '../../src/core/topology/topology.js';
+import { demandOf, type Demand } from '../../src/scheduler/cluster/demand.js';
+import type { NodeShape } from '../../src/scheduler/cluster/node.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../src/gpu/resources.js';
+import { uniformTopology, type Topology } from '../../src/gpu/topology/topology.js';
 
 /**
  * Node and pod lists of Alibaba's GPU cluster trace of 2023 (cluster-trace-gpu-v2023), or any in that form:

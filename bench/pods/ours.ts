@@ -2,7 +2,7 @@ import { Agent } from 'node:http';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { KubeClient } from '../../src/kube/client.js';
-import { NodePods } from '../../src/kube/node-pods.js';
+import { NodePods } from '../../src/agent/api-server/node-pods.js';
 import { LAST, measure } from './follower.js';
 
 await measure(async ({ url, node }, seen) => {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { buildVgpu, type Vgpu } from '../../src/app/vgpu.js';
-import type { Driver } from '../../src/driver/driver.js';
-import { simLibraryDriver } from '../../src/driver/sim/library-driver.js';
+import { buildVgpu, type Vgpu } from '../../src/agent/start-slices.js';
+import type { Driver } from '../../src/agent/gpus/driver.js';
+import { simLibraryDriver } from '../../src/agent/gpus/sim/library-driver.js';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { SimulatedMachine } from './machine.js';

@@ -1,6 +1,6 @@
 /*
  * The share law: how GPU time that launches take becomes waiting. Pure arithmetic, no clock and no memory of its own;
- * the same in src/core/share-law.ts, both tested against native/test/share_law.vectors.
+ * the same in src/gpu/share-law.ts, both tested against native/test/share_law.vectors.
  *
  * A token is one nanosecond of GPU time. The bucket is kept as the time at which it is level (`level_at`): a charge of
  * c at share s moves it c / s into the future, and time goes by. Before now it holds credit, after now a debt.

@@ -1,4 +1,4 @@
-/* Prints every offset, size and constant of vgpu_abi.h, one "name value" a line: test/core/vgpu-abi.test.ts compares
+/* Prints every offset, size and constant of vgpu_abi.h, one "name value" a line: test/abi/vgpu-abi.test.ts compares
  * them. */
 #include "vgpu_abi.h"
 #include <stdio.h>

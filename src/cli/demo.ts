@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { Demo } from '../app/demo.js';
+import { Demo } from '../simulation/demo.js';
 import { createLog, silentLog } from '../host/log.js';
 import { stopSignal } from './stop-signal.js';
 

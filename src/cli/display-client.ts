@@ -1,9 +1,9 @@
 import { credentials } from '@grpc/grpc-js';
 import { Option } from 'commander';
-import type { JournalEntry } from '../display/journal.js';
-import type { NodeSnapshot } from '../display/view.js';
-import { displayProto, nodeProto } from '../wire/proto.js';
-import { callUnary } from '../wire/unary.js';
+import type { JournalEntry } from '../agent/display/journal.js';
+import type { NodeSnapshot } from '../agent/display/view.js';
+import { displayProto, nodeProto } from '../rpc/proto.js';
+import { callUnary } from '../rpc/unary.js';
 
 export const DISPLAY_SOCKET_OPTION = ['--display-socket <path>', 'unix socket of the running agent', '/var/run/gpu-manager.sock'] as const;
 

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { examine, type Diagnosis } from '../app/doctor.js';
+import { examine, type Diagnosis } from '../agent/doctor.js';
 import { systemClock } from '../host/clock.js';
 import { silentLog } from '../host/log.js';
 import { outputOption, withNode, type Output } from './display-client.js';

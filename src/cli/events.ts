@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Command } from 'commander';
-import type { JournalEntry } from '../display/journal.js';
+import type { JournalEntry } from '../agent/display/journal.js';
 import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type Output } from './display-client.js';
 import { stopSignal } from './stop-signal.js';
 import { printable } from './terminal-text.js';

@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { buildExtender, explain, type ExtenderConfig } from '../app/extender.js';
-import { Lifecycle } from '../app/lifecycle.js';
-import { StartupError } from '../app/startup-error.js';
-import { POLICY_NAMES, type PolicyName } from '../core/cluster/policy/policy.js';
-import { explanationText } from '../extender/explain.js';
+import { buildExtender, explain, type ExtenderConfig } from '../scheduler/run.js';
+import { Lifecycle } from '../host/lifecycle.js';
+import { StartupError } from '../host/startup-error.js';
+import { POLICY_NAMES, type PolicyName } from '../scheduler/cluster/policy/policy.js';
+import { explanationText } from '../scheduler/explain.js';
 import { createLog, type LogLevel } from '../host/log.js';
 import { stopSignal } from './stop-signal.js';
 

@@ -1,10 +1,10 @@
 import { credentials } from '@grpc/grpc-js';
 import { Command, InvalidArgumentError } from 'commander';
-import { StartupError } from '../app/startup-error.js';
-import { parseHundredths, parseMemory } from '../core/live-limits.js';
-import type { ContainerLimits__Output } from '../wire/gen/vgpu/ContainerLimits.js';
-import { limitsProto } from '../wire/proto.js';
-import { callUnary } from '../wire/unary.js';
+import { StartupError } from '../host/startup-error.js';
+import { parseHundredths, parseMemory } from '../agent/slices/live-limits.js';
+import type { ContainerLimits__Output } from '../rpc/gen/vgpu/ContainerLimits.js';
+import { limitsProto } from '../rpc/proto.js';
+import { callUnary } from '../rpc/unary.js';
 import { DISPLAY_SOCKET_OPTION } from './display-client.js';
 import { mib, table } from './terminal-text.js';
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander';
 import type { ServiceError } from '@grpc/grpc-js';
-import { StartupError } from '../app/startup-error.js';
-import { VERSION } from '../app/version.js';
+import { StartupError } from '../host/startup-error.js';
+import { VERSION } from '../host/version.js';
 /** 0: done. 1: it did not work out. 2: asked for something that cannot be: nothing was started. */
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;

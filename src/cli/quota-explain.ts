@@ -1,13 +1,13 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { StartupError } from '../app/startup-error.js';
-import { withQuotaBooks, type QuotaBooks } from '../app/quota-books.js';
+import { StartupError } from '../host/startup-error.js';
+import { withQuotaBooks, type QuotaBooks } from '../quota-controller/stored-ledgers.js';
 import { KNOWN_KINDS } from '../quota/index.js';
 import { readManifests } from '../quota/command/manifest-file.js';
 import { explainDemand, whatIf, type WhatIf } from '../quota/command/what-if.js';
-import { accountOf, accountText, plainAccount } from '../quota/kube/group-account.js';
-import { servedKinds } from '../quota/kube/kinds.js';
-import { GROUPS_PATH, itemPath } from '../quota/kube/names.js';
-import { findSubject, kindCalled } from '../quota/kube/subject.js';
+import { accountOf, accountText, plainAccount } from '../quota-controller/group-account.js';
+import { servedKinds } from '../quota-controller/kinds.js';
+import { GROUPS_PATH, itemPath } from '../quota-controller/names.js';
+import { findSubject, kindCalled } from '../quota-controller/subject.js';
 import { contentOf } from './quota-file.js';
 import { QUOTA_KUBECONFIG, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 

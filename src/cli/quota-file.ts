@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { StartupError } from '../app/startup-error.js';
+import { StartupError } from '../host/startup-error.js';
 import { MAX_FILE_BYTES } from '../quota/command/tree-file.js';
 
 /** A file that somebody named, `-` for standard input. Rejects with a `StartupError` where it can not be read or is larger than anything meant. */

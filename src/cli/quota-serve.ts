@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { Lifecycle } from '../app/lifecycle.js';
-import { buildQuotaServe, type QuotaServeConfig } from '../app/quota-serve.js';
-import { StartupError } from '../app/startup-error.js';
+import { Lifecycle } from '../host/lifecycle.js';
+import { buildQuotaServe, type QuotaServeConfig } from '../quota-controller/run.js';
+import { StartupError } from '../host/startup-error.js';
 import { createLog, type LogLevel } from '../host/log.js';
 import { stopSignal } from './stop-signal.js';
 

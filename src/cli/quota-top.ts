@@ -1,5 +1,5 @@
 import { Argument, Command } from 'commander';
-import { withQuotaBooks } from '../app/quota-books.js';
+import { withQuotaBooks } from '../quota-controller/stored-ledgers.js';
 import { statusesOf } from '../quota/command/replay.js';
 import { plainTopGroup, plainTopWorkload, topGroups, topGroupsTable, topWorkloads, topWorkloadsTable } from '../quota/command/top.js';
 import { subtreeOf } from '../quota/command/tree-order.js';

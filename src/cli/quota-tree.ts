@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { withQuotaBooks } from '../app/quota-books.js';
+import { withQuotaBooks } from '../quota-controller/stored-ledgers.js';
 import { plainStatus } from '../quota/command/report.js';
 import { reportOf, statusesOf } from '../quota/command/replay.js';
 import { subtreeOf } from '../quota/command/tree-order.js';

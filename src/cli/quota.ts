@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
-import { StartupError } from '../app/startup-error.js';
+import { StartupError } from '../host/startup-error.js';
 import { openAuditFile, verifyAuditFile } from '../quota/audit/audit-file.js';
 import { linesOf } from '../quota/lines.js';
 import { readManifests } from '../quota/command/manifest-file.js';

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { z } from 'zod';
-import type { AgentConfig } from '../app/agent-config.js';
-import { AUDIT_POLICIES } from '../core/findings.js';
-import { StartupError } from '../app/startup-error.js';
+import type { AgentConfig } from '../agent/config.js';
+import { AUDIT_POLICIES } from '../agent/slices/findings.js';
+import { StartupError } from '../host/startup-error.js';
 import type { LogLevel } from '../host/log.js';
 import { packageFile } from '../host/package-files.js';
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { buildAgent, type Agent } from '../app/agent.js';
-import { VERSION } from '../app/version.js';
+import { buildAgent, type Agent } from '../agent/run.js';
+import { VERSION } from '../host/version.js';
 import { createLog } from '../host/log.js';
 import { endAnyway } from './end-anyway.js';
 import { agentConfig, flagValues } from './run-flags.js';

@@ -1,4 +1,4 @@
-import type { CardSnapshot, NodeSnapshot, SliceSnapshot } from '../display/view.js';
+import type { CardSnapshot, NodeSnapshot, SliceSnapshot } from '../agent/display/view.js';
 import { printable } from './terminal-text.js';
 import { containerName } from './usage.js';
 

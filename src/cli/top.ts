@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import type { NodeSnapshot } from '../display/view.js';
+import type { NodeSnapshot } from '../agent/display/view.js';
 import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type NodeClient, type Output } from './display-client.js';
 import { stopSignal } from './stop-signal.js';
 import { topFrame, type SortKey } from './top-frame.js';

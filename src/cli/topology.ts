@@ -1,20 +1,20 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { Command, InvalidArgumentError } from 'commander';
-import { StartupError } from '../app/startup-error.js';
+import { StartupError } from '../host/startup-error.js';
 import { endAnyway } from './end-anyway.js';
-import type { GpuSlot } from '../core/placement/slot.js';
-import { whatIf, type WhatIf } from '../core/placement/what-if.js';
-import { CORES_PER_GPU } from '../core/resources.js';
-import { LEVELS, LEVEL_MEANING } from '../core/topology/level.js';
-import { parseMatrix } from '../core/topology/matrix-text.js';
-import { pairLabel, printMatrix } from '../core/topology/matrix-print.js';
-import type { Topology } from '../core/topology/topology.js';
-import { printTree } from '../core/topology/tree-print.js';
-import type { GpuDetails } from '../driver/driver.js';
-import { kernelDriver } from '../driver/nvidia/kernel-driver.js';
-import { NvidiaDriver } from '../driver/nvidia/nvidia-driver.js';
-import { defaultGpu, parseSimNode, printSimNode } from '../driver/sim/node.js';
+import type { GpuSlot } from '../gpu/placement/slot.js';
+import { whatIf, type WhatIf } from '../gpu/placement/what-if.js';
+import { CORES_PER_GPU } from '../gpu/resources.js';
+import { LEVELS, LEVEL_MEANING } from '../gpu/topology/level.js';
+import { parseMatrix } from '../gpu/topology/matrix-text.js';
+import { pairLabel, printMatrix } from '../gpu/topology/matrix-print.js';
+import type { Topology } from '../gpu/topology/topology.js';
+import { printTree } from '../gpu/topology/tree-print.js';
+import type { GpuDetails } from '../agent/gpus/driver.js';
+import { kernelDriver } from '../agent/gpus/nvidia/kernel-driver.js';
+import { NvidiaDriver } from '../agent/gpus/nvidia/nvidia-driver.js';
+import { defaultGpu, parseSimNode, printSimNode } from '../agent/gpus/sim/node.js';
 
 interface Options {
   readonly free?: readonly number[];

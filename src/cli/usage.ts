@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { AllocationSnapshot, NodeSnapshot } from '../display/view.js';
+import type { AllocationSnapshot, NodeSnapshot } from '../agent/display/view.js';
 import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type Output } from './display-client.js';
 import { mib, table } from './terminal-text.js';
 

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { VERSION } from '../app/version.js';
+import { VERSION } from '../host/version.js';
 import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type Output } from './display-client.js';
 
 /** `gpu-manager version`: of this program, and of the agent that runs on this node. */

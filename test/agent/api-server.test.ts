@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap';
-import { decodeInventory } from '../../src/core/node-inventory.js';
-import type { GivenContainer } from '../../src/emulator/kubelet.js';
-import type { EmulatedPod } from '../../src/emulator/pod.js';
+import { decodeInventory } from '../../src/gpu/node-inventory.js';
+import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
+import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';
 import { NODE_NAME, startedCluster, type Cluster } from './cluster.js';

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { SimulatedNode, type SimulatedNodeOptions } from '../../src/app/simulated-node.js';
-import type { Admission } from '../../src/emulator/kubelet.js';
-import type { EmulatedContainer, EmulatedPod } from '../../src/emulator/pod.js';
+import { SimulatedNode, type SimulatedNodeOptions } from '../../src/simulation/simulated-node.js';
+import type { Admission } from '../../src/simulation/kubelet/kubelet.js';
+import type { EmulatedContainer, EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import { silentLog } from '../../src/host/log.js';
 import { ApiServer } from '../harness/api-server/api-server.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';

@@ -1,8 +1,8 @@
 import { readdir, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { test } from 'tap';
-import { buildAgent } from '../../src/app/agent.js';
-import { NO_PODS } from '../../src/app/no-pods.js';
+import { buildAgent } from '../../src/agent/run.js';
+import { NO_PODS } from '../../src/agent/no-pods.js';
 import { silentLog } from '../../src/host/log.js';
 import { cards } from './gpus.js';
 import { admitted, gpuIndexes, limitsOf, runPod, sliceDirectory, startedNode } from './node.js';

@@ -1,5 +1,5 @@
-import type { GivenContainer } from '../../src/emulator/kubelet.js';
-import type { EmulatedContainer, EmulatedPod } from '../../src/emulator/pod.js';
+import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
+import type { EmulatedContainer, EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import { gpuIndexes, limitsOf, sliceDirectory } from './node.js';
 
 /** An admitted pod and what its containers were given, init containers first. */

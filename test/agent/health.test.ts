@@ -1,12 +1,12 @@
 import { test } from 'tap';
-import { parseSimNode } from '../../src/driver/sim/node.js';
-import { SimDriver } from '../../src/driver/sim/sim-driver.js';
-import type { Notices } from '../../src/allocator/ports.js';
-import { NO_NOTICES } from '../../src/app/no-pods.js';
+import { parseSimNode } from '../../src/agent/gpus/sim/node.js';
+import { SimDriver } from '../../src/agent/gpus/sim/sim-driver.js';
+import type { Notices } from '../../src/agent/allocator/ports.js';
+import { NO_NOTICES } from '../../src/agent/no-pods.js';
 import { cards } from './gpus.js';
 import { gpuIndexes, runPod, startedNode } from './node.js';
 import { simplePod } from './pods.js';
-import { until } from '../vgpu/tenant.js';
+import { until } from './slices/tenant.js';
 
 function twoCards(): SimDriver {
   const parsed = parseSimNode(cards(2));

@@ -1,13 +1,13 @@
 import { readdirSync, statSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
-import type { SliceObservation } from '../../src/vgpu/observation.js';
-import { SimulatedNode } from '../../src/app/simulated-node.js';
-import { USAGE_FILE_NAME, USAGE_LAYOUT } from '../../src/core/usage-file.js';
+import type { SliceObservation } from '../../src/agent/slices/observation.js';
+import { SimulatedNode } from '../../src/simulation/simulated-node.js';
+import { USAGE_FILE_NAME, USAGE_LAYOUT } from '../../src/abi/usage-file.js';
 import { systemClock, type Clock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
-import { SOCKET_LIMITS } from '../../src/vgpu/slice-socket.js';
-import { libraryPath, notBuilt, SimulatedMachine } from '../driver/sim/simulated-machine.js';
+import { SOCKET_LIMITS } from '../../src/agent/slices/slice-socket.js';
+import { libraryPath, notBuilt, SimulatedMachine } from './gpus/sim/simulated-machine.js';
 import { eventually } from '../harness/eventually.js';
 import { buildProgram, tenantEnvironment, TenantProcess, tenantSkipReason } from '../harness/gpu-machine/tenant.js';
 import { scratchDirectory } from '../scratch.js';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { test } from 'tap';
-import type { SimulatedNode } from '../../src/app/simulated-node.js';
+import type { SimulatedNode } from '../../src/simulation/simulated-node.js';
 import { limitsOf, runPod, startedNode } from './node.js';
 import { container, pod, simplePod } from './pods.js';
 

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SimulatedNode, type SimulatedNodeOptions } from '../../src/app/simulated-node.js';
-import { decodeLimits, type Limits } from '../../src/core/limits-file.js';
-import type { Admission, GivenContainer } from '../../src/emulator/kubelet.js';
-import type { EmulatedPod } from '../../src/emulator/pod.js';
+import { SimulatedNode, type SimulatedNodeOptions } from '../../src/simulation/simulated-node.js';
+import { decodeLimits, type Limits } from '../../src/abi/limits-file.js';
+import type { Admission, GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
+import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import { silentLog } from '../../src/host/log.js';
 import { scratchDirectory } from '../scratch.js';
 import { SIX_CARDS } from './gpus.js';

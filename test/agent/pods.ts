@@ -1,4 +1,4 @@
-import type { EmulatedContainer, EmulatedPod } from '../../src/emulator/pod.js';
+import type { EmulatedContainer, EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 
 let serial = 0;
 

@@ -1,6 +1,6 @@
-import type { SimulatedNode } from '../../src/app/simulated-node.js';
-import type { GivenContainer } from '../../src/emulator/kubelet.js';
-import type { EmulatedContainer, EmulatedPod } from '../../src/emulator/pod.js';
+import type { SimulatedNode } from '../../src/simulation/simulated-node.js';
+import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
+import type { EmulatedContainer, EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import { cardOf, conflicts, faultsOfPod, type Living } from './given.js';
 import { gpuIndexes } from './node.js';
 import { container, pod } from './pods.js';

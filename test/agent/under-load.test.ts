@@ -1,11 +1,11 @@
 import { test, type Test } from 'tap';
-import type { SliceObservation } from '../../src/vgpu/observation.js';
-import type { SliceNote } from '../../src/vgpu/ports.js';
-import { SimulatedNode } from '../../src/app/simulated-node.js';
-import type { GivenContainer } from '../../src/emulator/kubelet.js';
-import type { EmulatedPod } from '../../src/emulator/pod.js';
+import type { SliceObservation } from '../../src/agent/slices/observation.js';
+import type { SliceNote } from '../../src/agent/slices/ports.js';
+import { SimulatedNode } from '../../src/simulation/simulated-node.js';
+import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
+import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import { silentLog } from '../../src/host/log.js';
-import { libraryPath, notBuilt, SimulatedMachine } from '../driver/sim/simulated-machine.js';
+import { libraryPath, notBuilt, SimulatedMachine } from './gpus/sim/simulated-machine.js';
 import { eventually } from '../harness/eventually.js';
 import { buildProgram, tenantEnvironment, TenantProcess, tenantSkipReason } from '../harness/gpu-machine/tenant.js';
 import { scratchDirectory } from '../scratch.js';

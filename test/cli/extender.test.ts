@@ -8,8 +8,8 @@ import { test, type Test } from 'tap';
 import { ApiServer } from '../harness/api-server/api-server.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
-import { node, plainNode, pod } from '../extender/objects.js';
-import { post } from '../extender/scheduler.js';
+import { node, plainNode, pod } from '../scheduler/objects.js';
+import { post } from '../scheduler/scheduler.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 

@@ -9,7 +9,7 @@ import { topFrame, type FrameOptions } from '../../src/cli/top-frame.js';
 import { printable, table } from '../../src/cli/terminal-text.js';
 import { runPod, startedNode } from '../agent/node.js';
 import { simplePod } from '../agent/pods.js';
-import { allocation, card, GIB, node, slice } from '../display/fixture.js';
+import { allocation, card, GIB, node, slice } from '../agent/display/fixture.js';
 import { scratchDirectory } from '../scratch.js';
 import { mirrorIn, noMirror } from './mirror.js';
 

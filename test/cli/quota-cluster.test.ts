@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';
-import { deployment, QuotaCluster } from '../quota/kube/cluster.js';
+import { deployment, QuotaCluster } from '../quota-controller/cluster.js';
 
 const command = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 

@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { parseSimNode } from '../../src/driver/sim/node.js';
+import { parseSimNode } from '../../src/agent/gpus/sim/node.js';
 import { scratchDirectory } from '../scratch.js';
-import { command as order, noCompiler, oddLibrary } from '../driver/nvidia/odd-library.js';
+import { command as order, noCompiler, oddLibrary } from '../agent/gpus/nvidia/odd-library.js';
 
 const main = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 

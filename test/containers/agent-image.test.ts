@@ -3,13 +3,13 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { KubeletEmulator } from '../../src/emulator/kubelet.js';
+import { KubeletEmulator } from '../../src/simulation/kubelet/kubelet.js';
 import { cards } from '../agent/gpus.js';
 import { admitted, limitsOf, only } from '../agent/node.js';
 import { simplePod } from '../agent/pods.js';
-import { CONTAINERD_PROGRAMS, ContainerdEngine } from '../runtime/containerd-engine.js';
-import { daemonSkipReason } from '../runtime/daemon.js';
-import { imageSkipReason, OWN_CONFIG } from '../runtime/test-image.js';
+import { CONTAINERD_PROGRAMS, ContainerdEngine } from '../agent/runtimes/containerd-engine.js';
+import { daemonSkipReason } from '../agent/runtimes/daemon.js';
+import { imageSkipReason, OWN_CONFIG } from '../agent/runtimes/test-image.js';
 import { scratchDirectory } from '../scratch.js';
 import { nativeSkipReason } from './simulated-host.js';
 

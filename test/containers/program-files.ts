@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readElfFile } from '../../src/volume/elf-file.js';
-import { parseLdSoCache } from '../../src/volume/ld-so-cache.js';
-import type { ImageFile } from '../runtime/test-image.js';
+import { readElfFile } from '../../src/agent/libraries/elf-file.js';
+import { parseLdSoCache } from '../../src/agent/libraries/ld-so-cache.js';
+import type { ImageFile } from '../agent/runtimes/test-image.js';
 
 const MACHINE =
   process.arch === 'arm64'

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import tap, { test } from 'tap';
-import { decodeLimits } from '../../src/core/limits-file.js';
+import { decodeLimits } from '../../src/abi/limits-file.js';
 import { AgentProcess } from './agent-process.js';
 import { NODE, TestCluster } from './cluster.js';
 import { podManifest, readShown, SHOW, type Shown, type TestContainer } from './pods.js';

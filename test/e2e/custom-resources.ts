@@ -1,9 +1,9 @@
 import tap from 'tap';
-import type { Api } from '../../src/quota/kube/api.js';
-import { LEDGERS_PATH, itemPath } from '../../src/quota/kube/names.js';
-import { ledgerObject } from '../../src/quota/kube/store/ledger.js';
-import { RecordLog } from '../../src/quota/kube/store/record-log.js';
-import { installDefinitions } from '../quota/kube/setting.js';
+import type { Api } from '../../src/quota-controller/api.js';
+import { LEDGERS_PATH, itemPath } from '../../src/quota-controller/names.js';
+import { ledgerObject } from '../../src/quota-controller/store/ledger.js';
+import { RecordLog } from '../../src/quota-controller/store/record-log.js';
+import { installDefinitions } from '../quota-controller/setting.js';
 import type { TestCluster } from './cluster.js';
 import { until } from './until.js';
 

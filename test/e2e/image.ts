@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { buildRootFileSystem, OWN_CONFIG, packImage, packLayer, type ImageConfig, type ImageFile } from '../runtime/test-image.js';
+import { buildRootFileSystem, OWN_CONFIG, packImage, packLayer, type ImageConfig, type ImageFile } from '../agent/runtimes/test-image.js';
 
 const ROOTFS = fileURLToPath(new URL('../../../scripts/image-rootfs', import.meta.url));
 

@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import pino from 'pino';
-import { buildAgent, type Agent } from '../../src/app/agent.js';
+import { buildAgent, type Agent } from '../../src/agent/run.js';
 import { systemClock, type Clock } from '../../src/host/clock.js';
 import { nameSteps, runBehind, StepGate } from './named-steps.js';
 import type { LedgerReport, Letter, Order, Reply } from './orders.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { CHECKPOINT_FILE } from '../../src/core/checkpoint.js';
-import type { EmulatedContainer, EmulatedPod } from '../../src/emulator/pod.js';
+import { CHECKPOINT_FILE } from '../../src/gpu/ledger/checkpoint.js';
+import type { EmulatedContainer, EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import { generator } from '../generator.js';
 import { eventually } from '../harness/eventually.js';
 import type { AgentHouse } from './agent-house.js';

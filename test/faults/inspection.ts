@@ -1,8 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { allocationId, coreIdsOf, memoryIdsOf, type Allocation } from '../../src/core/ledger/allocation.js';
-import { isLegacyId } from '../../src/core/ledger/legacy.js';
+import { allocationId, coreIdsOf, memoryIdsOf, type Allocation } from '../../src/gpu/ledger/allocation.js';
+import { isLegacyId } from '../../src/gpu/ledger/legacy.js';
 import { conflicts, faultsOfPod, type Living } from '../agent/given.js';
 import type { FaultNode } from './node.js';
 import type { LedgerReport } from './orders.js';

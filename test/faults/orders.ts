@@ -1,6 +1,6 @@
-import type { AgentConfig } from '../../src/app/agent-config.js';
-import type { Allocation } from '../../src/core/ledger/allocation.js';
-import type { LegacyHolding } from '../../src/core/ledger/legacy-holding.js';
+import type { AgentConfig } from '../../src/agent/config.js';
+import type { Allocation } from '../../src/gpu/ledger/allocation.js';
+import type { LegacyHolding } from '../../src/gpu/ledger/legacy-holding.js';
 import type { DiskError } from './named-steps.js';
 
 /** What an agent process is told to do with one of its agents. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, openSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { KubeletEmulator } from '../../../src/emulator/kubelet.js';
+import { KubeletEmulator } from '../../../src/simulation/kubelet/kubelet.js';
 import type { MachinePaths } from './tenant.js';
 
 const MAIN = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));

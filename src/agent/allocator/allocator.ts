@@ -1,0 +1,344 @@
+import { EMPTY_CHECKPOINT, encodeCheckpoint, type CheckpointContent } from '../../gpu/ledger/checkpoint.js';
+import { NO_EDITS, sliceEdits, type ContainerEdits } from '../../gpu/container-edits.js';
+import type { Gpu } from '../../gpu/gpu.js';
+import { allocate, withoutHalf } from '../../gpu/ledger/allocate.js';
+import { coreIdsOf, memoryIdsOf, type Allocation } from '../../gpu/ledger/allocation.js';
+import { candidatesOf, needsHolders } from '../../gpu/ledger/candidates.js';
+import { identify, type Holder } from '../../gpu/ledger/identify.js';
+import { followLegacy, isLegacyId, noteLegacy } from '../../gpu/ledger/legacy.js';
+import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
+import type { PendingContainers } from '../../gpu/ledger/pending.js';
+import { prefer } from '../../gpu/ledger/prefer.js';
+import { holdsAny, observeOffered, reconcile, releaseEnded } from '../../gpu/ledger/release.js';
+import { takeOver } from '../../gpu/ledger/take-over.js';
+import { emptyLedger, type LedgerNode, type LedgerState } from '../../gpu/ledger/state.js';
+import { checkPair, isFraction, refuse, type Refusal } from '../../gpu/request.js';
+import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
+import type { Clock } from '../../host/clock.js';
+import type { Log } from '../../host/log.js';
+import type { CheckpointStore, HolderKnowledge, LegacyStore, NodeFiles, Notices, PodKnowledge, SliceStore } from './ports.js';
+import { gpusOf, limitsOf } from './slice-limits.js';
+import { SliceUpkeep } from './slice-upkeep.js';
+
+export interface AllocatorOptions {
+  readonly node: LedgerNode;
+  readonly pods: PodKnowledge;
+  readonly holders: HolderKnowledge;
+  readonly slices: SliceStore;
+  readonly legacy: LegacyStore;
+  readonly checkpoint: CheckpointStore;
+  readonly files: NodeFiles;
+  readonly notices: Notices;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How long an allocation that nobody vouches for is kept. */
+  readonly graceMs: number;
+}
+
+export interface AllocatorDevice {
+  readonly id: string;
+  readonly healthy: boolean;
+  readonly numaNode: number | null;
+}
+
+/** A kubelet that has not said after so many requests what is held never will: it may be older than pod-resources. */
+const MOST_QUESTIONS = 5;
+
+type Answer<T> = ({ readonly ok: true } & T) | Refusal;
+
+/**
+ * Carries the ledger's decisions out. All changes of state pass through one queue, one after another; looking things up
+ * at the kubelet happens outside it, so that a slow answer delays one container start and nothing else. Nothing here
+ * waits for the API server.
+ */
+export class Allocator {
+  readonly #options: AllocatorOptions;
+  readonly #listeners = new Set<() => void>();
+  #state: LedgerState;
+  readonly #upkeep: SliceUpkeep;
+  /** UIDs of pods that were refused for what they ask for, while they are listed as waiting all the same. */
+  readonly #failed = new Set<string>();
+  /** How often the kubelet may still be asked what is held before something is given away; 0 once it has told. */
+  #questionsLeft = MOST_QUESTIONS;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(options: AllocatorOptions, restored: CheckpointContent = EMPTY_CHECKPOINT) {
+    this.#options = options;
+    this.#upkeep = new SliceUpkeep(options.slices, options.log);
+    this.#state = {
+      ...emptyLedger(options.node),
+      allocations: new Map(restored.allocations.map((allocation) => [allocation.id, allocation])),
+      halves: restored.halves,
+      legacy: restored.legacy,
+    };
+  }
+
+  /** A snapshot; later changes make new ones. */
+  get state(): LedgerState {
+    return this.#state;
+  }
+
+  /** Every device id of this node. Whole lists, since the kubelet takes nothing less. */
+  devices(kind: ResourceKind): AllocatorDevice[] {
+    const { node } = this.#state;
+    return node.gpus.flatMap(({ gpu, usable }) => node.ids.all(gpu, kind).map((id) => ({ id, healthy: usable, numaNode: gpu.numaNode })));
+  }
+
+  onDevicesChanged(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Replaces the node: GPUs that came, went, fell ill or recovered. */
+  setNode(node: LedgerNode): Promise<void> {
+    return this.#enqueue(async () => {
+      this.#state = { ...this.#state, node };
+      for (const listener of this.#listeners) listener();
+    });
+  }
+
+  /** GetPreferredAllocation. After a refusal, here or in Allocate, the kubelet fails the pod: nothing waits for its other half any more. */
+  async preferred(kind: ResourceKind, available: readonly string[], mustInclude: readonly string[], size: number): Promise<Answer<{ readonly ids: readonly string[] }>> {
+    await this.#compared();
+    return this.#enqueue(async () => {
+      const ended = releaseEnded(this.#state, this.#options.pods.ended());
+      const offered = observeOffered(ended.state, available, mustInclude);
+      this.#state = offered.state;
+      await this.#afterFree([...ended.freed, ...offered.freed]);
+      const pending = await this.#pendingFor(kind, size);
+      const answer = prefer(this.#state, { kind, available, mustInclude, size, pending });
+      if (answer.ok) return { ok: true, ids: answer.ids };
+      if ('podUid' in answer) this.#failed.add(answer.podUid);
+      this.#state = { ...this.#state, open: null };
+      return this.#refused(kind, size, answer);
+    });
+  }
+
+  /** Allocate for one resource of one container. Core ids get everything; memory ids add nothing to the container. */
+  async allocate(kind: ResourceKind, ids: readonly string[]): Promise<Answer<{ readonly edits: ContainerEdits; readonly allocation: string | null }>> {
+    await this.#compared();
+    return this.#enqueue(async () => {
+      const { slices, clock, log } = this.#options;
+      const pending = await this.#pendingFor(kind, ids.length);
+      const answer = allocate(this.#state, { kind, ids, pending, now: clock.now() });
+      if (!answer.ok) {
+        this.#state = { ...this.#state, open: null };
+        return this.#refused(kind, ids.length, answer);
+      }
+      if (kind === 'memory') {
+        this.#state = answer.state;
+        await this.#save();
+        return { ok: true, edits: NO_EDITS, allocation: null };
+      }
+      const { allocation, replaced } = answer;
+      if (allocation === null) return { ok: true, edits: NO_EDITS, allocation: null };
+      // Only the containers of one pod share a directory: what lies there otherwise is of an earlier allocation.
+      await slices.prepare(allocation.id, !this.#state.allocations.has(allocation.id) || replaced !== null);
+      this.#state = answer.state;
+      await this.#save();
+      if (replaced !== null) this.#options.notices.freed(replaced);
+      const gpus = gpusOf(this.#state.node, allocation);
+      log.info({ allocation: allocation.id, gpus: gpus.map((gpu) => gpu.index), cores: ids.length }, 'allocated');
+      return { ok: true, edits: this.#editsOf(allocation, gpus), allocation: allocation.id };
+    });
+  }
+
+  /**
+   * PreStartContainer: the container is about to start, so the kubelet can name it. Its limits are on disk when this
+   * answers. Without a word from the kubelet the ledger's own pairing serves, if it is complete.
+   */
+  async preStart(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
+    if (ids.length > 0 && ids.every(isLegacyId)) return this.#startLegacy(kind, ids);
+    // The kubelet calls for each resource: when the cores came first, the whole container is known already.
+    if (kind === 'memory' && this.#hasStarted(ids)) return { ok: true };
+    const holder = await this.#options.holders.holderOf(kind, ids);
+    return this.#enqueue(async () => {
+      const answer = holder === null ? await this.#startUnnamed(kind, ids) : await this.#startNamed(kind, holder);
+      if (answer.ok) return answer;
+      // What this container holds must not be taken for a half of the next one's request.
+      this.#state = { ...withoutHalf(this.#state, ids), open: null };
+      return this.#refused(kind, ids.length, answer);
+    });
+  }
+
+  /** Opens the slices of containers that may have been running before this agent was. One that fails is tried again when reconciling. */
+  async restoreSlices(): Promise<void> {
+    await this.#enqueue(async () => {
+      await this.#upkeep.openAll(this.#state);
+      await this.#options.legacy.open(this.#state.legacy);
+    });
+  }
+
+  /** Takes over what the kubelet says is held and the ledger does not know, and frees what nobody holds any more. */
+  async reconcile(): Promise<void> {
+    const holders = await this.#options.holders.all();
+    if (holders === null) return;
+    this.#questionsLeft = 0;
+    await this.#enqueue(async () => {
+      const { clock, graceMs, pods, log } = this.#options;
+      const [before, now, endedPods] = [this.#state, clock.now(), pods.ended()];
+      // The kubelet's checkpoint still names a pod that is over, until the next one is admitted.
+      const living = holders.filter(({ container }) => !endedPods.has(container.podUid));
+      const followed = followLegacy(before, holders, { endedPods, now, graceMs });
+      this.#tellOfLegacy(followed.begun, followed.ended);
+      const taken = takeOver(followed.state, living, { now, graceMs });
+      for (const { container, reason } of taken.refused) log.warn({ container, reason }, 'a container of the kubelet cannot be taken over');
+      const heldIds = new Set(holders.flatMap((holder) => [...holder.coreIds, ...holder.memoryIds]));
+      const { state, freed } = reconcile(taken.state, { heldIds, endedPods, now, graceMs });
+      this.#state = state;
+      if (state !== before) await this.#save();
+      for (const { allocation, container } of taken.adopted) {
+        log.info({ allocation: allocation.id, container }, "taken over from the kubelet's word");
+        this.#upkeep.expect(allocation.id);
+      }
+      await this.#afterFree([...taken.dropped, ...freed]);
+      await this.#upkeep.reconcile(state);
+      await this.#options.legacy.open(state.legacy);
+      await this.#options.legacy.keepOnly(state.legacy);
+    });
+  }
+
+  /** Nothing is given away by a ledger that was never compared: its checkpoint may be lost, or old. The kubelet that asks can be asked. */
+  async #compared(): Promise<void> {
+    if (this.#questionsLeft === 0) return;
+    this.#questionsLeft -= 1;
+    await this.reconcile().catch((error: unknown) => this.#options.log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
+  }
+
+  /** Indexes of the allocation's GPUs, as the driver counts them. */
+  gpuIndexesOf(allocation: Allocation): number[] {
+    return gpusOf(this.#state.node, allocation).map((gpu) => gpu.index);
+  }
+
+  /** Waits for what is under way; used when stopping. */
+  async settle(): Promise<void> {
+    await this.#enqueue(async () => undefined);
+  }
+
+  /**
+   * The containers that may be behind a request. Where they differ in what they ask for besides, the kubelet itself can
+   * tell more: it names those that hold devices already, and so the owner of the half that was answered last.
+   */
+  async #pendingFor(kind: ResourceKind, size: number): Promise<PendingContainers> {
+    const listed = this.#options.pods.pending();
+    // The API server hears of a pod's failure from the kubelet, a while later.
+    for (const podUid of this.#failed) if (listed?.some((container) => container.podUid === podUid) !== true) this.#failed.delete(podUid);
+    const pending = listed?.filter(({ podUid }) => !this.#failed.has(podUid)) ?? null;
+    if (pending === null || !needsHolders(this.#state, pending, { kind, size })) return pending;
+    const narrowed = candidatesOf(this.#state, pending, await this.#options.holders.known(), { kind, size });
+    this.#state = narrowed.state;
+    return narrowed.pending;
+  }
+
+  /** A container that the original's plugin started starts again; it has what it had. */
+  async #startLegacy(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
+    const holder = await this.#options.holders.holderOf(kind, ids);
+    return this.#enqueue(async () => {
+      const before = this.#state;
+      if (holder !== null) this.#state = noteLegacy(before, holder);
+      if (this.#state !== before) await this.#save();
+      await this.#options.legacy.open(this.#state.legacy);
+      return { ok: true };
+    });
+  }
+
+  #tellOfLegacy(begun: readonly LegacyHolding[], ended: readonly LegacyHolding[]): void {
+    const { log } = this.#options;
+    for (const { container, cores, memoryBlocks, parts, gpusKnown } of begun) {
+      const gpus = parts.map(({ gpuUuid }) => gpuUuid);
+      log.warn({ container, cores, memoryBlocks, gpus }, gpusKnown ? 'a container of the plugin before us keeps its share until it ends' : 'a container of the plugin before us runs on nobody knows which GPU: its share is kept free on each until it ends');
+    }
+    for (const { container, cores, memoryBlocks } of ended) log.info({ container, cores, memoryBlocks }, 'a container of the plugin before us is over, its share is free');
+  }
+
+  #hasStarted(memoryIds: readonly string[]): boolean {
+    const wanted = new Set(memoryIds);
+    return [...this.#state.allocations.values()].some((allocation) => allocation.phase === 'started' && holdsAny(allocation, wanted));
+  }
+
+  async #startUnnamed(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
+    const wanted = new Set(ids);
+    const allocation = [...this.#state.allocations.values()].find((entry) => holdsAny(entry, wanted));
+    if (allocation?.phase === 'started') {
+      await this.#options.slices.start(limitsOf(this.#state.node, allocation));
+      return { ok: true };
+    }
+    if (allocation === undefined) {
+      return refuse('unknown-container', `neither the kubelet nor this agent knows a container that holds these ${ids.length} ${kind} devices`);
+    }
+    const request = { cores: coreIdsOf(allocation).length, memoryBlocks: memoryIdsOf(allocation).length };
+    const incomplete = checkPair(request);
+    if (incomplete !== null) return incomplete;
+    await this.#options.slices.start(limitsOf(this.#state.node, allocation));
+    this.#options.log.warn({ allocation: allocation.id, ...request }, 'a container starts that the kubelet does not name; its limits follow from its device ids');
+    return { ok: true };
+  }
+
+  async #startNamed(kind: ResourceKind, holder: Holder): Promise<Answer<object>> {
+    const { clock, slices, notices, log } = this.#options;
+    // The kubelet calls for each resource; the cores bring the whole container.
+    if (kind === 'memory') return checkPair({ cores: holder.coreIds.length, memoryBlocks: holder.memoryIds.length }) ?? { ok: true };
+    const answer = identify(this.#state, holder, clock.now());
+    if (!answer.ok) return answer;
+    const { allocation } = answer;
+    if (answer.adopted) await slices.prepare(allocation.id, true);
+    await slices.start(limitsOf(this.#state.node, allocation, holder.container));
+    this.#state = answer.state;
+    await this.#save();
+    const gpuIndexes = this.gpuIndexesOf(allocation);
+    log.info({ allocation: allocation.id, container: holder.container, gpus: gpuIndexes }, 'container starts');
+    notices.started(allocation, holder.container, gpuIndexes);
+    return { ok: true };
+  }
+
+  #editsOf(allocation: Allocation, gpus: readonly Gpu[]): ContainerEdits {
+    const { files, slices } = this.#options;
+    const cores = coreIdsOf(allocation).length;
+    const memory = memoryIdsOf(allocation).length;
+    // The memory may still follow: whole cards get the control library unless it is known that they ask for none.
+    const waiting = this.#state.open?.kind === 'core' && this.#state.open.allocationId === allocation.id;
+    const candidates = this.#options.pods.pending()?.filter((container) => container.cores === cores) ?? [];
+    const mayFollow = waiting && !(candidates.length > 0 && candidates.every((container) => container.memoryBlocks === 0));
+    return sliceEdits({
+      gpus,
+      cores,
+      memoryBytes: waiting ? null : memory * MEMORY_BLOCK_BYTES,
+      gpuNodes: gpus.map((gpu) => files.gpuNode(gpu)),
+      commonNodes: files.commonNodes(),
+      libraryMounts: files.libraryMounts(isFraction(cores) || memory > 0 || mayFollow),
+      sliceDirectory: slices.directoryOf(allocation.id),
+      writableFiles: slices.writableFiles,
+    });
+  }
+
+  #refused(kind: ResourceKind, size: number, refusal: Refusal): Refusal {
+    this.#options.log.warn({ resource: kind, size, code: refusal.code, reason: refusal.reason }, 'refused');
+    this.#options.notices.refused(kind, size, refusal);
+    return refusal;
+  }
+
+  async #afterFree(freed: readonly Allocation[]): Promise<void> {
+    if (freed.length === 0) return;
+    await this.#save();
+    for (const allocation of freed) {
+      await this.#upkeep.remove(allocation.id);
+      this.#options.log.info({ allocation: allocation.id, owners: allocation.owners }, 'freed');
+      this.#options.notices.freed(allocation);
+    }
+  }
+
+  /** The checkpoint saves time at the next start and nothing depends on it: a full disk must not stop pod admission. */
+  async #save(): Promise<void> {
+    try {
+      await this.#options.checkpoint.save(encodeCheckpoint(this.#state));
+    } catch (error) {
+      this.#options.log.error({ err: error }, 'the checkpoint cannot be written; allocations will be rebuilt from the kubelet at the next start');
+    }
+  }
+
+  #enqueue<T>(step: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(step);
+    this.#queue = result.catch(() => undefined);
+    return result;
+  }
+}

@@ -1,0 +1,88 @@
+import type { BindMount, DeviceNode } from '../../gpu/container-edits.js';
+import type { Gpu } from '../../gpu/gpu.js';
+import type { Allocation, ContainerRef } from '../../gpu/ledger/allocation.js';
+import type { Holder } from '../../gpu/ledger/identify.js';
+import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
+import type { PendingContainers } from '../../gpu/ledger/pending.js';
+import type { Refusal } from '../../gpu/request.js';
+import type { ResourceKind } from '../../gpu/resources.js';
+
+/** What is known of this node's pods; answers from memory, never waits. */
+export interface PodKnowledge {
+  /** Containers that wait for GPUs; null where nothing is known of pods. */
+  pending(): PendingContainers;
+  /** UIDs of pods that are over for good. */
+  ended(): ReadonlySet<string>;
+}
+
+/** The kubelet's own word on who holds what. */
+export interface HolderKnowledge {
+  /** Null when the kubelet names nobody or cannot be asked. */
+  holderOf(kind: ResourceKind, ids: readonly string[]): Promise<Holder | null>;
+  /** Whatever the kubelet names now, complete or not. */
+  known(): Promise<readonly Holder[]>;
+  /** Null unless the kubelet answered in full: what is not named is then not held. */
+  all(): Promise<readonly Holder[] | null>;
+}
+
+/** What one started container may use at most; its pod's annotations may ask for less. */
+export interface SliceLimits {
+  readonly allocation: string;
+  readonly owner: ContainerRef;
+  readonly devices: readonly {
+    readonly gpu: Gpu;
+    /** Bytes; null where the container may use all of the card. */
+    readonly memoryBytes: number | null;
+    /** Hundredths of the GPU. */
+    readonly share: number;
+  }[];
+}
+
+/** The directory of each allocation, which its container sees as /etc/vcuda. */
+export interface SliceStore {
+  directoryOf(allocationId: string): string;
+  /** Files below it that the container may write; they exist once the directory is made. */
+  readonly writableFiles: readonly string[];
+  /** Makes the directory; with `fresh`, an old one of the same name is removed first. */
+  prepare(allocationId: string, fresh: boolean): Promise<void>;
+  /** The container is about to start: its limits are on disk and its socket is open when this resolves. */
+  start(limits: SliceLimits): Promise<void>;
+  /** The container was found running: what it has stays as it is, and what is missing is made. */
+  restore(limits: SliceLimits): Promise<void>;
+  remove(allocationId: string): Promise<void>;
+  /** Every allocation id that a directory exists for. */
+  list(): Promise<readonly string[]>;
+}
+
+/** The directories of pods that the original's plugin started; their containers see them as /etc/vcuda too. */
+export interface LegacyStore {
+  /** Serves these containers, as the original's plugin did; does nothing for those that are served. */
+  open(holdings: readonly LegacyHolding[]): Promise<void>;
+  /** Ends the service for every other pod, and removes the directories that the original's plugin made for others. */
+  keepOnly(holdings: readonly LegacyHolding[]): Promise<void>;
+}
+
+/** Where the checkpoint lies. */
+export interface CheckpointStore {
+  /** Null when there is none. */
+  load(): Promise<string | null>;
+  save(text: string): Promise<void>;
+}
+
+/** What a container needs of the node besides its slice directory. */
+export interface NodeFiles {
+  /** `/dev/nvidia<minor>` of one GPU. */
+  gpuNode(gpu: Gpu): DeviceNode;
+  /** `/dev/nvidiactl`, `/dev/nvidia-uvm`, ... */
+  commonNodes(): readonly DeviceNode[];
+  /** The driver's libraries: with the control library before them for limited containers. None where nothing is mirrored. */
+  libraryMounts(limited: boolean): readonly BindMount[];
+}
+
+/** Told what happened; must not block and must not throw. */
+export interface Notices {
+  refused(kind: ResourceKind, size: number, refusal: Refusal): void;
+  started(allocation: Allocation, owner: ContainerRef, gpuIndexes: readonly number[]): void;
+  freed(allocation: Allocation): void;
+  gpuUnhealthy(owners: readonly ContainerRef[], gpuUuid: string, reason: string): void;
+}

@@ -1,0 +1,67 @@
+import type { Allocation } from '../../gpu/ledger/allocation.js';
+import type { LedgerState } from '../../gpu/ledger/state.js';
+import type { Log } from '../../host/log.js';
+import type { SliceStore } from './ports.js';
+import { limitsOf } from './slice-limits.js';
+
+/**
+ * Brings the directories of allocations in line with the ledger. What fails, because a disk is full or a path is taken, is reported and
+ * tried again at the next reconciling: the containers behind it run, and none may lose its allocation for it.
+ */
+export class SliceUpkeep {
+  readonly #slices: SliceStore;
+  readonly #log: Log;
+  /** Allocations whose directory, limits or socket are still to be made. */
+  readonly #missing = new Set<string>();
+
+  constructor(slices: SliceStore, log: Log) {
+    this.#slices = slices;
+    this.#log = log;
+  }
+
+  /** An allocation whose container runs without having been started by us. */
+  expect(id: string): void {
+    this.#missing.add(id);
+  }
+
+  /** Makes sure that containers which may be running have their directories, limits and sockets. */
+  async openAll({ node, allocations }: LedgerState): Promise<void> {
+    for (const allocation of allocations.values()) await this.#open(node, allocation);
+  }
+
+  /** The same for those that are missing, and the removal of what is nobody's. */
+  async reconcile({ node, allocations }: LedgerState): Promise<void> {
+    for (const id of this.#missing) {
+      const allocation = allocations.get(id);
+      if (allocation === undefined) this.#missing.delete(id);
+      else await this.#open(node, allocation);
+    }
+    for (const id of await this.#slices.list()) {
+      if (allocations.has(id)) continue;
+      if (await this.remove(id)) this.#log.info({ allocation: id }, 'directory of an earlier allocation removed');
+    }
+  }
+
+  /** A directory that cannot be removed now is nobody's, and is removed when reconciling. */
+  async remove(id: string): Promise<boolean> {
+    try {
+      await this.#slices.remove(id);
+      return true;
+    } catch (error) {
+      this.#log.error({ err: error, allocation: id }, 'the directory of an earlier allocation cannot be removed; it is tried again');
+      return false;
+    }
+  }
+
+  async #open(node: LedgerState['node'], allocation: Allocation): Promise<void> {
+    const { id } = allocation;
+    try {
+      await this.#slices.prepare(id, false);
+      await this.#slices.restore(limitsOf(node, allocation));
+      this.#missing.delete(id);
+    } catch (error) {
+      this.#missing.add(id);
+      this.#log.error({ err: error, allocation: id }, 'the slice of a running container cannot be opened; it is tried again');
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import type { Clock } from '../../host/clock.js';
+import type { Log } from '../../host/log.js';
+import type { KubeClient } from '../../kube/client.js';
+import { Events } from '../../kube/events.js';
+import { FailedPods } from './failed-pods.js';
+import { NodeLabels } from './node-labels.js';
+import { NodePods } from './node-pods.js';
+import { Notices } from './notices.js';
+import type { WatchTiming } from '../../kube/object-watch.js';
+import { PodWriter, type PodRef } from './pod-writer.js';
+import { reviewToken, type TokenVerdict } from '../../kube/token-review.js';
+import { WriteQueue, type WriteCounts } from '../../kube/write-queue.js';
+
+export interface NodeKubeOptions {
+  /** Ours alone: it is closed when we stop. */
+  readonly client: KubeClient;
+  readonly nodeName: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly timing?: Partial<WatchTiming>;
+}
+
+/** What the agent knows and says of this node at the API server. Everything answers from memory; everything written waits in queues. */
+export class NodeKube {
+  readonly pods: NodePods;
+  readonly notices: Notices;
+  readonly events: Events;
+  readonly labels: NodeLabels;
+  readonly #client: KubeClient;
+  readonly #writer: PodWriter;
+  readonly #failedPods: FailedPods;
+  /** Annotations and deletions must not wait behind a flood of events. */
+  readonly #writes: WriteQueue;
+  readonly #eventWrites: WriteQueue;
+
+  constructor(options: NodeKubeOptions) {
+    const { client, nodeName, clock, log } = options;
+    this.#client = client;
+    this.#writes = new WriteQueue({ clock, log });
+    this.#eventWrites = new WriteQueue({ clock, log, capacity: 512, concurrency: 2 });
+    this.pods = new NodePods(options);
+    this.events = new Events({ client, queue: this.#eventWrites, nodeName, clock });
+    this.labels = new NodeLabels({ client, queue: this.#writes, nodeName, clock, log });
+    const writer = new PodWriter(client, this.#writes);
+    this.#writer = writer;
+    const record: Events['record'] = (subject, note) => this.events.record(subject, note);
+    this.notices = new Notices({ pods: this.pods, annotate: (pod, annotations) => writer.annotate(pod, annotations), record, nodeName, clock });
+    this.#failedPods = new FailedPods({ pods: this.pods, remove: (pod) => writer.delete(pod), record, clock, log });
+  }
+
+  /** Has a pod evicted, as far as disruption budgets allow it now. */
+  evict(pod: PodRef): void {
+    this.#writer.evict(pod);
+  }
+
+  /** Whether the owner of a bearer token may read a path of ours. Never rejects. */
+  reviewToken(token: string, path: string): Promise<TokenVerdict> {
+    return reviewToken(this.#client, token, path);
+  }
+
+  /** Does not wait for the API server. */
+  async start(): Promise<void> {
+    this.notices.start();
+    this.#failedPods.start();
+    this.labels.start();
+    this.pods.start();
+  }
+
+  async stop(): Promise<void> {
+    this.labels.stop();
+    this.#failedPods.stop();
+    this.notices.stop();
+    // Breaks what is under way, so that nothing below waits for a server that does not answer.
+    this.#client.close();
+    await Promise.all([this.pods.stop(), this.#writes.stop(), this.#eventWrites.stop()]);
+  }
+
+  /** For metrics. */
+  get counts(): { readonly watch: NodePods['counts']; readonly writes: WriteCounts; readonly events: WriteCounts & { readonly suppressed: number } } {
+    return { watch: this.pods.counts, writes: this.#writes.counts, events: { ...this.#eventWrites.counts, suppressed: this.events.suppressed } };
+  }
+}

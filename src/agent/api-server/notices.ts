@@ -1,0 +1,167 @@
+import { GPU_ASSIGNED_KEY, PREDICATE_TIME_KEY, predicateGpuIndexKey } from '../../gpu/annotations.js';
+import { coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from '../../gpu/ledger/allocation.js';
+import type { NodePod } from './node-pod.js';
+import type { Refusal } from '../../gpu/request.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
+import type { Clock } from '../../host/clock.js';
+import type { EventNote, EventSubject } from '../../kube/events.js';
+import type { NodePods } from './node-pods.js';
+import type { PodRef } from './pod-writer.js';
+
+export interface NoticesOptions {
+  readonly pods: Pick<NodePods, 'get' | 'onChange' | 'noteStarted'>;
+  readonly annotate: (pod: PodRef, annotations: Readonly<Record<string, string>>) => void;
+  readonly record: (subject: EventSubject, note: EventNote) => void;
+  readonly nodeName: string;
+  readonly clock: Clock;
+}
+
+/** The GPUs of one started container. */
+interface Assignment {
+  readonly allocationId: string;
+  readonly gpuIndexes: readonly number[];
+  readonly cores: number;
+  readonly memoryBlocks: number;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+}
+
+/** Somebody else keeps writing other values: after so many corrections theirs stay. */
+const MOST_CORRECTIONS = 5;
+
+/** Pods whose assignment is known; more than a node can hold. */
+const PODS_LIMIT = 2_048;
+
+/**
+ * Tells the cluster what the allocator did: which GPUs each container got, as annotations on its pod, and an event. What
+ * is told at the start of a container holds until its allocation is freed: a pod that the cache does not know yet gets its
+ * annotations when it appears, and one whose annotations somebody overwrote gets them back.
+ */
+export class Notices {
+  readonly #options: NoticesOptions;
+  /** By pod UID, then container. */
+  readonly #assigned = new Map<string, Map<string, Assignment>>();
+  readonly #corrections = new Map<string, number>();
+  readonly #refusals = new Map<Refusal['code'], number>();
+  #unsubscribe: () => void = () => undefined;
+
+  constructor(options: NoticesOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#unsubscribe = this.#options.pods.onChange(({ before, after }) => {
+      if (after !== null) this.#compare(before, after);
+      else if (before !== null && !before.mirror) this.#forget(before.uid);
+    });
+  }
+
+  stop(): void {
+    this.#unsubscribe();
+  }
+
+  /** How often each code was refused since the start. */
+  get refusals(): ReadonlyMap<Refusal['code'], number> {
+    return this.#refusals;
+  }
+
+  /** The kubelet did not say for which pod; FailedPods finds it by the words that it leaves in its status. */
+  refused(_kind: ResourceKind, _size: number, refusal: Refusal): void {
+    this.#refusals.set(refusal.code, (this.#refusals.get(refusal.code) ?? 0) + 1);
+  }
+
+  /** Also to be told of every started allocation when the agent comes back, in case it went before everything was written. */
+  started(allocation: Allocation, owner: ContainerRef, gpuIndexes: readonly number[]): void {
+    if (owner.podUid === '') return;
+    const { pods, clock } = this.#options;
+    pods.noteStarted(owner.podUid, owner.container);
+    const containers = this.#assigned.get(owner.podUid) ?? new Map<string, Assignment>();
+    containers.set(owner.container, {
+      allocationId: allocation.id,
+      gpuIndexes,
+      cores: coreIdsOf(allocation).length,
+      memoryBlocks: memoryIdsOf(allocation).length,
+      at: clock.now(),
+    });
+    this.#assigned.set(owner.podUid, containers);
+    const [oldest] = this.#assigned.keys();
+    if (this.#assigned.size > PODS_LIMIT && oldest !== undefined) this.#forget(oldest);
+    const pod = pods.get(owner.podUid);
+    if (pod !== null) this.#write(pod);
+  }
+
+  freed(allocation: Allocation): void {
+    for (const { podUid } of allocation.owners) {
+      const containers = this.#assigned.get(podUid);
+      if (containers === undefined) continue;
+      for (const [container, assignment] of containers) if (assignment.allocationId === allocation.id) containers.delete(container);
+      if (containers.size === 0) this.#forget(podUid);
+    }
+  }
+
+  /** A card failed under these containers. */
+  gpuUnhealthy(owners: readonly ContainerRef[], gpuUuid: string, reason: string): void {
+    for (const { podUid, namespace, pod, container } of owners) {
+      if (podUid === '' || pod === '') continue;
+      const uid = this.#options.pods.get(podUid)?.objectUid ?? podUid;
+      this.#options.record({ kind: 'Pod', namespace, name: pod, uid, container }, { type: 'Warning', reason: 'GPUUnhealthy', message: `${gpuUuid} of node ${this.#options.nodeName}: ${reason}` });
+    }
+  }
+
+  /** A pod that appears is written; one that changes only if it was right before: what we wrote may still be under way. */
+  #compare(before: NodePod | null, after: NodePod): void {
+    if (!this.#assigned.has(after.uid)) return;
+    const overwritten = before !== null && before.objectUid === after.objectUid && this.#missing(before).size === 0 && this.#missing(after).size > 0;
+    if (before !== null && before.objectUid === after.objectUid && !overwritten) return;
+    if (overwritten) {
+      const corrections = (this.#corrections.get(after.uid) ?? 0) + 1;
+      this.#corrections.set(after.uid, corrections);
+      if (corrections > MOST_CORRECTIONS) return;
+    }
+    this.#write(after);
+  }
+
+  #write(pod: NodePod): void {
+    const missing = this.#missing(pod);
+    if (missing.size === 0) return;
+    this.#options.annotate(pod, Object.fromEntries(missing));
+    const containers = this.#assigned.get(pod.uid) ?? new Map<string, Assignment>();
+    for (const [index, { name }] of pod.containers.entries()) {
+      const assignment = containers.get(name);
+      if (assignment !== undefined && missing.has(predicateGpuIndexKey(index))) this.#tell(pod, name, assignment);
+    }
+  }
+
+  /** Annotations that the pod should have and has not. Those of init containers have no place in the original's scheme. */
+  #missing(pod: NodePod): Map<string, string> {
+    const containers = this.#assigned.get(pod.uid) ?? new Map<string, Assignment>();
+    const wanted = new Map<string, string>();
+    let at = Infinity;
+    for (const [index, { name }] of pod.containers.entries()) {
+      const assignment = containers.get(name);
+      if (assignment === undefined) continue;
+      wanted.set(predicateGpuIndexKey(index), assignment.gpuIndexes.join(','));
+      at = Math.min(at, assignment.at);
+    }
+    if (wanted.size === 0) return wanted;
+    wanted.set(GPU_ASSIGNED_KEY, 'true');
+    // The time of a scheduler extender's decision; where there is none, ours.
+    if (!pod.annotations.has(PREDICATE_TIME_KEY)) wanted.set(PREDICATE_TIME_KEY, String(BigInt(Math.trunc(at)) * 1_000_000n));
+    for (const [key, value] of wanted) if (pod.annotations.get(key) === value) wanted.delete(key);
+    return wanted;
+  }
+
+  #tell(pod: NodePod, container: string, assignment: Assignment): void {
+    const { gpuIndexes, cores, memoryBlocks } = assignment;
+    const gpus = `GPU ${gpuIndexes.join(', ')} of node ${this.#options.nodeName}`;
+    const share = cores < CORES_PER_GPU ? `${cores} of ${CORES_PER_GPU} cores` : `${gpuIndexes.length} whole`;
+    const memory = memoryBlocks > 0 ? `, ${(memoryBlocks * MEMORY_BLOCK_BYTES) / 2 ** 20} MiB` : '';
+    const subject: EventSubject = { kind: 'Pod', namespace: pod.namespace, name: pod.name, uid: pod.objectUid, container };
+    this.#options.record(subject, { type: 'Normal', reason: 'GPUAssigned', message: `${gpus}: ${share}${memory}` });
+  }
+
+  #forget(podUid: string): void {
+    this.#assigned.delete(podUid);
+    this.#corrections.delete(podUid);
+  }
+}

@@ -1,0 +1,57 @@
+import type { SliceStore } from './allocator/ports.js';
+import { NO_EDITS, type ContainerEdits } from '../gpu/container-edits.js';
+import type { Log } from '../host/log.js';
+import type { DeviceSource } from './device-plugin/devices.js';
+import { kubeletPassesCdiDevices, type CdiSpecs } from './libraries/cdi.js';
+
+/** A source of devices that also says which allocation an answer is for. */
+export interface AllocationSource extends DeviceSource {
+  allocate(...request: Parameters<DeviceSource['allocate']>): Promise<Extract<Awaited<ReturnType<DeviceSource['allocate']>>, { ok: false }> | { readonly ok: true; readonly edits: ContainerEdits; readonly allocation: string | null }>;
+}
+
+export interface CdiOptions {
+  readonly specs: CdiSpecs;
+  /** Null while it is not known. */
+  readonly kubeletVersion: () => string | null;
+  readonly log: Log;
+}
+
+/**
+ * Answers with the name of a CDI device instead of devices, mounts and environment; what these are stands in its specification.
+ * A kubelet that is known to be too old for that gets them as always: it would drop the name, and the container have nothing.
+ */
+export function throughCdi(source: AllocationSource, { specs, kubeletVersion, log }: CdiOptions): DeviceSource {
+  return {
+    devices: (kind) => source.devices(kind),
+    onDevicesChanged: (listener) => source.onDevicesChanged(listener),
+    preferred: (...request) => source.preferred(...request),
+    preStart: (...request) => source.preStart(...request),
+    async allocate(kind, ids) {
+      const answer = await source.allocate(kind, ids);
+      if (!answer.ok || answer.allocation === null) return answer;
+      const version = kubeletVersion();
+      if (version !== null && !kubeletPassesCdiDevices(version)) {
+        log.warn({ kubelet: version, allocation: answer.allocation }, '--interposition=cdi: this kubelet does not pass CDI devices on, the library path is used');
+        return answer;
+      }
+      const device = await specs.write(answer.allocation, answer.edits);
+      return { ok: true, edits: { ...NO_EDITS, annotations: answer.edits.annotations, cdiDevices: [device] } };
+    },
+  };
+}
+
+/** Slices whose specifications go when they do, and count as left over as long as one is there. */
+export function withCdiSpecs(slices: SliceStore, specs: CdiSpecs): SliceStore {
+  return {
+    writableFiles: slices.writableFiles,
+    directoryOf: (id) => slices.directoryOf(id),
+    prepare: (id, fresh) => slices.prepare(id, fresh),
+    start: (limits) => slices.start(limits),
+    restore: (limits) => slices.restore(limits),
+    async remove(id) {
+      await slices.remove(id);
+      await specs.remove(id);
+    },
+    list: async () => [...new Set([...(await slices.list()), ...(await specs.list())])],
+  };
+}

@@ -1,0 +1,86 @@
+import { access, constants, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { AuditPolicy } from './slices/findings.js';
+import { isLoopback } from './display/access.js';
+import type { LogLevel } from '../host/log.js';
+import { socketPathProblem } from '../host/unix-socket.js';
+import { StartupError } from '../host/startup-error.js';
+
+/** What `gpu-manager run` was asked to do; flags, environment and defaults already put together. */
+export interface AgentConfig {
+  readonly driver: 'nvidia' | 'sim' | 'dummy';
+  /** Description of the simulated node; null: one card. */
+  readonly simNodePath: string | null;
+  /** Folder of the simulated machine whose libraries programs run on; null: cards that only the agent knows of. */
+  readonly simStatePath: string | null;
+  /** Where the simulated device nodes are made. */
+  readonly simDevicePath: string;
+  /** libnvidia-ml; null: looked for at the usual places. */
+  readonly nvmlPath: string | null;
+  /** Classes of GPU errors; null: the shipped ones. */
+  readonly healthConfigPath: string | null;
+  readonly extraConfigPath: string | null;
+  readonly volumeConfigPath: string | null;
+  /** Where the host's file system, or its /usr, is seen. */
+  readonly hostRoot: string;
+  /** Where the control libraries and gpu-client lie. */
+  readonly nativePath: string;
+  readonly interposition: 'library-path' | 'cdi';
+  /** Where CDI specifications are written. */
+  readonly cdiPath: string;
+  readonly queryAddress: string;
+  readonly queryPort: number;
+  /** PEM files of the HTTP side; null: plain HTTP. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
+  /** Who reads the node's data over HTTP needs a bearer token that the API server lets do so. */
+  readonly tokenReview: boolean;
+  readonly displaySocket: string;
+  readonly kubeconfig: string | null;
+  /** Without an API server: pods are known from the kubelet alone. */
+  readonly standalone: boolean;
+  readonly nodeName: string;
+  readonly nodeLabels: ReadonlyMap<string, string>;
+  readonly samplePeriodMs: number;
+  readonly virtualManagerPath: string;
+  readonly devicePluginPath: string;
+  readonly podResourcesSocket: string;
+  readonly checkpointPath: string;
+  readonly shareMode: boolean;
+  readonly allocationCheckPeriodMs: number;
+  readonly containerRuntimeEndpoint: string | null;
+  readonly dockerEndpoint: string | null;
+  readonly runtimeRequestTimeoutMs: number;
+  readonly waitTimeoutMs: number;
+  /** What is done about containers that do not keep to their limits. */
+  readonly auditPolicy: AuditPolicy;
+  readonly logLevel: LogLevel;
+}
+
+/** Refuses what cannot work before anything is started: paths too long for sockets, directories that cannot be written, tokens for all to read. */
+export async function checkConfig(config: AgentConfig): Promise<void> {
+  if (config.tokenReview && config.standalone) throw new StartupError('--token-review: needs the API server, which --standalone does without');
+  if (config.tokenReview && config.tls === null && !isLoopback(config.queryAddress)) {
+    throw new StartupError('--token-review: tokens would cross the network unprotected; give --tls-cert-file and --tls-private-key-file, or a --query-addr on loopback');
+  }
+  const sockets: readonly (readonly [string, string])[] = [
+    ['--device-plugin-path', join(config.devicePluginPath, 'vmemory.sock')],
+    ['--display-socket', config.displaySocket],
+  ];
+  for (const [flag, path] of sockets) {
+    const problem = socketPathProblem(path);
+    if (problem !== null) throw new StartupError(`${flag}: ${problem}`);
+  }
+  const directories: readonly (readonly [string, string])[] = [
+    ['--device-plugin-path', config.devicePluginPath],
+    ['--virtual-manager-path', config.virtualManagerPath],
+    ['--checkpoint-path', config.checkpointPath],
+  ];
+  for (const [flag, path] of directories) {
+    try {
+      await mkdir(path, { recursive: true });
+      await access(path, constants.W_OK | constants.X_OK);
+    } catch (error) {
+      throw new StartupError(`${flag}: ${path} is not a writable directory: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+    }
+  }
+}

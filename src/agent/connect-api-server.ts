@@ -1,0 +1,12 @@
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import { NodeKube } from './api-server/node-kube.js';
+import type { AgentConfig } from './config.js';
+import { openKubeClient } from '../kube/open-client.js';
+
+/** This node's side of the API server; one that does not answer is no reason not to start. Null with `--standalone`. */
+export async function openApiServer(config: AgentConfig, clock: Clock, log: Log): Promise<NodeKube | null> {
+  if (config.standalone) return null;
+  const client = await openKubeClient(config.kubeconfig, clock);
+  return new NodeKube({ client, nodeName: config.nodeName, clock, log });
+}

@@ -1,0 +1,50 @@
+import { readFile } from 'node:fs/promises';
+import type { Log } from '../host/log.js';
+import { parseProcCgroup } from './runtimes/cgroup-path.js';
+import { RuntimeError } from './runtimes/container.js';
+import { connectRuntime } from './runtimes/endpoint.js';
+import { NodeContainers } from './runtimes/node-containers.js';
+import type { ContainerKnowledge } from './slices/ports.js';
+import type { AgentConfig } from './config.js';
+
+/** The containers of this node, from the runtime that the configuration names or that is found. */
+export function nodeContainers(config: AgentConfig): NodeContainers {
+  return new NodeContainers({
+    connect: () =>
+      connectRuntime({
+        timeoutMs: config.runtimeRequestTimeoutMs,
+        ...(config.containerRuntimeEndpoint === null ? {} : { criEndpoint: config.containerRuntimeEndpoint }),
+        ...(config.dockerEndpoint === null ? {} : { dockerEndpoint: config.dockerEndpoint }),
+      }),
+  });
+}
+
+/** What the vGPU manager wants to know of containers, from control groups and the runtime. A runtime that does not answer is ignorance, said once an outage. */
+export function containerKnowledge(containers: NodeContainers, log: Log): ContainerKnowledge {
+  let away = false;
+  const ask = async <T>(question: () => Promise<T>): Promise<T | null> => {
+    try {
+      const answer = await question();
+      away = false;
+      return answer;
+    } catch (error) {
+      if (!(error instanceof RuntimeError)) throw error;
+      if (!away) log.warn({ err: error }, 'the container runtime cannot be asked for processes of containers');
+      away = true;
+      return null;
+    }
+  };
+  return {
+    async placeOf(pid) {
+      // The process may end at any moment.
+      const text = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
+      return parseProcCgroup(text);
+    },
+    async pidsOf(containerId) {
+      return (await ask(() => containers.pids(containerId))) ?? [];
+    },
+    async nameOf(containerId) {
+      return (await ask(() => containers.inspect(containerId)))?.name ?? null;
+    },
+  };
+}

@@ -1,0 +1,129 @@
+import { join } from 'node:path';
+import type { Holder } from '../../gpu/ledger/identify.js';
+import { CORE_RESOURCE, MEMORY_RESOURCE, type ResourceKind } from '../../gpu/resources.js';
+import type { Log } from '../../host/log.js';
+import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint, type CheckpointEntry } from './internal-checkpoint.js';
+import { PodResourcesClient, type ContainerDevices } from './pod-resources.js';
+import type { CallPatience } from '../../rpc/unary.js';
+
+/** Names and UIDs of pods: pod-resources knows the former, the kubelet's checkpoint the latter. */
+export interface PodNames {
+  uidOf(namespace: string, pod: string): string | null;
+  nameOf(podUid: string): { readonly namespace: string; readonly pod: string } | null;
+}
+
+export interface HoldersOptions {
+  readonly podResourcesSocket: string;
+  readonly devicePluginDirectory: string;
+  readonly pods: PodNames;
+  readonly log: Log;
+}
+
+/** Who holds which device ids, in the kubelet's own words: pod-resources, and its checkpoint for init containers. */
+export class KubeletHolders {
+  readonly #client: PodResourcesClient;
+  readonly #checkpointPath: string;
+  readonly #pods: PodNames;
+  readonly #log: Log;
+
+  constructor(options: HoldersOptions) {
+    this.#client = new PodResourcesClient(options.podResourcesSocket);
+    this.#checkpointPath = join(options.devicePluginDirectory, KUBELET_CHECKPOINT_FILE);
+    this.#pods = options.pods;
+    this.#log = options.log;
+  }
+
+  /**
+   * The container that holds exactly these ids of this kind; null when the kubelet names none, or cannot be asked. An init
+   * container and the container after it may have the same cores: nobody says which of them starts, so the memory is that of both.
+   */
+  async holderOf(kind: ResourceKind, ids: readonly string[]): Promise<Holder | null> {
+    const wanted = keyOf(ids);
+    const matching = (await this.known()).filter((holder) => keyOf(kind === 'core' ? holder.coreIds : holder.memoryIds) === wanted);
+    const [first] = matching;
+    if (first === undefined) return null;
+    const samePod = matching.filter((holder) => holder.container.podUid === first.container.podUid && keyOf(holder.coreIds) === keyOf(first.coreIds));
+    return samePod.length === 1 ? first : { ...first, memoryIds: [...new Set(samePod.flatMap((holder) => holder.memoryIds))] };
+  }
+
+  /** The containers with ids of ours that the kubelet names now; what it could not be asked about is left out. */
+  async known(): Promise<Holder[]> {
+    return (await this.#ask()).holders;
+  }
+
+  /**
+   * Every container with ids of ours; null unless both sources answered, since what is not named may only be unknown. A kubelet
+   * that comes back while this is asked is waited for, as long as a call may take.
+   */
+  async all(): Promise<Holder[] | null> {
+    const { holders, complete } = await this.#ask({ waitForReady: true });
+    return complete ? holders : null;
+  }
+
+  async #ask(patience?: CallPatience): Promise<{ holders: Holder[]; complete: boolean }> {
+    const [listed, entries] = await Promise.all([this.#listed(patience), this.#entries()]);
+    const fromCheckpoint = this.#fromEntries(entries ?? []);
+    // Of several with the same name and cores the first counts.
+    const recorded = new Map(fromCheckpoint.map((holder) => [recordKey(holder.container.container, holder.coreIds), holder] as const).reverse());
+    const fromList = (listed ?? []).map((container) => this.#fromListed(container, recorded));
+    const seen = new Set(fromList.map((holder) => `${holder.container.podUid}/${holder.container.container}`));
+    const others = fromCheckpoint.filter((holder) => !seen.has(`${holder.container.podUid}/${holder.container.container}`));
+    const holders = [...fromList, ...others].filter((holder) => holder.coreIds.length > 0 || holder.memoryIds.length > 0);
+    return { holders, complete: listed !== null && entries !== null };
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  async #listed(patience?: CallPatience): Promise<ContainerDevices[] | null> {
+    try {
+      return await this.#client.list(patience);
+    } catch (error) {
+      this.#log.warn({ reason: (error as Error).message }, 'the pod-resources service of the kubelet does not answer');
+      return null;
+    }
+  }
+
+  async #entries(): Promise<readonly CheckpointEntry[] | null> {
+    const checkpoint = await readKubeletCheckpoint(this.#checkpointPath);
+    if (checkpoint.ok) return checkpoint.entries;
+    this.#log.warn({ reason: checkpoint.reason }, "the kubelet's checkpoint cannot be read");
+    return null;
+  }
+
+  #fromListed(container: ContainerDevices, fromCheckpoint: ReadonlyMap<string, Holder>): Holder {
+    const coreIds = container.devices.get(CORE_RESOURCE) ?? [];
+    const memoryIds = container.devices.get(MEMORY_RESOURCE) ?? [];
+    const recorded = fromCheckpoint.get(recordKey(container.container, coreIds));
+    // A pod that was made anew under its old name is another one, and the API server's word on which it is may be old.
+    const podUid = recorded?.container.podUid ?? this.#pods.uidOf(container.namespace, container.pod) ?? '';
+    return { container: { podUid, namespace: container.namespace, pod: container.pod, container: container.container }, coreIds, memoryIds, gpuNames: recorded?.gpuNames ?? [] };
+  }
+
+  #fromEntries(entries: readonly CheckpointEntry[]): Holder[] {
+    const holders = new Map<string, Holder>();
+    for (const entry of entries) {
+      if (entry.resource !== CORE_RESOURCE && entry.resource !== MEMORY_RESOURCE) continue;
+      const key = `${entry.podUid}/${entry.container}`;
+      const name = this.#pods.nameOf(entry.podUid);
+      const known = holders.get(key) ?? {
+        container: { podUid: entry.podUid, namespace: name?.namespace ?? '', pod: name?.pod ?? '', container: entry.container },
+        coreIds: [],
+        memoryIds: [],
+        gpuNames: [],
+      };
+      const mine = entry.resource === CORE_RESOURCE ? { coreIds: entry.deviceIds, gpuNames: entry.gpuNames } : { memoryIds: entry.deviceIds };
+      holders.set(key, { ...known, ...mine });
+    }
+    return [...holders.values()];
+  }
+}
+
+function recordKey(container: string, coreIds: readonly string[]): string {
+  return `${container}\n${keyOf(coreIds)}`;
+}
+
+function keyOf(ids: readonly string[]): string {
+  return [...ids].sort().join('\n');
+}

@@ -1,0 +1,81 @@
+import { readFile } from 'node:fs/promises';
+import { DEVICE_KEY } from '../../gpu/annotations.js';
+import { devicePluginProto } from '../../rpc/proto.js';
+
+/** One resource of one container in the kubelet's own record, `kubelet_internal_checkpoint`. */
+export interface CheckpointEntry {
+  readonly podUid: string;
+  readonly container: string;
+  readonly resource: string;
+  readonly deviceIds: readonly string[];
+  /** GPUs that the plugin's answer to Allocate gave the container: UUIDs, or else `/dev/nvidia<minor>`. */
+  readonly gpuNames: readonly string[];
+}
+
+export type KubeletCheckpoint = { readonly ok: true; readonly entries: readonly CheckpointEntry[] } | { readonly ok: false; readonly reason: string };
+
+const VISIBLE_DEVICES = 'NVIDIA_VISIBLE_DEVICES';
+const GPU_PATH = /^\/dev\/nvidia\d+$/;
+
+export const KUBELET_CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
+
+/**
+ * Reads the device manager's checkpoint in every format that kubelets have written: entries below `Data` (since 1.11)
+ * with device ids as a list, or as a map from NUMA node to list (since 1.20), and the bare object of before.
+ * Never throws.
+ */
+export function parseKubeletCheckpoint(text: string): KubeletCheckpoint {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch (error) {
+    return { ok: false, reason: `not JSON: ${(error as Error).message}` };
+  }
+  const data = isObject(document) && isObject(document.Data) ? document.Data : document;
+  if (!isObject(data)) return { ok: false, reason: 'not a JSON object' };
+  const list = data.PodDeviceEntries ?? [];
+  if (!Array.isArray(list)) return { ok: false, reason: 'PodDeviceEntries is not a list' };
+  const entries: CheckpointEntry[] = [];
+  for (const entry of list as unknown[]) {
+    const read = readEntry(entry);
+    if (read === null) return { ok: false, reason: `malformed entry ${entries.length} of PodDeviceEntries` };
+    entries.push(read);
+  }
+  return { ok: true, entries };
+}
+
+/** The checkpoint in the kubelet's device plugin directory; a missing file means that no device was ever handed out. */
+export async function readKubeletCheckpoint(path: string): Promise<KubeletCheckpoint> {
+  try {
+    return parseKubeletCheckpoint(await readFile(path, 'utf8'));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { ok: true, entries: [] };
+    return { ok: false, reason: (error as Error).message };
+  }
+}
+
+function readEntry(entry: unknown): CheckpointEntry | null {
+  if (!isObject(entry)) return null;
+  const { PodUID: podUid, ContainerName: container, ResourceName: resource, DeviceIDs: ids } = entry;
+  if (typeof podUid !== 'string' || typeof container !== 'string' || typeof resource !== 'string') return null;
+  const deviceIds: unknown[] = isObject(ids) ? Object.values(ids).flat() : Array.isArray(ids) ? ids : [];
+  if (!deviceIds.every((id): id is string => typeof id === 'string')) return null;
+  const response = typeof entry.AllocResp === 'string' ? Buffer.from(entry.AllocResp, 'base64') : Buffer.alloc(0);
+  return { podUid, container, resource, deviceIds, gpuNames: gpuNamesIn(response) };
+}
+
+/** What a plugin answered, as the kubelet keeps it: a `ContainerAllocateResponse`. Nothing for bytes that are none. */
+function gpuNamesIn(response: Buffer): string[] {
+  if (response.length === 0) return [];
+  try {
+    const { envs, annotations } = devicePluginProto().v1beta1.ContainerAllocateResponse.deserialize(response);
+    const uuids = (envs[VISIBLE_DEVICES] ?? '').split(',').filter((uuid) => uuid !== '');
+    return uuids.length > 0 ? uuids : (annotations[DEVICE_KEY] ?? '').split(',').filter((path) => GPU_PATH.test(path));
+  } catch {
+    return [];
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

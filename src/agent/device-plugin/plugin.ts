@@ -1,0 +1,107 @@
+import { join } from 'node:path';
+import { watch, type FSWatcher } from 'chokidar';
+import type { ResourceKind } from '../../gpu/resources.js';
+import type { Clock } from '../../host/clock.js';
+import type { Log } from '../../host/log.js';
+import { socketIdentity } from '../../host/unix-socket.js';
+import type { DeviceSource } from './devices.js';
+import { PluginServer } from './plugin-server.js';
+import { register } from './registration.js';
+
+export const KUBELET_SOCKET = 'kubelet.sock';
+
+const KINDS: readonly ResourceKind[] = ['core', 'memory'];
+/** File events can be missed (the directory itself is made anew): look this often as well. */
+const LOOK_PERIOD_MS = 5_000;
+const RETRY_MS = 1_000;
+
+export interface DevicePluginOptions {
+  /** Where kubelet.sock lies and our sockets go, usually /var/lib/kubelet/device-plugins. */
+  readonly directory: string;
+  readonly devices: DeviceSource;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Told whenever registration with the kubelet is won or lost. */
+  readonly onRegistered?: (registered: boolean) => void;
+}
+
+/**
+ * Both device plugins and their registration. A kubelet that starts removes every socket in the directory and forgets
+ * all plugins; that, a failed registration and a lost socket of ours take one and the same path: serve anew, register anew.
+ */
+export class DevicePlugin {
+  readonly #options: DevicePluginOptions;
+  readonly #kubeletSocket: string;
+  #servers: PluginServer[] = [];
+  #watcher: FSWatcher | null = null;
+  #stopLooking: () => void = () => undefined;
+  #registeredWith: string | null = null;
+  #looking: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  constructor(options: DevicePluginOptions) {
+    this.#options = options;
+    this.#kubeletSocket = join(options.directory, KUBELET_SOCKET);
+  }
+
+  get registered(): boolean {
+    return this.#registeredWith !== null;
+  }
+
+  /** Serves and registers. A kubelet that is not there yet is waited for in the background; an unusable directory rejects. */
+  async start(): Promise<void> {
+    await this.#serve();
+    this.#watcher = watch(this.#options.directory, { depth: 0, ignoreInitial: true });
+    this.#watcher.on('all', () => void this.look());
+    this.#watcher.on('error', (error) => this.#options.log.warn({ err: error }, 'watching the device plugin directory failed'));
+    this.#stopLooking = this.#options.clock.every(LOOK_PERIOD_MS, () => void this.look());
+    await this.look();
+  }
+
+  /** Compares what is there with what we registered with, and registers anew where they differ. */
+  look(): Promise<void> {
+    this.#looking = this.#looking.then(() => this.#lookOnce()).catch((error: unknown) => {
+      this.#options.log.warn({ reason: (error as Error).message }, 'registration with the kubelet failed, trying again');
+      this.#options.clock.after(RETRY_MS, () => void this.look());
+    });
+    return this.#looking;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#stopLooking();
+    await this.#watcher?.close();
+    await this.#looking;
+    await Promise.all(this.#servers.map((server) => server.stop()));
+    this.#servers = [];
+  }
+
+  async #lookOnce(): Promise<void> {
+    if (this.#stopped) return;
+    const kubelet = await socketIdentity(this.#kubeletSocket);
+    const reachable = await Promise.all(this.#servers.map((server) => server.isReachable()));
+    if (kubelet !== null && kubelet === this.#registeredWith && reachable.every(Boolean)) return;
+    this.#setRegistered(null);
+    if (!reachable.every(Boolean) || this.#servers.length === 0) await this.#serve();
+    if (kubelet === null) return;
+    for (const kind of KINDS) await register(this.#kubeletSocket, kind);
+    this.#setRegistered(kubelet);
+    this.#options.log.info({ resources: KINDS }, 'registered with the kubelet');
+  }
+
+  #setRegistered(identity: string | null): void {
+    const changed = (this.#registeredWith === null) !== (identity === null);
+    this.#registeredWith = identity;
+    if (changed) this.#options.onRegistered?.(identity !== null);
+  }
+
+  async #serve(): Promise<void> {
+    await Promise.all(this.#servers.map((server) => server.stop()));
+    this.#servers = [];
+    for (const kind of KINDS) {
+      const server = new PluginServer(kind, this.#options.directory, this.#options.devices, this.#options.log);
+      await server.start();
+      this.#servers.push(server);
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto';
+import { isIP } from 'node:net';
+import type { Clock } from '../../host/clock.js';
+
+/** What the cluster says of a bearer token that asks to read a path. */
+export type Verdict =
+  | { readonly kind: 'allowed' }
+  /** Nobody's token. */
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'forbidden'; readonly user: string }
+  /** The cluster cannot be asked now. */
+  | { readonly kind: 'unavailable'; readonly reason: string };
+
+/** Asks the cluster. Never rejects. */
+export type TokenReviewer = (token: string, path: string) => Promise<Verdict>;
+
+/** A token that was taken away is believed for so long at most, and one that is not good is asked about again after so long. */
+const GOOD_MS = 60_000;
+const BAD_MS = 5_000;
+const MOST_REMEMBERED = 1_024;
+
+/** Who may read. Answers of the cluster are remembered for a while, so that a scrape every few seconds costs it nothing. */
+export class Access {
+  readonly #review: TokenReviewer;
+  readonly #clock: Clock;
+  readonly #known = new Map<string, { readonly verdict: Verdict; readonly untilMs: number }>();
+
+  constructor(review: TokenReviewer, clock: Clock) {
+    this.#review = review;
+    this.#clock = clock;
+  }
+
+  /** `authorization`: the header of the request. */
+  async check(authorization: string | undefined, path: string): Promise<Verdict> {
+    const token = /^Bearer ([\w.~+/=-]+)$/iu.exec(authorization ?? '')?.[1];
+    if (token === undefined) return { kind: 'unknown' };
+    const key = createHash('sha256').update(`${token}\n${path}`).digest('base64');
+    const now = this.#clock.now();
+    const known = this.#known.get(key);
+    if (known !== undefined && now < known.untilMs) return known.verdict;
+    const verdict = await this.#review(token, path);
+    if (verdict.kind === 'unavailable') return verdict;
+    if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
+    this.#known.set(key, { verdict, untilMs: now + (verdict.kind === 'allowed' ? GOOD_MS : BAD_MS) });
+    return verdict;
+  }
+}
+
+/** True for an address that only this machine reaches. */
+export function isLoopback(address: string): boolean {
+  return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/u.test(address);
+}
+
+/**
+ * True when a request's Host may name a server on loopback: an address or localhost. Any other name was made to resolve to this machine by
+ * somebody whose page wants to read what only this machine may.
+ */
+export function namesLoopback(host: string | undefined): boolean {
+  if (host === undefined) return true;
+  const name = host.replace(/:\d+$/u, '').replace(/^\[(.*)\]$/u, '$1').toLowerCase();
+  return name === 'localhost' || isIP(name) !== 0;
+}

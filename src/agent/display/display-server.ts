@@ -1,0 +1,32 @@
+import type { NodeEventsRequest__Output } from '../../rpc/gen/vgpu/NodeEventsRequest.js';
+import { UnixRpcServer, type RpcService } from '../../rpc/rpc-server.js';
+import { displayProto, nodeProto } from '../../rpc/proto.js';
+import { unary } from '../../rpc/unary.js';
+import { usageResponse } from './answers.js';
+import type { Journal } from './journal.js';
+import type { NodeView } from './view.js';
+
+/** `display.GPUDisplay` and `vgpu.Node` on a unix socket, beside other services that belong there. Root's alone. */
+export function displayServer(socketPath: string, view: NodeView, journal: Journal, others: readonly RpcService[] = []): UnixRpcServer {
+  const { GPUDisplay } = displayProto().display;
+  const { Node } = nodeProto().vgpu;
+  return new UnixRpcServer(socketPath, [
+    {
+      definition: GPUDisplay.service,
+      handlers: {
+        PrintGraph: unary(async () => ({ graph: view.graph() })),
+        PrintUsages: unary(async () => usageResponse(view.snapshot(), (podUid) => view.pod(podUid))),
+        Version: unary(async () => ({ version: view.version })),
+      },
+    },
+    {
+      definition: Node.service,
+      handlers: {
+        Show: unary(async () => ({ json: JSON.stringify(view.snapshot()) })),
+        Events: unary(async ({ after }: NodeEventsRequest__Output) => ({ json: JSON.stringify({ events: journal.after(Number(after)) }) })),
+        Graph: unary(async () => ({ graph: view.graph({ extended: true }) })),
+      },
+    },
+    ...others,
+  ]);
+}

@@ -1,0 +1,130 @@
+import type { ServerResponse } from 'node:http';
+import type { Clock } from '../../host/clock.js';
+import type { Log } from '../../host/log.js';
+import { HISTORY_PERIOD_MS, type History } from './history.js';
+import type { Journal } from './journal.js';
+import { liveDocument, type LiveDocument } from './live-document.js';
+import type { NodeView } from './view.js';
+
+export interface LiveFeedOptions {
+  readonly view: NodeView;
+  readonly history: History;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What pages are told every second. */
+const TICK_MS = 1_000;
+/** A reader that has not taken so much gets nothing more until it has. */
+const MOST_UNREAD_BYTES = 512 * 1024;
+/** And one that has taken nothing for so long is let go. */
+const MOST_SILENT_MS = 30_000;
+/** Events of the journal that a page begins with. */
+const FIRST_EVENTS = 100;
+export const MOST_READERS = 64;
+
+interface Reader {
+  readonly response: ServerResponse;
+  /** It missed something: it needs the whole state again. */
+  stale: boolean;
+  stuckSinceMs: number | null;
+}
+
+/**
+ * Server-sent events for pages that follow the node: `hello` once (history, events), `state` when something changed, `usage` every second, `event` for
+ * each entry of the journal. The node is looked at once a second for all readers together, and not at all for nobody, but for
+ * the history. Nothing waits for a reader: one that is slow misses what it cannot take, one that is dead is let go.
+ */
+export class LiveFeed {
+  readonly #options: LiveFeedOptions;
+  readonly #readers = new Set<Reader>();
+  #told: string | null = null;
+  #toldSequence = 0;
+  #cancel: () => void = () => undefined;
+
+  constructor(options: LiveFeedOptions) {
+    this.#options = options;
+  }
+
+  get readers(): number {
+    return this.#readers.size;
+  }
+
+  start(): void {
+    this.#cancel = this.#options.clock.every(TICK_MS, () => this.#tick());
+  }
+
+  stop(): void {
+    this.#cancel();
+    for (const { response } of this.#readers) response.destroy();
+    this.#readers.clear();
+  }
+
+  /** Takes a reader on; false when there are too many. The response's headers are written already. */
+  join(response: ServerResponse): boolean {
+    if (this.#readers.size >= MOST_READERS) return false;
+    const { history, journal, view } = this.#options;
+    const reader: Reader = { response, stale: false, stuckSinceMs: null };
+    this.#readers.add(reader);
+    response.on('close', () => this.#readers.delete(reader));
+    response.on('error', () => this.#readers.delete(reader));
+    const document = liveDocument(view.snapshot());
+    response.write(
+      message('hello', JSON.stringify({ periodMs: HISTORY_PERIOD_MS, cards: history.cards(), events: journal.after(0, FIRST_EVENTS) })) +
+        message('state', document.state) +
+        message('usage', document.usage),
+    );
+    return true;
+  }
+
+  #tick(): void {
+    try {
+      this.#look();
+    } catch (error) {
+      this.#options.log.error({ err: error }, 'the node cannot be shown');
+    }
+  }
+
+  #look(): void {
+    const { view, history, journal, clock } = this.#options;
+    if (this.#readers.size === 0) {
+      if (history.isDue(clock.now())) history.add(view.use());
+      this.#toldSequence = journal.sequence;
+      this.#told = null;
+      return;
+    }
+    const snapshot = view.snapshot();
+    history.add(snapshot);
+    const events = journal.after(this.#toldSequence, FIRST_EVENTS);
+    this.#toldSequence = journal.sequence;
+    const document = liveDocument(snapshot);
+    const changed = document.state !== this.#told;
+    this.#told = document.state;
+    const news = events.map((event) => message('event', JSON.stringify(event))).join('');
+    for (const reader of [...this.#readers]) this.#tell(reader, document, changed, news);
+  }
+
+  #tell(reader: Reader, document: LiveDocument, changed: boolean, news: string): void {
+    const { response } = reader;
+    const now = this.#options.clock.now();
+    if (response.writableLength > MOST_UNREAD_BYTES) {
+      reader.stale = true;
+      reader.stuckSinceMs ??= now;
+      if (now - reader.stuckSinceMs >= MOST_SILENT_MS) {
+        this.#readers.delete(reader);
+        response.destroy();
+      }
+      return;
+    }
+    reader.stuckSinceMs = null;
+    const state = changed || reader.stale ? message('state', document.state) : '';
+    reader.stale = false;
+    response.write(state + message('usage', document.usage) + news);
+  }
+}
+
+/** One event of the stream; JSON texts have no line ends. */
+function message(event: string, data: string): string {
+  return `event: ${event}\ndata: ${data}\n\n`;
+}

@@ -1,0 +1,180 @@
+import type { ContainerRef } from '../../gpu/ledger/allocation.js';
+import type { Level } from '../../gpu/topology/level.js';
+import type { DeniedApi } from '../../abi/usage-file.js';
+
+/** How a card is; `core/health.ts` says what each status means. */
+export interface HealthSnapshot {
+  readonly status: 'healthy' | 'probation' | 'reset' | 'failed' | 'lost';
+  /** Null when healthy. */
+  readonly reason: string | null;
+  readonly sinceMs: number;
+}
+
+/** One GPU of the node. Null: the driver does not say. */
+export interface CardSnapshot {
+  /** As the driver counts. */
+  readonly index: number;
+  readonly uuid: string;
+  readonly model: string;
+  readonly pciBusId: string;
+  readonly numaNode: number | null;
+  readonly memoryBytes: number;
+  /** New containers may be placed on it. */
+  readonly usable: boolean;
+  readonly health: HealthSnapshot;
+  /** Hundredths of the card, and bytes, that are given to containers. */
+  readonly givenCores: number;
+  readonly givenMemoryBytes: number;
+  readonly usedPercent: number | null;
+  readonly usedMemoryBytes: number | null;
+  readonly temperatureCelsius: number | null;
+  readonly powerWatts: number | null;
+  /** Host pids of processes that belong to no container which was given this card. */
+  readonly strangerPids: readonly number[];
+  /** Looks at the driver since the agent started, and those that failed. */
+  readonly looks: number;
+  readonly failedLooks: number;
+}
+
+/** Counters of one container on one card, since it started as far as the agent knows; they never fall. */
+export interface SliceCounters {
+  readonly launches: number;
+  readonly waits: number;
+  readonly throttledSeconds: number;
+  readonly chargedSeconds: number;
+  readonly deniedBytes: number;
+  readonly denied: Readonly<Record<DeniedApi, number>>;
+}
+
+/** What one container has and does on one card. */
+export interface SliceSnapshot {
+  readonly gpuUuid: string;
+  readonly gpuIndex: number;
+  readonly pciBusId: string;
+  readonly cardMemoryBytes: number;
+  /** What it was given: hundredths of the card; bytes, null where it has all of the card. */
+  readonly givenCores: number;
+  readonly givenMemoryBytes: number | null;
+  /** What holds now: the same, unless its pod or an operator asked for less. */
+  readonly share: number;
+  /** Hundredths it may use while others leave the card idle; null: no more than its share. */
+  readonly softLimit: number | null;
+  readonly memoryLimitBytes: number | null;
+  /** Percent of the card. */
+  readonly usedPercent: number;
+  readonly usedMemoryBytes: number;
+  /** Of that, what the driver keeps for itself. */
+  readonly driverMemoryBytes: number;
+  readonly peakMemoryBytes: number | null;
+  readonly pids: readonly number[];
+  /** Null while the slice has not been started. */
+  readonly counters: SliceCounters | null;
+  /** Asked minus given in the last seconds, as a fraction of the card; null while it did not want its share. */
+  readonly controlError: number | null;
+  /** Factor on what its launches are charged. */
+  readonly correction: number;
+  /** The driver's view less the container's own account: GPU time in the last seconds, as a fraction of the card; bytes now. Null where the driver does not say. */
+  readonly timeDrift: number | null;
+  readonly memoryDriftBytes: number | null;
+}
+
+/** What the audit has against a container. */
+export interface FindingSnapshot {
+  readonly code: string;
+  readonly message: string;
+  readonly serious: boolean;
+}
+
+/** One allocation: the GPUs of one container, or of several that use them in turn. */
+export interface AllocationSnapshot {
+  readonly id: string;
+  readonly phase: 'allocated' | 'started';
+  /** In turn; the last one runs. Empty until the container starts, and with empty texts where the kubelet has not said. */
+  readonly owners: readonly ContainerRef[];
+  /** Milliseconds since 1970. */
+  readonly allocatedAtMs: number;
+  /** Hundredths of a GPU over all cards. */
+  readonly cores: number;
+  /** Null where no memory was asked for: all of its cards. */
+  readonly memoryBytes: number | null;
+  /** Processes that greeted the agent and live. */
+  readonly processes: number;
+  readonly findings: readonly FindingSnapshot[];
+  /** What its socket turned away: connections, and how often it was shut because of too many at once. */
+  readonly refusedConnections: number;
+  readonly socketFloods: number;
+  readonly slices: readonly SliceSnapshot[];
+}
+
+/** A group of the PCIe tree, or a card (level X, one position). */
+export interface TreeSnapshot {
+  readonly level: Level;
+  /** Positions in `cards`. */
+  readonly positions: readonly number[];
+  readonly children: readonly TreeSnapshot[];
+}
+
+/** Everything that can be shown of the node, at one moment; plain values, fit for JSON. */
+export interface NodeSnapshot {
+  /** Milliseconds since 1970. */
+  readonly atMs: number;
+  readonly node: string;
+  readonly version: string;
+  readonly driverVersion: string | null;
+  /** Why the GPU driver does not answer; null while it does. */
+  readonly driverOutage: string | null;
+  readonly notReady: readonly string[];
+  readonly cards: readonly CardSnapshot[];
+  readonly tree: readonly TreeSnapshot[];
+  /** Two positions in `cards`, and the NVLinks between them. */
+  readonly nvlinks: readonly (readonly [number, number, number])[];
+  readonly allocations: readonly AllocationSnapshot[];
+}
+
+/** What the pod of a container says of itself; nothing without an API server. */
+export interface PodFacts {
+  /** Value of the environment variable SUBMITTER of the first container; empty without. */
+  readonly user: string;
+  /** Value of the annotation clusterName; empty without. */
+  readonly cluster: string;
+  /** Its containers that hold no GPU. */
+  readonly otherContainers: readonly string[];
+}
+
+/** What happened since the agent started, by kind. */
+export interface NodeCounts {
+  /** Requests of the kubelet that were refused, by code. */
+  readonly refusals: ReadonlyMap<string, number>;
+  /** What went wrong in the agent and around it, by cause. */
+  readonly errors: ReadonlyMap<string, number>;
+  /** Findings of the audit that were raised, by code. */
+  readonly findings: ReadonlyMap<string, number>;
+  /** Pods that were to be evicted for one. */
+  readonly evictions: number;
+}
+
+/** What is used at one moment: the part of a snapshot that is kept as history. */
+export interface UseMoment {
+  readonly atMs: number;
+  readonly cards: readonly Pick<CardSnapshot, 'uuid' | 'usedPercent' | 'usedMemoryBytes'>[];
+  readonly allocations: readonly {
+    readonly id: string;
+    readonly slices: readonly (Pick<SliceSnapshot, 'gpuUuid' | 'usedPercent' | 'usedMemoryBytes'> & { readonly counters: Pick<SliceCounters, 'throttledSeconds'> | null })[];
+  }[];
+}
+
+/** What the display needs of the agent. All answers come from memory. */
+export interface NodeView {
+  readonly nodeName: string;
+  readonly version: string;
+  snapshot(): NodeSnapshot;
+  /** A small part of that, for little: counters are as of the last beat of steering. */
+  use(): UseMoment;
+  /** The topology as the original prints it; extended: with NVLinks, model and whether the card may be chosen. */
+  graph(options?: { readonly extended?: boolean }): string;
+  pod(podUid: string): PodFacts | null;
+  counts(): NodeCounts;
+  /** Empty when the agent can serve pods; else what it waits for. */
+  notReady(): readonly string[];
+}
+

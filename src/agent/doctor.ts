@@ -1,0 +1,260 @@
+import { access, readFile, readlink, realpath, stat, statfs } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { MAX_DEVICES } from '../abi/limits-file.js';
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint } from './device-plugin/internal-checkpoint.js';
+import { PodResourcesClient } from './device-plugin/pod-resources.js';
+import { connectRuntime } from './runtimes/endpoint.js';
+import { NODE_ARCHITECTURE } from './libraries/architecture.js';
+import { openHostRoot } from './libraries/host-root.js';
+import { findHostLibrary } from './libraries/inventory.js';
+import { CURRENT } from './libraries/mirror.js';
+import { describeControlLibrary } from './libraries/own-files.js';
+import { parseVolumeConfig, SHARED_VOLUME } from './libraries/volume-config.js';
+import type { AgentConfig } from './config.js';
+import { openDriver } from './drivers.js';
+import { runProbe, tryEnforcement, TRIAL_BYTES } from './enforcement-trial.js';
+import type { LimitedReport, ProbeReport } from './interposition-probe.js';
+
+/** What one look at the node found. */
+export interface Diagnosis {
+  readonly check: 'driver' | 'libraries' | 'native' | 'mirror' | 'interposition' | 'enforcement' | 'kubelet' | 'runtime' | 'cgroups' | 'agent';
+  /** `skipped`: there is nothing to look at with these flags. */
+  readonly state: 'ok' | 'warning' | 'failed' | 'skipped';
+  readonly what: string;
+  /** What to do; null where nothing is to be done. */
+  readonly advice: string | null;
+}
+
+export interface DoctorOptions {
+  readonly config: AgentConfig;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What the running agent says it waits for; null when it does not answer. */
+  readonly agentWaitsFor: () => Promise<readonly string[] | null>;
+}
+
+type Check = Diagnosis['check'];
+
+const ok = (check: Check, what: string): Diagnosis => ({ check, state: 'ok', what, advice: null });
+const warning = (check: Check, what: string, advice: string): Diagnosis => ({ check, state: 'warning', what, advice });
+const failed = (check: Check, what: string, advice: string): Diagnosis => ({ check, state: 'failed', what, advice });
+const skipped = (check: Check, what: string): Diagnosis => ({ check, state: 'skipped', what, advice: null });
+
+const reasonOf = (error: unknown): string => (error as NodeJS.ErrnoException).message;
+
+/** Looks at everything that a node needs to share GPUs, one after another; changes nothing. Never rejects: what goes wrong is a diagnosis. */
+export async function* examine(options: DoctorOptions): AsyncIterable<Diagnosis> {
+  const { config } = options;
+  const checks: readonly (readonly [Check, () => Promise<readonly Diagnosis[]>])[] = [
+    ['driver', () => examineDriver(options)],
+    ['libraries', () => examineLibraries(config)],
+    ['native', () => examineNative(config)],
+    ['mirror', () => examineMirror(config)],
+    ['interposition', () => examineInterposition(config)],
+    ['kubelet', () => examineKubelet(config)],
+    ['runtime', () => examineRuntime(config)],
+    ['cgroups', () => examineCgroups()],
+    ['agent', () => examineAgent(options)],
+  ];
+  for (const [check, look] of checks) {
+    try {
+      yield* await look();
+    } catch (error) {
+      yield failed(check, reasonOf(error), 'this check itself did not work; run it as the user and in the place that the agent runs in');
+    }
+  }
+}
+
+async function examineDriver({ config, clock, log }: DoctorOptions): Promise<readonly Diagnosis[]> {
+  if (config.driver === 'dummy') return [skipped('driver', '--driver=dummy manages no GPU')];
+  let driver;
+  try {
+    driver = await openDriver(config, clock, log);
+    const { driverVersion, gpus, excluded, notes } = await driver.inventory();
+    const advice = 'see docs/gpus.md; the agent leaves what it cannot share alone';
+    return [
+      gpus.length === 0
+        ? failed('driver', 'the driver answers and has no GPU that can be shared', 'look at nvidia-smi on the host; this node needs no agent if it has no GPU')
+        : ok('driver', `${config.driver} ${driverVersion ?? 'of unknown version'}, ${gpus.length} GPUs: ${[...new Set(gpus.map(({ model }) => model))].join(', ')}`),
+      ...excluded.map(({ gpu, reason }) => warning('driver', `GPU ${gpu.index} is left out: ${reason}`, advice)),
+      ...notes.map((note) => warning('driver', note, advice)),
+    ];
+  } catch (error) {
+    return [failed('driver', reasonOf(error), 'load the kernel module on the host (modprobe nvidia; nvidia-smi must list the cards), and mount the host at --host-root or name libnvidia-ml with --nvml-path')];
+  } finally {
+    // A card that hangs was said already.
+    await driver?.close().catch(() => undefined);
+  }
+}
+
+async function examineLibraries(config: AgentConfig): Promise<readonly Diagnosis[]> {
+  if (config.driver !== 'nvidia') return [skipped('libraries', `--driver=${config.driver} needs no libraries of the host`)];
+  const root = await openHostRoot(config.hostRoot);
+  const found = await Promise.all(['libcuda.so.1', 'libnvidia-ml.so.1'].map(async (name) => ({ name, path: await findHostLibrary(root, name, NODE_ARCHITECTURE) })));
+  return found.map(({ name, path }) =>
+    path === null
+      ? failed('libraries', `${name} is not among the libraries of the host below ${config.hostRoot}`, "install the driver's user space on the host (packages libnvidia-compute or nvidia-driver-cuda), and mount the host's / at --host-root")
+      : ok('libraries', `${name}: ${path}`),
+  );
+}
+
+async function examineNative(config: AgentConfig): Promise<readonly Diagnosis[]> {
+  try {
+    await Promise.all(['libcuda-control.so', 'libnvml-control.so'].map((name) => describeControlLibrary(join(config.nativePath, name))));
+    await access(join(config.nativePath, 'gpu-client'));
+    return [ok('native', `control libraries and gpu-client are in ${config.nativePath}`)];
+  } catch (error) {
+    return [failed('native', reasonOf(error), 'build them with npm run native, or point --native-path to where the image has them')];
+  }
+}
+
+/** Where containers get the driver's libraries from, by volume.conf; null without one. */
+async function sharedMirror(config: AgentConfig): Promise<string | null> {
+  if (config.volumeConfigPath === null) return null;
+  const parsed = parseVolumeConfig(await readFile(config.volumeConfigPath, 'utf8'));
+  if (!parsed.ok) throw new Error(`${config.volumeConfigPath}: ${parsed.reason}`);
+  const volume = parsed.volumes.find(({ name }) => name === SHARED_VOLUME);
+  return volume === undefined ? null : join(volume.base, volume.name, CURRENT);
+}
+
+async function examineMirror(config: AgentConfig): Promise<readonly Diagnosis[]> {
+  let mirror: string | null;
+  try {
+    mirror = await sharedMirror(config);
+  } catch (error) {
+    return [failed('mirror', reasonOf(error), 'correct the file that --volume-config names; etc/volume.conf is an example')];
+  }
+  if (mirror === null) return [warning('mirror', 'no mirror of the driver for shared cards is configured: containers get what their runtime gives them, without limits', 'set --volume-config')];
+  try {
+    const version = await readlink(mirror);
+    await access(join(mirror, 'lib64', 'libcuda.so.1'));
+    return [ok('mirror', `${mirror} is ${version}`)];
+  } catch (error) {
+    return [failed('mirror', `${mirror} is not complete: ${reasonOf(error)}`, "the agent makes it when it starts: look for 'library mirror' in its log")];
+  }
+}
+
+/** Starts a program as a container would, with the mirror as its library path, and looks at who answers. */
+async function examineInterposition(config: AgentConfig): Promise<readonly Diagnosis[]> {
+  const mirror = await sharedMirror(config).catch(() => null);
+  if (mirror === null) return [skipped('interposition', 'there is no mirror to try')];
+  const advice = 'containers with a part of a card would fail in the same way: look at the files in the mirror, and at docs/libraries.md';
+  let report: ProbeReport;
+  try {
+    report = await runProbe(join(mirror, 'lib64'));
+  } catch (error) {
+    return [failed('interposition', `a program with libcuda.so.1 of the mirror does not run: ${lastLine(error)}`, advice)];
+  }
+  const directory = await realpath(mirror);
+  const foreign = report.mapped.filter((path) => !path.startsWith(`${directory}/`));
+  if (!report.mapped.some((path) => path.startsWith(`${directory}/`) && path.includes('libcuda'))) {
+    return [failed('interposition', `libcuda.so.1 comes from elsewhere: ${foreign.join(', ') || 'nowhere'}`, 'something else is before the mirror, an entry of /etc/ld.so.preload or an RPATH')];
+  }
+  if (report.init !== 0) return [failed('interposition', `the control library is loaded, but cuInit answers ${report.init} (CUresult)`, 'the driver behind it does not work here: look at the check of the driver, and at device nodes (nvidia-modprobe -c 0 -u)')];
+  return [
+    ok('interposition', `a program gets the control library, and through it CUDA ${Math.floor((report.cudaVersion ?? 0) / 1000)}.${((report.cudaVersion ?? 0) % 1000) / 10} with ${report.uuids?.length ?? 0} GPUs`),
+    await examineEnforcement(join(mirror, 'lib64'), report.uuids ?? []),
+  ];
+}
+
+const MIB = 1 << 20;
+
+/** Whether a process that may have a little memory of a card is refused more. */
+async function examineEnforcement(libraries: string, uuids: readonly string[]): Promise<Diagnosis> {
+  const check = 'enforcement';
+  if (uuids.length === 0) return skipped(check, 'there is no GPU to try a limit on');
+  let found: LimitedReport | null;
+  try {
+    found = await tryEnforcement(libraries, uuids.slice(0, MAX_DEVICES));
+  } catch (error) {
+    return failed(check, `a program with a limit does not run: ${lastLine(error)}`, 'one without a limit does: look at the directory that containers get as /etc/vcuda, and at docs/libraries.md');
+  }
+  if (found === null) return failed(check, 'a program with a limit cannot start CUDA', 'one without a limit can: the library does not take the limits file; agent and library have to be of one release');
+  if (found.problem !== null) return skipped(check, `a limit can only be tried with the rights of the agent (CAP_SYS_ADMIN): ${found.problem}`);
+  const { context, within, beyond, totalBytes } = found;
+  if (context !== 0) return warning(check, `a limit could not be tried: cuCtxCreate answers ${context} (CUresult)`, 'the card may be full, or in exclusive mode; try again when it has room');
+  if (within !== 0) return warning(check, `a limit could not be tried: an allocation within it answers ${within} (CUresult)`, 'the card may be full; try again when it has room');
+  if (beyond === 0) return failed(check, `a program limited to ${TRIAL_BYTES / MIB} MiB was given more`, 'the library is loaded and does not keep the limit: agent and library have to be of one release; look at docs/libraries.md');
+  return ok(check, `a program limited to ${TRIAL_BYTES / MIB} MiB sees ${totalBytes / MIB} MiB and is refused more (CUresult ${beyond})`);
+}
+
+function lastLine(error: unknown): string {
+  const { stderr, message } = error as { readonly stderr?: string; readonly message: string };
+  const lines = (stderr ?? '').split('\n').filter((line) => /error|cannot|undefined|fault/iu.test(line));
+  return lines.at(-1)?.trim() ?? message.split('\n')[0] ?? '';
+}
+
+async function examineKubelet(config: AgentConfig): Promise<readonly Diagnosis[]> {
+  const socket = join(config.devicePluginPath, 'kubelet.sock');
+  const problem = await socketProblem(socket);
+  if (problem !== null) return [failed('kubelet', `${socket}: ${problem}`, 'the kubelet makes it when it runs; mount its device plugin directory at --device-plugin-path')];
+  const results = [ok('kubelet', `listens at ${socket}`)];
+  const client = new PodResourcesClient(config.podResourcesSocket);
+  try {
+    results.push(ok('kubelet', `pod-resources lists ${(await client.list()).length} containers`));
+  } catch (error) {
+    results.push(warning('kubelet', `pod-resources at ${config.podResourcesSocket} does not answer: ${reasonOf(error)}`, "mount its directory at --pod-resources-socket; without it the kubelet's checkpoint has to do"));
+  } finally {
+    client.close();
+  }
+  const checkpoint = await readKubeletCheckpoint(join(config.devicePluginPath, KUBELET_CHECKPOINT_FILE));
+  if (checkpoint.ok) results.push(ok('kubelet', `its checkpoint names ${checkpoint.entries.length} holders of devices`));
+  else results.push(warning('kubelet', `its checkpoint cannot be read: ${checkpoint.reason}`, 'it appears with the first pod that gets a device; a format that is not known costs knowledge of init containers'));
+  return results;
+}
+
+/** Why nobody can be reached at a unix socket; null when somebody can. */
+async function socketProblem(path: string): Promise<string | null> {
+  try {
+    if (!(await stat(path)).isSocket()) return 'is no socket';
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? reasonOf(error);
+  }
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(null);
+    });
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+  });
+}
+
+async function examineRuntime(config: AgentConfig): Promise<readonly Diagnosis[]> {
+  try {
+    const runtime = await connectRuntime({
+      timeoutMs: config.runtimeRequestTimeoutMs,
+      ...(config.containerRuntimeEndpoint === null ? {} : { criEndpoint: config.containerRuntimeEndpoint }),
+      ...(config.dockerEndpoint === null ? {} : { dockerEndpoint: config.dockerEndpoint }),
+    });
+    try {
+      const { name, version, protocol } = await runtime.version();
+      return [ok('runtime', `${name} ${version} (${protocol}) at ${runtime.endpoint}`)];
+    } finally {
+      runtime.close();
+    }
+  } catch (error) {
+    return [warning('runtime', reasonOf(error), "mount the runtime's socket, or name it with --container-runtime-endpoint; without it processes that did not greet cannot be told apart by container name")];
+  }
+}
+
+/** Magic numbers of statfs(2). */
+const CGROUP2_MAGIC = 0x6367_7270;
+
+async function examineCgroups(): Promise<readonly Diagnosis[]> {
+  const own = (await readFile('/proc/1/cgroup', 'utf8').catch(() => '')).trim();
+  const { type } = await statfs('/sys/fs/cgroup');
+  const version = type === CGROUP2_MAGIC ? 'version 2' : 'version 1';
+  if (own === '') return [failed('cgroups', 'processes of the host cannot be seen', 'run the agent with hostPID: true')];
+  return [ok('cgroups', `${version} at /sys/fs/cgroup`)];
+}
+
+async function examineAgent({ config, agentWaitsFor }: DoctorOptions): Promise<readonly Diagnosis[]> {
+  const waiting = await agentWaitsFor();
+  if (waiting === null) return [warning('agent', `no agent answers at ${config.displaySocket}`, 'start it (gpu-manager run), or name its socket with --display-socket')];
+  if (waiting.length === 0) return [ok('agent', 'runs and can serve pods')];
+  return waiting.map((reason) => failed('agent', `runs and cannot serve pods: ${reason}`, 'look at the checks above and at its log'));
+}

@@ -1,0 +1,120 @@
+import { readFile } from 'node:fs/promises';
+import type { Allocator } from './allocator/allocator.js';
+import type { Notices } from './allocator/ports.js';
+import { DeviceIds } from '../gpu/device-id.js';
+import { parseHealthPolicy, type HealthPolicy } from './gpus/health-policy.js';
+import type { LedgerNode } from '../gpu/ledger/state.js';
+import type { Inventory } from './gpus/driver.js';
+import type { HealthMonitor, HealthNews } from './gpus/health-monitor.js';
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import { packageFile } from '../host/package-files.js';
+import { StartupError } from '../host/startup-error.js';
+
+const SHIPPED_POLICY = packageFile('etc/xid-classes.json');
+
+/** Classes of errors and what follows from them; the shipped file unless another is named. */
+export async function readHealthPolicy(path: string | null): Promise<HealthPolicy> {
+  const file = path ?? SHIPPED_POLICY;
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    throw new StartupError(`--health-config: ${file}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+  }
+  const parsed = parseHealthPolicy(text);
+  if (!parsed.ok) throw new StartupError(`--health-config: ${file}: ${parsed.reason}`);
+  return parsed.policy;
+}
+
+/**
+ * The node as the ledger sees it. GPUs of `unusable` (by UUID, with the reason) are kept, but nothing new is placed on them; those on which
+ * `strangers` run (by UUID, how many processes) are taken last.
+ */
+export function ledgerNode(
+  inventory: Inventory,
+  shareMode: boolean,
+  unusable: ReadonlyMap<string, string> = new Map(),
+  strangers: ReadonlyMap<string, number> = new Map(),
+): LedgerNode {
+  return {
+    gpus: inventory.gpus.map((gpu) => ({ gpu, usable: !unusable.has(gpu.uuid), processCount: strangers.get(gpu.uuid) ?? 0 })),
+    topology: inventory.topology,
+    ids: new DeviceIds(inventory.gpus),
+    shareMode,
+  };
+}
+
+export interface GpuWatchOptions {
+  readonly health: HealthMonitor;
+  readonly allocator: Allocator;
+  readonly notices: Notices;
+  /** Processes on each GPU, by UUID, that belong to no container of ours. */
+  readonly strangers: () => ReadonlyMap<string, number>;
+  /** How often `strangers` is asked. */
+  readonly periodMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Carries the state of the cards to the ledger, and so to the kubelet, and to the owners of pods on a card that failed. */
+export class GpuWatch {
+  readonly #options: GpuWatchOptions;
+  #unsubscribe: () => void = () => undefined;
+  #cancel: () => void = () => undefined;
+
+  constructor(options: GpuWatchOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    const { health, clock, periodMs, log } = this.#options;
+    for (const note of health.inventory.notes) log.warn({ note }, 'about the GPUs of this node');
+    this.#unsubscribe = health.subscribe((news) => this.#hear(news));
+    this.#cancel = clock.every(periodMs, () => this.#lookForStrangers());
+    health.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#unsubscribe();
+    this.#cancel();
+    await this.#options.health.stop();
+  }
+
+  #lookForStrangers(): void {
+    const strangers = this.#options.strangers();
+    const changed = this.#options.allocator.state.node.gpus.some(({ gpu, processCount }) => processCount !== (strangers.get(gpu.uuid) ?? 0));
+    if (changed) this.#renew();
+  }
+
+  #hear(news: HealthNews): void {
+    const log = this.#options.log;
+    switch (news.kind) {
+      case 'remark':
+        log.warn({ gpu: news.uuid, remark: news.text }, 'the driver reports an error that says nothing against the card');
+        return;
+      case 'health':
+        log.warn({ gpu: news.uuid, from: news.before.status, to: news.after.status, reason: news.after.reason }, 'health of a GPU');
+        if (news.after.reason !== null) this.#options.notices.gpuUnhealthy(this.#holders(news.uuid), news.uuid, news.after.reason);
+        break;
+      case 'driver':
+        log.warn({ outage: news.outage }, news.outage === null ? 'the GPU driver answers again' : 'the GPU driver does not answer');
+        break;
+      case 'inventory':
+        log.warn({ gpus: news.inventory.gpus.map((gpu) => gpu.uuid) }, 'the GPUs of this node changed');
+        break;
+    }
+    this.#renew();
+  }
+
+  #renew(): void {
+    const { health, allocator, strangers, log } = this.#options;
+    const node = ledgerNode(health.inventory, allocator.state.node.shareMode, health.unusable(), strangers());
+    allocator.setNode(node).catch((error: unknown) => log.error({ err: error }, 'the GPUs could not be taken over'));
+  }
+
+  #holders(gpuUuid: string) {
+    const allocations = [...this.#options.allocator.state.allocations.values()];
+    return allocations.filter((allocation) => allocation.parts.some((part) => part.gpuUuid === gpuUuid)).flatMap((allocation) => allocation.owners);
+  }
+}

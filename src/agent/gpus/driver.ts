@@ -1,0 +1,98 @@
+import type { Gpu } from '../../gpu/gpu.js';
+import type { Topology } from '../../gpu/topology/topology.js';
+
+/** One card as its driver describes it. Null where the driver or the card has no answer. */
+export interface GpuDetails extends Gpu {
+  /** `9.0`. */
+  readonly computeCapability: string | null;
+  /** ECC is on now. */
+  readonly ecc: boolean | null;
+  /** The card is cut into MIG instances now. */
+  readonly mig: boolean | null;
+}
+
+/** A card that is there but cannot be shared, and why. */
+export interface ExcludedGpu {
+  readonly gpu: GpuDetails;
+  readonly reason: string;
+}
+
+/** The GPUs of this machine at one moment. */
+export interface Inventory {
+  readonly driverVersion: string | null;
+  /** CUDA version that the driver supports: 1000 x major + 10 x minor. */
+  readonly cudaVersion: number | null;
+  /** Cards that can be shared, in the driver's order; `index` counts excluded ones too, so it may skip numbers. */
+  readonly gpus: readonly GpuDetails[];
+  /** Position i is `gpus[i]`. */
+  readonly topology: Topology;
+  readonly excluded: readonly ExcludedGpu[];
+  /** What an operator should know about this machine: unequal cards, answers that are missing and what that costs. */
+  readonly notes: readonly string[];
+}
+
+/** One look at a card. Null where it does not answer that question. */
+export interface GpuSample {
+  /** When the sample was taken, by the driver object's clock. */
+  readonly atMs: number;
+  /** Share of the time in which a kernel ran, 0 to 100. */
+  readonly utilizationPercent: number | null;
+  readonly usedMemoryBytes: number | null;
+  readonly temperatureCelsius: number | null;
+  readonly powerMilliwatts: number | null;
+}
+
+/** A process that has a context on a card. */
+export interface GpuProcess {
+  /** In the pid namespace of the host. */
+  readonly pid: number;
+  readonly usedMemoryBytes: number | null;
+  /** Share of the card's multiprocessors in the last seconds, 0 to 100; null where the card keeps no such figures. */
+  readonly utilizationPercent: number | null;
+}
+
+/** What happens to the GPUs while nobody asks. */
+export type DriverEvent =
+  /** The driver reported error `xid` of a card. */
+  | { readonly kind: 'xid'; readonly uuid: string; readonly xid: number }
+  /** Memory errors that ECC could not correct. */
+  | { readonly kind: 'ecc'; readonly uuid: string }
+  /** The card no longer answers: fallen off the bus. */
+  | { readonly kind: 'lost'; readonly uuid: string; readonly reason: string }
+  /** A lost card answers again. */
+  | { readonly kind: 'found'; readonly uuid: string }
+  /** The driver itself does not answer; nothing is known of any card. */
+  | { readonly kind: 'unreachable'; readonly reason: string }
+  | { readonly kind: 'reachable' }
+  /** Cards came or went: the inventory is to be read anew. */
+  | { readonly kind: 'changed' };
+
+export type DriverListener = (event: DriverEvent) => void;
+
+/** Why the driver did not answer; `cause` holds what it said. */
+export class DriverError extends Error {
+  readonly code: 'unreachable' | 'timeout' | 'gpu-lost' | 'unknown-gpu' | 'failed';
+
+  constructor(code: DriverError['code'], message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'DriverError';
+    this.code = code;
+  }
+}
+
+/**
+ * The GPUs of this machine. One implementation a vendor, in a folder of its own; `contract.test.ts` holds for all of them.
+ * Cards are named by UUID, since indexes change when a card comes or goes. Every call rejects with a `DriverError` when the driver
+ * does not answer, and never hangs.
+ */
+export interface Driver {
+  /** As on the command line: `nvidia`, `sim`, `dummy`. */
+  readonly name: string;
+  inventory(): Promise<Inventory>;
+  sample(uuid: string): Promise<GpuSample>;
+  processes(uuid: string): Promise<readonly GpuProcess[]>;
+  /** Calls `listener` with everything that happens from now on, until the answer is called. */
+  subscribe(listener: DriverListener): () => void;
+  /** Lets go of the driver; listeners hear nothing more. May be called twice. Rejects when a call into the driver will not return. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,237 @@
+import { systemClock, type Clock } from '../../../host/clock.js';
+import { DriverError, type Driver, type DriverEvent, type DriverListener, type GpuProcess, type GpuSample, type Inventory } from '../driver.js';
+import { CallGate } from './call-gate.js';
+import { optional, type Card } from './card.js';
+import { memory } from './identity.js';
+import { kernelDriver, type KernelDriver } from './kernel-driver.js';
+import { LIBRARY_PATHS, Library } from './library.js';
+import { power, temperature, utilization } from './load.js';
+import { Nvml } from './nvml.js';
+import { askProcesses } from './processes.js';
+import { closeSession, openSession, surveyMachine, type Session } from './session.js';
+import { Watch } from './watch.js';
+
+export interface NvidiaOptions {
+  /** What `--driver` called it, where that is not `nvidia`. */
+  readonly name?: string;
+  /** Where to look for libnvidia-ml, in this order. */
+  readonly libraryPaths?: readonly string[];
+  readonly kernel?: KernelDriver;
+  readonly clock?: Clock;
+  /** Hears, once each, what this driver or a card cannot do, and what was done about missing modules. */
+  readonly report?: (note: string) => void;
+  /** A call that takes longer has failed. */
+  readonly callTimeoutMs?: number;
+  /** How often cards are looked after while somebody listens. */
+  readonly beatMs?: number;
+}
+
+/** Threads of Node's pool that calls into the driver may hold at once. */
+const CALL_LIMIT = 2;
+/** Reported errors are fetched on every beat; on some of them more is done. */
+const BEATS_PER_VISIT = 2;
+const BEATS_PER_ROUND = 10;
+const BEATS_PER_SURVEY = 10;
+const BEATS_PER_RETRY = 10;
+/** Utilisation by process is asked for this far back. */
+const SHARE_WINDOW_MS = 1000;
+
+interface Contact {
+  readonly session: Session;
+  readonly watch: Watch;
+}
+
+/**
+ * NVIDIA cards through NVML. The driver is contacted at the first call, and again after an outage; what stays the same is asked once for
+ * each contact. While somebody listens, errors are fetched on every beat (twice a second unless told otherwise), so that a fault is known within a
+ * second without a thread that waits in the driver.
+ */
+export class NvidiaDriver implements Driver {
+  readonly name: string;
+  readonly #paths: readonly string[];
+  readonly #kernel: KernelDriver;
+  readonly #clock: Clock;
+  readonly #beatMs: number;
+  readonly #report: (note: string) => void;
+  readonly #gate: CallGate;
+  readonly #listeners = new Set<DriverListener>();
+  readonly #notes = new Set<string>();
+  #library: Library | null = null;
+  #contact: Contact | null = null;
+  #connecting: Promise<Contact> | null = null;
+  #outage = false;
+  /** Fingerprint of the last contact: a new one with another has cards that came or went. */
+  #known: string | null = null;
+  #stopBeating: (() => void) | null = null;
+  #beating: Promise<void> | null = null;
+  #beats = 0;
+  #closed = false;
+
+  constructor(options: NvidiaOptions = {}) {
+    this.name = options.name ?? 'nvidia';
+    this.#paths = options.libraryPaths ?? LIBRARY_PATHS;
+    this.#kernel = options.kernel ?? kernelDriver();
+    this.#clock = options.clock ?? systemClock;
+    this.#beatMs = options.beatMs ?? 500;
+    this.#report = options.report ?? (() => undefined);
+    this.#gate = new CallGate({ clock: this.#clock, timeoutMs: options.callTimeoutMs ?? 5000, limit: CALL_LIMIT });
+  }
+
+  async inventory(): Promise<Inventory> {
+    const { session } = await this.#reach();
+    return { ...session.inventory, notes: [...session.inventory.notes, ...this.#notes] };
+  }
+
+  async sample(uuid: string): Promise<GpuSample> {
+    return this.#onCard(uuid, async ({ session: { nvml } }, { lane, handle }) => {
+      const used = await nvml.ask(lane, memory(handle));
+      return {
+        atMs: this.#clock.now(),
+        utilizationPercent: await optional(nvml.ask(lane, utilization(handle))),
+        usedMemoryBytes: used?.usedBytes ?? null,
+        temperatureCelsius: await optional(nvml.ask(lane, temperature(handle))),
+        powerMilliwatts: await optional(nvml.ask(lane, power(handle))),
+      };
+    });
+  }
+
+  async processes(uuid: string): Promise<readonly GpuProcess[]> {
+    return this.#onCard(uuid, ({ session }, card) => askProcesses(session.nvml, card, this.#clock.now() - SHARE_WINDOW_MS));
+  }
+
+  subscribe(listener: DriverListener): () => void {
+    this.#listeners.add(listener);
+    this.#stopBeating ??= this.#clock.every(this.#beatMs, () => {
+      this.#beating ??= this.#beat().finally(() => {
+        this.#beating = null;
+      });
+    });
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.#stop();
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#listeners.clear();
+    this.#stop();
+    await this.#beating;
+    await this.#connecting?.catch(() => undefined);
+    const contact = this.#contact;
+    this.#contact = null;
+    if (contact !== null) await closeSession(contact.session);
+    const { hanging } = this.#gate;
+    if (hanging.length > 0) throw new DriverError('timeout', `calls to ${hanging.join(' and ')} have not returned: Node cannot end by itself`);
+  }
+
+  #stop(): void {
+    this.#stopBeating?.();
+    this.#stopBeating = null;
+  }
+
+  /** The contact with the driver, made where there is none. */
+  async #reach(): Promise<Contact> {
+    if (this.#closed) throw new DriverError('unreachable', 'the driver is closed');
+    if (this.#contact !== null) return this.#contact;
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = null;
+    });
+    return this.#connecting;
+  }
+
+  async #connect(): Promise<Contact> {
+    try {
+      const done = await this.#kernel.ensureLoaded();
+      if (done !== null) this.#note(done);
+      this.#library ??= Library.open(this.#paths);
+      const session = await openSession(new Nvml(this.#library, this.#gate, (note) => this.#note(note)), this.#kernel);
+      const contact = { session, watch: new Watch(session) };
+      this.#contact = contact;
+    } catch (error) {
+      this.#fail(error as Error);
+      throw error;
+    }
+    return this.#welcome(this.#contact);
+  }
+
+  /** Tells the listeners what a new contact means. */
+  #welcome(contact: Contact): Contact {
+    const { fingerprint } = contact.session;
+    const changed = this.#known !== null && this.#known !== fingerprint;
+    this.#known = fingerprint;
+    if (this.#outage) this.#emit({ kind: 'reachable' });
+    this.#outage = false;
+    if (changed) this.#emit({ kind: 'changed' });
+    return contact;
+  }
+
+  #fail(error: Error): void {
+    if (!this.#outage) this.#emit({ kind: 'unreachable', reason: error.message });
+    this.#outage = true;
+  }
+
+  /** Gives up a contact: the next call makes a new one. */
+  async #leave(contact: Contact): Promise<void> {
+    if (this.#contact !== contact) return;
+    this.#contact = null;
+    await closeSession(contact.session);
+  }
+
+  async #onCard<T>(uuid: string, work: (contact: Contact, card: Card) => Promise<T>): Promise<T> {
+    const contact = await this.#reach();
+    const card = contact.session.cards.get(uuid);
+    if (card === undefined) throw new DriverError('unknown-gpu', `no GPU ${uuid}`);
+    try {
+      return await work(contact, card);
+    } catch (error) {
+      if (contact === this.#contact) {
+        this.#emit(...contact.watch.missed(uuid, error));
+        if (isOutage(error)) await this.#lose(contact, error);
+      }
+      throw error;
+    }
+  }
+
+  async #lose(contact: Contact, error: DriverError): Promise<void> {
+    this.#fail(error);
+    await this.#leave(contact);
+  }
+
+  async #beat(): Promise<void> {
+    const beat = this.#beats++;
+    if (this.#contact === null && this.#outage && beat % BEATS_PER_RETRY !== 0) return;
+    let contact: Contact;
+    try {
+      contact = await this.#reach();
+    } catch {
+      // Listeners have been told by then; the next beats try again.
+      return;
+    }
+    try {
+      this.#emit(...(await contact.watch.reported()));
+      if (beat % BEATS_PER_VISIT === 0) this.#emit(...(await contact.watch.visited(beat % BEATS_PER_ROUND === 0)));
+      if (beat % BEATS_PER_SURVEY === 0 && (await surveyMachine(contact.session, this.#kernel)) !== contact.session.fingerprint) {
+        await this.#leave(contact);
+        await this.#reach();
+      }
+    } catch (error) {
+      if (error instanceof DriverError && contact === this.#contact) await this.#lose(contact, error);
+    }
+  }
+
+  #emit(...events: readonly DriverEvent[]): void {
+    for (const event of events) for (const listener of [...this.#listeners]) listener(event);
+  }
+
+  #note(note: string): void {
+    if (this.#notes.has(note)) return;
+    this.#notes.add(note);
+    this.#report(note);
+  }
+}
+
+/** True for failures after which nothing can be expected of the driver: not those of one card. */
+function isOutage(error: unknown): error is DriverError {
+  return error instanceof DriverError && error.code === 'unreachable';
+}

@@ -1,0 +1,156 @@
+import { subTopology } from '../../../gpu/topology/topology.js';
+import { systemClock, type Clock } from '../../../host/clock.js';
+import { inventoryNotes } from '../notes.js';
+import {
+  DriverError,
+  type Driver,
+  type DriverEvent,
+  type DriverListener,
+  type GpuProcess,
+  type GpuSample,
+  type Inventory,
+} from '../driver.js';
+import type { SimNode } from './node.js';
+
+/** What runs on a simulated card: a test or a demonstration sets it. */
+export interface SimLoad {
+  readonly utilizationPercent: number;
+  readonly processes: readonly GpuProcess[];
+}
+
+const IDLE: SimLoad = { utilizationPercent: 0, processes: [] };
+
+/**
+ * GPUs without a GPU, inside this process: the inventory of a description, loads and faults on command. The agent sees the same
+ * events as from a real driver. (Programs that call CUDA need the simulated libraries of native/sim instead.)
+ */
+export class SimDriver implements Driver {
+  readonly name = 'sim';
+  readonly #node: SimNode;
+  readonly #clock: Clock;
+  readonly #listeners = new Set<DriverListener>();
+  readonly #loads = new Map<string, SimLoad>();
+  readonly #lost = new Set<string>();
+  readonly #removed = new Set<string>();
+  #outage: string | null = null;
+  #closed = false;
+
+  constructor(node: SimNode, clock: Clock = systemClock) {
+    this.#node = node;
+    this.#clock = clock;
+  }
+
+  async inventory(): Promise<Inventory> {
+    this.#answer();
+    const positions = [...this.#node.gpus.keys()].filter((at) => !this.#removed.has(this.#uuidAt(at)));
+    // As the driver does it: cards behind one that went move up.
+    const gpus = positions.map((at, index) => ({ ...(this.#node.gpus[at] as SimNode['gpus'][number]), index }));
+    return {
+      driverVersion: this.#node.driverVersion,
+      cudaVersion: this.#node.cudaVersion,
+      gpus,
+      topology: subTopology(this.#node.topology, positions),
+      excluded: [],
+      notes: inventoryNotes(gpus, []),
+    };
+  }
+
+  async sample(uuid: string): Promise<GpuSample> {
+    const load = this.#load(uuid);
+    return {
+      atMs: this.#clock.now(),
+      utilizationPercent: load.utilizationPercent,
+      usedMemoryBytes: load.processes.reduce((sum, process) => sum + (process.usedMemoryBytes ?? 0), 0),
+      temperatureCelsius: null,
+      powerMilliwatts: null,
+    };
+  }
+
+  async processes(uuid: string): Promise<readonly GpuProcess[]> {
+    return this.#load(uuid).processes;
+  }
+
+  subscribe(listener: DriverListener): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#listeners.clear();
+  }
+
+  /** Lets `load` run on a card from now on. */
+  setLoad(uuid: string, load: SimLoad): void {
+    this.#load(uuid);
+    this.#loads.set(uuid, load);
+  }
+
+  /** The card reports error `xid`. */
+  raiseXid(uuid: string, xid: number): void {
+    this.#load(uuid);
+    this.#emit({ kind: 'xid', uuid, xid });
+  }
+
+  /** The card reports memory errors that ECC could not correct. */
+  raiseEcc(uuid: string): void {
+    this.#load(uuid);
+    this.#emit({ kind: 'ecc', uuid });
+  }
+
+  /** The card falls off the bus: it stays in the inventory and answers nothing. */
+  lose(uuid: string): void {
+    this.#load(uuid);
+    this.#lost.add(uuid);
+    this.#emit({ kind: 'lost', uuid, reason: 'fallen off the bus (simulated)' });
+  }
+
+  /** A lost card answers again. */
+  find(uuid: string): void {
+    if (this.#lost.delete(uuid)) this.#emit({ kind: 'found', uuid });
+  }
+
+  /** The card is taken out of the machine. */
+  remove(uuid: string): void {
+    this.#load(uuid);
+    this.#removed.add(uuid);
+    this.#emit({ kind: 'changed' });
+  }
+
+  /** A removed card is put back in. */
+  add(uuid: string): void {
+    if (this.#removed.delete(uuid)) this.#emit({ kind: 'changed' });
+  }
+
+  /** The whole driver stops answering, until `restore`. */
+  breakDown(reason: string): void {
+    this.#outage = reason;
+    this.#emit({ kind: 'unreachable', reason });
+  }
+
+  restore(): void {
+    this.#outage = null;
+    this.#emit({ kind: 'reachable' });
+  }
+
+  #emit(event: DriverEvent): void {
+    for (const listener of [...this.#listeners]) listener(event);
+  }
+
+  #uuidAt(position: number): string {
+    return (this.#node.gpus[position] as SimNode['gpus'][number]).uuid;
+  }
+
+  #answer(): void {
+    if (this.#closed) throw new DriverError('unreachable', 'the simulated driver is closed');
+    if (this.#outage !== null) throw new DriverError('unreachable', this.#outage);
+  }
+
+  #load(uuid: string): SimLoad {
+    this.#answer();
+    const known = this.#node.gpus.some((gpu) => gpu.uuid === uuid) && !this.#removed.has(uuid);
+    if (!known) throw new DriverError('unknown-gpu', `no GPU ${uuid}`);
+    if (this.#lost.has(uuid)) throw new DriverError('gpu-lost', `GPU ${uuid} has fallen off the bus`);
+    return this.#loads.get(uuid) ?? IDLE;
+  }
+}

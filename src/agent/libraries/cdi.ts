@@ -1,0 +1,88 @@
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ContainerEdits } from '../../gpu/container-edits.js';
+import { writeFileAtomically } from '../../host/atomic-file.js';
+
+const VENDOR = 'tencent.com';
+const CLASS = 'vcuda';
+
+/**
+ * The directory for specifications that outlive a reboot: the kubelet remembers which devices a container got, and starts it
+ * again with them before this agent runs.
+ */
+export const CDI_DIRECTORY = '/etc/cdi';
+
+/** Kubelets hand CDI devices of a device plugin to the runtime by default from this minor version of Kubernetes 1 on. */
+const FIRST_KUBELET_MINOR = 29;
+
+const FILE_NAME = new RegExp(`^${VENDOR}-${CLASS}_([0-9a-zA-Z-]+)\\.json$`);
+
+/** Name of an allocation's device, as a runtime is asked for it. Before version 0.5.0 a device's name had to start with a letter. */
+export function cdiDeviceName(allocationId: string): string {
+  return `${VENDOR}/${CLASS}=${deviceName(allocationId)}`;
+}
+
+/** Whether a kubelet of this version (`v1.31.2`) passes CDI devices on without being configured to. */
+export function kubeletPassesCdiDevices(version: string): boolean {
+  const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
+  return Number(major) > 1 || (Number(major) === 1 && Number(minor) >= FIRST_KUBELET_MINOR);
+}
+
+/**
+ * The specification of one allocation (https://github.com/cncf-tags/container-device-interface, SPEC.md), in the oldest
+ * version that can say it: runtimes refuse a version that they do not know.
+ */
+export function cdiSpec(allocationId: string, edits: ContainerEdits): object {
+  const renamed = edits.deviceNodes.some(({ hostPath, containerPath }) => hostPath !== containerPath);
+  return {
+    cdiVersion: renamed ? '0.5.0' : '0.3.0',
+    kind: `${VENDOR}/${CLASS}`,
+    devices: [
+      {
+        name: deviceName(allocationId),
+        containerEdits: {
+          env: Object.entries(edits.environment).map(([name, value]) => `${name}=${value}`),
+          deviceNodes: edits.deviceNodes.map(({ hostPath, containerPath }) => ({ path: containerPath, ...(hostPath === containerPath ? {} : { hostPath }), permissions: 'rw' })),
+          mounts: edits.mounts.map(({ hostPath, containerPath, writable }) => ({ hostPath, containerPath, options: ['rbind', writable ? 'rw' : 'ro', 'nosuid', 'nodev'] })),
+        },
+      },
+    ],
+  };
+}
+
+/** The specifications of this node's allocations, one file each. */
+export class CdiSpecs {
+  readonly #directory: string;
+
+  constructor(directory = CDI_DIRECTORY) {
+    this.#directory = directory;
+  }
+
+  /** Writes the specification of an allocation; answers the name to ask the runtime for. */
+  async write(allocationId: string, edits: ContainerEdits): Promise<string> {
+    await mkdir(this.#directory, { recursive: true, mode: 0o755 });
+    await writeFileAtomically(this.#path(allocationId), `${JSON.stringify(cdiSpec(allocationId, edits), null, 2)}\n`, { mode: 0o644 });
+    return cdiDeviceName(allocationId);
+  }
+
+  async remove(allocationId: string): Promise<void> {
+    await rm(this.#path(allocationId), { force: true });
+  }
+
+  /** Allocations that have a specification. */
+  async list(): Promise<string[]> {
+    const names = await readdir(this.#directory).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return [];
+      throw error;
+    });
+    return names.flatMap((name) => FILE_NAME.exec(name)?.[1] ?? []);
+  }
+
+  #path(allocationId: string): string {
+    const name = `${VENDOR}-${CLASS}_${allocationId}.json`;
+    if (!FILE_NAME.test(name)) throw new Error(`${JSON.stringify(allocationId)} cannot be part of a file name`);
+    return join(this.#directory, name);
+  }
+}
+
+const deviceName = (allocationId: string): string => `slice-${allocationId}`;

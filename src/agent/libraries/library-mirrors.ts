@@ -1,0 +1,146 @@
+import { join } from 'node:path';
+import type { Clock } from '../../host/clock.js';
+import type { Log } from '../../host/log.js';
+import type { Architecture } from './architecture.js';
+import type { HostRoot } from './host-root.js';
+import { Inventory, type HostFile, type HostInventory } from './inventory.js';
+import { applyMirror, CURRENT } from './mirror.js';
+import { planMirror, type ControlLibrary, type MirrorPlan, type MirrorPlanResult } from './mirror-plan.js';
+import { removeUnusedVersions } from './mirror-versions.js';
+import { SHARED_VOLUME, type VolumeDescription } from './volume-config.js';
+
+export interface LibraryMirrorsOptions {
+  readonly volumes: readonly VolumeDescription[];
+  readonly hostRoot: HostRoot;
+  readonly architecture: Architecture;
+  readonly controls: readonly ControlLibrary[];
+  /** This project's own files, by the name that volume.conf uses for them. */
+  readonly ownFiles: ReadonlyMap<string, HostFile>;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** How often the host's files are compared with what the mirrors are made of. */
+  readonly periodMs?: number;
+  /** Where the processes of the whole machine are seen. */
+  readonly processes?: string;
+}
+
+export type MirrorsResult = { readonly ok: true } | Extract<MirrorPlanResult, { ok: false }>;
+
+interface Mirror {
+  readonly volume: VolumeDescription;
+  /** Digest of the plan that was seen last, and of the one that is in place. */
+  seen: string | null;
+  applied: MirrorPlan | null;
+}
+
+/**
+ * Keeps the mirrors of a node as volume.conf and the host's driver say. After {@link start} it looks at the host's files every
+ * period; a driver that changed becomes a new version once two looks in a row agree, so that an installation under way is
+ * not mirrored half done.
+ */
+export class LibraryMirrors {
+  readonly #options: LibraryMirrorsOptions;
+  readonly #inventory: Inventory;
+  readonly #mirrors: readonly Mirror[];
+  readonly #warned = new Set<string>();
+  #cancel: (() => void) | null = null;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: LibraryMirrorsOptions) {
+    this.#options = options;
+    this.#inventory = new Inventory(options.hostRoot);
+    this.#mirrors = options.volumes.map((volume) => ({ volume, seen: null, applied: null }));
+  }
+
+  /** Directory that containers get as `/usr/local/nvidia`: `shared` with the control libraries, `origin` with the driver's own. Null when volume.conf has none. */
+  directory(kind: 'shared' | 'origin'): string | null {
+    const mirror = this.#mirrors.find(({ volume }) => (volume.name === SHARED_VOLUME) === (kind === 'shared'));
+    return mirror === undefined ? null : join(mirror.volume.base, mirror.volume.name, CURRENT);
+  }
+
+  /** Version of the host's driver as the mirrors hold it, null before the first mirror or when the driver's files do not tell. */
+  driverVersion(): string | null {
+    return this.#mirrors.map((mirror) => mirror.applied?.driverVersion ?? null).find((version) => version !== null) ?? null;
+  }
+
+  /** Puts every mirror in place. A refusal (no driver on the host, no control library) says so and leaves what was there; the next looks may mend it. */
+  async start(): Promise<MirrorsResult> {
+    const result = await this.#look({ atOnce: true });
+    this.#cancel = this.#options.clock.every(this.#options.periodMs ?? 30_000, () => {
+      this.#running = this.#running.then(() => this.check());
+    });
+    return result;
+  }
+
+  /** Compares the host with the mirrors and renews those that differ; failures are logged, what is in place stays. */
+  async check(): Promise<void> {
+    try {
+      const result = await this.#look({ atOnce: false });
+      if (!result.ok) this.#warnOnce(result.reason, { code: result.code });
+    } catch (error) {
+      this.#options.log.error({ error }, 'library mirror: could not be compared with the host');
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#cancel?.();
+    this.#cancel = null;
+    await this.#running;
+  }
+
+  async #look({ atOnce }: { atOnce: boolean }): Promise<MirrorsResult> {
+    const inventory = await this.#takeInventory();
+    let refusal: MirrorsResult = { ok: true };
+    for (const mirror of this.#mirrors) {
+      const planned = this.#plan(mirror.volume, inventory);
+      if (!planned.ok) {
+        refusal = planned;
+        continue;
+      }
+      const { plan } = planned;
+      const settled = atOnce || mirror.seen === plan.version;
+      mirror.seen = plan.version;
+      if (settled && mirror.applied?.version !== plan.version) await this.#apply(mirror, plan);
+      await this.#removeUnused(mirror);
+    }
+    return refusal;
+  }
+
+  #takeInventory(): Promise<HostInventory> {
+    const { volumes } = this.#options;
+    return this.#inventory.take({
+      wantsLibrary: (name) => name.startsWith('libnvidia-') || volumes.some((volume) => volume.libraries.some((listed) => name.startsWith(listed))),
+      binaries: [...new Set(volumes.flatMap((volume) => volume.binaries))],
+    });
+  }
+
+  #plan(volume: VolumeDescription, inventory: HostInventory): MirrorPlanResult {
+    const { architecture, controls, ownFiles } = this.#options;
+    return planMirror({ volume, inventory, architecture, controls: volume.name === SHARED_VOLUME ? controls : null, ownFiles });
+  }
+
+  async #apply(mirror: Mirror, plan: MirrorPlan): Promise<void> {
+    const { log } = this.#options;
+    const { base, name } = mirror.volume;
+    const version = await applyMirror(join(base, name), plan);
+    mirror.applied = plan;
+    log.info({ volume: name, version, driver: plan.driverVersion, files: plan.steps.length }, 'library mirror is in place');
+    const missing = plan.missing.filter((listed) => !this.#warned.has(listed));
+    missing.forEach((listed) => this.#warned.add(listed));
+    if (missing.length > 0) log.warn({ volume: name, missing }, 'library mirror: the host has not all that volume.conf lists');
+    for (const { path, reason } of plan.leftOut) log.debug({ volume: name, path, reason }, 'not mirrored');
+  }
+
+  async #removeUnused(mirror: Mirror): Promise<void> {
+    const { base, name } = mirror.volume;
+    if (mirror.applied === null) return;
+    const removed = await removeUnusedVersions(join(base, name), this.#options.clock.now(), this.#options.processes);
+    for (const { version, reason } of removed) this.#options.log.info({ volume: name, version, reason }, 'old library mirror removed');
+  }
+
+  #warnOnce(message: string, fields: object): void {
+    if (this.#warned.has(message)) return;
+    this.#warned.add(message);
+    this.#options.log.warn(fields, `library mirror: ${message}`);
+  }
+}

@@ -1,0 +1,45 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { NodeFiles } from './allocator/ports.js';
+import type { DeviceNode } from '../gpu/container-edits.js';
+import type { Gpu } from '../gpu/gpu.js';
+import { makeHarmlessNode } from '../host/device-nodes.js';
+import { findNvidiaNodes } from '../host/nvidia-nodes.js';
+
+/** Nodes that a simulated machine has besides those of its cards. */
+const SIMULATED_NODES = ['nvidiactl', 'nvidia-uvm'];
+
+const gpuNodeName = (gpu: Gpu): string => `nvidia${gpu.minor}`;
+
+function nodeAt(hostDirectory: string, name: string): DeviceNode {
+  return { hostPath: join(hostDirectory, name), containerPath: `/dev/${name}` };
+}
+
+/**
+ * The device nodes of real cards, in /dev. Looked for at each request, as some are made only when the driver is first
+ * used; in the host's /dev where that is mounted, as a container's own is filled when it starts.
+ */
+export function deviceFiles(hostRoot: string, extraNodes: readonly DeviceNode[], libraryMounts: NodeFiles['libraryMounts']): NodeFiles {
+  const mounted = join(hostRoot, 'dev');
+  const devices = existsSync(mounted) ? mounted : '/dev';
+  return {
+    gpuNode: (gpu) => nodeAt('/dev', gpuNodeName(gpu)),
+    commonNodes: () => [...findNvidiaNodes(devices).found.map((name) => nodeAt('/dev', name)), ...extraNodes],
+    libraryMounts,
+  };
+}
+
+/** Device nodes that do nothing, made below `directory`, for simulated cards. */
+export async function simulatedDeviceFiles(
+  directory: string,
+  gpus: readonly Gpu[],
+  extraNodes: readonly DeviceNode[],
+  libraryMounts: NodeFiles['libraryMounts'],
+): Promise<NodeFiles> {
+  for (const name of [...SIMULATED_NODES, ...gpus.map(gpuNodeName)]) await makeHarmlessNode(join(directory, name));
+  return {
+    gpuNode: (gpu) => nodeAt(directory, gpuNodeName(gpu)),
+    commonNodes: () => [...SIMULATED_NODES.map((name) => nodeAt(directory, name)), ...extraNodes],
+    libraryMounts,
+  };
+}

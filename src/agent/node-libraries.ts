@@ -1,0 +1,80 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { NodeFiles } from './allocator/ports.js';
+import { CONTAINER_LIBRARY_DIRECTORY } from '../gpu/container-edits.js';
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import { NODE_ARCHITECTURE } from './libraries/architecture.js';
+import { openHostRoot } from './libraries/host-root.js';
+import { defaultPathMounts } from './libraries/interposition.js';
+import type { HostFile } from './libraries/inventory.js';
+import { LibraryMirrors } from './libraries/library-mirrors.js';
+import type { ControlLibrary } from './libraries/mirror-plan.js';
+import { describeControlLibrary, describeOwnFile } from './libraries/own-files.js';
+import { parseVolumeConfig, SHARED_VOLUME, type VolumeDescription } from './libraries/volume-config.js';
+import type { AgentConfig } from './config.js';
+import type { Part } from '../host/lifecycle.js';
+import { StartupError } from '../host/startup-error.js';
+
+const CONTROL_LIBRARIES = ['libcuda-control.so', 'libnvml-control.so'];
+const CLIENT = 'gpu-client';
+
+/** What containers of this node get as the driver's libraries. */
+export interface NodeLibraries {
+  readonly mounts: NodeFiles['libraryMounts'];
+  /** Keeps the mirrors; null where nothing is mirrored. */
+  readonly part: Part | null;
+}
+
+/** Prepares the mirrors that volume.conf describes; rejects with a StartupError when they cannot be made from what is configured. */
+export async function openNodeLibraries(config: AgentConfig, clock: Clock, log: Log): Promise<NodeLibraries> {
+  if (config.volumeConfigPath === null) return { mounts: () => [], part: null };
+  const volumes = await readVolumes(config.volumeConfigPath);
+  const { controls, ownFiles } = await readOwnFiles(config.nativePath, volumes.some((volume) => volume.name === SHARED_VOLUME));
+  const hostRoot = await openHostRoot(config.hostRoot).catch((error: Error) => {
+    throw new StartupError(`--host-root: ${error.message}`);
+  });
+  const mirrors = new LibraryMirrors({ volumes, hostRoot, architecture: NODE_ARCHITECTURE, controls, ownFiles, log, clock });
+  return {
+    mounts(limited) {
+      const shared = mirrors.directory('shared');
+      // The control library limits nobody without limits: whole cards do with it where there is no mirror of the originals.
+      const directory = limited ? shared : (mirrors.directory('origin') ?? shared);
+      if (directory === null) return [];
+      return [{ hostPath: directory, containerPath: CONTAINER_LIBRARY_DIRECTORY, writable: false }, ...defaultPathMounts(directory, directory === shared, NODE_ARCHITECTURE)];
+    },
+    part: {
+      name: 'library-mirrors',
+      async start() {
+        const result = await mirrors.start();
+        if (result.ok) return;
+        await mirrors.stop();
+        throw new StartupError(`--volume-config: ${result.reason}`);
+      },
+      stop: () => mirrors.stop(),
+    },
+  };
+}
+
+async function readVolumes(path: string): Promise<readonly VolumeDescription[]> {
+  const text = await readFile(path, 'utf8').catch((error: Error) => {
+    throw new StartupError(`--volume-config: ${error.message}`);
+  });
+  const parsed = parseVolumeConfig(text);
+  if (!parsed.ok) throw new StartupError(`--volume-config: ${path}: ${parsed.reason}`);
+  return parsed.volumes;
+}
+
+/** This project's native files; only a mirror with control libraries needs them. */
+async function readOwnFiles(directory: string, needed: boolean): Promise<{ controls: ControlLibrary[]; ownFiles: Map<string, HostFile> }> {
+  const ownFiles = new Map<string, HostFile>();
+  if (!needed) return { controls: [], ownFiles };
+  try {
+    const controls = await Promise.all(CONTROL_LIBRARIES.map((name) => describeControlLibrary(join(directory, name))));
+    for (const control of controls) ownFiles.set(control.fileName, control);
+    ownFiles.set(CLIENT, await describeOwnFile(join(directory, CLIENT)));
+    return { controls, ownFiles };
+  } catch (error) {
+    throw new StartupError(`--native-path: ${(error as Error).message}`);
+  }
+}

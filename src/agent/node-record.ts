@@ -1,0 +1,120 @@
+import type { Notices } from './allocator/ports.js';
+import type { ContainerRef } from '../gpu/ledger/allocation.js';
+import { Journal } from './display/journal.js';
+import { CallTimes, type KubeletCall } from './display/metrics.js';
+import type { HealthMonitor, HealthNews } from './gpus/health-monitor.js';
+import type { Clock } from '../host/clock.js';
+import type { DeviceSource } from './device-plugin/devices.js';
+import type { SliceNotices } from './slices/ports.js';
+
+/** Keeps what happens on the node for those who look at it: stands beside the parts that it happens in, and passes on what they say. */
+export class NodeRecord {
+  readonly journal: Journal;
+  readonly times = new CallTimes();
+  readonly #refusals = new Map<string, number>();
+  #failedCalls = 0;
+
+  constructor(clock: Clock) {
+    this.journal = new Journal(clock);
+  }
+
+  /** Refused requests, by code, since the start. */
+  get refusals(): ReadonlyMap<string, number> {
+    return this.#refusals;
+  }
+
+  /** Calls of the kubelet that neither worked out nor were refused. */
+  get failedCalls(): number {
+    return this.#failedCalls;
+  }
+
+  notices(next: Notices): Notices {
+    return {
+      refused: (kind, size, refusal) => {
+        this.#refusals.set(refusal.code, (this.#refusals.get(refusal.code) ?? 0) + 1);
+        this.journal.note({ level: 'warning', kind: 'Refused', message: refusal.reason });
+        next.refused(kind, size, refusal);
+      },
+      started: (allocation, owner, gpuIndexes) => {
+        const cores = allocation.parts.reduce((sum, part) => sum + part.coreIds.length, 0);
+        this.journal.note({ level: 'info', kind: 'Started', message: `${nameOf(owner)}: ${cores} cores of GPU ${gpuIndexes.join(', ')}`, allocation: allocation.id, owner });
+        next.started(allocation, owner, gpuIndexes);
+      },
+      freed: (allocation) => {
+        const owner = allocation.owners.at(-1);
+        const names = owner === undefined ? 'a container that never started' : nameOf(owner);
+        this.journal.note({ level: 'info', kind: 'Freed', message: `${names}: its GPUs are free again`, allocation: allocation.id, ...(owner === undefined ? {} : { owner }) });
+        next.freed(allocation);
+      },
+      gpuUnhealthy: (owners, gpuUuid, reason) => next.gpuUnhealthy(owners, gpuUuid, reason),
+    };
+  }
+
+  sliceNotices(next: SliceNotices): SliceNotices {
+    return {
+      note: (owner, note) => {
+        this.journal.note({ level: note.type === 'Warning' ? 'warning' : 'info', kind: note.reason, message: owner.pod === '' ? note.message : `${owner.namespace}/${owner.pod}: ${note.message}`, owner });
+        next.note(owner, note);
+      },
+    };
+  }
+
+  /** Measures how long the kubelet waits. */
+  timed(source: DeviceSource): DeviceSource {
+    return {
+      devices: (kind) => source.devices(kind),
+      onDevicesChanged: (listener) => source.onDevicesChanged(listener),
+      preferred: (kind, ...rest) => this.#measure('preferred', kind, () => source.preferred(kind, ...rest)),
+      allocate: (kind, ids) => this.#measure('allocate', kind, () => source.allocate(kind, ids)),
+      preStart: (kind, ids) => this.#measure('prestart', kind, () => source.preStart(kind, ids)),
+    };
+  }
+
+  /** Writes down what becomes of the cards; the answer ends that. */
+  follow(health: HealthMonitor): () => void {
+    return health.subscribe((news) => this.#hear(news, health));
+  }
+
+  #hear(news: HealthNews, health: HealthMonitor): void {
+    const name = (uuid: string): string => {
+      const gpu = health.inventory.gpus.find((one) => one.uuid === uuid);
+      return gpu === undefined ? uuid : `GPU ${gpu.index}`;
+    };
+    switch (news.kind) {
+      case 'health': {
+        const { status, reason } = news.after;
+        const message = `${name(news.uuid)} is ${status}${reason === null ? '' : `: ${reason}`}`;
+        this.journal.note({ level: status === 'healthy' ? 'info' : 'warning', kind: 'Health', message, gpuUuid: news.uuid });
+        break;
+      }
+      case 'remark':
+        this.journal.note({ level: 'warning', kind: 'Health', message: `${name(news.uuid)}: ${news.text}; nothing against the card`, gpuUuid: news.uuid });
+        break;
+      case 'driver':
+        if (news.outage === null) this.journal.note({ level: 'info', kind: 'Driver', message: 'the GPU driver answers again' });
+        else this.journal.note({ level: 'warning', kind: 'Driver', message: `the GPU driver does not answer: ${news.outage}` });
+        break;
+      case 'inventory':
+        this.journal.note({ level: 'warning', kind: 'Inventory', message: `the GPUs of this node changed: ${news.inventory.gpus.length} now` });
+        break;
+    }
+  }
+
+  async #measure<T extends { readonly ok: boolean }>(call: KubeletCall, resource: string, work: () => Promise<T>): Promise<T> {
+    const started = performance.now();
+    const done = (result: 'ok' | 'refused' | 'error'): void => this.times.observe(call, resource, result, (performance.now() - started) / 1000);
+    try {
+      const answer = await work();
+      done(answer.ok ? 'ok' : 'refused');
+      return answer;
+    } catch (error) {
+      this.#failedCalls += 1;
+      done('error');
+      throw error;
+    }
+  }
+}
+
+function nameOf({ namespace, pod, container }: ContainerRef): string {
+  return pod === '' ? 'a container that the kubelet does not name' : `${namespace}/${pod}/${container}`;
+}

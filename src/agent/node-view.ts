@@ -1,0 +1,203 @@
+import type { Allocator } from './allocator/allocator.js';
+import { memoryLimits, type Part } from '../gpu/ledger/allocation.js';
+import type { LedgerState } from '../gpu/ledger/state.js';
+import { slots } from '../gpu/ledger/state.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
+import { printGraph, type GpuUsage } from '../gpu/topology/graph.js';
+import { linksBetween, type Topology } from '../gpu/topology/topology.js';
+import { buildTree, type TreeNode } from '../gpu/topology/tree.js';
+import type { UsageCounters } from './slices/usage-counters.js';
+import type { AllocationSnapshot, CardSnapshot, HealthSnapshot, NodeCounts, NodeSnapshot, NodeView, PodFacts, SliceCounters, SliceSnapshot } from './display/view.js';
+import type { Clock } from '../host/clock.js';
+import type { DeviceObservation, GpuObservation, SliceObservation, UseObservation } from './slices/observation.js';
+
+export interface NodeViewOptions {
+  readonly nodeName: string;
+  readonly version: string;
+  readonly allocator: Allocator;
+  readonly driverVersion: () => string | null;
+  readonly driverOutage: () => string | null;
+  /** Of a GPU of the ledger's node; null for one that is not watched. */
+  readonly health: (gpuUuid: string) => HealthSnapshot | null;
+  readonly observeSlices: () => readonly SliceObservation[];
+  readonly observeUse: () => readonly UseObservation[];
+  readonly observeGpus: () => readonly GpuObservation[];
+  readonly pod: (podUid: string) => PodFacts | null;
+  readonly counts: () => NodeCounts;
+  readonly notReady: () => readonly string[];
+  readonly clock: Clock;
+}
+
+/** The display's view of the running agent: who holds what from the ledger, what is used from the vGPU manager. */
+export function nodeView(options: NodeViewOptions): NodeView {
+  const { allocator } = options;
+  const picture = new TopologyPicture();
+  return {
+    nodeName: options.nodeName,
+    version: options.version,
+    graph: ({ extended = false } = {}) => {
+      const { state } = allocator;
+      return printGraph(state.node.topology, slots(state), { usage: gpuUsages(state, options.observeGpus(), options.observeSlices()), extended });
+    },
+    snapshot(): NodeSnapshot {
+      const { state } = allocator;
+      const slices = new Map(options.observeSlices().map((slice) => [slice.allocation, slice]));
+      return {
+        atMs: options.clock.now(),
+        node: options.nodeName,
+        version: options.version,
+        driverVersion: options.driverVersion(),
+        driverOutage: options.driverOutage(),
+        notReady: options.notReady(),
+        cards: cards(state, options),
+        ...picture.of(state.node.topology),
+        allocations: allocations(state, slices),
+      };
+    },
+    use: () => ({
+      atMs: options.clock.now(),
+      cards: options.observeGpus().map(({ gpuUuid, look }) => ({ uuid: gpuUuid, usedPercent: look?.utilizationPercent ?? null, usedMemoryBytes: look?.usedMemoryBytes ?? null })),
+      allocations: options.observeUse().map(({ allocation, devices }) => ({
+        id: allocation,
+        slices: devices.map(({ throttledNs, ...device }) => ({ ...device, counters: { throttledSeconds: throttledNs / 1e9 } })),
+      })),
+    }),
+    pod: options.pod,
+    counts: options.counts,
+    notReady: options.notReady,
+  };
+}
+
+/** The parts of a snapshot that change only when the machine does. */
+class TopologyPicture {
+  #topology: Topology | null = null;
+  #picture: Pick<NodeSnapshot, 'tree' | 'nvlinks'> = { tree: [], nvlinks: [] };
+
+  of(topology: Topology): Pick<NodeSnapshot, 'tree' | 'nvlinks'> {
+    if (topology !== this.#topology) {
+      this.#topology = topology;
+      this.#picture = { tree: buildTree(topology).map(plain), nvlinks: linkedPairs(topology) };
+    }
+    return this.#picture;
+  }
+}
+
+function plain({ level, positions, children }: TreeNode): TreeNode {
+  return { level, positions, children: children.map(plain) };
+}
+
+function linkedPairs(topology: Topology): (readonly [number, number, number])[] {
+  const positions = [...topology.levels.keys()];
+  return positions.flatMap((a) =>
+    positions.flatMap((b) => {
+      const links = b > a ? linksBetween(topology, a, b) : 0;
+      return links > 0 ? [[a, b, links] as const] : [];
+    }),
+  );
+}
+
+const HEALTHY: HealthSnapshot = { status: 'healthy', reason: null, sinceMs: 0 };
+
+function cards(state: LedgerState, options: NodeViewOptions): CardSnapshot[] {
+  const seen = new Map(options.observeGpus().map((gpu) => [gpu.gpuUuid, gpu]));
+  return slots(state).map(({ gpu, usable, freeCores, freeMemoryBytes }) => {
+    const observed = seen.get(gpu.uuid);
+    const look = observed?.look ?? null;
+    return {
+      index: gpu.index,
+      uuid: gpu.uuid,
+      model: gpu.model,
+      pciBusId: gpu.pciBusId,
+      numaNode: gpu.numaNode,
+      memoryBytes: gpu.memoryBytes,
+      usable,
+      health: options.health(gpu.uuid) ?? HEALTHY,
+      givenCores: CORES_PER_GPU - freeCores,
+      // What is less than a block at the card's end is never given to anybody.
+      givenMemoryBytes: Math.floor(gpu.memoryBytes / MEMORY_BLOCK_BYTES) * MEMORY_BLOCK_BYTES - freeMemoryBytes,
+      usedPercent: look?.utilizationPercent ?? null,
+      usedMemoryBytes: look?.usedMemoryBytes ?? null,
+      temperatureCelsius: look?.temperatureCelsius ?? null,
+      powerWatts: look === null || look.powerMilliwatts === null ? null : look.powerMilliwatts / 1000,
+      strangerPids: observed?.strangerPids ?? [],
+      looks: observed?.looks ?? 0,
+      failedLooks: observed?.failedLooks ?? 0,
+    };
+  });
+}
+
+/** What runs on each GPU, in the order of the topology's positions. */
+function gpuUsages(state: LedgerState, gpus: readonly GpuObservation[], slices: readonly SliceObservation[]): GpuUsage[] {
+  const seen = new Map(gpus.map((gpu) => [gpu.gpuUuid, gpu]));
+  const pids = new Map<string, Set<number>>();
+  for (const { devices } of slices) {
+    for (const device of devices) {
+      const known = pids.get(device.gpuUuid) ?? new Set();
+      for (const pid of device.pids) known.add(pid);
+      pids.set(device.gpuUuid, known);
+    }
+  }
+  return state.node.gpus.map(({ gpu }) => {
+    const observed = seen.get(gpu.uuid);
+    const all = [...(pids.get(gpu.uuid) ?? []), ...(observed?.strangerPids ?? [])];
+    return { pids: all.sort((a, b) => a - b), usedMemoryBytes: observed?.look?.usedMemoryBytes ?? 0 };
+  });
+}
+
+function allocations(state: LedgerState, observed: ReadonlyMap<string, SliceObservation>): AllocationSnapshot[] {
+  const gpus = new Map(state.node.gpus.map(({ gpu }) => [gpu.uuid, gpu]));
+  return [...state.allocations.values()].map((allocation): AllocationSnapshot => {
+    const slice = observed.get(allocation.id);
+    const blocks = allocation.parts.reduce((sum, part) => sum + part.memoryIds.length, 0);
+    const limits = memoryLimits(allocation);
+    return {
+      id: allocation.id,
+      phase: allocation.phase,
+      owners: allocation.owners,
+      allocatedAtMs: allocation.allocatedAt,
+      cores: allocation.parts.reduce((sum, part) => sum + part.coreIds.length, 0),
+      memoryBytes: blocks === 0 ? null : blocks * MEMORY_BLOCK_BYTES,
+      processes: slice?.processes ?? 0,
+      findings: (slice?.findings ?? []).map(({ code, message, serious }) => ({ code, message, serious })),
+      refusedConnections: slice?.refusals.connections ?? 0,
+      socketFloods: slice?.refusals.floods ?? 0,
+      slices: allocation.parts.flatMap((part) => {
+        const gpu = gpus.get(part.gpuUuid);
+        // A card that was taken out of the machine: there is nothing to show of it.
+        if (gpu === undefined) return [];
+        return [sliceOf(part, gpu, limits.get(part.gpuUuid) ?? null, slice?.devices.find(({ gpuUuid }) => gpuUuid === gpu.uuid) ?? null)];
+      }),
+    };
+  });
+}
+
+type LedgerGpu = LedgerState['node']['gpus'][number]['gpu'];
+
+function sliceOf(part: Part, gpu: LedgerGpu, givenMemoryBytes: number | null, device: DeviceObservation | null): SliceSnapshot {
+  const givenCores = Math.min(CORES_PER_GPU, part.coreIds.length);
+  return {
+    gpuUuid: gpu.uuid,
+    gpuIndex: gpu.index,
+    pciBusId: gpu.pciBusId,
+    cardMemoryBytes: gpu.memoryBytes,
+    givenCores,
+    givenMemoryBytes,
+    share: device?.share ?? givenCores,
+    softLimit: device?.softLimit ?? null,
+    memoryLimitBytes: device === null ? givenMemoryBytes : device.memoryLimitBytes,
+    usedPercent: device?.usedPercent ?? 0,
+    usedMemoryBytes: device?.usedMemoryBytes ?? 0,
+    driverMemoryBytes: device?.driverOverheadBytes ?? 0,
+    peakMemoryBytes: device?.peakMemoryBytes ?? null,
+    pids: device?.pids ?? [],
+    counters: device === null ? null : countersOf(device.counters),
+    controlError: device === null || device.controlErrorPpm === null ? null : device.controlErrorPpm / 1e6,
+    correction: (device?.correctionPpm ?? 1e6) / 1e6,
+    timeDrift: device === null || device.drift.timePpm === null ? null : device.drift.timePpm / 1e6,
+    memoryDriftBytes: device?.drift.memoryBytes ?? null,
+  };
+}
+
+function countersOf({ launches, waits, throttledNs, chargedNs, deniedBytes, denied }: UsageCounters): SliceCounters {
+  return { launches, waits, throttledSeconds: throttledNs / 1e9, chargedSeconds: chargedNs / 1e9, deniedBytes, denied };
+}

@@ -1,0 +1,23 @@
+import type { NodeKube } from './api-server/node-kube.js';
+import type { Evictor, SliceNotices } from './slices/ports.js';
+
+/** Events on the pods of containers; nobody is told without an API server, the log is. */
+export function podNotices(apiServer: NodeKube | null): SliceNotices {
+  return {
+    note({ podUid, namespace, pod, container }, note) {
+      if (apiServer === null || podUid === '' || pod === '') return;
+      const uid = apiServer.pods.get(podUid)?.objectUid ?? podUid;
+      apiServer.events.record({ kind: 'Pod', namespace, name: pod, uid, container }, note);
+    },
+  };
+}
+
+/** Evicts through the API server; without one the log has to do. */
+export function podEvictor(apiServer: NodeKube | null): Evictor {
+  return {
+    evict({ podUid }) {
+      const pod = apiServer?.pods.get(podUid) ?? null;
+      if (pod !== null) apiServer?.evict(pod);
+    },
+  };
+}

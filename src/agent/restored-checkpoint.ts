@@ -1,0 +1,29 @@
+import type { CheckpointStore } from './allocator/ports.js';
+import { decodeCheckpoint, EMPTY_CHECKPOINT, type CheckpointContent } from '../gpu/ledger/checkpoint.js';
+import { legacyFromOriginal } from '../gpu/ledger/legacy.js';
+import type { LedgerNode } from '../gpu/ledger/state.js';
+import type { Log } from '../host/log.js';
+
+/**
+ * What the checkpoint holds; whatever is wrong with it costs a warning and a rebuild from the kubelet, never the start.
+ * From the one of tkestack gpu-manager its containers keep what they have.
+ */
+export async function restoredCheckpoint(checkpoint: CheckpointStore, node: LedgerNode, log: Log): Promise<CheckpointContent> {
+  let text: string | null;
+  try {
+    text = await checkpoint.load();
+  } catch (error) {
+    log.warn({ err: error }, 'the checkpoint cannot be read; allocations are rebuilt from the kubelet');
+    return EMPTY_CHECKPOINT;
+  }
+  if (text === null) return EMPTY_CHECKPOINT;
+  const decoded = decodeCheckpoint(text);
+  if (!decoded.ok) {
+    log.warn({ reason: decoded.reason }, 'the checkpoint is not used; allocations are rebuilt from the kubelet');
+    return EMPTY_CHECKPOINT;
+  }
+  if (decoded.format === 'current') return decoded.content;
+  const legacy = legacyFromOriginal(node, decoded.allocations);
+  log.warn({ containers: legacy }, 'checkpoint of tkestack gpu-manager found: its containers keep what they have until they end');
+  return { ...EMPTY_CHECKPOINT, legacy };
+}

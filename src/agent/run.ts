@@ -1,0 +1,239 @@
+import { Allocator } from './allocator/allocator.js';
+import type { Notices } from './allocator/ports.js';
+import { isOver, usesGpu } from './api-server/node-pod.js';
+import type { NodeCounts, PodFacts } from './display/view.js';
+import type { Driver } from './gpus/driver.js';
+import { HealthMonitor } from './gpus/health-monitor.js';
+import { systemClock, type Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import type { NodeKube } from './api-server/node-kube.js';
+import { KubeletHolders } from './device-plugin/holders.js';
+import { DevicePlugin } from './device-plugin/plugin.js';
+import type { ContainerKnowledge, Evictor, SliceNotices } from './slices/ports.js';
+import { CdiSpecs } from './libraries/cdi.js';
+import { openApiServer } from './connect-api-server.js';
+import { checkConfig, type AgentConfig } from './config.js';
+import { throughCdi, withCdiSpecs } from './cdi-devices.js';
+import { checkpointFile } from './checkpoint-file.js';
+import { buildDisplay } from './start-display.js';
+import { containerKnowledge, nodeContainers } from './container-knowledge.js';
+import { openDriver } from './drivers.js';
+import { readExtraNodes } from './extra-config.js';
+import { GpuWatch, ledgerNode, readHealthPolicy } from './gpu-watch.js';
+import { Lifecycle, type Part } from '../host/lifecycle.js';
+import { NO_NOTICES, NO_PODS, type AgentPods } from './no-pods.js';
+import { deviceFiles, simulatedDeviceFiles } from './node-files.js';
+import { openNodeLibraries } from './node-libraries.js';
+import { NodeRecord } from './node-record.js';
+import { NodeReport } from './node-report.js';
+import { nodeView } from './node-view.js';
+import { restoredCheckpoint } from './restored-checkpoint.js';
+import { podEvictor, podNotices } from './pod-events.js';
+import { VERSION } from '../host/version.js';
+import { buildVgpu, type Vgpu } from './start-slices.js';
+
+/** How long an allocation that neither the kubelet nor a living pod vouches for is kept. */
+const GRACE_MS = 10_000;
+
+/** What a test or the demo may replace. */
+export interface AgentSeams {
+  readonly driver?: Driver;
+  readonly clock?: Clock;
+  readonly graceMs?: number;
+  readonly pods?: AgentPods;
+  readonly notices?: Notices;
+  readonly containers?: ContainerKnowledge;
+  readonly sliceNotices?: SliceNotices;
+  readonly evictor?: Evictor;
+}
+
+/** The running agent. */
+export interface Agent {
+  readonly allocator: Allocator;
+  readonly plugin: DevicePlugin;
+  readonly pods: AgentPods;
+  readonly vgpu: Vgpu;
+  readonly httpPort: () => number;
+  start(): Promise<void>;
+  /** Stops everything in reverse order; no socket of ours is left behind. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Builds the agent from its configuration and connects its parts. Rejects with a StartupError, before anything is started,
+ * when the configuration cannot work on this machine.
+ */
+export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeams = {}): Promise<Agent> {
+  await checkConfig(config);
+  const clock = seams.clock ?? systemClock;
+  const extraNodes = await readExtraNodes(config.extraConfigPath);
+  const policy = await readHealthPolicy(config.healthConfigPath);
+  const libraries = await openNodeLibraries(config, clock, log);
+  const driver = seams.driver ?? (await openDriver(config, clock, log));
+  const inventory = await driver.inventory();
+  const files =
+    config.driver === 'sim'
+      ? await simulatedDeviceFiles(config.simDevicePath, inventory.gpus, extraNodes, libraries.mounts)
+      : deviceFiles(config.hostRoot, extraNodes, libraries.mounts);
+  const apiServer = await openApiServer(config, clock, log);
+  const pods = seams.pods ?? apiServer?.pods ?? NO_PODS;
+  const checkpoint = checkpointFile(config.checkpointPath);
+  const holders = new KubeletHolders({ podResourcesSocket: config.podResourcesSocket, devicePluginDirectory: config.devicePluginPath, pods, log });
+  const record = new NodeRecord(clock);
+  const notices = record.notices(seams.notices ?? apiServer?.notices ?? NO_NOTICES);
+  const containers = nodeContainers(config);
+  const vgpu = buildVgpu({
+    path: config.virtualManagerPath,
+    knowledge: seams.containers ?? containerKnowledge(containers, log),
+    wishes: pods,
+    notices: record.sliceNotices(seams.sliceNotices ?? podNotices(apiServer)),
+    evictor: seams.evictor ?? podEvictor(apiServer),
+    auditPolicy: config.auditPolicy,
+    driver,
+    driverVersion: () => inventory.driverVersion,
+    gpus: () => allocator.state.node.gpus.map(({ gpu }) => gpu.uuid),
+    samplePeriodMs: config.samplePeriodMs,
+    clock,
+    log,
+  });
+  const specs = config.interposition === 'cdi' ? new CdiSpecs(config.cdiPath) : null;
+  const node = ledgerNode(inventory, config.shareMode);
+  const allocator = new Allocator(
+    {
+      node,
+      pods,
+      holders,
+      slices: specs === null ? vgpu.store : withCdiSpecs(vgpu.store, specs),
+      legacy: vgpu.legacy,
+      checkpoint,
+      files,
+      notices,
+      clock,
+      log,
+      graceMs: seams.graceMs ?? GRACE_MS,
+    },
+    await restoredCheckpoint(checkpoint, node, log),
+  );
+  const health = new HealthMonitor({ driver, inventory, policy, clock });
+  const gpuWatch = new GpuWatch({ health, allocator, notices, strangers: () => vgpu.strangers(), periodMs: config.samplePeriodMs, clock, log });
+  const plugin = new DevicePlugin({ directory: config.devicePluginPath, devices: record.timed(specs === null ? allocator : throughCdi(allocator, { specs, kubeletVersion: () => apiServer?.labels.kubeletVersion ?? null, log })), clock, log });
+  const view = nodeView({
+    nodeName: config.nodeName,
+    version: VERSION,
+    allocator,
+    driverVersion: () => health.inventory.driverVersion,
+    driverOutage: () => health.outage,
+    health: (uuid) => (health.inventory.gpus.some((gpu) => gpu.uuid === uuid) ? health.health(uuid) : null),
+    observeSlices: () => vgpu.observe(),
+    observeUse: () => vgpu.observeUse(),
+    observeGpus: () => vgpu.observeGpus(),
+    pod: (podUid) => podFacts(apiServer, podUid),
+    counts: () => nodeCounts(record, vgpu, apiServer),
+    notReady: () => (plugin.registered ? [] : ['not registered with the kubelet']),
+    clock,
+  });
+  const display = await buildDisplay({ config, view, record, apiServer, services: [vgpu.limitsService], clock, log });
+
+  const lifecycle = new Lifecycle(
+    [
+      { name: 'driver', start: async () => undefined, stop: () => driver.close() },
+      ...(libraries.part === null ? [] : [libraries.part]),
+      healthRecord(record, health),
+      { name: 'gpu-watch', start: () => gpuWatch.start(), stop: () => gpuWatch.stop() },
+      ...(apiServer === null ? [] : [clusterSide(apiServer, allocator, log)]),
+      { name: 'holders', start: async () => undefined, stop: async () => holders.close() },
+      { name: 'containers', start: async () => undefined, stop: async () => containers.close() },
+      vgpu.part,
+      reconciler(allocator, clock, config.allocationCheckPeriodMs, log),
+      ...(apiServer === null ? [] : [report(apiServer, allocator, health, config, clock)]),
+      ...display.parts,
+      { name: 'device-plugin', start: () => plugin.start(), stop: () => plugin.stop() },
+    ],
+    log,
+  );
+  return { allocator, plugin, pods, vgpu, httpPort: display.httpPort, start: () => lifecycle.start(), stop: () => lifecycle.stop() };
+}
+
+/** Writes down what becomes of the cards. */
+function healthRecord(record: NodeRecord, health: HealthMonitor): Part {
+  let leave = (): void => undefined;
+  return {
+    name: 'record',
+    async start() {
+      leave = record.follow(health);
+    },
+    stop: async () => leave(),
+  };
+}
+
+function podFacts(apiServer: NodeKube | null, podUid: string): PodFacts | null {
+  const pod = apiServer?.pods.get(podUid) ?? null;
+  if (pod === null) return null;
+  const otherContainers = pod.containers.filter((container) => !usesGpu(container)).map(({ name }) => name);
+  return { user: pod.submitter ?? '', cluster: pod.annotations.get('clusterName') ?? '', otherContainers };
+}
+
+function nodeCounts(record: NodeRecord, vgpu: Vgpu, apiServer: NodeKube | null): NodeCounts {
+  const { raised, evictions } = vgpu.auditCounts();
+  const sum = (values: Iterable<number> | undefined): number => [...(values ?? [])].reduce((total, value) => total + value, 0);
+  const kube = apiServer?.counts;
+  const errors = new Map([
+    ['kubelet-call', record.failedCalls],
+    ['driver-look', sum(vgpu.observeGpus().map(({ failedLooks }) => failedLooks))],
+    ['api-watch', sum(kube?.watch.failures.values())],
+    ['api-write', sum(kube?.writes.dropped.values())],
+    ['event-write', sum(kube?.events.dropped.values()) + (kube?.events.suppressed ?? 0)],
+  ]);
+  return { refusals: record.refusals, errors, findings: new Map(Object.entries(raised)), evictions };
+}
+
+/** Follows the pods of this node; the end of one is a reason to look at once what the kubelet still holds. */
+function clusterSide(apiServer: NodeKube, allocator: Allocator, log: Log): Part {
+  return {
+    name: 'api-server',
+    async start() {
+      apiServer.pods.onChange(({ before, after }) => {
+        const ended = before !== null && !isOver(before) && (after === null || isOver(after));
+        if (ended) allocator.reconcile().catch((error: unknown) => log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
+      });
+      await apiServer.start();
+    },
+    stop: () => apiServer.stop(),
+  };
+}
+
+/** Tells the cluster what this node has, and again what an earlier run of the agent may not have got round to telling. */
+function report(apiServer: NodeKube, allocator: Allocator, health: HealthMonitor, config: AgentConfig, clock: Clock): Part {
+  const nodeReport = new NodeReport({ allocator, health, labels: apiServer.labels, wantedLabels: config.nodeLabels, clock });
+  return {
+    name: 'node-report',
+    async start() {
+      for (const allocation of allocator.state.allocations.values()) {
+        if (allocation.phase !== 'started') continue;
+        for (const owner of allocation.owners) apiServer.notices.started(allocation, owner, allocator.gpuIndexesOf(allocation));
+      }
+      await nodeReport.start();
+    },
+    stop: () => nodeReport.stop(),
+  };
+}
+
+/** Compares the ledger with the kubelet at start and every period. */
+function reconciler(allocator: Allocator, clock: Clock, periodMs: number, log: Log): Part {
+  let cancel = (): void => undefined;
+  const reconcile = (): Promise<void> =>
+    allocator.reconcile().catch((error: unknown) => log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
+  return {
+    name: 'reconciler',
+    async start() {
+      // What the checkpoint has wrong is put right before any directory is made after it.
+      await reconcile();
+      await allocator.restoreSlices();
+      cancel = clock.every(periodMs, () => void reconcile());
+    },
+    async stop() {
+      cancel();
+      await allocator.settle();
+    },
+  };
+}

@@ -1,0 +1,163 @@
+/**
+ * The audit of one container: what the driver, the sockets and its usage file say, held against each other. Pure: what is seen at one
+ * moment goes in, what is wrong comes out; `findings.ts` decides what stands long enough to be said.
+ */
+import type { ProcessSlot, SelfTest } from '../../abi/usage-file.js';
+
+export const FINDING_CODES = [
+  /** GPU processes, and none of the container's has the control library. */
+  'no-library',
+  /** Some have, this one has not. */
+  'unregistered',
+  /** It uses a GPU that it was not given. */
+  'wrong-gpu',
+  /** The library is there and does not keep the limits. */
+  'not-enforcing',
+  /** The driver counts more memory than the limit. */
+  'over-limit',
+  /** The usage file is not as only the library would leave it. */
+  'tampered',
+] as const;
+export type FindingCode = (typeof FINDING_CODES)[number];
+
+/** One thing that is wrong. */
+export interface Finding {
+  readonly code: FindingCode;
+  /** What tells it from others of its kind in one container. */
+  readonly subject: string;
+  readonly message: string;
+  /** The limits may not be kept: a reason to evict, where that is wanted. */
+  readonly serious: boolean;
+}
+
+/** A process of the container that the driver lists on a GPU. */
+export interface AuditedProcess {
+  /** Of the host. */
+  readonly pid: number;
+  /** Chosen by itself. */
+  readonly name: string;
+  /** It came by the socket. */
+  readonly greeted: boolean;
+  /** The usage file has a line with its pid and start time: it came by before this agent did. */
+  readonly claimed: boolean;
+  /** It used the GPU in the last second, as far as the driver says. */
+  readonly active: boolean;
+}
+
+/** A process that greeted, and the line of the usage file that it named; null when that line is not its own. */
+export interface AuditedSession {
+  /** Null where the agent cannot see the container's processes. */
+  readonly pid: number | null;
+  readonly slot: ProcessSlot | null;
+  /** The driver lists it on a GPU: its self test is through. A child that only carries the library along has none. */
+  readonly onGpu: boolean;
+}
+
+/** One of its GPUs. */
+export interface AuditedDevice {
+  readonly gpuUuid: string;
+  readonly memoryLimitBytes: number | null;
+  /** By the driver; null where it does not say. */
+  readonly usedMemoryBytes: number | null;
+  readonly share: number;
+  readonly launches: number;
+  /** Launches that were timed. */
+  readonly samples: number;
+  /** A counter is lower than it was: only its writer can have done that. */
+  readonly wentBack: boolean;
+}
+
+export interface AuditView {
+  /** GPU processes on all its GPUs, each once. */
+  readonly processes: readonly AuditedProcess[];
+  readonly sessions: readonly AuditedSession[];
+  readonly devices: readonly AuditedDevice[];
+  /** Its processes on GPUs of others. */
+  readonly trespasses: readonly { readonly gpuUuid: string; readonly process: Pick<AuditedProcess, 'pid' | 'name'> }[];
+  /** What is wrong with the usage file as a file; null when nothing is. */
+  readonly fileProblem: string | null;
+}
+
+/** Driver and ledger round differently, and look at different moments. */
+const MEMORY_SLACK_BYTES = 64 * 2 ** 20;
+/** Contexts and modules come on top of what was allocated before anybody could count them; more than this a process is something else. */
+const CONTEXT_BYTES = 2 ** 30;
+/** So many launches and none timed: timing does not work. */
+const LAUNCHES_TO_TIME = 1_000;
+
+/** What is wrong with a container at this moment. */
+export function audit(view: AuditView): Finding[] {
+  const trespasses = view.trespasses.map(({ gpuUuid, process }): Finding => ({
+    code: 'wrong-gpu', subject: `${process.pid} ${gpuUuid}`, message: `${list([process])} uses ${gpuUuid}, which the container was not given`, serious: true,
+  }));
+  const limited = view.devices.some(({ memoryLimitBytes, share }) => memoryLimitBytes !== null || share < 100);
+  if (!limited) return trespasses;
+  return [...trespasses, ...auditProcesses(view), ...view.sessions.flatMap(auditSession), ...auditDevices(view), ...auditFile(view)];
+}
+
+function auditProcesses({ processes, sessions }: AuditView): Finding[] {
+  // One that this agent has not met yet but that left its line before is met at its next launch: until then it does nothing.
+  const strangers = processes.filter(({ greeted, claimed, active }) => !greeted && (!claimed || active));
+  if (strangers.length > 0 && sessions.length === 0 && !processes.some(({ claimed }) => claimed)) {
+    const message =
+      `${list(strangers)} use the GPU, and no process of the container has loaded the control library: ` +
+      'its image sets LD_LIBRARY_PATH, or another runtime put the real driver in its place';
+    return [{ code: 'no-library', subject: '', message, serious: true }];
+  }
+  return strangers.map((stranger) => ({
+    code: 'unregistered',
+    subject: String(stranger.pid),
+    message: `${list([stranger])} uses the GPU without the control library`,
+    serious: true,
+  }));
+}
+
+function list(processes: readonly Pick<AuditedProcess, 'pid' | 'name'>[]): string {
+  const shown = processes.slice(0, 5).map(({ pid, name }) => `${name} (${pid})`);
+  return processes.length > shown.length ? `${shown.join(', ')} and ${processes.length - shown.length} more` : shown.join(', ');
+}
+
+/** What each part of the self test means when it failed; null: nothing by itself. */
+const SELF_TEST_FAILURES: Readonly<Record<keyof SelfTest, string | null>> = {
+  driverFound: "did not find the driver's functions",
+  lookupKnown: 'hands out functions of the driver that it does not recognise: this driver is newer than the library',
+  devicesMatched: 'sees GPUs that its limits do not list',
+  sessionOpen: null,
+  eventsWork: null,
+};
+
+function auditSession({ pid, slot, onGpu }: AuditedSession): Finding[] {
+  const subject = String(pid ?? '?');
+  if (slot === null) {
+    return [{ code: 'tampered', subject, message: `process ${subject} greeted as one that the usage file does not have`, serious: true }];
+  }
+  const failures = (Object.keys(SELF_TEST_FAILURES) as (keyof SelfTest)[]).flatMap((test) => (slot.selfTest[test] ? [] : (SELF_TEST_FAILURES[test] ?? [])));
+  if (slot.unhooked > 0) failures.push(`passes ${slot.unhooked} functions of the driver by`);
+  if (failures.length === 0 || !onGpu) return [];
+  return [{ code: 'not-enforcing', subject, message: `the control library in ${slot.name} (${subject}) ${failures.join(', ')}`, serious: true }];
+}
+
+function auditDevices({ devices, processes }: AuditView): Finding[] {
+  return devices.flatMap((device): Finding[] => {
+    const findings: Finding[] = [];
+    const { gpuUuid, memoryLimitBytes, usedMemoryBytes } = device;
+    if (memoryLimitBytes !== null && usedMemoryBytes !== null && usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES) {
+      const serious = usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES + Math.max(1, processes.length) * CONTEXT_BYTES;
+      findings.push({ code: 'over-limit', subject: gpuUuid, message: `${mib(usedMemoryBytes)} in use on ${gpuUuid}, the limit is ${mib(memoryLimitBytes)}`, serious });
+    }
+    if (device.share < 100 && device.launches >= LAUNCHES_TO_TIME && device.samples === 0) {
+      findings.push({ code: 'not-enforcing', subject: gpuUuid, message: `launches on ${gpuUuid} cannot be timed: its share is kept by guess`, serious: false });
+    }
+    if (device.wentBack) findings.push({ code: 'tampered', subject: gpuUuid, message: `counters of ${gpuUuid} went back`, serious: false });
+    return findings;
+  });
+}
+
+function auditFile({ fileProblem }: AuditView): Finding[] {
+  if (fileProblem === null) return [];
+  return [{ code: 'tampered', subject: 'file', message: `the usage file was changed from within the container: ${fileProblem}`, serious: true }];
+}
+
+function mib(bytes: number): string {
+  return `${Math.ceil(bytes / 2 ** 20)} MiB`;
+}

@@ -1,0 +1,202 @@
+import { closeSync, constants, ftruncateSync, openSync } from 'node:fs';
+import { audit, FINDING_CODES, type AuditedDevice, type AuditedProcess, type AuditedSession, type AuditView, type Finding, type FindingCode } from './audit.js';
+import { advance, NO_FINDINGS, standing, type AuditPolicy, type FindingState } from './findings.js';
+import { USAGE_LAYOUT, type ProcessSlot } from '../../abi/usage-file.js';
+import type { Clock } from '../../host/clock.js';
+import type { Log } from '../../host/log.js';
+import { namespacePids, processStat } from '../../host/process-stat.js';
+import type { GpuMonitor } from './gpu-monitor.js';
+import type { Evictor, SliceNotices } from './ports.js';
+import type { ProcessOwners } from './process-owners.js';
+import type { Slice } from './slice.js';
+import type { SliceDirectories } from './slice-directory.js';
+import type { Slices } from './slices.js';
+import type { Tenant } from './tenant.js';
+
+export interface AuditorOptions {
+  readonly slices: Slices;
+  readonly directories: SliceDirectories;
+  readonly gpus: () => readonly GpuMonitor[];
+  readonly owners: ProcessOwners;
+  readonly notices: SliceNotices;
+  readonly evictor: Evictor;
+  readonly policy: AuditPolicy;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What the audit did since the agent started. */
+export interface AuditCounts {
+  readonly raised: Readonly<Record<FindingCode, number>>;
+  readonly evictions: number;
+}
+
+const AUDIT_MS = 5_000;
+/** A container with nothing against it, on GPUs that nobody uses, is looked at every fourth time: in turn, not all at once. */
+const AUDITS_AT_REST = 4;
+/** Start times in the usage file are cut to this many bits. */
+const START_TICKS = 2 ** 40;
+
+/** Looks every few seconds whether containers keep to their limits, and says so where they do not. */
+export class Auditor {
+  readonly #options: AuditorOptions;
+  readonly #states = new Map<string, FindingState>();
+  readonly #raised: Record<FindingCode, number> = Object.fromEntries(FINDING_CODES.map((code) => [code, 0])) as Record<FindingCode, number>;
+  #evictions = 0;
+  #audits = 0;
+  #cancel: () => void = () => undefined;
+
+  constructor(options: AuditorOptions) {
+    this.#options = options;
+  }
+
+  /** How often each kind of finding was said, and how often a pod was to be evicted for one, since the agent started. */
+  get counts(): AuditCounts {
+    return { raised: { ...this.#raised }, evictions: this.#evictions };
+  }
+
+  /** What stands against a slice. */
+  findings(allocation: string): readonly Finding[] {
+    return standing(this.#states.get(allocation) ?? NO_FINDINGS);
+  }
+
+  start(): void {
+    this.#cancel = this.#options.clock.every(AUDIT_MS, () => this.#auditAll());
+  }
+
+  stop(): void {
+    this.#cancel();
+  }
+
+  #auditAll(): void {
+    const { slices, gpus, log } = this.#options;
+    const tenants = new Map<string, Tenant[]>();
+    for (const gpu of gpus()) for (const tenant of gpu.tenants) tenants.set(tenant.slice.id, [...(tenants.get(tenant.slice.id) ?? []), tenant]);
+    const idle = new Set(gpus().filter((gpu) => gpu.idle).map(({ uuid }) => uuid));
+    const audit = this.#audits++;
+    let position = 0;
+    for (const slice of slices.started.values()) {
+      const rests = !this.#states.has(slice.id) && slice.spec.devices.every(({ uuid }) => idle.has(uuid));
+      if (rests && (audit + position++) % AUDITS_AT_REST !== 0) continue;
+      try {
+        this.#audit(slice, tenants.get(slice.id) ?? []);
+      } catch (error) {
+        log.error({ err: error, allocation: slice.id }, 'a container cannot be audited');
+      }
+    }
+    for (const id of this.#states.keys()) if (!slices.started.has(id)) this.#states.delete(id);
+  }
+
+  #audit(slice: Slice, tenants: readonly Tenant[]): void {
+    const before = this.#states.get(slice.id);
+    const trespasses = this.#trespasses(slice);
+    const present = tenants.some((tenant) => tenant.present) || trespasses.length > 0;
+    const found = audit(present ? { ...this.#view(slice, tenants), trespasses } : this.#viewOfAbsent(slice, tenants));
+    if (found.length === 0 && before === undefined) return;
+    const news = advance(before ?? NO_FINDINGS, found, this.#options.policy);
+    if (news.state.size === 0) this.#states.delete(slice.id);
+    else this.#states.set(slice.id, news.state);
+    this.#tell(slice, news);
+  }
+
+  #tell(slice: Slice, news: ReturnType<typeof advance>): void {
+    const { notices, evictor, log } = this.#options;
+    const { owner } = slice.spec;
+    for (const finding of news.raised) {
+      this.#raised[finding.code] += 1;
+      log.warn({ allocation: slice.id, owner, finding }, 'a container does not keep to its limits, or may not');
+      notices.note(owner, { type: 'Warning', reason: 'GPUAudit', message: `${owner.container}: ${finding.message}` });
+    }
+    for (const finding of news.cleared) log.info({ allocation: slice.id, owner, finding }, 'a finding of the audit is no more');
+    if (news.evict === null) return;
+    this.#evictions += 1;
+    log.warn({ allocation: slice.id, owner, finding: news.evict }, 'a container is evicted');
+    evictor.evict(owner, news.evict.message);
+  }
+
+  #trespasses(slice: Slice): AuditView['trespasses'] {
+    return this.#options.gpus().flatMap(({ uuid, state }) =>
+      (state?.trespassers ?? []).filter(({ allocation }) => allocation === slice.id).map(({ pid }) => ({ gpuUuid: uuid, process: { pid, name: nameOf(pid) } })),
+    );
+  }
+
+  #view(slice: Slice, tenants: readonly Tenant[]): Omit<AuditView, 'trespasses'> {
+    const { usage } = slice;
+    const slots = usage.ok ? (usage.reader.processes() ?? []) : [];
+    const processes = this.#processes(tenants, slots);
+    const onGpu = new Set(processes.map(({ pid }) => pid));
+    return {
+      processes,
+      sessions: [...slice.sessions].map(({ pid, greeting }): AuditedSession => {
+        const slot = slots.find((one) => one.slot === greeting.slot && one.pid === greeting.pid && one.startTicks === greeting.startTicks);
+        return { pid, slot: slot ?? null, onGpu: pid !== null && onGpu.has(pid) };
+      }),
+      devices: tenants.map((tenant) => deviceOf(tenant)),
+      fileProblem: this.#fileProblem(slice),
+    };
+  }
+
+  /** Without a process on any GPU only the usage file can be wrong: whatever else runs in the container can write it, and fill the disk with it. */
+  #viewOfAbsent(slice: Slice, tenants: readonly Tenant[]): AuditView {
+    const devices = tenants.map((tenant) => ({ ...limitsOf(tenant), usedMemoryBytes: null, launches: 0, samples: 0, wentBack: false }));
+    return { processes: [], sessions: [], devices, trespasses: [], fileProblem: this.#fileProblem(slice) };
+  }
+
+  #processes(tenants: readonly Tenant[], slots: readonly ProcessSlot[]): AuditedProcess[] {
+    const busy = new Map<number, boolean>();
+    for (const { pid, utilizationPercent } of tenants.flatMap((tenant) => tenant.processes)) {
+      // Where the driver does not say, it may be.
+      busy.set(pid, (busy.get(pid) ?? false) || (utilizationPercent ?? 1) > 0);
+    }
+    return [...busy].flatMap(([pid, active]): AuditedProcess[] => {
+      // Nothing is held against one that greeted, so nothing needs to be known of it.
+      if (this.#options.owners.ownerOf(pid)?.greeted === true) return [{ pid, name: '', greeted: true, claimed: false, active }];
+      const stat = processStat(pid);
+      if (stat === null) return [];
+      const claimed = slots.some((slot) => slot.startTicks === stat.startTicks % START_TICKS && namespacePids(pid).includes(slot.pid));
+      return [{ pid, name: printable(stat.name), greeted: false, claimed, active }];
+    });
+  }
+
+  #fileProblem(slice: Slice): string | null {
+    const { usage } = slice;
+    if (!usage.ok) return usage.reason;
+    const problem = usage.reader.problem();
+    if (problem?.code === 'grown') this.#cut(slice);
+    return problem?.reason ?? usage.reader.malformed()?.reason ?? null;
+  }
+
+  /** A file that only ever grows would fill the node's disk. */
+  #cut(slice: Slice): void {
+    const fd = openSync(this.#options.directories.usagePathOf(slice.id), constants.O_WRONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      ftruncateSync(fd, USAGE_LAYOUT.structSize);
+    } finally {
+      closeSync(fd);
+    }
+  }
+}
+
+function nameOf(pid: number): string {
+  return printable(processStat(pid)?.name ?? '');
+}
+
+/** Processes choose their names. */
+function printable(name: string): string {
+  return name.replace(/[^\x20-\x7e]/g, '?');
+}
+
+function limitsOf({ live, gpuUuid }: Tenant): Pick<AuditedDevice, 'gpuUuid' | 'memoryLimitBytes' | 'share'> {
+  return { gpuUuid, memoryLimitBytes: live.memoryBytes, share: live.share };
+}
+
+function deviceOf(tenant: Tenant): AuditedDevice {
+  const counters = tenant.readCounters();
+  return {
+    ...limitsOf(tenant),
+    usedMemoryBytes: tenant.usedMemoryBytes,
+    launches: counters?.launches ?? 0,
+    samples: counters?.samples ?? 0,
+    wentBack: tenant.takeWentBack(),
+  };
+}

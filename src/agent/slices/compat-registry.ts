@@ -1,0 +1,128 @@
+import { status } from '@grpc/grpc-js';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { decodePids, type VcudaConfig } from '../../abi/vcuda-config.js';
+import type { PeerCredentials } from '../../host/peer-credentials.js';
+import { processStat } from '../../host/process-stat.js';
+import type { VDeviceRequest__Output } from '../../rpc/gen/vcuda/VDeviceRequest.js';
+import { vcudaProto } from '../../rpc/proto.js';
+import type { RpcService } from '../../rpc/rpc-server.js';
+import { RpcRefusal, unary } from '../../rpc/unary.js';
+import { CompatFiles } from './compat-files.js';
+import type { ContainerKnowledge } from './ports.js';
+
+export interface CompatRegistryOptions {
+  readonly sliceDirectory: string;
+  readonly knowledge: ContainerKnowledge;
+  /** What the container's `vcuda.config` has to say now. */
+  readonly config: (container: Registered) => VcudaConfig | Promise<VcudaConfig>;
+  /** Host pids of the processes that greeted, which need no control group to be known. */
+  readonly greeted: () => readonly number[];
+  readonly onFailure: (error: unknown) => void;
+}
+
+/** More calls on one connection than any client makes. */
+const CALLS_PER_CONNECTION = 4;
+
+/** A container that registered. */
+export interface Registered {
+  /** As it called itself: its id or its name. */
+  readonly name: string;
+  /** The runtime's name for it; null while no living process of it is known. */
+  readonly containerId: string | null;
+}
+
+/**
+ * `vcuda.VCUDAService` of one slice, which the original library's `gpu-client` calls before each of its programs starts. The caller
+ * says which container it is; that names a directory of its own slice and decides nothing else. Which processes are
+ * the container's follows from the control group of the process that called.
+ */
+export class CompatRegistry {
+  readonly #options: CompatRegistryOptions;
+  readonly #files: CompatFiles;
+  readonly #registered = new Map<string, Registered>();
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(options: CompatRegistryOptions) {
+    this.#options = options;
+    this.#files = new CompatFiles(options.sliceDirectory);
+  }
+
+  /** True when files of a container have to be kept up to date. */
+  get inUse(): boolean {
+    return this.#registered.size > 0;
+  }
+
+  /** The service for one connection of `peer`. */
+  service(peer: PeerCredentials): RpcService {
+    let calls = 0;
+    return {
+      definition: vcudaProto().vcuda.VCUDAService.service,
+      handlers: {
+        RegisterVDevice: unary(async (request: VDeviceRequest__Output) => {
+          calls += 1;
+          if (calls > CALLS_PER_CONNECTION) throw new RpcRefusal(status.RESOURCE_EXHAUSTED, 'too many calls on one connection');
+          await this.#enqueue(() => this.#register(peer, request));
+          return {};
+        }, this.#options.onFailure),
+      },
+    };
+  }
+
+  /** Takes over the containers that registered in an earlier life of the agent. */
+  restore(): Promise<void> {
+    return this.#enqueue(async () => {
+      for (const entry of await readdir(this.#options.sliceDirectory, { withFileTypes: true })) {
+        if (!entry.isDirectory() || this.#files.refusal(entry.name) !== null) continue;
+        const content = await readFile(join(this.#options.sliceDirectory, entry.name, 'pids.config')).catch(() => null);
+        const alive = decodePids(content ?? Buffer.alloc(0)).find((pid) => processStat(pid) !== null);
+        if (alive === undefined) continue;
+        const place = await this.#options.knowledge.placeOf(alive);
+        this.#registered.set(entry.name, { name: entry.name, containerId: place?.containerId ?? null });
+        await this.#write(entry.name);
+      }
+    });
+  }
+
+  /** Makes the files say what holds now: processes that came and went, limits that were changed. */
+  refresh(): Promise<void> {
+    return this.#enqueue(async () => {
+      for (const name of this.#registered.keys()) await this.#write(name);
+    });
+  }
+
+  /** Forgets every container, after what is under way: nothing is written from then on until one registers. */
+  clear(): Promise<void> {
+    return this.#enqueue(async () => {
+      this.#registered.clear();
+      this.#files.clear();
+    });
+  }
+
+  async #register(peer: PeerCredentials, request: VDeviceRequest__Output): Promise<void> {
+    const name = request.container_id === '' ? request.container_name : request.container_id;
+    const refused = this.#files.refusal(name);
+    if (refused !== null) throw new RpcRefusal(refused.code === 'bad-name' ? status.INVALID_ARGUMENT : status.RESOURCE_EXHAUSTED, refused.reason);
+    if (peer.pid === null) throw new RpcRefusal(status.FAILED_PRECONDITION, 'the agent does not see the processes of this node: it needs hostPID');
+    const place = await this.#options.knowledge.placeOf(peer.pid);
+    this.#registered.set(name, { name, containerId: place?.containerId ?? null });
+    await this.#write(name, peer.pid);
+  }
+
+  async #write(name: string, caller: number | null = null): Promise<void> {
+    const container = this.#registered.get(name);
+    if (container === undefined) return;
+    const { knowledge, greeted, config } = this.#options;
+    const listed = container.containerId === null ? [] : await knowledge.pidsOf(container.containerId);
+    // The container is over, or nobody can tell: what the file says of processes stays.
+    const known = listed.length > 0 || caller !== null;
+    const pids = known ? [...listed, ...greeted(), ...(caller === null ? [] : [caller])] : null;
+    await this.#files.write(name, pids, await config(container));
+  }
+
+  #enqueue<T>(step: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(step);
+    this.#queue = result.catch(() => undefined);
+    return result;
+  }
+}

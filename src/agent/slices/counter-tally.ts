@@ -1,0 +1,70 @@
+import { addIncrease, highest, NO_COUNTERS, wentBack, type UsageCounters } from './usage-counters.js';
+import { decodeDeviceUsage, DEVICE_USAGE, type DeviceUsage } from '../../abi/usage-file.js';
+import type { UsageReader } from './usage-reader.js';
+
+/**
+ * What one container did on one GPU, added up over all reads of its usage files. Most reads find what was there before: then they cost
+ * a look at the file and nothing else.
+ */
+export class CounterTally {
+  readonly #index: number;
+  #reader: UsageReader | null = null;
+  /** What was read last from this file. */
+  readonly #bytes = Buffer.alloc(DEVICE_USAGE.structSize);
+  #last: DeviceUsage | null = null;
+  /** What of the last read is in the total, and the highest that was. */
+  #added: DeviceUsage | null = null;
+  #seen = NO_COUNTERS;
+  #total = NO_COUNTERS;
+  #wentBack = false;
+
+  /** `index`: position of the GPU in the usage file. */
+  constructor(index: number) {
+    this.#index = index;
+  }
+
+  /** Reads the counters; null where they cannot be read. Another reader is another file. */
+  read(reader: UsageReader | null): DeviceUsage | null {
+    if (reader !== this.#reader) this.#beginFile(reader);
+    const bytes = reader?.deviceBytes(this.#index) ?? null;
+    if (bytes === null) return null;
+    if (this.#last !== null && bytes.equals(this.#bytes)) return this.#last;
+    bytes.copy(this.#bytes);
+    const now = decodeDeviceUsage(bytes);
+    this.#wentBack ||= this.#last !== null && wentBack(this.#last, now);
+    this.#last = now;
+    return now;
+  }
+
+  /** As of the last read: since the agent met the container, and before that since the container started. */
+  get total(): UsageCounters {
+    if (this.#last !== null && this.#last !== this.#added) {
+      this.#total = addIncrease(this.#total, this.#seen, this.#last);
+      this.#seen = highest(this.#seen, this.#last);
+      this.#added = this.#last;
+    }
+    return this.#total;
+  }
+
+  /** Of the total, the time that launches waited; for those who need no more than that. */
+  get throttledNs(): number {
+    const unadded = this.#last !== null && this.#last !== this.#added ? Math.max(0, this.#last.throttledNs - this.#seen.throttledNs) : 0;
+    return Math.min(Number.MAX_SAFE_INTEGER, this.#total.throttledNs + unadded);
+  }
+
+  /** Since the last call: some counter was lower than before, in the same file. */
+  takeWentBack(): boolean {
+    const wentBackSince = this.#wentBack;
+    this.#wentBack = false;
+    return wentBackSince;
+  }
+
+  #beginFile(reader: UsageReader | null): void {
+    // What the file before said counts, whoever asks for it later.
+    this.#total = this.total;
+    this.#reader = reader;
+    this.#last = null;
+    this.#added = null;
+    this.#seen = NO_COUNTERS;
+  }
+}

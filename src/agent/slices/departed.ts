@@ -1,0 +1,42 @@
+import type { ProcessSlot } from '../../abi/usage-file.js';
+import { processStat } from '../../host/process-stat.js';
+import type { Session } from './session.js';
+
+/**
+ * Processes of one container that greeted and left. One that died leaves its line in the usage file, with all that it held, until another process of the container
+ * happens to clear it away: until then the agent leaves it out. One that only closed its connection lives on and counts.
+ */
+export class DepartedProcesses {
+  /** By line of the usage file: there is never more than one for each. */
+  readonly #sessions = new Map<number, Session>();
+
+  /** A connection ended. */
+  add(session: Session): void {
+    if (session.pid !== null) this.#sessions.set(session.greeting.slot, session);
+  }
+
+  clear(): void {
+    this.#sessions.clear();
+  }
+
+  /** Lines of processes that are dead for certain; `slots` reads the lines that claim to live, and is asked only where somebody left. */
+  deadSlots(slots: () => readonly ProcessSlot[]): ReadonlySet<number> {
+    const dead = new Set<number>();
+    if (this.#sessions.size === 0) return dead;
+    const owners = new Map(slots().map((slot) => [slot.slot, slot]));
+    for (const [slot, session] of this.#sessions) {
+      const owner = owners.get(slot);
+      const stands = owner?.pid === session.greeting.pid && owner.startTicks === session.greeting.startTicks;
+      if (!stands) this.#sessions.delete(slot);
+      else if (isGone(session)) dead.add(slot);
+    }
+    return dead;
+  }
+}
+
+/** True when the process that greeted runs no more, whatever has its number now. */
+function isGone({ pid, startTicks }: Session): boolean {
+  if (pid === null || startTicks === null) return false;
+  const stat = processStat(pid);
+  return stat === null || stat.ended || stat.startTicks !== startTicks;
+}

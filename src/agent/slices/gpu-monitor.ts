@@ -1,0 +1,191 @@
+import { NO_TENANTS, steer, stepCorrection, withCorrection, type SteeringState } from './steering.js';
+import type { GpuLook, GpuProcessView, GpuSource } from './ports.js';
+import type { ProcessOwners } from './process-owners.js';
+import { Tenant } from './tenant.js';
+import type { Slice } from './slice.js';
+
+/** Charges are compared with the driver's reports over this long. */
+const ACCOUNT_MS = 5_000;
+
+/** What a GPU looked like, and when. */
+export interface GpuState extends GpuLook {
+  /** Milliseconds since 1970. */
+  readonly atMs: number;
+  /** Those of no container that was given this GPU. */
+  readonly strangers: readonly GpuProcessView[];
+  /** Of these, those of containers that were given others. */
+  readonly trespassers: readonly { readonly allocation: string; readonly pid: number }[];
+}
+
+/**
+ * One GPU and the containers on it. `look` asks the driver, about once a second: what processes use, and whose they are. `beat` reads counters
+ * and steers, ten times a second while there is something to steer; it asks nobody and waits for nothing.
+ */
+export class GpuMonitor {
+  readonly uuid: string;
+  readonly #source: GpuSource;
+  readonly #owners: ProcessOwners;
+  #tenants: readonly Tenant[] = [];
+  #steering: SteeringState = NO_TENANTS;
+  #state: GpuState | null = null;
+  #foreignPpm = 0;
+  #beatAtNs: bigint | null = null;
+  #lookedAtNs: bigint | null = null;
+  #accountMs = 0;
+  #busy = false;
+  #crowd = 0;
+  #looks = 0;
+  #failedLooks = 0;
+
+  constructor(uuid: string, source: GpuSource, owners: ProcessOwners) {
+    this.uuid = uuid;
+    this.#source = source;
+    this.#owners = owners;
+  }
+
+  get tenants(): readonly Tenant[] {
+    return this.#tenants;
+  }
+
+  /** As of the last look; null before the first that succeeded. */
+  get state(): GpuState | null {
+    return this.#state;
+  }
+
+  /** Looks that were begun and have ended, one way or the other. */
+  get looks(): number {
+    return this.#looks;
+  }
+
+  get failedLooks(): number {
+    return this.#failedLooks;
+  }
+
+  /** Every process on it at the last look. */
+  get pids(): readonly number[] {
+    const ours = this.#tenants.flatMap(({ processes }) => processes);
+    return [...ours, ...(this.#state?.strangers ?? [])].map(({ pid }) => pid);
+  }
+
+  /** True while a beat may change something: a container that is paced used the GPU lately. */
+  get busy(): boolean {
+    return this.#busy;
+  }
+
+  /** Containers that the last beat read and may have told something. */
+  get crowd(): number {
+    return this.#crowd;
+  }
+
+  /** True when nobody used it at the last look, and nobody that is paced did since. */
+  get idle(): boolean {
+    return !this.#busy && this.#state?.utilizationPercent === 0;
+  }
+
+  /** The slices of this node, of which those on this GPU are kept. */
+  follow(slices: Iterable<Slice>): void {
+    const known = new Map(this.#tenants.map((tenant) => [tenant.slice, tenant]));
+    const tenants: Tenant[] = [];
+    for (const slice of slices) {
+      const index = slice.spec.devices.findIndex(({ uuid }) => uuid === this.uuid);
+      if (index < 0) continue;
+      const tenant = known.get(slice);
+      tenants.push(tenant?.index === index ? tenant : new Tenant(slice, index));
+    }
+    this.#tenants = tenants;
+  }
+
+  /** Steers. `nowNs` of CLOCK_MONOTONIC; the next beat is `nextMs` later, or this one was the last for a while. */
+  beat(nowNs: bigint, nextMs: number): void {
+    const elapsedNs = this.#beatAtNs === null ? 0 : Number(nowNs - this.#beatAtNs);
+    this.#beatAtNs = nowNs;
+    const present = this.#tenants.filter((tenant) => tenant.present && tenant.paced);
+    this.#crowd = present.length;
+    if (present.length === 0) {
+      this.#busy = false;
+      this.#steering = NO_TENANTS;
+      return;
+    }
+    const beats = present.flatMap((tenant) => {
+      const beat = tenant.beat(nowNs);
+      return beat === null ? [] : [{ tenant, beat }];
+    });
+    const { state, decisions } = steer(this.#steering, { elapsedNs, tenants: beats.map(({ beat }) => beat), foreignPpm: this.#foreignPpm });
+    this.#steering = state;
+    this.#busy = decisions.some(({ active }) => active);
+    decisions.forEach((decision, at) => beats[at]?.tenant.tell(decision, nowNs, nextMs));
+  }
+
+  /** Asks the driver; rejects with its error, and everything stays as it was then. `nowNs` and `nowMs` are functions since asking takes time. */
+  async look(nowNs: () => bigint, nowMs: () => number): Promise<void> {
+    try {
+      await this.#look(nowNs, nowMs);
+    } catch (error) {
+      this.#failedLooks += 1;
+      throw error;
+    } finally {
+      this.#looks += 1;
+    }
+  }
+
+  async #look(nowNs: () => bigint, nowMs: () => number): Promise<void> {
+    const limited = this.#tenants.filter(({ present, live }) => live.memoryBytes !== null && (present || live.driverOverheadBytes > 0));
+    const moving = limited.filter(({ overheadMoves }) => overheadMoves);
+    // On a GPU that nobody uses nobody allocates while the driver is asked, or hardly ever: the next look sets that right.
+    const heldBefore = this.idle ? null : new Map(moving.map((tenant) => [tenant, tenant.held()]));
+    const processes = await this.#source.processes(this.uuid);
+    const heldAfter = new Map(moving.map((tenant) => [tenant, tenant.held()]));
+    const look = await this.#source.sample(this.uuid);
+    await this.#owners.learn(processes.map(({ pid }) => pid), nowMs());
+    const atNs = nowNs();
+    const elapsedNs = this.#lookedAtNs === null ? 0 : Number(atNs - this.#lookedAtNs);
+    this.#lookedAtNs = atNs;
+    const byOwner = this.#byOwner(processes);
+    for (const tenant of this.#tenants) tenant.see(byOwner.get(tenant.slice.id) ?? [], elapsedNs);
+    for (const tenant of limited) {
+      if (heldAfter.has(tenant)) tenant.chargeOverhead((heldBefore ?? heldAfter).get(tenant) ?? null, heldAfter.get(tenant) ?? null);
+      else tenant.watchOverhead();
+    }
+    const strangers = byOwner.get(null) ?? [];
+    const trespassers = strangers.flatMap(({ pid }) => {
+      const owner = this.#owners.ownerOf(pid);
+      return owner === null ? [] : [{ allocation: owner.allocation, pid }];
+    });
+    this.#foreignPpm = foreignPpm(strangers, this.#state?.strangers ?? []);
+    this.#state = { ...look, atMs: nowMs(), strangers, trespassers };
+    this.#accountMs += elapsedNs / 1e6;
+    if (this.#accountMs >= ACCOUNT_MS) this.#closeAccounts();
+  }
+
+  #byOwner(processes: readonly GpuProcessView[]): Map<string | null, GpuProcessView[]> {
+    const here = new Set(this.#tenants.map(({ slice }) => slice.id));
+    const byOwner = new Map<string | null, GpuProcessView[]>();
+    for (const process of processes) {
+      const allocation = this.#owners.ownerOf(process.pid)?.allocation ?? null;
+      // Of a container that has other GPUs than this one: a stranger here.
+      const key = allocation !== null && here.has(allocation) ? allocation : null;
+      byOwner.set(key, [...(byOwner.get(key) ?? []), process]);
+    }
+    return byOwner;
+  }
+
+  #closeAccounts(): void {
+    this.#accountMs = 0;
+    for (const tenant of this.#tenants) {
+      const account = tenant.closeAccount();
+      const before = this.#steering.get(tenant.slice.id);
+      if (account === null || before === undefined) continue;
+      this.#steering = withCorrection(this.#steering, tenant.slice.id, stepCorrection(before.correctionPpm, account));
+    }
+  }
+}
+
+/**
+ * What processes of no container use, in ppm of the GPU. Only of those that were there at the look before: a container's own process may be listed once before its
+ * greeting has come, and once more when it has ended and its slice is gone, with all that it used until then.
+ */
+function foreignPpm(strangers: readonly GpuProcessView[], before: readonly GpuProcessView[]): number {
+  const known = new Set(before.map(({ pid }) => pid));
+  const percent = strangers.reduce((sum, { pid, utilizationPercent }) => sum + (known.has(pid) ? (utilizationPercent ?? 0) : 0), 0);
+  return Math.min(1_000_000, percent * 10_000);
+}

@@ -1,0 +1,39 @@
+import { holdLimits, mergeRequests, NO_REQUEST, readLimitAnnotations, type HeldLimits } from './live-limits.js';
+import type { OperatorLimits } from './operator-limits.js';
+import type { PodWishes } from './ports.js';
+import type { HeldDevices, SliceSpec } from './slice.js';
+
+/** What limits a container has to keep to, and why not exactly those that were asked for. */
+export interface WantedLimits extends HeldLimits {
+  /** False while its pod is not known: what was held before then goes on. */
+  readonly podKnown: boolean;
+}
+
+/** Decides the limits of a container: what it was given, less what its pod's annotations ask for, less what an operator asked for. */
+export class LimitPolicy {
+  readonly #wishes: PodWishes;
+  readonly #operator: OperatorLimits;
+
+  constructor(wishes: PodWishes, operator: OperatorLimits) {
+    this.#wishes = wishes;
+    this.#operator = operator;
+  }
+
+  /** The limits that a container begins with. */
+  async begin(spec: SliceSpec): Promise<HeldDevices> {
+    await this.#operator.load(spec.allocation);
+    return this.wanted(spec).devices;
+  }
+
+  /** The limits as they should be now; `operator` in place of what an operator asked for. */
+  wanted(spec: SliceSpec, operator = this.#operator.get(spec.allocation)): WantedLimits {
+    const annotations = this.#wishes.annotations(spec.owner.podUid);
+    const read = readLimitAnnotations(annotations ?? new Map());
+    const { devices, notes } = holdLimits(spec.devices, mergeRequests(read.request, operator ?? NO_REQUEST));
+    return { devices, notes: [...read.problems, ...notes], podKnown: annotations !== null };
+  }
+
+  forget(allocation: string): void {
+    this.#operator.forget(allocation);
+  }
+}

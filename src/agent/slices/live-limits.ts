@@ -1,0 +1,121 @@
+/**
+ * Limits that change while a container runs: what its pod's annotations or an operator ask for, within what it was given. Pure.
+ */
+import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, SHARE_LIMIT_KEY } from '../../gpu/annotations.js';
+import type { DeviceLimit } from '../../abi/limits-file.js';
+import { parseQuantity } from '../../gpu/quantity.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
+
+/** What one container is asked to keep to; null: as it was given. */
+export interface LimitRequest {
+  /** Bytes over all its GPUs. */
+  readonly memoryBytes: number | null;
+  /** Hundredths of each of its GPUs that are its own. */
+  readonly share: number | null;
+  /** Hundredths it may use while others leave the GPU idle. */
+  readonly softLimit: number | null;
+}
+
+export const NO_REQUEST: LimitRequest = { memoryBytes: null, share: null, softLimit: null };
+
+/** A request as far as it could be read, and a sentence on each part that could not. */
+export interface ReadRequest {
+  readonly request: LimitRequest;
+  readonly problems: readonly string[];
+}
+
+/** Reads the annotations of a pod. What is malformed counts as absent. */
+export function readLimitAnnotations(annotations: ReadonlyMap<string, string>): ReadRequest {
+  const problems: string[] = [];
+  const read = (key: string, parse: (text: string) => number | null, expected: string): number | null => {
+    const text = annotations.get(key);
+    if (text === undefined) return null;
+    const value = parse(text);
+    if (value === null) problems.push(`${key}: ${JSON.stringify(text.slice(0, 64))} is not ${expected}`);
+    return value;
+  };
+  const request: LimitRequest = {
+    memoryBytes: read(MEMORY_LIMIT_KEY, parseMemory, 'a number of blocks of 256 MiB, or of bytes with a unit such as 1536Mi'),
+    share: read(SHARE_LIMIT_KEY, parseHundredths, 'a number of hundredths of a GPU from 1 to 100'),
+    softLimit: read(CORE_LIMIT_KEY, parseAnyHundredths, 'a positive number of hundredths of a GPU'),
+  };
+  return { request, problems };
+}
+
+/** Bytes from a whole number of blocks ("16") or a quantity with a unit ("4Gi", "1500M"); null for what is neither, or nothing. */
+export function parseMemory(text: string): number | null {
+  if (/^\d{1,9}$/.test(text)) return Number(text) > 0 ? Number(text) * MEMORY_BLOCK_BYTES : null;
+  const bytes = parseQuantity(text);
+  return bytes !== null && Number.isSafeInteger(bytes) && bytes > 0 ? bytes : null;
+}
+
+/** 1 to 100; null for anything else. */
+export function parseHundredths(text: string): number | null {
+  const value = parseAnyHundredths(text);
+  return value !== null && Number(text) <= CORES_PER_GPU ? value : null;
+}
+
+/** As the original: more than a whole GPU is a whole GPU. */
+function parseAnyHundredths(text: string): number | null {
+  return /^\d{1,9}$/.test(text) && Number(text) > 0 ? Math.min(CORES_PER_GPU, Number(text)) : null;
+}
+
+/** `over` wins where it asks for something. */
+export function mergeRequests(request: LimitRequest, over: LimitRequest): LimitRequest {
+  return {
+    memoryBytes: over.memoryBytes ?? request.memoryBytes,
+    share: over.share ?? request.share,
+    softLimit: over.softLimit ?? request.softLimit,
+  };
+}
+
+/** The limits that hold, and a sentence on each part of the request that they fall short of. */
+export interface HeldLimits {
+  readonly devices: readonly DeviceLimit[];
+  readonly notes: readonly string[];
+}
+
+/**
+ * The limits of one container, GPU by GPU, from what it was given and what is asked for: never more than was given. Memory is divided among
+ * its GPUs as it was when it was given.
+ */
+export function holdLimits(given: readonly DeviceLimit[], request: LimitRequest): HeldLimits {
+  const notes: string[] = [];
+  const memory = heldMemory(given, request.memoryBytes, notes);
+  const bare = given.every(({ memoryBytes, share }) => memoryBytes === null && share >= CORES_PER_GPU);
+  if (bare && (request.share ?? CORES_PER_GPU) < CORES_PER_GPU) {
+    notes.push('whole GPUs without a memory limit run without the control library, so no share can be kept');
+  }
+  const devices = given.map((device, index): DeviceLimit => {
+    const share = bare ? device.share : Math.min(device.share, request.share ?? device.share);
+    if (!bare && request.share !== null && request.share > device.share) notes.push(`the share stays ${device.share}, which is what was given; ${request.share} is more`);
+    const soft = request.softLimit ?? device.softLimit;
+    return { memoryBytes: memory[index] ?? null, share, softLimit: soft !== null && share < CORES_PER_GPU && soft > share ? soft : null };
+  });
+  return { devices, notes: [...new Set(notes)] };
+}
+
+function heldMemory(given: readonly DeviceLimit[], asked: number | null, notes: string[]): (number | null)[] {
+  const own = given.map(({ memoryBytes }) => memoryBytes);
+  if (asked === null) return own;
+  const total = own.reduce((sum: number | null, bytes) => (sum === null || bytes === null ? null : sum + bytes), 0);
+  if (total === null || total === 0) {
+    notes.push('the container was given whole GPUs without a memory limit, so none can be kept');
+    return own;
+  }
+  if (asked > total) notes.push(`the memory stays ${total} bytes, which is what was given; ${asked} is more`);
+  return asked >= total ? own : own.map((bytes) => Math.floor((bytes ?? 0) * (asked / total)));
+}
+
+/** True when both say the same of every GPU. */
+export function sameLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[]): boolean {
+  const same = (one: DeviceLimit, other: DeviceLimit | undefined): boolean =>
+    one.memoryBytes === other?.memoryBytes && one.share === other.share && one.softLimit === other.softLimit;
+  return a.length === b.length && a.every((one, index) => same(one, b[index]));
+}
+
+/** "2048 MiB, share 20, up to 60" for events and logs; of one GPU. */
+export function describeLimit(limit: DeviceLimit): string {
+  const memory = limit.memoryBytes === null ? 'all memory' : `${Math.floor(limit.memoryBytes / 2 ** 20)} MiB`;
+  return `${memory}, share ${limit.share}${limit.softLimit === null ? '' : `, up to ${limit.softLimit}`}`;
+}

@@ -1,0 +1,68 @@
+import { processStat } from '../../host/process-stat.js';
+import type { ContainerKnowledge } from './ports.js';
+import type { Slices } from './slices.js';
+
+/** Whose a process is: known because it greeted, or found out from its control group. */
+export interface ProcessOwner {
+  readonly allocation: string;
+  readonly greeted: boolean;
+}
+
+interface Found {
+  /** Tells the process from a later one of the same number. */
+  readonly startTicks: number | null;
+  readonly allocation: string | null;
+  readonly foundAt: number;
+}
+
+/** A process that is nobody's now may be in a container that the agent learns of a moment later. */
+const FORGET_STRANGERS_MS = 10_000;
+
+/**
+ * Whose the processes on the GPUs are. Those that greeted are known at once; the control group of any other names its pod, and with
+ * that its slice. That is looked up once a process, so the cost follows the processes that use GPUs without the control library.
+ */
+export class ProcessOwners {
+  readonly #slices: Slices;
+  readonly #knowledge: ContainerKnowledge;
+  readonly #found = new Map<number, Found>();
+
+  constructor(slices: Slices, knowledge: ContainerKnowledge) {
+    this.#slices = slices;
+    this.#knowledge = knowledge;
+  }
+
+  /** The owner as far as it is known by now; null for a stranger. */
+  ownerOf(pid: number): ProcessOwner | null {
+    const session = this.#slices.sessionOf(pid);
+    if (session !== null) return { allocation: session.allocation, greeted: true };
+    const allocation = this.#found.get(pid)?.allocation ?? null;
+    return allocation === null || !this.#slices.started.has(allocation) ? null : { allocation, greeted: false };
+  }
+
+  /** Looks up those that did not greet, and forgets what was known of others of the same number. `now` in milliseconds. */
+  async learn(pids: readonly number[], now: number): Promise<void> {
+    for (const pid of pids) {
+      if (this.#slices.sessionOf(pid) !== null) continue;
+      const startTicks = processStat(pid)?.startTicks ?? null;
+      const known = this.#found.get(pid);
+      const stands = known !== undefined && known.startTicks === startTicks && (known.allocation !== null || now - known.foundAt < FORGET_STRANGERS_MS);
+      if (!stands) this.#found.set(pid, { startTicks, allocation: await this.#allocationOf(pid), foundAt: now });
+    }
+  }
+
+  /** Drops what is known of processes that no GPU lists any more. */
+  keepOnly(pids: ReadonlySet<number>): void {
+    for (const pid of this.#found.keys()) if (!pids.has(pid)) this.#found.delete(pid);
+  }
+
+  async #allocationOf(pid: number): Promise<string | null> {
+    const place = await this.#knowledge.placeOf(pid);
+    if (place?.podUid === null || place?.podUid === undefined) return null;
+    const ofPod = [...this.#slices.started.values()].filter((slice) => slice.spec.owner.podUid === place.podUid);
+    const [only] = ofPod;
+    if (ofPod.length <= 1) return only?.id ?? null;
+    const name = await this.#knowledge.nameOf(place.containerId);
+    return ofPod.find((slice) => slice.spec.owner.container === name)?.id ?? null;
+  }
+}

@@ -1,0 +1,148 @@
+import type { Clock } from '../../host/clock.js';
+import type { Log } from '../../host/log.js';
+import { openFileLimit } from '../../host/open-files.js';
+import type { LimitPolicy } from './limit-policy.js';
+import type { ContainerKnowledge } from './ports.js';
+import type { Session } from './session.js';
+import { Slice, type SliceOptions, type SliceSpec } from './slice.js';
+import type { SliceDirectories } from './slice-directory.js';
+import { ConnectionBudget, type SocketLimits } from './slice-socket.js';
+
+export interface SlicesOptions {
+  readonly directories: SliceDirectories;
+  readonly knowledge: ContainerKnowledge;
+  readonly driverVersion: () => string | null;
+  readonly policy: LimitPolicy;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly socketLimits?: SocketLimits;
+  /** Connections of all containers together. */
+  readonly mostConnections?: number;
+}
+
+const MOST_CONNECTIONS = 16_384;
+/** Of the descriptors that the agent may have, the part that connections of containers may take. */
+const CONNECTION_PART = 0.5;
+/** How often files of the original's layout are brought up to date. */
+const MAINTENANCE_MS = 1_000;
+
+/**
+ * The slices of this node: a directory for each allocation, and for each that was started its limits, socket and processes.
+ * Calls that change one are made one after another (by the allocator's queue).
+ */
+export class Slices {
+  readonly #options: SlicesOptions;
+  readonly #sliceOptions: SliceOptions;
+  readonly #started = new Map<string, Slice>();
+  readonly #sessions = new Map<number, Session>();
+  #version = 0;
+  #comings = 0;
+  #cancel: () => void = () => undefined;
+  #maintaining: Promise<void> | null = null;
+
+  constructor(options: SlicesOptions) {
+    this.#options = options;
+    this.#sliceOptions = { ...options, budget: new ConnectionBudget(options.mostConnections ?? mostConnections()) };
+  }
+
+  /** The started ones, by allocation id. */
+  get started(): ReadonlyMap<string, Slice> {
+    return this.#started;
+  }
+
+  /** Moves whenever a slice is started, started again or removed. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Moves whenever a process greets or leaves, too. */
+  get company(): number {
+    return this.#version + this.#comings;
+  }
+
+  /** The session of a process of the host, if it came by one of the sockets: the latest, should its number have been used before. */
+  sessionOf(pid: number): Session | null {
+    return this.#sessions.get(pid) ?? null;
+  }
+
+  async open(): Promise<void> {
+    await this.#options.directories.open();
+    this.#cancel = this.#options.clock.every(MAINTENANCE_MS, () => {
+      this.#maintaining ??= this.#maintain().finally(() => {
+        this.#maintaining = null;
+      });
+    });
+  }
+
+  /** Lets go of every slice; what containers see stays, without the sockets. */
+  async close(): Promise<void> {
+    this.#cancel();
+    await this.#maintaining;
+    await Promise.all([...this.#started.values()].map((slice) => slice.close()));
+    this.#started.clear();
+  }
+
+  /** Makes the directory of an allocation; with `fresh`, what an earlier one of the same name left is removed first. */
+  async prepare(allocationId: string, fresh: boolean): Promise<void> {
+    if (fresh) await this.remove(allocationId);
+    await this.#options.directories.make(allocationId);
+  }
+
+  /** The container of an allocation is about to start, for the first time or again. */
+  async start(spec: SliceSpec): Promise<void> {
+    const known = this.#started.get(spec.allocation);
+    const held = await this.#options.policy.begin(spec);
+    if (known !== undefined) await known.restart(spec, held);
+    else this.#started.set(spec.allocation, await Slice.start(spec, held, this.#sliceOptions, this.#sessionListener));
+    this.#version += 1;
+  }
+
+  /** The container of an allocation was found running; nothing is done where its slice is open. */
+  async restore(spec: SliceSpec): Promise<void> {
+    if (this.#started.has(spec.allocation)) return;
+    const held = await this.#options.policy.begin(spec);
+    this.#started.set(spec.allocation, await Slice.restore(spec, held, this.#sliceOptions, this.#sessionListener));
+    this.#version += 1;
+  }
+
+  /** The allocation is over. */
+  async remove(allocationId: string): Promise<void> {
+    const slice = this.#started.get(allocationId);
+    this.#started.delete(allocationId);
+    this.#version += 1;
+    await slice?.close();
+    this.#options.policy.forget(allocationId);
+    await this.#options.directories.remove(allocationId);
+  }
+
+  /** Every allocation id that a directory exists for. */
+  list(): Promise<readonly string[]> {
+    return this.#options.directories.list();
+  }
+
+  readonly #sessionListener = {
+    joined: (session: Session): void => {
+      this.#comings += 1;
+      if (session.pid !== null) this.#sessions.set(session.pid, session);
+    },
+    left: (session: Session): void => {
+      this.#comings += 1;
+      if (session.pid !== null && this.#sessions.get(session.pid) === session) this.#sessions.delete(session.pid);
+    },
+  };
+
+  async #maintain(): Promise<void> {
+    for (const slice of this.#started.values()) {
+      if (!slice.needsMaintenance) continue;
+      try {
+        await slice.maintain();
+      } catch (error) {
+        this.#options.log.error({ err: error, allocation: slice.id }, 'the files of a container are not up to date');
+      }
+    }
+  }
+}
+
+function mostConnections(): number {
+  return Math.min(MOST_CONNECTIONS, Math.floor((openFileLimit() ?? 2 * MOST_CONNECTIONS) * CONNECTION_PART));
+}

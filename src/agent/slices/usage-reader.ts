@@ -1,0 +1,131 @@
+import { constants, closeSync, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
+import {
+  DEVICE_USAGE, MAX_PROCESSES, USAGE_HEADER, USAGE_LAYOUT, decodeDeviceUsage, decodeSlots, decodeUsage, ledgerRange, refuseUsage,
+  slotsRange, sumLedger, type DeviceUsage, type ProcessSlot, type UsageDecoded, type UsageRefusal,
+} from '../../abi/usage-file.js';
+
+/** open(2)'s O_PATH of Linux, which Node does not name: opens without touching what is there. */
+const O_PATH = 0o10000000;
+
+export type UsageProblemCode = 'missing' | 'not-a-file' | 'unreadable' | 'replaced' | 'truncated' | 'grown';
+
+/** What is wrong with the usage file as a file; the container's processes are the only ones who can have done that. */
+export interface UsageProblem {
+  readonly code: UsageProblemCode;
+  readonly reason: string;
+}
+
+export type UsageOpened = { readonly ok: true; readonly reader: UsageReader } | ({ readonly ok: false } & UsageProblem);
+
+const whole = Buffer.alloc(USAGE_LAYOUT.structSize);
+const part = Buffer.alloc(DEVICE_USAGE.structSize);
+const word = Buffer.alloc(4);
+const head = Buffer.alloc(USAGE_HEADER.structSize);
+const slots = Buffer.alloc(slotsRange(MAX_PROCESSES).length);
+const ledger = Buffer.alloc(ledgerRange(0, MAX_PROCESSES).length);
+
+/**
+ * Reads the usage file of one container. The container can write it, so it is not mapped (who shortens a mapped file kills
+ * its reader) and not trusted to be a file: it is opened without following links and without waking whatever else it might
+ * be. Reads come from the page cache and take about a microsecond, so they are done at once.
+ */
+export class UsageReader {
+  readonly #path: string;
+  #fd: number | null;
+  readonly #identity: Stats;
+  /** Lines that were in use when they were last counted. */
+  #slotHigh = 0;
+
+  private constructor(path: string, fd: number, identity: Stats) {
+    this.#path = path;
+    this.#fd = fd;
+    this.#identity = identity;
+  }
+
+  static open(path: string): UsageOpened {
+    let found: number;
+    try {
+      found = openSync(path, O_PATH | constants.O_NOFOLLOW);
+    } catch (error) {
+      return { ok: false, code: 'missing', reason: (error as Error).message };
+    }
+    try {
+      const identity = fstatSync(found);
+      if (!identity.isFile()) return { ok: false, code: 'not-a-file', reason: `${path} is not a file` };
+      // Not blocking: a lease on the file would make the agent wait.
+      const fd = openSync(`/proc/self/fd/${found}`, constants.O_RDONLY | constants.O_NONBLOCK);
+      return { ok: true, reader: new UsageReader(path, fd, identity) };
+    } catch (error) {
+      return { ok: false, code: 'unreadable', reason: (error as Error).message };
+    } finally {
+      closeSync(found);
+    }
+  }
+
+  /** Counters of the i-th GPU of the limits; null when the file does not reach that far. */
+  device(index: number): DeviceUsage | null {
+    const bytes = this.deviceBytes(index);
+    return bytes === null ? null : decodeDeviceUsage(bytes);
+  }
+
+  /** The same, undecoded. The buffer is that of all readers: it holds until the next read of any of them. */
+  deviceBytes(index: number): Buffer | null {
+    return this.#read(part, part.length, USAGE_LAYOUT.devices + index * DEVICE_USAGE.structSize) ? part : null;
+  }
+
+  /** Bytes that all processes but those in the slots of `without` hold on the i-th GPU; null when the file does not reach that far. */
+  held(index: number, without?: ReadonlySet<number>): number | null {
+    if (!this.#read(word, word.length, USAGE_HEADER.slotHigh)) return null;
+    this.#slotHigh = word.readUInt32LE(0);
+    return this.heldByKnown(index, without);
+  }
+
+  /** The same in half the time, of the lines that were in use when `held` was last called. */
+  heldByKnown(index: number, without?: ReadonlySet<number>): number | null {
+    const { position, length } = ledgerRange(index, this.#slotHigh);
+    return this.#read(ledger, length, position) ? sumLedger(ledger.subarray(0, length), without) : null;
+  }
+
+  /** The processes that say they live in the container; null when the file does not reach that far. */
+  processes(): readonly ProcessSlot[] | null {
+    if (!this.#read(word, word.length, USAGE_HEADER.slotHigh)) return null;
+    const { position, length } = slotsRange(word.readUInt32LE(0));
+    return this.#read(slots, length, position) ? decodeSlots(slots.subarray(0, length)) : null;
+  }
+
+  /** What is wrong with the beginning of the file, or null. */
+  malformed(): UsageRefusal | null {
+    const length = this.#fd === null ? 0 : readSync(this.#fd, head, 0, head.length, 0);
+    return refuseUsage(head.subarray(0, length), head.length);
+  }
+
+  /** The whole file: processes and what each holds. About 0.3 MB, so not for every beat. */
+  all(): UsageDecoded {
+    const length = this.#fd === null ? 0 : readSync(this.#fd, whole, 0, whole.length, 0);
+    return decodeUsage(whole.subarray(0, length));
+  }
+
+  /** What the container did to the file, or null. */
+  problem(): UsageProblem | null {
+    let there: Stats;
+    try {
+      there = lstatSync(this.#path);
+    } catch (error) {
+      return { code: 'missing', reason: (error as Error).message };
+    }
+    if (there.ino !== this.#identity.ino || there.dev !== this.#identity.dev) return { code: 'replaced', reason: 'another file stands in its place' };
+    if (there.size < USAGE_LAYOUT.structSize) return { code: 'truncated', reason: `${there.size} bytes instead of ${USAGE_LAYOUT.structSize}` };
+    if (there.size > USAGE_LAYOUT.structSize) return { code: 'grown', reason: `${there.size} bytes instead of ${USAGE_LAYOUT.structSize}` };
+    return null;
+  }
+
+  close(): void {
+    if (this.#fd !== null) closeSync(this.#fd);
+    this.#fd = null;
+  }
+
+  /** False where the file ends before, or was closed. */
+  #read(into: Buffer, length: number, position: number): boolean {
+    return this.#fd !== null && readSync(this.#fd, into, 0, length, position) === length;
+  }
+}

@@ -1,0 +1,60 @@
+import { Access } from './display/access.js';
+import { CertificateFiles } from './display/certificate.js';
+import { displayServer } from './display/display-server.js';
+import { History } from './display/history.js';
+import { HttpServer } from './display/http-server.js';
+import { LiveFeed } from './display/live-feed.js';
+import { NodeMetrics } from './display/metrics.js';
+import { readPageFiles } from './display/page-files.js';
+import type { NodeView } from './display/view.js';
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import type { NodeKube } from './api-server/node-kube.js';
+import type { RpcService } from '../rpc/rpc-server.js';
+import type { AgentConfig } from './config.js';
+import type { Part } from '../host/lifecycle.js';
+import type { NodeRecord } from './node-record.js';
+
+export interface DisplayOptions {
+  readonly config: AgentConfig;
+  readonly view: NodeView;
+  readonly record: NodeRecord;
+  readonly apiServer: NodeKube | null;
+  /** Beside the display on its socket. */
+  readonly services: readonly RpcService[];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What operators see of the agent, put together. */
+export interface Display {
+  readonly parts: readonly Part[];
+  readonly httpPort: () => number;
+}
+
+export async function buildDisplay({ config, view, record, apiServer, services, clock, log }: DisplayOptions): Promise<Display> {
+  const { journal } = record;
+  const history = new History();
+  const http = new HttpServer({
+    address: config.queryAddress,
+    port: config.queryPort,
+    view,
+    metrics: new NodeMetrics(view, record.times),
+    history,
+    journal,
+    feed: new LiveFeed({ view, history, journal, clock, log }),
+    page: await readPageFiles(),
+    certificate: config.tls === null ? null : new CertificateFiles(config.tls.certFile, config.tls.keyFile),
+    access: config.tokenReview && apiServer !== null ? new Access((token, path) => apiServer.reviewToken(token, path), clock) : null,
+    clock,
+    log,
+  });
+  const socket = displayServer(config.displaySocket, view, journal, services);
+  return {
+    parts: [
+      { name: 'display', start: () => socket.start(), stop: () => socket.stop() },
+      { name: 'http', start: () => http.start(), stop: () => http.stop() },
+    ],
+    httpPort: () => http.port,
+  };
+}

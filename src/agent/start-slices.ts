@@ -1,0 +1,144 @@
+import type { LegacyStore, SliceLimits, SliceStore } from './allocator/ports.js';
+import type { AuditPolicy } from './slices/findings.js';
+import type { LegacyHolding } from '../gpu/ledger/legacy-holding.js';
+import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
+import { USAGE_FILE_NAME } from '../abi/usage-file.js';
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import { Auditor, type AuditCounts } from './slices/auditor.js';
+import { LegacyPods, type LegacyContainer } from './slices/legacy-pods.js';
+import { LimitPolicy } from './slices/limit-policy.js';
+import { limitsService } from './slices/limits-service.js';
+import { Monitor } from './slices/monitor.js';
+import { observeGpus, observeSlices, observeUse, type GpuObservation, type SliceObservation, type UseObservation } from './slices/observation.js';
+import type { ContainerKnowledge, Evictor, GpuSource, PodWishes, SliceNotices } from './slices/ports.js';
+import { OperatorLimits } from './slices/operator-limits.js';
+import { ProcessOwners } from './slices/process-owners.js';
+import { Resizer } from './slices/resizer.js';
+import { SliceDirectories } from './slices/slice-directory.js';
+import type { SliceSpec } from './slices/slice.js';
+import { Slices } from './slices/slices.js';
+import type { RpcService } from '../rpc/rpc-server.js';
+import type { Part } from '../host/lifecycle.js';
+
+export interface VgpuOptions {
+  readonly wishes: PodWishes;
+  readonly notices: SliceNotices;
+  readonly evictor: Evictor;
+  /** `--audit-policy`. */
+  readonly auditPolicy: AuditPolicy;
+  /** `--virtual-manager-path`. */
+  readonly path: string;
+  readonly knowledge: ContainerKnowledge;
+  readonly driver: GpuSource;
+  readonly driverVersion: () => string | null;
+  /** UUIDs of the GPUs of this node, as of now. */
+  readonly gpus: () => readonly string[];
+  /** `--sample-period`. */
+  readonly samplePeriodMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The vGPU manager, put together. */
+export interface Vgpu {
+  readonly slices: Slices;
+  /** The slices as the allocator knows them. */
+  readonly store: SliceStore;
+  /** Pods of the original's plugin, as the allocator knows them. */
+  readonly legacy: LegacyStore;
+  /** What the containers do, for the display and metrics. */
+  observe(): readonly SliceObservation[];
+  /** The least of that, for next to nothing. */
+  observeUse(): readonly UseObservation[];
+  /** What the GPUs do, and how well they can be watched. */
+  observeGpus(): readonly GpuObservation[];
+  auditCounts(): AuditCounts;
+  /** Processes on each GPU, by UUID, that belong to no container of ours. */
+  strangers(): ReadonlyMap<string, number>;
+  /** For an operator on this node. */
+  readonly limitsService: RpcService;
+  readonly part: Part;
+}
+
+export function buildVgpu(options: VgpuOptions): Vgpu {
+  const directories = new SliceDirectories(options.path);
+  const operator = new OperatorLimits(directories);
+  const policy = new LimitPolicy(options.wishes, operator);
+  const slices = new Slices({ ...options, directories, policy });
+  const legacyPods = new LegacyPods(options);
+  const resizer = new Resizer({ ...options, slices, policy, operator });
+  const owners = new ProcessOwners(slices, options.knowledge);
+  const monitor = new Monitor({
+    slices,
+    owners,
+    source: options.driver,
+    gpus: options.gpus,
+    clock: options.clock,
+    log: options.log,
+    lookMs: options.samplePeriodMs,
+  });
+  const auditor = new Auditor({ ...options, slices, directories, owners, gpus: () => monitor.gpus, policy: options.auditPolicy });
+  const observe = (): readonly SliceObservation[] => observeSlices(slices, monitor.gpus, (allocation) => auditor.findings(allocation));
+  // Annotations may have changed while the slice was being opened.
+  const resize = (allocation: string): void => {
+    const slice = slices.started.get(allocation);
+    if (slice !== undefined) resizer.reconsider(slice);
+  };
+  return {
+    slices,
+    store: {
+      writableFiles: [USAGE_FILE_NAME],
+      directoryOf: (id) => directories.pathOf(id),
+      prepare: (id, fresh) => slices.prepare(id, fresh),
+      async start(limits) {
+        await slices.start(specOf(limits));
+        resize(limits.allocation);
+      },
+      async restore(limits) {
+        await slices.restore(specOf(limits));
+        resize(limits.allocation);
+      },
+      remove: (id) => slices.remove(id),
+      list: () => slices.list(),
+    },
+    legacy: {
+      open: (holdings) => legacyPods.open(holdings.map(legacyContainer)),
+      keepOnly: (holdings) => legacyPods.keepOnly(new Set(holdings.map(({ container }) => container.podUid))),
+    },
+    observe,
+    observeUse: () => observeUse(slices, monitor.gpus),
+    observeGpus: () => observeGpus(monitor.gpus),
+    auditCounts: () => auditor.counts,
+    strangers: () => new Map(monitor.gpus.map(({ uuid, state }) => [uuid, (state?.strangers.length ?? 0) - (state?.trespassers.length ?? 0)])),
+    limitsService: limitsService({ slices, operator, resizer, observe }),
+    part: {
+      name: 'vgpu',
+      async start() {
+        await slices.open();
+        resizer.start();
+        monitor.start();
+        auditor.start();
+      },
+      async stop() {
+        auditor.stop();
+        monitor.stop();
+        resizer.stop();
+        await legacyPods.close();
+        await slices.close();
+      },
+    },
+  };
+}
+
+function legacyContainer({ container, cores, memoryBlocks }: LegacyHolding): LegacyContainer {
+  return { podUid: container.podUid, container: container.container, cores, memoryBytes: memoryBlocks * MEMORY_BLOCK_BYTES };
+}
+
+function specOf(limits: SliceLimits): SliceSpec {
+  return {
+    allocation: limits.allocation,
+    owner: limits.owner,
+    devices: limits.devices.map(({ gpu, memoryBytes, share }) => ({ uuid: gpu.uuid, pciBusId: gpu.pciBusId, memoryBytes, share, softLimit: null })),
+  };
+}

@@ -1,0 +1,112 @@
+import type { Decision } from '../../quota/core/decision.js';
+import type { Refusal } from '../../quota/core/refusal.js';
+import type { KubeObject } from '../object.js';
+
+/** What the API server asks, read from an AdmissionReview. */
+export interface Review {
+  readonly uid: string;
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+  /** API group and plural of what is changed. */
+  readonly apiGroup: string;
+  readonly resource: string;
+  readonly subresource: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly dryRun: boolean;
+  /** Null for a deletion. */
+  readonly object: KubeObject | null;
+  /** Null for a creation. */
+  readonly oldObject: KubeObject | null;
+  readonly user: string;
+}
+
+/** The answer to a review. */
+export interface Verdict {
+  readonly allowed: boolean;
+  /** HTTP status and reason of a refusal. */
+  readonly code?: number;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly warnings?: readonly string[];
+}
+
+export const ALLOWED: Verdict = { allowed: true };
+
+interface ReviewObject {
+  readonly kind?: unknown;
+  readonly apiVersion?: unknown;
+  readonly request?: {
+    readonly uid?: unknown;
+    readonly operation?: unknown;
+    readonly resource?: { readonly group?: unknown; readonly resource?: unknown };
+    readonly subResource?: unknown;
+    readonly namespace?: unknown;
+    readonly name?: unknown;
+    readonly dryRun?: unknown;
+    readonly object?: unknown;
+    readonly oldObject?: unknown;
+    readonly userInfo?: { readonly username?: unknown };
+  };
+}
+
+/** Reads an AdmissionReview, or says why it is none. */
+export function readReview(text: string): { readonly ok: true; readonly review: Review } | { readonly ok: false; readonly reason: string } {
+  let parsed: ReviewObject;
+  try {
+    parsed = JSON.parse(text) as ReviewObject;
+  } catch {
+    return { ok: false, reason: 'not JSON' };
+  }
+  const request = (parsed as ReviewObject | null)?.request;
+  if (parsed?.kind !== 'AdmissionReview' || parsed.apiVersion !== 'admission.k8s.io/v1') return { ok: false, reason: 'not an AdmissionReview of admission.k8s.io/v1' };
+  const { operation } = request ?? {};
+  if (request === undefined || typeof request.uid !== 'string' || (operation !== 'CREATE' && operation !== 'UPDATE' && operation !== 'DELETE' && operation !== 'CONNECT')) {
+    return { ok: false, reason: 'no request with uid and operation' };
+  }
+  const word = (value: unknown): string => (typeof value === 'string' ? value : '');
+  const object = (value: unknown): KubeObject | null => (typeof value === 'object' && value !== null ? value : null);
+  return {
+    ok: true,
+    review: {
+      uid: request.uid,
+      operation,
+      apiGroup: word(request.resource?.group),
+      resource: word(request.resource?.resource),
+      subresource: word(request.subResource),
+      namespace: word(request.namespace),
+      name: word(request.name),
+      dryRun: request.dryRun === true,
+      object: object(request.object),
+      oldObject: object(request.oldObject),
+      user: word(request.userInfo?.username),
+    },
+  };
+}
+
+/** The AdmissionReview that answers one. */
+export function reviewAnswer(uid: string, { allowed, code, reason, message, warnings }: Verdict): unknown {
+  return {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    response: {
+      uid,
+      allowed,
+      ...(allowed ? {} : { status: { code: code ?? 403, reason: reason ?? 'Forbidden', message: message ?? '' } }),
+      ...(warnings === undefined || warnings.length === 0 ? {} : { warnings }),
+    },
+  };
+}
+
+/** The engine's decision in the words of the API server: what is refused is forbidden, what others came before may be tried again. */
+export function verdictOf(decision: Decision): Verdict {
+  const warnings = decision.warnings.map(({ code, reason }) => `${code}: ${reason}`);
+  if (decision.allowed) return warnings.length === 0 ? ALLOWED : { allowed: true, warnings };
+  if (decision.code === 'Conflict') return { allowed: false, code: 409, reason: 'Conflict', message: decision.message };
+  const { message } = decision;
+  return { allowed: false, code: 403, reason: 'Forbidden', message: message.startsWith(decision.code) ? message : `${decision.code}: ${message}` };
+}
+
+/** A refusal of something that can not be read. */
+export function invalid({ code, reason }: Refusal): Verdict {
+  return { allowed: false, code: 422, reason: 'Invalid', message: `${code}: ${reason}` };
+}

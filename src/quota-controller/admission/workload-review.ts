@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import type { Demand } from '../../quota/core/demand.js';
+import type { QuotaEngine } from '../../quota/engine.js';
+import { apiGroupOf, evaluateAlone, type Evaluation, type EvaluationOptions, type Owner } from '../../quota/evaluators/evaluate.js';
+import type { Api } from '../api.js';
+import { readObject, type ServedKind } from '../kinds.js';
+import { versionOf, type KubeObject } from '../object.js';
+import { ALLOWED, invalid, verdictOf, type Review, type Verdict } from './review.js';
+
+export interface WorkloadReviewOptions {
+  readonly engine: QuotaEngine;
+  readonly api: Api;
+  readonly evaluation: EvaluationOptions;
+  readonly kinds: () => readonly ServedKind[];
+  /** Told of objects that this process admitted: it is the first to hear that they came. */
+  readonly admitted: (uid: string) => void;
+  /** How long what was admitted is held until the object is seen. */
+  readonly holdMs: number;
+}
+
+/**
+ * Decides on workloads: whether what an object is to be still fits into its group. What grows is reserved before the object is let
+ * through; what it gives back is given back when it is seen to be there. Nothing is written for dry runs, nor for what does not grow.
+ */
+export class WorkloadReview {
+  readonly #options: WorkloadReviewOptions;
+
+  constructor(options: WorkloadReviewOptions) {
+    this.#options = options;
+  }
+
+  /** A workload comes or changes. */
+  async decide({ object, oldObject, dryRun, user }: Review): Promise<Verdict> {
+    if (object === null) return ALLOWED;
+    const wanted = await this.#evaluate(object);
+    if (!wanted.ok) return invalid(wanted);
+    if (wanted.demand === null) return ALLOWED;
+    const before = oldObject === null ? null : await this.#evaluate(oldObject);
+    return this.#admit(wanted.demand, before?.ok === true ? before.demand : null, versionOf(oldObject), dryRun, user);
+  }
+
+  /** A workload is scaled through its subresource, which says nothing but how many and whose. */
+  async scale(review: Review): Promise<Verdict> {
+    const replicas = replicasOf(review.object);
+    const target = replicas === null ? null : await this.#live(review.apiGroup, (kind) => kind.resource === review.resource, review.namespace, review.name);
+    if (replicas === null || target === null) return ALLOWED;
+    const [wanted, before] = [await this.#evaluate(withReplicas(target, replicas)), await this.#evaluate(target)];
+    if (!wanted.ok) return invalid(wanted);
+    if (wanted.demand === null || wanted.demand.group === '') return ALLOWED;
+    const version = versionOf(review.oldObject ?? target);
+    return this.#admit(wanted.demand, before.ok ? before.demand : null, version, review.dryRun, review.user);
+  }
+
+  /** An autoscaler is to be allowed as many replicas as fit. Charges nothing: they are charged when it scales. */
+  async autoscaler({ object, namespace }: Review): Promise<Verdict> {
+    const { scaleTargetRef: ref, maxReplicas } = (object?.spec ?? {}) as { readonly scaleTargetRef?: { apiVersion?: string; kind?: string; name?: string }; readonly maxReplicas?: unknown };
+    if (ref?.kind === undefined || ref.name === undefined || typeof maxReplicas !== 'number') return ALLOWED;
+    const apiGroup = apiGroupOf(ref.apiVersion ?? '');
+    const target = await this.#live(apiGroup, (kind) => kind.evaluator.kind === ref.kind, namespace, ref.name);
+    if (target === null) return ALLOWED;
+    const wanted = await this.#evaluate(withReplicas(target, maxReplicas));
+    if (!wanted.ok || wanted.demand === null || wanted.demand.group === '') return ALLOWED;
+    return verdictOf(await this.#options.engine.admit(wanted.demand, { dryRun: true }));
+  }
+
+  async #admit(demand: Demand, before: Demand | null, version: number, dryRun: boolean, user: string): Promise<Verdict> {
+    const { engine, holdMs } = this.#options;
+    // What does not grow is covered by what the object before it was charged.
+    if (before !== null && !grows(before, demand)) return ALLOWED;
+    if (demand.group === '') return verdictOf(await engine.admit(demand, { dryRun: true }));
+    const uid = demand.workload.uid ?? '';
+    if (dryRun) return verdictOf(await engine.admit(demand, { dryRun: true }));
+    const decision = await engine.execute({
+      type: 'reserve', ...demand, workload: { ...demand.workload, version }, ttlMs: holdMs, operation: operationOf(demand, version), actor: user.slice(0, 200),
+    });
+    if (decision.allowed) this.#options.admitted(uid);
+    return verdictOf(decision);
+  }
+
+  async #evaluate(object: KubeObject): Promise<Evaluation> {
+    const { evaluation: alone, owner } = evaluateAlone(object, this.#options.evaluation);
+    if (owner === null) return alone;
+    const isThere = await this.ownerIsThere(owner, object.metadata?.namespace ?? '');
+    return isThere ? { ok: true, demand: null, reason: 'its owner is charged' } : alone;
+  }
+
+  /** Whether an owner is what it is said to be: a reference alone can be made up. */
+  async ownerIsThere({ apiVersion, kind, name, uid }: Owner, namespace: string): Promise<boolean> {
+    const apiGroup = apiGroupOf(apiVersion);
+    const found = await this.#live(apiGroup, (served) => served.evaluator.kind === kind, namespace, name);
+    return found?.metadata?.uid === uid;
+  }
+
+  async #live(apiGroup: string, isIt: (kind: ServedKind) => boolean, namespace: string, name: string): Promise<KubeObject | null> {
+    const kind = this.#options.kinds().find((served) => served.evaluator.apiGroup === apiGroup && isIt(served));
+    return kind === undefined ? null : readObject(this.#options.api, kind, namespace, name);
+  }
+}
+
+/** The same object on the same version asking for the same is one operation, however often it is asked. */
+function operationOf(demand: Demand, version: number): string {
+  const { workload: { uid, namespace, name, kind } } = demand;
+  return `${uid ?? ''}@${version}:${createHash('sha256').update(plain([kind, namespace, name, contentOf(demand)])).digest('hex').slice(0, 24)}`;
+}
+
+/** False where a demand asks for no more than the one before: the same, or fewer of the same pods. */
+function grows(before: Demand, after: Demand): boolean {
+  const counts = (demand: Demand): readonly number[] => demand.podSets.map(({ count }) => count);
+  const without = (demand: Demand): string => plain(contentOf({ ...demand, podSets: demand.podSets.map((podSet) => ({ ...podSet, count: 0 })) }));
+  if (before.workload.uid !== after.workload.uid || without(before) !== without(after)) return true;
+  const had = counts(before);
+  return counts(after).some((count, index) => count > (had[index] ?? 0));
+}
+
+function contentOf({ group, types, podSets, objects }: Demand): unknown {
+  return [group, types, podSets, objects];
+}
+
+function plain(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? `${inner}n` : inner));
+}
+
+function replicasOf(scale: KubeObject | null): number | null {
+  if (scale === null) return null;
+  const replicas = scale.spec?.['replicas'] ?? 0;
+  return typeof replicas === 'number' ? replicas : null;
+}
+
+function withReplicas(object: KubeObject, replicas: number): KubeObject {
+  return { ...object, spec: { ...object.spec, replicas } };
+}

@@ -1,0 +1,37 @@
+import type { ConsumerSpec } from '../../quota/arbitrator/index.js';
+import type { KubeCondition } from '../group-object.js';
+import { versionOf, type KubeObject } from '../object.js';
+import { readAmounts } from './amounts.js';
+
+export interface ConsumerStatus {
+  readonly observedGeneration?: number;
+  readonly conditions?: readonly KubeCondition[];
+}
+
+/** A namespace's wishes as its Consumer has them. */
+export interface ConsumerObject {
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly version: number;
+  readonly generation: number;
+  readonly spec: ConsumerSpec;
+  /** Amounts that can not be read; the specification is without them. */
+  readonly problems: readonly string[];
+  readonly status: ConsumerStatus;
+}
+
+/** Reads a Consumer. */
+export function readConsumer(object: unknown): ConsumerObject | null {
+  const { metadata, spec, status } = object as KubeObject;
+  if (metadata?.name === undefined || metadata.uid === undefined) return null;
+  const { name, uid, resourceVersion = '', generation = 0 } = metadata;
+  const [hard, reserved] = [readAmounts(spec?.['hard'], 'down'), readAmounts(spec?.['reserved'], 'up')];
+  const { weight, system } = (spec ?? {}) as { readonly weight?: number; readonly system?: boolean };
+  return {
+    name, uid, resourceVersion, generation, version: versionOf(object as KubeObject),
+    spec: { name, hard: hard.amounts, reserved: reserved.amounts, weight, ...(system === undefined ? {} : { isSystem: system }) },
+    problems: [...hard.problems.map((problem) => `hard: ${problem}`), ...reserved.problems.map((problem) => `reserved: ${problem}`)],
+    status: status ?? {},
+  };
+}

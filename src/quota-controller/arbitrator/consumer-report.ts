@@ -1,0 +1,33 @@
+import type { ConsumerProblem } from '../../quota/arbitrator/index.js';
+import { formatQuantity } from '../../quota/core/quantity.js';
+import type { Finding } from '../condition.js';
+import { conditionsAt } from '../condition.js';
+import type { ConsumerObject, ConsumerStatus } from './consumer-object.js';
+
+/** What the status of a Consumer should be. */
+export function consumerReport({ generation, problems: unreadable, status }: ConsumerObject, problems: readonly ConsumerProblem[], now: number): ConsumerStatus {
+  return { observedGeneration: generation, conditions: conditionsAt(now, [accepted(unreadable, problems)], status.conditions, generation) };
+}
+
+function accepted(unreadable: readonly string[], problems: readonly ConsumerProblem[]): Finding {
+  const [first] = problems;
+  if (unreadable.length > 0) return { type: 'Accepted', status: 'False', reason: 'UnreadableAmounts', message: `no pod of it is evicted until this is mended: ${unreadable.join('; ')}` };
+  if (first === undefined) return { type: 'Accepted', status: 'True', reason: 'Consistent', message: 'its amounts agree with each other, with its quota and with the cluster' };
+  return { type: 'Accepted', status: 'False', reason: first.code, message: problems.map(textOf).join('; ') };
+}
+
+function textOf(problem: ConsumerProblem): string {
+  const { code, resource } = problem;
+  switch (code) {
+    case 'ReservedAboveHard':
+      return `${resource}: ${formatQuantity(resource, problem.amount)} is reserved, hard is ${formatQuantity(resource, problem.limit)}`;
+    case 'HardAboveQuota':
+      return `${resource}: hard is ${formatQuantity(resource, problem.amount)}, the ResourceQuota of the namespace has ${formatQuantity(resource, problem.limit)}`;
+    case 'ReservedAboveCluster':
+      return `${resource}: ${formatQuantity(resource, problem.amount)} is reserved for all, the cluster has ${formatQuantity(resource, problem.limit)}`;
+    case 'InvalidWeight':
+      return `${problem.amount} is no weight`;
+    case 'InvalidQuantity':
+      return `${resource}: ${problem.amount} is no quantity`;
+  }
+}

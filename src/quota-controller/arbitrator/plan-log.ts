@@ -1,0 +1,30 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ArbitrationPlan } from '../../quota/arbitrator/index.js';
+import type { QuotaLog } from '../log.js';
+import { writeAmounts } from './amounts.js';
+import type { ClusterPod } from './cluster-pod.js';
+
+/** Writes plans that nobody carries out into the log, each when it differs from the one before. */
+export class PlanLog {
+  readonly #log: QuotaLog;
+  #last: object = { overused: [], evictions: [] };
+
+  constructor(log: QuotaLog) {
+    this.#log = log;
+  }
+
+  tell({ allocations, evictions }: ArbitrationPlan, pods: ReadonlyMap<string, ClusterPod>): void {
+    const overused = allocations.filter((allocation) => allocation.overused.length > 0).map(({ name, overused: resources, deserved, used, reclaimAt }) => ({
+      consumer: name, deserved: writeAmounts(deserved, new Set(resources)), allocated: writeAmounts(used, new Set(resources)),
+      reclaimAt: reclaimAt === null ? null : new Date(reclaimAt).toISOString(),
+    }));
+    const plan = { overused, evictions: evictions.map(({ pod, resource, beneficiaries }) => ({ pod: titleOf(pods.get(pod), pod), resource, for: beneficiaries })) };
+    if (isDeepStrictEqual(plan, this.#last)) return;
+    this.#last = plan;
+    this.#log.info(plan, evictions.length === 0 ? 'plan of the arbitrator: nobody has to go now' : 'plan of the arbitrator: with --arbitrator=on these pods would be evicted');
+  }
+}
+
+function titleOf(pod: ClusterPod | undefined, uid: string): string {
+  return pod === undefined ? uid : `${pod.namespace}/${pod.name}`;
+}

@@ -1,0 +1,72 @@
+import type { GroupStatus } from '../../quota/core/status.js';
+import { conditionsAt, type Finding } from '../condition.js';
+import { usageOf, type GroupObject, type GroupObjectStatus } from '../group-object.js';
+
+/** Percent of a budget at which people are told. */
+const LEVELS = [100, 90, 80] as const;
+
+/** What the status of a group's object should be. `known` is null for a group that the books do not have, `problem` says why. */
+export function groupReport(object: GroupObject, known: GroupStatus | null, problem: string | null, now: number): GroupObjectStatus {
+  const { generation, status: before } = object;
+  const conditions = conditionsAt(now, findingsOf(object, known, problem), before.conditions, generation);
+  if (known === null) return { ...before, observedGeneration: generation, conditions };
+  const ends = known.exhaustsAt;
+  return {
+    observedGeneration: generation,
+    ...usageOf(known),
+    ...(ends === null || !Number.isFinite(ends) || ends > 8.64e15 ? {} : { exhaustsAt: new Date(ends).toISOString().replace(/\.\d+Z$/, 'Z') }),
+    lastReconcileTime: new Date(now).toISOString().replace(/\.\d+Z$/, 'Z'),
+    conditions,
+  };
+}
+
+function findingsOf(object: GroupObject, known: GroupStatus | null, problem: string | null): readonly Finding[] {
+  const flag = (type: string, keys: readonly string[] | undefined, yes: string, no: string): Finding =>
+    (keys === undefined ? { type, status: 'False', reason: no, message: 'no key' } : { type, status: 'True', reason: yes, message: keys.length === 0 ? 'the group' : keys.join(', ') });
+  const keysOf = (type: GroupStatus['conditions'][number]['type']) => known?.conditions.find((condition) => condition.type === type)?.keys;
+  return [
+    problem === null && known !== null
+      ? { type: 'Ready', status: 'True', reason: 'InTheBooks', message: 'the group has what its object asks for' }
+      : { type: 'Ready', status: 'False', reason: 'NotInTheBooks', message: problem ?? 'the group is not in the books yet' },
+    flag('OverQuota', keysOf('OverQuota'), 'UsedBeyondHard', 'WithinHard'),
+    flag('CashExhausted', keysOf('CashExhausted'), 'BudgetSpent', 'BudgetLeft'),
+    flag('CashLow', levelsOf(known), `Used${levelOf(known)}Percent`, 'BudgetLeft'),
+    flag('Terminating', object.terminating ? [] : undefined, 'DeletionRequested', 'NotDeleted'),
+  ];
+}
+
+/** The highest level that a budget of the group has reached: 0, 80, 90 or 100. */
+export function levelOf(known: GroupStatus | null): number {
+  return Math.max(0, ...budgetsOf(known).map(({ level }) => level));
+}
+
+function levelsOf(known: GroupStatus | null): readonly string[] | undefined {
+  const low = budgetsOf(known).filter(({ level }) => level > 0);
+  return low.length === 0 ? undefined : low.map(({ key, level }) => `${key} ${level}%`);
+}
+
+function budgetsOf(known: GroupStatus | null): readonly { readonly key: string; readonly level: number }[] {
+  return [...(known?.burnRate.keys() ?? [])].map((key) => {
+    const [hard, used] = [known?.hard.get(key) ?? 0n, known?.used.get(key) ?? 0n];
+    return { key, level: hard <= 0n ? 0 : (LEVELS.find((level) => used * 100n >= hard * BigInt(level)) ?? 0) };
+  });
+}
+
+/** Whether a report is worth a write: something but its time is new, or a budget is consumed and the last one is old. */
+export function isNews(before: GroupObjectStatus, after: GroupObjectStatus, periodMs: number, now: number): boolean {
+  const content = ({ lastReconcileTime: _, exhaustsAt: _at, used, selfUsed, ...rest }: GroupObjectStatus): string =>
+    sorted({ ...rest, used: withoutCash(used), selfUsed: withoutCash(selfUsed) });
+  if (content(before) !== content(after)) return true;
+  const isOld = now - Date.parse(before.lastReconcileTime ?? '1970-01-01T00:00:00Z') >= periodMs * 0.9;
+  return isOld && sorted({ ...before, lastReconcileTime: '' }) !== sorted({ ...after, lastReconcileTime: '' });
+}
+
+/** Hours pass by themselves: no news. */
+function withoutCash(amounts: GroupObjectStatus['used']): unknown {
+  return Object.fromEntries(Object.entries(amounts ?? {}).filter(([key]) => !key.startsWith('cash/')));
+}
+
+function sorted(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) =>
+    (typeof inner === 'object' && inner !== null && !Array.isArray(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner));
+}

@@ -1,0 +1,52 @@
+import type { Quota } from '../quota/core/quota.js';
+import type { GroupStatus } from '../quota/core/status.js';
+import { cashTable, plainStatus, usageTable } from '../quota/command/report.js';
+import { plainTopWorkload, topWorkloads, topWorkloadsTable, type TopWorkload } from '../quota/command/top.js';
+import { readGroup, type KubeCondition } from './group-object.js';
+
+/** Workloads that are named. */
+const LARGEST = 5;
+
+/** A group and everything that has a say in what it may still admit. */
+export interface GroupAccount {
+  readonly status: GroupStatus;
+  /** From its parent to the root. */
+  readonly above: readonly GroupStatus[];
+  readonly below: readonly GroupStatus[];
+  readonly largest: readonly TopWorkload[];
+  /** As its object has them; none where there is no object. */
+  readonly conditions: readonly KubeCondition[];
+}
+
+/** Null where the books have no such group. `object` is its BizGroupResourceQuota, or null. */
+export function accountOf(books: Quota, name: string, object: unknown, now: number): GroupAccount | null {
+  const status = books.status(name, now);
+  if (status === null) return null;
+  const above: GroupStatus[] = [];
+  for (let at = status.parent; at !== ''; at = above.at(-1)?.parent ?? '') {
+    const parent = books.status(at, now);
+    if (parent === null) break;
+    above.push(parent);
+  }
+  const below = status.children.flatMap((child) => books.status(child, now) ?? []);
+  const largest = topWorkloads([status], books.charges(name), null).slice(0, LARGEST);
+  return { status, above, below, largest, conditions: object === null ? [] : (readGroup(object).status.conditions ?? []) };
+}
+
+/** In words and tables. */
+export function accountText({ status, above, below, largest, conditions }: GroupAccount): string {
+  const heads = [`${status.name}: ${status.mode}, ${status.workloads} workloads, ${status.reservations} reserved, ${below.length} children`];
+  const stated = conditions.map(({ type, status: value, reason, message }) => `  ${type}=${value} ${reason}${message === '' ? '' : `: ${message}`}`);
+  const shown = [...above].reverse().concat(status, below);
+  return [
+    `${[...heads, ...stated].join('\n')}\n`,
+    usageTable(shown),
+    cashTable(shown),
+    largest.length === 0 ? '' : topWorkloadsTable(largest),
+  ].filter((text) => text !== '').join('\n');
+}
+
+/** As one JSON value. */
+export function plainAccount({ status, above, below, largest, conditions }: GroupAccount): Readonly<Record<string, unknown>> {
+  return { ...plainStatus(status), above: above.map(plainStatus), below: below.map(plainStatus), largest: largest.map(plainTopWorkload), stated: conditions };
+}

@@ -1,0 +1,378 @@
+import type { Decision } from '../../quota/core/decision.js';
+import { cashTarget } from '../../quota/core/key.js';
+import { HOUR_MS, readQuantity } from '../../quota/core/quantity.js';
+import { refOfKey } from '../../quota/core/workload.js';
+import type { QuotaEngine } from '../../quota/engine.js';
+import { GROUP_LABEL, type EvaluationOptions, type Owner } from '../../quota/evaluators/evaluate.js';
+import { NOT_FOUND, ApiError, type Followed, type WatchableApi } from '../api.js';
+import { readGroup, type GroupObject } from '../group-object.js';
+import type { ServedKind } from '../kinds.js';
+import type { QuotaLog } from '../log.js';
+import { GROUPS_PATH, LEDGERS_PATH, itemPath } from '../names.js';
+import type { Revision } from '../../quota/store/store.js';
+import { groupOfLedger, NO_GROUP } from '../store/ledger.js';
+import { SightingQueue } from './sighting-queue.js';
+import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
+
+export interface MirrorOptions {
+  readonly api: WatchableApi;
+  readonly engine: QuotaEngine;
+  readonly kinds: readonly ServedKind[];
+  readonly evaluation: EvaluationOptions;
+  readonly ownerIsThere: (owner: Owner, namespace: string) => Promise<boolean>;
+  readonly log: QuotaLog;
+  /** How long this process leaves to others to tell of what they admitted, before it tells of it as well. */
+  readonly othersMs?: number;
+  /** How long the object of a group that was admitted is waited for. */
+  readonly holdMs: number;
+}
+
+/** News of ledgers that come together are read together. */
+const CATCH_UP_MS = 150;
+/** Objects that this process admitted and has not seen yet. */
+const MOST_ADMITTED = 10_000;
+
+/**
+ * Lets the books follow the objects that are at the API server: groups and workloads, as they come, change and go. Every replica does
+ * so for all of them; who admitted an object tells of it at once, the others only later, when nobody has. What they tell is the same, and
+ * told twice it changes nothing.
+ */
+export class Mirror {
+  readonly #options: MirrorOptions;
+  readonly #groups: Followed<GroupObject>;
+  /** By path of the kind. */
+  readonly #workloads = new Map<string, Followed<WorkloadObject>>();
+  #kinds: readonly ServedKind[];
+  readonly #ledgers: Followed<{ readonly group: string; readonly resourceVersion: string }>;
+  readonly #groupByName = new Map<string, GroupObject>();
+  readonly #workloadByKey = new Map<string, WorkloadObject>();
+  /** Objects that went, with the group they were in, until the books know. */
+  readonly #gone = new Map<string, WorkloadObject>();
+  readonly #admitted = new Set<string>();
+  /** Groups in the books without an object, since when; -Infinity for those whose object was seen to go. */
+  readonly #absent = new Map<string, number>();
+  readonly #problems = new Map<string, string>();
+  readonly #queue: SightingQueue;
+  readonly #listeners = new Set<(group: string) => void>();
+  /** Ledgers that were seen to change, and what they are now. */
+  readonly #news = new Map<string, Revision | null>();
+  #catchingUp: NodeJS.Timeout | null = null;
+  #synced = false;
+  #stopped = false;
+
+  constructor(options: MirrorOptions) {
+    this.#options = options;
+    const { api, kinds } = options;
+    this.#queue = new SightingQueue((key) => this.#attend(key), (key, error) => options.log.warn({ err: error, subject: key }, 'the books could not follow; trying again'));
+    this.#groups = api.follow({ path: GROUPS_PATH, keep: readGroup });
+    this.#ledgers = api.follow({ path: LEDGERS_PATH, keep: groupOfLedger });
+    this.#kinds = kinds;
+    this.#follow(kinds);
+  }
+
+  /** True once everything that was there at the beginning is in the books. */
+  get synced(): boolean {
+    return this.#synced;
+  }
+
+  /** Why a group's object is not what the books have, or null. */
+  problemOf(group: string): string | null {
+    return this.#problems.get(group) ?? null;
+  }
+
+  groups(): readonly GroupObject[] {
+    return [...this.#groupByName.values()];
+  }
+
+  group(name: string): GroupObject | null {
+    return this.#groupByName.get(name) ?? null;
+  }
+
+  /** A workload by its `refKey`. */
+  workload(key: string): WorkloadObject | null {
+    return this.#workloadByKey.get(key) ?? null;
+  }
+
+  workloads(): readonly WorkloadObject[] {
+    return [...this.#workloadByKey.values()];
+  }
+
+  /** Notes that this process admitted an object. */
+  admitted(uid: string): void {
+    this.#admitted.add(uid);
+    if (this.#admitted.size > MOST_ADMITTED) for (const oldest of this.#admitted) if (this.#admitted.delete(oldest)) break;
+  }
+
+  /** Calls `listener` with groups of whose object or ledger there is news. Returns what ends that. */
+  onChange(listener: (group: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  start(): void {
+    this.#groups.onChange(({ before, after }) => this.#groupChanged(before, after));
+    this.#ledgers.onChange(({ before, after }) => this.#ledgerChanged((after ?? before)?.group ?? NO_GROUP, after?.resourceVersion ?? null));
+    for (const followed of this.#followed()) followed.start();
+    void this.#begin();
+  }
+
+  /** The API server has these kinds now: those that are new are followed, and what was charged for objects of one that went is given back. */
+  serve(kinds: readonly ServedKind[]): void {
+    if (this.#stopped) return;
+    this.#kinds = kinds;
+    for (const followed of this.#follow(kinds)) followed.start();
+    for (const [path, followed] of this.#workloads) {
+      if (kinds.some((kind) => kind.path === path)) continue;
+      this.#workloads.delete(path);
+      void followed.stop();
+      for (const object of followed.values()) if (!kinds.some(({ evaluator }) => evaluator === object.kind.evaluator)) this.#workloadChanged(object, null);
+    }
+  }
+
+  /** Prepares to follow kinds that are not followed yet. */
+  #follow(kinds: readonly ServedKind[]): readonly Followed<WorkloadObject>[] {
+    const { api, evaluation } = this.#options;
+    const labelSelector = evaluation.groupLabel ?? GROUP_LABEL;
+    return kinds.filter(({ path }) => !this.#workloads.has(path)).map((kind) => {
+      const followed = api.follow({ path: kind.path, labelSelector, keep: (object) => readWorkloadObject(kind, object, evaluation) });
+      followed.onChange(({ before, after }) => this.#workloadChanged(before, after));
+      this.#workloads.set(kind.path, followed);
+      return followed;
+    });
+  }
+
+  #followed(): readonly Followed<unknown>[] {
+    return [this.#groups, this.#ledgers, ...this.#workloads.values()];
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    if (this.#catchingUp !== null) clearTimeout(this.#catchingUp);
+    await Promise.all(this.#followed().map((followed) => followed.stop()));
+    await this.#queue.stop();
+  }
+
+  /**
+   * Compares the books with everything that is there, read anew: releases what has no object any more, and tells of what they do not have.
+   */
+  async compare(): Promise<void> {
+    const { engine, log } = this.#options;
+    await engine.catchUp();
+    // In this order: what is charged by now has been seen, so that what is not among the objects below is gone.
+    const charged = [...engine.records()].flatMap((change) => (change.kind === 'workload' && change.value !== null ? [{ key: change.key, uid: change.value.uid, group: change.group }] : []));
+    const there = new Map<string, WorkloadObject>();
+    for (const kind of this.#kinds) for (const object of await this.#list(kind)) there.set(object.key, object);
+    for (const [key, object] of there) {
+      const known = this.#workloadByKey.get(key);
+      if (known === undefined || known.uid !== object.uid || known.version < object.version) this.#workloadByKey.set(key, object);
+      this.#queue.put(key, 0);
+    }
+    const gone = charged.filter(({ key, uid }) => uid !== '' && there.get(key)?.uid !== uid);
+    for (const { key, uid, group } of gone) {
+      if (this.#workloadByKey.get(key)?.uid === uid) this.#workloadByKey.delete(key);
+      await this.#observeGone(key, uid, group);
+    }
+    if (gone.length > 0) log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'workloads that are gone were still charged');
+    for (const name of new Set([...this.#groupByName.keys(), ...engine.groups()])) this.#queue.put(groupKey(name), 0);
+  }
+
+  async #list(kind: ServedKind): Promise<readonly WorkloadObject[]> {
+    const { api, evaluation } = this.#options;
+    const found: WorkloadObject[] = [];
+    for (let next = ''; ;) {
+      const query = { labelSelector: evaluation.groupLabel ?? GROUP_LABEL, limit: '500', ...(next === '' ? {} : { continue: next }) };
+      const answer = await api.request({ method: 'GET', path: kind.path, query });
+      if (!answer.ok) throw new ApiError(`${kind.resource} can not be listed`, answer);
+      const { items, metadata } = answer.body as { readonly items: readonly unknown[] | null; readonly metadata?: { readonly continue?: string } };
+      for (const object of items ?? []) found.push(...[readWorkloadObject(kind, object, evaluation) ?? []].flat());
+      next = metadata?.continue ?? '';
+      if (next === '') return found;
+    }
+  }
+
+  /** Parents before children, groups before workloads. */
+  async #begin(): Promise<void> {
+    while (!this.#stopped && !this.#followed().every(({ synced }) => synced)) await new Promise((resolve) => setTimeout(resolve, 20).unref());
+    while (!this.#stopped && !this.#synced) {
+      try {
+        await this.#options.engine.catchUp();
+        const groups = [...this.#groupByName.values()];
+        for (const { spec } of parentsFirst(groups)) await this.#attend(groupKey(spec.name));
+        await Promise.all(this.workloads().map(({ key }) => this.#attend(key)));
+        await this.compare();
+        this.#synced = true;
+      } catch (error) {
+        this.#options.log.warn({ err: error }, 'the books are not in line with the API server yet');
+        await new Promise((resolve) => setTimeout(resolve, 1000).unref());
+      }
+    }
+  }
+
+  #groupChanged(before: GroupObject | null, after: GroupObject | null): void {
+    const name = (after ?? before)?.spec.name ?? '';
+    if (after === null) {
+      this.#groupByName.delete(name);
+      this.#absent.set(name, -Infinity);
+    } else {
+      this.#groupByName.set(name, after);
+      this.#absent.delete(name);
+    }
+    this.#tell(name);
+    if (before !== null && after !== null && before.generation === after.generation && before.terminating === after.terminating && before.force === after.force) return;
+    if (!this.#synced) return;
+    this.#queue.put(groupKey(name), 0);
+  }
+
+  #workloadChanged(before: WorkloadObject | null, after: WorkloadObject | null): void {
+    const object = after ?? before;
+    if (object === null) return;
+    if (after === null) {
+      // One of the same name may be there again already.
+      if (this.#workloadByKey.get(object.key)?.uid === object.uid) this.#workloadByKey.delete(object.key);
+      this.#gone.set(goneKey(object.uid), object);
+      this.#later(goneKey(object.uid), object.uid);
+      return;
+    }
+    this.#workloadByKey.set(after.key, after);
+    this.#later(after.key, after.uid);
+  }
+
+  #later(key: string, uid: string): void {
+    if (!this.#synced) return;
+    const { othersMs = 800 } = this.#options;
+    this.#queue.put(key, this.#admitted.has(uid) ? 0 : Math.round(othersMs * (0.5 + Math.random())));
+  }
+
+  /** `version` is null where it is gone. */
+  #ledgerChanged(group: string, version: Revision | null): void {
+    this.#tell(group);
+    if (!this.#synced) return;
+    if (group !== NO_GROUP && !this.#groupByName.has(group)) this.#queue.put(groupKey(group), this.#options.holdMs);
+    if (group !== NO_GROUP) this.#news.set(group, version);
+    this.#catchingUp ??= setTimeout(() => void this.#followLedgers(), CATCH_UP_MS).unref();
+  }
+
+  /** Reads the ledgers that others wrote. Of most news this process is the author: by now it knows. */
+  async #followLedgers(): Promise<void> {
+    const { engine, log } = this.#options;
+    this.#catchingUp = null;
+    const news = [...this.#news].filter(([group, version]) => isNewer(version, engine.revisionOf(group)));
+    this.#news.clear();
+    if (news.length === 0) return;
+    try {
+      await engine.catchUp(news.map(([group]) => group));
+      for (const [group] of news) this.#tell(group);
+    } catch (error) {
+      log.warn({ err: error }, 'ledgers can not be read; trying again');
+      for (const [group, version] of news) if (!this.#stopped) this.#ledgerChanged(group, version);
+    }
+  }
+
+  #tell(group: string): void {
+    for (const listener of this.#listeners) listener(group);
+  }
+
+  async #attend(key: string): Promise<void> {
+    const gone = this.#gone.get(key);
+    if (gone !== undefined) {
+      await this.#observeGone(gone.key, gone.uid, gone.group);
+      this.#gone.delete(key);
+      this.#admitted.delete(gone.uid);
+      return;
+    }
+    if (key.startsWith(GROUP)) return this.#attendGroup(key.slice(GROUP.length));
+    const object = this.#workloadByKey.get(key);
+    if (object !== undefined) await this.#attendWorkload(object);
+  }
+
+  async #attendWorkload(object: WorkloadObject): Promise<void> {
+    const { engine, ownerIsThere, log } = this.#options;
+    const { key, uid, group, demand, owner } = object;
+    if (object.problem !== null) {
+      log.warn({ workload: key, group, problem: object.problem }, 'what a workload asks for can not be read: it is not charged');
+      return;
+    }
+    if (demand === null || (owner !== null && (await ownerIsThere(owner, object.namespace)))) return this.#observeGone(key, uid, group);
+    const decision = await engine.observe({ workload: { ...demand.workload }, group, demand });
+    if (decision.code === 'Conflict') throw new Error(decision.message);
+    if (!decision.allowed) log.warn({ workload: key, group, code: decision.code, reason: decision.message }, 'a workload is not charged');
+  }
+
+  async #observeGone(key: string, uid: string, group: string): Promise<void> {
+    const decision = await this.#options.engine.observe({ workload: { ...refOfKey(key), uid }, group, demand: null });
+    if (decision.code === 'Conflict') throw new Error(decision.message);
+  }
+
+  async #attendGroup(name: string): Promise<void> {
+    const { engine } = this.#options;
+    const object = this.#groupByName.get(name);
+    const known = engine.status(name);
+    let decision: Decision | null = null;
+    if (object === undefined) {
+      if (known !== null) decision = await this.#removeGroup(name);
+    } else if (object.terminating) {
+      if (known !== null && !known.conditions.some(({ type }) => type === 'Terminating')) decision = await engine.execute({ type: 'terminateGroup', name });
+    } else if (known === null) decision = await this.#addGroup(object);
+    else if (!isInLine(object, known.hard)) decision = await engine.execute({ type: 'updateGroup', ...object.spec, force: true });
+    if (decision?.code === 'Conflict') throw new Error(decision.message);
+    const problem = decision === null || decision.allowed ? null : decision.message;
+    if (problem === null) this.#problems.delete(name);
+    else this.#problems.set(name, problem);
+    this.#tell(name);
+  }
+
+  async #addGroup(object: GroupObject): Promise<Decision> {
+    const { engine } = this.#options;
+    const made = await engine.execute({ type: 'createGroup', ...object.spec });
+    if (!made.allowed) return made;
+    // What waited for it.
+    for (const { key, group } of this.workloads()) if (group === object.spec.name) this.#queue.put(key, 0);
+    for (const { spec } of this.groups()) if (spec.parent === object.spec.name) this.#queue.put(groupKey(spec.name), 0);
+    return made;
+  }
+
+  /** A group whose object is gone, or never came. What its creation took from the parent is held until it can not come any more. */
+  async #removeGroup(name: string): Promise<Decision | null> {
+    const since = this.#absent.get(name) ?? performance.now();
+    this.#absent.set(name, since);
+    const waitMs = since + this.#options.holdMs - performance.now();
+    if (waitMs > 0) {
+      setTimeout(() => this.#queue.put(groupKey(name), 0), waitMs).unref();
+      return null;
+    }
+    const answer = await this.#options.api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
+    if (answer.ok) return null;
+    if (answer.code !== NOT_FOUND) throw new ApiError(`group ${name} can not be read`, answer);
+    return this.#options.engine.deleteGroup(name);
+  }
+}
+
+const GROUP = 'group:';
+const groupKey = (name: string): string => `${GROUP}${name}`;
+const goneKey = (uid: string): string => `gone:${uid}`;
+
+/** Whether a ledger was seen in another state than the one that is known, or a later one. */
+function isNewer(seen: Revision | null, known: Revision | null): boolean {
+  if (seen === null || known === null) return seen !== known;
+  return /^\d+$/.test(seen) && /^\d+$/.test(known) ? BigInt(seen) > BigInt(known) : seen !== known;
+}
+
+function parentsFirst(groups: readonly GroupObject[]): readonly GroupObject[] {
+  const byName = new Map(groups.map((group) => [group.spec.name, group]));
+  const depthOf = (group: GroupObject): number => {
+    let depth = 0;
+    for (let at = byName.get(group.spec.parent ?? ''); at !== undefined && depth < groups.length; at = byName.get(at.spec.parent ?? '')) depth++;
+    return depth;
+  };
+  return [...groups].sort((a, b) => depthOf(a) - depthOf(b));
+}
+
+/** Whether the books have the limits that an object asks for. Budgets that grants add to are at least what it asks for. */
+function isInLine({ spec }: GroupObject, hard: ReadonlyMap<string, bigint>): boolean {
+  const keys = Object.keys(spec.hard);
+  return keys.length === hard.size && keys.every((key) => {
+    const read = readQuantity(key, spec.hard[key] ?? 0, 'down');
+    const unit = cashTarget(key) === null ? 1n : HOUR_MS;
+    return read.ok && BigInt(read.amount) * unit === hard.get(key);
+  });
+}

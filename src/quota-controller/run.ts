@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { certificateAuthority } from '../host/certificate.js';
+import { systemClock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import type { WatchTiming } from '../kube/object-watch.js';
+import { sharedCertificate, type Issued } from './admission/certificate-secret.js';
+import { QuotaMetrics } from './quota-metrics.js';
+import { QuotaService, type ArbitratorConfig, type QuotaServiceOptions } from './service.js';
+import { openKubeClient } from '../kube/open-client.js';
+import type { Part } from '../host/lifecycle.js';
+import { quotaApi } from './kube-api.js';
+import { StartupError } from '../host/startup-error.js';
+
+export interface QuotaServeConfig {
+  readonly address: string;
+  readonly port: number;
+  /** Null: the access of the pod that we run in. */
+  readonly kubeconfig: string | null;
+  /** Where the Secret with the certificate and the Lease are. */
+  readonly namespace: string;
+  /** Service through which the API server reaches us, in that namespace; ignored with a URL. */
+  readonly service: string;
+  /** `https://host:port` where we are reached without a service; null for the service. */
+  readonly url: string | null;
+  /** Files; null for a certificate that the replicas make themselves and share in a Secret. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string; readonly authorityFile: string } | null;
+  /** Whether to write the webhook configuration. */
+  readonly register: boolean;
+  readonly unlabelled: 'Ignore' | 'Fail';
+  readonly identity: string | null;
+  readonly refreshMs: number;
+  readonly leaseMs: number;
+  /** Null: the cluster is not divided. */
+  readonly arbitrator: ArbitratorConfig | null;
+  readonly watchTiming?: Partial<WatchTiming>;
+}
+
+const SECRET = 'gpu-manager-quota-tls';
+const WEBHOOKS = 'gpu-manager-quota';
+const SERVICE_PORT = 443;
+const CERTIFICATE_DAYS = 365;
+
+/** The composition root of `gpu-manager quota serve`: the parts in the order in which they start. */
+export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promise<readonly Part[]> {
+  const clock = systemClock;
+  const client = await openKubeClient(config.kubeconfig, clock);
+  const api = quotaApi(client, clock, log, config.watchTiming);
+  const hosts = config.url === null ? [`${config.service}.${config.namespace}.svc`] : [new URL(config.url).hostname.replace(/^\[|\]$/g, '')];
+  const { tls } = config;
+  const currentCertificate = (): Promise<Issued> => (tls === null
+    ? sharedCertificate({ api, namespace: config.namespace, name: SECRET, hosts, issue, now: () => clock.now() })
+    : readCertificate(tls));
+  const certificate = await currentCertificate();
+  const { address, port, namespace, unlabelled, refreshMs, leaseMs, arbitrator } = config;
+  const options: QuotaServiceOptions = {
+    api, log, metrics: new QuotaMetrics(), address, port, certificate, currentCertificate, namespace, unlabelled, refreshMs, leaseMs, arbitrator,
+    identity: config.identity ?? `${hostname()}-${process.pid}`,
+    webhookName: WEBHOOKS,
+    target: !config.register ? null : () => (config.url === null ? { service: { namespace, name: config.service, port: SERVICE_PORT } } : { url: config.url.replace(/\/$/, '') }),
+  };
+  const service = new QuotaService(options);
+  return [
+    { name: 'api-client', start: async () => undefined, stop: async () => client.close() },
+    {
+      name: 'quota',
+      start: async () => {
+        await service.start();
+        log.info({ address, port: service.port, registered: config.register, arbitrator: arbitrator?.mode ?? 'off' }, 'the quota service runs');
+      },
+      stop: () => service.stop(),
+    },
+  ];
+}
+
+/** A certificate of an authority whose key is forgotten at once: nobody can sign another one. */
+export function issue(hosts: readonly string[], days = CERTIFICATE_DAYS): Issued {
+  // Two authorities of one name in a bundle are taken for each other.
+  const authority = certificateAuthority(`gpu-manager-quota-${randomBytes(8).toString('hex')}`, days);
+  return { ...authority.server(hosts), authority: authority.certificate };
+}
+
+/** Reads what was given as files. */
+export async function readCertificate({ certFile, keyFile, authorityFile }: NonNullable<QuotaServeConfig['tls']>): Promise<Issued> {
+  const read = (file: string): Promise<string> =>
+    readFile(file, 'utf8').catch((error: unknown) => {
+      throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
+    });
+  return { certificate: await read(certFile), key: await read(keyFile), authority: await read(authorityFile) };
+}

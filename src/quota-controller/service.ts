@@ -1,0 +1,186 @@
+import type { ArbitratorPolicy } from '../quota/arbitrator/index.js';
+import { createEngine, type QuotaEngine } from '../quota/engine.js';
+import { KNOWN_KINDS, type EvaluationOptions } from '../quota/evaluators/evaluate.js';
+import { CertificateKeeper } from './admission/certificate-keeper.js';
+import { GroupReview } from './admission/group-review.js';
+import type { Review, Verdict } from './admission/review.js';
+import { register, type WebhookTarget } from './admission/webhook-objects.js';
+import { WebhookServer } from './admission/webhook-server.js';
+import { WorkloadReview } from './admission/workload-review.js';
+import type { Issued } from './admission/certificate-secret.js';
+import type { WatchableApi } from './api.js';
+import { ArbitratorMetrics } from './arbitrator/arbitrator-metrics.js';
+import { Arbitrator } from './arbitrator/arbitrator.js';
+import { Controller } from './controller/controller.js';
+import { Leader } from './controller/leader.js';
+import { ServedKinds } from './served-kinds.js';
+import type { QuotaLog } from './log.js';
+import { Mirror } from './mirror/mirror.js';
+import type { QuotaMetrics } from './quota-metrics.js';
+import { KubeStore } from './store/kube-store.js';
+import { systemTiming, type Timing } from './timing.js';
+
+export interface QuotaServiceOptions {
+  readonly api: WatchableApi;
+  readonly log: QuotaLog;
+  readonly metrics: QuotaMetrics;
+  readonly address: string;
+  readonly port: number;
+  readonly certificate: Issued;
+  /** The certificate that is to be served now, asked for every minute; without, the same for ever. */
+  readonly currentCertificate?: () => Promise<Issued>;
+  /** How the API server reaches us; null to leave the webhook configuration to others. Told the port that is listened on. */
+  readonly target: ((port: number) => WebhookTarget) | null;
+  readonly webhookName: string;
+  readonly unlabelled: 'Ignore' | 'Fail';
+  /** Of the Lease. */
+  readonly namespace: string;
+  readonly identity: string;
+  readonly evaluation?: EvaluationOptions;
+  /** Divides the cluster while it runs, on the replica that leads; null for not at all. */
+  readonly arbitrator?: ArbitratorConfig | null;
+  readonly now?: () => number;
+  /** What renewals and looks for new kinds wait by. */
+  readonly timing?: Timing;
+  readonly kindsMs?: number;
+  readonly holdMs?: number;
+  readonly othersMs?: number;
+  readonly refreshMs?: number;
+  readonly leaseMs?: number;
+  readonly retryMs?: number;
+}
+
+/** How the cluster is divided: as `ArbitratorOptions`. */
+export interface ArbitratorConfig {
+  readonly mode: 'plan' | 'on';
+  readonly policy: ArbitratorPolicy;
+  readonly periodMs?: number;
+  readonly writesAtOnce?: number;
+}
+
+/** How long what was admitted is held for an object that is still to come. */
+const HOLD_MS = 60_000;
+/** Stopped pods are remembered for so long: their ledgers have to hold them. */
+const LATE_EVENTS_MS = 600_000;
+const LEASE = 'gpu-manager-quota';
+
+/** Quota on Kubernetes: the webhooks that admit, the mirror that follows, and on one replica of several the controller. */
+export class QuotaService {
+  readonly #options: QuotaServiceOptions;
+  #engine: QuotaEngine | null = null;
+  #mirror: Mirror | null = null;
+  #server: WebhookServer | null = null;
+  #leader: Leader | null = null;
+  #controller: Controller | null = null;
+  #arbitrator: Arbitrator | null = null;
+  #kinds: ServedKinds | null = null;
+  #keeper: CertificateKeeper | null = null;
+
+  constructor(options: QuotaServiceOptions) {
+    this.#options = options;
+  }
+
+  /** The port in use. */
+  get port(): number {
+    return this.#server?.port ?? 0;
+  }
+
+  get leading(): boolean {
+    return this.#leader?.leading ?? false;
+  }
+
+  /** Why nothing can be decided yet; null once it can. */
+  get notReady(): string | null {
+    return this.#mirror?.synced === true ? null : 'the books are not in line with the API server yet';
+  }
+
+  /** Rejects where the API server does not answer or the address can not be listened on. */
+  async start(): Promise<void> {
+    const { api, log, metrics, now = Date.now, evaluation = {}, holdMs = HOLD_MS, othersMs, certificate, timing = systemTiming, kindsMs } = this.#options;
+    const served = await ServedKinds.read({ api, log, timing, evaluators: [...(evaluation.kinds ?? []), ...KNOWN_KINDS], ...(kindsMs === undefined ? {} : { everyMs: kindsMs }) });
+    const store = new KubeStore({ api });
+    const engine = await createEngine({ store, clock: now, policy: { lateEventsMs: LATE_EVENTS_MS } });
+    const workloads = new WorkloadReview({ engine, api, evaluation, kinds: () => served.kinds, holdMs, admitted: (uid) => mirror.admitted(uid) });
+    const mirror = new Mirror({
+      api, engine, kinds: served.kinds, evaluation, log, holdMs, ownerIsThere: (owner, namespace) => workloads.ownerIsThere(owner, namespace), ...(othersMs === undefined ? {} : { othersMs }),
+    });
+    const groups = new GroupReview({ engine, api });
+    const reviews: Record<string, (review: Review) => Promise<Verdict>> = {
+      '/groups': (review) => groups.decide(review),
+      '/workloads': (review) => workloads.decide(review),
+      '/scale': (review) => workloads.scale(review),
+      '/autoscalers': (review) => workloads.autoscaler(review),
+    };
+    this.#engine = engine;
+    this.#mirror = mirror;
+    metrics.watch(engine, mirror);
+    mirror.start();
+    const { address, port } = this.#options;
+    this.#server = new WebhookServer({
+      address, port, certificate, reviews, log,
+      notReady: () => this.notReady,
+      metrics: () => metrics.text(),
+      decided: (path, verdict, seconds) => metrics.decided(path, verdict, seconds),
+    });
+    await this.#server.start();
+    this.#kinds = served;
+    await this.#register();
+    this.#leader = this.#candidate(engine, store, mirror, served, now);
+    this.#leader.start();
+    served.onChange(async (kinds) => {
+      mirror.serve(kinds);
+      this.#controller?.serve(kinds);
+      await this.#register();
+    });
+    served.start();
+    this.#keep(timing);
+  }
+
+  /** In this order: nothing new is decided, what was decided is written, another may lead. */
+  async stop(): Promise<void> {
+    await Promise.all([this.#keeper?.stop(), this.#kinds?.stop()]);
+    await this.#server?.stop();
+    await this.#leader?.stop();
+    await this.#mirror?.stop();
+    await this.#engine?.close();
+  }
+
+  async #register(): Promise<void> {
+    const { api, target, webhookName: name, unlabelled, certificate, currentCertificate, evaluation } = this.#options;
+    if (target === null) return;
+    const { groupLabel } = evaluation ?? {};
+    await register(api, {
+      name, target: target(this.port), unlabelled, kinds: this.#kinds?.kinds ?? [],
+      authority: async () => (currentCertificate === undefined ? certificate : await currentCertificate()).authority, ...(groupLabel === undefined ? {} : { groupLabel }),
+    });
+  }
+
+  #keep(timing: Timing): void {
+    const { currentCertificate, certificate, log } = this.#options;
+    if (currentCertificate === undefined) return;
+    this.#keeper = new CertificateKeeper({ certificate, currentCertificate, log, timing, announce: () => this.#register(), serve: (renewed) => this.#server?.renew(renewed) });
+    this.#keeper.start();
+  }
+
+  #candidate(engine: QuotaEngine, store: KubeStore, mirror: Mirror, served: ServedKinds, now: () => number): Leader {
+    const { api, log, metrics, namespace, identity, refreshMs, leaseMs, retryMs, arbitrator = null } = this.#options;
+    const counted = arbitrator === null ? null : new ArbitratorMetrics(metrics.registry);
+    return new Leader({
+      api, log, namespace, identity, now, name: LEASE,
+      ...(leaseMs === undefined ? {} : { leaseMs }), ...(retryMs === undefined ? {} : { retryMs }),
+      won: async () => {
+        this.#controller = new Controller({
+          api, engine, store, mirror, kinds: served.kinds, log, now, refreshed: (drift) => metrics.refreshed(drift, now()), ...(refreshMs === undefined ? {} : { refreshMs }),
+        });
+        this.#controller.start();
+        if (arbitrator === null || counted === null) return;
+        this.#arbitrator = new Arbitrator({ api, log, now, metrics: counted, ...arbitrator });
+        this.#arbitrator.start();
+      },
+      lost: async () => {
+        await Promise.all([this.#controller?.stop(), this.#arbitrator?.stop()]);
+        [this.#controller, this.#arbitrator] = [null, null];
+      },
+    });
+  }
+}

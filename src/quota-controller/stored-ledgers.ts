@@ -1,0 +1,38 @@
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { systemClock } from '../host/clock.js';
+import type { Quota } from '../quota/index.js';
+import type { Api } from './api.js';
+import { readBooks } from './books.js';
+import { openKubeClient } from '../kube/open-client.js';
+import { StartupError } from '../host/startup-error.js';
+
+/** The quota of a cluster for somebody who looks. */
+export interface QuotaBooks {
+  readonly api: Api;
+  /** As they were when they were read; a copy. */
+  readonly books: Quota;
+}
+
+/** Reads the books of a cluster and hands them to `look`. Rejects with a `StartupError` where there is no access, or no quota. */
+export async function withQuotaBooks(kubeconfig: string | undefined, look: (books: QuotaBooks) => Promise<void>): Promise<void> {
+  const client = await openKubeClient(kubeconfig ?? operatorsKubeconfig(process.env), systemClock);
+  try {
+    const api: Api = { request: (request) => client.request(request) };
+    const books = await readBooks(api, () => systemClock.now()).catch((error: unknown) => {
+      throw new StartupError(`quota: ${(error as Error).message}`);
+    });
+    await look({ api, books });
+  } finally {
+    client.close();
+  }
+}
+
+/** Where kubectl looks as well: KUBECONFIG, of which the first file that is there counts, or the home directory; null for the pod this runs in. */
+export function operatorsKubeconfig(environment: Readonly<Record<string, string | undefined>>, home: string = homedir()): string | null {
+  const named = (environment['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '');
+  if (named.length > 0) return named.find((file) => existsSync(file)) ?? (named[0] as string);
+  const own = join(home, '.kube', 'config');
+  return environment['KUBERNETES_SERVICE_HOST'] === undefined || existsSync(own) ? own : null;
+}

@@ -1,0 +1,11 @@
+// Original file: proto/cri-v1.proto
+
+import type { PodSandbox as _runtime_v1_PodSandbox, PodSandbox__Output as _runtime_v1_PodSandbox__Output } from './PodSandbox.js';
+
+export interface ListPodSandboxResponse {
+  'items'?: (_runtime_v1_PodSandbox)[];
+}
+
+export interface ListPodSandboxResponse__Output {
+  'items': (_runtime_v1_PodSandbox__Output)[];
+}

@@ -1,0 +1,11 @@
+// Original file: proto/cri-v1.proto
+
+import type { PodSandboxState as _runtime_v1_PodSandboxState, PodSandboxState__Output as _runtime_v1_PodSandboxState__Output } from './PodSandboxState.js';
+
+export interface PodSandboxStateValue {
+  'state'?: (_runtime_v1_PodSandboxState);
+}
+
+export interface PodSandboxStateValue__Output {
+  'state': (_runtime_v1_PodSandboxState__Output);
+}

@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto';
+import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
+import type { BoundPod } from './cluster/bookings.js';
+import type { Cluster } from './cluster/cluster.js';
+import { needsGpu } from './cluster/demand.js';
+import type { ContainerGpus } from './cluster/pod-placement.js';
+import type { Log } from '../host/log.js';
+import type { ClusterObserver } from './cluster-source.js';
+import type { NodeObject } from './kube-objects.js';
+import { NodeShapes } from './node-shape.js';
+import type { PodView } from './pod-view.js';
+
+/** Who is told about predictions. */
+export interface PredictionListener {
+  /** Somebody else than us put a pod on a node that was offered; the GPUs are those that were kept for it. */
+  adopted(pod: PodView, gpus: readonly ContainerGpus[]): void;
+  /** A pod's annotations name its GPUs. */
+  named(uid: string): void;
+}
+
+/**
+ * Carries what the API server says into the cluster's state, and knows the pods by UID. Bound pods that need GPUs and do not name them
+ * get those that were kept for them when they were filtered, if they were.
+ */
+export class ClusterMirror implements ClusterObserver {
+  readonly #cluster: Cluster;
+  readonly #log: Log;
+  readonly #listener: PredictionListener;
+  readonly #shapes = new NodeShapes();
+  readonly #fingerprints = new Map<string, string>();
+  readonly #cordoned = new Set<string>();
+  /** Pods with GPUs, and those that wait for a node. */
+  readonly #pods = new Map<string, PodView>();
+  readonly #bound = new Set<string>();
+  readonly #waiting = new Set<() => void>();
+  #synced = false;
+
+  constructor(cluster: Cluster, log: Log, listener: PredictionListener) {
+    this.#cluster = cluster;
+    this.#log = log;
+    this.#listener = listener;
+  }
+
+  /** True once all nodes and pods are known. */
+  get isSynced(): boolean {
+    return this.#synced;
+  }
+
+  get pods(): ReadonlyMap<string, PodView> {
+    return this.#pods;
+  }
+
+  /** True when the API server has shown the pod on a node. */
+  isBound(uid: string): boolean {
+    return this.#bound.has(uid);
+  }
+
+  /** Names of the nodes that take no new pods. */
+  get cordoned(): ReadonlySet<string> {
+    return this.#cordoned;
+  }
+
+  nodeSeen(node: NodeObject): void {
+    const name = node.metadata?.name ?? '';
+    if (name === '') return;
+    if (node.spec?.unschedulable === true) this.#cordoned.add(name);
+    else this.#cordoned.delete(name);
+    const fingerprint = fingerprintOf(node);
+    if (this.#fingerprints.get(name) === fingerprint) return;
+    this.#fingerprints.set(name, fingerprint);
+    const { shape, inventoryProblem } = this.#shapes.read(node);
+    if (inventoryProblem !== null) this.#log.warn({ node: name, problem: inventoryProblem }, 'the inventory of the node is not readable, its cards are guessed');
+    this.#cluster.setNode(shape);
+    this.changed();
+  }
+
+  nodeGone(name: string): void {
+    this.#fingerprints.delete(name);
+    this.#cordoned.delete(name);
+    this.#cluster.removeNode(name);
+  }
+
+  podSeen(pod: PodView): void {
+    if (pod.uid === '') return;
+    if (pod.ended) {
+      this.podGone(pod.uid);
+      return;
+    }
+    const gpu = needsGpu(pod.demand);
+    const first = !this.#pods.has(pod.uid);
+    if (gpu || pod.nodeName === null) this.#pods.set(pod.uid, pod);
+    else this.#pods.delete(pod.uid);
+    if (first && gpu && pod.brokenRule === null) this.#cluster.observe(pod.demand);
+    if (pod.nodeName === null) this.keepNominated(pod.uid);
+    if (pod.nodeName !== null) this.#onNode(pod, { uid: pod.uid, nodeName: pod.nodeName, demand: pod.demand, gpus: pod.gpus });
+  }
+
+  /**
+   * Keeps for a pod the room that the scheduler makes for it by removing others. What is kept for it already, because it was offered nodes
+   * since, stands.
+   */
+  keepNominated(uid: string): void {
+    const pod = this.#pods.get(uid);
+    const claim = this.#cluster.claims.get(uid);
+    if (pod === undefined || (claim !== undefined && claim.nominated === null)) return;
+    this.#cluster.claims.drop(uid);
+    const { nominatedNode: node, demand } = pod;
+    if (node === null || !needsGpu(demand) || pod.brokenRule !== null) return;
+    const leaving = this.#cluster.podsOn(node).filter((other) => this.#pods.get(other)?.leaving === true);
+    this.#cluster.nominate(uid, demand, pod.priority, node, leaving);
+  }
+
+  synced(): void {
+    this.#synced = true;
+  }
+
+  podGone(uid: string): void {
+    this.#pods.delete(uid);
+    this.#bound.delete(uid);
+    this.#cluster.claims.drop(uid);
+    this.#cluster.removePod(uid);
+    this.changed();
+  }
+
+  /** Something that may make room has happened: whoever waits for that looks again. */
+  changed(): void {
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    waiting.forEach((wake) => wake());
+  }
+
+  /** Calls `wake` once, after the next change; the returned function takes that back. */
+  onChange(wake: () => void): () => void {
+    this.#waiting.add(wake);
+    return () => this.#waiting.delete(wake);
+  }
+
+  #onNode(pod: PodView, bound: BoundPod): void {
+    this.#bound.add(pod.uid);
+    const { uid, gpus } = pod;
+    const kept = this.#cluster.claims.get(uid);
+    if (gpus !== null) this.#listener.named(uid);
+    if (kept !== undefined && gpus === null) {
+      const placed = this.#cluster.decide(uid, bound.nodeName, bound.demand);
+      if (placed.ok) this.#listener.adopted(pod, placed.containers);
+      else this.#setPod(bound);
+    } else {
+      this.#cluster.claims.drop(uid);
+      this.#setPod(bound);
+    }
+    if (kept !== undefined) this.changed();
+  }
+
+  #setPod(pod: BoundPod): void {
+    const known = this.#cluster.bookings.get(pod.uid);
+    const booking = this.#cluster.setPod(pod);
+    if (booking.source === 'nowhere' && known?.source !== 'nowhere' && needsGpu(pod.demand) && this.#cluster.nodes.has(pod.nodeName)) {
+      this.#log.warn({ pod: pod.uid, node: pod.nodeName }, 'a pod came to a node that has no GPU free for it');
+    }
+  }
+}
+
+function fingerprintOf(node: NodeObject): string {
+  const { annotations, labels } = node.metadata ?? {};
+  const inventory = annotations?.[NODE_INVENTORY_KEY];
+  const told = JSON.stringify([inventory, labels, node.status?.allocatable ?? node.status?.capacity]);
+  return createHash('sha1').update(told).digest('base64');
+}

@@ -1,0 +1,63 @@
+import type { ClusterObserver, ClusterSource } from './cluster-source.js';
+import type { NodeObject } from './kube-objects.js';
+import { readNode, readPod } from './object-reader.js';
+import { PodViews, type PodView } from './pod-view.js';
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import { ALL_NODES, ALL_PODS } from '../kube/api-path.js';
+import type { KubeClient } from '../kube/client.js';
+import { ObjectWatch, type WatchTiming } from '../kube/object-watch.js';
+
+export interface ClusterWatchOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly timing?: Partial<WatchTiming>;
+}
+
+/** Large clusters have a hundred thousand pods: a page at a time. */
+const PAGE_SIZE = 1000;
+
+const SYNC_PERIOD_MS = 50;
+
+/** All nodes and pods of the cluster, followed at the API server. */
+export class ClusterWatch implements ClusterSource {
+  readonly #nodes: ObjectWatch<NodeObject>;
+  readonly #pods: ObjectWatch<PodView>;
+  readonly #clock: Clock;
+  #endSyncing: (() => void) | null = null;
+
+  constructor(options: ClusterWatchOptions) {
+    const views = new PodViews();
+    this.#clock = options.clock;
+    this.#nodes = new ObjectWatch({ ...options, path: ALL_NODES, pageSize: PAGE_SIZE, keep: readNode });
+    this.#pods = new ObjectWatch({ ...options, path: ALL_PODS, pageSize: PAGE_SIZE, keep: (object) => views.read(readPod(object)) });
+  }
+
+  get silentMs(): number {
+    return Math.max(this.#nodes.silentMs, this.#pods.silentMs);
+  }
+
+  start(observer: ClusterObserver): void {
+    this.#nodes.onChange(({ before, after }) => {
+      if (after !== null) observer.nodeSeen(after);
+      else observer.nodeGone(before?.metadata?.name ?? '');
+    });
+    this.#pods.onChange(({ before, after }) => {
+      if (after !== null) observer.podSeen(after);
+      else if (before !== null) observer.podGone(before.uid);
+    });
+    this.#nodes.start();
+    this.#pods.start();
+    this.#endSyncing = this.#clock.every(SYNC_PERIOD_MS, () => {
+      if (!this.#nodes.synced || !this.#pods.synced) return;
+      this.#endSyncing?.();
+      observer.synced();
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#endSyncing?.();
+    await Promise.all([this.#nodes.stop(), this.#pods.stop()]);
+  }
+}

@@ -1,0 +1,249 @@
+import type { Gpu } from '../../gpu/gpu.js';
+import type { GpuSlot } from '../../gpu/placement/slot.js';
+import { CORES_PER_GPU } from '../../gpu/resources.js';
+import type { Topology } from '../../gpu/topology/topology.js';
+
+/** One GPU of a node, as the node publishes it. */
+export interface Card {
+  readonly gpu: Gpu;
+  /** False when unhealthy or excluded: nothing is placed there. */
+  readonly usable: boolean;
+  /** Somebody outside our control uses it: whole GPUs are taken elsewhere first. */
+  readonly foreign: boolean;
+  /** What the node says is free. It may lag behind what is booked here, so the smaller of both counts. */
+  readonly freeCores: number;
+  readonly freeMemoryBytes: number;
+}
+
+/** A node, without the pods on it. `cards[i]` is the GPU at position i of the topology. */
+export interface NodeShape {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly cards: readonly Card[];
+  readonly topology: Topology;
+  /**
+   * False where the memory of a card is only an estimate (what the node has, divided by its cards): then whole GPUs are
+   * taken as they are, and the scheduler's own sum over the node judges their memory.
+   */
+  readonly memoryKnown: boolean;
+  readonly cpuMilli: number;
+  readonly hostMemoryBytes: number;
+}
+
+/** What a pod takes of one card. */
+export interface Charge {
+  readonly position: number;
+  readonly cores: number;
+  readonly memoryBytes: number;
+}
+
+/** Free amounts of a node: what placement and policies look at and what they change on trial. */
+export interface FreeState {
+  readonly cores: Float64Array;
+  readonly memory: Float64Array;
+  cpuMilli: number;
+  hostMemoryBytes: number;
+}
+
+/** Most nodes have no holds most of the time. */
+const NONE: readonly (readonly Charge[])[] = [];
+
+/**
+ * A node of the cluster with what is taken of it. Bookings are pods and decisions; holds are decisions of which it is open
+ * whether they come to this node. `version` grows whenever a booking or the shape changes, not with holds.
+ */
+export class ClusterNode {
+  /** Dense number, for tables indexed by node; given again after the node is gone. */
+  readonly slot: number;
+  #shape: NodeShape;
+  #usedCores: Float64Array;
+  #usedMemory: Float64Array;
+  #usedCpuMilli = 0;
+  #usedHostMemory = 0;
+  #holds: readonly (readonly Charge[])[] = NONE;
+  #free: FreeState;
+  #uniform = true;
+  #wholeCount = 0;
+  #usableCount = 0;
+  #largestCardBytes = 0;
+  version = 0;
+
+  constructor(slot: number, shape: NodeShape) {
+    this.slot = slot;
+    this.#shape = shape;
+    this.#usedCores = new Float64Array(shape.cards.length);
+    this.#usedMemory = new Float64Array(shape.cards.length);
+    this.#free = emptyState(shape.cards.length);
+    this.#refresh();
+  }
+
+  get shape(): NodeShape {
+    return this.#shape;
+  }
+
+  get name(): string {
+    return this.#shape.name;
+  }
+
+  /** All usable cards have the same memory: which of several equally free ones is taken makes no difference to what fits. */
+  get uniform(): boolean {
+    return this.#uniform;
+  }
+
+  /** What is free, holds not regarded. Not to be changed. */
+  get free(): FreeState {
+    return this.#free;
+  }
+
+  /** Usable cards of which nothing is taken, holds not regarded. */
+  get wholeCount(): number {
+    return this.#wholeCount;
+  }
+
+  /** Cards that may be given to pods, whether they are taken or not. */
+  get usableCount(): number {
+    return this.#usableCount;
+  }
+
+  /** Memory of the largest of those. */
+  get largestCardBytes(): number {
+    return this.#largestCardBytes;
+  }
+
+  get held(): boolean {
+    return this.#holds.length > 0;
+  }
+
+  /** A new description of the same node. True when the cards changed so that bookings have to be made anew. */
+  reshape(shape: NodeShape): boolean {
+    const same =
+      shape.cards.length === this.#shape.cards.length &&
+      shape.cards.every((card, at) => card.gpu.index === this.#shape.cards[at]?.gpu.index);
+    this.#shape = shape;
+    if (!same) {
+      this.#usedCores = new Float64Array(shape.cards.length);
+      this.#usedMemory = new Float64Array(shape.cards.length);
+      this.#usedCpuMilli = 0;
+      this.#usedHostMemory = 0;
+      this.#holds = NONE;
+      this.#free = emptyState(shape.cards.length);
+    }
+    this.#refresh();
+    return !same;
+  }
+
+  /** Takes what a pod uses; `sign` -1 gives it back. */
+  charge(charges: readonly Charge[], cpuMilli: number, hostMemoryBytes: number, sign: 1 | -1): void {
+    for (const { position, cores, memoryBytes } of charges) {
+      if (position >= this.#usedCores.length) continue;
+      this.#usedCores[position] = (this.#usedCores[position] as number) + sign * cores;
+      this.#usedMemory[position] = (this.#usedMemory[position] as number) + sign * memoryBytes;
+    }
+    this.#usedCpuMilli += sign * cpuMilli;
+    this.#usedHostMemory += sign * hostMemoryBytes;
+    this.#refresh();
+  }
+
+  /** Keeps room for a decision that may come here. The same list is given to `unhold`. */
+  hold(charges: readonly Charge[]): void {
+    this.#holds = this.#holds.length === 0 ? [charges] : [...this.#holds, charges];
+  }
+
+  unhold(charges: readonly Charge[]): void {
+    this.#holds = this.#holds.length === 1 && this.#holds[0] === charges ? NONE : this.#holds.filter((held) => held !== charges);
+  }
+
+  /** Writes what is free with holds regarded into `into`, which must have room for the node's cards. */
+  copyUnheld(into: FreeState): void {
+    copyState(this.#free, into);
+    for (const charges of this.#holds) {
+      for (const { position, cores, memoryBytes } of charges) {
+        into.cores[position] = Math.max(0, (into.cores[position] as number) - cores);
+        into.memory[position] = Math.max(0, (into.memory[position] as number) - memoryBytes);
+      }
+    }
+  }
+
+  /** What would be free if these charges were given back; what the node says is free is taken to grow along. CPU and memory of the host do not limit. */
+  without(charges: readonly Charge[]): FreeState {
+    const state = emptyState(this.#shape.cards.length);
+    for (const [at, card] of this.#shape.cards.entries()) {
+      const back = charges.filter(({ position }) => position === at);
+      const cores = back.reduce((sum, charge) => sum + charge.cores, 0);
+      const bytes = back.reduce((sum, charge) => sum + charge.memoryBytes, 0);
+      if (!card.usable) continue;
+      state.cores[at] = Math.max(0, Math.min(CORES_PER_GPU, (this.#free.cores[at] as number) + cores));
+      state.memory[at] = Math.max(0, Math.min(card.gpu.memoryBytes, (this.#free.memory[at] as number) + bytes));
+    }
+    state.cpuMilli = Infinity;
+    state.hostMemoryBytes = Infinity;
+    return state;
+  }
+
+  /** Cores and memory taken of a card, as booked here; more than it has where pods were placed by somebody else. */
+  used(position: number): { readonly cores: number; readonly memoryBytes: number } {
+    return { cores: this.#usedCores[position] ?? 0, memoryBytes: this.#usedMemory[position] ?? 0 };
+  }
+
+  #refresh(): void {
+    this.version++;
+    const { cards } = this.#shape;
+    let memory = -1;
+    this.#uniform = true;
+    this.#wholeCount = 0;
+    this.#usableCount = 0;
+    this.#largestCardBytes = 0;
+    for (const [at, card] of cards.entries()) {
+      const cores = Math.min(CORES_PER_GPU - (this.#usedCores[at] as number), card.freeCores);
+      const bytes = Math.min(card.gpu.memoryBytes - (this.#usedMemory[at] as number), card.freeMemoryBytes);
+      this.#free.cores[at] = card.usable ? Math.max(0, cores) : 0;
+      this.#free.memory[at] = card.usable ? Math.max(0, bytes) : 0;
+      if (!card.usable) continue;
+      this.#usableCount++;
+      this.#largestCardBytes = Math.max(this.#largestCardBytes, card.gpu.memoryBytes);
+      if (this.#free.cores[at] === CORES_PER_GPU) this.#wholeCount++;
+      if (memory >= 0 && memory !== card.gpu.memoryBytes) this.#uniform = false;
+      memory = card.gpu.memoryBytes;
+    }
+    this.#free.cpuMilli = this.#shape.cpuMilli - this.#usedCpuMilli;
+    this.#free.hostMemoryBytes = this.#shape.hostMemoryBytes - this.#usedHostMemory;
+  }
+}
+
+/** A state with room for `cards` cards. */
+export function emptyState(cards: number): FreeState {
+  return { cores: new Float64Array(cards), memory: new Float64Array(cards), cpuMilli: 0, hostMemoryBytes: 0 };
+}
+
+/** Copies one state into another that has room for it. */
+export function copyState(from: FreeState, into: FreeState): void {
+  into.cores.set(from.cores);
+  into.memory.set(from.memory);
+  into.cpuMilli = from.cpuMilli;
+  into.hostMemoryBytes = from.hostMemoryBytes;
+}
+
+/** The cards as node-level placement sees them in a state of the node. */
+export function slotsOf(shape: NodeShape, state: FreeState): GpuSlot[] {
+  return shape.cards.map((card, at) => ({
+    gpu: card.gpu,
+    freeCores: state.cores[at] as number,
+    freeMemoryBytes: state.memory[at] as number,
+    processCount: card.foreign ? 1 : 0,
+    usable: card.usable,
+  }));
+}
+
+/** Free cores of all cards. */
+export function sumCores(state: FreeState): number {
+  let sum = 0;
+  for (const cores of state.cores) sum += cores;
+  return sum;
+}
+
+/** Free memory of all cards. */
+export function sumMemory(state: FreeState): number {
+  let sum = 0;
+  for (const bytes of state.memory) sum += bytes;
+  return sum;
+}

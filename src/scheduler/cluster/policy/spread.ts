@@ -1,0 +1,17 @@
+import { CORES_PER_GPU } from '../../../gpu/resources.js';
+import { sumCores } from '../node.js';
+import type { Policy } from './policy.js';
+
+/** Loads nodes evenly: the node of which the largest part stays free, then the one with the most free cores. */
+export const spread: Policy = {
+  name: 'spread',
+  usesMix: false,
+  inWords: ({ first }) => `the node would be ${Math.round(first * 100)} % in use`,
+  judge: () => ({
+    cost: (node, after) => {
+      const free = sumCores(after);
+      const capacity = node.shape.cards.length * CORES_PER_GPU;
+      return { first: capacity === 0 ? 1 : 1 - free / capacity, second: -free };
+    },
+  }),
+};

@@ -1,0 +1,87 @@
+import { positionsOf, size, type BitSet } from '../../../gpu/placement/bit-set.js';
+import { machineOf } from '../../../gpu/placement/machine.js';
+import { place } from '../../../gpu/placement/place.js';
+import { setScore } from '../../../gpu/placement/score.js';
+import { JOB_SIZES } from '../../../gpu/placement/worth.js';
+import { CORES_PER_GPU } from '../../../gpu/resources.js';
+import type { Topology } from '../../../gpu/topology/topology.js';
+import type { Demand } from '../demand.js';
+import { emptyState, slotsOf, sumCores, type ClusterNode, type FreeState, type NodeShape } from '../node.js';
+import type { Cost, Judge, Policy } from './policy.js';
+
+/**
+ * Gives several GPUs to a container where they are best connected, and keeps well connected GPUs together for such containers:
+ * smaller requests go where the least of that is lost.
+ */
+export const topology: Policy = { name: 'topology', usesMix: false, inWords, judge: () => new TopologyJudge() };
+
+function inWords({ first }: Cost): string {
+  if (first < 0) return `the GPUs would be connected by ${Math.round(-first)} points a pair`;
+  return first === 0 ? 'breaks up no connected GPUs' : `breaks up connected GPUs (${Math.round(first)})`;
+}
+
+class TopologyJudge implements Judge {
+  /** By machine, then by free GPUs and how many are wanted: the mean score of a pair of the best set. */
+  readonly #best = new WeakMap<Topology, Map<number, number>>();
+
+  cost(node: ClusterNode, after: FreeState, demand: Demand): Cost {
+    const before = wholeOf(node.shape, node.free);
+    const taken = size(before) - size(wholeOf(node.shape, after));
+    const largest = Math.max(0, ...demand.containers.map(({ cores }) => Math.floor(cores / CORES_PER_GPU)));
+    const lost = this.#lost(node.shape.topology, before, taken);
+    if (largest < 2) return { first: lost, second: sumCores(after) };
+    return { first: -this.#connection(node.shape, before, largest), second: lost };
+  }
+
+  #connection(shape: NodeShape, free: BitSet, count: number): number {
+    let known = this.#best.get(shape.topology);
+    if (known === undefined) this.#best.set(shape.topology, (known = new Map<number, number>()));
+    const key = free * 32 + count;
+    let score = known.get(key);
+    if (score === undefined) known.set(key, (score = meanPairScore(shape, free, count)));
+    return score;
+  }
+
+  /** What sets of later jobs lose when `taken` of the free GPUs go, at the least: per pair, summed over the sizes of job. */
+  #lost(machine: Topology, free: BitSet, taken: number): number {
+    const { exact } = machineOf(machine);
+    if (taken === 0 || exact === null) return 0;
+    const before = weigh(exact.worth.of(free));
+    let rest = free;
+    for (let left = taken; left > 0; left--) {
+      let best = 0;
+      let bestWorth = -1;
+      for (const position of positionsOf(rest)) {
+        const worth = weigh(exact.worth.of(rest & ~(1 << position)));
+        if (worth > bestWorth) [best, bestWorth] = [position, worth];
+      }
+      rest &= ~(1 << best);
+    }
+    return before - weigh(exact.worth.of(rest));
+  }
+}
+
+/** One number for what `Worth` says: the value of a pair, summed over the sizes of job. */
+function weigh(worth: readonly number[]): number {
+  return JOB_SIZES.reduce((sum, jobSize, at) => sum + (worth[at] ?? 0) / ((jobSize * (jobSize - 1)) / 2), 0);
+}
+
+function meanPairScore(shape: NodeShape, free: BitSet, count: number): number {
+  const state = emptyState(shape.cards.length);
+  for (const position of positionsOf(free)) {
+    state.cores[position] = CORES_PER_GPU;
+    state.memory[position] = shape.cards[position]?.gpu.memoryBytes ?? 0;
+  }
+  const placed = place(shape.topology, slotsOf(shape, state), { cores: count * CORES_PER_GPU, memoryBytes: 0 });
+  if (!placed.ok) return 0;
+  const positions = placed.gpus.map((gpu) => shape.cards.findIndex((card) => card.gpu.index === gpu.index));
+  return setScore(shape.topology, positions) / ((count * (count - 1)) / 2);
+}
+
+function wholeOf(shape: NodeShape, state: FreeState): BitSet {
+  let bits = 0;
+  for (let at = 0; at < shape.cards.length; at++) {
+    if ((state.cores[at] as number) >= CORES_PER_GPU && shape.cards[at]?.usable === true) bits |= 1 << at;
+  }
+  return bits;
+}

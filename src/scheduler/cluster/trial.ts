@@ -1,0 +1,86 @@
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
+import type { ContainerDemand, Demand } from './demand.js';
+import { slotsOf, type ClusterNode, type FreeState, type NodeShape } from './node.js';
+import { placePod } from './pod-placement.js';
+
+/**
+ * Places a pod on trial: takes from `state` what the pod would take on the node and answers whether it fits; what is in `state`
+ * afterwards counts only if it does. Agrees with `placePod` on whether the pod fits, at a small part of its cost: which of several equal
+ * cards is taken makes no difference to what is left. Where cards differ so that it could, `placePod` itself is asked.
+ */
+export function tryPod(node: ClusterNode, state: FreeState, demand: Demand): boolean {
+  const { shape } = node;
+  state.cpuMilli -= demand.cpuMilli;
+  state.hostMemoryBytes -= demand.hostMemoryBytes;
+  const exact = demand.init.length > 0 || (demand.containers.length > 1 && !node.uniform);
+  if (exact) return tryExactly(shape, state, demand);
+  return demand.containers.every((wanted) => (wanted.cores < CORES_PER_GPU ? tryPart(state, wanted) : tryWhole(shape, state, wanted)));
+}
+
+function tryExactly(shape: NodeShape, state: FreeState, demand: Demand): boolean {
+  const placed = placePod(shape, slotsOf(shape, state), demand);
+  if (!placed.ok) return false;
+  for (const { position, cores, memoryBytes } of placed.charges) {
+    state.cores[position] = (state.cores[position] as number) - cores;
+    state.memory[position] = Math.max(0, (state.memory[position] as number) - memoryBytes);
+  }
+  return true;
+}
+
+function tryPart(state: FreeState, wanted: ContainerDemand): boolean {
+  const chosen = findPart(state, wanted);
+  if (chosen < 0) return false;
+  state.cores[chosen] = (state.cores[chosen] as number) - wanted.cores;
+  state.memory[chosen] = (state.memory[chosen] as number) - wanted.memoryBytes;
+  return true;
+}
+
+/**
+ * The position of the card with the fewest free cores that has room for a part, then the least memory: the choice of the `share`
+ * evaluator. -1 where none has.
+ */
+export function findPart({ cores: freeCores, memory: freeMemory }: FreeState, wanted: ContainerDemand): number {
+  let chosen = -1;
+  let chosenCores = Infinity;
+  let chosenBlocks = Infinity;
+  for (let at = 0; at < freeCores.length; at++) {
+    const cores = freeCores[at] as number;
+    if (cores < wanted.cores || cores > chosenCores) continue;
+    const memory = freeMemory[at] as number;
+    if (memory < wanted.memoryBytes) continue;
+    const blocks = Math.floor(memory / MEMORY_BLOCK_BYTES);
+    if (cores === chosenCores && blocks >= chosenBlocks) continue;
+    chosen = at;
+    chosenCores = cores;
+    chosenBlocks = blocks;
+  }
+  return chosen;
+}
+
+function tryWhole(shape: NodeShape, state: FreeState, wanted: ContainerDemand): boolean {
+  const positions = findWhole(shape, state, wanted);
+  if (positions === null) return false;
+  for (const at of positions) {
+    state.cores[at] = 0;
+    state.memory[at] = 0;
+  }
+  return true;
+}
+
+/** Positions of cards that could be the whole ones a container asks for; null where there are too few, or too little memory on them. */
+export function findWhole(shape: NodeShape, state: FreeState, wanted: ContainerDemand): number[] | null {
+  const count = wanted.cores / CORES_PER_GPU;
+  if (!Number.isInteger(count)) return null;
+  const whole: number[] = [];
+  // What cannot be used has nothing free.
+  for (let at = 0; at < state.cores.length; at++) if ((state.cores[at] as number) >= CORES_PER_GPU) whole.push(at);
+  if (whole.length < count) return null;
+  if (wanted.memoryBytes > 0 && shape.memoryKnown) {
+    const memory = (at: number): number => state.memory[at] as number;
+    whole.sort((a, b) => memory(b) - memory(a) || a - b);
+    let sum = 0;
+    for (let at = 0; at < count; at++) sum += memory(whole[at] as number);
+    if (sum < wanted.memoryBytes) return null;
+  }
+  return whole.slice(0, count);
+}

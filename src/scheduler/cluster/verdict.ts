@@ -1,0 +1,108 @@
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
+import { needsGpu, type ContainerDemand, type Demand } from './demand.js';
+import { copyState, type ClusterNode, type FreeState } from './node.js';
+import type { ScratchStates } from './scratch.js';
+import { findPart, tryPod } from './trial.js';
+
+/**
+ * Why a pod does not fit on a node. `no-room` and `held` may change when pods end or are preempted, `held` as soon as a decision on
+ * another pod is made; the others do not.
+ */
+export type Refusal = 'unknown-node' | 'no-gpu' | 'too-large' | 'no-room' | 'held';
+
+/** True where taking other pods away could make room. */
+export function isResolvable(refusal: Refusal): boolean {
+  return refusal === 'no-room' || refusal === 'held';
+}
+
+/** Whether a pod fits on a node with regard to holds: null when it does. */
+export function judgeFit(node: ClusterNode, demand: Demand, scratch: ScratchStates): Refusal | null {
+  if (!needsGpu(demand)) return null;
+  if (node.free.cores.length === 0) return 'no-gpu';
+  if (!node.held && demand.init.length === 0 && demand.containers.length === 1) {
+    if (fitsAlone(node, demand.containers[0] as ContainerDemand)) return null;
+  } else if (fitsUnheld(node, demand, scratch)) return null;
+  if (node.held) {
+    const state = scratch.of(node);
+    copyState(node.free, state);
+    if (tryPod(node, state, demand)) return 'held';
+  }
+  return fitsIdle(node, demand, scratch) ? 'no-room' : 'too-large';
+}
+
+function fitsUnheld(node: ClusterNode, demand: Demand, scratch: ScratchStates): boolean {
+  const state = scratch.of(node);
+  node.copyUnheld(state);
+  return tryPod(node, state, demand);
+}
+
+/** One container on an undisturbed node: seen without a trial. */
+function fitsAlone(node: ClusterNode, wanted: ContainerDemand): boolean {
+  const { free } = node;
+  if (wanted.cores < CORES_PER_GPU) return findPart(free, wanted) >= 0;
+  if (node.wholeCount < wanted.cores / CORES_PER_GPU || wanted.cores % CORES_PER_GPU !== 0) return false;
+  const { shape } = node;
+  if (wanted.memoryBytes === 0 || !shape.memoryKnown) return true;
+  const memory = shape.cards.map((_, at) => ((free.cores[at] as number) >= CORES_PER_GPU ? (free.memory[at] as number) : 0));
+  return largestSum(memory, wanted.cores / CORES_PER_GPU) >= wanted.memoryBytes;
+}
+
+function largestSum(numbers: number[], count: number): number {
+  return numbers
+    .sort((a, b) => b - a)
+    .slice(0, count)
+    .reduce((sum, number) => sum + number, 0);
+}
+
+/** Whether the pod would fit if nothing ran on the node. */
+function fitsIdle(node: ClusterNode, demand: Demand, scratch: ScratchStates): boolean {
+  const [only, another] = demand.containers;
+  if (only !== undefined && another === undefined && demand.init.length === 0) {
+    if (only.cores < CORES_PER_GPU) return node.largestCardBytes >= only.memoryBytes;
+    const count = only.cores / CORES_PER_GPU;
+    if (node.usableCount < count || !Number.isInteger(count)) return false;
+    if (only.memoryBytes === 0 || !node.shape.memoryKnown) return true;
+    if (node.uniform) return count * node.largestCardBytes >= only.memoryBytes;
+  }
+  const state = scratch.of(node);
+  fillIdle(node, state);
+  return tryPod(node, state, demand);
+}
+
+/** The node as if nothing ran there. */
+function fillIdle(node: ClusterNode, state: FreeState): void {
+  for (const [at, card] of node.shape.cards.entries()) {
+    state.cores[at] = card.usable ? CORES_PER_GPU : 0;
+    state.memory[at] = card.usable ? card.gpu.memoryBytes : 0;
+  }
+  state.cpuMilli = Infinity;
+  state.hostMemoryBytes = Infinity;
+}
+
+/** The refusal in words. Equal for all nodes refused for the same reason: the scheduler counts equal texts together. */
+export function refusalText(refusal: Refusal, demand: Demand): string {
+  switch (refusal) {
+    case 'unknown-node':
+      return 'node is not known (yet)';
+    case 'no-gpu':
+      return 'node has no GPU to share';
+    case 'too-large':
+      return `GPUs are too few, too small or unhealthy for ${inWords(demand)}`;
+    case 'no-room':
+      return `no room for ${inWords(demand)}`;
+    case 'held':
+      return `room for ${inWords(demand)} is kept for pods that are being placed`;
+  }
+}
+
+function inWords(demand: Demand): string {
+  return [...demand.init, ...demand.containers].map(containerInWords).join(' and ');
+}
+
+function containerInWords({ cores, memoryBytes }: ContainerDemand): string {
+  const blocks = memoryBytes / MEMORY_BLOCK_BYTES;
+  const memory = blocks === 0 ? '' : ` with ${blocks} memory blocks`;
+  if (cores < CORES_PER_GPU) return `${cores} cores${memory} on one GPU`;
+  const count = cores / CORES_PER_GPU;
+  return `${count} whole GPU${count === 1 ? '' : 's'}${memory}`;
+}

@@ -1,0 +1,216 @@
+import type { Cluster, Evaluation } from './cluster/cluster.js';
+import { needsGpu } from './cluster/demand.js';
+import type { ClusterNode } from './cluster/node.js';
+import { isResolvable, refusalText, type Refusal } from './cluster/verdict.js';
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import type { BindingArguments, ExtenderArguments, PreemptionArguments } from './arguments.js';
+import type { ClusterMirror } from './cluster-mirror.js';
+import type { DecisionMetrics } from './decision-metrics.js';
+import type { PodWriter } from './pod-writer.js';
+import { viewPod, type PodView } from './pod-view.js';
+import { predictionAnnotations } from './prediction.js';
+import { preempt } from './preemption.js';
+import { priorities } from './priorities.js';
+import { filterError, filterResult, nodeNames, preemptionResult, type BindingResult, type FilterResult, type HostPriority, type PreemptionResult } from './results.js';
+
+export interface DeciderOptions {
+  /** How long room is kept for a pod of which the scheduler does not say where it goes. */
+  readonly claimTtlMs: number;
+  /** How long a pod waits that would fit but for room kept for others, of whom it is known within moments where they go. */
+  readonly settleTimeoutMs: number;
+}
+
+/** How long a decision is kept whose pod is not seen on its node: the write may have been lost, or the watch may lag. */
+const UNSEEN_TTL_MS = 60_000;
+
+/** A decision that was handed to the API server. */
+interface Handed {
+  readonly node: string;
+  /** Null while the write is under way. */
+  readonly expiresMs: number | null;
+  /** Resolves when the write has ended. */
+  readonly done: Promise<void>;
+}
+
+/**
+ * Answers the scheduler. Every answer is worked out at once, on one state; only a pod in the way of which other decisions stand waits a
+ * moment for those.
+ */
+export class Decider {
+  readonly #cluster: Cluster;
+  readonly #mirror: ClusterMirror;
+  readonly #writer: PodWriter;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #metrics: DecisionMetrics;
+  readonly #options: DeciderOptions;
+  readonly #handed = new Map<string, Handed>();
+
+  constructor(parts: {
+    readonly cluster: Cluster;
+    readonly mirror: ClusterMirror;
+    readonly writer: PodWriter;
+    readonly clock: Clock;
+    readonly log: Log;
+    readonly metrics: DecisionMetrics;
+    readonly options: DeciderOptions;
+  }) {
+    this.#cluster = parts.cluster;
+    this.#mirror = parts.mirror;
+    this.#writer = parts.writer;
+    this.#clock = parts.clock;
+    this.#log = parts.log;
+    this.#metrics = parts.metrics;
+    this.#options = parts.options;
+  }
+
+  /**
+   * The nodes that the pod fits on: all of them, which of them is best is a matter of scores. Room for the pod is kept on each until it is known
+   * where it goes. A pod that comes again is decided again; what was kept for it before is given back.
+   */
+  async filter(given: ExtenderArguments): Promise<FilterResult> {
+    const names = nodeNames(given);
+    const pod = viewPod(given.pod);
+    if (pod.brokenRule !== null) return this.#refuseAll(given, names, pod.brokenRule);
+    if (!needsGpu(pod.demand)) return filterResult(given, names, {}, {});
+    if (pod.uid === '') return filterError('the pod has no UID');
+    await this.#handed.get(pod.uid)?.done;
+    const bound = this.#boundTo(pod.uid);
+    if (bound !== null) return onlyNode(given, names, bound);
+    this.#cluster.claims.drop(pod.uid);
+    this.#cluster.claims.dropNominatedBelow(pod.priority);
+    const evaluation = await this.#evaluate(pod, names);
+    this.#cluster.claim(pod.uid, pod.demand, evaluation.fits, this.#clock.now() + this.#options.claimTtlMs);
+    if (evaluation.fits.length === 0) this.#mirror.keepNominated(pod.uid);
+    return this.#filterResult(given, pod, evaluation);
+  }
+
+  /** Scores of 0 to 10 by the policy, the best node has 10. Changes nothing. */
+  prioritize(given: ExtenderArguments): HostPriority[] {
+    const names = nodeNames(given);
+    const pod = viewPod(given.pod);
+    const known: ClusterNode[] = [];
+    for (const name of names) {
+      const node = this.#cluster.nodes.get(name);
+      if (node !== undefined) known.push(node);
+    }
+    const scores = priorities(this.#cluster.costs(pod.demand, known));
+    let next = 0;
+    return names.map((name) => ({ Host: name, Score: known[next]?.name === name ? (scores[next++] as number) : 0 }));
+  }
+
+  /** Chooses the cards, and binds the pod with the choice in its annotations. Empty error for success. */
+  async bind(given: BindingArguments): Promise<BindingResult> {
+    const uid = given.podUid;
+    await this.#handed.get(uid)?.done;
+    const demand = this.#cluster.claims.get(uid)?.demand ?? this.#mirror.pods.get(uid)?.demand;
+    if (demand === undefined) return { Error: `pod ${given.podNamespace}/${given.podName} (${uid}) is not known (yet)` };
+    const bound = this.#boundTo(uid);
+    if (bound !== null && bound !== given.node) return { Error: `the pod is on ${bound} already` };
+    const placed = this.#cluster.decide(uid, given.node, demand);
+    this.#mirror.changed();
+    if (!placed.ok) {
+      this.#metrics.conflict();
+      return { Error: placed.reason };
+    }
+    const pod = { namespace: given.podNamespace, name: given.podName, uid };
+    const annotations = needsGpu(demand) ? predictionAnnotations(given.node, placed.containers, this.#clock.now()) : {};
+    return this.#handOver(given, this.#writer.bind(pod, given.node, annotations));
+  }
+
+  /** For each node the victims that have to go so that the pod gets its cards: those given, more if need be; without nodes where none would do. */
+  preempt(given: PreemptionArguments): PreemptionResult {
+    return preemptionResult(preempt(this.#cluster, this.#mirror.pods, viewPod(given.pod), given.victims));
+  }
+
+  /** Ends what has waited too long. To be called every second or so. */
+  sweep(): void {
+    const now = this.#clock.now();
+    const expired = this.#cluster.claims.expire(now);
+    if (expired.length > 0) this.#metrics.expired(expired.length);
+    let changed = expired.length > 0;
+    for (const [uid, { expiresMs, node }] of this.#handed) {
+      if (expiresMs === null) continue;
+      const seen = this.#mirror.isBound(uid) || !this.#cluster.bookings.has(uid);
+      if (seen || expiresMs <= now) this.#handed.delete(uid);
+      if (seen || expiresMs > now) continue;
+      this.#cluster.removePod(uid);
+      this.#log.warn({ pod: uid, node }, 'a pod was not seen on the node it was bound to, its GPUs are given back');
+      changed = true;
+    }
+    if (changed) this.#mirror.changed();
+  }
+
+  async #handOver(given: BindingArguments, writing: ReturnType<PodWriter['bind']>): Promise<BindingResult> {
+    const { podUid: uid, node } = given;
+    const done = writing.then(() => undefined);
+    this.#handed.set(uid, { node, expiresMs: null, done });
+    const result = await writing;
+    // An API server that did not answer may have bound the pod all the same: its cards stay booked until more is known.
+    const open = result.ok || result.code === 'unreachable';
+    if (open) this.#handed.set(uid, { node, expiresMs: this.#clock.now() + UNSEEN_TTL_MS, done });
+    else this.#undo(uid);
+    return { Error: result.ok ? '' : result.reason };
+  }
+
+  /** The write was refused: unless the pod has been seen on a node meanwhile, nothing is booked for it. */
+  #undo(uid: string): void {
+    this.#handed.delete(uid);
+    if (this.#mirror.isBound(uid)) return;
+    this.#cluster.removePod(uid);
+    this.#mirror.changed();
+  }
+
+  /** Where the pod is, as far as is known: seen there, or handed to the API server for there. */
+  #boundTo(uid: string): string | null {
+    return this.#mirror.pods.get(uid)?.nodeName ?? this.#handed.get(uid)?.node ?? null;
+  }
+
+  async #evaluate(pod: PodView, names: readonly string[]): Promise<Evaluation> {
+    const deadline = this.#clock.now() + this.#options.settleTimeoutMs;
+    for (;;) {
+      const evaluation = this.#cluster.evaluate(pod.demand, names);
+      const mayFit = evaluation.refused.some(({ refusal }) => refusal === 'held') && this.#cluster.claims.undecided;
+      const leftMs = deadline - this.#clock.now();
+      if (evaluation.fits.length > 0 || !mayFit || leftMs <= 0) return evaluation;
+      this.#metrics.waited();
+      await this.#change(leftMs);
+    }
+  }
+
+  async #change(withinMs: number): Promise<void> {
+    let forget = (): void => undefined;
+    let cancelTimer = (): void => undefined;
+    await new Promise<void>((resolve) => {
+      forget = this.#mirror.onChange(resolve);
+      cancelTimer = this.#clock.after(withinMs, resolve);
+    });
+    cancelTimer();
+    forget();
+  }
+
+  #filterResult(given: ExtenderArguments, pod: PodView, evaluation: Evaluation): FilterResult {
+    const failed: Record<string, string> = {};
+    const unresolvable: Record<string, string> = {};
+    const kinds = new Map<Refusal, { readonly text: string; readonly into: Record<string, string>; count: number }>();
+    for (const { name, refusal } of evaluation.refused) {
+      let kind = kinds.get(refusal);
+      if (kind === undefined) kinds.set(refusal, (kind = { text: refusalText(refusal, pod.demand), into: isResolvable(refusal) ? failed : unresolvable, count: 0 }));
+      kind.into[name] = kind.text;
+      kind.count++;
+    }
+    for (const [refusal, { count }] of kinds) this.#metrics.refused(refusal, count);
+    return filterResult(given, evaluation.fits.map((node) => node.name), failed, unresolvable);
+  }
+
+  #refuseAll(given: ExtenderArguments, names: readonly string[], rule: string): FilterResult {
+    this.#metrics.refused('bad-request', 1);
+    return filterResult(given, [], {}, Object.fromEntries(names.map((name) => [name, rule])));
+  }
+}
+
+function onlyNode(given: ExtenderArguments, names: readonly string[], bound: string): FilterResult {
+  const others = names.filter((name) => name !== bound);
+  return filterResult(given, names.filter((name) => name === bound), Object.fromEntries(others.map((name) => [name, `the pod is on ${bound} already`])), {});
+}

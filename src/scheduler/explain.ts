@@ -1,0 +1,81 @@
+import type { Cluster } from './cluster/cluster.js';
+import { needsGpu } from './cluster/demand.js';
+import { slotsOf, type ClusterNode } from './cluster/node.js';
+import { selects } from './cluster/node-selector.js';
+import { placePod, type ContainerGpus } from './cluster/pod-placement.js';
+import type { Policy } from './cluster/policy/policy.js';
+import type { ClusterMirror } from './cluster-mirror.js';
+import type { PodView } from './pod-view.js';
+import { priorities } from './priorities.js';
+
+/** What the extender would answer for one node, and why. */
+export interface NodeExplanation {
+  readonly node: string;
+  readonly fits: boolean;
+  /** 0 to 10, as the scheduler would be told; 0 for a node that does not fit. */
+  readonly score: number;
+  /** The GPUs that the pod would get there. */
+  readonly gpus: readonly ContainerGpus[];
+  /** Why not; for a node that fits, what placing the pod there costs by the policy. */
+  readonly reason: string;
+}
+
+/**
+ * For every node why the pod fits or does not, the best first. Beside what the extender itself judges (GPUs, the rules of a request) it names what
+ * the scheduler would: selectors, cordoned nodes, CPU and memory.
+ */
+export function explainPod(cluster: Cluster, mirror: ClusterMirror, policy: Policy, pod: PodView): NodeExplanation[] {
+  const nodes = [...cluster.nodes.values()];
+  const fitting = nodes.filter((node) => obstacle(node, mirror, pod) === null);
+  const costs = cluster.costs(pod.demand, fitting);
+  const scores = new Map(priorities(costs).map((score, at) => [fitting[at], score]));
+  return nodes
+    .map((node): NodeExplanation => {
+      const reason = obstacle(node, mirror, pod);
+      if (reason !== null) return { node: node.name, fits: false, score: 0, gpus: [], reason };
+      const placed = placePod(node.shape, slotsOf(node.shape, node.free), pod.demand);
+      const at = fitting.indexOf(node);
+      const cost = { first: costs.first[at] ?? 0, second: costs.second[at] ?? 0 };
+      return {
+        node: node.name,
+        fits: true,
+        score: scores.get(node) ?? 0,
+        gpus: placed.ok ? placed.containers : [],
+        reason: policy.inWords(cost),
+      };
+    })
+    .sort((a, b) => Number(b.fits) - Number(a.fits) || b.score - a.score || (a.node < b.node ? -1 : 1));
+}
+
+/** The explanation as a table for people. */
+export function explanationText(pod: PodView, rows: readonly NodeExplanation[]): string {
+  const fits = rows.filter((row) => row.fits).length;
+  const asked = [...pod.demand.init, ...pod.demand.containers].length;
+  const title = `pod ${pod.namespace}/${pod.name}: ${asked} ${asked === 1 ? 'container needs' : 'containers need'} a GPU, ${fits} of ${rows.length} nodes fit`;
+  const cells = rows.map((row) => [row.node, row.fits ? 'yes' : 'no', row.fits ? String(row.score) : '', gpuText(row.gpus), row.reason]);
+  const all = [['NODE', 'FITS', 'SCORE', 'GPUS', 'WHY'], ...cells];
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return [title, ...all.map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ').trimEnd())].join('\n');
+}
+
+function obstacle(node: ClusterNode, mirror: ClusterMirror, pod: PodView): string | null {
+  const { shape, free } = node;
+  const { demand } = pod;
+  if (pod.brokenRule !== null) return pod.brokenRule;
+  if (!selects(demand.selector, shape.name, shape.labels)) return "the pod's node selector or affinity does not allow this node";
+  if (mirror.cordoned.has(shape.name)) return 'the node is cordoned';
+  if (demand.cpuMilli > free.cpuMilli) return `CPU: ${demand.cpuMilli}m asked for, ${Math.max(0, free.cpuMilli)}m free`;
+  if (demand.hostMemoryBytes > free.hostMemoryBytes) return `memory: ${mib(demand.hostMemoryBytes)} asked for, ${mib(free.hostMemoryBytes)} free`;
+  if (!needsGpu(demand)) return null;
+  if (shape.cards.length === 0) return 'the node has no GPU to share';
+  const placed = placePod(shape, slotsOf(shape, free), demand);
+  return placed.ok ? null : placed.reason;
+}
+
+function gpuText(gpus: readonly ContainerGpus[]): string {
+  return gpus.map(({ container, indexes }) => `container ${container}: GPU ${indexes.join(',')}`).join('; ');
+}
+
+function mib(bytes: number): string {
+  return `${Math.max(0, Math.floor(bytes / 2 ** 20))} MiB`;
+}

@@ -1,0 +1,76 @@
+import { Cluster } from './cluster/cluster.js';
+import { policyOf } from './cluster/policy/policies.js';
+import type { PolicyName } from './cluster/policy/policy.js';
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import { AnnotationQueue } from './annotation-queue.js';
+import { ClusterMirror } from './cluster-mirror.js';
+import type { ClusterSource } from './cluster-source.js';
+import { Decider, type DeciderOptions } from './decider.js';
+import { ExtenderMetrics } from './decision-metrics.js';
+import { HttpServer, type TlsMaterial } from './http-server.js';
+import type { PodWriter } from './pod-writer.js';
+import { predictionAnnotations } from './prediction.js';
+
+export interface ExtenderOptions extends DeciderOptions {
+  readonly address: string;
+  readonly port: number;
+  readonly tls: TlsMaterial | null;
+  readonly policy: PolicyName;
+  readonly version: string;
+}
+
+/** What the extender needs of the world. */
+export interface ExtenderWorld {
+  readonly source: ClusterSource;
+  readonly writer: PodWriter;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const SWEEP_PERIOD_MS = 1000;
+
+/** The scheduler extender. It answers probes from the start, and the scheduler as soon as nodes and pods are known. */
+export class Extender {
+  readonly #world: ExtenderWorld;
+  readonly #mirror: ClusterMirror;
+  readonly #decider: Decider;
+  readonly #annotations: AnnotationQueue;
+  readonly #server: HttpServer;
+  #endSweep: (() => void) | null = null;
+
+  constructor(options: ExtenderOptions, world: ExtenderWorld) {
+    const { source, writer, clock, log } = world;
+    const cluster = new Cluster(policyOf(options.policy));
+    this.#world = world;
+    this.#annotations = new AnnotationQueue(writer, clock, log);
+    this.#mirror = new ClusterMirror(cluster, log, {
+      adopted: (pod, gpus) => {
+        if (pod.nodeName !== null) this.#annotations.add(pod, predictionAnnotations(pod.nodeName, gpus, clock.now()));
+      },
+      named: (uid) => this.#annotations.drop(uid),
+    });
+    const metrics = new ExtenderMetrics(cluster, { unwritten: () => this.#annotations.length, silentMs: () => source.silentMs });
+    this.#decider = new Decider({ cluster, mirror: this.#mirror, writer, clock, log, metrics, options });
+    const notReady = (): string | null => (this.#mirror.isSynced ? null : 'nodes and pods are not listed yet');
+    this.#server = new HttpServer({ ...options, notReady }, this.#decider, metrics, log);
+  }
+
+  get port(): number {
+    return this.#server.port;
+  }
+
+  /** Listens, and begins to follow the API server; `/readyz` tells when that is known. Rejects when the address cannot be had. */
+  async start(): Promise<void> {
+    await this.#server.start();
+    this.#world.source.start(this.#mirror);
+    this.#endSweep = this.#world.clock.every(SWEEP_PERIOD_MS, () => this.#decider.sweep());
+  }
+
+  async stop(): Promise<void> {
+    this.#endSweep?.();
+    await this.#server.stop();
+    this.#annotations.stop();
+    await this.#world.source.stop();
+  }
+}

@@ -1,0 +1,72 @@
+import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
+import type { Card, NodeShape } from './cluster/node.js';
+import { decodeInventory, type NodeInventory } from '../gpu/node-inventory.js';
+import { parseQuantity } from '../gpu/quantity.js';
+import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
+import { uniformTopology, type Topology } from '../gpu/topology/topology.js';
+import type { NodeObject } from './kube-objects.js';
+
+export interface ShapeResult {
+  readonly shape: NodeShape;
+  /** Why the node's inventory could not be used though it has one; null where all is well. */
+  readonly inventoryProblem: string | null;
+}
+
+/** More cards than any node has, and than sets of cards can hold: a capacity beyond is a mistake. */
+const MAX_CARDS = 31;
+
+/**
+ * Reads nodes. The agent's inventory says which cards there are; a node without one (an older agent) is taken to have equal cards: its capacity
+ * of `vcuda-core` by 100, and as large a part of its memory blocks each, as the original's extender did.
+ *
+ * Nodes that are connected alike share one topology object: what placement works out of it is worked out once.
+ */
+export class NodeShapes {
+  readonly #topologies = new Map<string, Topology>();
+
+  read(node: NodeObject): ShapeResult {
+    const { metadata = {}, status = {} } = node;
+    const allocatable = status.allocatable ?? status.capacity ?? {};
+    const amount = (resource: string): number => parseQuantity(allocatable[resource] ?? 0) ?? 0;
+    const host = {
+      name: metadata.name ?? '',
+      labels: metadata.labels ?? {},
+      cpuMilli: Math.round(amount('cpu') * 1000),
+      hostMemoryBytes: amount('memory'),
+    };
+    const text = metadata.annotations?.[NODE_INVENTORY_KEY];
+    // An agent that went away leaves its annotation; the resources go with it.
+    const cores = amount(CORE_RESOURCE);
+    if (cores >= CORES_PER_GPU && text !== undefined) {
+      const decoded = decodeInventory(text);
+      if (decoded.ok) return { shape: { ...host, ...this.#fromInventory(decoded.inventory), memoryKnown: true }, inventoryProblem: null };
+      return { shape: { ...host, ...this.#fromCapacity(cores, amount(MEMORY_RESOURCE)) }, inventoryProblem: decoded.reason };
+    }
+    return { shape: { ...host, ...this.#fromCapacity(cores, amount(MEMORY_RESOURCE)) }, inventoryProblem: null };
+  }
+
+  #fromInventory(inventory: NodeInventory): { cards: Card[]; topology: Topology } {
+    const cards = inventory.cards.map(
+      ({ gpu, healthy, foreign, freeCores, freeMemoryBytes }): Card => ({ gpu, usable: healthy, foreign, freeCores, freeMemoryBytes }),
+    );
+    return { cards, topology: this.#shared(inventory.topology) };
+  }
+
+  #fromCapacity(cores: number, blocks: number): { cards: Card[]; topology: Topology; memoryKnown: false } {
+    const count = Math.min(MAX_CARDS, Math.floor(cores / CORES_PER_GPU));
+    const memoryBytes = count === 0 ? 0 : Math.floor(blocks / count) * MEMORY_BLOCK_BYTES;
+    const cards = Array.from({ length: count }, (_, index): Card => {
+      const gpu = { index, minor: index, uuid: '', pciBusId: '', model: '', memoryBytes, numaNode: null };
+      return { gpu, usable: true, foreign: false, freeCores: CORES_PER_GPU, freeMemoryBytes: memoryBytes };
+    });
+    return { cards, topology: this.#shared(uniformTopology(count)), memoryKnown: false };
+  }
+
+  #shared(topology: Topology): Topology {
+    const key = JSON.stringify([topology.levels, topology.nvlinks]);
+    const known = this.#topologies.get(key);
+    if (known !== undefined) return known;
+    this.#topologies.set(key, topology);
+    return topology;
+  }
+}

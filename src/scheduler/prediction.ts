@@ -1,0 +1,16 @@
+import { GPU_ASSIGNED_KEY, PREDICATE_NODE_KEY, PREDICATE_TIME_KEY, predicateGpuIndexKey } from '../gpu/annotations.js';
+import type { ContainerGpus } from './cluster/pod-placement.js';
+
+/**
+ * The annotations of a decision, as the original's extender writes them: the node agent takes the GPUs named there where it still can.
+ * GPUs of sidecars stand behind those of `spec.containers`.
+ */
+export function predictionAnnotations(node: string, gpus: readonly ContainerGpus[], nowMs: number): Record<string, string> {
+  const annotations: Record<string, string> = {
+    [PREDICATE_NODE_KEY]: node,
+    [GPU_ASSIGNED_KEY]: 'false',
+    [PREDICATE_TIME_KEY]: (BigInt(Math.floor(nowMs)) * 1_000_000n).toString(),
+  };
+  for (const { container, indexes } of gpus) annotations[predicateGpuIndexKey(container)] = indexes.join(',');
+  return annotations;
+}

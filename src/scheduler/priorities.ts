@@ -1,0 +1,32 @@
+import type { Costs } from './cluster/cost-table.js';
+import { compareCosts } from './cluster/policy/policy.js';
+
+/** `MaxExtenderPriority` of the scheduler: scores are whole numbers from 0 to this. */
+export const MAX_PRIORITY = 10;
+
+/**
+ * Scores for costs, in the same order. The cheapest nodes, and they alone, get the highest score: with weight enough the scheduler takes
+ * one of them. The others follow in proportion to what they cost more.
+ */
+export function priorities({ first, second }: Costs): number[] {
+  const compare = (a: number, b: number): number => compareCosts(first[a] as number, second[a] as number, first[b] as number, second[b] as number);
+  let cheapest = -1;
+  let dearest = -1;
+  for (let at = 0; at < first.length; at++) {
+    if (!Number.isFinite(first[at])) continue;
+    if (cheapest < 0 || compare(at, cheapest) < 0) cheapest = at;
+    if (dearest < 0 || compare(at, dearest) > 0) dearest = at;
+  }
+  const scores = new Array<number>(first.length).fill(0);
+  if (cheapest < 0) return scores;
+  const range = (first[dearest] as number) - (first[cheapest] as number);
+  const secondRange = (second[dearest] as number) - (second[cheapest] as number);
+  for (let at = 0; at < scores.length; at++) {
+    const cost = first[at] as number;
+    if (!Number.isFinite(cost)) continue;
+    const above = range > 1e-6 ? (cost - (first[cheapest] as number)) / range : ((second[at] as number) - (second[cheapest] as number)) / secondRange;
+    const below = Math.min(MAX_PRIORITY - 1, Math.max(0, Math.round((MAX_PRIORITY - 1) * (1 - above))));
+    scores[at] = compare(at, cheapest) === 0 ? MAX_PRIORITY : below;
+  }
+  return scores;
+}

@@ -1,0 +1,122 @@
+import { readFile } from 'node:fs/promises';
+import { Extender, type ExtenderOptions } from './extender.js';
+import type { ClusterSource } from './cluster-source.js';
+import { ClusterMirror } from './cluster-mirror.js';
+import { explainPod, type NodeExplanation } from './explain.js';
+import type { TlsMaterial } from './http-server.js';
+import type { PodObject } from './kube-objects.js';
+import { viewPod, type PodView } from './pod-view.js';
+import { Cluster } from './cluster/cluster.js';
+import { policyOf } from './cluster/policy/policies.js';
+import type { PolicyName } from './cluster/policy/policy.js';
+import { systemClock } from '../host/clock.js';
+import { silentLog, type Log } from '../host/log.js';
+import { ClusterWatch } from './cluster-watch.js';
+import { FixedSource, readObjects } from './start-state.js';
+import { openKubeClient } from '../kube/open-client.js';
+import type { Part } from '../host/lifecycle.js';
+import { PodWrites } from './pod-writes.js';
+import { StartupError } from '../host/startup-error.js';
+import { VERSION } from '../host/version.js';
+
+export interface ExtenderConfig {
+  readonly address: string;
+  readonly port: number;
+  readonly policy: PolicyName;
+  readonly claimTtlMs: number;
+  readonly settleTimeoutMs: number;
+  /** Null: the access of the pod that we run in. */
+  readonly kubeconfig: string | null;
+  /** Files; null for plain HTTP. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string; readonly clientCaFile: string | null } | null;
+}
+
+/** The composition root of `gpu-manager extender`: the parts in the order in which they start. */
+export async function buildExtender(config: ExtenderConfig, log: Log): Promise<readonly Part[]> {
+  const clock = systemClock;
+  const client = await openKubeClient(config.kubeconfig, clock);
+  const options: ExtenderOptions = { ...config, version: VERSION, tls: await readTls(config) };
+  const source = new ClusterWatch({ client, clock, log });
+  const extender = new Extender(options, { source, writer: new PodWrites(client), clock, log });
+  return [
+    { name: 'api-client', start: async () => undefined, stop: async () => client.close() },
+    {
+      name: 'extender',
+      start: async () => {
+        await extender.start();
+        log.info({ address: config.address, port: extender.port, policy: config.policy, version: VERSION, tls: config.tls !== null }, 'the extender runs');
+      },
+      stop: () => extender.stop(),
+    },
+  ];
+}
+
+/** Why a pod fits where: in the cluster of the API server, or in the one that `stateFile` describes. */
+export async function explain(options: {
+  readonly podFile: string;
+  readonly stateFile: string | null;
+  readonly kubeconfig: string | null;
+  readonly policy: PolicyName;
+}): Promise<{ readonly pod: PodView; readonly nodes: readonly NodeExplanation[] }> {
+  const { pods } = await readObjects(options.podFile);
+  const [wanted, another] = pods;
+  if (wanted === undefined || another !== undefined) throw new StartupError(`${options.podFile} holds ${pods.length} pods, one is explained`);
+  const policy = policyOf(options.policy);
+  const cluster = new Cluster(policy);
+  const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
+  if (options.stateFile === null) await listLive(options.kubeconfig, mirror);
+  else {
+    const state = await readObjects(options.stateFile);
+    await listed(new FixedSource(state.nodes, state.pods), mirror);
+  }
+  const pod = asNew(wanted, cluster);
+  return { pod, nodes: explainPod(cluster, mirror, policy, pod) };
+}
+
+/** A pod from a running cluster is explained as if it came now: without the room that it has already. */
+function asNew(wanted: PodObject, cluster: Cluster): PodView {
+  const pod = viewPod({ ...wanted, spec: { ...wanted.spec, nodeName: '' } });
+  if (pod.uid !== '') cluster.removePod(pod.uid);
+  return pod;
+}
+
+async function listLive(kubeconfig: string | null, mirror: ClusterMirror): Promise<void> {
+  const client = await openKubeClient(kubeconfig, systemClock);
+  try {
+    await listed(new ClusterWatch({ client, clock: systemClock, log: silentLog() }), mirror);
+  } finally {
+    client.close();
+  }
+}
+
+/** How long an explanation waits for the API server. */
+const LIST_TIMEOUT_MS = 60_000;
+
+async function listed(source: ClusterSource, mirror: ClusterMirror): Promise<void> {
+  let late: NodeJS.Timeout | undefined;
+  const synced = new Promise<void>((resolve, reject) => {
+    late = setTimeout(() => reject(new Error(`the API server did not list nodes and pods within ${LIST_TIMEOUT_MS / 1000} s`)), LIST_TIMEOUT_MS);
+    source.start({
+      nodeSeen: (node) => mirror.nodeSeen(node),
+      nodeGone: (name) => mirror.nodeGone(name),
+      podSeen: (pod) => mirror.podSeen(pod),
+      podGone: (uid) => mirror.podGone(uid),
+      synced: resolve,
+    });
+  });
+  try {
+    await synced;
+  } finally {
+    clearTimeout(late);
+    await source.stop();
+  }
+}
+
+async function readTls({ tls }: ExtenderConfig): Promise<TlsMaterial | null> {
+  if (tls === null) return null;
+  const read = (file: string): Promise<string> =>
+    readFile(file, 'utf8').catch((error: unknown) => {
+      throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
+    });
+  return { cert: await read(tls.certFile), key: await read(tls.keyFile), clientCa: tls.clientCaFile === null ? null : await read(tls.clientCaFile) };
+}

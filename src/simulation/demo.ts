@@ -1,0 +1,272 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { decodeLimits } from '../abi/limits-file.js';
+import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
+import { parseSimNode, printSimNode, type SimNode } from '../agent/gpus/sim/node.js';
+import type { GivenContainer } from './kubelet/kubelet.js';
+import type { EmulatedContainer, EmulatedPod } from './kubelet/pod.js';
+import type { Log } from '../host/log.js';
+import { packageFile } from '../host/package-files.js';
+import { DemoPrograms, type ProbeTask } from './demo-programs.js';
+import { SimulatedNode } from './simulated-node.js';
+
+/** Four cards of 16 GiB: 0-1 and 2-3 are NVLink pairs on a CPU socket each. */
+export const DEMO_NODE = `\tGPU0\tGPU1\tGPU2\tGPU3
+GPU0\tX\tNV4\tSYS\tSYS
+GPU1\tNV4\tX\tSYS\tSYS
+GPU2\tSYS\tSYS\tX\tNV4
+GPU3\tSYS\tSYS\tNV4\tX
+`;
+
+const BUILT_NATIVE = packageFile('native/build');
+/** CUDA_ERROR_OUT_OF_MEMORY. */
+const OUT_OF_MEMORY = '2';
+/** Long enough that the burst a program may begin with does not show. */
+const PACED_MS = 3_000;
+/** Hundredths of a card that a share may be exceeded by in so short a time. */
+const TOLERANCE = 5;
+
+/** Pods that `liveOn` starts, what their programs hold, and for how long they work and rest in turn. */
+const LIVELY = [
+  { name: 'training', cores: 50, memoryBlocks: 32, mib: 6_000, workMs: 60_000, restMs: 500 },
+  { name: 'inference', cores: 30, memoryBlocks: 16, mib: 2_500, workMs: 4_000, restMs: 3_000 },
+  { name: 'notebook', cores: 20, memoryBlocks: 8, mib: 700, workMs: 1_500, restMs: 8_000 },
+  { name: 'batch', cores: 200, memoryBlocks: 96, mib: 9_000, workMs: 20_000, restMs: 5_000 },
+] as const;
+
+/** One step of the scenario: what is tried, and what came of it. Throws when the answer is not what it must be. */
+interface Step {
+  readonly title: string;
+  readonly run: (demo: Demo) => Promise<string>;
+}
+
+/** Says after each step how it went. */
+export type StepReport = (step: { readonly title: string; readonly ok: boolean; readonly outcome: string }) => void;
+
+class WrongAnswer extends Error {}
+
+function expect(condition: boolean, otherwise: string): void {
+  if (!condition) throw new WrongAnswer(otherwise);
+}
+
+/** The demonstration: the agent on a simulated node, and programs that run in its slices. */
+export class Demo {
+  readonly node: SimulatedNode;
+  readonly programs: DemoPrograms;
+  readonly #given = new Map<string, readonly GivenContainer[]>();
+
+  /** Everything lies below `directory`; a short path, sockets are among it. */
+  constructor(directory: string, log: Log, queryPort: number) {
+    const statePath = join(directory, 'machine');
+    const gpus = printSimNode(demoCards());
+    const config = { queryPort, simStatePath: statePath, nativePath: BUILT_NATIVE };
+    this.node = new SimulatedNode({ directory, gpus, log, knowsPods: true, config, seams: { graceMs: 0 } });
+    this.programs = new DemoPrograms(statePath, this.node.config.simNodePath ?? '');
+  }
+
+  start(): Promise<void> {
+    return this.node.start();
+  }
+
+  async stop(): Promise<void> {
+    this.programs.end();
+    await this.node.stop();
+  }
+
+  /** Goes through the scenario. Resolves with the number of steps that failed. */
+  async runScenario(report: StepReport): Promise<number> {
+    let failed = 0;
+    for (const step of scenario()) {
+      try {
+        report({ title: step.title, ok: true, outcome: await step.run(this) });
+      } catch (error) {
+        failed += 1;
+        report({ title: step.title, ok: false, outcome: (error as Error).message });
+      }
+    }
+    return failed;
+  }
+
+  /** Admits and starts every container of a pod, and checks that each got exactly what it asked for. */
+  async runPod(pod: EmulatedPod): Promise<readonly GivenContainer[]> {
+    const { kubelet } = this.node;
+    const admission = await kubelet.admit(pod);
+    expect(admission.ok, admission.ok ? '' : `refused: ${admission.message}`);
+    if (!admission.ok) return [];
+    for (const wanted of [...pod.initContainers, ...pod.containers]) {
+      await kubelet.startContainer(pod.uid, wanted.name);
+      const given = admission.containers.find((container) => container.name === wanted.name);
+      if (given !== undefined) await checkLimits(wanted, given);
+    }
+    this.#given.set(pod.name, admission.containers);
+    return admission.containers;
+  }
+
+  /** Starts pods whose programs use their slices by turns until the demonstration stops, so that there is something to look at. */
+  async liveOn(): Promise<void> {
+    for (const { name, cores, memoryBlocks, mib, workMs, restMs } of LIVELY) {
+      await this.runPod(demoPod(name, [main(cores, memoryBlocks)]));
+      void this.#takeTurns(name, ['work', mib, workMs], restMs);
+    }
+  }
+
+  async #takeTurns(pod: string, task: ProbeTask, restMs: number): Promise<void> {
+    try {
+      for (;;) {
+        await this.runProgram(pod, task);
+        await delay(restMs, undefined, { ref: false });
+      }
+    } catch {
+      // The demonstration stops, and its programs with it.
+    }
+  }
+
+  /** Runs a program in the (first) container of a pod that was started, to its end. */
+  runProgram(pod: string, task: ProbeTask): Promise<string> {
+    const container = this.#given.get(pod)?.[0];
+    if (container === undefined) throw new WrongAnswer(`pod ${pod} was not started`);
+    return this.programs.run(container, task);
+  }
+}
+
+function demoCards(): SimNode {
+  const parsed = parseSimNode(DEMO_NODE);
+  if (!parsed.ok) throw new Error(parsed.reason);
+  return parsed.node;
+}
+
+function demoPod(name: string, containers: readonly EmulatedContainer[], initContainers: readonly EmulatedContainer[] = []): EmulatedPod {
+  return { uid: `demo-${name}`, namespace: 'demo', name, containers, initContainers };
+}
+
+const main = (cores: number, memoryBlocks: number): EmulatedContainer => ({ name: 'main', cores, memoryBlocks });
+
+async function checkLimits(wanted: EmulatedContainer, given: GivenContainer): Promise<void> {
+  const directory = given.mounts.find((mount) => mount.containerPath === '/etc/vcuda')?.hostPath ?? '';
+  const decoded = decodeLimits(await readFile(join(directory, 'vgpu.limits')));
+  expect(decoded.ok, decoded.ok ? '' : `limits of ${wanted.name}: ${decoded.reason}`);
+  if (!decoded.ok) return;
+  const share = decoded.limits.devices.reduce((sum, device) => sum + device.share, 0);
+  const bytes = decoded.limits.devices.reduce((sum, device) => sum + (device.memoryBytes ?? 0), 0);
+  expect(share === wanted.cores, `${wanted.name} may use ${share} cores instead of ${wanted.cores}`);
+  expect(bytes === wanted.memoryBlocks * MEMORY_BLOCK_BYTES, `${wanted.name} may use ${bytes} bytes instead of ${wanted.memoryBlocks} blocks`);
+}
+
+function cardsOf(containers: readonly GivenContainer[]): number[] {
+  const paths = containers.flatMap((container) => (container.annotations['tencent.com/vcuda-device'] ?? '').split(','));
+  return [...new Set(paths.map((path) => Number(/(\d+)$/.exec(path)?.[1])))].sort((a, b) => a - b);
+}
+
+async function runOn(demo: Demo, pod: EmulatedPod, cards: readonly number[]): Promise<string> {
+  const got = cardsOf(await demo.runPod(pod));
+  expect(got.join() === cards.join(), `got GPU ${got.join(', ')} instead of ${cards.join(', ')}`);
+  return `GPU ${got.join(', ')}`;
+}
+
+async function refused({ node }: Demo, pod: EmulatedPod, reason: RegExp): Promise<string> {
+  const admission = await node.kubelet.admit(pod);
+  expect(!admission.ok, 'was admitted');
+  const message = admission.ok ? '' : admission.message;
+  expect(reason.test(message), `refused for another reason: ${message}`);
+  return message;
+}
+
+function allocations(node: SimulatedNode): string {
+  return [...node.agent.allocator.state.allocations.values()].map((allocation) => JSON.stringify([allocation.id, allocation.parts])).sort().join('\n');
+}
+
+function scenario(): readonly Step[] {
+  return [
+    { title: 'a pod asks for 30 cores and 16 blocks', run: (demo) => runOn(demo, demoPod('a', [main(30, 16)]), [0]) },
+    { title: 'a pod of 50 cores shares that card', run: (demo) => runOn(demo, demoPod('b', [main(50, 32)]), [0]) },
+    { title: 'a pod of 20 cores fills it', run: (demo) => runOn(demo, demoPod('c', [main(20, 16)]), [0]) },
+    {
+      title: 'the program in the first pod sees its slice, and is refused memory beyond it',
+      async run(demo) {
+        const total = await demo.runProgram('a', ['total']);
+        expect(total === 'total 4096', `sees ${total}`);
+        const memory = await demo.runProgram('a', ['memory']);
+        const [, got, result] = /^memory (\d+) result (\d+)$/.exec(memory) ?? [];
+        expect(Number(got) > 0 && Number(got) <= 4096 && result === OUT_OF_MEMORY, memory);
+        return `4096 MiB; CUDA_ERROR_OUT_OF_MEMORY after ${got} MiB`;
+      },
+    },
+    {
+      title: 'the three programs at work together keep to their 30, 50 and 20 hundredths',
+      async run(demo) {
+        const asked = { a: 30, b: 50, c: 20 };
+        const shares = await Promise.all(
+          Object.entries(asked).map(async ([pod, cores]) => {
+            const share = Number(/^share (\d+)$/.exec(await demo.runProgram(pod, ['share', PACED_MS]))?.[1]);
+            // How much a program gets at least depends on the machine that simulates the card; how much it gets at most does not.
+            expect(share > 0 && share <= cores + TOLERANCE, `${pod} used ${share} % instead of ${cores} %`);
+            return share;
+          }),
+        );
+        return `${shares.join(', ')} %`;
+      },
+    },
+    { title: '150 cores are refused, with the rule', run: (demo) => refused(demo, demoPod('odd', [main(150, 16)]), /150 is more than one GPU and not a multiple of 100/) },
+    { title: 'a whole card keeps the linked pair free', run: (demo) => runOn(demo, demoPod('whole', [main(100, 0)]), [1]) },
+    { title: 'two whole cards are an NVLink pair', run: (demo) => runOn(demo, demoPod('pair', [main(200, 0)]), [2, 3]) },
+    { title: 'a pod for which no card is left is refused, with what there was', run: (demo) => refused(demo, demoPod('late', [main(10, 8)]), /Available: 0|asked for 10 cores/) },
+    {
+      title: 'a pod ends, and its cards are free again',
+      async run(demo) {
+        demo.node.kubelet.remove('demo-pair');
+        return runOn(demo, demoPod('next-pair', [main(200, 16)]), [2, 3]);
+      },
+    },
+    {
+      title: 'two containers and an init container share a card in one pod',
+      async run(demo) {
+        demo.node.kubelet.remove('demo-next-pair');
+        const pod = demoPod('app', [{ ...main(30, 8), name: 'web' }, { ...main(40, 12), name: 'model' }], [{ ...main(60, 16), name: 'warm-up' }]);
+        return runOn(demo, pod, [2]);
+      },
+    },
+    {
+      title: 'the kubelet restarts, and everything stays as it was',
+      async run({ node }) {
+        const before = allocations(node);
+        await node.kubelet.restart();
+        await node.kubelet.ready();
+        expect(allocations(node) === before, 'the ledger changed');
+        return `registered again, ${node.agent.allocator.state.allocations.size} allocations`;
+      },
+    },
+    {
+      title: 'the agent restarts, and everything stays as it was',
+      async run({ node }) {
+        const before = allocations(node);
+        await node.stopAgent();
+        await node.startAgent();
+        expect(allocations(node) === before, 'the ledger changed');
+        return `${node.agent.allocator.state.allocations.size} allocations restored`;
+      },
+    },
+    {
+      title: 'the page of the node shows the topology',
+      async run({ node }) {
+        const answer = await fetch(`http://127.0.0.1:${node.agent.httpPort()}/graph`);
+        const { graph } = (await answer.json()) as { graph: string };
+        expect(/^ROOT:1\n/.test(graph), `unexpected graph: ${graph}`);
+        return 'ROOT:1, one card is free';
+      },
+    },
+    {
+      title: 'all pods end, and nothing of them is left',
+      async run({ node }) {
+        for (const pod of node.kubelet.pods) node.kubelet.remove(pod.uid);
+        await node.kubelet.admit(demoPod('without-gpu', []));
+        // Twice: first nobody vouches for the allocations any more, then their time of grace is over.
+        await node.agent.allocator.reconcile();
+        await node.agent.allocator.reconcile();
+        const left = await readdir(node.config.virtualManagerPath);
+        expect(left.length === 0, `directories are left: ${left.join(', ')}`);
+        return 'no allocation, no directory';
+      },
+    },
+  ];
+}

@@ -1,0 +1,74 @@
+import { RESOURCE_NAME, type ResourceKind } from '../../gpu/resources.js';
+
+/** Ids that one container of one pod holds of one resource. */
+export interface HeldDevices {
+  readonly podUid: string;
+  readonly container: string;
+  readonly kind: ResourceKind;
+  readonly ids: readonly string[];
+  /** The plugin's answer, as the kubelet keeps it in its checkpoint: the bytes of a ContainerAllocateResponse. */
+  readonly response: Buffer;
+}
+
+/** What the kubelet's device manager remembers: which devices exist, and who holds which. */
+export class DeviceManager {
+  /** Healthy ids by resource; absent until the plugin has listed them. */
+  readonly healthy = new Map<ResourceKind, ReadonlySet<string>>();
+  #held: HeldDevices[] = [];
+
+  get held(): readonly HeldDevices[] {
+    return this.#held;
+  }
+
+  hold(entry: HeldDevices): void {
+    this.#held.push(entry);
+  }
+
+  heldBy(podUid: string, container: string, kind: ResourceKind): readonly string[] {
+    return this.#held.find((entry) => entry.podUid === podUid && entry.container === container && entry.kind === kind)?.ids ?? [];
+  }
+
+  /** Forgets the devices of pods that are not among the living; a kubelet does so before it admits the next pod. */
+  forgetAllBut(livingPods: ReadonlySet<string>): void {
+    this.#held = this.#held.filter((entry) => livingPods.has(entry.podUid));
+  }
+
+  forget(podUid: string): void {
+    this.#held = this.#held.filter((entry) => entry.podUid !== podUid);
+  }
+
+  /** Healthy ids that nobody holds. */
+  available(kind: ResourceKind): string[] {
+    const taken = new Set(this.#held.filter((entry) => entry.kind === kind).flatMap((entry) => entry.ids));
+    return [...(this.healthy.get(kind) ?? [])].filter((id) => !taken.has(id));
+  }
+
+  /** The text of `kubelet_internal_checkpoint`, in the format of kubelets since 1.20 (device ids by NUMA node). */
+  encode(): string {
+    const data = {
+      PodDeviceEntries: this.#held.map((entry) => ({
+        PodUID: entry.podUid,
+        ContainerName: entry.container,
+        ResourceName: RESOURCE_NAME[entry.kind],
+        DeviceIDs: { '-1': entry.ids },
+        AllocResp: entry.response.toString('base64'),
+      })),
+      RegisteredDevices: Object.fromEntries([...this.healthy].map(([kind, ids]) => [RESOURCE_NAME[kind], [...ids]])),
+    };
+    return JSON.stringify({ Data: data, Checksum: 0 });
+  }
+
+  /** Takes over what an earlier life wrote with `encode`. */
+  decode(text: string): void {
+    const document = JSON.parse(text) as {
+      Data: { PodDeviceEntries: { PodUID: string; ContainerName: string; ResourceName: string; DeviceIDs: Record<string, string[]>; AllocResp: string }[] };
+    };
+    this.#held = document.Data.PodDeviceEntries.map((entry) => ({
+      podUid: entry.PodUID,
+      container: entry.ContainerName,
+      kind: entry.ResourceName === RESOURCE_NAME.core ? 'core' : 'memory',
+      ids: Object.values(entry.DeviceIDs).flat(),
+      response: Buffer.from(entry.AllocResp, 'base64'),
+    }));
+  }
+}

@@ -1,0 +1,321 @@
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ServiceError } from '@grpc/grpc-js';
+import { RESOURCE_NAME, type ResourceKind } from '../../gpu/resources.js';
+import type { ContainerAllocateResponse__Output } from '../../rpc/gen/v1beta1/ContainerAllocateResponse.js';
+import type { RegisterRequest__Output } from '../../rpc/gen/v1beta1/RegisterRequest.js';
+import { devicePluginProto, podResourcesProto } from '../../rpc/proto.js';
+import { UnixRpcServer } from '../../rpc/rpc-server.js';
+import { unary } from '../../rpc/unary.js';
+import { DeviceManager, type HeldDevices } from './device-manager.js';
+import { PluginEndpoint } from './plugin-endpoint.js';
+import type { EmulatedContainer, EmulatedPod } from './pod.js';
+
+export interface EmulatorOptions {
+  /** The device plugin directory; kubelet.sock and the checkpoint are made there. */
+  readonly directory: string;
+  /** Where the pod-resources service listens. */
+  readonly podResourcesSocket: string;
+  /** In which order the resources of a container are asked for; a kubelet has none. Core first unless given. */
+  readonly order?: (container: EmulatedContainer) => readonly ResourceKind[];
+  /** Whether GetPreferredAllocation is used; kubelets before 1.19 did not know it. */
+  readonly usesPreferences?: boolean;
+  /** What is sent as `:authority`; kubelets before 1.26 send the socket path. */
+  readonly authority?: 'localhost' | 'socket-path';
+}
+
+/** What a container was given: the ids, and the plugin's answers merged as a kubelet merges them. */
+export interface GivenContainer {
+  readonly name: string;
+  readonly coreIds: readonly string[];
+  readonly memoryIds: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly mounts: readonly { readonly hostPath: string; readonly containerPath: string; readonly readOnly: boolean }[];
+  readonly deviceNodes: readonly { readonly hostPath: string; readonly containerPath: string }[];
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly cdiDevices: readonly string[];
+}
+
+export type Admission = { readonly ok: true; readonly containers: readonly GivenContainer[] } | { readonly ok: false; readonly message: string };
+
+/**
+ * A kubelet as far as a device plugin can tell, without pods that really run: registration, ListAndWatch, admission of one
+ * pod after another with preferences and reuse of init containers' devices, PreStartContainer, pod-resources, the
+ * checkpoint file, restarts. Its behaviour was measured on kubelet 1.20.2; docs/architecture.md says where it is used.
+ */
+export class KubeletEmulator {
+  readonly #options: EmulatorOptions;
+  readonly #devices = new DeviceManager();
+  readonly #endpoints = new Map<ResourceKind, PluginEndpoint>();
+  readonly #pods = new Map<string, EmulatedPod>();
+  readonly #pending = new Set<EmulatedPod>();
+  readonly #ended = new Set<string>();
+  readonly #started = new Set<string>();
+  #servers: UnixRpcServer[] = [];
+  #admitting: Promise<unknown> = Promise.resolve();
+  readonly #annotationListeners = new Set<(podUid: string) => void>();
+  #waiting: (() => void)[] = [];
+
+  constructor(options: EmulatorOptions) {
+    this.#options = options;
+  }
+
+  /** Starts as a kubelet does: every socket in the plugin directory is removed, plugins have to register anew. */
+  async start(): Promise<void> {
+    const { directory, podResourcesSocket } = this.#options;
+    await mkdir(directory, { recursive: true });
+    for (const name of await readdir(directory)) if (name.endsWith('.sock')) await rm(join(directory, name), { force: true });
+    try {
+      this.#devices.decode(await readFile(this.#checkpointPath, 'utf8'));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+    const { Registration } = devicePluginProto().v1beta1;
+    const { PodResourcesLister } = podResourcesProto().v1;
+    this.#servers = [
+      new UnixRpcServer(podResourcesSocket, [{ definition: PodResourcesLister.service, handlers: { List: unary(async () => this.#podResources()) } }]),
+      new UnixRpcServer(join(directory, 'kubelet.sock'), [
+        { definition: Registration.service, handlers: { Register: unary((request: RegisterRequest__Output) => this.#register(request)) } },
+      ]),
+    ];
+    for (const server of this.#servers) await server.start();
+  }
+
+  async stop(): Promise<void> {
+    for (const endpoint of this.#endpoints.values()) endpoint.close();
+    this.#endpoints.clear();
+    this.#devices.healthy.clear();
+    for (const server of this.#servers) await server.stop();
+    this.#servers = [];
+  }
+
+  /** Stops and starts; pods and their devices stay, as they do on a node. */
+  async restart(): Promise<void> {
+    await this.stop();
+    await this.start();
+  }
+
+  /** How many healthy devices are registered: the node's allocatable. */
+  allocatable(kind: ResourceKind): number {
+    return this.#devices.healthy.get(kind)?.size ?? 0;
+  }
+
+  /** Resolves as soon as `condition` holds, which is looked at whenever a plugin registers or lists. Rejects after `timeoutMs`. */
+  async until(condition: () => boolean, timeoutMs = 10_000): Promise<void> {
+    const end = Date.now() + timeoutMs;
+    while (!condition()) {
+      const left = end - Date.now();
+      if (left <= 0) throw new Error('the emulated kubelet waited in vain');
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, Math.min(left, 100));
+        this.#waiting.push(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      });
+    }
+  }
+
+  /** Both resources are registered and listed. */
+  ready(timeoutMs?: number): Promise<void> {
+    return this.until(() => this.#devices.healthy.has('core') && this.#devices.healthy.has('memory') && this.#endpoints.size === 2, timeoutMs);
+  }
+
+  /** Admits a pod, after all that were handed in before it. A refused pod is gone, with its devices. */
+  admit(pod: EmulatedPod): Promise<Admission> {
+    this.#pending.add(pod);
+    const result = this.#admitting.then(() => this.#admit(pod));
+    this.#admitting = result.catch(() => undefined);
+    return result;
+  }
+
+  /** A pod that an earlier plugin of these resources started and that runs on; `held`: what the kubelet remembers of that. */
+  async inherit(pod: EmulatedPod, held: readonly HeldDevices[]): Promise<void> {
+    this.#pods.set(pod.uid, pod);
+    for (const { name } of [...pod.initContainers, ...pod.containers]) this.#started.add(`${pod.uid}/${name}`);
+    for (const entry of held) this.#devices.hold(entry);
+    await writeFile(this.#checkpointPath, this.#devices.encode());
+  }
+
+  /** Calls PreStartContainer for each resource of a container, as before every start and restart of it. */
+  async startContainer(podUid: string, container: string): Promise<void> {
+    for (const kind of ['core', 'memory'] as const) {
+      const ids = this.#devices.heldBy(podUid, container, kind);
+      if (ids.length > 0) await this.#endpoint(kind).preStart(ids);
+    }
+    this.#started.add(`${podUid}/${container}`);
+    const pod = this.#pods.get(podUid);
+    if (pod?.containers.every(({ name }) => this.#started.has(`${podUid}/${name}`)) === true) this.#pending.delete(pod);
+  }
+
+  /** Somebody changes the annotations of a pod; the kubelet itself does not care. */
+  annotate(podUid: string, annotations: Readonly<Record<string, string>>): void {
+    const pod = this.#pods.get(podUid);
+    if (pod === undefined) throw new Error(`no pod ${podUid}`);
+    const annotated = { ...pod, annotations };
+    this.#pods.set(podUid, annotated);
+    if (this.#pending.delete(pod)) this.#pending.add(annotated);
+    for (const listener of this.#annotationListeners) listener(podUid);
+  }
+
+  onAnnotations(listener: (podUid: string) => void): () => void {
+    this.#annotationListeners.add(listener);
+    return () => this.#annotationListeners.delete(listener);
+  }
+
+  /** The pod is over. Its devices are free when the next pod is admitted, and no longer listed from now on. */
+  remove(podUid: string): void {
+    const pod = this.#pods.get(podUid);
+    if (pod === undefined) return;
+    this.#pods.delete(podUid);
+    this.#pending.delete(pod);
+    this.#ended.add(podUid);
+    for (const { name } of [...pod.initContainers, ...pod.containers]) this.#started.delete(`${podUid}/${name}`);
+  }
+
+  /** Pods that were handed in and not refused, and of which some container has never started: Pending, to the API server. */
+  get waiting(): readonly EmulatedPod[] {
+    return [...this.#pending];
+  }
+
+  /** UIDs of all pods that are over. */
+  get ended(): ReadonlySet<string> {
+    return this.#ended;
+  }
+
+  get pods(): readonly EmulatedPod[] {
+    return [...this.#pods.values()];
+  }
+
+  /** Who holds what, as the checkpoint names it: also pods that are over, until the next one is admitted. */
+  get held(): readonly HeldDevices[] {
+    return this.#devices.held;
+  }
+
+  get #checkpointPath(): string {
+    return join(this.#options.directory, 'kubelet_internal_checkpoint');
+  }
+
+  async #admit(pod: EmulatedPod): Promise<Admission> {
+    this.#devices.forgetAllBut(new Set(this.#pods.keys()));
+    this.#pods.set(pod.uid, pod);
+    const given: GivenContainer[] = [];
+    const reusable: Record<ResourceKind, Set<string>> = { core: new Set(), memory: new Set() };
+    try {
+      for (const container of [...pod.initContainers, ...pod.containers]) {
+        given.push(await this.#allocate(pod, container, reusable));
+        const initial = pod.initContainers.includes(container);
+        for (const kind of ['core', 'memory'] as const) {
+          for (const id of this.#devices.heldBy(pod.uid, container.name, kind)) {
+            if (initial) reusable[kind].add(id);
+            else reusable[kind].delete(id);
+          }
+        }
+      }
+    } catch (error) {
+      this.remove(pod.uid);
+      this.#devices.forget(pod.uid);
+      const message = (error as ServiceError).details ?? (error as Error).message;
+      return { ok: false, message: `UnexpectedAdmissionError: ${message}` };
+    } finally {
+      await writeFile(this.#checkpointPath, this.#devices.encode());
+    }
+    return { ok: true, containers: given };
+  }
+
+  async #allocate(pod: EmulatedPod, container: EmulatedContainer, reusable: Record<ResourceKind, Set<string>>): Promise<GivenContainer> {
+    const order = this.#options.order?.(container) ?? ['core', 'memory'];
+    const merged: ContainerAllocateResponse__Output[] = [];
+    for (const kind of order) {
+      const size = kind === 'core' ? container.cores : container.memoryBlocks;
+      if (size === 0) continue;
+      const ids = await this.#choose(kind, size, [...reusable[kind]]);
+      const response = await this.#endpoint(kind).allocate(ids);
+      const answer = response.container_responses[0];
+      if (answer === undefined) throw new Error('the plugin answered for no container');
+      merged.push(answer);
+      this.#devices.hold({ podUid: pod.uid, container: container.name, kind, ids, response: devicePluginProto().v1beta1.ContainerAllocateResponse.serialize(answer) });
+    }
+    return {
+      name: container.name,
+      coreIds: this.#devices.heldBy(pod.uid, container.name, 'core'),
+      memoryIds: this.#devices.heldBy(pod.uid, container.name, 'memory'),
+      environment: Object.assign({}, ...merged.map((answer) => answer.envs)) as Record<string, string>,
+      mounts: merged.flatMap((answer) =>
+        answer.mounts.map((mount) => ({ hostPath: mount.host_path, containerPath: mount.container_path, readOnly: mount.read_only })),
+      ),
+      deviceNodes: merged.flatMap((answer) => answer.devices.map((node) => ({ hostPath: node.host_path, containerPath: node.container_path }))),
+      annotations: Object.assign({}, ...merged.map((answer) => answer.annotations)) as Record<string, string>,
+      cdiDevices: merged.flatMap((answer) => answer.cdi_devices.map((device) => device.name)),
+    };
+  }
+
+  /** The device manager's choice: devices to be reused first, then the plugin's preference, then any. */
+  async #choose(kind: ResourceKind, size: number, reusable: readonly string[]): Promise<string[]> {
+    const reused = reusable.slice(0, size);
+    if (reused.length === size) return reused;
+    const available = this.#devices.available(kind);
+    if (available.length < size - reused.length) {
+      throw new Error(`requested number of devices unavailable for ${RESOURCE_NAME[kind]}. Requested: ${size}, Available: ${available.length}`);
+    }
+    const offered = [...available, ...reused];
+    const preferred =
+      this.#options.usesPreferences === false ? [] : await this.#endpoint(kind).preferred(offered, reused, size);
+    const takeable = new Set(available);
+    const chosen = [...reused, ...preferred.filter((id) => takeable.has(id) && !reused.includes(id))].slice(0, size);
+    const rest = available.filter((id) => !chosen.includes(id));
+    return [...chosen, ...rest.slice(0, size - chosen.length)];
+  }
+
+  #endpoint(kind: ResourceKind): PluginEndpoint {
+    const endpoint = this.#endpoints.get(kind);
+    if (endpoint === undefined) throw new Error(`no plugin is registered for ${RESOURCE_NAME[kind]}`);
+    return endpoint;
+  }
+
+  async #register(request: RegisterRequest__Output): Promise<object> {
+    const kind = (['core', 'memory'] as const).find((entry) => RESOURCE_NAME[entry] === request.resource_name);
+    if (kind === undefined) throw new Error(`unknown resource ${request.resource_name}`);
+    if (request.version !== 'v1beta1') throw new Error(`unsupported version ${request.version}`);
+    this.#endpoints.get(kind)?.close();
+    const socket = join(this.#options.directory, request.endpoint);
+    const endpoint: PluginEndpoint = new PluginEndpoint(
+      socket,
+      this.#options.authority === 'socket-path' ? socket : 'localhost',
+      (devices) => {
+        this.#devices.healthy.set(kind, new Set(devices.filter((device) => device.health === 'Healthy').map((device) => device.ID)));
+        this.#notify();
+      },
+      () => {
+        // A plugin whose stream ends is gone: its devices count as unhealthy until it registers and lists them again.
+        if (this.#endpoints.get(kind) !== endpoint) return;
+        this.#endpoints.delete(kind);
+        this.#devices.healthy.delete(kind);
+        this.#notify();
+      },
+    );
+    this.#endpoints.set(kind, endpoint);
+    this.#notify();
+    return {};
+  }
+
+  #notify(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  #podResources() {
+    return {
+      pod_resources: [...this.#pods.values()].map((pod) => ({
+        name: pod.name,
+        namespace: pod.namespace,
+        containers: pod.containers.map((container) => ({
+          name: container.name,
+          devices: (['core', 'memory'] as const).flatMap((kind) => {
+            const ids = this.#devices.heldBy(pod.uid, container.name, kind);
+            return ids.length === 0 ? [] : [{ resource_name: RESOURCE_NAME[kind], device_ids: [...ids], topology: null }];
+          }),
+        })),
+      })),
+    };
+  }
+}

@@ -1,0 +1,135 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { KubeletEmulator, type EmulatorOptions } from './kubelet/kubelet.js';
+import type { EmulatedPod } from './kubelet/pod.js';
+import type { Log } from '../host/log.js';
+import type { AgentConfig } from '../agent/config.js';
+import { buildAgent, type Agent, type AgentSeams } from '../agent/run.js';
+import { NO_PODS, type AgentPods } from '../agent/no-pods.js';
+
+export interface SimulatedNodeOptions {
+  /** Everything the node needs lies below; keep it short, socket paths are limited. */
+  readonly directory: string;
+  /** Description of the GPUs: JSON or the output of `nvidia-smi topo -m`. */
+  readonly gpus: string;
+  readonly log: Log;
+  readonly config?: Partial<AgentConfig>;
+  readonly seams?: AgentSeams;
+  readonly kubelet?: Partial<EmulatorOptions>;
+  /** Whether the agent knows what the waiting pods ask for, as it does from the API server; false: standalone. */
+  readonly knowsPods?: boolean;
+}
+
+/** What the agent is told on a simulated node whose files all lie below `directory`. */
+export function simulatedConfig(directory: string, config: Partial<AgentConfig> = {}): AgentConfig {
+  const at = (name: string): string => join(directory, name);
+  return {
+    driver: 'sim',
+    simNodePath: at('gpus'),
+    simStatePath: null,
+    simDevicePath: at('devices'),
+    nvmlPath: null,
+    healthConfigPath: null,
+    extraConfigPath: null,
+    volumeConfigPath: null,
+    hostRoot: '/',
+    nativePath: at('native'),
+    interposition: 'library-path',
+    cdiPath: at('cdi'),
+    queryAddress: '127.0.0.1',
+    queryPort: 0,
+    tls: null,
+    tokenReview: false,
+    displaySocket: at('display.sock'),
+    kubeconfig: null,
+    standalone: true,
+    nodeName: 'simulated',
+    nodeLabels: new Map(),
+    samplePeriodMs: 1_000,
+    virtualManagerPath: at('vm'),
+    devicePluginPath: at('plugins'),
+    podResourcesSocket: at('pod-resources.sock'),
+    checkpointPath: at('checkpoint'),
+    shareMode: true,
+    allocationCheckPeriodMs: 30_000,
+    containerRuntimeEndpoint: null,
+    dockerEndpoint: null,
+    runtimeRequestTimeoutMs: 5_000,
+    waitTimeoutMs: 60_000,
+    auditPolicy: 'report',
+    logLevel: 'info',
+    ...config,
+  };
+}
+
+/** A node in one directory: the real agent on simulated GPUs, and an emulated kubelet. Demo, tests and benchmarks share it. */
+export class SimulatedNode {
+  readonly kubelet: KubeletEmulator;
+  readonly config: AgentConfig;
+  readonly #options: SimulatedNodeOptions;
+  #agent: Agent | null = null;
+
+  constructor(options: SimulatedNodeOptions) {
+    this.#options = options;
+    this.config = simulatedConfig(options.directory, options.config);
+    this.kubelet = new KubeletEmulator({
+      directory: this.config.devicePluginPath,
+      podResourcesSocket: this.config.podResourcesSocket,
+      ...options.kubelet,
+    });
+  }
+
+  get agent(): Agent {
+    if (this.#agent === null) throw new Error('the agent is not running');
+    return this.#agent;
+  }
+
+  /** Starts the kubelet, then the agent, and waits until both resources are registered. */
+  async start(): Promise<void> {
+    await mkdir(this.#options.directory, { recursive: true });
+    await writeFile(join(this.#options.directory, 'gpus'), this.#options.gpus);
+    await this.kubelet.start();
+    await this.startAgent();
+  }
+
+  async startAgent(): Promise<void> {
+    const pods = this.#options.knowsPods === true ? { pods: podsOf(this.kubelet) } : {};
+    const agent = await buildAgent(this.config, this.#options.log, { ...pods, ...this.#options.seams });
+    await agent.start();
+    this.#agent = agent;
+    await this.kubelet.ready();
+  }
+
+  async stopAgent(): Promise<void> {
+    await this.#agent?.stop();
+    this.#agent = null;
+  }
+
+  async stop(): Promise<void> {
+    await this.stopAgent();
+    await this.kubelet.stop();
+  }
+}
+
+/** What an API server would tell the agent of the pods that wait for this kubelet. */
+function podsOf(kubelet: KubeletEmulator): AgentPods {
+  const find = (matches: (pod: EmulatedPod) => boolean): EmulatedPod | undefined => [...kubelet.pods, ...kubelet.waiting].find(matches);
+  return {
+    ...NO_PODS,
+    pending: () =>
+      kubelet.waiting.flatMap((pod) =>
+        [...pod.initContainers, ...pod.containers].map(({ name, cores, memoryBlocks }) => ({ podUid: pod.uid, container: name, cores, memoryBlocks, hint: [] })),
+      ),
+    ended: () => kubelet.ended,
+    annotations: (podUid) => {
+      const pod = find((entry) => entry.uid === podUid);
+      return pod === undefined ? null : new Map(Object.entries(pod.annotations ?? {}));
+    },
+    onAnnotations: (listener) => kubelet.onAnnotations(listener),
+    uidOf: (namespace, name) => find((pod) => pod.namespace === namespace && pod.name === name)?.uid ?? null,
+    nameOf: (podUid) => {
+      const pod = find((entry) => entry.uid === podUid);
+      return pod === undefined ? null : { namespace: pod.namespace, pod: pod.name };
+    },
+  };
+}

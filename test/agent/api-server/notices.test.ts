@@ -1,0 +1,186 @@
+import { test, type Test } from 'tap';
+import type { Allocation, ContainerRef } from '../../../src/gpu/ledger/allocation.js';
+import type { NodePod } from '../../../src/agent/api-server/node-pod.js';
+import { refuse } from '../../../src/gpu/request.js';
+import { Notices } from '../../../src/agent/api-server/notices.js';
+import type { ObjectChange } from '../../../src/kube/object-watch.js';
+import { readPod } from '../../../src/agent/api-server/pod-reader.js';
+import { ManualClock } from '../../manual-clock.js';
+import { podObject, type PodSpec } from '../../kube/setting.js';
+
+const NOW = 1_700_000_000_123;
+
+const ids = (kind: string, count: number): string[] => Array.from({ length: count }, (_, index) => `${kind}-${index}`);
+
+function allocation(owner: ContainerRef, cores: number, memoryBlocks: number, id = 'a1'): Allocation {
+  return { id, parts: [{ gpuUuid: 'GPU-0', coreIds: ids('core', cores), memoryIds: ids('memory', memoryBlocks) }], phase: 'started', owners: [owner], allocatedAt: 0, missingSince: null };
+}
+
+const ref = (container = 'main', podUid = 'u1'): ContainerRef => ({ podUid, namespace: 'default', pod: 'a', container });
+
+class Scene {
+  readonly annotated: Record<string, string>[] = [];
+  readonly told: string[] = [];
+  readonly started: string[] = [];
+  readonly #pods = new Map<string, NodePod>();
+  readonly #listeners = new Set<(change: ObjectChange<NodePod>) => void>();
+  readonly notices = new Notices({
+    pods: {
+      get: (uid) => this.#pods.get(uid) ?? null,
+      noteStarted: (uid, container) => void this.started.push(`${uid}/${container}`),
+      onChange: (listener) => {
+        this.#listeners.add(listener);
+        return () => this.#listeners.delete(listener);
+      },
+    },
+    annotate: (_pod, annotations) => void this.annotated.push({ ...annotations }),
+    record: (subject, note) => void this.told.push(`${subject.container ?? ''} ${note.type} ${note.reason}: ${note.message}`),
+    nodeName: 'node1',
+    clock: new ManualClock(NOW),
+  });
+
+  constructor(t: Test) {
+    this.notices.start();
+    t.teardown(() => this.notices.stop());
+  }
+
+  see(spec: Partial<PodSpec> = {}): void {
+    const after = readPod(podObject({ name: 'a', uid: 'u1', ...spec }));
+    if (after === null) throw new Error('no pod');
+    const before = this.#pods.get(after.uid) ?? null;
+    this.#pods.set(after.uid, after);
+    for (const listener of this.#listeners) listener({ before, after });
+  }
+
+  lose(): void {
+    const before = this.#pods.get('u1') ?? null;
+    this.#pods.clear();
+    for (const listener of this.#listeners) listener({ before, after: null });
+  }
+}
+
+const RIGHT = { 'tencent.com/predicate-gpu-idx-0': '3', 'tencent.com/gpu-assigned': 'true', 'tencent.com/predicate-time': '7' };
+
+test('a start is written on the pod: which GPUs, confirmed, and since when', (t) => {
+  const scene = new Scene(t);
+  scene.see({ containers: [{ name: 'log' }, { name: 'main', cores: 200, memory: 16 }] });
+  scene.notices.started(allocation(ref(), 200, 16), ref(), [1, 3]);
+  t.same(scene.annotated, [{ 'tencent.com/predicate-gpu-idx-1': '1,3', 'tencent.com/gpu-assigned': 'true', 'tencent.com/predicate-time': '1700000000123000000' }]);
+  t.same(scene.told, ['main Normal GPUAssigned: GPU 1, 3 of node node1: 2 whole, 4096 MiB']);
+  t.same(scene.started, ['u1/main']);
+  t.end();
+});
+
+test('the time of the extender\'s decision stays, its wrong prediction is corrected', (t) => {
+  const scene = new Scene(t);
+  scene.see({ annotations: { 'tencent.com/predicate-time': '42', 'tencent.com/predicate-gpu-idx-0': '0', 'tencent.com/gpu-assigned': 'false' } });
+  scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
+  t.same(scene.annotated, [{ 'tencent.com/predicate-gpu-idx-0': '3', 'tencent.com/gpu-assigned': 'true' }]);
+  t.same(scene.told, ['main Normal GPUAssigned: GPU 3 of node node1: 30 of 100 cores, 4096 MiB']);
+  t.end();
+});
+
+test('what the pod says already is neither written nor told again', (t) => {
+  const scene = new Scene(t);
+  scene.see({ annotations: RIGHT });
+  scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
+  t.same(scene.annotated, []);
+  t.same(scene.told, []);
+  t.end();
+});
+
+test('a pod that is not known yet is written when it appears', (t) => {
+  const scene = new Scene(t);
+  scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
+  t.same(scene.annotated, []);
+  scene.see();
+  t.match(scene.annotated, [{ 'tencent.com/predicate-gpu-idx-0': '3' }]);
+  t.end();
+});
+
+test('each container of a pod gets its own index, and init containers have none', (t) => {
+  const scene = new Scene(t);
+  const gpu = { cores: 30, memory: 16 };
+  scene.see({ initContainers: [{ name: 'fetch', ...gpu }], containers: [{ name: 'one', ...gpu }, { name: 'two', ...gpu }] });
+  scene.notices.started(allocation(ref('fetch'), 30, 16, 'a0'), ref('fetch'), [0]);
+  t.same(scene.annotated, []);
+  scene.notices.started(allocation(ref('one'), 30, 16, 'a1'), ref('one'), [1]);
+  scene.notices.started(allocation(ref('two'), 30, 16, 'a2'), ref('two'), [2]);
+  t.match(scene.annotated.at(-1), { 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/predicate-gpu-idx-1': '2' });
+  t.equal(scene.started.length, 3);
+  t.end();
+});
+
+test('changes on the way to the right annotations start no second write; overwritten ones are put right', (t) => {
+  const scene = new Scene(t);
+  scene.see();
+  scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
+  scene.see({ status: { phase: 'Running' } });
+  t.equal(scene.annotated.length, 1);
+  scene.see({ annotations: RIGHT });
+  scene.see({ annotations: { ...RIGHT, 'tencent.com/gpu-assigned': 'false' } });
+  t.same(scene.annotated[1], { 'tencent.com/gpu-assigned': 'true' });
+  t.end();
+});
+
+test('whoever insists on other annotations gets his way in the end', (t) => {
+  const scene = new Scene(t);
+  scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
+  for (let i = 0; i < 20; i += 1) {
+    scene.see({ annotations: RIGHT });
+    scene.see({ annotations: { ...RIGHT, 'tencent.com/gpu-assigned': 'false' } });
+  }
+  t.equal(scene.annotated.length, 5);
+  t.end();
+});
+
+test('what was freed, or whose pod is gone, is not written any more', (t) => {
+  const scene = new Scene(t);
+  const held = allocation(ref(), 30, 16);
+  scene.notices.started(held, ref(), [3]);
+  scene.notices.freed(held);
+  scene.see();
+  t.same(scene.annotated, []);
+  scene.notices.started(held, ref(), [3]);
+  scene.lose();
+  scene.see();
+  t.equal(scene.annotated.length, 1);
+  t.end();
+});
+
+test('freeing one allocation of a pod keeps what another container of it has', (t) => {
+  const scene = new Scene(t);
+  const gpu = { cores: 30, memory: 16 };
+  const [one, two] = [allocation(ref('one'), 30, 16, 'a1'), allocation(ref('two'), 30, 16, 'a2')];
+  scene.notices.started(one, ref('one'), [1]);
+  scene.notices.started(two, ref('two'), [2]);
+  scene.notices.freed(one);
+  scene.see({ containers: [{ name: 'one', ...gpu }, { name: 'two', ...gpu }] });
+  t.match(scene.annotated, [{ 'tencent.com/predicate-gpu-idx-1': '2' }]);
+  t.notOk('tencent.com/predicate-gpu-idx-0' in (scene.annotated[0] ?? {}));
+  t.end();
+});
+
+test('a container that the kubelet could not name is nobody\'s', (t) => {
+  const scene = new Scene(t);
+  const nobody = { podUid: '', namespace: '', pod: '', container: '' };
+  scene.notices.started(allocation(nobody, 30, 16), nobody, [3]);
+  t.same(scene.started, []);
+  t.end();
+});
+
+test('refusals are counted by their code', (t) => {
+  const scene = new Scene(t);
+  scene.notices.refused('core', 150, refuse('bad-core-count', 'no'));
+  scene.notices.refused('core', 150, refuse('bad-core-count', 'no'));
+  scene.notices.refused('memory', 1, refuse('nothing-fits', 'no'));
+  t.same([...scene.notices.refusals], [['bad-core-count', 2], ['nothing-fits', 1]]);
+  t.end();
+});
+
+test('whoever holds a card that failed is told', (t) => {
+  const scene = new Scene(t);
+  scene.notices.gpuUnhealthy([ref(), { podUid: '', namespace: '', pod: '', container: '' }], 'GPU-7', 'XID 79');
+  t.same(scene.told, ['main Warning GPUUnhealthy: GPU-7 of node node1: XID 79']);
+  t.end();
+});

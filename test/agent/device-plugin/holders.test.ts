@@ -1,0 +1,48 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import { KubeletEmulator } from '../../../src/simulation/kubelet/kubelet.js';
+import { silentLog } from '../../../src/host/log.js';
+import { KubeletHolders, type PodNames } from '../../../src/agent/device-plugin/holders.js';
+import { container, pod } from '../pods.js';
+import { scratchDirectory } from '../../scratch.js';
+
+/** A kubelet that remembers pods without ever having allocated: what it says is all that matters here. */
+async function kubeletOf(t: Test, pods: PodNames): Promise<{ kubelet: KubeletEmulator; holders: KubeletHolders }> {
+  const directory = await scratchDirectory(t);
+  const [plugins, podResourcesSocket] = [join(directory, 'plugins'), join(directory, 'pod-resources.sock')];
+  await mkdir(plugins);
+  const kubelet = new KubeletEmulator({ directory: plugins, podResourcesSocket });
+  await kubelet.start();
+  const holders = new KubeletHolders({ podResourcesSocket, devicePluginDirectory: plugins, pods, log: silentLog() });
+  t.teardown(async () => {
+    holders.close();
+    await kubelet.stop();
+  });
+  return { kubelet, holders };
+}
+
+const response = Buffer.alloc(0);
+
+test("the kubelet's own record tells which pod of that name holds the ids, whatever the API server says", async (t) => {
+  const { kubelet, holders } = await kubeletOf(t, { uidOf: () => 'the one of before', nameOf: () => null });
+  const web = pod([container('main', 30, 4)]);
+  await kubelet.inherit(web, [
+    { podUid: web.uid, container: 'main', kind: 'core', ids: ['a-c0', 'a-c1'], response },
+    { podUid: web.uid, container: 'main', kind: 'memory', ids: ['a-m0'], response },
+  ]);
+  t.match(await holders.all(), [{ container: { podUid: web.uid, pod: web.name, container: 'main' }, coreIds: ['a-c0', 'a-c1'], memoryIds: ['a-m0'] }]);
+  t.match(await holders.holderOf('core', ['a-c1', 'a-c0']), { container: { podUid: web.uid } });
+});
+
+test('cores that an init container and the container after it have in turn come with the memory of both', async (t) => {
+  const { kubelet, holders } = await kubeletOf(t, { uidOf: () => null, nameOf: () => null });
+  const batch = pod([container('main', 2, 1)], [container('init', 2, 2)]);
+  const held = (name: string, memoryIds: readonly string[]) => [
+    { podUid: batch.uid, container: name, kind: 'core' as const, ids: ['a-c0', 'a-c1'], response },
+    { podUid: batch.uid, container: name, kind: 'memory' as const, ids: memoryIds, response },
+  ];
+  await kubelet.inherit(batch, [...held('init', ['a-m0', 'a-m1']), ...held('main', ['a-m0'])]);
+  t.same((await holders.holderOf('core', ['a-c0', 'a-c1']))?.memoryIds.toSorted(), ['a-m0', 'a-m1']);
+  t.same((await holders.holderOf('memory', ['a-m0']))?.container.container, 'main');
+});

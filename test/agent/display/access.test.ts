@@ -1,0 +1,115 @@
+import { rename, writeFile } from 'node:fs/promises';
+import { request } from 'node:https';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { Access, namesLoopback, type Verdict } from '../../../src/agent/display/access.js';
+import { CertificateFiles } from '../../../src/agent/display/certificate.js';
+import { silentLog } from '../../../src/host/log.js';
+import { certificateAuthority, type Certificate } from '../../harness/certificate.js';
+import { eventually } from '../../harness/eventually.js';
+import { ManualClock } from '../../manual-clock.js';
+import { scratchDirectory } from '../../scratch.js';
+import { card, node, served, viewOf } from './fixture.js';
+
+const VIEW = viewOf(() => node({ cards: [card(0)] }));
+
+test('with token review data needs a token of the cluster that may read it; the page and probes do not', async (t) => {
+  const clock = new ManualClock();
+  const asked: string[] = [];
+  const verdicts: Record<string, Verdict> = { good: { kind: 'allowed' }, other: { kind: 'forbidden', user: 'system:serviceaccount:a:b' }, away: { kind: 'unavailable', reason: 'down' } };
+  const access = new Access(async (token, path) => {
+    asked.push(`${token} ${path}`);
+    return verdicts[token] ?? { kind: 'unknown' };
+  }, clock);
+  const { get } = await served(t, VIEW, { access });
+  const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+  for (const path of ['/', '/page/main.js', '/healthz', '/readyz']) t.equal((await get(path)).status, 200, path);
+  for (const path of ['/graph', '/usage', '/version', '/metrics', '/metric', '/api/node', '/api/events', '/api/stream', '/api/allocations/x']) {
+    const { status, headers } = await get(path);
+    t.equal(status, 401, path);
+    t.equal(headers.get('www-authenticate'), 'Bearer');
+  }
+  t.same(asked, [], 'nobody is asked about no token');
+  t.equal((await get('/metrics', as('good'))).status, 200);
+  t.equal((await get('/metrics', as('bad'))).status, 401);
+  t.match(await get('/metrics', as('other')), { status: 403, text: /system:serviceaccount:a:b may not get the non-resource URL \/metrics/ });
+  t.match(await get('/metrics', as('away')), { status: 503, text: /down/ });
+  for (let times = 0; times < 5; times++) await get('/metrics', as('good'));
+  t.same(asked, ['good /metrics', 'bad /metrics', 'other /metrics', 'away /metrics'], 'answers are remembered, by token and path');
+  verdicts.good = { kind: 'unknown' };
+  clock.advance(60_001);
+  t.equal((await get('/metrics', as('good'))).status, 401, 'but not for long');
+  t.equal((await get('/metrics', { headers: { authorization: 'Basic Z29vZA==' } })).status, 401);
+});
+
+test('on loopback only names of loopback are answered: nobody else\'s page reads the node through a browser here', async (t) => {
+  t.same(['localhost', 'LOCALHOST:5678', '127.0.0.1:5678', '[::1]:5678', undefined].map(namesLoopback), [true, true, true, true, true]);
+  t.same(['evil.example', 'localhost.evil.example:5678', ''].map(namesLoopback), [false, false, false]);
+  const { server } = await served(t, VIEW);
+  const { connect } = await import('node:net');
+  const socket = connect(server.port, '127.0.0.1');
+  let answer = '';
+  socket.on('data', (chunk) => (answer += chunk.toString()));
+  socket.write('GET /api/node HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n');
+  await eventually(() => answer !== '');
+  t.match(answer, /^HTTP\/1.1 421 /);
+});
+
+test('every answer carries the policy that keeps the page to its own scripts', async (t) => {
+  const { get } = await served(t, VIEW);
+  for (const path of ['/', '/metrics', '/nothing', '/page/main.js']) {
+    const { headers } = await get(path);
+    t.match(headers.get('content-security-policy'), /^default-src 'none'; script-src 'self'; .*frame-ancestors 'none'; require-trusted-types-for 'script'/, path);
+    t.notMatch(headers.get('content-security-policy'), /unsafe/);
+    t.equal(headers.get('x-content-type-options'), 'nosniff');
+  }
+  const { headers } = await get('/page/main.js');
+  t.equal((await get('/page/main.js', { headers: { 'if-none-match': headers.get('etag') ?? '' } })).status, 304);
+});
+
+const ca = certificateAuthority();
+
+/** The common name that a server shows. */
+function shownName(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request({ host: '127.0.0.1', port, path: '/healthz', ca: ca.certificate, agent: false }, (response) => {
+      response.resume();
+      const { socket } = response as unknown as { socket: { getPeerCertificate(): { subject: { CN: string } } } };
+      resolve(socket.getPeerCertificate().subject.CN);
+    });
+    outgoing.on('error', reject).end();
+  });
+}
+
+test('it serves HTTPS with the certificate in the files, and follows them when they are renewed', async (t) => {
+  const directory = await scratchDirectory(t);
+  const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
+  const place = async (pair: Certificate): Promise<void> => {
+    for (const [file, text] of [[certFile, pair.certificate], [keyFile, pair.key]] as const) {
+      await writeFile(`${file}.new`, text);
+      await rename(`${file}.new`, file);
+    }
+  };
+  await place(ca.server(['127.0.0.1']));
+  const clock = new ManualClock();
+  const { server } = await served(t, VIEW, { certificate: new CertificateFiles(certFile, keyFile), clock });
+  t.equal(await shownName(server.port), '127.0.0.1');
+  await t.rejects(fetch(`http://127.0.0.1:${server.port}/healthz`), 'and no plain HTTP');
+  await writeFile(certFile, ca.server(['wrong']).certificate);
+  clock.advance(10_000);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  t.equal(await shownName(server.port), '127.0.0.1', 'a certificate without its key is not taken');
+  await place(ca.server(['renewed', '127.0.0.1']));
+  await eventually(async () => {
+    clock.advance(10_000);
+    return (await shownName(server.port)) === 'renewed';
+  });
+});
+
+test('files that are no certificate are said at the start', async (t) => {
+  const directory = await scratchDirectory(t);
+  const files = new CertificateFiles(join(directory, 'none.crt'), join(directory, 'none.key'));
+  await t.rejects(files.read(), { code: 'ENOENT' });
+  files.follow(new ManualClock(), silentLog(), () => undefined);
+  files.stop();
+});

@@ -1,0 +1,44 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+
+const EXECUTABLE = '/usr/bin/chromium';
+const ARTEFACTS = fileURLToPath(new URL('../../../../test/artefacts/', import.meta.url));
+
+/** Why there is no browser to test with, or false. */
+export const noBrowser: string | false = existsSync(EXECUTABLE) ? false : `${EXECUTABLE} is not installed`;
+
+/** A browser that shows nothing and talks to nobody but our own server. */
+export function openBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: EXECUTABLE,
+    headless: true,
+    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  });
+}
+
+export const DESKTOP: BrowserContextOptions = { viewport: { width: 1440, height: 900 } };
+export const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
+
+/** A page that fails its test when a script fails, a policy is broken, or anything but the agent is asked. */
+export async function openPage(browser: Browser, base: string, path: string, options: BrowserContextOptions): Promise<{ readonly page: Page; readonly complaints: string[] }> {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+  });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(base)) complaints.push(`asked for ${request.url()}`);
+  });
+  await page.goto(`${base}${path}`);
+  return { page, complaints };
+}
+
+/** Keeps a picture for people, under test/artefacts. */
+export async function keep(page: Page, name: string, fullPage = false): Promise<void> {
+  mkdirSync(ARTEFACTS, { recursive: true });
+  await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage });
+}

@@ -1,0 +1,151 @@
+import { History } from '../../../src/agent/display/history.js';
+import { HttpServer, type HttpServerOptions } from '../../../src/agent/display/http-server.js';
+import { Journal } from '../../../src/agent/display/journal.js';
+import { LiveFeed } from '../../../src/agent/display/live-feed.js';
+import { CallTimes, NodeMetrics } from '../../../src/agent/display/metrics.js';
+import { readPageFiles } from '../../../src/agent/display/page-files.js';
+import type { AllocationSnapshot, CardSnapshot, NodeSnapshot, NodeView, SliceSnapshot } from '../../../src/agent/display/view.js';
+import { DENIED_APIS } from '../../../src/abi/usage-file.js';
+import { parseMatrix } from '../../../src/gpu/topology/matrix-text.js';
+import { buildTree } from '../../../src/gpu/topology/tree.js';
+import type { Topology } from '../../../src/gpu/topology/topology.js';
+import { systemClock, type Clock } from '../../../src/host/clock.js';
+import { silentLog, type Log } from '../../../src/host/log.js';
+
+export const GIB = 2 ** 30;
+
+export function card(index: number, changes: Partial<CardSnapshot> = {}): CardSnapshot {
+  return {
+    index,
+    uuid: `GPU-${String(index).padStart(8, '0')}-0000-0000-0000-000000000000`,
+    model: 'NVIDIA H200',
+    pciBusId: `00000000:${(4 + index).toString(16).toUpperCase().padStart(2, '0')}:00.0`,
+    numaNode: null,
+    memoryBytes: 16 * GIB,
+    usable: true,
+    health: { status: 'healthy', reason: null, sinceMs: 0 },
+    givenCores: 0,
+    givenMemoryBytes: 0,
+    usedPercent: 0,
+    usedMemoryBytes: 0,
+    temperatureCelsius: 40,
+    powerWatts: 75,
+    strangerPids: [],
+    looks: 10,
+    failedLooks: 0,
+    ...changes,
+  };
+}
+
+export function slice(of: CardSnapshot, changes: Partial<SliceSnapshot> = {}): SliceSnapshot {
+  return {
+    gpuUuid: of.uuid,
+    gpuIndex: of.index,
+    pciBusId: of.pciBusId,
+    cardMemoryBytes: of.memoryBytes,
+    givenCores: 30,
+    givenMemoryBytes: 4 * GIB,
+    share: 30,
+    softLimit: null,
+    memoryLimitBytes: 4 * GIB,
+    usedPercent: 0,
+    usedMemoryBytes: 0,
+    driverMemoryBytes: 0,
+    peakMemoryBytes: null,
+    pids: [],
+    counters: {
+      launches: 0, waits: 0, throttledSeconds: 0, chargedSeconds: 0, deniedBytes: 0,
+      denied: Object.fromEntries(DENIED_APIS.map((api) => [api, 0])) as NonNullable<SliceSnapshot['counters']>['denied'],
+    },
+    controlError: null,
+    correction: 1,
+    timeDrift: null,
+    memoryDriftBytes: null,
+    ...changes,
+  };
+}
+
+export function allocation(name: string, slices: readonly SliceSnapshot[], changes: Partial<AllocationSnapshot> = {}): AllocationSnapshot {
+  const bytes = slices.map((one) => one.givenMemoryBytes);
+  return {
+    id: Buffer.from(name).toString('hex').padEnd(16, '0').slice(-16),
+    phase: 'started',
+    owners: [{ podUid: `uid-${name}`, namespace: 'default', pod: name, container: 'main' }],
+    allocatedAtMs: 1_700_000_000_000,
+    cores: slices.reduce((sum, one) => sum + one.givenCores, 0),
+    memoryBytes: bytes.includes(null) ? null : bytes.reduce((sum: number, value) => sum + (value ?? 0), 0),
+    processes: 1,
+    findings: [],
+    refusedConnections: 0,
+    socketFloods: 0,
+    slices,
+    ...changes,
+  };
+}
+
+/** A node with what is given filled in; sums on the cards follow from the allocations. */
+export function node(parts: { readonly cards: readonly CardSnapshot[]; readonly allocations?: readonly AllocationSnapshot[]; readonly topology?: Topology } & Partial<NodeSnapshot>): NodeSnapshot {
+  const { topology, ...rest } = parts;
+  const allocations = parts.allocations ?? [];
+  const sum = (uuid: string, of: (one: SliceSnapshot) => number): number =>
+    allocations.flatMap(({ slices }) => slices).filter(({ gpuUuid }) => gpuUuid === uuid).reduce((total, one) => total + of(one), 0);
+  return {
+    atMs: 1_700_000_000_000,
+    node: 'node1',
+    version: '1.2.3',
+    driverVersion: '580.95.05',
+    driverOutage: null,
+    notReady: [],
+    tree: topology === undefined ? [{ level: 'SYS', positions: parts.cards.map((_, at) => at), children: parts.cards.map((_, at) => ({ level: 'X' as const, positions: [at], children: [] })) }] : buildTree(topology),
+    nvlinks: topology === undefined ? [] : topology.nvlinks.flatMap((row, a) => row.flatMap((links, b) => (b > a && links > 0 ? [[a, b, links] as const] : []))),
+    ...rest,
+    cards: parts.cards.map((one) => ({ ...one, givenCores: sum(one.uuid, ({ givenCores }) => givenCores), givenMemoryBytes: sum(one.uuid, ({ givenMemoryBytes }) => givenMemoryBytes ?? one.memoryBytes) })),
+    allocations,
+  };
+}
+
+/** A topology from the text of `nvidia-smi topo -m`. */
+export function topologyOf(matrix: string): Topology {
+  const parsed = parseMatrix(matrix);
+  if (!parsed.ok) throw new Error(parsed.reason);
+  return parsed.topology;
+}
+
+/** A view of whatever snapshot holds at the moment. */
+export function viewOf(snapshot: () => NodeSnapshot, changes: Partial<NodeView> = {}): NodeView {
+  return {
+    nodeName: 'node1',
+    version: '1.2.3',
+    snapshot,
+    use: snapshot,
+    graph: ({ extended = false } = {}) => (extended ? 'ROOT:1 extended\n' : 'ROOT:1\n'),
+    pod: () => null,
+    counts: () => ({ refusals: new Map(), errors: new Map(), findings: new Map(), evictions: 0 }),
+    notReady: () => [],
+    ...changes,
+  };
+}
+
+type Teardown = { teardown(action: () => Promise<void>): void };
+
+/** An HTTP server of that view on a port of its own, with all that belongs to it. */
+export async function served(t: Teardown, view: NodeView, changes: Partial<HttpServerOptions> & { readonly clock?: Clock; readonly log?: Log } = {}) {
+  const clock = changes.clock ?? systemClock;
+  const log = changes.log ?? silentLog();
+  const journal = changes.journal ?? new Journal(clock);
+  const history = changes.history ?? new History();
+  const times = new CallTimes();
+  const feed = changes.feed ?? new LiveFeed({ view, history, journal, clock, log });
+  const server = new HttpServer({
+    address: '127.0.0.1', port: 0, view, metrics: new NodeMetrics(view, times), history, journal, feed,
+    page: await readPageFiles(), certificate: null, access: null, clock, log, ...changes,
+  });
+  await server.start();
+  t.teardown(() => server.stop());
+  const base = `http://127.0.0.1:${server.port}`;
+  const get = async (path: string, init?: RequestInit) => {
+    const answer = await fetch(`${base}${path}`, init);
+    return { status: answer.status, type: answer.headers.get('content-type'), headers: answer.headers, text: await answer.text() };
+  };
+  return { server, base, get, journal, history, feed, times };
+}

@@ -1,0 +1,86 @@
+import { test, type Test } from 'tap';
+import { DriverError, type Driver } from '../../../src/agent/gpus/driver.js';
+
+/**
+ * What holds for every driver, whoever made the cards. `open` gives a driver of its own to each test; the machine may have any
+ * number of cards.
+ */
+export function driverContract(name: string, open: () => Promise<Driver>): void {
+  const contract = (sentence: string, body: (t: Test, driver: Driver) => Promise<void>): void => {
+    test(`${name}: ${sentence}`, async (t) => {
+      const driver = await open();
+      t.teardown(() => driver.close());
+      await body(t, driver);
+    });
+  };
+
+  contract('the topology has one place for each card, connected both ways alike', async (t, driver) => {
+    const { gpus, topology } = await driver.inventory();
+    t.equal(topology.levels.length, gpus.length);
+    t.equal(topology.nvlinks.length, gpus.length);
+    for (const a of gpus.keys()) {
+      for (const b of gpus.keys()) {
+        t.equal(topology.levels[a]?.[b], topology.levels[b]?.[a]);
+        t.equal(topology.nvlinks[a]?.[b], topology.nvlinks[b]?.[a]);
+        t.equal(topology.levels[a]?.[b] === 'X', a === b);
+      }
+    }
+  });
+
+  contract('every card has its own index, UUID, minor and bus id, and some memory', async (t, driver) => {
+    const { gpus, excluded } = await driver.inventory();
+    const cards = [...gpus, ...excluded.map(({ gpu }) => gpu)];
+    for (const key of ['index', 'uuid', 'minor', 'pciBusId'] as const) {
+      t.equal(new Set(cards.map((gpu) => gpu[key])).size, cards.length, key);
+    }
+    for (const gpu of gpus) {
+      t.match(gpu.uuid, /^GPU-[0-9a-f]{8}-/);
+      t.match(gpu.pciBusId, /^[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7]$/);
+      t.ok(gpu.memoryBytes > 0);
+    }
+    t.same(gpus.map((gpu) => gpu.index), gpus.map((gpu) => gpu.index).sort((a, b) => a - b), 'in the order of indexes');
+  });
+
+  contract('the inventory is the same when nothing changed', async (t, driver) => {
+    t.same(await driver.inventory(), await driver.inventory());
+  });
+
+  contract('every card answers with a sample and its processes', async (t, driver) => {
+    const { gpus } = await driver.inventory();
+    if (gpus.length === 0) t.pass('there is no card to ask');
+    for (const { uuid, memoryBytes } of gpus) {
+      const sample = await driver.sample(uuid);
+      t.ok(sample.atMs > 0);
+      t.ok(sample.utilizationPercent === null || (sample.utilizationPercent >= 0 && sample.utilizationPercent <= 100));
+      t.ok(sample.usedMemoryBytes === null || (sample.usedMemoryBytes >= 0 && sample.usedMemoryBytes <= memoryBytes));
+      for (const process of await driver.processes(uuid)) t.ok(process.pid > 0);
+    }
+  });
+
+  contract('a card that is not there is refused by name', async (t, driver) => {
+    const unknown = 'GPU-ffffffff-ffff-ffff-ffff-ffffffffffff';
+    for (const call of [() => driver.sample(unknown), () => driver.processes(unknown)]) {
+      await t.rejects(async () => void (await call()), { name: 'DriverError', code: 'unknown-gpu', message: new RegExp(unknown) });
+    }
+  });
+
+  contract('what is wrong with the machine is said in whole lines', async (t, driver) => {
+    const { gpus, notes } = await driver.inventory();
+    t.same(notes.filter((note) => !/^\S[^\n]*$/.test(note)), []);
+    if (gpus.length === 0) t.ok(notes.length > 0, 'no card is worth a word');
+  });
+
+  contract('a listener hears nothing after it has left', async (t, driver) => {
+    const leave = driver.subscribe(() => t.fail('heard something'));
+    leave();
+    leave();
+    t.pass('left twice');
+  });
+
+  contract('closing twice is as good as once', async (t, driver) => {
+    await driver.close();
+    await driver.close();
+    const after = await driver.inventory().catch((error: unknown) => error);
+    t.ok(after instanceof DriverError || 'gpus' in (after as object));
+  });
+}

@@ -1,0 +1,174 @@
+import fc from 'fast-check';
+import { test } from 'tap';
+import { afterEvent, afterTime, freshHealth, xidReason, type GpuHealth, type HealthEvent } from '../../../../src/agent/gpus/health.js';
+import type { HealthPolicy } from '../../../../src/agent/gpus/health-policy.js';
+
+const MINUTE = 60_000;
+
+const POLICY: HealthPolicy = {
+  xids: new Map([
+    [13, { class: 'ignored', meaning: 'graphics exception' }],
+    [94, { class: 'transient', meaning: 'contained memory error' }],
+    [48, { class: 'reset', meaning: 'two bits' }],
+    [79, { class: 'fatal', meaning: 'off the bus' }],
+  ]),
+  otherwise: 'transient',
+  uncorrectedEcc: 'reset',
+  probationMs: MINUTE,
+  longestProbationMs: 3 * MINUTE,
+  strikes: 4,
+  strikeWindowMs: 60 * MINUTE,
+};
+
+const xid = (number: number): HealthEvent => ({ kind: 'xid', xid: number });
+const LOST: HealthEvent = { kind: 'lost', reason: 'fell off' };
+const FOUND: HealthEvent = { kind: 'found' };
+const RESTARTED: HealthEvent = { kind: 'restarted' };
+const ECC: HealthEvent = { kind: 'ecc' };
+
+/** Health after events at given minutes. */
+function history(...events: readonly (readonly [minute: number, event: HealthEvent])[]): GpuHealth {
+  let health = freshHealth(0);
+  for (const [minute, event] of events) health = afterEvent(afterTime(health, minute * MINUTE), event, minute * MINUTE, POLICY);
+  return health;
+}
+
+test("an application's own error says nothing against the card", (t) => {
+  const fresh = freshHealth(0);
+  t.equal(afterEvent(fresh, xid(13), MINUTE, POLICY), fresh);
+  t.end();
+});
+
+test('after a transient error the card rests and comes back', (t) => {
+  const resting = history([0, xid(94)]);
+  t.match(resting, { status: 'probation', reason: 'XID 94 (contained memory error)', sinceMs: 0, untilMs: MINUTE });
+  t.equal(afterTime(resting, MINUTE - 1), resting);
+  t.match(afterTime(resting, MINUTE), { status: 'healthy', reason: null, sinceMs: MINUTE, untilMs: null });
+  t.end();
+});
+
+test('an error that the table does not know is of the class for those', (t) => {
+  t.match(history([0, xid(999)]), { status: 'probation', reason: 'XID 999' });
+  t.end();
+});
+
+test('every further transient error doubles the rest, up to the longest', (t) => {
+  t.equal(history([0, xid(94)], [10, xid(94)]).untilMs, 12 * MINUTE);
+  t.equal(history([0, xid(94)], [10, xid(94)], [20, xid(94)]).untilMs, 23 * MINUTE, 'four minutes would be too long');
+  t.end();
+});
+
+test('an error during probation starts it again, and since is when it began', (t) => {
+  const health = history([0, xid(94)], [0.5, xid(94)]);
+  t.match(health, { status: 'probation', sinceMs: 0, untilMs: 2.5 * MINUTE });
+  t.end();
+});
+
+test('too many transient errors within the window need a reset', (t) => {
+  const health = history([0, xid(94)], [10, xid(94)], [20, xid(94)], [30, xid(94)]);
+  t.match(health, { status: 'reset', reason: 'XID 94 (contained memory error), 4 such errors within 60 min' });
+  t.match(history([0, xid(94)], [30, xid(94)], [61, xid(94)], [91, xid(94)]), { status: 'probation' }, 'old ones do not count');
+  t.end();
+});
+
+test('memory errors that ECC could not correct need a reset', (t) => {
+  t.match(history([0, ECC]), { status: 'reset', reason: 'memory errors that ECC could not correct: needs a reset' });
+  t.match(history([0, xid(48)]), { status: 'reset', reason: 'XID 48 (two bits): needs a reset', untilMs: null });
+  t.end();
+});
+
+test('what needs a reset does not come back by waiting', (t) => {
+  const health = history([0, xid(48)]);
+  t.equal(afterTime(health, 1e12), health);
+  t.end();
+});
+
+test('a lost card that answers again is on probation, with a clean record', (t) => {
+  t.match(history([0, xid(79)]), { status: 'failed', reason: 'XID 79 (off the bus)' });
+  t.match(history([0, xid(79)], [0, LOST]), { status: 'lost', reason: 'fell off' });
+  t.match(history([0, xid(94)], [0, xid(79)], [0, LOST], [5, FOUND]), {
+    status: 'probation',
+    reason: 'answers again after it was lost',
+    untilMs: 6 * MINUTE,
+    strikesMs: [],
+  });
+  const failed = history([0, xid(79)]);
+  t.equal(afterEvent(failed, FOUND, MINUTE, POLICY), failed, 'only what was lost can be found');
+  t.end();
+});
+
+test('a restart of the driver puts broken cards on probation and leaves healthy ones alone', (t) => {
+  for (const event of [xid(48), xid(79), LOST]) {
+    t.match(history([0, event], [1, RESTARTED]), { status: 'probation', reason: 'the driver was restarted' });
+  }
+  const fresh = freshHealth(0);
+  t.equal(afterEvent(fresh, RESTARTED, MINUTE, POLICY), fresh);
+  const resting = history([0, xid(94)]);
+  t.equal(afterEvent(resting, RESTARTED, 1, POLICY), resting);
+  t.end();
+});
+
+test('an XID is worded with its meaning where that is known', (t) => {
+  t.equal(xidReason(79, POLICY), 'XID 79 (off the bus)');
+  t.equal(xidReason(7, POLICY), 'XID 7');
+  t.end();
+});
+
+const SEVERITY = ['healthy', 'probation', 'reset', 'failed', 'lost'];
+const anyError = fc.constantFrom<HealthEvent>(xid(13), xid(94), xid(48), xid(79), xid(999), ECC, LOST);
+const anyEvent = fc.oneof(anyError, fc.constantFrom(FOUND, RESTARTED));
+const anyHistory = fc.array(fc.tuple(fc.integer({ min: 0, max: 20 }), anyEvent), { maxLength: 25 });
+
+/** Every health on the way through a history. */
+function walk(steps: readonly (readonly [number, HealthEvent])[]): { before: GpuHealth; event: HealthEvent; after: GpuHealth; nowMs: number }[] {
+  let health = freshHealth(0);
+  let nowMs = 0;
+  return steps.map(([minutes, event]) => {
+    nowMs += minutes * MINUTE;
+    const before = afterTime(health, nowMs);
+    health = afterEvent(before, event, nowMs, POLICY);
+    return { before, event, after: health, nowMs };
+  });
+}
+
+test('whatever happens, an error never makes a card look better', (t) => {
+  fc.assert(
+    fc.property(anyHistory, (steps) =>
+      walk(steps).every(({ before, event, after }) => {
+        if (event.kind === 'found' || event.kind === 'restarted') return true;
+        return SEVERITY.indexOf(after.status) >= SEVERITY.indexOf(before.status);
+      }),
+    ),
+    { numRuns: 300 },
+  );
+  t.pass('300 histories');
+  t.end();
+});
+
+test('whatever happens, a card that is not healthy has a reason, and probation an end within the longest', (t) => {
+  fc.assert(
+    fc.property(anyHistory, (steps) =>
+      walk(steps).every(({ after, nowMs }) => {
+        const { status, reason, untilMs, strikesMs } = after;
+        const rest = untilMs === null || (untilMs > nowMs && untilMs - nowMs <= POLICY.longestProbationMs);
+        return (status === 'healthy') === (reason === null) && (status === 'probation') === (untilMs !== null) && rest && strikesMs.length <= POLICY.strikes;
+      }),
+    ),
+    { numRuns: 300 },
+  );
+  t.pass('300 histories');
+  t.end();
+});
+
+test('whatever happened, a card whose driver restarts and that stays quiet is healthy again', (t) => {
+  fc.assert(
+    fc.property(anyHistory, (steps) => {
+      const last = walk(steps).at(-1) ?? { after: freshHealth(0), nowMs: 0 };
+      const restarted = afterEvent(last.after, RESTARTED, last.nowMs, POLICY);
+      return afterTime(restarted, last.nowMs + POLICY.longestProbationMs).status === 'healthy';
+    }),
+    { numRuns: 300 },
+  );
+  t.pass('300 histories');
+  t.end();
+});

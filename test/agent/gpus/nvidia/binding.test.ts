@@ -1,0 +1,287 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test, type Test } from 'tap';
+import type { DriverEvent } from '../../../../src/agent/gpus/driver.js';
+import { noKernelDriver, type KernelDriver } from '../../../../src/agent/gpus/nvidia/kernel-driver.js';
+import { NvidiaDriver, type NvidiaOptions } from '../../../../src/agent/gpus/nvidia/nvidia-driver.js';
+import { driverContract } from '../contract.js';
+import { command, noCompiler, oddLibrary, oldLibrary } from './odd-library.js';
+
+const skip = noCompiler;
+
+const uuid = (index: number): string => `GPU-0000000${index}-0000-0000-0000-000000000000`;
+
+function open(t: Test, options: NvidiaOptions = {}): NvidiaDriver {
+  const driver = new NvidiaDriver({ libraryPaths: [oddLibrary], kernel: noKernelDriver, beatMs: 10, ...options });
+  t.teardown(async () => {
+    await driver.close();
+    command();
+  });
+  return driver;
+}
+
+/** Subscribes, and waits for events until there are `count` of them. */
+function listen(driver: NvidiaDriver): { readonly heard: DriverEvent[]; readonly until: (count: number) => Promise<readonly DriverEvent[]> } {
+  const heard: DriverEvent[] = [];
+  driver.subscribe((event) => heard.push(event));
+  return {
+    heard,
+    async until(count) {
+      for (let tries = 0; heard.length < count && tries < 500; tries++) await sleep(10);
+      return heard.slice(0, count);
+    },
+  };
+}
+
+if (skip === false) {
+  driverContract('nvidia, through FFI', async () => new NvidiaDriver({ libraryPaths: [oddLibrary], kernel: noKernelDriver }));
+  driverContract('nvidia, with an old library', async () => new NvidiaDriver({ libraryPaths: [oldLibrary], kernel: noKernelDriver }));
+}
+
+test('a card is described by what NVML says of it', { skip }, async (t) => {
+  const inventory = await open(t).inventory();
+  t.equal(inventory.driverVersion, '999.1');
+  t.equal(inventory.cudaVersion, 12080);
+  t.match(inventory.gpus[1], {
+    index: 1,
+    minor: 6,
+    uuid: uuid(1),
+    pciBusId: '00000000:3B:00.0',
+    model: 'Odd Card',
+    memoryBytes: 16 * 1024 ** 3,
+    numaNode: 65,
+    ecc: null,
+    mig: false,
+    computeCapability: null,
+  });
+  t.same(inventory.excluded, []);
+});
+
+test('links count when both ends see them, through switches as many as the card with fewer has', { skip }, async (t) => {
+  command('cards 4');
+  const { topology } = await open(t).inventory();
+  t.same(topology.nvlinks, [[0, 2, 1, 1], [2, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]]);
+});
+
+test('two GPUs of one board are PIX, a level that NVML does not define counts as the farthest', { skip }, async (t) => {
+  command('cards 4');
+  const { topology } = await open(t).inventory();
+  t.equal(topology.levels[0]?.[1], 'PIX');
+  t.equal(topology.levels[0]?.[2], 'SYS');
+});
+
+test('a driver with the first version of every function works, and says once what it lacks', { skip }, async (t) => {
+  const said: string[] = [];
+  const driver = open(t, { libraryPaths: [oldLibrary], report: (note) => said.push(note) });
+  const { gpus, topology, driverVersion } = await driver.inventory();
+  t.match(gpus[1], { minor: 1, pciBusId: '00000000:3B:00.0', model: 'unknown', numaNode: null, mig: null });
+  t.equal(driverVersion, null);
+  t.equal(topology.levels[0]?.[1], 'SYS');
+  t.same(await driver.processes(uuid(0)), [
+    { pid: 100, usedMemoryBytes: 1 << 20, utilizationPercent: null },
+    { pid: 101, usedMemoryBytes: null, utilizationPercent: null },
+  ]);
+  await driver.sample(uuid(0));
+  await driver.sample(uuid(0));
+  const missing = 'the driver has no such function';
+  t.same(said.filter((note) => !note.startsWith('GPU 1')).sort(), [
+    `GPU 0: no PCIe topology (its pairs count as SYS): ${missing}`,
+    `GPU 0: no compute capability: ${missing}`,
+    `GPU 0: no minor number: ${missing}`,
+    `GPU 0: no product name: ${missing}`,
+    `GPU 0: no utilisation by process: ${missing}`,
+    `GPU 0: no utilisation: ${missing}`,
+    `no CUDA version: ${missing}`,
+    `no driver version: ${missing}`,
+    `no report of errors (only a card that is lost is noticed): ${missing}`,
+  ]);
+  t.same((await driver.inventory()).notes, said);
+});
+
+test('a card that is cut by MIG is left out, and said', { skip }, async (t) => {
+  command('cards 3', 'mig 1');
+  const { gpus, excluded, topology, notes } = await open(t).inventory();
+  t.same(gpus.map((gpu) => gpu.index), [0, 2]);
+  t.same(excluded.map(({ gpu }) => gpu.index), [1]);
+  t.equal(topology.levels.length, 2);
+  t.ok(notes.includes(`GPU 1 (${uuid(1)}) is left out: it is cut into MIG instances, which are not shared further`));
+});
+
+test('a card that does not answer at start is left out, and said', { skip }, async (t) => {
+  command('cards 2', 'lost 0');
+  const { gpus, notes } = await open(t).inventory();
+  t.same(gpus.map((gpu) => gpu.index), [1]);
+  t.match(notes.join('\n'), /GPU 0 does not answer and is left out: nvmlDeviceGetHandleByIndex_v2 of GPU 0: the GPU has fallen off the bus/);
+});
+
+test('a card that did not answer at start joins when it does', { skip }, async (t) => {
+  command('lost 0');
+  const driver = open(t);
+  t.equal((await driver.inventory()).gpus.length, 1);
+  const { until } = listen(driver);
+  command();
+  t.same(await until(1), [{ kind: 'changed' }]);
+  t.equal((await driver.inventory()).gpus.length, 2);
+});
+
+test('a machine without cards has an inventory', { skip }, async (t) => {
+  command('cards 0');
+  const { gpus, topology, notes } = await open(t).inventory();
+  t.same(gpus, []);
+  t.same(topology, { levels: [], nvlinks: [] });
+  t.ok(notes.includes('no GPU that can be shared'));
+});
+
+test('processes come once each, with their larger figure, however many there are', { skip }, async (t) => {
+  const driver = open(t);
+  t.same(await driver.processes(uuid(0)), []);
+  command('processes 2');
+  t.same(await driver.processes(uuid(0)), [
+    { pid: 1000, usedMemoryBytes: 1000, utilizationPercent: 42 },
+    { pid: 1001, usedMemoryBytes: 7000, utilizationPercent: 0 },
+  ]);
+  command('processes 300');
+  const many = await driver.processes(uuid(0));
+  t.equal(many.length, 300);
+  t.same(many[150], { pid: 1150, usedMemoryBytes: 151_000, utilizationPercent: 0 });
+});
+
+test('XIDs and memory errors arrive with the card that has them', { skip }, async (t) => {
+  const driver = open(t);
+  const { until } = listen(driver);
+  command('events 1 79');
+  t.same(await until(1), [{ kind: 'xid', uuid: uuid(1), xid: 79 }]);
+  command('events 1 79', 'events 0 -1');
+  t.same((await until(2))[1], { kind: 'ecc', uuid: uuid(0) });
+});
+
+test('memory errors that are only counted are noticed when they become more', { skip }, async (t) => {
+  command('errors 1 3');
+  const driver = open(t);
+  const { heard, until } = listen(driver);
+  await sleep(100);
+  t.same(heard, [], 'old errors are the past');
+  command('errors 1 4');
+  t.same(await until(1), [{ kind: 'ecc', uuid: uuid(1) }]);
+});
+
+test('a card that is lost is noticed, refuses its calls, and is found again', { skip }, async (t) => {
+  const driver = open(t);
+  await driver.inventory();
+  const { until } = listen(driver);
+  command('lost 1');
+  t.same(await until(1), [{ kind: 'lost', uuid: uuid(1), reason: 'nvmlDeviceGetMemoryInfo of GPU 1: the GPU has fallen off the bus' }]);
+  await t.rejects(driver.sample(uuid(1)), { code: 'gpu-lost' });
+  await t.resolves(driver.sample(uuid(0)), 'the other one answers');
+  command();
+  t.same((await until(2))[1], { kind: 'found', uuid: uuid(1) });
+});
+
+test('a card whose calls hang is lost after the time limit, and the others go on', { skip }, async (t) => {
+  const driver = open(t, { callTimeoutMs: 200 });
+  await driver.inventory();
+  const { until } = listen(driver);
+  command('hang 0');
+  t.same(await until(1), [{ kind: 'lost', uuid: uuid(0), reason: 'GPU 0 does not answer within 200 ms' }]);
+  await t.resolves(driver.sample(uuid(1)));
+  await t.rejects(driver.sample(uuid(0)), { code: 'timeout' });
+  command();
+  t.same((await until(2))[1], { kind: 'found', uuid: uuid(0) });
+});
+
+test('when calls hang on every thread the driver is unreachable, and comes back', { skip }, async (t) => {
+  const driver = open(t, { callTimeoutMs: 200 });
+  await driver.inventory();
+  const { heard, until } = listen(driver);
+  command('hang 0', 'hang 1');
+  for (let tries = 0; !heard.some((event) => event.kind === 'unreachable') && tries < 500; tries++) await sleep(10);
+  t.ok(heard.some((event) => event.kind === 'unreachable'));
+  await t.rejects(driver.sample(uuid(1)));
+  const before = heard.length;
+  command();
+  t.same((await until(before + 1))[before], { kind: 'reachable' });
+  t.equal((await driver.inventory()).gpus.length, 2);
+});
+
+test('a driver that goes away is told once, and when it is back', { skip }, async (t) => {
+  const driver = open(t);
+  await driver.inventory();
+  const { heard, until } = listen(driver);
+  command('code 1', 'init 9');
+  const [outage] = await until(1);
+  t.match(outage, { kind: 'unreachable', reason: /NVML is not initialised/ });
+  await t.rejects(driver.inventory(), { code: 'unreachable', message: 'nvmlInit_v2 of driver: the kernel driver is not loaded' });
+  await sleep(150);
+  t.equal(heard.length, 1);
+  command();
+  t.same((await until(2))[1], { kind: 'reachable' });
+  t.equal((await driver.inventory()).gpus.length, 2);
+});
+
+test('cards that come, go or are cut are noticed without a restart', { skip }, async (t) => {
+  const driver = open(t);
+  t.equal((await driver.inventory()).gpus.length, 2);
+  const { until } = listen(driver);
+  command('cards 3');
+  t.same(await until(1), [{ kind: 'changed' }]);
+  t.equal((await driver.inventory()).gpus.length, 3);
+  command('cards 3', 'mig 0');
+  t.same((await until(2))[1], { kind: 'changed' });
+  t.same((await driver.inventory()).gpus.map((gpu) => gpu.index), [1, 2]);
+});
+
+test('a card that the kernel takes over is noticed, even while the count stays', { skip }, async (t) => {
+  let held = ['0000:3a:00.0', '0000:3b:00.0'];
+  const kernel: KernelDriver = { ...noKernelDriver, cards: async () => held };
+  const driver = open(t, { kernel });
+  await driver.inventory();
+  const { until } = listen(driver);
+  held = ['0000:3a:00.0', '0000:3b:00.0', '0000:3c:00.0'];
+  t.same(await until(1), [{ kind: 'changed' }]);
+});
+
+test('a question that fails in part costs its answer only', { skip }, async (t) => {
+  const driver = open(t);
+  await driver.inventory();
+  t.match(await driver.sample(uuid(0)), { utilizationPercent: null, usedMemoryBytes: 1024 ** 3, temperatureCelsius: null, powerMilliwatts: null });
+  command('code 999');
+  await t.rejects(driver.sample(uuid(0)), { code: 'failed', message: 'nvmlDeviceGetMemoryInfo of GPU 0: NVML error 999' });
+});
+
+test('without the library the reason names where it was looked for', async (t) => {
+  const driver = new NvidiaDriver({ libraryPaths: ['/nowhere/libnvidia-ml.so.1', '/nowhere/else.so'], kernel: noKernelDriver });
+  await t.rejects(driver.inventory(), {
+    code: 'unreachable',
+    message: 'the NVIDIA management library cannot be opened (looked for /nowhere/libnvidia-ml.so.1, /nowhere/else.so)',
+  });
+  await driver.close();
+});
+
+test('missing kernel modules are loaded before the first call, and what came of it is said', { skip }, async (t) => {
+  const said: string[] = [];
+  const kernel: KernelDriver = { ...noKernelDriver, ensureLoaded: async () => 'loaded kernel modules' };
+  const driver = open(t, { kernel, report: (note) => said.push(note) });
+  t.ok((await driver.inventory()).notes.includes('loaded kernel modules'));
+  t.ok(said.includes('loaded kernel modules'));
+});
+
+test('closing says when a call will not return, since Node cannot end then', { skip }, async (t) => {
+  const driver = new NvidiaDriver({ libraryPaths: [oddLibrary], kernel: noKernelDriver, callTimeoutMs: 100 });
+  await driver.inventory();
+  command('hang 0');
+  await t.rejects(driver.sample(uuid(0)), { code: 'timeout' });
+  await t.rejects(driver.close(), { code: 'timeout', message: 'calls to GPU 0 have not returned: Node cannot end by itself' });
+  command();
+  await sleep(100);
+  await driver.close();
+});
+
+test('after close nothing is asked and nothing is heard', { skip }, async (t) => {
+  const driver = open(t);
+  await driver.inventory();
+  const { heard } = listen(driver);
+  await driver.close();
+  command('lost 0');
+  await sleep(50);
+  t.same(heard, []);
+  await t.rejects(driver.inventory(), { code: 'unreachable', message: 'the driver is closed' });
+});

@@ -1,0 +1,211 @@
+import { spawn } from 'node:child_process';
+import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import type { AuditPolicy } from '../../../src/agent/slices/findings.js';
+import { PROCESS_SLOT, USAGE_HEADER, USAGE_LAYOUT } from '../../../src/abi/usage-file.js';
+import { silentLog } from '../../../src/host/log.js';
+import { Auditor } from '../../../src/agent/slices/auditor.js';
+import { Monitor } from '../../../src/agent/slices/monitor.js';
+import type { ContainerKnowledge, SliceNote } from '../../../src/agent/slices/ports.js';
+import { ProcessOwners } from '../../../src/agent/slices/process-owners.js';
+import { SliceDirectories } from '../../../src/agent/slices/slice-directory.js';
+import { ManualClock } from '../../manual-clock.js';
+import type { scratchDirectory } from '../../scratch.js';
+import { FakeGpus, listed } from './fake-gpu.js';
+import { ALLOCATION, gpuLimits, IGNORANT, MIB, openSlices, sliceSpec } from './node-slices.js';
+import { greetingBytes, ownStartTicks, say, until } from './tenant.js';
+
+type Teardown = Parameters<typeof scratchDirectory>[0];
+
+const GPU = gpuLimits(0).uuid;
+const OTHER_GPU = gpuLimits(1).uuid;
+
+/** Every process of this machine is in the one pod. */
+const ONE_POD: ContainerKnowledge = { ...IGNORANT, placeOf: async () => ({ containerId: 'c', podUid: sliceSpec().owner.podUid }) };
+
+async function audited(t: Teardown, policy: AuditPolicy = 'report') {
+  const node = await openSlices(t, { knowledge: ONE_POD });
+  const gpus = new FakeGpus();
+  const clock = new ManualClock();
+  const owners = new ProcessOwners(node.slices, ONE_POD);
+  const monitor = new Monitor({ slices: node.slices, owners, source: gpus, gpus: () => [GPU, OTHER_GPU], clock, log: silentLog(), lookMs: 1_000 });
+  const notes: SliceNote[] = [];
+  const evicted: string[] = [];
+  const auditor = new Auditor({
+    slices: node.slices,
+    directories: new SliceDirectories(node.base),
+    gpus: () => monitor.gpus,
+    owners,
+    notices: { note: (_owner, note) => void notes.push(note) },
+    evictor: { evict: (owner, why) => void evicted.push(`${owner.pod}: ${why}`) },
+    policy,
+    clock,
+    log: silentLog(),
+  });
+  monitor.start();
+  auditor.start();
+  t.teardown(async () => {
+    auditor.stop();
+    monitor.stop();
+  });
+  await node.slices.start(sliceSpec());
+  const usage = join(node.base, ALLOCATION, 'usage/vgpu.usage');
+  return {
+    node,
+    gpus,
+    auditor,
+    notes,
+    evicted,
+    usage,
+    codes: () => auditor.findings(ALLOCATION).map(({ code }) => code),
+    async seconds(count: number): Promise<void> {
+      for (let second = 0; second < count; second += 1) {
+        clock.advance(1_000);
+        for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
+    /** Writes the line of a process that passed its self test, as the library does. */
+    register(slot: number, pid: number, startTicks: number, selfTest = 0b11111): void {
+      const file = readFileSync(usage);
+      const at = USAGE_LAYOUT.slots + slot * PROCESS_SLOT.structSize;
+      file.writeUInt32LE(slot + 1, USAGE_HEADER.slotHigh);
+      file.writeBigUInt64LE((BigInt(startTicks) << 24n) | (BigInt(pid) << 2n) | 1n, at + PROCESS_SLOT.owner);
+      file.writeUInt32LE(selfTest, at + PROCESS_SLOT.selfTest);
+      file.write('test', at + PROCESS_SLOT.name);
+      writeFileSync(usage, file);
+    },
+  };
+}
+
+test('a process that greeted with its own line has nothing against it', async (t) => {
+  const node = await audited(t);
+  node.register(3, process.pid, ownStartTicks());
+  const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 3, ownStartTicks()));
+  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 20)]);
+  await node.seconds(30);
+  t.same(node.codes(), []);
+  t.same(node.notes, []);
+  socket.destroy();
+});
+
+test('a GPU process without the library is reported once, as long as it is there, and nobody is evicted', async (t) => {
+  const node = await audited(t);
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  t.teardown(async () => void child.kill('SIGKILL'));
+  node.gpus.running.set(GPU, [listed(child.pid ?? 0, 100 * MIB, 20)]);
+  await node.seconds(60);
+  t.same(node.codes(), ['no-library']);
+  t.match(node.notes, [{ type: 'Warning', reason: 'GPUAudit', message: /^main: sleep \(\d+\) use the GPU, and no process of the container has loaded the control library/ }]);
+  t.match(node.auditor.counts, { raised: { 'no-library': 1, tampered: 0 }, evictions: 0 });
+  t.same(node.evicted, []);
+  node.gpus.running.set(GPU, []);
+  await node.seconds(10);
+  t.same(node.codes(), []);
+});
+
+test('where that is wanted its pod is evicted, and again should that have been refused', async (t) => {
+  const node = await audited(t, 'evict');
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  t.teardown(async () => void child.kill('SIGKILL'));
+  node.gpus.running.set(GPU, [listed(child.pid ?? 0, 100 * MIB, 20)]);
+  await node.seconds(20);
+  t.match(node.evicted, [/^trainer: sleep/]);
+  await node.seconds(60);
+  t.equal(node.evicted.length, 2);
+  t.equal(node.auditor.counts.evictions, 2);
+});
+
+test('a process from before a restart of the agent is known by its line while it rests', async (t) => {
+  const node = await audited(t);
+  node.register(0, process.pid, ownStartTicks());
+  node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 0)]);
+  await node.seconds(30);
+  t.same(node.codes(), []);
+  node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 30)]);
+  await node.seconds(15);
+  t.same(node.codes(), ['unregistered']);
+});
+
+test('a library that does not enforce is reported with the reason', async (t) => {
+  const node = await audited(t);
+  node.register(0, process.pid, ownStartTicks(), 0b11101);
+  const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
+  node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 20)]);
+  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  await node.seconds(15);
+  t.same(node.codes(), ['not-enforcing']);
+  t.match(node.notes, [{ message: /hands out functions of the driver that it does not recognise/ }]);
+  socket.destroy();
+});
+
+test('a process that claims the line of another is reported', async (t) => {
+  const node = await audited(t);
+  node.register(0, process.pid, ownStartTicks());
+  const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 7, ownStartTicks()));
+  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  await node.seconds(15);
+  t.same(node.codes(), ['tampered']);
+  socket.destroy();
+});
+
+test('scribbling, cutting and growing the usage file are reported; what grew is cut back', async (t) => {
+  const node = await audited(t);
+  node.register(0, process.pid, ownStartTicks());
+  const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
+  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 20)]);
+  truncateSync(node.usage, 10 * MIB);
+  await node.seconds(5);
+  t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize);
+  writeFileSync(node.usage, Buffer.alloc(USAGE_LAYOUT.structSize, 0xff));
+  await node.seconds(15);
+  t.ok(node.codes().every((code) => code === 'tampered'), node.codes().join());
+  t.match(node.notes.map(({ message }) => message).join(), /not a usage file/);
+  truncateSync(node.usage, 0);
+  await node.seconds(15);
+  t.match(node.auditor.findings(ALLOCATION).map(({ message }) => message).join(), /0 bytes instead of/);
+  socket.destroy();
+});
+
+test('a container without any process on a GPU can neither fill the disk with its usage file nor forge it unseen', async (t) => {
+  const node = await audited(t);
+  await node.seconds(20);
+  t.same(node.codes(), []);
+  truncateSync(node.usage, 10 * MIB);
+  await node.seconds(5);
+  t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize);
+  writeFileSync(node.usage, Buffer.alloc(USAGE_LAYOUT.structSize, 0xff));
+  await node.seconds(15);
+  t.same(node.codes(), ['tampered']);
+});
+
+test('on a GPU that nobody uses it takes longer, and is found all the same', async (t) => {
+  const node = await audited(t);
+  node.gpus.utilizationPercent = 0;
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  t.teardown(async () => void child.kill('SIGKILL'));
+  node.gpus.running.set(GPU, [listed(child.pid ?? 0, 100 * MIB, 0)]);
+  await node.seconds(40);
+  t.same(node.codes(), ['no-library']);
+});
+
+test('a container on a GPU that it was not given is reported', async (t) => {
+  const node = await audited(t);
+  node.gpus.running.set(OTHER_GPU, [listed(process.pid, 100 * MIB, 20)]);
+  await node.seconds(20);
+  t.same(node.codes(), ['wrong-gpu']);
+  t.match(node.notes, [{ message: new RegExp(`uses ${OTHER_GPU}, which the container was not given`) }]);
+});
+
+test('memory that the driver counts beyond the limit is reported', async (t) => {
+  const node = await audited(t);
+  node.register(0, process.pid, ownStartTicks());
+  const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
+  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  node.gpus.running.set(GPU, [listed(process.pid, 4_000 * MIB, 20)]);
+  await node.seconds(20);
+  t.same(node.codes(), ['over-limit']);
+  socket.destroy();
+});

@@ -1,0 +1,510 @@
+import { truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { silentLog } from '../../../src/host/log.js';
+import { Monitor } from '../../../src/agent/slices/monitor.js';
+import { observeGpus, observeSlices, type DeviceObservation } from '../../../src/agent/slices/observation.js';
+import type { ContainerKnowledge, GpuProcessView } from '../../../src/agent/slices/ports.js';
+import { ProcessOwners } from '../../../src/agent/slices/process-owners.js';
+import type { SliceSpec } from '../../../src/agent/slices/slice.js';
+import { ManualClock } from '../../manual-clock.js';
+import type { scratchDirectory } from '../../scratch.js';
+import { FakeContainer, FakeGpus, listed } from './fake-gpu.js';
+import { gpuLimits, IGNORANT, MIB, openSlices, sliceSpec } from './node-slices.js';
+import { greetingBytes, say, until } from './tenant.js';
+
+type Teardown = Parameters<typeof scratchDirectory>[0];
+
+const GPU = gpuLimits(0).uuid;
+const A = 'aaaaaaaaaaaaaaaa';
+const B = 'bbbbbbbbbbbbbbbb';
+const PODS: Readonly<Record<string, string>> = { [A]: 'pod-a', [B]: 'pod-b' };
+/** Pids that no process has: kernels number up to four million. */
+const PID_A = 2_000_000_001;
+const PID_B = 2_000_000_002;
+const STRANGER = 2_000_000_003;
+
+/** Containers are told apart by pids that the test gives them. */
+const BY_PID: ContainerKnowledge = {
+  ...IGNORANT,
+  placeOf: async (pid) => ({ [PID_A]: { containerId: 'a', podUid: 'pod-a' }, [PID_B]: { containerId: 'b', podUid: 'pod-b' } })[pid] ?? null,
+};
+
+async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
+  const node = await openSlices(t, { knowledge });
+  const gpus = new FakeGpus();
+  const clock = new ManualClock();
+  const start = process.hrtime.bigint();
+  const startMs = clock.now();
+  const monitor = new Monitor({
+    slices: node.slices,
+    owners: new ProcessOwners(node.slices, knowledge),
+    source: gpus,
+    gpus: () => [GPU],
+    clock,
+    log: silentLog(),
+    lookMs: 1_000,
+    monotonicNs: () => start + BigInt(clock.now() - startMs) * 1_000_000n,
+  });
+  monitor.start();
+  t.teardown(async () => monitor.stop());
+  const settle = async (): Promise<void> => {
+    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  };
+  const beats = async (count: number, each: (beat: number) => void = () => undefined): Promise<void> => {
+    for (let beat = 0; beat < count; beat += 1) {
+      each(beat);
+      clock.advance(100);
+      await settle();
+    }
+  };
+  const looked = (): number => monitor.gpus[0]?.looks ?? 0;
+  return {
+    node,
+    gpus,
+    monitor,
+    /** Lets beats go by; what `each` does is done before each of them. */
+    beats,
+    /** Lets beats go by until the driver has been asked so many times more. */
+    async looks(count: number): Promise<void> {
+      for (const end = looked() + count; looked() < end; ) await beats(1);
+    },
+    async start(allocation: string, spec: Partial<SliceSpec> = {}): Promise<FakeContainer> {
+      await node.slices.start(sliceSpec({ allocation, owner: { podUid: PODS[allocation] ?? '', namespace: 'default', pod: allocation, container: 'main' }, ...spec }));
+      return new FakeContainer(node.base, allocation);
+    },
+    nowNs: () => start + BigInt(clock.now() - startMs) * 1_000_000n,
+    device(allocation: string): DeviceObservation {
+      const device = observeSlices(node.slices, monitor.gpus, () => []).find((slice) => slice.allocation === allocation)?.devices[0];
+      if (device === undefined) throw new Error(`nothing is seen of ${allocation}`);
+      return device;
+    },
+    run(...processes: GpuProcessView[]): void {
+      gpus.running.set(GPU, processes);
+    },
+  };
+}
+
+test('what the driver lists is added up by container, and nobody\'s is nobody\'s', async (t) => {
+  const node = await monitored(t);
+  await node.start(A);
+  await node.start(B);
+  node.run(listed(PID_A, 300 * MIB, 20), listed(PID_B, 100 * MIB, 5), listed(STRANGER, 50 * MIB, 7));
+  await node.beats(11);
+  t.match(node.device(A), { usedMemoryBytes: 300 * MIB, usedPercent: 20, pids: [PID_A] });
+  t.match(node.device(B), { usedMemoryBytes: 100 * MIB, usedPercent: 5, pids: [PID_B] });
+  t.match(node.monitor.gpus[0]?.state, { utilizationPercent: 50, strangers: [{ pid: STRANGER }] });
+});
+
+test('a process that greeted is its container\'s, whatever its control group says', async (t) => {
+  const node = await monitored(t);
+  await node.start(A);
+  const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
+  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  node.run(listed(process.pid, 10 * MIB, null));
+  await node.beats(11);
+  t.match(node.device(A), { pids: [process.pid], usedMemoryBytes: 10 * MIB });
+  socket.destroy();
+});
+
+test('of a pod with several containers the name of the container decides', async (t) => {
+  const knowledge: ContainerKnowledge = { ...IGNORANT, placeOf: async () => ({ containerId: 'b', podUid: 'pod-a' }), nameOf: async (id) => (id === 'b' ? 'second' : null) };
+  const node = await monitored(t, knowledge);
+  await node.start(A);
+  await node.start(B, { owner: { podUid: 'pod-a', namespace: 'default', pod: 'a', container: 'second' } });
+  node.run(listed(PID_A, MIB, 1));
+  await node.beats(11);
+  t.same(node.device(A).pids, []);
+  t.same(node.device(B).pids, [PID_A]);
+});
+
+test('idle time is lent to a soft container and taken back in the beat in which its owner waits', async (t) => {
+  const node = await monitored(t);
+  const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 90 })] });
+  const owner = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
+  node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
+  await node.beats(12);
+  t.equal(soft.told(0).steering, null, 'who does nothing is told nothing');
+  let beat = 0;
+  const work = (): void => {
+    beat += 1;
+    soft.count(0, { chargedNs: beat * 30_000_000, waits: beat, launches: beat });
+  };
+  await node.beats(15, work);
+  t.match(soft.told(0).steering, { grantPpm: 900_000, alone: true });
+  t.equal(owner.told(0).steering, null);
+  const before = soft.sequence;
+  await node.beats(1, () => {
+    work();
+    owner.count(0, { chargedNs: 1_000_000, waits: 1 });
+  });
+  t.match(soft.told(0).steering, { grantPpm: 300_000, alone: false });
+  t.match(owner.told(0).steering, { grantPpm: null, alone: false });
+  t.equal(soft.sequence, before + 1);
+});
+
+test('a container that comes has what was lent of its share in the first beat after its greeting', async (t) => {
+  const node = await monitored(t);
+  const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 90 })] });
+  const owner = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
+  node.run(listed(PID_A, MIB, null));
+  await node.beats(12);
+  let beat = 0;
+  const work = (): void => {
+    beat += 1;
+    soft.count(0, { chargedNs: beat * 90_000_000, waits: beat });
+  };
+  await node.beats(15, work);
+  t.match(soft.told(0).steering, { grantPpm: 900_000, alone: true });
+  const socket = await say(node.node.socketPath(B), greetingBytes(1, 0));
+  t.teardown(() => socket.destroy());
+  await until(() => node.node.slices.started.get(B)?.sessions.size === 1, 'the greeting');
+  await node.beats(1, () => {
+    work();
+    owner.count(0, { chargedNs: 40_000_000, levelAtNs: Number(node.nowNs()) + 1e9 });
+  });
+  t.match(soft.told(0).steering, { grantPpm: 300_000, alone: false });
+});
+
+test('a container is told when what the others use has changed', async (t) => {
+  const node = await monitored(t);
+  const one = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
+  const other = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
+  node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
+  await node.beats(12);
+  const charged = { one: 0, other: 0 };
+  const work = (ms: number): void => {
+    one.count(0, { chargedNs: (charged.one += 20_000_000) });
+    other.count(0, { chargedNs: (charged.other += ms * 1_000_000) });
+  };
+  await node.beats(30, () => work(50));
+  t.ok(Math.abs((one.told(0).steering?.othersPpm ?? 0) - 500_000) < 20_000, `${one.told(0).steering?.othersPpm}`);
+  t.ok(Math.abs((other.told(0).steering?.othersPpm ?? 0) - 200_000) < 20_000, `${other.told(0).steering?.othersPpm}`);
+  await node.beats(4, () => work(0));
+  t.ok((one.told(0).steering?.othersPpm ?? 0) < 300_000, 'within some beats, not only when steering is renewed');
+});
+
+test('use of a process of no container is held against others once it is seen again', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
+  let charged = 0;
+  let company = false;
+  const work = (): void => {
+    container.count(0, { chargedNs: (charged += 30_000_000) });
+    company ||= container.told(0).steering?.alone === false;
+  };
+  node.run(listed(PID_A, MIB, 30));
+  await node.beats(30, work);
+  const before = node.monitor.gpus[0]?.looks ?? 0;
+  await node.beats(20, (beat) => {
+    const seen = (node.monitor.gpus[0]?.looks ?? 0) > before;
+    node.run(listed(PID_A, MIB, 30), ...(seen ? [] : [listed(STRANGER, MIB, 60)]));
+    if (beat > 0) work();
+  });
+  t.equal(company, false, 'it was dying, or had not greeted yet');
+  node.run(listed(PID_A, MIB, 30), listed(STRANGER, MIB, 60));
+  await node.beats(30, work);
+  t.match(container.told(0).steering, { alone: false, othersPpm: 600_000 });
+});
+
+test('steering is renewed while a container works, and grows old when it stops', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
+  node.run(listed(PID_A, MIB, null));
+  await node.beats(12);
+  let charged = 0;
+  const work = (): void => container.count(0, { chargedNs: (charged += 10_000_000) });
+  await node.beats(5, work);
+  const [sequence, at] = [container.sequence, container.told(0).steering?.atNs ?? 0n];
+  await node.beats(24, work);
+  t.equal(container.sequence, sequence + 2, 'before it is two seconds old, not ten times a second');
+  t.ok((container.told(0).steering?.atNs ?? 0n) > at);
+  await node.beats(20);
+  const after = container.sequence;
+  await node.beats(30);
+  t.equal(container.sequence, after, 'nothing is published for a container at rest');
+});
+
+test('a container that waits for a long kernel\'s debt counts as waiting although nothing moves', async (t) => {
+  const node = await monitored(t);
+  const debtor = await node.start(B, { devices: [gpuLimits(0, { share: 10 })] });
+  const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 100 })] });
+  node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
+  await node.beats(12);
+  let beat = 0;
+  await node.beats(10, () => {
+    soft.count(0, { waits: ++beat, chargedNs: beat * 1_000_000 });
+    debtor.count(0, { levelAtNs: node.nowNs() + 5_000_000_000n });
+  });
+  t.match(soft.told(0).steering, { grantPpm: 900_000, alone: false });
+});
+
+test('without reports on single processes charges stand, and use is what was charged', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });
+  node.run(listed(PID_A, null, null));
+  let charged = 0;
+  await node.beats(200, () => container.count(0, { chargedNs: (charged += 25_000_000) }));
+  t.match(node.device(A), { usedPercent: 25, correctionPpm: 1_000_000, controlErrorPpm: null });
+});
+
+test('charges that the driver contradicts for long are corrected, and the control error is told', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });
+  node.run(listed(PID_A, MIB, 80));
+  let beat = 0;
+  const work = (): void => {
+    beat += 1;
+    container.count(0, { chargedNs: beat * 40_000_000, launches: beat * 200, waits: beat });
+  };
+  await node.beats(70, work);
+  const first = node.device(A).correctionPpm;
+  t.ok(first > 1_100_000, `${first}`);
+  t.ok(Math.abs((node.device(A).controlErrorPpm ?? 0) + 400_000) < 50_000, `${node.device(A).controlErrorPpm}`);
+  await node.beats(200, work);
+  t.ok(node.device(A).correctionPpm > first);
+  t.equal(container.told(0).steering?.correctionPpm, node.device(A).correctionPpm);
+});
+
+test('a share that is kept stays uncorrected, however few of its kernels a report is of', async (t) => {
+  const kernelMs = 20;
+  const windowMs = 1000 / 6;
+  for (const share of [10, 30, 50, 70, 90]) {
+    const node = await monitored(t);
+    const container = await node.start(A, { devices: [gpuLimits(0, { share })] });
+    const periodMs = (100 * kernelMs) / share;
+    const busyMs = (ms: number): number => Math.floor(ms / periodMs) * kernelMs + Math.min(kernelMs, ms % periodMs);
+    let worst = 0;
+    await node.beats(900, (beat) => {
+      const nowMs = (beat + 1) * 100;
+      const from = Math.floor(nowMs / windowMs - 1) * windowMs;
+      node.run(listed(PID_A, MIB, Math.floor((100 * (busyMs(from + windowMs) - busyMs(from))) / windowMs)));
+      const launches = Math.ceil(nowMs / periodMs);
+      container.count(0, { chargedNs: launches * kernelMs * 1_000_000, launches, waits: launches });
+      worst = Math.max(worst, Math.abs((container.told(0).steering?.correctionPpm ?? 1_000_000) - 1_000_000));
+    });
+    t.ok(worst < 10_000, `${share}: ${worst}`);
+  }
+});
+
+test('a container\'s first moments, of which the driver reports too little, correct nothing', async (t) => {
+  const node = await monitored(t);
+  // The GPU has been looked at for a while: the account of all its containers ends soon after this one begins.
+  await node.beats(31);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 90 })] });
+  const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
+  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  let charged = 0;
+  let least = 1_000_000;
+  const work = (): void => {
+    container.count(0, { chargedNs: (charged += 90_000_000), waits: charged });
+    least = Math.min(least, container.told(0).steering?.correctionPpm ?? least);
+  };
+  node.run(listed(process.pid, MIB, 20));
+  await node.beats(10, work);
+  node.run(listed(process.pid, MIB, 90));
+  await node.beats(60, work);
+  t.equal(least, 1_000_000);
+  socket.destroy();
+});
+
+test('time that the driver reports beyond the charges is told as drift, and so is memory beyond the ledger', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });
+  node.run(listed(PID_A, 300 * MIB, 60));
+  container.hold(0, 0, 100 * MIB);
+  let charged = 0;
+  await node.beats(130, () => container.count(0, { chargedNs: (charged += 40_000_000) }));
+  const { drift } = node.device(A);
+  t.ok(Math.abs((drift.timePpm ?? 0) - 200_000) < 20_000, `${drift.timePpm}`);
+  t.equal(drift.memoryBytes, 0, 'what is published as overhead is accounted for');
+  container.hold(0, 0, 50 * MIB);
+  t.equal(node.device(A).drift.memoryBytes, 50 * MIB);
+  node.run(listed(PID_A, null, null));
+  await node.beats(70, () => container.count(0, { chargedNs: (charged += 40_000_000) }));
+  t.same(node.device(A).drift, { timePpm: null, memoryBytes: null }, 'a driver that says nothing contradicts nothing');
+});
+
+test('counters are those of now, paced or not, and grow over restarts of the container', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 100 })] });
+  await node.beats(1);
+  t.match(node.device(A).counters, { launches: 0, throttledNs: 0, denied: { alloc: 0 } });
+  container.count(0, { launches: 7, throttledNs: 1_000, denied: 3, peakBytes: 5 * MIB });
+  t.match(node.device(A), { counters: { launches: 7, throttledNs: 1_000, denied: { alloc: 3, pitch: 0 } }, peakMemoryBytes: 5 * MIB });
+  await node.start(A, { devices: [gpuLimits(0, { share: 100 })] });
+  await node.beats(1);
+  t.match(node.device(A), { counters: { launches: 7, denied: { alloc: 3 } }, peakMemoryBytes: 0 });
+  container.count(0, { launches: 2 });
+  t.equal(node.device(A).counters.launches, 9);
+  container.count(0, { launches: 1 });
+  t.equal(node.device(A).counters.launches, 9, 'a smaller number takes nothing away');
+  truncateSync(join(node.node.base, A, 'usage/vgpu.usage'), 0);
+  t.match(node.device(A), { counters: { launches: 9 }, peakMemoryBytes: null });
+});
+
+test('of every GPU it is known how often it was looked at, how often in vain, and who is on it', async (t) => {
+  const node = await monitored(t);
+  await node.start(A);
+  await node.start(B);
+  node.run(listed(PID_A, MIB, 1), listed(STRANGER, MIB, 1));
+  t.same(observeGpus(node.monitor.gpus), []);
+  await node.looks(2);
+  const [gpu] = observeGpus(node.monitor.gpus);
+  t.match(gpu, { gpuUuid: GPU, looks: 2, failedLooks: 0, containers: 2, presentContainers: 1, strangerPids: [STRANGER], look: { temperatureCelsius: 40 } });
+  node.gpus.failure = new Error('the card fell off the bus');
+  await node.looks(2);
+  t.match(observeGpus(node.monitor.gpus), [{ looks: 4, failedLooks: 2, lookedAtMs: gpu?.lookedAtMs, strangerPids: [STRANGER] }]);
+});
+
+test('what the driver keeps for itself becomes part of the limit', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A);
+  container.hold(0, 0, 100 * MIB);
+  container.hold(0, 3, 50 * MIB);
+  node.run(listed(PID_A, 450 * MIB, null));
+  await node.looks(3);
+  t.equal(container.told(0).driverOverheadBytes, 300 * MIB);
+  const sequence = container.sequence;
+  node.run(listed(PID_A, 450 * MIB + 1_000, null));
+  await node.looks(2);
+  t.equal(container.sequence, sequence, 'a few bytes are not worth a publication');
+  container.hold(0, 0, 500 * MIB);
+  await node.looks(2);
+  t.equal(container.told(0).driverOverheadBytes, 0, 'memory that is held but not on the card is no negative overhead');
+  container.hold(0, 0, 100 * MIB);
+  await node.looks(2);
+  t.equal(container.told(0).driverOverheadBytes, 300 * MIB + 1_000);
+  node.run();
+  await node.looks(2);
+  t.equal(container.told(0).driverOverheadBytes, 0, 'nor do processes that are gone leave any');
+});
+
+test('an allocation while the driver is asked is not taken for overhead', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A);
+  container.hold(0, 0, 100 * MIB);
+  node.run(listed(PID_A, 120 * MIB, null));
+  await node.beats(31);
+  t.equal(container.told(0).driverOverheadBytes, 20 * MIB);
+  let answer = (): void => undefined;
+  node.gpus.hold = new Promise((resolve) => (answer = resolve));
+  await node.beats(10);
+  container.hold(0, 0, 200 * MIB);
+  node.run(listed(PID_A, 120 * MIB, null));
+  answer();
+  node.gpus.hold = null;
+  await node.beats(1);
+  t.equal(container.told(0).driverOverheadBytes, 20 * MIB);
+});
+
+test('a driver that does not answer is asked once, and steering goes on without it', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
+  node.run(listed(PID_A, MIB, null));
+  await node.beats(11);
+  let answer = (): void => undefined;
+  node.gpus.hold = new Promise((resolve) => (answer = resolve));
+  const asked = node.gpus.asked.get(GPU) ?? 0;
+  let beat = 0;
+  await node.beats(50, () => container.count(0, { chargedNs: ++beat * 30_000_000, waits: beat }));
+  t.equal(node.gpus.asked.get(GPU), asked + 1);
+  t.match(container.told(0).steering, { grantPpm: 600_000 });
+  answer();
+  node.gpus.hold = null;
+  node.gpus.failure = new Error('the card fell off the bus');
+  await node.beats(30, () => container.count(0, { chargedNs: ++beat * 30_000_000, waits: beat }));
+  t.match(node.device(A).pids, [PID_A], 'what was known stands');
+  node.gpus.failure = null;
+  node.run();
+  await node.beats(11);
+  t.same(node.device(A).pids, []);
+});
+
+test('a usage file that is cut off stops the counting and nothing else', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
+  const other = await node.start(B, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
+  node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
+  await node.beats(11);
+  truncateSync(join(node.node.base, A, 'usage/vgpu.usage'), 0);
+  let beat = 0;
+  await node.beats(10, () => other.count(0, { chargedNs: ++beat * 30_000_000, waits: beat }));
+  t.equal(node.device(A).peakMemoryBytes, null);
+  t.match(other.told(0).steering, { grantPpm: 600_000 });
+  t.equal(container.told(0).share, 30);
+});
+
+test('slices that come, start again and go are followed', async (t) => {
+  const node = await monitored(t);
+  const first = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
+  node.run(listed(PID_A, MIB, null));
+  let beat = 0;
+  const work = (): void => first.count(0, { chargedNs: ++beat * 30_000_000, waits: beat });
+  await node.beats(25, work);
+  t.match(first.told(0).steering, { grantPpm: 600_000 });
+  await node.start(A, { devices: [gpuLimits(0, { share: 50, softLimit: 55 })] });
+  t.equal(first.told(0).steering, null);
+  await node.beats(25, work);
+  t.match(first.told(0).steering, { grantPpm: 550_000 });
+  await node.node.slices.remove(A);
+  await node.beats(11);
+  t.same(observeSlices(node.node.slices, node.monitor.gpus, () => []), []);
+  t.match(node.monitor.gpus[0]?.state?.strangers, [{ pid: PID_A }]);
+});
+
+test('a GPU that nobody uses is asked about less often, until somebody comes, goes or works', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
+  node.gpus.utilizationPercent = 0;
+  await node.beats(20);
+  const asked = async (beats: number, each?: () => void): Promise<number> => {
+    const before = node.gpus.asked.get(GPU) ?? 0;
+    await node.beats(beats, each);
+    return (node.gpus.asked.get(GPU) ?? 0) - before;
+  };
+  t.equal(await asked(80), 2, 'every four seconds');
+  const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
+  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  t.equal(await asked(10), 1, 'within a second after a process came');
+  let charged = 0;
+  await node.beats(10, () => container.count(0, { chargedNs: (charged += 1_000_000) }));
+  t.equal(await asked(40, () => container.count(0, { chargedNs: (charged += 1_000_000) })), 4, 'every second while it works');
+  await node.beats(40);
+  t.equal(await asked(80), 2);
+  socket.destroy();
+  await until(() => node.node.slices.sessionOf(process.pid) === null, 'its end');
+  t.equal(await asked(10), 1, 'within a second after it went');
+});
+
+test('what a GPU costs does not grow with the containers on it', async (t) => {
+  const node = await monitored(t);
+  const ids = Array.from({ length: 32 }, (_, at) => (at + 1).toString(16).padStart(16, '0'));
+  const containers: FakeContainer[] = [];
+  for (const id of ids) containers.push(await node.start(id, { devices: [gpuLimits(0, { share: 3 })] }));
+  const sockets = await Promise.all(ids.map((id) => say(node.node.socketPath(id), greetingBytes(1, 0))));
+  await until(() => ids.every((id) => node.node.slices.started.get(id)?.sessions.size === 1), 'the greetings');
+  await node.beats(12);
+  let charged = 0;
+  const work = (): void => {
+    charged += 1_000_000;
+    for (const container of containers) container.count(0, { chargedNs: charged });
+  };
+  await node.beats(24, work);
+  const published = (): number => containers.reduce((sum, { sequence }) => sum + sequence, 0);
+  const before = published();
+  await node.beats(40, work);
+  t.ok(published() - before <= 5 * 32, `${published() - before} publications in five beats' worth of reading`);
+  t.ok(containers.every((container) => container.told(0).steering !== null), 'and all are told');
+  for (const socket of sockets) socket.destroy();
+});
+
+test('where nothing runs nothing is read and nothing published', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A);
+  const sequence = container.sequence;
+  container.count(0, { chargedNs: 1e9 });
+  await node.beats(100);
+  t.equal(container.sequence, sequence);
+  t.ok((node.gpus.asked.get(GPU) ?? 0) <= 10, 'the driver is asked once a second');
+});

@@ -1,0 +1,245 @@
+import { randomBytes } from 'node:crypto';
+import { readdir, stat } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'tap';
+import type { Greeting } from '../../../src/abi/greeting.js';
+import { systemClock } from '../../../src/host/clock.js';
+import { silentLog } from '../../../src/host/log.js';
+import type { PeerCredentials } from '../../../src/host/peer-credentials.js';
+import { ConnectionBudget, SliceSocket, SOCKET_LIMITS, type SocketLimits } from '../../../src/agent/slices/slice-socket.js';
+import { vcudaProto } from '../../../src/rpc/proto.js';
+import { unary } from '../../../src/rpc/unary.js';
+import { scratchDirectory } from '../../scratch.js';
+import { closed, greetingBytes, register, say, until } from './tenant.js';
+
+type Teardown = Parameters<typeof scratchDirectory>[0];
+
+interface Opened {
+  readonly path: string;
+  readonly socket: SliceSocket;
+  readonly sessions: Set<{ readonly peer: PeerCredentials; readonly greeting: Greeting }>;
+  readonly callers: (number | null)[];
+}
+
+async function opened(t: Teardown, limits: Partial<SocketLimits> = {}, budget = new ConnectionBudget(10_000)): Promise<Opened> {
+  const path = join(await scratchDirectory(t), 'vcuda.sock');
+  const sessions: Opened['sessions'] = new Set();
+  const callers: (number | null)[] = [];
+  const socket = new SliceSocket({
+    path,
+    budget,
+    clock: systemClock,
+    log: silentLog(),
+    limits: { ...SOCKET_LIMITS, ...limits },
+    handlers: {
+      greeted(peer, greeting) {
+        const session = { peer, greeting };
+        sessions.add(session);
+        return () => sessions.delete(session);
+      },
+      service: (peer) => ({
+        definition: vcudaProto().vcuda.VCUDAService.service,
+        handlers: {
+          RegisterVDevice: unary(async () => {
+            callers.push(peer.pid);
+            return {};
+          }),
+        },
+      }),
+    },
+  });
+  await socket.start();
+  t.teardown(() => socket.stop());
+  return { path, socket, sessions, callers };
+}
+
+test('a greeting is heard with the pid that the kernel names, whatever it says itself', async (t) => {
+  const { path, sessions } = await opened(t);
+  const socket = await say(path, greetingBytes(1, 3, 77));
+  await until(() => sessions.size === 1, 'the greeting');
+  t.match([...sessions], [{ peer: { pid: process.pid, uid: process.getuid?.() }, greeting: { pid: 1, slot: 3, startTicks: 77 } }]);
+  socket.destroy();
+  await until(() => sessions.size === 0, 'the end of the session');
+});
+
+test('a greeting may come byte by byte', async (t) => {
+  const { path, sessions } = await opened(t);
+  const socket = await say(path, new Uint8Array());
+  for (const byte of greetingBytes(1, 0)) {
+    socket.write(Buffer.of(byte));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await until(() => sessions.size === 1, 'the greeting');
+  t.match([...sessions], [{ greeting: { pid: 1, slot: 0 } }]);
+  socket.destroy();
+});
+
+test('gRPC is spoken on the same socket, and every call has the pid of its connection', async (t) => {
+  const { path, callers } = await opened(t);
+  const greeted = await say(path, greetingBytes(1, 0));
+  await register(path, { container_id: 'c' });
+  await register(path, { container_id: 'c' });
+  t.same(callers, [process.pid, process.pid]);
+  greeted.destroy();
+});
+
+const HTTP2_PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+
+for (const [what, bytes] of [
+  ['noise', randomBytes(4_096).fill(0xff, 0, 1)],
+  ['a greeting of another version', Buffer.concat([greetingBytes(1, 0).fill(9, 8, 9)])],
+  ['a greeting for a slot that does not exist', greetingBytes(1, 512)],
+  ['more than a greeting', Buffer.concat([greetingBytes(1, 0), Buffer.of(0)])],
+  ['HTTP/1', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
+  ['HTTP/2 without end', Buffer.concat([HTTP2_PREFACE, Buffer.alloc(20_000)])],
+  ['HTTP/2 and then noise', Buffer.concat([HTTP2_PREFACE, randomBytes(2_000)])],
+] as const) {
+  test(`${what} ends its own connection and nothing else`, async (t) => {
+    const { path, sessions } = await opened(t);
+    const living = await say(path, greetingBytes(1, 0));
+    await until(() => sessions.size === 1, 'the greeting');
+    await closed(await say(path, bytes));
+    t.equal(sessions.size, 1);
+    t.equal(living.destroyed, false);
+    await register(path, { container_id: 'c' });
+    living.destroy();
+  });
+}
+
+test('who says something after the greeting is cut off', async (t) => {
+  const { path, sessions } = await opened(t);
+  const socket = await say(path, greetingBytes(1, 0));
+  await until(() => sessions.size === 1, 'the greeting');
+  socket.write('more');
+  await closed(socket);
+  await until(() => sessions.size === 0, 'the end of the session');
+  t.equal(socket.bytesRead, 0, 'nothing is ever answered');
+});
+
+for (const [what, bytes] of [['nothing', 0], ['half a greeting', 16]] as const) {
+  test(`who says ${what} is cut off in time`, async (t) => {
+    const { path } = await opened(t, { greetMs: 50 });
+    await closed(await say(path, greetingBytes(1, 0).subarray(0, bytes)));
+    t.pass('closed by the agent');
+  });
+}
+
+test('a gRPC connection that stays open is closed in time', async (t) => {
+  const { path } = await opened(t, { rpcMs: 50 });
+  await closed(await say(path, HTTP2_PREFACE));
+  t.pass('closed by the agent');
+});
+
+test('a container has so many connections and no more', async (t) => {
+  const { path, sessions, socket: limited } = await opened(t, { sessions: 4, silent: 3, rpcs: 2 });
+  const all: Socket[] = [];
+  const open = async (bytes: Uint8Array): Promise<Socket> => {
+    const socket = await say(path, bytes);
+    all.push(socket);
+    return socket;
+  };
+  for (let count = 0; count < 4; count += 1) {
+    await open(greetingBytes(1, count));
+    await until(() => sessions.size === count + 1, 'a session');
+  }
+  await closed(await open(greetingBytes(1, 4)));
+  for (let count = 0; count < 2; count += 1) await open(HTTP2_PREFACE);
+  await closed(await open(HTTP2_PREFACE));
+  for (let count = 0; count < 3; count += 1) await open(new Uint8Array());
+  await closed(await open(greetingBytes(1, 5)));
+  t.equal(sessions.size, 4);
+  t.same(limited.refusals, { floods: 0, connections: 3 });
+  for (const socket of all) socket.destroy();
+  await until(() => sessions.size === 0, 'the end of all sessions');
+  await open(greetingBytes(1, 0));
+  await until(() => sessions.size === 1, 'a session after all others left');
+  for (const socket of all) socket.destroy();
+});
+
+test('all containers together have so many connections and no more, and what closes is free again', async (t) => {
+  const budget = new ConnectionBudget(3);
+  const one = await opened(t, {}, budget);
+  const other = await opened(t, {}, budget);
+  const sockets: Socket[] = [];
+  for (const { path } of [one, one, other]) sockets.push(await say(path, greetingBytes(1, 0)));
+  await until(() => one.sessions.size + other.sessions.size === 3, 'three sessions');
+  await closed(await say(other.path, greetingBytes(1, 0)));
+  sockets[0]?.destroy();
+  await until(() => one.sessions.size === 1, 'the end of one');
+  sockets.push(await say(other.path, greetingBytes(1, 0)));
+  await until(() => other.sessions.size === 2, 'a session in its place');
+  t.equal(one.sessions.size, 1);
+  for (const socket of sockets) socket.destroy();
+});
+
+test('a container that takes all it can get leaves half for those that have few', async (t) => {
+  const budget = new ConnectionBudget(80);
+  const greedy = await opened(t, {}, budget);
+  const other = await opened(t, {}, budget);
+  const sockets: Socket[] = [];
+  for (let count = 0; count < 60; count += 1) sockets.push(await say(greedy.path, greetingBytes(1, count)));
+  await until(() => greedy.sessions.size + greedy.socket.refusals.connections === 60, 'every connection to be taken or cut off');
+  t.equal(greedy.sessions.size, 40);
+  for (let count = 0; count < 31; count += 1) sockets.push(await say(other.path, greetingBytes(1, count)));
+  await until(() => other.sessions.size === 31, 'the connections of the other one');
+  t.equal(other.socket.refusals.connections, 0);
+  for (const socket of sockets) socket.destroy();
+});
+
+const HASTY = { rate: { burst: 20, perSecond: 20, penaltyMs: 100, longestPenaltyMs: 100 } };
+
+test('a flood shuts the socket of the flooder for a while, and its processes that live stay connected', async (t) => {
+  const { path, sessions, socket: shut } = await opened(t, HASTY);
+  const other = await opened(t, HASTY);
+  const living = await say(path, greetingBytes(1, 0));
+  await until(() => sessions.size === 1, 'the greeting');
+  const flood: Socket[] = [];
+  let refused = 0;
+  while (refused === 0) {
+    const socket = connect(path);
+    flood.push(socket);
+    await new Promise<void>((resolve) => {
+      socket.once('connect', resolve);
+      socket.once('error', () => {
+        refused += 1;
+        resolve();
+      });
+    });
+  }
+  t.equal(sessions.size, 1, 'the session goes on');
+  t.match(shut.refusals, { floods: 1 });
+  t.match(other.socket.refusals, { floods: 0, connections: 0 });
+  const neighbour = await say(other.path, greetingBytes(1, 0));
+  await until(() => other.sessions.size === 1, 'another container is not held up');
+  for (const socket of flood) socket.destroy();
+  await until(async () => {
+    const socket = await say(path, greetingBytes(1, 1)).catch(() => null);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return socket !== null && !socket.destroyed;
+  }, 'the socket to open again');
+  t.equal((await stat(path)).mode & 0o777, 0o666);
+  t.equal(living.destroyed, false);
+  living.destroy();
+  neighbour.destroy();
+});
+
+test('stopping while it is shut leaves no socket behind and opens none later', async (t) => {
+  const { path, socket } = await opened(t, { rate: { burst: 0, perSecond: 0, penaltyMs: 30, longestPenaltyMs: 30 } });
+  await closed(await say(path, greetingBytes(1, 0)));
+  t.equal(socket.open, true);
+  await socket.stop();
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  t.same(await readdir(join(path, '..')), []);
+});
+
+test('starting twice is starting once', async (t) => {
+  const { path, socket, sessions } = await opened(t);
+  const living = await say(path, greetingBytes(1, 0));
+  await until(() => sessions.size === 1, 'the greeting');
+  const before = (await stat(path)).ino;
+  await socket.start();
+  t.equal((await stat(path)).ino, before);
+  t.equal(living.destroyed, false);
+  living.destroy();
+});

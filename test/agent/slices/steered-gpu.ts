@@ -1,0 +1,118 @@
+import { PPM_WHOLE } from '../../../src/abi/limits-file.js';
+import { charge, effectivePpm, waitNs, wallNs } from '../../../src/gpu/share-law.js';
+import { NO_TENANTS, steer, stepCorrection, withCorrection, type SteeringState } from '../../../src/agent/slices/steering.js';
+
+/** A container on a GPU that exists in arithmetic only. */
+export interface ModelTenant {
+  readonly share: number;
+  readonly softLimit?: number;
+  /** GPU time of one launch. */
+  readonly kernelUs: number;
+  /** What the library believes one launch costs, where that is wrong. */
+  readonly believedUs?: number;
+  /** Part of the time from `fromMs` on that it wants the GPU: 1 launches whenever it may. */
+  readonly wants?: (ms: number) => number;
+}
+
+const STEP_US = 100;
+const BEAT_MS = 100;
+const EVIDENCE_MS = 5_000;
+
+interface Running {
+  readonly tenant: ModelTenant;
+  level: bigint;
+  /** GPU time submitted and not done, wanted and not submitted, both in us. */
+  queueUs: number;
+  wishUs: number;
+  grant: number | null;
+  correction: number;
+  charged: number;
+  waited: boolean;
+  usedUs: number;
+  evidenceUs: number;
+  evidenceCharged: number;
+  evidenceLaunches: number;
+}
+
+/**
+ * Lets containers run under the library's law and the agent's steering; answers what part of the GPU each used from `fromMs` to `toMs`.
+ * The GPU divides its time equally among those with work queued, as real ones do.
+ */
+export function runModel(tenants: readonly ModelTenant[], fromMs: number, toMs: number, reports = true): number[] {
+  const all = tenants.map((tenant): Running => ({
+    tenant, level: 0n, queueUs: 0, wishUs: 0, grant: null, correction: PPM_WHOLE, charged: 0, waited: false, usedUs: 0, evidenceUs: 0, evidenceCharged: 0, evidenceLaunches: 0,
+  }));
+  let state: SteeringState = NO_TENANTS;
+  for (let us = 0; us < toMs * 1_000; us += STEP_US) {
+    const ms = us / 1_000;
+    for (const one of all) submit(one, BigInt(us) * 1_000n + 10n ** 9n, one.tenant.wants?.(ms) ?? 1);
+    serve(all, ms >= fromMs);
+    if (us % (BEAT_MS * 1_000) === 0) state = beat(all, state);
+    if (reports && us > 0 && us % (EVIDENCE_MS * 1_000) === 0) state = learn(all, state);
+  }
+  return all.map((one) => one.usedUs / ((toMs - fromMs) * 1_000));
+}
+
+function submit(one: Running, now: bigint, wanted: number): void {
+  const { tenant } = one;
+  one.wishUs = wanted >= 1 ? Infinity : Math.min(one.wishUs, 50 * tenant.kernelUs) + wanted * STEP_US;
+  const effective = effectivePpm(tenant.share, tenant.softLimit ?? 0, one.grant ?? 0);
+  // As a program that keeps few launches in flight: the queue is what the GPU can do in two steps, or one launch.
+  while (one.wishUs >= tenant.kernelUs && one.queueUs <= Math.max(2 * STEP_US, tenant.kernelUs)) {
+    if (waitNs(one.level, now) > 0n) {
+      one.waited = true;
+      return;
+    }
+    const believed = tenant.believedUs ?? tenant.kernelUs;
+    one.level = charge(one.level, now, wallNs(BigInt(believed) * 1_000n, effective, one.correction), 0n);
+    one.charged += believed * 1_000;
+    one.evidenceCharged += believed * 1_000;
+    one.evidenceLaunches += 1;
+    one.queueUs += tenant.kernelUs;
+    one.wishUs -= tenant.kernelUs;
+  }
+}
+
+function serve(all: readonly Running[], counts: boolean): void {
+  let left = STEP_US;
+  for (let busy = all.filter((one) => one.queueUs > 0); busy.length > 0 && left > 1e-6; busy = busy.filter((one) => one.queueUs > 1e-6)) {
+    const part = left / busy.length;
+    for (const one of busy) {
+      const used = Math.min(part, one.queueUs);
+      one.queueUs -= used;
+      one.evidenceUs += used;
+      left -= used;
+      if (counts) one.usedUs += used;
+    }
+  }
+}
+
+function beat(all: readonly Running[], before: SteeringState): SteeringState {
+  const tenants = all.map(({ tenant, charged, waited }, index) => ({
+    id: String(index), share: tenant.share, softLimit: tenant.softLimit ?? null, chargedNs: charged, waiting: waited,
+  }));
+  const { state, decisions } = steer(before, { elapsedNs: BEAT_MS * 1e6, tenants, foreignPpm: 0 });
+  decisions.forEach(({ grantPpm, correctionPpm }, index) => {
+    const one = all[index];
+    if (one === undefined) return;
+    one.grant = grantPpm;
+    one.correction = correctionPpm;
+    one.charged = 0;
+    one.waited = false;
+  });
+  return state;
+}
+
+/** The driver's report: whole percents of the time, rounded down. */
+function learn(all: readonly Running[], before: SteeringState): SteeringState {
+  let state = before;
+  all.forEach((one, index) => {
+    const percent = Math.floor((100 * one.evidenceUs) / (EVIDENCE_MS * 1_000));
+    const account = { chargedNs: one.evidenceCharged, reportedNs: percent * EVIDENCE_MS * 10_000, elapsedNs: EVIDENCE_MS * 1e6, reports: EVIDENCE_MS / 1_000, launches: one.evidenceLaunches };
+    state = withCorrection(state, String(index), stepCorrection(before.get(String(index))?.correctionPpm ?? PPM_WHOLE, account));
+    one.evidenceUs = 0;
+    one.evidenceCharged = 0;
+    one.evidenceLaunches = 0;
+  });
+  return state;
+}

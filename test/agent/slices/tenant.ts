@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { credentials } from '@grpc/grpc-js';
+import { GREETING, GREETING_MAGIC } from '../../../src/abi/greeting.js';
+import { ABI_VERSION } from '../../../src/abi/limits-file.js';
+import { vcudaProto } from '../../../src/rpc/proto.js';
+import { callUnary } from '../../../src/rpc/unary.js';
+
+/** What the control library sends after it has connected. */
+export function greetingBytes(pid: number, slot: number, startTicks = 0): Buffer {
+  const bytes = Buffer.alloc(GREETING.structSize);
+  bytes.writeBigUInt64LE(GREETING_MAGIC, GREETING.magic);
+  bytes.writeUInt32LE(ABI_VERSION, GREETING.version);
+  bytes.writeUInt32LE(GREETING.structSize, GREETING.size);
+  bytes.writeUInt32LE(pid, GREETING.pid);
+  bytes.writeUInt32LE(slot, GREETING.slot);
+  bytes.writeBigUInt64LE(BigInt(startTicks), GREETING.startTicks);
+  return bytes;
+}
+
+/** A connection that says `bytes` and stays. */
+export async function say(path: string, bytes: Uint8Array): Promise<Socket> {
+  const socket = connect(path);
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  socket.resume();
+  if (bytes.length > 0) socket.write(bytes);
+  return socket;
+}
+
+/** Resolves when the other end has closed, whichever way that showed here. */
+export function closed(socket: Socket): Promise<void> {
+  return until(() => socket.destroyed, 'the other end to close');
+}
+
+/** Looks until `condition` holds. */
+export async function until(condition: () => boolean | Promise<boolean>, what: string, timeoutMs = 20_000): Promise<void> {
+  const end = Date.now() + timeoutMs;
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error(`waited in vain for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export interface Registration {
+  readonly pod_uid?: string;
+  readonly container_name?: string;
+  readonly container_id?: string;
+}
+
+/** Registers as the original's `gpu-client` does, which sends the socket's path as authority. */
+export async function register(path: string, registration: Registration): Promise<void> {
+  const { VCUDAService } = vcudaProto().vcuda;
+  const client = new VCUDAService(`unix:${path}`, credentials.createInsecure(), {
+    'grpc.default_authority': '/etc/vcuda/vcuda.sock',
+    'grpc.use_local_subchannel_pool': 1,
+  });
+  try {
+    await callUnary(client, 'RegisterVDevice', { bus_id: '', pod_uid: '', container_name: '', container_id: '', ...registration }, 20_000);
+  } finally {
+    client.close();
+  }
+}
+
+/** Field 22 of the calling process's stat. */
+export function ownStartTicks(): number {
+  const text = readFileSync('/proc/self/stat', 'latin1');
+  return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[19]);
+}

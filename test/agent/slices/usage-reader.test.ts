@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process';
+import { mkdir, rename, symlink, truncate, unlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { test } from 'tap';
+import { DEVICE_USAGE, encodeUsage, USAGE_LAYOUT } from '../../../src/abi/usage-file.js';
+import { UsageReader } from '../../../src/agent/slices/usage-reader.js';
+import { scratchDirectory } from '../../scratch.js';
+
+const run = promisify(execFile);
+
+type Teardown = Parameters<typeof scratchDirectory>[0];
+
+async function usageFile(t: Teardown, content = encodeUsage()): Promise<{ readonly path: string; readonly reader: UsageReader }> {
+  const path = join(await scratchDirectory(t), 'vgpu.usage');
+  await writeFile(path, content);
+  const opened = UsageReader.open(path);
+  if (!opened.ok) throw new Error(opened.reason);
+  t.teardown(async () => opened.reader.close());
+  return { path, reader: opened.reader };
+}
+
+test('counters of one card are read by themselves and with all the rest', async (t) => {
+  const content = encodeUsage();
+  content.writeBigUInt64LE(7n, USAGE_LAYOUT.devices + 2 * DEVICE_USAGE.structSize + DEVICE_USAGE.launches);
+  const { reader } = await usageFile(t, content);
+  t.equal(reader.device(2)?.launches, 7);
+  t.equal(reader.device(0)?.launches, 0);
+  const all = reader.all();
+  t.equal(all.ok && all.usage.devices[2]?.launches, 7);
+  t.equal(reader.problem(), null);
+});
+
+test('a file that is cut off under its reader is a finding, not an end', async (t) => {
+  const { path, reader } = await usageFile(t);
+  await truncate(path, 300);
+  t.equal(reader.device(0), null);
+  t.match(reader.all(), { ok: false, code: 'truncated' });
+  t.match(reader.problem(), { code: 'truncated' });
+});
+
+test('a file that grows, goes away or is exchanged is noticed, and what was open is still read', async (t) => {
+  const { path, reader } = await usageFile(t);
+  await truncate(path, USAGE_LAYOUT.structSize + 1);
+  t.match(reader.problem(), { code: 'grown' });
+  await rename(path, `${path}.moved`);
+  t.match(reader.problem(), { code: 'missing' });
+  await writeFile(path, encodeUsage());
+  t.match(reader.problem(), { code: 'replaced' });
+  await unlink(`${path}.moved`);
+  t.equal(reader.device(0)?.launches, 0);
+});
+
+for (const [what, make] of [
+  ['a directory', (path: string) => mkdir(path)],
+  ['a link to a file of the host', (path: string) => symlink('/etc/hostname', path)],
+  ['a pipe, which would wait for a writer', (path: string) => run('mkfifo', [path])],
+  ['a socket', (path: string) => new Promise<void>((resolve) => createServer().listen(path, resolve).unref())],
+] as const) {
+  test(`${what} in place of the file is refused at once`, async (t) => {
+    const path = join(await scratchDirectory(t), 'vgpu.usage');
+    await make(path);
+    t.match(UsageReader.open(path), { ok: false, code: 'not-a-file' });
+  });
+}
+
+test('a missing file is said to be missing', async (t) => {
+  t.match(UsageReader.open(join(await scratchDirectory(t), 'x')), { ok: false, code: 'missing' });
+});
+
+test('a device node in its place is not opened', { skip: process.getuid?.() === 0 ? false : 'making device nodes needs root' }, async (t) => {
+  const path = join(await scratchDirectory(t), 'vgpu.usage');
+  await run('mknod', [path, 'c', '1', '3']);
+  t.match(UsageReader.open(path), { ok: false, code: 'not-a-file' });
+});

@@ -1,0 +1,125 @@
+import fc from 'fast-check';
+import { test } from 'tap';
+import { decodeCheckpoint, encodeCheckpoint } from '../../../src/gpu/ledger/checkpoint.js';
+import { allocationId, coreIdsOf, memoryIdsOf } from '../../../src/gpu/ledger/allocation.js';
+import { usage } from '../../../src/gpu/ledger/state.js';
+import type { ResourceKind } from '../../../src/gpu/resources.js';
+import { GRACE_MS, KubeletModel, nodeOf } from './kubelet-model.js';
+
+const CARDS = 3;
+const BLOCKS = 16;
+
+type Step =
+  | { readonly kind: 'admit'; readonly shape: readonly [number, number]; readonly coreFirst: boolean; readonly failAfter: number }
+  | { readonly kind: 'start' | 'end'; readonly which: number }
+  | { readonly kind: 'reconcile'; readonly laterMs: number }
+  | { readonly kind: 'restart' };
+
+const SHAPES: readonly (readonly [number, number])[] = [[10, 2], [10, 4], [30, 4], [30, 8], [60, 8], [100, 0], [100, 4], [200, 0], [200, 8], [150, 4], [30, 40]];
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('admit' as const), shape: fc.constantFrom(...SHAPES), coreFirst: fc.boolean(), failAfter: fc.constantFrom(2, 2, 2, 2, 1, 0) }) },
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant('start' as const), which: fc.nat(20) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('end' as const), which: fc.nat(20) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('reconcile' as const), laterMs: fc.nat(2 * GRACE_MS) }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'restart' as const }) },
+);
+
+function take(model: KubeletModel, next: Step, knowsPods: boolean): void {
+  const pods = [...model.pods.values()];
+  switch (next.kind) {
+    case 'admit': {
+      const order: readonly ResourceKind[] = next.coreFirst ? ['core', 'memory'] : ['memory', 'core'];
+      model.admit({ cores: next.shape[0], memoryBlocks: next.shape[1], order, failAfter: next.failAfter, knowsPods });
+      return;
+    }
+    case 'start':
+    case 'end': {
+      const pod = pods[next.which % Math.max(1, pods.length)];
+      if (pod !== undefined) model[next.kind](pod);
+      return;
+    }
+    case 'reconcile':
+      return model.reconcile(next.laterMs);
+    case 'restart': {
+      const decoded = decodeCheckpoint(encodeCheckpoint(model.state));
+      if (!decoded.ok || decoded.format !== 'current') throw new Error('the checkpoint is not read back');
+      const { allocations, halves } = decoded.content;
+      model.state = { ...model.state, allocations: new Map(allocations.map((entry) => [entry.id, entry])), halves, open: null };
+      return;
+    }
+  }
+}
+
+/** The invariants: what must hold whatever the kubelet does. Empty when all do. */
+function violations(model: KubeletModel): string[] {
+  const faults: string[] = [];
+  for (const [uuid, held] of usage(model.state)) {
+    if (held.coreIds.size > 100) faults.push(`${uuid} gives ${held.coreIds.size} cores`);
+    if (held.memoryIds.size > BLOCKS) faults.push(`${uuid} gives ${held.memoryIds.size} blocks`);
+  }
+  const holders = new Map<string, string>();
+  for (const allocation of model.state.allocations.values()) {
+    if (allocation.id !== allocationId(coreIdsOf(allocation))) faults.push(`${allocation.id} is not named after its cores`);
+    for (const id of [...coreIdsOf(allocation), ...memoryIdsOf(allocation)]) {
+      if (holders.has(id)) faults.push(`${id} is in two allocations`);
+      holders.set(id, allocation.id);
+    }
+  }
+  for (const pod of model.pods.values()) {
+    const allocation = model.state.allocations.get(allocationId(pod.coreIds));
+    if (allocation === undefined) {
+      if (pod.started) faults.push(`${pod.uid} runs without an allocation`);
+      continue;
+    }
+    if (!pod.started) continue;
+    if (memoryIdsOf(allocation).length !== pod.memoryBlocks) faults.push(`${pod.uid} runs with ${memoryIdsOf(allocation).length} blocks instead of ${pod.memoryBlocks}`);
+    if (allocation.parts.length !== Math.max(1, pod.cores / 100)) faults.push(`${pod.uid} runs on ${allocation.parts.length} cards`);
+  }
+  return faults;
+}
+
+for (const knowsPods of [true, false]) {
+  test(`the ledger keeps its promises in random histories, with pods ${knowsPods ? 'known' : 'unknown'}`, (t) => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
+        const model = new KubeletModel(nodeOf(CARDS, BLOCKS));
+        for (const [at, next] of steps.entries()) {
+          take(model, next, knowsPods);
+          const faults = violations(model);
+          if (faults.length > 0) throw new Error(`after step ${at} (${JSON.stringify(next)}): ${faults.join('; ')}`);
+        }
+      }),
+      { numRuns: 1_500 },
+    );
+    t.end();
+  });
+}
+
+test('with pods known, what was admitted is never refused when it starts', (t) => {
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
+      const model = new KubeletModel(nodeOf(CARDS, BLOCKS));
+      for (const next of steps) take(model, next, true);
+      if (model.lateRefusals.length > 0) throw new Error(model.lateRefusals.join('; '));
+    }),
+    { numRuns: 1_500 },
+  );
+  t.end();
+});
+
+test('when all pods are gone and the time of grace is over, nothing is held', (t) => {
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), fc.boolean(), (steps, knowsPods) => {
+      const model = new KubeletModel(nodeOf(CARDS, BLOCKS));
+      for (const next of steps) take(model, next, knowsPods);
+      model.pods.clear();
+      model.reconcile(GRACE_MS);
+      model.reconcile(GRACE_MS);
+      model.reconcile(GRACE_MS);
+      return model.state.allocations.size === 0 && model.state.halves.length === 0;
+    }),
+    { numRuns: 300 },
+  );
+  t.end();
+});

@@ -1,0 +1,132 @@
+import { DeviceIds } from '../../../src/gpu/device-id.js';
+import type { Gpu } from '../../../src/gpu/gpu.js';
+import { allocate } from '../../../src/gpu/ledger/allocate.js';
+import { candidatesOf, needsHolders } from '../../../src/gpu/ledger/candidates.js';
+import { identify } from '../../../src/gpu/ledger/identify.js';
+import type { PendingContainer, PendingContainers } from '../../../src/gpu/ledger/pending.js';
+import { prefer } from '../../../src/gpu/ledger/prefer.js';
+import { observeOffered, reconcile } from '../../../src/gpu/ledger/release.js';
+import { emptyLedger, type LedgerNode, type LedgerState } from '../../../src/gpu/ledger/state.js';
+import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../../src/gpu/resources.js';
+import { uniformTopology } from '../../../src/gpu/topology/topology.js';
+
+export const GRACE_MS = 10_000;
+
+/** A node of equal cards with `blocks` memory blocks each. */
+export function nodeOf(cards: number, blocks: number): LedgerNode {
+  const gpus = Array.from(
+    { length: cards },
+    (_, index): Gpu => ({
+      index,
+      minor: index,
+      uuid: `GPU-0000000${index}-0000-0000-0000-000000000000`,
+      pciBusId: `00000000:0${index}:00.0`,
+      model: 'test',
+      memoryBytes: blocks * MEMORY_BLOCK_BYTES,
+      numaNode: null,
+    }),
+  );
+  return {
+    gpus: gpus.map((gpu) => ({ gpu, usable: true, processCount: 0 })),
+    topology: uniformTopology(cards),
+    ids: new DeviceIds(gpus),
+    shareMode: true,
+  };
+}
+
+export interface ModelPod {
+  readonly uid: string;
+  readonly cores: number;
+  readonly memoryBlocks: number;
+  readonly coreIds: readonly string[];
+  readonly memoryIds: readonly string[];
+  started: boolean;
+}
+
+/** A kubelet and the ledger behind it, without sockets: what the one does is told to the other at once. */
+export class KubeletModel {
+  state: LedgerState;
+  now = 1_000_000;
+  readonly pods = new Map<string, ModelPod>();
+  /** Refusals of PreStartContainer: the ledger could not keep what it had given. */
+  readonly lateRefusals: string[] = [];
+  readonly #node: LedgerNode;
+  #serial = 0;
+
+  constructor(node: LedgerNode) {
+    this.#node = node;
+    this.state = emptyLedger(node);
+  }
+
+  /** Admits a pod of one container. `failAfter`: the kubelet gives up by itself after that many resources. */
+  admit(wish: { cores: number; memoryBlocks: number; order: readonly ResourceKind[]; failAfter: number; knowsPods: boolean }): boolean {
+    const uid = `pod-${(this.#serial += 1)}`;
+    const given: Record<ResourceKind, readonly string[]> = { core: [], memory: [] };
+    const listed = wish.knowsPods ? [...[...this.pods.values()].filter(({ started }) => !started).map((pod) => waiting(pod.uid, pod)), waiting(uid, wish)] : null;
+    for (const [at, kind] of wish.order.entries()) {
+      const size = kind === 'core' ? wish.cores : wish.memoryBlocks;
+      if (size === 0) continue;
+      if (at >= wish.failAfter) return false;
+      const available = this.#available(kind);
+      if (available.length < size) return false;
+      this.state = observeOffered(this.state, available, []).state;
+      const pending = this.#candidates(listed, kind, size);
+      const preferred = prefer(this.state, { kind, available, mustInclude: [], size, pending });
+      if (!preferred.ok) {
+        this.state = { ...this.state, open: null };
+        return false;
+      }
+      const booked = allocate(this.state, { kind, ids: preferred.ids, pending, now: this.now });
+      if (!booked.ok) {
+        this.state = { ...this.state, open: null };
+        return false;
+      }
+      this.state = booked.state;
+      given[kind] = preferred.ids;
+    }
+    this.pods.set(uid, { uid, cores: wish.cores, memoryBlocks: wish.memoryBlocks, coreIds: given.core, memoryIds: given.memory, started: false });
+    return true;
+  }
+
+  /** As the allocator has it. */
+  #candidates(listed: PendingContainers, kind: ResourceKind, size: number): PendingContainers {
+    if (listed === null || !needsHolders(this.state, listed, { kind, size })) return listed;
+    const holders = [...this.pods.values()].map(({ uid, coreIds, memoryIds }) => ({ container: { podUid: uid, namespace: 'n', pod: uid, container: 'main' }, coreIds, memoryIds, gpuNames: [] }));
+    const narrowed = candidatesOf(this.state, listed, holders, { kind, size });
+    this.state = narrowed.state;
+    return narrowed.pending;
+  }
+
+  /** Starts, or starts again, the container of a pod. */
+  start(pod: ModelPod): void {
+    const container = { podUid: pod.uid, namespace: 'n', pod: pod.uid, container: 'main' };
+    const answer = identify(this.state, { container, coreIds: pod.coreIds, memoryIds: pod.memoryIds, gpuNames: [] }, this.now);
+    if (answer.ok) {
+      this.state = answer.state;
+      pod.started = true;
+    } else {
+      this.lateRefusals.push(`${pod.uid}: ${answer.reason}`);
+      this.pods.delete(pod.uid);
+    }
+  }
+
+  end(pod: ModelPod): void {
+    this.pods.delete(pod.uid);
+  }
+
+  /** The agent compares its ledger with what the kubelet lists, after `laterMs`. */
+  reconcile(laterMs: number): void {
+    this.now += laterMs;
+    const heldIds = new Set([...this.pods.values()].flatMap((pod) => [...pod.coreIds, ...pod.memoryIds]));
+    this.state = reconcile(this.state, { heldIds, endedPods: new Set(), now: this.now, graceMs: GRACE_MS }).state;
+  }
+
+  #available(kind: ResourceKind): string[] {
+    const held = new Set([...this.pods.values()].flatMap((pod) => (kind === 'core' ? pod.coreIds : pod.memoryIds)));
+    return this.#node.gpus.flatMap(({ gpu }) => this.#node.ids.all(gpu, kind)).filter((id) => !held.has(id));
+  }
+}
+
+function waiting(podUid: string, wish: { cores: number; memoryBlocks: number }): PendingContainer {
+  return { podUid, container: 'main', cores: wish.cores, memoryBlocks: wish.memoryBlocks, hint: [] };
+}

@@ -1,0 +1,193 @@
+import fc from 'fast-check';
+import { test } from 'tap';
+import { place, type Placement } from '../../../src/gpu/placement/place.js';
+import type { PlacementOptions } from '../../../src/gpu/placement/request.js';
+import type { GpuSlot } from '../../../src/gpu/placement/slot.js';
+import type { Topology } from '../../../src/gpu/topology/topology.js';
+import { BRIDGED, CUBE_MESH, GIB, T6, T8, gpuAt, pcieMachine, slotsOf, switched, withNvlinks } from '../topology/machines.js';
+import { anyMachine, situations } from '../topology/random-machines.js';
+import { fineOpinion, highestScore, packingOpinion, scoreOpinion, subsets } from './exhaustive.js';
+
+const indexes = (placed: Placement): readonly number[] => (placed.ok ? placed.gpus.map((gpu) => gpu.index) : []);
+
+/** `count` whole GPUs of `topology` where only `free` are free. */
+function link(topology: Topology, free: readonly number[], count: number, options: PlacementOptions = {}): readonly number[] {
+  const slots = slotsOf(topology.levels.length).map((slot, at) => (free.includes(at) ? slot : { ...slot, freeCores: 0 }));
+  return indexes(place(topology, slots, { cores: count * 100, memoryBytes: 0 }, options));
+}
+
+const everything = (topology: Topology): number[] => [...topology.levels.keys()];
+
+test('no free set of the same size is connected better, on any machine', (t) => {
+  fc.assert(
+    fc.property(situations(fc.oneof(anyMachine(8, 0), anyMachine(8, 2), anyMachine(8, 18))), ({ topology, free, count }) => {
+      const chosen = link(topology, free, count);
+      if (count > free.length) return chosen.length === 0;
+      const fits = new Set(chosen).size === count && chosen.every((index) => free.includes(index));
+      return fits && (count === 1 || scoreOpinion(topology, chosen) === highestScore(topology, free, count));
+    }),
+    { numRuns: 400 },
+  );
+  t.pass('400 situations');
+  t.end();
+});
+
+test('ties go to what leaves the best sets of 8, 4 and 2, then to the nearer by PCIe, then to the lowest', (t) => {
+  const joined = anyMachine(7, 2).filter((topology) => topology.nvlinks.some((row) => row.some((links) => links > 0)));
+  fc.assert(
+    fc.property(situations(joined), ({ topology, free, count }) => {
+      if (count > free.length) return true;
+      const judged = subsets(free, count).map((set) => {
+        const rest = free.filter((position) => !set.includes(position));
+        const worth = [8, 4, 2].map((size) => packingOpinion(topology, rest, size));
+        return { set, order: [scoreOpinion(topology, set), ...worth, fineOpinion(topology, set)] };
+      });
+      const before = (a: readonly number[], b: readonly number[]): boolean => {
+        const at = a.findIndex((value, place) => value !== b[place]);
+        return at >= 0 && (a[at] ?? 0) > (b[at] ?? 0);
+      };
+      const expected = judged.reduce((best, other) => (before(other.order, best.order) ? other : best));
+      return String(link(topology, free, count)) === String(expected.set);
+    }),
+    { numRuns: 150 },
+  );
+  t.pass('150 situations');
+  t.end();
+});
+
+test('the same node in the same state gives the same answer, in memory or anew', (t) => {
+  fc.assert(
+    fc.property(situations(anyMachine(8, 3)), ({ topology, free, count }) => {
+      const copy = structuredClone(topology);
+      return String(link(topology, free, count)) === String(link(copy, free, count));
+    }),
+    { numRuns: 100 },
+  );
+  t.pass('100 situations');
+  t.end();
+});
+
+test('GPUs that have to be part are, and the rest is the best that goes with them', (t) => {
+  const pinned = situations(anyMachine(7, 2)).chain((given) =>
+    fc.record({ given: fc.constant(given), must: fc.subarray(given.free, { maxLength: Math.min(given.count, given.free.length) }) }),
+  );
+  fc.assert(
+    fc.property(pinned, ({ given: { topology, free, count }, must }) => {
+      if (count > free.length) return true;
+      const chosen = link(topology, free, count, { mustInclude: must });
+      const sets = subsets(free, count).filter((set) => must.every((position) => set.includes(position)));
+      const best = Math.max(...sets.map((set) => scoreOpinion(topology, set)));
+      return must.every((position) => chosen.includes(position)) && scoreOpinion(topology, chosen) === best;
+    }),
+    { numRuns: 200 },
+  );
+  t.pass('200 situations');
+  t.end();
+});
+
+test('only what is offered is chosen', (t) => {
+  t.same(link(CUBE_MESH, everything(CUBE_MESH), 2, { among: [1, 2, 6] }), [1, 2]);
+  t.same(link(CUBE_MESH, everything(CUBE_MESH), 2, { among: [1, 6] }), [1, 6]);
+  t.same(link(CUBE_MESH, everything(CUBE_MESH), 2, { among: [3] }), []);
+  t.end();
+});
+
+test('a prediction is taken when it can serve, and ignored otherwise', (t) => {
+  t.same(link(CUBE_MESH, everything(CUBE_MESH), 2, { hint: [0, 6] }), [0, 6]);
+  t.same(link(CUBE_MESH, [0, 1, 2], 2, { hint: [0, 6] }), [1, 2]);
+  t.same(link(CUBE_MESH, everything(CUBE_MESH), 2, { hint: [5] }), link(CUBE_MESH, everything(CUBE_MESH), 2));
+  t.same(link(CUBE_MESH, everything(CUBE_MESH), 2, { hint: [9, -1] }), link(CUBE_MESH, everything(CUBE_MESH), 2));
+  t.same(link(T8, everything(T8), 1, { hint: [5] }), [5]);
+  t.same(link(T8, [1, 2], 1, { hint: [5] }), [1]);
+  t.same(link(T8, everything(T8), 2, { hint: [4, 5], mustInclude: [0] }), [0, 1]);
+  t.end();
+});
+
+test('a pair is taken within a quad of the cube mesh, so that the other quad stays whole', (t) => {
+  const pair = link(CUBE_MESH, everything(CUBE_MESH), 2);
+  t.equal(scoreOpinion(CUBE_MESH, pair), 200);
+  t.equal(new Set(pair.map((position) => position >> 2)).size, 1, `${pair.join(' and ')} are of one quad`);
+  const rest = everything(CUBE_MESH).filter((position) => !pair.includes(position));
+  t.equal(highestScore(CUBE_MESH, rest, 4), 900);
+  t.end();
+});
+
+test('a single GPU is taken where no bridge is', (t) => {
+  t.same(link(BRIDGED, everything(BRIDGED), 1), [6]);
+  t.same(link(BRIDGED, [0, 1, 2, 3, 4], 1), [4], 'the other half of its pair is gone');
+  t.same(link(BRIDGED, [0, 1, 2, 3], 2), [0, 1]);
+  t.end();
+});
+
+test('under NVSwitch the NUMA node decides: pairs stay on one, and singles fill up the one in use', (t) => {
+  const machine = switched(8, 18);
+  t.same(link(machine, everything(machine), 2), [0, 1]);
+  t.same(link(machine, everything(machine), 4), [0, 1, 2, 3]);
+  t.same(link(machine, [0, 1, 2, 3, 5, 6, 7], 1), [5], 'one of 4 to 7 is in use already');
+  t.same(link(machine, [0, 1, 2, 3, 5, 6, 7], 2), [5, 6]);
+  t.end();
+});
+
+test('a part opens the GPU that leaves the best sets', (t) => {
+  const share = (slots: readonly GpuSlot[]) => indexes(place(BRIDGED, slots, { cores: 30, memoryBytes: GIB }));
+  t.same(share(slotsOf(8)), [6]);
+  t.same(share(slotsOf(8, { 2: 10 })), [2], 'a GPU that is open already comes first');
+  t.same(share(slotsOf(8, { 6: 100 })), [7]);
+  t.end();
+});
+
+test('a GPU with processes that nobody here started comes last', (t) => {
+  const busy = (...at: number[]) => slotsOf(8).map((slot) => (at.includes(slot.gpu.index) ? { ...slot, processCount: 2 } : slot));
+  t.same(indexes(place(CUBE_MESH, busy(0, 1, 2, 3), { cores: 200, memoryBytes: 0 })), [6, 7]);
+  t.same(indexes(place(T8, busy(0), { cores: 100, memoryBytes: 0 })), [1]);
+  t.same(indexes(place(T8, busy(0), { cores: 800, memoryBytes: 0 })), [0, 1, 2, 3, 4, 5, 6, 7], 'but it is chosen when there is no other way');
+  t.same(indexes(place(T8, busy(0), { cores: 50, memoryBytes: GIB })), [1]);
+  t.end();
+});
+
+test('what is unhealthy is never chosen', (t) => {
+  const sick = (...at: number[]) => slotsOf(8).map((slot) => ({ ...slot, usable: !at.includes(slot.gpu.index) }));
+  t.same(indexes(place(CUBE_MESH, sick(0, 1, 2, 3), { cores: 200, memoryBytes: 0 })), [4, 7]);
+  t.same(indexes(place(T8, sick(0), { cores: 800, memoryBytes: 0 })), []);
+  t.same(indexes(place(T8, sick(0), { cores: 100, memoryBytes: 0 }, { hint: [0] })), [1]);
+  t.same(indexes(place(T8, sick(0), { cores: 100, memoryBytes: 0 }, { mustInclude: [0] })), []);
+  t.same(indexes(place(T8, sick(0), { cores: 30, memoryBytes: GIB }, { mustInclude: [0] })), []);
+  t.end();
+});
+
+test('memory asked for with whole GPUs is there, on unequal cards too', (t) => {
+  const slots = slotsOf(6).map((slot, at) => {
+    const memoryBytes = at === 3 ? 80 * GIB : 16 * GIB;
+    return { ...slot, gpu: gpuAt(at, { memoryBytes }), freeMemoryBytes: memoryBytes };
+  });
+  const ask = (cores: number, gib: number) => indexes(place(T6, slots, { cores, memoryBytes: gib * GIB }));
+  t.same(ask(100, 40), [3]);
+  t.same(ask(100, 16), [4]);
+  t.same(ask(200, 32), [0, 1]);
+  t.same(ask(200, 90), [2, 3]);
+  t.same(ask(200, 97), []);
+  t.same(ask(600, 160), [0, 1, 2, 3, 4, 5]);
+  t.end();
+});
+
+test('twins with less memory do not stand in for those with more', (t) => {
+  const machine = switched(4, 4);
+  const slots = slotsOf(4).map((slot, at) => ({ ...slot, freeMemoryBytes: (at < 2 ? 8 : 16) * GIB }));
+  t.same(indexes(place(machine, slots, { cores: 200, memoryBytes: 32 * GIB })), [2, 3]);
+  t.end();
+});
+
+test('machines beyond exact search get a set at least as good as the original takes', (t) => {
+  const pairs: [number, number, number][] = Array.from({ length: 10 }, (_, at) => [2 * at, 2 * at + 1, 4]);
+  const machine = withNvlinks(pcieMachine(20, ['NODE', everything(T8), [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]]), pairs);
+  const free = everything(machine).filter((position) => position !== 0);
+  t.same(link(machine, free, 2), [2, 3]);
+  t.equal(scoreOpinion(machine, link(machine, free, 4)), 2 * 400 + 4 * 20);
+  t.equal(link(machine, free, 19).length, 19);
+  t.same(link(machine, free, 20), []);
+  t.same(link(machine, free, 3, { mustInclude: [7, 19] }).length, 3);
+  const slots = slotsOf(20).map((slot, at) => (at === 19 ? { ...slot, freeMemoryBytes: 80 * GIB } : slot));
+  t.ok(indexes(place(machine, slots, { cores: 200, memoryBytes: 90 * GIB })).includes(19));
+  t.same(indexes(place(machine, slots, { cores: 200, memoryBytes: 97 * GIB })), []);
+  t.end();
+});

@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { test } from 'tap';
+import { bitsOf, eachSubset, positionsOf } from '../../../src/gpu/placement/bit-set.js';
+import { MAX_TABLE_GPUS, SetTable } from '../../../src/gpu/placement/set-table.js';
+import { JOB_SIZES, Worth, compareWorth } from '../../../src/gpu/placement/worth.js';
+import { uniformTopology, type Topology } from '../../../src/gpu/topology/topology.js';
+import { BRIDGED, CUBE_MESH, T8, switched } from '../topology/machines.js';
+import { anyMachine } from '../topology/random-machines.js';
+import { fineOpinion, packingOpinion, scoreOpinion } from './exhaustive.js';
+
+const everything = (topology: Topology): number => (1 << topology.levels.length) - 1;
+
+test('the table holds the score of every set', (t) => {
+  fc.assert(
+    fc.property(fc.oneof(anyMachine(7, 0), anyMachine(7, 18)), (topology) => {
+      const table = new SetTable(topology);
+      let right = true;
+      for (let set = 0; set <= everything(topology); set++) {
+        const positions = positionsOf(set);
+        right &&= table.score(set) === scoreOpinion(topology, positions) && table.value(set) === fineOpinion(topology, positions);
+      }
+      return right;
+    }),
+    { numRuns: 60 },
+  );
+  t.pass('60 machines');
+  t.end();
+});
+
+test('the scores of sixteen GPUs with many links fit, and PCIe never outweighs a link', (t) => {
+  const table = new SetTable(switched(16, 18));
+  t.equal(table.score(0xffff), 120 * 1800);
+  t.ok(table.value(0xffff) < 2 ** 31);
+  t.equal(table.score(0xffff), Math.floor(table.value(0xffff) / 8192));
+  t.throws(() => new SetTable(uniformTopology(MAX_TABLE_GPUS + 1)), RangeError);
+  t.end();
+});
+
+test('twins can change places in every set without a difference', (t) => {
+  fc.assert(
+    fc.property(anyMachine(6, 1), (topology) => {
+      const table = new SetTable(topology);
+      const swap = (set: number, a: number, b: number) => bitsOf(positionsOf(set).map((position) => (position === a ? b : position === b ? a : position)));
+      for (const a of topology.levels.keys()) {
+        for (const b of topology.levels.keys()) {
+          if (!table.areTwins(a, b)) continue;
+          for (let set = 0; set <= everything(topology); set++) if (table.value(set) !== table.value(swap(set, a, b))) return false;
+        }
+      }
+      return true;
+    }),
+    { numRuns: 60 },
+  );
+  const table = new SetTable(T8);
+  t.ok(table.areTwins(0, 1));
+  t.notOk(table.areTwins(0, 2));
+  t.notOk(new SetTable(CUBE_MESH).areTwins(0, 1), 'their links lead elsewhere');
+  t.end();
+});
+
+test('worth is what the best disjoint jobs of 8, 4 and 2 would score', (t) => {
+  const machine = fc.oneof(anyMachine(9, 2), anyMachine(9, 0), fc.constantFrom(BRIDGED, CUBE_MESH, T8));
+  fc.assert(
+    fc.property(machine.chain((topology) => fc.tuple(fc.constant(topology), fc.subarray([...topology.levels.keys()]))), ([topology, free]) => {
+      const worth = new Worth(new SetTable(topology)).of(bitsOf(free));
+      return JOB_SIZES.every((size, at) => worth[at] === packingOpinion(topology, free, size));
+    }),
+    { numRuns: 120 },
+  );
+  t.pass('120 sets');
+  t.end();
+});
+
+test('sixteen GPUs are worth two jobs of eight, four of four, eight of two', (t) => {
+  const machine = switched(16, 6);
+  const [eights, fours, twos] = new Worth(new SetTable(machine)).of(0xffff);
+  const halves = [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]];
+  t.equal(eights, halves.reduce((sum, half) => sum + fineOpinion(machine, half), 0));
+  t.equal(fours, 4 * fineOpinion(machine, [0, 1, 2, 3]));
+  t.equal(twos, 8 * fineOpinion(machine, [0, 1]));
+  t.end();
+});
+
+test('taking a GPU away never makes the rest worth more', (t) => {
+  fc.assert(
+    fc.property(anyMachine(8, 2), (topology) => {
+      const worth = new Worth(new SetTable(topology));
+      let right = true;
+      eachSubset(everything(topology), Math.max(0, topology.levels.length - 1), (rest) => {
+        right &&= worth.of(rest).every((value, at) => value <= (worth.of(everything(topology))[at] ?? 0));
+      });
+      return right;
+    }),
+    { numRuns: 60 },
+  );
+  t.pass('60 machines');
+  t.end();
+});
+
+test('worths are compared by the largest job first', (t) => {
+  t.ok(compareWorth([1, 0, 0], [0, 9, 9]) > 0);
+  t.ok(compareWorth([1, 2, 3], [1, 2, 4]) < 0);
+  t.equal(compareWorth([1, 2, 3], [1, 2, 3]), 0);
+  t.end();
+});

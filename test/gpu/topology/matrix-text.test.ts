@@ -1,0 +1,175 @@
+import fc from 'fast-check';
+import { test } from 'tap';
+import { LEVELS } from '../../../src/gpu/topology/level.js';
+import { parseMatrix, type MatrixResult } from '../../../src/gpu/topology/matrix-text.js';
+import { levelBetween, linksBetween, topologyOfPairs, type Topology } from '../../../src/gpu/topology/topology.js';
+import { CUBE_MESH, T6 } from './machines.js';
+
+type Parsed = Extract<MatrixResult, { ok: true }>;
+
+function parsed(text: string): Parsed {
+  const result = parseMatrix(text);
+  if (!result.ok) throw new Error(result.reason);
+  return result;
+}
+
+function refused(text: string): string {
+  const result = parseMatrix(text);
+  return result.ok ? 'read without complaint' : result.reason;
+}
+
+/** A matrix as `nvidia-smi topo -m` lays it out. */
+function render(topology: Topology, separator = '\t'): string {
+  const positions = [...topology.levels.keys()];
+  const label = (a: number, b: number) => {
+    const links = linksBetween(topology, a, b);
+    return links > 0 ? `NV${links}` : a === b ? ' X ' : levelBetween(topology, a, b);
+  };
+  const header = ['', ...positions.map((position) => `GPU${position}`)].join(separator);
+  return [header, ...positions.map((a) => [`GPU${a}`, ...positions.map((b) => label(a, b))].join(separator))].join('\n');
+}
+
+const BRIDGED_PAIR = `
+\t\u001b[4mGPU0\tGPU1\tGPU2\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\u001b[0m
+GPU0\t X \tNV4\tSYS\tPXB\tSYS\t0-23,48-71\t0\t\tN/A
+GPU1\tNV4\t X \tSYS\tPXB\tSYS\t0-23,48-71\t0\t\tN/A
+GPU2\tSYS\tSYS\t X \tSYS\tPIX\t24-47,72-95\t1-3\t\tN/A
+NIC0\tPXB\tPXB\tSYS\t X \tSYS\t\t\t\t
+NIC1\tSYS\tSYS\tPIX\tSYS\t X \t\t\t\t
+
+Legend:
+
+  X    = Self
+  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)
+  NV#  = Connection traversing a bonded set of # NVLinks
+
+NIC Legend:
+
+  NIC0: mlx5_0
+  NIC1: mlx5_1
+`;
+
+test('a matrix with tabs, NICs, affinities, underlined header and legends is read', (t) => {
+  const { gpus, topology } = parsed(BRIDGED_PAIR);
+  t.same(gpus, [
+    { index: 0, cpuAffinity: '0-23,48-71', numaNode: 0 },
+    { index: 1, cpuAffinity: '0-23,48-71', numaNode: 0 },
+    { index: 2, cpuAffinity: '24-47,72-95', numaNode: 1 },
+  ]);
+  t.same(topology.nvlinks, [[0, 4, 0], [4, 0, 0], [0, 0, 0]]);
+  t.equal(topology.levels[0]?.[2], 'SYS');
+  t.end();
+});
+
+test('the PCIe level under NVLink is concluded from what both GPUs are near to', (t) => {
+  t.equal(parsed(BRIDGED_PAIR).topology.levels[0]?.[1], 'PXB', 'both are PXB from NIC0');
+  const [header, ...rows] = ['     GPU0  GPU1  CPU Affinity', 'GPU0  X  NV2  0-7', 'GPU1  NV2  X  0-7'];
+  t.equal(parsed([header, ...rows].join('\n')).topology.levels[0]?.[1], 'NODE', 'one socket');
+  const apart = [header, rows[0], 'GPU1  NV2  X  8-15'].join('\n');
+  t.equal(parsed(apart).topology.levels[0]?.[1], 'SYS', 'two sockets');
+  t.equal(parsed(' GPU0 GPU1\nGPU0 X NV2\nGPU1 NV2 X').topology.levels[0]?.[1], 'SYS', 'nothing is known');
+  t.end();
+});
+
+test('ragged blanks, a prompt before and trailing blanks do not matter', (t) => {
+  const text = '$ nvidia-smi topo -m\n\n  GPU0    GPU1  mlx5_0 CPU Affinity  \nGPU0   X  PHB    NODE    0-7   \n GPU1  PHB X SYS 0-7\nmlx5_0 NODE SYS X\n';
+  const { gpus, topology } = parsed(text);
+  t.equal(gpus.length, 2);
+  t.equal(topology.levels[1]?.[0], 'PHB');
+  t.equal(gpus[1]?.cpuAffinity, '0-7');
+  t.end();
+});
+
+test('Windows line ends are read', (t) => {
+  t.same(parsed(render(T6).replaceAll('\n', '\r\n')).topology, T6);
+  t.end();
+});
+
+test('SOC of old drivers is the link between sockets', (t) => {
+  t.equal(parsed('\tGPU0\tGPU1\nGPU0\t X \tSOC\nGPU1\tSOC\t X \n').topology.levels[0]?.[1], 'SYS');
+  t.end();
+});
+
+test('every level name is read', (t) => {
+  for (const level of LEVELS.slice(1)) {
+    const { topology } = parsed(` GPU0 GPU1\nGPU0 X ${level}\nGPU1 ${level} X`);
+    t.equal(topology.levels[0]?.[1], level);
+  }
+  t.end();
+});
+
+test('one GPU is a machine', (t) => {
+  const { gpus, topology } = parsed('\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-15\tN/A\t\tN/A\n');
+  t.same(gpus, [{ index: 0, cpuAffinity: '0-15', numaNode: null }]);
+  t.same(topology, { levels: [['X']], nvlinks: [[0]] });
+  t.end();
+});
+
+test('names need not be contiguous', (t) => {
+  const { gpus, topology } = parsed(' GPU1 GPU4 GPU6\nGPU1 X PIX SYS\nGPU4 PIX X SYS\nGPU6 SYS SYS X');
+  t.same(gpus.map((gpu) => gpu.index), [1, 4, 6]);
+  t.equal(topology.levels[0]?.[1], 'PIX');
+  t.end();
+});
+
+test('NICs between GPU columns are told apart by name', (t) => {
+  const { topology } = parsed(' GPU0 mlx5_0 GPU1\nGPU0 X PIX PXB\nmlx5_0 PIX X PXB\nGPU1 PXB PXB X');
+  t.same(topology.levels, [['X', 'PXB'], ['PXB', 'X']]);
+  t.end();
+});
+
+test('an empty CPU affinity leaves the NUMA column in its place', (t) => {
+  const { gpus } = parsed('\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t\t3\t\n');
+  t.same(gpus, [{ index: 0, cpuAffinity: null, numaNode: 3 }]);
+  t.end();
+});
+
+test('what is wrong is named with its line', (t) => {
+  t.equal(refused(''), 'line 1: no line of column names (GPU0 GPU1 ...) found');
+  t.equal(refused('No devices were found'), 'line 1: no line of column names (GPU0 GPU1 ...) found');
+  t.equal(refused(' GPU0 GPU1\nGPU0 X PIX'), 'line 1: column GPU1 has no row');
+  t.equal(refused(' GPU0 GPU0\n'), 'line 1: column GPU0 appears twice');
+  t.equal(refused(' GPU0 GPU1\nGPU0 X PIX\nGPU0 X PIX'), 'line 3: row GPU0 appears twice');
+  t.equal(refused(' GPU0 GPU1\nGPU0 X\n'), 'line 2: GPU0 has 1 cells for 2 columns');
+  t.equal(refused(' GPU0 GPU1\nGPU0 X QPI\n'), 'line 2: GPU0 to GPU1 is "QPI", which names no connection');
+  t.equal(refused(' GPU0 GPU1\nGPU0 X NV0\n'), 'line 2: GPU0 to GPU1 is "NV0", which names no connection');
+  t.equal(refused(' GPU0 GPU1\nGPU0 PIX X\n'), 'line 2: GPU0 to GPU0 is "PIX"');
+  t.equal(refused(' GPU0 GPU1\nGPU0 X PIX\nGPU1 PXB X'), 'line 3: GPU1 to GPU0 is PXB, but PIX in line 2');
+  t.equal(refused(' GPU0 GPU1\nGPU0 X NV2\nGPU1 NV3 X'), 'line 3: GPU1 to GPU0 is NV3, but NV2 in line 2');
+  t.equal(refused(' GPU0\nGPU0 X\nGPU7 SYS'), 'line 3: row GPU7 has no column');
+  t.match(refused(` ${Array.from({ length: 300 }, (_, at) => `GPU${at}`).join(' ')}`), /^line 1: 300 columns/);
+  t.end();
+});
+
+test('any matrix that is written is read back', (t) => {
+  const machine = fc.integer({ min: 1, max: 9 }).chain((count) =>
+    fc
+      .array(fc.record({ level: fc.constantFrom(...LEVELS.slice(1)), nvlinks: fc.constant(0) }), { minLength: 81, maxLength: 81 })
+      .map((pairs) => topologyOfPairs(count, (a, b) => pairs[a * 9 + b] ?? { level: 'SYS', nvlinks: 0 })),
+  );
+  fc.assert(
+    fc.property(machine, fc.constantFrom('\t', '   ', ' \t '), (topology, separator) => {
+      t.same(parsed(render(topology, separator)).topology, topology);
+    }),
+    { numRuns: 100 },
+  );
+  t.same(parsed(render(CUBE_MESH)).topology.nvlinks, CUBE_MESH.nvlinks);
+  t.end();
+});
+
+test('text that does not belong is refused, never a crash', (t) => {
+  const base = BRIDGED_PAIR;
+  const damaged = fc
+    .tuple(fc.nat(base.length), fc.nat(base.length), fc.string({ maxLength: 20 }))
+    .map(([from, to, noise]) => base.slice(0, Math.min(from, to)) + noise + base.slice(Math.max(from, to)));
+  fc.assert(
+    fc.property(fc.oneof(damaged, fc.string({ maxLength: 400 })), (text) => {
+      const result = parseMatrix(text);
+      if (!result.ok) return result.reason.startsWith(`line ${result.line}: `) && !result.reason.includes('\n');
+      return result.gpus.length === result.topology.levels.length;
+    }),
+    { numRuns: 500 },
+  );
+  t.pass('500 texts');
+  t.end();
+});

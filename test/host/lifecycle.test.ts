@@ -1,0 +1,51 @@
+import { test } from 'tap';
+import { Lifecycle, type Part } from '../../src/host/lifecycle.js';
+import { silentLog } from '../../src/host/log.js';
+
+function recorder() {
+  const said: string[] = [];
+  const part = (name: string, changes: Partial<Part> = {}): Part => ({
+    name,
+    start: async () => void said.push(`start ${name}`),
+    stop: async () => void said.push(`stop ${name}`),
+    ...changes,
+  });
+  return { said, part };
+}
+
+test('parts start in order and stop in reverse', async (t) => {
+  const { said, part } = recorder();
+  const lifecycle = new Lifecycle([part('a'), part('b')], silentLog());
+  await lifecycle.start();
+  await lifecycle.stop();
+  t.same(said, ['start a', 'start b', 'stop b', 'stop a']);
+});
+
+test('a part that fails to start leaves nothing half started', async (t) => {
+  const { said, part } = recorder();
+  const failing = part('b', { start: () => Promise.reject(new Error('port in use')) });
+  await t.rejects(new Lifecycle([part('a'), failing, part('c')], silentLog()).start(), { message: 'port in use' });
+  t.same(said, ['start a', 'stop a']);
+});
+
+test('a part that fails to stop, or hangs, keeps no other from stopping', async (t) => {
+  const { said, part } = recorder();
+  const parts = [part('a'), part('hangs', { stop: () => new Promise(() => undefined) }), part('fails', { stop: () => Promise.reject(new Error('no')) })];
+  const lifecycle = new Lifecycle(parts, silentLog(), 50);
+  await lifecycle.start();
+  await lifecycle.stop();
+  t.ok(said.includes('stop a'));
+});
+
+test('stopping while parts are still starting starts no more of them, and stops those that were', async (t) => {
+  const { said, part } = recorder();
+  let go = (): void => undefined;
+  const slow = part('slow', { start: () => new Promise<void>((resolve) => (go = resolve)) });
+  const lifecycle = new Lifecycle([part('a'), slow, part('c')], silentLog());
+  const starting = lifecycle.start();
+  await Promise.resolve();
+  await lifecycle.stop();
+  go();
+  await t.rejects(starting, { message: 'stopped while starting' });
+  t.same(said, ['start a', 'stop a', 'stop slow']);
+});

@@ -1,0 +1,337 @@
+import { test, type Test } from 'tap';
+import type { ApiServerOptions } from '../harness/api-server/api-server.js';
+import { eventually } from '../harness/eventually.js';
+import { ArbitratedCluster } from './arbitrated-cluster.js';
+
+async function cluster(t: Test, options: ApiServerOptions = {}): Promise<ArbitratedCluster> {
+  const on = await ArbitratedCluster.start(options);
+  t.teardown(() => on.stop());
+  return on;
+}
+
+const CARD = 'nvidia.com/gpu';
+const ONE = { cpu: '1', [CARD]: '1' };
+const TWO = { cpu: '2', [CARD]: '2' };
+
+/** Two cores and two cards; `first` has all of it, in two pods of which p2 is younger. */
+async function fullCluster(t: Test, options: ApiServerOptions = {}): Promise<ArbitratedCluster> {
+  const on = await cluster(t, options);
+  on.addNode('node1', TWO);
+  on.addNamespaces('first', 'second');
+  on.addPod('first', 'p1', ONE, { startedAt: -20 });
+  on.addPod('first', 'p2', ONE, { startedAt: -10 });
+  return on;
+}
+
+test('who asks for everything alone deserves everything; when another one comes both deserve half, and one is overused', async (t) => {
+  const on = await fullCluster(t);
+  await on.arbitrate();
+  await on.deserves('first', TWO);
+  await on.deserves('second', {});
+  t.equal(on.condition('allocations', 'first', 'Overused')?.status, 'False');
+  on.addPod('second', 'q1', ONE, { node: null });
+  await on.deserves('first', ONE);
+  await on.deserves('second', ONE);
+  t.match(on.statusOf('first'), { allocated: TWO, pending: {}, overused: ['cpu', CARD], dominantShare: '1.000', weight: 1 });
+  t.match(on.statusOf('second'), { allocated: {}, pending: ONE, overused: [], dominantShare: '0.000' });
+  t.match(on.condition('allocations', 'first', 'Overused'), { status: 'True', message: /nvidia\.com\/gpu/ });
+  t.equal(on.condition('allocations', 'first', 'Reclaiming')?.status, 'True');
+});
+
+test('who is overused while another one waits is told, and after its grace its youngest pod goes, by uid, through the eviction API', async (t) => {
+  const on = await fullCluster(t);
+  on.addPod('second', 'q1', ONE, { node: null });
+  await on.arbitrate();
+  await eventually(() => on.statusOf('first').reclaimAt === '2026-11-21T12:00:30.000Z', 'the notice');
+  await eventually(() => on.events('ReclaimPending').length === 1, 'the event');
+  t.match(on.events('ReclaimPending')[0], { type: 'Warning', involvedObject: { kind: 'Allocation', name: 'first' } });
+  on.seconds = 29.999;
+  await on.settled();
+  t.same(on.evictions(), []);
+  on.seconds = 30;
+  await eventually(() => on.evictions().length > 0, 'the eviction');
+  const { body } = on.server.requests.find(({ subresource }) => subresource === 'eviction') ?? { body: '{}' };
+  t.match(JSON.parse(body), { apiVersion: 'policy/v1', kind: 'Eviction', deleteOptions: { preconditions: { uid: on.server.read('pods', 'first', 'p2')?.metadata.uid } } });
+  await eventually(() => on.events('Reclaimed').length === 1, 'the event');
+  t.match(on.events('Reclaimed')[0], { metadata: { namespace: 'first' }, involvedObject: { kind: 'Pod', name: 'p2' }, message: /second waits/ });
+  await eventually(() => on.statusOf('first').reclaimAt === undefined, 'the notice to end');
+  await eventually(() => on.events('ReclaimEnded').length === 1, 'the event');
+  on.server.remove('pods', 'first', 'p2');
+  on.server.edit('pods', 'second', 'q1', (pod) => ({ ...pod, spec: { ...(pod['spec'] as object), nodeName: 'node1' }, status: { phase: 'Running' } }));
+  on.seconds = 300;
+  await on.settled();
+  t.same(on.evictions(), ['p2']);
+  t.match([on.statusOf('first'), on.statusOf('second')], [{ allocated: ONE, overused: [] }, { allocated: ONE, overused: [] }]);
+});
+
+test('a notice ends where nobody waits any more, and nobody goes', async (t) => {
+  const on = await fullCluster(t);
+  on.addConsumer('first', {});
+  on.addPod('second', 'q1', ONE, { node: null });
+  await on.arbitrate();
+  await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
+  on.server.remove('pods', 'second', 'q1');
+  await eventually(() => on.statusOf('first').reclaimAt === undefined, 'its end');
+  await eventually(() => on.events('ReclaimEnded').length === 1, 'the event');
+  t.match(on.events('ReclaimPending')[0], { involvedObject: { kind: 'Consumer', name: 'first' } });
+  on.seconds = 100;
+  await on.settled();
+  t.same(on.evictions(), []);
+});
+
+test('a restart in the middle of a grace takes nothing of it and adds nothing', async (t) => {
+  const on = await fullCluster(t);
+  on.addPod('second', 'q1', ONE, { node: null });
+  on.seconds = 0.25;
+  await on.arbitrate();
+  await eventually(() => on.statusOf('first').wantedSince === '2026-11-21T12:00:00.250Z', 'the notice');
+  await on.end();
+  on.seconds = 30;
+  await on.arbitrate();
+  await on.settled();
+  t.equal(on.statusOf('first').reclaimAt, '2026-11-21T12:00:30.250Z');
+  t.same(on.evictions(), []);
+  on.seconds = 30.25;
+  await eventually(() => on.evictions().length > 0, 'the eviction');
+  t.equal(on.events('ReclaimPending').length, 1, 'told once');
+});
+
+test('after an eviction the same two have peace for a while, across restarts', async (t) => {
+  const on = await fullCluster(t);
+  on.addPod('second', 'q1', ONE, { node: null });
+  await on.arbitrate();
+  await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
+  on.seconds = 40;
+  await eventually(() => on.statusOf('first').reclaimedFor?.['second'] !== undefined, 'the eviction to be noted');
+  await on.end();
+  // The replacement is faster than who waited.
+  on.server.remove('pods', 'first', 'p2');
+  on.addPod('first', 'p3', ONE, { startedAt: 41 });
+  on.seconds = 42;
+  await on.arbitrate();
+  await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'a new notice');
+  on.seconds = 99;
+  await on.settled();
+  t.same(on.evictions(), ['p2']);
+  on.seconds = 100;
+  await eventually(() => on.evictions().length === 2, 'the next eviction');
+  t.same(on.evictions(), ['p2', 'p3']);
+});
+
+test('only what changed is written, and when nothing changes nothing is asked', async (t) => {
+  const on = await cluster(t);
+  on.addNode('node1', { cpu: '100' });
+  on.addNamespaces('a', 'b', 'c');
+  on.addPod('a', 'a1', { cpu: '1' });
+  on.addPod('b', 'b1', { cpu: '1' });
+  await on.arbitrate();
+  await on.deserves('b', { cpu: '1' });
+  await on.settled();
+  const before = on.server.requests.length;
+  await on.settled();
+  t.equal(on.server.requests.length, before);
+  on.addPod('b', 'b2', { cpu: '1' });
+  await on.deserves('b', { cpu: '2' });
+  await on.settled();
+  t.same(on.server.requests.slice(before).map(({ verb, resource, subresource, name }) => `${verb} ${resource}/${subresource} ${name ?? ''}`), ['update allocations/status b']);
+});
+
+test('a status that somebody else wrote meanwhile is looked at again, and put right', async (t) => {
+  const on = await cluster(t);
+  on.addNode('node1', { cpu: '100' });
+  on.addNamespaces('a');
+  on.addPod('a', 'a1', { cpu: '1' });
+  await on.arbitrate();
+  await on.deserves('a', { cpu: '1' });
+  await on.settled();
+  for (const watch of on.server.watches('allocations')) watch.silence();
+  on.server.edit('allocations', '', 'a', (object) => ({ ...object, status: { ...(object['status'] as object), deserved: { cpu: '77' } } }));
+  const tried = on.server.requests.length;
+  on.addPod('a', 'a2', { cpu: '1' });
+  await eventually(() => on.server.requests.slice(tried).filter(({ verb }) => verb === 'update').length > 1, 'it to be tried on an old version');
+  t.same(on.statusOf('a').deserved, { cpu: '77' }, 'in vain');
+  for (const watch of on.server.watches('allocations')) watch.cut();
+  await on.deserves('a', { cpu: '2' });
+});
+
+test('a pod that a disruption budget keeps stays, and another one goes in its place', async (t) => {
+  const on = await fullCluster(t);
+  on.addPod('second', 'q1', ONE, { node: null });
+  on.server.edit('pods', 'first', 'p2', (pod) => ({ ...pod, metadata: { ...pod.metadata, labels: { app: 'kept' } } }));
+  on.addBudget('first', 'kept', { app: 'kept' }, 0);
+  await on.arbitrate();
+  await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
+  on.seconds = 30;
+  await eventually(() => on.evictions().length > 0, 'the eviction');
+  await on.settled();
+  t.same(on.evictions(), ['p1']);
+});
+
+test('a pod that the API refuses to evict is asked for again later, and the one in its place goes at once', async (t) => {
+  const on = await fullCluster(t);
+  on.addPod('second', 'q1', ONE, { node: null });
+  const refusal = on.server.inject({ subresource: 'eviction', name: 'p2' }, { do: 'answer', code: 429, reason: 'TooManyRequests' });
+  await on.arbitrate();
+  await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
+  on.seconds = 30;
+  await eventually(() => on.evictions().length > 1, 'the evictions');
+  await on.settled();
+  t.same(on.evictions(), ['p2', 'p1']);
+  t.match(await on.registry.metrics(), /evictions_total\{result="evicted"\} 1\n.*evictions_total\{result="refused"\} 1|evictions_total\{result="refused"\} 1\n.*evictions_total\{result="evicted"\} 1/);
+  refusal.remove();
+});
+
+test('where budgets keep everybody it is tried again, not at once, until one lets go', async (t) => {
+  const on = await fullCluster(t);
+  on.addPod('second', 'q1', ONE, { node: null });
+  const refusal = on.server.inject({ subresource: 'eviction' }, { do: 'answer', code: 429, reason: 'TooManyRequests' });
+  await on.arbitrate();
+  await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
+  on.seconds = 30;
+  await eventually(() => on.evictions().length === 2, 'both to be asked for');
+  on.seconds = 44;
+  await on.settled();
+  t.same(on.evictions(), ['p2', 'p1']);
+  t.equal(on.statusOf('first').reclaimedFor, undefined, 'nobody went');
+  refusal.remove();
+  on.seconds = 45;
+  await eventually(() => on.evictions().length === 3, 'another attempt');
+  await on.settled();
+  t.same(on.evictions(), ['p2', 'p1', 'p2']);
+});
+
+test('a pod is evicted once, however late its end is seen', async (t) => {
+  const on = await fullCluster(t);
+  on.addPod('second', 'q1', ONE, { node: null });
+  await on.arbitrate('on', { cooldownMs: 1 });
+  await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
+  for (const watch of on.server.watches('pods')) watch.silence();
+  on.seconds = 30;
+  await eventually(() => on.evictions().length > 0, 'the eviction');
+  on.seconds = 60;
+  await on.settled();
+  t.same(on.evictions(), ['p2']);
+});
+
+test('an eviction whose answer is lost is not followed by another in its place', async (t) => {
+  const on = await fullCluster(t);
+  on.addPod('second', 'q1', ONE, { node: null });
+  on.server.inject({ subresource: 'eviction' }, { do: 'lose-answer' }, 1);
+  await on.arbitrate('on', { cooldownMs: 1 });
+  await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
+  on.seconds = 30;
+  await eventually(() => on.evictions().length > 0, 'the eviction');
+  await eventually(() => on.statusOf('first').reclaimAt === undefined, 'the end of the notice');
+  on.seconds = 300;
+  await on.settled();
+  t.same(on.evictions(), ['p2']);
+});
+
+test('what is leaving counts as free, and nobody goes for it', async (t) => {
+  const on = await cluster(t);
+  on.addNode('node1', TWO);
+  on.addNamespaces('first', 'second');
+  on.addPod('first', 'p1', ONE);
+  on.addPod('first', 'p2', ONE, { leaving: true });
+  on.addPod('second', 'q1', ONE, { node: null });
+  await on.arbitrate();
+  await on.deserves('first', ONE);
+  t.match(on.statusOf('first'), { allocated: ONE, overused: [], reclaimAt: undefined });
+});
+
+test('what is reserved stays with its namespace, and some pods do not go at all', async (t) => {
+  const on = await cluster(t);
+  on.addNode('node1', { cpu: '8' });
+  on.addNode('cordoned', { cpu: '8' }, { unschedulable: true });
+  on.addNode('master', { cpu: '8' }, { taints: [{ key: 'node-role.kubernetes.io/master', effect: 'NoSchedule' }] });
+  on.addNamespaces('first', 'second', 'kube-system');
+  on.addConsumer('first', { reserved: { cpu: '6' } });
+  on.addPod('kube-system', 'dns', { cpu: '1' }, { startedAt: 9, priority: 2_000_000_000 });
+  on.addPod('first', 'daemon', { cpu: '1' }, { startedAt: 8, owner: 'DaemonSet' });
+  on.addPod('first', 'elsewhere', { cpu: '1' }, { startedAt: 7, node: 'cordoned' });
+  for (const number of [1, 2, 3, 4, 5, 6]) on.addPod('first', `p${number}`, { cpu: '1' }, { startedAt: number });
+  on.addPod('second', 'q1', { cpu: '100' }, { node: null });
+  await on.arbitrate();
+  await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
+  t.match(on.statusOf('kube-system').deserved, { cpu: '1' });
+  for (const seconds of [30, 100, 200, 300]) {
+    on.seconds = seconds;
+    await on.settled();
+  }
+  t.same(on.statusOf('first').allocated, { cpu: '6' });
+  t.same(on.evictions(), ['p6', 'p5']);
+});
+
+test('a plan is logged once, shows in the metrics, and nothing is written', async (t) => {
+  const on = await fullCluster(t);
+  on.addConsumer('first', { reserved: { [CARD]: '5' } });
+  on.server.edit('consumers', '', 'first', (object) => ({ ...object, spec: {} }));
+  on.addPod('second', 'q1', ONE, { node: null });
+  await on.arbitrate('plan');
+  await eventually(() => on.logged.some(({ message }) => /nobody has to go now/.test(message)), 'the notice in the log');
+  on.seconds = 31;
+  await eventually(() => on.logged.some(({ message }) => /would be evicted/.test(message)), 'the plan in the log');
+  on.seconds = 200;
+  await on.settled();
+  const plans = on.logged.filter(({ message }) => /would be evicted/.test(message));
+  t.equal(plans.length, 1);
+  t.match(plans[0]?.fields, { overused: [{ consumer: 'first', deserved: ONE, allocated: TWO, reclaimAt: '2026-11-21T12:00:30.000Z' }], evictions: [{ pod: 'first/p2', resource: 'cpu', for: ['second'] }] });
+  t.same(on.writes(), []);
+  t.match(await on.registry.metrics(), /quota_arbitrator_deserved\{consumer="second",resource="nvidia.com\/gpu"\} 1\n/);
+});
+
+test('a specification that can not hold is told so', async (t) => {
+  const on = await cluster(t);
+  on.addNode('node1', { cpu: '8', [CARD]: '4' });
+  on.addNamespaces('a', 'b', 'c', 'd');
+  on.server.seed('resourcequotas', { metadata: { name: 'q', namespace: 'b' }, spec: { hard: { 'requests.nvidia.com/gpu': '2', cpu: '100' } } });
+  on.addConsumer('a', { hard: { cpu: '1' }, reserved: { cpu: '2' } });
+  on.addConsumer('b', { hard: { [CARD]: '4' } });
+  on.addConsumer('c', { reserved: { [CARD]: '5' } });
+  on.addConsumer('d', { weight: 3, hard: { memory: '99999999999Ei' } });
+  on.addPod('d', 'd1', { cpu: '1' });
+  await on.arbitrate();
+  const accepted = (name: string) => on.condition('consumers', name, 'Accepted');
+  await eventually(() => ['a', 'b', 'c', 'd'].every((name) => accepted(name) !== undefined), 'the conditions');
+  t.match(accepted('a'), { status: 'False', reason: 'ReservedAboveHard', message: 'cpu: 2 is reserved, hard is 1' });
+  t.match(accepted('b'), { status: 'False', reason: 'HardAboveQuota', message: /hard is 4, the ResourceQuota of the namespace has 2/ });
+  t.match(accepted('c'), { status: 'False', reason: 'ReservedAboveCluster' });
+  t.match(accepted('d'), { status: 'False', reason: 'UnreadableAmounts', message: /hard: memory/ });
+  t.match(on.condition('allocations', 'c', 'ReservedGuaranteed'), { status: 'False', message: /nvidia\.com\/gpu/ });
+  await eventually(() => on.statusOf('d').weight === 3, 'the weight');
+  on.server.edit('consumers', '', 'a', (object) => ({ ...object, metadata: { ...object.metadata, generation: 2 }, spec: { hard: { cpu: '2' }, reserved: { cpu: '2' } } }));
+  await eventually(() => accepted('a')?.status === 'True', 'it to be accepted');
+});
+
+test('a namespace that goes takes its Allocation with it', async (t) => {
+  const on = await cluster(t);
+  on.addNode('node1', { cpu: '8' });
+  on.addNamespaces('a', 'b');
+  await on.arbitrate();
+  await eventually(() => on.server.all('allocations').length === 2, 'both');
+  on.server.remove('namespaces', '', 'a');
+  await eventually(() => on.server.read('allocations', '', 'a') === null, 'one to go');
+  t.not(on.server.read('allocations', '', 'b'), null);
+});
+
+test('a thousand namespaces: each is written once, and then only who is concerned', async (t) => {
+  const on = await cluster(t);
+  on.addNode('node1', { cpu: '100000', [CARD]: '1000' });
+  const names = Array.from({ length: 1000 }, (_, at) => `team-${at}`);
+  on.addNamespaces(...names);
+  for (const [at, name] of names.entries()) {
+    on.addConsumer(name, { weight: 1 + (at % 4) });
+    on.addPod(name, 'p', { cpu: '1', [CARD]: '1' });
+  }
+  await on.arbitrate();
+  const written = (): number => on.writes().filter(({ resource, subresource }) => resource === 'allocations' && subresource === 'status').length;
+  await eventually(() => written() >= 1000, 'all to be written', 60_000);
+  await on.settled();
+  t.equal(written(), 1000);
+  t.equal(on.writes().filter(({ resource }) => resource === 'consumers').length, 1000);
+  const before = on.writes().length;
+  on.server.remove('pods', 'team-7', 'p');
+  await on.deserves('team-7', {});
+  await on.settled();
+  t.equal(on.writes().length - before, 1);
+});

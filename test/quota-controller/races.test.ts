@@ -1,0 +1,173 @@
+import { test } from 'tap';
+import { Quota, type Demand } from '../../src/quota/index.js';
+
+const HARD = 10;
+const STEPS = 100;
+const HOLD_MS = 60_000;
+/** Servers give a request up long before what it was admitted for is given away. */
+const REQUEST_MS = 30_000;
+
+/** What decides, and hears later what came of it. */
+interface Books {
+  /** Asked before an object of `count` cores is written over one of `before` (0 for a new one) in version `base`. */
+  admit(name: string, uid: string, base: number, before: number, count: number): boolean;
+  /** Told late, by several that do not know of each other, of an object as it is or (null) that it went. */
+  told(observer: number, name: string, uid: string, version: number, count: number | null): void;
+  /** Everything is counted anew from what an observer knows. */
+  refresh(observer: number): void;
+  pass(ms: number): void;
+}
+
+/** A counter that is raised at admission, lowered at deletion and now and then set to what is known: as quotas are kept in many places. */
+class Counter implements Books {
+  #used = 0;
+  readonly #known = [new Map<string, number>(), new Map<string, number>()];
+
+  admit(_name: string, _uid: string, _base: number, before: number, count: number): boolean {
+    if (count > before && this.#used + count - before > HARD) return false;
+    this.#used += count - before;
+    return true;
+  }
+
+  told(observer: number, _name: string, uid: string, _version: number, count: number | null): void {
+    const known = this.#known[observer] as Map<string, number>;
+    if (count === null && observer === 0) this.#used = Math.max(0, this.#used - (known.get(uid) ?? 0));
+    if (count === null) known.delete(uid);
+    else known.set(uid, count);
+  }
+
+  refresh(observer: number): void {
+    this.#used = [...(this.#known[observer] as Map<string, number>).values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  pass(): void {
+    // A counter does not know of time.
+  }
+}
+
+/** The engine as the webhooks and the mirror use it. */
+class Engine implements Books {
+  readonly #quota = new Quota();
+  #now = 0;
+
+  constructor() {
+    this.#quota.createGroup({ name: 'g', hard: { 'limits.cpu': HARD } });
+  }
+
+  admit(name: string, uid: string, base: number, before: number, count: number): boolean {
+    if (base > 0 && count <= before) return true;
+    const demand = demandOf(name, uid, base, count);
+    return this.#quota.execute({ type: 'reserve', ...demand, ttlMs: HOLD_MS, operation: `${uid}@${base}:${count}` }, this.#now).allowed;
+  }
+
+  told(_observer: number, name: string, uid: string, version: number, count: number | null): void {
+    const demand = demandOf(name, uid, version, count ?? 0);
+    this.#quota.execute({ type: 'observe', workload: demand.workload, group: 'g', demand: count === null ? null : demand }, this.#now);
+  }
+
+  refresh(): void {
+    this.#quota.refresh();
+  }
+
+  pass(ms: number): void {
+    this.#now += ms;
+    this.#quota.execute({ type: 'tick' }, this.#now);
+  }
+}
+
+function demandOf(name: string, uid: string, version: number, count: number): Demand {
+  return { workload: { kind: 'Deployment.apps', namespace: 'ns', name, uid, version }, group: 'g', podSets: [{ count, limits: { cpu: 1 } }] };
+}
+
+interface Stored {
+  readonly uid: string;
+  readonly version: number;
+  readonly count: number;
+}
+
+interface Flight extends Omit<Stored, 'version'> {
+  readonly name: string;
+  readonly base: number;
+  readonly at: number;
+}
+
+/** One history of an API server: requests are admitted, written or not, and told of late. True if more came to be there than fits. */
+function goesOver(books: Books, random: (below: number) => number): boolean {
+  const objects = new Map<string, Stored>();
+  const flights: Flight[] = [];
+  const news: [string, string, number, number | null][] = [];
+  const heard = [0, 0];
+  let [version, uids, now] = [0, 0, 0];
+  const happen = (name: string, { uid, count }: { readonly uid: string; readonly count: number }, isGone: boolean): void => {
+    version++;
+    if (isGone) objects.delete(name);
+    else objects.set(name, { uid, version, count });
+    news.push([name, uid, version, isGone ? null : count]);
+  };
+  for (let step = 0; step < STEPS; step++) {
+    const name = `w${random(6)}`;
+    const there = objects.get(name);
+    switch (random(8)) {
+      case 0:
+      case 1: {
+        const count = 1 + random(6);
+        const [uid, base] = there === undefined ? [`u${++uids}`, 0] : [there.uid, there.version];
+        if (books.admit(name, uid, base, there?.count ?? 0, count)) flights.push({ name, uid, base, count, at: now });
+        break;
+      }
+      case 2:
+      case 3: {
+        const [flight] = flights.splice(random(Math.max(1, flights.length)), 1);
+        if (flight === undefined || now - flight.at > REQUEST_MS || random(5) === 0) break;
+        const current = objects.get(flight.name);
+        if (flight.base === 0 ? current === undefined : current?.version === flight.base) happen(flight.name, flight, false);
+        break;
+      }
+      case 4:
+        if (there !== undefined && random(2) === 0) happen(name, there, true);
+        break;
+      case 5:
+      case 6: {
+        const observer = random(2);
+        const [told, uid, at, count] = news[heard[observer] as number] ?? [];
+        if (told === undefined || uid === undefined || at === undefined || count === undefined) break;
+        heard[observer] = (heard[observer] as number) + 1;
+        books.told(observer, told, uid, at, count);
+        break;
+      }
+      default:
+        if (random(2) === 0) books.refresh(random(2));
+        else {
+          const ms = random(4000);
+          now += ms;
+          books.pass(ms);
+        }
+    }
+    if ([...objects.values()].reduce((sum, { count }) => sum + count, 0) > HARD) return true;
+  }
+  return false;
+}
+
+/** Numbers that are the same in every run of the tests. */
+function generator(seed: number): (below: number) => number {
+  let state = seed * 2_654_435_761 + 1;
+  return (below) => {
+    state = (Math.imul(state ^ (state >>> 15), 1 | state) + 0x6d2b79f5) | 0;
+    const mixed = state ^ (state + Math.imul(state ^ (state >>> 7), 61 | state));
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
+  };
+}
+
+function countOver(runs: number, make: () => Books): number {
+  let over = 0;
+  for (let run = 0; run < runs; run++) if (goesOver(make(), generator(run))) over++;
+  return over;
+}
+
+test('histories in which a counter admits too much are common, and in none of 20,000 does the engine', (t) => {
+  const counter = countOver(2000, () => new Counter());
+  t.comment(`over quota with a counter: ${counter} of 2000`);
+  t.ok(counter > 1000, `${counter} of 2000`);
+  t.equal(countOver(20_000, () => new Engine()), 0);
+  t.end();
+});

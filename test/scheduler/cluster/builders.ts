@@ -1,0 +1,35 @@
+import { demandOf, type Demand } from '../../../src/scheduler/cluster/demand.js';
+import type { Card, NodeShape } from '../../../src/scheduler/cluster/node.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../../src/gpu/resources.js';
+import { uniformTopology, type Topology } from '../../../src/gpu/topology/topology.js';
+
+export const BLOCK = MEMORY_BLOCK_BYTES;
+
+/** A card of so many blocks; index, minor and UUID follow from its place. */
+export function card(index: number, blocks: number, differing: Partial<Card> = {}): Card {
+  const memoryBytes = blocks * BLOCK;
+  const gpu = { index, minor: index, uuid: `GPU-${index}`, pciBusId: `0000:0${index}:00.0`, model: 'T4', memoryBytes, numaNode: null };
+  return { gpu, usable: true, foreign: false, freeCores: CORES_PER_GPU, freeMemoryBytes: memoryBytes, ...differing };
+}
+
+/** A node with cards of so many blocks each, all idle, and more host than anybody asks for. */
+export function node(name: string, blocks: readonly number[], differing: Partial<NodeShape> = {}): NodeShape {
+  return {
+    name,
+    labels: {},
+    cards: blocks.map((of, index) => card(index, of)),
+    topology: uniformTopology(blocks.length, 'PHB') satisfies Topology,
+    memoryKnown: true,
+    cpuMilli: 96_000,
+    hostMemoryBytes: 384 * 2 ** 30,
+    ...differing,
+  };
+}
+
+/** A pod whose containers ask for `[cores, blocks]` each. */
+export function pod(containers: readonly (readonly [cores: number, blocks: number])[], differing: Partial<Omit<Demand, 'key'>> = {}): Demand {
+  return demandOf({
+    containers: containers.map(([cores, blocks], container) => ({ container, cores, memoryBytes: blocks * BLOCK })),
+    ...differing,
+  });
+}

@@ -1,0 +1,191 @@
+import fc from 'fast-check';
+import { test } from 'tap';
+import { Cluster } from '../../../src/scheduler/cluster/cluster.js';
+import { policyOf } from '../../../src/scheduler/cluster/policy/policies.js';
+import type { Demand } from '../../../src/scheduler/cluster/demand.js';
+import { BLOCK, card, node, pod } from './builders.js';
+
+function cluster(...nodes: readonly (readonly number[])[]): Cluster {
+  const made = new Cluster(policyOf('binpack'));
+  for (const [at, blocks] of nodes.entries()) made.setNode(node(`n${at}`, blocks));
+  return made;
+}
+
+function fitting(of: Cluster, demand: Demand): string[] {
+  return of.evaluate(demand, [...of.nodes.keys()]).fits.map(({ name }) => name);
+}
+
+function freeCores(of: Cluster, name: string): number[] {
+  return [...(of.nodes.get(name)?.free.cores ?? [])];
+}
+
+test('a pod whose annotations name GPUs is charged there', (t) => {
+  const of = cluster([16, 16]);
+  const booking = of.setPod({ uid: 'a', nodeName: 'n0', demand: pod([[30, 4]]), gpus: [{ container: 0, indexes: [1] }] });
+  t.equal(booking?.source, 'named');
+  t.same(freeCores(of, 'n0'), [100, 70]);
+  t.equal(of.nodes.get('n0')?.free.memory[1], 12 * BLOCK);
+  of.removePod('a');
+  t.same(freeCores(of, 'n0'), [100, 100]);
+  t.end();
+});
+
+test('a pod without annotations is charged where the node agent would put it, and moved when it says so', (t) => {
+  const of = cluster([16, 16]);
+  t.equal(of.setPod({ uid: 'a', nodeName: 'n0', demand: pod([[30, 4]]), gpus: null })?.source, 'concluded');
+  t.same(freeCores(of, 'n0'), [70, 100]);
+  t.equal(of.setPod({ uid: 'a', nodeName: 'n0', demand: pod([[30, 4]]), gpus: [{ container: 0, indexes: [1] }] })?.source, 'named');
+  t.same(freeCores(of, 'n0'), [100, 70]);
+  t.end();
+});
+
+test('annotations that cannot be right are not believed', (t) => {
+  const of = cluster([16, 16]);
+  const rows: [string, Demand, { container: number; indexes: number[] }[]][] = [
+    ['a GPU that is not there', pod([[30, 4]]), [{ container: 0, indexes: [7] }]],
+    ['two GPUs for a part', pod([[30, 4]]), [{ container: 0, indexes: [0, 1] }]],
+    ['one GPU for two', pod([[200, 0]]), [{ container: 0, indexes: [0] }]],
+    ['another container', pod([[30, 4]]), [{ container: 1, indexes: [0] }]],
+  ];
+  for (const [name, demand, gpus] of rows) t.equal(of.setPod({ uid: 'a', nodeName: 'n0', demand, gpus })?.source, 'concluded', name);
+  t.end();
+});
+
+test('pods are known before their node is, and after it came back with other cards', (t) => {
+  const of = cluster();
+  of.setPod({ uid: 'a', nodeName: 'late', demand: pod([[30, 4]]), gpus: [{ container: 0, indexes: [1] }] });
+  of.setPod({ uid: 'b', nodeName: 'late', demand: pod([[100, 0]]), gpus: null });
+  of.setNode(node('late', [16, 16]));
+  t.same(freeCores(of, 'late'), [0, 70]);
+  of.setNode(node('late', [16, 16, 16]));
+  t.same(freeCores(of, 'late'), [0, 70, 100]);
+  of.removeNode('late');
+  t.same(fitting(of, pod([[10, 1]])), []);
+  of.setNode(node('late', [16, 16]));
+  t.same(freeCores(of, 'late'), [0, 70]);
+  of.removePod('a');
+  of.removePod('b');
+  t.same(freeCores(of, 'late'), [100, 100]);
+  t.end();
+});
+
+test('a pod for which no card had room is charged as soon as there is some', (t) => {
+  const of = cluster([16]);
+  of.setPod({ uid: 'a', nodeName: 'n0', demand: pod([[100, 0]]), gpus: null });
+  t.equal(of.setPod({ uid: 'b', nodeName: 'n0', demand: pod([[60, 4]]), gpus: null })?.source, 'nowhere');
+  of.removePod('a');
+  t.equal(of.bookings.get('b')?.source, 'concluded');
+  t.same(freeCores(of, 'n0'), [40]);
+  t.end();
+});
+
+test('what the node says is free counts where it is less than what is booked', (t) => {
+  const of = cluster();
+  of.setNode(node('n', [16, 16], { cards: [card(0, 16, { freeCores: 40 }), card(1, 16, { usable: false })] }));
+  t.same(fitting(of, pod([[40, 4]])), ['n']);
+  t.same(fitting(of, pod([[41, 4]])), [], 'the agent still holds 60 of GPU 0, GPU 1 is unhealthy');
+  of.setPod({ uid: 'a', nodeName: 'n', demand: pod([[70, 4]]), gpus: [{ container: 0, indexes: [0] }] });
+  t.same(freeCores(of, 'n'), [30, 0]);
+  t.end();
+});
+
+test('refusals tell what may change from what may not', (t) => {
+  const of = cluster([16, 16], [], [16]);
+  of.setPod({ uid: 'a', nodeName: 'n2', demand: pod([[100, 0]]), gpus: null });
+  const { fits, refused } = of.evaluate(pod([[50, 16]]), ['n0', 'n1', 'n2', 'n3']);
+  t.same(fits.map(({ name }) => name), ['n0']);
+  t.same(refused, [
+    { name: 'n1', refusal: 'no-gpu' },
+    { name: 'n2', refusal: 'no-room' },
+    { name: 'n3', refusal: 'unknown-node' },
+  ]);
+  t.same(of.evaluate(pod([[50, 17]]), ['n0']).refused, [{ name: 'n0', refusal: 'too-large' }]);
+  t.end();
+});
+
+test('a claim keeps room on every node offered, until it is decided', (t) => {
+  const of = cluster([16], [16]);
+  const demand = pod([[60, 4]]);
+  of.claim('a', demand, [...of.nodes.values()], 1000);
+  t.same(fitting(of, demand), []);
+  t.same(of.evaluate(demand, ['n0']).refused, [{ name: 'n0', refusal: 'held' }]);
+  t.ok(of.claims.undecided);
+  t.match(of.decide('a', 'n1', demand), { ok: true, containers: [{ indexes: [0] }] });
+  t.same(fitting(of, demand), ['n0']);
+  t.notOk(of.claims.undecided);
+  t.end();
+});
+
+test('a claim that waits too long, or whose pod is gone, keeps nothing', (t) => {
+  const of = cluster([16]);
+  const demand = pod([[60, 4]]);
+  of.claim('a', demand, [...of.nodes.values()], 1000);
+  t.same(of.claims.expire(999), []);
+  t.same(of.claims.expire(1000), ['a']);
+  t.same(fitting(of, demand), ['n0']);
+  of.claim('b', demand, [...of.nodes.values()], 1000);
+  t.ok(of.claims.drop('b'));
+  t.same(fitting(of, demand), ['n0']);
+  t.end();
+});
+
+test('a pod decided again gives back what it had', (t) => {
+  const of = cluster([16], [16]);
+  const demand = pod([[60, 4]]);
+  t.ok(of.decide('a', 'n0', demand).ok);
+  t.ok(of.decide('a', 'n1', demand).ok);
+  t.same([freeCores(of, 'n0'), freeCores(of, 'n1')], [[100], [40]]);
+  t.ok(of.decide('a', 'n1', demand).ok, 'the same node again');
+  t.same(freeCores(of, 'n1'), [40]);
+  t.end();
+});
+
+test('a decision stands when its pod is seen without GPUs in its annotations, and gives way to what they say', (t) => {
+  const of = cluster([16, 16], [16, 16]);
+  const demand = pod([[60, 4]]);
+  of.decide('a', 'n0', demand);
+  t.equal(of.setPod({ uid: 'a', nodeName: 'n0', demand, gpus: null })?.source, 'decided');
+  of.setPod({ uid: 'a', nodeName: 'n0', demand, gpus: [{ container: 0, indexes: [1] }] });
+  t.same(freeCores(of, 'n0'), [100, 40]);
+  of.setPod({ uid: 'a', nodeName: 'n1', demand, gpus: null });
+  t.same([freeCores(of, 'n0'), freeCores(of, 'n1')], [[100, 100], [40, 100]], 'it was bound to another node after all');
+  t.end();
+});
+
+/** Pods are offered nodes, some are decided in another order than they were offered in, some are forgotten, some end. */
+const step = fc.oneof(
+  fc.record({ do: fc.constant('offer' as const), pod: fc.nat(9), cores: fc.constantFrom(20, 30, 50, 60, 80, 100, 200), blocks: fc.integer({ min: 1, max: 16 }) }),
+  fc.record({ do: fc.constant('decide' as const), pod: fc.nat(9), node: fc.nat(2) }),
+  fc.record({ do: fc.constant('forget' as const), pod: fc.nat(9) }),
+  fc.record({ do: fc.constant('end' as const), pod: fc.nat(9) }),
+);
+
+test('whatever the order of offers, decisions and ends: what was offered can be had, and no card is booked beyond what it has', (t) => {
+  const check = fc.property(fc.array(fc.array(fc.constant(16), { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 3 }), fc.array(step, { maxLength: 40 }), (nodes, steps) => {
+    const of = cluster(...nodes);
+    for (const now of steps) {
+      const uid = `pod-${now.pod}`;
+      if (now.do === 'offer' && !of.bookings.has(uid)) {
+        of.claims.drop(uid);
+        const demand = pod([[now.cores, now.cores < 100 ? now.blocks : 0]]);
+        of.claim(uid, demand, of.evaluate(demand, of.nodes.keys()).fits, 1);
+      } else if (now.do === 'decide') {
+        const claim = of.claims.get(uid);
+        const offered = claim?.nodes[now.node];
+        if (claim === undefined || offered === undefined) continue;
+        if (!of.decide(uid, offered.name, claim.demand).ok) return false;
+      } else if (now.do === 'forget') of.claims.drop(uid);
+      else if (now.do === 'end') of.removePod(uid);
+      for (const there of of.nodes.values()) {
+        for (const [at, { gpu }] of there.shape.cards.entries()) {
+          const { cores, memoryBytes } = there.used(at);
+          if (cores < 0 || cores > 100 || memoryBytes < 0 || memoryBytes > gpu.memoryBytes) return false;
+        }
+      }
+    }
+    for (const uid of [...of.bookings.keys()]) of.removePod(uid);
+    return [...of.nodes.values()].every((there) => there.shape.cards.every((_, at) => there.used(at).cores === 0));
+  });
+  t.doesNotThrow(() => fc.assert(check, { numRuns: 1500 }));
+  t.end();
+});

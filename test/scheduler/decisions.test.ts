@@ -1,0 +1,209 @@
+import { test } from 'tap';
+import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
+import { node, plainNode, pod } from './objects.js';
+import { predicted, settle, start, type Rig } from './scheduler.js';
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 200 && !condition(); tries++) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+/** Cores that the annotations of bound pods take of each GPU of each node. */
+function booked(rig: Rig): Map<string, number> {
+  const cores = new Map<string, number>();
+  for (const { spec, metadata } of rig.api.pods.values()) {
+    if (spec?.nodeName === undefined) continue;
+    for (const [at, { resources }] of (spec.containers ?? []).entries()) {
+      const wanted = Number(resources?.limits?.['tencent.com/vcuda-core'] ?? 0);
+      for (const index of (metadata?.annotations?.[`tencent.com/predicate-gpu-idx-${at}`] ?? '').split(',')) {
+        if (index === '') continue;
+        const key = `${spec.nodeName}/${index}`;
+        cores.set(key, (cores.get(key) ?? 0) + Math.min(100, wanted));
+      }
+    }
+  }
+  return cores;
+}
+
+for (const binds of ['extender', 'scheduler'] as const) {
+  test(`a hundred pods at once, bound by the ${binds}: every card is filled, none beyond what it has`, async (t) => {
+    const rig = await start(t, [node('n', new Array<number>(8).fill(16))]);
+    rig.api.watchLagMs = 5;
+    rig.api.writeLagMs = 3;
+    const pods = Array.from({ length: 100 }, (_, at) => pod(`p${at}`, [[at % 2 === 0 ? 30 : 50, 4]]));
+    pods.forEach((wanted) => rig.api.setPod(wanted));
+    const bindings: Promise<unknown>[] = [];
+    let refused = 0;
+    for (const wanted of pods) {
+      const outcome = await rig.scheduler.schedule(wanted, binds);
+      if ('node' in outcome) bindings.push(outcome.bound.then(({ Error: error }) => t.equal(error, '')));
+      else refused++;
+    }
+    await Promise.all(bindings);
+    await until(() => [...rig.api.pods.values()].every(({ spec, metadata }) => spec?.nodeName === undefined || metadata?.annotations?.['tencent.com/predicate-time'] !== undefined));
+    const cores = [...booked(rig).values()];
+    t.equal(cores.length, 8);
+    t.ok(cores.every((sum) => sum <= 100), cores.join());
+    t.ok(cores.every((sum) => sum >= 80), `no room is left for what was refused: ${cores.join()}`);
+    t.equal(refused + bindings.length, 100);
+  });
+}
+
+test('pods on many nodes at once, with a slow watch and a scheduler of its own mind, never share what is not there', async (t) => {
+  const rig = await start(t, Array.from({ length: 6 }, (_, at) => node(`n${at}`, [16, 16])));
+  rig.api.watchLagMs = 20;
+  rig.api.writeLagMs = 5;
+  const pods = Array.from({ length: 60 }, (_, at) => pod(`p${at}`, at % 5 === 0 ? [[200, 0]] : at % 3 === 0 ? [[100, 0]] : [[40, 6]]));
+  pods.forEach((wanted) => rig.api.setPod(wanted));
+  const bindings: Promise<unknown>[] = [];
+  for (const [at, wanted] of pods.entries()) {
+    const { NodeNames: names } = await rig.scheduler.filter(wanted, [...rig.api.nodes.keys()]);
+    const chosen = names?.[at % Math.max(1, names.length)];
+    if (chosen !== undefined) bindings.push(rig.scheduler.bind(wanted, chosen).then(({ Error: error }) => t.equal(error, '')));
+  }
+  await Promise.all(bindings);
+  const cores = [...booked(rig).values()];
+  t.ok(cores.every((sum) => sum <= 100), cores.join());
+  t.ok(cores.reduce((sum, of) => sum + of, 0) >= 12 * 80, 'and little is left');
+});
+
+test('the binding carries the prediction: nodes, GPUs, time, not assigned yet', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  await settle(rig, pod('p', [[30, 4], null, [100, 0]]));
+  t.equal(rig.api.writes.length, 1, 'written once');
+  t.match(rig.api.writes[0], {
+    verb: 'bind',
+    node: 'n',
+    annotations: {
+      'tencent.com/predicate-gpu-idx-0': '0',
+      'tencent.com/predicate-gpu-idx-2': '1',
+      'tencent.com/predicate-node': 'n',
+      'tencent.com/gpu-assigned': 'false',
+      'tencent.com/predicate-time': /^\d{19}$/,
+    },
+  });
+});
+
+test('where the scheduler binds, the prediction follows by itself, also when the API server was away', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  rig.api.failures.push({ ok: true }, { ok: false, code: 'unreachable', reason: 'timeout' });
+  const wanted = pod('p', [[30, 4]]);
+  rig.api.setPod(wanted);
+  const outcome = await rig.scheduler.schedule(wanted, 'scheduler');
+  t.match(outcome, { node: 'n' });
+  rig.api.setPod({ ...wanted, spec: { ...wanted.spec, nodeName: 'n' } });
+  await until(() => predicted(rig.api.pod('p')) !== '');
+  t.equal(predicted(rig.api.pod('p')), '0');
+  t.same(rig.api.writes.map(({ verb }) => verb), ['bind', 'annotate', 'annotate']);
+});
+
+test('a prediction that could not be written yet does not overwrite what the agent wrote', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  const wanted = pod('p', [[30, 4]]);
+  rig.api.setPod(wanted);
+  await rig.scheduler.filter(wanted, ['n']);
+  rig.api.failures.push({ ok: false, code: 'unreachable', reason: 'timeout' });
+  rig.api.setPod({ ...wanted, spec: { ...wanted.spec, nodeName: 'n' } });
+  const assigned = { 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/gpu-assigned': 'true' };
+  rig.api.setPod({ ...wanted, metadata: { ...wanted.metadata, annotations: assigned }, spec: { ...wanted.spec, nodeName: 'n' } });
+  await new Promise((resolve) => setTimeout(resolve, 700));
+  t.equal(rig.api.writes.length, 1, 'not tried again');
+});
+
+test('a pod that comes again is decided again, whatever its annotations say', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  const wanted = pod('p', [[60, 4]]);
+  const stale = {
+    ...wanted,
+    metadata: {
+      ...wanted.metadata,
+      annotations: { 'tencent.com/gpu-assigned': 'false', 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/predicate-node': 'gone', 'tencent.com/predicate-time': '1' },
+    },
+  };
+  rig.api.setPod(stale);
+  for (let round = 0; round < 5; round++) {
+    t.same((await rig.scheduler.filter(stale, ['n'])).NodeNames, ['n'], 'room is kept for it once, not five times');
+  }
+  t.equal(await settle(rig, stale), 'n: 0');
+});
+
+test('a refused binding gives the cards back, and the pod can be decided again', async (t) => {
+  const rig = await start(t, [node('n', [16])]);
+  rig.api.failures.push({ ok: false, code: 'refused', reason: 'forbidden' });
+  t.equal(await settle(rig, pod('p', [[100, 0]])), 'error: forbidden');
+  t.equal(await settle(rig, pod('q', [[100, 0]])), 'n: 0');
+});
+
+test('a binding without an answer keeps its cards until it is known what became of it', async (t) => {
+  const rig = await start(t, [node('n', [16]), node('m', [16])]);
+  rig.api.failures.push({ ok: false, code: 'unreachable', reason: 'timeout' });
+  const wanted = pod('p', [[100, 0]]);
+  t.equal(await settle(rig, wanted), 'error: timeout');
+  const [held] = rig.api.writes;
+  t.same((await rig.scheduler.filter(pod('q', [[100, 0]]), [held?.node ?? ''])).NodeNames, []);
+  const again = await rig.scheduler.filter(wanted, ['n', 'm']);
+  t.same(again.NodeNames, [held?.node], 'the pod itself may only go where it may be already');
+});
+
+test('a pod is not bound twice', async (t) => {
+  const rig = await start(t, [node('n', [16]), node('m', [16])]);
+  const wanted = pod('p', [[100, 0]]);
+  const [first] = [await settle(rig, wanted)];
+  const other = first.startsWith('n') ? 'm' : 'n';
+  t.match(await rig.scheduler.bind(wanted, other), { Error: /^the pod is on . already$/ });
+  t.match(await rig.scheduler.bind(pod('unheard-of', [[10, 1]]), 'n'), { Error: /is not known/ });
+});
+
+test('the end of a pod frees its cards', async (t) => {
+  const rig = await start(t, [node('n', [16])]);
+  t.equal(await settle(rig, pod('p', [[100, 0]])), 'n: 0');
+  t.equal(await settle(rig, pod('q', [[10, 1]])), 'none');
+  rig.api.setPod({ ...rig.api.pod('p'), status: { phase: 'Succeeded' } });
+  t.equal(await settle(rig, pod('r', [[100, 0]])), 'n: 0');
+  rig.api.deletePod('r');
+  t.equal(await settle(rig, pod('s', [[100, 0]])), 'n: 0');
+});
+
+test('pods wait a moment for decisions that stand in their way, not longer', async (t) => {
+  const rig = await start(t, [node('n', [16]), node('m', [16])], { settleTimeoutMs: 150 });
+  await rig.scheduler.filter(pod('p', [[100, 0]]), ['n', 'm']);
+  const waits = rig.scheduler.filter(pod('q', [[100, 0]]), ['n', 'm']);
+  const wanted = pod('p', [[100, 0]]);
+  rig.api.setPod(wanted);
+  await rig.scheduler.bind(wanted, 'n');
+  t.same((await waits).NodeNames, ['m'], 'as soon as it is known where the first goes, the second has the other');
+  const late = await rig.scheduler.filter(pod('r', [[100, 0]]), ['m']);
+  t.match(late.FailedNodes.m, /is kept for pods that are being placed/);
+});
+
+test('unequal and unhealthy cards are what the node says they are', async (t) => {
+  const rig = await start(t, [node('n', [16, 40, 40], { unhealthy: [2] })]);
+  t.equal(await settle(rig, pod('large', [[50, 30]])), 'n: 1');
+  t.equal(await settle(rig, pod('larger', [[50, 30]])), 'none');
+  t.equal(await settle(rig, pod('small', [[50, 10]])), 'n: 1');
+  t.equal(await settle(rig, pod('whole', [[100, 0]])), 'n: 0');
+  rig.api.setNode(node('n', [16, 40, 40]));
+  t.equal(await settle(rig, pod('more', [[100, 40]])), 'n: 2', 'it has recovered');
+});
+
+test('an inventory that cannot be read is as good as none', async (t) => {
+  const rig = await start(t, [plainNode('n', 200, 32, { annotations: { [NODE_INVENTORY_KEY]: '{"version":99}' } })]);
+  t.equal(await settle(rig, pod('p', [[50, 4]])), 'n: 0');
+});
+
+test('what the agent wrote counts, where it is not what was predicted', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  await settle(rig, pod('p', [[60, 4]]));
+  const there = rig.api.pod('p');
+  rig.api.setPod({ ...there, metadata: { ...there.metadata, annotations: { ...there.metadata?.annotations, 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/gpu-assigned': 'true' } } });
+  t.equal(await settle(rig, pod('q', [[60, 4]])), 'n: 0');
+  t.equal(await settle(rig, pod('r', [[60, 4]])), 'none');
+});
+
+test('pods that others placed are charged, whether they name their GPUs or not', async (t) => {
+  const named = pod('named', [[60, 4]], { nodeName: 'n' });
+  const rig = await start(t, [node('n', [16, 16])]);
+  rig.api.setPod({ ...named, metadata: { ...named.metadata, annotations: { 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/gpu-assigned': 'true' } } });
+  rig.api.setPod(pod('unnamed', [[70, 4]], { nodeName: 'n' }));
+  t.equal(await settle(rig, pod('p', [[40, 4]])), 'n: 1');
+  t.equal(await settle(rig, pod('q', [[40, 4]])), 'none');
+});

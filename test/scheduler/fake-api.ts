@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ClusterObserver, ClusterSource } from '../../src/scheduler/cluster-source.js';
+import type { NodeObject, PodObject } from '../../src/scheduler/kube-objects.js';
+import { PodViews } from '../../src/scheduler/pod-view.js';
+import type { PodName, PodWriter, WriteResult } from '../../src/scheduler/pod-writer.js';
+
+/** An API server in memory: pods and nodes, a watch with a lag, bindings and patches that may fail. */
+export class FakeApi implements ClusterSource, PodWriter {
+  readonly pods = new Map<string, PodObject>();
+  readonly nodes = new Map<string, NodeObject>();
+  /** Bindings and patches that arrived, in order. */
+  readonly writes: { verb: 'bind' | 'annotate'; pod: string; node: string | null; annotations: Readonly<Record<string, string>> }[] = [];
+  watchLagMs = 0;
+  writeLagMs = 0;
+  /** Answers for the next writes instead of doing them. */
+  readonly failures: WriteResult[] = [];
+  readonly #views = new PodViews();
+  #observer: ClusterObserver | null = null;
+
+  readonly silentMs = 0;
+  /** False to keep the lists back. */
+  answersLists = true;
+
+  start(observer: ClusterObserver): void {
+    this.#observer = observer;
+    if (this.answersLists) this.list();
+  }
+
+  /** The lists arrive. */
+  list(): void {
+    for (const node of this.nodes.values()) this.#observer?.nodeSeen(node);
+    for (const pod of this.pods.values()) this.#observer?.podSeen(this.#views.read(pod));
+    this.#observer?.synced();
+  }
+
+  async stop(): Promise<void> {
+    this.#observer = null;
+  }
+
+  setNode(node: NodeObject): void {
+    this.nodes.set(node.metadata?.name ?? '', node);
+    this.#later((observer) => observer.nodeSeen(node));
+  }
+
+  setPod(pod: PodObject): void {
+    this.pods.set(pod.metadata?.uid ?? '', pod);
+    this.#later((observer) => observer.podSeen(this.#views.read(pod)));
+  }
+
+  deletePod(name: string): void {
+    const uid = `uid-${name}`;
+    this.pods.delete(uid);
+    this.#later((observer) => observer.podGone(uid));
+  }
+
+  /** The pod as it is now. */
+  pod(name: string): PodObject {
+    const pod = this.pods.get(`uid-${name}`);
+    if (pod === undefined) throw new Error(`no pod ${name}`);
+    return pod;
+  }
+
+  async bind(pod: PodName, node: string, annotations: Readonly<Record<string, string>>): Promise<WriteResult> {
+    this.writes.push({ verb: 'bind', pod: pod.name, node, annotations });
+    return this.#write(pod, (found) => {
+      if (found.spec?.nodeName !== undefined) return { ok: false, code: 'refused', reason: `pod ${pod.name} is already assigned to node "${found.spec.nodeName}"` };
+      this.setPod({ ...found, metadata: { ...found.metadata, annotations: { ...found.metadata?.annotations, ...annotations } }, spec: { ...found.spec, nodeName: node } });
+      return { ok: true };
+    });
+  }
+
+  async annotate(pod: PodName, annotations: Readonly<Record<string, string>>): Promise<WriteResult> {
+    this.writes.push({ verb: 'annotate', pod: pod.name, node: null, annotations });
+    return this.#write(pod, (found) => {
+      this.setPod({ ...found, metadata: { ...found.metadata, annotations: { ...found.metadata?.annotations, ...annotations } } });
+      return { ok: true };
+    });
+  }
+
+  async #write(pod: PodName, write: (found: PodObject) => WriteResult): Promise<WriteResult> {
+    if (this.writeLagMs > 0) await sleep(this.writeLagMs);
+    const failure = this.failures.shift();
+    if (failure !== undefined) return failure;
+    const found = this.pods.get(pod.uid);
+    if (found === undefined) return { ok: false, code: 'gone', reason: `pods "${pod.name}" not found` };
+    return write(found);
+  }
+
+  #later(tell: (observer: ClusterObserver) => void): void {
+    const say = (): void => {
+      if (this.#observer !== null) tell(this.#observer);
+    };
+    if (this.watchLagMs === 0) say();
+    else setTimeout(say, this.watchLagMs);
+  }
+}

@@ -1,0 +1,97 @@
+import { test } from 'tap';
+import type { PreemptionResult } from '../../src/scheduler/results.js';
+import type { PodObject } from '../../src/scheduler/kube-objects.js';
+import { node, pod } from './objects.js';
+import { post, settle, start, type Rig } from './scheduler.js';
+
+/** Two cards: GPU 0 with low-a (60) and low-b (40), GPU 1 with mid (50). */
+async function busy(rig: Rig): Promise<void> {
+  const rows: [string, number, number, number][] = [['low-a', 60, 1, 0], ['low-b', 40, 2, 0], ['mid', 50, 5, 1]];
+  for (const [name, cores, priority, index] of rows) {
+    const there = pod(name, [[cores, 4]], { nodeName: 'n', priority });
+    rig.api.setPod({ ...there, metadata: { ...there.metadata, annotations: { 'tencent.com/predicate-gpu-idx-0': String(index) } } });
+  }
+}
+
+function preempt(rig: Rig, cores: number, priority: number, victims: readonly string[]): Promise<PreemptionResult> {
+  const body = {
+    Pod: pod('vip', [[cores, cores < 100 ? 4 : 0]], { priority }),
+    NodeNameToVictims: null,
+    NodeNameToMetaVictims: { n: { Pods: victims.map((name) => ({ UID: `uid-${name}` })), NumPDBViolations: 1 } },
+  };
+  return post(`${rig.url}/scheduler/preempt`, body);
+}
+
+function uids({ NodeNameToMetaVictims }: PreemptionResult): string[] | undefined {
+  return NodeNameToMetaVictims.n?.Pods.map(({ UID }) => UID.replace('uid-', ''));
+}
+
+test('victims that free the right card are kept', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  await busy(rig);
+  const result = await preempt(rig, 100, 10, ['mid']);
+  t.same(result, { NodeNameToMetaVictims: { n: { Pods: [{ UID: 'uid-mid' }], NumPDBViolations: 1 } } });
+});
+
+test('where the proposal frees half of each card, more have to go: the least important, and no more than needed', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  await busy(rig);
+  t.same(uids(await preempt(rig, 100, 10, ['low-b'])), ['low-b', 'low-a']);
+  t.same(uids(await preempt(rig, 100, 10, ['low-a'])), ['low-a', 'low-b']);
+});
+
+test('pods as important as the newcomer stay, and the node is left out', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  await busy(rig);
+  t.same(uids(await preempt(rig, 100, 2, ['low-a'])), undefined);
+  t.same(uids(await preempt(rig, 300, 10, ['low-a', 'low-b', 'mid'])), undefined, 'nor does it help to empty the node');
+});
+
+test('whole pods are read as well as their UIDs, in any case of the keys', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  await busy(rig);
+  const body = { pod: pod('vip', [[100, 0]], { priority: 10 }), nodenametovictims: { n: { pods: [rig.api.pod('mid')], numPDBViolations: 0 }, unknown: { pods: [] } } };
+  t.same(await post(`${rig.url}/scheduler/preempt`, body), { NodeNameToMetaVictims: { n: { Pods: [{ UID: 'uid-mid' }], NumPDBViolations: 0 } } });
+});
+
+test('a pod without GPU is not our business', async (t) => {
+  const rig = await start(t, [node('n', [16])]);
+  const body = { Pod: pod('web', [null], { priority: 10 }), NodeNameToMetaVictims: { other: { Pods: [{ UID: 'x' }], NumPDBViolations: 0 } } };
+  t.same(await post(`${rig.url}/scheduler/preempt`, body), { NodeNameToMetaVictims: { other: { Pods: [{ UID: 'x' }], NumPDBViolations: 0 } } });
+});
+
+/** A pod for which the scheduler removes others from n, and those others, which take their time. */
+async function makingRoom(rig: Rig): Promise<PodObject> {
+  await busy(rig);
+  for (const name of ['low-a', 'low-b']) {
+    const there = rig.api.pod(name);
+    rig.api.setPod({ ...there, metadata: { ...there.metadata, deletionTimestamp: '2026-11-21T08:00:00Z' } });
+  }
+  const vip = { ...pod('vip', [[100, 0]], { priority: 10 }), status: { phase: 'Pending', nominatedNodeName: 'n' } };
+  rig.api.setPod(vip);
+  return vip;
+}
+
+test('the card that is being emptied for a pod is kept for it', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  const vip = await makingRoom(rig);
+  rig.api.deletePod('low-a');
+  t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, [], 'what is free of it already is not to be had');
+  t.same((await rig.scheduler.filter(pod('other', [[50, 4]]), ['n'])).NodeNames, ['n'], 'other cards are');
+  t.same((await rig.scheduler.filter(vip, ['n'])).NodeNames, [], 'not empty yet');
+  t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, [], 'and still kept');
+  rig.api.deletePod('low-b');
+  t.equal(await settle(rig, vip), 'n: 0');
+});
+
+test('a more important pod may have the room, and who is not nominated any more keeps none', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  const vip = await makingRoom(rig);
+  rig.api.deletePod('low-a');
+  t.same((await rig.scheduler.filter(pod('boss', [[60, 4]], { priority: 11 }), ['n'])).NodeNames, ['n']);
+  rig.api.deletePod('boss');
+  rig.api.setPod(vip);
+  t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, []);
+  rig.api.setPod({ ...vip, status: { phase: 'Pending' } });
+  t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, ['n']);
+});
