@@ -7,7 +7,10 @@ export default tseslint.config(
   ...tseslint.configs.recommendedTypeChecked,
   {
     languageOptions: {
-      parserOptions: { projectService: { allowDefaultProject: ['eslint.config.js', 'scripts/*.mjs'] }, tsconfigRootDir: import.meta.dirname },
+      parserOptions: {
+        projectService: { allowDefaultProject: ['eslint.config.js', 'scripts/*.mjs'] },
+        tsconfigRootDir: import.meta.dirname,
+      },
     },
     rules: {
       // A rejected promise that nobody awaits ends the daemon: these two are the reason for typed linting.
@@ -26,17 +29,44 @@ export default tseslint.config(
     // tap's test() returns a promise that tap itself awaits.
     files: ['test/**/*.ts'],
     rules: {
-      '@typescript-eslint/no-floating-promises': ['error', { allowForKnownSafeCalls: ['test', 't.test', 't.rejects', 't.resolves', 't.resolveMatch'] , allowForKnownSafePromises: [{ from: 'package', name: 'Promise', package: 'tap' }] }],
+      '@typescript-eslint/no-floating-promises': [
+        'error',
+        {
+          allowForKnownSafeCalls: ['test', 't.test', 't.rejects', 't.resolves', 't.resolveMatch'],
+          allowForKnownSafePromises: [{ from: 'package', name: 'Promise', package: 'tap' }],
+        },
+      ],
       'no-console': 'off',
     },
   },
   { files: ['bench/**/*.ts', 'scripts/*.mjs', 'src/cli/**/*.ts'], rules: { 'no-console': 'off' } },
-  { files: ['**/*.js', '**/*.mjs'], extends: [tseslint.configs.disableTypeChecked], languageOptions: { globals: { process: 'readonly', console: 'readonly', URL: 'readonly' } } },
+  {
+    files: ['**/*.js', '**/*.mjs'],
+    extends: [tseslint.configs.disableTypeChecked],
+    languageOptions: { globals: { process: 'readonly', console: 'readonly', URL: 'readonly' } },
+  },
   {
     files: ['src/agent/display/page/*.js'],
     languageOptions: {
       globals: Object.fromEntries(
-        ['AbortController', 'CSS', 'Event', 'HTMLInputElement', 'ResizeObserver', 'TextDecoderStream', 'clearTimeout', 'document', 'fetch', 'getComputedStyle', 'localStorage', 'location', 'matchMedia', 'sessionStorage', 'setTimeout', 'window'].map((name) => [name, 'readonly']),
+        [
+          'AbortController',
+          'CSS',
+          'Event',
+          'HTMLInputElement',
+          'ResizeObserver',
+          'TextDecoderStream',
+          'clearTimeout',
+          'document',
+          'fetch',
+          'getComputedStyle',
+          'localStorage',
+          'location',
+          'matchMedia',
+          'sessionStorage',
+          'setTimeout',
+          'window',
+        ].map((name) => [name, 'readonly']),
       ),
     },
   },

@@ -38,7 +38,10 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   if (manners.length === 0 && counts.length === 0) {
     const start = await measureStart(quick ? 1 : STARTS);
     report(measured('start to registered', start.agentMs, 'ms', start.emptyMs));
-    hold(start.agentMs - start.emptyMs <= GOALS.startMs, `${(start.agentMs - start.emptyMs).toFixed(0)} ms to be registered, beyond an empty Node`);
+    hold(
+      start.agentMs - start.emptyMs <= GOALS.startMs,
+      `${(start.agentMs - start.emptyMs).toFixed(0)} ms to be registered, beyond an empty Node`,
+    );
   }
   const { residentMib: emptyMib } = await emptyNode();
   for (const manner of manners.length > 0 ? manners : (Object.keys(MANNERS) as Manner[])) {
@@ -48,8 +51,10 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
       const row = `at ${manner}, ${count} containers`;
       report(measured(`CPU ${row}`, percent, '% of a core', few));
       report(measured(`resident ${row}`, resident, 'MiB', emptyMib));
-      if (few !== null) hold(percent <= GOALS.growth * few, `CPU ${row}, is ${(percent / few).toFixed(2)} x that with the fewest`);
-      if (manner === 'rest' && count <= 64) hold(percent <= GOALS.restPercent, `CPU ${row}: ${percent.toFixed(2)} % of a core`);
+      if (few !== null)
+        hold(percent <= GOALS.growth * few, `CPU ${row}, is ${(percent / few).toFixed(2)} x that with the fewest`);
+      if (manner === 'rest' && count <= 64)
+        hold(percent <= GOALS.restPercent, `CPU ${row}: ${percent.toFixed(2)} % of a core`);
       hold(resident <= GOALS.residentMib, `resident ${row}: ${resident.toFixed(0)} MiB`);
       few ??= percent;
     }
@@ -75,11 +80,16 @@ async function measureStart(starts: number): Promise<{ readonly agentMs: number;
   return { agentMs: median(agent), emptyMs: median(empty) };
 }
 
-async function measureCost(count: number, manner: string, quick: boolean): Promise<{ readonly percent: number; readonly resident: number }> {
+async function measureCost(
+  count: number,
+  manner: string,
+  quick: boolean,
+): Promise<{ readonly percent: number; readonly resident: number }> {
   const node = await BenchNode.open(CARDS);
   try {
     await node.agent.start();
-    for (let container = 0; container < count; container += 1) await node.run(PART.cores, PART.memoryBlocks, container < MOST_PROGRAMS ? manner : null);
+    for (let container = 0; container < count; container += 1)
+      await node.run(PART.cores, PART.memoryBlocks, container < MOST_PROGRAMS ? manner : null);
     // Until code is compiled and what starting left behind is cleared away.
     await sleep(quick ? 10_000 : 60_000);
     const [begun, before] = [performance.now(), cpuSeconds(node.agent.pid)];

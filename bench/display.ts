@@ -22,12 +22,22 @@ export async function run(options: BenchOptions): Promise<void> {
   const topology = SIXTEEN['two cube meshes'];
   if (topology === undefined) throw new Error('no such machine');
   const directory = await mkdtemp(join(tmpdir(), 'gm-'));
-  const node = new SimulatedNode({ directory, gpus: printMatrix(topology, [...topology.levels.keys()]), log: silentLog() });
+  const node = new SimulatedNode({
+    directory,
+    gpus: printMatrix(topology, [...topology.levels.keys()]),
+    log: silentLog(),
+  });
   await node.start();
   try {
     for (let at = 0; at < SLICES; at++) {
       const uid = `pod-${at}`;
-      const admission = await node.kubelet.admit({ uid, namespace: 'bench', name: uid, initContainers: [], containers: [{ name: 'main', cores: 2, memoryBlocks: 1 }] });
+      const admission = await node.kubelet.admit({
+        uid,
+        namespace: 'bench',
+        name: uid,
+        initContainers: [],
+        containers: [{ name: 'main', cores: 2, memoryBlocks: 1 }],
+      });
       if (!admission.ok) throw new Error(admission.message);
       await node.kubelet.startContainer(uid, 'main');
     }
@@ -47,7 +57,11 @@ async function measureAnswers({ report, note }: BenchOptions, base: string): Pro
       bytes = (await (await fetch(`${base}${path}`)).arrayBuffer()).byteLength;
       times.push(performance.now() - started);
     }
-    for (const [label, at] of [['median', 0.5], ['p99', 0.99]] as const) report(measured(`GET ${path}, ${label}`, quantile(times, at), 'ms', GOAL_MS));
+    for (const [label, at] of [
+      ['median', 0.5],
+      ['p99', 0.99],
+    ] as const)
+      report(measured(`GET ${path}, ${label}`, quantile(times, at), 'ms', GOAL_MS));
     note(`GET ${path}: ${bytes} bytes`);
   }
 }

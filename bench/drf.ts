@@ -1,4 +1,11 @@
-import { arbitrate, deserved, NO_MEMORY, type Claim, type Quantities, type RunningPod } from '../src/quota/arbitrator/index.js';
+import {
+  arbitrate,
+  deserved,
+  NO_MEMORY,
+  type Claim,
+  type Quantities,
+  type RunningPod,
+} from '../src/quota/arbitrator/index.js';
 import { bisected } from '../test/quota/arbitrator/bisected.js';
 import { randomIndex, seededRandom, type Random } from './openb/random.js';
 import { measured, median, type BenchOptions } from './report.js';
@@ -23,16 +30,34 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
     const claims = Array.from({ length: consumers }, (_, at) => claimOf(at, random));
     const capacity = capacityFor(claims);
     const times = Array.from({ length: ROUNDS }, () => timeOf(() => deserved(claims, capacity)));
-    report(measured(`${consumers} consumers x ${RESOURCES.length} resources, median`, median(times), 'ms', consumers === SEARCHED ? searchedMs(claims, capacity, note) : null));
+    report(
+      measured(
+        `${consumers} consumers x ${RESOURCES.length} resources, median`,
+        median(times),
+        'ms',
+        consumers === SEARCHED ? searchedMs(claims, capacity, note) : null,
+      ),
+    );
   }
   const random = seededRandom(SEED);
   const claims = Array.from({ length: 1000 }, (_, at) => claimOf(at, random));
   const pods = Array.from({ length: PODS }, (_, at): RunningPod => ({
-    id: `pod-${at}`, consumer: `consumer-${randomIndex(random, 300)}`, uses: amounts(random, 4), priority: at % 3, startedAt: at, budgets: at % 5 === 0 ? ['budget'] : [],
+    id: `pod-${at}`,
+    consumer: `consumer-${randomIndex(random, 300)}`,
+    uses: amounts(random, 4),
+    priority: at % 3,
+    startedAt: at,
+    budgets: at % 5 === 0 ? ['budget'] : [],
   }));
   const situation = {
-    now: 0, pods, consumers: claims, capacity: new Map(RESOURCES.map((resource) => [resource, pods.reduce((sum, { uses }) => sum + (uses.get(resource) ?? 0), 0)])),
-    pending: new Map(claims.slice(300).map(({ name, request }) => [name, request])), disruptions: new Map([['budget', 100]]),
+    now: 0,
+    pods,
+    consumers: claims,
+    capacity: new Map(
+      RESOURCES.map((resource) => [resource, pods.reduce((sum, { uses }) => sum + (uses.get(resource) ?? 0), 0)]),
+    ),
+    pending: new Map(claims.slice(300).map(({ name, request }) => [name, request])),
+    disruptions: new Map([['budget', 100]]),
   };
   const plans = Array.from({ length: 5 }, () => {
     let evictions = 0;
@@ -50,12 +75,22 @@ function claimOf(at: number, random: Random): Claim {
 }
 
 function amounts(random: Random, count: number): Quantities {
-  return new Map(Array.from({ length: count }, () => [RESOURCES[randomIndex(random, RESOURCES.length)] as string, 1 + randomIndex(random, 100_000)]));
+  return new Map(
+    Array.from({ length: count }, () => [
+      RESOURCES[randomIndex(random, RESOURCES.length)] as string,
+      1 + randomIndex(random, 100_000),
+    ]),
+  );
 }
 
 /** Half of what is asked for: of some resources more, of some less. */
 function capacityFor(claims: readonly Claim[]): Quantities {
-  return new Map(RESOURCES.map((resource, at) => [resource, Math.floor(claims.reduce((sum, { request }) => sum + (request.get(resource) ?? 0), 0) * (0.3 + at * 0.05))]));
+  return new Map(
+    RESOURCES.map((resource, at) => [
+      resource,
+      Math.floor(claims.reduce((sum, { request }) => sum + (request.get(resource) ?? 0), 0) * (0.3 + at * 0.05)),
+    ]),
+  );
 }
 
 /** How long the search takes; says how far it and the other way are apart. */
@@ -63,8 +98,12 @@ function searchedMs(claims: readonly Claim[], capacity: Quantities, note: BenchO
   let searched: number[][] = [];
   const ms = timeOf(() => (searched = bisected(claims, capacity)));
   const { of } = deserved(claims, capacity);
-  const apart = claims.flatMap(({ name }, who) => [...capacity.keys()].map((resource, r) => Math.abs((of.get(name)?.get(resource) ?? 0) - (searched[who]?.[r] ?? 0))));
-  note(`${claims.length} consumers: both ways lead to the same, but for ${Math.max(...apart).toFixed(3)} of one unit by rounding`);
+  const apart = claims.flatMap(({ name }, who) =>
+    [...capacity.keys()].map((resource, r) => Math.abs((of.get(name)?.get(resource) ?? 0) - (searched[who]?.[r] ?? 0))),
+  );
+  note(
+    `${claims.length} consumers: both ways lead to the same, but for ${Math.max(...apart).toFixed(3)} of one unit by rounding`,
+  );
   return ms;
 }
 

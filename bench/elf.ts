@@ -15,13 +15,30 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
     note(`skipped: /etc/ld.so.cache: ${cache.reason}`);
     return;
   }
-  const bytesOf = new Map([...new Set(cache.entries.map((entry) => entry.path))].map((path) => [path, statSync(path, { throwIfNoEntry: false })?.size ?? 0]));
-  const paths = [...bytesOf].sort((a, b) => b[1] - a[1]).slice(0, LARGEST).map(([path]) => path);
+  const bytesOf = new Map(
+    [...new Set(cache.entries.map((entry) => entry.path))].map((path) => [
+      path,
+      statSync(path, { throwIfNoEntry: false })?.size ?? 0,
+    ]),
+  );
+  const paths = [...bytesOf]
+    .sort((a, b) => b[1] - a[1])
+    .slice(0, LARGEST)
+    .map(([path]) => path);
   const megabytes = paths.reduce((sum, path) => sum + (bytesOf.get(path) ?? 0), 0) / 1e6;
-  note(`the ${paths.length} largest libraries in the cache: ${megabytes.toFixed(0)} MB in the page cache, best of ${ROUNDS} rounds`);
+  note(
+    `the ${paths.length} largest libraries in the cache: ${megabytes.toFixed(0)} MB in the page cache, best of ${ROUNDS} rounds`,
+  );
   const whole = await best(paths, async (path) => void elfy.parse(await readFile(path)));
   const parts = await best(paths, async (path) => void (await readElfFile(path)));
-  report(measured('ELF facts of a library, from what is needed of the file', parts / paths.length, 'ms', whole / paths.length));
+  report(
+    measured(
+      'ELF facts of a library, from what is needed of the file',
+      parts / paths.length,
+      'ms',
+      whole / paths.length,
+    ),
+  );
 }
 
 /** Milliseconds for all paths, one after the other, in the best round. */

@@ -39,7 +39,15 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
     const cluster = largeCluster(random, size.nodes, size.pods, size.gpuPods);
     const started = performance.now();
     const extender = new Extender(
-      { address: '127.0.0.1', port: 0, tls: null, policy: 'fragmentation', version: 'bench', claimTtlMs: 30_000, settleTimeoutMs: 500 },
+      {
+        address: '127.0.0.1',
+        port: 0,
+        tls: null,
+        policy: 'fragmentation',
+        version: 'bench',
+        claimTtlMs: 30_000,
+        settleTimeoutMs: 500,
+      },
       { source: cluster, writer: cluster, clock: systemClock, log: silentLog() },
     );
     await extender.start();
@@ -60,8 +68,18 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
       if (bind !== null) times.bind.push(bind);
     }
     const used = process.memoryUsage();
-    for (const [quantile, of] of [['p50', 0.5], ['p99', 0.99]] as const) {
-      report(measured(`${size.name}: decision (filter + prioritize), ${quantile}`, at(times.decision, of), 'ms', at(times.echo, of)));
+    for (const [quantile, of] of [
+      ['p50', 0.5],
+      ['p99', 0.99],
+    ] as const) {
+      report(
+        measured(
+          `${size.name}: decision (filter + prioritize), ${quantile}`,
+          at(times.decision, of),
+          'ms',
+          at(times.echo, of),
+        ),
+      );
       report(measured(`${size.name}: CPU time of it, client included, ${quantile}`, at(times.cpu, of), 'ms'));
     }
     report(measured(`${size.name}: bind, p99`, at(times.bind, 0.99), 'ms'));
@@ -82,7 +100,14 @@ interface Times {
   readonly echo: number[];
 }
 
-async function decide(caller: Caller, port: number, cluster: LargeCluster, pod: PodObject, names: readonly string[], placed: string[]): Promise<{ decision: number; cpu: number; bind: number | null }> {
+async function decide(
+  caller: Caller,
+  port: number,
+  cluster: LargeCluster,
+  pod: PodObject,
+  names: readonly string[],
+  placed: string[],
+): Promise<{ decision: number; cpu: number; bind: number | null }> {
   cluster.create(pod);
   const filtered = await caller.post<FilterResult>(port, 'predicates', { Pod: pod, Nodes: null, NodeNames: names });
   const fits = filtered.answer.NodeNames ?? [];
@@ -124,23 +149,34 @@ class Caller {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
   /** The answer, and milliseconds from the first byte of the request to the last of the answer. What JSON costs the scheduler is its own. */
-  async post<T>(port: number, verb: string, body: unknown): Promise<{ readonly answer: T; readonly ms: number; readonly cpuMs: number }> {
+  async post<T>(
+    port: number,
+    verb: string,
+    body: unknown,
+  ): Promise<{ readonly answer: T; readonly ms: number; readonly cpuMs: number }> {
     const bytes = Buffer.from(JSON.stringify(body));
     const started = performance.now();
     const usedBefore = process.cpuUsage();
     const chunks = await new Promise<Buffer[]>((resolve, reject) => {
       const headers = { 'content-type': 'application/json', 'content-length': bytes.length };
-      const outgoing = request({ host: '127.0.0.1', port, path: `/scheduler/${verb}`, method: 'POST', agent: this.#agent, headers }, (response) => {
-        const received: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => received.push(chunk));
-        response.on('end', () => resolve(received));
-      });
+      const outgoing = request(
+        { host: '127.0.0.1', port, path: `/scheduler/${verb}`, method: 'POST', agent: this.#agent, headers },
+        (response) => {
+          const received: Buffer[] = [];
+          response.on('data', (chunk: Buffer) => received.push(chunk));
+          response.on('end', () => resolve(received));
+        },
+      );
       outgoing.on('error', reject);
       outgoing.end(bytes);
     });
     const ms = performance.now() - started;
     const used = process.cpuUsage(usedBefore);
-    return { answer: JSON.parse(Buffer.concat(chunks).toString('utf8')) as T, ms, cpuMs: (used.user + used.system) / 1000 };
+    return {
+      answer: JSON.parse(Buffer.concat(chunks).toString('utf8')) as T,
+      ms,
+      cpuMs: (used.user + used.system) / 1000,
+    };
   }
 
   close(): void {

@@ -39,15 +39,29 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
       (await LimitsWriter.create(join(slice, 'vgpu.limits'), { allocation: 'bench', devices: [device] })).close();
       const batches = new Map<string, Batch[]>();
       for (let at = 0; at < PROCESSES; at += 1) {
-        const text = await machine.finish({ name: 'hook', args: [SimulatedMachine.controlPath, String(BATCHES)], card: 0, slice });
+        const text = await machine.finish({
+          name: 'hook',
+          args: [SimulatedMachine.controlPath, String(BATCHES)],
+          card: 0,
+          slice,
+        });
         for (const { what, ...batch } of parse(text)) batches.set(what, [...(batches.get(what) ?? []), batch]);
       }
       for (const [what, all] of batches) {
         const added = median(all.map(({ hooked, direct }) => hooked - direct));
         const goal = GOALS[what] ?? NaN;
-        report(measured(`${NAMES[what] ?? what}, ${name}`, median(all.map(({ hooked }) => hooked)), 'ns', median(all.map(({ direct }) => direct))));
+        report(
+          measured(
+            `${NAMES[what] ?? what}, ${name}`,
+            median(all.map(({ hooked }) => hooked)),
+            'ns',
+            median(all.map(({ direct }) => direct)),
+          ),
+        );
         report(measured(`added to ${NAMES[what] ?? what}, ${name}`, added, 'ns'));
-        note(`${NAMES[what] ?? what}, ${name}: ${added.toFixed(1)} ns added, ${added <= goal ? 'within' : 'MORE than'} the ${goal} ns allowed (${all.length} pairs of batches)`);
+        note(
+          `${NAMES[what] ?? what}, ${name}: ${added.toFixed(1)} ns added, ${added <= goal ? 'within' : 'MORE than'} the ${goal} ns allowed (${all.length} pairs of batches)`,
+        );
       }
     }
   } finally {
@@ -56,8 +70,11 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
 }
 
 function parse(text: string): (Batch & { readonly what: string })[] {
-  return text.trim().split('\n').map((line) => {
-    const [what = '', hooked, direct] = line.split(' ');
-    return { what, hooked: Number(hooked), direct: Number(direct) };
-  });
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [what = '', hooked, direct] = line.split(' ');
+      return { what, hooked: Number(hooked), direct: Number(direct) };
+    });
 }

@@ -26,11 +26,22 @@ export async function run({ report }: BenchOptions): Promise<void> {
     report(measured('image: root file system', sizeOf(root) / MIB, 'MiB', node / MIB));
     report(measured('image: all of ours', sizeOf(join(root, HOME)) / MIB, 'MiB', node / MIB));
     report(measured('image: JavaScript', sizeOf(join(root, HOME, 'dist')) / MIB, 'MiB', node / MIB));
-    report(measured('image: control libraries, client, simulated driver', sizeOf(join(root, HOME, 'native')) / MIB, 'MiB', node / MIB));
+    report(
+      measured(
+        'image: control libraries, client, simulated driver',
+        sizeOf(join(root, HOME, 'native')) / MIB,
+        'MiB',
+        node / MIB,
+      ),
+    );
 
     const bare = medianStartMs(['-e', '0']);
-    report(measured('start of a command, from the bundle', medianStartMs([join(root, HOME, MAIN), '--version']), 'ms', bare));
-    report(measured('start of a command, from its modules', medianStartMs([join(ROOT, MAIN), '--version']), 'ms', bare));
+    report(
+      measured('start of a command, from the bundle', medianStartMs([join(root, HOME, MAIN), '--version']), 'ms', bare),
+    );
+    report(
+      measured('start of a command, from its modules', medianStartMs([join(ROOT, MAIN), '--version']), 'ms', bare),
+    );
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

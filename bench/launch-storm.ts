@@ -47,11 +47,23 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
         hooked.push(...(round % 2 === 0 ? first : second));
         direct.push(...(round % 2 === 0 ? second : first));
       }
-      const [ours, theirs] = [median(hooked.map(({ launches }) => launches)), median(direct.map(({ launches }) => launches))];
+      const [ours, theirs] = [
+        median(hooked.map(({ launches }) => launches)),
+        median(direct.map(({ launches }) => launches)),
+      ];
       const lost = 100 * (1 - ours / theirs);
       report(measured(`${name}: launches a second`, ours, '1/s', theirs));
-      report(measured(`${name}: processor time of a launch`, median(hooked.map(({ costNs }) => costNs)), 'ns', median(direct.map(({ costNs }) => costNs))));
-      note(`${name}: ${lost.toFixed(2)} % lost, ${lost < GOAL_PERCENT ? 'within' : 'MORE than'} the ${GOAL_PERCENT} % allowed`);
+      report(
+        measured(
+          `${name}: processor time of a launch`,
+          median(hooked.map(({ costNs }) => costNs)),
+          'ns',
+          median(direct.map(({ costNs }) => costNs)),
+        ),
+      );
+      note(
+        `${name}: ${lost.toFixed(2)} % lost, ${lost < GOAL_PERCENT ? 'within' : 'MORE than'} the ${GOAL_PERCENT} % allowed`,
+      );
     }
   } finally {
     await machine.close();
@@ -62,7 +74,13 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
 async function storm(machine: SimulatedMachine, kernelNs: number, slice: string | null): Promise<Storm[]> {
   const program = { name: 'storm', args: [String(SECONDS + 1), String(kernelNs)], card: 0, slice };
   const texts = await Promise.all(Array.from({ length: PROCESSES }, () => machine.finish(program)));
-  const seconds = texts.map((text) => text.trim().split('\n').slice(1).map((line) => line.split(' ').map(Number)));
+  const seconds = texts.map((text) =>
+    text
+      .trim()
+      .split('\n')
+      .slice(1)
+      .map((line) => line.split(' ').map(Number)),
+  );
   return Array.from({ length: SECONDS }, (_, at) => {
     const sum = (column: number): number => seconds.reduce((total, lines) => total + (lines[at]?.[column] ?? 0), 0);
     return { launches: sum(0), costNs: sum(1) / sum(0) };

@@ -12,7 +12,11 @@ const POD_LISTS = ['openb_pod_list_default', 'openb_pod_list_gpushare100', 'open
 const EXPECTED = 'expected_allocation.csv';
 
 /** What the published figures call our policies' counterparts; ours is held against the best of theirs. */
-const PUBLISHED: Partial<Record<ReplayPolicy, string>> = { fragmentation: '06-FGD', 'best-fit': '05-BestFit', random: '01-Random' };
+const PUBLISHED: Partial<Record<ReplayPolicy, string>> = {
+  fragmentation: '06-FGD',
+  'best-fit': '05-BestFit',
+  random: '01-Random',
+};
 const POLICIES = ['random', 'best-fit', 'fragmentation'] as const satisfies readonly ReplayPolicy[];
 const ALL_POLICIES: readonly ReplayPolicy[] = [...POLICIES, 'binpack', 'spread', 'topology'];
 
@@ -79,9 +83,12 @@ function planOf(options: BenchOptions): Plan | string {
   const data = values.data ?? process.env[DATA_VARIABLE];
   const nodes = values.nodes ?? (data === undefined ? undefined : join(data, NODE_LIST));
   const pods = values.pods ?? (data === undefined ? [] : POD_LISTS.map((list) => join(data, `${list}.csv`)));
-  if (nodes === undefined || pods.length === 0) return `no data: --data DIR, --nodes and --pods, or ${DATA_VARIABLE} name the openb trace`;
+  if (nodes === undefined || pods.length === 0)
+    return `no data: --data DIR, --nodes and --pods, or ${DATA_VARIABLE} name the openb trace`;
   const expected = data === undefined ? null : join(data, EXPECTED);
-  const [firstSeed, lastSeed] = (/^(\d+)(?:\.\.(\d+))?$/u.exec(values.seeds) ?? []).slice(1).map((text) => (text === undefined ? undefined : Number(text)));
+  const [firstSeed, lastSeed] = (/^(\d+)(?:\.\.(\d+))?$/u.exec(values.seeds) ?? [])
+    .slice(1)
+    .map((text) => (text === undefined ? undefined : Number(text)));
   if (firstSeed === undefined) throw new Error(`--seeds is "${values.seeds}", not A..B`);
   const policies = (values.policy ?? POLICIES).map((name) => {
     const known = ALL_POLICIES.find((policy) => policy === name);
@@ -90,7 +97,15 @@ function planOf(options: BenchOptions): Plan | string {
   });
   const load = Number(values.load);
   if (!(load > 0 && load <= 200)) throw new Error(`--load is "${values.load}", not a percentage up to 200`);
-  return { nodes, pods, expected: expected !== null && existsSync(expected) ? expected : null, policies, firstSeed, lastSeed: lastSeed ?? firstSeed, load };
+  return {
+    nodes,
+    pods,
+    expected: expected !== null && existsSync(expected) ? expected : null,
+    policies,
+    firstSeed,
+    lastSeed: lastSeed ?? firstSeed,
+    load,
+  };
 }
 
 /** The published mean; null where there is none for this list, policy and load. */
@@ -98,7 +113,9 @@ function publishedMean(file: string | null, list: string, policy: ReplayPolicy, 
   if (file === null) return null;
   const [header = '', ...lines] = readFileSync(file, 'utf8').trim().split(/\r?\n/u);
   const column = header.split(',').indexOf(`load_${load}`);
-  const row = lines.map((line) => line.split(',')).find((cells) => cells[0] === list && cells[1] === PUBLISHED[policy] && cells[3] === 'mean');
+  const row = lines
+    .map((line) => line.split(','))
+    .find((cells) => cells[0] === list && cells[1] === PUBLISHED[policy] && cells[3] === 'mean');
   const cell = row?.[column];
   return cell === undefined ? null : Number(cell);
 }

@@ -32,8 +32,12 @@ export async function run(options: BenchOptions): Promise<void> {
 
 /** What everything here is made of, to read the other figures by: it grows tenfold when others use the machine's memory too. */
 function lookUpUs(): number {
-  const names = new Map(Array.from({ length: 1_000_000 }, (_, at) => [`Deployment.apps/team-${at % 977}/service-${at}`, at]));
-  const asked = Array.from({ length: LOOK_UPS }, (_, at) => ['Deployment.apps', `team-${(at * 49) % 977}`, `service-${at * 49}`].join('/'));
+  const names = new Map(
+    Array.from({ length: 1_000_000 }, (_, at) => [`Deployment.apps/team-${at % 977}/service-${at}`, at]),
+  );
+  const asked = Array.from({ length: LOOK_UPS }, (_, at) =>
+    ['Deployment.apps', `team-${(at * 49) % 977}`, `service-${at * 49}`].join('/'),
+  );
   const started = performance.now();
   let found = 0;
   for (const name of asked) found += names.has(name) ? 1 : 0;

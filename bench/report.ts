@@ -46,7 +46,8 @@ export function tableOf(measurements: readonly Measurement[]): string {
   const all = [['figure', 'value', 'unit', 'baseline', 'ratio'], ...rows];
   const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
   const isNumber = (column: number) => column === 1 || column === 3 || column === 4;
-  const cell = (text: string, column: number) => (isNumber(column) ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0));
+  const cell = (text: string, column: number) =>
+    isNumber(column) ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0);
   return all.map((row) => row.map(cell).join('  ').trimEnd()).join('\n');
 }
 

@@ -46,7 +46,10 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
       for (const result of await bench.measure({ ...round, cards }, seconds)) results.set(result.row, result);
       const spoiled = cards.filter((card) => card.knownError === null && isSpoiled(results.get(card), goals, seconds));
       if (attempt === ATTEMPTS) break;
-      for (const card of spoiled) again.push(...missesOf(resultOf(card, results), goals, seconds).map(({ what }) => `${nameOf(round, card)}: ${what}`));
+      for (const card of spoiled)
+        again.push(
+          ...missesOf(resultOf(card, results), goals, seconds).map(({ what }) => `${nameOf(round, card)}: ${what}`),
+        );
       cards = spoiled;
     }
     return round.cards.map((card) => resultOf(card, results));
@@ -60,7 +63,9 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
       for (const result of await settled(round, goals)) {
         const name = nameOf(round, result.row);
         for (const tenant of result.tenants) {
-          report(measured(result.tenants.length > 1 ? `${name}: ${tenant.asked}` : name, tenant.got, '%', tenant.asked));
+          report(
+            measured(result.tenants.length > 1 ? `${name}: ${tenant.asked}` : name, tenant.got, '%', tenant.asked),
+          );
           heldUpMs = Math.max(heldUpMs, tenant.heldUpMs);
         }
         if (result.row.knownError !== null) {
@@ -78,13 +83,32 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
     const alone = (await measure(lonely(quick), LONELY)).flatMap(({ tenants }) => tenants);
     if (alone.length > 0) {
       report(measured(`one container: largest error over ${seconds} s`, largestError(alone), 'points'));
-      report(measured('one container: largest error over 1 s', Math.max(...alone.map(({ worstSecond }) => worstSecond)), 'points'));
+      report(
+        measured(
+          'one container: largest error over 1 s',
+          Math.max(...alone.map(({ worstSecond }) => worstSecond)),
+          'points',
+        ),
+      );
     }
     const shared = await measure(neighbours(quick), NEIGHBOURS);
     if (shared.length > 0) {
-      report(measured(`two to four containers: largest error over ${seconds} s`, largestError(shared.flatMap(({ tenants }) => tenants)), 'points'));
+      report(
+        measured(
+          `two to four containers: largest error over ${seconds} s`,
+          largestError(shared.flatMap(({ tenants }) => tenants)),
+          'points',
+        ),
+      );
       const whole = shared.filter(({ tenants }) => tenants.reduce((sum, { asked }) => sum + asked, 0) >= 100);
-      report(measured('two to four containers of 100 together: least work', Math.min(100, ...whole.map(({ work }) => work)), '%', 100));
+      report(
+        measured(
+          'two to four containers of 100 together: least work',
+          Math.min(100, ...whole.map(({ work }) => work)),
+          '%',
+          100,
+        ),
+      );
     }
     const lent = (await measure(soft(quick), NEIGHBOURS)).flatMap(({ tenants }) => tenants);
     if (lent.length > 0) report(measured(`soft limits: largest error over ${seconds} s`, largestError(lent), 'points'));
@@ -100,13 +124,16 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   }
   lateness.disable();
   const late = (percentile: number): string => (lateness.percentile(percentile) / 1e6 - 5).toFixed(1);
-  note(`timers of this machine were late by ${late(50)} ms (median), ${late(99)} ms (1 in 100), ${late(99.9)} ms (1 in 1000); no program was held up for more than ${heldUpMs.toFixed(0)} ms of a measurement`);
+  note(
+    `timers of this machine were late by ${late(50)} ms (median), ${late(99)} ms (1 in 100), ${late(99.9)} ms (1 in 1000); no program was held up for more than ${heldUpMs.toFixed(0)} ms of a measurement`,
+  );
   if (again.length > 0) note(`measured again, since the machine held the programs up:\n${listed(again)}`);
   if (known.size > 0) note(`known errors, not judged:\n${listed([...known])}`);
   note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${listed(missed)}`);
 
   function reportChange({ name, reachedMs }: Change): void {
-    if (reachedMs === null || reachedMs > REACHED_MS) missed.push(`${name}: ${reachedMs === null ? 'never' : `after ${reachedMs.toFixed(0)} ms`}`);
+    if (reachedMs === null || reachedMs > REACHED_MS)
+      missed.push(`${name}: ${reachedMs === null ? 'never' : `after ${reachedMs.toFixed(0)} ms`}`);
     if (reachedMs !== null) report(measured(name, reachedMs, 'ms'));
   }
 }
@@ -116,7 +143,8 @@ function chosen(round: Round, wanted: readonly string[]): Round {
   return { ...round, cards: round.cards.filter((card) => wanted.some((text) => nameOf(round, card).includes(text))) };
 }
 
-const nameOf = ({ steering }: Round, { name }: CardRow): string => (steering === 'agent' ? name : `${name}, ${steering}`);
+const nameOf = ({ steering }: Round, { name }: CardRow): string =>
+  steering === 'agent' ? name : `${name}, ${steering}`;
 
 const listed = (lines: readonly string[]): string => lines.map((line) => `  ${line}`).join('\n');
 
@@ -126,6 +154,8 @@ function resultOf(card: CardRow, results: ReadonlyMap<CardRow, CardResult>): Car
   return result;
 }
 
-const isSpoiled = (result: CardResult | undefined, goals: Goals, seconds: number): boolean => result !== undefined && missesOf(result, goals, seconds).some(({ heldUp }) => heldUp);
+const isSpoiled = (result: CardResult | undefined, goals: Goals, seconds: number): boolean =>
+  result !== undefined && missesOf(result, goals, seconds).some(({ heldUp }) => heldUp);
 
-const largestError = (tenants: CardResult['tenants']): number => Math.max(...tenants.map(({ asked, got }) => Math.abs(got - asked)));
+const largestError = (tenants: CardResult['tenants']): number =>
+  Math.max(...tenants.map(({ asked, got }) => Math.abs(got - asked)));

@@ -35,14 +35,27 @@ export async function run(options: BenchOptions): Promise<void> {
 function measureBestSets(options: BenchOptions, name: string, topology: Topology): void {
   const slots = freeSlots(topology);
   // A copy is another machine to placement: it has to work out everything anew.
-  const first = quantile(Array.from({ length: 9 }, () => timeOf(() => place({ ...topology }, slots, { cores: 100, memoryBytes: 0 }))), 0.5);
+  const first = quantile(
+    Array.from({ length: 9 }, () => timeOf(() => place({ ...topology }, slots, { cores: 100, memoryBytes: 0 }))),
+    0.5,
+  );
   let slowest = { count: 0, us: 0 };
   for (let count = 1; count <= slots.length; count++) {
-    const us = quantile(Array.from({ length: ROUNDS }, () => timeOf(() => place(topology, slots, { cores: count * 100, memoryBytes: 0 }))), 0.5);
+    const us = quantile(
+      Array.from({ length: ROUNDS }, () =>
+        timeOf(() => place(topology, slots, { cores: count * 100, memoryBytes: 0 })),
+      ),
+      0.5,
+    );
     if (us > slowest.us) slowest = { count, us };
   }
-  const exhaustive = quantile(Array.from({ length: 5 }, () => timeOf(() => lookAtAll(topology, slowest.count))), 0.5);
-  options.report(measured(`${name}: best set of ${slowest.count} of 16 (the slowest size), median`, slowest.us, 'us', exhaustive));
+  const exhaustive = quantile(
+    Array.from({ length: 5 }, () => timeOf(() => lookAtAll(topology, slowest.count))),
+    0.5,
+  );
+  options.report(
+    measured(`${name}: best set of ${slowest.count} of 16 (the slowest size), median`, slowest.us, 'us', exhaustive),
+  );
   options.report(measured(`${name}: the first question of all, median`, first, 'us'));
 }
 
@@ -59,7 +72,8 @@ function lookAtAll(topology: Topology, count: number): number {
   const visit = (from: number, set: readonly number[]): void => {
     if (set.length === count) {
       let score = 0;
-      for (const [at, a] of set.entries()) for (let other = at + 1; other < set.length; other++) score += pairScore(topology, a, set[other] as number);
+      for (const [at, a] of set.entries())
+        for (let other = at + 1; other < set.length; other++) score += pairScore(topology, a, set[other] as number);
       best = Math.max(best, score);
       return;
     }
@@ -80,7 +94,13 @@ async function measurePreferences(options: BenchOptions): Promise<void> {
     for (let at = 0; at < LIVE_CONTAINERS; at++) {
       const container = { name: 'main', cores: 2, memoryBlocks: 1 };
       const uid = `pod-${at}`;
-      const admission = await node.kubelet.admit({ uid, namespace: 'bench', name: uid, initContainers: [], containers: [container] });
+      const admission = await node.kubelet.admit({
+        uid,
+        namespace: 'bench',
+        name: uid,
+        initContainers: [],
+        containers: [container],
+      });
       if (!admission.ok) throw new Error(admission.message);
       await node.kubelet.startContainer(uid, 'main');
       for (const id of admission.containers.flatMap((given) => given.coreIds)) taken.add(id);
@@ -118,11 +138,18 @@ async function measureCalls(options: BenchOptions, socket: string, taken: Readon
   const nothing = times.get('nothing') ?? [];
   for (const [name, measuredTimes] of times) {
     if (name === 'nothing') continue;
-    for (const [label, at] of [['median', 0.5], ['p99', 0.99]] as const) {
-      options.report(measured(`preferred allocation of ${name}, ${label}`, quantile(measuredTimes, at), 'us', quantile(nothing, at)));
+    for (const [label, at] of [
+      ['median', 0.5],
+      ['p99', 0.99],
+    ] as const) {
+      options.report(
+        measured(`preferred allocation of ${name}, ${label}`, quantile(measuredTimes, at), 'us', quantile(nothing, at)),
+      );
     }
   }
-  options.note(`preferred allocation: 16 GPUs, ${LIVE_CONTAINERS} live containers, ${available.length} ids available, ${CALLS} calls each, no API server`);
+  options.note(
+    `preferred allocation: 16 GPUs, ${LIVE_CONTAINERS} live containers, ${available.length} ids available, ${CALLS} calls each, no API server`,
+  );
 }
 
 /** A client of the plugin, and every id that it lists. */

@@ -38,16 +38,27 @@ const agent = new Agent({ keepAlive: true, rejectUnauthorized: false, maxSockets
 function ask(index: number, group: string): Promise<boolean> {
   const object = { ...deployment(`w${index}`, group, 1, 1), apiVersion: 'apps/v1', kind: 'Deployment' };
   const body = JSON.stringify({
-    apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview',
-    request: { uid: `${index}`, operation: 'CREATE', resource: { group: 'apps', version: 'v1', resource: 'deployments' }, namespace: 'default', name: `w${index}`, object: { ...object, metadata: { ...object.metadata, namespace: 'default', uid: `uid-${index}` } } },
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: {
+      uid: `${index}`,
+      operation: 'CREATE',
+      resource: { group: 'apps', version: 'v1', resource: 'deployments' },
+      namespace: 'default',
+      name: `w${index}`,
+      object: { ...object, metadata: { ...object.metadata, namespace: 'default', uid: `uid-${index}` } },
+    },
   });
   return new Promise((resolve, reject) => {
-    const outgoing = request({ host: '127.0.0.1', port: PORT, path: '/workloads', method: 'POST', agent }, (response) => {
-      let text = '';
-      response.setEncoding('utf8');
-      response.on('data', (chunk: string) => (text += chunk));
-      response.on('end', () => resolve(response.statusCode === 200 && text.includes('"allowed":true')));
-    });
+    const outgoing = request(
+      { host: '127.0.0.1', port: PORT, path: '/workloads', method: 'POST', agent },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('data', (chunk: string) => (text += chunk));
+        response.on('end', () => resolve(response.statusCode === 200 && text.includes('"allowed":true')));
+      },
+    );
     outgoing.on('error', reject);
     outgoing.end(body);
   });
@@ -59,7 +70,9 @@ async function ready(): Promise<void> {
       request({ host: '127.0.0.1', port: PORT, path: '/readyz', agent }, (response) => {
         response.resume();
         resolve(response.statusCode === 200);
-      }).on('error', () => resolve(false)).end();
+      })
+        .on('error', () => resolve(false))
+        .end();
     });
     if (isReady) return;
     await delay(100);
@@ -90,10 +103,14 @@ async function steady(from: number, seconds: number): Promise<Times> {
     const dueMs = begun + (index * 1000) / RATE - performance.now();
     if (dueMs > 0) await delay(dueMs);
     const at = performance.now();
-    pending.push(ask(from + index, `g${index % GROUPS}`).then((isAllowed) => {
-      if (isAllowed) taken.push(performance.now() - at);
-      else failures.push(new Error('a review was refused'));
-    }).catch((error: unknown) => void failures.push(error)));
+    pending.push(
+      ask(from + index, `g${index % GROUPS}`)
+        .then((isAllowed) => {
+          if (isAllowed) taken.push(performance.now() - at);
+          else failures.push(new Error('a review was refused'));
+        })
+        .catch((error: unknown) => void failures.push(error)),
+    );
   }
   await Promise.all(pending);
   if (failures.length > 0) throw failures[0];
@@ -104,9 +121,11 @@ async function hot(): Promise<number> {
   let next = 1_000_000;
   const last = next + HOT_DECISIONS;
   const begun = performance.now();
-  await Promise.all(Array.from({ length: HOT_CONCURRENCY }, async () => {
-    while (next < last) await ask(next++, `hot-${Math.floor((next - 1_000_000) / 1000)}`);
-  }));
+  await Promise.all(
+    Array.from({ length: HOT_CONCURRENCY }, async () => {
+      while (next < last) await ask(next++, `hot-${Math.floor((next - 1_000_000) / 1000)}`);
+    }),
+  );
   return HOT_DECISIONS / ((performance.now() - begun) / 1000);
 }
 
@@ -120,13 +139,26 @@ async function crowd(group: string, count: number): Promise<number> {
 async function bare(client: KubeClient): Promise<Times> {
   const path = `${LEDGERS_PATH}/bare`;
   const page = { head: { revision: 1, now: 1, lives: 1 }, children: {}, records: 'x'.repeat(20_000) };
-  const made = await client.request({ method: 'POST', path: LEDGERS_PATH, body: { apiVersion: API_VERSION, kind: LEDGER_KIND, metadata: { name: 'bare' }, spec: { page } } });
+  const made = await client.request({
+    method: 'POST',
+    path: LEDGERS_PATH,
+    body: { apiVersion: API_VERSION, kind: LEDGER_KIND, metadata: { name: 'bare' }, spec: { page } },
+  });
   const taken: number[] = [];
   for (let answer = made; taken.length < BARE_COMMITS;) {
     if (!answer.ok) throw new Error(answer.message);
     const { metadata } = answer.body as { readonly metadata: object };
     const at = performance.now();
-    answer = await client.request({ method: 'PUT', path, body: { apiVersion: API_VERSION, kind: LEDGER_KIND, metadata, spec: { page: { ...page, records: `${taken.length}`.padEnd(20_000, 'x') } } } });
+    answer = await client.request({
+      method: 'PUT',
+      path,
+      body: {
+        apiVersion: API_VERSION,
+        kind: LEDGER_KIND,
+        metadata,
+        spec: { page: { ...page, records: `${taken.length}`.padEnd(20_000, 'x') } },
+      },
+    });
     taken.push(performance.now() - at);
   }
   await client.request({ method: 'DELETE', path });
@@ -162,23 +194,62 @@ async function real(args: readonly string[]): Promise<Setting | string> {
 
 /** The webhooks of `gpu-manager quota serve` as a process of its own, asked from this one. */
 async function measure(setting: Setting, report: (figure: Measurement) => void): Promise<void> {
-  const client = new KubeClient({ credentials: await kubeconfigCredentials(setting.kubeconfig, systemClock), clock: systemClock, userAgent: 'bench' });
+  const client = new KubeClient({
+    credentials: await kubeconfigCredentials(setting.kubeconfig, systemClock),
+    clock: systemClock,
+    userAgent: 'bench',
+  });
   await installDefinitions(client);
   const hard = (name: string): number => (name === 'crowd' ? 100 : 1_000_000);
-  for (const name of [...Array.from({ length: GROUPS }, (_, index) => `g${index}`), 'hot-0', 'hot-1', 'hot-2', 'hot-3', 'crowd']) {
-    const answer = await client.request({ method: 'POST', path: GROUPS_PATH, body: { apiVersion: API_VERSION, kind: GROUP_KIND, metadata: { name }, spec: { hard: { 'limits.cpu': hard(name) } } } });
+  for (const name of [
+    ...Array.from({ length: GROUPS }, (_, index) => `g${index}`),
+    'hot-0',
+    'hot-1',
+    'hot-2',
+    'hot-3',
+    'crowd',
+  ]) {
+    const answer = await client.request({
+      method: 'POST',
+      path: GROUPS_PATH,
+      body: {
+        apiVersion: API_VERSION,
+        kind: GROUP_KIND,
+        metadata: { name },
+        spec: { hard: { 'limits.cpu': hard(name) } },
+      },
+    });
     if (!answer.ok) throw new Error(answer.message);
   }
-  const service: ChildProcess = spawn(process.execPath, [
-    MAIN, 'quota', 'serve', '--kubeconfig', setting.kubeconfig, '--address', '127.0.0.1', '--port', `${PORT}`, '--url', `https://127.0.0.1:${PORT}`, '--namespace', 'default', '--log-level', 'error',
-  ], { stdio: 'inherit' });
+  const service: ChildProcess = spawn(
+    process.execPath,
+    [
+      MAIN,
+      'quota',
+      'serve',
+      '--kubeconfig',
+      setting.kubeconfig,
+      '--address',
+      '127.0.0.1',
+      '--port',
+      `${PORT}`,
+      '--url',
+      `https://127.0.0.1:${PORT}`,
+      '--namespace',
+      'default',
+      '--log-level',
+      'error',
+    ],
+    { stdio: 'inherit' },
+  );
   try {
     await ready();
     await delay(2000);
     const alone = await bare(client);
     await steady(0, WARM_UP_SECONDS);
     const taken = await steady(RATE * WARM_UP_SECONDS, SECONDS);
-    const figure = (name: string, value: number, unit: string, baseline: number | null = null): void => report(measured(`${name} (${setting.name} API server)`, value, unit, baseline));
+    const figure = (name: string, value: number, unit: string, baseline: number | null = null): void =>
+      report(measured(`${name} (${setting.name} API server)`, value, unit, baseline));
     figure('bare commit p50', alone.at(0.5), 'ms');
     figure('bare commit p99', alone.at(0.99), 'ms');
     figure('review p50, beside a commit', taken.at(0.5), 'ms', alone.at(0.5));
@@ -190,7 +261,10 @@ async function measure(setting: Setting, report: (figure: Measurement) => void):
     const ended = new Promise((resolve) => service.once('exit', resolve));
     service.kill('SIGKILL');
     await ended;
-    await client.request({ method: 'DELETE', path: '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gpu-manager-quota' });
+    await client.request({
+      method: 'DELETE',
+      path: '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gpu-manager-quota',
+    });
     client.close();
   }
 }
@@ -202,7 +276,9 @@ export const run: Bench = async ({ report, note, args }) => {
     const other = await real(args);
     if (typeof other === 'string') note(`not with a real API server: ${other}`);
     else settings.push(other);
-    note(`${RATE} reviews/s for ${SECONDS} s over ${GROUPS} groups; the played API server is part of the process that asks, and answers a commit after ${COMMIT_MS} ms`);
+    note(
+      `${RATE} reviews/s for ${SECONDS} s over ${GROUPS} groups; the played API server is part of the process that asks, and answers a commit after ${COMMIT_MS} ms`,
+    );
     for (const setting of settings) {
       try {
         await measure(setting, report);

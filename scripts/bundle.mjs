@@ -57,9 +57,13 @@ const { metafile } = await build({
 
 const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
 const { name, version, description, license, type, engines, bin } = manifest;
-await writeFile(join(target, 'package.json'), `${JSON.stringify({ name, version, description, license, type, engines, bin }, null, 2)}\n`);
+await writeFile(
+  join(target, 'package.json'),
+  `${JSON.stringify({ name, version, description, license, type, engines, bin }, null, 2)}\n`,
+);
 // Read at run time.
-for (const directory of ['proto', 'etc', 'src/agent/display/page']) await cp(join(ROOT, directory), join(target, directory), { recursive: true });
+for (const directory of ['proto', 'etc', 'src/agent/display/page'])
+  await cp(join(ROOT, directory), join(target, directory), { recursive: true });
 const packages = packagesIn(Object.keys(metafile.inputs));
 await copyKoffi();
 await writeFile(join(target, 'LICENCES.md'), await licences([...packages, join('node_modules', KOFFI)]));
@@ -75,7 +79,10 @@ async function copyKoffi() {
   const addon = join('@koromix', `koffi-${process.platform}-${process.arch}`);
   for (const folder of [KOFFI, addon]) {
     const from = join(ROOT, 'node_modules', folder);
-    await cp(from, join(target, 'node_modules', folder), { recursive: true, filter: (path) => isNeeded(relative(from, path)) });
+    await cp(from, join(target, 'node_modules', folder), {
+      recursive: true,
+      filter: (path) => isNeeded(relative(from, path)),
+    });
   }
 }
 

@@ -15,7 +15,9 @@ console.log(`# Flags
 |---|---|---|---|`);
 for (const { name, value, default: standard, help } of RUN_FLAGS) {
   const flag = value === null ? `--${name}` : `--${name} <${value}>`;
-  console.log(`| \`${flag}\` | \`${environmentName(name)}\` | ${standard === '' ? '' : `\`${standard}\``} | ${cell(help)} |`);
+  console.log(
+    `| \`${flag}\` | \`${environmentName(name)}\` | ${standard === '' ? '' : `\`${standard}\``} | ${cell(help)} |`,
+  );
 }
 
 console.log(`

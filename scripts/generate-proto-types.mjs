@@ -16,11 +16,24 @@ const filesBelow = (directory) =>
     .sort();
 
 try {
-  const protos = readdirSync(join(root, 'proto')).filter((name) => name.endsWith('.proto')).sort();
+  const protos = readdirSync(join(root, 'proto'))
+    .filter((name) => name.endsWith('.proto'))
+    .sort();
   execFileSync(
     join(root, 'node_modules/.bin/proto-loader-gen-types'),
-    ['-I', join(root, 'proto'), '--keepCase', '--longs=String', '--enums=String', '--defaults', '--grpcLib=@grpc/grpc-js',
-      '--importFileExtension=.js', '--outDir', fresh, ...protos],
+    [
+      '-I',
+      join(root, 'proto'),
+      '--keepCase',
+      '--longs=String',
+      '--enums=String',
+      '--defaults',
+      '--grpcLib=@grpc/grpc-js',
+      '--importFileExtension=.js',
+      '--outDir',
+      fresh,
+      ...protos,
+    ],
     { stdio: ['ignore', 'ignore', 'inherit'] },
   );
   // The generator writes where its input lay on this machine; the output must be the same on every machine.

@@ -38,7 +38,13 @@ export class BenchNode {
   async run(cores: number, memoryBlocks: number, manner: string | null): Promise<void> {
     this.#pods += 1;
     const uid = `uid-${this.#pods}`;
-    const admission = await this.agent.kubelet.admit({ uid, namespace: 'bench', name: `pod-${this.#pods}`, initContainers: [], containers: [{ name: 'main', cores, memoryBlocks }] });
+    const admission = await this.agent.kubelet.admit({
+      uid,
+      namespace: 'bench',
+      name: `pod-${this.#pods}`,
+      initContainers: [],
+      containers: [{ name: 'main', cores, memoryBlocks }],
+    });
     const [given] = admission.ok ? admission.containers : [];
     if (given === undefined) throw new Error(admission.ok ? 'the pod has no container' : admission.message);
     await this.agent.kubelet.startContainer(uid, 'main');
@@ -57,14 +63,22 @@ export class BenchNode {
 
 interface DaemonSet {
   readonly kind: string;
-  readonly spec?: { readonly template: { readonly spec: { readonly containers: readonly { readonly env: readonly { readonly name: string; readonly value?: string }[] }[] } } };
+  readonly spec?: {
+    readonly template: {
+      readonly spec: {
+        readonly containers: readonly { readonly env: readonly { readonly name: string; readonly value?: string }[] }[];
+      };
+    };
+  };
 }
 
 /** What the DaemonSet puts into the agent's environment, as far as it is the same on every node. */
 function manifestEnvironment(): Readonly<Record<string, string>> {
   const documents = parseAllDocuments(readFileSync(MANIFEST, 'utf8')).map((document) => document.toJS() as DaemonSet);
   const containers = documents.find(({ kind }) => kind === 'DaemonSet')?.spec?.template.spec.containers ?? [];
-  return Object.fromEntries((containers[0]?.env ?? []).flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]])));
+  return Object.fromEntries(
+    (containers[0]?.env ?? []).flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]])),
+  );
 }
 
 /** A Node without anything to do: milliseconds from start to end, and what is resident while one waits. */
@@ -72,7 +86,9 @@ export async function emptyNode(): Promise<{ readonly ms: number; readonly resid
   const begun = performance.now();
   await once(spawn(process.execPath, ['-e', '0'], { stdio: 'ignore' }), 'exit');
   const ms = performance.now() - begun;
-  const waiting = spawn(process.execPath, ['-e', "process.stdin.resume(); process.stdout.write('.')"], { stdio: ['pipe', 'pipe', 'ignore'] });
+  const waiting = spawn(process.execPath, ['-e', "process.stdin.resume(); process.stdout.write('.')"], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
   await once(waiting.stdout, 'data');
   const resident = residentMib(waiting.pid ?? 0);
   const gone = once(waiting, 'exit');

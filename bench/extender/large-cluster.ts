@@ -18,7 +18,16 @@ const NODE_KINDS = [
 
 /** What GPU pods ask for: cores, blocks, CPUs. */
 const POD_KINDS = [
-  [30, 20, 4], [50, 40, 8], [20, 16, 2], [80, 60, 4], [10, 8, 2], [100, 0, 11], [47, 30, 8], [65, 40, 12], [200, 0, 24], [800, 0, 88],
+  [30, 20, 4],
+  [50, 40, 8],
+  [20, 16, 2],
+  [80, 60, 4],
+  [10, 8, 2],
+  [100, 0, 11],
+  [47, 30, 8],
+  [65, 40, 12],
+  [200, 0, 24],
+  [800, 0, 88],
 ] as const;
 
 /** A cluster in memory: what it reports is seen at once, what is bound as well. */
@@ -59,7 +68,11 @@ export class LargeCluster implements ClusterSource, PodWriter {
     const object = this.#waiting.get(pod.uid);
     if (object === undefined) return { ok: false, code: 'gone', reason: 'no such pod' };
     this.#waiting.delete(pod.uid);
-    const bound = { ...object, metadata: { ...object.metadata, annotations }, spec: { ...object.spec, nodeName: node } };
+    const bound = {
+      ...object,
+      metadata: { ...object.metadata, annotations },
+      spec: { ...object.spec, nodeName: node },
+    };
     setImmediate(() => this.#observer?.podSeen(this.#views.read(bound)));
     return { ok: true };
   }
@@ -71,9 +84,14 @@ export class LargeCluster implements ClusterSource, PodWriter {
 
 /** A cluster of so many nodes with so many pods, of which `gpuPods` have a GPU; each fills the first card with room, node after node. */
 export function largeCluster(random: Random, nodeCount: number, podCount: number, gpuPods: number): LargeCluster {
-  const kinds = Array.from({ length: nodeCount }, () => NODE_KINDS[Math.min(NODE_KINDS.length - 1, Math.floor(random() ** 2 * NODE_KINDS.length))] ?? NODE_KINDS[0]);
+  const kinds = Array.from(
+    { length: nodeCount },
+    () => NODE_KINDS[Math.min(NODE_KINDS.length - 1, Math.floor(random() ** 2 * NODE_KINDS.length))] ?? NODE_KINDS[0],
+  );
   const nodes = kinds.map((kind, at) => nodeObject(`node-${at}`, kind));
-  const pods = Array.from({ length: podCount - gpuPods }, (_, at) => webPod(`web-${at}`, `node-${randomIndex(random, nodeCount)}`));
+  const pods = Array.from({ length: podCount - gpuPods }, (_, at) =>
+    webPod(`web-${at}`, `node-${randomIndex(random, nodeCount)}`),
+  );
   const free = kinds.map((kind) => new Array<number>(kind.count).fill(100));
   for (let at = 0; at < gpuPods; at++) {
     const [cores, blocks] = POD_KINDS[randomIndex(random, 5)] ?? POD_KINDS[0];
@@ -82,7 +100,11 @@ export function largeCluster(random: Random, nodeCount: number, podCount: number
     if (card < 0) continue;
     (free[node] as number[])[card] = ((free[node] as number[])[card] as number) - cores;
     const pod = gpuPod(`gpu-${at}`, cores, blocks, 2);
-    pods.push({ ...pod, metadata: { ...pod.metadata, annotations: { 'tencent.com/predicate-gpu-idx-0': String(card) } }, spec: { ...pod.spec, nodeName: `node-${node}` } });
+    pods.push({
+      ...pod,
+      metadata: { ...pod.metadata, annotations: { 'tencent.com/predicate-gpu-idx-0': String(card) } },
+      spec: { ...pod.spec, nodeName: `node-${node}` },
+    });
   }
   return new LargeCluster(nodes, pods);
 }
@@ -96,17 +118,39 @@ export function newPod(random: Random, name: string): PodObject {
 function nodeObject(name: string, kind: (typeof NODE_KINDS)[number]): NodeObject {
   const memoryBytes = kind.blocks * MEMORY_BLOCK_BYTES;
   const cards = Array.from({ length: kind.count }, (_, index) => ({
-    gpu: { index, minor: index, uuid: `GPU-${name}-${index}`, pciBusId: `00000000:0${index}:00.0`, model: 'T4', memoryBytes, numaNode: Math.floor(index / 4) },
+    gpu: {
+      index,
+      minor: index,
+      uuid: `GPU-${name}-${index}`,
+      pciBusId: `00000000:0${index}:00.0`,
+      model: 'T4',
+      memoryBytes,
+      numaNode: Math.floor(index / 4),
+    },
     healthy: true,
     reason: '',
     foreign: false,
     freeCores: 100,
     freeMemoryBytes: memoryBytes,
   }));
-  const topology = topologyOfPairs(kind.count, (a, b) => ({ level: Math.floor(a / 2) === Math.floor(b / 2) ? 'PIX' : 'SYS', nvlinks: kind.blocks > 300 ? 12 : 0 }));
+  const topology = topologyOfPairs(kind.count, (a, b) => ({
+    level: Math.floor(a / 2) === Math.floor(b / 2) ? 'PIX' : 'SYS',
+    nvlinks: kind.blocks > 300 ? 12 : 0,
+  }));
   return {
-    metadata: { name, labels: { 'kubernetes.io/hostname': name }, annotations: { [NODE_INVENTORY_KEY]: encodeInventory({ cards, topology }) } },
-    status: { allocatable: { cpu: String(kind.cpu), memory: '512Gi', [CORE_RESOURCE]: String(kind.count * 100), [MEMORY_RESOURCE]: String(kind.count * kind.blocks) } },
+    metadata: {
+      name,
+      labels: { 'kubernetes.io/hostname': name },
+      annotations: { [NODE_INVENTORY_KEY]: encodeInventory({ cards, topology }) },
+    },
+    status: {
+      allocatable: {
+        cpu: String(kind.cpu),
+        memory: '512Gi',
+        [CORE_RESOURCE]: String(kind.count * 100),
+        [MEMORY_RESOURCE]: String(kind.count * kind.blocks),
+      },
+    },
   };
 }
 

@@ -12,9 +12,22 @@ function pcie(a: number, b: number): Level {
 
 /** Links of a hybrid cube mesh of eight. */
 const MESH: readonly (readonly [number, number, number])[] = [
-  [0, 1, 1], [0, 2, 1], [0, 3, 2], [1, 2, 2], [1, 3, 1], [2, 3, 2],
-  [4, 5, 1], [4, 6, 1], [4, 7, 2], [5, 6, 2], [5, 7, 1], [6, 7, 2],
-  [0, 4, 2], [1, 5, 2], [2, 6, 1], [3, 7, 1],
+  [0, 1, 1],
+  [0, 2, 1],
+  [0, 3, 2],
+  [1, 2, 2],
+  [1, 3, 1],
+  [2, 3, 2],
+  [4, 5, 1],
+  [4, 6, 1],
+  [4, 7, 2],
+  [5, 6, 2],
+  [5, 7, 1],
+  [6, 7, 2],
+  [0, 4, 2],
+  [1, 5, 2],
+  [2, 6, 1],
+  [3, 7, 1],
 ];
 
 function meshLinks(a: number, b: number): number {
@@ -33,7 +46,10 @@ function numbers(seed: number): () => number {
 
 function anything(): Topology {
   const next = numbers(7);
-  return topologyOfPairs(COUNT, (a, b) => ({ level: pcie(a, b), nvlinks: next() < 0.5 ? 0 : 1 + Math.floor(next() * 2) }));
+  return topologyOfPairs(COUNT, (a, b) => ({
+    level: pcie(a, b),
+    nvlinks: next() < 0.5 ? 0 : 1 + Math.floor(next() * 2),
+  }));
 }
 
 /** Machines of 16 GPUs: as they are sold, and one without any order, which is the hardest to search. */

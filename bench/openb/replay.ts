@@ -30,7 +30,13 @@ const bestFit: Policy = {
  * are `load` percent of the cluster's; each is placed or skipped. Answers the GPUs allocated in percent of the cluster's as the load passes each of
  * `LOADS`. The policy learns its mix while the pods come, it has seen none before.
  */
-export function replay(nodes: readonly NodeShape[], demands: readonly Demand[], policy: ReplayPolicy, seed: number, load: number): number[] {
+export function replay(
+  nodes: readonly NodeShape[],
+  demands: readonly Demand[],
+  policy: ReplayPolicy,
+  seed: number,
+  load: number,
+): number[] {
   const random = seededRandom(seed);
   const cluster = new Cluster(policy === 'best-fit' || policy === 'random' ? bestFit : policyOf(policy));
   for (const node of nodes) cluster.setNode(node);
@@ -47,7 +53,10 @@ export function replay(nodes: readonly NodeShape[], demands: readonly Demand[], 
     asked += coresOf(demand);
     const { fits } = cluster.evaluate(demand, names, { host: true });
     const allowed = demand.selector.terms === null ? fits : fits.filter((node) => allows(demand, node));
-    const node = policy === 'random' ? (allowed[randomIndex(choices, allowed.length)] ?? null) : chooseNode(cluster, demand, allowed, policy, choices);
+    const node =
+      policy === 'random'
+        ? (allowed[randomIndex(choices, allowed.length)] ?? null)
+        : chooseNode(cluster, demand, allowed, policy, choices);
     if (node !== null) {
       book(cluster, `pod-${at}`, demand, node, policy === 'random' ? choices : null);
       allocated += coresOf(demand);
@@ -73,16 +82,29 @@ function podsOf(random: Random, demands: readonly Demand[], wanted: number): Dem
 }
 
 function allows(demand: Demand, node: ClusterNode): boolean {
-  return demand.selector.terms?.some((term) => term.labels.every(({ key, values }) => values.includes(node.shape.labels[key] ?? ''))) ?? true;
+  return (
+    demand.selector.terms?.some((term) =>
+      term.labels.every(({ key, values }) => values.includes(node.shape.labels[key] ?? '')),
+    ) ?? true
+  );
 }
 
 /** Of equal nodes best fit takes any: its scores are coarse, and always the first would be another policy. */
-function chooseNode(cluster: Cluster, demand: Demand, nodes: readonly ClusterNode[], policy: ReplayPolicy, random: Random): ClusterNode | null {
+function chooseNode(
+  cluster: Cluster,
+  demand: Demand,
+  nodes: readonly ClusterNode[],
+  policy: ReplayPolicy,
+  random: Random,
+): ClusterNode | null {
   const cheapest = cluster.cheapest(demand, nodes);
   if (cheapest === null || policy !== 'best-fit') return cheapest;
   const { first, second } = cluster.costs(demand, nodes);
   const least = nodes.indexOf(cheapest);
-  const equal = nodes.filter((_, at) => compareCosts(first[at] as number, second[at] as number, first[least] as number, second[least] as number) === 0);
+  const equal = nodes.filter(
+    (_, at) =>
+      compareCosts(first[at] as number, second[at] as number, first[least] as number, second[least] as number) === 0,
+  );
   return equal[randomIndex(random, equal.length)] ?? cheapest;
 }
 

@@ -27,7 +27,15 @@ export function readNodes(file: string): NodeShape[] {
         labels: { [MODEL_LABEL]: textOf(row, 'model') },
         topology,
         cards: Array.from({ length: count }, (_, index) => ({
-          gpu: { index, minor: index, uuid: `GPU-${index}`, pciBusId: '', model: textOf(row, 'model'), memoryBytes: CARD_BYTES, numaNode: null },
+          gpu: {
+            index,
+            minor: index,
+            uuid: `GPU-${index}`,
+            pciBusId: '',
+            model: textOf(row, 'model'),
+            memoryBytes: CARD_BYTES,
+            numaNode: null,
+          },
           usable: true,
           foreign: false,
           freeCores: CORES_PER_GPU,
@@ -49,12 +57,16 @@ export function readDemands(file: string): Demand[] {
     const cores = count === 0 ? 0 : count === 1 ? numberOf(row, 'gpu_milli') / 10 : count * CORES_PER_GPU;
     const models = (row.get('gpu_spec') ?? '').split('|').filter((model) => model !== '');
     const demand = demandOf({
-      containers: cores === 0 ? [] : [{ container: 0, cores, memoryBytes: cores < CORES_PER_GPU ? cores * MEMORY_BLOCK_BYTES : 0 }],
+      containers:
+        cores === 0
+          ? []
+          : [{ container: 0, cores, memoryBytes: cores < CORES_PER_GPU ? cores * MEMORY_BLOCK_BYTES : 0 }],
       cpuMilli: numberOf(row, 'cpu_milli'),
       hostMemoryBytes: numberOf(row, 'memory_mib') * MIB,
       selector: {
         labels: {},
-        terms: models.length === 0 ? null : [{ labels: [{ key: MODEL_LABEL, operator: 'In', values: models }], fields: [] }],
+        terms:
+          models.length === 0 ? null : [{ labels: [{ key: MODEL_LABEL, operator: 'In', values: models }], fields: [] }],
       },
     });
     const same = known.get(demand.key) ?? demand;
@@ -69,7 +81,9 @@ export function coresOf(demand: Demand): number {
 }
 
 function readTable(file: string): Map<string, string>[] {
-  const [header = '', ...lines] = readFileSync(file, 'utf8').split(/\r?\n/u).filter((line) => line.trim() !== '');
+  const [header = '', ...lines] = readFileSync(file, 'utf8')
+    .split(/\r?\n/u)
+    .filter((line) => line.trim() !== '');
   const names = header.split(',');
   return lines.map((line) => new Map(line.split(',').map((cell, at) => [names[at] ?? '', cell])));
 }

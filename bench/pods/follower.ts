@@ -18,7 +18,9 @@ export interface Task {
 export const LAST = 'last';
 
 /** Measures one way to follow pods: `follow` begins and calls back with the number of pods known and of those that carry the last label. */
-export async function measure(follow: (task: Task, seen: (known: number, updated: number) => void) => Promise<void>): Promise<void> {
+export async function measure(
+  follow: (task: Task, seen: (known: number, updated: number) => void) => Promise<void>,
+): Promise<void> {
   const task = JSON.parse(process.argv[2] ?? '') as Task;
   const baseBytes = process.memoryUsage.rss();
   const begin = performance.now();
@@ -26,7 +28,9 @@ export async function measure(follow: (task: Task, seen: (known: number, updated
   let synced = false;
   const report = (kind: Report['kind']): void => {
     const now = performance.now();
-    process.stdout.write(`${JSON.stringify({ kind, ms: now - since, rssBytes: process.memoryUsage.rss(), baseBytes } satisfies Report)}\n`);
+    process.stdout.write(
+      `${JSON.stringify({ kind, ms: now - since, rssBytes: process.memoryUsage.rss(), baseBytes } satisfies Report)}\n`,
+    );
     since = now;
   };
   process.stdin.on('data', () => (since = performance.now()));

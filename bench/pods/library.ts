@@ -6,7 +6,14 @@ await measure(async ({ url, node }, seen) => {
   config.loadFromClusterAndUser({ name: 'bench', server: url, skipTLSVerify: true }, { name: 'bench' });
   const api = config.makeApiClient(CoreV1Api);
   const fieldSelector = `spec.nodeName=${node}`;
-  const watch = new ListWatch('/api/v1/pods', new Watch(config), () => api.listPodForAllNamespaces({ fieldSelector }), false, undefined, fieldSelector);
+  const watch = new ListWatch(
+    '/api/v1/pods',
+    new Watch(config),
+    () => api.listPodForAllNamespaces({ fieldSelector }),
+    false,
+    undefined,
+    fieldSelector,
+  );
   let known = 0;
   let updated = 0;
   watch.on('add', () => seen((known += 1), updated));

@@ -6,7 +6,12 @@ import { NodePods } from '../../src/agent/api-server/node-pods.js';
 import { LAST, measure } from './follower.js';
 
 await measure(async ({ url, node }, seen) => {
-  const credentials = { server: new URL(url), access: async () => ({ agent: new Agent(), headers: {} }), distrust: () => undefined, close: () => undefined };
+  const credentials = {
+    server: new URL(url),
+    access: async () => ({ agent: new Agent(), headers: {} }),
+    distrust: () => undefined,
+    close: () => undefined,
+  };
   const client = new KubeClient({ credentials, clock: systemClock, userAgent: 'bench' });
   const pods = new NodePods({ client, nodeName: node, clock: systemClock, log: silentLog() });
   let known = 0;

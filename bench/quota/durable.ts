@@ -25,7 +25,13 @@ async function inDirectory<T>(act: (directory: string) => Promise<T>): Promise<T
 }
 
 /** Lets `clients` admit the workloads from `from` to `to`, and says how long each waited. */
-async function admitTogether(engine: QuotaEngine, world: World, from: number, to: number, clients: number): Promise<{ readonly rate: number; readonly latencies: Latencies }> {
+async function admitTogether(
+  engine: QuotaEngine,
+  world: World,
+  from: number,
+  to: number,
+  clients: number,
+): Promise<{ readonly rate: number; readonly latencies: Latencies }> {
   const latencies = new Latencies(to - from);
   let next = from;
   const client = async (): Promise<void> => {
@@ -57,7 +63,14 @@ export async function measureDurable({ report }: BenchOptions, groupCount: numbe
     const together = await admitTogether(engine, world, ALONE, ALONE + ADMISSIONS, CLIENTS);
     await engine.close();
     report(measured(`durable: admitted, ${CLIENTS} clients`, together.rate, '1/s', alone.rate));
-    report(measured(`durable: admitted, ${CLIENTS} clients, p99`, together.latencies.quantile(0.99) / 1000, 'ms', alone.latencies.quantile(0.99) / 1000));
+    report(
+      measured(
+        `durable: admitted, ${CLIENTS} clients, p99`,
+        together.latencies.quantile(0.99) / 1000,
+        'ms',
+        alone.latencies.quantile(0.99) / 1000,
+      ),
+    );
   });
 }
 

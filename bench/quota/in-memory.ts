@@ -84,7 +84,7 @@ function measureRefresh(report: BenchOptions['report'], quota: Quota, mode: Mode
   if (drift.length > 0) throw new Error(`${drift.length} counters are wrong`);
   const pauses = new Latencies(1_000_000);
   const slices = quota.refreshSlices(SLICE);
-  for (let done = false; !done; ) {
+  for (let done = false; !done;) {
     const from = performance.now();
     done = slices.next().done === true;
     pauses.add(performance.now() - from);
@@ -93,7 +93,9 @@ function measureRefresh(report: BenchOptions['report'], quota: Quota, mode: Mode
 }
 
 function measureWhatIf(report: BenchOptions['report'], quota: Quota, world: World, mode: Mode, count: number): void {
-  const script = Array.from({ length: WHAT_IF }, (_, at) => ({ command: { type: 'admit' as const, ...demandOf(world, count + at) } }));
+  const script = Array.from({ length: WHAT_IF }, (_, at) => ({
+    command: { type: 'admit' as const, ...demandOf(world, count + at) },
+  }));
   const { revision } = quota;
   const started = performance.now();
   const { decisions } = quota.simulate(script);

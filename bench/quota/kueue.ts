@@ -96,7 +96,13 @@ export function replayKueue({ cohorts, queues, classes }: KueueSetting): Replaye
   for (let cohort = 0; cohort < cohorts; cohort++) {
     quota.createGroup({ name: `cohort-${cohort}`, hard: { 'requests.cpu': NOMINAL_QUOTA * queues } });
     for (let queue = 0; queue < queues; queue++) {
-      quota.createGroup({ name: `queue-${cohort}-${queue}`, parent: `cohort-${cohort}`, mode: 'elastic', hard: { 'requests.cpu': NOMINAL_QUOTA }, borrow: { 'requests.cpu': BORROWING_LIMIT } });
+      quota.createGroup({
+        name: `queue-${cohort}-${queue}`,
+        parent: `cohort-${cohort}`,
+        mode: 'elastic',
+        hard: { 'requests.cpu': NOMINAL_QUOTA },
+        borrow: { 'requests.cpu': BORROWING_LIMIT },
+      });
     }
   }
   const total = cohorts * queues * classes.reduce((sum, { count }) => sum + count, 0);
@@ -106,7 +112,11 @@ export function replayKueue({ cohorts, queues, classes }: KueueSetting): Replaye
   const admit = (cohort: number, { request, runtimeMs }: WorkloadClass, { name, queue }: Waiting): boolean => {
     decisions++;
     const group = `queue-${cohort}-${queue}`;
-    const { allowed } = quota.admit({ workload: { kind: 'Workload', name }, group, podSets: [{ count: 1, requests: { cpu: request } }] });
+    const { allowed } = quota.admit({
+      workload: { kind: 'Workload', name },
+      group,
+      podSets: [{ count: 1, requests: { cpu: request } }],
+    });
     if (allowed) {
       const ending = ends.get(now + runtimeMs);
       if (ending === undefined) ends.set(now + runtimeMs, [{ cohort, name }]);
@@ -114,7 +124,8 @@ export function replayKueue({ cohorts, queues, classes }: KueueSetting): Replaye
     }
     return allowed;
   };
-  const roomIn = (cohort: number): number => Number(quota.status(`cohort-${cohort}`)?.room.get('requests.cpu') ?? 0n) / 1000;
+  const roomIn = (cohort: number): number =>
+    Number(quota.status(`cohort-${cohort}`)?.room.get('requests.cpu') ?? 0n) / 1000;
   for (; done < total; now++) {
     const woken = new Set<number>();
     for (const { cohort, name } of ends.get(now) ?? []) {
@@ -127,11 +138,16 @@ export function replayKueue({ cohorts, queues, classes }: KueueSetting): Replaye
       if (now % everyMs !== 0 || now / everyMs >= count) continue;
       for (let cohort = 0; cohort < cohorts; cohort++) {
         woken.add(cohort);
-        for (let queue = 0; queue < queues; queue++) lines[cohort]?.[rank]?.join({ name: `${name}-${cohort}-${queue}-${now}`, queue });
+        for (let queue = 0; queue < queues; queue++)
+          lines[cohort]?.[rank]?.join({ name: `${name}-${cohort}-${queue}-${now}`, queue });
       }
     }
     for (const cohort of woken) {
-      for (const line of lines[cohort] ?? []) line.serve(() => roomIn(cohort) < line.of.request, (waiting) => admit(cohort, line.of, waiting));
+      for (const line of lines[cohort] ?? [])
+        line.serve(
+          () => roomIn(cohort) < line.of.request,
+          (waiting) => admit(cohort, line.of, waiting),
+        );
     }
   }
   const { user, system } = process.cpuUsage(before);

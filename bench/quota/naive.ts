@@ -20,7 +20,11 @@ export class NaiveQuota {
   constructor(groups: readonly GroupSpec[]) {
     for (const { name, parent = '', hard } of groups) {
       this.#rootOf.set(name, parent === '' ? name : (this.#rootOf.get(parent) as string));
-      if (parent === '') this.#hardOf.set(name, KEYS.map((key) => parseInt(String(hard[key]), 10)));
+      if (parent === '')
+        this.#hardOf.set(
+          name,
+          KEYS.map((key) => parseInt(String(hard[key]), 10)),
+        );
     }
   }
 
@@ -33,9 +37,12 @@ export class NaiveQuota {
     const root = this.#rootOf.get(group) as string;
     const used = KEYS.map(() => 0);
     for (const entry of this.#entries.values()) {
-      if (this.#rootOf.get(entry.group) === root) entry.amounts.forEach((amount, at) => (used[at] = (used[at] as number) + amount));
+      if (this.#rootOf.get(entry.group) === root)
+        entry.amounts.forEach((amount, at) => (used[at] = (used[at] as number) + amount));
     }
-    const fits = (this.#hardOf.get(root) as Amounts).every((hard, at) => (used[at] as number) + (amounts[at] as number) <= hard);
+    const fits = (this.#hardOf.get(root) as Amounts).every(
+      (hard, at) => (used[at] as number) + (amounts[at] as number) <= hard,
+    );
     if (fits) this.#entries.set(`${workload.namespace ?? ''}/${workload.name}`, { group, amounts });
     return fits;
   }

@@ -21,9 +21,15 @@ export async function resized(bench: ShareBench): Promise<Change[]> {
   for (const manner of ['async:200', 'async:20000']) {
     const tenant = await bench.start(0, { manner, share: 20 });
     await sleep(WARM_UP_MS);
-    for (const [from, to] of [[20, 60], [60, 20]] as const) {
+    for (const [from, to] of [
+      [20, 60],
+      [60, 20],
+    ] as const) {
       bench.agent.resize(tenant.slice, to);
-      changes.push({ name: `${manner}: share ${from} becomes ${to}`, reachedMs: reached(tenant, to, await watch(bench)) });
+      changes.push({
+        name: `${manner}: share ${from} becomes ${to}`,
+        reachedMs: reached(tenant, to, await watch(bench)),
+      });
     }
     await bench.end([tenant]);
   }

@@ -28,12 +28,22 @@ export function missesOf({ row, tenants, work }: CardResult, goals: Goals, secon
   for (const { asked, got, charged, worstSecond, heldUpMs, heldUpSecondMs } of tenants) {
     const off = Math.abs(got - asked);
     const account = `charged ${charged.toFixed(2)}, held up for ${heldUpMs.toFixed(0)} ms`;
-    if (off > goals.points) misses.push({ what: `${got.toFixed(2)} instead of ${asked} (${account})`, heldUp: longest > goals.points * seconds * 10 });
+    if (off > goals.points)
+      misses.push({
+        what: `${got.toFixed(2)} instead of ${asked} (${account})`,
+        heldUp: longest > goals.points * seconds * 10,
+      });
     if (goals.secondPoints !== null && worstSecond > goals.secondPoints)
-      misses.push({ what: `off by ${worstSecond.toFixed(2)} in a second (held up for ${heldUpSecondMs.toFixed(0)} ms in one)`, heldUp: heldUpSecondMs > goals.secondPoints * 10 });
+      misses.push({
+        what: `off by ${worstSecond.toFixed(2)} in a second (held up for ${heldUpSecondMs.toFixed(0)} ms in one)`,
+        heldUp: heldUpSecondMs > goals.secondPoints * 10,
+      });
   }
   const whole = row.tenants.reduce((sum, { due, share }) => sum + (due ?? share), 0) >= 100;
   if (goals.work !== null && whole && work < goals.work)
-    misses.push({ what: `${work.toFixed(2)} % of the card's time is work (held up for ${longest.toFixed(0)} ms)`, heldUp: longest > (100 - goals.work) * seconds * 10 });
+    misses.push({
+      what: `${work.toFixed(2)} % of the card's time is work (held up for ${longest.toFixed(0)} ms)`,
+      heldUp: longest > (100 - goals.work) * seconds * 10,
+    });
   return misses;
 }

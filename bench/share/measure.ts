@@ -60,10 +60,16 @@ export class ShareBench {
     this.agent = agent;
   }
 
-  async start(card: number, { manner, share, softLimit, processes = 1 }: TenantRow, steering: Steering = 'agent'): Promise<RunningTenant> {
+  async start(
+    card: number,
+    { manner, share, softLimit, processes = 1 }: TenantRow,
+    steering: Steering = 'agent',
+  ): Promise<RunningTenant> {
     const limits: SliceLimits = { card, share, softLimit: softLimit ?? null };
     const slice = steering === 'library alone' ? await this.#unsteered(limits) : await this.agent.slice(limits);
-    const children = Array.from({ length: processes }, () => this.machine.start({ name: 'tenant', args: [LONGEST_S, manner], card, slice }));
+    const children = Array.from({ length: processes }, () =>
+      this.machine.start({ name: 'tenant', args: [LONGEST_S, manner], card, slice }),
+    );
     return { slice, children };
   }
 
@@ -75,10 +81,17 @@ export class ShareBench {
   /** Card i of the machine is for row i of the round. */
   async measure(round: Round, seconds: number): Promise<CardResult[]> {
     if (round.steering === 'silent NVML') await this.machine.silenceNvml();
-    const running = await Promise.all(round.cards.map(({ tenants }, card) => Promise.all(tenants.map((tenant) => this.start(card, tenant, round.steering)))));
+    const running = await Promise.all(
+      round.cards.map(({ tenants }, card) =>
+        Promise.all(tenants.map((tenant) => this.start(card, tenant, round.steering))),
+      ),
+    );
     await sleep(WARM_UP_MS);
     const tenants = running.flat();
-    const witness = new Witness(this.machine, tenants.flatMap(({ children }) => children.map(pidOf)));
+    const witness = new Witness(
+      this.machine,
+      tenants.flatMap(({ children }) => children.map(pidOf)),
+    );
     const looks = [await this.#look(tenants, witness)];
     for (let second = 0; second < seconds; second += 1) {
       await sleep(1000);
@@ -115,7 +128,10 @@ function chargedIn(slice: string): number {
 
 /** Percent of the card that a container's kernels had between two looks. */
 export function rateOf({ children }: RunningTenant, from: MachineStatus, to: MachineStatus): number {
-  const worked = children.reduce((sum, { pid }) => sum + (to.workNs.get(pid ?? 0) ?? 0) - (from.workNs.get(pid ?? 0) ?? 0), 0);
+  const worked = children.reduce(
+    (sum, { pid }) => sum + (to.workNs.get(pid ?? 0) ?? 0) - (from.workNs.get(pid ?? 0) ?? 0),
+    0,
+  );
   return (100 * worked) / (to.nowNs - from.nowNs);
 }
 

@@ -28,7 +28,17 @@ export interface Round {
 }
 
 /** Ways of using a card that cost this machine next to nothing: programs sleep while they wait for tokens. */
-const CALM = ['async:20', 'async:200', 'async:2000', 'async:20000', 'mixed:200:4', 'graph:20:20', 'cooperative:200', 'burst:200:20:1', 'shapes'];
+const CALM = [
+  'async:20',
+  'async:200',
+  'async:2000',
+  'async:20000',
+  'mixed:200:4',
+  'graph:20:20',
+  'cooperative:200',
+  'burst:200:20:1',
+  'shapes',
+];
 /** Ways that keep a processor busy: their launches wait for the card, which the simulated driver does by spinning. */
 const BUSY = ['sync:20', 'sync:200', 'sync:2000'];
 
@@ -37,7 +47,11 @@ const FEW_SHARES = [10, 50, 90];
 
 const alone = (manner: string, share: number): CardRow => side({ manner, share });
 
-const side = (...tenants: TenantRow[]): CardRow => ({ name: tenants.map(nameOf).join(' + '), knownError: null, tenants });
+const side = (...tenants: TenantRow[]): CardRow => ({
+  name: tenants.map(nameOf).join(' + '),
+  knownError: null,
+  tenants,
+});
 
 const nameOf = ({ manner, share, softLimit, processes }: TenantRow): string =>
   `${processes === undefined ? '' : `${processes}x `}${manner} @${share}${softLimit === undefined ? '' : ` to ${softLimit}`}`;
@@ -46,8 +60,13 @@ const nameOf = ({ manner, share, softLimit, processes }: TenantRow): string =>
 export function lonely(quick: boolean): Round[] {
   const shares = quick ? FEW_SHARES : SHARES;
   const calm = CALM.map((manner): Round => ({ steering: 'agent', cards: shares.map((share) => alone(manner, share)) }));
-  const busy = BUSY.flatMap((manner) => FEW_SHARES.map((share): Round => ({ steering: 'agent', cards: [alone(manner, share)] })));
-  const without = (steering: Steering): Round => ({ steering, cards: ['async:20', 'async:2000', 'mixed:200:4', 'graph:20:20', 'shapes'].map((manner) => alone(manner, 50)) });
+  const busy = BUSY.flatMap((manner) =>
+    FEW_SHARES.map((share): Round => ({ steering: 'agent', cards: [alone(manner, share)] })),
+  );
+  const without = (steering: Steering): Round => ({
+    steering,
+    cards: ['async:20', 'async:2000', 'mixed:200:4', 'graph:20:20', 'shapes'].map((manner) => alone(manner, 50)),
+  });
   return [...calm, ...(quick ? [] : busy), without('library alone'), without('silent NVML')];
 }
 
@@ -57,8 +76,18 @@ const NEIGHBOURS: readonly CardRow[] = [
   side({ manner: 'async:2000', share: 10 }, { manner: 'shapes', share: 40 }),
   side({ manner: 'graph:20:20', share: 50 }, { manner: 'mixed:200:4', share: 50 }),
   side({ manner: 'async:200', share: 20 }, { manner: 'async:2000', share: 30 }, { manner: 'async:20', share: 50 }),
-  side({ manner: 'shapes', share: 25 }, { manner: 'async:2000', share: 25 }, { manner: 'cooperative:200', share: 25 }, { manner: 'async:20000', share: 25 }),
-  side({ manner: 'async:200', share: 10 }, { manner: 'async:20', share: 20 }, { manner: 'graph:20:20', share: 30 }, { manner: 'shapes', share: 40 }),
+  side(
+    { manner: 'shapes', share: 25 },
+    { manner: 'async:2000', share: 25 },
+    { manner: 'cooperative:200', share: 25 },
+    { manner: 'async:20000', share: 25 },
+  ),
+  side(
+    { manner: 'async:200', share: 10 },
+    { manner: 'async:20', share: 20 },
+    { manner: 'graph:20:20', share: 30 },
+    { manner: 'shapes', share: 40 },
+  ),
   side({ manner: 'async:200', share: 40, processes: 4 }, { manner: 'async:2000', share: 60 }),
 ];
 
@@ -67,7 +96,9 @@ export function neighbours(quick: boolean): Round[] {
   const half = Math.ceil(NEIGHBOURS.length / 2);
   const parts = [NEIGHBOURS.slice(0, half), NEIGHBOURS.slice(half)];
   const steerings: Steering[] = quick ? ['agent'] : ['agent', 'library alone', 'silent NVML'];
-  return steerings.flatMap((steering) => parts.map((cards): Round => ({ steering, cards: cards.map((card) => withKnownError(card, steering)) })));
+  return steerings.flatMap((steering) =>
+    parts.map((cards): Round => ({ steering, cards: cards.map((card) => withKnownError(card, steering)) })),
+  );
 }
 
 /** Longer than a time slice, so that others' slices are in every one of its samples. */
@@ -75,18 +106,29 @@ const LONG = 'async:20000';
 
 function withKnownError(card: CardRow, steering: Steering): CardRow {
   const hidden = steering === 'library alone' && card.tenants.some(({ manner }) => manner === LONG);
-  return hidden ? { ...card, knownError: 'without an agent nothing tells how much of a long kernel\'s time was others\'' } : card;
+  return hidden
+    ? { ...card, knownError: "without an agent nothing tells how much of a long kernel's time was others'" }
+    : card;
 }
 
 const SOFT: readonly CardRow[] = [
   side({ manner: 'async:200', share: 30, softLimit: 90, due: 90 }, { manner: 'idle', share: 70, due: 0 }),
   side({ manner: 'async:200', share: 30, softLimit: 90 }, { manner: 'async:2000', share: 70 }),
   side({ manner: 'async:200', share: 20, softLimit: 90, due: 60 }, { manner: 'shapes', share: 40 }),
-  side({ manner: 'async:200', share: 30, softLimit: 100, due: 50 }, { manner: 'async:2000', share: 30, softLimit: 100, due: 50 }),
-  side({ manner: 'shapes', share: 20, softLimit: 100, due: 33 }, { manner: 'graph:20:20', share: 40, softLimit: 100, due: 66 }),
+  side(
+    { manner: 'async:200', share: 30, softLimit: 100, due: 50 },
+    { manner: 'async:2000', share: 30, softLimit: 100, due: 50 },
+  ),
+  side(
+    { manner: 'shapes', share: 20, softLimit: 100, due: 33 },
+    { manner: 'graph:20:20', share: 40, softLimit: 100, due: 66 },
+  ),
 ];
 
 /** Soft limits: beside an idle container, beside busy ones, and two that share what is left in proportion to their shares. */
 export function soft(quick: boolean): Round[] {
-  return (quick ? (['agent'] as const) : (['agent', 'silent NVML'] as const)).map((steering): Round => ({ steering, cards: SOFT }));
+  return (quick ? (['agent'] as const) : (['agent', 'silent NVML'] as const)).map((steering): Round => ({
+    steering,
+    cards: SOFT,
+  }));
 }

@@ -22,7 +22,9 @@ export class Witness {
   async heldUpMs(): Promise<ReadonlyMap<number, number>> {
     const answer = once(this.#lines, 'line', { signal: this.#gone.signal });
     this.#child.stdin?.write('\n');
-    const heldUp = String((await answer)[0]).split(' ').map((ns) => Number(ns) / 1e6);
+    const heldUp = String((await answer)[0])
+      .split(' ')
+      .map((ns) => Number(ns) / 1e6);
     return new Map(this.#pids.map((pid, index) => [pid, heldUp[index] ?? 0]));
   }
 

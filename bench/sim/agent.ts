@@ -63,7 +63,11 @@ export class SteeringAgent {
     this.#made += 1;
     const allocation = this.#made.toString(16).padStart(16, '0');
     const uuid = this.#machine.uuidOf(card);
-    await this.#vgpu.slices.start({ allocation, owner: NOBODY, devices: [{ uuid, pciBusId: '', memoryBytes: null, share, softLimit }] });
+    await this.#vgpu.slices.start({
+      allocation,
+      owner: NOBODY,
+      devices: [{ uuid, pciBusId: '', memoryBytes: null, share, softLimit }],
+    });
     return join(this.#path, allocation);
   }
 

@@ -45,7 +45,10 @@ export class SimulatedMachine {
   static async open(cards: number): Promise<SimulatedMachine> {
     if (!existsSync(join(build, 'bench'))) throw new Error('the native side is not built: npm run native');
     // The state is shared memory: where that has a file system of its own, nothing is ever written to a disk.
-    const machine = new SimulatedMachine(await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gm-bench-')), cards);
+    const machine = new SimulatedMachine(
+      await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gm-bench-')),
+      cards,
+    );
     await mkdir(machine.statePath);
     await writeFile(machine.nodePath, JSON.stringify({ gpus: Array.from({ length: cards }, () => ({})) }));
     return machine;
@@ -109,12 +112,17 @@ export class SimulatedMachine {
   }
 
   async status(): Promise<MachineStatus> {
-    const lines = (await this.#command('status')).trim().split('\n').map((line) => JSON.parse(line) as Record<string, number>);
+    const lines = (await this.#command('status'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, number>);
     const number = (line: Record<string, number> | undefined, field: string): number => line?.[field] ?? 0;
     return {
       nowNs: number(lines[0], 'nowNs'),
       busyNs: lines.filter((line) => 'uuid' in line).map((line) => number(line, 'busyNs')),
-      workNs: new Map(lines.filter((line) => 'process' in line).map((line) => [number(line, 'process'), number(line, 'workNs')])),
+      workNs: new Map(
+        lines.filter((line) => 'process' in line).map((line) => [number(line, 'process'), number(line, 'workNs')]),
+      ),
     };
   }
 

@@ -25,7 +25,9 @@ export function plotOf(title: string, figures: readonly Measurement[]): string |
   const wide = most / least > 100;
   const at = (value: number): number => {
     if (value <= 0) return 0;
-    return wide ? (BAR_WIDTH * (Math.log(value / least) + 1)) / (Math.log(most / least) + 1) : (BAR_WIDTH * value) / most;
+    return wide
+      ? (BAR_WIDTH * (Math.log(value / least) + 1)) / (Math.log(most / least) + 1)
+      : (BAR_WIDTH * value) / most;
   };
   const lines = rows.map(({ name, value, unit, baseline }, index) => {
     const y = HEAD + index * ROW;
@@ -38,7 +40,8 @@ export function plotOf(title: string, figures: readonly Measurement[]): string |
     ].join('');
   });
   const [width, height] = [LABEL_WIDTH + BAR_WIDTH + VALUE_WIDTH, HEAD + rows.length * ROW + 10];
-  const style = 'text{font:12px sans-serif;fill:#333}.title{font-weight:bold}.value{fill:#4a7fb5}.baseline{stroke:#d1495b;stroke-width:2}';
+  const style =
+    'text{font:12px sans-serif;fill:#333}.title{font-weight:bold}.value{fill:#4a7fb5}.baseline{stroke:#d1495b;stroke-width:2}';
   const caption = `${title}: bars are measured, red marks the baseline${wide ? ' (logarithmic)' : ''}`;
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"><style>${style}</style><rect width="100%" height="100%" fill="#fff"/><text x="10" y="18" class="title">${escaped(caption)}</text>${lines.join('')}</svg>\n`;
 }

@@ -22,7 +22,13 @@ export function writeReport(directory: string, facts: MachineFacts, results: rea
       `## ${bench}\n`,
       ...(plot === null ? [] : [`![${bench}](${bench}.svg)\n`]),
       ...(figures.length === 0 ? [] : [tableOf(figures)]),
-      ...notes.map((note) => note.split('\n').map((line) => `> ${line}`).join('\n') + '\n'),
+      ...notes.map(
+        (note) =>
+          note
+            .split('\n')
+            .map((line) => `> ${line}`)
+            .join('\n') + '\n',
+      ),
     ].join('\n');
   });
   const path = join(directory, 'report.md');
@@ -39,6 +45,9 @@ otherwise; times differ between machines, ratios hardly.
 }
 
 function tableOf(figures: readonly Measurement[]): string {
-  const rows = figures.map(({ name, value, unit, baseline, ratio }) => `| ${name} | ${inDigits(value)} ${unit} | ${baseline === null ? '' : inDigits(baseline)} | ${ratio === null ? '' : ratio.toFixed(3)} |`);
+  const rows = figures.map(
+    ({ name, value, unit, baseline, ratio }) =>
+      `| ${name} | ${inDigits(value)} ${unit} | ${baseline === null ? '' : inDigits(baseline)} | ${ratio === null ? '' : ratio.toFixed(3)} |`,
+  );
   return `| figure | value | baseline | ratio |\n|---|---:|---:|---:|\n${rows.join('\n')}\n`;
 }

@@ -27,8 +27,10 @@ export function looksLikeGreeting(bytes: Buffer): boolean {
 
 /** Reads the first `GREETING.structSize` bytes of a connection. `incomplete`: more must be read first. */
 export function decodeGreeting(bytes: Buffer): GreetingDecoded {
-  if (bytes.length < GREETING.structSize) return { ok: false, code: 'incomplete', reason: `${bytes.length} bytes so far` };
-  if (bytes.readBigUInt64LE(GREETING.magic) !== GREETING_MAGIC) return { ok: false, code: 'other', reason: 'not a greeting' };
+  if (bytes.length < GREETING.structSize)
+    return { ok: false, code: 'incomplete', reason: `${bytes.length} bytes so far` };
+  if (bytes.readBigUInt64LE(GREETING.magic) !== GREETING_MAGIC)
+    return { ok: false, code: 'other', reason: 'not a greeting' };
   const version = bytes.readUInt32LE(GREETING.version);
   if (version !== ABI_VERSION) return { ok: false, code: 'other', reason: `greeting of version ${version}` };
   const slot = bytes.readUInt32LE(GREETING.slot);

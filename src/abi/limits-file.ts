@@ -14,12 +14,29 @@ export const STEERING_STALE_MS = 2000;
 
 /** Byte offsets; `size` is that of the whole structure. */
 export const LIMITS_HEADER = {
-  magic: 0, version: 8, size: 12, deviceCount: 16, policy: 20, logLevel: 24, sequence: 28, allocation: 32, structSize: 128,
+  magic: 0,
+  version: 8,
+  size: 12,
+  deviceCount: 16,
+  policy: 20,
+  logLevel: 24,
+  sequence: 28,
+  allocation: 32,
+  structSize: 128,
 } as const;
 export const DEVICE_IDENTITY = { uuid: 0, pciBusId: 64, structSize: 128 } as const;
 export const DEVICE_LIVE = {
-  memoryLimitBytes: 0, driverOverheadBytes: 8, steeredAtNs: 16, share: 24, softLimit: 28, grantPpm: 32, correctionPpm: 36,
-  flags: 40, generation: 44, othersPpm: 48, structSize: 64,
+  memoryLimitBytes: 0,
+  driverOverheadBytes: 8,
+  steeredAtNs: 16,
+  share: 24,
+  softLimit: 28,
+  grantPpm: 32,
+  correctionPpm: 36,
+  flags: 40,
+  generation: 44,
+  othersPpm: 48,
+  structSize: 64,
 } as const;
 
 const ALLOCATION_BYTES = 64;
@@ -30,7 +47,11 @@ const LIVE_OFFSET = IDENTITY_OFFSET + MAX_DEVICES * DEVICE_IDENTITY.structSize;
 const LIVE_COPY_BYTES = MAX_DEVICES * DEVICE_LIVE.structSize;
 
 /** Where the parts of the file begin, and its size. */
-export const LIMITS_LAYOUT = { devices: IDENTITY_OFFSET, live: LIVE_OFFSET, structSize: LIVE_OFFSET + 2 * LIVE_COPY_BYTES } as const;
+export const LIMITS_LAYOUT = {
+  devices: IDENTITY_OFFSET,
+  live: LIVE_OFFSET,
+  structSize: LIVE_OFFSET + 2 * LIVE_COPY_BYTES,
+} as const;
 
 export const POLICY = { denyUnlisted: 1 } as const;
 export const LIVE_FLAG = { alone: 1 } as const;
@@ -132,7 +153,8 @@ function checkedBytes(bytes: number, what: string): bigint {
 }
 
 function checkedShare(share: number, what: string): number {
-  if (!Number.isInteger(share) || share < 1 || share > 100) throw new RangeError(`${what} is not within 1..100: ${share}`);
+  if (!Number.isInteger(share) || share < 1 || share > 100)
+    throw new RangeError(`${what} is not within 1..100: ${share}`);
   return share;
 }
 
@@ -140,7 +162,10 @@ function writeLive(buffer: Buffer, offset: number, live: LiveLimit): void {
   // In the file 0 stands for "no limit", so a limit of nothing is one byte: no allocation fits into it.
   const memory = live.memoryBytes === null ? 0n : checkedBytes(live.memoryBytes, 'memory limit') || 1n;
   buffer.writeBigUInt64LE(memory, offset + DEVICE_LIVE.memoryLimitBytes);
-  buffer.writeBigUInt64LE(checkedBytes(live.driverOverheadBytes, 'driver overhead'), offset + DEVICE_LIVE.driverOverheadBytes);
+  buffer.writeBigUInt64LE(
+    checkedBytes(live.driverOverheadBytes, 'driver overhead'),
+    offset + DEVICE_LIVE.driverOverheadBytes,
+  );
   buffer.writeUInt32LE(checkedShare(live.share, 'share'), offset + DEVICE_LIVE.share);
   const soft = live.softLimit === null ? 0 : checkedShare(live.softLimit, 'soft limit');
   buffer.writeUInt32LE(soft, offset + DEVICE_LIVE.softLimit);
@@ -182,7 +207,8 @@ function readLive(buffer: Buffer, offset: number): LiveLimit {
  * Throws RangeError for limits that no file can hold; they are programming errors, requests were checked before.
  */
 export function encodeLimits(limits: NewLimits): Buffer {
-  if (limits.devices.length > MAX_DEVICES) throw new RangeError(`more than ${MAX_DEVICES} GPUs: ${limits.devices.length}`);
+  if (limits.devices.length > MAX_DEVICES)
+    throw new RangeError(`more than ${MAX_DEVICES} GPUs: ${limits.devices.length}`);
   const buffer = Buffer.alloc(LIMITS_LAYOUT.structSize);
   buffer.writeBigUInt64LE(LIMITS_MAGIC, LIMITS_HEADER.magic);
   buffer.writeUInt32LE(ABI_VERSION, LIMITS_HEADER.version);
@@ -205,11 +231,16 @@ export function encodeLimits(limits: NewLimits): Buffer {
  * The writes, to be done in this order, that make `devices` the current live part of a file whose `sequence` is known. The first
  * fills the copy that nobody reads, the second switches to it: readers never wait, and a writer killed in between changes nothing.
  */
-export function publishLive(sequence: number, devices: readonly LiveLimit[]): { readonly writes: readonly FileWrite[]; readonly sequence: number } {
+export function publishLive(
+  sequence: number,
+  devices: readonly LiveLimit[],
+): { readonly writes: readonly FileWrite[]; readonly sequence: number } {
   if (devices.length > MAX_DEVICES) throw new RangeError(`more than ${MAX_DEVICES} GPUs: ${devices.length}`);
   const next = (sequence + 1) >>> 0;
   const copy = Buffer.alloc(LIVE_COPY_BYTES);
-  devices.forEach((live, index) => { writeLive(copy, index * DEVICE_LIVE.structSize, live); });
+  devices.forEach((live, index) => {
+    writeLive(copy, index * DEVICE_LIVE.structSize, live);
+  });
   const turn = Buffer.alloc(4);
   turn.writeUInt32LE(next);
   return {
@@ -226,9 +257,11 @@ export function decodeLimits(buffer: Buffer): LimitsDecoded {
   if (buffer.length < LIMITS_LAYOUT.structSize) {
     return { ok: false, code: 'truncated', reason: `${buffer.length} bytes instead of ${LIMITS_LAYOUT.structSize}` };
   }
-  if (buffer.readBigUInt64LE(LIMITS_HEADER.magic) !== LIMITS_MAGIC) return { ok: false, code: 'magic', reason: 'not a limits file' };
+  if (buffer.readBigUInt64LE(LIMITS_HEADER.magic) !== LIMITS_MAGIC)
+    return { ok: false, code: 'magic', reason: 'not a limits file' };
   const version = buffer.readUInt32LE(LIMITS_HEADER.version);
-  if (version !== ABI_VERSION) return { ok: false, code: 'version', reason: `version ${version} instead of ${ABI_VERSION}` };
+  if (version !== ABI_VERSION)
+    return { ok: false, code: 'version', reason: `version ${version} instead of ${ABI_VERSION}` };
   if (buffer.readUInt32LE(LIMITS_HEADER.size) > buffer.length) {
     return { ok: false, code: 'truncated', reason: `${buffer.length} bytes, the header says more` };
   }

@@ -12,14 +12,41 @@ export const MAX_PROCESSES = 512;
 
 /** Byte offsets; `structSize` is that of the whole structure. */
 export const USAGE_HEADER = {
-  magic: 0, version: 8, size: 12, deviceCount: 16, slotCount: 20, slotHigh: 24, structSize: 256,
+  magic: 0,
+  version: 8,
+  size: 12,
+  deviceCount: 16,
+  slotCount: 20,
+  slotHigh: 24,
+  structSize: 256,
 } as const;
 export const DEVICE_USAGE = {
-  levelAtNs: 0, softChangedAtNs: 8, softGrantPpm: 16, aloneUntilNs: 24, launches: 64, chargedNs: 72, throttledNs: 80, waits: 88, samples: 96,
-  sampledNs: 104, unknownLaunches: 112, denied: 128, deniedBytes: 256, peakBytes: 264, reclaimedBytes: 272, structSize: 512,
+  levelAtNs: 0,
+  softChangedAtNs: 8,
+  softGrantPpm: 16,
+  aloneUntilNs: 24,
+  launches: 64,
+  chargedNs: 72,
+  throttledNs: 80,
+  waits: 88,
+  samples: 96,
+  sampledNs: 104,
+  unknownLaunches: 112,
+  denied: 128,
+  deniedBytes: 256,
+  peakBytes: 264,
+  reclaimedBytes: 272,
+  structSize: 512,
 } as const;
 export const PROCESS_SLOT = {
-  owner: 0, pidNamespace: 8, startStack: 16, registeredAtNs: 24, selfTest: 32, unhooked: 36, name: 40, structSize: 128,
+  owner: 0,
+  pidNamespace: 8,
+  startStack: 16,
+  registeredAtNs: 24,
+  selfTest: 32,
+  unhooked: 36,
+  name: 40,
+  structSize: 128,
 } as const;
 export const LEDGER_ENTRY = { heldBytes: 0, tentativeBytes: 8, lastChargeNs: 16, structSize: 32 } as const;
 
@@ -30,11 +57,25 @@ const LEDGER_DEVICE_BYTES = MAX_PROCESSES * LEDGER_ENTRY.structSize;
 
 /** Where the parts of the file begin, and its size. What lies before `slots` is enough for `decodeUsageSummary`. */
 export const USAGE_LAYOUT = {
-  devices: DEVICES_OFFSET, slots: SLOTS_OFFSET, ledger: LEDGER_OFFSET, structSize: LEDGER_OFFSET + MAX_DEVICES * LEDGER_DEVICE_BYTES,
+  devices: DEVICES_OFFSET,
+  slots: SLOTS_OFFSET,
+  ledger: LEDGER_OFFSET,
+  structSize: LEDGER_OFFSET + MAX_DEVICES * LEDGER_DEVICE_BYTES,
 } as const;
 
 /** Kinds of call that memory was refused to, in the order of `enum vgpu_denied_api`. */
-export const DENIED_APIS = ['alloc', 'pitch', 'managed', 'async', 'pool', 'vmm', 'array', 'mipmap', 'graph', 'external'] as const;
+export const DENIED_APIS = [
+  'alloc',
+  'pitch',
+  'managed',
+  'async',
+  'pool',
+  'vmm',
+  'array',
+  'mipmap',
+  'graph',
+  'external',
+] as const;
 export type DeniedApi = (typeof DENIED_APIS)[number];
 
 export const SELF_TEST = { driverFound: 1, lookupKnown: 2, devicesMatched: 4, sessionOpen: 8, eventsWork: 16 } as const;
@@ -92,7 +133,11 @@ export interface Usage {
   readonly heldBytes: readonly number[];
 }
 
-export type UsageRefusal = { readonly ok: false; readonly code: 'truncated' | 'magic' | 'version'; readonly reason: string };
+export type UsageRefusal = {
+  readonly ok: false;
+  readonly code: 'truncated' | 'magic' | 'version';
+  readonly reason: string;
+};
 export type UsageDecoded = { readonly ok: true; readonly usage: Usage } | UsageRefusal;
 export type UsageSummaryDecoded = { readonly ok: true; readonly devices: readonly DeviceUsage[] } | UsageRefusal;
 
@@ -141,7 +186,10 @@ export function decodeDeviceUsage(bytes: Buffer): DeviceUsage {
 
 /** Where the entries of one GPU's ledger begin in the file, and how many bytes the first `slots` of them are. */
 export function ledgerRange(device: number, slots: number): { readonly position: number; readonly length: number } {
-  return { position: LEDGER_OFFSET + device * LEDGER_DEVICE_BYTES, length: Math.min(slots, MAX_PROCESSES) * LEDGER_ENTRY.structSize };
+  return {
+    position: LEDGER_OFFSET + device * LEDGER_DEVICE_BYTES,
+    length: Math.min(slots, MAX_PROCESSES) * LEDGER_ENTRY.structSize,
+  };
 }
 
 /** Sums what ledger entries hold, reservations under way included; the first entry is that of slot 0. */
@@ -149,14 +197,23 @@ export function sumLedger(entries: Buffer, without: ReadonlySet<number> = new Se
   let sum = 0;
   for (let offset = 0; offset + LEDGER_ENTRY.structSize <= entries.length; offset += LEDGER_ENTRY.structSize) {
     if (without.has(offset / LEDGER_ENTRY.structSize)) continue;
-    sum = saturatingSum(sum, saturatingSum(readCounter(entries, offset + LEDGER_ENTRY.heldBytes), readCounter(entries, offset + LEDGER_ENTRY.tentativeBytes)));
+    sum = saturatingSum(
+      sum,
+      saturatingSum(
+        readCounter(entries, offset + LEDGER_ENTRY.heldBytes),
+        readCounter(entries, offset + LEDGER_ENTRY.tentativeBytes),
+      ),
+    );
   }
   return sum;
 }
 
 function readHeld(buffer: Buffer, device: number, slot: number): number {
   const offset = LEDGER_OFFSET + device * LEDGER_DEVICE_BYTES + slot * LEDGER_ENTRY.structSize;
-  return saturatingSum(readCounter(buffer, offset + LEDGER_ENTRY.heldBytes), readCounter(buffer, offset + LEDGER_ENTRY.tentativeBytes));
+  return saturatingSum(
+    readCounter(buffer, offset + LEDGER_ENTRY.heldBytes),
+    readCounter(buffer, offset + LEDGER_ENTRY.tentativeBytes),
+  );
 }
 
 /** Where the process slots begin in the file, and how many bytes the first `slots` of them are. */
@@ -166,9 +223,9 @@ export function slotsRange(slots: number): { readonly position: number; readonly
 
 /** Reads process slots, the first of them at the beginning of `bytes`; those that nobody lives in are left out. */
 export function decodeSlots(bytes: Buffer): ProcessSlot[] {
-  return Array.from({ length: Math.floor(bytes.length / PROCESS_SLOT.structSize) }, (_, slot) => readSlot(bytes, slot * PROCESS_SLOT.structSize, slot)).flatMap(
-    (one) => one ?? [],
-  );
+  return Array.from({ length: Math.floor(bytes.length / PROCESS_SLOT.structSize) }, (_, slot) =>
+    readSlot(bytes, slot * PROCESS_SLOT.structSize, slot),
+  ).flatMap((one) => one ?? []);
 }
 
 function readSlot(buffer: Buffer, offset: number, slot: number): ProcessSlot | null {
@@ -196,15 +253,20 @@ function readSlot(buffer: Buffer, offset: number, slot: number): ProcessSlot | n
 
 function readProcess(buffer: Buffer, slot: number): ProcessUsage | null {
   const one = readSlot(buffer, SLOTS_OFFSET + slot * PROCESS_SLOT.structSize, slot);
-  return one === null ? null : { ...one, heldBytes: Array.from({ length: MAX_DEVICES }, (_, device) => readHeld(buffer, device, slot)) };
+  return one === null
+    ? null
+    : { ...one, heldBytes: Array.from({ length: MAX_DEVICES }, (_, device) => readHeld(buffer, device, slot)) };
 }
 
 /** Why the first `needed` bytes of a usage file cannot be believed to be one, or null. */
 export function refuseUsage(buffer: Buffer, needed: number): UsageRefusal | null {
-  if (buffer.length < needed) return { ok: false, code: 'truncated', reason: `${buffer.length} bytes instead of ${needed}` };
-  if (buffer.readBigUInt64LE(USAGE_HEADER.magic) !== USAGE_MAGIC) return { ok: false, code: 'magic', reason: 'not a usage file' };
+  if (buffer.length < needed)
+    return { ok: false, code: 'truncated', reason: `${buffer.length} bytes instead of ${needed}` };
+  if (buffer.readBigUInt64LE(USAGE_HEADER.magic) !== USAGE_MAGIC)
+    return { ok: false, code: 'magic', reason: 'not a usage file' };
   const version = buffer.readUInt32LE(USAGE_HEADER.version);
-  if (version !== ABI_VERSION) return { ok: false, code: 'version', reason: `version ${version} instead of ${ABI_VERSION}` };
+  if (version !== ABI_VERSION)
+    return { ok: false, code: 'version', reason: `version ${version} instead of ${ABI_VERSION}` };
   return null;
 }
 
@@ -223,7 +285,9 @@ export function encodeUsage(): Buffer {
 export function decodeUsageSummary(buffer: Buffer): UsageSummaryDecoded {
   const refused = refuseUsage(buffer, USAGE_LAYOUT.slots);
   if (refused !== null) return refused;
-  const devices = Array.from({ length: MAX_DEVICES }, (_, index) => readDevice(buffer, DEVICES_OFFSET + index * DEVICE_USAGE.structSize));
+  const devices = Array.from({ length: MAX_DEVICES }, (_, index) =>
+    readDevice(buffer, DEVICES_OFFSET + index * DEVICE_USAGE.structSize),
+  );
   return { ok: true, devices };
 }
 

@@ -5,8 +5,17 @@
 
 /** Byte offsets in `vcuda.config`. */
 export const VCUDA_CONFIG = {
-  podUid: 0, limit: 48, containerName: 4096, busId: 8192, gpuMemoryBytes: 8208, utilization: 8216, hardLimit: 8220,
-  driverMajor: 8224, driverMinor: 8228, enable: 8232, structSize: 8240,
+  podUid: 0,
+  limit: 48,
+  containerName: 4096,
+  busId: 8192,
+  gpuMemoryBytes: 8208,
+  utilization: 8216,
+  hardLimit: 8220,
+  driverMajor: 8224,
+  driverMinor: 8228,
+  enable: 8232,
+  structSize: 8240,
 } as const;
 
 const POD_UID_BYTES = 48;
@@ -85,7 +94,10 @@ export function decodeVcudaConfig(buffer: Buffer): VcudaConfigDecoded {
       gpuMemoryBytes: Number(buffer.readBigUInt64LE(VCUDA_CONFIG.gpuMemoryBytes)),
       cores: buffer.readInt32LE(VCUDA_CONFIG.utilization),
       softLimit: hard ? null : buffer.readInt32LE(VCUDA_CONFIG.limit),
-      driverVersion: { major: buffer.readInt32LE(VCUDA_CONFIG.driverMajor), minor: buffer.readInt32LE(VCUDA_CONFIG.driverMinor) },
+      driverVersion: {
+        major: buffer.readInt32LE(VCUDA_CONFIG.driverMajor),
+        minor: buffer.readInt32LE(VCUDA_CONFIG.driverMinor),
+      },
     },
   };
 }
@@ -97,11 +109,15 @@ export function decodeVcudaConfig(buffer: Buffer): VcudaConfigDecoded {
 export function encodePids(pids: readonly number[]): Buffer {
   const sorted = [...new Set(pids)].sort((a, b) => a - b).slice(0, MAX_PIDS);
   const buffer = Buffer.alloc(sorted.length * PID_BYTES);
-  sorted.forEach((pid, index) => { buffer.writeInt32LE(pid, index * PID_BYTES); });
+  sorted.forEach((pid, index) => {
+    buffer.writeInt32LE(pid, index * PID_BYTES);
+  });
   return buffer;
 }
 
 /** Reads `pids.config`; a torn last entry is dropped. */
 export function decodePids(buffer: Buffer): number[] {
-  return Array.from({ length: Math.floor(buffer.length / PID_BYTES) }, (_, index) => buffer.readInt32LE(index * PID_BYTES));
+  return Array.from({ length: Math.floor(buffer.length / PID_BYTES) }, (_, index) =>
+    buffer.readInt32LE(index * PID_BYTES),
+  );
 }

@@ -6,7 +6,12 @@ import { kubeletPassesCdiDevices, type CdiSpecs } from './libraries/cdi.js';
 
 /** A source of devices that also says which allocation an answer is for. */
 export interface AllocationSource extends DeviceSource {
-  allocate(...request: Parameters<DeviceSource['allocate']>): Promise<Extract<Awaited<ReturnType<DeviceSource['allocate']>>, { ok: false }> | { readonly ok: true; readonly edits: ContainerEdits; readonly allocation: string | null }>;
+  allocate(
+    ...request: Parameters<DeviceSource['allocate']>
+  ): Promise<
+    | Extract<Awaited<ReturnType<DeviceSource['allocate']>>, { ok: false }>
+    | { readonly ok: true; readonly edits: ContainerEdits; readonly allocation: string | null }
+  >;
 }
 
 export interface CdiOptions {
@@ -31,7 +36,10 @@ export function throughCdi(source: AllocationSource, { specs, kubeletVersion, lo
       if (!answer.ok || answer.allocation === null) return answer;
       const version = kubeletVersion();
       if (version !== null && !kubeletPassesCdiDevices(version)) {
-        log.warn({ kubelet: version, allocation: answer.allocation }, '--interposition=cdi: this kubelet does not pass CDI devices on, the library path is used');
+        log.warn(
+          { kubelet: version, allocation: answer.allocation },
+          '--interposition=cdi: this kubelet does not pass CDI devices on, the library path is used',
+        );
         return answer;
       }
       const device = await specs.write(answer.allocation, answer.edits);

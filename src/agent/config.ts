@@ -58,9 +58,12 @@ export interface AgentConfig {
 
 /** Refuses what cannot work before anything is started: paths too long for sockets, directories that cannot be written, tokens for all to read. */
 export async function checkConfig(config: AgentConfig): Promise<void> {
-  if (config.tokenReview && config.standalone) throw new StartupError('--token-review: needs the API server, which --standalone does without');
+  if (config.tokenReview && config.standalone)
+    throw new StartupError('--token-review: needs the API server, which --standalone does without');
   if (config.tokenReview && config.tls === null && !isLoopback(config.queryAddress)) {
-    throw new StartupError('--token-review: tokens would cross the network unprotected; give --tls-cert-file and --tls-private-key-file, or a --query-addr on loopback');
+    throw new StartupError(
+      '--token-review: tokens would cross the network unprotected; give --tls-cert-file and --tls-private-key-file, or a --query-addr on loopback',
+    );
   }
   const sockets: readonly (readonly [string, string])[] = [
     ['--device-plugin-path', join(config.devicePluginPath, 'vmemory.sock')],
@@ -80,7 +83,9 @@ export async function checkConfig(config: AgentConfig): Promise<void> {
       await mkdir(path, { recursive: true });
       await access(path, constants.W_OK | constants.X_OK);
     } catch (error) {
-      throw new StartupError(`${flag}: ${path} is not a writable directory: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+      throw new StartupError(
+        `${flag}: ${path} is not a writable directory: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`,
+      );
     }
   }
 }

@@ -20,7 +20,17 @@ import type { LimitedReport, ProbeReport } from './interposition-probe.js';
 
 /** What one look at the node found. */
 export interface Diagnosis {
-  readonly check: 'driver' | 'libraries' | 'native' | 'mirror' | 'interposition' | 'enforcement' | 'kubelet' | 'runtime' | 'cgroups' | 'agent';
+  readonly check:
+    | 'driver'
+    | 'libraries'
+    | 'native'
+    | 'mirror'
+    | 'interposition'
+    | 'enforcement'
+    | 'kubelet'
+    | 'runtime'
+    | 'cgroups'
+    | 'agent';
   /** `skipped`: there is nothing to look at with these flags. */
   readonly state: 'ok' | 'warning' | 'failed' | 'skipped';
   readonly what: string;
@@ -63,7 +73,11 @@ export async function* examine(options: DoctorOptions): AsyncIterable<Diagnosis>
     try {
       yield* await look();
     } catch (error) {
-      yield failed(check, reasonOf(error), 'this check itself did not work; run it as the user and in the place that the agent runs in');
+      yield failed(
+        check,
+        reasonOf(error),
+        'this check itself did not work; run it as the user and in the place that the agent runs in',
+      );
     }
   }
 }
@@ -77,13 +91,26 @@ async function examineDriver({ config, clock, log }: DoctorOptions): Promise<rea
     const advice = 'see docs/gpus.md; the agent leaves what it cannot share alone';
     return [
       gpus.length === 0
-        ? failed('driver', 'the driver answers and has no GPU that can be shared', 'look at nvidia-smi on the host; this node needs no agent if it has no GPU')
-        : ok('driver', `${config.driver} ${driverVersion ?? 'of unknown version'}, ${gpus.length} GPUs: ${[...new Set(gpus.map(({ model }) => model))].join(', ')}`),
+        ? failed(
+            'driver',
+            'the driver answers and has no GPU that can be shared',
+            'look at nvidia-smi on the host; this node needs no agent if it has no GPU',
+          )
+        : ok(
+            'driver',
+            `${config.driver} ${driverVersion ?? 'of unknown version'}, ${gpus.length} GPUs: ${[...new Set(gpus.map(({ model }) => model))].join(', ')}`,
+          ),
       ...excluded.map(({ gpu, reason }) => warning('driver', `GPU ${gpu.index} is left out: ${reason}`, advice)),
       ...notes.map((note) => warning('driver', note, advice)),
     ];
   } catch (error) {
-    return [failed('driver', reasonOf(error), 'load the kernel module on the host (modprobe nvidia; nvidia-smi must list the cards), and mount the host at --host-root or name libnvidia-ml with --nvml-path')];
+    return [
+      failed(
+        'driver',
+        reasonOf(error),
+        'load the kernel module on the host (modprobe nvidia; nvidia-smi must list the cards), and mount the host at --host-root or name libnvidia-ml with --nvml-path',
+      ),
+    ];
   } finally {
     // A card that hangs was said already.
     await driver?.close().catch(() => undefined);
@@ -91,23 +118,41 @@ async function examineDriver({ config, clock, log }: DoctorOptions): Promise<rea
 }
 
 async function examineLibraries(config: AgentConfig): Promise<readonly Diagnosis[]> {
-  if (config.driver !== 'nvidia') return [skipped('libraries', `--driver=${config.driver} needs no libraries of the host`)];
+  if (config.driver !== 'nvidia')
+    return [skipped('libraries', `--driver=${config.driver} needs no libraries of the host`)];
   const root = await openHostRoot(config.hostRoot);
-  const found = await Promise.all(['libcuda.so.1', 'libnvidia-ml.so.1'].map(async (name) => ({ name, path: await findHostLibrary(root, name, NODE_ARCHITECTURE) })));
+  const found = await Promise.all(
+    ['libcuda.so.1', 'libnvidia-ml.so.1'].map(async (name) => ({
+      name,
+      path: await findHostLibrary(root, name, NODE_ARCHITECTURE),
+    })),
+  );
   return found.map(({ name, path }) =>
     path === null
-      ? failed('libraries', `${name} is not among the libraries of the host below ${config.hostRoot}`, "install the driver's user space on the host (packages libnvidia-compute or nvidia-driver-cuda), and mount the host's / at --host-root")
+      ? failed(
+          'libraries',
+          `${name} is not among the libraries of the host below ${config.hostRoot}`,
+          "install the driver's user space on the host (packages libnvidia-compute or nvidia-driver-cuda), and mount the host's / at --host-root",
+        )
       : ok('libraries', `${name}: ${path}`),
   );
 }
 
 async function examineNative(config: AgentConfig): Promise<readonly Diagnosis[]> {
   try {
-    await Promise.all(['libcuda-control.so', 'libnvml-control.so'].map((name) => describeControlLibrary(join(config.nativePath, name))));
+    await Promise.all(
+      ['libcuda-control.so', 'libnvml-control.so'].map((name) => describeControlLibrary(join(config.nativePath, name))),
+    );
     await access(join(config.nativePath, 'gpu-client'));
     return [ok('native', `control libraries and gpu-client are in ${config.nativePath}`)];
   } catch (error) {
-    return [failed('native', reasonOf(error), 'build them with npm run native, or point --native-path to where the image has them')];
+    return [
+      failed(
+        'native',
+        reasonOf(error),
+        'build them with npm run native, or point --native-path to where the image has them',
+      ),
+    ];
   }
 }
 
@@ -125,15 +170,30 @@ async function examineMirror(config: AgentConfig): Promise<readonly Diagnosis[]>
   try {
     mirror = await sharedMirror(config);
   } catch (error) {
-    return [failed('mirror', reasonOf(error), 'correct the file that --volume-config names; etc/volume.conf is an example')];
+    return [
+      failed('mirror', reasonOf(error), 'correct the file that --volume-config names; etc/volume.conf is an example'),
+    ];
   }
-  if (mirror === null) return [warning('mirror', 'no mirror of the driver for shared cards is configured: containers get what their runtime gives them, without limits', 'set --volume-config')];
+  if (mirror === null)
+    return [
+      warning(
+        'mirror',
+        'no mirror of the driver for shared cards is configured: containers get what their runtime gives them, without limits',
+        'set --volume-config',
+      ),
+    ];
   try {
     const version = await readlink(mirror);
     await access(join(mirror, 'lib64', 'libcuda.so.1'));
     return [ok('mirror', `${mirror} is ${version}`)];
   } catch (error) {
-    return [failed('mirror', `${mirror} is not complete: ${reasonOf(error)}`, "the agent makes it when it starts: look for 'library mirror' in its log")];
+    return [
+      failed(
+        'mirror',
+        `${mirror} is not complete: ${reasonOf(error)}`,
+        "the agent makes it when it starts: look for 'library mirror' in its log",
+      ),
+    ];
   }
 }
 
@@ -141,21 +201,40 @@ async function examineMirror(config: AgentConfig): Promise<readonly Diagnosis[]>
 async function examineInterposition(config: AgentConfig): Promise<readonly Diagnosis[]> {
   const mirror = await sharedMirror(config).catch(() => null);
   if (mirror === null) return [skipped('interposition', 'there is no mirror to try')];
-  const advice = 'containers with a part of a card would fail in the same way: look at the files in the mirror, and at docs/libraries.md';
+  const advice =
+    'containers with a part of a card would fail in the same way: look at the files in the mirror, and at docs/libraries.md';
   let report: ProbeReport;
   try {
     report = await runProbe(join(mirror, 'lib64'));
   } catch (error) {
-    return [failed('interposition', `a program with libcuda.so.1 of the mirror does not run: ${lastLine(error)}`, advice)];
+    return [
+      failed('interposition', `a program with libcuda.so.1 of the mirror does not run: ${lastLine(error)}`, advice),
+    ];
   }
   const directory = await realpath(mirror);
   const foreign = report.mapped.filter((path) => !path.startsWith(`${directory}/`));
   if (!report.mapped.some((path) => path.startsWith(`${directory}/`) && path.includes('libcuda'))) {
-    return [failed('interposition', `libcuda.so.1 comes from elsewhere: ${foreign.join(', ') || 'nowhere'}`, 'something else is before the mirror, an entry of /etc/ld.so.preload or an RPATH')];
+    return [
+      failed(
+        'interposition',
+        `libcuda.so.1 comes from elsewhere: ${foreign.join(', ') || 'nowhere'}`,
+        'something else is before the mirror, an entry of /etc/ld.so.preload or an RPATH',
+      ),
+    ];
   }
-  if (report.init !== 0) return [failed('interposition', `the control library is loaded, but cuInit answers ${report.init} (CUresult)`, 'the driver behind it does not work here: look at the check of the driver, and at device nodes (nvidia-modprobe -c 0 -u)')];
+  if (report.init !== 0)
+    return [
+      failed(
+        'interposition',
+        `the control library is loaded, but cuInit answers ${report.init} (CUresult)`,
+        'the driver behind it does not work here: look at the check of the driver, and at device nodes (nvidia-modprobe -c 0 -u)',
+      ),
+    ];
   return [
-    ok('interposition', `a program gets the control library, and through it CUDA ${Math.floor((report.cudaVersion ?? 0) / 1000)}.${((report.cudaVersion ?? 0) % 1000) / 10} with ${report.uuids?.length ?? 0} GPUs`),
+    ok(
+      'interposition',
+      `a program gets the control library, and through it CUDA ${Math.floor((report.cudaVersion ?? 0) / 1000)}.${((report.cudaVersion ?? 0) % 1000) / 10} with ${report.uuids?.length ?? 0} GPUs`,
+    ),
     await examineEnforcement(join(mirror, 'lib64'), report.uuids ?? []),
   ];
 }
@@ -170,15 +249,43 @@ async function examineEnforcement(libraries: string, uuids: readonly string[]): 
   try {
     found = await tryEnforcement(libraries, uuids.slice(0, MAX_DEVICES));
   } catch (error) {
-    return failed(check, `a program with a limit does not run: ${lastLine(error)}`, 'one without a limit does: look at the directory that containers get as /etc/vcuda, and at docs/libraries.md');
+    return failed(
+      check,
+      `a program with a limit does not run: ${lastLine(error)}`,
+      'one without a limit does: look at the directory that containers get as /etc/vcuda, and at docs/libraries.md',
+    );
   }
-  if (found === null) return failed(check, 'a program with a limit cannot start CUDA', 'one without a limit can: the library does not take the limits file; agent and library have to be of one release');
-  if (found.problem !== null) return skipped(check, `a limit can only be tried with the rights of the agent (CAP_SYS_ADMIN): ${found.problem}`);
+  if (found === null)
+    return failed(
+      check,
+      'a program with a limit cannot start CUDA',
+      'one without a limit can: the library does not take the limits file; agent and library have to be of one release',
+    );
+  if (found.problem !== null)
+    return skipped(check, `a limit can only be tried with the rights of the agent (CAP_SYS_ADMIN): ${found.problem}`);
   const { context, within, beyond, totalBytes } = found;
-  if (context !== 0) return warning(check, `a limit could not be tried: cuCtxCreate answers ${context} (CUresult)`, 'the card may be full, or in exclusive mode; try again when it has room');
-  if (within !== 0) return warning(check, `a limit could not be tried: an allocation within it answers ${within} (CUresult)`, 'the card may be full; try again when it has room');
-  if (beyond === 0) return failed(check, `a program limited to ${TRIAL_BYTES / MIB} MiB was given more`, 'the library is loaded and does not keep the limit: agent and library have to be of one release; look at docs/libraries.md');
-  return ok(check, `a program limited to ${TRIAL_BYTES / MIB} MiB sees ${totalBytes / MIB} MiB and is refused more (CUresult ${beyond})`);
+  if (context !== 0)
+    return warning(
+      check,
+      `a limit could not be tried: cuCtxCreate answers ${context} (CUresult)`,
+      'the card may be full, or in exclusive mode; try again when it has room',
+    );
+  if (within !== 0)
+    return warning(
+      check,
+      `a limit could not be tried: an allocation within it answers ${within} (CUresult)`,
+      'the card may be full; try again when it has room',
+    );
+  if (beyond === 0)
+    return failed(
+      check,
+      `a program limited to ${TRIAL_BYTES / MIB} MiB was given more`,
+      'the library is loaded and does not keep the limit: agent and library have to be of one release; look at docs/libraries.md',
+    );
+  return ok(
+    check,
+    `a program limited to ${TRIAL_BYTES / MIB} MiB sees ${totalBytes / MIB} MiB and is refused more (CUresult ${beyond})`,
+  );
 }
 
 function lastLine(error: unknown): string {
@@ -190,19 +297,40 @@ function lastLine(error: unknown): string {
 async function examineKubelet(config: AgentConfig): Promise<readonly Diagnosis[]> {
   const socket = join(config.devicePluginPath, 'kubelet.sock');
   const problem = await socketProblem(socket);
-  if (problem !== null) return [failed('kubelet', `${socket}: ${problem}`, 'the kubelet makes it when it runs; mount its device plugin directory at --device-plugin-path')];
+  if (problem !== null)
+    return [
+      failed(
+        'kubelet',
+        `${socket}: ${problem}`,
+        'the kubelet makes it when it runs; mount its device plugin directory at --device-plugin-path',
+      ),
+    ];
   const results = [ok('kubelet', `listens at ${socket}`)];
   const client = new PodResourcesClient(config.podResourcesSocket);
   try {
     results.push(ok('kubelet', `pod-resources lists ${(await client.list()).length} containers`));
   } catch (error) {
-    results.push(warning('kubelet', `pod-resources at ${config.podResourcesSocket} does not answer: ${reasonOf(error)}`, "mount its directory at --pod-resources-socket; without it the kubelet's checkpoint has to do"));
+    results.push(
+      warning(
+        'kubelet',
+        `pod-resources at ${config.podResourcesSocket} does not answer: ${reasonOf(error)}`,
+        "mount its directory at --pod-resources-socket; without it the kubelet's checkpoint has to do",
+      ),
+    );
   } finally {
     client.close();
   }
   const checkpoint = await readKubeletCheckpoint(join(config.devicePluginPath, KUBELET_CHECKPOINT_FILE));
-  if (checkpoint.ok) results.push(ok('kubelet', `its checkpoint names ${checkpoint.entries.length} holders of devices`));
-  else results.push(warning('kubelet', `its checkpoint cannot be read: ${checkpoint.reason}`, 'it appears with the first pod that gets a device; a format that is not known costs knowledge of init containers'));
+  if (checkpoint.ok)
+    results.push(ok('kubelet', `its checkpoint names ${checkpoint.entries.length} holders of devices`));
+  else
+    results.push(
+      warning(
+        'kubelet',
+        `its checkpoint cannot be read: ${checkpoint.reason}`,
+        'it appears with the first pod that gets a device; a format that is not known costs knowledge of init containers',
+      ),
+    );
   return results;
 }
 
@@ -237,7 +365,13 @@ async function examineRuntime(config: AgentConfig): Promise<readonly Diagnosis[]
       runtime.close();
     }
   } catch (error) {
-    return [warning('runtime', reasonOf(error), "mount the runtime's socket, or name it with --container-runtime-endpoint; without it processes that did not greet cannot be told apart by container name")];
+    return [
+      warning(
+        'runtime',
+        reasonOf(error),
+        "mount the runtime's socket, or name it with --container-runtime-endpoint; without it processes that did not greet cannot be told apart by container name",
+      ),
+    ];
   }
 }
 
@@ -248,13 +382,23 @@ async function examineCgroups(): Promise<readonly Diagnosis[]> {
   const own = (await readFile('/proc/1/cgroup', 'utf8').catch(() => '')).trim();
   const { type } = await statfs('/sys/fs/cgroup');
   const version = type === CGROUP2_MAGIC ? 'version 2' : 'version 1';
-  if (own === '') return [failed('cgroups', 'processes of the host cannot be seen', 'run the agent with hostPID: true')];
+  if (own === '')
+    return [failed('cgroups', 'processes of the host cannot be seen', 'run the agent with hostPID: true')];
   return [ok('cgroups', `${version} at /sys/fs/cgroup`)];
 }
 
 async function examineAgent({ config, agentWaitsFor }: DoctorOptions): Promise<readonly Diagnosis[]> {
   const waiting = await agentWaitsFor();
-  if (waiting === null) return [warning('agent', `no agent answers at ${config.displaySocket}`, 'start it (gpu-manager run), or name its socket with --display-socket')];
+  if (waiting === null)
+    return [
+      warning(
+        'agent',
+        `no agent answers at ${config.displaySocket}`,
+        'start it (gpu-manager run), or name its socket with --display-socket',
+      ),
+    ];
   if (waiting.length === 0) return [ok('agent', 'runs and can serve pods')];
-  return waiting.map((reason) => failed('agent', `runs and cannot serve pods: ${reason}`, 'look at the checks above and at its log'));
+  return waiting.map((reason) =>
+    failed('agent', `runs and cannot serve pods: ${reason}`, 'look at the checks above and at its log'),
+  );
 }

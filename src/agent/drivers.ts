@@ -24,7 +24,9 @@ export async function openDriver(config: AgentConfig, clock: Clock, log: Log): P
     case 'dummy':
       return new DummyDriver();
     case 'sim':
-      return config.simStatePath === null ? new SimDriver(simNode(await descriptionText(config.simNodePath), config.simNodePath)) : simMachine(config, config.simStatePath, clock, log);
+      return config.simStatePath === null
+        ? new SimDriver(simNode(await descriptionText(config.simNodePath), config.simNodePath))
+        : simMachine(config, config.simStatePath, clock, log);
     case 'nvidia':
       return new NvidiaDriver({
         clock,
@@ -51,16 +53,26 @@ async function simMachine(config: AgentConfig, statePath: string, clock: Clock, 
   const text = await descriptionText(config.simNodePath);
   simNode(text, config.simNodePath);
   if (!text.trimStart().startsWith('{')) {
-    throw new StartupError(`--sim-node: ${config.simNodePath ?? ''}: the libraries of a simulated machine read the JSON form; "gpu-manager topology FILE --as-node" prints it`);
+    throw new StartupError(
+      `--sim-node: ${config.simNodePath ?? ''}: the libraries of a simulated machine read the JSON form; "gpu-manager topology FILE --as-node" prints it`,
+    );
   }
   const libraryPath = config.nvmlPath ?? join(config.nativePath, SIM_LIBRARY);
   try {
     await access(libraryPath);
   } catch (error) {
-    throw new StartupError(`--sim-state: ${libraryPath}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+    throw new StartupError(
+      `--sim-state: ${libraryPath}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`,
+    );
   }
   await mkdir(statePath, { recursive: true });
-  return simLibraryDriver({ libraryPath, nodePath: config.simNodePath, statePath, clock, report: (note) => log.warn({ note }, 'about the simulated driver') });
+  return simLibraryDriver({
+    libraryPath,
+    nodePath: config.simNodePath,
+    statePath,
+    clock,
+    report: (note) => log.warn({ note }, 'about the simulated driver'),
+  });
 }
 
 const ONE_CARD = '{"gpus":[{}]}';

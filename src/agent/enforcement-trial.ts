@@ -19,7 +19,10 @@ export const TRIAL_BYTES = 64 << 20;
 /** Runs the probe with the libraries of a directory, as a container without limits would. Rejects when it crashes, hangs or cannot load them. */
 export async function runProbe(libraries: string, ...directory: string[]): Promise<ProbeReport> {
   const env = { ...process.env, LD_LIBRARY_PATH: libraries };
-  const { stdout } = await promisify(execFile)(process.execPath, [PROBE, ...directory], { env, timeout: PROBE_TIMEOUT_MS });
+  const { stdout } = await promisify(execFile)(process.execPath, [PROBE, ...directory], {
+    env,
+    timeout: PROBE_TIMEOUT_MS,
+  });
   return JSON.parse(stdout) as ProbeReport;
 }
 
@@ -33,7 +36,13 @@ export async function tryEnforcement(libraries: string, uuids: readonly string[]
   const directories = new SliceDirectories(base);
   try {
     await directories.make(ALLOCATION);
-    const devices = uuids.map((uuid) => ({ uuid: `GPU-${dashed(uuid)}`, pciBusId: '', memoryBytes: TRIAL_BYTES, share: 100, softLimit: null }));
+    const devices = uuids.map((uuid) => ({
+      uuid: `GPU-${dashed(uuid)}`,
+      pciBusId: '',
+      memoryBytes: TRIAL_BYTES,
+      share: 100,
+      softLimit: null,
+    }));
     await writeFile(directories.limitsPathOf(ALLOCATION), encodeLimits({ allocation: ALLOCATION, devices }));
     return (await runProbe(libraries, directories.pathOf(ALLOCATION))).limited;
   } finally {

@@ -20,7 +20,9 @@ export async function readHealthPolicy(path: string | null): Promise<HealthPolic
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    throw new StartupError(`--health-config: ${file}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+    throw new StartupError(
+      `--health-config: ${file}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`,
+    );
   }
   const parsed = parseHealthPolicy(text);
   if (!parsed.ok) throw new StartupError(`--health-config: ${file}: ${parsed.reason}`);
@@ -38,7 +40,11 @@ export function ledgerNode(
   strangers: ReadonlyMap<string, number> = new Map(),
 ): LedgerNode {
   return {
-    gpus: inventory.gpus.map((gpu) => ({ gpu, usable: !unusable.has(gpu.uuid), processCount: strangers.get(gpu.uuid) ?? 0 })),
+    gpus: inventory.gpus.map((gpu) => ({
+      gpu,
+      usable: !unusable.has(gpu.uuid),
+      processCount: strangers.get(gpu.uuid) ?? 0,
+    })),
     topology: inventory.topology,
     ids: new DeviceIds(inventory.gpus),
     shareMode,
@@ -83,7 +89,9 @@ export class GpuWatch {
 
   #lookForStrangers(): void {
     const strangers = this.#options.strangers();
-    const changed = this.#options.allocator.state.node.gpus.some(({ gpu, processCount }) => processCount !== (strangers.get(gpu.uuid) ?? 0));
+    const changed = this.#options.allocator.state.node.gpus.some(
+      ({ gpu, processCount }) => processCount !== (strangers.get(gpu.uuid) ?? 0),
+    );
     if (changed) this.#renew();
   }
 
@@ -91,14 +99,24 @@ export class GpuWatch {
     const log = this.#options.log;
     switch (news.kind) {
       case 'remark':
-        log.warn({ gpu: news.uuid, remark: news.text }, 'the driver reports an error that says nothing against the card');
+        log.warn(
+          { gpu: news.uuid, remark: news.text },
+          'the driver reports an error that says nothing against the card',
+        );
         return;
       case 'health':
-        log.warn({ gpu: news.uuid, from: news.before.status, to: news.after.status, reason: news.after.reason }, 'health of a GPU');
-        if (news.after.reason !== null) this.#options.notices.gpuUnhealthy(this.#holders(news.uuid), news.uuid, news.after.reason);
+        log.warn(
+          { gpu: news.uuid, from: news.before.status, to: news.after.status, reason: news.after.reason },
+          'health of a GPU',
+        );
+        if (news.after.reason !== null)
+          this.#options.notices.gpuUnhealthy(this.#holders(news.uuid), news.uuid, news.after.reason);
         break;
       case 'driver':
-        log.warn({ outage: news.outage }, news.outage === null ? 'the GPU driver answers again' : 'the GPU driver does not answer');
+        log.warn(
+          { outage: news.outage },
+          news.outage === null ? 'the GPU driver answers again' : 'the GPU driver does not answer',
+        );
         break;
       case 'inventory':
         log.warn({ gpus: news.inventory.gpus.map((gpu) => gpu.uuid) }, 'the GPUs of this node changed');
@@ -115,6 +133,8 @@ export class GpuWatch {
 
   #holders(gpuUuid: string) {
     const allocations = [...this.#options.allocator.state.allocations.values()];
-    return allocations.filter((allocation) => allocation.parts.some((part) => part.gpuUuid === gpuUuid)).flatMap((allocation) => allocation.owners);
+    return allocations
+      .filter((allocation) => allocation.parts.some((part) => part.gpuUuid === gpuUuid))
+      .flatMap((allocation) => allocation.owners);
   }
 }

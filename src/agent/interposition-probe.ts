@@ -51,14 +51,18 @@ const MS_REC_PRIVATE = 0x44000;
 function moveIn(directory: string): string | null {
   const libc = koffi.load('libc.so.6');
   const unshare = libc.func('int unshare(int flags)') as (flags: number) => number;
-  const mount = libc.func('int mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data)') as (...args: unknown[]) => number;
+  const mount = libc.func(
+    'int mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data)',
+  ) as (...args: unknown[]) => number;
   const failed = (what: string): string => `${what}: errno ${koffi.errno()}`;
   if (unshare(CLONE_NEWNS) !== 0) return failed('unshare');
   if (mount('none', '/', null, MS_REC_PRIVATE, null) !== 0) return failed('mount of /');
   const above = dirname(CONTAINER_SLICE_DIRECTORY);
   if (mount('none', above, 'tmpfs', 0, null) !== 0) return failed(`mount at ${above}`);
   mkdirSync(CONTAINER_SLICE_DIRECTORY);
-  return mount(directory, CONTAINER_SLICE_DIRECTORY, null, MS_BIND, null) === 0 ? null : failed(`mount at ${CONTAINER_SLICE_DIRECTORY}`);
+  return mount(directory, CONTAINER_SLICE_DIRECTORY, null, MS_BIND, null) === 0
+    ? null
+    : failed(`mount at ${CONTAINER_SLICE_DIRECTORY}`);
 }
 
 function probe(directory: string | undefined): ProbeReport {
@@ -71,21 +75,44 @@ function probe(directory: string | undefined): ProbeReport {
   };
   const cudaVersion = ask('cuDriverGetVersion');
   const count = init === 0 ? ask('cuDeviceGetCount') : null;
-  const uuidOf = cuda.func('int cuDeviceGetUuid(uint8_t *uuid, int device)') as (uuid: Buffer, device: number) => number;
-  const uuids = count === null ? null : Array.from({ length: count }, (_, device) => {
-    const uuid = Buffer.alloc(16);
-    return uuidOf(uuid, device) === 0 ? uuid.toString('hex') : '';
-  });
+  const uuidOf = cuda.func('int cuDeviceGetUuid(uint8_t *uuid, int device)') as (
+    uuid: Buffer,
+    device: number,
+  ) => number;
+  const uuids =
+    count === null
+      ? null
+      : Array.from({ length: count }, (_, device) => {
+          const uuid = Buffer.alloc(16);
+          return uuidOf(uuid, device) === 0 ? uuid.toString('hex') : '';
+        });
   const limited = directory === undefined || init !== 0 ? null : { problem, ...useDevice(cuda) };
-  const maps = readFileSync('/proc/self/maps', 'utf8').split('\n').map((line) => line.split(/\s+/u)[5] ?? '');
-  return { mapped: [...new Set(maps.filter((path) => /libcuda|nvidia-ml|libgpu-sim|control/u.test(path)))], init, cudaVersion, uuids, limited };
+  const maps = readFileSync('/proc/self/maps', 'utf8')
+    .split('\n')
+    .map((line) => line.split(/\s+/u)[5] ?? '');
+  return {
+    mapped: [...new Set(maps.filter((path) => /libcuda|nvidia-ml|libgpu-sim|control/u.test(path)))],
+    init,
+    cudaVersion,
+    uuids,
+    limited,
+  };
 }
 
 function useDevice(cuda: LibraryHandle): Omit<LimitedReport, 'problem'> {
   const total: [number] = [0];
-  (cuda.func('int cuDeviceTotalMem_v2(_Out_ size_t *bytes, int device)') as (bytes: [number], device: number) => number)(total, 0);
-  const createContext = cuda.func('int cuCtxCreate_v2(_Out_ void **context, unsigned int flags, int device)') as (context: [unknown], flags: number, device: number) => number;
-  const allocate = cuda.func('int cuMemAlloc_v2(_Out_ uint64_t *address, size_t bytes)') as (address: [number], bytes: number) => number;
+  (
+    cuda.func('int cuDeviceTotalMem_v2(_Out_ size_t *bytes, int device)') as (bytes: [number], device: number) => number
+  )(total, 0);
+  const createContext = cuda.func('int cuCtxCreate_v2(_Out_ void **context, unsigned int flags, int device)') as (
+    context: [unknown],
+    flags: number,
+    device: number,
+  ) => number;
+  const allocate = cuda.func('int cuMemAlloc_v2(_Out_ uint64_t *address, size_t bytes)') as (
+    address: [number],
+    bytes: number,
+  ) => number;
   const context = createContext([null], 0, 0);
   const within = context === 0 ? allocate([0], WITHIN_BYTES) : NOT_TRIED;
   const beyond = within === 0 ? allocate([0], BEYOND_BYTES) : NOT_TRIED;

@@ -20,4 +20,9 @@ export const NO_PODS: AgentPods = {
 };
 
 /** Standalone: nobody is told but the log. */
-export const NO_NOTICES: Notices = { refused: () => undefined, started: () => undefined, freed: () => undefined, gpuUnhealthy: () => undefined };
+export const NO_NOTICES: Notices = {
+  refused: () => undefined,
+  started: () => undefined,
+  freed: () => undefined,
+  gpuUnhealthy: () => undefined,
+};

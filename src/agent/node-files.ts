@@ -19,7 +19,11 @@ function nodeAt(hostDirectory: string, name: string): DeviceNode {
  * The device nodes of real cards, in /dev. Looked for at each request, as some are made only when the driver is first
  * used; in the host's /dev where that is mounted, as a container's own is filled when it starts.
  */
-export function deviceFiles(hostRoot: string, extraNodes: readonly DeviceNode[], libraryMounts: NodeFiles['libraryMounts']): NodeFiles {
+export function deviceFiles(
+  hostRoot: string,
+  extraNodes: readonly DeviceNode[],
+  libraryMounts: NodeFiles['libraryMounts'],
+): NodeFiles {
   const mounted = join(hostRoot, 'dev');
   const devices = existsSync(mounted) ? mounted : '/dev';
   return {

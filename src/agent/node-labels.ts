@@ -23,7 +23,12 @@ export function nodeLabels(facts: NodeFacts): ReadonlyMap<string, string> {
     [GPU_MODEL_LABEL, labelValue(modelName(first))],
     [GPU_PRODUCT_LABEL, labelValue(first)],
     [DRIVER_VERSION_LABEL, labelValue(facts.driverVersion ?? '')],
-    [CUDA_VERSION_LABEL, facts.cudaVersion === null ? '' : `${Math.floor(facts.cudaVersion / 1000)}.${Math.floor((facts.cudaVersion % 1000) / 10)}`],
+    [
+      CUDA_VERSION_LABEL,
+      facts.cudaVersion === null
+        ? ''
+        : `${Math.floor(facts.cudaVersion / 1000)}.${Math.floor((facts.cudaVersion % 1000) / 10)}`,
+    ],
   ];
   return new Map(labels.filter(([, value]) => value !== ''));
 }
@@ -54,5 +59,8 @@ const MAX_LABEL = 63;
 
 /** Text as the value of a label: letters, digits, `-`, `_`, `.`, beginning and ending with one of the first two. */
 function labelValue(text: string): string {
-  return text.replaceAll(/[^A-Za-z0-9_.]+/gu, '-').slice(0, MAX_LABEL).replaceAll(/^[-_.]+|[-_.]+$/gu, '');
+  return text
+    .replaceAll(/[^A-Za-z0-9_.]+/gu, '-')
+    .slice(0, MAX_LABEL)
+    .replaceAll(/^[-_.]+|[-_.]+$/gu, '');
 }

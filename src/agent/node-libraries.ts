@@ -30,18 +30,32 @@ export interface NodeLibraries {
 export async function openNodeLibraries(config: AgentConfig, clock: Clock, log: Log): Promise<NodeLibraries> {
   if (config.volumeConfigPath === null) return { mounts: () => [], part: null };
   const volumes = await readVolumes(config.volumeConfigPath);
-  const { controls, ownFiles } = await readOwnFiles(config.nativePath, volumes.some((volume) => volume.name === SHARED_VOLUME));
+  const { controls, ownFiles } = await readOwnFiles(
+    config.nativePath,
+    volumes.some((volume) => volume.name === SHARED_VOLUME),
+  );
   const hostRoot = await openHostRoot(config.hostRoot).catch((error: Error) => {
     throw new StartupError(`--host-root: ${error.message}`);
   });
-  const mirrors = new LibraryMirrors({ volumes, hostRoot, architecture: NODE_ARCHITECTURE, controls, ownFiles, log, clock });
+  const mirrors = new LibraryMirrors({
+    volumes,
+    hostRoot,
+    architecture: NODE_ARCHITECTURE,
+    controls,
+    ownFiles,
+    log,
+    clock,
+  });
   return {
     mounts(limited) {
       const shared = mirrors.directory('shared');
       // The control library limits nobody without limits: whole cards do with it where there is no mirror of the originals.
       const directory = limited ? shared : (mirrors.directory('origin') ?? shared);
       if (directory === null) return [];
-      return [{ hostPath: directory, containerPath: CONTAINER_LIBRARY_DIRECTORY, writable: false }, ...defaultPathMounts(directory, directory === shared, NODE_ARCHITECTURE)];
+      return [
+        { hostPath: directory, containerPath: CONTAINER_LIBRARY_DIRECTORY, writable: false },
+        ...defaultPathMounts(directory, directory === shared, NODE_ARCHITECTURE),
+      ];
     },
     part: {
       name: 'library-mirrors',
@@ -66,7 +80,10 @@ async function readVolumes(path: string): Promise<readonly VolumeDescription[]> 
 }
 
 /** This project's native files; only a mirror with control libraries needs them. */
-async function readOwnFiles(directory: string, needed: boolean): Promise<{ controls: ControlLibrary[]; ownFiles: Map<string, HostFile> }> {
+async function readOwnFiles(
+  directory: string,
+  needed: boolean,
+): Promise<{ controls: ControlLibrary[]; ownFiles: Map<string, HostFile> }> {
   const ownFiles = new Map<string, HostFile>();
   if (!needed) return { controls: [], ownFiles };
   try {

@@ -37,13 +37,25 @@ export class NodeRecord {
       },
       started: (allocation, owner, gpuIndexes) => {
         const cores = allocation.parts.reduce((sum, part) => sum + part.coreIds.length, 0);
-        this.journal.note({ level: 'info', kind: 'Started', message: `${nameOf(owner)}: ${cores} cores of GPU ${gpuIndexes.join(', ')}`, allocation: allocation.id, owner });
+        this.journal.note({
+          level: 'info',
+          kind: 'Started',
+          message: `${nameOf(owner)}: ${cores} cores of GPU ${gpuIndexes.join(', ')}`,
+          allocation: allocation.id,
+          owner,
+        });
         next.started(allocation, owner, gpuIndexes);
       },
       freed: (allocation) => {
         const owner = allocation.owners.at(-1);
         const names = owner === undefined ? 'a container that never started' : nameOf(owner);
-        this.journal.note({ level: 'info', kind: 'Freed', message: `${names}: its GPUs are free again`, allocation: allocation.id, ...(owner === undefined ? {} : { owner }) });
+        this.journal.note({
+          level: 'info',
+          kind: 'Freed',
+          message: `${names}: its GPUs are free again`,
+          allocation: allocation.id,
+          ...(owner === undefined ? {} : { owner }),
+        });
         next.freed(allocation);
       },
       gpuUnhealthy: (owners, gpuUuid, reason) => next.gpuUnhealthy(owners, gpuUuid, reason),
@@ -53,7 +65,12 @@ export class NodeRecord {
   sliceNotices(next: SliceNotices): SliceNotices {
     return {
       note: (owner, note) => {
-        this.journal.note({ level: note.type === 'Warning' ? 'warning' : 'info', kind: note.reason, message: owner.pod === '' ? note.message : `${owner.namespace}/${owner.pod}: ${note.message}`, owner });
+        this.journal.note({
+          level: note.type === 'Warning' ? 'warning' : 'info',
+          kind: note.reason,
+          message: owner.pod === '' ? note.message : `${owner.namespace}/${owner.pod}: ${note.message}`,
+          owner,
+        });
         next.note(owner, note);
       },
     };
@@ -84,25 +101,50 @@ export class NodeRecord {
       case 'health': {
         const { status, reason } = news.after;
         const message = `${name(news.uuid)} is ${status}${reason === null ? '' : `: ${reason}`}`;
-        this.journal.note({ level: status === 'healthy' ? 'info' : 'warning', kind: 'Health', message, gpuUuid: news.uuid });
+        this.journal.note({
+          level: status === 'healthy' ? 'info' : 'warning',
+          kind: 'Health',
+          message,
+          gpuUuid: news.uuid,
+        });
         break;
       }
       case 'remark':
-        this.journal.note({ level: 'warning', kind: 'Health', message: `${name(news.uuid)}: ${news.text}; nothing against the card`, gpuUuid: news.uuid });
+        this.journal.note({
+          level: 'warning',
+          kind: 'Health',
+          message: `${name(news.uuid)}: ${news.text}; nothing against the card`,
+          gpuUuid: news.uuid,
+        });
         break;
       case 'driver':
-        if (news.outage === null) this.journal.note({ level: 'info', kind: 'Driver', message: 'the GPU driver answers again' });
-        else this.journal.note({ level: 'warning', kind: 'Driver', message: `the GPU driver does not answer: ${news.outage}` });
+        if (news.outage === null)
+          this.journal.note({ level: 'info', kind: 'Driver', message: 'the GPU driver answers again' });
+        else
+          this.journal.note({
+            level: 'warning',
+            kind: 'Driver',
+            message: `the GPU driver does not answer: ${news.outage}`,
+          });
         break;
       case 'inventory':
-        this.journal.note({ level: 'warning', kind: 'Inventory', message: `the GPUs of this node changed: ${news.inventory.gpus.length} now` });
+        this.journal.note({
+          level: 'warning',
+          kind: 'Inventory',
+          message: `the GPUs of this node changed: ${news.inventory.gpus.length} now`,
+        });
         break;
     }
   }
 
-  async #measure<T extends { readonly ok: boolean }>(call: KubeletCall, resource: string, work: () => Promise<T>): Promise<T> {
+  async #measure<T extends { readonly ok: boolean }>(
+    call: KubeletCall,
+    resource: string,
+    work: () => Promise<T>,
+  ): Promise<T> {
     const started = performance.now();
-    const done = (result: 'ok' | 'refused' | 'error'): void => this.times.observe(call, resource, result, (performance.now() - started) / 1000);
+    const done = (result: 'ok' | 'refused' | 'error'): void =>
+      this.times.observe(call, resource, result, (performance.now() - started) / 1000);
     try {
       const answer = await work();
       done(answer.ok ? 'ok' : 'refused');

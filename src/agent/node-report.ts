@@ -48,7 +48,9 @@ export class NodeReport {
     if (this.#told?.state === state && this.#told.reasons === reasons) return;
     if (this.#told?.state.node !== state.node) {
       const { gpus, driverVersion, cudaVersion } = health.inventory;
-      labels.label(new Map([...wantedLabels, ...nodeLabels({ models: gpus.map((gpu) => gpu.model), driverVersion, cudaVersion })]));
+      labels.label(
+        new Map([...wantedLabels, ...nodeLabels({ models: gpus.map((gpu) => gpu.model), driverVersion, cudaVersion })]),
+      );
     }
     this.#told = { state, reasons };
     const inventory = encodeInventory({

@@ -7,7 +7,17 @@ import { printGraph, type GpuUsage } from '../gpu/topology/graph.js';
 import { linksBetween, type Topology } from '../gpu/topology/topology.js';
 import { buildTree, type TreeNode } from '../gpu/topology/tree.js';
 import type { UsageCounters } from './slices/usage-counters.js';
-import type { AllocationSnapshot, CardSnapshot, HealthSnapshot, NodeCounts, NodeSnapshot, NodeView, PodFacts, SliceCounters, SliceSnapshot } from './display/view.js';
+import type {
+  AllocationSnapshot,
+  CardSnapshot,
+  HealthSnapshot,
+  NodeCounts,
+  NodeSnapshot,
+  NodeView,
+  PodFacts,
+  SliceCounters,
+  SliceSnapshot,
+} from './display/view.js';
 import type { Clock } from '../host/clock.js';
 import type { DeviceObservation, GpuObservation, SliceObservation, UseObservation } from './slices/observation.js';
 
@@ -37,7 +47,10 @@ export function nodeView(options: NodeViewOptions): NodeView {
     version: options.version,
     graph: ({ extended = false } = {}) => {
       const { state } = allocator;
-      return printGraph(state.node.topology, slots(state), { usage: gpuUsages(state, options.observeGpus(), options.observeSlices()), extended });
+      return printGraph(state.node.topology, slots(state), {
+        usage: gpuUsages(state, options.observeGpus(), options.observeSlices()),
+        extended,
+      });
     },
     snapshot(): NodeSnapshot {
       const { state } = allocator;
@@ -56,10 +69,17 @@ export function nodeView(options: NodeViewOptions): NodeView {
     },
     use: () => ({
       atMs: options.clock.now(),
-      cards: options.observeGpus().map(({ gpuUuid, look }) => ({ uuid: gpuUuid, usedPercent: look?.utilizationPercent ?? null, usedMemoryBytes: look?.usedMemoryBytes ?? null })),
+      cards: options.observeGpus().map(({ gpuUuid, look }) => ({
+        uuid: gpuUuid,
+        usedPercent: look?.utilizationPercent ?? null,
+        usedMemoryBytes: look?.usedMemoryBytes ?? null,
+      })),
       allocations: options.observeUse().map(({ allocation, devices }) => ({
         id: allocation,
-        slices: devices.map(({ throttledNs, ...device }) => ({ ...device, counters: { throttledSeconds: throttledNs / 1e9 } })),
+        slices: devices.map(({ throttledNs, ...device }) => ({
+          ...device,
+          counters: { throttledSeconds: throttledNs / 1e9 },
+        })),
       })),
     }),
     pod: options.pod,
@@ -127,7 +147,11 @@ function cards(state: LedgerState, options: NodeViewOptions): CardSnapshot[] {
 }
 
 /** What runs on each GPU, in the order of the topology's positions. */
-function gpuUsages(state: LedgerState, gpus: readonly GpuObservation[], slices: readonly SliceObservation[]): GpuUsage[] {
+function gpuUsages(
+  state: LedgerState,
+  gpus: readonly GpuObservation[],
+  slices: readonly SliceObservation[],
+): GpuUsage[] {
   const seen = new Map(gpus.map((gpu) => [gpu.gpuUuid, gpu]));
   const pids = new Map<string, Set<number>>();
   for (const { devices } of slices) {
@@ -165,7 +189,14 @@ function allocations(state: LedgerState, observed: ReadonlyMap<string, SliceObse
         const gpu = gpus.get(part.gpuUuid);
         // A card that was taken out of the machine: there is nothing to show of it.
         if (gpu === undefined) return [];
-        return [sliceOf(part, gpu, limits.get(part.gpuUuid) ?? null, slice?.devices.find(({ gpuUuid }) => gpuUuid === gpu.uuid) ?? null)];
+        return [
+          sliceOf(
+            part,
+            gpu,
+            limits.get(part.gpuUuid) ?? null,
+            slice?.devices.find(({ gpuUuid }) => gpuUuid === gpu.uuid) ?? null,
+          ),
+        ];
       }),
     };
   });
@@ -173,7 +204,12 @@ function allocations(state: LedgerState, observed: ReadonlyMap<string, SliceObse
 
 type LedgerGpu = LedgerState['node']['gpus'][number]['gpu'];
 
-function sliceOf(part: Part, gpu: LedgerGpu, givenMemoryBytes: number | null, device: DeviceObservation | null): SliceSnapshot {
+function sliceOf(
+  part: Part,
+  gpu: LedgerGpu,
+  givenMemoryBytes: number | null,
+  device: DeviceObservation | null,
+): SliceSnapshot {
   const givenCores = Math.min(CORES_PER_GPU, part.coreIds.length);
   return {
     gpuUuid: gpu.uuid,

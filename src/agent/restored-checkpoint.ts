@@ -8,7 +8,11 @@ import type { Log } from '../host/log.js';
  * What the checkpoint holds; whatever is wrong with it costs a warning and a rebuild from the kubelet, never the start.
  * From the one of tkestack gpu-manager its containers keep what they have.
  */
-export async function restoredCheckpoint(checkpoint: CheckpointStore, node: LedgerNode, log: Log): Promise<CheckpointContent> {
+export async function restoredCheckpoint(
+  checkpoint: CheckpointStore,
+  node: LedgerNode,
+  log: Log,
+): Promise<CheckpointContent> {
   let text: string | null;
   try {
     text = await checkpoint.load();
@@ -24,6 +28,9 @@ export async function restoredCheckpoint(checkpoint: CheckpointStore, node: Ledg
   }
   if (decoded.format === 'current') return decoded.content;
   const legacy = legacyFromOriginal(node, decoded.allocations);
-  log.warn({ containers: legacy }, 'checkpoint of tkestack gpu-manager found: its containers keep what they have until they end');
+  log.warn(
+    { containers: legacy },
+    'checkpoint of tkestack gpu-manager found: its containers keep what they have until they end',
+  );
   return { ...EMPTY_CHECKPOINT, legacy };
 }

@@ -78,7 +78,12 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   const apiServer = await openApiServer(config, clock, log);
   const pods = seams.pods ?? apiServer?.pods ?? NO_PODS;
   const checkpoint = checkpointFile(config.checkpointPath);
-  const holders = new KubeletHolders({ podResourcesSocket: config.podResourcesSocket, devicePluginDirectory: config.devicePluginPath, pods, log });
+  const holders = new KubeletHolders({
+    podResourcesSocket: config.podResourcesSocket,
+    devicePluginDirectory: config.devicePluginPath,
+    pods,
+    log,
+  });
   const record = new NodeRecord(clock);
   const notices = record.notices(seams.notices ?? apiServer?.notices ?? NO_NOTICES);
   const containers = nodeContainers(config);
@@ -115,8 +120,25 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     await restoredCheckpoint(checkpoint, node, log),
   );
   const health = new HealthMonitor({ driver, inventory, policy, clock });
-  const gpuWatch = new GpuWatch({ health, allocator, notices, strangers: () => vgpu.strangers(), periodMs: config.samplePeriodMs, clock, log });
-  const plugin = new DevicePlugin({ directory: config.devicePluginPath, devices: record.timed(specs === null ? allocator : throughCdi(allocator, { specs, kubeletVersion: () => apiServer?.labels.kubeletVersion ?? null, log })), clock, log });
+  const gpuWatch = new GpuWatch({
+    health,
+    allocator,
+    notices,
+    strangers: () => vgpu.strangers(),
+    periodMs: config.samplePeriodMs,
+    clock,
+    log,
+  });
+  const plugin = new DevicePlugin({
+    directory: config.devicePluginPath,
+    devices: record.timed(
+      specs === null
+        ? allocator
+        : throughCdi(allocator, { specs, kubeletVersion: () => apiServer?.labels.kubeletVersion ?? null, log }),
+    ),
+    clock,
+    log,
+  });
   const view = nodeView({
     nodeName: config.nodeName,
     version: VERSION,
@@ -151,7 +173,15 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     ],
     log,
   );
-  return { allocator, plugin, pods, vgpu, httpPort: display.httpPort, start: () => lifecycle.start(), stop: () => lifecycle.stop() };
+  return {
+    allocator,
+    plugin,
+    pods,
+    vgpu,
+    httpPort: display.httpPort,
+    start: () => lifecycle.start(),
+    stop: () => lifecycle.stop(),
+  };
 }
 
 /** Writes down what becomes of the cards. */
@@ -175,7 +205,8 @@ function podFacts(apiServer: NodeKube | null, podUid: string): PodFacts | null {
 
 function nodeCounts(record: NodeRecord, vgpu: Vgpu, apiServer: NodeKube | null): NodeCounts {
   const { raised, evictions } = vgpu.auditCounts();
-  const sum = (values: Iterable<number> | undefined): number => [...(values ?? [])].reduce((total, value) => total + value, 0);
+  const sum = (values: Iterable<number> | undefined): number =>
+    [...(values ?? [])].reduce((total, value) => total + value, 0);
   const kube = apiServer?.counts;
   const errors = new Map([
     ['kubelet-call', record.failedCalls],
@@ -194,7 +225,10 @@ function clusterSide(apiServer: NodeKube, allocator: Allocator, log: Log): Part 
     async start() {
       apiServer.pods.onChange(({ before, after }) => {
         const ended = before !== null && !isOver(before) && (after === null || isOver(after));
-        if (ended) allocator.reconcile().catch((error: unknown) => log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
+        if (ended)
+          allocator
+            .reconcile()
+            .catch((error: unknown) => log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
       });
       await apiServer.start();
     },
@@ -203,14 +237,27 @@ function clusterSide(apiServer: NodeKube, allocator: Allocator, log: Log): Part 
 }
 
 /** Tells the cluster what this node has, and again what an earlier run of the agent may not have got round to telling. */
-function report(apiServer: NodeKube, allocator: Allocator, health: HealthMonitor, config: AgentConfig, clock: Clock): Part {
-  const nodeReport = new NodeReport({ allocator, health, labels: apiServer.labels, wantedLabels: config.nodeLabels, clock });
+function report(
+  apiServer: NodeKube,
+  allocator: Allocator,
+  health: HealthMonitor,
+  config: AgentConfig,
+  clock: Clock,
+): Part {
+  const nodeReport = new NodeReport({
+    allocator,
+    health,
+    labels: apiServer.labels,
+    wantedLabels: config.nodeLabels,
+    clock,
+  });
   return {
     name: 'node-report',
     async start() {
       for (const allocation of allocator.state.allocations.values()) {
         if (allocation.phase !== 'started') continue;
-        for (const owner of allocation.owners) apiServer.notices.started(allocation, owner, allocator.gpuIndexesOf(allocation));
+        for (const owner of allocation.owners)
+          apiServer.notices.started(allocation, owner, allocator.gpuIndexesOf(allocation));
       }
       await nodeReport.start();
     },
@@ -222,7 +269,9 @@ function report(apiServer: NodeKube, allocator: Allocator, health: HealthMonitor
 function reconciler(allocator: Allocator, clock: Clock, periodMs: number, log: Log): Part {
   let cancel = (): void => undefined;
   const reconcile = (): Promise<void> =>
-    allocator.reconcile().catch((error: unknown) => log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
+    allocator
+      .reconcile()
+      .catch((error: unknown) => log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
   return {
     name: 'reconciler',
     async start() {

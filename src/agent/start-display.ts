@@ -32,7 +32,15 @@ export interface Display {
   readonly httpPort: () => number;
 }
 
-export async function buildDisplay({ config, view, record, apiServer, services, clock, log }: DisplayOptions): Promise<Display> {
+export async function buildDisplay({
+  config,
+  view,
+  record,
+  apiServer,
+  services,
+  clock,
+  log,
+}: DisplayOptions): Promise<Display> {
   const { journal } = record;
   const history = new History();
   const http = new HttpServer({
@@ -45,7 +53,10 @@ export async function buildDisplay({ config, view, record, apiServer, services, 
     feed: new LiveFeed({ view, history, journal, clock, log }),
     page: await readPageFiles(),
     certificate: config.tls === null ? null : new CertificateFiles(config.tls.certFile, config.tls.keyFile),
-    access: config.tokenReview && apiServer !== null ? new Access((token, path) => apiServer.reviewToken(token, path), clock) : null,
+    access:
+      config.tokenReview && apiServer !== null
+        ? new Access((token, path) => apiServer.reviewToken(token, path), clock)
+        : null,
     clock,
     log,
   });

@@ -10,7 +10,14 @@ import { LegacyPods, type LegacyContainer } from './slices/legacy-pods.js';
 import { LimitPolicy } from './slices/limit-policy.js';
 import { limitsService } from './slices/limits-service.js';
 import { Monitor } from './slices/monitor.js';
-import { observeGpus, observeSlices, observeUse, type GpuObservation, type SliceObservation, type UseObservation } from './slices/observation.js';
+import {
+  observeGpus,
+  observeSlices,
+  observeUse,
+  type GpuObservation,
+  type SliceObservation,
+  type UseObservation,
+} from './slices/observation.js';
 import type { ContainerKnowledge, Evictor, GpuSource, PodWishes, SliceNotices } from './slices/ports.js';
 import { OperatorLimits } from './slices/operator-limits.js';
 import { ProcessOwners } from './slices/process-owners.js';
@@ -78,8 +85,16 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     log: options.log,
     lookMs: options.samplePeriodMs,
   });
-  const auditor = new Auditor({ ...options, slices, directories, owners, gpus: () => monitor.gpus, policy: options.auditPolicy });
-  const observe = (): readonly SliceObservation[] => observeSlices(slices, monitor.gpus, (allocation) => auditor.findings(allocation));
+  const auditor = new Auditor({
+    ...options,
+    slices,
+    directories,
+    owners,
+    gpus: () => monitor.gpus,
+    policy: options.auditPolicy,
+  });
+  const observe = (): readonly SliceObservation[] =>
+    observeSlices(slices, monitor.gpus, (allocation) => auditor.findings(allocation));
   // Annotations may have changed while the slice was being opened.
   const resize = (allocation: string): void => {
     const slice = slices.started.get(allocation);
@@ -110,7 +125,13 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     observeUse: () => observeUse(slices, monitor.gpus),
     observeGpus: () => observeGpus(monitor.gpus),
     auditCounts: () => auditor.counts,
-    strangers: () => new Map(monitor.gpus.map(({ uuid, state }) => [uuid, (state?.strangers.length ?? 0) - (state?.trespassers.length ?? 0)])),
+    strangers: () =>
+      new Map(
+        monitor.gpus.map(({ uuid, state }) => [
+          uuid,
+          (state?.strangers.length ?? 0) - (state?.trespassers.length ?? 0),
+        ]),
+      ),
     limitsService: limitsService({ slices, operator, resizer, observe }),
     part: {
       name: 'vgpu',
@@ -132,13 +153,24 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
 }
 
 function legacyContainer({ container, cores, memoryBlocks }: LegacyHolding): LegacyContainer {
-  return { podUid: container.podUid, container: container.container, cores, memoryBytes: memoryBlocks * MEMORY_BLOCK_BYTES };
+  return {
+    podUid: container.podUid,
+    container: container.container,
+    cores,
+    memoryBytes: memoryBlocks * MEMORY_BLOCK_BYTES,
+  };
 }
 
 function specOf(limits: SliceLimits): SliceSpec {
   return {
     allocation: limits.allocation,
     owner: limits.owner,
-    devices: limits.devices.map(({ gpu, memoryBytes, share }) => ({ uuid: gpu.uuid, pciBusId: gpu.pciBusId, memoryBytes, share, softLimit: null })),
+    devices: limits.devices.map(({ gpu, memoryBytes, share }) => ({
+      uuid: gpu.uuid,
+      pciBusId: gpu.pciBusId,
+      memoryBytes,
+      share,
+      softLimit: null,
+    })),
   };
 }

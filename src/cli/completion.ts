@@ -21,25 +21,48 @@ interface Place {
 function placesOf(command: Command, path: readonly string[] = []): Place[] {
   const options = command.options.filter((option) => !option.hidden);
   const flags = options.flatMap((option) => [option.long, option.short].filter((flag) => flag !== undefined));
-  const values = options.flatMap(({ long, short, argChoices }) => (argChoices === undefined ? [] : [long, short].flatMap((flag) => (flag === undefined ? [] : [[flag, argChoices] as const]))));
+  const values = options.flatMap(({ long, short, argChoices }) =>
+    argChoices === undefined
+      ? []
+      : [long, short].flatMap((flag) => (flag === undefined ? [] : [[flag, argChoices] as const])),
+  );
   const choices = command.registeredArguments.flatMap((argument) => argument.argChoices ?? []);
-  const own = { path: path.join(' '), words: [...command.commands.map((sub) => sub.name()), ...choices, ...flags.filter((flag) => flag.startsWith('--')), '--help'], values: new Map(values) };
+  const own = {
+    path: path.join(' '),
+    words: [
+      ...command.commands.map((sub) => sub.name()),
+      ...choices,
+      ...flags.filter((flag) => flag.startsWith('--')),
+      '--help',
+    ],
+    values: new Map(values),
+  };
   return [own, ...command.commands.flatMap((sub) => placesOf(sub, [...path, sub.name()]))];
 }
 
 /** Lines of a shell's `case`; both shells read the same. */
-function cases(places: readonly Place[], say: (words: readonly string[]) => string): { readonly walk: string; readonly values: string; readonly words: string } {
+function cases(
+  places: readonly Place[],
+  say: (words: readonly string[]) => string,
+): { readonly walk: string; readonly values: string; readonly words: string } {
   const quoted = (text: string): string => `'${text}'`;
   return {
     walk: places.flatMap(({ path }) => (path === '' ? [] : [quoted(path.includes(' ') ? path : ` ${path}`)])).join('|'),
-    values: places.flatMap(({ path, values }) => [...values].map(([flag, choices]) => `    ${quoted(`${path}:${flag}`)}) ${say(choices)}; return ;;`)).join('\n'),
+    values: places
+      .flatMap(({ path, values }) =>
+        [...values].map(([flag, choices]) => `    ${quoted(`${path}:${flag}`)}) ${say(choices)}; return ;;`),
+      )
+      .join('\n'),
     words: places.map(({ path, words }) => `    ${quoted(path)}) ${say(words)} ;;`).join('\n'),
   };
 }
 
 /** For `complete`, in bash 4 and later. Where nothing fits, files are completed. */
 export function bashCompletion(program: Command): string {
-  const { walk, values, words } = cases(placesOf(program), (list) => `COMPREPLY=($(compgen -W '${list.join(' ')}' -- "$current"))`);
+  const { walk, values, words } = cases(
+    placesOf(program),
+    (list) => `COMPREPLY=($(compgen -W '${list.join(' ')}' -- "$current"))`,
+  );
   return `# gpu-manager completion for bash
 _gpu_manager() {
   local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" place='' word

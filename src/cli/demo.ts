@@ -22,10 +22,16 @@ export function demoCommand(): Command {
     .action(async (options: DemoOptions) => {
       const directory = await mkdtemp(join(tmpdir(), 'gpu-demo-'));
       const once = options.once === true;
-      const demo = new Demo(directory, options.verbose === true ? createLog('info') : silentLog(), once ? 0 : Number(options.queryPort));
+      const demo = new Demo(
+        directory,
+        options.verbose === true ? createLog('info') : silentLog(),
+        once ? 0 : Number(options.queryPort),
+      );
       try {
         await demo.start();
-        const failed = await demo.runScenario(({ title, ok, outcome }) => console.log(`${ok ? 'ok    ' : 'FAILED'} ${title}: ${outcome}`));
+        const failed = await demo.runScenario(({ title, ok, outcome }) =>
+          console.log(`${ok ? 'ok    ' : 'FAILED'} ${title}: ${outcome}`),
+        );
         if (failed > 0) process.exitCode = 1;
         if (!once) {
           await demo.liveOn();

@@ -5,7 +5,11 @@ import type { NodeSnapshot } from '../agent/display/view.js';
 import { displayProto, nodeProto } from '../rpc/proto.js';
 import { callUnary } from '../rpc/unary.js';
 
-export const DISPLAY_SOCKET_OPTION = ['--display-socket <path>', 'unix socket of the running agent', '/var/run/gpu-manager.sock'] as const;
+export const DISPLAY_SOCKET_OPTION = [
+  '--display-socket <path>',
+  'unix socket of the running agent',
+  '/var/run/gpu-manager.sock',
+] as const;
 
 /** `-o text` for people, `-o json` for programs. */
 export function outputOption(): Option {
@@ -29,7 +33,9 @@ export class NodeClient {
   }
 
   async graph(extended: boolean): Promise<string> {
-    const answer = extended ? await callUnary(this.#node, 'Graph', {}, TIMEOUT_MS) : await callUnary(this.#display, 'PrintGraph', {}, TIMEOUT_MS);
+    const answer = extended
+      ? await callUnary(this.#node, 'Graph', {}, TIMEOUT_MS)
+      : await callUnary(this.#display, 'PrintGraph', {}, TIMEOUT_MS);
     return answer?.graph ?? '';
   }
 

@@ -8,17 +8,25 @@ import { addRunFlags, givenRunFlags } from './run-options.js';
 import { agentConfig, flagValues } from './run-flags.js';
 import { printable } from './terminal-text.js';
 
-const MARKS: Readonly<Record<Diagnosis['state'], string>> = { ok: 'ok', warning: 'warning', failed: 'FAILED', skipped: 'skipped' };
+const MARKS: Readonly<Record<Diagnosis['state'], string>> = {
+  ok: 'ok',
+  warning: 'warning',
+  failed: 'FAILED',
+  skipped: 'skipped',
+};
 
 /** `gpu-manager doctor`: looks at everything that a node needs, and says what to do about what is missing. Ends with 1 when something failed. */
 export function doctorCommand(): Command {
-  const command = new Command('doctor').description('check this node: driver, libraries, kubelet, runtime, control groups, mirror, interposition; takes the flags of run');
+  const command = new Command('doctor').description(
+    'check this node: driver, libraries, kubelet, runtime, control groups, mirror, interposition; takes the flags of run',
+  );
   command.addOption(outputOption());
   addRunFlags(command);
   return command.action(async (options: Record<string, string>) => {
     const config = agentConfig(flagValues(givenRunFlags(options), process.env), process.env);
     const output = options.output as Output;
-    const agentWaitsFor = () => withNode(config.displaySocket, async (node) => (await node.snapshot()).notReady).catch(() => null);
+    const agentWaitsFor = () =>
+      withNode(config.displaySocket, async (node) => (await node.snapshot()).notReady).catch(() => null);
     const found: Diagnosis[] = [];
     for await (const diagnosis of examine({ config, clock: systemClock, log: silentLog(), agentWaitsFor })) {
       found.push(diagnosis);

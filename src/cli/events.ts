@@ -16,7 +16,9 @@ const LOOK_MS = 1_000;
 /** `gpu-manager events`: what happened on this node lately. */
 export function eventsCommand(): Command {
   return new Command('events')
-    .description('print what happened on this node: containers, refusals, health of GPUs, limits, findings of the audit')
+    .description(
+      'print what happened on this node: containers, refusals, health of GPUs, limits, findings of the audit',
+    )
     .option('-f, --follow', 'go on printing as things happen')
     .addOption(outputOption())
     .option(...DISPLAY_SOCKET_OPTION)
@@ -27,7 +29,8 @@ export function eventsCommand(): Command {
         let after = 0;
         for (;;) {
           const events = await node.events(after);
-          for (const event of events) process.stdout.write(`${options.output === 'json' ? JSON.stringify(event) : line(event)}\n`);
+          for (const event of events)
+            process.stdout.write(`${options.output === 'json' ? JSON.stringify(event) : line(event)}\n`);
           after = events.at(-1)?.sequence ?? after;
           if (options.follow !== true || end.signal.aborted) return;
           await delay(LOOK_MS, undefined, { signal: end.signal }).catch(() => undefined);

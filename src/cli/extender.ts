@@ -26,19 +26,43 @@ interface Options {
 export function extenderCommand(): Command {
   return new Command('extender')
     .description('answer kube-scheduler: which nodes have the GPUs that a pod asks for, and which of them suits best')
-    .addOption(new Option('--address <host:port>', 'where to listen').default(addressOf('127.0.0.1:3456'), '127.0.0.1:3456').argParser(addressOf))
+    .addOption(
+      new Option('--address <host:port>', 'where to listen')
+        .default(addressOf('127.0.0.1:3456'), '127.0.0.1:3456')
+        .argParser(addressOf),
+    )
     .addOption(new Option('--policy <name>', 'what makes a node suit').choices(POLICY_NAMES).default('fragmentation'))
     .option('--kubeconfig <file>', 'access to the API server; without it, that of the pod this runs in')
     .option('--tls-cert-file <file>', 'serve HTTPS with this certificate (PEM)')
     .option('--tls-private-key-file <file>', 'its key (PEM)')
     .option('--client-ca-file <file>', 'callers have to show a certificate of this authority (PEM)')
-    .addOption(new Option('--claim-ttl <seconds>', 'how long room is kept for a pod of which the scheduler does not say where it goes').default(30_000, '30').argParser(seconds))
-    .addOption(new Option('--settle-timeout <seconds>', 'how long a pod waits for decisions on others that stand in its way').default(500, '0.5').argParser(seconds))
-    .addOption(new Option('--log-level <level>', 'how much to log').choices(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'))
+    .addOption(
+      new Option(
+        '--claim-ttl <seconds>',
+        'how long room is kept for a pod of which the scheduler does not say where it goes',
+      )
+        .default(30_000, '30')
+        .argParser(seconds),
+    )
+    .addOption(
+      new Option('--settle-timeout <seconds>', 'how long a pod waits for decisions on others that stand in its way')
+        .default(500, '0.5')
+        .argParser(seconds),
+    )
+    .addOption(
+      new Option('--log-level <level>', 'how much to log')
+        .choices(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+        .default('info'),
+    )
     .option('--explain <pod.yaml>', 'do not serve: say for each node why the pod of this file fits there or not')
-    .option('--state <file>', 'with --explain: nodes and pods from a file (kubectl get nodes,pods -A -o yaml) instead of the API server')
+    .option(
+      '--state <file>',
+      'with --explain: nodes and pods from a file (kubectl get nodes,pods -A -o yaml) instead of the API server',
+    )
     .addOption(new Option('-o, --output <format>', 'with --explain').choices(['text', 'json']).default('text'))
-    .action((options: Options) => (options.explain === undefined ? serve(options) : printExplanation(options, options.explain)));
+    .action((options: Options) =>
+      options.explain === undefined ? serve(options) : printExplanation(options, options.explain),
+    );
 }
 
 async function serve(options: Options): Promise<void> {
@@ -54,15 +78,25 @@ async function serve(options: Options): Promise<void> {
 }
 
 async function printExplanation(options: Options, podFile: string): Promise<void> {
-  const { pod, nodes } = await explain({ podFile, stateFile: options.state ?? null, kubeconfig: options.kubeconfig ?? null, policy: options.policy });
-  const text = options.output === 'json' ? JSON.stringify({ namespace: pod.namespace, name: pod.name, nodes }) : explanationText(pod, nodes);
+  const { pod, nodes } = await explain({
+    podFile,
+    stateFile: options.state ?? null,
+    kubeconfig: options.kubeconfig ?? null,
+    policy: options.policy,
+  });
+  const text =
+    options.output === 'json'
+      ? JSON.stringify({ namespace: pod.namespace, name: pod.name, nodes })
+      : explanationText(pod, nodes);
   process.stdout.write(`${text}\n`);
 }
 
 function configOf(options: Options): ExtenderConfig {
   const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile, clientCaFile } = options;
-  if ((certFile === undefined) !== (keyFile === undefined)) throw new StartupError('--tls-cert-file and --tls-private-key-file belong together');
-  if (clientCaFile !== undefined && certFile === undefined) throw new StartupError('--client-ca-file needs --tls-cert-file');
+  if ((certFile === undefined) !== (keyFile === undefined))
+    throw new StartupError('--tls-cert-file and --tls-private-key-file belong together');
+  if (clientCaFile !== undefined && certFile === undefined)
+    throw new StartupError('--client-ca-file needs --tls-cert-file');
   return {
     address: options.address.host,
     port: options.address.port,
@@ -70,7 +104,10 @@ function configOf(options: Options): ExtenderConfig {
     claimTtlMs: options.claimTtl,
     settleTimeoutMs: options.settleTimeout,
     kubeconfig: options.kubeconfig ?? null,
-    tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile, clientCaFile: clientCaFile ?? null },
+    tls:
+      certFile === undefined || keyFile === undefined
+        ? null
+        : { certFile, keyFile, clientCaFile: clientCaFile ?? null },
   };
 }
 

@@ -21,7 +21,9 @@ export function graphCommand(): Command {
           return;
         }
         const { cards, tree, nvlinks } = await node.snapshot();
-        process.stdout.write(`${JSON.stringify({ graph: await node.graph(options.extended === true), cards, tree, nvlinks }, null, 2)}\n`);
+        process.stdout.write(
+          `${JSON.stringify({ graph: await node.graph(options.extended === true), cards, tree, nvlinks }, null, 2)}\n`,
+        );
       }),
     );
 }

@@ -38,7 +38,9 @@ export function limitsCommand(): Command {
     .action((options: ListOptions) =>
       connected(options, async (client) => {
         const containers = await list(client);
-        process.stdout.write(options.output === 'json' ? `${JSON.stringify(containers.map(asDocument), null, 2)}\n` : asTable(containers));
+        process.stdout.write(
+          options.output === 'json' ? `${JSON.stringify(containers.map(asDocument), null, 2)}\n` : asTable(containers),
+        );
       }),
     );
   command
@@ -51,9 +53,15 @@ export function limitsCommand(): Command {
     .option(...DISPLAY_SOCKET_OPTION)
     .action((name: string, options: SetOptions) =>
       connected(options, async (client) => {
-        if (options.memory === undefined && options.share === undefined && options.soft === undefined) throw new StartupError('say --memory, --share or --soft');
+        if (options.memory === undefined && options.share === undefined && options.soft === undefined)
+          throw new StartupError('say --memory, --share or --soft');
         const { allocation } = choose(await list(client), name);
-        const request = { allocation, memory_bytes: options.memory ?? 0, share: options.share ?? 0, soft_limit: options.soft ?? 0 };
+        const request = {
+          allocation,
+          memory_bytes: options.memory ?? 0,
+          share: options.share ?? 0,
+          soft_limit: options.soft ?? 0,
+        };
         await changed(client, allocation, (await callUnary(client, 'Set', request, TIMEOUT_MS)).notes ?? []);
       }),
     );
@@ -93,7 +101,12 @@ async function changed(client: Client, allocation: string, notes: readonly strin
 
 /** The one container that is meant. */
 function choose(containers: readonly ContainerLimits__Output[], name: string): ContainerLimits__Output {
-  const names = (one: ContainerLimits__Output): string[] => [one.allocation, one.pod, `${one.namespace}/${one.pod}`, `${one.namespace}/${one.pod}/${one.container}`];
+  const names = (one: ContainerLimits__Output): string[] => [
+    one.allocation,
+    one.pod,
+    `${one.namespace}/${one.pod}`,
+    `${one.namespace}/${one.pod}/${one.container}`,
+  ];
   const [only, ...others] = containers.filter((one) => names(one).includes(name));
   if (only === undefined) throw new Error(`no container ${name} runs on this node`);
   if (others.length === 0) return only;
@@ -152,7 +165,8 @@ function asDocument(container: ContainerLimits__Output) {
 
 function memory(text: string): number {
   const bytes = parseMemory(text);
-  if (bytes === null) throw new InvalidArgumentError('Expected blocks of 256 MiB such as 16, or an amount with a unit such as 1536Mi.');
+  if (bytes === null)
+    throw new InvalidArgumentError('Expected blocks of 256 MiB such as 16, or an amount with a unit such as 1536Mi.');
   return bytes;
 }
 

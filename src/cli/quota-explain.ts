@@ -18,20 +18,33 @@ interface Options extends QuotaOutput {
   readonly kubeconfig?: string;
 }
 
-const GROUP_NAMES = new Set(['bizrq', 'bizgroupresourcequota', 'bizgroupresourcequotas', 'bizgroupresourcequotas.quota.gpu-manager.io']);
+const GROUP_NAMES = new Set([
+  'bizrq',
+  'bizgroupresourcequota',
+  'bizgroupresourcequotas',
+  'bizgroupresourcequotas.quota.gpu-manager.io',
+]);
 
 /** `gpu-manager quota explain`: why something is, or would be, admitted or refused. */
 export function quotaExplainCommand(): Command {
   return new Command('explain')
-    .description('say why workloads are or would be admitted or refused, or what stands behind the numbers of a group; changes nothing')
+    .description(
+      'say why workloads are or would be admitted or refused, or what stands behind the numbers of a group; changes nothing',
+    )
     .argument('[objects...]', 'of the cluster: deployment/web, pytorchjobs/train, bizrq/vision')
-    .option('-f, --filename <file>', 'YAML or JSON of workloads that could come; - for standard input; may be repeated', (file: string, files: readonly string[]) => [...files, file], [])
+    .option(
+      '-f, --filename <file>',
+      'YAML or JSON of workloads that could come; - for standard input; may be repeated',
+      (file: string, files: readonly string[]) => [...files, file],
+      [],
+    )
     .option('-n, --namespace <name>', 'of the objects', 'default')
     .option('--replicas <count>', 'as if the objects were scaled to so many', count)
     .addOption(quotaOutputOption())
     .option(...QUOTA_KUBECONFIG)
     .action(async (objects: readonly string[], options: Options) => {
-      if (objects.length === 0 && options.filename.length === 0) throw new StartupError('quota: name objects as kind/name, or give manifests with -f');
+      if (objects.length === 0 && options.filename.length === 0)
+        throw new StartupError('quota: name objects as kind/name, or give manifests with -f');
       const named = objects.map(readName);
       const manifests: unknown[] = [];
       for (const file of options.filename) {
@@ -62,10 +75,18 @@ async function explainGroup({ api, books }: QuotaBooks, name: string, { output }
   return output === 'table' ? accountText(account) : `${JSON.stringify(plainAccount(account))}\n`;
 }
 
-async function explainObject({ api, books }: QuotaBooks, kindName: string, name: string, { namespace, replicas, output }: Options): Promise<WhatIf> {
+async function explainObject(
+  { api, books }: QuotaBooks,
+  kindName: string,
+  name: string,
+  { namespace, replicas, output }: Options,
+): Promise<WhatIf> {
   const kinds = await servedKinds(api, KNOWN_KINDS);
   const kind = kindCalled(kinds, kindName);
-  if (kind === null) throw new StartupError(`quota: the cluster has no kind "${kindName}" whose pods are known; there are ${kinds.map(({ evaluator }) => evaluator.kind).join(', ')} and bizrq`);
+  if (kind === null)
+    throw new StartupError(
+      `quota: the cluster has no kind "${kindName}" whose pods are known; there are ${kinds.map(({ evaluator }) => evaluator.kind).join(', ')} and bizrq`,
+    );
   const found = await findSubject(api, kinds, kind, namespace, name, replicas ?? null);
   if (!found.ok) throw new Error(found.reason);
   const { subject } = found;

@@ -8,7 +8,8 @@ export async function contentOf(file: string): Promise<string> {
   try {
     if (file === '-') return await text(process.stdin);
     const { size } = await stat(file);
-    if (size > MAX_FILE_BYTES) throw new StartupError(`quota: ${file}: ${size} bytes, at most ${MAX_FILE_BYTES} are read`);
+    if (size > MAX_FILE_BYTES)
+      throw new StartupError(`quota: ${file}: ${size} bytes, at most ${MAX_FILE_BYTES} are read`);
     return await readFile(file, 'utf8');
   } catch (error) {
     if (error instanceof StartupError) throw error;

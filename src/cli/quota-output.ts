@@ -14,4 +14,7 @@ export function quotaOutputOption(): Option {
 }
 
 /** Of the commands that look at a cluster. */
-export const QUOTA_KUBECONFIG = ['--kubeconfig <file>', 'access to the API server; without it, what kubectl would use'] as const;
+export const QUOTA_KUBECONFIG = [
+  '--kubeconfig <file>',
+  'access to the API server; without it, what kubectl would use',
+] as const;

@@ -32,28 +32,85 @@ interface Options {
 /** `gpu-manager quota serve`: quota on Kubernetes. */
 export function quotaServeCommand(): Command {
   return new Command('serve')
-    .description('serve the webhooks that admit workloads and groups, and on one of several replicas report and clean up')
+    .description(
+      'serve the webhooks that admit workloads and groups, and on one of several replicas report and clean up',
+    )
     .option('--address <host>', 'where to listen', '0.0.0.0')
     .addOption(new Option('--port <port>', 'where to listen').default(8443).argParser(port))
     .option('--kubeconfig <file>', 'access to the API server; without it, that of the pod this runs in')
     .option('--namespace <name>', 'where the Secret of the certificate and the Lease of the leader are', 'kube-system')
-    .option('--service <name>', 'service of that namespace by which the API server reaches the webhooks, at its port 443', 'gpu-manager-quota')
+    .option(
+      '--service <name>',
+      'service of that namespace by which the API server reaches the webhooks, at its port 443',
+      'gpu-manager-quota',
+    )
     .option('--url <https://host:port>', 'how the API server reaches the webhooks, where that is not by a service')
-    .option('--tls-cert-file <file>', 'serve with this certificate (PEM); without it the replicas make one and share it in a Secret')
+    .option(
+      '--tls-cert-file <file>',
+      'serve with this certificate (PEM); without it the replicas make one and share it in a Secret',
+    )
     .option('--tls-private-key-file <file>', 'its key (PEM)')
     .option('--ca-file <file>', 'the authority that signed it (PEM), for the API server')
     .option('--no-register', 'leave the ValidatingWebhookConfiguration as it is')
-    .addOption(new Option('--unlabelled <policy>', 'scaling and autoscalers while no replica answers: these requests do not show whether they concern a managed object').choices(['Ignore', 'Fail']).default('Ignore'))
+    .addOption(
+      new Option(
+        '--unlabelled <policy>',
+        'scaling and autoscalers while no replica answers: these requests do not show whether they concern a managed object',
+      )
+        .choices(['Ignore', 'Fail'])
+        .default('Ignore'),
+    )
     .option('--identity <name>', 'name of this replica in the Lease; host name and process without')
-    .addOption(new Option('--refresh-period <seconds>', 'how often everything is looked at again').default(300_000, '300').argParser(seconds))
-    .addOption(new Option('--lease-duration <seconds>', 'how long a leader that is silent is waited for').default(15_000, '15').argParser(seconds))
-    .addOption(new Option('--arbitrator <mode>', 'divide the cluster among its namespaces while they run: off; plan: log what would be done, and write nothing; on: write Allocations, and evict pods of who has more than it deserves while others wait').choices(['off', 'plan', 'on']).default('off'))
-    .addOption(new Option('--arbitrator-period <seconds>', 'how often the arbitrator looks at the cluster').default(1000, '1').argParser(seconds))
-    .addOption(new Option('--arbitrator-grace <seconds>', 'how long a namespace has to let pods go by itself once others wait for what it has too much of').default(30_000, '30').argParser(seconds))
-    .addOption(new Option('--arbitrator-cooldown <seconds>', 'for so long after an eviction no other pod of the same namespace goes for the same one that waits').default(60_000, '60').argParser(seconds))
-    .addOption(new Option('--arbitrator-writes <count>', 'how many objects the arbitrator writes at once').default(8).argParser(count))
+    .addOption(
+      new Option('--refresh-period <seconds>', 'how often everything is looked at again')
+        .default(300_000, '300')
+        .argParser(seconds),
+    )
+    .addOption(
+      new Option('--lease-duration <seconds>', 'how long a leader that is silent is waited for')
+        .default(15_000, '15')
+        .argParser(seconds),
+    )
+    .addOption(
+      new Option(
+        '--arbitrator <mode>',
+        'divide the cluster among its namespaces while they run: off; plan: log what would be done, and write nothing; on: write Allocations, and evict pods of who has more than it deserves while others wait',
+      )
+        .choices(['off', 'plan', 'on'])
+        .default('off'),
+    )
+    .addOption(
+      new Option('--arbitrator-period <seconds>', 'how often the arbitrator looks at the cluster')
+        .default(1000, '1')
+        .argParser(seconds),
+    )
+    .addOption(
+      new Option(
+        '--arbitrator-grace <seconds>',
+        'how long a namespace has to let pods go by itself once others wait for what it has too much of',
+      )
+        .default(30_000, '30')
+        .argParser(seconds),
+    )
+    .addOption(
+      new Option(
+        '--arbitrator-cooldown <seconds>',
+        'for so long after an eviction no other pod of the same namespace goes for the same one that waits',
+      )
+        .default(60_000, '60')
+        .argParser(seconds),
+    )
+    .addOption(
+      new Option('--arbitrator-writes <count>', 'how many objects the arbitrator writes at once')
+        .default(8)
+        .argParser(count),
+    )
     .option('--lend-reserved', 'what is reserved for a namespace that does not ask for it is given to others')
-    .addOption(new Option('--log-level <level>', 'how much to log').choices(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'))
+    .addOption(
+      new Option('--log-level <level>', 'how much to log')
+        .choices(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+        .default('info'),
+    )
     .action(serve);
 }
 
@@ -73,17 +130,38 @@ async function serve(options: Options): Promise<void> {
 function configOf(options: Options): QuotaServeConfig {
   const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile, caFile: authorityFile, url } = options;
   const files = [certFile, keyFile, authorityFile].filter((file) => file !== undefined).length;
-  if (files !== 0 && files !== 3) throw new StartupError('--tls-cert-file, --tls-private-key-file and --ca-file belong together');
-  if (url !== undefined && !/^https:\/\/[^/]+\/?$/.test(url)) throw new StartupError('--url is to be https://host:port');
+  if (files !== 0 && files !== 3)
+    throw new StartupError('--tls-cert-file, --tls-private-key-file and --ca-file belong together');
+  if (url !== undefined && !/^https:\/\/[^/]+\/?$/.test(url))
+    throw new StartupError('--url is to be https://host:port');
   return {
-    address: options.address, port: options.port, kubeconfig: options.kubeconfig ?? null, namespace: options.namespace, service: options.service,
-    url: url ?? null, register: options.register, unlabelled: options.unlabelled, identity: options.identity ?? null,
-    refreshMs: options.refreshPeriod, leaseMs: options.leaseDuration, arbitrator: arbitratorOf(options),
-    tls: certFile === undefined || keyFile === undefined || authorityFile === undefined ? null : { certFile, keyFile, authorityFile },
+    address: options.address,
+    port: options.port,
+    kubeconfig: options.kubeconfig ?? null,
+    namespace: options.namespace,
+    service: options.service,
+    url: url ?? null,
+    register: options.register,
+    unlabelled: options.unlabelled,
+    identity: options.identity ?? null,
+    refreshMs: options.refreshPeriod,
+    leaseMs: options.leaseDuration,
+    arbitrator: arbitratorOf(options),
+    tls:
+      certFile === undefined || keyFile === undefined || authorityFile === undefined
+        ? null
+        : { certFile, keyFile, authorityFile },
   };
 }
 
-function arbitratorOf({ arbitrator: mode, arbitratorPeriod: periodMs, arbitratorGrace: graceMs, arbitratorCooldown: cooldownMs, arbitratorWrites: writesAtOnce, lendReserved = false }: Options): QuotaServeConfig['arbitrator'] {
+function arbitratorOf({
+  arbitrator: mode,
+  arbitratorPeriod: periodMs,
+  arbitratorGrace: graceMs,
+  arbitratorCooldown: cooldownMs,
+  arbitratorWrites: writesAtOnce,
+  lendReserved = false,
+}: Options): QuotaServeConfig['arbitrator'] {
   return mode === 'off' ? null : { mode, periodMs, writesAtOnce, policy: { graceMs, cooldownMs, lendReserved } };
 }
 
@@ -95,7 +173,8 @@ function port(text: string): number {
 
 function count(text: string): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < 1 || value > 100) throw new InvalidArgumentError('not a whole number from 1 to 100');
+  if (!Number.isInteger(value) || value < 1 || value > 100)
+    throw new InvalidArgumentError('not a whole number from 1 to 100');
   return value;
 }
 

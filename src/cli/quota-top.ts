@@ -1,7 +1,14 @@
 import { Argument, Command } from 'commander';
 import { withQuotaBooks } from '../quota-controller/stored-ledgers.js';
 import { statusesOf } from '../quota/command/replay.js';
-import { plainTopGroup, plainTopWorkload, topGroups, topGroupsTable, topWorkloads, topWorkloadsTable } from '../quota/command/top.js';
+import {
+  plainTopGroup,
+  plainTopWorkload,
+  topGroups,
+  topGroupsTable,
+  topWorkloads,
+  topWorkloadsTable,
+} from '../quota/command/top.js';
 import { subtreeOf } from '../quota/command/tree-order.js';
 import { QUOTA_KUBECONFIG, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 
@@ -27,12 +34,17 @@ export function quotaTopCommand(): Command {
         const statuses = group === undefined ? all : subtreeOf(all, group);
         if (group !== undefined && statuses.length === 0) throw new Error(`quota: no group ${group}`);
         if (by !== null && !statuses.some(({ hard }) => hard.has(by))) throw new Error(`quota: no group limits ${by}`);
-        const lines = (rows: readonly Readonly<Record<string, unknown>>[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+        const lines = (rows: readonly Readonly<Record<string, unknown>>[]): string =>
+          rows.map((row) => `${JSON.stringify(row)}\n`).join('');
         if (what === 'groups') {
           const rows = topGroups(statuses, by);
           process.stdout.write(output === 'table' ? topGroupsTable(rows) : lines(rows.map(plainTopGroup)));
         } else {
-          const rows = topWorkloads(statuses, statuses.flatMap(({ name }) => books.charges(name)), by);
+          const rows = topWorkloads(
+            statuses,
+            statuses.flatMap(({ name }) => books.charges(name)),
+            by,
+          );
           process.stdout.write(output === 'table' ? topWorkloadsTable(rows) : lines(rows.map(plainTopWorkload)));
         }
       }),

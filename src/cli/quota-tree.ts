@@ -17,7 +17,11 @@ export function quotaTreeCommand(): Command {
         const all = statusesOf(books, null, Date.now());
         const shown = group === undefined ? all : subtreeOf(all, group);
         if (group !== undefined && shown.length === 0) throw new Error(`quota: no group ${group}`);
-        process.stdout.write(output === 'table' ? reportOf(shown) : shown.map((status) => `${JSON.stringify(plainStatus(status))}\n`).join(''));
+        process.stdout.write(
+          output === 'table'
+            ? reportOf(shown)
+            : shown.map((status) => `${JSON.stringify(plainStatus(status))}\n`).join(''),
+        );
       }),
     );
 }

@@ -26,7 +26,9 @@ interface ReplayOptions extends QuotaOutput {
 
 /** `gpu-manager quota`: the quota engine on files, without a cluster; with `serve` in one; `tree`, `top` and `explain` look at one. */
 export function quotaCommand(): Command {
-  const quota = new Command('quota').description('validate quota trees, try manifests and scripts against them, check audit files; serve quota in a cluster, and look at it');
+  const quota = new Command('quota').description(
+    'validate quota trees, try manifests and scripts against them, check audit files; serve quota in a cluster, and look at it',
+  );
   quota
     .command('validate')
     .description('check a tree of groups')
@@ -55,7 +57,10 @@ export function quotaCommand(): Command {
   quota
     .command('replay')
     .description('carry out a script of commands, one JSON object a line, at the times it gives')
-    .argument('<script>', 'createGroup, updateGroup, deleteGroup, admit, reserve, scale, checkHpa, podStarted, podStopped, release, grant, loan, status; - for standard input')
+    .argument(
+      '<script>',
+      'createGroup, updateGroup, deleteGroup, admit, reserve, scale, checkHpa, podStarted, podStopped, release, grant, loan, status; - for standard input',
+    )
     .addOption(quotaOutputOption())
     .option('--tree <file>', 'groups that are there from the beginning')
     .option('--store <directory>', 'keep the state in a journal there, and go on with what it has')
@@ -87,7 +92,8 @@ export function quotaCommand(): Command {
       if (!verified.ok) throw new Error(`${file}: line ${verified.line}: ${verified.reason}`);
       process.stdout.write(`${verified.end.sequence} events, last digest ${verified.end.digest}\n`);
     });
-  for (const command of [quotaServeCommand(), quotaTreeCommand(), quotaTopCommand(), quotaExplainCommand()]) quota.addCommand(command);
+  for (const command of [quotaServeCommand(), quotaTreeCommand(), quotaTopCommand(), quotaExplainCommand()])
+    quota.addCommand(command);
   for (const command of quota.commands) command.exitOverride();
   return quota;
 }
@@ -101,7 +107,8 @@ async function replayScript(script: string, { output, tree, store, audit, report
   if (problem !== null) throw new StartupError(`quota: ${script}: ${problem}`);
   const opened = audit === undefined ? null : await openAuditFile(audit);
   if (opened?.ok === false) throw new StartupError(`quota: ${audit ?? ''}: line ${opened.line}: ${opened.reason}`);
-  const engine = store === undefined ? new Quota() : await createEngine({ store: await JournalStore.open(store), clock: () => 0 });
+  const engine =
+    store === undefined ? new Quota() : await createEngine({ store: await JournalStore.open(store), clock: () => 0 });
   if (opened !== null) engine.on((event: QuotaEvent) => opened.file.append(event));
   try {
     for (const group of groups) {
@@ -119,7 +126,11 @@ async function replayScript(script: string, { output, tree, store, audit, report
 
 function show(engine: Pick<Quota, 'groups' | 'status'>, output: Format, at: number): void {
   const statuses = statusesOf(engine, null, at);
-  process.stdout.write(output === 'table' ? reportOf(statuses) : statuses.map((status) => `${JSON.stringify(plainStatus(status))}\n`).join(''));
+  process.stdout.write(
+    output === 'table'
+      ? reportOf(statuses)
+      : statuses.map((status) => `${JSON.stringify(plainStatus(status))}\n`).join(''),
+  );
 }
 
 async function treeOf(file: string): Promise<readonly GroupSpec[]> {

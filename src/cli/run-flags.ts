@@ -19,43 +19,178 @@ export interface Flag {
 /** The flags of tkestack gpu-manager with its defaults, those of its earlier versions, and ours. */
 export const RUN_FLAGS: readonly Flag[] = [
   { name: 'driver', value: 'name', default: 'nvidia', help: 'GPUs to manage: nvidia, sim (simulated) or dummy (none)' },
-  { name: 'sim-node', value: 'file', default: '', help: 'description of the simulated node: JSON, or the output of nvidia-smi topo -m; empty: one card' },
-  { name: 'sim-state', value: 'dir', default: '', help: 'folder of a simulated machine (GPU_SIM_STATE) that programs run on; empty: simulated in the agent alone' },
-  { name: 'sim-device-path', value: 'dir', default: '/var/run/gpu-manager/devices', help: 'where device nodes of simulated cards are made' },
+  {
+    name: 'sim-node',
+    value: 'file',
+    default: '',
+    help: 'description of the simulated node: JSON, or the output of nvidia-smi topo -m; empty: one card',
+  },
+  {
+    name: 'sim-state',
+    value: 'dir',
+    default: '',
+    help: 'folder of a simulated machine (GPU_SIM_STATE) that programs run on; empty: simulated in the agent alone',
+  },
+  {
+    name: 'sim-device-path',
+    value: 'dir',
+    default: '/var/run/gpu-manager/devices',
+    help: 'where device nodes of simulated cards are made',
+  },
   { name: 'nvml-path', value: 'file', default: '', help: 'libnvidia-ml to use; empty: looked for at the usual places' },
-  { name: 'health-config', value: 'file', default: '', help: 'JSON file with the classes of GPU errors; empty: the shipped one' },
-  { name: 'extra-config', value: 'file', default: '', help: 'JSON file with additional device nodes for every GPU container' },
-  { name: 'volume-config', value: 'file', default: '', help: 'JSON file that says which driver libraries are mirrored; empty: none' },
-  { name: 'host-root', value: 'dir', default: '', help: "where the host's / or /usr is mounted; empty: /usr/local/host if it is there, else /" },
-  { name: 'native-path', value: 'dir', default: '', help: 'where the control libraries and gpu-client lie; empty: where they were built' },
-  { name: 'interposition', value: 'way', default: 'library-path', help: 'how containers get them: library-path, or cdi for kubelets from 1.29 on' },
-  { name: 'cdi-path', value: 'dir', default: '/etc/cdi', help: 'where CDI specifications are written; must outlive a reboot, as the kubelet remembers devices' },
-  { name: 'query-port', value: 'port', default: '5678', help: 'HTTP port of the page, graph, usage, version, metrics and probes' },
+  {
+    name: 'health-config',
+    value: 'file',
+    default: '',
+    help: 'JSON file with the classes of GPU errors; empty: the shipped one',
+  },
+  {
+    name: 'extra-config',
+    value: 'file',
+    default: '',
+    help: 'JSON file with additional device nodes for every GPU container',
+  },
+  {
+    name: 'volume-config',
+    value: 'file',
+    default: '',
+    help: 'JSON file that says which driver libraries are mirrored; empty: none',
+  },
+  {
+    name: 'host-root',
+    value: 'dir',
+    default: '',
+    help: "where the host's / or /usr is mounted; empty: /usr/local/host if it is there, else /",
+  },
+  {
+    name: 'native-path',
+    value: 'dir',
+    default: '',
+    help: 'where the control libraries and gpu-client lie; empty: where they were built',
+  },
+  {
+    name: 'interposition',
+    value: 'way',
+    default: 'library-path',
+    help: 'how containers get them: library-path, or cdi for kubelets from 1.29 on',
+  },
+  {
+    name: 'cdi-path',
+    value: 'dir',
+    default: '/etc/cdi',
+    help: 'where CDI specifications are written; must outlive a reboot, as the kubelet remembers devices',
+  },
+  {
+    name: 'query-port',
+    value: 'port',
+    default: '5678',
+    help: 'HTTP port of the page, graph, usage, version, metrics and probes',
+  },
   { name: 'query-addr', value: 'address', default: 'localhost', help: 'HTTP address' },
-  { name: 'tls-cert-file', value: 'file', default: '', help: 'serve HTTPS with this certificate (PEM), read again when it changes; empty: plain HTTP' },
+  {
+    name: 'tls-cert-file',
+    value: 'file',
+    default: '',
+    help: 'serve HTTPS with this certificate (PEM), read again when it changes; empty: plain HTTP',
+  },
   { name: 'tls-private-key-file', value: 'file', default: '', help: 'its key (PEM)' },
-  { name: 'token-review', value: null, default: 'false', help: 'who reads over HTTP needs a bearer token of the cluster that may get the path; the page and probes are free' },
-  { name: 'display-socket', value: 'path', default: '/var/run/gpu-manager.sock', help: 'unix socket of the gRPC display service' },
-  { name: 'kubeconfig', value: 'file', default: '', help: 'access to the API server; empty: that of the pod we run in' },
-  { name: 'incluster-mode', value: null, default: 'true', help: 'use the access of the pod we run in when no kubeconfig is given' },
-  { name: 'standalone', value: null, default: 'false', help: 'run without an API server: pods are known from the kubelet alone' },
-  { name: 'hostname-override', value: 'name', default: '', help: 'name of this node; empty: NODE_NAME, else the host name' },
+  {
+    name: 'token-review',
+    value: null,
+    default: 'false',
+    help: 'who reads over HTTP needs a bearer token of the cluster that may get the path; the page and probes are free',
+  },
+  {
+    name: 'display-socket',
+    value: 'path',
+    default: '/var/run/gpu-manager.sock',
+    help: 'unix socket of the gRPC display service',
+  },
+  {
+    name: 'kubeconfig',
+    value: 'file',
+    default: '',
+    help: 'access to the API server; empty: that of the pod we run in',
+  },
+  {
+    name: 'incluster-mode',
+    value: null,
+    default: 'true',
+    help: 'use the access of the pod we run in when no kubeconfig is given',
+  },
+  {
+    name: 'standalone',
+    value: null,
+    default: 'false',
+    help: 'run without an API server: pods are known from the kubelet alone',
+  },
+  {
+    name: 'hostname-override',
+    value: 'name',
+    default: '',
+    help: 'name of this node; empty: NODE_NAME, else the host name',
+  },
   { name: 'node-labels', value: 'k=v,...', default: '', help: 'labels to set on this node' },
   { name: 'sample-period', value: 'seconds', default: '1', help: 'window over which GPU utilisation is averaged' },
-  { name: 'virtual-manager-path', value: 'dir', default: '/etc/gpu-manager/vm', help: 'directories that containers see as /etc/vcuda' },
-  { name: 'device-plugin-path', value: 'dir', default: '/var/lib/kubelet/device-plugins', help: 'where kubelet.sock lies and ours go' },
-  { name: 'pod-resources-socket', value: 'path', default: '/var/lib/kubelet/pod-resources/kubelet.sock', help: "the kubelet's pod-resources service" },
-  { name: 'checkpoint-path', value: 'dir', default: '/etc/gpu-manager/checkpoint', help: 'where the checkpoint is kept' },
+  {
+    name: 'virtual-manager-path',
+    value: 'dir',
+    default: '/etc/gpu-manager/vm',
+    help: 'directories that containers see as /etc/vcuda',
+  },
+  {
+    name: 'device-plugin-path',
+    value: 'dir',
+    default: '/var/lib/kubelet/device-plugins',
+    help: 'where kubelet.sock lies and ours go',
+  },
+  {
+    name: 'pod-resources-socket',
+    value: 'path',
+    default: '/var/lib/kubelet/pod-resources/kubelet.sock',
+    help: "the kubelet's pod-resources service",
+  },
+  {
+    name: 'checkpoint-path',
+    value: 'dir',
+    default: '/etc/gpu-manager/checkpoint',
+    help: 'where the checkpoint is kept',
+  },
   { name: 'share-mode', value: null, default: 'false', help: 'hand out parts of a GPU, not only whole ones' },
-  { name: 'allocation-check-period', value: 'seconds', default: '30', help: 'how often the ledger is compared with the kubelet' },
-  { name: 'audit-policy', value: 'name', default: 'report', help: 'about containers that get round their limits: report (event, metric, log) or evict as well' },
-  { name: 'container-runtime-endpoint', value: 'path', default: '', help: 'socket of containerd or cri-o; empty: detected' },
+  {
+    name: 'allocation-check-period',
+    value: 'seconds',
+    default: '30',
+    help: 'how often the ledger is compared with the kubelet',
+  },
+  {
+    name: 'audit-policy',
+    value: 'name',
+    default: 'report',
+    help: 'about containers that get round their limits: report (event, metric, log) or evict as well',
+  },
+  {
+    name: 'container-runtime-endpoint',
+    value: 'path',
+    default: '',
+    help: 'socket of containerd or cri-o; empty: detected',
+  },
   { name: 'docker-endpoint', value: 'path', default: '', help: 'socket of dockerd; empty: detected' },
   { name: 'cgroup-driver', value: 'name', default: '', help: 'accepted for compatibility; the driver is detected' },
-  { name: 'runtime-request-timeout', value: 'duration', default: '5s', help: 'limit for a request to the container runtime' },
+  {
+    name: 'runtime-request-timeout',
+    value: 'duration',
+    default: '5s',
+    help: 'limit for a request to the container runtime',
+  },
   { name: 'wait-timeout', value: 'duration', default: '1m', help: 'limit for the device plugins to come up' },
   { name: 'v', value: 'level', default: '0', help: 'verbosity: 0 decisions, 2 and more details' },
-  { name: 'logtostderr', value: null, default: 'true', help: 'accepted for compatibility; logs always go to standard error' },
+  {
+    name: 'logtostderr',
+    value: null,
+    default: 'true',
+    help: 'accepted for compatibility; logs always go to standard error',
+  },
   { name: 'alsologtostderr', value: null, default: 'false', help: 'accepted for compatibility' },
   { name: 'stderrthreshold', value: 'level', default: '', help: 'accepted for compatibility' },
   { name: 'vmodule', value: 'pattern', default: '', help: 'accepted for compatibility' },
@@ -76,8 +211,13 @@ export function environmentName(flag: string): string {
 }
 
 /** What the command line says wins over the environment, which wins over the default. */
-export function flagValues(given: Readonly<Record<string, string>>, environment: NodeJS.ProcessEnv): Record<string, string> {
-  return Object.fromEntries(RUN_FLAGS.map((flag) => [flag.name, given[flag.name] ?? environment[environmentName(flag.name)] ?? flag.default]));
+export function flagValues(
+  given: Readonly<Record<string, string>>,
+  environment: NodeJS.ProcessEnv,
+): Record<string, string> {
+  return Object.fromEntries(
+    RUN_FLAGS.map((flag) => [flag.name, given[flag.name] ?? environment[environmentName(flag.name)] ?? flag.default]),
+  );
 }
 
 const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/;
@@ -199,7 +339,8 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
 }
 
 function tlsFiles(certFile: string | null, keyFile: string | null): AgentConfig['tls'] {
-  if ((certFile === null) !== (keyFile === null)) throw new StartupError('--tls-cert-file and --tls-private-key-file belong together');
+  if ((certFile === null) !== (keyFile === null))
+    throw new StartupError('--tls-cert-file and --tls-private-key-file belong together');
   return certFile === null || keyFile === null ? null : { certFile, keyFile };
 }
 

@@ -6,7 +6,10 @@ export function addRunFlags(command: Command): void {
   for (const flag of RUN_FLAGS) {
     const dashes = flag.name.length === 1 ? `-${flag.name}, --${flag.name}` : `--${flag.name}`;
     const usage = flag.value === null ? `${dashes} [true|false]` : `${dashes} <${flag.value}>`;
-    const option = new Option(usage, `${flag.help} (default: ${JSON.stringify(flag.default)}, env: ${environmentName(flag.name)})`);
+    const option = new Option(
+      usage,
+      `${flag.help} (default: ${JSON.stringify(flag.default)}, env: ${environmentName(flag.name)})`,
+    );
     if (flag.value === null) option.preset('true');
     command.addOption(option);
   }

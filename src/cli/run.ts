@@ -9,7 +9,9 @@ import { stopSignal } from './stop-signal.js';
 
 /** `gpu-manager run`: the node agent. */
 export function runCommand(): Command {
-  const command = new Command('run').description('run the node agent: device plugin, vGPU manager and display').allowExcessArguments(false);
+  const command = new Command('run')
+    .description('run the node agent: device plugin, vGPU manager and display')
+    .allowExcessArguments(false);
   addRunFlags(command);
   command.action((options: Record<string, string>) => runAgent(flagValues(givenRunFlags(options), process.env)));
   return command;
@@ -19,7 +21,10 @@ export function runCommand(): Command {
 async function startWithin(agent: Agent, timeoutMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`the device plugins did not come up within ${timeoutMs} ms (--wait-timeout)`)), timeoutMs);
+    timer = setTimeout(
+      () => reject(new Error(`the device plugins did not come up within ${timeoutMs} ms (--wait-timeout)`)),
+      timeoutMs,
+    );
   });
   try {
     await Promise.race([agent.start(), late]);

@@ -7,7 +7,15 @@ export function printable(text: string): string {
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [headings, ...rows.map((row) => row.map(printable))];
   const widths = headings.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  return all.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd()}\n`).join('');
+  return all
+    .map(
+      (row) =>
+        `${row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
 }
 
 const MIB = 2 ** 20;

@@ -34,17 +34,42 @@ export function topFrame(snapshot: NodeSnapshot, options: FrameOptions): string[
   const room = Math.max(0, rows - 2 - troubles.length - cards.length - 3);
   const shown = list.slice(0, room);
   const rest = list.length > shown.length ? [`  and ${list.length - shown.length} more`] : [];
-  return [clip(head, columns), ...troubles, ...cards, '', clip(keys, columns), paint(titles, 'quiet', options), ...shown, ...rest].slice(0, rows);
+  return [
+    clip(head, columns),
+    ...troubles,
+    ...cards,
+    '',
+    clip(keys, columns),
+    paint(titles, 'quiet', options),
+    ...shown,
+    ...rest,
+  ].slice(0, rows);
 }
 
 function cardLine(card: CardSnapshot, options: FrameOptions): string {
-  const trail = (options.trails.get(card.uuid) ?? []).slice(-TRAIL_WIDTH).map((percent) => BLOCKS[Math.min(7, Math.floor((percent / 100) * 8))]).join('');
+  const trail = (options.trails.get(card.uuid) ?? [])
+    .slice(-TRAIL_WIDTH)
+    .map((percent) => BLOCKS[Math.min(7, Math.floor((percent / 100) * 8))])
+    .join('');
   const name = `GPU ${String(card.index).padEnd(2)}`;
-  if (card.health.status !== 'healthy') return paint(clip(`${name} ${card.health.status}: ${printable(card.health.reason ?? '')}`, options.columns), 'bad', options);
+  if (card.health.status !== 'healthy')
+    return paint(
+      clip(`${name} ${card.health.status}: ${printable(card.health.reason ?? '')}`, options.columns),
+      'bad',
+      options,
+    );
   const wide = options.columns >= 100;
   const width = wide ? 20 : 10;
-  const memory = card.usedMemoryBytes === null ? '      -      ' : `${gib(card.usedMemoryBytes)}/${gib(card.memoryBytes)} GiB`.padStart(15);
-  const rest = [card.temperatureCelsius === null ? '' : `${card.temperatureCelsius} °C`, card.powerWatts === null ? '' : `${Math.round(card.powerWatts)} W`].map((text) => text.padStart(6)).join('');
+  const memory =
+    card.usedMemoryBytes === null
+      ? '      -      '
+      : `${gib(card.usedMemoryBytes)}/${gib(card.memoryBytes)} GiB`.padStart(15);
+  const rest = [
+    card.temperatureCelsius === null ? '' : `${card.temperatureCelsius} °C`,
+    card.powerWatts === null ? '' : `${Math.round(card.powerWatts)} W`,
+  ]
+    .map((text) => text.padStart(6))
+    .join('');
   const used = card.usedPercent === null ? '   -' : `${Math.round(card.usedPercent)} %`.padStart(5);
   const parts = [
     name,
@@ -59,14 +84,22 @@ function cardLine(card: CardSnapshot, options: FrameOptions): string {
 }
 
 function containers(snapshot: NodeSnapshot, options: FrameOptions): string[] {
-  const before = new Map((options.before?.allocations ?? []).flatMap(({ id, slices }) => slices.map((slice) => [`${id}/${slice.gpuUuid}`, slice] as const)));
+  const before = new Map(
+    (options.before?.allocations ?? []).flatMap(({ id, slices }) =>
+      slices.map((slice) => [`${id}/${slice.gpuUuid}`, slice] as const),
+    ),
+  );
   const elapsedSeconds = options.before === null ? 0 : (snapshot.atMs - options.before.atMs) / 1000;
   const rows = snapshot.allocations.flatMap((allocation) =>
     allocation.slices.map((slice) => {
       const waited = secondsWaited(slice, before.get(`${allocation.id}/${slice.gpuUuid}`));
       const rate = elapsedSeconds > 0 && waited !== null ? waited / elapsedSeconds : null;
       const limit = slice.memoryLimitBytes ?? slice.cardMemoryBytes;
-      const order: Readonly<Record<SortKey, number>> = { cores: slice.usedPercent, memory: slice.usedMemoryBytes, throttled: rate ?? 0 };
+      const order: Readonly<Record<SortKey, number>> = {
+        cores: slice.usedPercent,
+        memory: slice.usedMemoryBytes,
+        throttled: rate ?? 0,
+      };
       const upTo = slice.softLimit === null ? '' : `-${slice.softLimit}`;
       const cells = [
         containerName(allocation),

@@ -28,7 +28,8 @@ export function topCommand(): Command {
     .action((options: Options) =>
       withNode(options.displaySocket, async (node) => {
         if (options.output === 'json') process.stdout.write(`${JSON.stringify(await node.snapshot())}\n`);
-        else if (options.once === true || !process.stdout.isTTY) process.stdout.write(`${frameOf(await node.snapshot(), new Trails(), 'cores', null, Infinity).join('\n')}\n`);
+        else if (options.once === true || !process.stdout.isTTY)
+          process.stdout.write(`${frameOf(await node.snapshot(), new Trails(), 'cores', null, Infinity).join('\n')}\n`);
         else await watch(node, options.delay * 1000);
       }),
     );
@@ -47,9 +48,22 @@ class Trails {
   }
 }
 
-function frameOf(snapshot: NodeSnapshot, trails: Trails, sort: SortKey, before: NodeSnapshot | null, rows: number): string[] {
+function frameOf(
+  snapshot: NodeSnapshot,
+  trails: Trails,
+  sort: SortKey,
+  before: NodeSnapshot | null,
+  rows: number,
+): string[] {
   const color = process.stdout.isTTY && (process.env.NO_COLOR ?? '') === '';
-  return topFrame(snapshot, { columns: process.stdout.columns ?? 120, rows, sort, color, before, trails: trails.byUuid });
+  return topFrame(snapshot, {
+    columns: process.stdout.columns ?? 120,
+    rows,
+    sort,
+    color,
+    before,
+    trails: trails.byUuid,
+  });
 }
 
 /** Redraws until q or a signal comes; the terminal is left as it was found. */

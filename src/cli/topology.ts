@@ -37,7 +37,10 @@ interface Machine {
 export function topologyCommand(): Command {
   return new Command('topology')
     .description('show how GPUs are connected and which ones a request for whole GPUs would get')
-    .argument('[file]', 'output of "nvidia-smi topo -m", or the description of a simulated node; - for standard input; without it, this machine')
+    .argument(
+      '[file]',
+      'output of "nvidia-smi topo -m", or the description of a simulated node; - for standard input; without it, this machine',
+    )
     .option('--free <indexes>', 'GPUs that are free, as 0,1,4; all unless said', indexList)
     .option('-k, --count <n>', 'how many GPUs are asked for; every number unless said', positive)
     .option('-o, --output <format>', 'text or json', outputFormat, 'text')
@@ -52,7 +55,9 @@ export function topologyCommand(): Command {
       const slots = slotsOf(machine, options.free);
       const counts = options.count === undefined ? upTo(slots.filter((slot) => slot.usable).length) : [options.count];
       const answers = whatIf(machine.topology, slots, counts);
-      process.stdout.write(options.output === 'json' ? asJson(machine, slots, answers) : asText(machine, slots, answers));
+      process.stdout.write(
+        options.output === 'json' ? asJson(machine, slots, answers) : asText(machine, slots, answers),
+      );
       const wanted = options.count;
       if (wanted !== undefined && answers[0] === null) {
         throw new Error(`${wanted} GPUs cannot be had: ${slots.filter((slot) => slot.usable).length} are free`);
@@ -101,11 +106,19 @@ async function thisMachine(library: string | undefined): Promise<Machine> {
 function slotsOf(machine: Machine, free: readonly number[] | undefined): GpuSlot[] {
   const unknown = free?.find((index) => !machine.gpus.some((gpu) => gpu.index === index));
   if (unknown !== undefined) {
-    throw new StartupError(`topology: --free: there is no GPU ${unknown}, only ${machine.gpus.map((gpu) => gpu.index).join(', ')}`);
+    throw new StartupError(
+      `topology: --free: there is no GPU ${unknown}, only ${machine.gpus.map((gpu) => gpu.index).join(', ')}`,
+    );
   }
   return machine.gpus.map((gpu) => {
     const usable = free?.includes(gpu.index) ?? true;
-    return { gpu, usable, freeCores: usable ? CORES_PER_GPU : 0, freeMemoryBytes: usable ? gpu.memoryBytes : 0, processCount: 0 };
+    return {
+      gpu,
+      usable,
+      freeCores: usable ? CORES_PER_GPU : 0,
+      freeMemoryBytes: usable ? gpu.memoryBytes : 0,
+      processCount: 0,
+    };
   });
 }
 
@@ -114,9 +127,14 @@ function asText(machine: Machine, slots: readonly GpuSlot[], answers: readonly (
   const used = LEVELS.slice(1).filter((level) => topology.levels.some((row) => row.includes(level)));
   const free = slots.filter((slot) => slot.usable).map((slot) => slot.gpu.index);
   return [
-    printMatrix(topology, gpus.map((gpu) => gpu.index)),
+    printMatrix(
+      topology,
+      gpus.map((gpu) => gpu.index),
+    ),
     ...used.map((level) => `${level.padEnd(4)}  ${LEVEL_MEANING[level]}\n`),
-    ...(topology.nvlinks.flat().some((links) => links > 0) ? ['NV#   # NVLinks; the PCIe level below them is in the tree\n'] : []),
+    ...(topology.nvlinks.flat().some((links) => links > 0)
+      ? ['NV#   # NVLinks; the PCIe level below them is in the tree\n']
+      : []),
     `\n${printTree(topology, (position) => leafText(machine, slots[position] as GpuSlot))}\n`,
     ...notes.map((note) => `note: ${note}\n`),
     `free: ${free.join(', ') || 'none'}\n`,

@@ -11,7 +11,11 @@ export function usageCommand(): Command {
     .option(...DISPLAY_SOCKET_OPTION)
     .action((options: { readonly displaySocket: string; readonly output: Output }) =>
       withNode(options.displaySocket, async (node) => {
-        process.stdout.write(options.output === 'json' ? `${JSON.stringify(await node.usages(), null, 2)}\n` : usageTable(await node.snapshot()));
+        process.stdout.write(
+          options.output === 'json'
+            ? `${JSON.stringify(await node.usages(), null, 2)}\n`
+            : usageTable(await node.snapshot()),
+        );
       }),
     );
 }
@@ -38,5 +42,7 @@ export function usageTable({ allocations }: NodeSnapshot): string {
 /** `namespace/pod/container` of whoever runs there, or what stands in for it. */
 export function containerName({ id, owners }: AllocationSnapshot): string {
   const owner = owners.at(-1);
-  return owner === undefined || owner.pod === '' ? `allocation ${id}` : `${owner.namespace}/${owner.pod}/${owner.container}`;
+  return owner === undefined || owner.pod === ''
+    ? `allocation ${id}`
+    : `${owner.namespace}/${owner.pod}/${owner.container}`;
 }

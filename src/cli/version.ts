@@ -12,6 +12,8 @@ export function versionCommand(): Command {
       // That no agent runs is an answer too.
       const agent = await withNode(options.displaySocket, (node) => node.version()).catch(() => null);
       const text = `gpu-manager ${VERSION}\nagent       ${agent ?? 'does not answer'}\nnode.js     ${process.version}\n`;
-      process.stdout.write(options.output === 'json' ? `${JSON.stringify({ version: VERSION, agent, node: process.version })}\n` : text);
+      process.stdout.write(
+        options.output === 'json' ? `${JSON.stringify({ version: VERSION, agent, node: process.version })}\n` : text,
+      );
     });
 }

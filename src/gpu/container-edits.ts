@@ -29,7 +29,13 @@ export interface ContainerEdits {
   readonly cdiDevices: readonly string[];
 }
 
-export const NO_EDITS: ContainerEdits = { environment: {}, mounts: [], deviceNodes: [], annotations: {}, cdiDevices: [] };
+export const NO_EDITS: ContainerEdits = {
+  environment: {},
+  mounts: [],
+  deviceNodes: [],
+  annotations: {},
+  cdiDevices: [],
+};
 
 export interface SliceEdits {
   readonly gpus: readonly Gpu[];

@@ -105,7 +105,8 @@ export function expandIds(compact: CompactIds): string[] {
       const match = /^([0-9]+)(?:-([0-9]+))?$/.exec(range);
       const first = Number(match?.[1]);
       const last = match?.[2] === undefined ? first : Number(match[2]);
-      if (match === null || last < first || last - first > 1_000_000) throw new Error(`not a range of device ids: ${prefix}${range}`);
+      if (match === null || last < first || last - first > 1_000_000)
+        throw new Error(`not a range of device ids: ${prefix}${range}`);
       return Array.from({ length: last - first + 1 }, (_, offset) => `${prefix}${first + offset}`);
     });
   });

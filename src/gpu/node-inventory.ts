@@ -35,7 +35,8 @@ export interface InventoryCard {
   readonly freeMemoryBytes: number;
 }
 
-export type InventoryResult = { readonly ok: true; readonly inventory: NodeInventory } | { readonly ok: false; readonly reason: string };
+export type InventoryResult =
+  { readonly ok: true; readonly inventory: NodeInventory } | { readonly ok: false; readonly reason: string };
 
 const VERSION = 1;
 
@@ -46,7 +47,9 @@ const MAX_CARDS = 31;
 export function encodeInventory(inventory: NodeInventory): string {
   const count = inventory.cards.length;
   const triangle = <T>(of: (a: number, b: number) => T): T[][] =>
-    Array.from({ length: Math.max(0, count - 1) }, (_, a) => Array.from({ length: count - 1 - a }, (_unused, k) => of(a, a + 1 + k)));
+    Array.from({ length: Math.max(0, count - 1) }, (_, a) =>
+      Array.from({ length: count - 1 - a }, (_unused, k) => of(a, a + 1 + k)),
+    );
   return JSON.stringify({
     version: VERSION,
     cards: inventory.cards.map(({ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes }) => ({
@@ -91,7 +94,8 @@ function parse(text: string): unknown {
 
 function readInventory(value: unknown): NodeInventory {
   const document = record(value, 'the inventory');
-  if (document.version !== VERSION) throw new Malformed(`version ${JSON.stringify(document.version)}, this reads ${VERSION}`);
+  if (document.version !== VERSION)
+    throw new Malformed(`version ${JSON.stringify(document.version)}, this reads ${VERSION}`);
   const cards = list(document.cards, 'cards').map((card, at) => readCard(record(card, `card ${at}`), `card ${at}`));
   if (cards.length > MAX_CARDS) throw new Malformed(`${cards.length} cards, at most ${MAX_CARDS} are read`);
   for (const [at, { gpu }] of cards.entries()) {
@@ -132,7 +136,9 @@ function readTopology(count: number, document: Record<string, unknown>): Topolog
 }
 
 function triangle<T>(value: unknown, count: number, where: string, read: (cell: unknown, where: string) => T): T[][] {
-  const rows = list(value, where).map((row, a) => list(row, `${where}[${a}]`).map((cell, k) => read(cell, `${where}[${a}][${k}]`)));
+  const rows = list(value, where).map((row, a) =>
+    list(row, `${where}[${a}]`).map((cell, k) => read(cell, `${where}[${a}][${k}]`)),
+  );
   const right = rows.length === Math.max(0, count - 1) && rows.every((row, a) => row.length === count - 1 - a);
   if (!right) throw new Malformed(`${where} is not the upper triangle of ${count} cards`);
   return rows;
@@ -140,7 +146,8 @@ function triangle<T>(value: unknown, count: number, where: string, read: (cell: 
 
 function readLevel(value: unknown, where: string): Level {
   const level = levelOfLabel(text(value, where));
-  if (level === null || level === 'X') throw new Malformed(`${where} is ${JSON.stringify(value)}, no level between two cards`);
+  if (level === null || level === 'X')
+    throw new Malformed(`${where} is ${JSON.stringify(value)}, no level between two cards`);
   return level;
 }
 
@@ -155,11 +162,13 @@ function list(value: unknown, where: string): unknown[] {
 }
 
 function text(value: unknown, where: string): string {
-  if (typeof value !== 'string' || value.length > 256) throw new Malformed(`${where} is no text of at most 256 characters`);
+  if (typeof value !== 'string' || value.length > 256)
+    throw new Malformed(`${where} is no text of at most 256 characters`);
   return value;
 }
 
 function whole(value: unknown, where: string): number {
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw new Malformed(`${where} is no whole number`);
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
+    throw new Malformed(`${where} is no whole number`);
   return value;
 }

@@ -1,6 +1,23 @@
 /** Powers of ten: put behind the digits they are read without an error of rounding. */
-const DECIMAL: Readonly<Record<string, string>> = { n: 'e-9', u: 'e-6', m: 'e-3', k: 'e3', M: 'e6', G: 'e9', T: 'e12', P: 'e15', E: 'e18' };
-const BINARY: Readonly<Record<string, number>> = { Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 };
+const DECIMAL: Readonly<Record<string, string>> = {
+  n: 'e-9',
+  u: 'e-6',
+  m: 'e-3',
+  k: 'e3',
+  M: 'e6',
+  G: 'e9',
+  T: 'e12',
+  P: 'e15',
+  E: 'e18',
+};
+const BINARY: Readonly<Record<string, number>> = {
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+  Pi: 2 ** 50,
+  Ei: 2 ** 60,
+};
 
 /**
  * A Kubernetes quantity ("500m", "16Gi", "1.5", "2e3"), as a number. Null for what is none. A number is taken as it is: JSON and YAML let
@@ -8,7 +25,9 @@ const BINARY: Readonly<Record<string, number>> = { Ki: 2 ** 10, Mi: 2 ** 20, Gi:
  */
 export function parseQuantity(text: string | number): number | null {
   if (typeof text === 'number') return Number.isFinite(text) ? text : null;
-  const parts = /^([+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20}))(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]))?$/u.exec(text);
+  const parts = /^([+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20}))(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]))?$/u.exec(
+    text,
+  );
   if (parts === null) return null;
   const [, digits = '', exponent = '', suffix = ''] = parts;
   const number = Number(`${digits}${DECIMAL[suffix] ?? exponent}`) * (BINARY[suffix] ?? 1);

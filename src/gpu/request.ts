@@ -35,10 +35,14 @@ export function isFraction(cores: number): boolean {
 
 /** The rules for the number of `tencent.com/vcuda-core`, which need no knowledge of the node. */
 export function checkCores(cores: number, shareMode: boolean): Refusal | null {
-  if (!Number.isInteger(cores) || cores <= 0) return refuse('bad-core-count', `${CORE_RESOURCE}: ${cores} is not a positive number`);
+  if (!Number.isInteger(cores) || cores <= 0)
+    return refuse('bad-core-count', `${CORE_RESOURCE}: ${cores} is not a positive number`);
   if (isFraction(cores)) {
     if (shareMode) return null;
-    return refuse('share-mode-off', `${CORE_RESOURCE}: ${cores} asks for a part of a GPU, but this node does not share GPUs (--share-mode=false)`);
+    return refuse(
+      'share-mode-off',
+      `${CORE_RESOURCE}: ${cores} asks for a part of a GPU, but this node does not share GPUs (--share-mode=false)`,
+    );
   }
   if (cores % CORES_PER_GPU === 0) return null;
   return refuse(
@@ -53,7 +57,10 @@ export function checkPair(request: ContainerRequest): Refusal | null {
     return refuse('core-missing', `${MEMORY_RESOURCE}: ${request.memoryBlocks} without ${CORE_RESOURCE}; ask for both`);
   }
   if (isFraction(request.cores) && request.memoryBlocks === 0) {
-    return refuse('memory-missing', `${CORE_RESOURCE}: ${request.cores} is a part of a GPU and needs ${MEMORY_RESOURCE} as well`);
+    return refuse(
+      'memory-missing',
+      `${CORE_RESOURCE}: ${request.cores} is a part of a GPU and needs ${MEMORY_RESOURCE} as well`,
+    );
   }
   return null;
 }
@@ -65,5 +72,8 @@ export function checkMemory(request: ContainerRequest, cardMemoryBytes: readonly
   const most = blocks.slice(0, cards).reduce((sum, count) => sum + count, 0);
   if (request.memoryBlocks <= most) return null;
   const what = cards === 1 ? 'the largest GPU of this node has' : `the ${cards} largest GPUs of this node have`;
-  return refuse('memory-too-large', `${MEMORY_RESOURCE}: ${request.memoryBlocks} blocks of 256 MiB, but ${what} ${most}`);
+  return refuse(
+    'memory-too-large',
+    `${MEMORY_RESOURCE}: ${request.memoryBlocks} blocks of 256 MiB, but ${what} ${most}`,
+  );
 }

@@ -32,7 +32,8 @@ export function effectivePpm(share: number, softLimit: number, grantedPpm: numbe
 /** Wall time that `costNs` of GPU time takes at `sharePpm`, corrected by `correctionPpm` (0: not corrected). */
 export function wallNs(costNs: bigint, sharePpm: number, correctionPpm: number): bigint {
   const share = sharePpm <= 0 || sharePpm > PPM_WHOLE ? PPM_WHOLE : sharePpm;
-  const correction = correctionPpm === 0 ? PPM_WHOLE : Math.min(CORRECTION_MAX_PPM, Math.max(CORRECTION_MIN_PPM, correctionPpm));
+  const correction =
+    correctionPpm === 0 ? PPM_WHOLE : Math.min(CORRECTION_MAX_PPM, Math.max(CORRECTION_MIN_PPM, correctionPpm));
   const cost = costNs > MOST_COST_NS ? MOST_COST_NS : costNs;
   return (cost * BigInt(correction)) / BigInt(share);
 }

@@ -26,7 +26,11 @@ export async function removeHalfWritten(directory: string): Promise<void> {
  * file or the new one whole: written beside it, synced, renamed over it, and the directory synced.
  * Rejects with the file system's error; the old file is then untouched, and no temporary file is left if it can be removed.
  */
-export async function writeFileAtomically(path: string, content: string | Uint8Array, options: AtomicWriteOptions = {}): Promise<void> {
+export async function writeFileAtomically(
+  path: string,
+  content: string | Uint8Array,
+  options: AtomicWriteOptions = {},
+): Promise<void> {
   const fs = options.fs ?? nodeFs;
   const directory = dirname(path);
   const temporary = join(directory, `.${basename(path)}.${process.pid}.tmp`);

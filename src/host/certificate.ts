@@ -17,16 +17,26 @@ export interface CertificateAuthority extends Certificate {
 export function certificateAuthority(name: string, days: number): CertificateAuthority {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const issuer = distinguishedName(name, []);
-  const extensions = [extension('2.5.29.19', true, sequence(TRUE)), extension('2.5.29.15', true, bitString(Buffer.from([0x06]), 1))];
+  const extensions = [
+    extension('2.5.29.19', true, sequence(TRUE)),
+    extension('2.5.29.15', true, bitString(Buffer.from([0x06]), 1)),
+  ];
   const own = issue({ days, issuer, subject: issuer, publicKey, signer: privateKey, extensions });
   const signed = (subject: Buffer, more: readonly Buffer[]): Certificate => {
     const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    return { key: pem(pair.privateKey), certificate: issue({ days, issuer, subject, publicKey: pair.publicKey, signer: privateKey, extensions: more }) };
+    return {
+      key: pem(pair.privateKey),
+      certificate: issue({ days, issuer, subject, publicKey: pair.publicKey, signer: privateKey, extensions: more }),
+    };
   };
   return {
     key: pem(privateKey),
     certificate: own,
-    server: (names) => signed(distinguishedName(names[0] ?? '', []), [usage(SERVER_AUTH), extension('2.5.29.17', false, sequence(...names.map(generalName)))]),
+    server: (names) =>
+      signed(distinguishedName(names[0] ?? '', []), [
+        usage(SERVER_AUTH),
+        extension('2.5.29.17', false, sequence(...names.map(generalName))),
+      ]),
     client: (user, groups = []) => signed(distinguishedName(user, groups), [usage(CLIENT_AUTH)]),
   };
 }
@@ -41,7 +51,14 @@ const SERVER_AUTH = '1.3.6.1.5.5.7.3.1';
 const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2';
 const DAY_MS = 86_400_000;
 
-function issue(parts: { days: number; issuer: Buffer; subject: Buffer; publicKey: KeyObject; signer: KeyObject; extensions: readonly Buffer[] }): string {
+function issue(parts: {
+  days: number;
+  issuer: Buffer;
+  subject: Buffer;
+  publicKey: KeyObject;
+  signer: KeyObject;
+  extensions: readonly Buffer[];
+}): string {
   const algorithm = sequence(objectId('1.2.840.10045.4.3.2'));
   const validity = sequence(utcTime(Date.now() - DAY_MS), utcTime(Date.now() + parts.days * DAY_MS));
   const serial = Buffer.concat([Buffer.from([1]), randomBytes(8)]);
@@ -79,7 +96,8 @@ function objectId(dotted: string): Buffer {
 
 function base128(value: number): number[] {
   const digits = [value & 0x7f];
-  for (let rest = Math.floor(value / 128); rest > 0; rest = Math.floor(rest / 128)) digits.unshift((rest & 0x7f) | 0x80);
+  for (let rest = Math.floor(value / 128); rest > 0; rest = Math.floor(rest / 128))
+    digits.unshift((rest & 0x7f) | 0x80);
   return digits;
 }
 
@@ -92,8 +110,12 @@ function bitString(content: Buffer, unusedBits: number): Buffer {
 }
 
 function distinguishedName(commonName: string, organisations: readonly string[]): Buffer {
-  const attribute = (type: string, value: string): Buffer => tagged(0x31, sequence(objectId(type), tagged(0x0c, Buffer.from(value))));
-  return sequence(...organisations.map((organisation) => attribute('2.5.4.10', organisation)), attribute('2.5.4.3', commonName));
+  const attribute = (type: string, value: string): Buffer =>
+    tagged(0x31, sequence(objectId(type), tagged(0x0c, Buffer.from(value))));
+  return sequence(
+    ...organisations.map((organisation) => attribute('2.5.4.10', organisation)),
+    attribute('2.5.4.3', commonName),
+  );
 }
 
 function extension(type: string, critical: boolean, value: Buffer): Buffer {

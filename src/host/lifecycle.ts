@@ -51,7 +51,8 @@ export class Lifecycle {
     const end = performance.now() + this.#stopTimeoutMs;
     for (const part of parts) {
       try {
-        if (!(await within(part.stop(), Math.max(0, end - performance.now())))) this.#log.error({ part: part.name }, 'did not stop in time');
+        if (!(await within(part.stop(), Math.max(0, end - performance.now()))))
+          this.#log.error({ part: part.name }, 'did not stop in time');
       } catch (error) {
         this.#log.error({ err: error, part: part.name }, 'failed to stop');
       }

@@ -9,7 +9,15 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
  * every line in the same fields: `allocation`, and `namespace`, `pod`, `container`, `podUid`.
  */
 export function createLog(level: LogLevel, destination: pino.DestinationStream = pino.destination(2)): Log {
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }), log: withOwner } }, destination);
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }), log: withOwner },
+    },
+    destination,
+  );
 }
 
 /** A log that says nothing, for tests and short commands. */

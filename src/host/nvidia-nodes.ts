@@ -24,7 +24,8 @@ export interface NvidiaNodes {
  * those for configuring and watching all of it would let one container change another's card.
  */
 export function findNvidiaNodes(devices = '/dev', capabilities = '/proc/driver/nvidia/capabilities'): NvidiaNodes {
-  const present = (name: string) => statSync(join(devices, name), { throwIfNoEntry: false })?.isCharacterDevice() === true;
+  const present = (name: string) =>
+    statSync(join(devices, name), { throwIfNoEntry: false })?.isCharacterDevice() === true;
   const management = managementMinors(capabilities);
   const caps = namesIn(join(devices, CAPABILITY_DIRECTORY)).flatMap((name) => {
     const minor = /^nvidia-cap(\d+)$/.exec(name)?.[1];

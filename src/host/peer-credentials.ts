@@ -21,7 +21,9 @@ let bound: GetSockOpt | null = null;
 function getsockopt(): GetSockOpt {
   bound ??= koffi
     .load('libc.so.6')
-    .func('int getsockopt(int fd, int level, int option, _Out_ uint8_t *value, _Inout_ uint32_t *length)') as GetSockOpt;
+    .func(
+      'int getsockopt(int fd, int level, int option, _Out_ uint8_t *value, _Inout_ uint32_t *length)',
+    ) as GetSockOpt;
   return bound;
 }
 

@@ -19,7 +19,10 @@ export function namespacePids(pid: number, proc = '/proc'): number[] {
     return [];
   }
   const line = /^NSpid:\s*(.*)$/m.exec(text)?.[1] ?? '';
-  return line.split(/\s+/).filter((word) => word !== '').map(Number);
+  return line
+    .split(/\s+/)
+    .filter((word) => word !== '')
+    .map(Number);
 }
 
 /** Reads `/proc/<pid>/stat`, which answers from memory; null when there is no such process. */
@@ -36,5 +39,7 @@ export function processStat(pid: number, proc = '/proc'): ProcessStat | null {
   const [state = '', threads, startTicks] = [fields[0], Number(fields[20 - 3]), Number(fields[22 - 3])];
   // The first thread of a process may have ended while others go on.
   const ended = 'ZX'.includes(state) && threads <= 1;
-  return end < 0 || !Number.isSafeInteger(startTicks) ? null : { startTicks, name: text.slice(text.indexOf('(') + 1, end), ended };
+  return end < 0 || !Number.isSafeInteger(startTicks)
+    ? null
+    : { startTicks, name: text.slice(text.indexOf('(') + 1, end), ended };
 }

@@ -73,19 +73,24 @@ export class KubeClient {
   }
 
   /** Opens a watch; its `idleMs` ends a connection on which nothing comes, which TCP alone notices after minutes. */
-  watch(request: { readonly path: string; readonly query: Readonly<Record<string, string>>; readonly idleMs: number }, handlers: WatchHandlers): OpenWatch {
+  watch(
+    request: { readonly path: string; readonly query: Readonly<Record<string, string>>; readonly idleMs: number },
+    handlers: WatchHandlers,
+  ): OpenWatch {
     let outgoing: ClientRequest | null = null;
     let closed = false;
-    const ended = this.#send({ method: 'GET', path: request.path, query: request.query }).then(async (sent): Promise<{ ok: true } | KubeFailure> => {
-      if (!sent.ok) return sent;
-      outgoing = sent.outgoing;
-      if (closed) outgoing.destroy();
-      const started = await this.#response(sent.outgoing, this.#timeoutMs);
-      if (!started.ok) return started;
-      if (started.response.statusCode !== 200) return this.#refusal(started.response);
-      handlers.opened();
-      return this.#lines(started.response, request.idleMs, handlers);
-    });
+    const ended = this.#send({ method: 'GET', path: request.path, query: request.query }).then(
+      async (sent): Promise<{ ok: true } | KubeFailure> => {
+        if (!sent.ok) return sent;
+        outgoing = sent.outgoing;
+        if (closed) outgoing.destroy();
+        const started = await this.#response(sent.outgoing, this.#timeoutMs);
+        if (!started.ok) return started;
+        if (started.response.statusCode !== 200) return this.#refusal(started.response);
+        handlers.opened();
+        return this.#lines(started.response, request.idleMs, handlers);
+      },
+    );
     return {
       ended: ended.then((end) => {
         if (!end.ok && end.code === 'unauthorized') this.#options.credentials.distrust();
@@ -108,12 +113,15 @@ export class KubeClient {
   async #once(request: KubeRequest): Promise<KubeAnswer & { readonly stale?: boolean }> {
     const sent = await this.#send(request);
     if (!sent.ok) return sent;
-    const cancel = this.#options.clock.after(this.#timeoutMs, () => sent.outgoing.destroy(new LateError(this.#timeoutMs)));
+    const cancel = this.#options.clock.after(this.#timeoutMs, () =>
+      sent.outgoing.destroy(new LateError(this.#timeoutMs)),
+    );
     try {
       const started = await this.#response(sent.outgoing, null);
       if (!started.ok) return { ...started, stale: sent.outgoing.reusedSocket && started.code === 'unreachable' };
       const { response } = started;
-      if (response.statusCode === undefined || response.statusCode < 200 || response.statusCode > 299) return await this.#refusal(response);
+      if (response.statusCode === undefined || response.statusCode < 200 || response.statusCode > 299)
+        return await this.#refusal(response);
       const text = await this.#text(response);
       return text.ok ? parse(text.text) : text;
     } finally {
@@ -144,7 +152,9 @@ export class KubeClient {
         accept: request.accept ?? 'application/json',
         'user-agent': userAgent,
         ...access.headers,
-        ...(body === null ? {} : { 'content-type': request.contentType ?? 'application/json', 'content-length': Buffer.byteLength(body) }),
+        ...(body === null
+          ? {}
+          : { 'content-type': request.contentType ?? 'application/json', 'content-length': Buffer.byteLength(body) }),
       },
     };
     const outgoing = server.protocol === 'http:' ? httpRequest(options) : httpsRequest(options);
@@ -157,8 +167,14 @@ export class KubeClient {
     return { ok: true, outgoing };
   }
 
-  #response(outgoing: ClientRequest, timeoutMs: number | null): Promise<{ readonly ok: true; readonly response: IncomingMessage } | KubeFailure> {
-    const cancel = timeoutMs === null ? () => undefined : this.#options.clock.after(timeoutMs, () => outgoing.destroy(new LateError(timeoutMs)));
+  #response(
+    outgoing: ClientRequest,
+    timeoutMs: number | null,
+  ): Promise<{ readonly ok: true; readonly response: IncomingMessage } | KubeFailure> {
+    const cancel =
+      timeoutMs === null
+        ? () => undefined
+        : this.#options.clock.after(timeoutMs, () => outgoing.destroy(new LateError(timeoutMs)));
     return new Promise((resolve) => {
       outgoing.once('response', (response) => {
         cancel();
@@ -184,7 +200,8 @@ export class KubeClient {
     try {
       for await (const chunk of response as AsyncIterable<Buffer>) {
         bytes += chunk.length;
-        if (bytes > this.#largestBytes) return failure('malformed', `an answer of more than ${this.#largestBytes} bytes`);
+        if (bytes > this.#largestBytes)
+          return failure('malformed', `an answer of more than ${this.#largestBytes} bytes`);
         chunks.push(chunk);
       }
     } catch (error) {
@@ -193,7 +210,11 @@ export class KubeClient {
     return { ok: true, text: Buffer.concat(chunks).toString('utf8') };
   }
 
-  async #lines(response: IncomingMessage, idleMs: number, handlers: WatchHandlers): Promise<{ ok: true } | KubeFailure> {
+  async #lines(
+    response: IncomingMessage,
+    idleMs: number,
+    handlers: WatchHandlers,
+  ): Promise<{ ok: true } | KubeFailure> {
     const { clock } = this.#options;
     const late = (): void => void response.destroy(new LateError(idleMs));
     let cancel = clock.after(idleMs, late);
@@ -210,7 +231,8 @@ export class KubeClient {
           if (!event.ok) return event;
           handlers.event(event.body);
         }
-        if (rest.length > this.#largestBytes) return failure('malformed', `an event of more than ${this.#largestBytes} bytes`);
+        if (rest.length > this.#largestBytes)
+          return failure('malformed', `an event of more than ${this.#largestBytes} bytes`);
       }
       return { ok: true };
     } catch (error) {

@@ -38,12 +38,21 @@ export interface InClusterOptions {
 export async function inClusterCredentials(options: InClusterOptions): Promise<Credentials> {
   const directory = options.directory ?? '/var/run/secrets/kubernetes.io/serviceaccount';
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = options.environment;
-  if (host === undefined || port === undefined) throw new Error('not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; give --kubeconfig or --standalone');
+  if (host === undefined || port === undefined)
+    throw new Error(
+      'not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; give --kubeconfig or --standalone',
+    );
   const server = new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`);
   const agents = new Agents();
   const read = async (): Promise<Access> => {
-    const [token, ca] = await Promise.all([readFile(join(directory, 'token'), 'utf8'), readFile(join(directory, 'ca.crt'), 'utf8')]);
-    return { agent: agents.for(ca, () => new HttpsAgent({ ca, keepAlive: true })), headers: { authorization: `Bearer ${token.trim()}` } };
+    const [token, ca] = await Promise.all([
+      readFile(join(directory, 'token'), 'utf8'),
+      readFile(join(directory, 'ca.crt'), 'utf8'),
+    ]);
+    return {
+      agent: agents.for(ca, () => new HttpsAgent({ ca, keepAlive: true })),
+      headers: { authorization: `Bearer ${token.trim()}` },
+    };
   };
   const source = rereading(read, options.clock);
   await source.access();
@@ -70,7 +79,8 @@ export async function kubeconfigCredentials(path: string, clock: Clock): Promise
       if (!(made instanceof HttpAgent)) throw new Error(`${path}: no way to ${server.href}`);
       return kept(made);
     });
-    const basic: Record<string, string> = auth === undefined ? {} : { authorization: `Basic ${Buffer.from(auth).toString('base64')}` };
+    const basic: Record<string, string> =
+      auth === undefined ? {} : { authorization: `Basic ${Buffer.from(auth).toString('base64')}` };
     return { agent, headers: { ...headers, ...basic } };
   };
   const source = rereading(read, clock);

@@ -87,7 +87,18 @@ export class Events {
     const told = this.#joined(subject, { ...note, message: note.message.slice(0, LONGEST_MESSAGE) }, now);
     const key = [subject.uid, subject.container ?? '', told.type, told.reason, told.message].join('\n');
     const known = this.#series.get(key);
-    const series: Series = known !== undefined && now - known.lastAt < SAME_MS ? known : { name: eventName(subject, key, now), subject, note: told, firstAt: now, lastAt: now, count: 0, created: false };
+    const series: Series =
+      known !== undefined && now - known.lastAt < SAME_MS
+        ? known
+        : {
+            name: eventName(subject, key, now),
+            subject,
+            note: told,
+            firstAt: now,
+            lastAt: now,
+            count: 0,
+            created: false,
+          };
     series.count += 1;
     series.lastAt = now;
     this.#series.delete(key);
@@ -131,7 +142,12 @@ export class Events {
       if (answer.code !== 'already-exists') return answer.code === 'not-found' ? 'gone' : answer;
     }
     const body = { count, lastTimestamp: timestamp(lastAt) };
-    const answer = await this.#options.client.request({ method: 'PATCH', path: `${path}/${encodeURIComponent(series.name)}`, body, contentType: MERGE_PATCH });
+    const answer = await this.#options.client.request({
+      method: 'PATCH',
+      path: `${path}/${encodeURIComponent(series.name)}`,
+      body,
+      contentType: MERGE_PATCH,
+    });
     if (answer.ok) return 'done';
     if (answer.code !== 'not-found') return answer;
     // Events live for an hour: this one is over, the next attempt makes it anew.

@@ -35,7 +35,14 @@ export interface WatchTiming {
   readonly relistMs: number;
 }
 
-export const WATCH_TIMING: WatchTiming = { floorMs: 1_000, backoffMs: 1_000, longestBackoffMs: 30_000, idleMs: 150_000, watchMs: 240_000, relistMs: 1_800_000 };
+export const WATCH_TIMING: WatchTiming = {
+  floorMs: 1_000,
+  backoffMs: 1_000,
+  longestBackoffMs: 30_000,
+  idleMs: 150_000,
+  watchMs: 240_000,
+  relistMs: 1_800_000,
+};
 
 /** One object came (`before` null), changed, or went (`after` null). */
 export interface ObjectChange<T> {
@@ -44,7 +51,12 @@ export interface ObjectChange<T> {
 }
 
 /** After these a watch goes on where it stopped. After others events may be missing, and only a list says what is. */
-const RESUMABLE: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>(['unreachable', 'too-many-requests', 'unauthorized', 'forbidden']);
+const RESUMABLE: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>([
+  'unreachable',
+  'too-many-requests',
+  'unauthorized',
+  'forbidden',
+]);
 
 interface Entry<T> {
   readonly resourceVersion: string;
@@ -111,7 +123,11 @@ export class ObjectWatch<T> {
   }
 
   /** Counts since the start, for metrics. */
-  get counts(): { readonly lists: number; readonly watches: number; readonly failures: ReadonlyMap<KubeFailureCode, number> } {
+  get counts(): {
+    readonly lists: number;
+    readonly watches: number;
+    readonly failures: ReadonlyMap<KubeFailureCode, number>;
+  } {
     return { lists: this.#lists, watches: this.#watches, failures: this.#failures };
   }
 
@@ -136,7 +152,10 @@ export class ObjectWatch<T> {
         this.#failures.set(end.code, (this.#failures.get(end.code) ?? 0) + 1);
         if (lived > this.#timing.longestBackoffMs) failed = 0;
         failed += 1;
-        log.warn({ path, code: end.code, reason: end.message, attempt: failed }, 'the watch at the API server broke; trying again');
+        log.warn(
+          { path, code: end.code, reason: end.message, attempt: failed },
+          'the watch at the API server broke; trying again',
+        );
       }
       const asked = end.ok ? 0 : Math.min(end.retryAfterMs ?? 0, 2 * this.#timing.longestBackoffMs);
       await this.#pause.for(Math.max(this.#backoff(failed), asked, this.#timing.floorMs - lived));
@@ -173,7 +192,11 @@ export class ObjectWatch<T> {
     let page: Record<string, string> = first;
     for (;;) {
       this.#lists += 1;
-      const answer = await this.#options.client.request({ method: 'GET', path: this.#options.path, query: { ...this.#selectors(), ...page } });
+      const answer = await this.#options.client.request({
+        method: 'GET',
+        path: this.#options.path,
+        query: { ...this.#selectors(), ...page },
+      });
       if (!answer.ok) {
         this.#fresh = answer.code === 'too-new' || answer.code === 'expired';
         return answer;
@@ -199,7 +222,10 @@ export class ObjectWatch<T> {
 
   #selectors(): Record<string, string> {
     const { fieldSelector, labelSelector } = this.#options;
-    return { ...(fieldSelector === undefined ? {} : { fieldSelector }), ...(labelSelector === undefined ? {} : { labelSelector }) };
+    return {
+      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+    };
   }
 
   #take(entries: Map<string, Entry<T>>, object: unknown): void {
@@ -214,7 +240,8 @@ export class ObjectWatch<T> {
     for (const [uid, entry] of before) if (!entries.has(uid)) this.#tell(entry.value, null);
     for (const [uid, entry] of entries) {
       const known = before.get(uid);
-      if (known === undefined || known.resourceVersion !== entry.resourceVersion) this.#tell(known?.value ?? null, entry.value);
+      if (known === undefined || known.resourceVersion !== entry.resourceVersion)
+        this.#tell(known?.value ?? null, entry.value);
     }
   }
 
@@ -231,14 +258,17 @@ export class ObjectWatch<T> {
       timeoutSeconds: String(Math.ceil((watchMs * (1 + this.#random() / 4)) / 1000)),
     };
     let wrong: KubeFailure | null = null;
-    const watch = this.#options.client.watch({ path: this.#options.path, query, idleMs }, {
-      opened: () => (this.#silentSince = null),
-      event: (event) => {
-        if (wrong !== null) return;
-        wrong = this.#event(event);
-        if (wrong !== null) watch.close();
+    const watch = this.#options.client.watch(
+      { path: this.#options.path, query, idleMs },
+      {
+        opened: () => (this.#silentSince = null),
+        event: (event) => {
+          if (wrong !== null) return;
+          wrong = this.#event(event);
+          if (wrong !== null) watch.close();
+        },
       },
-    });
+    );
     this.#watch = watch;
     if (this.#stopped) watch.close();
     const ended = await watch.ended;
@@ -256,7 +286,8 @@ export class ObjectWatch<T> {
       this.#fresh = true;
       return failure('too-new', `resourceVersion ${resourceVersion} after ${this.#resourceVersion}`);
     }
-    if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') this.#apply(uid, type === 'DELETED' ? null : object, resourceVersion);
+    if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED')
+      this.#apply(uid, type === 'DELETED' ? null : object, resourceVersion);
     else if (type !== 'BOOKMARK') return failure('malformed', `an event of type ${String(type)}`);
     this.#resourceVersion = resourceVersion;
     return null;
@@ -288,13 +319,20 @@ function isOlder(resourceVersion: string, than: string): boolean {
 }
 
 function identityOf(object: unknown): { readonly uid: string; readonly resourceVersion: string } {
-  const { metadata } = (object ?? {}) as { readonly metadata?: { readonly uid?: unknown; readonly resourceVersion?: unknown } | null };
+  const { metadata } = (object ?? {}) as {
+    readonly metadata?: { readonly uid?: unknown; readonly resourceVersion?: unknown } | null;
+  };
   const text = (value: unknown): string => (typeof value === 'string' ? value : '');
   return { uid: text(metadata?.uid), resourceVersion: text(metadata?.resourceVersion) };
 }
 
-function readList(body: unknown): { readonly items: readonly unknown[]; readonly resourceVersion: string; readonly next: string } | null {
-  const { items, metadata } = (body ?? {}) as { readonly items?: unknown; readonly metadata?: { readonly resourceVersion?: unknown; readonly continue?: unknown } };
+function readList(
+  body: unknown,
+): { readonly items: readonly unknown[]; readonly resourceVersion: string; readonly next: string } | null {
+  const { items, metadata } = (body ?? {}) as {
+    readonly items?: unknown;
+    readonly metadata?: { readonly resourceVersion?: unknown; readonly continue?: unknown };
+  };
   const resourceVersion = metadata?.resourceVersion;
   if (typeof resourceVersion !== 'string' || (items !== null && !Array.isArray(items))) return null;
   const next = metadata?.continue;

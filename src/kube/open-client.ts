@@ -9,10 +9,12 @@ import { VERSION } from '../host/version.js';
  * no use; an API server that does not answer is no reason not to start.
  */
 export async function openKubeClient(kubeconfig: string | null, clock: Clock): Promise<KubeClient> {
-  const credentials = await (kubeconfig === null ? inClusterCredentials({ clock, environment: process.env }) : kubeconfigCredentials(kubeconfig, clock)).catch(
-    (error: unknown) => {
-      throw new StartupError(`${kubeconfig === null ? 'no API server' : '--kubeconfig'}: ${(error as Error).message}`);
-    },
-  );
+  const credentials = await (
+    kubeconfig === null
+      ? inClusterCredentials({ clock, environment: process.env })
+      : kubeconfigCredentials(kubeconfig, clock)
+  ).catch((error: unknown) => {
+    throw new StartupError(`${kubeconfig === null ? 'no API server' : '--kubeconfig'}: ${(error as Error).message}`);
+  });
   return new KubeClient({ credentials, clock, userAgent: `gpu-manager/${VERSION}` });
 }

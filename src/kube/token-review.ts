@@ -18,15 +18,31 @@ interface UserInfo {
 
 /** Asks whose token it is (TokenReview), and whether its owner may get the path (SubjectAccessReview). Never rejects. */
 export async function reviewToken(client: KubeClient, token: string, path: string): Promise<TokenVerdict> {
-  const review = await client.request({ method: 'POST', path: TOKEN_REVIEWS, body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } } });
+  const review = await client.request({
+    method: 'POST',
+    path: TOKEN_REVIEWS,
+    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } },
+  });
   if (!review.ok) return unavailable(review);
   const { authenticated, user } = statusOf<{ authenticated?: boolean; user?: UserInfo }>(review.body);
   if (authenticated !== true || user === undefined) return { kind: 'unknown' };
   const name = user.username ?? '';
-  const spec = { user: name, uid: user.uid, groups: user.groups, extra: user.extra, nonResourceAttributes: { path, verb: 'get' } };
-  const access = await client.request({ method: 'POST', path: SUBJECT_ACCESS_REVIEWS, body: { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec } });
+  const spec = {
+    user: name,
+    uid: user.uid,
+    groups: user.groups,
+    extra: user.extra,
+    nonResourceAttributes: { path, verb: 'get' },
+  };
+  const access = await client.request({
+    method: 'POST',
+    path: SUBJECT_ACCESS_REVIEWS,
+    body: { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec },
+  });
   if (!access.ok) return unavailable(access);
-  return statusOf<{ allowed?: boolean }>(access.body).allowed === true ? { kind: 'allowed' } : { kind: 'forbidden', user: name };
+  return statusOf<{ allowed?: boolean }>(access.body).allowed === true
+    ? { kind: 'allowed' }
+    : { kind: 'forbidden', user: name };
 }
 
 function statusOf<T extends object>(body: unknown): Partial<T> {

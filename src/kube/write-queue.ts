@@ -32,7 +32,14 @@ export interface WriteCounts {
 }
 
 /** These say that the server has trouble, whatever is written: everything waits. */
-const SERVER_TROUBLE: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>(['unreachable', 'timeout', 'too-many-requests', 'too-new', 'unauthorized', 'malformed']);
+const SERVER_TROUBLE: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>([
+  'unreachable',
+  'timeout',
+  'too-many-requests',
+  'too-new',
+  'unauthorized',
+  'malformed',
+]);
 
 const FIRST_BACKOFF_MS = 500;
 const LONGEST_BACKOFF_MS = 60_000;
@@ -93,7 +100,12 @@ export class WriteQueue {
   }
 
   get counts(): WriteCounts {
-    return { waiting: this.#waiting.size + this.#running.size, done: this.#done, dropped: this.#dropped, failures: this.#failures };
+    return {
+      waiting: this.#waiting.size + this.#running.size,
+      done: this.#done,
+      dropped: this.#dropped,
+      failures: this.#failures,
+    };
   }
 
   /** Begins nothing any more and waits for what is under way; what waits is forgotten. */
@@ -121,7 +133,10 @@ export class WriteQueue {
       }
       this.#waiting.delete(job.key);
       // Later: whatever the attempt does at once must find its key among those that run.
-      this.#running.set(job.key, Promise.resolve().then(() => this.#run(job)));
+      this.#running.set(
+        job.key,
+        Promise.resolve().then(() => this.#run(job)),
+      );
     }
     if (earliest < Infinity) this.#cancelTimer = this.#options.clock.after(earliest - now, () => this.#pump());
   }
@@ -167,7 +182,8 @@ export class WriteQueue {
 
   #drop(job: Job, why: string, reason?: string): void {
     this.#dropped.set(why, (this.#dropped.get(why) ?? 0) + 1);
-    if (why !== 'gone') this.#options.log.warn({ write: job.key, why, reason }, 'a write to the API server is given up');
+    if (why !== 'gone')
+      this.#options.log.warn({ write: job.key, why, reason }, 'a write to the API server is given up');
     job.write.ended?.();
   }
 }

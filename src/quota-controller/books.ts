@@ -21,10 +21,17 @@ export async function readBooks(api: Api, clock: Clock = Date.now): Promise<Quot
   }
   restorer.newBook();
   for (const { records } of pages) for (const record of records.values()) restorer.add(record);
-  return new Quota({ clock, state: restorer.finish(pages.map(({ head }) => head).reduce(latestHead, { revision: 0, now: 0, lives: 0 })) });
+  return new Quota({
+    clock,
+    state: restorer.finish(pages.map(({ head }) => head).reduce(latestHead, { revision: 0, now: 0, lives: 0 })),
+  });
 }
 
-async function pageOf(objects: LedgerObjects, ledger: Ledger, outcomes: Map<string, Promise<Outcome | null>>): Promise<LedgerPage | null> {
+async function pageOf(
+  objects: LedgerObjects,
+  ledger: Ledger,
+  outcomes: Map<string, Promise<Outcome | null>>,
+): Promise<LedgerPage | null> {
   if (ledger.pending === null) return ledger.page;
   const { transaction, next } = ledger.pending;
   const asked = outcomes.get(transaction) ?? objects.outcome(transaction);

@@ -36,11 +36,27 @@ export class Events {
     const at = `${new Date(this.#now()).toISOString().slice(0, 19)}Z`;
     const namespace = subject.namespace ?? 'default';
     const body = {
-      apiVersion: 'v1', kind: 'Event',
+      apiVersion: 'v1',
+      kind: 'Event',
       metadata: { generateName: `${subject.name}.`, namespace },
-      involvedObject: subject, type, reason, message, count: 1, firstTimestamp: at, lastTimestamp: at, source: { component: COMPONENT },
+      involvedObject: subject,
+      type,
+      reason,
+      message,
+      count: 1,
+      firstTimestamp: at,
+      lastTimestamp: at,
+      source: { component: COMPONENT },
     };
-    const answer = await this.#api.request({ method: 'POST', path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`, body });
-    if (!answer.ok) this.#log.warn({ kind: subject.kind, subject: subject.name, code: answer.code, reason: answer.message }, 'an event can not be written');
+    const answer = await this.#api.request({
+      method: 'POST',
+      path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`,
+      body,
+    });
+    if (!answer.ok)
+      this.#log.warn(
+        { kind: subject.kind, subject: subject.name, code: answer.code, reason: answer.message },
+        'an event can not be written',
+      );
   }
 }

@@ -30,23 +30,47 @@ export function accountOf(books: Quota, name: string, object: unknown, now: numb
   }
   const below = status.children.flatMap((child) => books.status(child, now) ?? []);
   const largest = topWorkloads([status], books.charges(name), null).slice(0, LARGEST);
-  return { status, above, below, largest, conditions: object === null ? [] : (readGroup(object).status.conditions ?? []) };
+  return {
+    status,
+    above,
+    below,
+    largest,
+    conditions: object === null ? [] : (readGroup(object).status.conditions ?? []),
+  };
 }
 
 /** In words and tables. */
 export function accountText({ status, above, below, largest, conditions }: GroupAccount): string {
-  const heads = [`${status.name}: ${status.mode}, ${status.workloads} workloads, ${status.reservations} reserved, ${below.length} children`];
-  const stated = conditions.map(({ type, status: value, reason, message }) => `  ${type}=${value} ${reason}${message === '' ? '' : `: ${message}`}`);
+  const heads = [
+    `${status.name}: ${status.mode}, ${status.workloads} workloads, ${status.reservations} reserved, ${below.length} children`,
+  ];
+  const stated = conditions.map(
+    ({ type, status: value, reason, message }) => `  ${type}=${value} ${reason}${message === '' ? '' : `: ${message}`}`,
+  );
   const shown = [...above].reverse().concat(status, below);
   return [
     `${[...heads, ...stated].join('\n')}\n`,
     usageTable(shown),
     cashTable(shown),
     largest.length === 0 ? '' : topWorkloadsTable(largest),
-  ].filter((text) => text !== '').join('\n');
+  ]
+    .filter((text) => text !== '')
+    .join('\n');
 }
 
 /** As one JSON value. */
-export function plainAccount({ status, above, below, largest, conditions }: GroupAccount): Readonly<Record<string, unknown>> {
-  return { ...plainStatus(status), above: above.map(plainStatus), below: below.map(plainStatus), largest: largest.map(plainTopWorkload), stated: conditions };
+export function plainAccount({
+  status,
+  above,
+  below,
+  largest,
+  conditions,
+}: GroupAccount): Readonly<Record<string, unknown>> {
+  return {
+    ...plainStatus(status),
+    above: above.map(plainStatus),
+    below: below.map(plainStatus),
+    largest: largest.map(plainTopWorkload),
+    stated: conditions,
+  };
 }

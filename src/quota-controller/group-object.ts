@@ -53,7 +53,11 @@ export const FORCE_ANNOTATION = 'biz.group.resource.quota/force';
 export function readGroup(object: unknown): GroupObject {
   const { metadata, spec, status } = object as KubeObject;
   const { parentBizGroup, hard, mode, borrow, lend } = (spec ?? {}) as {
-    readonly parentBizGroup?: string; readonly hard?: Hard; readonly mode?: Mode; readonly borrow?: Hard; readonly lend?: Hard;
+    readonly parentBizGroup?: string;
+    readonly hard?: Hard;
+    readonly mode?: Mode;
+    readonly borrow?: Hard;
+    readonly lend?: Hard;
   };
   return {
     uid: metadata?.uid ?? '',
@@ -73,12 +77,16 @@ export function quantitiesOf(amounts: Amounts): Quantities {
 }
 
 /** What a group's status says of its use. */
-export function usageOf(status: GroupStatus): Pick<GroupObjectStatus, 'hard' | 'used' | 'selfUsed' | 'burnRate' | 'workloads' | 'reservations'> {
+export function usageOf(
+  status: GroupStatus,
+): Pick<GroupObjectStatus, 'hard' | 'used' | 'selfUsed' | 'burnRate' | 'workloads' | 'reservations'> {
   return {
     hard: quantitiesOf(status.hard),
     used: quantitiesOf(status.used),
     selfUsed: quantitiesOf(status.selfUsed),
-    burnRate: Object.fromEntries([...status.burnRate].map(([key, rate]) => [key, formatAmount(key.slice('cash/'.length), rate)])),
+    burnRate: Object.fromEntries(
+      [...status.burnRate].map(([key, rate]) => [key, formatAmount(key.slice('cash/'.length), rate)]),
+    ),
     workloads: status.workloads,
     reservations: status.reservations,
   };

@@ -24,18 +24,27 @@ export function resourceOf({ resource, apiGroup }: Evaluator): string {
 
 /** Finds which of the kinds the API server has, in the version that it prefers. Kinds that nobody installed are missing. */
 export async function servedKinds(api: Api, evaluators: readonly Evaluator[]): Promise<readonly ServedKind[]> {
-  const roots = new Map<string, Promise<{ readonly root: string; readonly names: ReadonlyMap<string, readonly string[]> } | null>>();
+  const roots = new Map<
+    string,
+    Promise<{ readonly root: string; readonly names: ReadonlyMap<string, readonly string[]> } | null>
+  >();
   const rootOf = (apiGroup: string) => {
     const known = roots.get(apiGroup) ?? discover(api, apiGroup);
     roots.set(apiGroup, known);
     return known;
   };
-  const found = await Promise.all(evaluators.filter(({ charges }) => charges).map(async (evaluator): Promise<ServedKind | null> => {
-    const served = await rootOf(evaluator.apiGroup);
-    const resource = resourceOf(evaluator);
-    const shortNames = served?.names.get(resource);
-    return served === null || shortNames === undefined ? null : { evaluator, resource, path: `${served.root}/${resource}`, shortNames };
-  }));
+  const found = await Promise.all(
+    evaluators
+      .filter(({ charges }) => charges)
+      .map(async (evaluator): Promise<ServedKind | null> => {
+        const served = await rootOf(evaluator.apiGroup);
+        const resource = resourceOf(evaluator);
+        const shortNames = served?.names.get(resource);
+        return served === null || shortNames === undefined
+          ? null
+          : { evaluator, resource, path: `${served.root}/${resource}`, shortNames };
+      }),
+  );
   return found.flatMap((kind) => kind ?? []);
 }
 
@@ -46,14 +55,22 @@ function objectPath(kind: ServedKind, namespace: string, name: string): string {
 }
 
 /** An object of a kind as it is now; null where there is none. Rejects with an ApiError where the API server does not say. */
-export async function readObject(api: Api, kind: ServedKind, namespace: string, name: string): Promise<KubeObject | null> {
+export async function readObject(
+  api: Api,
+  kind: ServedKind,
+  namespace: string,
+  name: string,
+): Promise<KubeObject | null> {
   const answer = await api.request({ method: 'GET', path: objectPath(kind, namespace, name) });
   if (answer.ok) return answer.body as KubeObject;
   if (answer.code === NOT_FOUND) return null;
   throw new ApiError(`${kind.resource} ${namespace}/${name} can not be read`, answer);
 }
 
-async function discover(api: Api, apiGroup: string): Promise<{ readonly root: string; readonly names: ReadonlyMap<string, readonly string[]> } | null> {
+async function discover(
+  api: Api,
+  apiGroup: string,
+): Promise<{ readonly root: string; readonly names: ReadonlyMap<string, readonly string[]> } | null> {
   let root = '/api/v1';
   if (apiGroup !== '') {
     const answer = await api.request({ method: 'GET', path: `/apis/${apiGroup}` });
@@ -64,5 +81,10 @@ async function discover(api: Api, apiGroup: string): Promise<{ readonly root: st
   }
   const answer = await api.request({ method: 'GET', path: root });
   if (!answer.ok) throw new ApiError(`the resources of ${root} can not be read`, answer);
-  return { root, names: new Map(((answer.body as ResourceList).resources ?? []).map(({ name, shortNames = [] }) => [name, shortNames])) };
+  return {
+    root,
+    names: new Map(
+      ((answer.body as ResourceList).resources ?? []).map(({ name, shortNames = [] }) => [name, shortNames]),
+    ),
+  };
 }

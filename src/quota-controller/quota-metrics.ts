@@ -20,12 +20,41 @@ export class QuotaMetrics {
 
   constructor() {
     const registers = [this.#registry];
-    this.#decisions = new Histogram({ name: 'quota_review_seconds', help: 'Time to decide a review', labelNames: ['path', 'allowed'], buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5], registers });
-    this.#refused = new Counter({ name: 'quota_refused_total', help: 'Reviews that were refused', labelNames: ['path', 'code'], registers });
-    this.#drift = new Gauge({ name: 'quota_drift', help: 'Counters that were not what the workloads add up to, at the last refresh', registers });
-    this.#refreshedAt = new Gauge({ name: 'quota_refreshed_timestamp_seconds', help: 'When everything was looked at last', registers });
-    this.#amounts = new Gauge({ name: 'quota_group', help: 'Amounts of a group: cores, bytes, cards, hours', labelNames: ['group', 'key', 'what'], registers });
-    this.#reservations = new Gauge({ name: 'quota_group_reservations', help: 'Workloads of a group that are admitted and not seen yet', labelNames: ['group'], registers });
+    this.#decisions = new Histogram({
+      name: 'quota_review_seconds',
+      help: 'Time to decide a review',
+      labelNames: ['path', 'allowed'],
+      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+      registers,
+    });
+    this.#refused = new Counter({
+      name: 'quota_refused_total',
+      help: 'Reviews that were refused',
+      labelNames: ['path', 'code'],
+      registers,
+    });
+    this.#drift = new Gauge({
+      name: 'quota_drift',
+      help: 'Counters that were not what the workloads add up to, at the last refresh',
+      registers,
+    });
+    this.#refreshedAt = new Gauge({
+      name: 'quota_refreshed_timestamp_seconds',
+      help: 'When everything was looked at last',
+      registers,
+    });
+    this.#amounts = new Gauge({
+      name: 'quota_group',
+      help: 'Amounts of a group: cores, bytes, cards, hours',
+      labelNames: ['group', 'key', 'what'],
+      registers,
+    });
+    this.#reservations = new Gauge({
+      name: 'quota_group_reservations',
+      help: 'Workloads of a group that are admitted and not seen yet',
+      labelNames: ['group'],
+      registers,
+    });
   }
 
   /** Where the amounts of groups come from. */
@@ -56,7 +85,11 @@ export class QuotaMetrics {
       const status = this.#engine?.status(name);
       if (status === null || status === undefined) continue;
       this.#reservations.set({ group: name }, status.reservations);
-      for (const [what, amounts] of [['hard', status.hard], ['used', status.used], ['self_used', status.selfUsed]] as const) {
+      for (const [what, amounts] of [
+        ['hard', status.hard],
+        ['used', status.used],
+        ['self_used', status.selfUsed],
+      ] as const) {
         for (const [key, amount] of amounts) this.#amounts.set({ group: name, key, what }, scaled(key, amount));
       }
     }

@@ -47,18 +47,38 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
   const clock = systemClock;
   const client = await openKubeClient(config.kubeconfig, clock);
   const api = quotaApi(client, clock, log, config.watchTiming);
-  const hosts = config.url === null ? [`${config.service}.${config.namespace}.svc`] : [new URL(config.url).hostname.replace(/^\[|\]$/g, '')];
+  const hosts =
+    config.url === null
+      ? [`${config.service}.${config.namespace}.svc`]
+      : [new URL(config.url).hostname.replace(/^\[|\]$/g, '')];
   const { tls } = config;
-  const currentCertificate = (): Promise<Issued> => (tls === null
-    ? sharedCertificate({ api, namespace: config.namespace, name: SECRET, hosts, issue, now: () => clock.now() })
-    : readCertificate(tls));
+  const currentCertificate = (): Promise<Issued> =>
+    tls === null
+      ? sharedCertificate({ api, namespace: config.namespace, name: SECRET, hosts, issue, now: () => clock.now() })
+      : readCertificate(tls);
   const certificate = await currentCertificate();
   const { address, port, namespace, unlabelled, refreshMs, leaseMs, arbitrator } = config;
   const options: QuotaServiceOptions = {
-    api, log, metrics: new QuotaMetrics(), address, port, certificate, currentCertificate, namespace, unlabelled, refreshMs, leaseMs, arbitrator,
+    api,
+    log,
+    metrics: new QuotaMetrics(),
+    address,
+    port,
+    certificate,
+    currentCertificate,
+    namespace,
+    unlabelled,
+    refreshMs,
+    leaseMs,
+    arbitrator,
     identity: config.identity ?? `${hostname()}-${process.pid}`,
     webhookName: WEBHOOKS,
-    target: !config.register ? null : () => (config.url === null ? { service: { namespace, name: config.service, port: SERVICE_PORT } } : { url: config.url.replace(/\/$/, '') }),
+    target: !config.register
+      ? null
+      : () =>
+          config.url === null
+            ? { service: { namespace, name: config.service, port: SERVICE_PORT } }
+            : { url: config.url.replace(/\/$/, '') },
   };
   const service = new QuotaService(options);
   return [
@@ -67,7 +87,10 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
       name: 'quota',
       start: async () => {
         await service.start();
-        log.info({ address, port: service.port, registered: config.register, arbitrator: arbitrator?.mode ?? 'off' }, 'the quota service runs');
+        log.info(
+          { address, port: service.port, registered: config.register, arbitrator: arbitrator?.mode ?? 'off' },
+          'the quota service runs',
+        );
       },
       stop: () => service.stop(),
     },
@@ -82,7 +105,11 @@ export function issue(hosts: readonly string[], days = CERTIFICATE_DAYS): Issued
 }
 
 /** Reads what was given as files. */
-export async function readCertificate({ certFile, keyFile, authorityFile }: NonNullable<QuotaServeConfig['tls']>): Promise<Issued> {
+export async function readCertificate({
+  certFile,
+  keyFile,
+  authorityFile,
+}: NonNullable<QuotaServeConfig['tls']>): Promise<Issued> {
   const read = (file: string): Promise<string> =>
     readFile(file, 'utf8').catch((error: unknown) => {
       throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);

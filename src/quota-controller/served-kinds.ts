@@ -72,5 +72,8 @@ export class ServedKinds {
 }
 
 function namesOf(kinds: readonly ServedKind[]): string {
-  return kinds.map(({ path }) => path).sort().join(' ');
+  return kinds
+    .map(({ path }) => path)
+    .sort()
+    .join(' ');
 }

@@ -96,13 +96,44 @@ export class QuotaService {
 
   /** Rejects where the API server does not answer or the address can not be listened on. */
   async start(): Promise<void> {
-    const { api, log, metrics, now = Date.now, evaluation = {}, holdMs = HOLD_MS, othersMs, certificate, timing = systemTiming, kindsMs } = this.#options;
-    const served = await ServedKinds.read({ api, log, timing, evaluators: [...(evaluation.kinds ?? []), ...KNOWN_KINDS], ...(kindsMs === undefined ? {} : { everyMs: kindsMs }) });
+    const {
+      api,
+      log,
+      metrics,
+      now = Date.now,
+      evaluation = {},
+      holdMs = HOLD_MS,
+      othersMs,
+      certificate,
+      timing = systemTiming,
+      kindsMs,
+    } = this.#options;
+    const served = await ServedKinds.read({
+      api,
+      log,
+      timing,
+      evaluators: [...(evaluation.kinds ?? []), ...KNOWN_KINDS],
+      ...(kindsMs === undefined ? {} : { everyMs: kindsMs }),
+    });
     const store = new KubeStore({ api });
     const engine = await createEngine({ store, clock: now, policy: { lateEventsMs: LATE_EVENTS_MS } });
-    const workloads = new WorkloadReview({ engine, api, evaluation, kinds: () => served.kinds, holdMs, admitted: (uid) => mirror.admitted(uid) });
+    const workloads = new WorkloadReview({
+      engine,
+      api,
+      evaluation,
+      kinds: () => served.kinds,
+      holdMs,
+      admitted: (uid) => mirror.admitted(uid),
+    });
     const mirror = new Mirror({
-      api, engine, kinds: served.kinds, evaluation, log, holdMs, ownerIsThere: (owner, namespace) => workloads.ownerIsThere(owner, namespace), ...(othersMs === undefined ? {} : { othersMs }),
+      api,
+      engine,
+      kinds: served.kinds,
+      evaluation,
+      log,
+      holdMs,
+      ownerIsThere: (owner, namespace) => workloads.ownerIsThere(owner, namespace),
+      ...(othersMs === undefined ? {} : { othersMs }),
     });
     const groups = new GroupReview({ engine, api });
     const reviews: Record<string, (review: Review) => Promise<Verdict>> = {
@@ -117,7 +148,11 @@ export class QuotaService {
     mirror.start();
     const { address, port } = this.#options;
     this.#server = new WebhookServer({
-      address, port, certificate, reviews, log,
+      address,
+      port,
+      certificate,
+      reviews,
+      log,
       notReady: () => this.notReady,
       metrics: () => metrics.text(),
       decided: (path, verdict, seconds) => metrics.decided(path, verdict, seconds),
@@ -150,15 +185,26 @@ export class QuotaService {
     if (target === null) return;
     const { groupLabel } = evaluation ?? {};
     await register(api, {
-      name, target: target(this.port), unlabelled, kinds: this.#kinds?.kinds ?? [],
-      authority: async () => (currentCertificate === undefined ? certificate : await currentCertificate()).authority, ...(groupLabel === undefined ? {} : { groupLabel }),
+      name,
+      target: target(this.port),
+      unlabelled,
+      kinds: this.#kinds?.kinds ?? [],
+      authority: async () => (currentCertificate === undefined ? certificate : await currentCertificate()).authority,
+      ...(groupLabel === undefined ? {} : { groupLabel }),
     });
   }
 
   #keep(timing: Timing): void {
     const { currentCertificate, certificate, log } = this.#options;
     if (currentCertificate === undefined) return;
-    this.#keeper = new CertificateKeeper({ certificate, currentCertificate, log, timing, announce: () => this.#register(), serve: (renewed) => this.#server?.renew(renewed) });
+    this.#keeper = new CertificateKeeper({
+      certificate,
+      currentCertificate,
+      log,
+      timing,
+      announce: () => this.#register(),
+      serve: (renewed) => this.#server?.renew(renewed),
+    });
     this.#keeper.start();
   }
 
@@ -166,11 +212,25 @@ export class QuotaService {
     const { api, log, metrics, namespace, identity, refreshMs, leaseMs, retryMs, arbitrator = null } = this.#options;
     const counted = arbitrator === null ? null : new ArbitratorMetrics(metrics.registry);
     return new Leader({
-      api, log, namespace, identity, now, name: LEASE,
-      ...(leaseMs === undefined ? {} : { leaseMs }), ...(retryMs === undefined ? {} : { retryMs }),
+      api,
+      log,
+      namespace,
+      identity,
+      now,
+      name: LEASE,
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+      ...(retryMs === undefined ? {} : { retryMs }),
       won: async () => {
         this.#controller = new Controller({
-          api, engine, store, mirror, kinds: served.kinds, log, now, refreshed: (drift) => metrics.refreshed(drift, now()), ...(refreshMs === undefined ? {} : { refreshMs }),
+          api,
+          engine,
+          store,
+          mirror,
+          kinds: served.kinds,
+          log,
+          now,
+          refreshed: (drift) => metrics.refreshed(drift, now()),
+          ...(refreshMs === undefined ? {} : { refreshMs }),
         });
         this.#controller.start();
         if (arbitrator === null || counted === null) return;

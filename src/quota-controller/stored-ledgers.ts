@@ -16,7 +16,10 @@ export interface QuotaBooks {
 }
 
 /** Reads the books of a cluster and hands them to `look`. Rejects with a `StartupError` where there is no access, or no quota. */
-export async function withQuotaBooks(kubeconfig: string | undefined, look: (books: QuotaBooks) => Promise<void>): Promise<void> {
+export async function withQuotaBooks(
+  kubeconfig: string | undefined,
+  look: (books: QuotaBooks) => Promise<void>,
+): Promise<void> {
   const client = await openKubeClient(kubeconfig ?? operatorsKubeconfig(process.env), systemClock);
   try {
     const api: Api = { request: (request) => client.request(request) };
@@ -30,7 +33,10 @@ export async function withQuotaBooks(kubeconfig: string | undefined, look: (book
 }
 
 /** Where kubectl looks as well: KUBECONFIG, of which the first file that is there counts, or the home directory; null for the pod this runs in. */
-export function operatorsKubeconfig(environment: Readonly<Record<string, string | undefined>>, home: string = homedir()): string | null {
+export function operatorsKubeconfig(
+  environment: Readonly<Record<string, string | undefined>>,
+  home: string = homedir(),
+): string | null {
   const named = (environment['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '');
   if (named.length > 0) return named.find((file) => existsSync(file)) ?? (named[0] as string);
   const own = join(home, '.kube', 'config');

@@ -24,11 +24,22 @@ const MOST_OWNERS = 8;
 /** The kind that somebody calls `deployment`, `deployments`, `deploy` or `deployments.apps`. */
 export function kindCalled(kinds: readonly ServedKind[], text: string): ServedKind | null {
   const wanted = text.toLowerCase();
-  return kinds.find(({ evaluator, resource, shortNames }) => [evaluator.kind.toLowerCase(), resource, evaluator.resource, ...shortNames].includes(wanted)) ?? null;
+  return (
+    kinds.find(({ evaluator, resource, shortNames }) =>
+      [evaluator.kind.toLowerCase(), resource, evaluator.resource, ...shortNames].includes(wanted),
+    ) ?? null
+  );
 }
 
 /** Finds a workload and follows its owners up to the one that is charged. With `replicas`, as if it was scaled to so many. Rejects where the API server fails. */
-export async function findSubject(api: Api, kinds: readonly ServedKind[], kind: ServedKind, namespace: string, name: string, replicas: number | null): Promise<{ readonly ok: true; readonly subject: Subject } | NoSubject> {
+export async function findSubject(
+  api: Api,
+  kinds: readonly ServedKind[],
+  kind: ServedKind,
+  namespace: string,
+  name: string,
+  replicas: number | null,
+): Promise<{ readonly ok: true; readonly subject: Subject } | NoSubject> {
   const asked = await readObject(api, kind, namespace, name);
   if (asked === null) return { ok: false, reason: `${kind.resource} "${name}" not found in namespace ${namespace}` };
   const owners: string[] = [];
@@ -36,7 +47,9 @@ export async function findSubject(api: Api, kinds: readonly ServedKind[], kind: 
   let { evaluation, owner } = evaluateAlone(object);
   while (owner !== null && owners.length < MOST_OWNERS) {
     const { apiVersion, kind: ownerKind, name: ownerName, uid } = owner;
-    const served = kinds.find(({ evaluator }) => evaluator.kind === ownerKind && evaluator.apiGroup === apiGroupOf(apiVersion));
+    const served = kinds.find(
+      ({ evaluator }) => evaluator.kind === ownerKind && evaluator.apiGroup === apiGroupOf(apiVersion),
+    );
     const above = served === undefined ? null : await readObject(api, served, namespace, ownerName);
     // A reference alone can be made up: who is not there, with that uid, is not charged.
     if (above?.metadata?.uid !== uid) break;
@@ -45,7 +58,8 @@ export async function findSubject(api: Api, kinds: readonly ServedKind[], kind: 
     ({ evaluation, owner } = evaluateAlone(object));
   }
   if (replicas !== null) {
-    if (typeof object.spec?.['replicas'] !== 'number') return { ok: false, reason: `${owners.at(-1) ?? `${kind.resource} "${name}"`} has no replicas` };
+    if (typeof object.spec?.['replicas'] !== 'number')
+      return { ok: false, reason: `${owners.at(-1) ?? `${kind.resource} "${name}"`} has no replicas` };
     ({ evaluation } = evaluateAlone({ ...object, spec: { ...object.spec, replicas } }));
   }
   return { ok: true, subject: { name: `${kind.evaluator.kind} ${namespace}/${name}`, owners, evaluation } };

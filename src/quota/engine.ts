@@ -59,7 +59,9 @@ export class QuotaEngine {
     const restorer = new Restorer({ ...DEFAULT_POLICY, ...options.policy });
     const { head, revisions } = await store.load(restorer);
     const state = restorer.finish(head);
-    const writer = store.exclusive ? new OwningWriter(state, store) : new OptimisticWriter(state, store, revisions, options.pause);
+    const writer = store.exclusive
+      ? new OwningWriter(state, store)
+      : new OptimisticWriter(state, store, revisions, options.pause);
     return new QuotaEngine(store, state, writer, options.clock ?? Date.now);
   }
 
@@ -100,7 +102,11 @@ export class QuotaEngine {
     return this.execute({ type: 'release', workload });
   }
 
-  scale(workload: WorkloadRef, replicas: number, options: { readonly podSet?: string; readonly dryRun?: boolean } = {}): Promise<Decision> {
+  scale(
+    workload: WorkloadRef,
+    replicas: number,
+    options: { readonly podSet?: string; readonly dryRun?: boolean } = {},
+  ): Promise<Decision> {
     return this.execute({ type: 'scale', workload, replicas, ...options });
   }
 

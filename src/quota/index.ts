@@ -25,7 +25,14 @@ export { QuotaEngine, createEngine, type EngineOptions } from './engine.js';
 export { JournalStore, type JournalOptions } from './store/journal/journal-store.js';
 export { MemoryStore, SharedMemory } from './store/memory-store.js';
 export type { Batch, Committed, GroupImage, Loaded, RecordSink, Revision, Store } from './store/store.js';
-export { GROUP_LABEL, KNOWN_KINDS, evaluate, type Evaluation, type EvaluationOptions, type Owner } from './evaluators/evaluate.js';
+export {
+  GROUP_LABEL,
+  KNOWN_KINDS,
+  evaluate,
+  type Evaluation,
+  type EvaluationOptions,
+  type Owner,
+} from './evaluators/evaluate.js';
 export { declaredKind, type DeclaredKind, type DeclaredPods } from './evaluators/declared-kind.js';
 export type { EvaluationContext, Evaluator, TemplatedPods } from './evaluators/evaluator.js';
 export { DEFAULT_CATALOG, type CardCatalog } from './evaluators/gpu-resources.js';

@@ -35,7 +35,10 @@ export class AuthorityStream extends Duplex {
     this.#socket.write(chunk, encoding, callback);
   }
 
-  override _writev(chunks: { chunk: Buffer; encoding: BufferEncoding }[], callback: (error?: Error | null) => void): void {
+  override _writev(
+    chunks: { chunk: Buffer; encoding: BufferEncoding }[],
+    callback: (error?: Error | null) => void,
+  ): void {
     this.#socket.write(Buffer.concat(chunks.map((entry) => entry.chunk)), callback);
   }
 

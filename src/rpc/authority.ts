@@ -86,7 +86,8 @@ export class AuthorityRewriter {
   #nextFrame(): Frame | null {
     if (this.#pending.length < FRAME_HEADER_BYTES) return null;
     const length = this.#pending.readUIntBE(0, 3);
-    if (length > FRAME_LIMIT_BYTES) throw new Error(`HTTP/2 frame of ${length} bytes exceeds the limit of ${FRAME_LIMIT_BYTES}`);
+    if (length > FRAME_LIMIT_BYTES)
+      throw new Error(`HTTP/2 frame of ${length} bytes exceeds the limit of ${FRAME_LIMIT_BYTES}`);
     if (this.#pending.length < FRAME_HEADER_BYTES + length) return null;
     const bytes = this.#take(FRAME_HEADER_BYTES + length);
     return {
@@ -160,7 +161,9 @@ function withAuthority(fields: readonly Field[]): Field[] {
 }
 
 function encodeHeaders(original: Frame, fields: readonly Field[]): Buffer[] {
-  const block = Buffer.concat(fields.flatMap((field) => [Buffer.of(0x00), encodeString(field.name), encodeString(field.value)]));
+  const block = Buffer.concat(
+    fields.flatMap((field) => [Buffer.of(0x00), encodeString(field.name), encodeString(field.value)]),
+  );
   const frames: Buffer[] = [];
   for (let at = 0; at === 0 || at < block.length; at += FRAME_LIMIT_BYTES) {
     const part = block.subarray(at, at + FRAME_LIMIT_BYTES);

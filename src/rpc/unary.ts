@@ -34,8 +34,12 @@ export function unary<Request, Response>(
 }
 
 /** The request and response of a method of a generated client (its last overload is `(request, callback)`). */
-type RequestOf<Method> = Method extends (request: infer Request, callback: infer _Callback) => unknown ? Request : never;
-type ResponseOf<Method> = Method extends (request: infer _Request, callback: requestCallback<infer Response>) => unknown ? Response : never;
+type RequestOf<Method> = Method extends (request: infer Request, callback: infer _Callback) => unknown
+  ? Request
+  : never;
+type ResponseOf<Method> = Method extends (request: infer _Request, callback: requestCallback<infer Response>) => unknown
+  ? Response
+  : never;
 
 /** How a call goes about a server that is not there yet. */
 export interface CallPatience {
@@ -51,11 +55,22 @@ export function callUnary<Client extends object, Name extends keyof Client>(
   timeoutMs: number,
   { waitForReady = false }: CallPatience = {},
 ): Promise<ResponseOf<Client[Name]>> {
-  type Call = (request: unknown, metadata: Metadata, options: CallOptions, callback: requestCallback<ResponseOf<Client[Name]>>) => unknown;
+  type Call = (
+    request: unknown,
+    metadata: Metadata,
+    options: CallOptions,
+    callback: requestCallback<ResponseOf<Client[Name]>>,
+  ) => unknown;
   return new Promise((resolve, reject) => {
-    (client[name] as Call).call(client, request, new Metadata({ waitForReady }), { deadline: Date.now() + timeoutMs }, (error, response) => {
-      if (error !== null) reject(error);
-      else resolve(response as ResponseOf<Client[Name]>);
-    });
+    (client[name] as Call).call(
+      client,
+      request,
+      new Metadata({ waitForReady }),
+      { deadline: Date.now() + timeoutMs },
+      (error, response) => {
+        if (error !== null) reject(error);
+        else resolve(response as ResponseOf<Client[Name]>);
+      },
+    );
   });
 }

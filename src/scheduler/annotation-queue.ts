@@ -62,7 +62,10 @@ export class AnnotationQueue {
     }
     if (result.code === 'refused' || item.tries >= MAX_TRIES) {
       this.#items.delete(pod.uid);
-      this.#log.error({ pod: `${pod.namespace}/${pod.name}`, reason: result.reason, tries: item.tries }, 'the predicted GPUs could not be written to the pod');
+      this.#log.error(
+        { pod: `${pod.namespace}/${pod.name}`, reason: result.reason, tries: item.tries },
+        'the predicted GPUs could not be written to the pod',
+      );
       return;
     }
     const delayMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (item.tries - 1));

@@ -62,7 +62,11 @@ export function readExtenderArguments(body: string): ExtenderArguments {
   const nodes = field(document, 'Nodes');
   const names = field(document, 'NodeNames');
   if (nodes === null && names === null) throw new BadArguments('neither Nodes nor NodeNames given');
-  return { pod, nodes: nodes === null ? null : nodeListOf(nodes), nodeNames: names === null ? null : namesOf(names, 'NodeNames') };
+  return {
+    pod,
+    nodes: nodes === null ? null : nodeListOf(nodes),
+    nodeNames: names === null ? null : namesOf(names, 'NodeNames'),
+  };
 }
 
 export function readBindingArguments(body: string): BindingArguments {
@@ -123,7 +127,8 @@ function nodeListOf(value: unknown): NodeList {
 }
 
 function namesOf(value: unknown, name: string): string[] {
-  if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string')) throw new BadArguments(`${name} is no list of names`);
+  if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string'))
+    throw new BadArguments(`${name} is no list of names`);
   return value;
 }
 

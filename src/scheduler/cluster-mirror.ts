@@ -69,7 +69,11 @@ export class ClusterMirror implements ClusterObserver {
     if (this.#fingerprints.get(name) === fingerprint) return;
     this.#fingerprints.set(name, fingerprint);
     const { shape, inventoryProblem } = this.#shapes.read(node);
-    if (inventoryProblem !== null) this.#log.warn({ node: name, problem: inventoryProblem }, 'the inventory of the node is not readable, its cards are guessed');
+    if (inventoryProblem !== null)
+      this.#log.warn(
+        { node: name, problem: inventoryProblem },
+        'the inventory of the node is not readable, its cards are guessed',
+      );
     this.#cluster.setNode(shape);
     this.changed();
   }
@@ -92,7 +96,8 @@ export class ClusterMirror implements ClusterObserver {
     else this.#pods.delete(pod.uid);
     if (first && gpu && pod.brokenRule === null) this.#cluster.observe(pod.demand);
     if (pod.nodeName === null) this.keepNominated(pod.uid);
-    if (pod.nodeName !== null) this.#onNode(pod, { uid: pod.uid, nodeName: pod.nodeName, demand: pod.demand, gpus: pod.gpus });
+    if (pod.nodeName !== null)
+      this.#onNode(pod, { uid: pod.uid, nodeName: pod.nodeName, demand: pod.demand, gpus: pod.gpus });
   }
 
   /**
@@ -154,7 +159,12 @@ export class ClusterMirror implements ClusterObserver {
   #setPod(pod: BoundPod): void {
     const known = this.#cluster.bookings.get(pod.uid);
     const booking = this.#cluster.setPod(pod);
-    if (booking.source === 'nowhere' && known?.source !== 'nowhere' && needsGpu(pod.demand) && this.#cluster.nodes.has(pod.nodeName)) {
+    if (
+      booking.source === 'nowhere' &&
+      known?.source !== 'nowhere' &&
+      needsGpu(pod.demand) &&
+      this.#cluster.nodes.has(pod.nodeName)
+    ) {
       this.#log.warn({ pod: pod.uid, node: pod.nodeName }, 'a pod came to a node that has no GPU free for it');
     }
   }

@@ -31,7 +31,12 @@ export class ClusterWatch implements ClusterSource {
     const views = new PodViews();
     this.#clock = options.clock;
     this.#nodes = new ObjectWatch({ ...options, path: ALL_NODES, pageSize: PAGE_SIZE, keep: readNode });
-    this.#pods = new ObjectWatch({ ...options, path: ALL_PODS, pageSize: PAGE_SIZE, keep: (object) => views.read(readPod(object)) });
+    this.#pods = new ObjectWatch({
+      ...options,
+      path: ALL_PODS,
+      pageSize: PAGE_SIZE,
+      keep: (object) => views.read(readPod(object)),
+    });
   }
 
   get silentMs(): number {

@@ -12,7 +12,16 @@ import { viewPod, type PodView } from './pod-view.js';
 import { predictionAnnotations } from './prediction.js';
 import { preempt } from './preemption.js';
 import { priorities } from './priorities.js';
-import { filterError, filterResult, nodeNames, preemptionResult, type BindingResult, type FilterResult, type HostPriority, type PreemptionResult } from './results.js';
+import {
+  filterError,
+  filterResult,
+  nodeNames,
+  preemptionResult,
+  type BindingResult,
+  type FilterResult,
+  type HostPriority,
+  type PreemptionResult,
+} from './results.js';
 
 export interface DeciderOptions {
   /** How long room is kept for a pod of which the scheduler does not say where it goes. */
@@ -105,7 +114,8 @@ export class Decider {
     const uid = given.podUid;
     await this.#handed.get(uid)?.done;
     const demand = this.#cluster.claims.get(uid)?.demand ?? this.#mirror.pods.get(uid)?.demand;
-    if (demand === undefined) return { Error: `pod ${given.podNamespace}/${given.podName} (${uid}) is not known (yet)` };
+    if (demand === undefined)
+      return { Error: `pod ${given.podNamespace}/${given.podName} (${uid}) is not known (yet)` };
     const bound = this.#boundTo(uid);
     if (bound !== null && bound !== given.node) return { Error: `the pod is on ${bound} already` };
     const placed = this.#cluster.decide(uid, given.node, demand);
@@ -196,12 +206,25 @@ export class Decider {
     const kinds = new Map<Refusal, { readonly text: string; readonly into: Record<string, string>; count: number }>();
     for (const { name, refusal } of evaluation.refused) {
       let kind = kinds.get(refusal);
-      if (kind === undefined) kinds.set(refusal, (kind = { text: refusalText(refusal, pod.demand), into: isResolvable(refusal) ? failed : unresolvable, count: 0 }));
+      if (kind === undefined)
+        kinds.set(
+          refusal,
+          (kind = {
+            text: refusalText(refusal, pod.demand),
+            into: isResolvable(refusal) ? failed : unresolvable,
+            count: 0,
+          }),
+        );
       kind.into[name] = kind.text;
       kind.count++;
     }
     for (const [refusal, { count }] of kinds) this.#metrics.refused(refusal, count);
-    return filterResult(given, evaluation.fits.map((node) => node.name), failed, unresolvable);
+    return filterResult(
+      given,
+      evaluation.fits.map((node) => node.name),
+      failed,
+      unresolvable,
+    );
   }
 
   #refuseAll(given: ExtenderArguments, names: readonly string[], rule: string): FilterResult {
@@ -212,5 +235,10 @@ export class Decider {
 
 function onlyNode(given: ExtenderArguments, names: readonly string[], bound: string): FilterResult {
   const others = names.filter((name) => name !== bound);
-  return filterResult(given, names.filter((name) => name === bound), Object.fromEntries(others.map((name) => [name, `the pod is on ${bound} already`])), {});
+  return filterResult(
+    given,
+    names.filter((name) => name === bound),
+    Object.fromEntries(others.map((name) => [name, `the pod is on ${bound} already`])),
+    {},
+  );
 }

@@ -52,20 +52,36 @@ export function explanationText(pod: PodView, rows: readonly NodeExplanation[]):
   const fits = rows.filter((row) => row.fits).length;
   const asked = [...pod.demand.init, ...pod.demand.containers].length;
   const title = `pod ${pod.namespace}/${pod.name}: ${asked} ${asked === 1 ? 'container needs' : 'containers need'} a GPU, ${fits} of ${rows.length} nodes fit`;
-  const cells = rows.map((row) => [row.node, row.fits ? 'yes' : 'no', row.fits ? String(row.score) : '', gpuText(row.gpus), row.reason]);
+  const cells = rows.map((row) => [
+    row.node,
+    row.fits ? 'yes' : 'no',
+    row.fits ? String(row.score) : '',
+    gpuText(row.gpus),
+    row.reason,
+  ]);
   const all = [['NODE', 'FITS', 'SCORE', 'GPUS', 'WHY'], ...cells];
   const widths = [0, 1, 2, 3].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  return [title, ...all.map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ').trimEnd())].join('\n');
+  return [
+    title,
+    ...all.map((row) =>
+      row
+        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    ),
+  ].join('\n');
 }
 
 function obstacle(node: ClusterNode, mirror: ClusterMirror, pod: PodView): string | null {
   const { shape, free } = node;
   const { demand } = pod;
   if (pod.brokenRule !== null) return pod.brokenRule;
-  if (!selects(demand.selector, shape.name, shape.labels)) return "the pod's node selector or affinity does not allow this node";
+  if (!selects(demand.selector, shape.name, shape.labels))
+    return "the pod's node selector or affinity does not allow this node";
   if (mirror.cordoned.has(shape.name)) return 'the node is cordoned';
   if (demand.cpuMilli > free.cpuMilli) return `CPU: ${demand.cpuMilli}m asked for, ${Math.max(0, free.cpuMilli)}m free`;
-  if (demand.hostMemoryBytes > free.hostMemoryBytes) return `memory: ${mib(demand.hostMemoryBytes)} asked for, ${mib(free.hostMemoryBytes)} free`;
+  if (demand.hostMemoryBytes > free.hostMemoryBytes)
+    return `memory: ${mib(demand.hostMemoryBytes)} asked for, ${mib(free.hostMemoryBytes)} free`;
   if (!needsGpu(demand)) return null;
   if (shape.cards.length === 0) return 'the node has no GPU to share';
   const placed = placePod(shape, slotsOf(shape, free), demand);

@@ -50,7 +50,10 @@ export class Extender {
       },
       named: (uid) => this.#annotations.drop(uid),
     });
-    const metrics = new ExtenderMetrics(cluster, { unwritten: () => this.#annotations.length, silentMs: () => source.silentMs });
+    const metrics = new ExtenderMetrics(cluster, {
+      unwritten: () => this.#annotations.length,
+      silentMs: () => source.silentMs,
+    });
     this.#decider = new Decider({ cluster, mirror: this.#mirror, writer, clock, log, metrics, options });
     const notReady = (): string | null => (this.#mirror.isSynced ? null : 'nodes and pods are not listed yet');
     this.#server = new HttpServer({ ...options, notReady }, this.#decider, metrics, log);

@@ -62,7 +62,14 @@ export class HttpServer {
     this.#server =
       tls === null
         ? createHttpServer(handle)
-        : createHttpsServer({ cert: tls.cert, key: tls.key, ...(tls.clientCa === null ? {} : { ca: tls.clientCa, requestCert: true, rejectUnauthorized: true }) }, handle);
+        : createHttpsServer(
+            {
+              cert: tls.cert,
+              key: tls.key,
+              ...(tls.clientCa === null ? {} : { ca: tls.clientCa, requestCert: true, rejectUnauthorized: true }),
+            },
+            handle,
+          );
   }
 
   /** The port in use: of interest where 0 was asked for. */
@@ -106,7 +113,8 @@ export class HttpServer {
   async #call(verb: Verb, request: IncomingMessage): Promise<Answer> {
     if (request.method !== 'POST') return text(405, 'only POST');
     const started = performance.now();
-    const answered = (result: 'ok' | 'error'): void => this.#metrics.answered(verb.name, result, (performance.now() - started) / 1000);
+    const answered = (result: 'ok' | 'error'): void =>
+      this.#metrics.answered(verb.name, result, (performance.now() - started) / 1000);
     const fail = (status: number, reason: string): Answer => {
       answered('error');
       this.#log.warn({ verb: verb.name, reason }, 'a call of the scheduler was answered with an error');
@@ -148,10 +156,30 @@ export class HttpServer {
 function verbsOf(decider: Decider): Map<string, Verb> {
   const hasError = (answer: unknown): boolean => (answer as { Error?: string }).Error !== '';
   const verbs: Record<string, Verb> = {
-    predicates: { name: 'filter', answer: (body) => decider.filter(readExtenderArguments(body)), failure: filterError, failed: hasError },
-    prioritize: { name: 'prioritize', answer: (body) => decider.prioritize(readExtenderArguments(body)), failure: null, failed: () => false },
-    bind: { name: 'bind', answer: (body) => decider.bind(readBindingArguments(body)), failure: (Error) => ({ Error }), failed: hasError },
-    preempt: { name: 'preempt', answer: (body) => decider.preempt(readPreemptionArguments(body)), failure: null, failed: () => false },
+    predicates: {
+      name: 'filter',
+      answer: (body) => decider.filter(readExtenderArguments(body)),
+      failure: filterError,
+      failed: hasError,
+    },
+    prioritize: {
+      name: 'prioritize',
+      answer: (body) => decider.prioritize(readExtenderArguments(body)),
+      failure: null,
+      failed: () => false,
+    },
+    bind: {
+      name: 'bind',
+      answer: (body) => decider.bind(readBindingArguments(body)),
+      failure: (Error) => ({ Error }),
+      failed: hasError,
+    },
+    preempt: {
+      name: 'preempt',
+      answer: (body) => decider.preempt(readPreemptionArguments(body)),
+      failure: null,
+      failed: () => false,
+    },
   };
   return new Map(Object.entries(verbs).map(([path, verb]) => [`/scheduler/${path}`, verb]));
 }

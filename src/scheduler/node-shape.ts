@@ -39,16 +39,27 @@ export class NodeShapes {
     const cores = amount(CORE_RESOURCE);
     if (cores >= CORES_PER_GPU && text !== undefined) {
       const decoded = decodeInventory(text);
-      if (decoded.ok) return { shape: { ...host, ...this.#fromInventory(decoded.inventory), memoryKnown: true }, inventoryProblem: null };
-      return { shape: { ...host, ...this.#fromCapacity(cores, amount(MEMORY_RESOURCE)) }, inventoryProblem: decoded.reason };
+      if (decoded.ok)
+        return {
+          shape: { ...host, ...this.#fromInventory(decoded.inventory), memoryKnown: true },
+          inventoryProblem: null,
+        };
+      return {
+        shape: { ...host, ...this.#fromCapacity(cores, amount(MEMORY_RESOURCE)) },
+        inventoryProblem: decoded.reason,
+      };
     }
     return { shape: { ...host, ...this.#fromCapacity(cores, amount(MEMORY_RESOURCE)) }, inventoryProblem: null };
   }
 
   #fromInventory(inventory: NodeInventory): { cards: Card[]; topology: Topology } {
-    const cards = inventory.cards.map(
-      ({ gpu, healthy, foreign, freeCores, freeMemoryBytes }): Card => ({ gpu, usable: healthy, foreign, freeCores, freeMemoryBytes }),
-    );
+    const cards = inventory.cards.map(({ gpu, healthy, foreign, freeCores, freeMemoryBytes }): Card => ({
+      gpu,
+      usable: healthy,
+      foreign,
+      freeCores,
+      freeMemoryBytes,
+    }));
     return { cards, topology: this.#shared(inventory.topology) };
   }
 

@@ -55,7 +55,11 @@ function readMeta(value: unknown): ObjectMeta {
 function readContainer(value: unknown): ContainerSpec {
   const container = record(value);
   const { limits, requests } = record(container.resources);
-  return { ...text('name', container), ...text('restartPolicy', container), resources: { limits: quantities(limits), requests: quantities(requests) } };
+  return {
+    ...text('name', container),
+    ...text('restartPolicy', container),
+    resources: { limits: quantities(limits), requests: quantities(requests) },
+  };
 }
 
 function readAffinity(spec: Record<string, unknown>): Pick<NonNullable<PodObject['spec']>, 'affinity'> {
@@ -70,7 +74,11 @@ function readAffinity(spec: Record<string, unknown>): Pick<NonNullable<PodObject
 
 function readRequirement(value: unknown): LabelRequirement {
   const requirement = record(value);
-  return { ...text('key', requirement), ...text('operator', requirement), values: list(requirement.values).filter((entry) => typeof entry === 'string') };
+  return {
+    ...text('key', requirement),
+    ...text('operator', requirement),
+    values: list(requirement.values).filter((entry) => typeof entry === 'string'),
+  };
 }
 
 function record(value: unknown): Record<string, unknown> {
@@ -87,10 +95,13 @@ function text<K extends string>(key: K, from: Record<string, unknown>): { readon
 }
 
 function texts(value: unknown): Record<string, string> {
-  return Object.fromEntries(Object.entries(record(value)).filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+  return Object.fromEntries(
+    Object.entries(record(value)).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
 }
 
 function quantities(value: unknown): Record<string, string | number> {
-  const isQuantity = (entry: [string, unknown]): entry is [string, string | number] => typeof entry[1] === 'string' || typeof entry[1] === 'number';
+  const isQuantity = (entry: [string, unknown]): entry is [string, string | number] =>
+    typeof entry[1] === 'string' || typeof entry[1] === 'number';
   return Object.fromEntries(Object.entries(record(value)).filter(isQuantity));
 }

@@ -59,7 +59,10 @@ export function viewPod(pod: PodObject): PodView {
   const sidecars = init.filter(isSidecar);
   const broken = [...init, ...containers].map(brokenRuleOf).find((rule) => rule !== null) ?? null;
   const demand = demandOf({
-    containers: [...gpuDemands(containers), ...sidecars.flatMap((sidecar) => gpuDemands([sidecar], containers.length + init.indexOf(sidecar)))],
+    containers: [
+      ...gpuDemands(containers),
+      ...sidecars.flatMap((sidecar) => gpuDemands([sidecar], containers.length + init.indexOf(sidecar))),
+    ],
     init: init.flatMap((container, at) => (isSidecar(container) ? [] : gpuDemands([container], at))),
     cpuMilli: Math.round(hostRequest(pod, 'cpu') * 1000),
     hostMemoryBytes: Math.round(hostRequest(pod, 'memory')),
@@ -86,7 +89,11 @@ function textOrNull(text: string | undefined): string | null {
 }
 
 /** Annotations that were made for this node. Those of an unbound pod are never believed: they are left over, or were copied with a manifest. */
-function namedGpus(annotations: Readonly<Record<string, string>>, nodeName: string, wanted: readonly ContainerDemand[]): ContainerGpus[] | null {
+function namedGpus(
+  annotations: Readonly<Record<string, string>>,
+  nodeName: string,
+  wanted: readonly ContainerDemand[],
+): ContainerGpus[] | null {
   const decidedFor = annotations[PREDICATE_NODE_KEY];
   if (decidedFor !== undefined && decidedFor !== nodeName && annotations[GPU_ASSIGNED_KEY] !== 'true') return null;
   const gpus = wanted.flatMap(({ container }) => {
@@ -164,4 +171,3 @@ function requirementOf({ key = '', operator, values = [] }: LabelRequirement): R
   // An operator of a later Kubernetes: nothing is known to match it.
   return [known === undefined ? { key, operator: 'In', values: [] } : { key, operator: known, values }];
 }
-

@@ -11,7 +11,8 @@ export interface PodName {
  */
 export type WriteFailure = 'gone' | 'refused' | 'unreachable';
 
-export type WriteResult = { readonly ok: true } | { readonly ok: false; readonly code: WriteFailure; readonly reason: string };
+export type WriteResult =
+  { readonly ok: true } | { readonly ok: false; readonly code: WriteFailure; readonly reason: string };
 
 /** What the extender writes to the API server. Whoever implements it answers within a few seconds and never rejects. */
 export interface PodWriter {

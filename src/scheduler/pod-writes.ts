@@ -18,13 +18,20 @@ export class PodWrites implements PodWriter {
       metadata: { namespace: pod.namespace, name: pod.name, uid: pod.uid, annotations },
       target: { apiVersion: 'v1', kind: 'Node', name: node },
     };
-    return resultOf(await this.#client.request({ method: 'POST', path: bindingPath(pod.namespace, pod.name), body: binding }));
+    return resultOf(
+      await this.#client.request({ method: 'POST', path: bindingPath(pod.namespace, pod.name), body: binding }),
+    );
   }
 
   async annotate(pod: PodName, annotations: Readonly<Record<string, string>>): Promise<WriteResult> {
     // A patch that names the UID is refused with a conflict when the pod has another one.
     const body = { metadata: { uid: pod.uid, annotations } };
-    const answer = await this.#client.request({ method: 'PATCH', path: podPath(pod.namespace, pod.name), body, contentType: MERGE_PATCH });
+    const answer = await this.#client.request({
+      method: 'PATCH',
+      path: podPath(pod.namespace, pod.name),
+      body,
+      contentType: MERGE_PATCH,
+    });
     if (!answer.ok && answer.code === 'conflict') return { ok: false, code: 'gone', reason: answer.message };
     return resultOf(answer);
   }

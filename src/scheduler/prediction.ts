@@ -5,7 +5,11 @@ import type { ContainerGpus } from './cluster/pod-placement.js';
  * The annotations of a decision, as the original's extender writes them: the node agent takes the GPUs named there where it still can.
  * GPUs of sidecars stand behind those of `spec.containers`.
  */
-export function predictionAnnotations(node: string, gpus: readonly ContainerGpus[], nowMs: number): Record<string, string> {
+export function predictionAnnotations(
+  node: string,
+  gpus: readonly ContainerGpus[],
+  nowMs: number,
+): Record<string, string> {
   const annotations: Record<string, string> = {
     [PREDICATE_NODE_KEY]: node,
     [GPU_ASSIGNED_KEY]: 'false',

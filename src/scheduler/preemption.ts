@@ -30,7 +30,13 @@ export function preempt(
 }
 
 /** UIDs beside those proposed; null where nothing helps. */
-function additional(cluster: Cluster, node: ClusterNode, pods: ReadonlyMap<string, PodView>, pod: PodView, proposal: Victims): string[] | null {
+function additional(
+  cluster: Cluster,
+  node: ClusterNode,
+  pods: ReadonlyMap<string, PodView>,
+  pod: PodView,
+  proposal: Victims,
+): string[] | null {
   const proposed = new Set(proposal.uids);
   const fits = (extra: readonly string[]): boolean => {
     const gone = [...proposed, ...extra].flatMap((uid) => chargesOn(cluster.bookings.get(uid), node.name));
@@ -39,7 +45,9 @@ function additional(cluster: Cluster, node: ClusterNode, pods: ReadonlyMap<strin
   if (fits([])) return [];
   const candidates = cluster
     .podsOn(node.name)
-    .filter((uid) => !proposed.has(uid) && uid !== pod.uid && chargesOn(cluster.bookings.get(uid), node.name).length > 0)
+    .filter(
+      (uid) => !proposed.has(uid) && uid !== pod.uid && chargesOn(cluster.bookings.get(uid), node.name).length > 0,
+    )
     .map((uid) => ({ uid, priority: pods.get(uid)?.priority ?? 0 }))
     .filter(({ priority }) => priority < pod.priority)
     .sort((a, b) => a.priority - b.priority || (a.uid < b.uid ? -1 : 1))

@@ -9,7 +9,8 @@ export const MAX_PRIORITY = 10;
  * one of them. The others follow in proportion to what they cost more.
  */
 export function priorities({ first, second }: Costs): number[] {
-  const compare = (a: number, b: number): number => compareCosts(first[a] as number, second[a] as number, first[b] as number, second[b] as number);
+  const compare = (a: number, b: number): number =>
+    compareCosts(first[a] as number, second[a] as number, first[b] as number, second[b] as number);
   let cheapest = -1;
   let dearest = -1;
   for (let at = 0; at < first.length; at++) {
@@ -24,7 +25,10 @@ export function priorities({ first, second }: Costs): number[] {
   for (let at = 0; at < scores.length; at++) {
     const cost = first[at] as number;
     if (!Number.isFinite(cost)) continue;
-    const above = range > 1e-6 ? (cost - (first[cheapest] as number)) / range : ((second[at] as number) - (second[cheapest] as number)) / secondRange;
+    const above =
+      range > 1e-6
+        ? (cost - (first[cheapest] as number)) / range
+        : ((second[at] as number) - (second[cheapest] as number)) / secondRange;
     const below = Math.min(MAX_PRIORITY - 1, Math.max(0, Math.round((MAX_PRIORITY - 1) * (1 - above))));
     scores[at] = compare(at, cheapest) === 0 ? MAX_PRIORITY : below;
   }

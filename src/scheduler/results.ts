@@ -22,7 +22,10 @@ export function filterResult(
   const { nodes, nodeNames: names } = given;
   const fitting = nodes === null ? null : new Set(fits);
   return {
-    Nodes: nodes === null ? null : { ...nodes.raw, items: nodes.nodes.filter(({ name }) => fitting?.has(name) === true).map(({ raw }) => raw) },
+    Nodes:
+      nodes === null
+        ? null
+        : { ...nodes.raw, items: nodes.nodes.filter(({ name }) => fitting?.has(name) === true).map(({ raw }) => raw) },
     NodeNames: names === null ? null : fits,
     FailedNodes: { ...failed, ...unresolvable },
     FailedAndUnresolvableNodes: unresolvable,
@@ -45,11 +48,16 @@ export interface BindingResult {
 }
 
 export interface PreemptionResult {
-  readonly NodeNameToMetaVictims: Readonly<Record<string, { readonly Pods: readonly { readonly UID: string }[]; readonly NumPDBViolations: number }>>;
+  readonly NodeNameToMetaVictims: Readonly<
+    Record<string, { readonly Pods: readonly { readonly UID: string }[]; readonly NumPDBViolations: number }>
+  >;
 }
 
 export function preemptionResult(victims: ReadonlyMap<string, Victims>): PreemptionResult {
-  const entries = [...victims].map(([node, { uids, pdbViolations }]) => [node, { Pods: uids.map((UID) => ({ UID })), NumPDBViolations: pdbViolations }] as const);
+  const entries = [...victims].map(
+    ([node, { uids, pdbViolations }]) =>
+      [node, { Pods: uids.map((UID) => ({ UID })), NumPDBViolations: pdbViolations }] as const,
+  );
   return { NodeNameToMetaVictims: Object.fromEntries(entries) };
 }
 

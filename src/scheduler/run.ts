@@ -44,7 +44,16 @@ export async function buildExtender(config: ExtenderConfig, log: Log): Promise<r
       name: 'extender',
       start: async () => {
         await extender.start();
-        log.info({ address: config.address, port: extender.port, policy: config.policy, version: VERSION, tls: config.tls !== null }, 'the extender runs');
+        log.info(
+          {
+            address: config.address,
+            port: extender.port,
+            policy: config.policy,
+            version: VERSION,
+            tls: config.tls !== null,
+          },
+          'the extender runs',
+        );
       },
       stop: () => extender.stop(),
     },
@@ -60,7 +69,8 @@ export async function explain(options: {
 }): Promise<{ readonly pod: PodView; readonly nodes: readonly NodeExplanation[] }> {
   const { pods } = await readObjects(options.podFile);
   const [wanted, another] = pods;
-  if (wanted === undefined || another !== undefined) throw new StartupError(`${options.podFile} holds ${pods.length} pods, one is explained`);
+  if (wanted === undefined || another !== undefined)
+    throw new StartupError(`${options.podFile} holds ${pods.length} pods, one is explained`);
   const policy = policyOf(options.policy);
   const cluster = new Cluster(policy);
   const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
@@ -95,7 +105,10 @@ const LIST_TIMEOUT_MS = 60_000;
 async function listed(source: ClusterSource, mirror: ClusterMirror): Promise<void> {
   let late: NodeJS.Timeout | undefined;
   const synced = new Promise<void>((resolve, reject) => {
-    late = setTimeout(() => reject(new Error(`the API server did not list nodes and pods within ${LIST_TIMEOUT_MS / 1000} s`)), LIST_TIMEOUT_MS);
+    late = setTimeout(
+      () => reject(new Error(`the API server did not list nodes and pods within ${LIST_TIMEOUT_MS / 1000} s`)),
+      LIST_TIMEOUT_MS,
+    );
     source.start({
       nodeSeen: (node) => mirror.nodeSeen(node),
       nodeGone: (name) => mirror.nodeGone(name),
@@ -118,5 +131,9 @@ async function readTls({ tls }: ExtenderConfig): Promise<TlsMaterial | null> {
     readFile(file, 'utf8').catch((error: unknown) => {
       throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
     });
-  return { cert: await read(tls.certFile), key: await read(tls.keyFile), clientCa: tls.clientCaFile === null ? null : await read(tls.clientCaFile) };
+  return {
+    cert: await read(tls.certFile),
+    key: await read(tls.keyFile),
+    clientCa: tls.clientCaFile === null ? null : await read(tls.clientCaFile),
+  };
 }

@@ -7,7 +7,11 @@ import { packageFile } from '../host/package-files.js';
 const BUILT = packageFile('native/build');
 
 /** What a container of the demonstration runs: a program of the CUDA driver, which knows nothing of limits. */
-export type ProbeTask = readonly ['total'] | readonly ['memory'] | readonly ['share', ms: number] | readonly ['work', mib: number, ms: number];
+export type ProbeTask =
+  | readonly ['total']
+  | readonly ['memory']
+  | readonly ['share', ms: number]
+  | readonly ['work', mib: number, ms: number];
 
 /**
  * Runs programs as the containers of a simulated node would: behind the control library, with the container's directory and the simulated
@@ -27,7 +31,11 @@ export class DemoPrograms {
     const directory = container.mounts.find((mount) => mount.containerPath === '/etc/vcuda')?.hostPath ?? '';
     const { stdout } = await promisify(execFile)(join(BUILT, 'gpu-probe'), task.map(String), {
       // A container's device nodes are its cards; where all of a simulated machine's are within reach, this says which it may see.
-      env: { ...this.#environment, VGPU_SANDBOX_DIRECTORY: directory, CUDA_VISIBLE_DEVICES: container.environment['NVIDIA_VISIBLE_DEVICES'] ?? '' },
+      env: {
+        ...this.#environment,
+        VGPU_SANDBOX_DIRECTORY: directory,
+        CUDA_VISIBLE_DEVICES: container.environment['NVIDIA_VISIBLE_DEVICES'] ?? '',
+      },
       signal: this.#ending.signal,
     });
     return stdout.trim();

@@ -136,7 +136,11 @@ function demoCards(): SimNode {
   return parsed.node;
 }
 
-function demoPod(name: string, containers: readonly EmulatedContainer[], initContainers: readonly EmulatedContainer[] = []): EmulatedPod {
+function demoPod(
+  name: string,
+  containers: readonly EmulatedContainer[],
+  initContainers: readonly EmulatedContainer[] = [],
+): EmulatedPod {
   return { uid: `demo-${name}`, namespace: 'demo', name, containers, initContainers };
 }
 
@@ -150,7 +154,10 @@ async function checkLimits(wanted: EmulatedContainer, given: GivenContainer): Pr
   const share = decoded.limits.devices.reduce((sum, device) => sum + device.share, 0);
   const bytes = decoded.limits.devices.reduce((sum, device) => sum + (device.memoryBytes ?? 0), 0);
   expect(share === wanted.cores, `${wanted.name} may use ${share} cores instead of ${wanted.cores}`);
-  expect(bytes === wanted.memoryBlocks * MEMORY_BLOCK_BYTES, `${wanted.name} may use ${bytes} bytes instead of ${wanted.memoryBlocks} blocks`);
+  expect(
+    bytes === wanted.memoryBlocks * MEMORY_BLOCK_BYTES,
+    `${wanted.name} may use ${bytes} bytes instead of ${wanted.memoryBlocks} blocks`,
+  );
 }
 
 function cardsOf(containers: readonly GivenContainer[]): number[] {
@@ -173,7 +180,10 @@ async function refused({ node }: Demo, pod: EmulatedPod, reason: RegExp): Promis
 }
 
 function allocations(node: SimulatedNode): string {
-  return [...node.agent.allocator.state.allocations.values()].map((allocation) => JSON.stringify([allocation.id, allocation.parts])).sort().join('\n');
+  return [...node.agent.allocator.state.allocations.values()]
+    .map((allocation) => JSON.stringify([allocation.id, allocation.parts]))
+    .sort()
+    .join('\n');
 }
 
 function scenario(): readonly Step[] {
@@ -207,10 +217,23 @@ function scenario(): readonly Step[] {
         return `${shares.join(', ')} %`;
       },
     },
-    { title: '150 cores are refused, with the rule', run: (demo) => refused(demo, demoPod('odd', [main(150, 16)]), /150 is more than one GPU and not a multiple of 100/) },
-    { title: 'a whole card keeps the linked pair free', run: (demo) => runOn(demo, demoPod('whole', [main(100, 0)]), [1]) },
-    { title: 'two whole cards are an NVLink pair', run: (demo) => runOn(demo, demoPod('pair', [main(200, 0)]), [2, 3]) },
-    { title: 'a pod for which no card is left is refused, with what there was', run: (demo) => refused(demo, demoPod('late', [main(10, 8)]), /Available: 0|asked for 10 cores/) },
+    {
+      title: '150 cores are refused, with the rule',
+      run: (demo) =>
+        refused(demo, demoPod('odd', [main(150, 16)]), /150 is more than one GPU and not a multiple of 100/),
+    },
+    {
+      title: 'a whole card keeps the linked pair free',
+      run: (demo) => runOn(demo, demoPod('whole', [main(100, 0)]), [1]),
+    },
+    {
+      title: 'two whole cards are an NVLink pair',
+      run: (demo) => runOn(demo, demoPod('pair', [main(200, 0)]), [2, 3]),
+    },
+    {
+      title: 'a pod for which no card is left is refused, with what there was',
+      run: (demo) => refused(demo, demoPod('late', [main(10, 8)]), /Available: 0|asked for 10 cores/),
+    },
     {
       title: 'a pod ends, and its cards are free again',
       async run(demo) {
@@ -222,7 +245,14 @@ function scenario(): readonly Step[] {
       title: 'two containers and an init container share a card in one pod',
       async run(demo) {
         demo.node.kubelet.remove('demo-next-pair');
-        const pod = demoPod('app', [{ ...main(30, 8), name: 'web' }, { ...main(40, 12), name: 'model' }], [{ ...main(60, 16), name: 'warm-up' }]);
+        const pod = demoPod(
+          'app',
+          [
+            { ...main(30, 8), name: 'web' },
+            { ...main(40, 12), name: 'model' },
+          ],
+          [{ ...main(60, 16), name: 'warm-up' }],
+        );
         return runOn(demo, pod, [2]);
       },
     },

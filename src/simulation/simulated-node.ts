@@ -113,12 +113,19 @@ export class SimulatedNode {
 
 /** What an API server would tell the agent of the pods that wait for this kubelet. */
 function podsOf(kubelet: KubeletEmulator): AgentPods {
-  const find = (matches: (pod: EmulatedPod) => boolean): EmulatedPod | undefined => [...kubelet.pods, ...kubelet.waiting].find(matches);
+  const find = (matches: (pod: EmulatedPod) => boolean): EmulatedPod | undefined =>
+    [...kubelet.pods, ...kubelet.waiting].find(matches);
   return {
     ...NO_PODS,
     pending: () =>
       kubelet.waiting.flatMap((pod) =>
-        [...pod.initContainers, ...pod.containers].map(({ name, cores, memoryBlocks }) => ({ podUid: pod.uid, container: name, cores, memoryBlocks, hint: [] })),
+        [...pod.initContainers, ...pod.containers].map(({ name, cores, memoryBlocks }) => ({
+          podUid: pod.uid,
+          container: name,
+          cores,
+          memoryBlocks,
+          hint: [],
+        })),
       ),
     ended: () => kubelet.ended,
     annotations: (podUid) => {

@@ -33,7 +33,13 @@ test('half a greeting asks for the rest', (t) => {
 
 test('other magic, version or slot is refused', (t) => {
   t.match(decodeGreeting(greeting((bytes) => bytes.writeUInt8(0, 7))), { ok: false, code: 'other' });
-  t.match(decodeGreeting(greeting((bytes) => bytes.writeUInt32LE(9, GREETING.version))), { code: 'other', reason: 'greeting of version 9' });
-  t.match(decodeGreeting(greeting((bytes) => bytes.writeUInt32LE(512, GREETING.slot))), { code: 'other', reason: 'slot 512 does not exist' });
+  t.match(decodeGreeting(greeting((bytes) => bytes.writeUInt32LE(9, GREETING.version))), {
+    code: 'other',
+    reason: 'greeting of version 9',
+  });
+  t.match(decodeGreeting(greeting((bytes) => bytes.writeUInt32LE(512, GREETING.slot))), {
+    code: 'other',
+    reason: 'slot 512 does not exist',
+  });
   t.end();
 });

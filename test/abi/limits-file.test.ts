@@ -1,12 +1,24 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import {
-  DEVICE_LIVE, LIMITS_HEADER, LIMITS_LAYOUT, MAX_DEVICES, decodeLimits, encodeLimits, publishLive,
+  DEVICE_LIVE,
+  LIMITS_HEADER,
+  LIMITS_LAYOUT,
+  MAX_DEVICES,
+  decodeLimits,
+  encodeLimits,
+  publishLive,
 } from '../../src/abi/limits-file.js';
 import type { FileWrite, Limits, LiveLimit, NewDeviceLimits, NewLimits } from '../../src/abi/limits-file.js';
 
 const uuid = 'GPU-8b1f3c2a-0000-4000-8000-00000000000a';
-const device: NewDeviceLimits = { uuid, pciBusId: '00000000:3B:00.0', memoryBytes: 4 * 268_435_456, share: 30, softLimit: null };
+const device: NewDeviceLimits = {
+  uuid,
+  pciBusId: '00000000:3B:00.0',
+  memoryBytes: 4 * 268_435_456,
+  share: 30,
+  softLimit: null,
+};
 const oneDevice: NewLimits = { allocation: 'a-17', devices: [device] };
 
 function decoded(buffer: Buffer): Limits {
@@ -29,20 +41,24 @@ const deviceLimit = {
 };
 const newDevice = fc.record({
   uuid: fc.uuid().map((id) => `GPU-${id}`),
-  pciBusId: fc.integer({ min: 0, max: 255 }).map((bus) => `00000000:${bus.toString(16).padStart(2, '0').toUpperCase()}:00.0`),
+  pciBusId: fc
+    .integer({ min: 0, max: 255 })
+    .map((bus) => `00000000:${bus.toString(16).padStart(2, '0').toUpperCase()}:00.0`),
   ...deviceLimit,
 });
 const liveLimit: fc.Arbitrary<LiveLimit> = fc.record({
   ...deviceLimit,
   driverOverheadBytes: fc.integer({ min: 0, max: 2 ** 46 }),
   generation: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
-  steering: fc.option(fc.record({
-    atNs: fc.bigInt({ min: 1n, max: 2n ** 63n }),
-    grantPpm: fc.option(fc.integer({ min: 1, max: 1_000_000 })),
-    correctionPpm: fc.integer({ min: 1, max: 4_000_000 }),
-    alone: fc.boolean(),
-    othersPpm: fc.integer({ min: 0, max: 1_000_000 }),
-  })),
+  steering: fc.option(
+    fc.record({
+      atNs: fc.bigInt({ min: 1n, max: 2n ** 63n }),
+      grantPpm: fc.option(fc.integer({ min: 1, max: 1_000_000 })),
+      correctionPpm: fc.integer({ min: 1, max: 4_000_000 }),
+      alone: fc.boolean(),
+      othersPpm: fc.integer({ min: 0, max: 1_000_000 }),
+    }),
+  ),
 });
 
 test('limits come back as they were written', (t) => {
@@ -52,11 +68,14 @@ test('limits come back as they were written', (t) => {
     denyUnlisted: fc.boolean(),
     logLevel: fc.constantFrom('none' as const, 'error' as const, 'warning' as const, 'info' as const, 'debug' as const),
   });
-  fc.assert(fc.property(limits, (written) => {
-    const read = decoded(encodeLimits(written));
-    const devices = written.devices.map((one) => ({ ...one, driverOverheadBytes: 0, steering: null, generation: 0 }));
-    t.same(read, { ...written, devices, sequence: 0 });
-  }), { numRuns: 200 });
+  fc.assert(
+    fc.property(limits, (written) => {
+      const read = decoded(encodeLimits(written));
+      const devices = written.devices.map((one) => ({ ...one, driverOverheadBytes: 0, steering: null, generation: 0 }));
+      t.same(read, { ...written, devices, sequence: 0 });
+    }),
+    { numRuns: 200 },
+  );
   t.end();
 });
 
@@ -69,24 +88,34 @@ test('a new file denies unlisted GPUs and reports errors only', (t) => {
 });
 
 test('publishing replaces the live part and nothing else, however often', (t) => {
-  fc.assert(fc.property(fc.array(liveLimit, { minLength: 1, maxLength: 5 }), (rounds) => {
-    let file = encodeLimits(oneDevice);
-    let sequence = 0;
-    for (const round of rounds) {
-      const publication = publishLive(sequence, [round]);
-      file = apply(file, publication.writes);
-      sequence = publication.sequence;
-      const read = decoded(file);
-      t.equal(read.sequence, sequence);
-      t.same(read.devices, [{ uuid, pciBusId: '00000000:3B:00.0', ...round }]);
-    }
-  }), { numRuns: 100 });
+  fc.assert(
+    fc.property(fc.array(liveLimit, { minLength: 1, maxLength: 5 }), (rounds) => {
+      let file = encodeLimits(oneDevice);
+      let sequence = 0;
+      for (const round of rounds) {
+        const publication = publishLive(sequence, [round]);
+        file = apply(file, publication.writes);
+        sequence = publication.sequence;
+        const read = decoded(file);
+        t.equal(read.sequence, sequence);
+        t.same(read.devices, [{ uuid, pciBusId: '00000000:3B:00.0', ...round }]);
+      }
+    }),
+    { numRuns: 100 },
+  );
   t.end();
 });
 
 test('a writer that dies before its last write leaves the old limits in force', (t) => {
   const file = encodeLimits(oneDevice);
-  const resized: LiveLimit = { memoryBytes: 1, share: 99, softLimit: null, driverOverheadBytes: 0, generation: 1, steering: null };
+  const resized: LiveLimit = {
+    memoryBytes: 1,
+    share: 99,
+    softLimit: null,
+    driverOverheadBytes: 0,
+    generation: 1,
+    steering: null,
+  };
   const { writes } = publishLive(0, [resized]);
   t.equal(writes.length, 2);
   t.same(decoded(apply(file, writes.slice(0, 1))), decoded(file));
@@ -97,7 +126,14 @@ test('a writer that dies before its last write leaves the old limits in force', 
 test('the sequence wraps round', (t) => {
   const file = encodeLimits(oneDevice);
   file.writeUInt32LE(0xffff_ffff, LIMITS_HEADER.sequence);
-  const live: LiveLimit = { memoryBytes: null, share: 50, softLimit: 80, driverOverheadBytes: 7, generation: 2, steering: null };
+  const live: LiveLimit = {
+    memoryBytes: null,
+    share: 50,
+    softLimit: 80,
+    driverOverheadBytes: 7,
+    generation: 2,
+    steering: null,
+  };
   const publication = publishLive(0xffff_ffff, [live]);
   t.equal(publication.sequence, 0);
   t.equal(decoded(apply(file, publication.writes)).devices[0]?.softLimit, 80);
@@ -120,7 +156,8 @@ test('a share outside of 1..100 in a file means a whole GPU', (t) => {
 });
 
 test('what no file can hold is refused before anything is written', (t) => {
-  const of = (change: Partial<NewDeviceLimits>) => () => encodeLimits({ ...oneDevice, devices: [{ ...device, ...change }] });
+  const of = (change: Partial<NewDeviceLimits>) => () =>
+    encodeLimits({ ...oneDevice, devices: [{ ...device, ...change }] });
   t.throws(of({ share: 0 }), RangeError);
   t.throws(of({ share: 101 }), RangeError);
   t.throws(of({ share: 30.5 }), RangeError);
@@ -131,7 +168,14 @@ test('what no file can hold is refused before anything is written', (t) => {
   t.throws(of({ pciBusId: 'a\0b' }), RangeError);
   t.throws(() => encodeLimits({ allocation: 'a', devices: Array.from({ length: 17 }, () => device) }), RangeError);
   const live: LiveLimit = { ...device, driverOverheadBytes: 0, generation: 0, steering: null };
-  t.throws(() => publishLive(0, Array.from({ length: 17 }, () => live)), RangeError);
+  t.throws(
+    () =>
+      publishLive(
+        0,
+        Array.from({ length: 17 }, () => live),
+      ),
+    RangeError,
+  );
   t.end();
 });
 
@@ -144,7 +188,11 @@ test('a file that is short, foreign, of another version or with too many GPUs is
   };
   t.match(decodeLimits(file.subarray(0, 100)), { ok: false, code: 'truncated' });
   t.match(decodeLimits(changed(LIMITS_HEADER.magic, 1)), { ok: false, code: 'magic' });
-  t.match(decodeLimits(changed(LIMITS_HEADER.version, 2)), { ok: false, code: 'version', reason: 'version 2 instead of 1' });
+  t.match(decodeLimits(changed(LIMITS_HEADER.version, 2)), {
+    ok: false,
+    code: 'version',
+    reason: 'version 2 instead of 1',
+  });
   t.match(decodeLimits(changed(LIMITS_HEADER.size, file.length + 1)), { ok: false, code: 'truncated' });
   t.match(decodeLimits(changed(LIMITS_HEADER.deviceCount, 17)), { ok: false, code: 'devices' });
   t.match(decodeLimits(Buffer.concat([file, Buffer.alloc(64)])), { ok: true });
@@ -153,12 +201,16 @@ test('a file that is short, foreign, of another version or with too many GPUs is
 
 test('no bytes make the decoder throw', (t) => {
   const file = encodeLimits(oneDevice);
-  const damage = fc.array(fc.tuple(fc.integer({ min: 0, max: file.length - 1 }), fc.integer({ min: 0, max: 255 })), { maxLength: 40 });
-  fc.assert(fc.property(damage, fc.integer({ min: 0, max: file.length }), (bytes, length) => {
-    const copy = Buffer.from(file);
-    for (const [offset, value] of bytes) copy[offset] = value;
-    decodeLimits(copy.subarray(0, length));
-    decodeLimits(copy);
-  }));
+  const damage = fc.array(fc.tuple(fc.integer({ min: 0, max: file.length - 1 }), fc.integer({ min: 0, max: 255 })), {
+    maxLength: 40,
+  });
+  fc.assert(
+    fc.property(damage, fc.integer({ min: 0, max: file.length }), (bytes, length) => {
+      const copy = Buffer.from(file);
+      for (const [offset, value] of bytes) copy[offset] = value;
+      decodeLimits(copy.subarray(0, length));
+      decodeLimits(copy);
+    }),
+  );
   t.end();
 });

@@ -1,12 +1,21 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import {
-  DEVICE_USAGE, LEDGER_ENTRY, MAX_PROCESSES, PROCESS_SLOT, USAGE_HEADER, USAGE_LAYOUT, decodeUsage, decodeUsageSummary, encodeUsage,
+  DEVICE_USAGE,
+  LEDGER_ENTRY,
+  MAX_PROCESSES,
+  PROCESS_SLOT,
+  USAGE_HEADER,
+  USAGE_LAYOUT,
+  decodeUsage,
+  decodeUsageSummary,
+  encodeUsage,
 } from '../../src/abi/usage-file.js';
 import type { Usage } from '../../src/abi/usage-file.js';
 
 const slotAt = (slot: number): number => USAGE_LAYOUT.slots + slot * PROCESS_SLOT.structSize;
-const entryAt = (device: number, slot: number): number => USAGE_LAYOUT.ledger + (device * MAX_PROCESSES + slot) * LEDGER_ENTRY.structSize;
+const entryAt = (device: number, slot: number): number =>
+  USAGE_LAYOUT.ledger + (device * MAX_PROCESSES + slot) * LEDGER_ENTRY.structSize;
 
 function withProcess(file: Buffer, slot: number, pid: number, startTicks: number): Buffer {
   file.writeBigUInt64LE((BigInt(startTicks) << 24n) | (BigInt(pid) << 2n) | 1n, slotAt(slot) + PROCESS_SLOT.owner);
@@ -38,11 +47,20 @@ test('processes are read with their identity, self test and bytes by GPU', (t) =
   file.writeBigUInt64LE(24n, entryAt(2, 9) + LEDGER_ENTRY.tentativeBytes);
   file.writeBigUInt64LE(500n, entryAt(2, 0) + LEDGER_ENTRY.heldBytes);
   const usage = decoded(file);
-  t.same(usage.processes.map(({ slot, pid, startTicks, name }) => ({ slot, pid, startTicks, name })), [
-    { slot: 0, pid: 17, startTicks: 123_456, name: 'python3' },
-    { slot: 9, pid: 4_194_303, startTicks: 2 ** 40 - 1, name: 'python3' },
-  ]);
-  t.same(usage.processes[1]?.selfTest, { driverFound: true, lookupKnown: false, devicesMatched: true, sessionOpen: true, eventsWork: false });
+  t.same(
+    usage.processes.map(({ slot, pid, startTicks, name }) => ({ slot, pid, startTicks, name })),
+    [
+      { slot: 0, pid: 17, startTicks: 123_456, name: 'python3' },
+      { slot: 9, pid: 4_194_303, startTicks: 2 ** 40 - 1, name: 'python3' },
+    ],
+  );
+  t.same(usage.processes[1]?.selfTest, {
+    driverFound: true,
+    lookupKnown: false,
+    devicesMatched: true,
+    sessionOpen: true,
+    eventsWork: false,
+  });
   t.equal(usage.processes[1]?.unhooked, 3);
   t.equal(usage.processes[1]?.heldBytes[2], 1024);
   t.equal(usage.heldBytes[2], 1524);
@@ -95,15 +113,21 @@ test('short, foreign and newer files are refused with the reason', (t) => {
 });
 
 test('whatever a container scribbles, the agent reads numbers within their range', (t) => {
-  const damage = fc.array(fc.tuple(fc.integer({ min: 16, max: USAGE_LAYOUT.structSize - 8 }), fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })), { maxLength: 30 });
-  fc.assert(fc.property(damage, (writes) => {
-    const file = encodeUsage();
-    file.writeUInt32LE(0xffff_ffff, USAGE_HEADER.slotHigh);
-    for (const [offset, value] of writes) file.writeBigUInt64LE(value, offset);
-    const usage = decoded(file);
-    t.ok(usage.processes.length <= MAX_PROCESSES);
-    t.ok(usage.heldBytes.every((bytes) => Number.isSafeInteger(bytes) && bytes >= 0));
-    t.ok(usage.devices.every((one) => Number.isSafeInteger(one.launches)));
-  }), { numRuns: 50 });
+  const damage = fc.array(
+    fc.tuple(fc.integer({ min: 16, max: USAGE_LAYOUT.structSize - 8 }), fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })),
+    { maxLength: 30 },
+  );
+  fc.assert(
+    fc.property(damage, (writes) => {
+      const file = encodeUsage();
+      file.writeUInt32LE(0xffff_ffff, USAGE_HEADER.slotHigh);
+      for (const [offset, value] of writes) file.writeBigUInt64LE(value, offset);
+      const usage = decoded(file);
+      t.ok(usage.processes.length <= MAX_PROCESSES);
+      t.ok(usage.heldBytes.every((bytes) => Number.isSafeInteger(bytes) && bytes >= 0));
+      t.ok(usage.devices.every((one) => Number.isSafeInteger(one.launches)));
+    }),
+    { numRuns: 50 },
+  );
   t.end();
 });

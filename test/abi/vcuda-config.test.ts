@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import {
-  MAX_PIDS, VCUDA_CONFIG, decodePids, decodeVcudaConfig, encodePids, encodeVcudaConfig, parseDriverVersion,
+  MAX_PIDS,
+  VCUDA_CONFIG,
+  decodePids,
+  decodeVcudaConfig,
+  encodePids,
+  encodeVcudaConfig,
+  parseDriverVersion,
 } from '../../src/abi/vcuda-config.js';
 import type { VcudaConfig } from '../../src/abi/vcuda-config.js';
 
@@ -48,9 +54,15 @@ test('configurations come back as they were written', (t) => {
     softLimit: fc.option(fc.integer({ min: 1, max: 100 })),
     driverVersion: fc.record({ major: fc.integer({ min: 0, max: 999 }), minor: fc.integer({ min: 0, max: 999 }) }),
   });
-  fc.assert(fc.property(config, (written) => {
-    t.same(decodeVcudaConfig(encodeVcudaConfig(written)), { ok: true, enabled: written.cores < 100, config: written });
-  }));
+  fc.assert(
+    fc.property(config, (written) => {
+      t.same(decodeVcudaConfig(encodeVcudaConfig(written)), {
+        ok: true,
+        enabled: written.cores < 100,
+        config: written,
+      });
+    }),
+  );
   t.end();
 });
 

@@ -16,7 +16,17 @@ function compiledHeader(): Map<string, string> {
   const directory = mkdtempSync(join(tmpdir(), 'vgpu-abi-'));
   try {
     const program = join(directory, 'abi_print');
-    execFileSync('gcc', ['-std=c11', '-Wall', '-Wextra', '-Werror', '-I', join(native, 'include'), '-o', program, join(native, 'test/abi_print.c')]);
+    execFileSync('gcc', [
+      '-std=c11',
+      '-Wall',
+      '-Wextra',
+      '-Werror',
+      '-I',
+      join(native, 'include'),
+      '-o',
+      program,
+      join(native, 'test/abi_print.c'),
+    ]);
     const lines = execFileSync(program, { encoding: 'utf8' }).trim().split('\n');
     return new Map(lines.map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]));
   } finally {
@@ -37,7 +47,9 @@ const STRUCTS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   vgpu_greeting: greeting.GREETING,
 };
 
-const deniedApis = Object.fromEntries(usage.DENIED_APIS.map((api, index) => [`VGPU_DENIED_${api.toUpperCase()}`, index]));
+const deniedApis = Object.fromEntries(
+  usage.DENIED_APIS.map((api, index) => [`VGPU_DENIED_${api.toUpperCase()}`, index]),
+);
 const CONSTANTS: Readonly<Record<string, number | bigint | string>> = {
   VGPU_ABI_VERSION: limits.ABI_VERSION,
   VGPU_MAX_DEVICES: limits.MAX_DEVICES,
@@ -80,10 +92,12 @@ test('the codecs and the C header agree on every offset, size and constant', { s
     for (const [field, offset] of Object.entries(fields)) ours.set(`${struct}.${field}`, String(offset));
   }
   // The compiler also prints sizes of fields; offsets and the sizes of structures settle the layout.
-  const theirs = new Map([...header].map(([name, value]) => {
-    const dot = name.indexOf('.');
-    return dot < 0 ? [name, value] : [name.slice(0, dot + 1) + camelCase(name.slice(dot + 1)), value.split(' ')[0]];
-  }));
+  const theirs = new Map(
+    [...header].map(([name, value]) => {
+      const dot = name.indexOf('.');
+      return dot < 0 ? [name, value] : [name.slice(0, dot + 1) + camelCase(name.slice(dot + 1)), value.split(' ')[0]];
+    }),
+  );
   t.same(Object.fromEntries(ours), Object.fromEntries(theirs));
   t.end();
 });
@@ -91,10 +105,22 @@ test('the codecs and the C header agree on every offset, size and constant', { s
 test('fields of the C header have the widths that the codecs read', { skip: noCompiler }, (t) => {
   const compiled = compiledHeader();
   const width = (field: string): number => Number(compiled.get(field)?.split(' ')[1]);
-  for (const field of ['memory_limit_bytes', 'driver_overhead_bytes', 'steered_at_ns']) t.equal(width(`vgpu_device_live.${field}`), 8, field);
-  for (const field of ['share', 'soft_limit', 'grant_ppm', 'correction_ppm', 'flags', 'generation']) t.equal(width(`vgpu_device_live.${field}`), 4, field);
-  for (const field of ['held_bytes', 'tentative_bytes', 'last_charge_ns']) t.equal(width(`vgpu_ledger_entry.${field}`), 8, field);
-  for (const field of ['launches', 'charged_ns', 'throttled_ns', 'waits', 'samples', 'sampled_ns', 'unknown_launches', 'peak_bytes']) {
+  for (const field of ['memory_limit_bytes', 'driver_overhead_bytes', 'steered_at_ns'])
+    t.equal(width(`vgpu_device_live.${field}`), 8, field);
+  for (const field of ['share', 'soft_limit', 'grant_ppm', 'correction_ppm', 'flags', 'generation'])
+    t.equal(width(`vgpu_device_live.${field}`), 4, field);
+  for (const field of ['held_bytes', 'tentative_bytes', 'last_charge_ns'])
+    t.equal(width(`vgpu_ledger_entry.${field}`), 8, field);
+  for (const field of [
+    'launches',
+    'charged_ns',
+    'throttled_ns',
+    'waits',
+    'samples',
+    'sampled_ns',
+    'unknown_launches',
+    'peak_bytes',
+  ]) {
     t.equal(width(`vgpu_device_usage.${field}`), 8, field);
   }
   t.equal(width('vgpu_device_usage.denied'), 16 * 8);

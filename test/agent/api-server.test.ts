@@ -8,9 +8,10 @@ import { NODE_NAME, startedCluster, type Cluster } from './cluster.js';
 import { admitted, gpuIndexes, limitsOf, only } from './node.js';
 import { container, pod, simplePod } from './pods.js';
 
-const watched = (cluster: Cluster): Promise<true> => eventually(() => cluster.server.watches('pods').length === 1, 'the watch');
+const watched = (cluster: Cluster): Promise<true> =>
+  eventually(() => cluster.server.watches('pods').length === 1, 'the watch');
 
-test('a started container\'s GPUs are written on its pod, and told as an event', async (t) => {
+test("a started container's GPUs are written on its pod, and told as an event", async (t) => {
   const cluster = await startedCluster(t);
   const wanted = pod([container('log', 0, 0), container('main', 200, 16)]);
   cluster.submit(wanted);
@@ -20,14 +21,25 @@ test('a started container\'s GPUs are written on its pod, and told as an event',
   await eventually(() => cluster.annotation(wanted, 'gpu-assigned') === 'true');
   t.equal(cluster.annotation(wanted, 'predicate-gpu-idx-1'), given === undefined ? '' : gpuIndexes(given).join(','));
   t.match(cluster.annotation(wanted, 'predicate-time'), /^\d{19}$/);
-  t.match(await eventually(() => cluster.eventsOn(wanted)[0]), { reason: 'GPUAssigned', type: 'Normal', involvedObject: { fieldPath: 'spec.containers{main}' } });
+  t.match(await eventually(() => cluster.eventsOn(wanted)[0]), {
+    reason: 'GPUAssigned',
+    type: 'Normal',
+    involvedObject: { fieldPath: 'spec.containers{main}' },
+  });
 });
 
-test('the extender\'s GPU is taken where it has room, and corrected on the pod where it has not', async (t) => {
+test("the extender's GPU is taken where it has room, and corrected on the pod where it has not", async (t) => {
   const cluster = await startedCluster(t);
-  const predicted = { 'tencent.com/predicate-gpu-idx-0': '4', 'tencent.com/predicate-time': '7', 'tencent.com/gpu-assigned': 'false' };
+  const predicted = {
+    'tencent.com/predicate-gpu-idx-0': '4',
+    'tencent.com/predicate-time': '7',
+    'tencent.com/gpu-assigned': 'false',
+  };
   const [first, second] = [simplePod(60, 16), simplePod(60, 16)];
-  for (const [wanted, expected] of [[first, 4], [second, null]] as const) {
+  for (const [wanted, expected] of [
+    [first, 4],
+    [second, null],
+  ] as const) {
     cluster.submit(wanted, { annotations: predicted });
     await cluster.known(wanted);
     const given = only(admitted(await cluster.admit(wanted)));
@@ -48,15 +60,29 @@ test('a refused pod says why; its controller gets to try again, a naked one stay
   for (const wanted of [owned, naked]) t.equal((await cluster.admit(wanted)).ok, false);
   for (const wanted of [owned, naked]) {
     const event = await eventually(() => cluster.eventsOn(wanted)[0]);
-    t.match(event, { reason: 'GPURefused', type: 'Warning', message: /^tencent\.com\/vcuda-core: 150 is more than one GPU and not a multiple of 100/ });
+    t.match(event, {
+      reason: 'GPURefused',
+      type: 'Warning',
+      message: /^tencent\.com\/vcuda-core: 150 is more than one GPU and not a multiple of 100/,
+    });
   }
   await eventually(() => cluster.object(owned) === null, 'the deletion');
   t.ok(cluster.object(naked));
 });
 
 test('the node shows its cards: labels, and an inventory that follows the ledger', async (t) => {
-  const cluster = await startedCluster(t, { config: { nodeLabels: new Map([['team', 'vision'], ['bad label', 'x']]) } });
-  const inventory = () => decodeInventory(cluster.server.read('nodes', '', NODE_NAME)?.metadata.annotations?.['tencent.com/gpu-inventory'] ?? '');
+  const cluster = await startedCluster(t, {
+    config: {
+      nodeLabels: new Map([
+        ['team', 'vision'],
+        ['bad label', 'x'],
+      ]),
+    },
+  });
+  const inventory = () =>
+    decodeInventory(
+      cluster.server.read('nodes', '', NODE_NAME)?.metadata.annotations?.['tencent.com/gpu-inventory'] ?? '',
+    );
   const first = await eventually(() => {
     const read = inventory();
     return read.ok ? read.inventory : null;
@@ -84,11 +110,22 @@ interface Trouble {
 
 const lie = (list: Readonly<Record<string, unknown>>): unknown => ({
   ...list,
-  items: (list.items as KubeObject[]).map((object) => ({ ...object, spec: { nodeName: NODE_NAME, containers: [{ name: 'main', resources: { limits: { 'tencent.com/vcuda-core': '10', 'tencent.com/vcuda-memory': '63' } } }] } })),
+  items: (list.items as KubeObject[]).map((object) => ({
+    ...object,
+    spec: {
+      nodeName: NODE_NAME,
+      containers: [
+        { name: 'main', resources: { limits: { 'tencent.com/vcuda-core': '10', 'tencent.com/vcuda-memory': '63' } } },
+      ],
+    },
+  })),
 });
 
 /** Lists are distorted, events denied, and the agent is made to list again, now and when it is over. */
-async function lyingLists({ server }: Cluster, change: (list: Readonly<Record<string, unknown>>) => unknown): Promise<() => Promise<void>> {
+async function lyingLists(
+  { server }: Cluster,
+  change: (list: Readonly<Record<string, unknown>>) => unknown,
+): Promise<() => Promise<void>> {
   const lists = (): number => server.requests.filter((request) => request.verb === 'list').length;
   const before = lists();
   server.inject({ verb: 'list' }, { do: 'distort', change });
@@ -142,10 +179,14 @@ const TROUBLES: readonly Trouble[] = [
 ];
 
 /** Admits and starts pods; says what is wrong with what they and those before them have now. */
-async function wrongAnswers(cluster: Cluster, pods: readonly EmulatedPod[], given: GivenContainer[]): Promise<string[]> {
+async function wrongAnswers(
+  cluster: Cluster,
+  pods: readonly EmulatedPod[],
+  given: GivenContainer[],
+): Promise<string[]> {
   const wrong: string[] = [];
   for (const wanted of pods) {
-        const admission = await cluster.node.kubelet.admit(wanted);
+    const admission = await cluster.node.kubelet.admit(wanted);
     if (!admission.ok) {
       wrong.push(`${wanted.name}: ${admission.message}`);
       continue;
@@ -158,7 +199,10 @@ async function wrongAnswers(cluster: Cluster, pods: readonly EmulatedPod[], give
     const { devices } = await limitsOf(entry);
     const share = devices.reduce((sum, device) => sum + device.share, 0);
     const blocks = devices.reduce((sum, device) => sum + (device.memoryBytes ?? 0), 0) / 268_435_456;
-    if (share !== entry.coreIds.length || blocks !== entry.memoryIds.length) wrong.push(`${share} cores and ${blocks} blocks instead of ${entry.coreIds.length} and ${entry.memoryIds.length}`);
+    if (share !== entry.coreIds.length || blocks !== entry.memoryIds.length)
+      wrong.push(
+        `${share} cores and ${blocks} blocks instead of ${entry.coreIds.length} and ${entry.memoryIds.length}`,
+      );
     for (const card of gpuIndexes(entry)) {
       coresOfCard.set(card, (coresOfCard.get(card) ?? 0) + share);
       if ((coresOfCard.get(card) ?? 0) > 100) wrong.push(`card ${card} was given away twice`);
@@ -180,7 +224,11 @@ for (const trouble of TROUBLES) {
     for (const wanted of pods) cluster.submit(wanted);
     t.same(await wrongAnswers(cluster, pods, given), []);
     await recover();
-    await eventually(() => pods.every((wanted) => cluster.annotation(wanted, 'gpu-assigned') === 'true'), 'the annotations', 60_000);
+    await eventually(
+      () => pods.every((wanted) => cluster.annotation(wanted, 'gpu-assigned') === 'true'),
+      'the annotations',
+      60_000,
+    );
   });
 }
 
@@ -198,5 +246,9 @@ test('an agent starts and admits without an API server, and tells what an earlie
   cluster.submit(after);
   t.same(await wrongAnswers(cluster, [after], given), []);
   await cluster.server.start();
-  await eventually(() => [before, after].every((wanted) => cluster.annotation(wanted, 'gpu-assigned') === 'true'), 'the annotations', 60_000);
+  await eventually(
+    () => [before, after].every((wanted) => cluster.annotation(wanted, 'gpu-assigned') === 'true'),
+    'the annotations',
+    60_000,
+  );
 });

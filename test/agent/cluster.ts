@@ -63,7 +63,10 @@ export class Cluster {
 
   /** Resolves when the agent has heard of the pod. */
   async known(pod: EmulatedPod): Promise<void> {
-    await eventually(() => this.node.agent.pods.uidOf(pod.namespace, pod.name) === pod.uid, `the agent knows ${pod.name}`);
+    await eventually(
+      () => this.node.agent.pods.uidOf(pod.namespace, pod.name) === pod.uid,
+      `the agent knows ${pod.name}`,
+    );
   }
 
   object(pod: EmulatedPod): KubeObject | null {
@@ -75,7 +78,9 @@ export class Cluster {
   }
 
   eventsOn(pod: EmulatedPod): KubeObject[] {
-    return this.server.all('events').filter((event) => (event.involvedObject as { readonly uid?: unknown }).uid === pod.uid);
+    return this.server
+      .all('events')
+      .filter((event) => (event.involvedObject as { readonly uid?: unknown }).uid === pod.uid);
   }
 }
 
@@ -87,9 +92,15 @@ export function podObject(pod: EmulatedPod, { annotations = {}, controller }: Su
       namespace: pod.namespace,
       uid: pod.uid,
       annotations,
-      ...(controller === undefined ? {} : { ownerReferences: [{ apiVersion: 'apps/v1', ...controller, uid: 'owner', controller: true }] }),
+      ...(controller === undefined
+        ? {}
+        : { ownerReferences: [{ apiVersion: 'apps/v1', ...controller, uid: 'owner', controller: true }] }),
     },
-    spec: { nodeName: NODE_NAME, initContainers: pod.initContainers.map(containerSpec), containers: pod.containers.map(containerSpec) },
+    spec: {
+      nodeName: NODE_NAME,
+      initContainers: pod.initContainers.map(containerSpec),
+      containers: pod.containers.map(containerSpec),
+    },
     status: { phase: 'Pending' },
   };
 }
@@ -103,7 +114,12 @@ export function admissionStatus(admission: Admission): Record<string, unknown> {
 }
 
 function containerSpec({ name, cores, memoryBlocks }: EmulatedContainer): unknown {
-  return { name, resources: { limits: { 'tencent.com/vcuda-core': String(cores), 'tencent.com/vcuda-memory': String(memoryBlocks) } } };
+  return {
+    name,
+    resources: {
+      limits: { 'tencent.com/vcuda-core': String(cores), 'tencent.com/vcuda-memory': String(memoryBlocks) },
+    },
+  };
 }
 
 /** A started cluster of one node that ends with the test. */

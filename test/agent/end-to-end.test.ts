@@ -25,8 +25,14 @@ test('parts that fill a card share it, and a part that does not fit goes elsewhe
 test('a container gets device nodes, environment, mounts and annotations of its own card', async (t) => {
   const node = await startedNode(t);
   const given = await runPod(node, simplePod(30, 16));
-  t.same(given.deviceNodes.map((entry) => entry.containerPath), ['/dev/nvidia0', '/dev/nvidiactl', '/dev/nvidia-uvm']);
-  t.match(given.environment, { LD_LIBRARY_PATH: '/usr/local/nvidia/lib64', NVIDIA_VISIBLE_DEVICES: /^GPU-0000000[0-9a-f]/ });
+  t.same(
+    given.deviceNodes.map((entry) => entry.containerPath),
+    ['/dev/nvidia0', '/dev/nvidiactl', '/dev/nvidia-uvm'],
+  );
+  t.match(given.environment, {
+    LD_LIBRARY_PATH: '/usr/local/nvidia/lib64',
+    NVIDIA_VISIBLE_DEVICES: /^GPU-0000000[0-9a-f]/,
+  });
   t.same(
     given.mounts.map((mount) => [mount.containerPath, mount.readOnly]),
     [
@@ -42,11 +48,17 @@ for (const first of ['core', 'memory'] as const) {
   test(`the limits on disk are those of the pod when the kubelet asks for ${first} first`, async (t) => {
     const second = first === 'core' ? 'memory' : 'core';
     const node = await startedNode(t, { kubelet: { order: () => [first, second] } });
-    for (const [cores, blocks] of [[30, 16], [50, 20], [20, 28]] as const) {
+    for (const [cores, blocks] of [
+      [30, 16],
+      [50, 20],
+      [20, 28],
+    ] as const) {
       const given = await runPod(node, simplePod(cores, blocks));
       const limits = await limitsOf(given);
       t.equal(limits.allocation, basename(sliceDirectory(given)));
-      t.match(limits.devices, [{ share: cores, memoryBytes: blocks * 268_435_456, uuid: given.environment.NVIDIA_VISIBLE_DEVICES }]);
+      t.match(limits.devices, [
+        { share: cores, memoryBytes: blocks * 268_435_456, uuid: given.environment.NVIDIA_VISIBLE_DEVICES },
+      ]);
     }
   });
 }
@@ -85,7 +97,11 @@ test('two containers and an init container of one pod each get what they asked f
   const wanted = pod([container('a', 30, 8), container('b', 40, 12)], [container('init', 50, 16)]);
   const containers = admitted(await node.kubelet.admit(wanted));
   for (const name of ['init', 'a', 'b']) await node.kubelet.startContainer(wanted.uid, name);
-  for (const [at, cores, blocks] of [[0, 50, 16], [1, 30, 8], [2, 40, 12]] as const) {
+  for (const [at, cores, blocks] of [
+    [0, 50, 16],
+    [1, 30, 8],
+    [2, 40, 12],
+  ] as const) {
     const given = containers[at];
     if (given === undefined) throw new Error('container missing');
     t.match((await limitsOf(given)).devices, [{ share: cores, memoryBytes: blocks * 268_435_456 }], given.name);
@@ -110,11 +126,17 @@ test('a restarted agent knows its allocations, with and without its checkpoint',
   const before = [...node.agent.allocator.state.allocations.values()].map(({ id, parts }) => ({ id, parts }));
   await node.stopAgent();
   await node.startAgent();
-  t.same([...node.agent.allocator.state.allocations.values()].map(({ id, parts }) => ({ id, parts })), before);
+  t.same(
+    [...node.agent.allocator.state.allocations.values()].map(({ id, parts }) => ({ id, parts })),
+    before,
+  );
   await node.stopAgent();
   await rm(node.config.checkpointPath, { recursive: true });
   await node.startAgent();
-  t.same([...node.agent.allocator.state.allocations.values()].map(({ id, parts }) => ({ id, parts })), before);
+  t.same(
+    [...node.agent.allocator.state.allocations.values()].map(({ id, parts }) => ({ id, parts })),
+    before,
+  );
   await node.kubelet.startContainer(running.uid, 'main');
 });
 
@@ -145,11 +167,13 @@ test('a kubelet of before 1.26, which sends its socket path as authority, is ser
   t.same(gpuIndexes(await runPod(node, simplePod(30, 8))), [0]);
 });
 
-test('a kubelet that asks for no preference gets the ledger\'s choice under its own ids', async (t) => {
+test("a kubelet that asks for no preference gets the ledger's choice under its own ids", async (t) => {
   const node = await startedNode(t, { gpus: cards(2), kubelet: { usesPreferences: false } });
   const indexes: number[] = [];
   for (const cores of [60, 60, 40, 40]) indexes.push(...gpuIndexes(await runPod(node, simplePod(cores, 16))));
-  const load = [0, 1].map((gpu) => indexes.map((index, at) => (index === gpu ? [60, 60, 40, 40][at] ?? 0 : 0)).reduce((a, b) => a + b, 0));
+  const load = [0, 1].map((gpu) =>
+    indexes.map((index, at) => (index === gpu ? ([60, 60, 40, 40][at] ?? 0) : 0)).reduce((a, b) => a + b, 0),
+  );
   t.same(load, [100, 100]);
 });
 

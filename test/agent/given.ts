@@ -16,7 +16,8 @@ async function faultsOf(wanted: EmulatedContainer, given: GivenContainer): Promi
   if (cards.length !== expected) faults.push(`${cards.length} cards instead of ${expected}`);
   const { devices } = await limitsOf(given);
   const limited = devices.map((device) => Number.parseInt(device.uuid.slice(4, 12), 16)).sort((a, b) => a - b);
-  if (limited.join() !== [...cards].sort((a, b) => a - b).join()) faults.push(`limits for cards ${limited.join()} but devices ${cards.join()}`);
+  if (limited.join() !== [...cards].sort((a, b) => a - b).join())
+    faults.push(`limits for cards ${limited.join()} but devices ${cards.join()}`);
   const memory = devices.reduce((sum, device) => sum + (device.memoryBytes ?? 0), 0) / 268_435_456;
   if (memory !== wanted.memoryBlocks) faults.push(`limit of ${memory} blocks instead of ${wanted.memoryBlocks}`);
   const share = devices.reduce((sum, device) => sum + device.share, 0);
@@ -37,7 +38,9 @@ export function conflicts(living: readonly Living[]): string[] {
       for (const card of cards) perCard.set(card, (perCard.get(card) ?? 0) + container.coreIds.length / cards.length);
     }
     for (const [card, cores] of perCard) load.set(card, (load.get(card) ?? 0) + cores);
-    for (const name of new Set(given.flatMap((container) => [...container.coreIds, ...container.memoryIds, sliceDirectory(container)]))) {
+    for (const name of new Set(
+      given.flatMap((container) => [...container.coreIds, ...container.memoryIds, sliceDirectory(container)]),
+    )) {
       const other = owners.get(name);
       if (other !== undefined) faults.push(`${owner.uid} and ${other} both hold ${name}`);
       owners.set(name, owner.uid);

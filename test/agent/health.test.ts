@@ -17,7 +17,10 @@ function twoCards(): SimDriver {
 test('a card that falls off the bus is not offered any more, its pods hear of it, and it rests when it is back', async (t) => {
   const driver = twoCards();
   const told: string[] = [];
-  const notices: Notices = { ...NO_NOTICES, gpuUnhealthy: (owners, uuid, reason) => told.push(`${owners.map((owner) => owner.pod).join()} ${uuid} ${reason}`) };
+  const notices: Notices = {
+    ...NO_NOTICES,
+    gpuUnhealthy: (owners, uuid, reason) => told.push(`${owners.map((owner) => owner.pod).join()} ${uuid} ${reason}`),
+  };
   const node = await startedNode(t, { gpus: cards(2), seams: { driver, notices } });
   const uuid = (await driver.inventory()).gpus[0]?.uuid ?? '';
   const running = simplePod(30, 8);
@@ -35,7 +38,8 @@ test('a card that falls off the bus is not offered any more, its pods hear of it
 test('a whole card goes to a card that nobody uses, rather than to one with a process that is not ours', async (t) => {
   const driver = twoCards();
   const first = (await driver.inventory()).gpus[0]?.uuid ?? '';
-  driver.processes = async (uuid) => (uuid === first ? [{ pid: process.pid, usedMemoryBytes: 1 << 20, utilizationPercent: 0 }] : []);
+  driver.processes = async (uuid) =>
+    uuid === first ? [{ pid: process.pid, usedMemoryBytes: 1 << 20, utilizationPercent: 0 }] : [];
   const node = await startedNode(t, { gpus: cards(2), seams: { driver }, config: { samplePeriodMs: 100 } });
   await until(() => node.agent.allocator.state.node.gpus[0]?.processCount === 1, 'the process to be seen');
   t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [1]);

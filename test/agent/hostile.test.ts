@@ -21,7 +21,10 @@ const PATIENCE_MS = 60_000;
 const MOST_SOCKETS = SOCKET_LIMITS.sessions + SOCKET_LIMITS.silent + SOCKET_LIMITS.rpcs;
 
 /** What is done every few seconds is done several times a second, so that nobody has to wait for it. */
-const HASTY: Clock = { ...systemClock, every: (periodMs, action) => systemClock.every(periodMs >= 1_000 ? periodMs / 10 : periodMs, action) };
+const HASTY: Clock = {
+  ...systemClock,
+  every: (periodMs, action) => systemClock.every(periodMs >= 1_000 ? periodMs / 10 : periodMs, action),
+};
 
 /** A node with one card, a container that works on it, and others that mean harm. */
 async function besieged(t: Test) {
@@ -58,13 +61,21 @@ async function besieged(t: Test) {
   };
   const victim = await container(30);
   const first = victim.works();
-  await eventually(() => victim.seen().processes === 1 && first.output.includes('launched'), 'the one that works', PATIENCE_MS);
+  await eventually(
+    () => victim.seen().processes === 1 && first.output.includes('launched'),
+    'the one that works',
+    PATIENCE_MS,
+  );
   /** Everything that a well-behaved container needs of the agent still works. */
   const nobodyElseIsHarmed = async (): Promise<void> => {
     const launches = (): number => victim.seen().devices[0]?.counters.launches ?? 0;
     const before = launches();
     const another = victim.works();
-    await eventually(() => victim.seen().processes === 2 && launches() > before, 'another process of the one that works to be known', PATIENCE_MS);
+    await eventually(
+      () => victim.seen().processes === 2 && launches() > before,
+      'another process of the one that works to be known',
+      PATIENCE_MS,
+    );
     await another.kill();
     await eventually(() => victim.seen().processes === 1, 'its end', PATIENCE_MS);
     const newcomer = await container(5);
@@ -86,24 +97,39 @@ test('containers that flood their sockets and hoard connections harm nobody else
   const attackers = [flooder.attacks('flood'), flooder.attacks('flood'), hoarder.attacks('hoard')];
   await eventually(() => flooder.seen().refusals.floods > 0, 'the flood to be noticed', PATIENCE_MS);
   await nobodyElseIsHarmed();
-  t.ok(attackers.every(({ alive }) => alive), 'while they attack');
+  t.ok(
+    attackers.every(({ alive }) => alive),
+    'while they attack',
+  );
   t.ok(descriptors() - before < 2 * MOST_SOCKETS + 100, 'the agent keeps its descriptors');
   t.ok(hoarder.seen().processes <= SOCKET_LIMITS.sessions);
 });
 
-test('a container that scribbles over its usage file, and then removes it, is found out and harms nobody else', { skip }, async (t) => {
-  const { container, victim, nobodyElseIsHarmed } = await besieged(t);
-  const scribbler = await container(5);
-  scribbler.works();
-  await eventually(() => scribbler.seen().processes === 1, 'its honest process', PATIENCE_MS);
-  const attack = scribbler.attacks('scribble');
-  await eventually(() => scribbler.seen().findings.some(({ code }) => code === 'tampered'), 'the finding', PATIENCE_MS);
-  await nobodyElseIsHarmed();
-  t.ok(attack.alive, 'while it scribbles');
-  await attack.kill();
-  const usage = join(scribbler.slice, USAGE_FILE_NAME);
-  await eventually(() => statSync(usage).size <= USAGE_LAYOUT.structSize, 'what grew to be cut back', PATIENCE_MS);
-  unlinkSync(usage);
-  await eventually(() => scribbler.seen().findings.some(({ message }) => /ENOENT/.test(message)), 'the finding', PATIENCE_MS);
-  t.same(victim.seen().findings, []);
-});
+test(
+  'a container that scribbles over its usage file, and then removes it, is found out and harms nobody else',
+  { skip },
+  async (t) => {
+    const { container, victim, nobodyElseIsHarmed } = await besieged(t);
+    const scribbler = await container(5);
+    scribbler.works();
+    await eventually(() => scribbler.seen().processes === 1, 'its honest process', PATIENCE_MS);
+    const attack = scribbler.attacks('scribble');
+    await eventually(
+      () => scribbler.seen().findings.some(({ code }) => code === 'tampered'),
+      'the finding',
+      PATIENCE_MS,
+    );
+    await nobodyElseIsHarmed();
+    t.ok(attack.alive, 'while it scribbles');
+    await attack.kill();
+    const usage = join(scribbler.slice, USAGE_FILE_NAME);
+    await eventually(() => statSync(usage).size <= USAGE_LAYOUT.structSize, 'what grew to be cut back', PATIENCE_MS);
+    unlinkSync(usage);
+    await eventually(
+      () => scribbler.seen().findings.some(({ message }) => /ENOENT/.test(message)),
+      'the finding',
+      PATIENCE_MS,
+    );
+    t.same(victim.seen().findings, []);
+  },
+);

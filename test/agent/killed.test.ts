@@ -39,7 +39,11 @@ async function mortalNode(t: Test, options: { readonly openFiles?: number } = {}
     t.teardown(() => child.kill());
     return child;
   };
-  const allocations = async (): Promise<readonly AllocationSnapshot[]> => display.snapshot().then(({ allocations: all }) => all, () => []);
+  const allocations = async (): Promise<readonly AllocationSnapshot[]> =>
+    display.snapshot().then(
+      ({ allocations: all }) => all,
+      () => [],
+    );
   return {
     agent,
     allocations,
@@ -55,11 +59,17 @@ async function mortalNode(t: Test, options: { readonly openFiles?: number } = {}
         ok: true as const,
         pod,
         slice,
-        begin: (): Promise<string | null> => agent.kubelet.startContainer(pod.uid, given.name).then(() => null, (error: unknown) => (error as Error).message),
-        runs: (holdMib: number, kernelUs: number): TenantProcess => run(tenant, slice, gpu, String(holdMib), String(kernelUs)),
+        begin: (): Promise<string | null> =>
+          agent.kubelet.startContainer(pod.uid, given.name).then(
+            () => null,
+            (error: unknown) => (error as Error).message,
+          ),
+        runs: (holdMib: number, kernelUs: number): TenantProcess =>
+          run(tenant, slice, gpu, String(holdMib), String(kernelUs)),
         attacks: (way: string): TenantProcess => run(hostile, slice, gpu, way, slice),
         launches: (): number => launchesIn(slice),
-        seen: async (): Promise<AllocationSnapshot | undefined> => (await allocations()).find(({ owners }) => owners.some(({ podUid }) => podUid === pod.uid)),
+        seen: async (): Promise<AllocationSnapshot | undefined> =>
+          (await allocations()).find(({ owners }) => owners.some(({ podUid }) => podUid === pod.uid)),
       };
     },
   };
@@ -74,84 +84,129 @@ function launchesIn(slice: string): number {
   return decodeDeviceUsage(bytes).launches;
 }
 
-test('an agent that is killed at work costs its containers nothing: work and limits go on, and the next one knows them all', { skip, timeout: 170_000 }, async (t) => {
-  const { agent, allocations, admit } = await mortalNode(t);
-  const containers = await Promise.all(
-    Array.from({ length: 12 }, async () => {
-      const container = await admit(20);
-      if (!container.ok) throw new Error(container.reason);
-      t.equal(await container.begin(), null);
-      return { ...container, tenant: container.runs(64, 1_000) };
-    }),
-  );
-  const launchesOf = ({ slices: [slice] }: AllocationSnapshot): number => slice?.counters?.launches ?? 0;
-  const isKnown = async (): Promise<boolean> => {
-    const all = await allocations();
-    return all.length === containers.length && all.every((one) => one.processes === 1 && launchesOf(one) > 0);
-  };
-  await eventually(isKnown, 'the sight of everybody', PATIENCE_MS);
-  for (let death = 0; death < 4; death++) {
-    const before = new Map((await allocations()).map((one) => [one.id, launchesOf(one)]));
-    await agent.end('SIGKILL');
-    const orphaned = containers.map(({ launches }) => launches());
-    await eventually(() => containers.every(({ launches }, at) => launches() > (orphaned[at] ?? 0)), 'work without an agent', PATIENCE_MS);
-    if (death === 0) {
-      const [first] = containers;
-      const greedy = first?.runs(1_024, 0);
-      await sleep(500);
-      t.notMatch(greedy?.output, /holds/, 'more than its limit is refused without an agent too');
-      await greedy?.kill();
-    }
-    // Killed again at some moment of its start, before one is let live.
-    if (death > 0) {
-      agent.start().catch(() => undefined);
-      await sleep(250 * death);
+test(
+  'an agent that is killed at work costs its containers nothing: work and limits go on, and the next one knows them all',
+  { skip, timeout: 170_000 },
+  async (t) => {
+    const { agent, allocations, admit } = await mortalNode(t);
+    const containers = await Promise.all(
+      Array.from({ length: 12 }, async () => {
+        const container = await admit(20);
+        if (!container.ok) throw new Error(container.reason);
+        t.equal(await container.begin(), null);
+        return { ...container, tenant: container.runs(64, 1_000) };
+      }),
+    );
+    const launchesOf = ({ slices: [slice] }: AllocationSnapshot): number => slice?.counters?.launches ?? 0;
+    const isKnown = async (): Promise<boolean> => {
+      const all = await allocations();
+      return all.length === containers.length && all.every((one) => one.processes === 1 && launchesOf(one) > 0);
+    };
+    await eventually(isKnown, 'the sight of everybody', PATIENCE_MS);
+    for (let death = 0; death < 4; death++) {
+      const before = new Map((await allocations()).map((one) => [one.id, launchesOf(one)]));
       await agent.end('SIGKILL');
+      const orphaned = containers.map(({ launches }) => launches());
+      await eventually(
+        () => containers.every(({ launches }, at) => launches() > (orphaned[at] ?? 0)),
+        'work without an agent',
+        PATIENCE_MS,
+      );
+      if (death === 0) {
+        const [first] = containers;
+        const greedy = first?.runs(1_024, 0);
+        await sleep(500);
+        t.notMatch(greedy?.output, /holds/, 'more than its limit is refused without an agent too');
+        await greedy?.kill();
+      }
+      // Killed again at some moment of its start, before one is let live.
+      if (death > 0) {
+        agent.start().catch(() => undefined);
+        await sleep(250 * death);
+        await agent.end('SIGKILL');
+      }
+      await agent.start();
+      await eventually(isKnown, 'everybody to be known to the next agent', PATIENCE_MS);
+      const now = await allocations();
+      t.ok(
+        now.every((one) => launchesOf(one) >= (before.get(one.id) ?? Infinity)),
+        'no counter fell, and no allocation is another',
+      );
+      const counted = new Map(now.map((one) => [one.id, launchesOf(one)]));
+      t.ok(
+        containers.every(({ slice, launches }) => (counted.get(slice.slice(-16)) ?? Infinity) <= launches()),
+        'nor did one jump',
+      );
+      t.ok(
+        containers.every(({ slice }) => readdirSync(slice).includes('vcuda.sock')),
+        'everybody has a socket',
+      );
+      t.ok(
+        containers.every(({ tenant }) => tenant.alive),
+        'nobody ended',
+      );
     }
-    await agent.start();
-    await eventually(isKnown, 'everybody to be known to the next agent', PATIENCE_MS);
-    const now = await allocations();
-    t.ok(now.every((one) => launchesOf(one) >= (before.get(one.id) ?? Infinity)), 'no counter fell, and no allocation is another');
-    const counted = new Map(now.map((one) => [one.id, launchesOf(one)]));
-    t.ok(containers.every(({ slice, launches }) => (counted.get(slice.slice(-16)) ?? Infinity) <= launches()), 'nor did one jump');
-    t.ok(containers.every(({ slice }) => readdirSync(slice).includes('vcuda.sock')), 'everybody has a socket');
-    t.ok(containers.every(({ tenant }) => tenant.alive), 'nobody ended');
-  }
-});
+  },
+);
 
-test('while a hostile container holds the descriptors of an agent that has few, others are refused with the reason; nothing is lost, and then they start', { skip: skipLimits, timeout: 170_000 }, async (t) => {
-  const { agent, allocations, admit } = await mortalNode(t, { openFiles: 160 });
-  const hostile = await admit(5);
-  if (!hostile.ok) throw new Error(hostile.reason);
-  t.equal(await hostile.begin(), null);
-  const hoarder = hostile.attacks('hoard');
-  await eventually(async () => ((await hostile.seen())?.processes ?? 0) > 32, 'the hoarder to have what it can get', PATIENCE_MS);
-  const worker = await admit(5);
-  if (!worker.ok) throw new Error(worker.reason);
-  t.equal(await worker.begin(), null);
-  const tenant = worker.runs(16, 1_000);
-  await eventually(async () => (await worker.seen())?.processes === 1 && tenant.output.includes('launched'), 'work meanwhile', PATIENCE_MS);
+test(
+  'while a hostile container holds the descriptors of an agent that has few, others are refused with the reason; nothing is lost, and then they start',
+  { skip: skipLimits, timeout: 170_000 },
+  async (t) => {
+    const { agent, allocations, admit } = await mortalNode(t, { openFiles: 160 });
+    const hostile = await admit(5);
+    if (!hostile.ok) throw new Error(hostile.reason);
+    t.equal(await hostile.begin(), null);
+    const hoarder = hostile.attacks('hoard');
+    await eventually(
+      async () => ((await hostile.seen())?.processes ?? 0) > 32,
+      'the hoarder to have what it can get',
+      PATIENCE_MS,
+    );
+    const worker = await admit(5);
+    if (!worker.ok) throw new Error(worker.reason);
+    t.equal(await worker.begin(), null);
+    const tenant = worker.runs(16, 1_000);
+    await eventually(
+      async () => (await worker.seen())?.processes === 1 && tenant.output.includes('launched'),
+      'work meanwhile',
+      PATIENCE_MS,
+    );
 
-  const refused: (() => Promise<string | null>)[] = [];
-  const reasons: string[] = [];
-  let started = 2;
-  for (let count = 0; count < 34; count++) {
-    const container = await admit(5);
-    const reason = container.ok ? await container.begin() : container.reason;
-    if (reason === null) started += 1;
-    else reasons.push(reason);
-    // The kubelet tries a container again that did not start; of a pod that it did not admit there comes another.
-    if (reason !== null) refused.push(container.ok ? container.begin : async () => admit(5).then((another) => (another.ok ? another.begin() : another.reason)));
-  }
-  t.match(reasons.join('\n'), /too many open files/, 'not everybody fits, and the kubelet is told why');
-  t.ok(started > 20, `${started} started`);
-  t.ok(tenant.alive);
+    const refused: (() => Promise<string | null>)[] = [];
+    const reasons: string[] = [];
+    let started = 2;
+    for (let count = 0; count < 34; count++) {
+      const container = await admit(5);
+      const reason = container.ok ? await container.begin() : container.reason;
+      if (reason === null) started += 1;
+      else reasons.push(reason);
+      // The kubelet tries a container again that did not start; of a pod that it did not admit there comes another.
+      if (reason !== null)
+        refused.push(
+          container.ok
+            ? container.begin
+            : async () => admit(5).then((another) => (another.ok ? another.begin() : another.reason)),
+        );
+    }
+    t.match(reasons.join('\n'), /too many open files/, 'not everybody fits, and the kubelet is told why');
+    t.ok(started > 20, `${started} started`);
+    t.ok(tenant.alive);
 
-  await hoarder.kill();
-  await eventually(async () => (await hostile.seen())?.processes === 0, 'its end', PATIENCE_MS);
-  for (const begin of refused) t.equal(await begin(), null, 'who was refused starts when it is tried again');
-  await eventually(async () => (await allocations()).filter(({ phase }) => phase === 'started').length === 36, 'every container to have its allocation', PATIENCE_MS);
-  const second = worker.runs(16, 1_000);
-  await eventually(async () => (await worker.seen())?.processes === 2, 'the first one and another process of its container', PATIENCE_MS);
-  t.ok(tenant.alive && second.alive && agent.alive);
-});
+    await hoarder.kill();
+    await eventually(async () => (await hostile.seen())?.processes === 0, 'its end', PATIENCE_MS);
+    for (const begin of refused) t.equal(await begin(), null, 'who was refused starts when it is tried again');
+    await eventually(
+      async () => (await allocations()).filter(({ phase }) => phase === 'started').length === 36,
+      'every container to have its allocation',
+      PATIENCE_MS,
+    );
+    const second = worker.runs(16, 1_000);
+    await eventually(
+      async () => (await worker.seen())?.processes === 2,
+      'the first one and another process of its container',
+      PATIENCE_MS,
+    );
+    t.ok(tenant.alive && second.alive && agent.alive);
+  },
+);

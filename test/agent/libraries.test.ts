@@ -22,16 +22,31 @@ const MACHINE = process.arch === 'arm64' ? 'aarch64' : 'x86-64';
 type Teardown = Parameters<typeof scratchDirectory>[0];
 
 /** The configuration of a node that has a driver to be mirrored. */
-async function withDriver(t: Teardown, names = ['nvidia', 'origin']): Promise<{ config: Partial<AgentConfig>; scratch: string }> {
+async function withDriver(
+  t: Teardown,
+  names = ['nvidia', 'origin'],
+): Promise<{ config: Partial<AgentConfig>; scratch: string }> {
   const scratch = await scratchDirectory(t);
   buildHost(join(scratch, 'host'), { driver: '580.95.05', architecture: MACHINE });
   buildControlFiles(join(scratch, 'native'), MACHINE);
-  const volume = names.map((name) => ({ name, base: join(scratch, 'vdriver'), components: { binaries: ['nvidia-smi'], libraries: ['libcuda.so', 'libnvidia-ml.so'] } }));
+  const volume = names.map((name) => ({
+    name,
+    base: join(scratch, 'vdriver'),
+    components: { binaries: ['nvidia-smi'], libraries: ['libcuda.so', 'libnvidia-ml.so'] },
+  }));
   writeFileSync(join(scratch, 'volume.conf'), JSON.stringify({ volume }));
-  return { scratch, config: { volumeConfigPath: join(scratch, 'volume.conf'), hostRoot: join(scratch, 'host'), nativePath: join(scratch, 'native') } };
+  return {
+    scratch,
+    config: {
+      volumeConfigPath: join(scratch, 'volume.conf'),
+      hostRoot: join(scratch, 'host'),
+      nativePath: join(scratch, 'native'),
+    },
+  };
 }
 
-const hostPathOf = (given: { mounts: readonly { hostPath: string; containerPath: string }[] }, containerPath: string) => given.mounts.find((mount) => mount.containerPath === containerPath)?.hostPath;
+const hostPathOf = (given: { mounts: readonly { hostPath: string; containerPath: string }[] }, containerPath: string) =>
+  given.mounts.find((mount) => mount.containerPath === containerPath)?.hostPath;
 
 test('a part of a card comes with the control libraries, a whole card with the driver itself', async (t) => {
   const { config, scratch } = await withDriver(t);
@@ -58,7 +73,11 @@ test('a limited container never gets the driver alone, even where nothing else i
 test('by CDI a container gets the name of a device, whose specification says the rest and goes with the allocation', async (t) => {
   const { config, scratch } = await withDriver(t);
   const cdiPath = join(scratch, 'cdi');
-  const node = await startedNode(t, { config: { ...config, interposition: 'cdi', cdiPath }, gpus: cards(1), seams: { graceMs: 0 } });
+  const node = await startedNode(t, {
+    config: { ...config, interposition: 'cdi', cdiPath },
+    gpus: cards(1),
+    seams: { graceMs: 0 },
+  });
   const wanted = simplePod(30, 8);
   const given = await runPod(node, wanted);
   t.same([given.mounts, given.deviceNodes, given.environment], [[], [], {}]);
@@ -66,7 +85,9 @@ test('by CDI a container gets the name of a device, whose specification says the
   const [device = ''] = given.cdiDevices;
   t.match(device, /^tencent\.com\/vcuda=slice-[0-9a-f]{16}$/);
   const id = device.slice(-16);
-  const spec = JSON.parse(readFileSync(join(cdiPath, `tencent.com-vcuda_${id}.json`), 'utf8')) as { devices: { containerEdits: { mounts: { hostPath: string; containerPath: string }[] } }[] };
+  const spec = JSON.parse(readFileSync(join(cdiPath, `tencent.com-vcuda_${id}.json`), 'utf8')) as {
+    devices: { containerEdits: { mounts: { hostPath: string; containerPath: string }[] } }[];
+  };
   const mounts = spec.devices[0]?.containerEdits.mounts ?? [];
   t.equal(hostPathOf({ mounts }, '/usr/local/nvidia'), join(scratch, 'vdriver/nvidia/current'));
   t.equal(hostPathOf({ mounts }, '/etc/vcuda'), join(node.config.virtualManagerPath, id));
@@ -82,19 +103,31 @@ test('by CDI a container gets the name of a device, whose specification says the
 test('a kubelet that is too old for CDI devices is answered by the library path', async (t) => {
   const edits: ContainerEdits = { ...NO_EDITS, environment: { LD_LIBRARY_PATH: '/usr/local/nvidia/lib64' } };
   const unused = () => Promise.reject(new Error('not asked'));
-  const source: AllocationSource = { devices: () => [], onDevicesChanged: () => () => undefined, preferred: unused, preStart: unused, allocate: async () => ({ ok: true, edits, allocation: '0123456789abcdef' }) };
+  const source: AllocationSource = {
+    devices: () => [],
+    onDevicesChanged: () => () => undefined,
+    preferred: unused,
+    preStart: unused,
+    allocate: async () => ({ ok: true, edits, allocation: '0123456789abcdef' }),
+  };
   const specs = new CdiSpecs(await scratchDirectory(t));
   let version: string | null = 'v1.28.15';
   const devices = throughCdi(source, { specs, kubeletVersion: () => version, log: silentLog() });
   t.match(await devices.allocate('core', ['x']), { ok: true, edits });
   for (version of ['v1.29.0', null]) {
-    t.match(await devices.allocate('core', ['x']), { ok: true, edits: { environment: {}, cdiDevices: ['tencent.com/vcuda=slice-0123456789abcdef'] } });
+    t.match(await devices.allocate('core', ['x']), {
+      ok: true,
+      edits: { environment: {}, cdiDevices: ['tencent.com/vcuda=slice-0123456789abcdef'] },
+    });
   }
 });
 
 test('a node that cannot mirror what it is told to does not start, and says why', async (t) => {
   const cases: readonly [(scratch: string) => void, RegExp][] = [
-    [(scratch) => rmSync(join(scratch, 'host/usr/lib'), { recursive: true }), /--volume-config: no libcuda\.so\.1 for .* is the NVIDIA driver installed/],
+    [
+      (scratch) => rmSync(join(scratch, 'host/usr/lib'), { recursive: true }),
+      /--volume-config: no libcuda\.so\.1 for .* is the NVIDIA driver installed/,
+    ],
     [(scratch) => rmSync(join(scratch, 'native/libcuda-control.so')), /--native-path: .*libcuda-control\.so/],
     [(scratch) => rmSync(join(scratch, 'host'), { recursive: true }), /--host-root: .*host/],
     [(scratch) => writeFileSync(join(scratch, 'volume.conf'), '{"volume":1}'), /--volume-config: .*volume\.conf/],
@@ -113,15 +146,22 @@ test('a node that cannot mirror what it is told to does not start, and says why'
 test('without a volume.conf nothing is mirrored', async (t) => {
   const node = await startedNode(t, { gpus: cards(1) });
   const given = await runPod(node, simplePod(30, 8));
-  t.same(given.mounts.map((mount) => mount.containerPath), ['/etc/vcuda', '/etc/vcuda/usage/vgpu.usage']);
+  t.same(
+    given.mounts.map((mount) => mount.containerPath),
+    ['/etc/vcuda', '/etc/vcuda/usage/vgpu.usage'],
+  );
 });
 
-test("the host's device nodes are found where the host is mounted, and named as the host names them", { skip: process.getuid?.() === 0 ? false : 'making device nodes needs root' }, async (t) => {
-  const hostRoot = await scratchDirectory(t);
-  const extra = { hostPath: '/dev/fuse', containerPath: '/dev/fuse' };
-  mkdirSync(join(hostRoot, 'dev'));
-  const files = deviceFiles(hostRoot, [extra], () => []);
-  t.same(files.commonNodes(), [extra]);
-  execFileSync('mknod', [join(hostRoot, 'dev/nvidiactl'), 'c', '1', '3']);
-  t.same(files.commonNodes(), [{ hostPath: '/dev/nvidiactl', containerPath: '/dev/nvidiactl' }, extra]);
-});
+test(
+  "the host's device nodes are found where the host is mounted, and named as the host names them",
+  { skip: process.getuid?.() === 0 ? false : 'making device nodes needs root' },
+  async (t) => {
+    const hostRoot = await scratchDirectory(t);
+    const extra = { hostPath: '/dev/fuse', containerPath: '/dev/fuse' };
+    mkdirSync(join(hostRoot, 'dev'));
+    const files = deviceFiles(hostRoot, [extra], () => []);
+    t.same(files.commonNodes(), [extra]);
+    execFileSync('mknod', [join(hostRoot, 'dev/nvidiactl'), 'c', '1', '3']);
+    t.same(files.commonNodes(), [{ hostPath: '/dev/nvidiactl', containerPath: '/dev/nvidiactl' }, extra]);
+  },
+);

@@ -10,9 +10,18 @@ const run = promisify(execFile);
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const BLOCK = 268_435_456;
 
-async function limits(node: SimulatedNode, ...args: string[]): Promise<{ readonly code: number; readonly output: string }> {
+async function limits(
+  node: SimulatedNode,
+  ...args: string[]
+): Promise<{ readonly code: number; readonly output: string }> {
   try {
-    const { stdout, stderr } = await run(process.execPath, [MAIN, 'limits', ...args, '--display-socket', node.config.displaySocket]);
+    const { stdout, stderr } = await run(process.execPath, [
+      MAIN,
+      'limits',
+      ...args,
+      '--display-socket',
+      node.config.displaySocket,
+    ]);
     return { code: 0, output: `${stdout}${stderr}` };
   } catch (error) {
     const failed = error as { code: number; stdout: string; stderr: string };
@@ -29,9 +38,17 @@ test('annotations of a running pod change its limits; those it starts with count
   t.match((await limitsOf(given)).devices, [{ share: 10, softLimit: null, memoryBytes: 4 * BLOCK, generation: 1 }]);
   await node.stopAgent();
   await node.startAgent();
-  t.match((await limitsOf(given)).devices, [{ share: 10, memoryBytes: 4 * BLOCK }], 'a restart of the agent changes nothing');
+  t.match(
+    (await limitsOf(given)).devices,
+    [{ share: 10, memoryBytes: 4 * BLOCK }],
+    'a restart of the agent changes nothing',
+  );
   await node.kubelet.startContainer(wanted.uid, 'main');
-  t.match((await limitsOf(given)).devices, [{ share: 10, memoryBytes: 4 * BLOCK, generation: 0 }], 'nor does one of the container');
+  t.match(
+    (await limitsOf(given)).devices,
+    [{ share: 10, memoryBytes: 4 * BLOCK, generation: 0 }],
+    'nor does one of the container',
+  );
 });
 
 test('an operator on the node sees limits, sets them and takes them back', async (t) => {
@@ -42,10 +59,19 @@ test('an operator on the node sees limits, sets them and takes them back', async
   const shown = await limits(node);
   t.match(shown.output, /CONTAINER .*\n.*\/main +GPU-\S+ +30 +- +4096 MiB +0 MiB +0 %/);
   const name = `${wanted.namespace}/${wanted.name}`;
-  t.match(await limits(node, 'set', name, '--memory', '1Gi', '--share', '20', '--soft', '50'), { code: 0, output: /20 of 30 +50 +1024 MiB of 4096 MiB .*\(set\)/ });
+  t.match(await limits(node, 'set', name, '--memory', '1Gi', '--share', '20', '--soft', '50'), {
+    code: 0,
+    output: /20 of 30 +50 +1024 MiB of 4096 MiB .*\(set\)/,
+  });
   t.match((await limitsOf(given)).devices, [{ share: 20, softLimit: 50, memoryBytes: 2 ** 30 }]);
-  const documents = JSON.parse((await limits(node, 'list', '-o', 'json')).output) as { pod: string; devices: { givenShare: number; share: number }[] }[];
-  t.match(documents.find((one) => one.pod === wanted.name), { setByOperator: true, container: 'main', devices: [{ share: 20, givenShare: 30, softLimit: 50, generation: 1 }] });
+  const documents = JSON.parse((await limits(node, 'list', '-o', 'json')).output) as {
+    pod: string;
+    devices: { givenShare: number; share: number }[];
+  }[];
+  t.match(
+    documents.find((one) => one.pod === wanted.name),
+    { setByOperator: true, container: 'main', devices: [{ share: 20, givenShare: 30, softLimit: 50, generation: 1 }] },
+  );
   t.match(await limits(node, 'release', wanted.name), { code: 0, output: / 30 +- +4096 MiB/ });
   t.match((await limitsOf(given)).devices, [{ share: 30, softLimit: null, memoryBytes: 16 * BLOCK }]);
 });
@@ -55,11 +81,23 @@ test('an operator who asks for what cannot be is told why', async (t) => {
   const two = pod([container('a', 10, 4), container('b', 10, 4)]);
   await node.kubelet.admit(two);
   for (const name of ['a', 'b']) await node.kubelet.startContainer(two.uid, name);
-  t.match(await limits(node, 'set', 'nobody', '--share', '5'), { code: 1, output: /no container nobody runs on this node/ });
-  t.match(await limits(node, 'set', two.name, '--share', '5'), { code: 2, output: /may be any of default\/pod-\d+\/a, default\/pod-\d+\/b/ });
+  t.match(await limits(node, 'set', 'nobody', '--share', '5'), {
+    code: 1,
+    output: /no container nobody runs on this node/,
+  });
+  t.match(await limits(node, 'set', two.name, '--share', '5'), {
+    code: 2,
+    output: /may be any of default\/pod-\d+\/a, default\/pod-\d+\/b/,
+  });
   t.match(await limits(node, 'set', `default/${two.name}/a`), { code: 2, output: /say --memory, --share or --soft/ });
-  t.match(await limits(node, 'set', `default/${two.name}/a`, '--share', '101'), { code: 2, output: /hundredths of a GPU from 1 to 100/ });
-  t.match(await limits(node, 'set', `default/${two.name}/a`, '--share', '50'), { code: 0, output: /the share stays 10, which is what was given; 50 is more/ });
+  t.match(await limits(node, 'set', `default/${two.name}/a`, '--share', '101'), {
+    code: 2,
+    output: /hundredths of a GPU from 1 to 100/,
+  });
+  t.match(await limits(node, 'set', `default/${two.name}/a`, '--share', '50'), {
+    code: 0,
+    output: /the share stays 10, which is what was given; 50 is more/,
+  });
   await node.stopAgent();
   t.match(await limits(node), { code: 1, output: /gpu-manager: .*ENOENT|No connection|connect/ });
 });

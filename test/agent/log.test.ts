@@ -6,7 +6,9 @@ import { simplePod } from './pods.js';
 /** A log, and the records that were written to it. */
 function recorded(level: 'info' | 'debug' = 'info') {
   const lines: Record<string, unknown>[] = [];
-  const log = createLog(level, { write: (text: string) => void lines.push(JSON.parse(text) as Record<string, unknown>) });
+  const log = createLog(level, {
+    write: (text: string) => void lines.push(JSON.parse(text) as Record<string, unknown>),
+  });
   return { log, lines, take: () => lines.splice(0) };
 }
 
@@ -17,21 +19,42 @@ test('each decision is one line that names pod and allocation in fields of their
   const wanted = simplePod(30, 8);
   await runPod(node, wanted);
   const started = take();
-  t.match(started.map(({ msg }) => msg), ['allocated', 'container starts']);
+  t.match(
+    started.map(({ msg }) => msg),
+    ['allocated', 'container starts'],
+  );
   const allocation = [...node.agent.allocator.state.allocations.keys()][0];
-  t.match(started[1], { level: 'info', allocation, namespace: 'default', pod: wanted.name, container: 'main', podUid: wanted.uid, gpus: [0], time: /^\d{4}-\d\d-\d\dT/ });
+  t.match(started[1], {
+    level: 'info',
+    allocation,
+    namespace: 'default',
+    pod: wanted.name,
+    container: 'main',
+    podUid: wanted.uid,
+    gpus: [0],
+    time: /^\d{4}-\d\d-\d\dT/,
+  });
 
   await node.kubelet.admit(simplePod(150, 8));
-  t.match(take(), [{ level: 'warn', msg: 'refused', resource: 'core', size: 150, code: 'bad-core-count', reason: /multiple of 100/ }]);
+  t.match(take(), [
+    { level: 'warn', msg: 'refused', resource: 'core', size: 150, code: 'bad-core-count', reason: /multiple of 100/ },
+  ]);
 
   node.kubelet.remove(wanted.uid);
   await node.kubelet.admit(simplePod(10, 4));
-  t.match(take().find(({ msg }) => msg === 'freed'), { allocation, namespace: 'default', pod: wanted.name, container: 'main' });
+  t.match(
+    take().find(({ msg }) => msg === 'freed'),
+    { allocation, namespace: 'default', pod: wanted.name, container: 'main' },
+  );
 });
 
 test('at rest nothing is said, though the agent looks around all the time', async (t) => {
   const { log, take } = recorded('debug');
-  const node = await startedNode(t, { log, knowsPods: true, config: { allocationCheckPeriodMs: 200, samplePeriodMs: 100 } });
+  const node = await startedNode(t, {
+    log,
+    knowsPods: true,
+    config: { allocationCheckPeriodMs: 200, samplePeriodMs: 100 },
+  });
   await runPod(node, simplePod(30, 8));
   await fetch(`http://127.0.0.1:${node.agent.httpPort()}/metrics`).then((answer) => answer.text());
   take();

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { CUDA_VERSION_LABEL, DRIVER_VERSION_LABEL, GPU_MODEL_LABEL, GPU_PRODUCT_LABEL, modelName, nodeLabels } from '../../src/agent/node-labels.js';
+import {
+  CUDA_VERSION_LABEL,
+  DRIVER_VERSION_LABEL,
+  GPU_MODEL_LABEL,
+  GPU_PRODUCT_LABEL,
+  modelName,
+  nodeLabels,
+} from '../../src/agent/node-labels.js';
 
 test('the model is what people call the card', (t) => {
   const names: Readonly<Record<string, string>> = {
@@ -28,7 +35,7 @@ test('the model is what people call the card', (t) => {
     'NVIDIA RTX PRO 6000 Blackwell Server Edition': 'RTX-PRO-6000',
     'NVIDIA TITAN V': 'TITAN-V',
     'NVIDIA Graphics Device': 'Graphics-Device',
-    'NVIDIA': 'NVIDIA',
+    NVIDIA: 'NVIDIA',
     '': '',
   };
   for (const [product, model] of Object.entries(names)) t.equal(modelName(product), model, product);
@@ -37,7 +44,13 @@ test('the model is what people call the card', (t) => {
 
 test('a node is labelled with model, product and versions', (t) => {
   t.same(
-    [...nodeLabels({ models: ['NVIDIA H100 80GB HBM3', 'NVIDIA H100 80GB HBM3'], driverVersion: '580.95.05', cudaVersion: 13000 })],
+    [
+      ...nodeLabels({
+        models: ['NVIDIA H100 80GB HBM3', 'NVIDIA H100 80GB HBM3'],
+        driverVersion: '580.95.05',
+        cudaVersion: 13000,
+      }),
+    ],
     [
       [GPU_MODEL_LABEL, 'H100'],
       [GPU_PRODUCT_LABEL, 'NVIDIA-H100-80GB-HBM3'],
@@ -49,7 +62,8 @@ test('a node is labelled with model, product and versions', (t) => {
 });
 
 test('versions are written as their makers write them', (t) => {
-  const cuda = (cudaVersion: number) => nodeLabels({ models: [], driverVersion: null, cudaVersion }).get(CUDA_VERSION_LABEL);
+  const cuda = (cudaVersion: number) =>
+    nodeLabels({ models: [], driverVersion: null, cudaVersion }).get(CUDA_VERSION_LABEL);
   t.equal(cuda(12080), '12.8');
   t.equal(cuda(11040), '11.4');
   t.equal(cuda(10010), '10.1');
@@ -65,7 +79,9 @@ test('whatever a card is called, the labels are ones that Kubernetes takes', (t)
   const valid = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
   fc.assert(
     fc.property(fc.string({ maxLength: 120 }), fc.string({ maxLength: 80 }), (model, driverVersion) =>
-      [...nodeLabels({ models: [model], driverVersion, cudaVersion: 12040 }).values()].every((value) => valid.test(value)),
+      [...nodeLabels({ models: [model], driverVersion, cudaVersion: 12040 }).values()].every((value) =>
+        valid.test(value),
+      ),
     ),
     { numRuns: 500 },
   );

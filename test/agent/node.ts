@@ -12,7 +12,12 @@ type Teardown = Parameters<typeof scratchDirectory>[0];
 
 /** A started node of six cards, unless told otherwise, that ends with the test. */
 export async function startedNode(t: Teardown, options: Partial<SimulatedNodeOptions> = {}): Promise<SimulatedNode> {
-  const node = new SimulatedNode({ directory: await scratchDirectory(t), gpus: SIX_CARDS, log: silentLog(), ...options });
+  const node = new SimulatedNode({
+    directory: await scratchDirectory(t),
+    gpus: SIX_CARDS,
+    log: silentLog(),
+    ...options,
+  });
   await node.start();
   t.teardown(() => node.stop());
   return node;
@@ -40,7 +45,9 @@ export async function runPod(node: SimulatedNode, wanted: EmulatedPod): Promise<
 
 /** Which cards a container was given: the N of its /dev/nvidiaN. */
 export function gpuIndexes(given: GivenContainer): number[] {
-  return (given.annotations['tencent.com/vcuda-device'] ?? '').split(',').map((path) => Number(/nvidia(\d+)$/.exec(path)?.[1]));
+  return (given.annotations['tencent.com/vcuda-device'] ?? '')
+    .split(',')
+    .map((path) => Number(/nvidia(\d+)$/.exec(path)?.[1]));
 }
 
 /** Host path of what the container sees as /etc/vcuda. */

@@ -7,7 +7,10 @@ export function container(name: string, cores: number, memoryBlocks: number): Em
 }
 
 /** A pod with a name and UID of its own; one container `main` unless others are given. */
-export function pod(containers: readonly EmulatedContainer[], initContainers: readonly EmulatedContainer[] = []): EmulatedPod {
+export function pod(
+  containers: readonly EmulatedContainer[],
+  initContainers: readonly EmulatedContainer[] = [],
+): EmulatedPod {
   serial += 1;
   return { uid: `uid-${serial}`, namespace: 'default', name: `pod-${serial}`, initContainers, containers };
 }

@@ -21,7 +21,12 @@ for (const { knowsPods, part, seed, strayLimit, lateLimit } of [
   const knowledge = knowsPods ? 'known from the API server' : 'known from the kubelet alone';
   const name = `${count} pods that look alike, ${knowledge}, in random orders (seed ${seed}), get their own card, directory and limits`;
   void test(name, { timeout: 900_000, buffered: true }, async (t) => {
-    const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM, knowsPods ? 'known' : 'unknown', String(count), String(seed)]);
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      PROGRAM,
+      knowsPods ? 'known' : 'unknown',
+      String(count),
+      String(seed),
+    ]);
     const { faults, strayShare, lateShare } = JSON.parse(stdout) as Outcome;
     t.same(faults, []);
     t.ok(lateShare <= lateLimit, `${(100 * lateShare).toFixed(2)} % are refused when they start`);

@@ -7,7 +7,17 @@ import { container, pod } from './pods.js';
 
 /** Few shapes, so that nearly every pod has a twin it could be taken for. */
 const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
-  [10, 4], [10, 8], [20, 4], [20, 8], [20, 8], [30, 16], [50, 32], [100, 0], [100, 8], [200, 0], [200, 8],
+  [10, 4],
+  [10, 8],
+  [20, 4],
+  [20, 8],
+  [20, 8],
+  [30, 16],
+  [50, 32],
+  [100, 0],
+  [100, 8],
+  [200, 0],
+  [200, 8],
 ];
 
 /** Ids of one card may stand for another: where a kubelet hands on those of an init container, or fails a pod between two requests. */

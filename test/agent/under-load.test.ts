@@ -53,72 +53,118 @@ async function loadedNode(t: Test) {
       const given = await runPod(node, pod);
       const [gpu = 0] = gpuIndexes(given);
       const start = (): TenantProcess => {
-        const tenant = new TenantProcess(program, [String(holdMib), String(kernelUs)], tenantEnvironment(MACHINE, { directory: sliceDirectory(given), gpu }));
+        const tenant = new TenantProcess(
+          program,
+          [String(holdMib), String(kernelUs)],
+          tenantEnvironment(MACHINE, { directory: sliceDirectory(given), gpu }),
+        );
         t.teardown(() => tenant.kill());
         return tenant;
       };
-      const seen = (): SliceObservation | undefined => node.agent.vgpu.observe().find(({ owner }) => owner.podUid === pod.uid);
+      const seen = (): SliceObservation | undefined =>
+        node.agent.vgpu.observe().find(({ owner }) => owner.podUid === pod.uid);
       return { pod, given, gpu, start, seen };
     },
   };
 }
 
-test('64 containers on 8 cards: each is seen where it runs, resized while it runs, and known again to the next agent', { skip }, async (t) => {
-  const { node, notes, ...loaded } = await loadedNode(t);
-  const containers = await Promise.all(Array.from({ length: 64 }, () => loaded.run(simplePod(12, 4), 64, 2_000)));
-  const tenants = containers.map(({ start }) => start());
-  const everyone = (holds: (slice: SliceObservation, at: number) => boolean) => (): boolean =>
-    containers.every(({ seen }, at) => {
-      const slice = seen();
-      return slice !== undefined && holds(slice, at);
-    });
-  const isSeen = (slice: SliceObservation, at: number): boolean => {
-    const [device] = slice.devices;
-    const isUsed = device !== undefined && device.usedMemoryBytes >= CONTEXT + 64 * MIB && device.driverOverheadBytes >= CONTEXT && device.counters.launches > 0;
-    return isUsed && slice.processes === 1 && device.pids.join() === String(tenants[at]?.pid);
-  };
-  await eventually(everyone(isSeen), 'the sight of every container', PATIENCE_MS);
-  t.same([...new Set(containers.map(({ gpu }) => gpu))].sort(), [0, 1, 2, 3, 4, 5, 6, 7]);
-  t.ok(node.agent.vgpu.observeGpus().every(({ containers: count, presentContainers }) => count === 8 && presentContainers === 8));
+test(
+  '64 containers on 8 cards: each is seen where it runs, resized while it runs, and known again to the next agent',
+  { skip },
+  async (t) => {
+    const { node, notes, ...loaded } = await loadedNode(t);
+    const containers = await Promise.all(Array.from({ length: 64 }, () => loaded.run(simplePod(12, 4), 64, 2_000)));
+    const tenants = containers.map(({ start }) => start());
+    const everyone = (holds: (slice: SliceObservation, at: number) => boolean) => (): boolean =>
+      containers.every(({ seen }, at) => {
+        const slice = seen();
+        return slice !== undefined && holds(slice, at);
+      });
+    const isSeen = (slice: SliceObservation, at: number): boolean => {
+      const [device] = slice.devices;
+      const isUsed =
+        device !== undefined &&
+        device.usedMemoryBytes >= CONTEXT + 64 * MIB &&
+        device.driverOverheadBytes >= CONTEXT &&
+        device.counters.launches > 0;
+      return isUsed && slice.processes === 1 && device.pids.join() === String(tenants[at]?.pid);
+    };
+    await eventually(everyone(isSeen), 'the sight of every container', PATIENCE_MS);
+    t.same([...new Set(containers.map(({ gpu }) => gpu))].sort(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    t.ok(
+      node.agent.vgpu
+        .observeGpus()
+        .every(({ containers: count, presentContainers }) => count === 8 && presentContainers === 8),
+    );
 
-  for (const { pod } of containers.slice(0, 32)) node.kubelet.annotate(pod.uid, { 'tencent.com/vcuda-share-limit': '6', 'tencent.com/vcuda-memory-limit': '2' });
-  const [, outgrown] = containers.slice(-2);
-  node.kubelet.annotate(outgrown?.pod.uid ?? '', { 'tencent.com/vcuda-memory-limit': '1' });
-  const limits = async () => (await Promise.all(containers.map(({ given }) => limitsOf(given)))).map(({ devices }) => devices[0]);
-  const resized = await limits();
-  t.ok(resized.slice(0, 32).every((live) => live?.share === 6 && live.memoryBytes === 2 * BLOCK), 'whoever was told to has less');
-  t.ok(resized.slice(32).every((live) => live?.share === 12 && live.memoryBytes === 4 * BLOCK), 'and nobody else');
-  t.match(notes.filter(({ type }) => type === 'Warning'), [{ reason: 'GPULimitRefused', message: /a memory limit of 256 MiB is not set, \d+ MiB are in use/ }]);
+    for (const { pod } of containers.slice(0, 32))
+      node.kubelet.annotate(pod.uid, { 'tencent.com/vcuda-share-limit': '6', 'tencent.com/vcuda-memory-limit': '2' });
+    const [, outgrown] = containers.slice(-2);
+    node.kubelet.annotate(outgrown?.pod.uid ?? '', { 'tencent.com/vcuda-memory-limit': '1' });
+    const limits = async () =>
+      (await Promise.all(containers.map(({ given }) => limitsOf(given)))).map(({ devices }) => devices[0]);
+    const resized = await limits();
+    t.ok(
+      resized.slice(0, 32).every((live) => live?.share === 6 && live.memoryBytes === 2 * BLOCK),
+      'whoever was told to has less',
+    );
+    t.ok(
+      resized.slice(32).every((live) => live?.share === 12 && live.memoryBytes === 4 * BLOCK),
+      'and nobody else',
+    );
+    t.match(
+      notes.filter(({ type }) => type === 'Warning'),
+      [{ reason: 'GPULimitRefused', message: /a memory limit of 256 MiB is not set, \d+ MiB are in use/ }],
+    );
 
-  await node.stopAgent();
-  await node.startAgent();
-  await eventually(everyone(isSeen), 'every process to greet the next agent', PATIENCE_MS);
-  t.ok(tenants.every(({ alive }) => alive), 'nobody noticed');
-  t.same((await limits()).map((live) => [live?.share, live?.memoryBytes]), resized.map((live) => [live?.share, live?.memoryBytes]));
+    await node.stopAgent();
+    await node.startAgent();
+    await eventually(everyone(isSeen), 'every process to greet the next agent', PATIENCE_MS);
+    t.ok(
+      tenants.every(({ alive }) => alive),
+      'nobody noticed',
+    );
+    t.same(
+      (await limits()).map((live) => [live?.share, live?.memoryBytes]),
+      resized.map((live) => [live?.share, live?.memoryBytes]),
+    );
 
-  await Promise.all(tenants.map((tenant) => tenant.kill()));
-  await eventually(everyone(({ processes, devices }) => processes === 0 && devices[0]?.pids.length === 0), 'the end of every process', PATIENCE_MS);
-});
+    await Promise.all(tenants.map((tenant) => tenant.kill()));
+    await eventually(
+      everyone(({ processes, devices }) => processes === 0 && devices[0]?.pids.length === 0),
+      'the end of every process',
+      PATIENCE_MS,
+    );
+  },
+);
 
-test('what killed processes held is free for the next one and for a lower limit, memory and tokens', { skip }, async (t) => {
-  const { node, ...loaded } = await loadedNode(t);
-  const container = await loaded.run(simplePod(10, 4), 640, 20_000);
-  const [first, second] = [container.start(), container.start()];
-  const holds = (tenant: TenantProcess): boolean => tenant.output.includes('holds\n');
-  await eventually(() => holds(first) || holds(second), 'one of them to have its memory');
-  const [has, waits] = holds(first) ? [first, second] : [second, first];
-  await eventually(() => has.output.includes('launched'), 'a launch', PATIENCE_MS);
-  t.notOk(holds(waits), 'both do not fit');
-  await has.kill();
-  await eventually(() => waits.output.includes('launched'), 'the other one to have memory and tokens', PATIENCE_MS);
-  t.match(container.seen()?.devices[0]?.counters, { reclaimedBytes: 640 * MIB });
+test(
+  'what killed processes held is free for the next one and for a lower limit, memory and tokens',
+  { skip },
+  async (t) => {
+    const { node, ...loaded } = await loadedNode(t);
+    const container = await loaded.run(simplePod(10, 4), 640, 20_000);
+    const [first, second] = [container.start(), container.start()];
+    const holds = (tenant: TenantProcess): boolean => tenant.output.includes('holds\n');
+    await eventually(() => holds(first) || holds(second), 'one of them to have its memory');
+    const [has, waits] = holds(first) ? [first, second] : [second, first];
+    await eventually(() => has.output.includes('launched'), 'a launch', PATIENCE_MS);
+    t.notOk(holds(waits), 'both do not fit');
+    await has.kill();
+    await eventually(() => waits.output.includes('launched'), 'the other one to have memory and tokens', PATIENCE_MS);
+    t.match(container.seen()?.devices[0]?.counters, { reclaimedBytes: 640 * MIB });
 
-  const limitBytes = async () => (await limitsOf(container.given)).devices[0]?.memoryBytes;
-  node.kubelet.annotate(container.pod.uid, { 'tencent.com/vcuda-memory-limit': '2' });
-  t.equal(await limitBytes(), 4 * BLOCK, '640 MiB are in use');
-  await waits.kill();
-  await eventually(async () => {
-    node.kubelet.annotate(container.pod.uid, { 'tencent.com/vcuda-memory-limit': '1' });
-    return (await limitBytes()) === BLOCK;
-  }, 'the memory of the dead to be nobody\'s', PATIENCE_MS);
-});
+    const limitBytes = async () => (await limitsOf(container.given)).devices[0]?.memoryBytes;
+    node.kubelet.annotate(container.pod.uid, { 'tencent.com/vcuda-memory-limit': '2' });
+    t.equal(await limitBytes(), 4 * BLOCK, '640 MiB are in use');
+    await waits.kill();
+    await eventually(
+      async () => {
+        node.kubelet.annotate(container.pod.uid, { 'tencent.com/vcuda-memory-limit': '1' });
+        return (await limitBytes()) === BLOCK;
+      },
+      "the memory of the dead to be nobody's",
+      PATIENCE_MS,
+    );
+  },
+);

@@ -15,27 +15,44 @@ import { cards } from './gpus.js';
 import { gpuIndexes, runPod } from './node.js';
 import { container, simplePod } from './pods.js';
 
-const OLD: EmulatedPod = { uid: 'b0c1d2e3-0000-4000-8000-00000000000a', namespace: 'default', name: 'old', initContainers: [], containers: [container('main', 60, 32)] };
+const OLD: EmulatedPod = {
+  uid: 'b0c1d2e3-0000-4000-8000-00000000000a',
+  namespace: 'default',
+  name: 'old',
+  initContainers: [],
+  containers: [container('main', 60, 32)],
+};
 const GONE = 'b0c1d2e3-0000-4000-8000-00000000000b';
 
 /** How the agent may learn that the old pod runs on card 1. */
-type Source = 'the original\'s checkpoint' | 'the answer that the kubelet keeps';
+type Source = "the original's checkpoint" | 'the answer that the kubelet keeps';
 
 /** A node of two cards where tkestack gpu-manager ran until now, and a pod of its runs on. */
 async function upgradedNode(t: Test, source: Source): Promise<SimulatedNode> {
   const directory = await scratchDirectory(t);
   const node = new SimulatedNode({ directory, gpus: cards(2), log: silentLog(), seams: { graceMs: 0 } });
   const { virtualManagerPath, checkpointPath, devicePluginPath } = node.config;
-  for (const path of [checkpointPath, devicePluginPath, join(virtualManagerPath, OLD.uid, 'd1f0'.repeat(16)), join(virtualManagerPath, GONE), join(virtualManagerPath, 'something-else')]) {
+  for (const path of [
+    checkpointPath,
+    devicePluginPath,
+    join(virtualManagerPath, OLD.uid, 'd1f0'.repeat(16)),
+    join(virtualManagerPath, GONE),
+    join(virtualManagerPath, 'something-else'),
+  ]) {
     await mkdir(path, { recursive: true });
   }
   await writeFile(join(virtualManagerPath, OLD.uid, 'vcuda.sock'), '');
-  const annotations: Record<string, string> = source === 'the answer that the kubelet keeps' ? { 'tencent.com/vcuda-device': '/dev/nvidia1' } : {};
+  const annotations: Record<string, string> =
+    source === 'the answer that the kubelet keeps' ? { 'tencent.com/vcuda-device': '/dev/nvidia1' } : {};
   if (source === "the original's checkpoint") {
     const entry = { Devices: ['/dev/nvidia1'], Cores: 60, Memory: 32 * MEMORY_BLOCK_BYTES };
-    await writeFile(join(checkpointPath, CHECKPOINT_FILE), JSON.stringify({ PodGPUMapping: { [OLD.uid]: { main: entry }, [GONE]: { main: entry } } }));
+    await writeFile(
+      join(checkpointPath, CHECKPOINT_FILE),
+      JSON.stringify({ PodGPUMapping: { [OLD.uid]: { main: entry }, [GONE]: { main: entry } } }),
+    );
   }
-  const ids = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, at) => `${prefix}-${at + 10}`);
+  const ids = (prefix: string, count: number): string[] =>
+    Array.from({ length: count }, (_, at) => `${prefix}-${at + 10}`);
   const response = devicePluginProto().v1beta1.ContainerAllocateResponse.serialize({ annotations });
   const held = { podUid: OLD.uid, container: 'main', response };
   await node.kubelet.inherit(OLD, [
@@ -47,7 +64,10 @@ async function upgradedNode(t: Test, source: Source): Promise<SimulatedNode> {
   return node;
 }
 
-const free = (node: SimulatedNode): string[] => slots(node.agent.allocator.state).map(({ freeCores, freeMemoryBytes }) => `${freeCores}/${freeMemoryBytes / MEMORY_BLOCK_BYTES}`);
+const free = (node: SimulatedNode): string[] =>
+  slots(node.agent.allocator.state).map(
+    ({ freeCores, freeMemoryBytes }) => `${freeCores}/${freeMemoryBytes / MEMORY_BLOCK_BYTES}`,
+  );
 
 for (const source of ["the original's checkpoint", 'the answer that the kubelet keeps'] as const) {
   test(`a pod of tkestack gpu-manager keeps its share until it ends, its card known from ${source}`, async (t) => {
@@ -55,7 +75,11 @@ for (const source of ["the original's checkpoint", 'the answer that the kubelet 
     t.equal(node.kubelet.allocatable('core'), 200, 'the scheduler subtracts the old pod by itself');
     await node.agent.allocator.reconcile();
     t.same(free(node), ['100/64', '40/32']);
-    t.same((await readdir(node.config.virtualManagerPath)).sort(), [OLD.uid, 'something-else'], 'directories of pods of the past are gone, and no others');
+    t.same(
+      (await readdir(node.config.virtualManagerPath)).sort(),
+      [OLD.uid, 'something-else'],
+      'directories of pods of the past are gone, and no others',
+    );
     t.same(gpuIndexes(await runPod(node, simplePod(100, 64))), [0], 'a whole card is one where nobody runs');
     t.same(gpuIndexes(await runPod(node, simplePod(40, 16))), [1]);
     t.match(await node.kubelet.admit(simplePod(10, 4)), { ok: false, message: /gpu-manager: / });
@@ -79,6 +103,9 @@ test('a process of a container of tkestack gpu-manager registers as it always di
   const directory = join(node.config.virtualManagerPath, OLD.uid);
   await register(join(directory, 'vcuda.sock'), { pod_uid: OLD.uid, container_name: 'main' });
   const decoded = decodeVcudaConfig(await readFile(join(directory, 'main', 'vcuda.config')));
-  t.match(decoded, { ok: true, config: { podUid: OLD.uid, containerName: 'main', cores: 60, gpuMemoryBytes: 32 * MEMORY_BLOCK_BYTES } });
+  t.match(decoded, {
+    ok: true,
+    config: { podUid: OLD.uid, containerName: 'main', cores: 60, gpuMemoryBytes: 32 * MEMORY_BLOCK_BYTES },
+  });
   t.ok((await readdir(directory)).includes('d1f0'.repeat(16)), 'what was there stays');
 });

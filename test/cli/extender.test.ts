@@ -41,11 +41,16 @@ interface Running {
 async function run(t: Test): Promise<Running> {
   const api = new ApiServer();
   await api.start();
-  for (const there of [node('n0', [16, 16]), node('n1', [16, 16]), plainNode('cpu', 0, 0)]) api.seed('nodes', there as KubeObject);
+  for (const there of [node('n0', [16, 16]), node('n1', [16, 16]), plainNode('cpu', 0, 0)])
+    api.seed('nodes', there as KubeObject);
   const config = join(t.testdir(), 'kubeconfig');
   writeFileSync(config, kubeconfig({ url: api.url }, {}));
   const port = await freePort();
-  const child = spawn(process.execPath, [MAIN, 'extender', `--address=127.0.0.1:${port}`, `--kubeconfig=${config}`, '--policy=binpack', '--log-level=warn'], { stdio: ['ignore', 'inherit', 'inherit'] });
+  const child = spawn(
+    process.execPath,
+    [MAIN, 'extender', `--address=127.0.0.1:${port}`, `--kubeconfig=${config}`, '--policy=binpack', '--log-level=warn'],
+    { stdio: ['ignore', 'inherit', 'inherit'] },
+  );
   t.teardown(async () => {
     if (child.exitCode === null && child.signalCode === null) {
       child.kill('SIGKILL');
@@ -54,7 +59,12 @@ async function run(t: Test): Promise<Running> {
     await api.stop();
   });
   const url = `http://127.0.0.1:${port}`;
-  await until('the extender to be ready', () => fetch(`${url}/readyz`).then((answer) => answer.ok, () => false));
+  await until('the extender to be ready', () =>
+    fetch(`${url}/readyz`).then(
+      (answer) => answer.ok,
+      () => false,
+    ),
+  );
   return { api, child, url, config };
 }
 
@@ -72,30 +82,67 @@ test('as a process at an API server it decides, binds, follows, explains and end
   const { api, child, url, config } = await run(t);
   const decide = async (name: string, cores: number): Promise<string | undefined> => {
     const wanted = api.seed('pods', pod(name, [[cores, 4]]) as KubeObject);
-    const { NodeNames } = await post<{ NodeNames: string[] }>(`${url}/scheduler/predicates`, { Pod: wanted, NodeNames: ['n0', 'n1', 'cpu'] });
+    const { NodeNames } = await post<{ NodeNames: string[] }>(`${url}/scheduler/predicates`, {
+      Pod: wanted,
+      NodeNames: ['n0', 'n1', 'cpu'],
+    });
     return NodeNames[0];
   };
 
   t.equal(await decide('bound-here', 60), 'n0');
-  await post(`${url}/scheduler/bind`, { PodName: 'bound-here', PodNamespace: 'default', PodUID: 'uid-bound-here', Node: 'n0' });
+  await post(`${url}/scheduler/bind`, {
+    PodName: 'bound-here',
+    PodNamespace: 'default',
+    PodUID: 'uid-bound-here',
+    Node: 'n0',
+  });
   t.match(api.read('pods', 'default', 'bound-here'), {
-    metadata: { annotations: { 'tencent.com/predicate-gpu-idx-0': '0', 'tencent.com/predicate-node': 'n0', 'tencent.com/gpu-assigned': 'false' } },
+    metadata: {
+      annotations: {
+        'tencent.com/predicate-gpu-idx-0': '0',
+        'tencent.com/predicate-node': 'n0',
+        'tencent.com/gpu-assigned': 'false',
+      },
+    },
     spec: { nodeName: 'n0' },
   });
-  t.match(await post(`${url}/scheduler/bind`, { PodName: 'bound-here', PodNamespace: 'default', PodUID: 'another', Node: 'n0' }), { Error: /not known/ });
+  t.match(
+    await post(`${url}/scheduler/bind`, {
+      PodName: 'bound-here',
+      PodNamespace: 'default',
+      PodUID: 'another',
+      Node: 'n0',
+    }),
+    { Error: /not known/ },
+  );
 
   t.equal(await decide('bound-elsewhere', 60), 'n0');
-  api.edit('pods', 'default', 'bound-elsewhere', (object) => ({ ...object, spec: { ...(object.spec as object), nodeName: 'n0' } }));
-  await until('the prediction', () => api.read('pods', 'default', 'bound-elsewhere')?.metadata.annotations?.['tencent.com/predicate-gpu-idx-0'] === '1');
+  api.edit('pods', 'default', 'bound-elsewhere', (object) => ({
+    ...object,
+    spec: { ...(object.spec as object), nodeName: 'n0' },
+  }));
+  await until(
+    'the prediction',
+    () =>
+      api.read('pods', 'default', 'bound-elsewhere')?.metadata.annotations?.['tencent.com/predicate-gpu-idx-0'] === '1',
+  );
 
   t.equal(await decide('next', 60), 'n1', 'both cards of n0 are taken');
   const podFile = join(dirname(config), 'pod.json');
   writeFileSync(podFile, JSON.stringify({ kind: 'Pod', ...pod('asked', [[60, 4]]) }));
-  const live = JSON.parse(await printed('--explain', podFile, '--kubeconfig', config, '-o', 'json')) as { nodes: unknown[] };
-  t.match(live.nodes, [{ node: 'n1', fits: true, score: 10, gpus: [{ indexes: [0] }] }, { node: 'cpu', fits: false }, { node: 'n0', fits: false, reason: /asked for 60 cores/ }]);
+  const live = JSON.parse(await printed('--explain', podFile, '--kubeconfig', config, '-o', 'json')) as {
+    nodes: unknown[];
+  };
+  t.match(live.nodes, [
+    { node: 'n1', fits: true, score: 10, gpus: [{ indexes: [0] }] },
+    { node: 'cpu', fits: false },
+    { node: 'n0', fits: false, reason: /asked for 60 cores/ },
+  ]);
 
   api.remove('pods', 'default', 'bound-here');
-  await until('the card to be free', async () => (await (await fetch(`${url}/metrics`)).text()).includes('gpu_extender_free_gpus 3'));
+  await until('the card to be free', async () =>
+    (await (await fetch(`${url}/metrics`)).text()).includes('gpu_extender_free_gpus 3'),
+  );
 
   child.kill('SIGTERM');
   const [code] = (await once(child, 'exit')) as [number | null];
@@ -116,7 +163,18 @@ test('a description of a cluster in a file is explained without one', async (t) 
     { kind: 'Pod', ...busy },
   ];
   writeFileSync(state, JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
-  writeFileSync(podFile, ['kind: Pod', 'metadata: {name: train, namespace: team}', 'spec:', '  nodeSelector: {zone: a}', '  containers:', '  - name: main', '    resources: {limits: {tencent.com/vcuda-core: 50, tencent.com/vcuda-memory: 8}}'].join('\n'));
+  writeFileSync(
+    podFile,
+    [
+      'kind: Pod',
+      'metadata: {name: train, namespace: team}',
+      'spec:',
+      '  nodeSelector: {zone: a}',
+      '  containers:',
+      '  - name: main',
+      '    resources: {limits: {tencent.com/vcuda-core: 50, tencent.com/vcuda-memory: 8}}',
+    ].join('\n'),
+  );
   const text = await printed('--explain', podFile, '--state', state);
   const line = (name: string) => text.split('\n').find((row) => row.startsWith(`${name} `)) ?? '';
   t.match(text, /^pod team\/train: 1 container needs a GPU, 1 of 5 nodes fit/);
@@ -129,11 +187,17 @@ test('a description of a cluster in a file is explained without one', async (t) 
 
 test('what cannot be is refused before anything starts', (t) => {
   const refused = (...args: string[]) => {
-    const { status, stderr } = spawnSync(process.execPath, [MAIN, 'extender', ...args], { encoding: 'utf8', env: { PATH: process.env.PATH } });
+    const { status, stderr } = spawnSync(process.execPath, [MAIN, 'extender', ...args], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH },
+    });
     return { status, stderr };
   };
   t.match(refused('--address', 'nowhere'), { status: 2, stderr: /not host:port/ });
-  t.match(refused('--policy', 'luck'), { status: 2, stderr: /Allowed choices are fragmentation, binpack, spread, topology/ });
+  t.match(refused('--policy', 'luck'), {
+    status: 2,
+    stderr: /Allowed choices are fragmentation, binpack, spread, topology/,
+  });
   t.match(refused('--tls-cert-file', 'x'), { status: 2, stderr: /belong together/ });
   t.match(refused('--explain', '/nowhere.yaml', '--state', '/nowhere.yaml'), { status: 2, stderr: /cannot be read/ });
   t.match(refused(), { status: 2, stderr: /no API server/ });

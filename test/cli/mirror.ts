@@ -6,16 +6,25 @@ import { fileURLToPath } from 'node:url';
 const BUILT = fileURLToPath(new URL('../../../native/build/mirror/', import.meta.url));
 
 /** Why there is no mirror to be had; false where there is one. */
-export const noMirror = existsSync(join(BUILT, 'libcuda.so.1')) ? false : 'the native parts are not built (npm run native)';
+export const noMirror = existsSync(join(BUILT, 'libcuda.so.1'))
+  ? false
+  : 'the native parts are not built (npm run native)';
 
 /** A mirror of the simulated driver as an agent would have left it, with the configuration that names it and a node of two cards. */
-export async function mirrorIn(directory: string): Promise<{ readonly libraries: string; readonly config: string; readonly environment: Readonly<Record<string, string>> }> {
+export async function mirrorIn(directory: string): Promise<{
+  readonly libraries: string;
+  readonly config: string;
+  readonly environment: Readonly<Record<string, string>>;
+}> {
   const libraries = join(directory, 'nvidia', 'v1', 'lib64');
   await mkdir(libraries, { recursive: true });
   await cp(BUILT, libraries, { recursive: true, dereference: true });
   await symlink('v1', join(directory, 'nvidia', 'current'));
   const config = join(directory, 'volume.conf');
-  await writeFile(config, JSON.stringify({ volume: [{ name: 'nvidia', base: directory, components: { libraries: ['libcuda.so'] } }] }));
+  await writeFile(
+    config,
+    JSON.stringify({ volume: [{ name: 'nvidia', base: directory, components: { libraries: ['libcuda.so'] } }] }),
+  );
   const node = join(directory, 'gpus');
   await writeFile(node, '{"gpus":[{},{}]}');
   return { libraries, config, environment: { GPU_SIM_NODE: node, GPU_SIM_STATE: join(directory, 'state') } };

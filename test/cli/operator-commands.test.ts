@@ -15,7 +15,9 @@ import { mirrorIn, noMirror } from './mirror.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
-async function command(...args: string[]): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
+async function command(
+  ...args: string[]
+): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
   try {
     const { stdout, stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args]);
     return { code: 0, out: stdout, err: stderr };
@@ -37,54 +39,98 @@ test('commands on the node show it to people and to programs', async (t) => {
   t.match(graph.out, /^ROOT:5\n/);
   t.notMatch(graph.out, /nvlinks/);
   t.match((await command('graph', '--extended', ...socket)).out, /nvlinks: \[\], model: .*, usable: true/);
-  t.match(JSON.parse((await command('graph', '-o', 'json', ...socket)).out), { graph: graph.out, tree: [{ level: 'NODE' }], nvlinks: [] });
+  t.match(JSON.parse((await command('graph', '-o', 'json', ...socket)).out), {
+    graph: graph.out,
+    tree: [{ level: 'NODE' }],
+    nvlinks: [],
+  });
 
   t.match((await command('usage', ...socket)).out, new RegExp(`^CONTAINER .*\n${name} +0 +0 % +30 % +0 MiB +2048 MiB`));
-  t.match(JSON.parse((await command('usage', '-o', 'json', ...socket)).out), { [wanted.uid]: { project: 'default', spec: { main: { mem: 2048 } } } });
+  t.match(JSON.parse((await command('usage', '-o', 'json', ...socket)).out), {
+    [wanted.uid]: { project: 'default', spec: { main: { mem: 2048 } } },
+  });
 
   const events = await command('events', ...socket);
   t.match(events.out, new RegExp(`Started +${name}: 30 cores of GPU 0\n.*! Refused +.*150 is more than one GPU`));
   t.match(events.out.trim().split('\n').length, 2);
-  const lines = (await command('events', '-o', 'json', ...socket)).out.trim().split('\n').map((line) => JSON.parse(line) as object);
-  t.match(lines, [{ kind: 'Started', owner: { pod: wanted.name }, allocation: /^[0-9a-f]{16}$/ }, { kind: 'Refused', level: 'warning' }]);
+  const lines = (await command('events', '-o', 'json', ...socket)).out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as object);
+  t.match(lines, [
+    { kind: 'Started', owner: { pod: wanted.name }, allocation: /^[0-9a-f]{16}$/ },
+    { kind: 'Refused', level: 'warning' },
+  ]);
 
   t.match((await command('top', '--once', ...socket)).out, new RegExp(`GPU 0 .*30 given[^]*${name}`));
-  t.match(JSON.parse((await command('top', '-o', 'json', ...socket)).out), { cards: [{ givenCores: 30 }], allocations: [{ cores: 30 }] });
+  t.match(JSON.parse((await command('top', '-o', 'json', ...socket)).out), {
+    cards: [{ givenCores: 30 }],
+    allocations: [{ cores: 30 }],
+  });
   t.match(await command('version', ...socket), { code: 0, out: /^gpu-manager \S+\nagent +\d/ });
 });
 
 test('a command that finds no agent says so, and ends with 1; version answers all the same', async (t) => {
   const socket = ['--display-socket', join(await scratchDirectory(t), 'none.sock')];
-  for (const name of ['graph', 'events']) t.match(await command(name, ...socket), { code: 1, err: /^gpu-manager: ./ }, name);
+  for (const name of ['graph', 'events'])
+    t.match(await command(name, ...socket), { code: 1, err: /^gpu-manager: ./ }, name);
   t.match(await command('version', ...socket), { code: 0, out: /does not answer/ });
   t.match(await command('usage', '-o', 'xml'), { code: 2, err: /Allowed choices are text, json/ });
 });
 
-const CARDS = [card(0, { usedPercent: 62, usedMemoryBytes: 3 * GIB }), card(1, { health: { status: 'lost', reason: 'gone', sinceMs: 0 } })];
+const CARDS = [
+  card(0, { usedPercent: 62, usedMemoryBytes: 3 * GIB }),
+  card(1, { health: { status: 'lost', reason: 'gone', sinceMs: 0 } }),
+];
 const COUNTERS = slice(CARDS[0]!).counters!;
 const container = (name: string, usedPercent: number, usedGib: number, throttledSeconds: number) =>
-  allocation(name, [slice(CARDS[0]!, { usedPercent, usedMemoryBytes: usedGib * GIB, counters: { ...COUNTERS, throttledSeconds } })]);
-const OPTIONS: FrameOptions = { columns: 100, rows: 24, sort: 'cores', color: false, before: null, trails: new Map([[CARDS[0]!.uuid, [0, 50, 100]]]) };
-const snapshot = (seconds: number) => node({ atMs: 1_700_000_000_000 + seconds * 1000, cards: CARDS, allocations: [container('a', 5, 3, 0), container('b', 20, 1, seconds * 0.5), container('c', 10, 2, 0)] });
+  allocation(name, [
+    slice(CARDS[0]!, { usedPercent, usedMemoryBytes: usedGib * GIB, counters: { ...COUNTERS, throttledSeconds } }),
+  ]);
+const OPTIONS: FrameOptions = {
+  columns: 100,
+  rows: 24,
+  sort: 'cores',
+  color: false,
+  before: null,
+  trails: new Map([[CARDS[0]!.uuid, [0, 50, 100]]]),
+};
+const snapshot = (seconds: number) =>
+  node({
+    atMs: 1_700_000_000_000 + seconds * 1000,
+    cards: CARDS,
+    allocations: [container('a', 5, 3, 0), container('b', 20, 1, seconds * 0.5), container('c', 10, 2, 0)],
+  });
 
 test('top shows cards, and containers by what is asked for', (t) => {
-  const names = (options: Partial<FrameOptions>): string[] => topFrame(snapshot(2), { ...OPTIONS, ...options }).flatMap((line) => /default\/(\w)\/main/.exec(line)?.[1] ?? []);
+  const names = (options: Partial<FrameOptions>): string[] =>
+    topFrame(snapshot(2), { ...OPTIONS, ...options }).flatMap((line) => /default\/(\w)\/main/.exec(line)?.[1] ?? []);
   t.same(names({}), ['b', 'c', 'a']);
   t.same(names({ sort: 'memory' }), ['a', 'c', 'b']);
   t.same(names({ sort: 'throttled', before: snapshot(0) }), ['b', 'a', 'c']);
   const frame = topFrame(snapshot(2), { ...OPTIONS, before: snapshot(0) });
   t.match(frame[1], /^GPU 0 +█{12}░{8} +62 % .*3\.0\/16\.0 GiB +90 given +40 °C +75 W ▁▅█$/);
   t.match(frame[2], /^GPU 1 +lost: gone$/);
-  t.match(frame.find((line) => line.includes('/b/')), /20\/30 % +1\.0\/4\.0 GiB +0\.50 s\/s/);
+  t.match(
+    frame.find((line) => line.includes('/b/')),
+    /20\/30 % +1\.0\/4\.0 GiB +0\.50 s\/s/,
+  );
   t.end();
 });
 
 test('top keeps to the terminal: no line too wide, none too many', (t) => {
-  const many = node({ cards: CARDS, allocations: Array.from({ length: 50 }, (_, at) => container(`quite-a-long-name-of-a-pod-number-${at}`, at, 1, 0)) });
+  const many = node({
+    cards: CARDS,
+    allocations: Array.from({ length: 50 }, (_, at) => container(`quite-a-long-name-of-a-pod-number-${at}`, at, 1, 0)),
+  });
   for (const columns of [60, 80, 100, 200]) {
     const frame = topFrame(many, { ...OPTIONS, columns, rows: 20 });
     t.equal(frame.length, 20);
-    t.same(frame.filter((line) => line.length > columns), [], `${columns} columns`);
+    t.same(
+      frame.filter((line) => line.length > columns),
+      [],
+      `${columns} columns`,
+    );
     t.match(frame.at(-1), /and \d+ more/);
   }
   t.end();
@@ -93,8 +139,14 @@ test('top keeps to the terminal: no line too wide, none too many', (t) => {
 test('what tenants chose moves no cursor', (t) => {
   t.equal(printable('a\u001b[2J\r\n\u202eb\u0085é'), 'a?[2J???b?é');
   t.equal(table(['A', 'B'], [['x\u001b[31m', '1']]), 'A       B\nx?[31m  1\n');
-  const evil = allocation('evil', [slice(CARDS[0]!)], { owners: [{ podUid: 'u', namespace: 'n', pod: 'p\u001b[2J', container: 'c' }] });
-  t.notOk(topFrame(node({ cards: CARDS, allocations: [evil] }), OPTIONS).join('').includes('\u001b'));
+  const evil = allocation('evil', [slice(CARDS[0]!)], {
+    owners: [{ podUid: 'u', namespace: 'n', pod: 'p\u001b[2J', container: 'c' }],
+  });
+  t.notOk(
+    topFrame(node({ cards: CARDS, allocations: [evil] }), OPTIONS)
+      .join('')
+      .includes('\u001b'),
+  );
   t.end();
 });
 
@@ -121,18 +173,53 @@ test('the shell completes commands, flags and values', async (t) => {
 test('doctor finds a node in order, and one that is not, and says what to do', async (t) => {
   const agent = await startedNode(t);
   const { config } = agent;
-  const flags = ['--driver', 'sim', '--display-socket', config.displaySocket, '--device-plugin-path', config.devicePluginPath, '--pod-resources-socket', config.podResourcesSocket];
+  const flags = [
+    '--driver',
+    'sim',
+    '--display-socket',
+    config.displaySocket,
+    '--device-plugin-path',
+    config.devicePluginPath,
+    '--pod-resources-socket',
+    config.podResourcesSocket,
+  ];
   const good = await command('doctor', ...flags);
   t.match(good.out, /^ok +driver +sim .*1 GPUs/m);
   t.match(good.out, /^ok +kubelet +pod-resources lists 0 containers/m);
   t.match(good.out, /^ok +agent +runs and can serve pods/m);
   t.equal(good.code, good.out.includes('FAILED') ? 1 : 0);
   const directory = await scratchDirectory(t);
-  const bad = await command('doctor', '-o', 'json', '--driver', 'nvidia', '--nvml-path', join(directory, 'none.so'), '--host-root', directory, '--native-path', directory, '--volume-config', join(directory, 'none.conf'), '--device-plugin-path', directory, '--display-socket', join(directory, 'none.sock'));
+  const bad = await command(
+    'doctor',
+    '-o',
+    'json',
+    '--driver',
+    'nvidia',
+    '--nvml-path',
+    join(directory, 'none.so'),
+    '--host-root',
+    directory,
+    '--native-path',
+    directory,
+    '--volume-config',
+    join(directory, 'none.conf'),
+    '--device-plugin-path',
+    directory,
+    '--display-socket',
+    join(directory, 'none.sock'),
+  );
   t.equal(bad.code, 1);
   const found = JSON.parse(bad.out) as { check: string; state: string; advice: string | null }[];
-  for (const check of ['driver', 'libraries', 'native', 'mirror', 'kubelet']) t.match(found.find((one) => one.check === check), { state: 'failed', advice: /\w/ }, check);
-  t.match(found.find((one) => one.check === 'agent'), { state: 'warning', advice: /start it/ });
+  for (const check of ['driver', 'libraries', 'native', 'mirror', 'kubelet'])
+    t.match(
+      found.find((one) => one.check === check),
+      { state: 'failed', advice: /\w/ },
+      check,
+    );
+  t.match(
+    found.find((one) => one.check === 'agent'),
+    { state: 'warning', advice: /start it/ },
+  );
 });
 
 test('doctor tries the mirror in a process of its own', { skip: noMirror }, async (t) => {
@@ -141,18 +228,43 @@ test('doctor tries the mirror in a process of its own', { skip: noMirror }, asyn
   Object.assign(process.env, environment);
   t.teardown(() => Object.keys(environment).forEach((name) => Reflect.deleteProperty(process.env, name)));
   const look = async () => {
-    const { out } = await command('doctor', '-o', 'json', '--driver', 'sim', '--volume-config', config, '--device-plugin-path', directory, '--display-socket', join(directory, 'none.sock'));
+    const { out } = await command(
+      'doctor',
+      '-o',
+      'json',
+      '--driver',
+      'sim',
+      '--volume-config',
+      config,
+      '--device-plugin-path',
+      directory,
+      '--display-socket',
+      join(directory, 'none.sock'),
+    );
     const found = JSON.parse(out) as { check: string; state: string; what: string; advice: string }[];
-    return { interposition: found.find(({ check }) => check === 'interposition'), enforcement: found.find(({ check }) => check === 'enforcement') };
+    return {
+      interposition: found.find(({ check }) => check === 'interposition'),
+      enforcement: found.find(({ check }) => check === 'enforcement'),
+    };
   };
   const mayMount = spawnSync('unshare', ['-m', 'true']).status === 0;
   const good = await look();
   t.match(good.interposition, { state: 'ok', what: /gets the control library, and through it CUDA 13\.0 with 2 GPUs/ });
-  t.match(good.enforcement, mayMount ? { state: 'ok', what: 'a program limited to 64 MiB sees 64 MiB and is refused more (CUresult 2)' } : { state: 'skipped', what: /CAP_SYS_ADMIN/ });
+  t.match(
+    good.enforcement,
+    mayMount
+      ? { state: 'ok', what: 'a program limited to 64 MiB sees 64 MiB and is refused more (CUresult 2)' }
+      : { state: 'skipped', what: /CAP_SYS_ADMIN/ },
+  );
   t.notOk(existsSync('/etc/vcuda'));
   // The driver in the library's place: everything works, and nothing is limited.
   await cp(join(libraries, 'libcuda-origin.so.1'), join(libraries, 'libcuda.so.1'));
-  if (mayMount) t.match((await look()).enforcement, { state: 'failed', what: /limited to 64 MiB was given more/, advice: /does not keep the limit/ });
+  if (mayMount)
+    t.match((await look()).enforcement, {
+      state: 'failed',
+      what: /limited to 64 MiB was given more/,
+      advice: /does not keep the limit/,
+    });
   await writeFile(join(libraries, 'libcuda.so.1'), 'no library');
   t.match((await look()).interposition, { state: 'failed', what: /does not run/, advice: /docs\/libraries.md/ });
 });

@@ -30,11 +30,18 @@ await cluster.createGroup('speech', { 'limits.cpu': 40, pods: 20 }, 'company');
 await cluster.deploy('web', 'vision', 4, 2);
 await cluster.deploy('api', 'vision', 1, 1);
 await cluster.deploy('bot', 'speech', 1, 30);
-await eventually(() => cluster.used('vision') === '9' && cluster.used('speech') === '30', 'the Deployments to be in the books');
+await eventually(
+  () => cluster.used('vision') === '9' && cluster.used('speech') === '30',
+  'the Deployments to be in the books',
+);
 
 function quota(...args: readonly string[]): Promise<Ended> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [command, 'quota', ...args], { cwd: directory, env: { ...process.env, KUBECONFIG: join(directory, 'kubeconfig') }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [command, 'quota', ...args], {
+      cwd: directory,
+      env: { ...process.env, KUBECONFIG: join(directory, 'kubeconfig') },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     const texts = { out: '', err: '' };
     child.stdout.on('data', (chunk: Buffer) => (texts.out += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (texts.err += chunk.toString()));
@@ -46,44 +53,89 @@ function quota(...args: readonly string[]): Promise<Ended> {
 test('tree shows what groups have and use, children below their parents, or one branch alone', async (t) => {
   const { out, code } = await quota('tree');
   t.equal(code, 0);
-  t.match(out, /^GROUP .*\ncompany +limits\.cpu +100 +50 +0 +50 +50%\n +pods .*\n {2}speech +limits\.cpu +40 +30 +30 +10 +75%\n.*\n {2}vision +limits\.cpu +10 +9 +9 +1 +90%\n/);
+  t.match(
+    out,
+    /^GROUP .*\ncompany +limits\.cpu +100 +50 +0 +50 +50%\n +pods .*\n {2}speech +limits\.cpu +40 +30 +30 +10 +75%\n.*\n {2}vision +limits\.cpu +10 +9 +9 +1 +90%\n/,
+  );
   const branch = await quota('tree', 'vision', '-o', 'json');
-  t.match(branch.out.trim().split('\n').map((line) => JSON.parse(line) as unknown), [{ name: 'vision', parent: 'company', used: { 'limits.cpu': '9' }, workloads: 2 }]);
+  t.match(
+    branch.out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as unknown),
+    [{ name: 'vision', parent: 'company', used: { 'limits.cpu': '9' }, workloads: 2 }],
+  );
   const missing = await quota('tree', 'nobody');
   t.match(missing, { code: 1, err: /no group nobody/ });
 });
 
 test('top puts what is nearest to its limit first, of groups and of workloads, by one limit if asked', async (t) => {
-  const groups = (await quota('top')).out.split('\n').slice(1, -1).map((line) => line.split(/ +/).slice(0, 5));
-  t.strictSame(groups, [['vision', 'limits.cpu', '9', '10', '90%'], ['company', 'pods', '40', '50', '80%'], ['speech', 'limits.cpu', '30', '40', '75%']]);
-  const workloads = (await quota('top', 'workloads', '--by', 'limits.cpu')).out.split('\n').slice(1, -1).map((line) => line.split(/ +/));
+  const groups = (await quota('top')).out
+    .split('\n')
+    .slice(1, -1)
+    .map((line) => line.split(/ +/).slice(0, 5));
+  t.strictSame(groups, [
+    ['vision', 'limits.cpu', '9', '10', '90%'],
+    ['company', 'pods', '40', '50', '80%'],
+    ['speech', 'limits.cpu', '30', '40', '75%'],
+  ]);
+  const workloads = (await quota('top', 'workloads', '--by', 'limits.cpu')).out
+    .split('\n')
+    .slice(1, -1)
+    .map((line) => line.split(/ +/));
   t.strictSame(workloads, [
     ['Deployment.apps/default/web', 'vision', '4', 'limits.cpu', '8', '10', '80%'],
     ['Deployment.apps/default/bot', 'speech', '1', 'limits.cpu', '30', '40', '75%'],
     ['Deployment.apps/default/api', 'vision', '1', 'limits.cpu', '1', '10', '10%'],
   ]);
   const one = JSON.parse((await quota('top', 'workloads', '--group', 'speech', '-o', 'json')).out) as unknown;
-  t.match(one, { workload: 'Deployment.apps/default/bot', pods: 1, reserved: false, charged: { 'limits.cpu': '30', pods: '1' } });
+  t.match(one, {
+    workload: 'Deployment.apps/default/bot',
+    pods: 1,
+    reserved: false,
+    charged: { 'limits.cpu': '30', pods: '1' },
+  });
   t.match(await quota('top', '--by', 'limits.gold'), { code: 1, err: /no group limits limits.gold/ });
   t.match(await quota('top', 'pods'), { code: 2, err: /groups, workloads/ });
 });
 
 test('explain says what would come of scaling, of manifests, and follows owners to who is charged', async (t) => {
-  t.match(await quota('explain', 'deploy/web'), { code: 0, out: /^Deployment default\/web\nallowed {2}Deployment\.apps\/default\/web in vision\n/ });
+  t.match(await quota('explain', 'deploy/web'), {
+    code: 0,
+    out: /^Deployment default\/web\nallowed {2}Deployment\.apps\/default\/web in vision\n/,
+  });
   const more = await quota('explain', 'deployments.apps/web', '--replicas', '5');
-  t.match(more, { code: 1, out: /REFUSED .*exceeded quota: vision, requested: limits.cpu=2, used: limits.cpu=9.*short by: limits.cpu=1/ });
+  t.match(more, {
+    code: 1,
+    out: /REFUSED .*exceeded quota: vision, requested: limits.cpu=2, used: limits.cpu=9.*short by: limits.cpu=1/,
+  });
   t.match(more.out, /vision +limits\.cpu +10 +9 +2 +1 +no room/);
-  await writeFile(join(directory, 'new.json'), JSON.stringify({ apiVersion: 'apps/v1', kind: 'Deployment', ...deployment('new', 'vision', 2, 1) }));
-  t.match(await quota('explain', '-f', 'new.json', '-o', 'json'), { code: 1, out: /"code":"QuotaExceeded".*"maxReplicas":1/ });
+  await writeFile(
+    join(directory, 'new.json'),
+    JSON.stringify({ apiVersion: 'apps/v1', kind: 'Deployment', ...deployment('new', 'vision', 2, 1) }),
+  );
+  t.match(await quota('explain', '-f', 'new.json', '-o', 'json'), {
+    code: 1,
+    out: /"code":"QuotaExceeded".*"maxReplicas":1/,
+  });
   const owner = cluster.server.read('deployments', 'default', 'web');
   await cluster.client.request({
-    method: 'POST', path: '/api/v1/namespaces/default/pods',
+    method: 'POST',
+    path: '/api/v1/namespaces/default/pods',
     body: {
-      metadata: { name: 'web-1', ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: owner?.metadata.uid, controller: true }] },
+      metadata: {
+        name: 'web-1',
+        ownerReferences: [
+          { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: owner?.metadata.uid, controller: true },
+        ],
+      },
       spec: { containers: [{ name: 'main', image: 'busybox' }] },
     },
   });
-  t.match(await quota('explain', 'pod/web-1'), { code: 0, out: /^Pod default\/web-1\n {2}of Deployment default\/web\nallowed {2}Deployment\.apps\/default\/web in vision\n/ });
+  t.match(await quota('explain', 'pod/web-1'), {
+    code: 0,
+    out: /^Pod default\/web-1\n {2}of Deployment default\/web\nallowed {2}Deployment\.apps\/default\/web in vision\n/,
+  });
   t.equal(cluster.used('vision'), '9');
 });
 
@@ -93,14 +145,21 @@ test('explain shows what stands behind the numbers of a group', async (t) => {
   t.match(out, /^vision: carved, 2 workloads, 0 reserved, 0 children\n {2}Ready=True/);
   t.match(out, /\ncompany +limits\.cpu[^]*\n {2}vision +limits\.cpu +10 +9/);
   t.match(out, /\nDeployment\.apps\/default\/web +vision +4 +limits\.cpu +8 +10 +80%\n/);
-  t.match(JSON.parse((await quota('explain', 'bizrq/vision', '-o', 'json')).out), { name: 'vision', above: [{ name: 'company' }], largest: [{ workload: 'Deployment.apps/default/web' }] });
+  t.match(JSON.parse((await quota('explain', 'bizrq/vision', '-o', 'json')).out), {
+    name: 'vision',
+    above: [{ name: 'company' }],
+    largest: [{ workload: 'Deployment.apps/default/web' }],
+  });
 });
 
 test('what can not be looked at is said in a line', async (t) => {
   t.match(await quota('explain'), { code: 2, err: /name objects as kind\/name/ });
   t.match(await quota('explain', 'web'), { code: 2, err: /"web" is not kind\/name/ });
   t.match(await quota('explain', 'teapot/web'), { code: 2, err: /no kind "teapot".*Deployment/ });
-  t.match(await quota('explain', 'deploy/nobody'), { code: 1, err: /deployments "nobody" not found in namespace default/ });
+  t.match(await quota('explain', 'deploy/nobody'), {
+    code: 1,
+    err: /deployments "nobody" not found in namespace default/,
+  });
   t.match(await quota('explain', 'pods/x', '--replicas', '-1'), { code: 2, err: /not a number of replicas/ });
   t.match(await quota('tree', '--kubeconfig', 'nowhere'), { code: 2, err: /--kubeconfig: / });
   const fault = cluster.server.inject({ verb: 'list', resource: 'bizgroupledgers' }, { do: 'answer', code: 403 });

@@ -14,7 +14,11 @@ interface Outcome {
 }
 
 function gpuManager(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Outcome {
-  const { status, stderr } = spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8', env: { ...process.env, ...environment }, timeout: 30_000 });
+  const { status, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
+    encoding: 'utf8',
+    env: { ...process.env, ...environment },
+    timeout: 30_000,
+  });
   return { status, lines: stderr.trim().split('\n') };
 }
 
@@ -22,8 +26,17 @@ function gpuManager(args: readonly string[], environment: Readonly<Record<string
 function sound(directory: string): string[] {
   const at = (name: string): string => join(directory, name);
   return [
-    'run', '--driver=sim', '--standalone', '--share-mode', '--query-port=0', `--virtual-manager-path=${at('vm')}`, `--device-plugin-path=${at('dp')}`,
-    `--checkpoint-path=${at('ck')}`, `--display-socket=${at('d.sock')}`, `--pod-resources-socket=${at('pr.sock')}`, `--sim-device-path=${at('dev')}`,
+    'run',
+    '--driver=sim',
+    '--standalone',
+    '--share-mode',
+    '--query-port=0',
+    `--virtual-manager-path=${at('vm')}`,
+    `--device-plugin-path=${at('dp')}`,
+    `--checkpoint-path=${at('ck')}`,
+    `--display-socket=${at('d.sock')}`,
+    `--pod-resources-socket=${at('pr.sock')}`,
+    `--sim-device-path=${at('dev')}`,
   ];
 }
 
@@ -33,15 +46,39 @@ for (const [what, args, message] of [
   ['a port that is none', ['--query-port=70000'], /--query-port: must be at most 65535/],
   ['a switch with a strange value', ['--share-mode=maybe'], /--share-mode: expected true or false \(got "maybe"\)/],
   ['a duration without a unit', ['--wait-timeout=60'], /--wait-timeout: expected a duration such as 500ms, 5s or 1m/],
-  ['a certificate without its key', ['--tls-cert-file=/a'], /--tls-cert-file and --tls-private-key-file belong together/],
-  ['tokens that nobody can review', ['--token-review'], /--token-review: needs the API server, which --standalone does without/],
-  ['tokens for all to read', ['--standalone=false', '--token-review', '--query-addr=0.0.0.0'], /--token-review: tokens would cross the network unprotected/],
+  [
+    'a certificate without its key',
+    ['--tls-cert-file=/a'],
+    /--tls-cert-file and --tls-private-key-file belong together/,
+  ],
+  [
+    'tokens that nobody can review',
+    ['--token-review'],
+    /--token-review: needs the API server, which --standalone does without/,
+  ],
+  [
+    'tokens for all to read',
+    ['--standalone=false', '--token-review', '--query-addr=0.0.0.0'],
+    /--token-review: tokens would cross the network unprotected/,
+  ],
   ['labels that are no pairs', ['--node-labels=a=b,c'], /--node-labels: expected key=value, got c/],
-  ['a socket path that is too long', [`--display-socket=/tmp/${'x'.repeat(110)}`], /--display-socket: socket path is 115 bytes long, 107 is the limit/],
-  ['a directory below a file', ['--checkpoint-path=/dev/null/x'], /--checkpoint-path: \/dev\/null\/x is not a writable directory: ENOTDIR/],
+  [
+    'a socket path that is too long',
+    [`--display-socket=/tmp/${'x'.repeat(110)}`],
+    /--display-socket: socket path is 115 bytes long, 107 is the limit/,
+  ],
+  [
+    'a directory below a file',
+    ['--checkpoint-path=/dev/null/x'],
+    /--checkpoint-path: \/dev\/null\/x is not a writable directory: ENOTDIR/,
+  ],
   ['an extra config that is not there', ['--extra-config=/nowhere.json'], /--extra-config: \/nowhere\.json: ENOENT/],
   ['a simulated node that is not there', ['--sim-node=/nowhere'], /--sim-node: \/nowhere: ENOENT/],
-  ['a simulated machine without libraries', ['--sim-state=/tmp', '--native-path=/nowhere'], /--sim-state: \/nowhere\/sim\/libnvidia-ml\.so\.1: ENOENT/],
+  [
+    'a simulated machine without libraries',
+    ['--sim-state=/tmp', '--native-path=/nowhere'],
+    /--sim-state: \/nowhere\/sim\/libnvidia-ml\.so\.1: ENOENT/,
+  ],
 ] as const) {
   test(`${what} is one clear line, exit code 2, and nothing started`, async (t) => {
     const directory = await scratchDirectory(t);
@@ -56,7 +93,12 @@ for (const [what, args, message] of [
 
 for (const [what, flag, text, message] of [
   ['an extra config that is no JSON', 'extra-config', '{"default":', /--extra-config: .*JSON/],
-  ['an extra config of another shape', 'extra-config', '{"default":{"devices":"x"}}', /--extra-config: .*default\.devices/],
+  [
+    'an extra config of another shape',
+    'extra-config',
+    '{"default":{"devices":"x"}}',
+    /--extra-config: .*default\.devices/,
+  ],
   ['a topology that is none', 'sim-node', 'hello\nworld\n', /--sim-node: /],
   ['a topology with a ragged row', 'sim-node', '\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\n', /--sim-node: .*line 3/],
   ['a node without cards', 'sim-node', '{"gpus":[]}', /--sim-node: .*gpus/],
@@ -71,14 +113,18 @@ for (const [what, flag, text, message] of [
   });
 }
 
-test('a directory that cannot be written is said before anything is started', { skip: process.getuid?.() === 0 ? 'root may write anywhere' : false }, async (t) => {
-  const directory = await scratchDirectory(t);
-  await mkdir(join(directory, 'dp'));
-  await chmod(join(directory, 'dp'), 0o500);
-  const { status, lines } = gpuManager(sound(directory));
-  t.equal(status, 2);
-  t.match(lines[0], /--device-plugin-path: .*EACCES/);
-});
+test(
+  'a directory that cannot be written is said before anything is started',
+  { skip: process.getuid?.() === 0 ? 'root may write anywhere' : false },
+  async (t) => {
+    const directory = await scratchDirectory(t);
+    await mkdir(join(directory, 'dp'));
+    await chmod(join(directory, 'dp'), 0o500);
+    const { status, lines } = gpuManager(sound(directory));
+    t.equal(status, 2);
+    t.match(lines[0], /--device-plugin-path: .*EACCES/);
+  },
+);
 
 test('every flag can be given by the environment, and the command line wins over it', async (t) => {
   const directory = await scratchDirectory(t);

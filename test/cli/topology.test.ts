@@ -89,12 +89,19 @@ test('what cannot be had fails, what cannot be read is a mistake of the caller',
   const tooMany = await run(['-', '-k', '5'], PAIRS);
   t.same([tooMany.code, tooMany.err], [1, 'gpu-manager: 5 GPUs cannot be had: 4 are free\n']);
   const noMatrix = await run(['-'], 'No devices were found\n');
-  t.same([noMatrix.code, noMatrix.err], [2, 'gpu-manager: topology: -: line 1: no line of column names (GPU0 GPU1 ...) found\n']);
+  t.same(
+    [noMatrix.code, noMatrix.err],
+    [2, 'gpu-manager: topology: -: line 1: no line of column names (GPU0 GPU1 ...) found\n'],
+  );
   const noFile = await run(['/nowhere/matrix.txt']);
   t.same([noFile.code, noFile.err], [2, 'gpu-manager: topology: /nowhere/matrix.txt: ENOENT\n']);
   const noGpu = await run(['-', '--free', '1,7'], PAIRS);
   t.same([noGpu.code, noGpu.err], [2, 'gpu-manager: topology: --free: there is no GPU 7, only 0, 1, 2, 3\n']);
-  for (const wrong of [['--free', 'all'], ['-k', '0'], ['-o', 'yaml']]) {
+  for (const wrong of [
+    ['--free', 'all'],
+    ['-k', '0'],
+    ['-o', 'yaml'],
+  ]) {
     t.equal((await run(['-', ...wrong], PAIRS)).code, 2, wrong.join(' '));
   }
   t.match(await run(['--as-node']), { code: 2, err: 'gpu-manager: topology: --as-node needs a file\n' });
@@ -104,17 +111,27 @@ test('without a file it is this machine, through its driver', { skip: noCompiler
   order('cards 2');
   const { code, out } = await run(['--nvml-library', oddLibrary, '-o', 'json']);
   t.equal(code, 0);
-  t.match(JSON.parse(out), { gpus: [{ index: 0, model: 'Odd Card', pciBusId: '00000000:3A:00.0' }, { index: 1 }], links: [['X', 'NV2'], ['NV2', 'X']] });
+  t.match(JSON.parse(out), {
+    gpus: [{ index: 0, model: 'Odd Card', pciBusId: '00000000:3A:00.0' }, { index: 1 }],
+    links: [
+      ['X', 'NV2'],
+      ['NV2', 'X'],
+    ],
+  });
 });
 
-test('a card whose calls never return keeps neither the answer nor the end of the command', { skip: noCompiler }, async (t) => {
-  order('cards 2', 'hang 1');
-  const { code, out, err } = await run(['--nvml-library', oddLibrary, '-o', 'json']);
-  order();
-  t.same([code, err], [0, '']);
-  t.match(JSON.parse(out), { gpus: [{ index: 0 }], free: [0] });
-  t.match(out, 'GPU 1 does not answer and is left out: GPU 1 does not answer within 5000 ms');
-});
+test(
+  'a card whose calls never return keeps neither the answer nor the end of the command',
+  { skip: noCompiler },
+  async (t) => {
+    order('cards 2', 'hang 1');
+    const { code, out, err } = await run(['--nvml-library', oddLibrary, '-o', 'json']);
+    order();
+    t.same([code, err], [0, '']);
+    t.match(JSON.parse(out), { gpus: [{ index: 0 }], free: [0] });
+    t.match(out, 'GPU 1 does not answer and is left out: GPU 1 does not answer within 5000 ms');
+  },
+);
 
 test('a machine without the driver is told so', async (t) => {
   const { code, err } = await run(['--nvml-library', '/nowhere/libnvidia-ml.so.1']);

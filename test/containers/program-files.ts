@@ -10,7 +10,10 @@ const MACHINE =
     : { architecture: 'x86-64', directory: '/usr/lib/x86_64-linux-gnu', interpreter: '/lib64/ld-linux-x86-64.so.2' };
 
 /** Architecture of the programs of this machine, and the directory of its libraries on Debian. */
-export const { architecture: MACHINE_ARCHITECTURE, directory: MACHINE_LIBRARIES } = MACHINE as { architecture: 'x86-64' | 'aarch64'; directory: string };
+export const { architecture: MACHINE_ARCHITECTURE, directory: MACHINE_LIBRARIES } = MACHINE as {
+  architecture: 'x86-64' | 'aarch64';
+  directory: string;
+};
 
 /**
  * What an image needs so that these programs and libraries run in it: the dynamic linker, and every library of this machine that
@@ -19,7 +22,11 @@ export const { architecture: MACHINE_ARCHITECTURE, directory: MACHINE_LIBRARIES 
 export async function filesNeededBy(paths: readonly string[]): Promise<ImageFile[]> {
   const cache = parseLdSoCache(readFileSync('/etc/ld.so.cache'));
   if (!cache.ok) throw new Error(cache.reason);
-  const known = new Map(cache.entries.filter((entry) => entry.architecture === MACHINE.architecture).map((entry) => [entry.name, entry.path]));
+  const known = new Map(
+    cache.entries
+      .filter((entry) => entry.architecture === MACHINE.architecture)
+      .map((entry) => [entry.name, entry.path]),
+  );
   const files = new Map<string, ImageFile>([[MACHINE.interpreter, { from: MACHINE.interpreter }]]);
   const waiting = [...paths];
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {

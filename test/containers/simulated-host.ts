@@ -25,9 +25,18 @@ export async function simulatedHost(scratch: string) {
   const libraries = join(scratch, 'host', MACHINE_LIBRARIES);
   mkdirSync(libraries, { recursive: true });
   copyFileSync(DRIVER, join(libraries, `libcuda.so.${VERSION}`));
-  const volume = ['nvidia', 'origin'].map((name) => ({ name, base: join(scratch, 'vdriver'), components: { binaries: ['gpu-client'], libraries: ['libcuda.so'] } }));
+  const volume = ['nvidia', 'origin'].map((name) => ({
+    name,
+    base: join(scratch, 'vdriver'),
+    components: { binaries: ['gpu-client'], libraries: ['libcuda.so'] },
+  }));
   writeFileSync(join(scratch, 'volume.conf'), JSON.stringify({ volume }));
-  const files = [{ from: BUILT_PROBE, to: PROBE }, ...(await filesNeededBy([BUILT_PROBE, DRIVER, ...CONTROL.slice(0, 2)]))];
-  return { files, config: { volumeConfigPath: join(scratch, 'volume.conf'), hostRoot: join(scratch, 'host'), nativePath: BUILD } };
+  const files = [
+    { from: BUILT_PROBE, to: PROBE },
+    ...(await filesNeededBy([BUILT_PROBE, DRIVER, ...CONTROL.slice(0, 2)])),
+  ];
+  return {
+    files,
+    config: { volumeConfigPath: join(scratch, 'volume.conf'), hostRoot: join(scratch, 'host'), nativePath: BUILD },
+  };
 }
-

@@ -24,7 +24,13 @@ const LIMIT_MIB = BLOCKS * 256;
 const CARD_MIB = 16_384;
 
 /** A container of `given`, as the kubelet would start it, whose first process runs both parts of the probe and then waits. */
-async function start(engine: Engine, scratch: string, given: GivenContainer, podUid: string, user: number): Promise<string> {
+async function start(
+  engine: Engine,
+  scratch: string,
+  given: GivenContainer,
+  podUid: string,
+  user: number,
+): Promise<string> {
   // The card's state: one folder for each container, as each has a card of its own here.
   const state = join(scratch, `card-${user}`);
   const results = join(scratch, `results-${user}`);
@@ -32,14 +38,26 @@ async function start(engine: Engine, scratch: string, given: GivenContainer, pod
     mkdirSync(directory);
     chmodSync(directory, 0o1777);
   }
-  const mounts = given.mounts.map(({ hostPath, containerPath, readOnly }) => ({ hostPath, containerPath, writable: !readOnly }));
+  const mounts = given.mounts.map(({ hostPath, containerPath, readOnly }) => ({
+    hostPath,
+    containerPath,
+    writable: !readOnly,
+  }));
   return engine.run({
     pod: { uid: podUid, namespace: 'default', name: `user-${user}` },
     name: 'main',
-    command: ['/bin/sh', '-c', `${PROBE} memory > /results/memory 2>&1; ${PROBE} share 400 > /results/share 2>&1; exec sleep 1000`],
+    command: [
+      '/bin/sh',
+      '-c',
+      `${PROBE} memory > /results/memory 2>&1; ${PROBE} share 400 > /results/share 2>&1; exec sleep 1000`,
+    ],
     environment: given.environment,
     devices: given.deviceNodes,
-    mounts: [...mounts, { hostPath: state, containerPath: `/dev/shm/gpu-sim-${user}`, writable: true }, { hostPath: results, containerPath: '/results', writable: true }],
+    mounts: [
+      ...mounts,
+      { hostPath: state, containerPath: `/dev/shm/gpu-sim-${user}`, writable: true },
+      { hostPath: results, containerPath: '/results', writable: true },
+    ],
     ...(user === 0 ? {} : { user, readOnlyRoot: true }),
   });
 }
@@ -109,7 +127,10 @@ function contract(engine: Engine, programs: readonly string[]): void {
     const node: SimulatedNode = await startedNode(t, { config, gpus: cards(2, CARD_MIB), knowsPods: true });
 
     const started: string[] = [];
-    for (const [user, how] of [[0, 'as root'], [1000, 'as another user, with a read-only root']] as const) {
+    for (const [user, how] of [
+      [0, 'as root'],
+      [1000, 'as another user, with a read-only root'],
+    ] as const) {
       await t.test(how, async (t) => {
         const pod = simplePod(CORES, BLOCKS);
         const given = await runPod(node, pod);
@@ -134,7 +155,13 @@ function contract(engine: Engine, programs: readonly string[]): void {
     await t.test('the mirror that they mounted outlives a driver update for as long as they do', async (t) => {
       const mirror = join(scratch, 'vdriver/nvidia');
       const before = await currentVersion(mirror);
-      await applyMirror(mirror, { version: 'next', driverVersion: null, steps: [{ kind: 'directory', to: 'lib64', reason: 'test' }], leftOut: [], missing: [] });
+      await applyMirror(mirror, {
+        version: 'next',
+        driverVersion: null,
+        steps: [{ kind: 'directory', to: 'lib64', reason: 'test' }],
+        leftOut: [],
+        missing: [],
+      });
       const later = Date.now() + 2 * REMOVAL_GRACE_MS;
       const removable = () => removeUnusedVersions(mirror, later, readableProcesses(scratch));
       t.same(await removable(), []);

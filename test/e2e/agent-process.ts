@@ -27,16 +27,32 @@ export class AgentProcess {
   async start(): Promise<void> {
     const at = (name: string): string => join(this.directory, name);
     this.#cluster.processes.start('agent', process.execPath, [
-      MAIN, 'run', '--driver=sim', `--sim-node=${at('gpus')}`, `--sim-device-path=${at('devices')}`, '--share-mode=true',
-      `--kubeconfig=${this.#cluster.kubeconfig}`, `--hostname-override=${NODE}`, `--virtual-manager-path=${at('vm')}`,
-      `--checkpoint-path=${at('checkpoint')}`, `--display-socket=${at('display.sock')}`, `--query-port=${this.port}`, '-v', '2',
-      '--allocation-check-period=2', ...this.#flags,
+      MAIN,
+      'run',
+      '--driver=sim',
+      `--sim-node=${at('gpus')}`,
+      `--sim-device-path=${at('devices')}`,
+      '--share-mode=true',
+      `--kubeconfig=${this.#cluster.kubeconfig}`,
+      `--hostname-override=${NODE}`,
+      `--virtual-manager-path=${at('vm')}`,
+      `--checkpoint-path=${at('checkpoint')}`,
+      `--display-socket=${at('display.sock')}`,
+      `--query-port=${this.port}`,
+      '-v',
+      '2',
+      '--allocation-check-period=2',
+      ...this.#flags,
     ]);
     await this.ready();
   }
 
   async ready(): Promise<void> {
-    await until('the agent to be registered', async () => (await fetch(`http://localhost:${this.port}/readyz`)).ok, 30_000);
+    await until(
+      'the agent to be registered',
+      async () => (await fetch(`http://localhost:${this.port}/readyz`)).ok,
+      30_000,
+    );
   }
 
   async restart(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
@@ -49,7 +65,12 @@ export class AgentProcess {
   }
 
   /** What the agent says of its containers: by pod UID, then container. */
-  async usage(): Promise<Record<string, { spec: Record<string, { gpu: number; mem?: number }>; stat: Record<string, { dev: { card_idx: string }[] }> }>> {
+  async usage(): Promise<
+    Record<
+      string,
+      { spec: Record<string, { gpu: number; mem?: number }>; stat: Record<string, { dev: { card_idx: string }[] }> }
+    >
+  > {
     const answer = await fetch(`http://localhost:${this.port}/usage`);
     return ((await answer.json()) as { usage?: Awaited<ReturnType<AgentProcess['usage']>> }).usage ?? {};
   }

@@ -23,7 +23,12 @@ tap.teardown(() => agent.stop());
 
 interface PodStatus {
   readonly metadata: { readonly uid: string };
-  readonly status: { readonly phase: string; readonly reason?: string; readonly message?: string; readonly containerStatuses?: { readonly restartCount: number; readonly ready: boolean }[] };
+  readonly status: {
+    readonly phase: string;
+    readonly reason?: string;
+    readonly message?: string;
+    readonly containerStatuses?: { readonly restartCount: number; readonly ready: boolean }[];
+  };
 }
 
 const pod = (name: string): Promise<PodStatus> => cluster.get<PodStatus>('pod', name);
@@ -57,7 +62,12 @@ function limitsOnDisk(): string[] {
     .sort();
 }
 
-const worker = (cores: number, memoryBlocks: number, name = 'main'): TestContainer => ({ name, cores, memoryBlocks, command: `${SHOW}; sleep 100000` });
+const worker = (cores: number, memoryBlocks: number, name = 'main'): TestContainer => ({
+  name,
+  cores,
+  memoryBlocks,
+  command: `${SHOW}; sleep 100000`,
+});
 
 test('the node offers both resources', async (t) => {
   await agent.start();
@@ -126,8 +136,19 @@ test('a kubelet and an agent that restart find the same allocations', async (t) 
 
 test('a container that starts again keeps its card and limits', async (t) => {
   await remove('pair');
-  await cluster.apply(podManifest('again', [{ name: 'main', cores: 30, memoryBlocks: 16, command: `${SHOW}; sleep 2; exit 1` }], [], 'OnFailure'));
-  await until('two restarts', async () => ((await pod('again')).status.containerStatuses?.[0]?.restartCount ?? 0) >= 2, 120_000);
+  await cluster.apply(
+    podManifest(
+      'again',
+      [{ name: 'main', cores: 30, memoryBlocks: 16, command: `${SHOW}; sleep 2; exit 1` }],
+      [],
+      'OnFailure',
+    ),
+  );
+  await until(
+    'two restarts',
+    async () => ((await pod('again')).status.containerStatuses?.[0]?.restartCount ?? 0) >= 2,
+    120_000,
+  );
   t.ok(limitsOnDisk().includes('30/16'));
   await remove('again');
 });

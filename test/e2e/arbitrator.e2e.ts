@@ -22,7 +22,11 @@ const ACCOUNT = 'gpu-manager-quota';
 
 const cluster = new TestCluster();
 mkdirSync(cluster.directory, { recursive: true });
-const client = new KubeClient({ credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock), clock: systemClock, userAgent: 'gpu-manager/e2e' });
+const client = new KubeClient({
+  credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock),
+  clock: systemClock,
+  userAgent: 'gpu-manager/e2e',
+});
 await customResourcesOrSkip(cluster, client);
 const kubeconfig = join(cluster.directory, 'quota-account.json');
 const log = (name: string): string => readFileSync(join(cluster.directory, `quota-${name}.log`), 'utf8');
@@ -31,12 +35,32 @@ const log = (name: string): string => readFileSync(join(cluster.directory, `quot
  * A replica that has the permissions of the shipped roles and no more. One write at a time: Kubernetes 1.20 built with a Go of these days reads all
  * custom resources by one shared iterator, and two at once end it.
  */
-const replica = (name: string, port: number, mode: 'plan' | 'on'): QuotaProcess => new QuotaProcess({
-  name, port, kubeconfig, url: `https://127.0.0.1:${port}`, directory: cluster.directory,
-  more: ['--namespace', 'kube-system', '--no-register', '--arbitrator', mode, '--arbitrator-grace', String(GRACE_SECONDS), '--arbitrator-cooldown', '3', '--arbitrator-writes', '1'],
-});
+const replica = (name: string, port: number, mode: 'plan' | 'on'): QuotaProcess =>
+  new QuotaProcess({
+    name,
+    port,
+    kubeconfig,
+    url: `https://127.0.0.1:${port}`,
+    directory: cluster.directory,
+    more: [
+      '--namespace',
+      'kube-system',
+      '--no-register',
+      '--arbitrator',
+      mode,
+      '--arbitrator-grace',
+      String(GRACE_SECONDS),
+      '--arbitrator-cooldown',
+      '3',
+      '--arbitrator-writes',
+      '1',
+    ],
+  });
 const planner = replica('planner', 18_445, 'plan');
-const replicas = new Map([['one', replica('one', 18_446, 'on')], ['two', replica('two', 18_447, 'on')]]);
+const replicas = new Map([
+  ['one', replica('one', 18_446, 'on')],
+  ['two', replica('two', 18_447, 'on')],
+]);
 
 tap.teardown(async () => {
   await Promise.all([planner, ...replicas.values()].map((process) => process.end('SIGTERM')));
@@ -48,17 +72,36 @@ tap.teardown(async () => {
 
 /** As an operator announces devices that no plugin knows: the kubelet keeps what it finds. */
 async function setCards(count: string | null): Promise<void> {
-  await client.request({ method: 'PATCH', path: `/api/v1/nodes/${NODE}/status`, contentType: MERGE_PATCH, body: { status: { capacity: { [CARD]: count }, allocatable: { [CARD]: count } } } });
+  await client.request({
+    method: 'PATCH',
+    path: `/api/v1/nodes/${NODE}/status`,
+    contentType: MERGE_PATCH,
+    body: { status: { capacity: { [CARD]: count }, allocatable: { [CARD]: count } } },
+  });
 }
 
 /** Access with the token of the service account that the manifests make. */
 async function writeAccountKubeconfig(): Promise<void> {
-  const isRole = ({ kind = '' }: { readonly kind?: string }): boolean => /^(ServiceAccount|(Cluster)?Role(Binding)?)$/.test(kind);
-  await cluster.apply(...['etc/quota/deployment.yaml', 'etc/quota/arbitrator.yaml'].flatMap(manifestsOf).filter(isRole));
+  const isRole = ({ kind = '' }: { readonly kind?: string }): boolean =>
+    /^(ServiceAccount|(Cluster)?Role(Binding)?)$/.test(kind);
+  await cluster.apply(
+    ...['etc/quota/deployment.yaml', 'etc/quota/arbitrator.yaml'].flatMap(manifestsOf).filter(isRole),
+  );
   const token = await until('the token of the service account', async () => {
-    const secret = await cluster.kubectl('-n', 'kube-system', 'get', 'serviceaccount', ACCOUNT, '-o', 'jsonpath={.secrets[0].name}');
+    const secret = await cluster.kubectl(
+      '-n',
+      'kube-system',
+      'get',
+      'serviceaccount',
+      ACCOUNT,
+      '-o',
+      'jsonpath={.secrets[0].name}',
+    );
     if (secret === '') return null;
-    return Buffer.from(await cluster.kubectl('-n', 'kube-system', 'get', 'secret', secret, '-o', 'jsonpath={.data.token}'), 'base64').toString();
+    return Buffer.from(
+      await cluster.kubectl('-n', 'kube-system', 'get', 'secret', secret, '-o', 'jsonpath={.data.token}'),
+      'base64',
+    ).toString();
   });
   const config = JSON.parse(readFileSync(cluster.kubeconfig, 'utf8')) as object;
   writeFileSync(kubeconfig, JSON.stringify({ ...config, users: [{ name: 'admin', user: { token } }] }));
@@ -66,11 +109,26 @@ async function writeAccountKubeconfig(): Promise<void> {
 
 /** Pods of one card each that run until they are ended. */
 function deployment(namespace: string, replicaCount: number): object {
-  const { spec } = podManifest('tenant', [{ name: 'main', cores: 0, memoryBlocks: 0, command: 'sleep 100000' }], [], 'Always', null) as { readonly spec: { readonly containers: readonly object[] } };
-  const containers = spec.containers.map((container) => ({ ...container, resources: { requests: { cpu: '10m' }, limits: { [CARD]: '1' } } }));
+  const { spec } = podManifest(
+    'tenant',
+    [{ name: 'main', cores: 0, memoryBlocks: 0, command: 'sleep 100000' }],
+    [],
+    'Always',
+    null,
+  ) as { readonly spec: { readonly containers: readonly object[] } };
+  const containers = spec.containers.map((container) => ({
+    ...container,
+    resources: { requests: { cpu: '10m' }, limits: { [CARD]: '1' } },
+  }));
   return {
-    apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'tenant', namespace },
-    spec: { replicas: replicaCount, selector: { matchLabels: { app: 'tenant' } }, template: { metadata: { labels: { app: 'tenant' } }, spec: { ...spec, containers } } },
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'tenant', namespace },
+    spec: {
+      replicas: replicaCount,
+      selector: { matchLabels: { app: 'tenant' } },
+      template: { metadata: { labels: { app: 'tenant' } }, spec: { ...spec, containers } },
+    },
   };
 }
 
@@ -81,16 +139,35 @@ interface ListedPod {
 
 /** Names of pods in a phase that are not being deleted. */
 async function podsOf(namespace: string, phase: 'Running' | 'Pending'): Promise<readonly string[]> {
-  const { items } = JSON.parse(await cluster.kubectl('-n', namespace, 'get', 'pods', '-o', 'json')) as { readonly items: readonly ListedPod[] };
-  return items.filter(({ metadata, status }) => status.phase === phase && metadata.deletionTimestamp === undefined).map(({ metadata }) => metadata.name);
+  const { items } = JSON.parse(await cluster.kubectl('-n', namespace, 'get', 'pods', '-o', 'json')) as {
+    readonly items: readonly ListedPod[];
+  };
+  return items
+    .filter(({ metadata, status }) => status.phase === phase && metadata.deletionTimestamp === undefined)
+    .map(({ metadata }) => metadata.name);
 }
 
 async function statusOf(namespace: string): Promise<AllocationStatus> {
-  return (JSON.parse(await cluster.kubectl('get', 'allocation', namespace, '-o', 'json')) as { readonly status?: AllocationStatus }).status ?? {};
+  return (
+    (
+      JSON.parse(await cluster.kubectl('get', 'allocation', namespace, '-o', 'json')) as {
+        readonly status?: AllocationStatus;
+      }
+    ).status ?? {}
+  );
 }
 
-const running = (namespace: string, count: number): Promise<unknown> => until(`${count} pods of ${namespace} to run`, async () => (await podsOf(namespace, 'Running')).length === count, 90_000);
-const deserves = (namespace: string, cards: string | undefined): Promise<unknown> => until(`${namespace} to deserve ${cards ?? 'no'} cards`, async () => (await statusOf(namespace)).deserved?.[CARD] === cards);
+const running = (namespace: string, count: number): Promise<unknown> =>
+  until(
+    `${count} pods of ${namespace} to run`,
+    async () => (await podsOf(namespace, 'Running')).length === count,
+    90_000,
+  );
+const deserves = (namespace: string, cards: string | undefined): Promise<unknown> =>
+  until(
+    `${namespace} to deserve ${cards ?? 'no'} cards`,
+    async () => (await statusOf(namespace)).deserved?.[CARD] === cards,
+  );
 
 /** The oldest pod of the first tenant: nobody should touch it. */
 let oldest = '';
@@ -135,12 +212,22 @@ test('T2: when another one comes both deserve half, and who has more is told', a
   t.ok(first.overused?.includes(CARD));
   t.equal(first.conditions?.find(({ type }) => type === 'Overused')?.status, 'True');
   t.ok(first.reclaimAt);
-  await until('the event', async () => /ReclaimPending/.test(await cluster.kubectl('get', 'events', '-o', 'jsonpath={.items[*].reason}')));
+  await until('the event', async () =>
+    /ReclaimPending/.test(await cluster.kubectl('get', 'events', '-o', 'jsonpath={.items[*].reason}')),
+  );
 });
 
 test('T3: the leader is killed in the middle of the grace; the other one ends it in time, the younger pod is evicted, and who waited runs', async (t) => {
   const { wantedSince, reclaimAt } = await statusOf('first');
-  const leader = (await cluster.kubectl('-n', 'kube-system', 'get', 'lease', ACCOUNT, '-o', 'jsonpath={.spec.holderIdentity}'));
+  const leader = await cluster.kubectl(
+    '-n',
+    'kube-system',
+    'get',
+    'lease',
+    ACCOUNT,
+    '-o',
+    'jsonpath={.spec.holderIdentity}',
+  );
   await replicas.get(leader)?.end('SIGKILL');
   t.same(await podsOf('first', 'Running').then((names) => names.length), 2, 'nobody has gone yet');
   await running('second', 1);
@@ -148,23 +235,40 @@ test('T3: the leader is killed in the middle of the grace; the other one ends it
   t.match(log(follower), /a pod is evicted/);
   t.notMatch(log(leader), /a pod is evicted/);
   const evictedAt = Date.parse(/"time":"([^"]+)"[^\n]*a pod is evicted/.exec(log(follower))?.[1] ?? '');
-  t.ok(evictedAt >= Date.parse(reclaimAt ?? ''), `the grace from ${wantedSince ?? ''} to ${reclaimAt ?? ''} was kept: ${new Date(evictedAt).toISOString()}`);
+  t.ok(
+    evictedAt >= Date.parse(reclaimAt ?? ''),
+    `the grace from ${wantedSince ?? ''} to ${reclaimAt ?? ''} was kept: ${new Date(evictedAt).toISOString()}`,
+  );
   t.same(await podsOf('first', 'Running'), [oldest]);
   t.equal((await podsOf('first', 'Pending')).length, 1, 'its deployment made another one, which waits');
   await deserves('first', '1');
   await deserves('second', '1');
-  await until('the event', async () => /Reclaimed/.test(await cluster.kubectl('-n', 'first', 'get', 'events', '-o', 'jsonpath={.items[*].reason}')));
+  await until('the event', async () =>
+    /Reclaimed/.test(await cluster.kubectl('-n', 'first', 'get', 'events', '-o', 'jsonpath={.items[*].reason}')),
+  );
   await cluster.kubectl('-n', 'second', 'scale', 'deployment', 'tenant', '--replicas=0');
   await running('first', 2);
   await deserves('first', '2');
 });
 
 test('a disruption budget keeps a pod, until it lets one go', async (t) => {
-  await cluster.apply({ apiVersion: 'policy/v1beta1', kind: 'PodDisruptionBudget', metadata: { name: 'both', namespace: 'first' }, spec: { minAvailable: 2, selector: { matchLabels: { app: 'tenant' } } } });
-  await until('the budget to be counted', async () => (await cluster.kubectl('-n', 'first', 'get', 'pdb', 'both', '-o', 'jsonpath={.status.currentHealthy}')) === '2');
+  await cluster.apply({
+    apiVersion: 'policy/v1beta1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: 'both', namespace: 'first' },
+    spec: { minAvailable: 2, selector: { matchLabels: { app: 'tenant' } } },
+  });
+  await until(
+    'the budget to be counted',
+    async () =>
+      (await cluster.kubectl('-n', 'first', 'get', 'pdb', 'both', '-o', 'jsonpath={.status.currentHealthy}')) === '2',
+  );
   const before = await podsOf('first', 'Running');
   await cluster.kubectl('-n', 'second', 'scale', 'deployment', 'tenant', '--replicas=1');
-  const reclaimAt = await until('the notice', async () => Date.parse((await statusOf('first')).reclaimAt ?? '') || null);
+  const reclaimAt = await until(
+    'the notice',
+    async () => Date.parse((await statusOf('first')).reclaimAt ?? '') || null,
+  );
   await until('the grace to be over', async () => Date.now() > reclaimAt + 3000, 60_000);
   t.same(await podsOf('first', 'Running'), before);
   await cluster.kubectl('-n', 'first', 'delete', 'pdb', 'both');
@@ -173,11 +277,29 @@ test('a disruption budget keeps a pod, until it lets one go', async (t) => {
 });
 
 test('what is reserved comes before the equal parts, and an object that can not hold is told so', async (t) => {
-  const consumer = (name: string, spec: object): object => ({ apiVersion: 'quota.gpu-manager.io/v1', kind: 'Consumer', metadata: { name }, spec });
-  await cluster.apply(consumer('first', { reserved: { [CARD]: 2 }, weight: 2 }), consumer('second', { hard: { [CARD]: 1 }, reserved: { [CARD]: '2' } }));
-  await until('the verdict', async () => /ReservedAboveHard/.test(await cluster.kubectl('get', 'consumer', 'second', '-o', 'yaml')));
-  t.match(await cluster.kubectl('get', 'consumer', 'first', '-o', 'jsonpath={.status.conditions[0].reason}'), /ReservedAboveCluster/, 'three cards are reserved, two are there');
-  await t.rejects(cluster.apply(consumer('third', { reserved: { [CARD]: '-1' } })), /should match|Invalid value/, 'the schema refuses what is no amount');
+  const consumer = (name: string, spec: object): object => ({
+    apiVersion: 'quota.gpu-manager.io/v1',
+    kind: 'Consumer',
+    metadata: { name },
+    spec,
+  });
+  await cluster.apply(
+    consumer('first', { reserved: { [CARD]: 2 }, weight: 2 }),
+    consumer('second', { hard: { [CARD]: 1 }, reserved: { [CARD]: '2' } }),
+  );
+  await until('the verdict', async () =>
+    /ReservedAboveHard/.test(await cluster.kubectl('get', 'consumer', 'second', '-o', 'yaml')),
+  );
+  t.match(
+    await cluster.kubectl('get', 'consumer', 'first', '-o', 'jsonpath={.status.conditions[0].reason}'),
+    /ReservedAboveCluster/,
+    'three cards are reserved, two are there',
+  );
+  await t.rejects(
+    cluster.apply(consumer('third', { reserved: { [CARD]: '-1' } })),
+    /should match|Invalid value/,
+    'the schema refuses what is no amount',
+  );
   await cluster.apply(consumer('second', { hard: { [CARD]: 1 } }));
   await deserves('first', '2');
   await running('first', 2);

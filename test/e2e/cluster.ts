@@ -60,18 +60,30 @@ export class TestCluster {
     const at = (name: string): string => join(this.directory, name);
     const binary = (name: string): string => join(clusterHome(), 'bin', name);
     this.processes.start('controller-manager', binary('kube-controller-manager'), [
-      `--kubeconfig=${this.kubeconfig}`, `--service-account-private-key-file=${tls.saKey}`, `--root-ca-file=${tls.ca}`,
-      '--leader-elect=false', '--port=0', '--bind-address=127.0.0.1',
+      `--kubeconfig=${this.kubeconfig}`,
+      `--service-account-private-key-file=${tls.saKey}`,
+      `--root-ca-file=${tls.ca}`,
+      '--leader-elect=false',
+      '--port=0',
+      '--bind-address=127.0.0.1',
     ]);
     this.processes.start('scheduler', binary('kube-scheduler'), [
-      `--kubeconfig=${this.kubeconfig}`, '--leader-elect=false', '--port=0', '--bind-address=127.0.0.1', ...(options.schedulerArgs ?? []),
+      `--kubeconfig=${this.kubeconfig}`,
+      '--leader-elect=false',
+      '--port=0',
+      '--bind-address=127.0.0.1',
+      ...(options.schedulerArgs ?? []),
     ]);
     this.processes.start('containerd', 'containerd', ['--config', at('containerd.toml')]);
     await until('containerd', async () => run('ctr', ['-a', this.containerdSocket, 'version']).then(() => true));
     importImage(this.containerdSocket, BUSYBOX_IMAGE);
     this.processes.start('kubelet', binary('kubelet'), [
-      `--config=${at('kubelet.yaml')}`, `--kubeconfig=${this.kubeconfig}`, '--container-runtime=remote',
-      `--container-runtime-endpoint=unix://${this.containerdSocket}`, `--hostname-override=${NODE}`, '--v=2',
+      `--config=${at('kubelet.yaml')}`,
+      `--kubeconfig=${this.kubeconfig}`,
+      '--container-runtime=remote',
+      `--container-runtime-endpoint=unix://${this.containerdSocket}`,
+      `--hostname-override=${NODE}`,
+      '--v=2',
     ]);
     await until('service accounts', async () => (await this.kubectl('get', 'serviceaccount', 'default')) !== '');
     await until(`${NODE} to be ready`, async () => /\sReady\s/.test(await this.kubectl('get', 'node', NODE)), 120_000);
@@ -91,14 +103,34 @@ export class TestCluster {
     const etcd = `http://127.0.0.1:${PORT.etcd}`;
     const peer = `http://127.0.0.1:${PORT.etcdPeer}`;
     this.processes.start('etcd', 'etcd', [
-      '--data-dir', at('etcd'), '--listen-client-urls', etcd, '--advertise-client-urls', etcd,
-      '--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer, '--initial-cluster', `default=${peer}`,
+      '--data-dir',
+      at('etcd'),
+      '--listen-client-urls',
+      etcd,
+      '--advertise-client-urls',
+      etcd,
+      '--listen-peer-urls',
+      peer,
+      '--initial-advertise-peer-urls',
+      peer,
+      '--initial-cluster',
+      `default=${peer}`,
     ]);
     this.processes.start('apiserver', binary('kube-apiserver'), [
-      `--etcd-servers=${etcd}`, `--secure-port=${PORT.api}`, '--bind-address=127.0.0.1', '--advertise-address=127.0.0.1',
-      `--tls-cert-file=${tls.cert}`, `--tls-private-key-file=${tls.key}`, `--client-ca-file=${tls.ca}`, `--token-auth-file=${tls.tokens}`,
-      '--authorization-mode=RBAC', '--service-account-issuer=https://kubernetes.default.svc', `--service-account-key-file=${tls.saPublic}`,
-      `--service-account-signing-key-file=${tls.saKey}`, '--service-cluster-ip-range=10.98.0.0/24', '--allow-privileged=true',
+      `--etcd-servers=${etcd}`,
+      `--secure-port=${PORT.api}`,
+      '--bind-address=127.0.0.1',
+      '--advertise-address=127.0.0.1',
+      `--tls-cert-file=${tls.cert}`,
+      `--tls-private-key-file=${tls.key}`,
+      `--client-ca-file=${tls.ca}`,
+      `--token-auth-file=${tls.tokens}`,
+      '--authorization-mode=RBAC',
+      '--service-account-issuer=https://kubernetes.default.svc',
+      `--service-account-key-file=${tls.saPublic}`,
+      `--service-account-signing-key-file=${tls.saKey}`,
+      '--service-cluster-ip-range=10.98.0.0/24',
+      '--allow-privileged=true',
       ...(options.apiServerArgs ?? []),
     ]);
     await until('the API server', async () => (await this.kubectl('get', '--raw', '/readyz')) === 'ok');
@@ -107,7 +139,9 @@ export class TestCluster {
 
   /** Runs kubectl and answers what it printed; rejects with what it complained about. */
   async kubectl(...args: string[]): Promise<string> {
-    const { stdout } = await run('kubectl', ['--kubeconfig', this.kubeconfig, ...args], { maxBuffer: 64 * 1024 * 1024 });
+    const { stdout } = await run('kubectl', ['--kubeconfig', this.kubeconfig, ...args], {
+      maxBuffer: 64 * 1024 * 1024,
+    });
     return stdout.trim();
   }
 
@@ -133,13 +167,20 @@ export class TestCluster {
   async stop(): Promise<void> {
     for (const name of ['kubelet', 'scheduler', 'controller-manager']) await this.processes.stop(name);
     if (this.processes.isAlive('containerd')) {
-      const { stdout } = await run('ctr', ['-a', this.containerdSocket, '-n', 'k8s.io', 'tasks', 'ls', '-q']).catch(() => ({ stdout: '' }));
+      const { stdout } = await run('ctr', ['-a', this.containerdSocket, '-n', 'k8s.io', 'tasks', 'ls', '-q']).catch(
+        () => ({ stdout: '' }),
+      );
       for (const task of stdout.split('\n').filter((line) => line !== '')) {
-        await run('ctr', ['-a', this.containerdSocket, '-n', 'k8s.io', 'tasks', 'kill', '-s', 'SIGKILL', task]).catch(() => undefined);
+        await run('ctr', ['-a', this.containerdSocket, '-n', 'k8s.io', 'tasks', 'kill', '-s', 'SIGKILL', task]).catch(
+          () => undefined,
+        );
       }
       await until(
         'containers to end',
-        async () => (await run('ctr', ['-a', this.containerdSocket, '-n', 'k8s.io', 'tasks', 'ls'])).stdout.includes('RUNNING') === false,
+        async () =>
+          (await run('ctr', ['-a', this.containerdSocket, '-n', 'k8s.io', 'tasks', 'ls'])).stdout.includes(
+            'RUNNING',
+          ) === false,
         10_000,
       ).catch(() => undefined);
     }
@@ -153,7 +194,13 @@ export class TestCluster {
       .map((line) => line.split(' ')[1] ?? '')
       .filter((path) => path.startsWith('/var/lib/kubelet/pods') || path.startsWith(this.directory));
     for (const path of mounts.sort().reverse()) execFileSync('umount', ['-l', path], { stdio: 'ignore' });
-    for (const path of [this.directory, '/var/lib/kubelet/pods', '/var/lib/kubelet/device-plugins', '/var/lib/kubelet/cpu_manager_state', '/var/log/pods']) {
+    for (const path of [
+      this.directory,
+      '/var/lib/kubelet/pods',
+      '/var/lib/kubelet/device-plugins',
+      '/var/lib/kubelet/cpu_manager_state',
+      '/var/log/pods',
+    ]) {
       rmSync(path, { recursive: true, force: true });
     }
     mkdirSync(join(this.directory, 'processes'), { recursive: true });
@@ -161,7 +208,8 @@ export class TestCluster {
 
   #nameNode(): void {
     const hosts = readFileSync('/etc/hosts', 'utf8');
-    if (!new RegExp(`\\s${NODE}$`, 'm').test(hosts)) writeFileSync('/etc/hosts', `${hosts.trimEnd()}\n127.0.0.1 ${NODE}\n`);
+    if (!new RegExp(`\\s${NODE}$`, 'm').test(hosts))
+      writeFileSync('/etc/hosts', `${hosts.trimEnd()}\n127.0.0.1 ${NODE}\n`);
   }
 
   #writeFiles(api: string, ca: string): void {
@@ -176,7 +224,10 @@ export class TestCluster {
     };
     writeFileSync(this.kubeconfig, JSON.stringify(config));
     mkdirSync(at('cni'), { recursive: true });
-    writeFileSync(at('cni/10-loopback.conflist'), JSON.stringify({ cniVersion: '0.4.0', name: 'lo', plugins: [{ type: 'loopback' }] }));
+    writeFileSync(
+      at('cni/10-loopback.conflist'),
+      JSON.stringify({ cniVersion: '0.4.0', name: 'lo', plugins: [{ type: 'loopback' }] }),
+    );
     // A sandbox without CAP_SYS_RESOURCE cannot lower OOM scores.
     writeFileSync(
       at('containerd.toml'),

@@ -15,14 +15,24 @@ const PROBE = 'can-this-be-written';
  */
 export async function customResourcesOrSkip(cluster: TestCluster, api: Api): Promise<void> {
   await installDefinitions(api);
-  const records = RecordLog.empty().with(new Map([['group', { kind: 'group', key: PROBE, group: PROBE, value: null }]]));
-  const page = { group: PROBE, parent: '', token: '', head: { revision: 0, now: 0, lives: 0 }, children: new Map([['child', 'token']]), records };
+  const records = RecordLog.empty().with(
+    new Map([['group', { kind: 'group', key: PROBE, group: PROBE, value: null }]]),
+  );
+  const page = {
+    group: PROBE,
+    parent: '',
+    token: '',
+    head: { revision: 0, now: 0, lives: 0 },
+    children: new Map([['child', 'token']]),
+    records,
+  };
   const answer = await api.request({ method: 'POST', path: LEDGERS_PATH, body: ledgerObject(PROBE, null, page, null) });
   if (answer.ok) {
     await api.request({ method: 'DELETE', path: itemPath(LEDGERS_PATH, PROBE) });
     return;
   }
-  if (cluster.processes.isAlive('apiserver')) throw new Error(`a custom resource can not be written: ${answer.message}`);
+  if (cluster.processes.isAlive('apiserver'))
+    throw new Error(`a custom resource can not be written: ${answer.message}`);
   await cluster.processes.restart('apiserver');
   await until('the API server', async () => (await cluster.kubectl('get', '--raw', '/readyz')) === 'ok');
   tap.plan(0, 'this kube-apiserver crashes at the first custom resource that is written: build it with reflect2 1.0.2');

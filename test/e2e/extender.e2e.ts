@@ -14,7 +14,12 @@ const CARDS = 8;
 const PODS = 100;
 
 /** Cores and memory blocks, in turn: 100 pods of these fill most of eight cards. */
-const SHAPES: readonly (readonly [number, number])[] = [[5, 2], [10, 4], [8, 6], [6, 3]];
+const SHAPES: readonly (readonly [number, number])[] = [
+  [5, 2],
+  [10, 4],
+  [8, 6],
+  [6, 3],
+];
 
 const cluster = new TestCluster();
 const agent = new AgentProcess(cluster, JSON.stringify({ gpus: Array.from({ length: CARDS }, () => ({})) }));
@@ -26,7 +31,11 @@ tap.teardown(async () => {
 });
 
 interface ListedPod {
-  readonly metadata: { readonly name: string; readonly uid: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly metadata: {
+    readonly name: string;
+    readonly uid: string;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
   readonly status: { readonly phase: string; readonly reason?: string };
 }
 
@@ -38,13 +47,19 @@ async function pods(): Promise<readonly ListedPod[]> {
 function watchPredictions(): () => Map<string, string> {
   const column = (name: string): string => `.metadata.annotations.tencent\\.com/${name}`;
   const columns = `custom-columns=U:.metadata.uid,I:${column('predicate-gpu-idx-0')},A:${column('gpu-assigned')}`;
-  const watch = spawn('kubectl', ['--kubeconfig', cluster.kubeconfig, 'get', 'pods', '-l', 'suite=gpu-manager', '-w', '--no-headers', '-o', columns], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const watch = spawn(
+    'kubectl',
+    ['--kubeconfig', cluster.kubeconfig, 'get', 'pods', '-l', 'suite=gpu-manager', '-w', '--no-headers', '-o', columns],
+    { stdio: ['ignore', 'pipe', 'ignore'] },
+  );
   let text = '';
   watch.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
   return () => {
     watch.kill();
     const lines = text.split('\n').map((line) => line.split(/\s+/));
-    return new Map(lines.flatMap(([uid = '', index = '', assigned]) => (assigned === 'false' ? [[uid, index] as const] : [])));
+    return new Map(
+      lines.flatMap(([uid = '', index = '', assigned]) => (assigned === 'false' ? [[uid, index] as const] : [])),
+    );
   };
 }
 
@@ -53,9 +68,18 @@ async function useExtender(): Promise<void> {
   cluster.processes.start('extender', process.execPath, [MAIN, 'extender', `--kubeconfig=${cluster.kubeconfig}`]);
   await until('the extender to be ready', async () => (await fetch('http://127.0.0.1:3456/readyz')).ok, 30_000);
   const config = join(cluster.directory, 'scheduler.yaml');
-  writeFileSync(config, readFileSync(SCHEDULER_CONFIG, 'utf8').replace('/etc/kubernetes/scheduler.conf', cluster.kubeconfig).concat('leaderElection:\n  leaderElect: false\n'));
+  writeFileSync(
+    config,
+    readFileSync(SCHEDULER_CONFIG, 'utf8')
+      .replace('/etc/kubernetes/scheduler.conf', cluster.kubeconfig)
+      .concat('leaderElection:\n  leaderElect: false\n'),
+  );
   await cluster.processes.stop('scheduler');
-  cluster.processes.start('scheduler', join(clusterHome(), 'bin', 'kube-scheduler'), [`--config=${config}`, '--port=0', '--bind-address=127.0.0.1']);
+  cluster.processes.start('scheduler', join(clusterHome(), 'bin', 'kube-scheduler'), [
+    `--config=${config}`,
+    '--port=0',
+    '--bind-address=127.0.0.1',
+  ]);
 }
 
 test(`${PODS} pods at once on ${CARDS} cards: no card is booked twice, none fails, and the agent does what was predicted`, async (t) => {
@@ -63,7 +87,13 @@ test(`${PODS} pods at once on ${CARDS} cards: no card is booked twice, none fail
   await useExtender();
   const wanted = Array.from({ length: PODS }, (_, at) => {
     const [cores, memoryBlocks] = SHAPES[at % SHAPES.length] ?? [5, 2];
-    return podManifest(`crowd-${at}`, [{ name: 'main', cores, memoryBlocks, command: 'sleep 100000' }], [], 'Never', null);
+    return podManifest(
+      `crowd-${at}`,
+      [{ name: 'main', cores, memoryBlocks, command: 'sleep 100000' }],
+      [],
+      'Never',
+      null,
+    );
   });
   const predictions = watchPredictions();
   t.teardown(() => void predictions());
@@ -79,7 +109,12 @@ test(`${PODS} pods at once on ${CARDS} cards: no card is booked twice, none fail
     },
     420_000,
   );
-  t.same(started.filter((pod) => pod.status.phase !== 'Running').map((pod) => `${pod.metadata.name}: ${pod.status.reason ?? pod.status.phase}`), []);
+  t.same(
+    started
+      .filter((pod) => pod.status.phase !== 'Running')
+      .map((pod) => `${pod.metadata.name}: ${pod.status.reason ?? pod.status.phase}`),
+    [],
+  );
 
   const usage = await agent.usage();
   const cores = new Map<string, number>();
@@ -87,12 +122,17 @@ test(`${PODS} pods at once on ${CARDS} cards: no card is booked twice, none fail
     const card = stat.main?.dev[0]?.card_idx ?? '?';
     cores.set(card, (cores.get(card) ?? 0) + Math.round(100 * (spec.main?.gpu ?? 0)));
   }
-  t.ok([...cores.values()].every((sum) => sum <= 100), JSON.stringify([...cores]));
+  t.ok(
+    [...cores.values()].every((sum) => sum <= 100),
+    JSON.stringify([...cores]),
+  );
   const predicted = predictions();
   t.equal(predicted.size, PODS, 'every prediction was seen');
   // Of pods that ask for the same, the kubelet may admit another one first: what counts is what each card was given.
   const shapeOf = (uid: string): string => `${Math.round(100 * (usage[uid]?.spec.main?.gpu ?? 0))} cores`;
-  const chosen = Object.keys(usage).map((uid) => `${shapeOf(uid)} on ${usage[uid]?.stat.main?.dev[0]?.card_idx ?? '?'}`);
+  const chosen = Object.keys(usage).map(
+    (uid) => `${shapeOf(uid)} on ${usage[uid]?.stat.main?.dev[0]?.card_idx ?? '?'}`,
+  );
   const expected = [...predicted].map(([uid, index]) => `${shapeOf(uid)} on ${index}`);
   t.same(chosen.sort(), expected.sort(), 'the agent chose as predicted');
   await cluster.kubectl('delete', 'pods', '-l', 'suite=gpu-manager', '--wait=true', '--timeout=240s');

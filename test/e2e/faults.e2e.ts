@@ -19,7 +19,16 @@ const SEED = Number(process.env.GPU_MANAGER_SEED ?? Date.now() % 1_000_000);
 const MOST_PODS = 8;
 /** Name of every init container. */
 const INITIAL = 'before';
-const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [[10, 4], [10, 8], [20, 8], [30, 16], [50, 32], [100, 0], [100, 8], [200, 8]];
+const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
+  [10, 4],
+  [10, 8],
+  [20, 8],
+  [30, 16],
+  [50, 32],
+  [100, 0],
+  [100, 8],
+  [200, 8],
+];
 const POD_RESOURCES = '/var/lib/kubelet/pod-resources/kubelet.sock';
 const PLUGINS = '/var/lib/kubelet/device-plugins';
 
@@ -27,10 +36,14 @@ const cluster = new TestCluster();
 tap.setTimeout((SECONDS + 600) * 1_000);
 
 interface Pods {
-  readonly items: readonly { readonly metadata: { readonly name: string; readonly deletionTimestamp?: string }; readonly status: { readonly phase: string } }[];
+  readonly items: readonly {
+    readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
+    readonly status: { readonly phase: string };
+  }[];
 }
 
-const podList = async (): Promise<Pods['items']> => (JSON.parse(await cluster.kubectl('get', 'pods', '-o', 'json')) as Pods).items;
+const podList = async (): Promise<Pods['items']> =>
+  (JSON.parse(await cluster.kubectl('get', 'pods', '-o', 'json')) as Pods).items;
 
 /** What the agent has written down. */
 function ledger(agent: AgentProcess): readonly Allocation[] {
@@ -64,16 +77,20 @@ function answers(socket: string): Promise<boolean> {
 /** Mounts of slice directories in any process of this machine: the allocation, and whether the directory is still there. */
 function sliceMounts(): { readonly allocation: string; readonly deleted: boolean }[] {
   const seen = new Set<string>();
-  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
-    try {
-      const namespace = readlinkSync(`/proc/${pid}/ns/mnt`);
-      if (seen.has(namespace)) return [];
-      seen.add(namespace);
-      return [...readFileSync(`/proc/${pid}/mountinfo`, 'utf8').matchAll(/\/vm\/([0-9a-f]{16})\S*/g)].map((match) => ({ allocation: match[1] ?? '', deleted: match[0].includes('deleted') }));
-    } catch {
-      return [];
-    }
-  });
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        const namespace = readlinkSync(`/proc/${pid}/ns/mnt`);
+        if (seen.has(namespace)) return [];
+        seen.add(namespace);
+        return [...readFileSync(`/proc/${pid}/mountinfo`, 'utf8').matchAll(/\/vm\/([0-9a-f]{16})\S*/g)].map(
+          (match) => ({ allocation: match[1] ?? '', deleted: match[0].includes('deleted') }),
+        );
+      } catch {
+        return [];
+      }
+    });
 }
 
 /** All that ledger, kubelet and disk disagree about. */
@@ -82,20 +99,32 @@ async function disagreements(agent: AgentProcess): Promise<string[]> {
   const held = await heldIds();
   const faults: string[] = [];
   // Pod-resources names no init containers; these and the containers after them hold the same ids in turn.
-  const named = allocations.filter(({ owners }) => owners.length === 0 || owners.some(({ container }) => container !== INITIAL));
-  for (const [kind, idsOf] of [['core', coreIdsOf], ['memory', memoryIdsOf]] as const) {
+  const named = allocations.filter(
+    ({ owners }) => owners.length === 0 || owners.some(({ container }) => container !== INITIAL),
+  );
+  for (const [kind, idsOf] of [
+    ['core', coreIdsOf],
+    ['memory', memoryIdsOf],
+  ] as const) {
     const ours = named.flatMap(idsOf);
     const pods = new Map<string, Set<string>>();
-    for (const allocation of allocations) for (const id of idsOf(allocation)) pods.set(id, (pods.get(id) ?? new Set()).add(allocation.owners[0]?.podUid ?? allocation.id));
+    for (const allocation of allocations)
+      for (const id of idsOf(allocation))
+        pods.set(id, (pods.get(id) ?? new Set()).add(allocation.owners[0]?.podUid ?? allocation.id));
     if ([...pods.values()].some((holders) => holders.size > 1)) faults.push(`${kind}: two pods hold an id`);
     if (new Set(held[kind]).size < held[kind].length) faults.push(`${kind}: the kubelet names an id twice`);
-    if ([...ours].sort().join() !== held[kind].join()) faults.push(`${kind}: ${ours.length} ids in the ledger, ${held[kind].length} at the kubelet, or others`);
+    if ([...ours].sort().join() !== held[kind].join())
+      faults.push(`${kind}: ${ours.length} ids in the ledger, ${held[kind].length} at the kubelet, or others`);
   }
   const ids = allocations.map(({ id }) => id).sort();
   const directories = readdirSync(join(agent.directory, 'vm')).sort();
   if (directories.join() !== ids.join()) faults.push(`directories ${directories.join()} for allocations ${ids.join()}`);
-  for (const id of ids) if (!(await answers(join(agent.directory, 'vm', id, 'vcuda.sock')))) faults.push(`nobody listens on the socket of ${id}`);
-  const sockets = readdirSync(PLUGINS).filter((name) => name.endsWith('.sock')).sort();
+  for (const id of ids)
+    if (!(await answers(join(agent.directory, 'vm', id, 'vcuda.sock'))))
+      faults.push(`nobody listens on the socket of ${id}`);
+  const sockets = readdirSync(PLUGINS)
+    .filter((name) => name.endsWith('.sock'))
+    .sort();
   if (sockets.join() !== 'kubelet.sock,vcore.sock,vmemory.sock') faults.push(`sockets ${sockets.join()}`);
   const orphans = sliceMounts().filter(({ allocation, deleted }) => deleted || !ids.includes(allocation));
   if (orphans.length > 0) faults.push(`mounts of directories that are nobody's: ${JSON.stringify(orphans)}`);
@@ -122,76 +151,119 @@ async function settled(): Promise<void> {
     'pods to settle',
     async () => {
       const pods = await podList();
-      const over = pods.filter(({ metadata, status }) => metadata.deletionTimestamp === undefined && (status.phase === 'Failed' || status.phase === 'Succeeded'));
+      const over = pods.filter(
+        ({ metadata, status }) =>
+          metadata.deletionTimestamp === undefined && (status.phase === 'Failed' || status.phase === 'Succeeded'),
+      );
       for (const { metadata } of over) await cluster.kubectl('delete', 'pod', metadata.name, '--wait=false');
-      return pods.every(({ metadata, status }) => metadata.deletionTimestamp === undefined && status.phase === 'Running');
+      return pods.every(
+        ({ metadata, status }) => metadata.deletionTimestamp === undefined && status.phase === 'Running',
+      );
     },
     180_000,
   );
 }
 
-test(`${SECONDS} s of pods that come and go while agent and kubelet are killed at random`, { skip: existsSync(POD_RESOURCES) ? false : `no ${POD_RESOURCES}`, timeout: (SECONDS + 500) * 1_000 }, async (t) => {
-  t.comment(`seed ${SEED}`);
-  const random = generator(SEED);
-  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
-  const agent = new AgentProcess(cluster, '{"gpus":[{},{},{},{}]}');
-  t.teardown(() => agent.stop());
-  await agent.start();
-  const end = Date.now() + SECONDS * 1_000;
-  const done = { created: 0, deleted: 0, 'agent killed': 0, 'kubelet killed': 0 };
-  const alive: string[] = [];
-  while (Date.now() < end) {
-    const dice = random();
-    if (dice < 0.5 && alive.length < MOST_PODS) {
-      const name = `p${(done.created += 1)}`;
-      const [cores, memoryBlocks] = pick(SHAPES);
-      const again = random() < 0.3;
-      const container: TestContainer = { name: 'main', cores, memoryBlocks, command: again ? `sleep ${1 + Math.floor(random() * 5)}; exit 1` : 'sleep 100000' };
-      const initial: TestContainer[] = random() < 0.2 ? [{ name: INITIAL, cores: 20, memoryBlocks: 8, command: 'true' }] : [];
-      await cluster.apply(podManifest(name, [container], initial, again ? 'Always' : 'Never'));
-      alive.push(name);
-    } else if (dice < 0.75 && alive.length > 0) {
-      const name = pick(alive);
-      alive.splice(alive.indexOf(name), 1);
-      await cluster.kubectl('delete', 'pod', name, '--wait=false', '--ignore-not-found');
-      done.deleted += 1;
-    } else if (dice < 0.9) {
-      await cluster.processes.restart('agent', 'SIGKILL');
-      done['agent killed'] += 1;
-    } else if (dice < 0.95) {
-      await cluster.processes.restart('kubelet', 'SIGKILL');
-      done['kubelet killed'] += 1;
+test(
+  `${SECONDS} s of pods that come and go while agent and kubelet are killed at random`,
+  { skip: existsSync(POD_RESOURCES) ? false : `no ${POD_RESOURCES}`, timeout: (SECONDS + 500) * 1_000 },
+  async (t) => {
+    t.comment(`seed ${SEED}`);
+    const random = generator(SEED);
+    const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
+    const agent = new AgentProcess(cluster, '{"gpus":[{},{},{},{}]}');
+    t.teardown(() => agent.stop());
+    await agent.start();
+    const end = Date.now() + SECONDS * 1_000;
+    const done = { created: 0, deleted: 0, 'agent killed': 0, 'kubelet killed': 0 };
+    const alive: string[] = [];
+    while (Date.now() < end) {
+      const dice = random();
+      if (dice < 0.5 && alive.length < MOST_PODS) {
+        const name = `p${(done.created += 1)}`;
+        const [cores, memoryBlocks] = pick(SHAPES);
+        const again = random() < 0.3;
+        const container: TestContainer = {
+          name: 'main',
+          cores,
+          memoryBlocks,
+          command: again ? `sleep ${1 + Math.floor(random() * 5)}; exit 1` : 'sleep 100000',
+        };
+        const initial: TestContainer[] =
+          random() < 0.2 ? [{ name: INITIAL, cores: 20, memoryBlocks: 8, command: 'true' }] : [];
+        await cluster.apply(podManifest(name, [container], initial, again ? 'Always' : 'Never'));
+        alive.push(name);
+      } else if (dice < 0.75 && alive.length > 0) {
+        const name = pick(alive);
+        alive.splice(alive.indexOf(name), 1);
+        await cluster.kubectl('delete', 'pod', name, '--wait=false', '--ignore-not-found');
+        done.deleted += 1;
+      } else if (dice < 0.9) {
+        await cluster.processes.restart('agent', 'SIGKILL');
+        done['agent killed'] += 1;
+      } else if (dice < 0.95) {
+        await cluster.processes.restart('kubelet', 'SIGKILL');
+        done['kubelet killed'] += 1;
+      }
+      await delay(200 + random() * 1_500);
     }
-    await delay(200 + random() * 1_500);
-  }
-  t.comment(JSON.stringify(done));
-  // Those that start again and again would hold and let go for ever.
-  for (const { metadata } of await podList()) if (!(await cluster.kubectl('get', 'pod', metadata.name, '-o', 'jsonpath={.spec.restartPolicy}')).includes('Never')) await cluster.kubectl('delete', 'pod', metadata.name, '--wait=false');
-  await agent.ready();
-  await settled();
-  await agreement(agent);
-  t.pass('ledger, kubelet and disk agree');
-  for (const { metadata } of await podList()) await cluster.kubectl('delete', 'pod', metadata.name, '--wait=false');
-  await until('all pods to be gone', async () => (await podList()).length === 0, 120_000);
-  // A kubelet forgets devices of ended pods when it admits the next one.
-  await cluster.apply(podManifest('last', [{ name: 'main', cores: 400, memoryBlocks: 16, command: 'sleep 100000' }]));
-  await until('the empty node to run a pod that wants all of it', async () => (await podList()).every(({ status }) => status.phase === 'Running'), 120_000);
-  await agreement(agent);
-  t.same(ledger(agent).map((allocation) => coreIdsOf(allocation).length), [400], 'nothing else is left');
-  await cluster.kubectl('delete', 'pod', 'last', '--wait=true', '--timeout=60s');
-});
+    t.comment(JSON.stringify(done));
+    // Those that start again and again would hold and let go for ever.
+    for (const { metadata } of await podList())
+      if (
+        !(await cluster.kubectl('get', 'pod', metadata.name, '-o', 'jsonpath={.spec.restartPolicy}')).includes('Never')
+      )
+        await cluster.kubectl('delete', 'pod', metadata.name, '--wait=false');
+    await agent.ready();
+    await settled();
+    await agreement(agent);
+    t.pass('ledger, kubelet and disk agree');
+    for (const { metadata } of await podList()) await cluster.kubectl('delete', 'pod', metadata.name, '--wait=false');
+    await until('all pods to be gone', async () => (await podList()).length === 0, 120_000);
+    // A kubelet forgets devices of ended pods when it admits the next one.
+    await cluster.apply(podManifest('last', [{ name: 'main', cores: 400, memoryBlocks: 16, command: 'sleep 100000' }]));
+    await until(
+      'the empty node to run a pod that wants all of it',
+      async () => (await podList()).every(({ status }) => status.phase === 'Running'),
+      120_000,
+    );
+    await agreement(agent);
+    t.same(
+      ledger(agent).map((allocation) => coreIdsOf(allocation).length),
+      [400],
+      'nothing else is left',
+    );
+    await cluster.kubectl('delete', 'pod', 'last', '--wait=true', '--timeout=60s');
+  },
+);
 
 interface Status {
-  readonly status: { readonly phase: string; readonly reason?: string; readonly message?: string; readonly containerStatuses?: readonly { readonly state: { readonly waiting?: { readonly reason?: string; readonly message?: string } } }[] };
+  readonly status: {
+    readonly phase: string;
+    readonly reason?: string;
+    readonly message?: string;
+    readonly containerStatuses?: readonly {
+      readonly state: { readonly waiting?: { readonly reason?: string; readonly message?: string } };
+    }[];
+  };
 }
 
 test('why a pod was refused stands in its status, in our words', async (t) => {
   const broken = podManifest('broken', [{ name: 'main', cores: 30, memoryBlocks: 0, command: 'true' }]);
-  for (const [when, flags] of [['when it is allocated', []], ['when it starts, where pods are not known before', ['--standalone']]] as const) {
+  for (const [when, flags] of [
+    ['when it is allocated', []],
+    ['when it starts, where pods are not known before', ['--standalone']],
+  ] as const) {
     const agent = new AgentProcess(cluster, '{"gpus":[{},{},{},{}]}', flags);
     await agent.start();
     try {
-      await until('allocatable cards', async () => (await cluster.get<{ status: { allocatable: Record<string, string> } }>('node', NODE)).status.allocatable[CORE_RESOURCE] === '400');
+      await until(
+        'allocatable cards',
+        async () =>
+          (await cluster.get<{ status: { allocatable: Record<string, string> } }>('node', NODE)).status.allocatable[
+            CORE_RESOURCE
+          ] === '400',
+      );
       await cluster.apply(broken);
       const text = await until(`the refusal ${when}`, async () => {
         const { status } = await cluster.get<Status>('pod', 'broken');
@@ -199,7 +271,11 @@ test('why a pod was refused stands in its status, in our words', async (t) => {
         return [status.message ?? '', waiting].find((message) => message.includes('gpu-manager: ')) ?? null;
       });
       t.comment(`${when}: ${text}`);
-      t.match(text, /gpu-manager: tencent\.com\/vcuda-core: 30 is a part of a GPU and needs tencent\.com\/vcuda-memory as well/, when);
+      t.match(
+        text,
+        /gpu-manager: tencent\.com\/vcuda-core: 30 is a part of a GPU and needs tencent\.com\/vcuda-memory as well/,
+        when,
+      );
     } finally {
       await cluster.kubectl('delete', 'pod', 'broken', '--wait=true', '--timeout=60s', '--ignore-not-found');
       await agent.stop();

@@ -3,7 +3,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { buildRootFileSystem, OWN_CONFIG, packImage, packLayer, type ImageConfig, type ImageFile } from '../agent/runtimes/test-image.js';
+import {
+  buildRootFileSystem,
+  OWN_CONFIG,
+  packImage,
+  packLayer,
+  type ImageConfig,
+  type ImageFile,
+} from '../agent/runtimes/test-image.js';
 
 const ROOTFS = fileURLToPath(new URL('../../../scripts/image-rootfs', import.meta.url));
 
@@ -21,7 +28,13 @@ export function importOwnImage(containerdSocket: string, reference: string): voi
   });
 }
 
-function importRoot(containerdSocket: string, reference: string, work: string, root: string, config?: ImageConfig): void {
+function importRoot(
+  containerdSocket: string,
+  reference: string,
+  work: string,
+  root: string,
+  config?: ImageConfig,
+): void {
   const image = packImage(work, packLayer(work, root), reference, config);
   execFileSync('ctr', ['-a', containerdSocket, '-n', 'k8s.io', 'images', 'import', image], { stdio: 'ignore' });
 }

@@ -22,7 +22,9 @@ function hostNetwork(): string {
     { name: 'KUBERNETES_SERVICE_HOST', value: cluster.apiServer.host },
     { name: 'KUBERNETES_SERVICE_PORT', value: String(cluster.apiServer.port) },
   ];
-  return JSON.stringify({ spec: { template: { spec: { hostNetwork: true, containers: [{ name: 'gpu-manager', env }] } } } });
+  return JSON.stringify({
+    spec: { template: { spec: { hostNetwork: true, containers: [{ name: 'gpu-manager', env }] } } },
+  });
 }
 
 interface PodStatus {
@@ -31,36 +33,80 @@ interface PodStatus {
 }
 
 interface UsageDocument {
-  readonly usage: Readonly<Record<string, { readonly stat: { readonly main: { readonly dev: readonly { readonly card_idx: string; readonly gpu?: number; readonly mem?: number }[] } } }>>;
+  readonly usage: Readonly<
+    Record<
+      string,
+      {
+        readonly stat: {
+          readonly main: {
+            readonly dev: readonly { readonly card_idx: string; readonly gpu?: number; readonly mem?: number }[];
+          };
+        };
+      }
+    >
+  >;
 }
 
 test('installed as docs/install.md says, two pods share a card within their limits, and a third is told why it cannot', async (t) => {
   importOwnImage(cluster.containerdSocket, IMAGE);
   await cluster.kubectl('label', 'node', NODE, 'nvidia-device-enable=enable', '--overwrite');
   await cluster.kubectl('apply', '-f', manifest('daemonset.yaml'));
-  await system('patch', 'daemonset', 'gpu-manager', '--patch', readFileSync(manifest('etc/simulated/agent.yaml'), 'utf8'));
+  await system(
+    'patch',
+    'daemonset',
+    'gpu-manager',
+    '--patch',
+    readFileSync(manifest('etc/simulated/agent.yaml'), 'utf8'),
+  );
   await system('patch', 'daemonset', 'gpu-manager', '--patch', hostNetwork());
   t.teardown(async () => {
-    await cluster.kubectl('delete', '-f', manifest('etc/simulated/pods.yaml'), '--ignore-not-found', '--force', '--grace-period=0');
-    await cluster.kubectl('delete', '-f', manifest('daemonset.yaml'), '--ignore-not-found', '--wait=true', '--timeout=60s');
+    await cluster.kubectl(
+      'delete',
+      '-f',
+      manifest('etc/simulated/pods.yaml'),
+      '--ignore-not-found',
+      '--force',
+      '--grace-period=0',
+    );
+    await cluster.kubectl(
+      'delete',
+      '-f',
+      manifest('daemonset.yaml'),
+      '--ignore-not-found',
+      '--wait=true',
+      '--timeout=60s',
+    );
   });
   await system('rollout', 'status', 'daemonset/gpu-manager', '--timeout=120s');
-  await until('the node to offer its cards', async () => (await cluster.kubectl('get', 'node', NODE, '-o', 'jsonpath={.status.allocatable.tencent\\.com/vcuda-core}')) === '400');
+  await until(
+    'the node to offer its cards',
+    async () =>
+      (await cluster.kubectl('get', 'node', NODE, '-o', 'jsonpath={.status.allocatable.tencent\\.com/vcuda-core}')) ===
+      '400',
+  );
 
   // With the node's network, as every pod of this cluster; otherwise the file as it is.
-  const pods = (await cluster.kubectl('create', '--dry-run=client', '-f', manifest('etc/simulated/pods.yaml'), '-o', 'json')).split(/^(?=\{)/m).map((text) => JSON.parse(text) as { spec: object });
+  const pods = (
+    await cluster.kubectl('create', '--dry-run=client', '-f', manifest('etc/simulated/pods.yaml'), '-o', 'json')
+  )
+    .split(/^(?=\{)/m)
+    .map((text) => JSON.parse(text) as { spec: object });
   await cluster.apply(...pods.map((pod) => ({ ...pod, spec: { ...pod.spec, hostNetwork: true } })));
   const usage = await until(
     'both programs to be at work',
     async () => {
       const { usage } = (await (await fetch(`${ADDRESS}/usage`)).json()) as Partial<UsageDocument>;
       const devices = Object.values(usage ?? {}).map(({ stat }) => stat.main.dev[0]);
-      return devices.length === 2 && devices.every((device) => (device?.gpu ?? 0) > 5 && (device?.mem ?? 0) > 600) && devices;
+      return (
+        devices.length === 2 && devices.every((device) => (device?.gpu ?? 0) > 5 && (device?.mem ?? 0) > 600) && devices
+      );
     },
     90_000,
   );
   t.equal(usage[0]?.card_idx, usage[1]?.card_idx, 'on one card');
-  const [small, large] = usage.map((device) => ({ cores: device?.gpu ?? 0, mib: device?.mem ?? 0 })).sort((a, b) => a.mib - b.mib);
+  const [small, large] = usage
+    .map((device) => ({ cores: device?.gpu ?? 0, mib: device?.mem ?? 0 }))
+    .sort((a, b) => a.mib - b.mib);
   t.ok((small?.mib ?? 0) <= 1024 && (large?.mib ?? 0) <= 2048, JSON.stringify(usage));
   t.ok((small?.cores ?? 0) <= 36 && (large?.cores ?? 0) <= 56, JSON.stringify(usage));
 
@@ -83,6 +129,9 @@ test('installed as docs/install.md says, two pods share a card within their limi
 
   // What the agent may do is enough for what it does.
   t.match(await cluster.kubectl('get', 'node', NODE, '-o', 'jsonpath={.metadata.annotations}'), /gpu-inventory/);
-  t.match(await cluster.kubectl('get', 'pod', 'gpu-thirty', '-o', 'jsonpath={.metadata.annotations}'), /predicate-gpu-idx-0/);
+  t.match(
+    await cluster.kubectl('get', 'pod', 'gpu-thirty', '-o', 'jsonpath={.metadata.annotations}'),
+    /predicate-gpu-idx-0/,
+  );
   t.notMatch(await system('logs', 'daemonset/gpu-manager'), /forbidden/i);
 });

@@ -13,15 +13,21 @@ const cluster = new TestCluster();
 
 /** Every file of objects for the API server that we ship. */
 function manifests(): string[] {
-  const below = readdirSync(join(ROOT, 'etc'), { recursive: true, encoding: 'utf8' }).map((path) => join(ROOT, 'etc', path));
+  const below = readdirSync(join(ROOT, 'etc'), { recursive: true, encoding: 'utf8' }).map((path) =>
+    join(ROOT, 'etc', path),
+  );
   return [join(ROOT, 'daemonset.yaml'), ...below.filter((path) => path.endsWith('.yaml'))].filter((path) => {
-    const objects = parseAllDocuments(readFileSync(path, 'utf8')).map((document) => document.toJS() as { apiVersion?: string; kind?: string } | null);
+    const objects = parseAllDocuments(readFileSync(path, 'utf8')).map(
+      (document) => document.toJS() as { apiVersion?: string; kind?: string } | null,
+    );
     return objects.every((object) => object?.kind !== undefined && !CONFIGURATION.test(object.apiVersion ?? ''));
   });
 }
 
 function versionsIn(path: string): string[] {
-  return parseAllDocuments(readFileSync(path, 'utf8')).map((document) => (document.toJS() as { apiVersion: string }).apiVersion);
+  return parseAllDocuments(readFileSync(path, 'utf8')).map(
+    (document) => (document.toJS() as { apiVersion: string }).apiVersion,
+  );
 }
 
 for (const path of manifests()) {

@@ -14,17 +14,38 @@ export interface TestContainer {
 }
 
 /** A pod as this cluster can run it: no network of its own, no image pull, no service account token. `node` null: the scheduler chooses. */
-export function podManifest(name: string, containers: readonly TestContainer[], initContainers: readonly TestContainer[] = [], restartPolicy = 'Never', node: string | null = NODE): object {
+export function podManifest(
+  name: string,
+  containers: readonly TestContainer[],
+  initContainers: readonly TestContainer[] = [],
+  restartPolicy = 'Never',
+  node: string | null = NODE,
+): object {
   const volumes = new Map<string, string>();
   const mount = (hostPath: string): string => {
     if (!volumes.has(hostPath)) volumes.set(hostPath, `v${volumes.size}`);
     return volumes.get(hostPath) ?? '';
   };
-  const convert = ({ name: container, cores, memoryBlocks, command, image, user, readOnlyRoot, directories }: TestContainer): object => ({
+  const convert = ({
+    name: container,
+    cores,
+    memoryBlocks,
+    command,
+    image,
+    user,
+    readOnlyRoot,
+    directories,
+  }: TestContainer): object => ({
     name: container,
     image: image ?? BUSYBOX_IMAGE,
-    securityContext: { readOnlyRootFilesystem: readOnlyRoot ?? false, ...(user === undefined ? {} : { runAsUser: user }) },
-    volumeMounts: Object.entries(directories ?? {}).map(([mountPath, hostPath]) => ({ name: mount(hostPath), mountPath })),
+    securityContext: {
+      readOnlyRootFilesystem: readOnlyRoot ?? false,
+      ...(user === undefined ? {} : { runAsUser: user }),
+    },
+    volumeMounts: Object.entries(directories ?? {}).map(([mountPath, hostPath]) => ({
+      name: mount(hostPath),
+      mountPath,
+    })),
     imagePullPolicy: 'Never',
     command: ['sh', '-c', command],
     resources: {
@@ -52,7 +73,8 @@ export function podManifest(name: string, containers: readonly TestContainer[], 
 }
 
 /** What a container prints to show what it was given; `read` makes of it again what can be checked. */
-export const SHOW = 'echo LD=$LD_LIBRARY_PATH; echo UUID=$NVIDIA_VISIBLE_DEVICES; for d in /dev/nvidia*; do test -c $d && echo DEV=$d; done; grep " /etc/vcuda" /proc/self/mounts; ls -l /etc/vcuda /etc/vcuda/usage; cat /dev/nvidiactl && echo READABLE';
+export const SHOW =
+  'echo LD=$LD_LIBRARY_PATH; echo UUID=$NVIDIA_VISIBLE_DEVICES; for d in /dev/nvidia*; do test -c $d && echo DEV=$d; done; grep " /etc/vcuda" /proc/self/mounts; ls -l /etc/vcuda /etc/vcuda/usage; cat /dev/nvidiactl && echo READABLE';
 
 export interface Shown {
   readonly libraryPath: string;
@@ -68,7 +90,9 @@ export function readShown(text: string): Shown {
   const mounts = [...text.matchAll(/^\S+ (\/etc\/vcuda\S*) \S+ (\S+)/gm)];
   return {
     libraryPath: value('LD'),
-    uuids: value('UUID').split(',').filter((uuid) => uuid !== ''),
+    uuids: value('UUID')
+      .split(',')
+      .filter((uuid) => uuid !== ''),
     devices: [...text.matchAll(/^DEV=(.*)$/gm)].map((match) => match[1] ?? ''),
     readOnly: Object.fromEntries(mounts.map((match) => [match[1] ?? '', (match[2] ?? '').split(',').includes('ro')])),
     text,

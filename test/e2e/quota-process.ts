@@ -15,12 +15,35 @@ export class QuotaProcess {
   readonly #logFile: string;
   #process: ChildProcess | null = null;
 
-  constructor(options: { readonly port: number; readonly kubeconfig: string; readonly url: string; readonly name: string; readonly directory: string; readonly more?: readonly string[] }) {
+  constructor(options: {
+    readonly port: number;
+    readonly kubeconfig: string;
+    readonly url: string;
+    readonly name: string;
+    readonly directory: string;
+    readonly more?: readonly string[];
+  }) {
     const { port, kubeconfig, url, name, directory, more = [] } = options;
     this.port = port;
     this.#logFile = join(directory, `quota-${name}.log`);
     this.#arguments = [
-      'quota', 'serve', '--kubeconfig', kubeconfig, '--address', '127.0.0.1', '--port', String(port), '--url', url, '--namespace', 'default', '--identity', name, '--lease-duration', '3', ...more,
+      'quota',
+      'serve',
+      '--kubeconfig',
+      kubeconfig,
+      '--address',
+      '127.0.0.1',
+      '--port',
+      String(port),
+      '--url',
+      url,
+      '--namespace',
+      'default',
+      '--identity',
+      name,
+      '--lease-duration',
+      '3',
+      ...more,
     ];
   }
 
@@ -37,10 +60,13 @@ export class QuotaProcess {
   /** Whether it says that it can decide. */
   ready(): Promise<boolean> {
     return new Promise((resolve) => {
-      const asked = request({ host: '127.0.0.1', port: this.port, path: '/readyz', rejectUnauthorized: false, timeout: 2000 }, (response) => {
-        response.resume();
-        resolve(response.statusCode === 200);
-      });
+      const asked = request(
+        { host: '127.0.0.1', port: this.port, path: '/readyz', rejectUnauthorized: false, timeout: 2000 },
+        (response) => {
+          response.resume();
+          resolve(response.statusCode === 200);
+        },
+      );
       asked.on('error', () => resolve(false));
       asked.end();
     });

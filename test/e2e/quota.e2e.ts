@@ -18,12 +18,23 @@ tap.setTimeout(900_000);
 
 const cluster = new TestCluster();
 mkdirSync(cluster.directory, { recursive: true });
-const client = new KubeClient({ credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock), clock: systemClock, userAgent: 'gpu-manager/e2e' });
+const client = new KubeClient({
+  credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock),
+  clock: systemClock,
+  userAgent: 'gpu-manager/e2e',
+});
 await customResourcesOrSkip(cluster, client);
 const balancer = new Balancer();
 await balancer.start();
 const replica = (name: string, port: number): QuotaProcess =>
-  new QuotaProcess({ name, port, kubeconfig: cluster.kubeconfig, url: balancer.url, directory: cluster.directory, more: ['--refresh-period', '2'] });
+  new QuotaProcess({
+    name,
+    port,
+    kubeconfig: cluster.kubeconfig,
+    url: balancer.url,
+    directory: cluster.directory,
+    more: ['--refresh-period', '2'],
+  });
 const [one, two] = [replica('one', 18_443), replica('two', 18_444)];
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gpu-manager-quota';
@@ -38,14 +49,35 @@ tap.teardown(async () => {
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const APPS = '/apis/apps/v1/namespaces/default';
 const ask = (request: KubeRequest): Promise<KubeAnswer> => client.request(request);
-const deploy = (name: string, group: string, replicas: number, cores: number): Promise<KubeAnswer> => ask({ method: 'POST', path: `${APPS}/deployments`, body: { apiVersion: 'apps/v1', kind: 'Deployment', ...deployment(name, group, replicas, cores) } });
-const patch = (name: string, body: object): Promise<KubeAnswer> => ask({ method: 'PATCH', path: `${APPS}/deployments/${name}`, body, contentType: MERGE_PATCH });
-const scale = (name: string, replicas: number): Promise<KubeAnswer> => ask({ method: 'PATCH', path: `${APPS}/deployments/${name}/scale`, body: { spec: { replicas } }, contentType: MERGE_PATCH });
+const deploy = (name: string, group: string, replicas: number, cores: number): Promise<KubeAnswer> =>
+  ask({
+    method: 'POST',
+    path: `${APPS}/deployments`,
+    body: { apiVersion: 'apps/v1', kind: 'Deployment', ...deployment(name, group, replicas, cores) },
+  });
+const patch = (name: string, body: object): Promise<KubeAnswer> =>
+  ask({ method: 'PATCH', path: `${APPS}/deployments/${name}`, body, contentType: MERGE_PATCH });
+const scale = (name: string, replicas: number): Promise<KubeAnswer> =>
+  ask({
+    method: 'PATCH',
+    path: `${APPS}/deployments/${name}/scale`,
+    body: { spec: { replicas } },
+    contentType: MERGE_PATCH,
+  });
 const remove = (name: string): Promise<KubeAnswer> => ask({ method: 'DELETE', path: `${APPS}/deployments/${name}` });
-const makeGroup = (name: string, hard: object, parentBizGroup = ''): Promise<KubeAnswer> => ask({
-  method: 'POST', path: GROUPS_PATH, body: { apiVersion: 'quota.gpu-manager.io/v1', kind: 'BizGroupResourceQuota', metadata: { name }, spec: { ...(parentBizGroup === '' ? {} : { parentBizGroup }), hard } },
-});
-const resize = (name: string, hard: object): Promise<KubeAnswer> => ask({ method: 'PATCH', path: `${GROUPS_PATH}/${name}`, body: { spec: { hard } }, contentType: MERGE_PATCH });
+const makeGroup = (name: string, hard: object, parentBizGroup = ''): Promise<KubeAnswer> =>
+  ask({
+    method: 'POST',
+    path: GROUPS_PATH,
+    body: {
+      apiVersion: 'quota.gpu-manager.io/v1',
+      kind: 'BizGroupResourceQuota',
+      metadata: { name },
+      spec: { ...(parentBizGroup === '' ? {} : { parentBizGroup }), hard },
+    },
+  });
+const resize = (name: string, hard: object): Promise<KubeAnswer> =>
+  ask({ method: 'PATCH', path: `${GROUPS_PATH}/${name}`, body: { spec: { hard } }, contentType: MERGE_PATCH });
 const dropGroup = (name: string): Promise<KubeAnswer> => ask({ method: 'DELETE', path: `${GROUPS_PATH}/${name}` });
 
 interface Status {
@@ -55,20 +87,25 @@ interface Status {
 
 async function statusOf(group: string): Promise<Status> {
   const answer = await ask({ method: 'GET', path: `${GROUPS_PATH}/${group}` });
-  return answer.ok ? ((answer.body as KubeObject).status as Status | undefined) ?? {} : {};
+  return answer.ok ? (((answer.body as KubeObject).status as Status | undefined) ?? {}) : {};
 }
 
-const uses = (group: string, amount: string, key = 'limits.cpu'): Promise<unknown> => until(`${group} to use ${amount} of ${key}`, async () => (await statusOf(group)).used?.[key] === amount, 30_000);
+const uses = (group: string, amount: string, key = 'limits.cpu'): Promise<unknown> =>
+  until(`${group} to use ${amount} of ${key}`, async () => (await statusOf(group)).used?.[key] === amount, 30_000);
 const exists = async (path: string): Promise<boolean> => (await ask({ method: 'GET', path })).ok;
 
 /** Deployments and a group that end with the test. */
 async function cleared(t: Test, groups: readonly string[], deployments: readonly string[]): Promise<void> {
   for (const name of deployments) await remove(name);
   for (const name of groups) {
-    await until(`${name} to be deleted`, async () => {
-      await dropGroup(name);
-      return !(await exists(`${GROUPS_PATH}/${name}`));
-    }, 40_000);
+    await until(
+      `${name} to be deleted`,
+      async () => {
+        await dropGroup(name);
+        return !(await exists(`${GROUPS_PATH}/${name}`));
+      },
+      40_000,
+    );
   }
   t.notOk(await exists(`${LEDGERS_PATH}/${groups[0] ?? ''}`), 'nothing is left in the books');
 }
@@ -77,11 +114,15 @@ test('two replicas come up, register and are asked', async (t) => {
   await Promise.all([one.start(), two.start()]);
   balancer.serve(one, two);
   t.ok(await exists(CONFIGURATION));
-  await until('the webhooks to be asked', async () => {
-    const answer = await deploy('probe', 'there-is-no-such-group', 1, 1);
-    await remove('probe');
-    return !answer.ok && /GroupNotFound/.test(answer.message);
-  }, 30_000);
+  await until(
+    'the webhooks to be asked',
+    async () => {
+      const answer = await deploy('probe', 'there-is-no-such-group', 1, 1);
+      await remove('probe');
+      return !answer.ok && /GroupNotFound/.test(answer.message);
+    },
+    30_000,
+  );
 });
 
 test('a deployment over quota is refused whole, with the reason', async (t) => {
@@ -89,7 +130,10 @@ test('a deployment over quota is refused whole, with the reason', async (t) => {
   t.match(await deploy('web', 'team', 3, 2), { ok: true });
   await uses('team', '6');
   t.match(await deploy('big', 'team', 5, 1), {
-    ok: false, code: 'forbidden', message: /admission webhook "workloads.quota.gpu-manager.io" denied the request: QuotaExceeded: exceeded quota: team, requested: limits.cpu=5, used: limits.cpu=6, limited: limits.cpu=10/,
+    ok: false,
+    code: 'forbidden',
+    message:
+      /admission webhook "workloads.quota.gpu-manager.io" denied the request: QuotaExceeded: exceeded quota: team, requested: limits.cpu=5, used: limits.cpu=6, limited: limits.cpu=10/,
   });
   t.notOk(await exists(`${APPS}/deployments/big`));
   await cleared(t, ['team'], ['web']);
@@ -100,13 +144,28 @@ test('commands show the books of the cluster, and why something would be refused
   await makeGroup('team', { 'limits.cpu': 8 }, 'company');
   await deploy('web', 'team', 3, 2);
   await uses('team', '6');
-  const quota = (...args: string[]): string => spawnSync(process.execPath, [MAIN, 'quota', ...args, '--kubeconfig', cluster.kubeconfig], { encoding: 'utf8' }).stdout;
-  t.match(quota('tree'), /^GROUP .*\ncompany +limits\.cpu +20 +8 +0 +12 +40%\n {2}team +limits\.cpu +8 +6 +6 +2 +75%\n/);
+  const quota = (...args: string[]): string =>
+    spawnSync(process.execPath, [MAIN, 'quota', ...args, '--kubeconfig', cluster.kubeconfig], { encoding: 'utf8' })
+      .stdout;
+  t.match(
+    quota('tree'),
+    /^GROUP .*\ncompany +limits\.cpu +20 +8 +0 +12 +40%\n {2}team +limits\.cpu +8 +6 +6 +2 +75%\n/,
+  );
   t.match(quota('top', 'workloads'), /Deployment\.apps\/default\/web +team +3 +limits\.cpu +6 +8 +75%/);
-  t.match(quota('explain', 'deploy/web', '--replicas', '5'), /REFUSED .*exceeded quota: team, requested: limits\.cpu=4, used: limits\.cpu=6.*at most 4 replicas fit/);
-  const answer = await ask({ method: 'GET', path: '/apis/apps/v1/namespaces/default/replicasets', query: { labelSelector: 'app=web' } });
+  t.match(
+    quota('explain', 'deploy/web', '--replicas', '5'),
+    /REFUSED .*exceeded quota: team, requested: limits\.cpu=4, used: limits\.cpu=6.*at most 4 replicas fit/,
+  );
+  const answer = await ask({
+    method: 'GET',
+    path: '/apis/apps/v1/namespaces/default/replicasets',
+    query: { labelSelector: 'app=web' },
+  });
   const [set] = (answer as { readonly body: { readonly items: readonly KubeObject[] } }).body.items;
-  t.match(quota('explain', `rs/${set?.metadata.name ?? ''}`), /^ReplicaSet default\/web-.*\n {2}of Deployment default\/web\nallowed/);
+  t.match(
+    quota('explain', `rs/${set?.metadata.name ?? ''}`),
+    /^ReplicaSet default\/web-.*\n {2}of Deployment default\/web\nallowed/,
+  );
   await cleared(t, ['team', 'company'], ['web']);
 });
 
@@ -128,10 +187,18 @@ test('scaling, autoscalers, labels, types, deletion and creation anew', async (t
   t.match(await scale('web', 5), { ok: true });
   await uses('a', '10');
   t.match(await scale('web', 6), { ok: false, message: /QuotaExceeded/ });
-  const autoscaler = (max: number): Promise<KubeAnswer> => ask({
-    method: 'POST', path: '/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers', query: { dryRun: 'All' },
-    body: { apiVersion: 'autoscaling/v1', kind: 'HorizontalPodAutoscaler', metadata: { name: 'web' }, spec: { maxReplicas: max, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' } } },
-  });
+  const autoscaler = (max: number): Promise<KubeAnswer> =>
+    ask({
+      method: 'POST',
+      path: '/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers',
+      query: { dryRun: 'All' },
+      body: {
+        apiVersion: 'autoscaling/v1',
+        kind: 'HorizontalPodAutoscaler',
+        metadata: { name: 'web' },
+        spec: { maxReplicas: max, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' } },
+      },
+    });
   t.match(await autoscaler(5), { ok: true });
   t.match(await autoscaler(6), { ok: false, message: /at most 5 replicas fit/ });
   const label = (labels: object): Promise<KubeAnswer> => patch('web', { metadata: { labels } });
@@ -187,7 +254,12 @@ test('a group shrunk under use blocks growth and lets go', async (t) => {
   await deploy('web', 'team', 8, 1);
   await uses('team', '8');
   t.match(await resize('team', { 'limits.cpu': 5 }), { ok: true });
-  await until('the condition', async () => (await statusOf('team')).conditions?.some(({ type, status }) => type === 'OverQuota' && status === 'True') === true);
+  await until(
+    'the condition',
+    async () =>
+      (await statusOf('team')).conditions?.some(({ type, status }) => type === 'OverQuota' && status === 'True') ===
+      true,
+  );
   t.match(await scale('web', 9), { ok: false, message: /QuotaExceeded/ });
   t.match(await scale('web', 3), { ok: true });
   await uses('team', '3');
@@ -196,16 +268,39 @@ test('a group shrunk under use blocks growth and lets go', async (t) => {
 
 test('hours run out, and then nothing grows', async (t) => {
   await makeGroup('team', { 'limits.cpu': 100, 'cash/limits.cpu': 40 });
-  t.match(await ask({
-    method: 'POST', path: '/api/v1/namespaces/default/pods',
-    body: {
-      apiVersion: 'v1', kind: 'Pod', metadata: { name: 'worker', labels: { [GROUP_LABEL]: 'team' } },
-      spec: { schedulerName: 'nobody', terminationGracePeriodSeconds: 0, containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: 4 } } }] },
-    },
-  }), { ok: true });
+  t.match(
+    await ask({
+      method: 'POST',
+      path: '/api/v1/namespaces/default/pods',
+      body: {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name: 'worker', labels: { [GROUP_LABEL]: 'team' } },
+        spec: {
+          schedulerName: 'nobody',
+          terminationGracePeriodSeconds: 0,
+          containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: 4 } } }],
+        },
+      },
+    }),
+    { ok: true },
+  );
   const lastTransitionTime = new Date(Date.now() - 11 * 3_600_000).toISOString().replace(/\.\d+Z$/, 'Z');
-  t.match(await ask({ method: 'PATCH', path: '/api/v1/namespaces/default/pods/worker/status', contentType: MERGE_PATCH, body: { status: { conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime }] } } }), { ok: true });
-  await until('the budget to be spent', async () => (await statusOf('team')).conditions?.some(({ type, status }) => type === 'CashExhausted' && status === 'True') === true);
+  t.match(
+    await ask({
+      method: 'PATCH',
+      path: '/api/v1/namespaces/default/pods/worker/status',
+      contentType: MERGE_PATCH,
+      body: { status: { conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime }] } },
+    }),
+    { ok: true },
+  );
+  await until(
+    'the budget to be spent',
+    async () =>
+      (await statusOf('team')).conditions?.some(({ type, status }) => type === 'CashExhausted' && status === 'True') ===
+      true,
+  );
   t.match(await deploy('late', 'team', 1, 1), { ok: false, message: /CashExhausted/ });
   await ask({ method: 'DELETE', path: '/api/v1/namespaces/default/pods/worker' });
   await uses('team', '0');

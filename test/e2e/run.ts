@@ -11,22 +11,32 @@ import { kubeletIsRunning, TestCluster, whyNoCluster } from './cluster.js';
  */
 async function main(): Promise<number> {
   const cluster = new TestCluster();
-  const reason = whyNoCluster() ?? (kubeletIsRunning() && !cluster.processes.isAlive('kubelet') ? 'another kubelet runs on this machine' : null);
+  const reason =
+    whyNoCluster() ??
+    (kubeletIsRunning() && !cluster.processes.isAlive('kubelet') ? 'another kubelet runs on this machine' : null);
   if (reason !== null) {
     console.log(`end-to-end tests skipped: ${reason}`);
     return 0;
   }
   const directory = fileURLToPath(new URL('.', import.meta.url));
-  const { values, positionals: wanted } = parseArgs({ allowPositionals: true, options: { seconds: { type: 'string' } } });
+  const { values, positionals: wanted } = parseArgs({
+    allowPositionals: true,
+    options: { seconds: { type: 'string' } },
+  });
   const duration = values.seconds === undefined ? {} : { GPU_MANAGER_E2E_SECONDS: values.seconds };
-  const files = readdirSync(directory).filter((name) => name.endsWith('.e2e.js') && (wanted.length === 0 || wanted.some((word) => name.startsWith(word))));
+  const files = readdirSync(directory).filter(
+    (name) => name.endsWith('.e2e.js') && (wanted.length === 0 || wanted.some((word) => name.startsWith(word))),
+  );
   console.log('starting the cluster');
   await cluster.start();
   let failed = 0;
   try {
     for (const file of files) {
       console.log(`# ${file}`);
-      const { status } = spawnSync(process.execPath, [join(directory, file)], { stdio: 'inherit', env: { ...process.env, ...duration, TAP_TIMEOUT: String(900 + Number(values.seconds ?? 0)) } });
+      const { status } = spawnSync(process.execPath, [join(directory, file)], {
+        stdio: 'inherit',
+        env: { ...process.env, ...duration, TAP_TIMEOUT: String(900 + Number(values.seconds ?? 0)) },
+      });
       if (status !== 0) failed += 1;
       // Whatever a file leaves, also when it fails, the next one finds an empty cluster.
       await cluster.kubectl('delete', 'pods', '--all', '--force', '--grace-period=0', '--wait=true', '--timeout=240s');

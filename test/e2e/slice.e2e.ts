@@ -62,20 +62,42 @@ test('a CUDA program in a pod is kept to its slice', { skip: nativeSkipReason() 
     const card = join(scratch, name);
     mkdirSync(card);
     chmodSync(card, 0o1777);
-    const container = { name: 'main', cores: CORES, memoryBlocks: BLOCKS, command: COMMAND, image: IMAGE, user, readOnlyRoot };
+    const container = {
+      name: 'main',
+      cores: CORES,
+      memoryBlocks: BLOCKS,
+      command: COMMAND,
+      image: IMAGE,
+      user,
+      readOnlyRoot,
+    };
     await cluster.apply(podManifest(name, [{ ...container, directories: { [`/dev/shm/gpu-sim-${user}`]: card } }]));
     const log = await until(`${name} to be done`, async () => {
       const text = await cluster.kubectl('logs', name);
       return /^DONE$/m.test(text) && text;
     });
-    const second = await cluster.kubectl('exec', name, '--', 'sh', '-c', `${PROBE} total; ${PROBE} memory; ${PROBE} share 400`);
+    const second = await cluster.kubectl(
+      'exec',
+      name,
+      '--',
+      'sh',
+      '-c',
+      `${PROBE} total; ${PROBE} memory; ${PROBE} share 400`,
+    );
     const [, first = '', empty = ''] = log.split(/^(?:FIRST|EMPTY)$/m);
-    for (const [way, text] of [['as the first process', first], ['with an empty environment', empty], ['started by exec', second]] as const) {
+    for (const [way, text] of [
+      ['as the first process', first],
+      ['with an empty environment', empty],
+      ['started by exec', second],
+    ] as const) {
       const found = read(text);
       t.equal(found.totalMib, LIMIT_MIB, `${name}, ${way}: sees its slice`);
       t.equal(found.refusal, 2, `${name}, ${way}: is refused memory over its limit`);
       t.ok(found.allocatedMib > 0 && found.allocatedMib <= LIMIT_MIB, `${name}, ${way}: got ${found.allocatedMib} MiB`);
-      t.ok(found.sharePercent > 0 && found.sharePercent < 1.5 * CORES, `${name}, ${way}: used ${found.sharePercent} % of the card`);
+      t.ok(
+        found.sharePercent > 0 && found.sharePercent < 1.5 * CORES,
+        `${name}, ${way}: used ${found.sharePercent} % of the card`,
+      );
     }
     await cluster.kubectl('delete', 'pod', name, '--wait=true', '--timeout=60s');
   }

@@ -8,7 +8,10 @@ const PROGRAM = fileURLToPath(new URL('./agent-process.js', import.meta.url));
 /** A process with several agents in it, from the outside: gives orders, hears who froze, kills them all at once. */
 export class AgentHouse {
   readonly #child: ChildProcess;
-  readonly #waiting = new Map<number, { readonly resolve: (value: unknown) => void; readonly reject: (error: Error) => void }>();
+  readonly #waiting = new Map<
+    number,
+    { readonly resolve: (value: unknown) => void; readonly reject: (error: Error) => void }
+  >();
   readonly #frozen = new Map<string, (step: string) => void>();
   readonly #exit: Promise<unknown>;
   #killed = false;
@@ -17,11 +20,17 @@ export class AgentHouse {
 
   constructor() {
     this.#child = fork(PROGRAM, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
-    this.#child.stderr?.on('data', (text: Buffer) => (this.#complaint = `${this.#complaint}${text.toString()}`.slice(-4_000)));
+    this.#child.stderr?.on(
+      'data',
+      (text: Buffer) => (this.#complaint = `${this.#complaint}${text.toString()}`.slice(-4_000)),
+    );
     this.#child.on('message', (reply: Reply) => this.#hear(reply));
     this.#exit = once(this.#child, 'exit');
     void this.#exit.then(() => {
-      for (const { reject } of this.#waiting.values()) reject(new Error(this.#killed ? 'the agent was killed' : `the agent's process ended by itself: ${this.#complaint}`));
+      for (const { reject } of this.#waiting.values())
+        reject(
+          new Error(this.#killed ? 'the agent was killed' : `the agent's process ended by itself: ${this.#complaint}`),
+        );
       this.#waiting.clear();
     });
   }

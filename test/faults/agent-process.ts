@@ -42,7 +42,10 @@ async function start(name: string, order: Extract<Order, { do: 'start' }>): Prom
   const lodger: Lodger = { gate, clock, agent: null };
   lodgers.set(name, lodger);
   if (order.freezeAfter !== null) gate.freezeAfter(order.freezeAfter);
-  const log = pino({ level: 'info', base: null }, { write: (line: string) => appendFileSync(`${order.directory}.log`, line) });
+  const log = pino(
+    { level: 'info', base: null },
+    { write: (line: string) => appendFileSync(`${order.directory}.log`, line) },
+  );
   await runBehind(gate, async () => {
     const agent = await buildAgent(order.config, log, { clock, graceMs: order.graceMs });
     await agent.start();
@@ -70,7 +73,11 @@ async function obey(name: string, order: Order): Promise<unknown> {
       return agent !== null && agent.pods.uidOf(order.namespace, order.name) !== null;
     case 'ledger': {
       const state = agent?.allocator.state;
-      return { allocations: [...(state?.allocations.values() ?? [])], openHalves: state?.halves.length ?? 0, legacy: state?.legacy ?? [] } satisfies LedgerReport;
+      return {
+        allocations: [...(state?.allocations.values() ?? [])],
+        openHalves: state?.halves.length ?? 0,
+        legacy: state?.legacy ?? [],
+      } satisfies LedgerReport;
     }
     case 'stop':
       lodgers.delete(name);

@@ -20,7 +20,11 @@ export interface Outcome {
   /** How often agents were killed at each named step; those that were killed at rest count under that name. */
   readonly steps: ReadonlyMap<string, number>;
   /** Of each history that went wrong: its number, what was wrong, and all that happened. */
-  readonly failures: readonly { readonly index: number; readonly violations: readonly string[]; readonly story: string }[];
+  readonly failures: readonly {
+    readonly index: number;
+    readonly violations: readonly string[];
+    readonly story: string;
+  }[];
 }
 
 /** Lets histories happen, several at a time, each with an agent of its own in a process that they share. */
@@ -34,12 +38,16 @@ export async function runHistories(options: CampaignOptions): Promise<Outcome> {
     const directory = join(options.directory, String(batch[0]));
     await mkdir(directory, { recursive: true });
     const devices = join(options.directory, 'devices');
-    const histories = batch.map((index) => ({ index, history: new History({ directory, devices, index, seed: options.seed }) }));
+    const histories = batch.map((index) => ({
+      index,
+      history: new History({ directory, devices, index, seed: options.seed }),
+    }));
     for (const { history } of histories) await history.open();
     for (let life = 0; life < options.kills; life += 1) {
       const house = new AgentHouse();
       const alive = histories.filter(({ history }) => history.passed);
-      for (const step of await Promise.all(alive.map(({ history }) => history.live(house)))) steps.set(step ?? 'at rest', (steps.get(step ?? 'at rest') ?? 0) + 1);
+      for (const step of await Promise.all(alive.map(({ history }) => history.live(house))))
+        steps.set(step ?? 'at rest', (steps.get(step ?? 'at rest') ?? 0) + 1);
       kills += alive.length;
       await house.kill();
       for (const { history } of alive) await history.bury();
@@ -51,7 +59,11 @@ export async function runHistories(options: CampaignOptions): Promise<Outcome> {
       await history.close();
       if (history.passed) continue;
       const log = await readFile(`${join(directory, history.name)}.log`, 'utf8').catch(() => '');
-      failures.push({ index, violations: history.violations, story: [...history.lines, '', ...log.trimEnd().split('\n').slice(-40)].join('\n') });
+      failures.push({
+        index,
+        violations: history.violations,
+        story: [...history.lines, '', ...log.trimEnd().split('\n').slice(-40)].join('\n'),
+      });
     }
     await rm(directory, { recursive: true, force: true });
   }

@@ -1,7 +1,15 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 
 /** What may happen to a file while nobody looks. */
-export const CORRUPTIONS = ['missing', 'empty', 'truncated', 'bit flipped', 'garbage', 'of a newer version', 'of another program'] as const;
+export const CORRUPTIONS = [
+  'missing',
+  'empty',
+  'truncated',
+  'bit flipped',
+  'garbage',
+  'of a newer version',
+  'of another program',
+] as const;
 
 export type Corruption = (typeof CORRUPTIONS)[number];
 

@@ -26,7 +26,17 @@ const PATIENCE_MS = 120_000;
 const HOUR_MS = 3_600_000;
 
 /** Few shapes, so that nearly every pod has a twin it could be taken for. */
-const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [[10, 4], [10, 8], [20, 8], [30, 16], [50, 32], [100, 0], [100, 8], [200, 0], [200, 8]];
+const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
+  [10, 4],
+  [10, 8],
+  [20, 8],
+  [30, 16],
+  [50, 32],
+  [100, 0],
+  [100, 8],
+  [200, 0],
+  [200, 8],
+];
 
 const DISK_ERRORS: readonly DiskError[] = ['ENOSPC', 'EROFS', 'EIO'];
 
@@ -86,8 +96,17 @@ export class History {
     await this.node.open();
     if (this.#random() >= 0.25) return;
     const card = Math.floor(this.#random() * CARDS);
-    const uid = `00000000-0000-4000-8000-${Math.floor(this.#random() * 1e12).toString().padStart(12, '0')}`;
-    const container = { name: 'main', ...this.#pick([{ cores: 30, memoryBlocks: 8 }, { cores: 60, memoryBlocks: 32 }, { cores: 100, memoryBlocks: 16 }]) };
+    const uid = `00000000-0000-4000-8000-${Math.floor(this.#random() * 1e12)
+      .toString()
+      .padStart(12, '0')}`;
+    const container = {
+      name: 'main',
+      ...this.#pick([
+        { cores: 30, memoryBlocks: 8 },
+        { cores: 60, memoryBlocks: 32 },
+        { cores: 100, memoryBlocks: 16 },
+      ]),
+    };
     this.#oldPod = { uid, namespace: 'default', name: `${this.name}-old`, containers: [container], initContainers: [] };
     this.#note(`a pod of the original's plugin holds ${container.cores}/${container.memoryBlocks} of card ${card}`);
     await this.node.inheritOldPod(this.#oldPod, card, this.#random() < 0.5);
@@ -122,7 +141,9 @@ export class History {
     this.#dying = true;
     this.#diskIsBroken = false;
     await this.#afterDeath;
-    await this.node.kubelet.until(() => this.node.kubelet.allocatable('core') === 0 && this.node.kubelet.allocatable('memory') === 0).catch(() => undefined);
+    await this.node.kubelet
+      .until(() => this.node.kubelet.allocatable('core') === 0 && this.node.kubelet.allocatable('memory') === 0)
+      .catch(() => undefined);
     if (this.#random() < 0.25) {
       const corruption = this.#pick(CORRUPTIONS);
       this.#note(`the checkpoint is ${corruption}`);
@@ -178,7 +199,13 @@ export class History {
   async #start(freezeAfter: number | null): Promise<void> {
     const { config } = this.node;
     this.#note('the agent starts');
-    await this.#ask({ do: 'start', directory: join(config.checkpointPath, '..'), config, graceMs: GRACE_MS, freezeAfter });
+    await this.#ask({
+      do: 'start',
+      directory: join(config.checkpointPath, '..'),
+      config,
+      graceMs: GRACE_MS,
+      freezeAfter,
+    });
     await this.#registered();
   }
 
@@ -201,10 +228,20 @@ export class History {
     }
   }
 
-  #newPod(containers: readonly (readonly [name: string, cores: number, memoryBlocks: number])[], initial: readonly (readonly [string, number, number])[] = []): KnownPod {
+  #newPod(
+    containers: readonly (readonly [name: string, cores: number, memoryBlocks: number])[],
+    initial: readonly (readonly [string, number, number])[] = [],
+  ): KnownPod {
     const name = `${this.name}-p${(this.#serial += 1)}`;
-    const list = (entries: readonly (readonly [string, number, number])[]): EmulatedContainer[] => entries.map(([container, cores, memoryBlocks]) => ({ name: container, cores, memoryBlocks }));
-    const pod: EmulatedPod = { uid: `uid-${name}`, namespace: 'default', name, containers: list(containers), initContainers: list(initial) };
+    const list = (entries: readonly (readonly [string, number, number])[]): EmulatedContainer[] =>
+      entries.map(([container, cores, memoryBlocks]) => ({ name: container, cores, memoryBlocks }));
+    const pod: EmulatedPod = {
+      uid: `uid-${name}`,
+      namespace: 'default',
+      name,
+      containers: list(containers),
+      initContainers: list(initial),
+    };
     return { pod, given: [], started: new Set() };
   }
 
@@ -217,12 +254,16 @@ export class History {
 
   async #admit(wanted: KnownPod): Promise<boolean> {
     const { pod } = wanted;
-    const shape = [...pod.initContainers, ...pod.containers].map(({ name, cores, memoryBlocks }) => `${name} ${cores}/${memoryBlocks}`).join(', ');
+    const shape = [...pod.initContainers, ...pod.containers]
+      .map(({ name, cores, memoryBlocks }) => `${name} ${cores}/${memoryBlocks}`)
+      .join(', ');
     this.#note(`pod ${pod.name} is admitted: ${shape}`);
     this.node.submit(pod);
     if (this.#house !== null && this.node.server !== null && !this.#apiServerIsBroken) {
       const asked = { do: 'knows-pod', namespace: pod.namespace, name: pod.name } as const;
-      await eventually(() => this.#ask(asked) as Promise<boolean>, 'the agent knows the pod', 5_000).catch(() => this.#note('the agent has not heard of it'));
+      await eventually(() => this.#ask(asked) as Promise<boolean>, 'the agent knows the pod', 5_000).catch(() =>
+        this.#note('the agent has not heard of it'),
+      );
     }
     const admission = await this.node.admit(pod);
     if (!admission.ok) {
@@ -232,7 +273,9 @@ export class History {
     }
     const known: KnownPod = { ...wanted, given: admission.containers };
     this.#pods.push(known);
-    this.#note(`  got ${admission.containers.map((given) => `${given.coreIds[0] ?? 'nothing'}+${given.coreIds.length}, ${given.memoryIds[0] ?? 'nothing'}+${given.memoryIds.length}`).join('; ')}`);
+    this.#note(
+      `  got ${admission.containers.map((given) => `${given.coreIds[0] ?? 'nothing'}+${given.coreIds.length}, ${given.memoryIds[0] ?? 'nothing'}+${given.memoryIds.length}`).join('; ')}`,
+    );
     return true;
   }
 
@@ -285,7 +328,13 @@ export class History {
   async #registered(): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
     while (!this.#dying) {
-      if (await this.node.kubelet.ready(200).then(() => true, () => false)) return;
+      if (
+        await this.node.kubelet.ready(200).then(
+          () => true,
+          () => false,
+        )
+      )
+        return;
       if (performance.now() > deadline) throw new Error('the agent does not register');
     }
   }
@@ -315,12 +364,24 @@ export class History {
     const troubles: readonly (readonly [name: string, begin: () => void])[] = [
       ['answers 500', () => void server.inject({}, { do: 'answer', code: 500 })],
       ['answers 429', () => void server.inject({}, { do: 'answer', code: 429, retryAfterSeconds: 1 })],
-      ['answers 409 to every change', () => void server.inject({ verb: ['patch', 'update', 'delete', 'create'] }, { do: 'answer', code: 409 })],
+      [
+        'answers 409 to every change',
+        () => void server.inject({ verb: ['patch', 'update', 'delete', 'create'] }, { do: 'answer', code: 409 }),
+      ],
       ['hangs', () => void server.inject({}, { do: 'hang' })],
       ['cuts every connection', () => void server.inject({}, { do: 'reset' })],
-      ['loses its answers', () => void server.inject({ verb: ['get', 'list', 'patch', 'create', 'delete'] }, { do: 'lose-answer' })],
+      [
+        'loses its answers',
+        () => void server.inject({ verb: ['get', 'list', 'patch', 'create', 'delete'] }, { do: 'lose-answer' }),
+      ],
       ['ends watches', () => server.watches().forEach((stream) => stream.end())],
-      ['says 410 to watches', () => { server.compact(); server.watches().forEach((stream) => stream.expire()); }],
+      [
+        'says 410 to watches',
+        () => {
+          server.compact();
+          server.watches().forEach((stream) => stream.expire());
+        },
+      ],
     ];
     const [name, begin] = this.#pick(troubles);
     this.#note(`the API server ${name}`);
@@ -354,7 +415,13 @@ export class History {
   async #compare(): Promise<void> {
     this.#note('everything settles');
     // A kubelet forgets devices of ended pods when it admits the next one.
-    await this.node.kubelet.admit({ uid: `uid-${this.name}-none`, namespace: 'default', name: 'none', initContainers: [], containers: [] });
+    await this.node.kubelet.admit({
+      uid: `uid-${this.name}-none`,
+      namespace: 'default',
+      name: 'none',
+      initContainers: [],
+      containers: [],
+    });
     this.node.kubelet.remove(`uid-${this.name}-none`);
     let faults: string[] = [];
     // Several times: after a restart the kubelet is not always reached at once.

@@ -17,13 +17,20 @@ export interface KnownPod extends Living {
  * What an agent that came back has wrong: something that a living pod holds and the ledger does not know, or knows otherwise;
  * a running container without its directory, limits or socket; a card or an id given twice.
  */
-export async function lostOrDoubled(node: FaultNode, ledger: LedgerReport, pods: readonly KnownPod[]): Promise<string[]> {
+export async function lostOrDoubled(
+  node: FaultNode,
+  ledger: LedgerReport,
+  pods: readonly KnownPod[],
+): Promise<string[]> {
   const faults = conflicts(pods);
   for (const { container, parts } of ledger.legacy) {
     for (const { gpuUuid, cores } of parts) {
-      const beside = ledger.allocations.flatMap((allocation) => allocation.parts).filter((part) => part.gpuUuid === gpuUuid);
+      const beside = ledger.allocations
+        .flatMap((allocation) => allocation.parts)
+        .filter((part) => part.gpuUuid === gpuUuid);
       const given = new Set(beside.flatMap((part) => part.coreIds)).size;
-      if (given + cores > 100) faults.push(`${gpuUuid} gives ${given} cores beside the ${cores} of ${container.podUid}`);
+      if (given + cores > 100)
+        faults.push(`${gpuUuid} gives ${given} cores beside the ${cores} of ${container.podUid}`);
     }
   }
   const allocations = new Map(ledger.allocations.map((allocation) => [allocation.id, allocation]));
@@ -38,20 +45,23 @@ export async function lostOrDoubled(node: FaultNode, ledger: LedgerReport, pods:
       }
       const cards = new Set(allocation.parts.map((part) => part.gpuUuid));
       const told = (container.environment.NVIDIA_VISIBLE_DEVICES ?? '').split(',');
-      if (told.length !== cards.size || told.some((uuid) => !cards.has(uuid))) faults.push(`${who} was given ${told.join()}, the ledger says ${[...cards].join()}`);
+      if (told.length !== cards.size || told.some((uuid) => !cards.has(uuid)))
+        faults.push(`${who} was given ${told.join()}, the ledger says ${[...cards].join()}`);
       if (!started.has(container.name)) continue;
       // Where an init container and the one after it have the same ids, the kubelet names only the latter; a pod's UID comes with the
       // kubelet's checkpoint, which may be unreadable for a while.
       const initial = pod.initContainers.some(({ name }) => name === container.name);
       const isOwner = ({ podUid, pod: name, container: of }: Allocation['owners'][number]): boolean =>
         (podUid === pod.uid || (podUid === '' && name === pod.name)) && (initial || of === container.name);
-      if (!allocation.owners.some(isOwner)) faults.push(`${who} runs, but its allocation belongs to ${JSON.stringify(allocation.owners)}`);
+      if (!allocation.owners.some(isOwner))
+        faults.push(`${who} runs, but its allocation belongs to ${JSON.stringify(allocation.owners)}`);
       const missing = container.memoryIds.filter((id) => !memoryIdsOf(allocation).includes(id));
       if (missing.length > 0) faults.push(`${who} holds ${missing.length} memory blocks that the ledger does not know`);
       const socket = join(node.config.virtualManagerPath, allocation.id, 'vcuda.sock');
       if (!(await answers(socket))) faults.push(`nobody listens on the socket of ${who}`);
     }
-    if (pod.containers.every(({ name }) => started.has(name))) faults.push(...(await faultsOfPod(pod, given).catch((error: Error) => [`${pod.uid}: ${error.message}`])));
+    if (pod.containers.every(({ name }) => started.has(name)))
+      faults.push(...(await faultsOfPod(pod, given).catch((error: Error) => [`${pod.uid}: ${error.message}`])));
   }
   return faults;
 }
@@ -65,13 +75,18 @@ export async function leftOver(node: FaultNode, ledger: LedgerReport): Promise<s
     if (ids.every(isLegacyId)) continue;
     for (const id of ids) held[kind].add(id);
     if (kind === 'core') containers.add(allocationId(ids));
-    if (!node.kubelet.pods.some(({ uid }) => uid === podUid)) faults.push(`the kubelet still names ${podUid}/${container}`);
+    if (!node.kubelet.pods.some(({ uid }) => uid === podUid))
+      faults.push(`the kubelet still names ${podUid}/${container}`);
   }
-  faults.push(...difference('core', held.core, ledger.allocations.flatMap(coreIdsOf)), ...difference('memory', held.memory, ledger.allocations.flatMap(memoryIdsOf)));
+  faults.push(
+    ...difference('core', held.core, ledger.allocations.flatMap(coreIdsOf)),
+    ...difference('memory', held.memory, ledger.allocations.flatMap(memoryIdsOf)),
+  );
   for (const { id } of ledger.allocations) if (!containers.has(id)) faults.push(`allocation ${id} is nobody's`);
   const old = new Set(node.kubelet.held.filter(({ ids }) => ids.every(isLegacyId)).map(({ podUid }) => podUid));
   const kept = new Set(ledger.legacy.map(({ container }) => container.podUid));
-  if ([...old].sort().join() !== [...kept].sort().join()) faults.push(`shares of old pods are kept for ${[...kept].join()} instead of ${[...old].join()}`);
+  if ([...old].sort().join() !== [...kept].sort().join())
+    faults.push(`shares of old pods are kept for ${[...kept].join()} instead of ${[...old].join()}`);
   if (ledger.openHalves > 0) faults.push(`${ledger.openHalves} halves of requests are kept`);
   faults.push(...(await strayFiles(node, ledger.allocations)));
   return faults;
@@ -82,13 +97,18 @@ function difference(kind: string, kubelet: ReadonlySet<string>, ledger: readonly
   const lost = [...kubelet].filter((id) => !ours.has(id));
   const extra = [...ours].filter((id) => !kubelet.has(id));
   if (lost.length === 0 && extra.length === 0) return [];
-  return [`${kind} ids: the ledger lacks ${lost.length} (${lost.slice(0, 3).join()}) that the kubelet names, and has ${extra.length} (${extra.slice(0, 3).join()}) that it does not`];
+  return [
+    `${kind} ids: the ledger lacks ${lost.length} (${lost.slice(0, 3).join()}) that the kubelet names, and has ${extra.length} (${extra.slice(0, 3).join()}) that it does not`,
+  ];
 }
 
 async function strayFiles(node: FaultNode, allocations: readonly Allocation[]): Promise<string[]> {
   const { config } = node;
   const faults: string[] = [];
-  const known = new Set([...allocations.map(({ id }) => id), ...node.kubelet.held.filter(({ ids }) => ids.every(isLegacyId)).map(({ podUid }) => podUid)]);
+  const known = new Set([
+    ...allocations.map(({ id }) => id),
+    ...node.kubelet.held.filter(({ ids }) => ids.every(isLegacyId)).map(({ podUid }) => podUid),
+  ]);
   const directories = await readdir(config.virtualManagerPath);
   faults.push(...directories.filter((name) => !known.has(name)).map((name) => `directory ${name} belongs to nobody`));
   faults.push(...[...known].filter((id) => !directories.includes(id)).map((id) => `allocation ${id} has no directory`));
@@ -97,14 +117,21 @@ async function strayFiles(node: FaultNode, allocations: readonly Allocation[]): 
 
 /** Files that a killed agent was about to write, or whose disk failed it; the next agent has to clear them away. */
 export async function halfWritten({ config }: FaultNode): Promise<string[]> {
-  const names = await Promise.all([config.virtualManagerPath, config.checkpointPath].map((directory) => readdir(directory, { recursive: true })));
-  return names.flat().filter((name) => name.endsWith('.tmp')).map((name) => `half-written ${name} was left behind`);
+  const names = await Promise.all(
+    [config.virtualManagerPath, config.checkpointPath].map((directory) => readdir(directory, { recursive: true })),
+  );
+  return names
+    .flat()
+    .filter((name) => name.endsWith('.tmp'))
+    .map((name) => `half-written ${name} was left behind`);
 }
 
 /** Sockets in the plugin directory besides those. */
 export async function straySockets(node: FaultNode, expected: readonly string[]): Promise<string[]> {
   const sockets = (await readdir(node.config.devicePluginPath)).filter((name) => name.endsWith('.sock'));
-  return sockets.sort().join() === [...expected].sort().join() ? [] : [`sockets ${sockets.join()} instead of ${expected.join()}`];
+  return sockets.sort().join() === [...expected].sort().join()
+    ? []
+    : [`sockets ${sockets.join()} instead of ${expected.join()}`];
 }
 
 function answers(socket: string): Promise<boolean> {

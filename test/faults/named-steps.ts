@@ -55,7 +55,11 @@ export class StepGate {
       return;
     }
     disk.times -= 1;
-    throw Object.assign(new Error(`${disk.error}: injected, ${call} '${path}'`), { code: disk.error, syscall: call, path });
+    throw Object.assign(new Error(`${disk.error}: injected, ${call} '${path}'`), {
+      code: disk.error,
+      syscall: call,
+      path,
+    });
   }
 }
 
@@ -78,7 +82,10 @@ function gateOf(path: unknown): StepGate | null {
 
 /** The path as part of a step's name: without what differs from run to run. */
 function nameOf(gate: StepGate, path: string): string {
-  return path.slice(gate.directory.length + 1).replaceAll(/\b[0-9a-f]{16}\b/g, '<allocation>').replace(/\.\d+\.tmp$/, '.tmp');
+  return path
+    .slice(gate.directory.length + 1)
+    .replaceAll(/\b[0-9a-f]{16}\b/g, '<allocation>')
+    .replace(/\.\d+\.tmp$/, '.tmp');
 }
 
 type Call = (...args: unknown[]) => unknown;
@@ -95,7 +102,12 @@ function guarded(kind: 'read' | 'write', name: string, call: Call): Call {
 
 const HANDLE_CALLS = ['writeFile', 'write', 'sync', 'chmod', 'truncate'] as const;
 
-async function guardedOpen(open: typeof fs.promises.open, path: PathLike, flags?: string | number, mode?: fs.Mode): Promise<fs.promises.FileHandle> {
+async function guardedOpen(
+  open: typeof fs.promises.open,
+  path: PathLike,
+  flags?: string | number,
+  mode?: fs.Mode,
+): Promise<fs.promises.FileHandle> {
   const gate = gateOf(path);
   const name = gate === null ? '' : nameOf(gate, path as string);
   const kind = flags === undefined || flags === 'r' ? 'read' : 'write';
@@ -121,10 +133,12 @@ const openSyncPaths = new Map<number, string>();
 
 function guardFiles(): void {
   const files = fs.promises as unknown as Record<string, Call>;
-  for (const name of ['mkdir', 'rename', 'rm', 'chmod', 'chown', 'writeFile', 'unlink']) files[name] = guarded('write', name, files[name] as Call);
+  for (const name of ['mkdir', 'rename', 'rm', 'chmod', 'chown', 'writeFile', 'unlink'])
+    files[name] = guarded('write', name, files[name] as Call);
   for (const name of ['readFile', 'readdir']) files[name] = guarded('read', name, files[name] as Call);
   const open = fs.promises.open;
-  files.open = ((...args: Parameters<typeof guardedOpen> extends [unknown, ...infer Rest] ? Rest : never) => guardedOpen(open, ...args)) as Call;
+  files.open = ((...args: Parameters<typeof guardedOpen> extends [unknown, ...infer Rest] ? Rest : never) =>
+    guardedOpen(open, ...args)) as Call;
   const { openSync, writeSync, closeSync } = fs;
   Object.assign(fs, {
     openSync(path: PathLike, ...rest: [fs.OpenMode, fs.Mode?]): number {
@@ -160,7 +174,10 @@ function guardRequests(): void {
       const stream = definition[method]?.responseStream === true;
       const guardedCall = (call: unknown, reply: Reply): void => {
         void gate.pass(`request ${method}`).then(() => {
-          (handler as (call: unknown, reply: Reply) => void)(call, (...answer) => void gate.pass(`answer ${method}`).then(() => reply(...answer)));
+          (handler as (call: unknown, reply: Reply) => void)(
+            call,
+            (...answer) => void gate.pass(`answer ${method}`).then(() => reply(...answer)),
+          );
         });
       };
       guardedHandlers[method] = stream ? handler : (guardedCall as UntypedHandleCall);

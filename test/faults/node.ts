@@ -39,12 +39,25 @@ export class FaultNode {
   constructor(options: FaultNodeOptions) {
     const { directory, cluster } = options;
     const tls = cluster === 'https' ? (authority ??= certificateAuthority()) : undefined;
-    const apiServer: Partial<AgentConfig> = cluster === 'none' ? {} : { standalone: false, kubeconfig: join(directory, 'kubeconfig') };
+    const apiServer: Partial<AgentConfig> =
+      cluster === 'none' ? {} : { standalone: false, kubeconfig: join(directory, 'kubeconfig') };
     this.#options = options;
     this.#ca = tls?.certificate;
-    this.config = simulatedConfig(directory, { ...apiServer, simDevicePath: options.devices, nodeName: NODE_NAME, samplePeriodMs: 600_000 });
-    this.server = cluster === 'none' ? null : new ApiServer(tls === undefined ? {} : { tls: tls.server(['localhost', '127.0.0.1']) });
-    this.kubelet = new KubeletEmulator({ directory: this.config.devicePluginPath, podResourcesSocket: this.config.podResourcesSocket, order: options.order });
+    this.config = simulatedConfig(directory, {
+      ...apiServer,
+      simDevicePath: options.devices,
+      nodeName: NODE_NAME,
+      samplePeriodMs: 600_000,
+    });
+    this.server =
+      cluster === 'none'
+        ? null
+        : new ApiServer(tls === undefined ? {} : { tls: tls.server(['localhost', '127.0.0.1']) });
+    this.kubelet = new KubeletEmulator({
+      directory: this.config.devicePluginPath,
+      podResourcesSocket: this.config.podResourcesSocket,
+      order: options.order,
+    });
   }
 
   async open(): Promise<void> {
@@ -56,7 +69,10 @@ export class FaultNode {
     await this.server.start();
     this.server.seed('nodes', { metadata: { name: NODE_NAME } });
     const { url } = this.server;
-    await writeFile(join(directory, 'kubeconfig'), kubeconfig(this.#ca === undefined ? { url } : { url, ca: this.#ca }, {}));
+    await writeFile(
+      join(directory, 'kubeconfig'),
+      kubeconfig(this.#ca === undefined ? { url } : { url, ca: this.#ca }, {}),
+    );
   }
 
   async close(): Promise<void> {
@@ -71,16 +87,30 @@ export class FaultNode {
     const { virtualManagerPath, checkpointPath } = this.config;
     await mkdir(join(virtualManagerPath, pod.uid), { recursive: true });
     await mkdir(checkpointPath, { recursive: true });
-    const entry = { Devices: [`/dev/nvidia${card}`], Cores: wanted.cores, Memory: wanted.memoryBlocks * MEMORY_BLOCK_BYTES };
-    if (withCheckpoint) await writeFile(join(checkpointPath, CHECKPOINT_FILE), JSON.stringify({ PodGPUMapping: { [pod.uid]: { [wanted.name]: entry } } }));
-    const response = devicePluginProto().v1beta1.ContainerAllocateResponse.serialize({ annotations: { 'tencent.com/vcuda-device': `/dev/nvidia${card}` } });
+    const entry = {
+      Devices: [`/dev/nvidia${card}`],
+      Cores: wanted.cores,
+      Memory: wanted.memoryBlocks * MEMORY_BLOCK_BYTES,
+    };
+    if (withCheckpoint)
+      await writeFile(
+        join(checkpointPath, CHECKPOINT_FILE),
+        JSON.stringify({ PodGPUMapping: { [pod.uid]: { [wanted.name]: entry } } }),
+      );
+    const response = devicePluginProto().v1beta1.ContainerAllocateResponse.serialize({
+      annotations: { 'tencent.com/vcuda-device': `/dev/nvidia${card}` },
+    });
     const held = { podUid: pod.uid, container: wanted.name, response };
-    const ids = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, at) => `${prefix}-${at}`);
+    const ids = (prefix: string, count: number): string[] =>
+      Array.from({ length: count }, (_, at) => `${prefix}-${at}`);
     await this.kubelet.inherit(pod, [
       { ...held, kind: 'core', ids: ids(CORE_RESOURCE, wanted.cores) },
       { ...held, kind: 'memory', ids: ids(`${MEMORY_RESOURCE}-${MEMORY_BLOCK_BYTES}`, wanted.memoryBlocks) },
     ]);
-    this.server?.seed('pods', { ...podObject(pod), status: { phase: 'Running', containerStatuses: [{ name: wanted.name, state: { running: {} } }] } });
+    this.server?.seed('pods', {
+      ...podObject(pod),
+      status: { phase: 'Running', containerStatuses: [{ name: wanted.name, state: { running: {} } }] },
+    });
   }
 
   submit(pod: EmulatedPod): void {
@@ -99,7 +129,14 @@ export class FaultNode {
     this.server?.edit('pods', pod.namespace, pod.name, (object) => {
       const status = object.status as { readonly containerStatuses?: readonly { readonly name: string }[] };
       const others = (status.containerStatuses ?? []).filter(({ name }) => name !== container);
-      return { ...object, status: { ...status, phase: 'Running', containerStatuses: [...others, { name: container, state: { running: {} } }] } };
+      return {
+        ...object,
+        status: {
+          ...status,
+          phase: 'Running',
+          containerStatuses: [...others, { name: container, state: { running: {} } }],
+        },
+      };
     });
   }
 

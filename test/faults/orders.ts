@@ -5,7 +5,13 @@ import type { DiskError } from './named-steps.js';
 
 /** What an agent process is told to do with one of its agents. */
 export type Order =
-  | { readonly do: 'start'; readonly directory: string; readonly config: AgentConfig; readonly graceMs: number; readonly freezeAfter: number | null }
+  | {
+      readonly do: 'start';
+      readonly directory: string;
+      readonly config: AgentConfig;
+      readonly graceMs: number;
+      readonly freezeAfter: number | null;
+    }
   | { readonly do: 'freeze'; readonly steps: number }
   | { readonly do: 'break-disk'; readonly error: DiskError; readonly skip: number; readonly times: number }
   | { readonly do: 'repair-disk' }

@@ -36,7 +36,15 @@ test('two cards with one UUID are an error, not a guess', (t) => {
   t.end();
 });
 
-for (const text of ['tencent.com/vcuda-core-17', '3f2a9c01-c017', '3f2a9c01-x1', '3f2a9c01-c', 'ffffffff-c1', '', '3f2a9c01-c-1']) {
+for (const text of [
+  'tencent.com/vcuda-core-17',
+  '3f2a9c01-c017',
+  '3f2a9c01-x1',
+  '3f2a9c01-c',
+  'ffffffff-c1',
+  '',
+  '3f2a9c01-c-1',
+]) {
   test(`${JSON.stringify(text)} is no id of this node`, (t) => {
     t.equal(new DeviceIds([H200]).decode(text), null);
     t.end();
@@ -44,11 +52,16 @@ for (const text of ['tencent.com/vcuda-core-17', '3f2a9c01-c017', '3f2a9c01-x1',
 }
 
 test('ids come back from ranges, whatever the set', (t) => {
-  const id = fc.tuple(fc.constantFrom('a-c', 'b-m', 'tencent.com/vcuda-core-'), fc.nat({ max: 300 })).map(([prefix, number]) => `${prefix}${number}`);
+  const id = fc
+    .tuple(fc.constantFrom('a-c', 'b-m', 'tencent.com/vcuda-core-'), fc.nat({ max: 300 }))
+    .map(([prefix, number]) => `${prefix}${number}`);
   fc.assert(
-    fc.property(fc.uniqueArray(fc.oneof({ weight: 9, arbitrary: id }, { weight: 1, arbitrary: fc.constantFrom('odd', 'x') })), (ids) => {
-      t.same(new Set(expandIds(compactIds(ids))), new Set(ids));
-    }),
+    fc.property(
+      fc.uniqueArray(fc.oneof({ weight: 9, arbitrary: id }, { weight: 1, arbitrary: fc.constantFrom('odd', 'x') })),
+      (ids) => {
+        t.same(new Set(expandIds(compactIds(ids))), new Set(ids));
+      },
+    ),
     { numRuns: 200 },
   );
   t.same(compactIds(['a-c3', 'a-c1', 'a-c2', 'a-c9']), { 'a-c': '1-3,9' });

@@ -1,21 +1,50 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { decodeInventory, encodeInventory, type InventoryCard, type NodeInventory } from '../../src/gpu/node-inventory.js';
+import {
+  decodeInventory,
+  encodeInventory,
+  type InventoryCard,
+  type NodeInventory,
+} from '../../src/gpu/node-inventory.js';
 import { topologyOfPairs } from '../../src/gpu/topology/topology.js';
 
 function card(index: number, differing: Partial<InventoryCard> = {}): InventoryCard {
-  const gpu = { index, minor: index + 1, uuid: `GPU-${index}`, pciBusId: `00000000:0${index}:00.0`, model: 'NVIDIA H200', memoryBytes: 150_754_820_096, numaNode: index % 2 };
-  return { gpu, healthy: true, reason: '', foreign: false, freeCores: 100, freeMemoryBytes: gpu.memoryBytes, ...differing };
+  const gpu = {
+    index,
+    minor: index + 1,
+    uuid: `GPU-${index}`,
+    pciBusId: `00000000:0${index}:00.0`,
+    model: 'NVIDIA H200',
+    memoryBytes: 150_754_820_096,
+    numaNode: index % 2,
+  };
+  return {
+    gpu,
+    healthy: true,
+    reason: '',
+    foreign: false,
+    freeCores: 100,
+    freeMemoryBytes: gpu.memoryBytes,
+    ...differing,
+  };
 }
 
 const inventory: NodeInventory = {
-  cards: [card(0), card(1, { healthy: false, reason: 'XID 79' }), card(2, { foreign: true, freeCores: 30, freeMemoryBytes: 1024 })],
+  cards: [
+    card(0),
+    card(1, { healthy: false, reason: 'XID 79' }),
+    card(2, { foreign: true, freeCores: 30, freeMemoryBytes: 1024 }),
+  ],
   topology: topologyOfPairs(3, (a, b) => (b - a === 1 ? { level: 'PIX', nvlinks: 4 } : { level: 'SYS', nvlinks: 0 })),
 };
 
 test('what was written is read', (t) => {
   t.same(decodeInventory(encodeInventory(inventory)), { ok: true, inventory });
-  t.same(decodeInventory(encodeInventory({ cards: [], topology: topologyOfPairs(0, () => ({ level: 'SYS', nvlinks: 0 })) })).ok, true);
+  t.same(
+    decodeInventory(encodeInventory({ cards: [], topology: topologyOfPairs(0, () => ({ level: 'SYS', nvlinks: 0 })) }))
+      .ok,
+    true,
+  );
   t.end();
 });
 
@@ -23,9 +52,46 @@ test('the text is as documented', (t) => {
   t.same(JSON.parse(encodeInventory(inventory)), {
     version: 1,
     cards: [
-      { index: 0, minor: 1, uuid: 'GPU-0', pciBusId: '00000000:00:00.0', model: 'NVIDIA H200', memoryBytes: 150754820096, numaNode: 0, health: 'healthy', foreign: false, freeCores: 100, freeMemoryBytes: 150754820096 },
-      { index: 1, minor: 2, uuid: 'GPU-1', pciBusId: '00000000:01:00.0', model: 'NVIDIA H200', memoryBytes: 150754820096, numaNode: 1, health: 'unhealthy', reason: 'XID 79', foreign: false, freeCores: 100, freeMemoryBytes: 150754820096 },
-      { index: 2, minor: 3, uuid: 'GPU-2', pciBusId: '00000000:02:00.0', model: 'NVIDIA H200', memoryBytes: 150754820096, numaNode: 0, health: 'healthy', foreign: true, freeCores: 30, freeMemoryBytes: 1024 },
+      {
+        index: 0,
+        minor: 1,
+        uuid: 'GPU-0',
+        pciBusId: '00000000:00:00.0',
+        model: 'NVIDIA H200',
+        memoryBytes: 150754820096,
+        numaNode: 0,
+        health: 'healthy',
+        foreign: false,
+        freeCores: 100,
+        freeMemoryBytes: 150754820096,
+      },
+      {
+        index: 1,
+        minor: 2,
+        uuid: 'GPU-1',
+        pciBusId: '00000000:01:00.0',
+        model: 'NVIDIA H200',
+        memoryBytes: 150754820096,
+        numaNode: 1,
+        health: 'unhealthy',
+        reason: 'XID 79',
+        foreign: false,
+        freeCores: 100,
+        freeMemoryBytes: 150754820096,
+      },
+      {
+        index: 2,
+        minor: 3,
+        uuid: 'GPU-2',
+        pciBusId: '00000000:02:00.0',
+        model: 'NVIDIA H200',
+        memoryBytes: 150754820096,
+        numaNode: 0,
+        health: 'healthy',
+        foreign: true,
+        freeCores: 30,
+        freeMemoryBytes: 1024,
+      },
     ],
     levels: [['PIX', 'SYS'], ['PIX']],
     nvlinks: [[4, 0], [4]],
@@ -36,7 +102,10 @@ test('the text is as documented', (t) => {
 test('fields of later writers are ignored, a later version is not', (t) => {
   const document = JSON.parse(encodeInventory(inventory)) as Record<string, unknown>;
   t.ok(decodeInventory(JSON.stringify({ ...document, migs: [] })).ok);
-  t.same(decodeInventory(JSON.stringify({ ...document, version: 2 })), { ok: false, reason: 'version 2, this reads 1' });
+  t.same(decodeInventory(JSON.stringify({ ...document, version: 2 })), {
+    ok: false,
+    reason: 'version 2, this reads 1',
+  });
   t.end();
 });
 
@@ -49,7 +118,10 @@ test('a state of health that this does not know is not healthy', (t) => {
 
 test('what does not hold together is refused, and said where', (t) => {
   const document = JSON.parse(encodeInventory(inventory)) as { cards: Record<string, unknown>[] };
-  const withCard = (differing: Record<string, unknown>) => ({ ...document, cards: [{ ...document.cards[0], ...differing }, ...document.cards.slice(1)] });
+  const withCard = (differing: Record<string, unknown>) => ({
+    ...document,
+    cards: [{ ...document.cards[0], ...differing }, ...document.cards.slice(1)],
+  });
   const rows: [unknown, RegExp][] = [
     ['text', /^the inventory is no object/],
     [{ ...document, cards: {} }, /^cards is no list/],
@@ -75,13 +147,20 @@ test('what does not hold together is refused, and said where', (t) => {
 });
 
 test('more free than there is counts as all of it', (t) => {
-  const decoded = decodeInventory(encodeInventory({ ...inventory, cards: [card(0, { freeCores: 900, freeMemoryBytes: 9e15 }), card(1), card(2)] }));
+  const decoded = decodeInventory(
+    encodeInventory({ ...inventory, cards: [card(0, { freeCores: 900, freeMemoryBytes: 9e15 }), card(1), card(2)] }),
+  );
   t.match(decoded, { ok: true, inventory: { cards: [{ freeCores: 100, freeMemoryBytes: 150754820096 }] } });
   t.end();
 });
 
 test('no text breaks the reader', (t) => {
-  t.doesNotThrow(() => fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => typeof decodeInventory(text).ok === 'boolean'), { numRuns: 1000 }));
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.json()), (text) => typeof decodeInventory(text).ok === 'boolean'),
+      { numRuns: 1000 },
+    ),
+  );
   const valid = encodeInventory(inventory);
   const cut = fc.property(fc.nat(valid.length), fc.nat(valid.length), fc.string({ maxLength: 3 }), (from, to, text) => {
     decodeInventory(valid.slice(0, from) + text + valid.slice(to));

@@ -2,7 +2,11 @@
  * Waits until `condition` gives a value other than false, null and undefined, and returns it. A generous limit turns a
  * hang into a failure; nothing depends on how fast it comes.
  */
-export async function eventually<T>(condition: () => T | Promise<T>, what = 'the condition', limitMs = 15_000): Promise<Exclude<T, false | null | undefined>> {
+export async function eventually<T>(
+  condition: () => T | Promise<T>,
+  what = 'the condition',
+  limitMs = 15_000,
+): Promise<Exclude<T, false | null | undefined>> {
   const deadline = performance.now() + limitMs;
   for (;;) {
     const value = await condition();

@@ -34,7 +34,8 @@ for (const step of ['open', 'rename'] as const) {
 
 test('what a killed process was about to write is cleared away, and nothing else', async (t) => {
   const directory = await scratchDirectory(t);
-  for (const name of ['.state.4711.tmp', '.state', 'state.4711.tmp', '.vimrc.tmp']) await fs.writeFile(join(directory, name), '');
+  for (const name of ['.state.4711.tmp', '.state', 'state.4711.tmp', '.vimrc.tmp'])
+    await fs.writeFile(join(directory, name), '');
   await writeFileAtomically(join(directory, 'state'), 'whole');
   await removeHalfWritten(directory);
   t.same((await fs.readdir(directory)).sort(), ['.state', '.vimrc.tmp', 'state', 'state.4711.tmp']);
@@ -56,5 +57,7 @@ test('the identity of a socket changes when it is created anew, even with the in
 test('a socket path longer than the kernel takes is named before anything is created', async (t) => {
   t.equal(socketPathProblem(`/${'x'.repeat(106)}`), null);
   t.match(socketPathProblem(`/${'x'.repeat(107)}`), /108 bytes long, 107 is the limit/);
-  await t.rejects(new UnixListener(`/tmp/${'y'.repeat(120)}`, () => undefined).start(), { message: /107 is the limit/ });
+  await t.rejects(new UnixListener(`/tmp/${'y'.repeat(120)}`, () => undefined).start(), {
+    message: /107 is the limit/,
+  });
 });

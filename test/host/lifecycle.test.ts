@@ -30,7 +30,11 @@ test('a part that fails to start leaves nothing half started', async (t) => {
 
 test('a part that fails to stop, or hangs, keeps no other from stopping', async (t) => {
   const { said, part } = recorder();
-  const parts = [part('a'), part('hangs', { stop: () => new Promise(() => undefined) }), part('fails', { stop: () => Promise.reject(new Error('no')) })];
+  const parts = [
+    part('a'),
+    part('hangs', { stop: () => new Promise(() => undefined) }),
+    part('fails', { stop: () => Promise.reject(new Error('no')) }),
+  ];
   const lifecycle = new Lifecycle(parts, silentLog(), 50);
   await lifecycle.start();
   await lifecycle.stop();

@@ -21,7 +21,10 @@ test('the nodes that are there are found, and what is needed and absent is named
   makeNodes(devices, ['nvidiactl', 'nvidia0', 'nvidia-modeset']);
   t.same(findNvidiaNodes(devices, devices), { found: ['nvidiactl', 'nvidia-modeset'], missing: ['nvidia-uvm'] });
   makeNodes(devices, ['nvidia-uvm', 'nvidia-uvm-tools']);
-  t.same(findNvidiaNodes(devices, devices), { found: ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset'], missing: [] });
+  t.same(findNvidiaNodes(devices, devices), {
+    found: ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset'],
+    missing: [],
+  });
 });
 
 test('a plain file is no device node', async (t) => {
@@ -32,8 +35,17 @@ test('a plain file is no device node', async (t) => {
 
 test('capabilities for a part of a card are found, those for managing cards are not', { skip }, async (t) => {
   const devices = await scratchDirectory(t);
-  makeNodes(devices, ['nvidia-caps/nvidia-cap1', 'nvidia-caps/nvidia-cap2', 'nvidia-caps/nvidia-cap30', 'nvidia-caps/nvidia-cap31', 'nvidia-caps/other']);
-  t.same(findNvidiaNodes(devices, join(devices, 'absent')).found, ['nvidia-caps/nvidia-cap30', 'nvidia-caps/nvidia-cap31']);
+  makeNodes(devices, [
+    'nvidia-caps/nvidia-cap1',
+    'nvidia-caps/nvidia-cap2',
+    'nvidia-caps/nvidia-cap30',
+    'nvidia-caps/nvidia-cap31',
+    'nvidia-caps/other',
+  ]);
+  t.same(findNvidiaNodes(devices, join(devices, 'absent')).found, [
+    'nvidia-caps/nvidia-cap30',
+    'nvidia-caps/nvidia-cap31',
+  ]);
 
   const capabilities = join(devices, 'capabilities');
   mkdirSync(join(capabilities, 'mig'), { recursive: true });

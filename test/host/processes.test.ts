@@ -20,7 +20,11 @@ test('the peer of a connection is the process that connected', async (t) => {
   });
   await listener.start();
   t.teardown(() => listener.stop());
-  const child = spawn(process.execPath, ['-e', "require('node:net').connect(process.argv[1], () => process.exit(0))", path], { stdio: 'ignore' });
+  const child = spawn(
+    process.execPath,
+    ['-e', "require('node:net').connect(process.argv[1], () => process.exit(0))", path],
+    { stdio: 'ignore' },
+  );
   await once(child, 'exit');
   while (peers.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
   t.same(peers, [{ pid: child.pid, uid: process.getuid?.(), gid: process.getgid?.() }]);
@@ -44,7 +48,9 @@ test('what tells a process from a later one is read from its stat, whatever it c
   const proc = await scratchDirectory(t);
   await mkdir(join(proc, '7'));
   const stat = async (state: string, threads: number) => {
-    const fields = Array.from({ length: 49 }, (_, at) => (at === 0 ? state : at === 17 ? threads : at === 19 ? 123_456 : at)).join(' ');
+    const fields = Array.from({ length: 49 }, (_, at) =>
+      at === 0 ? state : at === 17 ? threads : at === 19 ? 123_456 : at,
+    ).join(' ');
     await writeFile(join(proc, '7', 'stat'), `7 (a) b) ${fields}\n`);
     return processStat(7, proc);
   };
@@ -60,7 +66,11 @@ test('how many files may be open is what the kernel says', async (t) => {
   t.ok((openFileLimit() ?? 0) >= 64);
   const path = join(await scratchDirectory(t), 'limits');
   t.equal(openFileLimit(path), null);
-  for (const [text, limit] of [['Max open files            1024                 524288               files', 1024], ['Max open files            unlimited            unlimited            files', Infinity], ['', null]] as const) {
+  for (const [text, limit] of [
+    ['Max open files            1024                 524288               files', 1024],
+    ['Max open files            unlimited            unlimited            files', Infinity],
+    ['', null],
+  ] as const) {
     await writeFile(path, `Limit                     Soft Limit           Hard Limit           Units\n${text}\n`);
     t.equal(openFileLimit(path), limit);
   }

@@ -7,7 +7,16 @@ import { agentConfig, flagValues, RUN_FLAGS } from '../../src/cli/run-flags.js';
 interface Manifest {
   readonly kind: string;
   readonly rules?: readonly { readonly resources: readonly string[]; readonly verbs: readonly string[] }[];
-  readonly spec?: { readonly template: { readonly spec: { readonly containers: readonly { readonly args: readonly string[]; readonly volumeMounts: readonly { readonly mountPath: string }[] }[] } } };
+  readonly spec?: {
+    readonly template: {
+      readonly spec: {
+        readonly containers: readonly {
+          readonly args: readonly string[];
+          readonly volumeMounts: readonly { readonly mountPath: string }[];
+        }[];
+      };
+    };
+  };
 }
 
 const text = readFileSync(fileURLToPath(new URL('../../../daemonset.yaml', import.meta.url)), 'utf8');
@@ -18,7 +27,10 @@ test('the flags in the DaemonSet exist, and their values are accepted', (t) => {
   const given: Record<string, string> = {};
   for (const arg of container?.args.slice(1) ?? []) {
     const match = /^--([a-z-]+)=(.*)$/.exec(arg);
-    t.ok(RUN_FLAGS.some((flag) => flag.name === match?.[1]), `${arg} is a flag`);
+    t.ok(
+      RUN_FLAGS.some((flag) => flag.name === match?.[1]),
+      `${arg} is a flag`,
+    );
     given[match?.[1] ?? ''] = match?.[2] ?? '';
   }
   t.match(agentConfig(flagValues(given, {}), {}), { driver: 'nvidia', shareMode: true });
@@ -28,8 +40,17 @@ test('the flags in the DaemonSet exist, and their values are accepted', (t) => {
 test('every host directory that the agent uses by default is mounted', (t) => {
   const config = agentConfig(flagValues({}, {}), {});
   const mounted = container?.volumeMounts.map((mount) => mount.mountPath) ?? [];
-  for (const path of [config.devicePluginPath, config.virtualManagerPath, config.checkpointPath, config.podResourcesSocket, config.displaySocket]) {
-    t.ok(mounted.some((directory) => path === directory || path.startsWith(`${directory}/`)), path);
+  for (const path of [
+    config.devicePluginPath,
+    config.virtualManagerPath,
+    config.checkpointPath,
+    config.podResourcesSocket,
+    config.displaySocket,
+  ]) {
+    t.ok(
+      mounted.some((directory) => path === directory || path.startsWith(`${directory}/`)),
+      path,
+    );
   }
   t.end();
 });

@@ -8,9 +8,19 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const MAIN = join(ROOT, 'dist/src/cli/main.js');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
-const documents = ['README.md', 'CONTRIBUTING.md', ...readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
-const blocks = documents.flatMap((path) => [...read(path).matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, text = '']) => ({ path, text })));
-const commandLines = blocks.flatMap(({ path, text }) => text.split('\n').map((line) => ({ path, line: line.replace(/\s+#.*$/, '').trim() }))).filter(({ line }) => line !== '');
+const documents = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...readdirSync(join(ROOT, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+const blocks = documents.flatMap((path) =>
+  [...read(path).matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, text = '']) => ({ path, text })),
+);
+const commandLines = blocks
+  .flatMap(({ path, text }) => text.split('\n').map((line) => ({ path, line: line.replace(/\s+#.*$/, '').trim() })))
+  .filter(({ line }) => line !== '');
 
 test('every link in a document leads somewhere', (t) => {
   for (const path of documents) {
@@ -23,26 +33,43 @@ test('every link in a document leads somewhere', (t) => {
 
 test('every npm script, file and command that a document tells to run exists', (t) => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-  const commands = new Set([...execFileSync(process.execPath, [MAIN, '--help'], { encoding: 'utf8' }).matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name));
+  const commands = new Set(
+    [...execFileSync(process.execPath, [MAIN, '--help'], { encoding: 'utf8' }).matchAll(/^ {2}(\w+)/gm)].map(
+      ([, name]) => name,
+    ),
+  );
   for (const { path, line } of commandLines) {
-    for (const [, name = ''] of line.matchAll(/\bnpm run (?:-s )?([\w:-]+)/g)) t.ok(name in scripts, `${path}: npm run ${name}`);
-    for (const [, name = ''] of line.matchAll(/^gpu-manager ([a-z]+)\b/g)) t.ok(commands.has(name), `${path}: gpu-manager ${name}`);
-    for (const [file = ''] of line.matchAll(/(?<=^|\s|\()(?:etc|charts|scripts|docs)\/[\w./-]+|\bdaemonset\.yaml/g)) t.ok(existsSync(join(ROOT, file)), `${path}: ${file}`);
+    for (const [, name = ''] of line.matchAll(/\bnpm run (?:-s )?([\w:-]+)/g))
+      t.ok(name in scripts, `${path}: npm run ${name}`);
+    for (const [, name = ''] of line.matchAll(/^gpu-manager ([a-z]+)\b/g))
+      t.ok(commands.has(name), `${path}: gpu-manager ${name}`);
+    for (const [file = ''] of line.matchAll(/(?<=^|\s|\()(?:etc|charts|scripts|docs)\/[\w./-]+|\bdaemonset\.yaml/g))
+      t.ok(existsSync(join(ROOT, file)), `${path}: ${file}`);
   }
   t.end();
 });
 
 test('docs/flags.md is what the table of flags says', (t) => {
-  t.equal(read('docs/flags.md'), execFileSync(process.execPath, [join(ROOT, 'scripts/flag-table.mjs')], { encoding: 'utf8' }), 'npm run docs:flags writes it');
+  t.equal(
+    read('docs/flags.md'),
+    execFileSync(process.execPath, [join(ROOT, 'scripts/flag-table.mjs')], { encoding: 'utf8' }),
+    'npm run docs:flags writes it',
+  );
   t.end();
 });
 
 test('every test that a document names exists, and each fault has one', (t) => {
   for (const path of documents) {
-    for (const [file] of read(path).matchAll(/\btest\/[\w./-]+\.(?:test|e2e)\.ts\b/g)) t.ok(existsSync(join(ROOT, file)), `${path}: ${file}`);
+    for (const [file] of read(path).matchAll(/\btest\/[\w./-]+\.(?:test|e2e)\.ts\b/g))
+      t.ok(existsSync(join(ROOT, file)), `${path}: ${file}`);
   }
-  const rows = read('docs/faults.md').split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| fault |'));
+  const rows = read('docs/faults.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| ') && !line.startsWith('| fault |'));
   t.ok(rows.length > 10, `${rows.length} faults`);
-  t.same(rows.filter((row) => !/`test\/[\w./-]+`/.test(row)), []);
+  t.same(
+    rows.filter((row) => !/`test\/[\w./-]+`/.test(row)),
+    [],
+  );
   t.end();
 });

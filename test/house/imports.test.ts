@@ -43,12 +43,27 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'quota-controller': PROGRAM,
   // The simulated node runs the agent as it is.
   simulation: [...PROGRAM, 'agent', 'agent/gpus'],
-  cli: [...PROGRAM, 'agent', 'agent/display', 'agent/gpus', 'agent/slices', 'scheduler', 'scheduler/cluster', 'quota-controller', 'simulation'],
+  cli: [
+    ...PROGRAM,
+    'agent',
+    'agent/display',
+    'agent/gpus',
+    'agent/slices',
+    'scheduler',
+    'scheduler/cluster',
+    'quota-controller',
+    'simulation',
+  ],
 };
 
 /** Values in, values out: these import only each other within one line of this list, no package, and nothing of the world. */
 const PURE_CORES = [
-  ['abi/', 'gpu/', 'scheduler/cluster/', ...['audit', 'findings', 'live-limits', 'steering', 'usage-counters'].map((name) => `agent/slices/${name}.ts`)],
+  [
+    'abi/',
+    'gpu/',
+    'scheduler/cluster/',
+    ...['audit', 'findings', 'live-limits', 'steering', 'usage-counters'].map((name) => `agent/slices/${name}.ts`),
+  ],
   ['agent/gpus/health.ts', 'agent/gpus/health-policy.ts', 'agent/gpus/json-reader.ts'],
   ['quota/core/'],
   ['quota/arbitrator/'],
@@ -70,8 +85,12 @@ function sourceFiles(directory: string): string[] {
 
 function importsOf(file: string): Import[] {
   const text = readFileSync(file, 'utf8');
-  const pattern = /^\s*(?:import|export)\b[^'"]*?from\s*['"]([^'"]+)['"]|^\s*import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)/gm;
-  return [...text.matchAll(pattern)].map((match) => ({ from: file, specifier: match[1] ?? match[2] ?? match[3] ?? '' }));
+  const pattern =
+    /^\s*(?:import|export)\b[^'"]*?from\s*['"]([^'"]+)['"]|^\s*import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)/gm;
+  return [...text.matchAll(pattern)].map((match) => ({
+    from: file,
+    specifier: match[1] ?? match[2] ?? match[3] ?? '',
+  }));
 }
 
 function target(imported: Import): string | null {
@@ -80,7 +99,8 @@ function target(imported: Import): string | null {
 }
 
 const PARTS = Object.keys(MAY_IMPORT).sort((a, b) => b.length - a.length);
-const partOf = (file: string): string => PARTS.find((part) => relative(source, file).startsWith(`${part}/`)) ?? relative(source, file);
+const partOf = (file: string): string =>
+  PARTS.find((part) => relative(source, file).startsWith(`${part}/`)) ?? relative(source, file);
 
 const files = sourceFiles(source);
 const imports = files.flatMap(importsOf);
@@ -105,7 +125,8 @@ test('parts import only what lies below them', (t) => {
 });
 
 test('the pure cores import no package and touch nothing of the world', (t) => {
-  const coreOf = (file: string) => PURE_CORES.find((core) => core.some((path) => relative(source, file).startsWith(path)));
+  const coreOf = (file: string) =>
+    PURE_CORES.find((core) => core.some((path) => relative(source, file).startsWith(path)));
   const wrong = imports
     .filter((imported) => coreOf(imported.from) !== undefined)
     .filter((imported) => {

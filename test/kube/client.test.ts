@@ -11,7 +11,12 @@ const POD = '/api/v1/namespaces/default/pods/a';
 test('a request brings the answer and says who asks', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a' }));
-  const answer = await clientOf(t, server.url).request({ method: 'PATCH', path: POD, body: { metadata: { labels: { x: 'y' } } }, contentType: MERGE_PATCH });
+  const answer = await clientOf(t, server.url).request({
+    method: 'PATCH',
+    path: POD,
+    body: { metadata: { labels: { x: 'y' } } },
+    contentType: MERGE_PATCH,
+  });
   t.match(answer, { ok: true, body: { metadata: { name: 'a', labels: { x: 'y' } } } });
   t.match(server.requests, [{ verb: 'patch', contentType: MERGE_PATCH }]);
 });
@@ -46,7 +51,10 @@ test('every refusal becomes a code that callers decide by', async (t) => {
 test('how long a server wants to be left alone is passed on', async (t) => {
   const server = await apiServer(t);
   server.inject({}, { do: 'answer', code: 429, retryAfterSeconds: 7 });
-  t.match(await clientOf(t, server.url).request({ method: 'GET', path: POD }), { code: 'too-many-requests', retryAfterMs: 7_000 });
+  t.match(await clientOf(t, server.url).request({ method: 'GET', path: POD }), {
+    code: 'too-many-requests',
+    retryAfterMs: 7_000,
+  });
 });
 
 test('an answer that is no API answer is malformed, whatever its status', async (t) => {
@@ -57,7 +65,11 @@ test('an answer that is no API answer is malformed, whatever its status', async 
   server.inject({}, { do: 'answer', code: 502, body: '<html>' }, 1);
   t.match(await client.request({ method: 'GET', path: POD }), { ok: false, code: 'server-error', message: 'HTTP 502' });
   server.inject({}, { do: 'answer', code: 200, body: `"${'x'.repeat(2_000)}"` }, 1);
-  t.match(await client.request({ method: 'GET', path: POD }), { ok: false, code: 'malformed', message: /more than 1000 bytes/ });
+  t.match(await client.request({ method: 'GET', path: POD }), {
+    ok: false,
+    code: 'malformed',
+    message: /more than 1000 bytes/,
+  });
 });
 
 test('a server that never answers costs the time limit and nothing else', async (t) => {
@@ -97,7 +109,10 @@ test('a creation is never sent twice by itself', async (t) => {
   const client = clientOf(t, server.url);
   await client.request({ method: 'GET', path: POD });
   server.inject({ verb: 'create' }, { do: 'lose-answer' }, 1);
-  t.match(await client.request({ method: 'POST', path: '/api/v1/namespaces/default/pods', body: podObject({ name: 'a' }) }), { ok: false, code: 'unreachable' });
+  t.match(
+    await client.request({ method: 'POST', path: '/api/v1/namespaces/default/pods', body: podObject({ name: 'a' }) }),
+    { ok: false, code: 'unreachable' },
+  );
   t.equal(server.requests.filter((request) => request.verb === 'create').length, 1);
 });
 
@@ -121,7 +136,10 @@ test('credentials that expired are read again and the request repeated', async (
 test('a watch tells its events one by one, however they are cut into packets', async (t) => {
   const server = await apiServer(t);
   const events: unknown[] = [];
-  const watch = clientOf(t, server.url).watch({ path: '/api/v1/pods', query: { watch: '1' }, idleMs: 10_000 }, { opened: () => undefined, event: (event) => events.push(event) });
+  const watch = clientOf(t, server.url).watch(
+    { path: '/api/v1/pods', query: { watch: '1' }, idleMs: 10_000 },
+    { opened: () => undefined, event: (event) => events.push(event) },
+  );
   const stream = await eventually(() => server.watches()[0]);
   stream.sendText('{"type":"A","object":"\u00e4');
   await new Promise((resolve) => setTimeout(resolve, 10));
@@ -134,20 +152,29 @@ test('a watch tells its events one by one, however they are cut into packets', a
 
 test('a watch on which nothing comes is given up', async (t) => {
   const server = await apiServer(t);
-  const watch = clientOf(t, server.url).watch({ path: '/api/v1/pods', query: { watch: '1' }, idleMs: 20 }, { opened: () => undefined, event: () => undefined });
+  const watch = clientOf(t, server.url).watch(
+    { path: '/api/v1/pods', query: { watch: '1' }, idleMs: 20 },
+    { opened: () => undefined, event: () => undefined },
+  );
   t.match(await watch.ended, { ok: false, code: 'timeout' });
 });
 
 test('a watch that is not answered at all is given up, too', async (t) => {
   const server = await apiServer(t);
   server.freeze();
-  const watch = clientOf(t, server.url, { timeoutMs: 20 }).watch({ path: '/api/v1/pods', query: { watch: '1' }, idleMs: 10_000 }, { opened: () => t.fail('not open'), event: () => undefined });
+  const watch = clientOf(t, server.url, { timeoutMs: 20 }).watch(
+    { path: '/api/v1/pods', query: { watch: '1' }, idleMs: 10_000 },
+    { opened: () => t.fail('not open'), event: () => undefined },
+  );
   t.match(await watch.ended, { ok: false, code: 'timeout' });
 });
 
 test('a watch that sends garbage ends', async (t) => {
   const server = await apiServer(t);
-  const watch = clientOf(t, server.url).watch({ path: '/api/v1/pods', query: { watch: '1' }, idleMs: 10_000 }, { opened: () => undefined, event: () => undefined });
+  const watch = clientOf(t, server.url).watch(
+    { path: '/api/v1/pods', query: { watch: '1' }, idleMs: 10_000 },
+    { opened: () => undefined, event: () => undefined },
+  );
   (await eventually(() => server.watches()[0])).sendText('<html>\n');
   t.match(await watch.ended, { ok: false, code: 'malformed' });
 });
@@ -181,5 +208,8 @@ test('a peer that is no HTTP server at all is unreachable', async (t) => {
   await new Promise<void>((resolve) => peer.listen(0, '127.0.0.1', resolve));
   t.teardown(() => peer.close());
   const { port } = peer.address() as { port: number };
-  t.match(await clientOf(t, `http://127.0.0.1:${port}`).request({ method: 'GET', path: POD }), { ok: false, code: 'unreachable' });
+  t.match(await clientOf(t, `http://127.0.0.1:${port}`).request({ method: 'GET', path: POD }), {
+    ok: false,
+    code: 'unreachable',
+  });
 });

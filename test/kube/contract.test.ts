@@ -10,9 +10,18 @@ apiContract({ name: 'programmable', connect: async (t) => clientOf(t, (await api
 const kubeconfig = process.env.KUBECONFIG_E2E;
 
 async function connectReal(t: Test): Promise<KubeClient> {
-  const client = new KubeClient({ credentials: await kubeconfigCredentials(kubeconfig ?? '', systemClock), clock: systemClock, userAgent: 'gpu-manager/contract' });
+  const client = new KubeClient({
+    credentials: await kubeconfigCredentials(kubeconfig ?? '', systemClock),
+    clock: systemClock,
+    userAgent: 'gpu-manager/contract',
+  });
   t.teardown(() => client.close());
   return client;
 }
 
-apiContract({ name: 'real', real: true, connect: kubeconfig === undefined ? null : connectReal, why: 'KUBECONFIG_E2E names no kubeconfig of a real cluster' });
+apiContract({
+  name: 'real',
+  real: true,
+  connect: kubeconfig === undefined ? null : connectReal,
+  why: 'KUBECONFIG_E2E names no kubeconfig of a real cluster',
+});

@@ -51,7 +51,11 @@ class Session {
   }
 
   async fails(request: KubeRequest, code: KubeFailureCode, message?: RegExp): Promise<void> {
-    this.#t.match(await this.client.request(request), { ok: false, code, ...(message === undefined ? {} : { message }) }, `${request.method} ${request.path} ${code}`);
+    this.#t.match(
+      await this.client.request(request),
+      { ok: false, code, ...(message === undefined ? {} : { message }) },
+      `${request.method} ${request.path} ${code}`,
+    );
   }
 
   /** A pod on a node of this session's own, deleted when the test ends. */
@@ -65,9 +69,15 @@ class Session {
   }
 
   /** Everything that a watch tells until `enough`. */
-  async watch(query: Readonly<Record<string, string>>, enough: (events: readonly WatchEvent[]) => boolean): Promise<WatchEvent[]> {
+  async watch(
+    query: Readonly<Record<string, string>>,
+    enough: (events: readonly WatchEvent[]) => boolean,
+  ): Promise<WatchEvent[]> {
     const events: WatchEvent[] = [];
-    const watch = this.client.watch({ path: PODS, query: { watch: '1', ...query }, idleMs: 20_000 }, { opened: () => undefined, event: (event) => events.push(event as WatchEvent) });
+    const watch = this.client.watch(
+      { path: PODS, query: { watch: '1', ...query }, idleMs: 20_000 },
+      { opened: () => undefined, event: (event) => events.push(event as WatchEvent) },
+    );
     let over = false;
     void watch.ended.then(() => (over = true));
     await eventually(() => over || enough(events), `the watch (${events.map((event) => event.type).join()})`);
@@ -78,11 +88,21 @@ class Session {
 }
 
 const pathOf = (object: KubeObject): string => podPath(object.metadata.namespace ?? '', object.metadata.name ?? '');
-const patch = (path: string, body: unknown, contentType = MERGE_PATCH): KubeRequest => ({ method: 'PATCH', path, body, contentType });
+const patch = (path: string, body: unknown, contentType = MERGE_PATCH): KubeRequest => ({
+  method: 'PATCH',
+  path,
+  body,
+  contentType,
+});
 const remove = (object: KubeObject, gracePeriodSeconds?: number, preconditions?: object): KubeRequest => ({
   method: 'DELETE',
   path: pathOf(object),
-  body: { apiVersion: 'v1', kind: 'DeleteOptions', ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }), ...(preconditions === undefined ? {} : { preconditions }) },
+  body: {
+    apiVersion: 'v1',
+    kind: 'DeleteOptions',
+    ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+    ...(preconditions === undefined ? {} : { preconditions }),
+  },
 });
 const get = (path: string, query?: Readonly<Record<string, string>>): KubeRequest => ({ method: 'GET', path, query });
 const version = (object: KubeObject): string => object.metadata.resourceVersion ?? '';
@@ -92,8 +112,16 @@ const summary = (events: readonly WatchEvent[]): string => events.map((event) =>
 const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise<void>>> = {
   'a created object gets a uid, a resourceVersion and a time, and exists only once': async (t, session) => {
     const pod = await session.pod();
-    t.match(pod, { kind: 'Pod', apiVersion: 'v1', metadata: { uid: /.{36}/, resourceVersion: /^\d+$/, creationTimestamp: /^\d{4}-.*Z$/ }, status: { phase: 'Pending' } });
-    await session.fails({ method: 'POST', path: PODS, body: podObject({ name: pod.metadata.name ?? '', node: session.node }) }, 'already-exists');
+    t.match(pod, {
+      kind: 'Pod',
+      apiVersion: 'v1',
+      metadata: { uid: /.{36}/, resourceVersion: /^\d+$/, creationTimestamp: /^\d{4}-.*Z$/ },
+      status: { phase: 'Pending' },
+    });
+    await session.fails(
+      { method: 'POST', path: PODS, body: podObject({ name: pod.metadata.name ?? '', node: session.node }) },
+      'already-exists',
+    );
     await session.fails({ method: 'POST', path: PODS, body: podObject({ name: 'Not A Name' }) }, 'invalid');
   },
 
@@ -118,24 +146,38 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
 
   'a patch with another uid is refused, one with a stale resourceVersion conflicts': async (t, session) => {
     const pod = await session.pod();
-    const answer: KubeAnswer = await session.client.request(patch(pathOf(pod), { metadata: { uid: 'another', annotations: { a: '1' } } }));
+    const answer: KubeAnswer = await session.client.request(
+      patch(pathOf(pod), { metadata: { uid: 'another', annotations: { a: '1' } } }),
+    );
     t.ok(!answer.ok && (answer.code === 'conflict' || answer.code === 'invalid'), answer.ok ? 'accepted' : answer.code);
     await session.ok(patch(pathOf(pod), { metadata: { annotations: { a: '1' } } }));
-    await session.fails(patch(pathOf(pod), { metadata: { resourceVersion: version(pod), annotations: { a: '2' } } }), 'conflict');
+    await session.fails(
+      patch(pathOf(pod), { metadata: { resourceVersion: version(pod), annotations: { a: '2' } } }),
+      'conflict',
+    );
   },
 
   'an update with a stale resourceVersion conflicts': async (_t, session) => {
     const pod = await session.pod();
     const current = await session.ok(patch(pathOf(pod), { metadata: { labels: { a: '1' } } }));
     await session.fails({ method: 'PUT', path: pathOf(pod), body: pod }, 'conflict');
-    await session.ok({ method: 'PUT', path: pathOf(pod), body: { ...current, metadata: { ...current.metadata, labels: { a: '2' } } } });
+    await session.ok({
+      method: 'PUT',
+      path: pathOf(pod),
+      body: { ...current, metadata: { ...current.metadata, labels: { a: '2' } } },
+    });
   },
 
   'status changes through its subresource, and nothing else does': async (t, session) => {
     const pod = await session.pod();
     const body = { metadata: { annotations: { through: 'object' } }, status: { phase: 'Running' } };
-    t.match(await session.ok(patch(pathOf(pod), body)), { metadata: { annotations: { through: 'object' } }, status: { phase: 'Pending' } });
-    t.match(await session.ok(patch(`${pathOf(pod)}/status`, { status: { phase: 'Running' } })), { status: { phase: 'Running' } });
+    t.match(await session.ok(patch(pathOf(pod), body)), {
+      metadata: { annotations: { through: 'object' } },
+      status: { phase: 'Pending' },
+    });
+    t.match(await session.ok(patch(`${pathOf(pod)}/status`, { status: { phase: 'Running' } })), {
+      status: { phase: 'Running' },
+    });
   },
 
   'strategic merge patches merge lists by key, JSON patches test before they act': async (t, session) => {
@@ -144,22 +186,41 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     const strategic = 'application/strategic-merge-patch+json';
     await session.ok(patch(`${pathOf(pod)}/status`, conditions('One'), strategic));
     const both = await session.ok(patch(`${pathOf(pod)}/status`, conditions('Two'), strategic));
-    t.same(((both.status as { conditions: { type: string }[] }).conditions).map((entry) => entry.type).sort(), ['One', 'Two']);
+    t.same((both.status as { conditions: { type: string }[] }).conditions.map((entry) => entry.type).sort(), [
+      'One',
+      'Two',
+    ]);
     const json = 'application/json-patch+json';
-    t.match(await session.ok(patch(pathOf(pod), [{ op: 'add', path: '/metadata/labels', value: { a: 'b' } }], json)), { metadata: { labels: { a: 'b' } } });
-    await session.fails(patch(pathOf(pod), [{ op: 'test', path: '/metadata/labels/a', value: 'c' }, { op: 'remove', path: '/metadata/labels/a' }], json), 'invalid');
+    t.match(await session.ok(patch(pathOf(pod), [{ op: 'add', path: '/metadata/labels', value: { a: 'b' } }], json)), {
+      metadata: { labels: { a: 'b' } },
+    });
+    await session.fails(
+      patch(
+        pathOf(pod),
+        [
+          { op: 'test', path: '/metadata/labels/a', value: 'c' },
+          { op: 'remove', path: '/metadata/labels/a' },
+        ],
+        json,
+      ),
+      'invalid',
+    );
   },
 
   'a dry run answers as if and changes nothing': async (t, session) => {
     const pod = await session.pod();
     const query = { dryRun: 'All' };
-    t.match(await session.ok({ ...patch(pathOf(pod), { metadata: { labels: { dry: 'run' } } }), query }), { metadata: { labels: { dry: 'run' } } });
+    t.match(await session.ok({ ...patch(pathOf(pod), { metadata: { labels: { dry: 'run' } } }), query }), {
+      metadata: { labels: { dry: 'run' } },
+    });
     t.equal(version(await session.ok(get(pathOf(pod)))), version(pod));
   },
 
   'a pod on a node is marked for deletion and stays until its kubelet ends it': async (t, session) => {
     const pod = await session.pod();
-    t.match(await session.ok(remove(pod, 30)), { metadata: { deletionTimestamp: /Z$/, deletionGracePeriodSeconds: 30 } });
+    t.match(await session.ok(remove(pod, 30)), {
+      metadata: { deletionTimestamp: /Z$/, deletionGracePeriodSeconds: 30 },
+    });
     t.ok((await session.ok(get(pathOf(pod)))).metadata.deletionTimestamp);
     await session.ok(remove(pod, 0));
     await session.fails(get(pathOf(pod)), 'not-found');
@@ -167,7 +228,9 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
 
   'a pod that failed is gone at once when it is deleted': async (_t, session) => {
     const pod = await session.pod();
-    await session.ok(patch(`${pathOf(pod)}/status`, { status: { phase: 'Failed', reason: 'UnexpectedAdmissionError' } }));
+    await session.ok(
+      patch(`${pathOf(pod)}/status`, { status: { phase: 'Failed', reason: 'UnexpectedAdmissionError' } }),
+    );
     await session.ok(remove(pod));
     await session.fails(get(pathOf(pod)), 'not-found');
   },
@@ -190,12 +253,17 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
   'lists select by field and label, and refuse fields they do not know': async (t, session) => {
     const [one, two] = [await session.pod(), await session.pod()];
     await session.ok(patch(pathOf(two), { metadata: { labels: { tier: 'back' } } }));
-    const names = async (query: Record<string, string>): Promise<string[]> => ((await session.ok(get(PODS, { ...onNode(session), ...query }))).items ?? []).map((item) => item.metadata.name ?? '');
+    const names = async (query: Record<string, string>): Promise<string[]> =>
+      ((await session.ok(get(PODS, { ...onNode(session), ...query }))).items ?? []).map(
+        (item) => item.metadata.name ?? '',
+      );
     t.same((await names({})).sort(), [one.metadata.name, two.metadata.name].sort());
     t.same(await names({ labelSelector: 'tier=back' }), [two.metadata.name]);
     t.same(await names({ labelSelector: 'tier notin (back)' }), [one.metadata.name]);
     t.same(await names({ labelSelector: '!tier' }), [one.metadata.name]);
-    t.same(await names({ fieldSelector: `spec.nodeName=${session.node},metadata.name!=${one.metadata.name ?? ''}` }), [two.metadata.name]);
+    t.same(await names({ fieldSelector: `spec.nodeName=${session.node},metadata.name!=${one.metadata.name ?? ''}` }), [
+      two.metadata.name,
+    ]);
     await session.fails(get(PODS, { fieldSelector: 'spec.hostNetwork=true' }), 'invalid', /field label not supported/);
   },
 
@@ -212,15 +280,24 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     const token = String(first.metadata.continue);
     await session.pod();
     const second = await session.ok(get(PODS, { ...onNode(session), limit: '2', continue: token }));
-    const third = await session.ok(get(PODS, { ...onNode(session), limit: '2', continue: String(second.metadata.continue) }));
-    t.same([first, second, third].map((page) => page.items?.length), [2, 2, 1]);
+    const third = await session.ok(
+      get(PODS, { ...onNode(session), limit: '2', continue: String(second.metadata.continue) }),
+    );
+    t.same(
+      [first, second, third].map((page) => page.items?.length),
+      [2, 2, 1],
+    );
     t.notOk(third.metadata.continue);
     t.equal(version(second), version(first));
   },
 
   'a list from the cache ignores the limit': async (t, session) => {
     for (let i = 0; i < 3; i += 1) await session.pod();
-    await eventually(async () => ((await session.ok(get(PODS, { ...onNode(session), limit: '1', resourceVersion: '0' }))).items ?? []).length === 3);
+    await eventually(
+      async () =>
+        ((await session.ok(get(PODS, { ...onNode(session), limit: '1', resourceVersion: '0' }))).items ?? []).length ===
+        3,
+    );
     t.pass();
   },
 
@@ -235,12 +312,17 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     const pod = await session.pod();
     await session.ok(patch(pathOf(pod), { metadata: { labels: { a: 'b' } } }));
     await session.ok(remove(pod, 0));
-    const events = await session.watch({ ...onNode(session), resourceVersion: version(list) }, (seen) => seen.some((event) => event.type === 'DELETED'));
+    const events = await session.watch({ ...onNode(session), resourceVersion: version(list) }, (seen) =>
+      seen.some((event) => event.type === 'DELETED'),
+    );
     // A pod on a node is marked first, even when it goes at once.
     t.equal(summary(events), 'ADDED MODIFIED MODIFIED DELETED');
     t.match(events[0]?.object, { kind: 'Pod', metadata: { name: pod.metadata.name } });
     const versions = events.map((event) => Number(version(event.object)));
-    t.same(versions, [...versions].sort((a, b) => a - b));
+    t.same(
+      versions,
+      [...versions].sort((a, b) => a - b),
+    );
     t.equal(new Set(versions).size, 4, 'a deletion has a resourceVersion of its own');
   },
 
@@ -257,7 +339,10 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     await session.ok(patch(pathOf(pod), { metadata: { labels: { in: 'yes' } } }));
     await session.ok(patch(pathOf(pod), { metadata: { labels: { more: 'yes' } } }));
     await session.ok(patch(pathOf(pod), { metadata: { labels: { in: null } } }));
-    const events = await session.watch({ labelSelector: 'in=yes', ...onNode(session), resourceVersion: version(list) }, (seen) => seen.some((event) => event.type === 'DELETED'));
+    const events = await session.watch(
+      { labelSelector: 'in=yes', ...onNode(session), resourceVersion: version(list) },
+      (seen) => seen.some((event) => event.type === 'DELETED'),
+    );
     t.equal(summary(events), 'ADDED MODIFIED DELETED');
   },
 
@@ -271,16 +356,28 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     const resourceVersion = String(Number(metadata.resourceVersion) + 1_000_000);
     const watching = session.watch({ ...onNode(session), resourceVersion, timeoutSeconds: '1' }, () => false);
     await session.pod();
-    t.same((await watching).filter((event) => event.type !== 'BOOKMARK'), []);
+    t.same(
+      (await watching).filter((event) => event.type !== 'BOOKMARK'),
+      [],
+    );
   },
 
   'a watch ends by itself after the time that was asked for': async (t, session) => {
-    const watch = session.client.watch({ path: PODS, query: { watch: '1', timeoutSeconds: '1', ...onNode(session) }, idleMs: 20_000 }, { opened: () => undefined, event: () => undefined });
+    const watch = session.client.watch(
+      { path: PODS, query: { watch: '1', timeoutSeconds: '1', ...onNode(session) }, idleMs: 20_000 },
+      { opened: () => undefined, event: () => undefined },
+    );
     t.same(await watch.ended, { ok: true });
   },
 
   'the pods of a node are followed': async (t, session) => {
-    const pods = new NodePods({ client: session.client, nodeName: session.node, clock: systemClock, log: silentLog(), timing: QUICK });
+    const pods = new NodePods({
+      client: session.client,
+      nodeName: session.node,
+      clock: systemClock,
+      log: silentLog(),
+      timing: QUICK,
+    });
     t.teardown(() => pods.stop());
     const first = await session.pod({ containers: [{ name: 'main', cores: 30, memory: '16' }] });
     pods.start();
@@ -288,7 +385,11 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     t.match(pods.pending(), [{ podUid: first.metadata.uid, cores: 30, memoryBlocks: 16 }]);
     const second = await session.pod({ containers: [{ name: 'main', cores: 1000, memory: 2000 }] });
     await eventually(() => pods.pending()?.length === 2);
-    t.equal(pods.pending()?.find((entry) => entry.podUid === second.metadata.uid)?.cores, 1_000, 'which the server writes as 1k');
+    t.equal(
+      pods.pending()?.find((entry) => entry.podUid === second.metadata.uid)?.cores,
+      1_000,
+      'which the server writes as 1k',
+    );
     t.equal(pods.uidOf('default', second.metadata.name ?? ''), second.metadata.uid);
     await session.ok(remove(second, 0));
     await eventually(() => pods.ended().has(second.metadata.uid ?? ''));
@@ -306,7 +407,9 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     writer.annotate({ ...ref, objectUid: 'another' }, { 'tencent.com/gpu-assigned': 'false' });
     writer.delete({ ...ref, objectUid: 'another' });
     await eventually(() => queue.counts.dropped.get('gone') === 2);
-    t.match((await session.ok(get(pathOf(pod)))).metadata, { annotations: { kept: 'yes', 'tencent.com/gpu-assigned': 'true' } });
+    t.match((await session.ok(get(pathOf(pod)))).metadata, {
+      annotations: { kept: 'yes', 'tencent.com/gpu-assigned': 'true' },
+    });
     writer.delete(ref);
     await eventually(() => queue.counts.done === 2);
     t.ok((await session.ok(get(pathOf(pod)))).metadata.deletionTimestamp);
@@ -318,7 +421,16 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     const events = new Events({ client: session.client, queue, nodeName: session.node, clock: systemClock });
     const pod = await session.pod();
     for (let i = 1; i <= 2; i += 1) {
-      events.record({ kind: 'Pod', namespace: 'default', name: pod.metadata.name ?? '', uid: pod.metadata.uid ?? '', container: 'main' }, { type: 'Warning', reason: 'GPURefused', message: 'no room' });
+      events.record(
+        {
+          kind: 'Pod',
+          namespace: 'default',
+          name: pod.metadata.name ?? '',
+          uid: pod.metadata.uid ?? '',
+          container: 'main',
+        },
+        { type: 'Warning', reason: 'GPURefused', message: 'no room' },
+      );
       await eventually(() => queue.counts.done === i);
     }
     const fieldSelector = `involvedObject.uid=${pod.metadata.uid ?? ''},reason=GPURefused`;
@@ -329,14 +441,16 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
 
 /** Not shown to hold on a real server, and why. */
 const NOT_ON_REAL: Readonly<Record<string, string>> = {
-  'a watch from long ago ends with 410 inside the stream': 'only after the server was restarted: until then its cache knows everything since the beginning',
+  'a watch from long ago ends with 410 inside the stream':
+    'only after the server was restarted: until then its cache knows everything since the beginning',
 };
 
 /** Runs every statement against a server. What the programmable one does differently from a real one shows here. */
 export function apiContract(server: Server): void {
   for (const [statement, prove] of Object.entries(STATEMENTS)) {
     const { connect } = server;
-    const skip = connect === null ? (server.why ?? true) : server.real === true ? (NOT_ON_REAL[statement] ?? false) : false;
+    const skip =
+      connect === null ? (server.why ?? true) : server.real === true ? (NOT_ON_REAL[statement] ?? false) : false;
     test(`${server.name}: ${statement}`, { skip }, async (t) => {
       if (connect !== null) await prove(t, new Session(t, await connect(t)));
     });

@@ -32,9 +32,16 @@ async function serviceAccount(t: Test, token: string, authority = ca): Promise<s
 }
 
 test('the service account of the pod we run in is found where the kubelet puts it', async (t) => {
-  const server = await apiServer(t, { tls: serverTls(), tokens: new Map([['secret', 'system:serviceaccount:kube-system:gpu-manager']]) });
+  const server = await apiServer(t, {
+    tls: serverTls(),
+    tokens: new Map([['secret', 'system:serviceaccount:kube-system:gpu-manager']]),
+  });
   const directory = await serviceAccount(t, 'secret');
-  const credentials = await inClusterCredentials({ clock: systemClock, directory, environment: { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String(server.port) } });
+  const credentials = await inClusterCredentials({
+    clock: systemClock,
+    directory,
+    environment: { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String(server.port) },
+  });
   t.equal(await whoAmI(t, credentials), 'let in');
   t.match(server.requests, [{ user: 'system:serviceaccount:kube-system:gpu-manager' }]);
 });
@@ -42,7 +49,11 @@ test('the service account of the pod we run in is found where the kubelet puts i
 test('a server that another authority vouches for is not talked to', async (t) => {
   const server = await apiServer(t, { tls: serverTls(certificateAuthority('other')) });
   const directory = await serviceAccount(t, 'secret');
-  const credentials = await inClusterCredentials({ clock: systemClock, directory, environment: { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String(server.port) } });
+  const credentials = await inClusterCredentials({
+    clock: systemClock,
+    directory,
+    environment: { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String(server.port) },
+  });
   t.equal(await whoAmI(t, credentials), 'unreachable');
   t.equal(server.requests.length, 0);
 });
@@ -50,7 +61,11 @@ test('a server that another authority vouches for is not talked to', async (t) =
 test('a token that the kubelet renewed is used within a minute, and at once when the server refuses the old one', async (t) => {
   const clock = new ManualClock();
   const directory = await serviceAccount(t, 'first');
-  const credentials = await inClusterCredentials({ clock, directory, environment: { KUBERNETES_SERVICE_HOST: '::1', KUBERNETES_SERVICE_PORT: '443' } });
+  const credentials = await inClusterCredentials({
+    clock,
+    directory,
+    environment: { KUBERNETES_SERVICE_HOST: '::1', KUBERNETES_SERVICE_PORT: '443' },
+  });
   t.teardown(() => credentials.close());
   t.equal(credentials.server.href, 'https://[::1]/');
   const token = async (): Promise<string | undefined> => (await credentials.access()).headers.authorization;
@@ -71,11 +86,21 @@ test('a token that the kubelet renewed is used within a minute, and at once when
 test('outside a cluster the refusal says what to do', async (t) => {
   await t.rejects(inClusterCredentials({ clock: systemClock, environment: {} }), /--kubeconfig or --standalone/);
   const directory = await scratchDirectory(t);
-  await t.rejects(inClusterCredentials({ clock: systemClock, directory, environment: { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: '1' } }), { code: 'ENOENT' });
+  await t.rejects(
+    inClusterCredentials({
+      clock: systemClock,
+      directory,
+      environment: { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: '1' },
+    }),
+    { code: 'ENOENT' },
+  );
 });
 
 test('a kubeconfig lets in by token and by client certificate', async (t) => {
-  const server = await apiServer(t, { tls: { ...serverTls(), clientCa: ca.certificate }, tokens: new Map([['secret', 'ada']]) });
+  const server = await apiServer(t, {
+    tls: { ...serverTls(), clientCa: ca.certificate },
+    tokens: new Map([['secret', 'ada']]),
+  });
   const path = join(await scratchDirectory(t), 'config');
   await writeFile(path, kubeconfig({ url: server.url, ca: ca.certificate }, { token: 'secret' }));
   t.equal(await whoAmI(t, await kubeconfigCredentials(path, systemClock)), 'let in');
@@ -96,6 +121,9 @@ test('a kubeconfig without TLS serves a server on this machine', async (t) => {
 test('a kubeconfig that is missing or has no context is refused at once', async (t) => {
   const directory = await scratchDirectory(t);
   await t.rejects(kubeconfigCredentials(join(directory, 'none'), systemClock), { code: 'ENOENT' });
-  await writeFile(join(directory, 'empty'), JSON.stringify({ apiVersion: 'v1', kind: 'Config', clusters: [], users: [], contexts: [] }));
+  await writeFile(
+    join(directory, 'empty'),
+    JSON.stringify({ apiVersion: 'v1', kind: 'Config', clusters: [], users: [], contexts: [] }),
+  );
   await t.rejects(kubeconfigCredentials(join(directory, 'empty'), systemClock), /no current context/);
 });

@@ -11,7 +11,10 @@ import { apiServer, clientOf, NODE } from './setting.js';
 const POD: EventSubject = { kind: 'Pod', namespace: 'team', name: 'train', uid: 'u1', container: 'main' };
 const NOTE: EventNote = { type: 'Warning', reason: 'GPURefused', message: 'no GPU has 50 cores free' };
 
-function recording(t: Test, server: ApiServer): { readonly events: Events; readonly queue: WriteQueue; readonly clock: ManualClock } {
+function recording(
+  t: Test,
+  server: ApiServer,
+): { readonly events: Events; readonly queue: WriteQueue; readonly clock: ManualClock } {
   const queue = new WriteQueue({ clock: hastyClock, log: silentLog(), concurrency: 1 });
   const clock = new ManualClock(Date.UTC(2026, 10, 21, 10));
   t.teardown(() => queue.stop());
@@ -28,7 +31,14 @@ test('an event says what happened to which container, who says so and when', asy
   t.match(server.all('events'), [
     {
       metadata: { namespace: 'team', name: /^train\.[0-9a-f]{16}$/ },
-      involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace: 'team', name: 'train', uid: 'u1', fieldPath: 'spec.containers{main}' },
+      involvedObject: {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        namespace: 'team',
+        name: 'train',
+        uid: 'u1',
+        fieldPath: 'spec.containers{main}',
+      },
       type: 'Warning',
       reason: 'GPURefused',
       message: 'no GPU has 50 cores free',
@@ -45,7 +55,10 @@ test('an event says what happened to which container, who says so and when', asy
 test('an event on the node goes to the default namespace', async (t) => {
   const server = await apiServer(t);
   const { events, queue } = recording(t, server);
-  events.record({ kind: 'Node', namespace: '', name: NODE, uid: NODE }, { type: 'Warning', reason: 'GPULost', message: 'GPU 3 fell off the bus' });
+  events.record(
+    { kind: 'Node', namespace: '', name: NODE, uid: NODE },
+    { type: 'Warning', reason: 'GPULost', message: 'GPU 3 fell off the bus' },
+  );
   await idle(queue);
   t.match(server.all('events'), [{ metadata: { namespace: 'default' }, involvedObject: { kind: 'Node', name: NODE } }]);
 });
@@ -58,11 +71,19 @@ test('the same event counts up for ten minutes, then begins anew', async (t) => 
     await idle(queue);
     clock.advance(60_000);
   }
-  t.match(server.all('events'), [{ count: 3, firstTimestamp: '2026-11-21T10:00:00Z', lastTimestamp: '2026-11-21T10:02:00Z' }]);
+  t.match(server.all('events'), [
+    { count: 3, firstTimestamp: '2026-11-21T10:00:00Z', lastTimestamp: '2026-11-21T10:02:00Z' },
+  ]);
   clock.advance(600_000);
   events.record(POD, NOTE);
   await idle(queue);
-  t.match(server.all('events').map((event) => event.count).sort(), [1, 3]);
+  t.match(
+    server
+      .all('events')
+      .map((event) => event.count)
+      .sort(),
+    [1, 3],
+  );
 });
 
 test('repeats that pile up while the server is away become one write', async (t) => {
@@ -105,7 +126,10 @@ test('many different messages for one reason are told as one', async (t) => {
     await idle(queue);
   }
   t.equal(server.all('events').length, 11);
-  t.match(server.all('events').filter((event) => String(event.message).startsWith('more events')), [{ count: 10 }]);
+  t.match(
+    server.all('events').filter((event) => String(event.message).startsWith('more events')),
+    [{ count: 10 }],
+  );
 });
 
 test('a pod that causes a flood is cut off, others are not', async (t) => {

@@ -15,7 +15,11 @@ interface Options {
 }
 
 /** Follows the pods of the node by name; the real client, the real server, quick timers. */
-function follow(t: Test, server: ApiServer, options: Options = {}): ObjectWatch<string> & { readonly changes: string[] } {
+function follow(
+  t: Test,
+  server: ApiServer,
+  options: Options = {},
+): ObjectWatch<string> & { readonly changes: string[] } {
   const watch = new ObjectWatch<string>({
     client: clientOf(t, server.url),
     path: '/api/v1/pods',
@@ -44,8 +48,10 @@ async function following(t: Test, server: ApiServer, options?: Options): Promise
 }
 
 const names = (watch: ObjectWatch<string>): string => watch.values().sort().join(' ');
-const seen = (watch: ObjectWatch<string>, wanted: string): Promise<true> => eventually(() => names(watch) === wanted, `${wanted} (there is ${names(watch)})`);
-const relabel = (server: ApiServer, name: string, v: string): KubeObject => server.edit('pods', 'default', name, (pod) => ({ ...pod, metadata: { ...pod.metadata, labels: { v } } }));
+const seen = (watch: ObjectWatch<string>, wanted: string): Promise<true> =>
+  eventually(() => names(watch) === wanted, `${wanted} (there is ${names(watch)})`);
+const relabel = (server: ApiServer, name: string, v: string): KubeObject =>
+  server.edit('pods', 'default', name, (pod) => ({ ...pod, metadata: { ...pod.metadata, labels: { v } } }));
 
 test('what is there is listed, what happens is followed, and only for this node', async (t) => {
   const server = await apiServer(t);
@@ -177,7 +183,13 @@ test('a storage that was set back is noticed by the first bookmark, and read ane
   server.seed('pods', podObject({ name: 'b' }));
   await seen(watch, 'b');
   t.ok((watch.counts.failures.get('too-new') ?? 0) >= 1);
-  t.notOk(server.requests.filter((request) => request.verb === 'list').slice(1).some((request) => 'resourceVersion' in request.query), 'from the storage, not from a cache');
+  t.notOk(
+    server.requests
+      .filter((request) => request.verb === 'list')
+      .slice(1)
+      .some((request) => 'resourceVersion' in request.query),
+    'from the storage, not from a cache',
+  );
 });
 
 test('a replica that lags behind what was seen is not believed', async (t) => {
@@ -189,7 +201,10 @@ test('a replica that lags behind what was seen is not believed', async (t) => {
   server.watches()[0]?.cut();
   server.seed('pods', podObject({ name: 'b' }));
   await seen(watch, 'a b');
-  t.match(server.requests.filter((request) => request.verb === 'list').map((request) => request.query.resourceVersion), ['0', '1001', undefined]);
+  t.match(
+    server.requests.filter((request) => request.verb === 'list').map((request) => request.query.resourceVersion),
+    ['0', '1001', undefined],
+  );
 });
 
 test('large collections come in pages, and a page that expired begins again', async (t) => {
@@ -200,27 +215,33 @@ test('large collections come in pages, and a page that expired begins again', as
   const watch = await following(t, server, { pageSize: 10 });
   t.equal(watch.values().length, 25);
   const lists = server.requests.filter((request) => request.verb === 'list');
-  t.same(lists.map((request) => 'continue' in request.query), [false, true, true, false, true, true]);
+  t.same(
+    lists.map((request) => 'continue' in request.query),
+    [false, true, true, false, true, true],
+  );
 });
 
 test('a list in pages shows one moment, and the watch goes on from there', async (t) => {
   const server = await apiServer(t);
   for (const name of ['a', 'b', 'c', 'd']) server.seed('pods', podObject({ name }));
-  server.inject({ verb: 'list' }, {
-    do: 'distort',
-    change: (list) => {
-      server.remove('pods', 'default', 'd');
-      server.clearFaults();
-      return list;
+  server.inject(
+    { verb: 'list' },
+    {
+      do: 'distort',
+      change: (list) => {
+        server.remove('pods', 'default', 'd');
+        server.clearFaults();
+        return list;
+      },
     },
-  });
+  );
   const watch = await following(t, server, { pageSize: 2 });
   await seen(watch, 'a b c');
   t.same(watch.changes, ['>a', '>b', '>c', '>d', 'd>']);
 });
 
 const LIES: readonly (readonly [string, string])[] = [
-  ['a proxy\'s page', '<html>\n'],
+  ["a proxy's page", '<html>\n'],
   ['null', 'null\n'],
   ['a bare string', '"ADDED"\n'],
   ['an event of an unknown type', '{"type":"SURPRISE","object":{"metadata":{"uid":"x","resourceVersion":"5"}}}\n'],
@@ -247,7 +268,14 @@ test('nonsense on the watch is dropped with the connection', async (t) => {
 test('nonsense instead of a list is no list', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a' }));
-  for (const body of ['null', '[]', '{}', '{"metadata":{}}', '{"metadata":{"resourceVersion":"5"},"items":"many"}', '{"metadata":{"resourceVersion":7},"items":[]}']) {
+  for (const body of [
+    'null',
+    '[]',
+    '{}',
+    '{"metadata":{}}',
+    '{"metadata":{"resourceVersion":"5"},"items":"many"}',
+    '{"metadata":{"resourceVersion":7},"items":[]}',
+  ]) {
     server.inject({ verb: 'list' }, { do: 'answer', code: 200, body }, 1);
   }
   const watch = await following(t, server);

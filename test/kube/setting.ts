@@ -32,7 +32,13 @@ export function openAccess(url: string, token: () => string | null = () => null)
 }
 
 export function clientOf(t: Test, url: string, options: Partial<KubeClientOptions> = {}): KubeClient {
-  const client = new KubeClient({ credentials: openAccess(url), clock: systemClock, userAgent: 'test', timeoutMs: 5_000, ...options });
+  const client = new KubeClient({
+    credentials: openAccess(url),
+    clock: systemClock,
+    userAgent: 'test',
+    timeoutMs: 5_000,
+    ...options,
+  });
   t.teardown(() => client.close());
   return client;
 }
@@ -72,7 +78,19 @@ export function podObject(spec: PodSpec): KubeObject {
       ...(spec.createdAt === undefined ? {} : { creationTimestamp: spec.createdAt }),
       ...(spec.deletedAt === undefined ? {} : { deletionTimestamp: spec.deletedAt }),
       ...(spec.annotations === undefined ? {} : { annotations: spec.annotations }),
-      ...(owner === undefined ? {} : { ownerReferences: [{ apiVersion: 'apps/v1', kind: owner.kind, name: owner.name, uid: `owner-${owner.name}`, controller: owner.controller ?? true }] }),
+      ...(owner === undefined
+        ? {}
+        : {
+            ownerReferences: [
+              {
+                apiVersion: 'apps/v1',
+                kind: owner.kind,
+                name: owner.name,
+                uid: `owner-${owner.name}`,
+                controller: owner.controller ?? true,
+              },
+            ],
+          }),
     },
     spec: {
       ...(spec.node === null ? {} : { nodeName: spec.node ?? NODE }),

@@ -7,7 +7,12 @@ import { clientOf } from './setting.js';
 
 interface Review {
   readonly kind: string;
-  readonly spec: { readonly token?: string; readonly user?: string; readonly groups?: readonly string[]; readonly nonResourceAttributes?: { readonly path: string; readonly verb: string } };
+  readonly spec: {
+    readonly token?: string;
+    readonly user?: string;
+    readonly groups?: readonly string[];
+    readonly nonResourceAttributes?: { readonly path: string; readonly verb: string };
+  };
 }
 
 /** As an API server answers reviews: nothing is stored, the answer is the request with a status. */
@@ -21,7 +26,9 @@ async function reviewer(t: { teardown(action: () => Promise<void>): void }) {
       const known = token === 'prometheus' || token === 'nobody-in-particular';
       const status =
         request.url === '/apis/authentication.k8s.io/v1/tokenreviews'
-          ? known ? { authenticated: true, user: { username: token, uid: '1', groups: ['system:authenticated'] } } : { authenticated: false, error: 'invalid' }
+          ? known
+            ? { authenticated: true, user: { username: token, uid: '1', groups: ['system:authenticated'] } }
+            : { authenticated: false, error: 'invalid' }
           : { allowed: user === 'prometheus' && nonResourceAttributes?.path === '/metrics' };
       response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify({ ...review, status }));
     })();
@@ -40,15 +47,28 @@ test('a token is whose the cluster says it is, and may read what the cluster let
   t.same(await reviewToken(client, 'prometheus', '/metrics'), { kind: 'allowed' });
   t.match(reviews, [
     { kind: 'TokenReview', spec: { token: 'prometheus' } },
-    { kind: 'SubjectAccessReview', spec: { user: 'prometheus', groups: ['system:authenticated'], nonResourceAttributes: { path: '/metrics', verb: 'get' } } },
+    {
+      kind: 'SubjectAccessReview',
+      spec: {
+        user: 'prometheus',
+        groups: ['system:authenticated'],
+        nonResourceAttributes: { path: '/metrics', verb: 'get' },
+      },
+    },
   ]);
   t.same(await reviewToken(client, 'prometheus', '/api/node'), { kind: 'forbidden', user: 'prometheus' });
-  t.same(await reviewToken(client, 'nobody-in-particular', '/metrics'), { kind: 'forbidden', user: 'nobody-in-particular' });
+  t.same(await reviewToken(client, 'nobody-in-particular', '/metrics'), {
+    kind: 'forbidden',
+    user: 'nobody-in-particular',
+  });
   reviews.length = 0;
   t.same(await reviewToken(client, 'stolen', '/metrics'), { kind: 'unknown' });
   t.equal(reviews.length, 1, 'what nobody may is not asked');
 });
 
 test('a cluster that does not answer lets nobody in', async (t) => {
-  t.match(await reviewToken(clientOf(t, 'http://127.0.0.1:1'), 'prometheus', '/metrics'), { kind: 'unavailable', reason: /unreachable/ });
+  t.match(await reviewToken(clientOf(t, 'http://127.0.0.1:1'), 'prometheus', '/metrics'), {
+    kind: 'unavailable',
+    reason: /unreachable/,
+  });
 });

@@ -13,7 +13,10 @@ function queue(options: Partial<WriteQueueOptions> = {}): { readonly clock: Manu
 }
 
 /** Gives these results one after another, then `done`; notes when it was tried. */
-function scripted(clock: ManualClock, results: readonly (KubeFailureCode | WriteResult)[]): { readonly tries: number[]; attempt(): Promise<WriteResult> } {
+function scripted(
+  clock: ManualClock,
+  results: readonly (KubeFailureCode | WriteResult)[],
+): { readonly tries: number[]; attempt(): Promise<WriteResult> } {
   const left = [...results];
   const begin = clock.now();
   const tries: number[] = [];
@@ -69,7 +72,13 @@ test('what will never be accepted, and what has lost its object, is dropped at o
   writes.put('a', scripted(clock, ['invalid']));
   writes.put('b', scripted(clock, ['gone']));
   await settle();
-  t.same([...writes.counts.dropped], [['invalid', 1], ['gone', 1]]);
+  t.same(
+    [...writes.counts.dropped],
+    [
+      ['invalid', 1],
+      ['gone', 1],
+    ],
+  );
   t.equal(writes.counts.waiting, 0);
 });
 
@@ -171,7 +180,8 @@ test('the queue is bounded: the oldest gives way', async (t) => {
   const { clock, writes } = queue({ capacity: 3, concurrency: 1 });
   writes.put('running', { attempt: () => new Promise(() => undefined) });
   const ended: string[] = [];
-  for (const key of ['a', 'b', 'c', 'd', 'e']) writes.put(key, { ...scripted(clock, []), ended: () => void ended.push(key) });
+  for (const key of ['a', 'b', 'c', 'd', 'e'])
+    writes.put(key, { ...scripted(clock, []), ended: () => void ended.push(key) });
   t.same(ended, ['a', 'b']);
   t.equal(writes.counts.waiting, 4);
   t.equal(writes.counts.dropped.get('overflow'), 2);
@@ -193,18 +203,38 @@ test('stopping waits for what runs and begins nothing more', async (t) => {
 });
 
 test('whatever the answers, every write ends once, within its bounds', async (t) => {
-  const codes = fc.constantFrom<KubeFailureCode | 'done' | 'gone'>('done', 'gone', 'unreachable', 'timeout', 'conflict', 'server-error', 'invalid', 'too-many-requests', 'forbidden');
-  await t.resolves(fc.assert(
-    fc.asyncProperty(fc.array(fc.array(codes, { maxLength: 6 }), { maxLength: 12 }), async (scripts) => {
-      const { clock, writes } = queue({ concurrency: 2 });
-      const ended = new Map<number, number>();
-      for (const [index, script] of scripts.entries()) writes.put(String(index), { ...scripted(clock, script), ended: () => void ended.set(index, (ended.get(index) ?? 0) + 1) });
-      await settle();
-      await passTime(clock, 1_800_000, 20_000);
-      const { counts } = writes;
-      const dropped = [...counts.dropped.values()].reduce((sum, count) => sum + count, 0);
-      return counts.waiting === 0 && counts.done + dropped === scripts.length && scripts.every((_, index) => ended.get(index) === 1);
-    }),
-    { numRuns: 30 },
-  ));
+  const codes = fc.constantFrom<KubeFailureCode | 'done' | 'gone'>(
+    'done',
+    'gone',
+    'unreachable',
+    'timeout',
+    'conflict',
+    'server-error',
+    'invalid',
+    'too-many-requests',
+    'forbidden',
+  );
+  await t.resolves(
+    fc.assert(
+      fc.asyncProperty(fc.array(fc.array(codes, { maxLength: 6 }), { maxLength: 12 }), async (scripts) => {
+        const { clock, writes } = queue({ concurrency: 2 });
+        const ended = new Map<number, number>();
+        for (const [index, script] of scripts.entries())
+          writes.put(String(index), {
+            ...scripted(clock, script),
+            ended: () => void ended.set(index, (ended.get(index) ?? 0) + 1),
+          });
+        await settle();
+        await passTime(clock, 1_800_000, 20_000);
+        const { counts } = writes;
+        const dropped = [...counts.dropped.values()].reduce((sum, count) => sum + count, 0);
+        return (
+          counts.waiting === 0 &&
+          counts.done + dropped === scripts.length &&
+          scripts.every((_, index) => ended.get(index) === 1)
+        );
+      }),
+      { numRuns: 30 },
+    ),
+  );
 });

@@ -52,12 +52,21 @@ export class ArbitratedCluster {
   }
 
   /** An arbitrator begins; returns once it has looked at everything. */
-  async arbitrate(mode: 'plan' | 'on' = 'on', policy: Partial<typeof DEFAULT_ARBITRATOR_POLICY> = {}): Promise<Arbitrator> {
-    const note = (fields: object, message: string): void => void this.logged.push({ fields: fields as Readonly<Record<string, unknown>>, message });
+  async arbitrate(
+    mode: 'plan' | 'on' = 'on',
+    policy: Partial<typeof DEFAULT_ARBITRATOR_POLICY> = {},
+  ): Promise<Arbitrator> {
+    const note = (fields: object, message: string): void =>
+      void this.logged.push({ fields: fields as Readonly<Record<string, unknown>>, message });
     const log: QuotaLog = { info: note, warn: note, error: note };
     const arbitrator = new Arbitrator({
-      api: quotaApi(this.client, systemClock, silentLog(), QUICK), log, metrics: this.#metrics, mode,
-      now: () => START + this.seconds * 1000, policy: { ...DEFAULT_ARBITRATOR_POLICY, ...policy }, periodMs: 2,
+      api: quotaApi(this.client, systemClock, silentLog(), QUICK),
+      log,
+      metrics: this.#metrics,
+      mode,
+      now: () => START + this.seconds * 1000,
+      policy: { ...DEFAULT_ARBITRATOR_POLICY, ...policy },
+      periodMs: 2,
     });
     this.#arbitrator = arbitrator;
     arbitrator.start();
@@ -89,7 +98,11 @@ export class ArbitratedCluster {
   // --- what is there ------------------------------------------------------------------------------------------------
 
   addNode(name: string, allocatable: Amounts, spec: object = {}): void {
-    this.server.seed('nodes', { metadata: { name }, spec, status: { allocatable: { pods: '110', ...allocatable }, conditions: [{ type: 'Ready', status: 'True' }] } });
+    this.server.seed('nodes', {
+      metadata: { name },
+      spec,
+      status: { allocatable: { pods: '110', ...allocatable }, conditions: [{ type: 'Ready', status: 'True' }] },
+    });
   }
 
   addNamespaces(...names: readonly string[]): void {
@@ -100,37 +113,78 @@ export class ArbitratedCluster {
     this.server.seed('consumers', { metadata: { name, generation: 1 }, spec });
   }
 
-  addPod(namespace: string, name: string, requests: Amounts, { node = 'node1', startedAt = 0, priority = 0, labels = {}, owner, leaving = false }: PodOptions = {}): KubeObject {
+  addPod(
+    namespace: string,
+    name: string,
+    requests: Amounts,
+    { node = 'node1', startedAt = 0, priority = 0, labels = {}, owner, leaving = false }: PodOptions = {},
+  ): KubeObject {
     const at = new Date(START + startedAt * 1000).toISOString();
     return this.server.seed('pods', {
       metadata: {
-        name, namespace, labels,
+        name,
+        namespace,
+        labels,
         ...(leaving ? { deletionTimestamp: at, deletionGracePeriodSeconds: 30 } : {}),
-        ...(owner === undefined ? {} : { ownerReferences: [{ apiVersion: 'apps/v1', kind: owner, name: 'owner', uid: 'owner', controller: true }] }),
+        ...(owner === undefined
+          ? {}
+          : {
+              ownerReferences: [{ apiVersion: 'apps/v1', kind: owner, name: 'owner', uid: 'owner', controller: true }],
+            }),
       },
-      spec: { priority, ...(node === null ? {} : { nodeName: node }), containers: [{ name: 'main', resources: { requests } }] },
-      status: node === null ? { phase: 'Pending' } : { phase: 'Running', conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime: at }] },
+      spec: {
+        priority,
+        ...(node === null ? {} : { nodeName: node }),
+        containers: [{ name: 'main', resources: { requests } }],
+      },
+      status:
+        node === null
+          ? { phase: 'Pending' }
+          : { phase: 'Running', conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime: at }] },
     });
   }
 
-  addBudget(namespace: string, name: string, matchLabels: Readonly<Record<string, string>>, disruptionsAllowed: number): void {
-    this.server.seed('poddisruptionbudgets', { metadata: { name, namespace }, spec: { selector: { matchLabels } }, status: { disruptionsAllowed } });
+  addBudget(
+    namespace: string,
+    name: string,
+    matchLabels: Readonly<Record<string, string>>,
+    disruptionsAllowed: number,
+  ): void {
+    this.server.seed('poddisruptionbudgets', {
+      metadata: { name, namespace },
+      spec: { selector: { matchLabels } },
+      status: { disruptionsAllowed },
+    });
   }
 
   // --- what came of it ----------------------------------------------------------------------------------------------
 
   statusOf(name: string): AllocationStatus {
-    return (this.server.read('allocations', '', name)?.status ?? {});
+    return this.server.read('allocations', '', name)?.status ?? {};
   }
 
-  condition(resource: 'allocations' | 'consumers', name: string, type: string): { readonly status: string; readonly reason: string; readonly message: string } | undefined {
-    const { conditions = [] } = (this.server.read(resource, '', name)?.status ?? {}) as { readonly conditions?: readonly { readonly type: string; readonly status: string; readonly reason: string; readonly message: string }[] };
+  condition(
+    resource: 'allocations' | 'consumers',
+    name: string,
+    type: string,
+  ): { readonly status: string; readonly reason: string; readonly message: string } | undefined {
+    const { conditions = [] } = (this.server.read(resource, '', name)?.status ?? {}) as {
+      readonly conditions?: readonly {
+        readonly type: string;
+        readonly status: string;
+        readonly reason: string;
+        readonly message: string;
+      }[];
+    };
     return conditions.find((each) => each.type === type);
   }
 
   async deserves(name: string, amounts: Amounts): Promise<void> {
     const shown = (written: Amounts | undefined): string => JSON.stringify(Object.entries(written ?? {}).sort());
-    await eventually(() => shown(this.statusOf(name).deserved) === shown(amounts), `${name} to deserve ${JSON.stringify(amounts)}`).catch((error: Error) => {
+    await eventually(
+      () => shown(this.statusOf(name).deserved) === shown(amounts),
+      `${name} to deserve ${JSON.stringify(amounts)}`,
+    ).catch((error: Error) => {
       throw new Error(`${error.message}: ${JSON.stringify(this.statusOf(name))}`);
     });
   }

@@ -16,18 +16,30 @@ interface Rule {
 
 /** What the roles of etc/quota/arbitrator.yaml allow: `list pods`, `create pods/eviction`. */
 function allowedBy(...roles: readonly string[]): ReadonlySet<string> {
-  const chosen = manifestsOf('etc/quota/arbitrator.yaml').filter(({ kind, metadata }) => kind === 'ClusterRole' && roles.includes(metadata.name ?? ''));
-  return new Set(chosen.flatMap(({ rules }) => (rules as readonly Rule[]).flatMap(({ apiGroups, resources, verbs }) =>
-    apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`))))));
+  const chosen = manifestsOf('etc/quota/arbitrator.yaml').filter(
+    ({ kind, metadata }) => kind === 'ClusterRole' && roles.includes(metadata.name ?? ''),
+  );
+  return new Set(
+    chosen.flatMap(({ rules }) =>
+      (rules as readonly Rule[]).flatMap(({ apiGroups, resources, verbs }) =>
+        apiGroups.flatMap((group) =>
+          resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`)),
+        ),
+      ),
+    ),
+  );
 }
 
-const asked = ({ verb, type, subresource }: ApiRequest): string => `${verb} ${type.group}/${type.plural}${subresource === '' ? '' : `/${subresource}`}`;
+const asked = ({ verb, type, subresource }: ApiRequest): string =>
+  `${verb} ${type.group}/${type.plural}${subresource === '' ? '' : `/${subresource}`}`;
 
 test('the roles allow what the arbitrator does, and nothing else', async (t) => {
   const allowed = allowedBy('gpu-manager-quota-arbitrator', 'gpu-manager-quota-reclaim');
   t.ok(allowed.size > 10);
   const done = new Set<string>();
-  const on = await ArbitratedCluster.start({ authorize: (_, request) => done.add(asked(request)) && allowed.has(asked(request)) });
+  const on = await ArbitratedCluster.start({
+    authorize: (_, request) => done.add(asked(request)) && allowed.has(asked(request)),
+  });
   t.teardown(() => on.stop());
   on.addNode('node1', { cpu: '2' });
   on.addNamespaces('first', 'second', 'third');
@@ -39,13 +51,19 @@ test('the roles allow what the arbitrator does, and nothing else', async (t) => 
   await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
   on.server.remove('namespaces', '', 'third');
   on.seconds = 30;
-  await eventually(() => on.events('Reclaimed').length === 1 && on.server.read('allocations', '', 'third') === null, 'everything to be done');
+  await eventually(
+    () => on.events('Reclaimed').length === 1 && on.server.read('allocations', '', 'third') === null,
+    'everything to be done',
+  );
   t.same([...done].sort(), [...allowed].sort());
 });
 
 test('the first role is enough to plan, and does not let anything be written', async (t) => {
   const allowed = allowedBy('gpu-manager-quota-arbitrator');
-  t.same([...allowed].filter((each) => !/^(list|watch) /.test(each)), []);
+  t.same(
+    [...allowed].filter((each) => !/^(list|watch) /.test(each)),
+    [],
+  );
   const on = await ArbitratedCluster.start({ authorize: (_, request) => allowed.has(asked(request)) });
   t.teardown(() => on.stop());
   on.addNode('node1', { cpu: '2' });
@@ -65,17 +83,37 @@ test('without being asked to, the service divides nothing and looks at nothing f
   await eventually(() => on.services.some(({ leading }) => leading), 'a leader');
   await on.createGroup('team', { 'limits.cpu': 10 });
   await eventually(() => on.used('team') === '0', 'the leader to work');
-  t.same(on.server.requests.filter(({ resource }) => ['consumers', 'allocations', 'nodes', 'namespaces', 'poddisruptionbudgets', 'resourcequotas'].includes(resource)), []);
+  t.same(
+    on.server.requests.filter(({ resource }) =>
+      ['consumers', 'allocations', 'nodes', 'namespaces', 'poddisruptionbudgets', 'resourcequotas'].includes(resource),
+    ),
+    [],
+  );
 });
 
 test('one of two replicas divides the cluster, and when it goes the other one does', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   const replicas = [await on.join({ arbitrator: ON }), await on.join({ arbitrator: ON })];
-  on.server.seed('nodes', { metadata: { name: 'node1' }, status: { allocatable: { cpu: '8' }, conditions: [{ type: 'Ready', status: 'True' }] } });
+  on.server.seed('nodes', {
+    metadata: { name: 'node1' },
+    status: { allocatable: { cpu: '8' }, conditions: [{ type: 'Ready', status: 'True' }] },
+  });
   on.server.seed('namespaces', { metadata: { name: 'team' } });
-  const waits = (name: string): unknown => on.server.seed('pods', { metadata: { name, namespace: 'team' }, spec: { containers: [{ name: 'main', resources: { requests: { cpu: '1' } } }] } });
-  const deserves = (amount: string): Promise<unknown> => eventually(() => (on.server.read('allocations', '', 'team')?.status as { readonly deserved?: Readonly<Record<string, string>> } | undefined)?.deserved?.['cpu'] === amount, `${amount} cores`);
+  const waits = (name: string): unknown =>
+    on.server.seed('pods', {
+      metadata: { name, namespace: 'team' },
+      spec: { containers: [{ name: 'main', resources: { requests: { cpu: '1' } } }] },
+    });
+  const deserves = (amount: string): Promise<unknown> =>
+    eventually(
+      () =>
+        (
+          on.server.read('allocations', '', 'team')?.status as
+            { readonly deserved?: Readonly<Record<string, string>> } | undefined
+        )?.deserved?.['cpu'] === amount,
+      `${amount} cores`,
+    );
   waits('one');
   await deserves('1');
   t.equal(on.server.watches('nodes').length, 1, 'one of them looks');
@@ -89,12 +127,28 @@ test('old servers are asked in the versions that they have', async (t) => {
   const server = (versions: readonly string[], eviction: string | null): Api => ({
     request: async ({ path }) => ({
       ok: true,
-      body: path === '/api/v1'
-        ? { resources: [{ name: 'pods' }, ...(eviction === null ? [] : [{ name: 'pods/eviction', group: 'policy', version: eviction, kind: 'Eviction' }])] }
-        : { versions: versions.map((version) => ({ groupVersion: `policy/${version}`, version })) },
+      body:
+        path === '/api/v1'
+          ? {
+              resources: [
+                { name: 'pods' },
+                ...(eviction === null
+                  ? []
+                  : [{ name: 'pods/eviction', group: 'policy', version: eviction, kind: 'Eviction' }]),
+              ],
+            }
+          : { versions: versions.map((version) => ({ groupVersion: `policy/${version}`, version })) },
     }),
   });
-  t.same(await servedPolicy(server(['v1beta1'], 'v1beta1')), { budgets: 'v1beta1', eviction: 'policy/v1beta1' }, '1.20');
-  t.same(await servedPolicy(server(['v1', 'v1beta1'], 'v1beta1')), { budgets: 'v1', eviction: 'policy/v1beta1' }, '1.21');
+  t.same(
+    await servedPolicy(server(['v1beta1'], 'v1beta1')),
+    { budgets: 'v1beta1', eviction: 'policy/v1beta1' },
+    '1.20',
+  );
+  t.same(
+    await servedPolicy(server(['v1', 'v1beta1'], 'v1beta1')),
+    { budgets: 'v1', eviction: 'policy/v1beta1' },
+    '1.21',
+  );
   t.same(await servedPolicy(server(['v1'], 'v1')), { budgets: 'v1', eviction: 'policy/v1' }, '1.25');
 });

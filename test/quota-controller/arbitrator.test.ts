@@ -32,7 +32,13 @@ test('who asks for everything alone deserves everything; when another one comes 
   on.addPod('second', 'q1', ONE, { node: null });
   await on.deserves('first', ONE);
   await on.deserves('second', ONE);
-  t.match(on.statusOf('first'), { allocated: TWO, pending: {}, overused: ['cpu', CARD], dominantShare: '1.000', weight: 1 });
+  t.match(on.statusOf('first'), {
+    allocated: TWO,
+    pending: {},
+    overused: ['cpu', CARD],
+    dominantShare: '1.000',
+    weight: 1,
+  });
   t.match(on.statusOf('second'), { allocated: {}, pending: ONE, overused: [], dominantShare: '0.000' });
   t.match(on.condition('allocations', 'first', 'Overused'), { status: 'True', message: /nvidia\.com\/gpu/ });
   t.equal(on.condition('allocations', 'first', 'Reclaiming')?.status, 'True');
@@ -51,17 +57,35 @@ test('who is overused while another one waits is told, and after its grace its y
   on.seconds = 30;
   await eventually(() => on.evictions().length > 0, 'the eviction');
   const { body } = on.server.requests.find(({ subresource }) => subresource === 'eviction') ?? { body: '{}' };
-  t.match(JSON.parse(body), { apiVersion: 'policy/v1', kind: 'Eviction', deleteOptions: { preconditions: { uid: on.server.read('pods', 'first', 'p2')?.metadata.uid } } });
+  t.match(JSON.parse(body), {
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    deleteOptions: { preconditions: { uid: on.server.read('pods', 'first', 'p2')?.metadata.uid } },
+  });
   await eventually(() => on.events('Reclaimed').length === 1, 'the event');
-  t.match(on.events('Reclaimed')[0], { metadata: { namespace: 'first' }, involvedObject: { kind: 'Pod', name: 'p2' }, message: /second waits/ });
+  t.match(on.events('Reclaimed')[0], {
+    metadata: { namespace: 'first' },
+    involvedObject: { kind: 'Pod', name: 'p2' },
+    message: /second waits/,
+  });
   await eventually(() => on.statusOf('first').reclaimAt === undefined, 'the notice to end');
   await eventually(() => on.events('ReclaimEnded').length === 1, 'the event');
   on.server.remove('pods', 'first', 'p2');
-  on.server.edit('pods', 'second', 'q1', (pod) => ({ ...pod, spec: { ...(pod['spec'] as object), nodeName: 'node1' }, status: { phase: 'Running' } }));
+  on.server.edit('pods', 'second', 'q1', (pod) => ({
+    ...pod,
+    spec: { ...(pod['spec'] as object), nodeName: 'node1' },
+    status: { phase: 'Running' },
+  }));
   on.seconds = 300;
   await on.settled();
   t.same(on.evictions(), ['p2']);
-  t.match([on.statusOf('first'), on.statusOf('second')], [{ allocated: ONE, overused: [] }, { allocated: ONE, overused: [] }]);
+  t.match(
+    [on.statusOf('first'), on.statusOf('second')],
+    [
+      { allocated: ONE, overused: [] },
+      { allocated: ONE, overused: [] },
+    ],
+  );
 });
 
 test('a notice ends where nobody waits any more, and nobody goes', async (t) => {
@@ -133,7 +157,12 @@ test('only what changed is written, and when nothing changes nothing is asked', 
   on.addPod('b', 'b2', { cpu: '1' });
   await on.deserves('b', { cpu: '2' });
   await on.settled();
-  t.same(on.server.requests.slice(before).map(({ verb, resource, subresource, name }) => `${verb} ${resource}/${subresource} ${name ?? ''}`), ['update allocations/status b']);
+  t.same(
+    on.server.requests
+      .slice(before)
+      .map(({ verb, resource, subresource, name }) => `${verb} ${resource}/${subresource} ${name ?? ''}`),
+    ['update allocations/status b'],
+  );
 });
 
 test('a status that somebody else wrote meanwhile is looked at again, and put right', async (t) => {
@@ -145,10 +174,16 @@ test('a status that somebody else wrote meanwhile is looked at again, and put ri
   await on.deserves('a', { cpu: '1' });
   await on.settled();
   for (const watch of on.server.watches('allocations')) watch.silence();
-  on.server.edit('allocations', '', 'a', (object) => ({ ...object, status: { ...(object['status'] as object), deserved: { cpu: '77' } } }));
+  on.server.edit('allocations', '', 'a', (object) => ({
+    ...object,
+    status: { ...(object['status'] as object), deserved: { cpu: '77' } },
+  }));
   const tried = on.server.requests.length;
   on.addPod('a', 'a2', { cpu: '1' });
-  await eventually(() => on.server.requests.slice(tried).filter(({ verb }) => verb === 'update').length > 1, 'it to be tried on an old version');
+  await eventually(
+    () => on.server.requests.slice(tried).filter(({ verb }) => verb === 'update').length > 1,
+    'it to be tried on an old version',
+  );
   t.same(on.statusOf('a').deserved, { cpu: '77' }, 'in vain');
   for (const watch of on.server.watches('allocations')) watch.cut();
   await on.deserves('a', { cpu: '2' });
@@ -170,14 +205,20 @@ test('a pod that a disruption budget keeps stays, and another one goes in its pl
 test('a pod that the API refuses to evict is asked for again later, and the one in its place goes at once', async (t) => {
   const on = await fullCluster(t);
   on.addPod('second', 'q1', ONE, { node: null });
-  const refusal = on.server.inject({ subresource: 'eviction', name: 'p2' }, { do: 'answer', code: 429, reason: 'TooManyRequests' });
+  const refusal = on.server.inject(
+    { subresource: 'eviction', name: 'p2' },
+    { do: 'answer', code: 429, reason: 'TooManyRequests' },
+  );
   await on.arbitrate();
   await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
   on.seconds = 30;
   await eventually(() => on.evictions().length > 1, 'the evictions');
   await on.settled();
   t.same(on.evictions(), ['p2', 'p1']);
-  t.match(await on.registry.metrics(), /evictions_total\{result="evicted"\} 1\n.*evictions_total\{result="refused"\} 1|evictions_total\{result="refused"\} 1\n.*evictions_total\{result="evicted"\} 1/);
+  t.match(
+    await on.registry.metrics(),
+    /evictions_total\{result="evicted"\} 1\n.*evictions_total\{result="refused"\} 1|evictions_total\{result="refused"\} 1\n.*evictions_total\{result="evicted"\} 1/,
+  );
   refusal.remove();
 });
 
@@ -268,14 +309,20 @@ test('a plan is logged once, shows in the metrics, and nothing is written', asyn
   on.server.edit('consumers', '', 'first', (object) => ({ ...object, spec: {} }));
   on.addPod('second', 'q1', ONE, { node: null });
   await on.arbitrate('plan');
-  await eventually(() => on.logged.some(({ message }) => /nobody has to go now/.test(message)), 'the notice in the log');
+  await eventually(
+    () => on.logged.some(({ message }) => /nobody has to go now/.test(message)),
+    'the notice in the log',
+  );
   on.seconds = 31;
   await eventually(() => on.logged.some(({ message }) => /would be evicted/.test(message)), 'the plan in the log');
   on.seconds = 200;
   await on.settled();
   const plans = on.logged.filter(({ message }) => /would be evicted/.test(message));
   t.equal(plans.length, 1);
-  t.match(plans[0]?.fields, { overused: [{ consumer: 'first', deserved: ONE, allocated: TWO, reclaimAt: '2026-11-21T12:00:30.000Z' }], evictions: [{ pod: 'first/p2', resource: 'cpu', for: ['second'] }] });
+  t.match(plans[0]?.fields, {
+    overused: [{ consumer: 'first', deserved: ONE, allocated: TWO, reclaimAt: '2026-11-21T12:00:30.000Z' }],
+    evictions: [{ pod: 'first/p2', resource: 'cpu', for: ['second'] }],
+  });
   t.same(on.writes(), []);
   t.match(await on.registry.metrics(), /quota_arbitrator_deserved\{consumer="second",resource="nvidia.com\/gpu"\} 1\n/);
 });
@@ -284,7 +331,10 @@ test('a specification that can not hold is told so', async (t) => {
   const on = await cluster(t);
   on.addNode('node1', { cpu: '8', [CARD]: '4' });
   on.addNamespaces('a', 'b', 'c', 'd');
-  on.server.seed('resourcequotas', { metadata: { name: 'q', namespace: 'b' }, spec: { hard: { 'requests.nvidia.com/gpu': '2', cpu: '100' } } });
+  on.server.seed('resourcequotas', {
+    metadata: { name: 'q', namespace: 'b' },
+    spec: { hard: { 'requests.nvidia.com/gpu': '2', cpu: '100' } },
+  });
   on.addConsumer('a', { hard: { cpu: '1' }, reserved: { cpu: '2' } });
   on.addConsumer('b', { hard: { [CARD]: '4' } });
   on.addConsumer('c', { reserved: { [CARD]: '5' } });
@@ -294,12 +344,20 @@ test('a specification that can not hold is told so', async (t) => {
   const accepted = (name: string) => on.condition('consumers', name, 'Accepted');
   await eventually(() => ['a', 'b', 'c', 'd'].every((name) => accepted(name) !== undefined), 'the conditions');
   t.match(accepted('a'), { status: 'False', reason: 'ReservedAboveHard', message: 'cpu: 2 is reserved, hard is 1' });
-  t.match(accepted('b'), { status: 'False', reason: 'HardAboveQuota', message: /hard is 4, the ResourceQuota of the namespace has 2/ });
+  t.match(accepted('b'), {
+    status: 'False',
+    reason: 'HardAboveQuota',
+    message: /hard is 4, the ResourceQuota of the namespace has 2/,
+  });
   t.match(accepted('c'), { status: 'False', reason: 'ReservedAboveCluster' });
   t.match(accepted('d'), { status: 'False', reason: 'UnreadableAmounts', message: /hard: memory/ });
   t.match(on.condition('allocations', 'c', 'ReservedGuaranteed'), { status: 'False', message: /nvidia\.com\/gpu/ });
   await eventually(() => on.statusOf('d').weight === 3, 'the weight');
-  on.server.edit('consumers', '', 'a', (object) => ({ ...object, metadata: { ...object.metadata, generation: 2 }, spec: { hard: { cpu: '2' }, reserved: { cpu: '2' } } }));
+  on.server.edit('consumers', '', 'a', (object) => ({
+    ...object,
+    metadata: { ...object.metadata, generation: 2 },
+    spec: { hard: { cpu: '2' }, reserved: { cpu: '2' } },
+  }));
   await eventually(() => accepted('a')?.status === 'True', 'it to be accepted');
 });
 
@@ -324,7 +382,8 @@ test('a thousand namespaces: each is written once, and then only who is concerne
     on.addPod(name, 'p', { cpu: '1', [CARD]: '1' });
   }
   await on.arbitrate();
-  const written = (): number => on.writes().filter(({ resource, subresource }) => resource === 'allocations' && subresource === 'status').length;
+  const written = (): number =>
+    on.writes().filter(({ resource, subresource }) => resource === 'allocations' && subresource === 'status').length;
   await eventually(() => written() >= 1000, 'all to be written', 60_000);
   await on.settled();
   t.equal(written(), 1000);

@@ -57,9 +57,14 @@ test('what is done to the books that were read stays with who read them', async 
   });
   const engine = await createEngine({ store: new KubeStore({ api: client }), clock: () => 0 });
   await engine.createGroup({ name: 'root', hard: { 'limits.cpu': 10 } });
-  await engine.reserve({ workload: { kind: 'Job', name: 'a' }, group: 'root', podSets: [{ name: '', count: 3, limits: { cpu: '2' } }] }, 1000);
+  await engine.reserve(
+    { workload: { kind: 'Job', name: 'a' }, group: 'root', podSets: [{ name: '', count: 3, limits: { cpu: '2' } }] },
+    1000,
+  );
   const books = await readBooks(readOnly(client), () => 0);
-  t.match(books.charges('root'), [{ workload: 'Job//a', pods: 3, isReserved: true, amounts: new Map([['limits.cpu', 6000n]]) }]);
+  t.match(books.charges('root'), [
+    { workload: 'Job//a', pods: 3, isReserved: true, amounts: new Map([['limits.cpu', 6000n]]) },
+  ]);
   t.equal(books.createGroup({ name: 'mine', hard: {} }).allowed, true);
   t.strictSame((await readBooks(readOnly(client), () => 0)).groups(), ['root']);
 });

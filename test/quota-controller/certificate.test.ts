@@ -22,7 +22,9 @@ const DAY = 86_400_000;
 
 /** What the API server has been told to trust. */
 function trusted(server: ApiServer): string {
-  const [first] = server.read('validatingwebhookconfigurations', '', 'quota')?.['webhooks'] as readonly { readonly clientConfig: { readonly caBundle: string } }[];
+  const [first] = server.read('validatingwebhookconfigurations', '', 'quota')?.['webhooks'] as readonly {
+    readonly clientConfig: { readonly caBundle: string };
+  }[];
   return Buffer.from(first?.clientConfig.caBundle ?? '', 'base64').toString('utf8');
 }
 
@@ -39,11 +41,28 @@ function shown(port: number, ca: string): Promise<string> {
 
 const fingerprint = ({ certificate }: Issued): string => new X509Certificate(certificate).fingerprint256;
 
-async function replica(server: ApiServer, clock: ManualClock, look: () => Promise<Issued>, others: object = {}): Promise<{ readonly service: QuotaService; readonly stop: () => Promise<void> }> {
+async function replica(
+  server: ApiServer,
+  clock: ManualClock,
+  look: () => Promise<Issued>,
+  others: object = {},
+): Promise<{ readonly service: QuotaService; readonly stop: () => Promise<void> }> {
   const client = clientTo(server.url);
   const service = new QuotaService({
-    api: quotaApi(client, systemClock, silentLog()), log: silentLog(), metrics: new QuotaMetrics(), address: '127.0.0.1', port: 0, certificate: await look(), currentCertificate: look, timing: clock,
-    target: (port) => ({ url: `https://127.0.0.1:${port}` }), webhookName: 'quota', unlabelled: 'Ignore', namespace: 'kube-system', identity: `${Math.random()}`, ...others,
+    api: quotaApi(client, systemClock, silentLog()),
+    log: silentLog(),
+    metrics: new QuotaMetrics(),
+    address: '127.0.0.1',
+    port: 0,
+    certificate: await look(),
+    currentCertificate: look,
+    timing: clock,
+    target: (port) => ({ url: `https://127.0.0.1:${port}` }),
+    webhookName: 'quota',
+    unlabelled: 'Ignore',
+    namespace: 'kube-system',
+    identity: `${Math.random()}`,
+    ...others,
   });
   await service.start();
   return {
@@ -58,7 +77,15 @@ async function replica(server: ApiServer, clock: ManualClock, look: () => Promis
 /** What replicas are to show: a certificate in a Secret, of a year and then of longer. */
 function renewing(client: KubeClient, clock: ManualClock): () => Promise<Issued> {
   const days = [365, 1000];
-  return () => sharedCertificate({ api: client, namespace: 'kube-system', name: 'tls', hosts: ['127.0.0.1'], issue: (hosts) => issue(hosts, days.shift()), now: () => clock.now() });
+  return () =>
+    sharedCertificate({
+      api: client,
+      namespace: 'kube-system',
+      name: 'tls',
+      hosts: ['127.0.0.1'],
+      issue: (hosts) => issue(hosts, days.shift()),
+      now: () => clock.now(),
+    });
 }
 
 test('a certificate is renewed while replicas run: each is trusted all the time, and connections stay', async (t) => {
@@ -76,10 +103,13 @@ test('a certificate is renewed while replicas run: each is trusted all the time,
     await server.stop();
   });
   const old = fingerprint(await look());
-  const kept = (): Promise<boolean> => new Promise((resolve, reject) => {
-    const asked = request({ host: '127.0.0.1', port: ports[0], path: '/healthz', agent }, (response) => response.resume().on('end', () => resolve(asked.reusedSocket)));
-    asked.on('error', reject).end();
-  });
+  const kept = (): Promise<boolean> =>
+    new Promise((resolve, reject) => {
+      const asked = request({ host: '127.0.0.1', port: ports[0], path: '/healthz', agent }, (response) =>
+        response.resume().on('end', () => resolve(asked.reusedSocket)),
+      );
+      asked.on('error', reject).end();
+    });
   await kept();
   const seen = new Set<string>();
   /** Every replica is trusted by whoever was told. */
@@ -95,7 +125,8 @@ test('a certificate is renewed while replicas run: each is trusted all the time,
   // The secret is new before any of them shows it.
   await eventually(() => trusted(server).split('BEGIN').length === 3, 'both authorities to be announced');
   t.same(await everywhere(), [old, old]);
-  for (let round = 0; round < 200 && !(await everywhere()).every((print) => print !== old); round++) clock.advance(10_000);
+  for (let round = 0; round < 200 && !(await everywhere()).every((print) => print !== old); round++)
+    clock.advance(10_000);
   const next = fingerprint(await look());
   t.same(await everywhere(), [next, next]);
   t.same([...seen].sort(), [old, next].sort());
@@ -106,7 +137,11 @@ test('a certificate of files is served anew when they change, and not before all
   const server = await quotaServer();
   const clock = new ManualClock(Date.now());
   const directory = await scratchDirectory(t);
-  const files = { certFile: join(directory, 'tls.crt'), keyFile: join(directory, 'tls.key'), authorityFile: join(directory, 'ca.crt') };
+  const files = {
+    certFile: join(directory, 'tls.crt'),
+    keyFile: join(directory, 'tls.key'),
+    authorityFile: join(directory, 'ca.crt'),
+  };
   const [old, next] = [issue(['127.0.0.1']), issue(['127.0.0.1'])];
   const write = (file: string, text: string): void => writeFileSync(file, text);
   write(files.certFile, old.certificate);

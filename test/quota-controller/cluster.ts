@@ -20,7 +20,10 @@ const IDENTITY = issue(['127.0.0.1']);
 const DEPLOYMENTS = '/apis/apps/v1/namespaces/default/deployments';
 
 interface ReviewAnswer {
-  readonly response: { readonly allowed: boolean; readonly status?: { readonly code: number; readonly message: string } };
+  readonly response: {
+    readonly allowed: boolean;
+    readonly status?: { readonly code: number; readonly message: string };
+  };
 }
 
 /** A programmable API server that asks the webhooks of quota services, as the real one does. */
@@ -40,11 +43,20 @@ export class QuotaCluster {
       if (path === null) return null;
       const kind = { group: type.group, version: type.version, kind: type.kind };
       const review = {
-        apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview',
+        apiVersion: 'admission.k8s.io/v1',
+        kind: 'AdmissionReview',
         request: {
-          uid: `review-${++this.#asked}`, kind, resource: { group: type.group, version: type.version, resource: type.plural }, subResource: subresource, name,
-          ...(type.namespaced ? { namespace } : {}), operation, dryRun, userInfo: { username: 'tester' },
-          object: subresource === 'scale' ? scaleOf(object) : object, oldObject: subresource === 'scale' ? scaleOf(oldObject) : oldObject,
+          uid: `review-${++this.#asked}`,
+          kind,
+          resource: { group: type.group, version: type.version, resource: type.plural },
+          subResource: subresource,
+          name,
+          ...(type.namespaced ? { namespace } : {}),
+          operation,
+          dryRun,
+          userInfo: { username: 'tester' },
+          object: subresource === 'scale' ? scaleOf(object) : object,
+          oldObject: subresource === 'scale' ? scaleOf(oldObject) : oldObject,
         },
       };
       const { allowed, status } = (await this.ask(path, review)).response;
@@ -60,10 +72,30 @@ export class QuotaCluster {
   }
 
   /** Another replica, ready to decide. */
-  async join(options: { readonly refreshMs?: number; readonly holdMs?: number; readonly kindsMs?: number; readonly arbitrator?: ArbitratorConfig } = {}): Promise<QuotaService> {
+  async join(
+    options: {
+      readonly refreshMs?: number;
+      readonly holdMs?: number;
+      readonly kindsMs?: number;
+      readonly arbitrator?: ArbitratorConfig;
+    } = {},
+  ): Promise<QuotaService> {
     const service = new QuotaService({
-      api: quotaApi(this.client, systemClock, silentLog(), QUICK), log: silentLog(), metrics: new QuotaMetrics(), address: '127.0.0.1', port: 0, certificate: IDENTITY, target: null,
-      webhookName: 'quota', unlabelled: 'Ignore', namespace: 'kube-system', identity: `replica-${this.services.length}`, othersMs: 20, leaseMs: 400, retryMs: 40, ...options,
+      api: quotaApi(this.client, systemClock, silentLog(), QUICK),
+      log: silentLog(),
+      metrics: new QuotaMetrics(),
+      address: '127.0.0.1',
+      port: 0,
+      certificate: IDENTITY,
+      target: null,
+      webhookName: 'quota',
+      unlabelled: 'Ignore',
+      namespace: 'kube-system',
+      identity: `replica-${this.services.length}`,
+      othersMs: 20,
+      leaseMs: 400,
+      retryMs: 40,
+      ...options,
     });
     await service.start();
     await eventually(() => service.notReady === null, 'the replica to be ready');
@@ -96,12 +128,19 @@ export class QuotaCluster {
     const service = this.services[this.#asked % this.services.length];
     if (service === undefined) throw new Error('no replica');
     return new Promise((resolve, reject) => {
-      const outgoing = request({ host: '127.0.0.1', port: service.port, path, method: 'POST', agent: this.#agent }, (response) => {
-        let text = '';
-        response.setEncoding('utf8');
-        response.on('data', (chunk: string) => (text += chunk));
-        response.on('end', () => (response.statusCode === 200 ? resolve(JSON.parse(text) as ReviewAnswer) : reject(new Error(`${response.statusCode ?? 0} ${text}`))));
-      });
+      const outgoing = request(
+        { host: '127.0.0.1', port: service.port, path, method: 'POST', agent: this.#agent },
+        (response) => {
+          let text = '';
+          response.setEncoding('utf8');
+          response.on('data', (chunk: string) => (text += chunk));
+          response.on('end', () =>
+            response.statusCode === 200
+              ? resolve(JSON.parse(text) as ReviewAnswer)
+              : reject(new Error(`${response.statusCode ?? 0} ${text}`)),
+          );
+        },
+      );
       outgoing.on('error', reject);
       outgoing.end(JSON.stringify(review));
     });
@@ -112,36 +151,71 @@ export class QuotaCluster {
     if (plural === 'bizgroupresourcequotas') return subresource === '' ? '/groups' : null;
     if (plural === 'horizontalpodautoscalers') return '/autoscalers';
     if (subresource === 'scale') return '/scale';
-    if (subresource !== '' || !['deployments', 'statefulsets', 'replicasets', 'jobs', 'pods'].includes(plural)) return null;
+    if (subresource !== '' || !['deployments', 'statefulsets', 'replicasets', 'jobs', 'pods'].includes(plural))
+      return null;
     return objects.some((object) => object?.metadata.labels?.[GROUP_LABEL] !== undefined) ? '/workloads' : null;
   }
 
   // --- what people do -----------------------------------------------------------------------------------------------
 
   createGroup(name: string, hard: Readonly<Record<string, string | number>>, parent = ''): Promise<KubeAnswer> {
-    return this.client.request({ method: 'POST', path: GROUPS_PATH, body: { metadata: { name }, spec: { parentBizGroup: parent, hard } } });
+    return this.client.request({
+      method: 'POST',
+      path: GROUPS_PATH,
+      body: { metadata: { name }, spec: { parentBizGroup: parent, hard } },
+    });
   }
 
   updateGroup(name: string, hard: Readonly<Record<string, string | number>>, more: object = {}): Promise<KubeAnswer> {
     const old = this.server.read('bizgroupresourcequotas', '', name)?.spec as { readonly hard: object };
-    const removed = Object.fromEntries(Object.keys(old.hard).filter((key) => !(key in hard)).map((key) => [key, null]));
-    return this.client.request({ method: 'PATCH', path: `${GROUPS_PATH}/${name}`, contentType: 'application/merge-patch+json', body: { spec: { hard: { ...removed, ...hard }, ...more } } });
+    const removed = Object.fromEntries(
+      Object.keys(old.hard)
+        .filter((key) => !(key in hard))
+        .map((key) => [key, null]),
+    );
+    return this.client.request({
+      method: 'PATCH',
+      path: `${GROUPS_PATH}/${name}`,
+      contentType: 'application/merge-patch+json',
+      body: { spec: { hard: { ...removed, ...hard }, ...more } },
+    });
   }
 
   deleteGroup(name: string): Promise<KubeAnswer> {
     return this.client.request({ method: 'DELETE', path: `${GROUPS_PATH}/${name}` });
   }
 
-  deploy(name: string, group: string, replicas: number, cores: number, query: Readonly<Record<string, string>> = {}): Promise<KubeAnswer> {
-    return this.client.request({ method: 'POST', path: DEPLOYMENTS, query, body: deployment(name, group, replicas, cores) });
+  deploy(
+    name: string,
+    group: string,
+    replicas: number,
+    cores: number,
+    query: Readonly<Record<string, string>> = {},
+  ): Promise<KubeAnswer> {
+    return this.client.request({
+      method: 'POST',
+      path: DEPLOYMENTS,
+      query,
+      body: deployment(name, group, replicas, cores),
+    });
   }
 
   patch(name: string, body: object): Promise<KubeAnswer> {
-    return this.client.request({ method: 'PATCH', path: `${DEPLOYMENTS}/${name}`, contentType: 'application/merge-patch+json', body });
+    return this.client.request({
+      method: 'PATCH',
+      path: `${DEPLOYMENTS}/${name}`,
+      contentType: 'application/merge-patch+json',
+      body,
+    });
   }
 
   scale(name: string, replicas: number): Promise<KubeAnswer> {
-    return this.client.request({ method: 'PATCH', path: `${DEPLOYMENTS}/${name}/scale`, contentType: 'application/merge-patch+json', body: { spec: { replicas } } });
+    return this.client.request({
+      method: 'PATCH',
+      path: `${DEPLOYMENTS}/${name}/scale`,
+      contentType: 'application/merge-patch+json',
+      body: { spec: { replicas } },
+    });
   }
 
   remove(name: string): Promise<KubeAnswer> {
@@ -158,7 +232,9 @@ export class QuotaCluster {
   }
 
   condition(group: string, type: string): string | undefined {
-    return (this.statusOf(group)['conditions'] as readonly { readonly type: string; readonly status: string }[] | undefined)?.find((each) => each.type === type)?.status;
+    return (
+      this.statusOf(group)['conditions'] as readonly { readonly type: string; readonly status: string }[] | undefined
+    )?.find((each) => each.type === type)?.status;
   }
 }
 
@@ -166,8 +242,12 @@ export function deployment(name: string, group: string, replicas: number, cores:
   return {
     metadata: { name, ...(group === '' ? {} : { labels: { [GROUP_LABEL]: group } }) },
     spec: {
-      replicas, selector: { matchLabels: { app: name } },
-      template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: cores } } }] } },
+      replicas,
+      selector: { matchLabels: { app: name } },
+      template: {
+        metadata: { labels: { app: name } },
+        spec: { containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: cores } } }] },
+      },
     },
   };
 }
@@ -175,5 +255,10 @@ export function deployment(name: string, group: string, replicas: number, cores:
 function scaleOf(object: KubeObject | null): object | null {
   if (object === null) return null;
   const { name, namespace, uid, resourceVersion } = object.metadata;
-  return { kind: 'Scale', apiVersion: 'autoscaling/v1', metadata: { name, namespace, uid, resourceVersion }, spec: { replicas: (object.spec as { readonly replicas?: number }).replicas } };
+  return {
+    kind: 'Scale',
+    apiVersion: 'autoscaling/v1',
+    metadata: { name, namespace, uid, resourceVersion },
+    spec: { replicas: (object.spec as { readonly replicas?: number }).replicas },
+  };
 }

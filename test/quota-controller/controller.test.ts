@@ -14,19 +14,33 @@ async function cluster(t: Test, replicas = 1): Promise<QuotaCluster> {
 
 const HOUR = 3_600_000;
 const ago = (hours: number): string => new Date(Date.now() - hours * HOUR).toISOString().replace(/\.\d+Z$/, 'Z');
-const uidOf = (on: QuotaCluster, resource: string, name: string): string => on.server.read(resource, 'default', name)?.metadata.uid ?? '';
+const uidOf = (on: QuotaCluster, resource: string, name: string): string =>
+  on.server.read(resource, 'default', name)?.metadata.uid ?? '';
 const cash = (on: QuotaCluster): number => Number(on.used('team', 'cash/limits.cpu') ?? NaN);
 
 /** A pod of a ReplicaSet of a Deployment, scheduled some hours ago. */
 function addPod(on: QuotaCluster, name: string, owner: string, hours: number, cores: number): void {
-  const controller = (kind: string, of: string, uid: string) => [{ apiVersion: 'apps/v1', kind, name: of, uid, controller: true }];
+  const controller = (kind: string, of: string, uid: string) => [
+    { apiVersion: 'apps/v1', kind, name: of, uid, controller: true },
+  ];
   if (on.server.read('replicasets', 'default', `${owner}-rs`) === null) {
-    on.server.seed('replicasets', { metadata: { name: `${owner}-rs`, ownerReferences: controller('Deployment', owner, uidOf(on, 'deployments', owner)) } });
+    on.server.seed('replicasets', {
+      metadata: {
+        name: `${owner}-rs`,
+        ownerReferences: controller('Deployment', owner, uidOf(on, 'deployments', owner)),
+      },
+    });
   }
   on.server.seed('pods', {
-    metadata: { name, ownerReferences: controller('ReplicaSet', `${owner}-rs`, uidOf(on, 'replicasets', `${owner}-rs`)) },
+    metadata: {
+      name,
+      ownerReferences: controller('ReplicaSet', `${owner}-rs`, uidOf(on, 'replicasets', `${owner}-rs`)),
+    },
     spec: { nodeName: 'node1', containers: [{ name: 'main', resources: { limits: { cpu: cores } } }] },
-    status: { phase: 'Running', conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime: ago(hours) }] },
+    status: {
+      phase: 'Running',
+      conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime: ago(hours) }],
+    },
   });
 }
 
@@ -53,9 +67,21 @@ test('a pod that succeeded, or is gone, stops to count, also if that happened wh
   await on.createGroup('team', { 'limits.cpu': 100, 'cash/limits.cpu': 1000 });
   await on.deploy('web', 'team', 3, 4);
   for (const name of ['ends', 'goes', 'vanishes']) addPod(on, name, 'web', 10, 4);
-  const burning = (rate: string): Promise<unknown> => eventually(() => (on.statusOf('team')['burnRate'] as Readonly<Record<string, string>> | undefined)?.['cash/limits.cpu'] === rate, `a rate of ${rate}`);
+  const burning = (rate: string): Promise<unknown> =>
+    eventually(
+      () =>
+        (on.statusOf('team')['burnRate'] as Readonly<Record<string, string>> | undefined)?.['cash/limits.cpu'] === rate,
+      `a rate of ${rate}`,
+    );
   await burning('12');
-  on.server.edit('pods', 'default', 'ends', (pod) => ({ ...pod, status: { ...(pod.status as object), phase: 'Succeeded', containerStatuses: [{ state: { terminated: { finishedAt: ago(5) } } }] } }));
+  on.server.edit('pods', 'default', 'ends', (pod) => ({
+    ...pod,
+    status: {
+      ...(pod.status as object),
+      phase: 'Succeeded',
+      containerStatuses: [{ state: { terminated: { finishedAt: ago(5) } } }],
+    },
+  }));
   await burning('8');
   t.equal(Math.floor(cash(on)), 100, 'five hours of one, ten of the others');
   on.server.remove('pods', 'default', 'goes');
@@ -86,15 +112,27 @@ test('a group whose deletion was asked for stays until its workloads are gone, a
   await on.createGroup('company', { 'limits.cpu': 10 });
   await on.createGroup('team', { 'limits.cpu': 4 }, 'company');
   await on.deploy('web', 'team', 2, 1);
-  await eventually(() => on.used('team') === '2' && (on.server.read('bizgroupresourcequotas', '', 'team')?.metadata.finalizers ?? []).length === 1, 'the finalizer');
+  await eventually(
+    () =>
+      on.used('team') === '2' &&
+      (on.server.read('bizgroupresourcequotas', '', 'team')?.metadata.finalizers ?? []).length === 1,
+    'the finalizer',
+  );
   await on.unguarded(() => on.deleteGroup('team'));
   await eventually(() => on.condition('team', 'Terminating') === 'True', 'the condition');
   t.match(await on.scale('web', 3), { ok: false, message: /GroupTerminating/ });
   t.equal(on.used('company'), '4', 'what it has is still its own');
-  on.server.edit('deployments', 'default', 'web', (object) => ({ ...object, metadata: { ...object.metadata, finalizers: ['example.com/slow'] } }));
+  on.server.edit('deployments', 'default', 'web', (object) => ({
+    ...object,
+    metadata: { ...object.metadata, finalizers: ['example.com/slow'] },
+  }));
   await on.remove('web');
   await new Promise((resolve) => setTimeout(resolve, 400));
-  t.not(on.server.read('bizgroupresourcequotas', '', 'team'), null, 'its use ends when its objects are gone, not when that is asked for');
+  t.not(
+    on.server.read('bizgroupresourcequotas', '', 'team'),
+    null,
+    'its use ends when its objects are gone, not when that is asked for',
+  );
   on.server.remove('deployments', 'default', 'web');
   await eventually(() => on.server.read('bizgroupresourcequotas', '', 'team') === null, 'the group to go');
   await eventually(() => on.used('company') === '0', 'the parent to have it back');
@@ -106,9 +144,14 @@ test('pods and replica sets are charged only where what they say owns them does 
   await on.deploy('web', 'team', 2, 1);
   const owned = (name: string, uid: string) => ({
     ...deployment(name, 'team', 2, 1),
-    metadata: { name, labels: { [GROUP_LABEL]: 'team' }, ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid, controller: true }] },
+    metadata: {
+      name,
+      labels: { [GROUP_LABEL]: 'team' },
+      ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid, controller: true }],
+    },
   });
-  const create = (body: object) => on.client.request({ method: 'POST', path: '/apis/apps/v1/namespaces/default/replicasets', body });
+  const create = (body: object) =>
+    on.client.request({ method: 'POST', path: '/apis/apps/v1/namespaces/default/replicasets', body });
   t.match(await create(owned('real', uidOf(on, 'deployments', 'web'))), { ok: true });
   await eventually(() => on.used('team') === '2', 'only the deployment to be charged');
   t.match(await create(owned('forged', 'made-up')), { ok: true });
@@ -135,10 +178,23 @@ test('replicas share one certificate, which is replaced before it ends', async (
     client.close();
     await server.stop();
   });
-  const options = { api: client, namespace: 'kube-system', name: 'tls', hosts: ['quota.kube-system.svc'], issue, now: Date.now };
+  const options = {
+    api: client,
+    namespace: 'kube-system',
+    name: 'tls',
+    hosts: ['quota.kube-system.svc'],
+    issue,
+    now: Date.now,
+  };
   const [one, two] = await Promise.all([sharedCertificate(options), sharedCertificate(options)]);
   t.same(one, two);
-  t.equal((await sharedCertificate({ ...options, now: () => Date.now() + 300 * 86_400_000 })).certificate, one.certificate);
-  t.not((await sharedCertificate({ ...options, now: () => Date.now() + 350 * 86_400_000 })).certificate, one.certificate);
+  t.equal(
+    (await sharedCertificate({ ...options, now: () => Date.now() + 300 * 86_400_000 })).certificate,
+    one.certificate,
+  );
+  t.not(
+    (await sharedCertificate({ ...options, now: () => Date.now() + 350 * 86_400_000 })).certificate,
+    one.certificate,
+  );
   t.not((await sharedCertificate({ ...options, hosts: ['127.0.0.1'] })).certificate, one.certificate);
 });

@@ -12,15 +12,23 @@ async function cluster(t: Test): Promise<QuotaCluster> {
   return on;
 }
 
-const uses = (on: QuotaCluster, cores: string): Promise<unknown> => eventually(() => on.used('team') === cores, `${cores} cores to be used`);
-const uidOf = (on: QuotaCluster, resource: string, name: string): string => on.server.read(resource, 'default', name)?.metadata.uid ?? '';
+const uses = (on: QuotaCluster, cores: string): Promise<unknown> =>
+  eventually(() => on.used('team') === cores, `${cores} cores to be used`);
+const uidOf = (on: QuotaCluster, resource: string, name: string): string =>
+  on.server.read(resource, 'default', name)?.metadata.uid ?? '';
 /** Long enough for what is seen to be told. */
 const settled = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, 300));
 
 /** A ReplicaSet that names a group, and a Deployment as its controller. */
 function replicaSet(name: string, owner: string, uid: string): ReturnType<typeof deployment> {
   const bare = deployment(name, 'team', 2, 1);
-  return { ...bare, metadata: { ...bare.metadata, ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: owner, uid, controller: true }] } };
+  return {
+    ...bare,
+    metadata: {
+      ...bare.metadata,
+      ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: owner, uid, controller: true }],
+    },
+  };
 }
 
 for (const finalizer of ['foregroundDeletion', 'example.com/slow']) {
@@ -28,7 +36,10 @@ for (const finalizer of ['foregroundDeletion', 'example.com/slow']) {
     const on = await cluster(t);
     t.match(await on.deploy('web', 'team', 4, 1), { ok: true });
     await uses(on, '4');
-    on.server.edit('deployments', 'default', 'web', (object) => ({ ...object, metadata: { ...object.metadata, finalizers: [finalizer] } }));
+    on.server.edit('deployments', 'default', 'web', (object) => ({
+      ...object,
+      metadata: { ...object.metadata, finalizers: [finalizer] },
+    }));
     await on.remove('web');
     t.ok(on.server.read('deployments', 'default', 'web')?.metadata.deletionTimestamp);
     await settled();
@@ -43,10 +54,22 @@ for (const finalizer of ['foregroundDeletion', 'example.com/slow']) {
 test('what is left behind by its owner is charged itself from then on', async (t) => {
   const on = await cluster(t);
   await on.deploy('web', 'team', 2, 1);
-  t.match(await on.client.request({ method: 'POST', path: `${APPS}/replicasets`, body: replicaSet('web-rs', 'web', uidOf(on, 'deployments', 'web')) }), { ok: true });
+  t.match(
+    await on.client.request({
+      method: 'POST',
+      path: `${APPS}/replicasets`,
+      body: replicaSet('web-rs', 'web', uidOf(on, 'deployments', 'web')),
+    }),
+    { ok: true },
+  );
   await uses(on, '2');
   // As the garbage collector does where an owner is deleted and its dependents are to stay.
-  await on.client.request({ method: 'PATCH', path: `${APPS}/replicasets/web-rs`, contentType: 'application/merge-patch+json', body: { metadata: { ownerReferences: null } } });
+  await on.client.request({
+    method: 'PATCH',
+    path: `${APPS}/replicasets/web-rs`,
+    contentType: 'application/merge-patch+json',
+    body: { metadata: { ownerReferences: null } },
+  });
   await on.remove('web');
   await settled();
   await uses(on, '2');
@@ -58,13 +81,24 @@ test('an owner that was made anew under the old name is not the owner of what th
   const on = await cluster(t);
   await on.deploy('web', 'team', 2, 1);
   const old = uidOf(on, 'deployments', 'web');
-  t.match(await on.client.request({ method: 'POST', path: `${APPS}/replicasets`, body: replicaSet('web-rs', 'web', old) }), { ok: true });
+  t.match(
+    await on.client.request({ method: 'POST', path: `${APPS}/replicasets`, body: replicaSet('web-rs', 'web', old) }),
+    { ok: true },
+  );
   await uses(on, '2');
   await on.remove('web');
   t.match(await on.deploy('web', 'team', 1, 1), { ok: true });
   t.not(uidOf(on, 'deployments', 'web'), old);
   // The pods of the ReplicaSet are there until it is collected, and nobody else is charged for them.
-  t.match(await on.client.request({ method: 'PATCH', path: `${APPS}/replicasets/web-rs`, contentType: 'application/merge-patch+json', body: { metadata: { annotations: { touched: 'yes' } } } }), { ok: true });
+  t.match(
+    await on.client.request({
+      method: 'PATCH',
+      path: `${APPS}/replicasets/web-rs`,
+      contentType: 'application/merge-patch+json',
+      body: { metadata: { annotations: { touched: 'yes' } } },
+    }),
+    { ok: true },
+  );
   await uses(on, '3');
   await on.client.request({ method: 'DELETE', path: `${APPS}/replicasets/web-rs` });
   await uses(on, '1');
@@ -73,15 +107,24 @@ test('an owner that was made anew under the old name is not the owner of what th
 test('of a namespace that ends, each workload is charged until it is gone', async (t) => {
   const on = await cluster(t);
   const path = '/apis/apps/v1/namespaces/ending/deployments';
-  for (const name of ['one', 'two']) t.match(await on.client.request({ method: 'POST', path, body: deployment(name, 'team', 2, 1) }), { ok: true });
+  for (const name of ['one', 'two'])
+    t.match(await on.client.request({ method: 'POST', path, body: deployment(name, 'team', 2, 1) }), { ok: true });
   await uses(on, '4');
-  on.server.edit('deployments', 'ending', 'two', (object) => ({ ...object, metadata: { ...object.metadata, finalizers: ['example.com/slow'] } }));
+  on.server.edit('deployments', 'ending', 'two', (object) => ({
+    ...object,
+    metadata: { ...object.metadata, finalizers: ['example.com/slow'] },
+  }));
   for (const name of ['one', 'two']) await on.client.request({ method: 'DELETE', path: `${path}/${name}` });
   await uses(on, '2');
   await settled();
   t.equal(on.used('team'), '2');
   t.match(await on.deploy('next', 'team', 3, 1), { ok: false, message: /QuotaExceeded/ });
-  await on.client.request({ method: 'PATCH', path: `${path}/two`, contentType: 'application/merge-patch+json', body: { metadata: { finalizers: null } } });
+  await on.client.request({
+    method: 'PATCH',
+    path: `${path}/two`,
+    contentType: 'application/merge-patch+json',
+    body: { metadata: { finalizers: null } },
+  });
   await uses(on, '0');
 });
 

@@ -12,8 +12,17 @@ import { clientTo, quotaServer } from './setting.js';
 const ROLLOUTS = {
   metadata: { name: 'rollouts.argoproj.io' },
   spec: {
-    group: 'argoproj.io', scope: 'Namespaced', names: { plural: 'rollouts', singular: 'rollout', kind: 'Rollout', listKind: 'RolloutList' },
-    versions: [{ name: 'v1alpha1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } } }],
+    group: 'argoproj.io',
+    scope: 'Namespaced',
+    names: { plural: 'rollouts', singular: 'rollout', kind: 'Rollout', listKind: 'RolloutList' },
+    versions: [
+      {
+        name: 'v1alpha1',
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
   },
 };
 
@@ -25,7 +34,14 @@ test('a kind that is installed later is followed, and what was charged for it is
   t.match(await on.deploy('web', 'team', 1, 1), { ok: true });
   on.server.seed('customresourcedefinitions', ROLLOUTS);
   await eventually(() => on.server.watches('rollouts').length > 0, 'rollouts to be followed');
-  t.match(await on.client.request({ method: 'POST', path: '/apis/argoproj.io/v1alpha1/namespaces/default/rollouts', body: { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', ...deployment('blue', 'team', 3, 1) } }), { ok: true });
+  t.match(
+    await on.client.request({
+      method: 'POST',
+      path: '/apis/argoproj.io/v1alpha1/namespaces/default/rollouts',
+      body: { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', ...deployment('blue', 'team', 3, 1) },
+    }),
+    { ok: true },
+  );
   await eventually(() => on.used('team') === '4', 'the rollout to be charged');
   const rollout = on.server.read('rollouts', 'default', 'blue');
   t.equal(rollout?.metadata.labels?.[GROUP_LABEL], 'team');
@@ -59,10 +75,11 @@ test('while the API server does not say what it has, nothing is dropped, and it 
     told.push(kinds.map(({ path }) => path));
   });
   served.start();
-  const until = (what: string, condition: () => boolean): Promise<unknown> => eventually(() => {
-    clock.advance(30_000);
-    return condition();
-  }, what);
+  const until = (what: string, condition: () => boolean): Promise<unknown> =>
+    eventually(() => {
+      clock.advance(30_000);
+      return condition();
+    }, what);
   const first = served.kinds;
   server.seed('customresourcedefinitions', ROLLOUTS);
   isDown = true;
@@ -72,7 +89,10 @@ test('while the API server does not say what it has, nothing is dropped, and it 
   t.equal(failed, 0);
   isDown = false;
   await until('whoever could not follow to be told again', () => told.length > 0);
-  t.same(told.map((paths) => paths.includes('/apis/argoproj.io/v1alpha1/rollouts')), [true]);
+  t.same(
+    told.map((paths) => paths.includes('/apis/argoproj.io/v1alpha1/rollouts')),
+    [true],
+  );
   const later = asked;
   await until('it to be asked again', () => asked > later + 60);
   t.equal(told.length, 1, 'told once');

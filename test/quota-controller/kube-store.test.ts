@@ -4,27 +4,36 @@ import { LEDGERS_PATH, TRANSACTIONS_PATH } from '../../src/quota-controller/name
 import { storeContract, type Place } from '../quota/store/contract.js';
 import { clientTo, emptied, installDefinitions, quotaServer, REAL_KUBECONFIG, realClient } from './setting.js';
 
-storeContract('programmable API server', async (): Promise<Place> => {
-  const server = await quotaServer();
-  const client = clientTo(server.url);
-  return {
-    open: async () => new KubeStore({ api: client, pause: () => new Promise((resolve) => setTimeout(resolve, 1)) }),
-    destroy: async () => {
-      client.close();
-      await server.stop();
-    },
-  };
-}, true);
+storeContract(
+  'programmable API server',
+  async (): Promise<Place> => {
+    const server = await quotaServer();
+    const client = clientTo(server.url);
+    return {
+      open: async () => new KubeStore({ api: client, pause: () => new Promise((resolve) => setTimeout(resolve, 1)) }),
+      destroy: async () => {
+        client.close();
+        await server.stop();
+      },
+    };
+  },
+  true,
+);
 
-if (REAL_KUBECONFIG === undefined) test('real API server', { skip: 'KUBECONFIG_E2E names no kubeconfig of a real cluster' }, (t) => t.end());
+if (REAL_KUBECONFIG === undefined)
+  test('real API server', { skip: 'KUBECONFIG_E2E names no kubeconfig of a real cluster' }, (t) => t.end());
 else {
   const client = await realClient();
   await installDefinitions(client);
-  storeContract('real API server', async (): Promise<Place> => {
-    await emptied(client, LEDGERS_PATH);
-    await emptied(client, TRANSACTIONS_PATH);
-    return { open: async () => new KubeStore({ api: client }), destroy: async () => undefined };
-  }, true);
+  storeContract(
+    'real API server',
+    async (): Promise<Place> => {
+      await emptied(client, LEDGERS_PATH);
+      await emptied(client, TRANSACTIONS_PATH);
+      return { open: async () => new KubeStore({ api: client }), destroy: async () => undefined };
+    },
+    true,
+  );
   test('the end of the real API server', (t) => {
     client.close();
     t.end();

@@ -2,7 +2,14 @@ import { test } from 'tap';
 import { KNOWN_KINDS } from '../../src/quota/index.js';
 import { webhookConfiguration } from '../../src/quota-controller/admission/webhook-objects.js';
 import { resourceOf } from '../../src/quota-controller/kinds.js';
-import { ALLOCATIONS_PATH, API_GROUP, CONSUMERS_PATH, GROUPS_PATH, LEDGERS_PATH, TRANSACTIONS_PATH } from '../../src/quota-controller/names.js';
+import {
+  ALLOCATIONS_PATH,
+  API_GROUP,
+  CONSUMERS_PATH,
+  GROUPS_PATH,
+  LEDGERS_PATH,
+  TRANSACTIONS_PATH,
+} from '../../src/quota-controller/names.js';
 import { CRDS, manifestsOf } from './setting.js';
 
 interface Rule {
@@ -13,10 +20,14 @@ interface Rule {
 }
 
 test('the role lets every kind of workload be followed, and allows nothing with a star', (t) => {
-  const rules = ['etc/quota/deployment.yaml', 'etc/quota/arbitrator.yaml'].flatMap(manifestsOf).flatMap((object) => (object as unknown as { readonly rules?: readonly Rule[] }).rules ?? []);
+  const rules = ['etc/quota/deployment.yaml', 'etc/quota/arbitrator.yaml']
+    .flatMap(manifestsOf)
+    .flatMap((object) => (object as unknown as { readonly rules?: readonly Rule[] }).rules ?? []);
   for (const evaluator of KNOWN_KINDS.filter(({ charges }) => charges)) {
     const resource = resourceOf(evaluator);
-    const rule = rules.find(({ apiGroups, resources }) => apiGroups.includes(evaluator.apiGroup) && resources.includes(resource));
+    const rule = rules.find(
+      ({ apiGroups, resources }) => apiGroups.includes(evaluator.apiGroup) && resources.includes(resource),
+    );
     t.same(rule?.verbs, ['get', 'list', 'watch'], evaluator.resource);
   }
   t.notMatch(JSON.stringify(rules), /\*/);
@@ -24,17 +35,39 @@ test('the role lets every kind of workload be followed, and allows nothing with 
 });
 
 test('the definitions and the code name the same resources', (t) => {
-  const served = CRDS.map(({ spec }) => spec as { readonly group: string; readonly scope: string; readonly names: { readonly plural: string } });
+  const served = CRDS.map(
+    ({ spec }) =>
+      spec as { readonly group: string; readonly scope: string; readonly names: { readonly plural: string } },
+  );
   t.ok(served.every(({ group, scope }) => group === API_GROUP && scope === 'Cluster'));
-  for (const path of [GROUPS_PATH, LEDGERS_PATH, TRANSACTIONS_PATH, CONSUMERS_PATH, ALLOCATIONS_PATH]) t.ok(served.some(({ names }) => path.endsWith(`/${names.plural}`)), path);
+  for (const path of [GROUPS_PATH, LEDGERS_PATH, TRANSACTIONS_PATH, CONSUMERS_PATH, ALLOCATIONS_PATH])
+    t.ok(
+      served.some(({ names }) => path.endsWith(`/${names.plural}`)),
+      path,
+    );
   t.end();
 });
 
 test('only requests that show a group can be held up while nobody answers, unless that is asked for', (t) => {
-  const kinds = KNOWN_KINDS.filter(({ charges }) => charges).map((evaluator) => ({ evaluator, resource: resourceOf(evaluator), path: '', shortNames: [] }));
-  const of = (unlabelled: 'Ignore' | 'Fail') => webhookConfiguration({ name: 'q', target: { url: 'https://127.0.0.1:1' }, authority: 'PEM', kinds, unlabelled }).webhooks as readonly { readonly failurePolicy: string; readonly objectSelector?: object; readonly rules: readonly Rule[] }[];
+  const kinds = KNOWN_KINDS.filter(({ charges }) => charges).map((evaluator) => ({
+    evaluator,
+    resource: resourceOf(evaluator),
+    path: '',
+    shortNames: [],
+  }));
+  const of = (unlabelled: 'Ignore' | 'Fail') =>
+    webhookConfiguration({ name: 'q', target: { url: 'https://127.0.0.1:1' }, authority: 'PEM', kinds, unlabelled })
+      .webhooks as readonly {
+      readonly failurePolicy: string;
+      readonly objectSelector?: object;
+      readonly rules: readonly Rule[];
+    }[];
   for (const { failurePolicy, objectSelector, rules } of of('Ignore')) {
-    t.ok(failurePolicy === 'Ignore' || objectSelector !== undefined || rules.every(({ apiGroups }) => apiGroups.includes(API_GROUP)));
+    t.ok(
+      failurePolicy === 'Ignore' ||
+        objectSelector !== undefined ||
+        rules.every(({ apiGroups }) => apiGroups.includes(API_GROUP)),
+    );
   }
   t.ok(of('Fail').every(({ failurePolicy }) => failurePolicy === 'Fail'));
   t.ok(of('Ignore').some(({ rules }) => rules.some(({ resources }) => resources.includes('deployments/scale'))));

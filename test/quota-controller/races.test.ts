@@ -57,12 +57,18 @@ class Engine implements Books {
   admit(name: string, uid: string, base: number, before: number, count: number): boolean {
     if (base > 0 && count <= before) return true;
     const demand = demandOf(name, uid, base, count);
-    return this.#quota.execute({ type: 'reserve', ...demand, ttlMs: HOLD_MS, operation: `${uid}@${base}:${count}` }, this.#now).allowed;
+    return this.#quota.execute(
+      { type: 'reserve', ...demand, ttlMs: HOLD_MS, operation: `${uid}@${base}:${count}` },
+      this.#now,
+    ).allowed;
   }
 
   told(_observer: number, name: string, uid: string, version: number, count: number | null): void {
     const demand = demandOf(name, uid, version, count ?? 0);
-    this.#quota.execute({ type: 'observe', workload: demand.workload, group: 'g', demand: count === null ? null : demand }, this.#now);
+    this.#quota.execute(
+      { type: 'observe', workload: demand.workload, group: 'g', demand: count === null ? null : demand },
+      this.#now,
+    );
   }
 
   refresh(): void {
@@ -76,7 +82,11 @@ class Engine implements Books {
 }
 
 function demandOf(name: string, uid: string, version: number, count: number): Demand {
-  return { workload: { kind: 'Deployment.apps', namespace: 'ns', name, uid, version }, group: 'g', podSets: [{ count, limits: { cpu: 1 } }] };
+  return {
+    workload: { kind: 'Deployment.apps', namespace: 'ns', name, uid, version },
+    group: 'g',
+    podSets: [{ count, limits: { cpu: 1 } }],
+  };
 }
 
 interface Stored {
@@ -98,7 +108,11 @@ function goesOver(books: Books, random: (below: number) => number): boolean {
   const news: [string, string, number, number | null][] = [];
   const heard = [0, 0];
   let [version, uids, now] = [0, 0, 0];
-  const happen = (name: string, { uid, count }: { readonly uid: string; readonly count: number }, isGone: boolean): void => {
+  const happen = (
+    name: string,
+    { uid, count }: { readonly uid: string; readonly count: number },
+    isGone: boolean,
+  ): void => {
     version++;
     if (isGone) objects.delete(name);
     else objects.set(name, { uid, version, count });
@@ -120,7 +134,8 @@ function goesOver(books: Books, random: (below: number) => number): boolean {
         const [flight] = flights.splice(random(Math.max(1, flights.length)), 1);
         if (flight === undefined || now - flight.at > REQUEST_MS || random(5) === 0) break;
         const current = objects.get(flight.name);
-        if (flight.base === 0 ? current === undefined : current?.version === flight.base) happen(flight.name, flight, false);
+        if (flight.base === 0 ? current === undefined : current?.version === flight.base)
+          happen(flight.name, flight, false);
         break;
       }
       case 4:
@@ -168,6 +183,9 @@ test('histories in which a counter admits too much are common, and in none of 20
   const counter = countOver(2000, () => new Counter());
   t.comment(`over quota with a counter: ${counter} of 2000`);
   t.ok(counter > 1000, `${counter} of 2000`);
-  t.equal(countOver(20_000, () => new Engine()), 0);
+  t.equal(
+    countOver(20_000, () => new Engine()),
+    0,
+  );
   t.end();
 });

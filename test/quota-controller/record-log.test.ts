@@ -6,38 +6,53 @@ import { RecordLog, recordKey } from '../../src/quota-controller/store/record-lo
 /** A workload with one of a few shapes. */
 function record(name: string, cores: number | null): StoredRecord {
   const shape = { signature: `s${(cores ?? 0) % 3}`, needs: [], types: {}, unspecified: [] };
-  const value = cores === null ? null : { uid: `uid-${name}`, podSets: [['main', 1, shape, [cores]] as const], countKey: '', heldReplicas: 0 };
+  const value =
+    cores === null
+      ? null
+      : { uid: `uid-${name}`, podSets: [['main', 1, shape, [cores]] as const], countKey: '', heldReplicas: 0 };
   return { kind: 'workload', key: `Job//${name}`, group: 'g', value };
 }
 
-const contentOf = (log: RecordLog): string => JSON.stringify([...log.values()].sort((a, b) => (recordKey(a) < recordKey(b) ? -1 : 1)));
+const contentOf = (log: RecordLog): string =>
+  JSON.stringify([...log.values()].sort((a, b) => (recordKey(a) < recordKey(b) ? -1 : 1)));
 
 test('a log is read as what it was written, whole or from an earlier state of it, and says what is new', (t) => {
-  const edits = fc.array(fc.tuple(fc.nat(30).map((index) => `w${index}`), fc.option(fc.nat(1000))), { minLength: 1, maxLength: 12 });
-  fc.assert(fc.property(fc.array(edits, { maxLength: 30 }), fc.nat(29), (steps, from) => {
-    const expected = new Map<string, StoredRecord>();
-    let log = RecordLog.empty();
-    let known = log;
-    for (const [index, step] of steps.entries()) {
-      if (index === from) known = log;
-      const some = new Map(step.map(([name, cores]) => [recordKey(record(name, cores)), record(name, cores)]));
-      for (const [key, each] of some) {
-        if (each.value === null) expected.delete(key);
-        else expected.set(key, each);
+  const edits = fc.array(
+    fc.tuple(
+      fc.nat(30).map((index) => `w${index}`),
+      fc.option(fc.nat(1000)),
+    ),
+    { minLength: 1, maxLength: 12 },
+  );
+  fc.assert(
+    fc.property(fc.array(edits, { maxLength: 30 }), fc.nat(29), (steps, from) => {
+      const expected = new Map<string, StoredRecord>();
+      let log = RecordLog.empty();
+      let known = log;
+      for (const [index, step] of steps.entries()) {
+        if (index === from) known = log;
+        const some = new Map(step.map(([name, cores]) => [recordKey(record(name, cores)), record(name, cores)]));
+        for (const [key, each] of some) {
+          if (each.value === null) expected.delete(key);
+          else expected.set(key, each);
+        }
+        log = log.with(some);
       }
-      log = log.with(some);
-    }
-    const content = JSON.stringify([...expected].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each));
-    if (log.text === '') return contentOf(log) === content;
-    const whole = RecordLog.read(log.text).log;
-    const late = RecordLog.read(log.text, known);
-    // What is read can be gone on with.
-    const next = new Map([[recordKey(record('next', 1)), record('next', 1)]]);
-    const same = [contentOf(log), contentOf(whole), contentOf(late.log)].every((each) => each === content)
-      && contentOf(RecordLog.read(late.log.with(next).text).log) === contentOf(log.with(next)) && late.log.with(next).text === log.with(next).text;
-    const told = late.news === null ? log : known.with(late.news);
-    return same && contentOf(told) === content;
-  }), { numRuns: 300 });
+      const content = JSON.stringify([...expected].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each));
+      if (log.text === '') return contentOf(log) === content;
+      const whole = RecordLog.read(log.text).log;
+      const late = RecordLog.read(log.text, known);
+      // What is read can be gone on with.
+      const next = new Map([[recordKey(record('next', 1)), record('next', 1)]]);
+      const same =
+        [contentOf(log), contentOf(whole), contentOf(late.log)].every((each) => each === content) &&
+        contentOf(RecordLog.read(late.log.with(next).text).log) === contentOf(log.with(next)) &&
+        late.log.with(next).text === log.with(next).text;
+      const told = late.news === null ? log : known.with(late.news);
+      return same && contentOf(told) === content;
+    }),
+    { numRuns: 300 },
+  );
   t.end();
 });
 
@@ -54,14 +69,17 @@ test('what a change costs to write does not grow with the number of records, and
   t.equal([...log.values()].length, 4000);
   t.ok(whole < 60, `${whole} of 4000 wrote everything`);
   t.ok(written / 4000 < 400, `${Math.round(written / 4000)} characters a change`);
-  for (let index = 0; index < 4000; index++) log = log.with(new Map([[`workload Job//w${index}`, record(`w${index}`, null)]]));
+  for (let index = 0; index < 4000; index++)
+    log = log.with(new Map([[`workload Job//w${index}`, record(`w${index}`, null)]]));
   t.equal([...log.values()].length, 0);
   t.ok(log.text.length < 40_000, `${log.text.length} characters when all are gone`);
   t.end();
 });
 
 test('half a log, and one whose shapes are missing, is no log', (t) => {
-  const log = RecordLog.empty().with(new Map([['workload Job//a', record('a', 1)]])).with(new Map([['workload Job//b', record('b', 1)]]));
+  const log = RecordLog.empty()
+    .with(new Map([['workload Job//a', record('a', 1)]]))
+    .with(new Map([['workload Job//b', record('b', 1)]]));
   t.throws(() => RecordLog.read(log.text.slice(0, log.text.length - 20)));
   t.throws(() => RecordLog.read(log.text.split('.')[1] ?? ''), /names shape 0 of 0/);
   t.end();

@@ -10,7 +10,8 @@ async function cluster(t: Test, replicas = 1): Promise<QuotaCluster> {
   return started;
 }
 
-const uses = (of: QuotaCluster, group: string, cores: string, key = 'limits.cpu'): Promise<unknown> => eventually(() => of.used(group, key) === cores, `${group} to use ${cores} of ${key}`);
+const uses = (of: QuotaCluster, group: string, cores: string, key = 'limits.cpu'): Promise<unknown> =>
+  eventually(() => of.used(group, key) === cores, `${group} to use ${cores} of ${key}`);
 
 test('a workload that fits comes in and shows in the status; one that does not is refused whole, with the reason', async (t) => {
   const on = await cluster(t);
@@ -18,7 +19,10 @@ test('a workload that fits comes in and shows in the status; one that does not i
   t.match(await on.deploy('web', 'team', 3, 2), { ok: true });
   await uses(on, 'team', '6');
   t.match(await on.deploy('big', 'team', 5, 1), {
-    ok: false, code: 'forbidden', message: /QuotaExceeded: exceeded quota: team, requested: limits.cpu=5, used: limits.cpu=6, limited: limits.cpu=10.*at most 4 replicas fit/,
+    ok: false,
+    code: 'forbidden',
+    message:
+      /QuotaExceeded: exceeded quota: team, requested: limits.cpu=5, used: limits.cpu=6, limited: limits.cpu=10.*at most 4 replicas fit/,
   });
   t.equal(on.server.read('deployments', 'default', 'big'), null);
   t.match(await on.deploy('small', 'team', 4, 1), { ok: true });
@@ -28,7 +32,7 @@ test('a workload that fits comes in and shows in the status; one that does not i
   t.equal(on.condition('team', 'Ready'), 'True');
 });
 
-test('what names no group is nobody\'s business, and a group that is not there admits nothing', async (t) => {
+test("what names no group is nobody's business, and a group that is not there admits nothing", async (t) => {
   const on = await cluster(t);
   t.match(await on.deploy('free', '', 100, 100), { ok: true });
   t.match(await on.deploy('lost', 'nowhere', 1, 1), { ok: false, code: 'forbidden', message: /GroupNotFound/ });
@@ -54,11 +58,23 @@ test('growing is charged whichever way it comes, shrinking is given back, images
   t.match(await on.patch('web', { metadata: { annotations: { note: 'new' } } }), { ok: true });
   t.match(await on.scale('web', 1), { ok: true });
   await uses(on, 'team', '2');
-  t.match(await on.patch('web', { spec: { template: { spec: { containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: 11 } } }] } } } }), { ok: false, message: /QuotaExceeded/ });
-  const scaler = (maxReplicas: number) => on.client.request({
-    method: 'POST', path: '/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers',
-    body: { metadata: { name: `h${maxReplicas}` }, spec: { maxReplicas, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' } } },
-  });
+  t.match(
+    await on.patch('web', {
+      spec: {
+        template: { spec: { containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: 11 } } }] } },
+      },
+    }),
+    { ok: false, message: /QuotaExceeded/ },
+  );
+  const scaler = (maxReplicas: number) =>
+    on.client.request({
+      method: 'POST',
+      path: '/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers',
+      body: {
+        metadata: { name: `h${maxReplicas}` },
+        spec: { maxReplicas, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' } },
+      },
+    });
   t.match(await scaler(5), { ok: true });
   t.match(await scaler(6), { ok: false, message: /at most 5 replicas fit/ });
 });
@@ -89,7 +105,15 @@ test('a dry run answers as the real thing would and writes nothing', async (t) =
   const ledger = on.server.read('bizgroupledgers', '', 'team')?.metadata.resourceVersion;
   t.match(await on.deploy('web', 'team', 5, 1, { dryRun: 'All' }), { ok: false, message: /QuotaExceeded/ });
   t.match(await on.deploy('web', 'team', 4, 1, { dryRun: 'All' }), { ok: true });
-  t.match(await on.client.request({ method: 'POST', path: '/apis/quota.gpu-manager.io/v1/bizgroupresourcequotas', query: { dryRun: 'All' }, body: { metadata: { name: 'kid' }, spec: { parentBizGroup: 'team', hard: { 'limits.cpu': 5 } } } }), { ok: false, message: /ParentExceeded/ });
+  t.match(
+    await on.client.request({
+      method: 'POST',
+      path: '/apis/quota.gpu-manager.io/v1/bizgroupresourcequotas',
+      query: { dryRun: 'All' },
+      body: { metadata: { name: 'kid' }, spec: { parentBizGroup: 'team', hard: { 'limits.cpu': 5 } } },
+    }),
+    { ok: false, message: /ParentExceeded/ },
+  );
   t.equal(on.server.read('bizgroupledgers', '', 'team')?.metadata.resourceVersion, ledger);
 });
 
@@ -99,7 +123,18 @@ test('an object that was admitted and refused by somebody else gives back what w
   await on.join({ holdMs: 300 });
   await on.createGroup('team', { 'limits.cpu': 4 });
   const fault = on.server.inject({ verb: 'create', resource: 'deployments' }, { do: 'answer', code: 500 }, 1);
-  const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: { uid: 'r', operation: 'CREATE', resource: { group: 'apps', version: 'v1', resource: 'deployments' }, namespace: 'default', name: 'ghost', object: { ...deployment('ghost', 'team', 4, 1), apiVersion: 'apps/v1', kind: 'Deployment' } } };
+  const review = {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: {
+      uid: 'r',
+      operation: 'CREATE',
+      resource: { group: 'apps', version: 'v1', resource: 'deployments' },
+      namespace: 'default',
+      name: 'ghost',
+      object: { ...deployment('ghost', 'team', 4, 1), apiVersion: 'apps/v1', kind: 'Deployment' },
+    },
+  };
   t.equal((await on.ask('/workloads', review)).response.allowed, true);
   t.equal((await on.ask('/workloads', review)).response.allowed, true, 'asked twice it is one');
   fault.remove();
@@ -114,8 +149,17 @@ test('the webhook as well refuses to move a group: older servers do not know the
   const oldObject = on.server.read('bizgroupresourcequotas', '', 'team');
   const object = { ...oldObject, spec: { parentBizGroup: '', hard: { 'limits.cpu': 8 } } };
   const { response } = await on.ask('/groups', {
-    apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview',
-    request: { uid: 'u', resource: { group: API_GROUP, version: 'v1', resource: 'bizgroupresourcequotas' }, name: 'team', operation: 'UPDATE', userInfo: { username: 'tester' }, object, oldObject },
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: {
+      uid: 'u',
+      resource: { group: API_GROUP, version: 'v1', resource: 'bizgroupresourcequotas' },
+      name: 'team',
+      operation: 'UPDATE',
+      userInfo: { username: 'tester' },
+      object,
+      oldObject,
+    },
   });
   t.match(response, { allowed: false, status: { message: /ParentImmutable/ } });
 });
@@ -134,7 +178,10 @@ test('a tree is carved, resized and taken down from its leaves', async (t) => {
   t.match(await on.updateGroup('division', { 'limits.cpu': 9 }), { ok: false, message: /BelowChildren/ });
   t.match(await on.updateGroup('team', { 'limits.cpu': 3 }), { ok: true });
   await uses(on, 'division', '3');
-  t.match(await on.updateGroup('team', { 'limits.cpu': 3 }, { parentBizGroup: 'company' }), { ok: false, message: /groups do not move/ });
+  t.match(await on.updateGroup('team', { 'limits.cpu': 3 }, { parentBizGroup: 'company' }), {
+    ok: false,
+    message: /groups do not move/,
+  });
   await on.deploy('web', 'team', 3, 1);
   await uses(on, 'team', '3');
   t.match(await on.deleteGroup('division'), { ok: false, message: /NotLeaf/ });

@@ -14,7 +14,9 @@ const repository = fileURLToPath(new URL('../../../', import.meta.url));
 
 /** Objects of a file of this repository. */
 export function manifestsOf(path: string): readonly KubeObject[] {
-  return parseAllDocuments(readFileSync(`${repository}${path}`, 'utf8')).map((document) => document.toJS() as KubeObject);
+  return parseAllDocuments(readFileSync(`${repository}${path}`, 'utf8')).map(
+    (document) => document.toJS() as KubeObject,
+  );
 }
 
 export const CRDS = manifestsOf('etc/quota/crds.yaml');
@@ -30,7 +32,12 @@ export async function quotaServer(options: ApiServerOptions = {}): Promise<ApiSe
 /** Plain HTTP without credentials. */
 function openAccess(url: string): Credentials {
   const agent = new Agent({ keepAlive: true });
-  return { server: new URL(url), access: async () => ({ agent, headers: {} }), distrust: () => undefined, close: () => agent.destroy() };
+  return {
+    server: new URL(url),
+    access: async () => ({ agent, headers: {} }),
+    distrust: () => undefined,
+    close: () => agent.destroy(),
+  };
 }
 
 export function clientTo(url: string): KubeClient {
@@ -41,7 +48,11 @@ export function clientTo(url: string): KubeClient {
 export const REAL_KUBECONFIG = process.env.KUBECONFIG_E2E;
 
 export async function realClient(): Promise<KubeClient> {
-  return new KubeClient({ credentials: await kubeconfigCredentials(REAL_KUBECONFIG ?? '', systemClock), clock: systemClock, userAgent: 'gpu-manager/test' });
+  return new KubeClient({
+    credentials: await kubeconfigCredentials(REAL_KUBECONFIG ?? '', systemClock),
+    clock: systemClock,
+    userAgent: 'gpu-manager/test',
+  });
 }
 
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
@@ -51,7 +62,10 @@ export async function installDefinitions(api: Api): Promise<void> {
   for (const definition of CRDS) {
     await api.request({ method: 'POST', path: DEFINITIONS, body: definition });
     const { group, names } = definition.spec as { readonly group: string; readonly names: { readonly plural: string } };
-    await eventually(async () => (await api.request({ method: 'GET', path: `/apis/${group}/v1/${names.plural}` })).ok, `${names.plural} to be served`);
+    await eventually(
+      async () => (await api.request({ method: 'GET', path: `/apis/${group}/v1/${names.plural}` })).ok,
+      `${names.plural} to be served`,
+    );
   }
 }
 

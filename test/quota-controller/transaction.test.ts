@@ -9,7 +9,11 @@ import { clientTo, quotaServer } from './setting.js';
 const GROUP = { name: 'child', parent: 'root', hard: { 'limits.cpu': 4 } };
 
 /** An engine fails in the middle of making a child; another one reads what it left behind. */
-async function halfDone(match: FaultMatch, effect: FaultEffect, look: (other: QuotaEngine, store: KubeStore) => Promise<void>): Promise<void> {
+async function halfDone(
+  match: FaultMatch,
+  effect: FaultEffect,
+  look: (other: QuotaEngine, store: KubeStore) => Promise<void>,
+): Promise<void> {
   const server = await quotaServer();
   const [client, another] = [clientTo(server.url), clientTo(server.url)];
   const store = new KubeStore({ api: another, pause: () => new Promise((resolve) => setTimeout(resolve, 1)) });
@@ -18,7 +22,10 @@ async function halfDone(match: FaultMatch, effect: FaultEffect, look: (other: Qu
     await engine.createGroup({ name: 'root', hard: { 'limits.cpu': 10 } });
     const other = await createEngine({ store, clock: () => 0, pause: async () => undefined });
     const fault = server.inject(match, effect);
-    const failing = engine.createGroup(GROUP).then(() => null, (error: Error) => error);
+    const failing = engine.createGroup(GROUP).then(
+      () => null,
+      (error: Error) => error,
+    );
     await eventually(() => fault.hits > 0, 'the fault');
     client.close();
     await failing;
@@ -43,7 +50,10 @@ test('a change of two groups whose author dies after its outcome did happen', as
   await halfDone({ verb: 'create', resource: 'bizgrouptransactions' }, { do: 'lose-answer' }, async (other) => {
     t.equal(other.status('child')?.parent, 'root');
     t.equal(other.status('root')?.used.get('limits.cpu'), 4000n);
-    t.equal((await other.createGroup({ name: 'big', parent: 'root', hard: { 'limits.cpu': 7 } })).code, 'ParentExceeded');
+    t.equal(
+      (await other.createGroup({ name: 'big', parent: 'root', hard: { 'limits.cpu': 7 } })).code,
+      'ParentExceeded',
+    );
   });
 });
 
@@ -71,7 +81,11 @@ test('a commit whose answer is lost is found again', async (t) => {
   const engine = await createEngine({ store: new KubeStore({ api: client }), clock: () => 0 });
   await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
   server.inject({ verb: 'update', resource: 'bizgroupledgers' }, { do: 'truncate' }, 1);
-  const demand = (name: string) => ({ workload: { kind: 'Job', name }, group: 'g', podSets: [{ count: 1, limits: { cpu: 6 } }] });
+  const demand = (name: string) => ({
+    workload: { kind: 'Job', name },
+    group: 'g',
+    podSets: [{ count: 1, limits: { cpu: 6 } }],
+  });
   await t.rejects(engine.admit(demand('a')));
   t.equal((await engine.admit(demand('b'))).code, 'QuotaExceeded', 'it was written');
   t.equal((await engine.admit(demand('a'))).code, 'OK', 'and it is the same when it is asked for again');
@@ -86,7 +100,15 @@ test('one group, many at once: a write carries many decisions', async (t) => {
   await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 1000 } });
   server.inject({ verb: 'update' }, { do: 'delay', ms: 5 });
   const before = server.requests.length;
-  const decisions = await Promise.all(Array.from({ length: 500 }, (_, index) => engine.admit({ workload: { kind: 'Job', name: `j${index}` }, group: 'g', podSets: [{ count: 1, limits: { cpu: 1 } }] })));
+  const decisions = await Promise.all(
+    Array.from({ length: 500 }, (_, index) =>
+      engine.admit({
+        workload: { kind: 'Job', name: `j${index}` },
+        group: 'g',
+        podSets: [{ count: 1, limits: { cpu: 1 } }],
+      }),
+    ),
+  );
   t.ok(decisions.every(({ allowed }) => allowed));
   t.ok(server.requests.length - before <= 4, `${server.requests.length - before} requests`);
   t.equal((await client.request({ method: 'GET', path: `${LEDGERS_PATH}/g` })).ok, true);

@@ -29,7 +29,9 @@ test('without the rewriter a socket path as authority is refused, which is why i
   const server = new Server();
   server.addService(GPUDisplay.service, display(async () => '1').handlers);
   await new Promise<void>((resolve, reject) => {
-    server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) => (error === null ? resolve() : reject(error)));
+    server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) =>
+      error === null ? resolve() : reject(error),
+    );
   });
   const caller = client(path, path);
   await t.rejects(callUnary(caller, 'Version', {}, 5_000), { message: /RST_STREAM with code 1/ });
@@ -67,7 +69,11 @@ test('bytes that are no HTTP/2 end their own connection and nothing else', async
   const server = new UnixRpcServer(path, [display(async () => 'still here')]);
   await server.start();
   const { connect } = await import('node:net');
-  for (const garbage of [Buffer.alloc(4096, 0xff), Buffer.from('GET / HTTP/1.1\r\n\r\n'.repeat(10)), Buffer.alloc(24)]) {
+  for (const garbage of [
+    Buffer.alloc(4096, 0xff),
+    Buffer.from('GET / HTTP/1.1\r\n\r\n'.repeat(10)),
+    Buffer.alloc(24),
+  ]) {
     const socket = connect(path);
     socket.on('error', () => undefined);
     socket.resume();

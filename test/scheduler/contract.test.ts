@@ -17,7 +17,15 @@ const pod120 = {
     uid: '5e8a2c1e-1c8b-4c5a-9a06-0a8a5f0b8f11',
     resourceVersion: '4711',
     creationTimestamp: '2026-11-21T08:00:00Z',
-    managedFields: [{ manager: 'kubectl-create', operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { 'f:spec': {} } }],
+    managedFields: [
+      {
+        manager: 'kubectl-create',
+        operation: 'Update',
+        apiVersion: 'v1',
+        fieldsType: 'FieldsV1',
+        fieldsV1: { 'f:spec': {} },
+      },
+    ],
   },
   spec: {
     volumes: [{ name: 'default-token-x', secret: { secretName: 'default-token-x', defaultMode: 420 } }],
@@ -35,7 +43,9 @@ const pod120 = {
     ],
     restartPolicy: 'Always',
     schedulerName: 'default-scheduler',
-    tolerations: [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 }],
+    tolerations: [
+      { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 },
+    ],
     priority: 0,
     enableServiceLinks: true,
     preemptionPolicy: 'PreemptLowerPriority',
@@ -47,7 +57,13 @@ const pod134 = {
   ...pod120,
   metadata: { ...pod120.metadata, selfLink: undefined, generation: 1 },
   spec: { ...pod120.spec, schedulingGates: [], resources: null, hostUsers: false, resourceClaims: [] },
-  status: { ...pod120.status, observedGeneration: 1, conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', observedGeneration: 1, lastProbeTime: null }] },
+  status: {
+    ...pod120.status,
+    observedGeneration: 1,
+    conditions: [
+      { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', observedGeneration: 1, lastProbeTime: null },
+    ],
+  },
 };
 
 const list = { metadata: {}, items: nodes };
@@ -64,7 +80,11 @@ test('a 1.20 scheduler with whole nodes gets whole nodes back, unchanged', async
 
 test('a 1.34 scheduler with nodeCacheCapable gets names back', async (t) => {
   const { url } = await start(t, nodes);
-  const result = await post<FilterResult>(`${url}/scheduler/predicates`, { Pod: pod134, Nodes: null, NodeNames: ['cpu', 'b', 'a'] });
+  const result = await post<FilterResult>(`${url}/scheduler/predicates`, {
+    Pod: pod134,
+    Nodes: null,
+    NodeNames: ['cpu', 'b', 'a'],
+  });
   t.same(result.NodeNames, ['b', 'a']);
   t.equal(result.Nodes, null);
   t.same(Object.keys(result), ['Nodes', 'NodeNames', 'FailedNodes', 'FailedAndUnresolvableNodes', 'Error']);
@@ -72,7 +92,11 @@ test('a 1.34 scheduler with nodeCacheCapable gets names back', async (t) => {
 
 test('keys are read in any case, as Go reads them', async (t) => {
   const { url } = await start(t, nodes);
-  for (const body of [{ pod: pod120, nodenames: ['a'] }, { POD: pod120, NODENAMES: ['a'] }, { Pod: pod120, nodeNames: ['a'] }]) {
+  for (const body of [
+    { pod: pod120, nodenames: ['a'] },
+    { POD: pod120, NODENAMES: ['a'] },
+    { Pod: pod120, nodeNames: ['a'] },
+  ]) {
     const result = await post<FilterResult>(`${url}/scheduler/predicates`, body);
     t.same(result.NodeNames, ['a'], Object.keys(body).join());
   }
@@ -82,14 +106,27 @@ test('keys are read in any case, as Go reads them', async (t) => {
 
 test('a pod without GPU passes, whatever the nodes', async (t) => {
   const { url } = await start(t, nodes);
-  const result = await post<FilterResult>(`${url}/scheduler/predicates`, { Pod: pod('web', [null]), NodeNames: ['a', 'cpu', 'unheard-of'] });
+  const result = await post<FilterResult>(`${url}/scheduler/predicates`, {
+    Pod: pod('web', [null]),
+    NodeNames: ['a', 'cpu', 'unheard-of'],
+  });
   t.same(result.NodeNames, ['a', 'cpu', 'unheard-of']);
   t.same(result.FailedNodes, {});
 });
 
 test('a body that is no call is answered with Error, as the original does', async (t) => {
   const { url } = await start(t, nodes);
-  for (const body of ['', '{', '[]', 'null', '{"Pod":{}}', '{"NodeNames":["a"]}', '{"Pod":{},"NodeNames":[1]}', '{"Pod":{},"Nodes":7}', '{"Pod":{},"Nodes":{"items":[3]}}']) {
+  for (const body of [
+    '',
+    '{',
+    '[]',
+    'null',
+    '{"Pod":{}}',
+    '{"NodeNames":["a"]}',
+    '{"Pod":{},"NodeNames":[1]}',
+    '{"Pod":{},"Nodes":7}',
+    '{"Pod":{},"Nodes":{"items":[3]}}',
+  ]) {
     const filtered = await post<FilterResult>(`${url}/scheduler/predicates`, body);
     t.not(filtered.Error, '', body);
     t.equal(filtered.NodeNames, null);
@@ -101,10 +138,22 @@ test('a body that is no call is answered with Error, as the original does', asyn
 
 test('prioritize scores every node that was asked for, best 10', async (t) => {
   const { url } = await start(t, nodes, { policy: 'binpack' });
-  const scores = await post<HostPriority[]>(`${url}/scheduler/prioritize`, { Pod: pod134, Nodes: null, NodeNames: ['a', 'b', 'cpu', 'unheard-of'] });
-  t.same(scores, [{ Host: 'a', Score: 0 }, { Host: 'b', Score: 10 }, { Host: 'cpu', Score: 0 }, { Host: 'unheard-of', Score: 0 }]);
+  const scores = await post<HostPriority[]>(`${url}/scheduler/prioritize`, {
+    Pod: pod134,
+    Nodes: null,
+    NodeNames: ['a', 'b', 'cpu', 'unheard-of'],
+  });
+  t.same(scores, [
+    { Host: 'a', Score: 0 },
+    { Host: 'b', Score: 10 },
+    { Host: 'cpu', Score: 0 },
+    { Host: 'unheard-of', Score: 0 },
+  ]);
   const whole = await post<HostPriority[]>(`${url}/scheduler/prioritize`, { Pod: pod120, Nodes: list });
-  t.same(whole.map(({ Host }) => Host), ['a', 'b', 'cpu']);
+  t.same(
+    whole.map(({ Host }) => Host),
+    ['a', 'b', 'cpu'],
+  );
 });
 
 test('version, probes and metrics are answered; other paths and methods are not', async (t) => {
@@ -133,12 +182,20 @@ test('before nodes and pods are known nothing is decided, and every verb says so
   api.answersLists = false;
   const { url } = await start(t, nodes, {}, api);
   const reason = 'nodes and pods are not listed yet';
-  t.match(await post(`${url}/scheduler/predicates`, { Pod: pod120, NodeNames: ['a'] }), { Error: reason, NodeNames: null });
+  t.match(await post(`${url}/scheduler/predicates`, { Pod: pod120, NodeNames: ['a'] }), {
+    Error: reason,
+    NodeNames: null,
+  });
   t.match(await post(`${url}/scheduler/bind`, {}), { Error: reason });
-  await t.rejects(post(`${url}/scheduler/prioritize`, { Pod: pod120, NodeNames: ['a'] }), { message: `503: ${reason}` });
+  await t.rejects(post(`${url}/scheduler/prioritize`, { Pod: pod120, NodeNames: ['a'] }), {
+    message: `503: ${reason}`,
+  });
   t.equal((await fetch(`${url}/readyz`)).status, 503);
   t.equal((await fetch(`${url}/healthz`)).status, 200);
   api.list();
-  t.match(await post(`${url}/scheduler/predicates`, { Pod: pod120, NodeNames: ['a'] }), { Error: '', NodeNames: ['a'] });
+  t.match(await post(`${url}/scheduler/predicates`, { Pod: pod120, NodeNames: ['a'] }), {
+    Error: '',
+    NodeNames: ['a'],
+  });
   t.equal((await fetch(`${url}/readyz`)).status, 200);
 });

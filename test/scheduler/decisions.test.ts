@@ -39,30 +39,50 @@ for (const binds of ['extender', 'scheduler'] as const) {
       else refused++;
     }
     await Promise.all(bindings);
-    await until(() => [...rig.api.pods.values()].every(({ spec, metadata }) => spec?.nodeName === undefined || metadata?.annotations?.['tencent.com/predicate-time'] !== undefined));
+    await until(() =>
+      [...rig.api.pods.values()].every(
+        ({ spec, metadata }) =>
+          spec?.nodeName === undefined || metadata?.annotations?.['tencent.com/predicate-time'] !== undefined,
+      ),
+    );
     const cores = [...booked(rig).values()];
     t.equal(cores.length, 8);
-    t.ok(cores.every((sum) => sum <= 100), cores.join());
-    t.ok(cores.every((sum) => sum >= 80), `no room is left for what was refused: ${cores.join()}`);
+    t.ok(
+      cores.every((sum) => sum <= 100),
+      cores.join(),
+    );
+    t.ok(
+      cores.every((sum) => sum >= 80),
+      `no room is left for what was refused: ${cores.join()}`,
+    );
     t.equal(refused + bindings.length, 100);
   });
 }
 
 test('pods on many nodes at once, with a slow watch and a scheduler of its own mind, never share what is not there', async (t) => {
-  const rig = await start(t, Array.from({ length: 6 }, (_, at) => node(`n${at}`, [16, 16])));
+  const rig = await start(
+    t,
+    Array.from({ length: 6 }, (_, at) => node(`n${at}`, [16, 16])),
+  );
   rig.api.watchLagMs = 20;
   rig.api.writeLagMs = 5;
-  const pods = Array.from({ length: 60 }, (_, at) => pod(`p${at}`, at % 5 === 0 ? [[200, 0]] : at % 3 === 0 ? [[100, 0]] : [[40, 6]]));
+  const pods = Array.from({ length: 60 }, (_, at) =>
+    pod(`p${at}`, at % 5 === 0 ? [[200, 0]] : at % 3 === 0 ? [[100, 0]] : [[40, 6]]),
+  );
   pods.forEach((wanted) => rig.api.setPod(wanted));
   const bindings: Promise<unknown>[] = [];
   for (const [at, wanted] of pods.entries()) {
     const { NodeNames: names } = await rig.scheduler.filter(wanted, [...rig.api.nodes.keys()]);
     const chosen = names?.[at % Math.max(1, names.length)];
-    if (chosen !== undefined) bindings.push(rig.scheduler.bind(wanted, chosen).then(({ Error: error }) => t.equal(error, '')));
+    if (chosen !== undefined)
+      bindings.push(rig.scheduler.bind(wanted, chosen).then(({ Error: error }) => t.equal(error, '')));
   }
   await Promise.all(bindings);
   const cores = [...booked(rig).values()];
-  t.ok(cores.every((sum) => sum <= 100), cores.join());
+  t.ok(
+    cores.every((sum) => sum <= 100),
+    cores.join(),
+  );
   t.ok(cores.reduce((sum, of) => sum + of, 0) >= 12 * 80, 'and little is left');
 });
 
@@ -93,7 +113,10 @@ test('where the scheduler binds, the prediction follows by itself, also when the
   rig.api.setPod({ ...wanted, spec: { ...wanted.spec, nodeName: 'n' } });
   await until(() => predicted(rig.api.pod('p')) !== '');
   t.equal(predicted(rig.api.pod('p')), '0');
-  t.same(rig.api.writes.map(({ verb }) => verb), ['bind', 'annotate', 'annotate']);
+  t.same(
+    rig.api.writes.map(({ verb }) => verb),
+    ['bind', 'annotate', 'annotate'],
+  );
 });
 
 test('a prediction that could not be written yet does not overwrite what the agent wrote', async (t) => {
@@ -104,7 +127,11 @@ test('a prediction that could not be written yet does not overwrite what the age
   rig.api.failures.push({ ok: false, code: 'unreachable', reason: 'timeout' });
   rig.api.setPod({ ...wanted, spec: { ...wanted.spec, nodeName: 'n' } });
   const assigned = { 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/gpu-assigned': 'true' };
-  rig.api.setPod({ ...wanted, metadata: { ...wanted.metadata, annotations: assigned }, spec: { ...wanted.spec, nodeName: 'n' } });
+  rig.api.setPod({
+    ...wanted,
+    metadata: { ...wanted.metadata, annotations: assigned },
+    spec: { ...wanted.spec, nodeName: 'n' },
+  });
   await new Promise((resolve) => setTimeout(resolve, 700));
   t.equal(rig.api.writes.length, 1, 'not tried again');
 });
@@ -116,7 +143,12 @@ test('a pod that comes again is decided again, whatever its annotations say', as
     ...wanted,
     metadata: {
       ...wanted.metadata,
-      annotations: { 'tencent.com/gpu-assigned': 'false', 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/predicate-node': 'gone', 'tencent.com/predicate-time': '1' },
+      annotations: {
+        'tencent.com/gpu-assigned': 'false',
+        'tencent.com/predicate-gpu-idx-0': '1',
+        'tencent.com/predicate-node': 'gone',
+        'tencent.com/predicate-time': '1',
+      },
     },
   };
   rig.api.setPod(stale);
@@ -194,7 +226,17 @@ test('what the agent wrote counts, where it is not what was predicted', async (t
   const rig = await start(t, [node('n', [16, 16])]);
   await settle(rig, pod('p', [[60, 4]]));
   const there = rig.api.pod('p');
-  rig.api.setPod({ ...there, metadata: { ...there.metadata, annotations: { ...there.metadata?.annotations, 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/gpu-assigned': 'true' } } });
+  rig.api.setPod({
+    ...there,
+    metadata: {
+      ...there.metadata,
+      annotations: {
+        ...there.metadata?.annotations,
+        'tencent.com/predicate-gpu-idx-0': '1',
+        'tencent.com/gpu-assigned': 'true',
+      },
+    },
+  });
   t.equal(await settle(rig, pod('q', [[60, 4]])), 'n: 0');
   t.equal(await settle(rig, pod('r', [[60, 4]])), 'none');
 });
@@ -202,7 +244,13 @@ test('what the agent wrote counts, where it is not what was predicted', async (t
 test('pods that others placed are charged, whether they name their GPUs or not', async (t) => {
   const named = pod('named', [[60, 4]], { nodeName: 'n' });
   const rig = await start(t, [node('n', [16, 16])]);
-  rig.api.setPod({ ...named, metadata: { ...named.metadata, annotations: { 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/gpu-assigned': 'true' } } });
+  rig.api.setPod({
+    ...named,
+    metadata: {
+      ...named.metadata,
+      annotations: { 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/gpu-assigned': 'true' },
+    },
+  });
   rig.api.setPod(pod('unnamed', [[70, 4]], { nodeName: 'n' }));
   t.equal(await settle(rig, pod('p', [[40, 4]])), 'n: 1');
   t.equal(await settle(rig, pod('q', [[40, 4]])), 'none');

@@ -30,14 +30,35 @@ class ManualClock implements Clock {
   }
 }
 
-function decider(api: FakeApi): { readonly decider: Decider; readonly clock: ManualClock; readonly fits: (wanted: PodObject) => Promise<readonly string[] | null> } {
+function decider(api: FakeApi): {
+  readonly decider: Decider;
+  readonly clock: ManualClock;
+  readonly fits: (wanted: PodObject) => Promise<readonly string[] | null>;
+} {
   const cluster = new Cluster(policyOf('binpack'));
   const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
   const clock = new ManualClock();
-  const metrics = { refused: () => undefined, conflict: () => undefined, expired: () => undefined, waited: () => undefined };
-  const made = new Decider({ cluster, mirror, writer: api, clock, log: silentLog(), metrics, options: { claimTtlMs: 30_000, settleTimeoutMs: 0 } });
+  const metrics = {
+    refused: () => undefined,
+    conflict: () => undefined,
+    expired: () => undefined,
+    waited: () => undefined,
+  };
+  const made = new Decider({
+    cluster,
+    mirror,
+    writer: api,
+    clock,
+    log: silentLog(),
+    metrics,
+    options: { claimTtlMs: 30_000, settleTimeoutMs: 0 },
+  });
   api.start(mirror);
-  return { decider: made, clock, fits: async (wanted) => (await made.filter({ pod: wanted, nodes: null, nodeNames: ['n'] })).NodeNames };
+  return {
+    decider: made,
+    clock,
+    fits: async (wanted) => (await made.filter({ pod: wanted, nodes: null, nodeNames: ['n'] })).NodeNames,
+  };
 }
 
 const bindingOf = (name: string) => ({ podName: name, podNamespace: 'default', podUid: `uid-${name}`, node: 'n' });
@@ -82,6 +103,8 @@ for (const wanted of [pod('gpu', [[60, 4]]), pod('web', [null])]) {
     made.sweep();
     made.sweep();
     t.same(await fits(pod('q', [[60, 4]])), wanted.metadata?.name === 'gpu' ? [] : ['n']);
-    t.match(await made.bind({ ...bindingOf(wanted.metadata?.name ?? ''), node: 'elsewhere' }), { Error: /elsewhere|is on n already|not known/ });
+    t.match(await made.bind({ ...bindingOf(wanted.metadata?.name ?? ''), node: 'elsewhere' }), {
+      Error: /elsewhere|is on n already|not known/,
+    });
   });
 }

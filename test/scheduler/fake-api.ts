@@ -9,7 +9,12 @@ export class FakeApi implements ClusterSource, PodWriter {
   readonly pods = new Map<string, PodObject>();
   readonly nodes = new Map<string, NodeObject>();
   /** Bindings and patches that arrived, in order. */
-  readonly writes: { verb: 'bind' | 'annotate'; pod: string; node: string | null; annotations: Readonly<Record<string, string>> }[] = [];
+  readonly writes: {
+    verb: 'bind' | 'annotate';
+    pod: string;
+    node: string | null;
+    annotations: Readonly<Record<string, string>>;
+  }[] = [];
   watchLagMs = 0;
   writeLagMs = 0;
   /** Answers for the next writes instead of doing them. */
@@ -63,8 +68,17 @@ export class FakeApi implements ClusterSource, PodWriter {
   async bind(pod: PodName, node: string, annotations: Readonly<Record<string, string>>): Promise<WriteResult> {
     this.writes.push({ verb: 'bind', pod: pod.name, node, annotations });
     return this.#write(pod, (found) => {
-      if (found.spec?.nodeName !== undefined) return { ok: false, code: 'refused', reason: `pod ${pod.name} is already assigned to node "${found.spec.nodeName}"` };
-      this.setPod({ ...found, metadata: { ...found.metadata, annotations: { ...found.metadata?.annotations, ...annotations } }, spec: { ...found.spec, nodeName: node } });
+      if (found.spec?.nodeName !== undefined)
+        return {
+          ok: false,
+          code: 'refused',
+          reason: `pod ${pod.name} is already assigned to node "${found.spec.nodeName}"`,
+        };
+      this.setPod({
+        ...found,
+        metadata: { ...found.metadata, annotations: { ...found.metadata?.annotations, ...annotations } },
+        spec: { ...found.spec, nodeName: node },
+      });
       return { ok: true };
     });
   }
@@ -72,7 +86,10 @@ export class FakeApi implements ClusterSource, PodWriter {
   async annotate(pod: PodName, annotations: Readonly<Record<string, string>>): Promise<WriteResult> {
     this.writes.push({ verb: 'annotate', pod: pod.name, node: null, annotations });
     return this.#write(pod, (found) => {
-      this.setPod({ ...found, metadata: { ...found.metadata, annotations: { ...found.metadata?.annotations, ...annotations } } });
+      this.setPod({
+        ...found,
+        metadata: { ...found.metadata, annotations: { ...found.metadata?.annotations, ...annotations } },
+      });
       return { ok: true };
     });
   }

@@ -26,7 +26,13 @@ const MANIFESTS = fileURLToPath(new URL('../../../etc/extender', import.meta.url
 const absent = existsSync(SCHEDULER) ? false : `no ${SCHEDULER} (KUBE_E2E names the folder above bin)`;
 
 /** What the scheduler lists besides pods and nodes; all of it is empty. */
-const resource = (group: string, version: string, plural: string, kind: string, namespaced: boolean): ResourceType => ({ group, version, plural, kind, namespaced });
+const resource = (group: string, version: string, plural: string, kind: string, namespaced: boolean): ResourceType => ({
+  group,
+  version,
+  plural,
+  kind,
+  namespaced,
+});
 const LISTED = [
   resource('', 'v1', 'persistentvolumes', 'PersistentVolume', false),
   resource('', 'v1', 'persistentvolumeclaims', 'PersistentVolumeClaim', true),
@@ -38,8 +44,13 @@ const LISTED = [
 ];
 
 interface SchedulerPod extends KubeObject {
-  readonly spec: { readonly nodeName?: string; readonly containers: readonly [{ readonly resources: { readonly limits: Readonly<Record<string, string>> } }] };
-  readonly status: { readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[] };
+  readonly spec: {
+    readonly nodeName?: string;
+    readonly containers: readonly [{ readonly resources: { readonly limits: Readonly<Record<string, string>> } }];
+  };
+  readonly status: {
+    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];
+  };
 }
 
 interface Setting {
@@ -63,19 +74,40 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 /** A scheduler with one of the files of etc/extender, changed by `change`, over nodes of so many cards. */
-async function start(t: Test, file: string, nodeCards: readonly number[], change: (extender: Record<string, unknown>) => void = () => undefined): Promise<Setting> {
+async function start(
+  t: Test,
+  file: string,
+  nodeCards: readonly number[],
+  change: (extender: Record<string, unknown>) => void = () => undefined,
+): Promise<Setting> {
   const api = new ApiServer();
   api.define(...LISTED);
   await api.start();
   t.teardown(() => api.stop());
   for (const [at, cards] of nodeCards.entries()) {
     const there = node(`n${at}`, new Array<number>(cards).fill(64));
-    api.seed('nodes', { ...there, status: { ...there.status, conditions: [{ type: 'Ready', status: 'True' }] } } as unknown as KubeObject);
+    api.seed('nodes', {
+      ...there,
+      status: { ...there.status, conditions: [{ type: 'Ready', status: 'True' }] },
+    } as unknown as KubeObject);
   }
   const client = clientOf(t, api.url);
   const extender = new Extender(
-    { address: '127.0.0.1', port: 0, tls: null, policy: 'fragmentation', version: 'test', claimTtlMs: 30_000, settleTimeoutMs: 500 },
-    { source: new ClusterWatch({ client, clock: systemClock, log: silentLog() }), writer: new PodWrites(client), clock: systemClock, log: silentLog() },
+    {
+      address: '127.0.0.1',
+      port: 0,
+      tls: null,
+      policy: 'fragmentation',
+      version: 'test',
+      claimTtlMs: 30_000,
+      settleTimeoutMs: 500,
+    },
+    {
+      source: new ClusterWatch({ client, clock: systemClock, log: silentLog() }),
+      writer: new PodWrites(client),
+      clock: systemClock,
+      log: silentLog(),
+    },
   );
   await extender.start();
   t.teardown(() => extender.stop());
@@ -85,12 +117,21 @@ async function start(t: Test, file: string, nodeCards: readonly number[], change
   const directory = t.testdir();
   const access = join(directory, 'kubeconfig');
   writeFileSync(access, kubeconfig({ url: api.url }, {}));
-  const config = parse(readFileSync(join(MANIFESTS, file), 'utf8')) as { extenders: [Record<string, unknown>] } & Record<string, unknown>;
+  const config = parse(readFileSync(join(MANIFESTS, file), 'utf8')) as {
+    extenders: [Record<string, unknown>];
+  } & Record<string, unknown>;
   config.extenders[0].urlPrefix = `${url}/scheduler`;
   change(config.extenders[0]);
   const path = join(directory, file);
   const flags = ['--bind-address=127.0.0.1', '--secure-port=0'];
-  if (file.endsWith('.json')) flags.push(`--policy-config-file=${path}`, `--kubeconfig=${access}`, '--leader-elect=false', '--port=0', '--kube-api-content-type=application/json');
+  if (file.endsWith('.json'))
+    flags.push(
+      `--policy-config-file=${path}`,
+      `--kubeconfig=${access}`,
+      '--leader-elect=false',
+      '--port=0',
+      '--kube-api-content-type=application/json',
+    );
   else {
     flags.push(`--config=${path}`);
     Object.assign(config, {
@@ -108,12 +149,17 @@ async function start(t: Test, file: string, nodeCards: readonly number[], change
     pods: () => api.all('pods') as SchedulerPod[],
     create: (name, cores, blocks) => {
       const made = pod(name, [[cores, blocks]], { priority: 0 });
-      api.seed('pods', { ...made, spec: { ...made.spec, schedulerName: 'default-scheduler' }, status: { phase: 'Pending' } } as unknown as KubeObject);
+      api.seed('pods', {
+        ...made,
+        spec: { ...made.spec, schedulerName: 'default-scheduler' },
+        status: { phase: 'Pending' },
+      } as unknown as KubeObject);
     },
   };
 }
 
-const isRefused = ({ status }: SchedulerPod): boolean => status.conditions?.some((condition) => condition.type === 'PodScheduled' && condition.status === 'False') === true;
+const isRefused = ({ status }: SchedulerPod): boolean =>
+  status.conditions?.some((condition) => condition.type === 'PodScheduled' && condition.status === 'False') === true;
 
 function predicted({ metadata }: SchedulerPod): string | undefined {
   return metadata.annotations?.['tencent.com/predicate-gpu-idx-0'];
@@ -143,11 +189,24 @@ for (const [name, file, change] of VARIANTS) {
   test(`a real scheduler ${name} places a hundred pods at once, no card twice`, { skip: absent }, async (t) => {
     const { pods, create } = await start(t, file, [8, 8, 8], change);
     for (let at = 0; at < 100; at++) create(`p${at}`, at % 2 === 0 ? 30 : 50, 4);
-    await until('every pod to be placed or refused', () => pods().every((there) => (there.spec.nodeName === undefined ? isRefused(there) : predicted(there) !== undefined)));
+    await until('every pod to be placed or refused', () =>
+      pods().every((there) => (there.spec.nodeName === undefined ? isRefused(there) : predicted(there) !== undefined)),
+    );
     const cards = taken(pods());
     t.equal(cards.length, 24);
-    t.ok(cards.every((cores) => cores <= 100), cards.join());
-    t.ok(cards.every((cores) => cores >= 80), 'what is left would not have served anybody');
-    t.match(pods().find(isRefused)?.status.conditions?.find(({ type }) => type === 'PodScheduled')?.message, /no room for \d0 cores with 4 memory blocks on one GPU|Insufficient tencent.com\/vcuda-core/);
+    t.ok(
+      cards.every((cores) => cores <= 100),
+      cards.join(),
+    );
+    t.ok(
+      cards.every((cores) => cores >= 80),
+      'what is left would not have served anybody',
+    );
+    t.match(
+      pods()
+        .find(isRefused)
+        ?.status.conditions?.find(({ type }) => type === 'PodScheduled')?.message,
+      /no room for \d0 cores with 4 memory blocks on one GPU|Insufficient tencent.com\/vcuda-core/,
+    );
   });
 }

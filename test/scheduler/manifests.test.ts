@@ -21,7 +21,10 @@ interface ExtenderEntry {
 function entries(): [string, ExtenderEntry][] {
   return readdirSync(folder)
     .filter((file) => file.startsWith('scheduler-'))
-    .map((file) => [file, (parse(readFileSync(join(folder, file), 'utf8')) as { extenders: [ExtenderEntry] }).extenders[0]]);
+    .map((file) => [
+      file,
+      (parse(readFileSync(join(folder, file), 'utf8')) as { extenders: [ExtenderEntry] }).extenders[0],
+    ]);
 }
 
 test('every scheduler configuration names verbs that are answered', async (t) => {
@@ -32,19 +35,35 @@ test('every scheduler configuration names verbs that are answered', async (t) =>
     const wanted = pod(`p-${file}`, [[10, 1]]);
     t.match(await post(at(entry.filterVerb), { Pod: wanted, NodeNames: ['n'] }), { NodeNames: ['n'] }, file);
     t.match(await post(at(entry.prioritizeVerb), { Pod: wanted, NodeNames: ['n'] }), [{ Host: 'n', Score: 10 }]);
-    t.match(await post(at(entry.bindVerb), { PodName: 'p', PodNamespace: 'default', PodUID: 'u', Node: 'n' }), { Error: /not known/ });
-    t.match(await post(at(entry.preemptVerb), { Pod: wanted, NodeNameToMetaVictims: {} }), { NodeNameToMetaVictims: {} });
-    t.same(entry.managedResources.map(({ name }) => name), ['tencent.com/vcuda-core', 'tencent.com/vcuda-memory']);
+    t.match(await post(at(entry.bindVerb), { PodName: 'p', PodNamespace: 'default', PodUID: 'u', Node: 'n' }), {
+      Error: /not known/,
+    });
+    t.match(await post(at(entry.preemptVerb), { Pod: wanted, NodeNameToMetaVictims: {} }), {
+      NodeNameToMetaVictims: {},
+    });
+    t.same(
+      entry.managedResources.map(({ name }) => name),
+      ['tencent.com/vcuda-core', 'tencent.com/vcuda-memory'],
+    );
   }
 });
 
 test('the Deployment starts the extender where the scheduler looks for it, with flags that exist', (t) => {
-  const documents = parseAllDocuments(readFileSync(join(folder, 'deployment.yaml'), 'utf8')).map((document) => document.toJS() as { kind: string; spec?: { template: { spec: { containers: [{ args: string[] }] } } } });
-  t.same(documents.map(({ kind }) => kind), ['ServiceAccount', 'ClusterRole', 'ClusterRoleBinding', 'Deployment']);
+  const documents = parseAllDocuments(readFileSync(join(folder, 'deployment.yaml'), 'utf8')).map(
+    (document) =>
+      document.toJS() as { kind: string; spec?: { template: { spec: { containers: [{ args: string[] }] } } } },
+  );
+  t.same(
+    documents.map(({ kind }) => kind),
+    ['ServiceAccount', 'ClusterRole', 'ClusterRoleBinding', 'Deployment'],
+  );
   const [command, ...flags] = documents[3]?.spec?.template.spec.containers[0].args ?? [];
   t.equal(command, 'extender');
-  const parsed = extenderCommand().action(() => undefined).exitOverride().parse(flags, { from: 'user' });
-  const { host, port } = (parsed.opts<{ address: { host: string; port: number } }>()).address;
+  const parsed = extenderCommand()
+    .action(() => undefined)
+    .exitOverride()
+    .parse(flags, { from: 'user' });
+  const { host, port } = parsed.opts<{ address: { host: string; port: number } }>().address;
   for (const [file, entry] of entries()) t.equal(new URL(entry.urlPrefix).host, `${host}:${port}`, file);
   t.end();
 });

@@ -8,15 +8,36 @@ const MEMORY = 'tencent.com/vcuda-memory';
 const BLOCK = 256 * 2 ** 20;
 
 /** A node as an older agent leaves it: capacities, no inventory. */
-export function plainNode(name: string, cores: number, blocks: number, differing: { labels?: Record<string, string>; annotations?: Record<string, string> } = {}): NodeObject {
+export function plainNode(
+  name: string,
+  cores: number,
+  blocks: number,
+  differing: { labels?: Record<string, string>; annotations?: Record<string, string> } = {},
+): NodeObject {
   const amounts = { cpu: '96', memory: '384Gi', pods: '110', [CORE]: String(cores), [MEMORY]: String(blocks) };
-  return { metadata: { name, uid: `uid-${name}`, labels: { 'kubernetes.io/hostname': name }, ...differing }, spec: {}, status: { capacity: amounts, allocatable: amounts } };
+  return {
+    metadata: { name, uid: `uid-${name}`, labels: { 'kubernetes.io/hostname': name }, ...differing },
+    spec: {},
+    status: { capacity: amounts, allocatable: amounts },
+  };
 }
 
 /** A node with an agent that publishes cards of so many blocks each. */
-export function node(name: string, blocks: readonly number[], differing: Partial<{ unhealthy: number[]; freeCores: number[]; labels: Record<string, string> }> = {}): NodeObject {
+export function node(
+  name: string,
+  blocks: readonly number[],
+  differing: Partial<{ unhealthy: number[]; freeCores: number[]; labels: Record<string, string> }> = {},
+): NodeObject {
   const cards = blocks.map((of, index) => ({
-    gpu: { index, minor: index, uuid: `GPU-${name}-${index}`, pciBusId: `00000000:0${index}:00.0`, model: 'Tesla T4', memoryBytes: of * BLOCK, numaNode: null },
+    gpu: {
+      index,
+      minor: index,
+      uuid: `GPU-${name}-${index}`,
+      pciBusId: `00000000:0${index}:00.0`,
+      model: 'Tesla T4',
+      memoryBytes: of * BLOCK,
+      numaNode: null,
+    },
     healthy: !(differing.unhealthy ?? []).includes(index),
     reason: '',
     foreign: false,
@@ -25,11 +46,18 @@ export function node(name: string, blocks: readonly number[], differing: Partial
   }));
   const inventory = encodeInventory({ cards, topology: uniformTopology(cards.length, 'PHB') });
   const total = blocks.reduce((sum, of) => sum + of, 0);
-  return plainNode(name, blocks.length * 100, total, { annotations: { [NODE_INVENTORY_KEY]: inventory }, labels: differing.labels ?? {} });
+  return plainNode(name, blocks.length * 100, total, {
+    annotations: { [NODE_INVENTORY_KEY]: inventory },
+    labels: differing.labels ?? {},
+  });
 }
 
 /** A pod whose containers ask for `[cores, blocks]` each; null for a container without GPU. */
-export function pod(name: string, containers: readonly (readonly [cores: number, blocks: number] | null)[], differing: Partial<PodObject['spec'] & object> = {}): PodObject {
+export function pod(
+  name: string,
+  containers: readonly (readonly [cores: number, blocks: number] | null)[],
+  differing: Partial<PodObject['spec'] & object> = {},
+): PodObject {
   return {
     metadata: { name, namespace: 'default', uid: `uid-${name}`, labels: {}, annotations: {} },
     spec: {

@@ -5,16 +5,46 @@ import { settle, start } from './scheduler.js';
 // What the original's extender decided in the same situations; its order of nodes is the policy binpack.
 
 test('the sequence of the original own test comes to the same nodes and GPUs', async (t) => {
-  const rig = await start(t, ['testnode0', 'testnode1', 'testnode2'].map((name) => plainNode(name, 200, 8)), { policy: 'binpack' });
-  t.equal(await settle(rig, pod('pod-0', [[10, 1], [10, 1]])), 'testnode0: 0 | 0');
-  t.equal(await settle(rig, pod('pod-1', [[100, 3], [80, 3]])), 'testnode1: 0 | 1');
+  const rig = await start(
+    t,
+    ['testnode0', 'testnode1', 'testnode2'].map((name) => plainNode(name, 200, 8)),
+    { policy: 'binpack' },
+  );
+  t.equal(
+    await settle(
+      rig,
+      pod('pod-0', [
+        [10, 1],
+        [10, 1],
+      ]),
+    ),
+    'testnode0: 0 | 0',
+  );
+  t.equal(
+    await settle(
+      rig,
+      pod('pod-1', [
+        [100, 3],
+        [80, 3],
+      ]),
+    ),
+    'testnode1: 0 | 1',
+  );
   t.equal(await settle(rig, pod('pod-2', [[200, 10], null])), 'testnode2: 0,1');
   t.equal(await settle(rig, pod('pod-3', [[10, 2], null])), 'testnode0: 0');
 });
 
 test('one node of four GPUs is filled as by the original', async (t) => {
   const rig = await start(t, [plainNode('n', 400, 64)], { policy: 'binpack' });
-  const rows: [number, number, string][] = [[50, 4, 'n: 0'], [60, 4, 'n: 1'], [50, 13, 'n: 2'], [40, 1, 'n: 1'], [100, 0, 'n: 3'], [100, 0, 'none'], [50, 4, 'n: 0']];
+  const rows: [number, number, string][] = [
+    [50, 4, 'n: 0'],
+    [60, 4, 'n: 1'],
+    [50, 13, 'n: 2'],
+    [40, 1, 'n: 1'],
+    [100, 0, 'n: 3'],
+    [100, 0, 'none'],
+    [50, 4, 'n: 0'],
+  ];
   for (const [at, [cores, blocks, expected]] of rows.entries()) {
     t.equal(await settle(rig, pod(`p${at}`, [[cores, blocks]])), expected, `${cores}/${blocks}`);
   }
@@ -22,7 +52,14 @@ test('one node of four GPUs is filled as by the original', async (t) => {
 
 test('two nodes of two GPUs are filled as by the original', async (t) => {
   const rig = await start(t, [plainNode('n0', 200, 32), plainNode('n1', 200, 32)], { policy: 'binpack' });
-  const rows: [number, number, string][] = [[20, 2, 'n0: 0'], [200, 0, 'n1: 0,1'], [100, 0, 'n0: 1'], [90, 20, 'none'], [80, 16, 'none'], [80, 14, 'n0: 0']];
+  const rows: [number, number, string][] = [
+    [20, 2, 'n0: 0'],
+    [200, 0, 'n1: 0,1'],
+    [100, 0, 'n0: 1'],
+    [90, 20, 'none'],
+    [80, 16, 'none'],
+    [80, 14, 'n0: 0'],
+  ];
   for (const [at, [cores, blocks, expected]] of rows.entries()) {
     t.equal(await settle(rig, pod(`p${at}`, [[cores, blocks]])), expected, `${cores}/${blocks}`);
   }
@@ -37,7 +74,11 @@ test('150 cores, which the original took for one GPU, are refused with the rule'
 
 test('requests that no node agent would serve are refused with the rule', async (t) => {
   const rig = await start(t, [plainNode('n', 200, 32)]);
-  const rows: [readonly [number, number], RegExp][] = [[[50, 0], /needs tencent.com\/vcuda-memory as well/], [[0, 4], /without tencent.com\/vcuda-core/], [[101, 4], /not a multiple/]];
+  const rows: [readonly [number, number], RegExp][] = [
+    [[50, 0], /needs tencent.com\/vcuda-memory as well/],
+    [[0, 4], /without tencent.com\/vcuda-core/],
+    [[101, 4], /not a multiple/],
+  ];
   for (const [wanted, rule] of rows) {
     const refused = await rig.scheduler.filter(pod('p', [wanted]), ['n']);
     t.match(refused.FailedAndUnresolvableNodes.n, rule, wanted.join('/'));

@@ -6,7 +6,11 @@ import { pod } from './objects.js';
 const BLOCK = 256 * 2 ** 20;
 
 function gpu(cores: number, blocks: number, differing: Partial<ContainerSpec> = {}): ContainerSpec {
-  return { name: 'g', resources: { limits: { 'tencent.com/vcuda-core': cores, 'tencent.com/vcuda-memory': blocks } }, ...differing };
+  return {
+    name: 'g',
+    resources: { limits: { 'tencent.com/vcuda-core': cores, 'tencent.com/vcuda-memory': blocks } },
+    ...differing,
+  };
 }
 
 function host(cpu: string, memory: string, differing: Partial<ContainerSpec> = {}): ContainerSpec {
@@ -23,38 +27,72 @@ test('containers are numbered as in the pod, those without GPU are left out', (t
 });
 
 test('init containers come first and pass, sidecars stay', (t) => {
-  const { demand } = viewPod({ spec: { initContainers: [gpu(50, 4), gpu(20, 2, { restartPolicy: 'Always' })], containers: [gpu(30, 4)] } });
-  t.same(demand.init.map(({ container, cores }) => [container, cores]), [[0, 50]]);
-  t.same(demand.containers.map(({ container, cores }) => [container, cores]), [[0, 30], [2, 20]]);
+  const { demand } = viewPod({
+    spec: { initContainers: [gpu(50, 4), gpu(20, 2, { restartPolicy: 'Always' })], containers: [gpu(30, 4)] },
+  });
+  t.same(
+    demand.init.map(({ container, cores }) => [container, cores]),
+    [[0, 50]],
+  );
+  t.same(
+    demand.containers.map(({ container, cores }) => [container, cores]),
+    [
+      [0, 30],
+      [2, 20],
+    ],
+  );
   t.end();
 });
 
 test('CPU and memory of the host are counted as the scheduler counts them', (t) => {
-  const spec = (initContainers: ContainerSpec[], containers: ContainerSpec[], overhead?: Record<string, string>) => viewPod({ spec: { initContainers, containers, ...(overhead === undefined ? {} : { overhead }) } }).demand;
+  const spec = (initContainers: ContainerSpec[], containers: ContainerSpec[], overhead?: Record<string, string>) =>
+    viewPod({ spec: { initContainers, containers, ...(overhead === undefined ? {} : { overhead }) } }).demand;
   t.match(spec([], [host('500m', '1Gi'), host('1', '1Gi')]), { cpuMilli: 1500, hostMemoryBytes: 2 * 2 ** 30 });
   t.match(spec([host('4', '100Mi')], [host('1', '1Gi')]), { cpuMilli: 4000, hostMemoryBytes: 2 ** 30 });
-  t.match(spec([host('1', '1Gi', { restartPolicy: 'Always' }), host('4', '100Mi')], [host('2', '1Gi')]), { cpuMilli: 5000 }, 'an init container runs beside the sidecars before it');
-  t.match(spec([host('4', '1Gi'), host('1', '1Gi', { restartPolicy: 'Always' })], [host('2', '1Gi')]), { cpuMilli: 4000 });
+  t.match(
+    spec([host('1', '1Gi', { restartPolicy: 'Always' }), host('4', '100Mi')], [host('2', '1Gi')]),
+    { cpuMilli: 5000 },
+    'an init container runs beside the sidecars before it',
+  );
+  t.match(spec([host('4', '1Gi'), host('1', '1Gi', { restartPolicy: 'Always' })], [host('2', '1Gi')]), {
+    cpuMilli: 4000,
+  });
   t.match(spec([], [host('1', '1Gi')], { cpu: '250m', memory: '120Mi' }), { cpuMilli: 1250 });
-  t.match(spec([], [{ name: 'l', resources: { limits: { cpu: '2' } } }]), { cpuMilli: 2000 }, 'a limit stands for a request left out');
+  t.match(
+    spec([], [{ name: 'l', resources: { limits: { cpu: '2' } } }]),
+    { cpuMilli: 2000 },
+    'a limit stands for a request left out',
+  );
   t.end();
 });
 
 test('broken rules name the container', (t) => {
   t.match(viewPod({ spec: { containers: [gpu(150, 1)] } }).brokenRule, /^container g: tencent.com\/vcuda-core: 150/);
-  t.match(viewPod({ spec: { initContainers: [gpu(50, 0)], containers: [] } }).brokenRule, /needs tencent.com\/vcuda-memory/);
+  t.match(
+    viewPod({ spec: { initContainers: [gpu(50, 0)], containers: [] } }).brokenRule,
+    /needs tencent.com\/vcuda-memory/,
+  );
   t.match(viewPod({ spec: { containers: [gpu(0.5, 1)] } }).brokenRule, /0.5 is not a positive number/);
   t.equal(viewPod({ spec: { containers: [gpu(50, 1), gpu(200, 0), gpu(0, 0)] } }).brokenRule, null);
   t.end();
 });
 
 test('annotations are believed of the node they were made for only', (t) => {
-  const of = (annotations: Record<string, string>, nodeName?: string) => viewPod({ ...pod('p', [[30, 4]]), metadata: { uid: 'u', annotations }, spec: { ...pod('p', [[30, 4]]).spec, nodeName } }).gpus;
+  const of = (annotations: Record<string, string>, nodeName?: string) =>
+    viewPod({
+      ...pod('p', [[30, 4]]),
+      metadata: { uid: 'u', annotations },
+      spec: { ...pod('p', [[30, 4]]).spec, nodeName },
+    }).gpus;
   const idx = { 'tencent.com/predicate-gpu-idx-0': '1' };
   t.same(of({ ...idx, 'tencent.com/predicate-node': 'n' }, 'n'), [{ container: 0, indexes: [1] }]);
   t.same(of(idx, 'n'), [{ container: 0, indexes: [1] }], 'written by an agent without extender');
   t.equal(of({ ...idx, 'tencent.com/predicate-node': 'other' }, 'n'), null);
-  t.same(of({ ...idx, 'tencent.com/predicate-node': 'other', 'tencent.com/gpu-assigned': 'true' }, 'n'), [{ container: 0, indexes: [1] }], 'the agent has the last word');
+  t.same(
+    of({ ...idx, 'tencent.com/predicate-node': 'other', 'tencent.com/gpu-assigned': 'true' }, 'n'),
+    [{ container: 0, indexes: [1] }],
+    'the agent has the last word',
+  );
   t.equal(of({ ...idx, 'tencent.com/predicate-node': 'n' }), null, 'not bound: left over or copied');
   t.equal(of({ 'tencent.com/predicate-gpu-idx-0': '1,x' }, 'n'), null);
   t.equal(of({}, 'n'), null);
@@ -65,18 +103,47 @@ test('a node affinity and a node selector are read', (t) => {
   const { demand } = viewPod({
     spec: {
       nodeSelector: { zone: 'a' },
-      affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'gpu', operator: 'In', values: ['T4'] }, { key: 'x', operator: 'Newer' }] }] } } },
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [
+              {
+                matchExpressions: [
+                  { key: 'gpu', operator: 'In', values: ['T4'] },
+                  { key: 'x', operator: 'Newer' },
+                ],
+              },
+            ],
+          },
+        },
+      },
     },
   });
   t.same(demand.selector, {
     labels: { zone: 'a' },
-    terms: [{ labels: [{ key: 'gpu', operator: 'In', values: ['T4'] }, { key: 'x', operator: 'In', values: [] }], fields: [] }],
+    terms: [
+      {
+        labels: [
+          { key: 'gpu', operator: 'In', values: ['T4'] },
+          { key: 'x', operator: 'In', values: [] },
+        ],
+        fields: [],
+      },
+    ],
   });
   t.end();
 });
 
 test('an empty pod asks for nothing', (t) => {
-  t.match(viewPod({}), { uid: '', namespace: 'default', nodeName: null, ended: false, brokenRule: null, gpus: null, demand: { containers: [], init: [], cpuMilli: 0 } });
+  t.match(viewPod({}), {
+    uid: '',
+    namespace: 'default',
+    nodeName: null,
+    ended: false,
+    brokenRule: null,
+    gpus: null,
+    demand: { containers: [], init: [], cpuMilli: 0 },
+  });
   t.match(viewPod({ status: { phase: 'Failed' }, spec: { nodeName: '' } }), { ended: true, nodeName: null });
   t.end();
 });

@@ -6,10 +6,17 @@ import { post, settle, start, type Rig } from './scheduler.js';
 
 /** Two cards: GPU 0 with low-a (60) and low-b (40), GPU 1 with mid (50). */
 async function busy(rig: Rig): Promise<void> {
-  const rows: [string, number, number, number][] = [['low-a', 60, 1, 0], ['low-b', 40, 2, 0], ['mid', 50, 5, 1]];
+  const rows: [string, number, number, number][] = [
+    ['low-a', 60, 1, 0],
+    ['low-b', 40, 2, 0],
+    ['mid', 50, 5, 1],
+  ];
   for (const [name, cores, priority, index] of rows) {
     const there = pod(name, [[cores, 4]], { nodeName: 'n', priority });
-    rig.api.setPod({ ...there, metadata: { ...there.metadata, annotations: { 'tencent.com/predicate-gpu-idx-0': String(index) } } });
+    rig.api.setPod({
+      ...there,
+      metadata: { ...there.metadata, annotations: { 'tencent.com/predicate-gpu-idx-0': String(index) } },
+    });
   }
 }
 
@@ -50,14 +57,24 @@ test('pods as important as the newcomer stay, and the node is left out', async (
 test('whole pods are read as well as their UIDs, in any case of the keys', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await busy(rig);
-  const body = { pod: pod('vip', [[100, 0]], { priority: 10 }), nodenametovictims: { n: { pods: [rig.api.pod('mid')], numPDBViolations: 0 }, unknown: { pods: [] } } };
-  t.same(await post(`${rig.url}/scheduler/preempt`, body), { NodeNameToMetaVictims: { n: { Pods: [{ UID: 'uid-mid' }], NumPDBViolations: 0 } } });
+  const body = {
+    pod: pod('vip', [[100, 0]], { priority: 10 }),
+    nodenametovictims: { n: { pods: [rig.api.pod('mid')], numPDBViolations: 0 }, unknown: { pods: [] } },
+  };
+  t.same(await post(`${rig.url}/scheduler/preempt`, body), {
+    NodeNameToMetaVictims: { n: { Pods: [{ UID: 'uid-mid' }], NumPDBViolations: 0 } },
+  });
 });
 
 test('a pod without GPU is not our business', async (t) => {
   const rig = await start(t, [node('n', [16])]);
-  const body = { Pod: pod('web', [null], { priority: 10 }), NodeNameToMetaVictims: { other: { Pods: [{ UID: 'x' }], NumPDBViolations: 0 } } };
-  t.same(await post(`${rig.url}/scheduler/preempt`, body), { NodeNameToMetaVictims: { other: { Pods: [{ UID: 'x' }], NumPDBViolations: 0 } } });
+  const body = {
+    Pod: pod('web', [null], { priority: 10 }),
+    NodeNameToMetaVictims: { other: { Pods: [{ UID: 'x' }], NumPDBViolations: 0 } },
+  };
+  t.same(await post(`${rig.url}/scheduler/preempt`, body), {
+    NodeNameToMetaVictims: { other: { Pods: [{ UID: 'x' }], NumPDBViolations: 0 } },
+  });
 });
 
 /** A pod for which the scheduler removes others from n, and those others, which take their time. */
@@ -76,7 +93,11 @@ test('the card that is being emptied for a pod is kept for it', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   const vip = await makingRoom(rig);
   rig.api.deletePod('low-a');
-  t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, [], 'what is free of it already is not to be had');
+  t.same(
+    (await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames,
+    [],
+    'what is free of it already is not to be had',
+  );
   t.same((await rig.scheduler.filter(pod('other', [[50, 4]]), ['n'])).NodeNames, ['n'], 'other cards are');
   t.same((await rig.scheduler.filter(vip, ['n'])).NodeNames, [], 'not empty yet');
   t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, [], 'and still kept');

@@ -3,7 +3,10 @@ import { test } from 'tap';
 import { priorities as prioritiesOf } from '../../src/scheduler/priorities.js';
 
 const priorities = (costs: readonly { readonly first: number; readonly second: number }[]): number[] =>
-  prioritiesOf({ first: Float64Array.from(costs, ({ first }) => first), second: Float64Array.from(costs, ({ second }) => second) });
+  prioritiesOf({
+    first: Float64Array.from(costs, ({ first }) => first),
+    second: Float64Array.from(costs, ({ second }) => second),
+  });
 
 const cost = (first: number, second = 0) => ({ first, second });
 
@@ -26,11 +29,17 @@ test('where all cost the same all have ten, and where nothing fits none has any'
 });
 
 test('scores are whole numbers from 0 to 10, in the order of the costs', (t) => {
-  const some = fc.array(fc.record({ first: fc.integer({ min: -100, max: 100 }), second: fc.integer({ min: 0, max: 100 }) }), { minLength: 1, maxLength: 20 });
+  const some = fc.array(
+    fc.record({ first: fc.integer({ min: -100, max: 100 }), second: fc.integer({ min: 0, max: 100 }) }),
+    { minLength: 1, maxLength: 20 },
+  );
   const check = fc.property(some, (costs) => {
     const scores = priorities(costs);
     const inRange = scores.every((score) => Number.isInteger(score) && score >= 0 && score <= 10);
-    return inRange && costs.every((a, i) => costs.every((b, k) => a.first >= b.first || (scores[i] as number) >= (scores[k] as number)));
+    return (
+      inRange &&
+      costs.every((a, i) => costs.every((b, k) => a.first >= b.first || (scores[i] as number) >= (scores[k] as number)))
+    );
   });
   t.doesNotThrow(() => fc.assert(check, { numRuns: 500 }));
   t.end();

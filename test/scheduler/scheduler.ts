@@ -14,10 +14,24 @@ export interface Rig {
 }
 
 /** An extender on a free port of loopback, in front of an API server in memory. Stopped with the test. */
-export async function start(t: Test, nodes: readonly NodeObject[], options: Partial<ExtenderOptions> = {}, api = new FakeApi()): Promise<Rig> {
+export async function start(
+  t: Test,
+  nodes: readonly NodeObject[],
+  options: Partial<ExtenderOptions> = {},
+  api = new FakeApi(),
+): Promise<Rig> {
   nodes.forEach((node) => api.setNode(node));
   const extender = new Extender(
-    { address: '127.0.0.1', port: 0, tls: null, policy: 'fragmentation', version: '1.2.3', claimTtlMs: 30_000, settleTimeoutMs: 500, ...options },
+    {
+      address: '127.0.0.1',
+      port: 0,
+      tls: null,
+      policy: 'fragmentation',
+      version: '1.2.3',
+      claimTtlMs: 30_000,
+      settleTimeoutMs: 500,
+      ...options,
+    },
     { source: api, writer: api, clock: systemClock, log: silentLog() },
   );
   await extender.start();
@@ -27,12 +41,18 @@ export async function start(t: Test, nodes: readonly NodeObject[], options: Part
 }
 
 export async function post<T>(url: string, body: unknown): Promise<T> {
-  const response = await fetch(url, { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body), headers: { 'content-type': 'application/json' } });
+  const response = await fetch(url, {
+    method: 'POST',
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+    headers: { 'content-type': 'application/json' },
+  });
   if (!response.ok) throw new Error(`${response.status}: ${(await response.text()).trim()}`);
   return (await response.json()) as T;
 }
 
-export type Outcome = { readonly node: string; readonly bound: Promise<BindingResult> } | { readonly error: string; readonly failed: Record<string, string> };
+export type Outcome =
+  | { readonly node: string; readonly bound: Promise<BindingResult> }
+  | { readonly error: string; readonly failed: Record<string, string> };
 
 /**
  * What kube-scheduler does with one pod, as far as an extender sees it: filter, prioritize, take the highest score (of equal ones the
@@ -50,10 +70,18 @@ export class Scheduler {
   async schedule(pod: PodObject, binds: 'extender' | 'scheduler' = 'extender'): Promise<Outcome> {
     const filtered = await this.filter(pod, [...this.#api.nodes.keys()]);
     const names = filtered.NodeNames ?? [];
-    if (filtered.Error !== '' || names.length === 0) return { error: filtered.Error, failed: { ...filtered.FailedNodes } };
-    const scores = await post<HostPriority[]>(`${this.#url}/scheduler/prioritize`, { Pod: pod, Nodes: null, NodeNames: names });
+    if (filtered.Error !== '' || names.length === 0)
+      return { error: filtered.Error, failed: { ...filtered.FailedNodes } };
+    const scores = await post<HostPriority[]>(`${this.#url}/scheduler/prioritize`, {
+      Pod: pod,
+      Nodes: null,
+      NodeNames: names,
+    });
     const best = Math.max(...scores.map(({ Score }) => Score));
-    const node = scores.filter(({ Score }) => Score === best).map(({ Host }) => Host).sort()[0] as string;
+    const node = scores
+      .filter(({ Score }) => Score === best)
+      .map(({ Host }) => Host)
+      .sort()[0] as string;
     return { node, bound: binds === 'extender' ? this.bind(pod, node) : this.#bindItself(pod, node) };
   }
 
@@ -62,7 +90,12 @@ export class Scheduler {
   }
 
   bind(pod: PodObject, node: string): Promise<BindingResult> {
-    return post<BindingResult>(`${this.#url}/scheduler/bind`, { PodName: pod.metadata?.name, PodNamespace: 'default', PodUID: pod.metadata?.uid, Node: node });
+    return post<BindingResult>(`${this.#url}/scheduler/bind`, {
+      PodName: pod.metadata?.name,
+      PodNamespace: 'default',
+      PodUID: pod.metadata?.uid,
+      Node: node,
+    });
   }
 
   async #bindItself(pod: PodObject, node: string): Promise<BindingResult> {
@@ -84,5 +117,7 @@ export async function settle(rig: Rig, pod: PodObject, binds: 'extender' | 'sche
 }
 
 export function predicted(pod: PodObject): string {
-  return (pod.spec?.containers ?? []).flatMap((_, at) => pod.metadata?.annotations?.[`tencent.com/predicate-gpu-idx-${at}`] ?? []).join(' | ');
+  return (pod.spec?.containers ?? [])
+    .flatMap((_, at) => pod.metadata?.annotations?.[`tencent.com/predicate-gpu-idx-${at}`] ?? [])
+    .join(' | ');
 }

@@ -10,23 +10,30 @@ const server = ca.server(['127.0.0.1']);
 function get(port: number, client: Certificate | null): Promise<number> {
   return new Promise((resolve, reject) => {
     const certificate = client === null ? {} : { cert: client.certificate, key: client.key };
-    request({ host: '127.0.0.1', port, path: '/healthz', ca: ca.certificate, agent: false, ...certificate }, (response) => {
-      response.resume();
-      resolve(response.statusCode ?? 0);
-    })
+    request(
+      { host: '127.0.0.1', port, path: '/healthz', ca: ca.certificate, agent: false, ...certificate },
+      (response) => {
+        response.resume();
+        resolve(response.statusCode ?? 0);
+      },
+    )
       .on('error', reject)
       .end();
   });
 }
 
 test('with a certificate it serves HTTPS', async (t) => {
-  const { extender } = await start(t, [node('n', [16])], { tls: { cert: server.certificate, key: server.key, clientCa: null } });
+  const { extender } = await start(t, [node('n', [16])], {
+    tls: { cert: server.certificate, key: server.key, clientCa: null },
+  });
   t.equal(await get(extender.port, null), 200);
   await t.rejects(fetch(`http://127.0.0.1:${extender.port}/healthz`));
 });
 
 test('with a client authority only callers that it signed are heard', async (t) => {
-  const { extender } = await start(t, [node('n', [16])], { tls: { cert: server.certificate, key: server.key, clientCa: ca.certificate } });
+  const { extender } = await start(t, [node('n', [16])], {
+    tls: { cert: server.certificate, key: server.key, clientCa: ca.certificate },
+  });
   t.equal(await get(extender.port, ca.client('system:kube-scheduler')), 200);
   await t.rejects(get(extender.port, null));
   await t.rejects(get(extender.port, certificateAuthority('other').client('system:kube-scheduler')));

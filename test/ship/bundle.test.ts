@@ -11,8 +11,17 @@ const BUNDLE = fileURLToPath(new URL('../../../scripts/bundle.mjs', import.meta.
 
 /** Hash of each file below `root`, by its path there. */
 function hashes(root: string): Record<string, string> {
-  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => statSync(join(root, path)).isFile());
-  return Object.fromEntries(files.sort().map((path) => [path, createHash('sha256').update(readFileSync(join(root, path))).digest('hex')]));
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) =>
+    statSync(join(root, path)).isFile(),
+  );
+  return Object.fromEntries(
+    files.sort().map((path) => [
+      path,
+      createHash('sha256')
+        .update(readFileSync(join(root, path)))
+        .digest('hex'),
+    ]),
+  );
 }
 
 test('the bundle is the same however often it is built, runs by itself, and names the licence of all it holds', async (t) => {
@@ -22,7 +31,8 @@ test('the bundle is the same however often it is built, runs by itself, and name
   t.same(hashes(second), hashes(first));
 
   const main = join(first, 'dist/src/cli/main.js');
-  const run = (...args: string[]): string => execFileSync(process.execPath, [main, ...args], { encoding: 'utf8', cwd: scratch });
+  const run = (...args: string[]): string =>
+    execFileSync(process.execPath, [main, ...args], { encoding: 'utf8', cwd: scratch });
   const { version } = JSON.parse(readFileSync(join(first, 'package.json'), 'utf8')) as { version: string };
   t.equal(run('--version'), `${version}\n`);
   for (const command of ['run', 'quota']) t.match(run(command, '--help'), new RegExp(`gpu-manager ${command}`));
@@ -30,10 +40,15 @@ test('the bundle is the same however often it is built, runs by itself, and name
   // A program that is started as a file of its own.
   if (noMirror === false) {
     const { config, environment } = await mirrorIn(scratch);
-    const { stdout } = spawnSync(process.execPath, [main, 'doctor', '--driver', 'sim', '--volume-config', config, '--device-plugin-path', scratch], { encoding: 'utf8', env: { ...process.env, ...environment } });
+    const { stdout } = spawnSync(
+      process.execPath,
+      [main, 'doctor', '--driver', 'sim', '--volume-config', config, '--device-plugin-path', scratch],
+      { encoding: 'utf8', env: { ...process.env, ...environment } },
+    );
     t.match(stdout, /^ok +interposition +a program gets the control library/m);
   } else t.comment(`doctor of the bundle is not tried: ${noMirror}`);
 
   const licences = readFileSync(join(first, 'LICENCES.md'), 'utf8');
-  for (const name of ['@grpc/grpc-js', 'koffi', 'pino', 'zod']) t.match(licences, new RegExp(`^## ${name} [\\d.]+: \\S+`, 'm'));
+  for (const name of ['@grpc/grpc-js', 'koffi', 'pino', 'zod'])
+    t.match(licences, new RegExp(`^## ${name} [\\d.]+: \\S+`, 'm'));
 });

@@ -10,7 +10,10 @@ const CHART = join(ROOT, 'charts/gpu-manager');
 const templates = join(CHART, 'templates');
 
 const read = (path: string): string => readFileSync(path, 'utf8');
-const documents = (text: string): unknown[] => parseAllDocuments(text).map((document) => document.toJS() as unknown).filter((value) => value !== null);
+const documents = (text: string): unknown[] =>
+  parseAllDocuments(text)
+    .map((document) => document.toJS() as unknown)
+    .filter((value) => value !== null);
 
 /** Every value's path, as templates name it; maps that a template prints whole count as one. */
 function leaves(value: unknown, whole: ReadonlySet<string>, path = '.Values'): string[] {
@@ -25,7 +28,9 @@ test('the chart has the version of the package', (t) => {
 });
 
 test('templates use every value, and no value that is not there', (t) => {
-  const text = readdirSync(templates).map((name) => read(join(templates, name))).join('\n');
+  const text = readdirSync(templates)
+    .map((name) => read(join(templates, name)))
+    .join('\n');
   const used = new Set([...text.matchAll(/\.Values(?:\.\w+)+/g)].map(([path]) => path));
   const known = leaves(parse(read(join(CHART, 'values.yaml'))), used);
   t.same([...used].sort(), known.sort());
@@ -46,19 +51,37 @@ test('the chart lets pods be evicted only where it turns that on', (t) => {
   const [guarded = '', ...after] = inside.split(/^\{\{- end \}\}$/m);
   t.match(guarded, /pods\/eviction/);
   t.notMatch(before + after.join('\n'), /eviction/);
-  const roles = (all: unknown[]): unknown[] => all.filter((value) => (value as { kind: string }).kind === 'ClusterRole');
+  const roles = (all: unknown[]): unknown[] =>
+    all.filter((value) => (value as { kind: string }).kind === 'ClusterRole');
   const [role] = roles(documents(guarded.replaceAll(/\{\{[^}]*\}\}/g, 'kube-system')));
   t.same(role, roles(documents(read(join(ROOT, 'etc/quota/arbitrator.yaml'))))[1], 'as etc/quota has it');
   t.end();
 });
 
 test('without values of its own the chart makes what the manifests hold', { skip: noHelm }, (t) => {
-  const made = execFileSync('helm', ['template', CHART, '--set', 'extender.enabled=true,quota.enabled=true', '--api-versions', 'policy/v1'], { encoding: 'utf8' });
+  const made = execFileSync(
+    'helm',
+    ['template', CHART, '--set', 'extender.enabled=true,quota.enabled=true', '--api-versions', 'policy/v1'],
+    { encoding: 'utf8' },
+  );
   const inOrder = (all: unknown[]): string[] => all.map((value) => JSON.stringify(value)).sort();
-  const files = ['daemonset.yaml', 'etc/extender/deployment.yaml', 'etc/quota/deployment.yaml', 'etc/quota/disruption-budget.yaml'];
+  const files = [
+    'daemonset.yaml',
+    'etc/extender/deployment.yaml',
+    'etc/quota/deployment.yaml',
+    'etc/quota/disruption-budget.yaml',
+  ];
   t.same(inOrder(documents(made)), inOrder(files.flatMap((file) => documents(read(join(ROOT, file))))));
-  const dividing = execFileSync('helm', ['template', CHART, '--set', 'agent.enabled=false,quota.enabled=true,quota.arbitrator=on'], { encoding: 'utf8' });
-  const isRole = (value: unknown): boolean => /arbitrator|reclaim/.test((value as { metadata: { name: string } }).metadata.name);
-  t.same(inOrder(documents(dividing).filter(isRole)), inOrder(documents(read(join(ROOT, 'etc/quota/arbitrator.yaml')))));
+  const dividing = execFileSync(
+    'helm',
+    ['template', CHART, '--set', 'agent.enabled=false,quota.enabled=true,quota.arbitrator=on'],
+    { encoding: 'utf8' },
+  );
+  const isRole = (value: unknown): boolean =>
+    /arbitrator|reclaim/.test((value as { metadata: { name: string } }).metadata.name);
+  t.same(
+    inOrder(documents(dividing).filter(isRole)),
+    inOrder(documents(read(join(ROOT, 'etc/quota/arbitrator.yaml')))),
+  );
   t.end();
 });

@@ -16,7 +16,15 @@ import { checkPair, isFraction, refuse, type Refusal } from '../../gpu/request.j
 import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
-import type { CheckpointStore, HolderKnowledge, LegacyStore, NodeFiles, Notices, PodKnowledge, SliceStore } from './ports.js';
+import type {
+  CheckpointStore,
+  HolderKnowledge,
+  LegacyStore,
+  NodeFiles,
+  Notices,
+  PodKnowledge,
+  SliceStore,
+} from './ports.js';
 import { gpusOf, limitsOf } from './slice-limits.js';
 import { SliceUpkeep } from './slice-upkeep.js';
 
@@ -81,7 +89,9 @@ export class Allocator {
   /** Every device id of this node. Whole lists, since the kubelet takes nothing less. */
   devices(kind: ResourceKind): AllocatorDevice[] {
     const { node } = this.#state;
-    return node.gpus.flatMap(({ gpu, usable }) => node.ids.all(gpu, kind).map((id) => ({ id, healthy: usable, numaNode: gpu.numaNode })));
+    return node.gpus.flatMap(({ gpu, usable }) =>
+      node.ids.all(gpu, kind).map((id) => ({ id, healthy: usable, numaNode: gpu.numaNode })),
+    );
   }
 
   onDevicesChanged(listener: () => void): () => void {
@@ -98,7 +108,12 @@ export class Allocator {
   }
 
   /** GetPreferredAllocation. After a refusal, here or in Allocate, the kubelet fails the pod: nothing waits for its other half any more. */
-  async preferred(kind: ResourceKind, available: readonly string[], mustInclude: readonly string[], size: number): Promise<Answer<{ readonly ids: readonly string[] }>> {
+  async preferred(
+    kind: ResourceKind,
+    available: readonly string[],
+    mustInclude: readonly string[],
+    size: number,
+  ): Promise<Answer<{ readonly ids: readonly string[] }>> {
     await this.#compared();
     return this.#enqueue(async () => {
       const ended = releaseEnded(this.#state, this.#options.pods.ended());
@@ -115,7 +130,10 @@ export class Allocator {
   }
 
   /** Allocate for one resource of one container. Core ids get everything; memory ids add nothing to the container. */
-  async allocate(kind: ResourceKind, ids: readonly string[]): Promise<Answer<{ readonly edits: ContainerEdits; readonly allocation: string | null }>> {
+  async allocate(
+    kind: ResourceKind,
+    ids: readonly string[],
+  ): Promise<Answer<{ readonly edits: ContainerEdits; readonly allocation: string | null }>> {
     await this.#compared();
     return this.#enqueue(async () => {
       const { slices, clock, log } = this.#options;
@@ -182,7 +200,8 @@ export class Allocator {
       const followed = followLegacy(before, holders, { endedPods, now, graceMs });
       this.#tellOfLegacy(followed.begun, followed.ended);
       const taken = takeOver(followed.state, living, { now, graceMs });
-      for (const { container, reason } of taken.refused) log.warn({ container, reason }, 'a container of the kubelet cannot be taken over');
+      for (const { container, reason } of taken.refused)
+        log.warn({ container, reason }, 'a container of the kubelet cannot be taken over');
       const heldIds = new Set(holders.flatMap((holder) => [...holder.coreIds, ...holder.memoryIds]));
       const { state, freed } = reconcile(taken.state, { heldIds, endedPods, now, graceMs });
       this.#state = state;
@@ -202,7 +221,9 @@ export class Allocator {
   async #compared(): Promise<void> {
     if (this.#questionsLeft === 0) return;
     this.#questionsLeft -= 1;
-    await this.reconcile().catch((error: unknown) => this.#options.log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
+    await this.reconcile().catch((error: unknown) =>
+      this.#options.log.error({ err: error }, 'comparing the ledger with the kubelet failed'),
+    );
   }
 
   /** Indexes of the allocation's GPUs, as the driver counts them. */
@@ -222,7 +243,8 @@ export class Allocator {
   async #pendingFor(kind: ResourceKind, size: number): Promise<PendingContainers> {
     const listed = this.#options.pods.pending();
     // The API server hears of a pod's failure from the kubelet, a while later.
-    for (const podUid of this.#failed) if (listed?.some((container) => container.podUid === podUid) !== true) this.#failed.delete(podUid);
+    for (const podUid of this.#failed)
+      if (listed?.some((container) => container.podUid === podUid) !== true) this.#failed.delete(podUid);
     const pending = listed?.filter(({ podUid }) => !this.#failed.has(podUid)) ?? null;
     if (pending === null || !needsHolders(this.#state, pending, { kind, size })) return pending;
     const narrowed = candidatesOf(this.#state, pending, await this.#options.holders.known(), { kind, size });
@@ -246,14 +268,22 @@ export class Allocator {
     const { log } = this.#options;
     for (const { container, cores, memoryBlocks, parts, gpusKnown } of begun) {
       const gpus = parts.map(({ gpuUuid }) => gpuUuid);
-      log.warn({ container, cores, memoryBlocks, gpus }, gpusKnown ? 'a container of the plugin before us keeps its share until it ends' : 'a container of the plugin before us runs on nobody knows which GPU: its share is kept free on each until it ends');
+      log.warn(
+        { container, cores, memoryBlocks, gpus },
+        gpusKnown
+          ? 'a container of the plugin before us keeps its share until it ends'
+          : 'a container of the plugin before us runs on nobody knows which GPU: its share is kept free on each until it ends',
+      );
     }
-    for (const { container, cores, memoryBlocks } of ended) log.info({ container, cores, memoryBlocks }, 'a container of the plugin before us is over, its share is free');
+    for (const { container, cores, memoryBlocks } of ended)
+      log.info({ container, cores, memoryBlocks }, 'a container of the plugin before us is over, its share is free');
   }
 
   #hasStarted(memoryIds: readonly string[]): boolean {
     const wanted = new Set(memoryIds);
-    return [...this.#state.allocations.values()].some((allocation) => allocation.phase === 'started' && holdsAny(allocation, wanted));
+    return [...this.#state.allocations.values()].some(
+      (allocation) => allocation.phase === 'started' && holdsAny(allocation, wanted),
+    );
   }
 
   async #startUnnamed(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
@@ -264,20 +294,27 @@ export class Allocator {
       return { ok: true };
     }
     if (allocation === undefined) {
-      return refuse('unknown-container', `neither the kubelet nor this agent knows a container that holds these ${ids.length} ${kind} devices`);
+      return refuse(
+        'unknown-container',
+        `neither the kubelet nor this agent knows a container that holds these ${ids.length} ${kind} devices`,
+      );
     }
     const request = { cores: coreIdsOf(allocation).length, memoryBlocks: memoryIdsOf(allocation).length };
     const incomplete = checkPair(request);
     if (incomplete !== null) return incomplete;
     await this.#options.slices.start(limitsOf(this.#state.node, allocation));
-    this.#options.log.warn({ allocation: allocation.id, ...request }, 'a container starts that the kubelet does not name; its limits follow from its device ids');
+    this.#options.log.warn(
+      { allocation: allocation.id, ...request },
+      'a container starts that the kubelet does not name; its limits follow from its device ids',
+    );
     return { ok: true };
   }
 
   async #startNamed(kind: ResourceKind, holder: Holder): Promise<Answer<object>> {
     const { clock, slices, notices, log } = this.#options;
     // The kubelet calls for each resource; the cores bring the whole container.
-    if (kind === 'memory') return checkPair({ cores: holder.coreIds.length, memoryBlocks: holder.memoryIds.length }) ?? { ok: true };
+    if (kind === 'memory')
+      return checkPair({ cores: holder.coreIds.length, memoryBlocks: holder.memoryIds.length }) ?? { ok: true };
     const answer = identify(this.#state, holder, clock.now());
     if (!answer.ok) return answer;
     const { allocation } = answer;
@@ -298,7 +335,8 @@ export class Allocator {
     // The memory may still follow: whole cards get the control library unless it is known that they ask for none.
     const waiting = this.#state.open?.kind === 'core' && this.#state.open.allocationId === allocation.id;
     const candidates = this.#options.pods.pending()?.filter((container) => container.cores === cores) ?? [];
-    const mayFollow = waiting && !(candidates.length > 0 && candidates.every((container) => container.memoryBlocks === 0));
+    const mayFollow =
+      waiting && !(candidates.length > 0 && candidates.every((container) => container.memoryBlocks === 0));
     return sliceEdits({
       gpus,
       cores,
@@ -332,7 +370,10 @@ export class Allocator {
     try {
       await this.#options.checkpoint.save(encodeCheckpoint(this.#state));
     } catch (error) {
-      this.#options.log.error({ err: error }, 'the checkpoint cannot be written; allocations will be rebuilt from the kubelet at the next start');
+      this.#options.log.error(
+        { err: error },
+        'the checkpoint cannot be written; allocations will be rebuilt from the kubelet at the next start',
+      );
     }
   }
 

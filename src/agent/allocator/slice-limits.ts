@@ -13,7 +13,11 @@ export function gpusOf(node: LedgerNode, allocation: Allocation): Gpu[] {
 }
 
 /** What a container may use at most: the last that started in the allocation, or one without a name where none is known. */
-export function limitsOf(node: LedgerNode, allocation: Allocation, owner: ContainerRef = allocation.owners.at(-1) ?? UNNAMED): SliceLimits {
+export function limitsOf(
+  node: LedgerNode,
+  allocation: Allocation,
+  owner: ContainerRef = allocation.owners.at(-1) ?? UNNAMED,
+): SliceLimits {
   const gpus = new Map(node.gpus.map(({ gpu }) => [gpu.uuid, gpu]));
   const limits = memoryLimits(allocation);
   return {
@@ -22,7 +26,9 @@ export function limitsOf(node: LedgerNode, allocation: Allocation, owner: Contai
     devices: allocation.parts.flatMap((part) => {
       const gpu = gpus.get(part.gpuUuid);
       if (gpu === undefined) return [];
-      return [{ gpu, memoryBytes: limits.get(part.gpuUuid) ?? null, share: Math.min(CORES_PER_GPU, part.coreIds.length) }];
+      return [
+        { gpu, memoryBytes: limits.get(part.gpuUuid) ?? null, share: Math.min(CORES_PER_GPU, part.coreIds.length) },
+      ];
     }),
   };
 }

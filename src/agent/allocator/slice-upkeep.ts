@@ -48,7 +48,10 @@ export class SliceUpkeep {
       await this.#slices.remove(id);
       return true;
     } catch (error) {
-      this.#log.error({ err: error, allocation: id }, 'the directory of an earlier allocation cannot be removed; it is tried again');
+      this.#log.error(
+        { err: error, allocation: id },
+        'the directory of an earlier allocation cannot be removed; it is tried again',
+      );
       return false;
     }
   }
@@ -61,7 +64,10 @@ export class SliceUpkeep {
       this.#missing.delete(id);
     } catch (error) {
       this.#missing.add(id);
-      this.#log.error({ err: error, allocation: id }, 'the slice of a running container cannot be opened; it is tried again');
+      this.#log.error(
+        { err: error, allocation: id },
+        'the slice of a running container cannot be opened; it is tried again',
+      );
     }
   }
 }

@@ -9,7 +9,10 @@ import type { NodePods } from './node-pods.js';
 export interface FailedPodsOptions {
   readonly pods: Pick<NodePods, 'onChange' | 'get'>;
   readonly remove: (pod: NodePod) => void;
-  readonly record: (subject: EventSubject, note: { readonly type: 'Warning'; readonly reason: string; readonly message: string }) => void;
+  readonly record: (
+    subject: EventSubject,
+    note: { readonly type: 'Warning'; readonly reason: string; readonly message: string },
+  ) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -54,7 +57,9 @@ export class FailedPods {
   }
 
   start(): void {
-    this.#unsubscribe = this.#options.pods.onChange(({ before, after }) => (after === null ? this.#forget(before) : this.#look(after)));
+    this.#unsubscribe = this.#options.pods.onChange(({ before, after }) =>
+      after === null ? this.#forget(before) : this.#look(after),
+    );
   }
 
   stop(): void {
@@ -73,7 +78,10 @@ export class FailedPods {
     const refused = containersOf(pod).find((container) => refusedStart(container) !== null);
     if (refused !== undefined && !this.#refusedStarts.has(pod.objectUid)) {
       this.#record(pod, refused.name, refusedStart(refused) ?? '', '');
-      this.#refusedStarts.set(pod.objectUid, this.#after(REFUSED_START_MS, () => this.#lookAgain(pod, refused)));
+      this.#refusedStarts.set(
+        pod.objectUid,
+        this.#after(REFUSED_START_MS, () => this.#lookAgain(pod, refused)),
+      );
     }
   }
 
@@ -92,16 +100,30 @@ export class FailedPods {
     const recreated = controller !== null && !pod.mirror && !LEFT_TO_THEMSELVES.has(controller.kind);
     const failedAt = pod.admittedAt ?? pod.createdAt;
     if (this.#options.clock.now() - failedAt < OLD_NEWS_MS) {
-      this.#record(pod, container, reason, recreated ? `; deleted, so that ${controller.kind} ${controller.name} can create it anew` : '');
+      this.#record(
+        pod,
+        container,
+        reason,
+        recreated ? `; deleted, so that ${controller.kind} ${controller.name} can create it anew` : '',
+      );
     }
     if (!recreated || pod.deletedAt !== null) return;
     const delayMs = this.#delayFor(pod, controller);
-    this.#options.log.info({ pod: `${pod.namespace}/${pod.name}`, controller, reason, delayMs }, 'a pod that we refused is deleted, its controller creates it anew');
+    this.#options.log.info(
+      { pod: `${pod.namespace}/${pod.name}`, controller, reason, delayMs },
+      'a pod that we refused is deleted, its controller creates it anew',
+    );
     this.#after(delayMs, () => this.#options.remove(pod));
   }
 
   #record(pod: NodePod, container: string | undefined, reason: string, consequence: string): void {
-    const subject: EventSubject = { kind: 'Pod', namespace: pod.namespace, name: pod.name, uid: pod.objectUid, ...(container === undefined ? {} : { container }) };
+    const subject: EventSubject = {
+      kind: 'Pod',
+      namespace: pod.namespace,
+      name: pod.name,
+      uid: pod.objectUid,
+      ...(container === undefined ? {} : { container }),
+    };
     this.#options.record(subject, { type: 'Warning', reason: 'GPURefused', message: `${reason}${consequence}` });
   }
 

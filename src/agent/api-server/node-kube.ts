@@ -44,7 +44,13 @@ export class NodeKube {
     const writer = new PodWriter(client, this.#writes);
     this.#writer = writer;
     const record: Events['record'] = (subject, note) => this.events.record(subject, note);
-    this.notices = new Notices({ pods: this.pods, annotate: (pod, annotations) => writer.annotate(pod, annotations), record, nodeName, clock });
+    this.notices = new Notices({
+      pods: this.pods,
+      annotate: (pod, annotations) => writer.annotate(pod, annotations),
+      record,
+      nodeName,
+      clock,
+    });
     this.#failedPods = new FailedPods({ pods: this.pods, remove: (pod) => writer.delete(pod), record, clock, log });
   }
 
@@ -76,7 +82,15 @@ export class NodeKube {
   }
 
   /** For metrics. */
-  get counts(): { readonly watch: NodePods['counts']; readonly writes: WriteCounts; readonly events: WriteCounts & { readonly suppressed: number } } {
-    return { watch: this.pods.counts, writes: this.#writes.counts, events: { ...this.#eventWrites.counts, suppressed: this.events.suppressed } };
+  get counts(): {
+    readonly watch: NodePods['counts'];
+    readonly writes: WriteCounts;
+    readonly events: WriteCounts & { readonly suppressed: number };
+  } {
+    return {
+      watch: this.pods.counts,
+      writes: this.#writes.counts,
+      events: { ...this.#eventWrites.counts, suppressed: this.events.suppressed },
+    };
   }
 }

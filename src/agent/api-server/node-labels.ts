@@ -65,7 +65,12 @@ export class NodeLabels {
       attempt: async (): Promise<WriteResult> => {
         // Read when it is sent: whatever was added while it waited goes along.
         const body = { metadata: { labels: this.#labels, annotations: this.#annotations } };
-        const answer = await client.request({ method: 'PATCH', path: nodePath(nodeName), body, contentType: MERGE_PATCH });
+        const answer = await client.request({
+          method: 'PATCH',
+          path: nodePath(nodeName),
+          body,
+          contentType: MERGE_PATCH,
+        });
         if (!answer.ok) return answer;
         this.#kubeletVersion = kubeletVersionIn(answer.body) ?? this.#kubeletVersion;
         return 'done';
@@ -75,6 +80,7 @@ export class NodeLabels {
 }
 
 function kubeletVersionIn(node: unknown): string | null {
-  const version = (node as { status?: { nodeInfo?: { kubeletVersion?: unknown } } } | null)?.status?.nodeInfo?.kubeletVersion;
+  const version = (node as { status?: { nodeInfo?: { kubeletVersion?: unknown } } } | null)?.status?.nodeInfo
+    ?.kubeletVersion;
   return typeof version === 'string' ? version : null;
 }

@@ -118,7 +118,10 @@ export class NodePods {
    */
   pending(): PendingContainers {
     if (!this.#watch.synced || this.#watch.silentMs > STALE_MS) return null;
-    this.#pending ??= [...this.#byUid.values()].filter(mayStart).sort(byTurn).flatMap((pod) => waitingContainers(pod, this.#started.get(pod.uid)));
+    this.#pending ??= [...this.#byUid.values()]
+      .filter(mayStart)
+      .sort(byTurn)
+      .flatMap((pod) => waitingContainers(pod, this.#started.get(pod.uid)));
     return this.#pending;
   }
 
@@ -164,7 +167,8 @@ export class NodePods {
     this.#gone.delete(after.uid);
     this.#byUid.set(after.uid, after);
     const named = this.#byName.get(nameKey(after.namespace, after.name));
-    if (named === undefined || named.uid === after.uid || named.createdAt <= after.createdAt) this.#byName.set(nameKey(after.namespace, after.name), after);
+    if (named === undefined || named.uid === after.uid || named.createdAt <= after.createdAt)
+      this.#byName.set(nameKey(after.namespace, after.name), after);
   }
 
   #remove(pod: NodePod): void {
@@ -184,7 +188,9 @@ export class NodePods {
   #mayRun(pod: NodePod): boolean {
     const started = this.#started.get(pod.uid);
     if (isOver(pod)) return false;
-    return [...pod.initContainers, ...pod.containers].some((container) => container.running || (!container.terminated && started?.has(container.name) === true));
+    return [...pod.initContainers, ...pod.containers].some(
+      (container) => container.running || (!container.terminated && started?.has(container.name) === true),
+    );
   }
 
   #forget(): void {
@@ -220,13 +226,22 @@ function turnOf(pod: NodePod): bigint {
 }
 
 function waitingContainers(pod: NodePod, started: ReadonlySet<string> = new Set()): PendingContainer[] {
-  const waits = (container: PodContainer): boolean => usesGpu(container) && !container.running && !started.has(container.name);
-  const entry = ({ name, cores, memoryBlocks }: PodContainer, hint: readonly number[]): PendingContainer => ({ podUid: pod.uid, container: name, cores, memoryBlocks, hint });
+  const waits = (container: PodContainer): boolean =>
+    usesGpu(container) && !container.running && !started.has(container.name);
+  const entry = ({ name, cores, memoryBlocks }: PodContainer, hint: readonly number[]): PendingContainer => ({
+    podUid: pod.uid,
+    container: name,
+    cores,
+    memoryBlocks,
+    hint,
+  });
   // A prediction made for another node says nothing about the GPUs of this one.
   const ours = (pod.annotations.get(PREDICATE_NODE_KEY) ?? pod.node) === pod.node;
   return [
     ...pod.initContainers.filter(waits).map((container) => entry(container, [])),
-    ...pod.containers.flatMap((container, index) => (waits(container) ? [entry(container, ours ? indexes(pod.annotations.get(predicateGpuIndexKey(index))) : [])] : [])),
+    ...pod.containers.flatMap((container, index) =>
+      waits(container) ? [entry(container, ours ? indexes(pod.annotations.get(predicateGpuIndexKey(index))) : [])] : [],
+    ),
   ];
 }
 

@@ -94,7 +94,8 @@ export class Notices {
     for (const { podUid } of allocation.owners) {
       const containers = this.#assigned.get(podUid);
       if (containers === undefined) continue;
-      for (const [container, assignment] of containers) if (assignment.allocationId === allocation.id) containers.delete(container);
+      for (const [container, assignment] of containers)
+        if (assignment.allocationId === allocation.id) containers.delete(container);
       if (containers.size === 0) this.#forget(podUid);
     }
   }
@@ -104,14 +105,21 @@ export class Notices {
     for (const { podUid, namespace, pod, container } of owners) {
       if (podUid === '' || pod === '') continue;
       const uid = this.#options.pods.get(podUid)?.objectUid ?? podUid;
-      this.#options.record({ kind: 'Pod', namespace, name: pod, uid, container }, { type: 'Warning', reason: 'GPUUnhealthy', message: `${gpuUuid} of node ${this.#options.nodeName}: ${reason}` });
+      this.#options.record(
+        { kind: 'Pod', namespace, name: pod, uid, container },
+        { type: 'Warning', reason: 'GPUUnhealthy', message: `${gpuUuid} of node ${this.#options.nodeName}: ${reason}` },
+      );
     }
   }
 
   /** A pod that appears is written; one that changes only if it was right before: what we wrote may still be under way. */
   #compare(before: NodePod | null, after: NodePod): void {
     if (!this.#assigned.has(after.uid)) return;
-    const overwritten = before !== null && before.objectUid === after.objectUid && this.#missing(before).size === 0 && this.#missing(after).size > 0;
+    const overwritten =
+      before !== null &&
+      before.objectUid === after.objectUid &&
+      this.#missing(before).size === 0 &&
+      this.#missing(after).size > 0;
     if (before !== null && before.objectUid === after.objectUid && !overwritten) return;
     if (overwritten) {
       const corrections = (this.#corrections.get(after.uid) ?? 0) + 1;
@@ -146,7 +154,8 @@ export class Notices {
     if (wanted.size === 0) return wanted;
     wanted.set(GPU_ASSIGNED_KEY, 'true');
     // The time of a scheduler extender's decision; where there is none, ours.
-    if (!pod.annotations.has(PREDICATE_TIME_KEY)) wanted.set(PREDICATE_TIME_KEY, String(BigInt(Math.trunc(at)) * 1_000_000n));
+    if (!pod.annotations.has(PREDICATE_TIME_KEY))
+      wanted.set(PREDICATE_TIME_KEY, String(BigInt(Math.trunc(at)) * 1_000_000n));
     for (const [key, value] of wanted) if (pod.annotations.get(key) === value) wanted.delete(key);
     return wanted;
   }
@@ -156,7 +165,13 @@ export class Notices {
     const gpus = `GPU ${gpuIndexes.join(', ')} of node ${this.#options.nodeName}`;
     const share = cores < CORES_PER_GPU ? `${cores} of ${CORES_PER_GPU} cores` : `${gpuIndexes.length} whole`;
     const memory = memoryBlocks > 0 ? `, ${(memoryBlocks * MEMORY_BLOCK_BYTES) / 2 ** 20} MiB` : '';
-    const subject: EventSubject = { kind: 'Pod', namespace: pod.namespace, name: pod.name, uid: pod.objectUid, container };
+    const subject: EventSubject = {
+      kind: 'Pod',
+      namespace: pod.namespace,
+      name: pod.name,
+      uid: pod.objectUid,
+      container,
+    };
     this.#options.record(subject, { type: 'Normal', reason: 'GPUAssigned', message: `${gpus}: ${share}${memory}` });
   }
 

@@ -35,7 +35,11 @@ export function readPod(object: unknown): NodePod | null {
     deletedAt: time(text(metadata, 'deletionTimestamp')),
     controller: controllerOf(list(metadata, 'ownerReferences')),
     mirror,
-    annotations: new Map(Object.entries(annotations).flatMap(([key, value]) => (isKept(key) && typeof value === 'string' ? [[key, value]] : []))),
+    annotations: new Map(
+      Object.entries(annotations).flatMap(([key, value]) =>
+        isKept(key) && typeof value === 'string' ? [[key, value]] : [],
+      ),
+    ),
     submitter: submitterOf(list(spec, 'containers')[0]),
     initContainers: containersOf(list(spec, 'initContainers'), list(status, 'initContainerStatuses')),
     containers: containersOf(list(spec, 'containers'), list(status, 'containerStatuses')),
@@ -64,7 +68,10 @@ function containersOf(specs: readonly unknown[], statuses: readonly unknown[]): 
   return specs.map((spec) => {
     const name = text(spec, 'name');
     const limits = child(child(spec, 'resources'), 'limits');
-    const state = child(statuses.find((entry) => text(entry, 'name') === name), 'state');
+    const state = child(
+      statuses.find((entry) => text(entry, 'name') === name),
+      'state',
+    );
     return {
       name,
       cores: amount(limits[CORE_RESOURCE]),

@@ -55,14 +55,21 @@ export class PodWriter {
         let answer = await this.#evict(pod, 'policy/v1');
         if (!answer.ok && answer.code === 'invalid') answer = await this.#evict(pod, 'policy/v1beta1');
         if (answer.ok) return 'done';
-        return answer.code === 'not-found' || answer.code === 'conflict' || answer.code === 'too-many-requests' ? 'gone' : answer;
+        return answer.code === 'not-found' || answer.code === 'conflict' || answer.code === 'too-many-requests'
+          ? 'gone'
+          : answer;
       },
     });
   }
 
   /** Servers before 1.22 know only the older version, and say that they do not know the other. */
   #evict({ namespace, name, objectUid }: PodRef, apiVersion: 'policy/v1' | 'policy/v1beta1'): Promise<KubeAnswer> {
-    const body = { apiVersion, kind: 'Eviction', metadata: { name, namespace }, deleteOptions: { preconditions: { uid: objectUid } } };
+    const body = {
+      apiVersion,
+      kind: 'Eviction',
+      metadata: { name, namespace },
+      deleteOptions: { preconditions: { uid: objectUid } },
+    };
     return this.#client.request({ method: 'POST', path: `${podPath(namespace, name)}/eviction`, body });
   }
 

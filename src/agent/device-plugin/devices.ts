@@ -16,7 +16,12 @@ export interface DeviceSource {
   devices(kind: ResourceKind): readonly PluginDevice[];
   /** Calls back whenever `devices` may answer something else; the returned function ends it. */
   onDevicesChanged(listener: () => void): () => void;
-  preferred(kind: ResourceKind, available: readonly string[], mustInclude: readonly string[], size: number): Promise<Answer<{ readonly ids: readonly string[] }>>;
+  preferred(
+    kind: ResourceKind,
+    available: readonly string[],
+    mustInclude: readonly string[],
+    size: number,
+  ): Promise<Answer<{ readonly ids: readonly string[] }>>;
   allocate(kind: ResourceKind, ids: readonly string[]): Promise<Answer<{ readonly edits: ContainerEdits }>>;
   preStart(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>>;
 }

@@ -39,11 +39,17 @@ export class KubeletHolders {
    */
   async holderOf(kind: ResourceKind, ids: readonly string[]): Promise<Holder | null> {
     const wanted = keyOf(ids);
-    const matching = (await this.known()).filter((holder) => keyOf(kind === 'core' ? holder.coreIds : holder.memoryIds) === wanted);
+    const matching = (await this.known()).filter(
+      (holder) => keyOf(kind === 'core' ? holder.coreIds : holder.memoryIds) === wanted,
+    );
     const [first] = matching;
     if (first === undefined) return null;
-    const samePod = matching.filter((holder) => holder.container.podUid === first.container.podUid && keyOf(holder.coreIds) === keyOf(first.coreIds));
-    return samePod.length === 1 ? first : { ...first, memoryIds: [...new Set(samePod.flatMap((holder) => holder.memoryIds))] };
+    const samePod = matching.filter(
+      (holder) => holder.container.podUid === first.container.podUid && keyOf(holder.coreIds) === keyOf(first.coreIds),
+    );
+    return samePod.length === 1
+      ? first
+      : { ...first, memoryIds: [...new Set(samePod.flatMap((holder) => holder.memoryIds))] };
   }
 
   /** The containers with ids of ours that the kubelet names now; what it could not be asked about is left out. */
@@ -64,11 +70,19 @@ export class KubeletHolders {
     const [listed, entries] = await Promise.all([this.#listed(patience), this.#entries()]);
     const fromCheckpoint = this.#fromEntries(entries ?? []);
     // Of several with the same name and cores the first counts.
-    const recorded = new Map(fromCheckpoint.map((holder) => [recordKey(holder.container.container, holder.coreIds), holder] as const).reverse());
+    const recorded = new Map(
+      fromCheckpoint
+        .map((holder) => [recordKey(holder.container.container, holder.coreIds), holder] as const)
+        .reverse(),
+    );
     const fromList = (listed ?? []).map((container) => this.#fromListed(container, recorded));
     const seen = new Set(fromList.map((holder) => `${holder.container.podUid}/${holder.container.container}`));
-    const others = fromCheckpoint.filter((holder) => !seen.has(`${holder.container.podUid}/${holder.container.container}`));
-    const holders = [...fromList, ...others].filter((holder) => holder.coreIds.length > 0 || holder.memoryIds.length > 0);
+    const others = fromCheckpoint.filter(
+      (holder) => !seen.has(`${holder.container.podUid}/${holder.container.container}`),
+    );
+    const holders = [...fromList, ...others].filter(
+      (holder) => holder.coreIds.length > 0 || holder.memoryIds.length > 0,
+    );
     return { holders, complete: listed !== null && entries !== null };
   }
 
@@ -98,7 +112,12 @@ export class KubeletHolders {
     const recorded = fromCheckpoint.get(recordKey(container.container, coreIds));
     // A pod that was made anew under its old name is another one, and the API server's word on which it is may be old.
     const podUid = recorded?.container.podUid ?? this.#pods.uidOf(container.namespace, container.pod) ?? '';
-    return { container: { podUid, namespace: container.namespace, pod: container.pod, container: container.container }, coreIds, memoryIds, gpuNames: recorded?.gpuNames ?? [] };
+    return {
+      container: { podUid, namespace: container.namespace, pod: container.pod, container: container.container },
+      coreIds,
+      memoryIds,
+      gpuNames: recorded?.gpuNames ?? [],
+    };
   }
 
   #fromEntries(entries: readonly CheckpointEntry[]): Holder[] {
@@ -108,12 +127,20 @@ export class KubeletHolders {
       const key = `${entry.podUid}/${entry.container}`;
       const name = this.#pods.nameOf(entry.podUid);
       const known = holders.get(key) ?? {
-        container: { podUid: entry.podUid, namespace: name?.namespace ?? '', pod: name?.pod ?? '', container: entry.container },
+        container: {
+          podUid: entry.podUid,
+          namespace: name?.namespace ?? '',
+          pod: name?.pod ?? '',
+          container: entry.container,
+        },
         coreIds: [],
         memoryIds: [],
         gpuNames: [],
       };
-      const mine = entry.resource === CORE_RESOURCE ? { coreIds: entry.deviceIds, gpuNames: entry.gpuNames } : { memoryIds: entry.deviceIds };
+      const mine =
+        entry.resource === CORE_RESOURCE
+          ? { coreIds: entry.deviceIds, gpuNames: entry.gpuNames }
+          : { memoryIds: entry.deviceIds };
       holders.set(key, { ...known, ...mine });
     }
     return [...holders.values()];

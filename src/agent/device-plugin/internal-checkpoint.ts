@@ -12,7 +12,8 @@ export interface CheckpointEntry {
   readonly gpuNames: readonly string[];
 }
 
-export type KubeletCheckpoint = { readonly ok: true; readonly entries: readonly CheckpointEntry[] } | { readonly ok: false; readonly reason: string };
+export type KubeletCheckpoint =
+  { readonly ok: true; readonly entries: readonly CheckpointEntry[] } | { readonly ok: false; readonly reason: string };
 
 const VISIBLE_DEVICES = 'NVIDIA_VISIBLE_DEVICES';
 const GPU_PATH = /^\/dev\/nvidia\d+$/;

@@ -34,7 +34,8 @@ export class PluginServer {
   constructor(kind: ResourceKind, directory: string, devices: DeviceSource, log: Log) {
     this.kind = kind;
     this.#devices = devices;
-    const failed = (error: unknown): void => log.error({ err: error, resource: kind }, 'a request of the kubelet failed');
+    const failed = (error: unknown): void =>
+      log.error({ err: error, resource: kind }, 'a request of the kubelet failed');
     const { DevicePlugin } = devicePluginProto().v1beta1;
     this.#server = new UnixRpcServer(join(directory, PLUGIN_SOCKET[kind]), [
       {
@@ -42,9 +43,15 @@ export class PluginServer {
         handlers: {
           GetDevicePluginOptions: unary(async () => PLUGIN_OPTIONS, failed),
           ListAndWatch: (stream: WatchStream) => this.#watch(stream),
-          GetPreferredAllocation: unary((request: Parameters<PluginServer['getPreferredAllocation']>[0]) => this.getPreferredAllocation(request), failed),
+          GetPreferredAllocation: unary(
+            (request: Parameters<PluginServer['getPreferredAllocation']>[0]) => this.getPreferredAllocation(request),
+            failed,
+          ),
           Allocate: unary((request: Parameters<PluginServer['allocate']>[0]) => this.allocate(request), failed),
-          PreStartContainer: unary((request: Parameters<PluginServer['preStartContainer']>[0]) => this.preStartContainer(request), failed),
+          PreStartContainer: unary(
+            (request: Parameters<PluginServer['preStartContainer']>[0]) => this.preStartContainer(request),
+            failed,
+          ),
         },
       },
     ]);
@@ -87,7 +94,12 @@ export class PluginServer {
   }) {
     const responses = [];
     for (const container of request.container_requests) {
-      const answer = await this.#devices.preferred(this.kind, container.available_deviceIDs, container.must_include_deviceIDs, container.allocation_size);
+      const answer = await this.#devices.preferred(
+        this.kind,
+        container.available_deviceIDs,
+        container.must_include_deviceIDs,
+        container.allocation_size,
+      );
       if (!answer.ok) throw refusalOf(answer);
       responses.push({ deviceIDs: [...answer.ids] });
     }
@@ -146,8 +158,16 @@ function refusalOf(refusal: Refusal): RpcRefusal {
 function allocateResponse(edits: ContainerEdits): ContainerAllocateResponse {
   return {
     envs: edits.environment,
-    mounts: edits.mounts.map((mount) => ({ container_path: mount.containerPath, host_path: mount.hostPath, read_only: !mount.writable })),
-    devices: edits.deviceNodes.map((node) => ({ container_path: node.containerPath, host_path: node.hostPath, permissions: 'rwm' })),
+    mounts: edits.mounts.map((mount) => ({
+      container_path: mount.containerPath,
+      host_path: mount.hostPath,
+      read_only: !mount.writable,
+    })),
+    devices: edits.deviceNodes.map((node) => ({
+      container_path: node.containerPath,
+      host_path: node.hostPath,
+      permissions: 'rwm',
+    })),
     annotations: edits.annotations,
     cdi_devices: edits.cdiDevices.map((name) => ({ name })),
   };

@@ -53,17 +53,24 @@ export class DevicePlugin {
     await this.#serve();
     this.#watcher = watch(this.#options.directory, { depth: 0, ignoreInitial: true });
     this.#watcher.on('all', () => void this.look());
-    this.#watcher.on('error', (error) => this.#options.log.warn({ err: error }, 'watching the device plugin directory failed'));
+    this.#watcher.on('error', (error) =>
+      this.#options.log.warn({ err: error }, 'watching the device plugin directory failed'),
+    );
     this.#stopLooking = this.#options.clock.every(LOOK_PERIOD_MS, () => void this.look());
     await this.look();
   }
 
   /** Compares what is there with what we registered with, and registers anew where they differ. */
   look(): Promise<void> {
-    this.#looking = this.#looking.then(() => this.#lookOnce()).catch((error: unknown) => {
-      this.#options.log.warn({ reason: (error as Error).message }, 'registration with the kubelet failed, trying again');
-      this.#options.clock.after(RETRY_MS, () => void this.look());
-    });
+    this.#looking = this.#looking
+      .then(() => this.#lookOnce())
+      .catch((error: unknown) => {
+        this.#options.log.warn(
+          { reason: (error as Error).message },
+          'registration with the kubelet failed, trying again',
+        );
+        this.#options.clock.after(RETRY_MS, () => void this.look());
+      });
     return this.#looking;
   }
 

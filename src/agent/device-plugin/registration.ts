@@ -14,7 +14,12 @@ export async function register(kubeletSocket: string, kind: ResourceKind): Promi
     await callUnary(
       client,
       'Register',
-      { version: API_VERSION, endpoint: PLUGIN_SOCKET[kind], resource_name: RESOURCE_NAME[kind], options: PLUGIN_OPTIONS },
+      {
+        version: API_VERSION,
+        endpoint: PLUGIN_SOCKET[kind],
+        resource_name: RESOURCE_NAME[kind],
+        options: PLUGIN_OPTIONS,
+      },
       5_000,
     );
   } finally {

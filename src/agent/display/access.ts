@@ -57,6 +57,9 @@ export function isLoopback(address: string): boolean {
  */
 export function namesLoopback(host: string | undefined): boolean {
   if (host === undefined) return true;
-  const name = host.replace(/:\d+$/u, '').replace(/^\[(.*)\]$/u, '$1').toLowerCase();
+  const name = host
+    .replace(/:\d+$/u, '')
+    .replace(/^\[(.*)\]$/u, '$1')
+    .toLowerCase();
   return name === 'localhost' || isIP(name) !== 0;
 }

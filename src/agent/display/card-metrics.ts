@@ -34,7 +34,15 @@ export const CARD_METRICS: readonly Metric[] = [
     labels: [...LABELS, 'model', 'pci_bus_id', 'numa_node'],
     *read({ snapshot }) {
       for (const one of snapshot.cards) {
-        yield { labels: { ...labelsOf(one), model: one.model, pci_bus_id: one.pciBusId, numa_node: one.numaNode === null ? '' : String(one.numaNode) }, value: 1 };
+        yield {
+          labels: {
+            ...labelsOf(one),
+            model: one.model,
+            pci_bus_id: one.pciBusId,
+            numa_node: one.numaNode === null ? '' : String(one.numaNode),
+          },
+          value: 1,
+        };
       }
     },
   },
@@ -44,18 +52,52 @@ export const CARD_METRICS: readonly Metric[] = [
     help: '1 for the status that the GPU has, 0 for the others',
     labels: [...LABELS, 'status'],
     *read({ snapshot }) {
-      for (const one of snapshot.cards) for (const status of STATUSES) yield { labels: { ...labelsOf(one), status }, value: one.health.status === status ? 1 : 0 };
+      for (const one of snapshot.cards)
+        for (const status of STATUSES)
+          yield { labels: { ...labelsOf(one), status }, value: one.health.status === status ? 1 : 0 };
     },
   },
   card('vgpu_gpu_usable', 'gauge', '1 while new containers may be placed on the GPU', ({ usable }) => (usable ? 1 : 0)),
-  card('vgpu_gpu_utilization_ratio', 'gauge', 'Fraction of the time in which a kernel ran', ({ usedPercent }) => (usedPercent === null ? null : usedPercent / 100)),
-  card('vgpu_gpu_given_ratio', 'gauge', 'Fraction of the GPU that is given to containers', ({ givenCores }) => givenCores / 100),
+  card('vgpu_gpu_utilization_ratio', 'gauge', 'Fraction of the time in which a kernel ran', ({ usedPercent }) =>
+    usedPercent === null ? null : usedPercent / 100,
+  ),
+  card(
+    'vgpu_gpu_given_ratio',
+    'gauge',
+    'Fraction of the GPU that is given to containers',
+    ({ givenCores }) => givenCores / 100,
+  ),
   card('vgpu_gpu_memory_bytes', 'gauge', 'Memory of the GPU', ({ memoryBytes }) => memoryBytes),
-  card('vgpu_gpu_memory_given_bytes', 'gauge', 'Memory of the GPU that is given to containers', ({ givenMemoryBytes }) => givenMemoryBytes),
-  card('vgpu_gpu_memory_used_bytes', 'gauge', 'Memory in use on the GPU, whoever uses it', ({ usedMemoryBytes }) => usedMemoryBytes),
-  card('vgpu_gpu_temperature_celsius', 'gauge', 'Temperature of the GPU', ({ temperatureCelsius }) => temperatureCelsius),
+  card(
+    'vgpu_gpu_memory_given_bytes',
+    'gauge',
+    'Memory of the GPU that is given to containers',
+    ({ givenMemoryBytes }) => givenMemoryBytes,
+  ),
+  card(
+    'vgpu_gpu_memory_used_bytes',
+    'gauge',
+    'Memory in use on the GPU, whoever uses it',
+    ({ usedMemoryBytes }) => usedMemoryBytes,
+  ),
+  card(
+    'vgpu_gpu_temperature_celsius',
+    'gauge',
+    'Temperature of the GPU',
+    ({ temperatureCelsius }) => temperatureCelsius,
+  ),
   card('vgpu_gpu_power_watts', 'gauge', 'Power that the GPU draws', ({ powerWatts }) => powerWatts),
-  card('vgpu_gpu_foreign_processes', 'gauge', 'Processes on the GPU that belong to no container which was given it', ({ strangerPids }) => strangerPids.length),
+  card(
+    'vgpu_gpu_foreign_processes',
+    'gauge',
+    'Processes on the GPU that belong to no container which was given it',
+    ({ strangerPids }) => strangerPids.length,
+  ),
   card('vgpu_gpu_looks_total', 'counter', 'How often the driver was asked about the GPU', ({ looks }) => looks),
-  card('vgpu_gpu_failed_looks_total', 'counter', 'How often the driver did not answer', ({ failedLooks }) => failedLooks),
+  card(
+    'vgpu_gpu_failed_looks_total',
+    'counter',
+    'How often the driver did not answer',
+    ({ failedLooks }) => failedLooks,
+  ),
 ];

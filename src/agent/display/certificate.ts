@@ -48,7 +48,10 @@ export class CertificateFiles {
         (error: Error) => {
           if (this.#refused === error.message) return;
           this.#refused = error.message;
-          log.warn({ file: this.#certFile, reason: error.message }, 'the new TLS certificate cannot be used; the old one stays');
+          log.warn(
+            { file: this.#certFile, reason: error.message },
+            'the new TLS certificate cannot be used; the old one stays',
+          );
         },
       );
     });

@@ -23,7 +23,12 @@ function labelsOf(allocation: AllocationSnapshot, slice: SliceSnapshot): Sample[
 }
 
 /** A value of each container on each of its GPUs; null where there is none. */
-function slice(name: string, type: Metric['type'], help: string, value: (slice: SliceSnapshot) => number | null): Metric {
+function slice(
+  name: string,
+  type: Metric['type'],
+  help: string,
+  value: (slice: SliceSnapshot) => number | null,
+): Metric {
   return {
     name,
     type,
@@ -42,7 +47,11 @@ function slice(name: string, type: Metric['type'], help: string, value: (slice: 
   };
 }
 
-function counter(name: string, help: string, value: (counters: NonNullable<SliceSnapshot['counters']>) => number): Metric {
+function counter(
+  name: string,
+  help: string,
+  value: (counters: NonNullable<SliceSnapshot['counters']>) => number,
+): Metric {
   return slice(name, 'counter', help, ({ counters }) => (counters === null ? null : value(counters)));
 }
 
@@ -64,21 +73,78 @@ function containerCounter(name: string, help: string, value: (allocation: Alloca
 
 /** Metrics of each container on each of its GPUs. Nobody's pids, and no allocation ids: what changes with every restart would be a series each. */
 export const CONTAINER_METRICS: readonly Metric[] = [
-  slice('vgpu_container_requested_ratio', 'gauge', 'Fraction of the GPU that the container was given', ({ givenCores }) => givenCores / 100),
-  slice('vgpu_container_limit_ratio', 'gauge', 'Fraction of the GPU that is the container\'s own now', ({ share }) => share / 100),
-  slice('vgpu_container_soft_limit_ratio', 'gauge', 'Fraction that it may use while others leave the GPU idle; absent under a hard limit', ({ softLimit }) => (softLimit === null ? null : softLimit / 100)),
-  slice('vgpu_container_used_ratio', 'gauge', 'Fraction of the GPU that it uses', ({ usedPercent }) => usedPercent / 100),
-  slice('vgpu_container_memory_requested_bytes', 'gauge', 'Memory of the GPU that it was given; absent where it has all', ({ givenMemoryBytes }) => givenMemoryBytes),
-  slice('vgpu_container_memory_limit_bytes', 'gauge', 'Memory that it may use now; absent where it is not limited', ({ memoryLimitBytes }) => memoryLimitBytes),
-  slice('vgpu_container_memory_used_bytes', 'gauge', 'Memory that it uses, as the driver counts', ({ usedMemoryBytes }) => usedMemoryBytes),
-  slice('vgpu_container_memory_driver_bytes', 'gauge', 'Part of that which the driver keeps for itself', ({ driverMemoryBytes }) => driverMemoryBytes),
-  slice('vgpu_container_memory_peak_bytes', 'gauge', 'Most that it held at once, by its own account', ({ peakMemoryBytes }) => peakMemoryBytes),
+  slice(
+    'vgpu_container_requested_ratio',
+    'gauge',
+    'Fraction of the GPU that the container was given',
+    ({ givenCores }) => givenCores / 100,
+  ),
+  slice(
+    'vgpu_container_limit_ratio',
+    'gauge',
+    "Fraction of the GPU that is the container's own now",
+    ({ share }) => share / 100,
+  ),
+  slice(
+    'vgpu_container_soft_limit_ratio',
+    'gauge',
+    'Fraction that it may use while others leave the GPU idle; absent under a hard limit',
+    ({ softLimit }) => (softLimit === null ? null : softLimit / 100),
+  ),
+  slice(
+    'vgpu_container_used_ratio',
+    'gauge',
+    'Fraction of the GPU that it uses',
+    ({ usedPercent }) => usedPercent / 100,
+  ),
+  slice(
+    'vgpu_container_memory_requested_bytes',
+    'gauge',
+    'Memory of the GPU that it was given; absent where it has all',
+    ({ givenMemoryBytes }) => givenMemoryBytes,
+  ),
+  slice(
+    'vgpu_container_memory_limit_bytes',
+    'gauge',
+    'Memory that it may use now; absent where it is not limited',
+    ({ memoryLimitBytes }) => memoryLimitBytes,
+  ),
+  slice(
+    'vgpu_container_memory_used_bytes',
+    'gauge',
+    'Memory that it uses, as the driver counts',
+    ({ usedMemoryBytes }) => usedMemoryBytes,
+  ),
+  slice(
+    'vgpu_container_memory_driver_bytes',
+    'gauge',
+    'Part of that which the driver keeps for itself',
+    ({ driverMemoryBytes }) => driverMemoryBytes,
+  ),
+  slice(
+    'vgpu_container_memory_peak_bytes',
+    'gauge',
+    'Most that it held at once, by its own account',
+    ({ peakMemoryBytes }) => peakMemoryBytes,
+  ),
   slice('vgpu_container_processes', 'gauge', 'Its processes on the GPU', ({ pids }) => pids.length),
-  counter('vgpu_container_gpu_seconds_total', 'GPU time that its launches were charged', ({ chargedSeconds }) => chargedSeconds),
-  counter('vgpu_container_throttled_seconds_total', 'Time that its launches waited for its share, summed over threads', ({ throttledSeconds }) => throttledSeconds),
+  counter(
+    'vgpu_container_gpu_seconds_total',
+    'GPU time that its launches were charged',
+    ({ chargedSeconds }) => chargedSeconds,
+  ),
+  counter(
+    'vgpu_container_throttled_seconds_total',
+    'Time that its launches waited for its share, summed over threads',
+    ({ throttledSeconds }) => throttledSeconds,
+  ),
   counter('vgpu_container_launches_total', 'Kernel launches', ({ launches }) => launches),
   counter('vgpu_container_delayed_launches_total', 'Launches that had to wait', ({ waits }) => waits),
-  counter('vgpu_container_memory_denied_bytes_total', 'Memory that was refused to it', ({ deniedBytes }) => deniedBytes),
+  counter(
+    'vgpu_container_memory_denied_bytes_total',
+    'Memory that was refused to it',
+    ({ deniedBytes }) => deniedBytes,
+  ),
   {
     name: 'vgpu_container_memory_denials_total',
     type: 'counter',
@@ -89,17 +155,46 @@ export const CONTAINER_METRICS: readonly Metric[] = [
         const labels = runningOf(allocation);
         if (labels === null) continue;
         for (const one of allocation.slices) {
-          for (const [api, value] of Object.entries(one.counters?.denied ?? {})) if (value > 0) yield { labels: { ...labels, gpu: String(one.gpuIndex), api }, value };
+          for (const [api, value] of Object.entries(one.counters?.denied ?? {}))
+            if (value > 0) yield { labels: { ...labels, gpu: String(one.gpuIndex), api }, value };
         }
       }
     },
   },
-  slice('vgpu_container_control_error_ratio', 'gauge', 'Fraction of the GPU it should have had less what it had, in the last seconds; absent while it did not want its share', ({ controlError }) => controlError),
-  slice('vgpu_container_charge_correction_ratio', 'gauge', 'Factor on what its launches are charged; away from 1 where the driver reports something else', ({ correction }) => correction),
-  slice('vgpu_container_time_drift_ratio', 'gauge', 'GPU time that the driver reports less what was charged, in the last seconds, as a fraction of the GPU; absent where it reports none', ({ timeDrift }) => timeDrift),
-  slice('vgpu_container_memory_drift_bytes', 'gauge', 'Memory that the driver counts less what the container accounts for; absent where it does not count', ({ memoryDriftBytes }) => memoryDriftBytes),
-  containerCounter('vgpu_container_refused_connections_total', 'Connections to its socket that were cut off: too many, too slow, or in no language of it', ({ refusedConnections }) => refusedConnections),
-  containerCounter('vgpu_container_socket_floods_total', 'How often its socket was shut for a while because of too many connections', ({ socketFloods }) => socketFloods),
+  slice(
+    'vgpu_container_control_error_ratio',
+    'gauge',
+    'Fraction of the GPU it should have had less what it had, in the last seconds; absent while it did not want its share',
+    ({ controlError }) => controlError,
+  ),
+  slice(
+    'vgpu_container_charge_correction_ratio',
+    'gauge',
+    'Factor on what its launches are charged; away from 1 where the driver reports something else',
+    ({ correction }) => correction,
+  ),
+  slice(
+    'vgpu_container_time_drift_ratio',
+    'gauge',
+    'GPU time that the driver reports less what was charged, in the last seconds, as a fraction of the GPU; absent where it reports none',
+    ({ timeDrift }) => timeDrift,
+  ),
+  slice(
+    'vgpu_container_memory_drift_bytes',
+    'gauge',
+    'Memory that the driver counts less what the container accounts for; absent where it does not count',
+    ({ memoryDriftBytes }) => memoryDriftBytes,
+  ),
+  containerCounter(
+    'vgpu_container_refused_connections_total',
+    'Connections to its socket that were cut off: too many, too slow, or in no language of it',
+    ({ refusedConnections }) => refusedConnections,
+  ),
+  containerCounter(
+    'vgpu_container_socket_floods_total',
+    'How often its socket was shut for a while because of too many connections',
+    ({ socketFloods }) => socketFloods,
+  ),
   {
     name: 'vgpu_container_findings',
     type: 'gauge',

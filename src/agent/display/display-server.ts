@@ -7,7 +7,12 @@ import type { Journal } from './journal.js';
 import type { NodeView } from './view.js';
 
 /** `display.GPUDisplay` and `vgpu.Node` on a unix socket, beside other services that belong there. Root's alone. */
-export function displayServer(socketPath: string, view: NodeView, journal: Journal, others: readonly RpcService[] = []): UnixRpcServer {
+export function displayServer(
+  socketPath: string,
+  view: NodeView,
+  journal: Journal,
+  others: readonly RpcService[] = [],
+): UnixRpcServer {
   const { GPUDisplay } = displayProto().display;
   const { Node } = nodeProto().vgpu;
   return new UnixRpcServer(socketPath, [
@@ -23,7 +28,9 @@ export function displayServer(socketPath: string, view: NodeView, journal: Journ
       definition: Node.service,
       handlers: {
         Show: unary(async () => ({ json: JSON.stringify(view.snapshot()) })),
-        Events: unary(async ({ after }: NodeEventsRequest__Output) => ({ json: JSON.stringify({ events: journal.after(Number(after)) }) })),
+        Events: unary(async ({ after }: NodeEventsRequest__Output) => ({
+          json: JSON.stringify({ events: journal.after(Number(after)) }),
+        })),
         Graph: unary(async () => ({ graph: view.graph({ extended: true }) })),
       },
     },

@@ -64,7 +64,12 @@ export class History {
         const kept = this.#slices.get(id)?.get(slice.gpuUuid) ?? fresh(slice.gpuUuid, throttledSeconds);
         push(kept.used, tenths(slice.usedPercent));
         push(kept.memory, mib(slice.usedMemoryBytes));
-        push(kept.throttled, elapsedSeconds > 0 ? Math.round((Math.max(0, throttledSeconds - kept.throttledSeconds) / elapsedSeconds) * 1000) / 1000 : 0);
+        push(
+          kept.throttled,
+          elapsedSeconds > 0
+            ? Math.round((Math.max(0, throttledSeconds - kept.throttledSeconds) / elapsedSeconds) * 1000) / 1000
+            : 0,
+        );
         kept.throttledSeconds = throttledSeconds;
         byGpu.set(slice.gpuUuid, kept);
       }

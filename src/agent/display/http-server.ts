@@ -85,7 +85,9 @@ export class HttpServer {
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       const url = new URL(request.url ?? '/', 'http://localhost');
-      const answer = (await this.#refusal(request, url)) ?? (url.pathname === '/api/stream' ? this.#stream(request, response) : await this.#answer(request, url));
+      const answer =
+        (await this.#refusal(request, url)) ??
+        (url.pathname === '/api/stream' ? this.#stream(request, response) : await this.#answer(request, url));
       if (answer !== null) send(request, response, answer);
     } catch (error) {
       // What is wrong goes to the log: it may name what the caller should not know.
@@ -99,7 +101,8 @@ export class HttpServer {
   async #refusal(request: IncomingMessage, { pathname }: URL): Promise<Answer | null> {
     const { address, access, page } = this.#options;
     if (request.method !== 'GET' && request.method !== 'HEAD') return plain(405, 'only GET', { allow: 'GET, HEAD' });
-    if (isLoopback(address) && !namesLoopback(request.headers.host)) return plain(421, 'this server is known as localhost only');
+    if (isLoopback(address) && !namesLoopback(request.headers.host))
+      return plain(421, 'this server is known as localhost only');
     // The page itself says nothing of the node, and asks for a token where it needs one.
     if (access === null || PROBES.has(pathname) || page.has(pathname)) return null;
     const verdict = await access.check(request.headers.authorization, pathname);
@@ -140,7 +143,9 @@ export class HttpServer {
       case '/api/events':
         return json({ events: journal.after(whole(searchParams.get('after'))) });
       default:
-        return pathname.startsWith('/api/allocations/') ? this.#allocation(pathname.slice('/api/allocations/'.length)) : plain(404, 'not found');
+        return pathname.startsWith('/api/allocations/')
+          ? this.#allocation(pathname.slice('/api/allocations/'.length))
+          : plain(404, 'not found');
     }
   }
 
@@ -149,14 +154,21 @@ export class HttpServer {
     const allocation = view.snapshot().allocations.find((one) => one.id === id);
     if (allocation === undefined) return plain(404, 'no such allocation');
     const concerns = (owner: ContainerRef | undefined): boolean =>
-      owner !== undefined && owner.podUid !== '' && allocation.owners.some(({ podUid, container }) => podUid === owner.podUid && container === owner.container);
+      owner !== undefined &&
+      owner.podUid !== '' &&
+      allocation.owners.some(({ podUid, container }) => podUid === owner.podUid && container === owner.container);
     const events = journal.after(0).filter((entry) => entry.allocation === id || concerns(entry.owner));
     return json({ allocation, series: history.slices(id), events });
   }
 
   #stream(request: IncomingMessage, response: ServerResponse): Answer | null {
     if (request.method !== 'GET') return plain(405, 'only GET', { allow: 'GET' });
-    response.writeHead(200, { ...SAFE_HEADERS, 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+    response.writeHead(200, {
+      ...SAFE_HEADERS,
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+    });
     if (!this.#options.feed.join(response)) response.end('event: busy\ndata: {}\n\n');
     return null;
   }
@@ -164,7 +176,9 @@ export class HttpServer {
 
 function pageAnswer(request: IncomingMessage, { type, body, etag }: PageFile): Answer {
   const headers = { etag, 'cache-control': 'no-cache' };
-  return request.headers['if-none-match'] === etag ? { status: 304, type, body: '', headers } : { status: 200, type, body, headers };
+  return request.headers['if-none-match'] === etag
+    ? { status: 304, type, body: '', headers }
+    : { status: 200, type, body, headers };
 }
 
 function whole(text: string | null): number {
@@ -174,6 +188,12 @@ function whole(text: string | null): number {
 
 function send(request: IncomingMessage, response: ServerResponse, { status, type, body, headers }: Answer): void {
   const length = status === 304 ? {} : { 'content-length': Buffer.byteLength(body) };
-  response.writeHead(status, { ...SAFE_HEADERS, 'cache-control': 'no-store', 'content-type': type, ...length, ...headers });
+  response.writeHead(status, {
+    ...SAFE_HEADERS,
+    'cache-control': 'no-store',
+    'content-type': type,
+    ...length,
+    ...headers,
+  });
   response.end(request.method === 'HEAD' ? undefined : body);
 }

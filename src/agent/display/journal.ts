@@ -56,5 +56,10 @@ export class Journal {
 }
 
 function isSame(entry: JournalEntry, note: JournalNote): boolean {
-  return entry.kind === note.kind && entry.message === note.message && entry.allocation === note.allocation && entry.gpuUuid === note.gpuUuid;
+  return (
+    entry.kind === note.kind &&
+    entry.message === note.message &&
+    entry.allocation === note.allocation &&
+    entry.gpuUuid === note.gpuUuid
+  );
 }

@@ -22,18 +22,45 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
       strangerPids.length,
     ]),
     slices: allocations.flatMap(({ slices }) =>
-      slices.map(({ usedPercent, usedMemoryBytes, counters }) => [tenth(usedPercent), usedMemoryBytes, Math.round((counters?.throttledSeconds ?? 0) * 1000) / 1000]),
+      slices.map(({ usedPercent, usedMemoryBytes, counters }) => [
+        tenth(usedPercent),
+        usedMemoryBytes,
+        Math.round((counters?.throttledSeconds ?? 0) * 1000) / 1000,
+      ]),
     ),
   };
   const state = {
     ...rest,
-    cards: cards.map(({ index, uuid, model, pciBusId, numaNode, memoryBytes, usable, health, givenCores, givenMemoryBytes }) => ({
-      index, uuid, model, pciBusId, numaNode, memoryBytes, usable, health, givenCores, givenMemoryBytes,
-    })),
+    cards: cards.map(
+      ({ index, uuid, model, pciBusId, numaNode, memoryBytes, usable, health, givenCores, givenMemoryBytes }) => ({
+        index,
+        uuid,
+        model,
+        pciBusId,
+        numaNode,
+        memoryBytes,
+        usable,
+        health,
+        givenCores,
+        givenMemoryBytes,
+      }),
+    ),
     allocations: allocations.map(({ id, phase, owners, allocatedAtMs, cores, memoryBytes, findings, slices }) => ({
-      id, phase, owners, allocatedAtMs, cores, memoryBytes, findings,
+      id,
+      phase,
+      owners,
+      allocatedAtMs,
+      cores,
+      memoryBytes,
+      findings,
       slices: slices.map(({ gpuUuid, gpuIndex, givenCores, givenMemoryBytes, share, softLimit, memoryLimitBytes }) => ({
-        gpuUuid, gpuIndex, givenCores, givenMemoryBytes, share, softLimit, memoryLimitBytes,
+        gpuUuid,
+        gpuIndex,
+        givenCores,
+        givenMemoryBytes,
+        share,
+        softLimit,
+        memoryLimitBytes,
       })),
     })),
   };

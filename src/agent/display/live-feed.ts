@@ -71,7 +71,10 @@ export class LiveFeed {
     response.on('error', () => this.#readers.delete(reader));
     const document = liveDocument(view.snapshot());
     response.write(
-      message('hello', JSON.stringify({ periodMs: HISTORY_PERIOD_MS, cards: history.cards(), events: journal.after(0, FIRST_EVENTS) })) +
+      message(
+        'hello',
+        JSON.stringify({ periodMs: HISTORY_PERIOD_MS, cards: history.cards(), events: journal.after(0, FIRST_EVENTS) }),
+      ) +
         message('state', document.state) +
         message('usage', document.usage),
     );

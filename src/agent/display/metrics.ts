@@ -80,7 +80,9 @@ function family({ name, type, help, labels, read }: Metric, scrape: Scrape, prin
 }
 
 function labelText(labels: readonly string[], values: Sample['labels']): string {
-  return labels.length === 0 ? '' : `{${labels.map((label) => `${label}="${escaped(values[label] ?? '')}"`).join(',')}}`;
+  return labels.length === 0
+    ? ''
+    : `{${labels.map((label) => `${label}="${escaped(values[label] ?? '')}"`).join(',')}}`;
 }
 
 const SPECIAL = /[\\"\n]/u;

@@ -7,11 +7,31 @@ export const NODE_METRICS: readonly Metric[] = [
     type: 'gauge',
     help: 'Always 1; its labels say what runs',
     labels: ['version', 'driver_version'],
-    read: ({ snapshot }) => [{ labels: { version: snapshot.version, driver_version: snapshot.driverVersion ?? '' }, value: 1 }],
+    read: ({ snapshot }) => [
+      { labels: { version: snapshot.version, driver_version: snapshot.driverVersion ?? '' }, value: 1 },
+    ],
   },
-  { name: 'vgpu_ready', type: 'gauge', help: '1 while the agent can serve pods', labels: [], read: ({ snapshot }) => only(snapshot.notReady.length === 0 ? 1 : 0) },
-  { name: 'vgpu_driver_up', type: 'gauge', help: '1 while the GPU driver answers', labels: [], read: ({ snapshot }) => only(snapshot.driverOutage === null ? 1 : 0) },
-  { name: 'vgpu_gpus', type: 'gauge', help: 'GPUs of the node that can be shared', labels: [], read: ({ snapshot }) => only(snapshot.cards.length) },
+  {
+    name: 'vgpu_ready',
+    type: 'gauge',
+    help: '1 while the agent can serve pods',
+    labels: [],
+    read: ({ snapshot }) => only(snapshot.notReady.length === 0 ? 1 : 0),
+  },
+  {
+    name: 'vgpu_driver_up',
+    type: 'gauge',
+    help: '1 while the GPU driver answers',
+    labels: [],
+    read: ({ snapshot }) => only(snapshot.driverOutage === null ? 1 : 0),
+  },
+  {
+    name: 'vgpu_gpus',
+    type: 'gauge',
+    help: 'GPUs of the node that can be shared',
+    labels: [],
+    read: ({ snapshot }) => only(snapshot.cards.length),
+  },
   {
     name: 'vgpu_allocations',
     type: 'gauge',
@@ -19,7 +39,13 @@ export const NODE_METRICS: readonly Metric[] = [
     labels: ['phase'],
     read({ snapshot }) {
       const started = snapshot.allocations.filter(({ phase }) => phase === 'started').length;
-      return byLabel('phase', new Map([['allocated', snapshot.allocations.length - started], ['started', started]]));
+      return byLabel(
+        'phase',
+        new Map([
+          ['allocated', snapshot.allocations.length - started],
+          ['started', started],
+        ]),
+      );
     },
   },
   {
@@ -30,7 +56,15 @@ export const NODE_METRICS: readonly Metric[] = [
     *read({ snapshot }) {
       for (const { id, owners } of snapshot.allocations) {
         const owner = owners.at(-1);
-        yield { labels: { allocation: id, namespace: owner?.namespace ?? '', pod: owner?.pod ?? '', container: owner?.container ?? '' }, value: 1 };
+        yield {
+          labels: {
+            allocation: id,
+            namespace: owner?.namespace ?? '',
+            pod: owner?.pod ?? '',
+            container: owner?.container ?? '',
+          },
+          value: 1,
+        };
       }
     },
   },
@@ -40,14 +74,45 @@ export const NODE_METRICS: readonly Metric[] = [
     help: 'When the allocation was made, in seconds since 1970',
     labels: ['allocation'],
     *read({ snapshot }) {
-      for (const { id, allocatedAtMs } of snapshot.allocations) yield { labels: { allocation: id }, value: allocatedAtMs / 1000 };
+      for (const { id, allocatedAtMs } of snapshot.allocations)
+        yield { labels: { allocation: id }, value: allocatedAtMs / 1000 };
     },
   },
-  { name: 'vgpu_refusals_total', type: 'counter', help: 'Requests of the kubelet that were refused, by code', labels: ['code'], read: ({ counts }) => byLabel('code', counts.refusals) },
-  { name: 'vgpu_errors_total', type: 'counter', help: 'What went wrong in the agent and around it, by cause', labels: ['cause'], read: ({ counts }) => byLabel('cause', counts.errors) },
-  { name: 'vgpu_findings_total', type: 'counter', help: 'Findings of the audit that were raised, by code', labels: ['code'], read: ({ counts }) => byLabel('code', counts.findings) },
-  { name: 'vgpu_evictions_total', type: 'counter', help: 'How often a pod was to be evicted for a finding', labels: [], read: ({ counts }) => only(counts.evictions) },
-  { name: 'process_resident_memory_bytes', type: 'gauge', help: 'Memory of the agent', labels: [], read: () => only(process.memoryUsage.rss()) },
+  {
+    name: 'vgpu_refusals_total',
+    type: 'counter',
+    help: 'Requests of the kubelet that were refused, by code',
+    labels: ['code'],
+    read: ({ counts }) => byLabel('code', counts.refusals),
+  },
+  {
+    name: 'vgpu_errors_total',
+    type: 'counter',
+    help: 'What went wrong in the agent and around it, by cause',
+    labels: ['cause'],
+    read: ({ counts }) => byLabel('cause', counts.errors),
+  },
+  {
+    name: 'vgpu_findings_total',
+    type: 'counter',
+    help: 'Findings of the audit that were raised, by code',
+    labels: ['code'],
+    read: ({ counts }) => byLabel('code', counts.findings),
+  },
+  {
+    name: 'vgpu_evictions_total',
+    type: 'counter',
+    help: 'How often a pod was to be evicted for a finding',
+    labels: [],
+    read: ({ counts }) => only(counts.evictions),
+  },
+  {
+    name: 'process_resident_memory_bytes',
+    type: 'gauge',
+    help: 'Memory of the agent',
+    labels: [],
+    read: () => only(process.memoryUsage.rss()),
+  },
   {
     name: 'process_cpu_seconds_total',
     type: 'counter',
@@ -58,5 +123,11 @@ export const NODE_METRICS: readonly Metric[] = [
       return only((user + system) / 1e6);
     },
   },
-  { name: 'process_start_time_seconds', type: 'gauge', help: 'When the agent started, in seconds since 1970', labels: [], read: () => only(performance.timeOrigin / 1000) },
+  {
+    name: 'process_start_time_seconds',
+    type: 'gauge',
+    help: 'When the agent started, in seconds since 1970',
+    labels: [],
+    read: () => only(performance.timeOrigin / 1000),
+  },
 ];

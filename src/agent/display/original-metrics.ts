@@ -4,7 +4,13 @@ import type { Metric, Sample, Scrape } from './metric.js';
 const LABELS = ['pod_name', 'namespace', 'node', 'container_name'] as const;
 
 /** A gauge of the original (one that it calls a total carries no type, which promtool would object to), which says `total` and, for what is used, each card under a fourth label. */
-function original(name: string, help: string, label: string, total: (container: ContainerAnswer) => number, device?: (used: ContainerAnswer['devices'][number]) => number): Metric {
+function original(
+  name: string,
+  help: string,
+  label: string,
+  total: (container: ContainerAnswer) => number,
+  device?: (used: ContainerAnswer['devices'][number]) => number,
+): Metric {
   return {
     name,
     type: name.endsWith('_total') ? 'untyped' : 'gauge',
@@ -13,8 +19,14 @@ function original(name: string, help: string, label: string, total: (container: 
     *read({ snapshot }: Scrape): Iterable<Sample> {
       for (const container of containerAnswers(snapshot)) {
         const { owner, devices } = container;
-        const labels = { pod_name: owner.pod, namespace: owner.namespace, node: snapshot.node, container_name: owner.container };
-        for (const used of device === undefined ? [] : devices) yield { labels: { ...labels, [label]: `gpu${used.index}` }, value: Math.fround(device?.(used) ?? 0) };
+        const labels = {
+          pod_name: owner.pod,
+          namespace: owner.namespace,
+          node: snapshot.node,
+          container_name: owner.container,
+        };
+        for (const used of device === undefined ? [] : devices)
+          yield { labels: { ...labels, [label]: `gpu${used.index}` }, value: Math.fround(device?.(used) ?? 0) };
         yield { labels: { ...labels, [label]: 'total' }, value: Math.fround(total(container)) };
       }
     },
@@ -25,8 +37,30 @@ const sum = (values: readonly number[]): number => values.reduce((total, value) 
 
 /** The metrics of tkestack gpu-manager, with its names, labels and values: 32 bit floats, memory in MiB. */
 export const ORIGINAL_METRICS: readonly Metric[] = [
-  original('container_gpu_utilization', 'GPU utilization of the container in percent of a card', 'gpu', ({ devices }) => sum(devices.map((used) => used.usedPercent)), (used) => used.usedPercent),
-  original('container_gpu_memory_total', 'GPU memory that the container uses, in MiB', 'gpu_memory', ({ devices }) => sum(devices.map((used) => used.usedMemory)), (used) => used.usedMemory),
-  original('container_request_gpu_utilization', 'Fraction of a card that the container asked for', 'req_of_gpu', ({ requestedGpu }) => requestedGpu),
-  original('container_request_gpu_memory', 'GPU memory that the container asked for, in MiB', 'req_of_gpu_memory', ({ requestedMemory }) => requestedMemory),
+  original(
+    'container_gpu_utilization',
+    'GPU utilization of the container in percent of a card',
+    'gpu',
+    ({ devices }) => sum(devices.map((used) => used.usedPercent)),
+    (used) => used.usedPercent,
+  ),
+  original(
+    'container_gpu_memory_total',
+    'GPU memory that the container uses, in MiB',
+    'gpu_memory',
+    ({ devices }) => sum(devices.map((used) => used.usedMemory)),
+    (used) => used.usedMemory,
+  ),
+  original(
+    'container_request_gpu_utilization',
+    'Fraction of a card that the container asked for',
+    'req_of_gpu',
+    ({ requestedGpu }) => requestedGpu,
+  ),
+  original(
+    'container_request_gpu_memory',
+    'GPU memory that the container asked for, in MiB',
+    'req_of_gpu_memory',
+    ({ requestedMemory }) => requestedMemory,
+  ),
 ];

@@ -159,7 +159,9 @@ export interface UseMoment {
   readonly cards: readonly Pick<CardSnapshot, 'uuid' | 'usedPercent' | 'usedMemoryBytes'>[];
   readonly allocations: readonly {
     readonly id: string;
-    readonly slices: readonly (Pick<SliceSnapshot, 'gpuUuid' | 'usedPercent' | 'usedMemoryBytes'> & { readonly counters: Pick<SliceCounters, 'throttledSeconds'> | null })[];
+    readonly slices: readonly (Pick<SliceSnapshot, 'gpuUuid' | 'usedPercent' | 'usedMemoryBytes'> & {
+      readonly counters: Pick<SliceCounters, 'throttledSeconds'> | null;
+    })[];
   }[];
 }
 
@@ -177,4 +179,3 @@ export interface NodeView {
   /** Empty when the agent can serve pods; else what it waits for. */
   notReady(): readonly string[];
 }
-

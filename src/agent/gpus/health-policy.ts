@@ -30,7 +30,8 @@ export interface HealthPolicy {
   readonly strikeWindowMs: number;
 }
 
-export type HealthPolicyResult = { readonly ok: true; readonly policy: HealthPolicy } | { readonly ok: false; readonly reason: string };
+export type HealthPolicyResult =
+  { readonly ok: true; readonly policy: HealthPolicy } | { readonly ok: false; readonly reason: string };
 
 const SECOND_MS = 1000;
 const DAY_SECONDS = 86_400;
@@ -42,7 +43,8 @@ export function parseHealthPolicy(text: string): HealthPolicyResult {
     return { ok: true, policy: read(reader(JSON.parse(text) as unknown, '')) };
   } catch (error) {
     if (error instanceof DecodeError) return { ok: false, reason: error.message };
-    if (error instanceof SyntaxError) return { ok: false, reason: `not JSON: ${error.message.replaceAll(/\s+/gu, ' ')}` };
+    if (error instanceof SyntaxError)
+      return { ok: false, reason: `not JSON: ${error.message.replaceAll(/\s+/gu, ' ')}` };
     throw error;
   }
 }
@@ -51,7 +53,8 @@ function read(root: Reader): HealthPolicy {
   const probationMs = root.field('probationSeconds').integer(60, 1, DAY_SECONDS) * SECOND_MS;
   const longest = root.field('longestProbationSeconds');
   const longestProbationMs = longest.integer(3600, 1, 7 * DAY_SECONDS) * SECOND_MS;
-  if (longestProbationMs < probationMs) throw longest.wrong(`no less than probationSeconds, ${probationMs / SECOND_MS}`);
+  if (longestProbationMs < probationMs)
+    throw longest.wrong(`no less than probationSeconds, ${probationMs / SECOND_MS}`);
   return {
     xids: readClasses(root.field('classes')),
     otherwise: readClass(root.field('otherwise'), 'transient'),

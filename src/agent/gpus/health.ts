@@ -41,7 +41,9 @@ export function afterEvent(health: GpuHealth, event: HealthEvent, nowMs: number,
     case 'ecc':
       return afterError(health, policy.uncorrectedEcc, 'memory errors that ECC could not correct', nowMs, policy);
     case 'lost':
-      return health.status === 'lost' ? health : { ...health, status: 'lost', reason: event.reason, sinceMs: nowMs, untilMs: null };
+      return health.status === 'lost'
+        ? health
+        : { ...health, status: 'lost', reason: event.reason, sinceMs: nowMs, untilMs: null };
     case 'found':
       // A card comes back to the bus through a reset, and with it goes whatever was held against it.
       return health.status === 'lost' ? onProbation([], 'answers again after it was lost', nowMs, policy) : health;
@@ -67,18 +69,38 @@ export function xidReason(xid: number, policy: HealthPolicy): string {
 /** Worse first: an error never makes a card look better than it is. */
 const SEVERITY: Readonly<Record<HealthStatus, number>> = { lost: 4, failed: 3, reset: 2, probation: 1, healthy: 0 };
 
-function afterError(health: GpuHealth, error: XidClass, reason: string, nowMs: number, policy: HealthPolicy): GpuHealth {
+function afterError(
+  health: GpuHealth,
+  error: XidClass,
+  reason: string,
+  nowMs: number,
+  policy: HealthPolicy,
+): GpuHealth {
   switch (error) {
     case 'ignored':
       return health;
     case 'transient': {
-      const strikesMs = [...health.strikesMs.filter((at) => nowMs - at < policy.strikeWindowMs), nowMs].slice(-policy.strikes);
+      const strikesMs = [...health.strikesMs.filter((at) => nowMs - at < policy.strikeWindowMs), nowMs].slice(
+        -policy.strikes,
+      );
       if (strikesMs.length < policy.strikes) return worse(health, onProbation(strikesMs, reason, nowMs, policy));
       const minutes = Math.ceil(policy.strikeWindowMs / 60_000);
-      return worse(health, { status: 'reset', reason: `${reason}, ${strikesMs.length} such errors within ${minutes} min`, sinceMs: nowMs, untilMs: null, strikesMs });
+      return worse(health, {
+        status: 'reset',
+        reason: `${reason}, ${strikesMs.length} such errors within ${minutes} min`,
+        sinceMs: nowMs,
+        untilMs: null,
+        strikesMs,
+      });
     }
     case 'reset':
-      return worse(health, { ...health, status: 'reset', reason: `${reason}: needs a reset`, sinceMs: nowMs, untilMs: null });
+      return worse(health, {
+        ...health,
+        status: 'reset',
+        reason: `${reason}: needs a reset`,
+        sinceMs: nowMs,
+        untilMs: null,
+      });
     case 'fatal':
       return worse(health, { ...health, status: 'failed', reason, sinceMs: nowMs, untilMs: null });
   }

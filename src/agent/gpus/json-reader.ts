@@ -30,7 +30,8 @@ export function reader(value: unknown, path: string): Reader {
     absent,
     wrong,
     field: (name) => reader(Object.hasOwn(object(), name) ? object()[name] : undefined, below(name)),
-    entries: () => (absent ? [] : Object.entries(object()).map(([name, item]) => [name, reader(item, below(name))] as const)),
+    entries: () =>
+      absent ? [] : Object.entries(object()).map(([name, item]) => [name, reader(item, below(name))] as const),
     list() {
       if (!Array.isArray(value)) throw wrong('a list');
       return value.map((item: unknown, at) => reader(item, `${path}[${at}]`));
@@ -43,7 +44,8 @@ export function reader(value: unknown, path: string): Reader {
     },
     integer(otherwise, min, max) {
       if (absent) return otherwise;
-      if (!Number.isInteger(value) || (value as number) < min || (value as number) > max) throw wrong(`an integer from ${min} to ${max}`);
+      if (!Number.isInteger(value) || (value as number) < min || (value as number) > max)
+        throw wrong(`an integer from ${min} to ${max}`);
       return value as number;
     },
     integerOrNull(otherwise, min, max) {

@@ -42,8 +42,16 @@ export function cdiSpec(allocationId: string, edits: ContainerEdits): object {
         name: deviceName(allocationId),
         containerEdits: {
           env: Object.entries(edits.environment).map(([name, value]) => `${name}=${value}`),
-          deviceNodes: edits.deviceNodes.map(({ hostPath, containerPath }) => ({ path: containerPath, ...(hostPath === containerPath ? {} : { hostPath }), permissions: 'rw' })),
-          mounts: edits.mounts.map(({ hostPath, containerPath, writable }) => ({ hostPath, containerPath, options: ['rbind', writable ? 'rw' : 'ro', 'nosuid', 'nodev'] })),
+          deviceNodes: edits.deviceNodes.map(({ hostPath, containerPath }) => ({
+            path: containerPath,
+            ...(hostPath === containerPath ? {} : { hostPath }),
+            permissions: 'rw',
+          })),
+          mounts: edits.mounts.map(({ hostPath, containerPath, writable }) => ({
+            hostPath,
+            containerPath,
+            options: ['rbind', writable ? 'rw' : 'ro', 'nosuid', 'nodev'],
+          })),
         },
       },
     ],
@@ -61,7 +69,9 @@ export class CdiSpecs {
   /** Writes the specification of an allocation; answers the name to ask the runtime for. */
   async write(allocationId: string, edits: ContainerEdits): Promise<string> {
     await mkdir(this.#directory, { recursive: true, mode: 0o755 });
-    await writeFileAtomically(this.#path(allocationId), `${JSON.stringify(cdiSpec(allocationId, edits), null, 2)}\n`, { mode: 0o644 });
+    await writeFileAtomically(this.#path(allocationId), `${JSON.stringify(cdiSpec(allocationId, edits), null, 2)}\n`, {
+      mode: 0o644,
+    });
     return cdiDeviceName(allocationId);
   }
 

@@ -1,5 +1,13 @@
 import { open, type FileHandle } from 'node:fs/promises';
-import { contentSpans, ELF_HEADER_BYTES, readElf, tableSpans, type ElfFacts, type ElfResult, type Span } from './elf.js';
+import {
+  contentSpans,
+  ELF_HEADER_BYTES,
+  readElf,
+  tableSpans,
+  type ElfFacts,
+  type ElfResult,
+  type Span,
+} from './elf.js';
 
 /** Files larger than this are no libraries of a driver (the largest has some 120 MB). */
 const LARGEST_FILE_BYTES = 2 * 1024 ** 3;

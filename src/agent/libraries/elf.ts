@@ -20,7 +20,8 @@ export interface ElfNote {
 
 export type ElfRefusal = 'not-elf' | 'truncated' | 'unsupported' | 'broken';
 
-export type ElfResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly code: ElfRefusal; readonly reason: string };
+export type ElfResult<T> =
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly code: ElfRefusal; readonly reason: string };
 
 /** A range of a file, in bytes. */
 export interface Span {
@@ -61,7 +62,9 @@ interface Layout {
  */
 export function tableSpans(header: Buffer, fileBytes: number): ElfResult<readonly Span[]> {
   const layout = readLayout(header, fileBytes);
-  return layout.ok ? { ok: true, value: [layout.value.programs, layout.value.sections].filter((span) => span.length > 0) } : layout;
+  return layout.ok
+    ? { ok: true, value: [layout.value.programs, layout.value.sections].filter((span) => span.length > 0) }
+    : layout;
 }
 
 /** The ranges that {@link readElf} looks at, from an image of the file in which only header and tables need to be filled in. */
@@ -98,7 +101,9 @@ export function readElf(image: Buffer): ElfResult<ElfFacts> {
 
 /** The oldest Linux that the file says it runs on (`NT_GNU_ABI_TAG`) as `[2, 3, 99]`, null where it says nothing. */
 export function minimumLinux(facts: ElfFacts): readonly [number, number, number] | null {
-  const tag = facts.notes.find((note) => note.owner === 'GNU' && note.type === GNU_ABI_TAG && note.description.length >= 16);
+  const tag = facts.notes.find(
+    (note) => note.owner === 'GNU' && note.type === GNU_ABI_TAG && note.description.length >= 16,
+  );
   if (tag === undefined || tag.description.readUInt32LE(0) !== ABI_OS_LINUX) return null;
   return [tag.description.readUInt32LE(4), tag.description.readUInt32LE(8), tag.description.readUInt32LE(12)];
 }
@@ -107,23 +112,30 @@ const refuse = (code: ElfRefusal, reason: string) => ({ ok: false, code, reason 
 
 /** Checks all that elfy would trust: counts, entry sizes and offsets that could make it run for long. */
 function readLayout(header: Buffer, fileBytes: number): ElfResult<Layout> {
-  if (header.length < 4 || header.toString('latin1', 0, 4) !== '\x7fELF') return refuse('not-elf', 'the magic number is missing');
+  if (header.length < 4 || header.toString('latin1', 0, 4) !== '\x7fELF')
+    return refuse('not-elf', 'the magic number is missing');
   if (header.length < 52) return refuse('truncated', 'the header ends early');
   const is64 = header[4] === 2;
   if (!is64 && header[4] !== 1) return refuse('unsupported', `ELF class ${header.readUInt8(4)}`);
   if (header[5] !== 1) return refuse('unsupported', 'not little endian');
   if (is64 && header.length < ELF_HEADER_BYTES) return refuse('truncated', 'the header ends early');
 
-  const offset = (at32: number, at64: number) => (is64 ? header.readUInt32LE(at64) + header.readUInt32LE(at64 + 4) * 2 ** 32 : header.readUInt32LE(at32));
-  const [programEntry, programCount, sectionEntry, sectionCount, nameTableIndex] = [0, 2, 4, 6, 8].map((field) => header.readUInt16LE((is64 ? 54 : 42) + field)) as [number, number, number, number, number];
+  const offset = (at32: number, at64: number) =>
+    is64 ? header.readUInt32LE(at64) + header.readUInt32LE(at64 + 4) * 2 ** 32 : header.readUInt32LE(at32);
+  const [programEntry, programCount, sectionEntry, sectionCount, nameTableIndex] = [0, 2, 4, 6, 8].map((field) =>
+    header.readUInt16LE((is64 ? 54 : 42) + field),
+  ) as [number, number, number, number, number];
   if (sectionCount === 0) return refuse('unsupported', 'it has no section headers');
-  if (sectionCount > MOST_SECTIONS || programCount > MOST_SEGMENTS) return refuse('unsupported', `${sectionCount} sections and ${programCount} segments`);
-  if (sectionEntry !== (is64 ? 64 : 40) || (programCount > 0 && programEntry !== (is64 ? 56 : 32))) return refuse('broken', 'the tables have entries of an unknown size');
+  if (sectionCount > MOST_SECTIONS || programCount > MOST_SEGMENTS)
+    return refuse('unsupported', `${sectionCount} sections and ${programCount} segments`);
+  if (sectionEntry !== (is64 ? 64 : 40) || (programCount > 0 && programEntry !== (is64 ? 56 : 32)))
+    return refuse('broken', 'the tables have entries of an unknown size');
   if (nameTableIndex >= sectionCount) return refuse('broken', 'the section of section names does not exist');
   const programs = { offset: offset(28, 32), length: programCount * programEntry };
   const sections = { offset: offset(32, 40), length: sectionCount * sectionEntry };
   for (const table of [programs, sections]) {
-    if (table.length > 0 && table.offset + table.length > fileBytes) return refuse('truncated', 'a table lies behind the end of the file');
+    if (table.length > 0 && table.offset + table.length > fileBytes)
+      return refuse('truncated', 'a table lies behind the end of the file');
   }
   return { ok: true, value: { is64, programs, sections, nameTableIndex } };
 }
@@ -139,9 +151,12 @@ function parseSections(image: Buffer): ElfResult<ParsedSections> {
   if (!layout.ok) return layout;
   const { is64, nameTableIndex } = layout.value;
   const nameTable = layout.value.sections.offset + nameTableIndex * (is64 ? 64 : 40);
-  const nameTableBytes = is64 ? image.readUInt32LE(nameTable + 32) + image.readUInt32LE(nameTable + 36) * 2 ** 32 : image.readUInt32LE(nameTable + 20);
+  const nameTableBytes = is64
+    ? image.readUInt32LE(nameTable + 32) + image.readUInt32LE(nameTable + 36) * 2 ** 32
+    : image.readUInt32LE(nameTable + 20);
   // elfy searches each section's name from its offset to the next NUL: a table of zeros up to here bounds that.
-  if (nameTableBytes > LONGEST_NAME_TABLE) return refuse('unsupported', `the table of section names has ${nameTableBytes} bytes`);
+  if (nameTableBytes > LONGEST_NAME_TABLE)
+    return refuse('unsupported', `the table of section names has ${nameTableBytes} bytes`);
   try {
     const elf = elfy.parse(image);
     return checkSections({ architecture: architectureOf(elf), is64, sections: elf.body.sections }, image.length);
@@ -153,12 +168,15 @@ function parseSections(image: Buffer): ElfResult<ParsedSections> {
 function checkSections(parsed: ParsedSections, fileBytes: number): ElfResult<ParsedSections> {
   for (const section of parsed.sections) {
     if (section.type !== 'dynamic' && section.type !== 'note') continue;
-    if (section.off + section.size > fileBytes) return refuse('truncated', `a ${section.type} section lies behind the end of the file`);
-    if (section.size > (section.type === 'note' ? LONGEST_NOTE : LONGEST_DYNAMIC)) return refuse('unsupported', `a ${section.type} section of ${section.size} bytes`);
+    if (section.off + section.size > fileBytes)
+      return refuse('truncated', `a ${section.type} section lies behind the end of the file`);
+    if (section.size > (section.type === 'note' ? LONGEST_NOTE : LONGEST_DYNAMIC))
+      return refuse('unsupported', `a ${section.type} section of ${section.size} bytes`);
     if (section.type === 'note') continue;
     const strings = parsed.sections[section.link];
     if (strings?.type !== 'strtab') return refuse('broken', 'the dynamic section has no string table');
-    if (strings.off + strings.size > fileBytes) return refuse('truncated', 'the string table lies behind the end of the file');
+    if (strings.off + strings.size > fileBytes)
+      return refuse('truncated', 'the string table lies behind the end of the file');
     if (strings.size > LONGEST_STRING_TABLE) return refuse('unsupported', `a string table of ${strings.size} bytes`);
   }
   return { ok: true, value: parsed };
@@ -182,7 +200,10 @@ function architectureOf(elf: elfy.Elf): Architecture {
   }
 }
 
-function readDynamicNames(sections: readonly elfy.Section[], is64: boolean): ElfResult<Pick<ElfFacts, 'soname' | 'needed'>> {
+function readDynamicNames(
+  sections: readonly elfy.Section[],
+  is64: boolean,
+): ElfResult<Pick<ElfFacts, 'soname' | 'needed'>> {
   const dynamic = sections.find((section) => section.type === 'dynamic');
   const strings = dynamic === undefined ? undefined : sections[dynamic.link];
   if (dynamic === undefined || strings === undefined) return { ok: true, value: { soname: null, needed: [] } };

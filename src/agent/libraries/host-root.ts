@@ -48,7 +48,10 @@ class MountedRoot implements HostRoot {
   }
 
   async resolve(hostPath: string): Promise<string | null> {
-    const ahead = hostPath.split('/').filter((part) => part !== '' && part !== '.').reverse();
+    const ahead = hostPath
+      .split('/')
+      .filter((part) => part !== '' && part !== '.')
+      .reverse();
     let done: string[] = [];
     let links = 0;
     for (let part = ahead.pop(); part !== undefined; part = ahead.pop()) {
@@ -65,7 +68,12 @@ class MountedRoot implements HostRoot {
       links += 1;
       if (links > MOST_LINKS) return null;
       if (target.startsWith('/')) done = [];
-      ahead.push(...target.split('/').filter((step) => step !== '' && step !== '.').reverse());
+      ahead.push(
+        ...target
+          .split('/')
+          .filter((step) => step !== '' && step !== '.')
+          .reverse(),
+      );
     }
     return this.#side(done);
   }

@@ -23,6 +23,10 @@ const ORIGIN_NAMES = ['libcuda-origin.so.1', 'libnvidia-ml-origin.so.1'];
 export function defaultPathMounts(libraryDirectory: string, limited: boolean, architecture: Architecture): BindMount[] {
   const names = limited ? [...INTERPOSED_NAMES, ...ORIGIN_NAMES] : INTERPOSED_NAMES;
   return (DEFAULT_LIBRARY_DIRECTORIES[architecture] ?? []).flatMap((directory) =>
-    names.map((name) => ({ hostPath: `${libraryDirectory}/lib64/${name}`, containerPath: `${directory}/${name}`, writable: false })),
+    names.map((name) => ({
+      hostPath: `${libraryDirectory}/lib64/${name}`,
+      containerPath: `${directory}/${name}`,
+      writable: false,
+    })),
   );
 }

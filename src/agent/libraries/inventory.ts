@@ -89,7 +89,10 @@ export class Inventory {
     // What lies in a directory for certain processors comes last: a mirror is for every container of the node.
     const everywhere = cache.entries.filter((entry) => entry.hardware === null);
     const somewhere = cache.entries.filter((entry) => entry.hardware !== null);
-    return { source: 'ld.so.cache' as const, names: [...everywhere, ...somewhere].map(({ name, path }) => ({ name, hostPath: path })) };
+    return {
+      source: 'ld.so.cache' as const,
+      names: [...everywhere, ...somewhere].map(({ name, path }) => ({ name, hostPath: path })),
+    };
   }
 
   async #namesInDirectories() {
@@ -127,8 +130,15 @@ export class Inventory {
 }
 
 /** Where the agent sees the library that programs of the host get under this name; null where the host has none. */
-export async function findHostLibrary(root: HostRoot, name: string, architecture: Architecture): Promise<string | null> {
-  const { libraries } = await new Inventory(root).take({ wantsLibrary: (candidate) => candidate === name, binaries: [] });
+export async function findHostLibrary(
+  root: HostRoot,
+  name: string,
+  architecture: Architecture,
+): Promise<string | null> {
+  const { libraries } = await new Inventory(root).take({
+    wantsLibrary: (candidate) => candidate === name,
+    binaries: [],
+  });
   return libraries.find((library) => library.facts.architecture === architecture)?.path ?? null;
 }
 

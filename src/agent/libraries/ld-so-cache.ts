@@ -52,7 +52,10 @@ const LONGEST_STRING = 4096;
 const MOST_HARDWARE_NAMES = 256;
 
 class Refusal extends Error {
-  constructor(readonly code: CacheRefusal, reason: string) {
+  constructor(
+    readonly code: CacheRefusal,
+    reason: string,
+  ) {
     super(reason);
   }
 }
@@ -86,9 +89,11 @@ function readEntries(cache: Buffer): CacheEntry[] {
   if (cache.length < NEW_HEADER_BYTES) throw new Refusal('truncated', 'the header ends early');
   // 0: written before glibc 2.33, which did not say; 2: little endian.
   const endianness = cache.readUInt8(28) & 3;
-  if (endianness !== 0 && endianness !== 2) throw new Refusal('big-endian', 'the cache was written for another byte order');
+  if (endianness !== 0 && endianness !== 2)
+    throw new Refusal('big-endian', 'the cache was written for another byte order');
   const count = cache.readUInt32LE(20);
-  if (NEW_HEADER_BYTES + count * NEW_ENTRY_BYTES > cache.length) throw new Refusal('truncated', `${count} entries do not fit into ${cache.length} bytes`);
+  if (NEW_HEADER_BYTES + count * NEW_ENTRY_BYTES > cache.length)
+    throw new Refusal('truncated', `${count} entries do not fit into ${cache.length} bytes`);
 
   const hardwareNames = readHardwareNames(cache);
   const entries: CacheEntry[] = [];
@@ -98,14 +103,19 @@ function readEntries(cache: Buffer): CacheEntry[] {
     const path = stringAt(cache, cache.readUInt32LE(at + 8));
     if (!ELF_TYPES.has(flags & 0xff)) continue;
     const architecture = ARCHITECTURE_OF_FLAGS.get(flags & 0xff00) ?? 'other';
-    entries.push({ name, path, architecture, hardware: hardwareOf(cache.readUInt32LE(at + 16), cache.readUInt32LE(at + 20), hardwareNames) });
+    entries.push({
+      name,
+      path,
+      architecture,
+      hardware: hardwareOf(cache.readUInt32LE(at + 16), cache.readUInt32LE(at + 20), hardwareNames),
+    });
   }
   return entries;
 }
 
 function hardwareOf(low: number, high: number, names: readonly string[]): string | null {
   if (low === 0 && high === 0) return null;
-  const isExtension = ((high & ~HWCAP_ISA_LEVEL_MASK) >>> 0) === HWCAP_EXTENSION_HIGH;
+  const isExtension = (high & ~HWCAP_ISA_LEVEL_MASK) >>> 0 === HWCAP_EXTENSION_HIGH;
   // Before glibc 2.33 the word was a mask of processor features of a legacy sub-directory (`tls`, `haswell`).
   if (!isExtension) return 'legacy';
   const name = names[low];
@@ -118,15 +128,18 @@ function readHardwareNames(cache: Buffer): string[] {
   const extension = cache.readUInt32LE(32);
   if (extension === 0) return [];
   if (extension + 8 > cache.length) throw new Refusal('bad-offset', 'the extension lies behind the end');
-  if (cache.readUInt32LE(extension) !== EXTENSION_MAGIC) throw new Refusal('unknown-format', 'the extension has another magic number');
+  if (cache.readUInt32LE(extension) !== EXTENSION_MAGIC)
+    throw new Refusal('unknown-format', 'the extension has another magic number');
   const sections = cache.readUInt32LE(extension + 4);
-  if (extension + 8 + sections * EXTENSION_SECTION_BYTES > cache.length) throw new Refusal('truncated', 'the extension ends early');
+  if (extension + 8 + sections * EXTENSION_SECTION_BYTES > cache.length)
+    throw new Refusal('truncated', 'the extension ends early');
   for (let index = 0; index < sections; index += 1) {
     const section = extension + 8 + index * EXTENSION_SECTION_BYTES;
     if (cache.readUInt32LE(section) !== EXTENSION_TAG_HWCAPS) continue;
     const start = cache.readUInt32LE(section + 8);
     const bytes = cache.readUInt32LE(section + 12);
-    if (start + bytes > cache.length || bytes % 4 !== 0) throw new Refusal('bad-offset', 'the list of hardware names lies behind the end');
+    if (start + bytes > cache.length || bytes % 4 !== 0)
+      throw new Refusal('bad-offset', 'the list of hardware names lies behind the end');
     if (bytes > MOST_HARDWARE_NAMES * 4) throw new Refusal('bad-offset', `${bytes / 4} hardware names`);
     return Array.from({ length: bytes / 4 }, (_, name) => stringAt(cache, cache.readUInt32LE(start + name * 4)));
   }

@@ -60,7 +60,9 @@ export class LibraryMirrors {
 
   /** Version of the host's driver as the mirrors hold it, null before the first mirror or when the driver's files do not tell. */
   driverVersion(): string | null {
-    return this.#mirrors.map((mirror) => mirror.applied?.driverVersion ?? null).find((version) => version !== null) ?? null;
+    return (
+      this.#mirrors.map((mirror) => mirror.applied?.driverVersion ?? null).find((version) => version !== null) ?? null
+    );
   }
 
   /** Puts every mirror in place. A refusal (no driver on the host, no control library) says so and leaves what was there; the next looks may mend it. */
@@ -109,14 +111,22 @@ export class LibraryMirrors {
   #takeInventory(): Promise<HostInventory> {
     const { volumes } = this.#options;
     return this.#inventory.take({
-      wantsLibrary: (name) => name.startsWith('libnvidia-') || volumes.some((volume) => volume.libraries.some((listed) => name.startsWith(listed))),
+      wantsLibrary: (name) =>
+        name.startsWith('libnvidia-') ||
+        volumes.some((volume) => volume.libraries.some((listed) => name.startsWith(listed))),
       binaries: [...new Set(volumes.flatMap((volume) => volume.binaries))],
     });
   }
 
   #plan(volume: VolumeDescription, inventory: HostInventory): MirrorPlanResult {
     const { architecture, controls, ownFiles } = this.#options;
-    return planMirror({ volume, inventory, architecture, controls: volume.name === SHARED_VOLUME ? controls : null, ownFiles });
+    return planMirror({
+      volume,
+      inventory,
+      architecture,
+      controls: volume.name === SHARED_VOLUME ? controls : null,
+      ownFiles,
+    });
   }
 
   async #apply(mirror: Mirror, plan: MirrorPlan): Promise<void> {
@@ -124,10 +134,14 @@ export class LibraryMirrors {
     const { base, name } = mirror.volume;
     const version = await applyMirror(join(base, name), plan);
     mirror.applied = plan;
-    log.info({ volume: name, version, driver: plan.driverVersion, files: plan.steps.length }, 'library mirror is in place');
+    log.info(
+      { volume: name, version, driver: plan.driverVersion, files: plan.steps.length },
+      'library mirror is in place',
+    );
     const missing = plan.missing.filter((listed) => !this.#warned.has(listed));
     missing.forEach((listed) => this.#warned.add(listed));
-    if (missing.length > 0) log.warn({ volume: name, missing }, 'library mirror: the host has not all that volume.conf lists');
+    if (missing.length > 0)
+      log.warn({ volume: name, missing }, 'library mirror: the host has not all that volume.conf lists');
     for (const { path, reason } of plan.leftOut) log.debug({ volume: name, path, reason }, 'not mirrored');
   }
 
@@ -135,7 +149,8 @@ export class LibraryMirrors {
     const { base, name } = mirror.volume;
     if (mirror.applied === null) return;
     const removed = await removeUnusedVersions(join(base, name), this.#options.clock.now(), this.#options.processes);
-    for (const { version, reason } of removed) this.#options.log.info({ volume: name, version, reason }, 'old library mirror removed');
+    for (const { version, reason } of removed)
+      this.#options.log.info({ volume: name, version, reason }, 'old library mirror removed');
   }
 
   #warnOnce(message: string, fields: object): void {

@@ -19,7 +19,9 @@ export interface RuleContext {
 
 /** Whether a volume's list of beginnings covers the library, by the name it is found under or its own. */
 export function isListed(library: HostLibrary, beginnings: readonly string[]): boolean {
-  return beginnings.some((beginning) => library.name.startsWith(beginning) || library.facts.soname?.startsWith(beginning) === true);
+  return beginnings.some(
+    (beginning) => library.name.startsWith(beginning) || library.facts.soname?.startsWith(beginning) === true,
+  );
 }
 
 /** Says why a listed library does not belong into a mirror, or null when it does. */
@@ -27,12 +29,15 @@ export function reasonToLeaveOut(library: HostLibrary, context: RuleContext): st
   const { facts, fileName } = library;
   const { soname } = facts;
   if (soname !== null && !isFileName(soname)) return `its SONAME is no file name: ${JSON.stringify(soname)}`;
-  if (!belongsToNode(facts.architecture, context.architecture)) return `it is for ${facts.architecture}, the node for ${context.architecture}`;
+  if (!belongsToNode(facts.architecture, context.architecture))
+    return `it is for ${facts.architecture}, the node for ${context.architecture}`;
   if (facts.architecture !== context.architecture && bearsNameOf(library, context.controlled)) {
     return `there is no ${facts.architecture} control library: a program that loads it would get the whole card`;
   }
-  if (SHARED_GL_NAME.test(fileName) && !facts.needed.some((needed) => NVIDIA_GL.test(needed))) return 'it belongs to another GL implementation';
-  if (TLS_LIBRARY.test(fileName) && isOlder(minimumLinux(facts), OLDEST_TLS_LINUX)) return 'it is the variant for kernels before 2.3.99';
+  if (SHARED_GL_NAME.test(fileName) && !facts.needed.some((needed) => NVIDIA_GL.test(needed)))
+    return 'it belongs to another GL implementation';
+  if (TLS_LIBRARY.test(fileName) && isOlder(minimumLinux(facts), OLDEST_TLS_LINUX))
+    return 'it is the variant for kernels before 2.3.99';
   const current = ofDriverInUse(library, context);
   if (current !== null) return `it is left over from another driver, ${current} is in use`;
   return null;
@@ -84,9 +89,15 @@ function isOlder(version: readonly number[] | null, limit: readonly number[]): b
 function ofDriverInUse(library: HostLibrary, { candidates, architecture }: RuleContext): string | null {
   const own = driverVersionOf(library.fileName);
   if (own === null) return null;
-  const driver = candidates.find((candidate) => candidate.facts.soname === 'libcuda.so.1' && candidate.facts.architecture === architecture);
+  const driver = candidates.find(
+    (candidate) => candidate.facts.soname === 'libcuda.so.1' && candidate.facts.architecture === architecture,
+  );
   const current = driver === undefined ? null : driverVersionOf(driver.fileName);
   if (current === null || current === own) return null;
   const twin = library.fileName.slice(0, -own.length) + current;
-  return candidates.some((candidate) => candidate.fileName === twin && candidate.facts.architecture === library.facts.architecture) ? current : null;
+  return candidates.some(
+    (candidate) => candidate.fileName === twin && candidate.facts.architecture === library.facts.architecture,
+  )
+    ? current
+    : null;
 }

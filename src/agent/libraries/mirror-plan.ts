@@ -57,10 +57,17 @@ export function planMirror(request: MirrorRequest): MirrorPlanResult {
   const { volume, inventory, architecture } = request;
   const controls = request.controls ?? [];
   const chosen = chooseLibraries(request);
-  const driver = chosen.taken.find((library) => library.facts.soname === DRIVER_LIBRARY && library.facts.architecture === architecture);
+  const driver = chosen.taken.find(
+    (library) => library.facts.soname === DRIVER_LIBRARY && library.facts.architecture === architecture,
+  );
   if (driver === undefined && volume.libraries.some((listed) => DRIVER_LIBRARY.startsWith(listed))) {
-    const where = inventory.source === 'ld.so.cache' ? "in the host's ld.so.cache" : "in the host's library directories";
-    return { ok: false, code: 'no-libcuda', reason: `no ${DRIVER_LIBRARY} for ${architecture} ${where}: is the NVIDIA driver installed on this node?` };
+    const where =
+      inventory.source === 'ld.so.cache' ? "in the host's ld.so.cache" : "in the host's library directories";
+    return {
+      ok: false,
+      code: 'no-libcuda',
+      reason: `no ${DRIVER_LIBRARY} for ${architecture} ${where}: is the NVIDIA driver installed on this node?`,
+    };
   }
 
   const layout = new Layout();
@@ -69,12 +76,22 @@ export function planMirror(request: MirrorRequest): MirrorPlanResult {
     if (origin !== undefined) layout.interpose(control, origin);
   }
   for (const library of chosen.taken) {
-    if (!controls.some((control) => isBehind(library, control))) layout.addLibrary(library, chosen.reasons.get(library.path) ?? 'volume.conf lists it');
+    if (!controls.some((control) => isBehind(library, control)))
+      layout.addLibrary(library, chosen.reasons.get(library.path) ?? 'volume.conf lists it');
   }
-  const uncontrolled = request.controls !== null && driver !== undefined && !controls.some((control) => isBehind(driver, control));
-  if (uncontrolled) return { ok: false, code: 'no-control-library', reason: `no control library for ${DRIVER_LIBRARY} on ${architecture}: containers would get the whole card` };
+  const uncontrolled =
+    request.controls !== null && driver !== undefined && !controls.some((control) => isBehind(driver, control));
+  if (uncontrolled)
+    return {
+      ok: false,
+      code: 'no-control-library',
+      reason: `no control library for ${DRIVER_LIBRARY} on ${architecture}: containers would get the whole card`,
+    };
 
-  const missing = volume.libraries.filter((listed) => !layout.addOwn(listed, 'lib64', request.ownFiles) && !chosen.taken.some((library) => isListed(library, [listed])));
+  const missing = volume.libraries.filter(
+    (listed) =>
+      !layout.addOwn(listed, 'lib64', request.ownFiles) && !chosen.taken.some((library) => isListed(library, [listed])),
+  );
   for (const name of volume.binaries) {
     const binary = inventory.binaries.find((candidate) => candidate.name === name);
     if (layout.addOwn(name, 'bin', request.ownFiles)) continue;
@@ -83,7 +100,10 @@ export function planMirror(request: MirrorRequest): MirrorPlanResult {
   }
   const driverVersion = driver === undefined ? null : driverVersionOf(driver.fileName);
   const leftOut = [...chosen.leftOut, ...layout.leftOut, ...inventory.unreadable];
-  return { ok: true, plan: { version: versionName(driverVersion, layout.steps), driverVersion, steps: layout.steps, leftOut, missing } };
+  return {
+    ok: true,
+    plan: { version: versionName(driverVersion, layout.steps), driverVersion, steps: layout.steps, leftOut, missing },
+  };
 }
 
 const isBehind = (library: HostLibrary, control: ControlLibrary): boolean =>
@@ -102,11 +122,23 @@ function chooseLibraries({ volume, inventory, architecture, controls }: MirrorRe
   const leftOut = new Map<string, string>();
   const reasons = new Map<string, string>();
   // A candidate found under its SONAME comes before one that merely carries it: that is the one programs load.
-  const candidates = [...inventory.libraries].sort((a, b) => Number(a.name !== a.facts.soname) - Number(b.name !== b.facts.soname));
+  const candidates = [...inventory.libraries].sort(
+    (a, b) => Number(a.name !== a.facts.soname) - Number(b.name !== b.facts.soname),
+  );
   const consider = (library: HostLibrary): void => {
     if (taken.has(library.path)) return;
-    const rival = [...taken.values()].find((other) => other.facts.architecture === library.facts.architecture && identityName(other) === identityName(library));
-    const reason = rival !== undefined ? `${rival.path} has the same name and comes first` : reasonToLeaveOut(library, { architecture, controlled: (controls ?? []).map((control) => control.soname), candidates });
+    const rival = [...taken.values()].find(
+      (other) =>
+        other.facts.architecture === library.facts.architecture && identityName(other) === identityName(library),
+    );
+    const reason =
+      rival !== undefined
+        ? `${rival.path} has the same name and comes first`
+        : reasonToLeaveOut(library, {
+            architecture,
+            controlled: (controls ?? []).map((control) => control.soname),
+            candidates,
+          });
     if (reason === null) taken.set(library.path, library);
     else leftOut.set(library.path, reason);
   };
@@ -114,7 +146,9 @@ function chooseLibraries({ volume, inventory, architecture, controls }: MirrorRe
   // A map grows while it is walked, so that what a needed library needs is reached as well.
   for (const library of taken.values()) {
     for (const needed of library.facts.needed) {
-      const found = candidates.find((candidate) => candidate.name === needed && candidate.facts.architecture === library.facts.architecture);
+      const found = candidates.find(
+        (candidate) => candidate.name === needed && candidate.facts.architecture === library.facts.architecture,
+      );
       if (found === undefined || taken.has(found.path) || !needed.startsWith('libnvidia-')) continue;
       consider(found);
       if (taken.has(found.path)) reasons.set(found.path, `${library.fileName} needs it`);
@@ -138,9 +172,24 @@ class Layout {
     if (directory === null) return;
     // A driver may name the file itself like the SONAME: then it is kept under the origin's name alone.
     const file = origin.fileName === control.soname ? control.originName : origin.fileName;
-    this.#add({ kind: 'link', to: `${directory}/${file}`, from: origin, reason: `the driver's library behind ${control.fileName}` });
-    this.#symlink(directory, control.originName, file, `name under which ${control.fileName} finds the driver's library`);
-    this.#add({ kind: 'copy', to: `${directory}/${control.soname}`, from: control, reason: `stands before ${origin.fileName}` });
+    this.#add({
+      kind: 'link',
+      to: `${directory}/${file}`,
+      from: origin,
+      reason: `the driver's library behind ${control.fileName}`,
+    });
+    this.#symlink(
+      directory,
+      control.originName,
+      file,
+      `name under which ${control.fileName} finds the driver's library`,
+    );
+    this.#add({
+      kind: 'copy',
+      to: `${directory}/${control.soname}`,
+      from: control,
+      reason: `stands before ${origin.fileName}`,
+    });
     for (const name of [...linkNames(control.soname, control.soname), ...linkNames(origin.fileName, control.soname)]) {
       this.#symlink(directory, name, control.soname, `another name of ${control.soname}`);
     }
@@ -153,7 +202,8 @@ class Layout {
       this.leftOut.push({ path: library.path, reason: `another file of the name ${library.fileName} comes first` });
       return;
     }
-    for (const name of linkNames(library.fileName, library.facts.soname)) this.#symlink(directory, name, library.fileName, `another name of ${library.fileName}`);
+    for (const name of linkNames(library.fileName, library.facts.soname))
+      this.#symlink(directory, name, library.fileName, `another name of ${library.fileName}`);
   }
 
   addBinary(name: string, binary: HostFile): void {
@@ -194,6 +244,13 @@ class Layout {
 
 function versionName(driverVersion: string | null, steps: readonly MirrorStep[]): string {
   const digest = createHash('sha256');
-  for (const step of steps) digest.update(JSON.stringify([step.kind, step.to, 'from' in step ? [step.from.path, step.from.identity] : 'target' in step ? step.target : null]));
+  for (const step of steps)
+    digest.update(
+      JSON.stringify([
+        step.kind,
+        step.to,
+        'from' in step ? [step.from.path, step.from.identity] : 'target' in step ? step.target : null,
+      ]),
+    );
   return `${driverVersion ?? 'unknown'}-${digest.digest('hex').slice(0, 12)}`;
 }

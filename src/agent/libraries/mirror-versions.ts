@@ -15,7 +15,12 @@ export interface VersionState {
 export const REMOVAL_GRACE_MS = 10 * 60_000;
 
 /** Which versions can go, and why. */
-export function planRemovals({ versions, current, mounted, switchedAgoMs }: VersionState): { version: string; reason: string }[] {
+export function planRemovals({
+  versions,
+  current,
+  mounted,
+  switchedAgoMs,
+}: VersionState): { version: string; reason: string }[] {
   if (current === null || switchedAgoMs === null || switchedAgoMs < REMOVAL_GRACE_MS) return [];
   return versions
     .filter((version) => version !== current && !mounted.has(version))
@@ -47,7 +52,11 @@ const FIRST_PID_NAMESPACE = 'pid:[4026531836]';
  * `processes` shows all processes of the machine and their mounts: what an agent without `hostPID`, or without the right to
  * look, does not see may still be mounted.
  */
-export async function removeUnusedVersions(directory: string, nowMs: number, processes = '/proc'): Promise<{ version: string; reason: string }[]> {
+export async function removeUnusedVersions(
+  directory: string,
+  nowMs: number,
+  processes = '/proc',
+): Promise<{ version: string; reason: string }[]> {
   const versions = (await readdir(join(directory, VERSIONS))).filter((name) => !name.startsWith('.'));
   const current = await currentVersion(directory);
   if (versions.length === 0 || (versions.length === 1 && versions[0] === current)) return [];
@@ -68,7 +77,8 @@ async function mountedVersions(versions: readonly string[], processes: string): 
     try {
       const namespace = await readlink(join(processes, pid, 'ns', 'mnt'));
       if (namespaces.has(namespace)) continue;
-      for (const version of versionsInMountinfo(await readFile(join(processes, pid, 'mountinfo'), 'utf8'), versions)) mounted.add(version);
+      for (const version of versionsInMountinfo(await readFile(join(processes, pid, 'mountinfo'), 'utf8'), versions))
+        mounted.add(version);
       namespaces.add(namespace);
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code ?? '';

@@ -4,7 +4,21 @@ import { join } from 'node:path';
 import type { MirrorPlan, MirrorStep } from './mirror-plan.js';
 
 /** The file system calls that put a mirror in place; a test passes one that dies where it wants. */
-export type MirrorFs = Pick<typeof nodeFs, 'mkdir' | 'link' | 'copyFile' | 'chmod' | 'stat' | 'lstat' | 'symlink' | 'readlink' | 'readdir' | 'rename' | 'rm' | 'open'>;
+export type MirrorFs = Pick<
+  typeof nodeFs,
+  | 'mkdir'
+  | 'link'
+  | 'copyFile'
+  | 'chmod'
+  | 'stat'
+  | 'lstat'
+  | 'symlink'
+  | 'readlink'
+  | 'readdir'
+  | 'rename'
+  | 'rm'
+  | 'open'
+>;
 
 /** Directory of all versions, in the directory of the volume. */
 export const VERSIONS = 'versions';
@@ -36,7 +50,10 @@ export async function applyMirror(directory: string, plan: MirrorPlan, fs: Mirro
 }
 
 /** The version that new containers get, null before the first was made. */
-export async function currentVersion(directory: string, fs: Pick<MirrorFs, 'readlink'> = nodeFs): Promise<string | null> {
+export async function currentVersion(
+  directory: string,
+  fs: Pick<MirrorFs, 'readlink'> = nodeFs,
+): Promise<string | null> {
   try {
     const target = await fs.readlink(join(directory, CURRENT));
     return target.startsWith(`${VERSIONS}/`) ? target.slice(VERSIONS.length + 1) : null;
@@ -74,7 +91,11 @@ async function buildVersion(versions: string, plan: MirrorPlan, fs: MirrorFs): P
   }
 }
 
-async function inspect(place: string, steps: readonly MirrorStep[], fs: MirrorFs): Promise<'absent' | 'damaged' | 'complete'> {
+async function inspect(
+  place: string,
+  steps: readonly MirrorStep[],
+  fs: MirrorFs,
+): Promise<'absent' | 'damaged' | 'complete'> {
   if (!(await exists(place, fs))) return 'absent';
   for (const step of steps) if (!(await exists(join(place, step.to), fs))) return 'damaged';
   return 'complete';

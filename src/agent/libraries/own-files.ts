@@ -20,6 +20,9 @@ export async function describeControlLibrary(path: string): Promise<ControlLibra
   if (!elf.ok) throw new Error(`${path}: ${elf.reason}`);
   const { soname, needed, architecture } = elf.value;
   const originName = needed.find((name) => /-origin\.so/.test(name));
-  if (soname === null || originName === undefined) throw new Error(`${path} is no control library: it has the SONAME ${soname ?? '(none)'} and needs ${needed.join(', ')}`);
+  if (soname === null || originName === undefined)
+    throw new Error(
+      `${path} is no control library: it has the SONAME ${soname ?? '(none)'} and needs ${needed.join(', ')}`,
+    );
   return { ...(await describeOwnFile(path)), soname, originName, architecture };
 }

@@ -19,7 +19,10 @@ export type VolumeConfigResult =
 /** The mirror that fractions of a card get. */
 export const SHARED_VOLUME = 'nvidia';
 
-const names = z.array(z.string().min(1)).nullish().transform((list) => list ?? []);
+const names = z
+  .array(z.string().min(1))
+  .nullish()
+  .transform((list) => list ?? []);
 
 /** tkestack's schema; its `mode` never had a meaning and is accepted and ignored, as unknown keys are. */
 const schema = z.object({
@@ -48,7 +51,14 @@ export function parseVolumeConfig(text: string): VolumeConfigResult {
     binaries: components?.binaries ?? [],
     libraries: components?.libraries ?? [],
   }));
-  const repeated = volumes.find((volume, index) => volumes.findIndex((other) => other.name === volume.name && other.base === volume.base) !== index);
-  if (repeated !== undefined) return { ok: false, code: 'wrong-shape', reason: `volume ${repeated.name} under ${repeated.base} is described twice` };
+  const repeated = volumes.find(
+    (volume, index) => volumes.findIndex((other) => other.name === volume.name && other.base === volume.base) !== index,
+  );
+  if (repeated !== undefined)
+    return {
+      ok: false,
+      code: 'wrong-shape',
+      reason: `volume ${repeated.name} under ${repeated.base} is described twice`,
+    };
   return { ok: true, volumes };
 }

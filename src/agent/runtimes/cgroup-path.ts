@@ -34,10 +34,13 @@ const MIXED = /^(.+\.slice):[^:]+:([0-9a-f]{64})$/;
 export function parseProcCgroup(text: string): CgroupPlace | null {
   const lines = text.split('\n').flatMap((line) => {
     const match = /^\d+:([^:]*):(\/.*)$/.exec(line);
-    return match === null ? [] : [{ controllers: match[1] === '' ? null : (match[1] ?? '').split(','), path: match[2] ?? '' }];
+    return match === null
+      ? []
+      : [{ controllers: match[1] === '' ? null : (match[1] ?? '').split(','), path: match[2] ?? '' }];
   });
   // On a machine with both versions the runtime uses one of them; of the first version, `memory` is the one that runtimes never leave out.
-  const rank = (controllers: readonly string[] | null) => (controllers === null ? 2 : controllers.includes('memory') ? 0 : 1);
+  const rank = (controllers: readonly string[] | null) =>
+    controllers === null ? 2 : controllers.includes('memory') ? 0 : 1;
   for (const { controllers, path } of lines.sort((a, b) => rank(a.controllers) - rank(b.controllers))) {
     const place = placeOf(path);
     if (place !== null) return { ...place, controllers };
@@ -72,7 +75,8 @@ function podAt(parts: readonly string[], index: number): Pod | null {
   const part = parts[index] ?? '';
   const mixed = MIXED.exec(part);
   const slice = POD_SLICE.exec(mixed?.[1] ?? part);
-  if (slice !== null) return { index, uid: (slice[1] ?? '').replaceAll('_', '-'), driver: 'systemd', container: mixed?.[2] ?? null };
+  if (slice !== null)
+    return { index, uid: (slice[1] ?? '').replaceAll('_', '-'), driver: 'systemd', container: mixed?.[2] ?? null };
   const directory = POD_DIRECTORY.exec(part);
   if (directory === null || !parts.slice(0, index).includes('kubepods')) return null;
   return { index, uid: directory[1] ?? '', driver: 'cgroupfs', container: null };

@@ -87,8 +87,15 @@ export const LABEL = {
 
 /** The labels that a query asks for. */
 export function queryLabels(query: ContainerQuery): Record<string, string> {
-  const labels = { [LABEL.podUid]: query.podUid, [LABEL.podNamespace]: query.namespace, [LABEL.podName]: query.podName, [LABEL.containerName]: query.containerName };
-  return Object.fromEntries(Object.entries(labels).filter((entry): entry is [string, string] => entry[1] !== undefined));
+  const labels = {
+    [LABEL.podUid]: query.podUid,
+    [LABEL.podNamespace]: query.namespace,
+    [LABEL.podName]: query.podName,
+    [LABEL.containerName]: query.containerName,
+  };
+  return Object.fromEntries(
+    Object.entries(labels).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
 }
 
 /** The pod that a container's labels name. */

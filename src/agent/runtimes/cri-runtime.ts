@@ -3,7 +3,17 @@ import type { RuntimeServiceClient } from '../../rpc/gen/runtime/v1/RuntimeServi
 import type { Container__Output } from '../../rpc/gen/runtime/v1/Container.js';
 import { criProto } from '../../rpc/proto.js';
 import { callUnary } from '../../rpc/unary.js';
-import { podOf, queryLabels, RuntimeError, type Container, type ContainerQuery, type ContainerRuntime, type ContainerState, type InspectedContainer, type RuntimeVersion } from './container.js';
+import {
+  podOf,
+  queryLabels,
+  RuntimeError,
+  type Container,
+  type ContainerQuery,
+  type ContainerRuntime,
+  type ContainerState,
+  type InspectedContainer,
+  type RuntimeVersion,
+} from './container.js';
 
 /** Versions of the protocol, the newest first. Their messages have the same fields; only the service's name differs. */
 export const CRI_VERSIONS = ['v1', 'v1alpha2'] as const;
@@ -15,7 +25,11 @@ export interface CriOptions {
   readonly versions?: readonly CriVersion[];
 }
 
-const STATES: Readonly<Record<string, ContainerState>> = { CONTAINER_CREATED: 'created', CONTAINER_RUNNING: 'running', CONTAINER_EXITED: 'exited' };
+const STATES: Readonly<Record<string, ContainerState>> = {
+  CONTAINER_CREATED: 'created',
+  CONTAINER_RUNNING: 'running',
+  CONTAINER_EXITED: 'exited',
+};
 
 /** containerd and cri-o, or whatever else speaks the Kubernetes container runtime interface at `endpoint`. */
 export class CriRuntime implements ContainerRuntime {
@@ -76,7 +90,10 @@ export class CriRuntime implements ContainerRuntime {
   }
 
   /** A method of the service; errors of gRPC become this part's own. */
-  async #call<Name extends 'Version' | 'ListContainers' | 'ContainerStatus'>(name: Name, request: Parameters<typeof callUnary<RuntimeServiceClient, Name>>[2]) {
+  async #call<Name extends 'Version' | 'ListContainers' | 'ContainerStatus'>(
+    name: Name,
+    request: Parameters<typeof callUnary<RuntimeServiceClient, Name>>[2],
+  ) {
     try {
       const answer = await callUnary(this.#client, name, request, this.#timeoutMs);
       if (answer === undefined) throw new Error('an empty answer');
@@ -106,7 +123,10 @@ function errorCode(error: unknown): RuntimeError['code'] {
 
 function createClient(endpoint: string, version: CriVersion): RuntimeServiceClient {
   const { service } = criProto().runtime.v1.RuntimeService;
-  const methods = Object.entries(service).map(([name, method]) => [name, { ...method, path: method.path.replace('/runtime.v1.', `/runtime.${version}.`) }] as const);
+  const methods = Object.entries(service).map(
+    ([name, method]) =>
+      [name, { ...method, path: method.path.replace('/runtime.v1.', `/runtime.${version}.`) }] as const,
+  );
   const Client = makeGenericClientConstructor(Object.fromEntries(methods), 'RuntimeService');
   const client = new Client(`unix:${endpoint}`, credentials.createInsecure(), {
     'grpc.max_receive_message_length': 16 << 20,
@@ -116,7 +136,9 @@ function createClient(endpoint: string, version: CriVersion): RuntimeServiceClie
   return client as unknown as RuntimeServiceClient;
 }
 
-function translate(container: Pick<Container__Output, 'id' | 'metadata' | 'state' | 'created_at' | 'labels'>): Container {
+function translate(
+  container: Pick<Container__Output, 'id' | 'metadata' | 'state' | 'created_at' | 'labels'>,
+): Container {
   return {
     id: container.id,
     name: container.metadata?.name ?? '',

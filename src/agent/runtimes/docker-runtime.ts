@@ -1,5 +1,16 @@
 import type Docker from 'dockerode';
-import { LABEL, podOf, queryLabels, RuntimeError, type Container, type ContainerQuery, type ContainerRuntime, type ContainerState, type InspectedContainer, type RuntimeVersion } from './container.js';
+import {
+  LABEL,
+  podOf,
+  queryLabels,
+  RuntimeError,
+  type Container,
+  type ContainerQuery,
+  type ContainerRuntime,
+  type ContainerState,
+  type InspectedContainer,
+  type RuntimeVersion,
+} from './container.js';
 
 /** cri-dockerd, and the kubelet before 1.24, label a pod's sandbox so. */
 const TYPE_LABEL = 'io.kubernetes.docker.type';
@@ -36,7 +47,11 @@ export class DockerRuntime implements ContainerRuntime {
     const { default: Client } = await import('dockerode');
     const timeoutMs = options.timeoutMs ?? 5_000;
     // dockerode's own limit closes the connection, but its error does not tell that from a daemon that died: ours comes first.
-    const runtime = new DockerRuntime(endpoint, new Client({ socketPath: endpoint, timeout: timeoutMs + 1_000 }), timeoutMs);
+    const runtime = new DockerRuntime(
+      endpoint,
+      new Client({ socketPath: endpoint, timeout: timeoutMs + 1_000 }),
+      timeoutMs,
+    );
     await runtime.version();
     return runtime;
   }
@@ -51,16 +66,26 @@ export class DockerRuntime implements ContainerRuntime {
     const containers = await this.#call(() => this.#docker.listContainers({ all: true, filters: { label } }));
     return containers
       .filter(({ Labels }) => Labels[TYPE_LABEL] !== SANDBOX)
-      .map(({ Id, Names, Labels, State, Created }) => translate({ id: Id, name: Names[0] ?? '', labels: Labels, state: State, createdAtMs: Created * 1000 }));
+      .map(({ Id, Names, Labels, State, Created }) =>
+        translate({ id: Id, name: Names[0] ?? '', labels: Labels, state: State, createdAtMs: Created * 1000 }),
+      );
   }
 
   async inspect(containerId: string): Promise<InspectedContainer | null> {
     // The daemon would take a name as well, or what follows a slash for another of its methods.
     if (!CONTAINER_ID.test(containerId)) return null;
     try {
-      const { Id, Name, Config, State, Created } = await this.#call(() => this.#docker.getContainer(containerId).inspect());
+      const { Id, Name, Config, State, Created } = await this.#call(() =>
+        this.#docker.getContainer(containerId).inspect(),
+      );
       if (Config.Labels[TYPE_LABEL] === SANDBOX) return null;
-      const container = translate({ id: Id, name: Name, labels: Config.Labels, state: State.Status, createdAtMs: Date.parse(Created) });
+      const container = translate({
+        id: Id,
+        name: Name,
+        labels: Config.Labels,
+        state: State.Status,
+        createdAtMs: Date.parse(Created),
+      });
       return { ...container, pid: container.state === 'running' && State.Pid > 0 ? State.Pid : null };
     } catch (error) {
       if (error instanceof RuntimeError && statusOf(error.cause) === 404) return null;

@@ -27,13 +27,19 @@ export interface RuntimeOptions {
   readonly dockerEndpoints?: readonly string[];
 }
 
-export type EndpointResult = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly code: 'no-unix-socket'; readonly reason: string };
+export type EndpointResult =
+  | { readonly ok: true; readonly path: string }
+  | { readonly ok: false; readonly code: 'no-unix-socket'; readonly reason: string };
 
 /** Reads `unix:///run/x.sock` or a bare path. */
 export function parseEndpoint(endpoint: string): EndpointResult {
   const path = endpoint.replace(/^unix:(\/\/)?(?=\/)/, '');
   if (path.startsWith('/')) return { ok: true, path };
-  return { ok: false, code: 'no-unix-socket', reason: `${endpoint} is no unix socket: give a path, or unix:// and a path` };
+  return {
+    ok: false,
+    code: 'no-unix-socket',
+    reason: `${endpoint} is no unix socket: give a path, or unix:// and a path`,
+  };
 }
 
 /**
@@ -66,7 +72,11 @@ export async function connectRuntime(options: RuntimeOptions = {}): Promise<Cont
   const chosen = answering.length > 1 ? await withPods(answering) : answering[0];
   for (const runtime of answering) if (runtime !== chosen) runtime.close();
   if (chosen !== undefined) return chosen;
-  throw new RuntimeError('unavailable', connects.map(({ path }) => path).join(', ') || 'any known socket', failures.join('; ') || 'none of them exists');
+  throw new RuntimeError(
+    'unavailable',
+    connects.map(({ path }) => path).join(', ') || 'any known socket',
+    failures.join('; ') || 'none of them exists',
+  );
 }
 
 function pathOf(endpoint: string): string {

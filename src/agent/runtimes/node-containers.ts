@@ -2,7 +2,14 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cgroupProcesses } from './cgroup-processes.js';
 import { parseProcCgroup } from './cgroup-path.js';
-import { RuntimeError, type Container, type ContainerQuery, type ContainerRuntime, type InspectedContainer, type RuntimeVersion } from './container.js';
+import {
+  RuntimeError,
+  type Container,
+  type ContainerQuery,
+  type ContainerRuntime,
+  type InspectedContainer,
+  type RuntimeVersion,
+} from './container.js';
 
 export interface NodeContainersOptions {
   /** Finds the runtime; called again whenever it was lost. */
@@ -46,7 +53,10 @@ export class NodeContainers {
   /** The latest container of that name in a pod: the one that runs, or else the last that did. */
   async ofPod(query: ContainerQuery & { readonly containerName: string }): Promise<InspectedContainer | null> {
     const found = await this.list(query);
-    const newest = (a: Container, b: Container) => Number(b.state === 'running') - Number(a.state === 'running') || b.attempt - a.attempt || b.createdAtMs - a.createdAtMs;
+    const newest = (a: Container, b: Container) =>
+      Number(b.state === 'running') - Number(a.state === 'running') ||
+      b.attempt - a.attempt ||
+      b.createdAtMs - a.createdAtMs;
     const [latest] = found.sort(newest);
     return latest === undefined ? null : this.inspect(latest.id);
   }
@@ -65,7 +75,10 @@ export class NodeContainers {
   close(): void {
     const runtime = this.#runtime;
     this.#runtime = null;
-    void runtime?.then((connected) => connected.close(), () => undefined);
+    void runtime?.then(
+      (connected) => connected.close(),
+      () => undefined,
+    );
   }
 
   async #pidsByPlace(containerId: string): Promise<number[]> {

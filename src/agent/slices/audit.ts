@@ -88,11 +88,20 @@ const LAUNCHES_TO_TIME = 1_000;
 /** What is wrong with a container at this moment. */
 export function audit(view: AuditView): Finding[] {
   const trespasses = view.trespasses.map(({ gpuUuid, process }): Finding => ({
-    code: 'wrong-gpu', subject: `${process.pid} ${gpuUuid}`, message: `${list([process])} uses ${gpuUuid}, which the container was not given`, serious: true,
+    code: 'wrong-gpu',
+    subject: `${process.pid} ${gpuUuid}`,
+    message: `${list([process])} uses ${gpuUuid}, which the container was not given`,
+    serious: true,
   }));
   const limited = view.devices.some(({ memoryLimitBytes, share }) => memoryLimitBytes !== null || share < 100);
   if (!limited) return trespasses;
-  return [...trespasses, ...auditProcesses(view), ...view.sessions.flatMap(auditSession), ...auditDevices(view), ...auditFile(view)];
+  return [
+    ...trespasses,
+    ...auditProcesses(view),
+    ...view.sessions.flatMap(auditSession),
+    ...auditDevices(view),
+    ...auditFile(view),
+  ];
 }
 
 function auditProcesses({ processes, sessions }: AuditView): Finding[] {
@@ -114,7 +123,9 @@ function auditProcesses({ processes, sessions }: AuditView): Finding[] {
 
 function list(processes: readonly Pick<AuditedProcess, 'pid' | 'name'>[]): string {
   const shown = processes.slice(0, 5).map(({ pid, name }) => `${name} (${pid})`);
-  return processes.length > shown.length ? `${shown.join(', ')} and ${processes.length - shown.length} more` : shown.join(', ');
+  return processes.length > shown.length
+    ? `${shown.join(', ')} and ${processes.length - shown.length} more`
+    : shown.join(', ');
 }
 
 /** What each part of the self test means when it failed; null: nothing by itself. */
@@ -129,33 +140,77 @@ const SELF_TEST_FAILURES: Readonly<Record<keyof SelfTest, string | null>> = {
 function auditSession({ pid, slot, onGpu }: AuditedSession): Finding[] {
   const subject = String(pid ?? '?');
   if (slot === null) {
-    return [{ code: 'tampered', subject, message: `process ${subject} greeted as one that the usage file does not have`, serious: true }];
+    return [
+      {
+        code: 'tampered',
+        subject,
+        message: `process ${subject} greeted as one that the usage file does not have`,
+        serious: true,
+      },
+    ];
   }
-  const failures = (Object.keys(SELF_TEST_FAILURES) as (keyof SelfTest)[]).flatMap((test) => (slot.selfTest[test] ? [] : (SELF_TEST_FAILURES[test] ?? [])));
+  const failures = (Object.keys(SELF_TEST_FAILURES) as (keyof SelfTest)[]).flatMap((test) =>
+    slot.selfTest[test] ? [] : (SELF_TEST_FAILURES[test] ?? []),
+  );
   if (slot.unhooked > 0) failures.push(`passes ${slot.unhooked} functions of the driver by`);
   if (failures.length === 0 || !onGpu) return [];
-  return [{ code: 'not-enforcing', subject, message: `the control library in ${slot.name} (${subject}) ${failures.join(', ')}`, serious: true }];
+  return [
+    {
+      code: 'not-enforcing',
+      subject,
+      message: `the control library in ${slot.name} (${subject}) ${failures.join(', ')}`,
+      serious: true,
+    },
+  ];
 }
 
 function auditDevices({ devices, processes }: AuditView): Finding[] {
   return devices.flatMap((device): Finding[] => {
     const findings: Finding[] = [];
     const { gpuUuid, memoryLimitBytes, usedMemoryBytes } = device;
-    if (memoryLimitBytes !== null && usedMemoryBytes !== null && usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES) {
-      const serious = usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES + Math.max(1, processes.length) * CONTEXT_BYTES;
-      findings.push({ code: 'over-limit', subject: gpuUuid, message: `${mib(usedMemoryBytes)} in use on ${gpuUuid}, the limit is ${mib(memoryLimitBytes)}`, serious });
+    if (
+      memoryLimitBytes !== null &&
+      usedMemoryBytes !== null &&
+      usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES
+    ) {
+      const serious =
+        usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES + Math.max(1, processes.length) * CONTEXT_BYTES;
+      findings.push({
+        code: 'over-limit',
+        subject: gpuUuid,
+        message: `${mib(usedMemoryBytes)} in use on ${gpuUuid}, the limit is ${mib(memoryLimitBytes)}`,
+        serious,
+      });
     }
     if (device.share < 100 && device.launches >= LAUNCHES_TO_TIME && device.samples === 0) {
-      findings.push({ code: 'not-enforcing', subject: gpuUuid, message: `launches on ${gpuUuid} cannot be timed: its share is kept by guess`, serious: false });
+      findings.push({
+        code: 'not-enforcing',
+        subject: gpuUuid,
+        message: `launches on ${gpuUuid} cannot be timed: its share is kept by guess`,
+        serious: false,
+      });
     }
-    if (device.wentBack) findings.push({ code: 'tampered', subject: gpuUuid, message: `counters of ${gpuUuid} went back`, serious: false });
+    if (device.wentBack)
+      findings.push({
+        code: 'tampered',
+        subject: gpuUuid,
+        message: `counters of ${gpuUuid} went back`,
+        serious: false,
+      });
     return findings;
   });
 }
 
 function auditFile({ fileProblem }: AuditView): Finding[] {
   if (fileProblem === null) return [];
-  return [{ code: 'tampered', subject: 'file', message: `the usage file was changed from within the container: ${fileProblem}`, serious: true }];
+  return [
+    {
+      code: 'tampered',
+      subject: 'file',
+      message: `the usage file was changed from within the container: ${fileProblem}`,
+      serious: true,
+    },
+  ];
 }
 
 function mib(bytes: number): string {

@@ -1,5 +1,14 @@
 import { closeSync, constants, ftruncateSync, openSync } from 'node:fs';
-import { audit, FINDING_CODES, type AuditedDevice, type AuditedProcess, type AuditedSession, type AuditView, type Finding, type FindingCode } from './audit.js';
+import {
+  audit,
+  FINDING_CODES,
+  type AuditedDevice,
+  type AuditedProcess,
+  type AuditedSession,
+  type AuditView,
+  type Finding,
+  type FindingCode,
+} from './audit.js';
 import { advance, NO_FINDINGS, standing, type AuditPolicy, type FindingState } from './findings.js';
 import { USAGE_LAYOUT, type ProcessSlot } from '../../abi/usage-file.js';
 import type { Clock } from '../../host/clock.js';
@@ -41,7 +50,10 @@ const START_TICKS = 2 ** 40;
 export class Auditor {
   readonly #options: AuditorOptions;
   readonly #states = new Map<string, FindingState>();
-  readonly #raised: Record<FindingCode, number> = Object.fromEntries(FINDING_CODES.map((code) => [code, 0])) as Record<FindingCode, number>;
+  readonly #raised: Record<FindingCode, number> = Object.fromEntries(FINDING_CODES.map((code) => [code, 0])) as Record<
+    FindingCode,
+    number
+  >;
   #evictions = 0;
   #audits = 0;
   #cancel: () => void = () => undefined;
@@ -71,8 +83,13 @@ export class Auditor {
   #auditAll(): void {
     const { slices, gpus, log } = this.#options;
     const tenants = new Map<string, Tenant[]>();
-    for (const gpu of gpus()) for (const tenant of gpu.tenants) tenants.set(tenant.slice.id, [...(tenants.get(tenant.slice.id) ?? []), tenant]);
-    const idle = new Set(gpus().filter((gpu) => gpu.idle).map(({ uuid }) => uuid));
+    for (const gpu of gpus())
+      for (const tenant of gpu.tenants) tenants.set(tenant.slice.id, [...(tenants.get(tenant.slice.id) ?? []), tenant]);
+    const idle = new Set(
+      gpus()
+        .filter((gpu) => gpu.idle)
+        .map(({ uuid }) => uuid),
+    );
     const audit = this.#audits++;
     let position = 0;
     for (const slice of slices.started.values()) {
@@ -107,7 +124,8 @@ export class Auditor {
       log.warn({ allocation: slice.id, owner, finding }, 'a container does not keep to its limits, or may not');
       notices.note(owner, { type: 'Warning', reason: 'GPUAudit', message: `${owner.container}: ${finding.message}` });
     }
-    for (const finding of news.cleared) log.info({ allocation: slice.id, owner, finding }, 'a finding of the audit is no more');
+    for (const finding of news.cleared)
+      log.info({ allocation: slice.id, owner, finding }, 'a finding of the audit is no more');
     if (news.evict === null) return;
     this.#evictions += 1;
     log.warn({ allocation: slice.id, owner, finding: news.evict }, 'a container is evicted');
@@ -115,9 +133,13 @@ export class Auditor {
   }
 
   #trespasses(slice: Slice): AuditView['trespasses'] {
-    return this.#options.gpus().flatMap(({ uuid, state }) =>
-      (state?.trespassers ?? []).filter(({ allocation }) => allocation === slice.id).map(({ pid }) => ({ gpuUuid: uuid, process: { pid, name: nameOf(pid) } })),
-    );
+    return this.#options
+      .gpus()
+      .flatMap(({ uuid, state }) =>
+        (state?.trespassers ?? [])
+          .filter(({ allocation }) => allocation === slice.id)
+          .map(({ pid }) => ({ gpuUuid: uuid, process: { pid, name: nameOf(pid) } })),
+      );
   }
 
   #view(slice: Slice, tenants: readonly Tenant[]): Omit<AuditView, 'trespasses'> {
@@ -128,7 +150,9 @@ export class Auditor {
     return {
       processes,
       sessions: [...slice.sessions].map(({ pid, greeting }): AuditedSession => {
-        const slot = slots.find((one) => one.slot === greeting.slot && one.pid === greeting.pid && one.startTicks === greeting.startTicks);
+        const slot = slots.find(
+          (one) => one.slot === greeting.slot && one.pid === greeting.pid && one.startTicks === greeting.startTicks,
+        );
         return { pid, slot: slot ?? null, onGpu: pid !== null && onGpu.has(pid) };
       }),
       devices: tenants.map((tenant) => deviceOf(tenant)),
@@ -138,7 +162,13 @@ export class Auditor {
 
   /** Without a process on any GPU only the usage file can be wrong: whatever else runs in the container can write it, and fill the disk with it. */
   #viewOfAbsent(slice: Slice, tenants: readonly Tenant[]): AuditView {
-    const devices = tenants.map((tenant) => ({ ...limitsOf(tenant), usedMemoryBytes: null, launches: 0, samples: 0, wentBack: false }));
+    const devices = tenants.map((tenant) => ({
+      ...limitsOf(tenant),
+      usedMemoryBytes: null,
+      launches: 0,
+      samples: 0,
+      wentBack: false,
+    }));
     return { processes: [], sessions: [], devices, trespasses: [], fileProblem: this.#fileProblem(slice) };
   }
 
@@ -150,10 +180,13 @@ export class Auditor {
     }
     return [...busy].flatMap(([pid, active]): AuditedProcess[] => {
       // Nothing is held against one that greeted, so nothing needs to be known of it.
-      if (this.#options.owners.ownerOf(pid)?.greeted === true) return [{ pid, name: '', greeted: true, claimed: false, active }];
+      if (this.#options.owners.ownerOf(pid)?.greeted === true)
+        return [{ pid, name: '', greeted: true, claimed: false, active }];
       const stat = processStat(pid);
       if (stat === null) return [];
-      const claimed = slots.some((slot) => slot.startTicks === stat.startTicks % START_TICKS && namespacePids(pid).includes(slot.pid));
+      const claimed = slots.some(
+        (slot) => slot.startTicks === stat.startTicks % START_TICKS && namespacePids(pid).includes(slot.pid),
+      );
       return [{ pid, name: printable(stat.name), greeted: false, claimed, active }];
     });
   }
@@ -168,7 +201,10 @@ export class Auditor {
 
   /** A file that only ever grows would fill the node's disk. */
   #cut(slice: Slice): void {
-    const fd = openSync(this.#options.directories.usagePathOf(slice.id), constants.O_WRONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    const fd = openSync(
+      this.#options.directories.usagePathOf(slice.id),
+      constants.O_WRONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+    );
     try {
       ftruncateSync(fd, USAGE_LAYOUT.structSize);
     } finally {

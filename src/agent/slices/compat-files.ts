@@ -38,9 +38,14 @@ export class CompatFiles {
 
   /** Says why there will be no files for a container of that name, or null. */
   refusal(name: string): NameRefusal | null {
-    if (!NAME.test(name) || RESERVED_NAMES.has(name)) return { ok: false, code: 'bad-name', reason: `${JSON.stringify(name)} is no name of a container` };
+    if (!NAME.test(name) || RESERVED_NAMES.has(name))
+      return { ok: false, code: 'bad-name', reason: `${JSON.stringify(name)} is no name of a container` };
     if (this.#containers.has(name) || this.#containers.size < MOST_CONTAINERS) return null;
-    return { ok: false, code: 'too-many', reason: `${MOST_CONTAINERS} containers registered before in this allocation` };
+    return {
+      ok: false,
+      code: 'too-many',
+      reason: `${MOST_CONTAINERS} containers registered before in this allocation`,
+    };
   }
 
   /**

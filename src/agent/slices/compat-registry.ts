@@ -61,7 +61,8 @@ export class CompatRegistry {
       handlers: {
         RegisterVDevice: unary(async (request: VDeviceRequest__Output) => {
           calls += 1;
-          if (calls > CALLS_PER_CONNECTION) throw new RpcRefusal(status.RESOURCE_EXHAUSTED, 'too many calls on one connection');
+          if (calls > CALLS_PER_CONNECTION)
+            throw new RpcRefusal(status.RESOURCE_EXHAUSTED, 'too many calls on one connection');
           await this.#enqueue(() => this.#register(peer, request));
           return {};
         }, this.#options.onFailure),
@@ -102,8 +103,16 @@ export class CompatRegistry {
   async #register(peer: PeerCredentials, request: VDeviceRequest__Output): Promise<void> {
     const name = request.container_id === '' ? request.container_name : request.container_id;
     const refused = this.#files.refusal(name);
-    if (refused !== null) throw new RpcRefusal(refused.code === 'bad-name' ? status.INVALID_ARGUMENT : status.RESOURCE_EXHAUSTED, refused.reason);
-    if (peer.pid === null) throw new RpcRefusal(status.FAILED_PRECONDITION, 'the agent does not see the processes of this node: it needs hostPID');
+    if (refused !== null)
+      throw new RpcRefusal(
+        refused.code === 'bad-name' ? status.INVALID_ARGUMENT : status.RESOURCE_EXHAUSTED,
+        refused.reason,
+      );
+    if (peer.pid === null)
+      throw new RpcRefusal(
+        status.FAILED_PRECONDITION,
+        'the agent does not see the processes of this node: it needs hostPID',
+      );
     const place = await this.#options.knowledge.placeOf(peer.pid);
     this.#registered.set(name, { name, containerId: place?.containerId ?? null });
     await this.#write(name, peer.pid);

@@ -48,7 +48,10 @@ export class CounterTally {
 
   /** Of the total, the time that launches waited; for those who need no more than that. */
   get throttledNs(): number {
-    const unadded = this.#last !== null && this.#last !== this.#added ? Math.max(0, this.#last.throttledNs - this.#seen.throttledNs) : 0;
+    const unadded =
+      this.#last !== null && this.#last !== this.#added
+        ? Math.max(0, this.#last.throttledNs - this.#seen.throttledNs)
+        : 0;
     return Math.min(Number.MAX_SAFE_INTEGER, this.#total.throttledNs + unadded);
   }
 

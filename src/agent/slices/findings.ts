@@ -40,8 +40,13 @@ export function advance(before: FindingState, found: readonly Finding[], policy:
   }
   const standing = [...state.values()];
   const raised = standing.filter(({ audits }) => audits === AUDITS_TO_RAISE).map(({ finding }) => finding);
-  const cleared = [...before].filter(([key, { audits }]) => audits >= AUDITS_TO_RAISE && !state.has(key)).map(([, { finding }]) => finding);
-  const due = standing.find(({ finding, audits }) => finding.serious && audits >= AUDITS_TO_EVICT && (audits - AUDITS_TO_EVICT) % AUDITS_TO_EVICT_AGAIN === 0);
+  const cleared = [...before]
+    .filter(([key, { audits }]) => audits >= AUDITS_TO_RAISE && !state.has(key))
+    .map(([, { finding }]) => finding);
+  const due = standing.find(
+    ({ finding, audits }) =>
+      finding.serious && audits >= AUDITS_TO_EVICT && (audits - AUDITS_TO_EVICT) % AUDITS_TO_EVICT_AGAIN === 0,
+  );
   return { state, raised, cleared, evict: policy === 'evict' ? (due?.finding ?? null) : null };
 }
 

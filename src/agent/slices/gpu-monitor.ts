@@ -110,7 +110,11 @@ export class GpuMonitor {
       const beat = tenant.beat(nowNs);
       return beat === null ? [] : [{ tenant, beat }];
     });
-    const { state, decisions } = steer(this.#steering, { elapsedNs, tenants: beats.map(({ beat }) => beat), foreignPpm: this.#foreignPpm });
+    const { state, decisions } = steer(this.#steering, {
+      elapsedNs,
+      tenants: beats.map(({ beat }) => beat),
+      foreignPpm: this.#foreignPpm,
+    });
     this.#steering = state;
     this.#busy = decisions.some(({ active }) => active);
     decisions.forEach((decision, at) => beats[at]?.tenant.tell(decision, nowNs, nextMs));
@@ -129,21 +133,27 @@ export class GpuMonitor {
   }
 
   async #look(nowNs: () => bigint, nowMs: () => number): Promise<void> {
-    const limited = this.#tenants.filter(({ present, live }) => live.memoryBytes !== null && (present || live.driverOverheadBytes > 0));
+    const limited = this.#tenants.filter(
+      ({ present, live }) => live.memoryBytes !== null && (present || live.driverOverheadBytes > 0),
+    );
     const moving = limited.filter(({ overheadMoves }) => overheadMoves);
     // On a GPU that nobody uses nobody allocates while the driver is asked, or hardly ever: the next look sets that right.
     const heldBefore = this.idle ? null : new Map(moving.map((tenant) => [tenant, tenant.held()]));
     const processes = await this.#source.processes(this.uuid);
     const heldAfter = new Map(moving.map((tenant) => [tenant, tenant.held()]));
     const look = await this.#source.sample(this.uuid);
-    await this.#owners.learn(processes.map(({ pid }) => pid), nowMs());
+    await this.#owners.learn(
+      processes.map(({ pid }) => pid),
+      nowMs(),
+    );
     const atNs = nowNs();
     const elapsedNs = this.#lookedAtNs === null ? 0 : Number(atNs - this.#lookedAtNs);
     this.#lookedAtNs = atNs;
     const byOwner = this.#byOwner(processes);
     for (const tenant of this.#tenants) tenant.see(byOwner.get(tenant.slice.id) ?? [], elapsedNs);
     for (const tenant of limited) {
-      if (heldAfter.has(tenant)) tenant.chargeOverhead((heldBefore ?? heldAfter).get(tenant) ?? null, heldAfter.get(tenant) ?? null);
+      if (heldAfter.has(tenant))
+        tenant.chargeOverhead((heldBefore ?? heldAfter).get(tenant) ?? null, heldAfter.get(tenant) ?? null);
       else tenant.watchOverhead();
     }
     const strangers = byOwner.get(null) ?? [];
@@ -186,6 +196,9 @@ export class GpuMonitor {
  */
 function foreignPpm(strangers: readonly GpuProcessView[], before: readonly GpuProcessView[]): number {
   const known = new Set(before.map(({ pid }) => pid));
-  const percent = strangers.reduce((sum, { pid, utilizationPercent }) => sum + (known.has(pid) ? (utilizationPercent ?? 0) : 0), 0);
+  const percent = strangers.reduce(
+    (sum, { pid, utilizationPercent }) => sum + (known.has(pid) ? (utilizationPercent ?? 0) : 0),
+    0,
+  );
   return Math.min(1_000_000, percent * 10_000);
 }

@@ -59,7 +59,10 @@ export class LegacyPods {
       try {
         await this.#openPod(podUid, ofPod);
       } catch (error) {
-        this.#options.log.error({ err: error, podUid }, 'a pod of the plugin before us cannot be served; it is tried again');
+        this.#options.log.error(
+          { err: error, podUid },
+          'a pod of the plugin before us cannot be served; it is tried again',
+        );
       }
     }
   }

@@ -26,15 +26,20 @@ export function limitsService(options: LimitsServiceOptions): RpcService {
     definition: limitsProto().vgpu.Limits.service,
     handlers: {
       List: unary(async () => ({ containers: options.observe().map((slice) => containerLimits(slice, options)) })),
-      Set: unary(async (request: SetLimitsRequest__Output) => respond(await resizer.ask(request.allocation, requestOf(request)))),
-      Release: unary(async (request: ReleaseLimitsRequest__Output) => respond(await resizer.release(request.allocation))),
+      Set: unary(async (request: SetLimitsRequest__Output) =>
+        respond(await resizer.ask(request.allocation, requestOf(request))),
+      ),
+      Release: unary(async (request: ReleaseLimitsRequest__Output) =>
+        respond(await resizer.release(request.allocation)),
+      ),
     },
   };
 }
 
 function requestOf(request: SetLimitsRequest__Output): LimitRequest {
   const memoryBytes = Number(request.memory_bytes);
-  if (!Number.isSafeInteger(memoryBytes)) throw new RpcRefusal(status.INVALID_ARGUMENT, `${request.memory_bytes} bytes are more than any GPU has`);
+  if (!Number.isSafeInteger(memoryBytes))
+    throw new RpcRefusal(status.INVALID_ARGUMENT, `${request.memory_bytes} bytes are more than any GPU has`);
   for (const hundredths of [request.share, request.soft_limit]) {
     if (hundredths > 100) throw new RpcRefusal(status.INVALID_ARGUMENT, `${hundredths} hundredths are more than a GPU`);
   }

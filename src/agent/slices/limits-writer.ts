@@ -1,5 +1,12 @@
 import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
-import { decodeLimits, encodeLimits, publishLive, type LiveLimit, type Limits, type NewLimits } from '../../abi/limits-file.js';
+import {
+  decodeLimits,
+  encodeLimits,
+  publishLive,
+  type LiveLimit,
+  type Limits,
+  type NewLimits,
+} from '../../abi/limits-file.js';
 import { writeFileAtomically } from '../../host/atomic-file.js';
 
 /**
@@ -45,7 +52,11 @@ export class LimitsWriter {
   /** True when the file is of this allocation and lists these GPUs in this order. */
   lists(allocation: string, uuids: readonly string[]): boolean {
     const { devices } = this.#identity;
-    return this.#identity.allocation === allocation && devices.length === uuids.length && devices.every(({ uuid }, index) => uuid === uuids[index]);
+    return (
+      this.#identity.allocation === allocation &&
+      devices.length === uuids.length &&
+      devices.every(({ uuid }, index) => uuid === uuids[index])
+    );
   }
 
   /** What is published now; position i is the i-th GPU. */

@@ -35,7 +35,11 @@ export function readLimitAnnotations(annotations: ReadonlyMap<string, string>): 
     return value;
   };
   const request: LimitRequest = {
-    memoryBytes: read(MEMORY_LIMIT_KEY, parseMemory, 'a number of blocks of 256 MiB, or of bytes with a unit such as 1536Mi'),
+    memoryBytes: read(
+      MEMORY_LIMIT_KEY,
+      parseMemory,
+      'a number of blocks of 256 MiB, or of bytes with a unit such as 1536Mi',
+    ),
     share: read(SHARE_LIMIT_KEY, parseHundredths, 'a number of hundredths of a GPU from 1 to 100'),
     softLimit: read(CORE_LIMIT_KEY, parseAnyHundredths, 'a positive number of hundredths of a GPU'),
   };
@@ -88,9 +92,14 @@ export function holdLimits(given: readonly DeviceLimit[], request: LimitRequest)
   }
   const devices = given.map((device, index): DeviceLimit => {
     const share = bare ? device.share : Math.min(device.share, request.share ?? device.share);
-    if (!bare && request.share !== null && request.share > device.share) notes.push(`the share stays ${device.share}, which is what was given; ${request.share} is more`);
+    if (!bare && request.share !== null && request.share > device.share)
+      notes.push(`the share stays ${device.share}, which is what was given; ${request.share} is more`);
     const soft = request.softLimit ?? device.softLimit;
-    return { memoryBytes: memory[index] ?? null, share, softLimit: soft !== null && share < CORES_PER_GPU && soft > share ? soft : null };
+    return {
+      memoryBytes: memory[index] ?? null,
+      share,
+      softLimit: soft !== null && share < CORES_PER_GPU && soft > share ? soft : null,
+    };
   });
   return { devices, notes: [...new Set(notes)] };
 }

@@ -96,7 +96,9 @@ export class Monitor {
     if (same && this.#sliceVersion === slices.version) return;
     if (!same) {
       const known = new Map(this.#gpus.map((gpu) => [gpu.uuid, gpu]));
-      this.#gpus = uuids.map((uuid) => known.get(uuid) ?? new GpuMonitor(uuid, this.#options.source, this.#options.owners));
+      this.#gpus = uuids.map(
+        (uuid) => known.get(uuid) ?? new GpuMonitor(uuid, this.#options.source, this.#options.owners),
+      );
     }
     for (const gpu of this.#gpus) gpu.follow(slices.started.values());
     this.#sliceVersion = slices.version;
@@ -113,7 +115,8 @@ export class Monitor {
       .then(
         () => this.#failing.delete(uuid),
         (error: unknown) => {
-          if (!this.#failing.has(uuid)) this.#options.log.warn({ err: error, gpu: uuid }, 'the driver does not say what runs on a GPU');
+          if (!this.#failing.has(uuid))
+            this.#options.log.warn({ err: error, gpu: uuid }, 'the driver does not say what runs on a GPU');
           this.#failing.add(uuid);
         },
       )

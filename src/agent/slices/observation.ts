@@ -83,7 +83,11 @@ export interface GpuObservation {
 }
 
 /** What is known of every started slice. Reads memory and small files only. */
-export function observeSlices(slices: Slices, gpus: readonly GpuMonitor[], findings: (allocation: string) => readonly Finding[]): SliceObservation[] {
+export function observeSlices(
+  slices: Slices,
+  gpus: readonly GpuMonitor[],
+  findings: (allocation: string) => readonly Finding[],
+): SliceObservation[] {
   const tenants = tenantsOf(gpus);
   return [...slices.started.values()].map((slice) => ({
     allocation: slice.id,
@@ -140,7 +144,9 @@ function tenantsOf(gpus: readonly GpuMonitor[]): ReadonlyMap<string, readonly Te
 function usedPercent({ processes, told }: Tenant): number {
   const reported = processes.map(({ utilizationPercent }) => utilizationPercent);
   const known = reported.length > 0 && reported.every((percent) => percent !== null);
-  return known ? reported.reduce((sum: number, percent) => sum + (percent ?? 0), 0) : (told?.active === true ? told.usedPpm : 0) / 10_000;
+  return known
+    ? reported.reduce((sum: number, percent) => sum + (percent ?? 0), 0)
+    : (told?.active === true ? told.usedPpm : 0) / 10_000;
 }
 
 function observeDevice(tenant: Tenant): DeviceObservation {

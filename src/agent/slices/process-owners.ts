@@ -46,7 +46,10 @@ export class ProcessOwners {
       if (this.#slices.sessionOf(pid) !== null) continue;
       const startTicks = processStat(pid)?.startTicks ?? null;
       const known = this.#found.get(pid);
-      const stands = known !== undefined && known.startTicks === startTicks && (known.allocation !== null || now - known.foundAt < FORGET_STRANGERS_MS);
+      const stands =
+        known !== undefined &&
+        known.startTicks === startTicks &&
+        (known.allocation !== null || now - known.foundAt < FORGET_STRANGERS_MS);
       if (!stands) this.#found.set(pid, { startTicks, allocation: await this.#allocationOf(pid), foundAt: now });
     }
   }

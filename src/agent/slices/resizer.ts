@@ -16,7 +16,9 @@ export interface ResizerOptions {
   readonly log: Log;
 }
 
-export type Resized = { readonly ok: true; readonly notes: readonly string[] } | { readonly ok: false; readonly code: 'unknown' | 'in-use'; readonly reason: string };
+export type Resized =
+  | { readonly ok: true; readonly notes: readonly string[] }
+  | { readonly ok: false; readonly code: 'unknown' | 'in-use'; readonly reason: string };
 
 const MIB = 2 ** 20;
 const UNLIMITED = Number.POSITIVE_INFINITY;
@@ -34,7 +36,8 @@ export class Resizer {
 
   start(): void {
     this.#unsubscribe = this.#options.wishes.onAnnotations((podUid) => {
-      for (const slice of this.#options.slices.started.values()) if (slice.spec.owner.podUid === podUid) this.reconsider(slice);
+      for (const slice of this.#options.slices.started.values())
+        if (slice.spec.owner.podUid === podUid) this.reconsider(slice);
     });
   }
 
@@ -50,7 +53,11 @@ export class Resizer {
     const { devices, refusals } = this.#without(slice, wanted.devices);
     this.#say(slice, [...wanted.notes, ...refusals]);
     if (!this.#apply(slice, devices)) return;
-    notices.note(slice.spec.owner, { type: 'Normal', reason: 'GPULimitChanged', message: `${slice.spec.owner.container}: ${describe(devices)}` });
+    notices.note(slice.spec.owner, {
+      type: 'Normal',
+      reason: 'GPULimitChanged',
+      message: `${slice.spec.owner.container}: ${describe(devices)}`,
+    });
   }
 
   /** An operator asks for limits of one container; fields that are null stay as they were asked before. */
@@ -73,7 +80,8 @@ export class Resizer {
   async #operate(allocation: string, request: LimitRequest | null): Promise<Resized> {
     const { slices, policy, operator } = this.#options;
     const slice = slices.started.get(allocation);
-    if (slice === undefined) return { ok: false, code: 'unknown', reason: `no container runs in allocation ${allocation}` };
+    if (slice === undefined)
+      return { ok: false, code: 'unknown', reason: `no container runs in allocation ${allocation}` };
     const wanted = policy.wanted(slice.spec, request ?? NO_REQUEST);
     const { refusals } = this.#without(slice, wanted.devices);
     if (refusals.length > 0) return { ok: false, code: 'in-use', reason: refusals.join('; ') };
@@ -83,7 +91,10 @@ export class Resizer {
   }
 
   /** The limits without memory limits that the container has outgrown already: those stay as they are. */
-  #without(slice: Slice, wanted: readonly DeviceLimit[]): { readonly devices: DeviceLimit[]; readonly refusals: string[] } {
+  #without(
+    slice: Slice,
+    wanted: readonly DeviceLimit[],
+  ): { readonly devices: DeviceLimit[]; readonly refusals: string[] } {
     const refusals: string[] = [];
     const devices = wanted.map((limit, index): DeviceLimit => {
       const live = slice.limits.live[index];
@@ -94,7 +105,9 @@ export class Resizer {
       if (used !== null && used <= asked) return limit;
       const use = used === null ? 'its use cannot be read' : `${Math.ceil(used / MIB)} MiB are in use`;
       const stays = live.memoryBytes === null ? 'all memory' : `${Math.floor(live.memoryBytes / MIB)} MiB`;
-      refusals.push(`${slice.spec.owner.container}: a memory limit of ${Math.floor(asked / MIB)} MiB is not set, ${use}; it stays ${stays}`);
+      refusals.push(
+        `${slice.spec.owner.container}: a memory limit of ${Math.floor(asked / MIB)} MiB is not set, ${use}; it stays ${stays}`,
+      );
       return { ...limit, memoryBytes: live.memoryBytes };
     });
     return { devices, refusals };
@@ -104,7 +117,10 @@ export class Resizer {
   #apply(slice: Slice, devices: readonly DeviceLimit[]): boolean {
     if (sameLimits(devices, slice.limits.live)) return false;
     slice.resize(devices);
-    this.#options.log.info({ allocation: slice.id, owner: slice.spec.owner, limits: describe(devices) }, 'limits of a running container changed');
+    this.#options.log.info(
+      { allocation: slice.id, owner: slice.spec.owner, limits: describe(devices) },
+      'limits of a running container changed',
+    );
     return true;
   }
 
@@ -116,7 +132,10 @@ export class Resizer {
     else this.#said.set(slice.id, text);
     for (const id of this.#said.keys()) if (!this.#options.slices.started.has(id)) this.#said.delete(id);
     if (text === '') return;
-    this.#options.log.warn({ allocation: slice.id, owner: slice.spec.owner, reason: text }, 'limits that were asked for do not hold');
+    this.#options.log.warn(
+      { allocation: slice.id, owner: slice.spec.owner, reason: text },
+      'limits that were asked for do not hold',
+    );
     this.#options.notices.note(slice.spec.owner, { type: 'Warning', reason: 'GPULimitRefused', message: text });
   }
 }

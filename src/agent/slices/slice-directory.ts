@@ -9,7 +9,12 @@ const OPERATOR_FILE_NAME = 'operator.json';
 const ALLOCATION_NAME = /^[0-9a-f]{16}$/;
 
 /** Names in a slice's directory that are spoken for; a container may not be called so in it. */
-export const RESERVED_NAMES: ReadonlySet<string> = new Set([LIMITS_FILE_NAME, SOCKET_FILE_NAME, OPERATOR_FILE_NAME, dirname(USAGE_FILE_NAME)]);
+export const RESERVED_NAMES: ReadonlySet<string> = new Set([
+  LIMITS_FILE_NAME,
+  SOCKET_FILE_NAME,
+  OPERATOR_FILE_NAME,
+  dirname(USAGE_FILE_NAME),
+]);
 
 /**
  * `<base>/<allocation id>/`: what a container sees as /etc/vcuda, read-only. All of it belongs to the agent; the one thing that a
@@ -49,7 +54,8 @@ export class SliceDirectories {
     await mkdir(this.#base, { recursive: true });
     await chmod(this.#base, 0o750);
     for (const id of await this.list()) {
-      for (const directory of [this.pathOf(id), dirname(this.usagePathOf(id))]) await removeHalfWritten(directory).catch(() => undefined);
+      for (const directory of [this.pathOf(id), dirname(this.usagePathOf(id))])
+        await removeHalfWritten(directory).catch(() => undefined);
     }
   }
 
@@ -72,7 +78,8 @@ export class SliceDirectories {
   async removeContainers(allocationId: string): Promise<void> {
     const directory = this.pathOf(allocationId);
     for (const entry of await readdir(directory, { withFileTypes: true })) {
-      if (entry.isDirectory() && !RESERVED_NAMES.has(entry.name)) await rm(join(directory, entry.name), { recursive: true, force: true });
+      if (entry.isDirectory() && !RESERVED_NAMES.has(entry.name))
+        await rm(join(directory, entry.name), { recursive: true, force: true });
     }
   }
 

@@ -228,7 +228,10 @@ export class SliceSocket {
   /** Takes the socket away for a while: connections that nobody accepts cost nothing. */
   #shut(penaltyMs: number): void {
     if (!this.#listener.listening) return;
-    this.#options.log.warn({ socket: this.#options.path, penaltyMs }, 'a container floods its socket; it is closed for a while');
+    this.#options.log.warn(
+      { socket: this.#options.path, penaltyMs },
+      'a container floods its socket; it is closed for a while',
+    );
     this.#floods += 1;
     this.#shutNow = true;
     this.#listener.pause();
@@ -238,7 +241,10 @@ export class SliceSocket {
   #reopenAfter(delayMs: number): void {
     this.#cancelReopen = this.#options.clock.after(delayMs, () => {
       this.#reopen().catch((error: unknown) => {
-        this.#options.log.error({ err: error, socket: this.#options.path }, 'the socket of a container cannot be opened again');
+        this.#options.log.error(
+          { err: error, socket: this.#options.path },
+          'the socket of a container cannot be opened again',
+        );
         this.#reopenAfter(delayMs);
       });
     });

@@ -81,7 +81,10 @@ export class Slice {
     });
     this.#socket = new SliceSocket({
       path: directories.socketPathOf(this.id),
-      handlers: { greeted: (peer, greeting) => this.#greet(peer, greeting), service: (peer) => this.#compat.service(peer) },
+      handlers: {
+        greeted: (peer, greeting) => this.#greet(peer, greeting),
+        service: (peer) => this.#compat.service(peer),
+      },
       budget: options.budget,
       clock: options.clock,
       log,
@@ -90,7 +93,12 @@ export class Slice {
   }
 
   /** For a container that is about to start: new limits, an empty usage file, an open socket. */
-  static async start(spec: SliceSpec, held: HeldDevices, options: SliceOptions, listener: SessionListener): Promise<Slice> {
+  static async start(
+    spec: SliceSpec,
+    held: HeldDevices,
+    options: SliceOptions,
+    listener: SessionListener,
+  ): Promise<Slice> {
     await options.directories.make(spec.allocation, true);
     await options.directories.removeContainers(spec.allocation);
     const limits = await LimitsWriter.create(options.directories.limitsPathOf(spec.allocation), newLimits(spec, held));
@@ -100,11 +108,21 @@ export class Slice {
   }
 
   /** For a container that runs: what is there stays, whatever is missing is made. */
-  static async restore(spec: SliceSpec, held: HeldDevices, options: SliceOptions, listener: SessionListener): Promise<Slice> {
+  static async restore(
+    spec: SliceSpec,
+    held: HeldDevices,
+    options: SliceOptions,
+    listener: SessionListener,
+  ): Promise<Slice> {
     await options.directories.make(spec.allocation);
     const path = options.directories.limitsPathOf(spec.allocation);
     let limits = LimitsWriter.open(path);
-    if (limits?.lists(spec.allocation, spec.devices.map(({ uuid }) => uuid)) !== true) {
+    if (
+      limits?.lists(
+        spec.allocation,
+        spec.devices.map(({ uuid }) => uuid),
+      ) !== true
+    ) {
       limits?.close();
       limits = await LimitsWriter.create(path, newLimits(spec, held));
     }
@@ -145,7 +163,9 @@ export class Slice {
     this.#limits.publish(
       this.#limits.live.map((live, index) => {
         const limit = held[index];
-        return limit === undefined || sameLimits([live], [limit]) ? live : { ...live, ...limit, generation: live.generation + 1 };
+        return limit === undefined || sameLimits([live], [limit])
+          ? live
+          : { ...live, ...limit, generation: live.generation + 1 };
       }),
     );
   }
@@ -222,7 +242,10 @@ export class Slice {
     try {
       await this.#socket.start();
     } catch (error) {
-      this.#options.log.error({ err: error, allocation: this.id }, 'the socket of a container cannot be opened; it is tried again');
+      this.#options.log.error(
+        { err: error, allocation: this.id },
+        'the socket of a container cannot be opened; it is tried again',
+      );
     }
   }
 

@@ -70,12 +70,21 @@ const LEAST_DEMAND_PPM = 5_000;
 const MEAN_BEATS = 5;
 
 /** One beat: the new state, and a decision for each tenant in their order. */
-export function steer(state: SteeringState, beat: GpuBeat): { readonly state: SteeringState; readonly decisions: readonly Decision[] } {
+export function steer(
+  state: SteeringState,
+  beat: GpuBeat,
+): { readonly state: SteeringState; readonly decisions: readonly Decision[] } {
   const seen = beat.tenants.map((tenant) => {
     const before = state.get(tenant.id) ?? NEW_TENANT;
     const usedPpm = usedOf(tenant, before.correctionPpm, beat.elapsedNs);
     const meanUsedPpm = tenant.chargedNs === null ? before.meanUsedPpm : meanOf(before.meanUsedPpm, usedPpm);
-    return { tenant, usedPpm, meanUsedPpm, demandPpm: demandOf(tenant, usedPpm, before.demandPpm), correctionPpm: before.correctionPpm };
+    return {
+      tenant,
+      usedPpm,
+      meanUsedPpm,
+      demandPpm: demandOf(tenant, usedPpm, before.demandPpm),
+      correctionPpm: before.correctionPpm,
+    };
   });
   const grants = divide(seen, Math.max(0, PPM_WHOLE - beat.foreignPpm));
   const activeCount = seen.reduce((count, { demandPpm }) => count + (demandPpm > 0 ? 1 : 0), 0);
@@ -84,14 +93,32 @@ export function steer(state: SteeringState, beat: GpuBeat): { readonly state: St
     const active = demandPpm > 0;
     const alone = activeCount - (active ? 1 : 0) === 0 && beat.foreignPpm === 0;
     const othersPpm = Math.min(PPM_WHOLE, meanUsedPpm - (mean.meanUsedPpm ?? 0));
-    return { id: tenant.id, grantPpm: isSoft(tenant) ? (grants[index] ?? null) : null, correctionPpm, alone, othersPpm, active, usedPpm };
+    return {
+      id: tenant.id,
+      grantPpm: isSoft(tenant) ? (grants[index] ?? null) : null,
+      correctionPpm,
+      alone,
+      othersPpm,
+      active,
+      usedPpm,
+    };
   });
-  return { state: new Map(seen.map(({ tenant, demandPpm, correctionPpm, meanUsedPpm: used }) => [tenant.id, { demandPpm, correctionPpm, meanUsedPpm: used }])), decisions };
+  return {
+    state: new Map(
+      seen.map(({ tenant, demandPpm, correctionPpm, meanUsedPpm: used }) => [
+        tenant.id,
+        { demandPpm, correctionPpm, meanUsedPpm: used },
+      ]),
+    ),
+    decisions,
+  };
 }
 
-const isSoft = (tenant: TenantBeat): boolean => tenant.softLimit !== null && tenant.softLimit > tenant.share && tenant.share < 100;
+const isSoft = (tenant: TenantBeat): boolean =>
+  tenant.softLimit !== null && tenant.softLimit > tenant.share && tenant.share < 100;
 
-const meanOf = (before: number | null, usedPpm: number): number => (before === null ? usedPpm : Math.round(before + (usedPpm - before) / MEAN_BEATS));
+const meanOf = (before: number | null, usedPpm: number): number =>
+  before === null ? usedPpm : Math.round(before + (usedPpm - before) / MEAN_BEATS);
 
 function usedOf({ chargedNs }: TenantBeat, correctionPpm: number, elapsedNs: number): number {
   if (elapsedNs <= 0 || chargedNs === null) return 0;
@@ -186,5 +213,7 @@ function scatterNs({ chargedNs, elapsedNs, reports, launches }: Account): number
 /** The state with one container's correction replaced. */
 export function withCorrection(state: SteeringState, id: string, correctionPpm: number): SteeringState {
   const before = state.get(id);
-  return before === undefined || before.correctionPpm === correctionPpm ? state : new Map(state).set(id, { ...before, correctionPpm });
+  return before === undefined || before.correctionPpm === correctionPpm
+    ? state
+    : new Map(state).set(id, { ...before, correctionPpm });
 }

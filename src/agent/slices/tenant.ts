@@ -42,7 +42,16 @@ export interface Drift {
   readonly memoryBytes: number | null;
 }
 
-const NO_EVIDENCE: Readonly<Evidence> = { chargedNs: 0, launches: 0, askedNs: 0, waitedNs: 0, elapsedNs: 0, reportedNs: 0, reports: 0, reportedForNs: 0 };
+const NO_EVIDENCE: Readonly<Evidence> = {
+  chargedNs: 0,
+  launches: 0,
+  askedNs: 0,
+  waitedNs: 0,
+  elapsedNs: 0,
+  reportedNs: 0,
+  reports: 0,
+  reportedForNs: 0,
+};
 
 /** One container on one GPU: its counters from beat to beat, and what it was told. */
 export class Tenant {
@@ -127,7 +136,10 @@ export class Tenant {
   /** What holds of the driver's view against its own, as of the last look and account. */
   get drift(): Drift {
     const [used, held] = [this.#processes === null ? null : this.usedMemoryBytes, this.held()];
-    return { timePpm: this.#driftPpm, memoryBytes: used === null || held === null ? null : used - held - this.live.driverOverheadBytes };
+    return {
+      timePpm: this.#driftPpm,
+      memoryBytes: used === null || held === null ? null : used - held - this.live.driverOverheadBytes,
+    };
   }
 
   /** Reads its counters; null where they cannot be read. The first time says whether it waits, and nothing of what it used. */
@@ -158,12 +170,19 @@ export class Tenant {
       before.grantPpm !== decision.grantPpm ||
       before.alone !== decision.alone ||
       before.correctionPpm !== decision.correctionPpm ||
-      Math.abs(this.#toldOthersPpm - decision.othersPpm) >= Math.max(OTHERS_STEP_PPM, OTHERS_STEP_PART * this.#toldOthersPpm);
+      Math.abs(this.#toldOthersPpm - decision.othersPpm) >=
+        Math.max(OTHERS_STEP_PPM, OTHERS_STEP_PART * this.#toldOthersPpm);
     this.#told = decision;
     // A container that does nothing is told nothing: what it was told grows old, and it goes by its share when it comes back.
     const listens = decision.active || before?.active === true;
     if (!listens || (!changed && ageMs <= OLDEST_MS)) return;
-    const steering: Steering = { atNs: nowNs, grantPpm: decision.grantPpm, correctionPpm: decision.correctionPpm, alone: decision.alone, othersPpm: decision.othersPpm };
+    const steering: Steering = {
+      atNs: nowNs,
+      grantPpm: decision.grantPpm,
+      correctionPpm: decision.correctionPpm,
+      alone: decision.alone,
+      othersPpm: decision.othersPpm,
+    };
     this.slice.limits.change(this.index, { steering });
     this.#toldOthersPpm = decision.othersPpm;
     this.#toldAtNs = nowNs;
@@ -185,7 +204,8 @@ export class Tenant {
     }
     const evidence = this.#evidence;
     const reported = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
-    evidence.reportedNs = reported === null || evidence.reportedNs === null ? null : evidence.reportedNs + (reported / 100) * elapsedNs;
+    evidence.reportedNs =
+      reported === null || evidence.reportedNs === null ? null : evidence.reportedNs + (reported / 100) * elapsedNs;
     evidence.reports += 1;
     evidence.reportedForNs += elapsedNs;
   }
@@ -203,7 +223,11 @@ export class Tenant {
   /** Looks, in passing, whether there is something to compare at the next look. */
   watchOverhead(): void {
     const { usedMemoryBytes } = this;
-    if (this.#compared?.usedBytes !== usedMemoryBytes || this.#compared.heldBytes !== this.slice.heldByKnown(this.index)) this.#compared = null;
+    if (
+      this.#compared?.usedBytes !== usedMemoryBytes ||
+      this.#compared.heldBytes !== this.slice.heldByKnown(this.index)
+    )
+      this.#compared = null;
   }
 
   /** Publishes what the driver keeps for itself, given what the container held before and after the driver was asked. */
@@ -215,7 +239,8 @@ export class Tenant {
     if (heldBefore !== heldAfter && this.live.driverOverheadBytes > 0) return;
     const overhead = Math.max(0, used - Math.max(heldBefore, heldAfter));
     const before = this.live.driverOverheadBytes;
-    if (overhead === before || (overhead > 0 && before > 0 && Math.abs(overhead - before) < OVERHEAD_STEP_BYTES)) return;
+    if (overhead === before || (overhead > 0 && before > 0 && Math.abs(overhead - before) < OVERHEAD_STEP_BYTES))
+      return;
     this.slice.limits.change(this.index, { driverOverheadBytes: overhead });
   }
 
@@ -223,10 +248,15 @@ export class Tenant {
   closeAccount(): Account | null {
     if (this.#evidence.elapsedNs < LEAST_ACCOUNT_NS) return null;
     const { chargedNs, launches, askedNs, waitedNs, elapsedNs, reports, reportedForNs } = this.#evidence;
-    const reportedNs = this.#evidence.reportedNs === null || reportedForNs <= 0 ? null : (this.#evidence.reportedNs * elapsedNs) / reportedForNs;
+    const reportedNs =
+      this.#evidence.reportedNs === null || reportedForNs <= 0
+        ? null
+        : (this.#evidence.reportedNs * elapsedNs) / reportedForNs;
     const givenNs = reportedNs === null || reportedNs === 0 ? chargedNs : reportedNs;
-    this.#controlErrorPpm = elapsedNs > 0 && waitedNs >= MOSTLY * elapsedNs ? Math.round(((askedNs - givenNs) / elapsedNs) * 1e6) : null;
-    this.#driftPpm = elapsedNs > 0 && reportedNs !== null ? Math.round(((reportedNs - chargedNs) / elapsedNs) * 1e6) : null;
+    this.#controlErrorPpm =
+      elapsedNs > 0 && waitedNs >= MOSTLY * elapsedNs ? Math.round(((askedNs - givenNs) / elapsedNs) * 1e6) : null;
+    this.#driftPpm =
+      elapsedNs > 0 && reportedNs !== null ? Math.round(((reportedNs - chargedNs) / elapsedNs) * 1e6) : null;
     this.#evidence = { ...NO_EVIDENCE };
     return reportedNs === null ? null : { chargedNs, reportedNs, elapsedNs, reports, launches };
   }

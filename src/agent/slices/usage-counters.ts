@@ -4,12 +4,27 @@
  */
 import { DENIED_APIS, type DeniedApi, type DeviceUsage } from '../../abi/usage-file.js';
 
-const COUNTERS = ['launches', 'chargedNs', 'throttledNs', 'waits', 'samples', 'sampledNs', 'unknownLaunches', 'deniedBytes', 'reclaimedBytes'] as const;
+const COUNTERS = [
+  'launches',
+  'chargedNs',
+  'throttledNs',
+  'waits',
+  'samples',
+  'sampledNs',
+  'unknownLaunches',
+  'deniedBytes',
+  'reclaimedBytes',
+] as const;
 
 /** The part of a GPU's counters that only ever grows. Saturates at 2^53 - 1. */
-export type UsageCounters = Readonly<Record<(typeof COUNTERS)[number], number>> & { readonly denied: Readonly<Record<DeniedApi, number>> };
+export type UsageCounters = Readonly<Record<(typeof COUNTERS)[number], number>> & {
+  readonly denied: Readonly<Record<DeniedApi, number>>;
+};
 
-export const NO_COUNTERS: UsageCounters = tabulate(() => 0, () => 0);
+export const NO_COUNTERS: UsageCounters = tabulate(
+  () => 0,
+  () => 0,
+);
 
 /** The most that either says, counter by counter. */
 export function highest(a: UsageCounters, b: UsageCounters): UsageCounters {
@@ -35,9 +50,18 @@ export function wentBack(before: DeviceUsage, now: DeviceUsage): boolean {
   return now.launches < before.launches || now.waits < before.waits || now.throttledNs < before.throttledNs;
 }
 
-function tabulate(counter: (name: (typeof COUNTERS)[number]) => number, denials: (api: DeniedApi) => number): UsageCounters {
-  const counters = Object.fromEntries(COUNTERS.map((name) => [name, counter(name)])) as Record<(typeof COUNTERS)[number], number>;
-  return { ...counters, denied: Object.fromEntries(DENIED_APIS.map((api) => [api, denials(api)])) as Record<DeniedApi, number> };
+function tabulate(
+  counter: (name: (typeof COUNTERS)[number]) => number,
+  denials: (api: DeniedApi) => number,
+): UsageCounters {
+  const counters = Object.fromEntries(COUNTERS.map((name) => [name, counter(name)])) as Record<
+    (typeof COUNTERS)[number],
+    number
+  >;
+  return {
+    ...counters,
+    denied: Object.fromEntries(DENIED_APIS.map((api) => [api, denials(api)])) as Record<DeniedApi, number>,
+  };
 }
 
 function added(total: number, before: number, now: number): number {

@@ -1,7 +1,20 @@
 import { constants, closeSync, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
 import {
-  DEVICE_USAGE, MAX_PROCESSES, USAGE_HEADER, USAGE_LAYOUT, decodeDeviceUsage, decodeSlots, decodeUsage, ledgerRange, refuseUsage,
-  slotsRange, sumLedger, type DeviceUsage, type ProcessSlot, type UsageDecoded, type UsageRefusal,
+  DEVICE_USAGE,
+  MAX_PROCESSES,
+  USAGE_HEADER,
+  USAGE_LAYOUT,
+  decodeDeviceUsage,
+  decodeSlots,
+  decodeUsage,
+  ledgerRange,
+  refuseUsage,
+  slotsRange,
+  sumLedger,
+  type DeviceUsage,
+  type ProcessSlot,
+  type UsageDecoded,
+  type UsageRefusal,
 } from '../../abi/usage-file.js';
 
 /** open(2)'s O_PATH of Linux, which Node does not name: opens without touching what is there. */
@@ -113,9 +126,12 @@ export class UsageReader {
     } catch (error) {
       return { code: 'missing', reason: (error as Error).message };
     }
-    if (there.ino !== this.#identity.ino || there.dev !== this.#identity.dev) return { code: 'replaced', reason: 'another file stands in its place' };
-    if (there.size < USAGE_LAYOUT.structSize) return { code: 'truncated', reason: `${there.size} bytes instead of ${USAGE_LAYOUT.structSize}` };
-    if (there.size > USAGE_LAYOUT.structSize) return { code: 'grown', reason: `${there.size} bytes instead of ${USAGE_LAYOUT.structSize}` };
+    if (there.ino !== this.#identity.ino || there.dev !== this.#identity.dev)
+      return { code: 'replaced', reason: 'another file stands in its place' };
+    if (there.size < USAGE_LAYOUT.structSize)
+      return { code: 'truncated', reason: `${there.size} bytes instead of ${USAGE_LAYOUT.structSize}` };
+    if (there.size > USAGE_LAYOUT.structSize)
+      return { code: 'grown', reason: `${there.size} bytes instead of ${USAGE_LAYOUT.structSize}` };
     return null;
   }
 

@@ -65,7 +65,12 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
     missingSince: null,
   };
   const open = half.length > 0 ? null : ({ kind: 'core', allocationId: id } as const);
-  return { ok: true, state: { ...withAllocation(withoutHalf(state, half), allocation), open }, allocation, replaced: existing ?? null };
+  return {
+    ok: true,
+    state: { ...withAllocation(withoutHalf(state, half), allocation), open },
+    allocation,
+    replaced: existing ?? null,
+  };
 }
 
 function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated {
@@ -74,7 +79,12 @@ function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated
   if (allocation === undefined) {
     const half: MemoryHalf = { memoryIds: request.ids, takenAt: request.now };
     const halves = [...withoutHalf(state, request.ids).halves, half];
-    return { ok: true, state: { ...state, halves, open: { kind: 'memory', memoryIds: request.ids } }, allocation: null, replaced: null };
+    return {
+      ok: true,
+      state: { ...state, halves, open: { kind: 'memory', memoryIds: request.ids } },
+      allocation: null,
+      replaced: null,
+    };
   }
   const joined = addMemory(state, allocation, request.ids);
   const open: OpenHalf = { kind: 'joined', allocationId: allocation.id, memoryIds: request.ids, takenAt: request.now };
@@ -112,7 +122,12 @@ function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: 
 }
 
 /** Divides ids among GPUs: each to its own where that is among them, the others to those that have least of their share. */
-export function partsOf(state: LedgerState, gpus: readonly Gpu[], coreIds: readonly string[], memoryIds: readonly string[]): Part[] {
+export function partsOf(
+  state: LedgerState,
+  gpus: readonly Gpu[],
+  coreIds: readonly string[],
+  memoryIds: readonly string[],
+): Part[] {
   const parts = gpus.map((gpu) => ({ gpu, coreIds: [] as string[], memoryIds: [] as string[] }));
   const corePerGpu = coreIds.length / Math.max(1, gpus.length);
   deal(state, parts, coreIds, 'coreIds', () => corePerGpu);
@@ -122,7 +137,13 @@ export function partsOf(state: LedgerState, gpus: readonly Gpu[], coreIds: reado
 
 type OpenPart = { gpu: Gpu; coreIds: string[]; memoryIds: string[] };
 
-function deal(state: LedgerState, parts: OpenPart[], ids: readonly string[], list: 'coreIds' | 'memoryIds', limit: (gpu: Gpu) => number): void {
+function deal(
+  state: LedgerState,
+  parts: OpenPart[],
+  ids: readonly string[],
+  list: 'coreIds' | 'memoryIds',
+  limit: (gpu: Gpu) => number,
+): void {
   const strangers: string[] = [];
   for (const id of ids) {
     const uuid = state.node.ids.decode(id)?.gpuUuid;
@@ -144,7 +165,9 @@ export function addMemory(state: LedgerState, allocation: Allocation, memoryIds:
 
 /** The allocation with exactly these memory ids. */
 export function setMemory(state: LedgerState, allocation: Allocation, memoryIds: readonly string[]): Allocation {
-  const gpus = state.node.gpus.filter(({ gpu }) => allocation.parts.some((part) => part.gpuUuid === gpu.uuid)).map(({ gpu }) => gpu);
+  const gpus = state.node.gpus
+    .filter(({ gpu }) => allocation.parts.some((part) => part.gpuUuid === gpu.uuid))
+    .map(({ gpu }) => gpu);
   if (gpus.length < allocation.parts.length) return allocation;
   const memory = partsOf(state, gpus, [], memoryIds);
   const parts = allocation.parts.map((part) => ({
@@ -163,7 +186,10 @@ export function overbooked(state: LedgerState, allocation: Allocation): Refusal 
     const blocks = memoryBlocks(gpu.memoryBytes) - keptFor(state, gpu.uuid).memoryBlocks;
     if (held.memoryIds.size > blocks) {
       const others = held.memoryIds.size - part.memoryIds.length;
-      return refuse('nothing-fits', `asked for ${part.memoryIds.length} blocks of 256 MiB on GPU ${gpu.index}, where ${Math.max(0, blocks - others)} of ${blocks} are free`);
+      return refuse(
+        'nothing-fits',
+        `asked for ${part.memoryIds.length} blocks of 256 MiB on GPU ${gpu.index}, where ${Math.max(0, blocks - others)} of ${blocks} are free`,
+      );
     }
   }
   return null;
@@ -176,7 +202,8 @@ export function withAllocation(state: LedgerState, allocation: Allocation): Ledg
 export function without(state: LedgerState, id: string): LedgerState {
   const allocations = new Map(state.allocations);
   allocations.delete(id);
-  const open = state.open !== null && state.open.kind !== 'memory' && state.open.allocationId === id ? null : state.open;
+  const open =
+    state.open !== null && state.open.kind !== 'memory' && state.open.allocationId === id ? null : state.open;
   return { ...state, allocations, open };
 }
 

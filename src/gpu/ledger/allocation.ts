@@ -36,7 +36,10 @@ export interface Allocation {
  * order. PreStartContainer brings the ids and nothing else, so the name has to follow from them.
  */
 export function allocationId(coreIds: readonly string[]): string {
-  return createHash('sha256').update([...coreIds].sort().join('\n')).digest('hex').slice(0, 16);
+  return createHash('sha256')
+    .update([...coreIds].sort().join('\n'))
+    .digest('hex')
+    .slice(0, 16);
 }
 
 export function coreIdsOf(allocation: Allocation): string[] {

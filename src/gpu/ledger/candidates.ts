@@ -11,7 +11,10 @@ export interface Wish {
 }
 
 /** The half of a container's request that was answered last and that this one may be the other half of; null without. */
-function openHalf(state: LedgerState, kind: ResourceKind): { readonly kind: ResourceKind; readonly ids: readonly string[] } | null {
+function openHalf(
+  state: LedgerState,
+  kind: ResourceKind,
+): { readonly kind: ResourceKind; readonly ids: readonly string[] } | null {
   const { open } = state;
   if (open === null || open.kind === kind || open.kind === 'joined') return null;
   if (open.kind === 'memory') return { kind: 'memory', ids: open.memoryIds };
@@ -41,9 +44,13 @@ export function candidatesOf(
     return (of === 'core' ? holder?.coreIds : holder?.memoryIds) ?? [];
   };
   const half = openHalf(state, kind);
-  const owner = half === null ? undefined : pending.find((container) => heldBy(container, half.kind).includes(half.ids[0] ?? ''));
+  const owner =
+    half === null ? undefined : pending.find((container) => heldBy(container, half.kind).includes(half.ids[0] ?? ''));
   const other = owner !== undefined && (kind === 'core' ? owner.cores : owner.memoryBlocks) !== size;
-  return { state: other ? { ...state, open: null } : state, pending: pending.filter((container) => heldBy(container, kind).length === 0) };
+  return {
+    state: other ? { ...state, open: null } : state,
+    pending: pending.filter((container) => heldBy(container, kind).length === 0),
+  };
 }
 
 function keyOf(container: { readonly podUid: string; readonly container: string }): string {

@@ -30,7 +30,13 @@ interface StoredPart {
 }
 
 interface StoredState {
-  allocations: { id: string; phase: Allocation['phase']; allocatedAt: number; owners: readonly ContainerRef[]; parts: StoredPart[] }[];
+  allocations: {
+    id: string;
+    phase: Allocation['phase'];
+    allocatedAt: number;
+    owners: readonly ContainerRef[];
+    parts: StoredPart[];
+  }[];
   halves: { memory: CompactIds; takenAt: number }[];
   legacy: readonly Omit<LegacyHolding, 'missingSince'>[];
 }
@@ -43,10 +49,20 @@ export function encodeCheckpoint(state: Pick<LedgerState, 'allocations' | 'halve
       phase: allocation.phase,
       allocatedAt: allocation.allocatedAt,
       owners: allocation.owners,
-      parts: allocation.parts.map((part) => ({ gpu: part.gpuUuid, core: compactIds(part.coreIds), memory: compactIds(part.memoryIds) })),
+      parts: allocation.parts.map((part) => ({
+        gpu: part.gpuUuid,
+        core: compactIds(part.coreIds),
+        memory: compactIds(part.memoryIds),
+      })),
     })),
     halves: state.halves.map((half) => ({ memory: compactIds(half.memoryIds), takenAt: half.takenAt })),
-    legacy: state.legacy.map(({ container, cores, memoryBlocks, parts, gpusKnown }) => ({ container, cores, memoryBlocks, parts, gpusKnown })),
+    legacy: state.legacy.map(({ container, cores, memoryBlocks, parts, gpusKnown }) => ({
+      container,
+      cores,
+      memoryBlocks,
+      parts,
+      gpusKnown,
+    })),
   };
   const text = JSON.stringify(stored);
   return `{"version":${VERSION},"checksum":"${checksum(text)}","state":${text}}\n`;
@@ -62,8 +78,10 @@ export function decodeCheckpoint(text: string): DecodedCheckpoint {
   }
   if (!isObject(document)) return { ok: false, reason: 'not a JSON object' };
   if ('PodGPUMapping' in document) return decodeOriginal(document.PodGPUMapping);
-  if (document.version !== VERSION) return { ok: false, reason: `version ${String(document.version)} is not ${VERSION}` };
-  if (document.checksum !== checksum(JSON.stringify(document.state) ?? '')) return { ok: false, reason: 'the checksum does not match' };
+  if (document.version !== VERSION)
+    return { ok: false, reason: `version ${String(document.version)} is not ${VERSION}` };
+  if (document.checksum !== checksum(JSON.stringify(document.state) ?? ''))
+    return { ok: false, reason: 'the checksum does not match' };
   try {
     return { ok: true, format: 'current', content: readState(document.state as StoredState) };
   } catch (error) {
@@ -79,9 +97,11 @@ function readState(stored: StoredState): CheckpointContent {
       allocatedAt: allocation.allocatedAt,
       owners: allocation.owners,
       missingSince: null,
-      parts: allocation.parts.map(
-        (part): Part => ({ gpuUuid: part.gpu, coreIds: expandIds(part.core), memoryIds: expandIds(part.memory) }),
-      ),
+      parts: allocation.parts.map((part): Part => ({
+        gpuUuid: part.gpu,
+        coreIds: expandIds(part.core),
+        memoryIds: expandIds(part.memory),
+      })),
     })),
     halves: stored.halves.map((half) => ({ memoryIds: expandIds(half.memory), takenAt: half.takenAt })),
     legacy: stored.legacy.map((holding) => ({ ...holding, missingSince: null })),

@@ -34,19 +34,28 @@ export function identify(state: LedgerState, holder: Holder, now: number): Ident
   const adopted = !state.allocations.has(id);
   if (adopted) {
     const { coreIds, gpuNames } = holder;
-    const taken = allocate({ ...state, open: null }, { kind: 'core', ids: coreIds, pending: null, now, gpus: gpusNamed(state.node, gpuNames) });
+    const taken = allocate(
+      { ...state, open: null },
+      { kind: 'core', ids: coreIds, pending: null, now, gpus: gpusNamed(state.node, gpuNames) },
+    );
     if (!taken.ok) return taken;
     known = { ...taken.state, open: state.open };
   }
   const allocation = known.allocations.get(id);
-  if (allocation === undefined) return refuse('unknown-container', `no allocation for ${holder.container.pod}/${holder.container.container}`);
+  if (allocation === undefined)
+    return refuse('unknown-container', `no allocation for ${holder.container.pod}/${holder.container.container}`);
 
   const samePod = allocation.owners.filter((owner) => owner.podUid === holder.container.podUid);
   const owners = [...samePod.filter((owner) => owner.container !== holder.container.container), holder.container];
   // A pod's containers may use the same cores in turn: the directory has to serve whichever holds more memory.
   const others = samePod.some((owner) => owner.container !== holder.container.container);
   const memoryIds = others ? union(memoryIdsOf(allocation), holder.memoryIds) : holder.memoryIds;
-  const settled: Allocation = { ...setMemory(known, allocation, memoryIds), phase: 'started', owners, missingSince: null };
+  const settled: Allocation = {
+    ...setMemory(known, allocation, memoryIds),
+    phase: 'started',
+    owners,
+    missingSince: null,
+  };
   const next = withAllocation(takeMemory(known, id, holder), settled);
   const over = overbooked(next, settled);
   if (over !== null) return over;

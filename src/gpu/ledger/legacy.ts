@@ -12,7 +12,13 @@ export function isLegacyId(id: string): boolean {
 /** What the original's checkpoint says, to go by until the kubelet has been asked. */
 export function legacyFromOriginal(node: LedgerNode, allocations: readonly OriginalAllocation[]): LegacyHolding[] {
   return allocations.map(({ podUid, container, devicePaths, cores, memoryBytes }) =>
-    holding(node, { podUid, namespace: '', pod: '', container }, cores, Math.ceil(memoryBytes / MEMORY_BLOCK_BYTES), devicePaths),
+    holding(
+      node,
+      { podUid, namespace: '', pod: '', container },
+      cores,
+      Math.ceil(memoryBytes / MEMORY_BLOCK_BYTES),
+      devicePaths,
+    ),
   );
 }
 
@@ -23,7 +29,8 @@ export function noteLegacy(state: LedgerState, holder: Holder): LedgerState {
   const known = state.legacy.find((entry) => isSame(entry.container, container));
   const fresh = holding(state.node, container, coreIds.length, memoryIds.length, gpuNames);
   // The answer that the kubelet keeps is of this very container; the original's own record was a guess.
-  const next = fresh.gpusKnown || known === undefined || !known.gpusKnown ? fresh : { ...known, container, missingSince: null };
+  const next =
+    fresh.gpusKnown || known === undefined || !known.gpusKnown ? fresh : { ...known, container, missingSince: null };
   if (known !== undefined && JSON.stringify(known) === JSON.stringify(next)) return state;
   return { ...state, legacy: [...state.legacy.filter((entry) => entry !== known), next] };
 }
@@ -41,9 +48,15 @@ export interface FollowedLegacy {
 export function followLegacy(
   before: LedgerState,
   holders: readonly Holder[],
-  { endedPods, now, graceMs }: { readonly endedPods: ReadonlySet<string>; readonly now: number; readonly graceMs: number },
+  {
+    endedPods,
+    now,
+    graceMs,
+  }: { readonly endedPods: ReadonlySet<string>; readonly now: number; readonly graceMs: number },
 ): FollowedLegacy {
-  const living = holders.filter(({ container, coreIds }) => coreIds.some(isLegacyId) && !endedPods.has(container.podUid));
+  const living = holders.filter(
+    ({ container, coreIds }) => coreIds.some(isLegacyId) && !endedPods.has(container.podUid),
+  );
   if (living.length === 0 && before.legacy.length === 0) return { state: before, begun: [], ended: [] };
   const noted = living.reduce(noteLegacy, before);
   const kept = noted.legacy.flatMap((entry): LegacyHolding[] => {
@@ -52,18 +65,31 @@ export function followLegacy(
     const missingSince = Math.min(entry.missingSince ?? now, now);
     return now - missingSince < graceMs ? [{ ...entry, missingSince }] : [];
   });
-  const among = (list: readonly LegacyHolding[], { container }: LegacyHolding): boolean => list.some((entry) => isSame(entry.container, container));
+  const among = (list: readonly LegacyHolding[], { container }: LegacyHolding): boolean =>
+    list.some((entry) => isSame(entry.container, container));
   const begun = kept.filter((entry) => !among(before.legacy, entry));
   const ended = before.legacy.filter((entry) => !among(kept, entry));
-  const same = kept.length === before.legacy.length && kept.every((entry, at) => JSON.stringify(entry) === JSON.stringify(before.legacy[at]));
+  const same =
+    kept.length === before.legacy.length &&
+    kept.every((entry, at) => JSON.stringify(entry) === JSON.stringify(before.legacy[at]));
   return { state: same ? before : { ...noted, legacy: kept }, begun, ended };
 }
 
-function holding(node: LedgerNode, container: ContainerRef, cores: number, memoryBlocks: number, gpuNames: readonly string[]): LegacyHolding {
+function holding(
+  node: LedgerNode,
+  container: ContainerRef,
+  cores: number,
+  memoryBlocks: number,
+  gpuNames: readonly string[],
+): LegacyHolding {
   const named = gpusNamed(node, gpuNames);
   const gpus = named ?? node.gpus.map(({ gpu }) => gpu);
   const among = named === null ? 1 : named.length;
-  const parts = gpus.map((gpu) => ({ gpuUuid: gpu.uuid, cores: Math.min(CORES_PER_GPU, Math.ceil(cores / among)), memoryBlocks: Math.ceil(memoryBlocks / among) }));
+  const parts = gpus.map((gpu) => ({
+    gpuUuid: gpu.uuid,
+    cores: Math.min(CORES_PER_GPU, Math.ceil(cores / among)),
+    memoryBlocks: Math.ceil(memoryBlocks / among),
+  }));
   return { container, cores, memoryBlocks, parts, gpusKnown: named !== null, missingSince: null };
 }
 

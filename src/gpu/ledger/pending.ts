@@ -28,7 +28,12 @@ export function mayBelongTogether(pending: PendingContainers, cores: number, mem
  * or when some of those that may own the half answered before (`halfSize` units of the other one) would follow it with
  * this request and some would not.
  */
-export function isAmbiguous(pending: readonly PendingContainer[], kind: ResourceKind, size: number, halfSize: number | null): boolean {
+export function isAmbiguous(
+  pending: readonly PendingContainer[],
+  kind: ResourceKind,
+  size: number,
+  halfSize: number | null,
+): boolean {
   const mine = (container: PendingContainer): number => (kind === 'core' ? container.cores : container.memoryBlocks);
   const other = (container: PendingContainer): number => (kind === 'core' ? container.memoryBlocks : container.cores);
   const candidates = pending.filter((container) => mine(container) === size);

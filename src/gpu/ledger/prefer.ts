@@ -26,7 +26,8 @@ export type BrokenRule = Refusal & {
   readonly podUid: string;
 };
 
-export type Preference = { readonly ok: true; readonly ids: readonly string[]; readonly gpus: readonly Gpu[] } | Refusal | BrokenRule;
+export type Preference =
+  { readonly ok: true; readonly ids: readonly string[]; readonly gpus: readonly Gpu[] } | Refusal | BrokenRule;
 
 /**
  * Chooses the ids for a container. The state does not change: the kubelet takes the ids that it is given and says so
@@ -37,7 +38,10 @@ export function prefer(state: LedgerState, request: PreferenceRequest): Preferen
   if (!chosen.ok) return chosen;
   const ids = pickIds(state, request, chosen.gpus);
   if (ids !== null) return { ok: true, ids, gpus: chosen.gpus };
-  return refuse('nothing-fits', `${RESOURCE_NAME[request.kind]}: ${request.size} asked for, but the kubelet offers ${request.available.length}`);
+  return refuse(
+    'nothing-fits',
+    `${RESOURCE_NAME[request.kind]}: ${request.size} asked for, but the kubelet offers ${request.available.length}`,
+  );
 }
 
 export type ChosenGpus = { readonly ok: true; readonly gpus: readonly Gpu[] } | Refusal | BrokenRule;
@@ -67,7 +71,12 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
   // First where the ids of one GPU suffice, then anywhere: the ids of another GPU can stand for it.
   for (const options of [{ mustInclude: must, among, hint }, { among, hint }, { hint }] satisfies PlacementOptions[]) {
     for (const blocks of memoryNeeds) {
-      const placed = place(state.node.topology, free, { cores: request.size, memoryBytes: blocks * MEMORY_BLOCK_BYTES }, options);
+      const placed = place(
+        state.node.topology,
+        free,
+        { cores: request.size, memoryBytes: blocks * MEMORY_BLOCK_BYTES },
+        options,
+      );
       if (placed.ok) return placed;
       refusal ??= tooMuch(state, request.size, blocks) ?? refuse('nothing-fits', placed.reason);
     }
@@ -76,12 +85,19 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
 }
 
 /** The GPUs for cores whose memory ids came first: those of the memory, if they have the cores. */
-function joinMemory(state: LedgerState, cores: number, half: readonly string[], free: readonly GpuSlot[], must: readonly number[]): ChosenGpus | null {
+function joinMemory(
+  state: LedgerState,
+  cores: number,
+  half: readonly string[],
+  free: readonly GpuSlot[],
+  must: readonly number[],
+): ChosenGpus | null {
   const among = ownersOf(state, half);
   const gpus = isFraction(cores) ? 1 : cores / CORES_PER_GPU;
   if (isFraction(cores) && among.length !== 1) return null;
   // Their memory is held already: by this very container.
-  const options = among.length <= gpus ? { mustInclude: [...new Set([...among, ...must])] } : { among, mustInclude: must };
+  const options =
+    among.length <= gpus ? { mustInclude: [...new Set([...among, ...must])] } : { among, mustInclude: must };
   const placed = place(state.node.topology, free, { cores, memoryBytes: 0 }, options);
   return placed.ok ? placed : null;
 }
@@ -121,12 +137,18 @@ function gpusForMemory(state: LedgerState, request: PreferenceRequest): ChosenGp
   // ended count until the kubelet offers them, which it does when it asks for cores. That request decides.
   const roomy = roomiest(free, memoryBytes, must) ?? roomiest(free, memoryBytes, []);
   if (roomy !== null) return { ok: true, gpus: [roomy] };
-  return refusal ?? tooMuch(state, CORES_PER_GPU, request.size) ?? refuse('nothing-fits', `no GPU with ${request.size} free blocks of 256 MiB`);
+  return (
+    refusal ??
+    tooMuch(state, CORES_PER_GPU, request.size) ??
+    refuse('nothing-fits', `no GPU with ${request.size} free blocks of 256 MiB`)
+  );
 }
 
 /** The GPU with that much memory and the most free cores; `must`: the only indexes it may have. */
 function roomiest(free: readonly GpuSlot[], memoryBytes: number, must: readonly number[]): Gpu | null {
-  const fitting = free.filter((slot) => slot.usable && slot.freeMemoryBytes >= memoryBytes && must.every((index) => index === slot.gpu.index));
+  const fitting = free.filter(
+    (slot) => slot.usable && slot.freeMemoryBytes >= memoryBytes && must.every((index) => index === slot.gpu.index),
+  );
   return fitting.sort((a, b) => b.freeCores - a.freeCores || a.gpu.index - b.gpu.index)[0]?.gpu ?? null;
 }
 
@@ -168,7 +190,9 @@ function checkCandidates(candidates: readonly PendingContainer[]): BrokenRule | 
   if (first === undefined) return null;
   const problems = candidates.map((candidate) => checkPair(candidate));
   const [reason] = problems;
-  return reason !== null && reason !== undefined && problems.every((problem) => problem !== null) ? { ...reason, podUid: first.podUid } : null;
+  return reason !== null && reason !== undefined && problems.every((problem) => problem !== null)
+    ? { ...reason, podUid: first.podUid }
+    : null;
 }
 
 /** Memory that may follow these cores, largest first: the GPU should suit every candidate. */
@@ -181,7 +205,9 @@ function plausibleMemory(candidates: readonly PendingContainer[], cores: number,
 
 /** Cores that may follow this memory: the kind that the oldest candidate asks for first, and of each kind the largest. */
 function plausibleCores(candidates: readonly PendingContainer[]): number[] {
-  const known = distinct(candidates.map((candidate) => candidate.cores).filter((cores) => checkCores(cores, true) === null));
+  const known = distinct(
+    candidates.map((candidate) => candidate.cores).filter((cores) => checkCores(cores, true) === null),
+  );
   const oldest = isFraction(known[0] ?? 0);
   return known.sort((a, b) => Number(isFraction(b) === oldest) - Number(isFraction(a) === oldest) || b - a);
 }
@@ -191,7 +217,11 @@ function plausibleCores(candidates: readonly PendingContainer[]): number[] {
  * far as its pod tells, until it starts: each answer of this size that nobody is known to own stands for the oldest candidate with that
  * prediction or, where it came to other GPUs, for the oldest that is left.
  */
-function hintOf(state: LedgerState, { kind, size }: PreferenceRequest, candidates: readonly PendingContainer[]): readonly number[] {
+function hintOf(
+  state: LedgerState,
+  { kind, size }: PreferenceRequest,
+  candidates: readonly PendingContainer[],
+): readonly number[] {
   const answered = unownedAnswers(state, kind, size).map((ids) => ownersOf(state, ids).join());
   const waiting = candidates.filter(({ hint }) => {
     const at = answered.indexOf([...hint].sort((a, b) => a - b).join());
@@ -210,7 +240,10 @@ function unownedAnswers(state: LedgerState, kind: ResourceKind, size: number): (
 }
 
 function tooMuch(state: LedgerState, cores: number, memoryBlocks: number): Refusal | null {
-  return checkMemory({ cores, memoryBlocks }, state.node.gpus.map(({ gpu }) => gpu.memoryBytes));
+  return checkMemory(
+    { cores, memoryBlocks },
+    state.node.gpus.map(({ gpu }) => gpu.memoryBytes),
+  );
 }
 
 function distinct(numbers: readonly number[]): number[] {

@@ -26,7 +26,10 @@ export function observeOffered(state: LedgerState, available: readonly string[],
     const over = allocation.parts.some((part) => part.coreIds.some(isOffered));
     const lent = allocation.parts.some((part) => part.memoryIds.some(isOffered));
     if (over || (lent && allocation.phase === 'started')) {
-      const open = next.open?.kind === 'joined' && next.open.allocationId === allocation.id && !next.open.memoryIds.some(isOffered) ? next.open : null;
+      const open =
+        next.open?.kind === 'joined' && next.open.allocationId === allocation.id && !next.open.memoryIds.some(isOffered)
+          ? next.open
+          : null;
       freed.push(allocation);
       next = without(next, allocation.id);
       if (open !== null) {
@@ -34,10 +37,17 @@ export function observeOffered(state: LedgerState, available: readonly string[],
         next = { ...next, halves: [...next.halves, half], open: { kind: 'memory', memoryIds: open.memoryIds } };
       }
     } else if (lent) {
-      const kept = setMemory(next, allocation, memoryIdsOf(allocation).filter((id) => !isOffered(id)));
+      const kept = setMemory(
+        next,
+        allocation,
+        memoryIdsOf(allocation).filter((id) => !isOffered(id)),
+      );
       // Cores that were answered after these wait for the request that comes now.
       const passed = next.open !== null && (next.open.kind === 'memory' || next.open.allocationId !== allocation.id);
-      next = { ...withAllocation(next, kept), open: passed ? next.open : { kind: 'core', allocationId: allocation.id } };
+      next = {
+        ...withAllocation(next, kept),
+        open: passed ? next.open : { kind: 'core', allocationId: allocation.id },
+      };
     }
   }
   const halves = next.halves.filter((half) => !half.memoryIds.some(isOffered));
@@ -50,7 +60,9 @@ export function observeOffered(state: LedgerState, available: readonly string[],
 
 /** Frees what belongs to pods that are over for good. */
 export function releaseEnded(state: LedgerState, endedPods: ReadonlySet<string>): Released {
-  const freed = [...state.allocations.values()].filter(({ owners }) => owners.length > 0 && owners.every((owner) => endedPods.has(owner.podUid)));
+  const freed = [...state.allocations.values()].filter(
+    ({ owners }) => owners.length > 0 && owners.every((owner) => endedPods.has(owner.podUid)),
+  );
   return { state: withoutAll(state, freed), freed };
 }
 
@@ -86,7 +98,9 @@ export function reconcile(state: LedgerState, evidence: Evidence): Released {
   }
   // A clock that was set back must not keep anything for as long as that.
   const dated = next.halves.map((half) => (half.takenAt > evidence.now ? { ...half, takenAt: evidence.now } : half));
-  const kept = dated.filter((half) => isWithin(evidence, half.takenAt) || half.memoryIds.some((id) => evidence.heldIds.has(id)));
+  const kept = dated.filter(
+    (half) => isWithin(evidence, half.takenAt) || half.memoryIds.some((id) => evidence.heldIds.has(id)),
+  );
   const changed = kept.length < next.halves.length || kept.some((half, at) => half !== next.halves[at]);
   return { state: withoutAll(changed ? { ...next, halves: kept } : next, freed), freed };
 }

@@ -44,7 +44,12 @@ export interface MemoryHalf {
 export type OpenHalf =
   | { readonly kind: 'core'; readonly allocationId: string }
   | { readonly kind: 'memory'; readonly memoryIds: readonly string[] }
-  | { readonly kind: 'joined'; readonly allocationId: string; readonly memoryIds: readonly string[]; readonly takenAt: number };
+  | {
+      readonly kind: 'joined';
+      readonly allocationId: string;
+      readonly memoryIds: readonly string[];
+      readonly takenAt: number;
+    };
 
 /** The whole truth about who holds what. Never changed in place. */
 export interface LedgerState {
@@ -123,7 +128,10 @@ export function slots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuS
 }
 
 /** What of a GPU is kept for containers that hold no ids of ours. */
-export function keptFor(state: LedgerState, gpuUuid: string): { readonly cores: number; readonly memoryBlocks: number } {
+export function keptFor(
+  state: LedgerState,
+  gpuUuid: string,
+): { readonly cores: number; readonly memoryBlocks: number } {
   let [cores, blocks] = [0, 0];
   for (const { parts } of state.legacy) {
     for (const part of parts) {

@@ -17,10 +17,17 @@ export interface TakenOver {
  * wrong, as after a start from a checkpoint that is missing or older than the last request. What was allocated within
  * the grace period is left alone: the kubelet may not have noted all of it yet.
  */
-export function takeOver(state: LedgerState, holders: readonly Holder[], { now, graceMs }: { readonly now: number; readonly graceMs: number }): TakenOver {
-  const ours = holders.filter(({ coreIds }) => coreIds.length > 0 && coreIds.every((id) => state.node.ids.decode(id)?.kind === 'core'));
+export function takeOver(
+  state: LedgerState,
+  holders: readonly Holder[],
+  { now, graceMs }: { readonly now: number; readonly graceMs: number },
+): TakenOver {
+  const ours = holders.filter(
+    ({ coreIds }) => coreIds.length > 0 && coreIds.every((id) => state.node.ids.decode(id)?.kind === 'core'),
+  );
   const named = new Set(ours.map(({ coreIds }) => allocationId(coreIds)));
-  const isYoung = ({ phase, allocatedAt }: Allocation): boolean => phase === 'allocated' && Math.abs(now - allocatedAt) < graceMs;
+  const isYoung = ({ phase, allocatedAt }: Allocation): boolean =>
+    phase === 'allocated' && Math.abs(now - allocatedAt) < graceMs;
   const adopted: TakenOver['adopted'][number][] = [];
   const dropped: Allocation[] = [];
   const refused: TakenOver['refused'][number][] = [];
@@ -35,7 +42,9 @@ export function takeOver(state: LedgerState, holders: readonly Holder[], { now, 
     }
     if (known === undefined) {
       const cores = new Set(holder.coreIds);
-      const overlapping = [...next.allocations.values()].filter((other) => !named.has(other.id) && coreIdsOf(other).some((id) => cores.has(id)));
+      const overlapping = [...next.allocations.values()].filter(
+        (other) => !named.has(other.id) && coreIdsOf(other).some((id) => cores.has(id)),
+      );
       // The main container of a pod that is being admitted, with ids of its init container.
       if (overlapping.some(isYoung)) continue;
       dropped.push(...overlapping);
@@ -56,14 +65,23 @@ export function takeOver(state: LedgerState, holders: readonly Holder[], { now, 
 function agrees(state: LedgerState, allocation: Allocation, holder: Holder): boolean {
   const { container, memoryIds } = holder;
   const held = new Set(memoryIdsOf(allocation));
-  const isOwner = ({ podUid, container: name }: ContainerRef): boolean => podUid === container.podUid && name === container.container;
+  const isOwner = ({ podUid, container: name }: ContainerRef): boolean =>
+    podUid === container.podUid && name === container.container;
   const owned = container.podUid === '' ? allocation.owners.length > 0 : allocation.owners.some(isOwner);
   const shared = allocation.owners.length > 1;
-  return owned && memoryIds.every((id) => held.has(id)) && (shared || held.size === memoryIds.length) && hasItsGpus(state, allocation, holder);
+  return (
+    owned &&
+    memoryIds.every((id) => held.has(id)) &&
+    (shared || held.size === memoryIds.length) &&
+    hasItsGpus(state, allocation, holder)
+  );
 }
 
 /** False when the holder was given other GPUs: ids that stand for another card do not always stand for the same one. */
 function hasItsGpus(state: LedgerState, { parts }: Allocation, { gpuNames }: Holder): boolean {
   const given = gpusNamed(state.node, gpuNames);
-  return given === null || (given.length === parts.length && given.every(({ uuid }) => parts.some(({ gpuUuid }) => gpuUuid === uuid)));
+  return (
+    given === null ||
+    (given.length === parts.length && given.every(({ uuid }) => parts.some(({ gpuUuid }) => gpuUuid === uuid)))
+  );
 }

@@ -36,7 +36,8 @@ export function eachSubset(among: BitSet, count: number, visit: (subset: BitSet)
       visit(chosen);
       return;
     }
-    for (let at = from; at <= positions.length - left; at++) choose(at + 1, left - 1, chosen | (1 << (positions[at] as number)));
+    for (let at = from; at <= positions.length - left; at++)
+      choose(at + 1, left - 1, chosen | (1 << (positions[at] as number)));
   };
   if (count <= positions.length) choose(0, count, 0);
 }

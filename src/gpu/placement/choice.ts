@@ -19,5 +19,7 @@ export interface Choice {
 /** True when a complete set has the memory that is asked for. */
 export function serves(choice: Choice, positions: readonly number[]): boolean {
   if (choice.needMemoryBytes <= 0) return true;
-  return positions.reduce((sum, position) => sum + (choice.memoryBytes[position] as number), 0) >= choice.needMemoryBytes;
+  return (
+    positions.reduce((sum, position) => sum + (choice.memoryBytes[position] as number), 0) >= choice.needMemoryBytes
+  );
 }

@@ -23,7 +23,9 @@ export function searchLargeSet({ topology, tree }: Machine, choice: Choice): rea
 function mostMemory(choice: Choice): readonly number[] | null {
   if (choice.free.length < choice.count) return null;
   const memory = (position: number) => choice.memoryBytes[position] as number;
-  const others = choice.free.filter((position) => !choice.must.includes(position)).sort((a, b) => memory(b) - memory(a) || a - b);
+  const others = choice.free
+    .filter((position) => !choice.must.includes(position))
+    .sort((a, b) => memory(b) - memory(a) || a - b);
   return [...choice.must, ...others].slice(0, choice.count).sort((a, b) => a - b);
 }
 

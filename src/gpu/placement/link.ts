@@ -20,7 +20,8 @@ export function chooseLink(machine: Machine, choice: Choice): readonly number[] 
   if (first === undefined) return null;
   if (!machine.hasNvlink) {
     const usual = originalLink(machine.tree, choice);
-    if (usual !== null && serves(choice, usual) && exact.table.score(bitsOf(usual)) === exact.table.score(first)) return usual;
+    if (usual !== null && serves(choice, usual) && exact.table.score(bitsOf(usual)) === exact.table.score(first))
+      return usual;
   }
   return positionsOf(leavesMost(exact, bitsOf(choice.nodeFree), first, ties));
 }
@@ -71,5 +72,9 @@ function bestSets(table: SetTable, choice: Choice): readonly BitSet[] {
 /** Candidates below `position` that could always stand in for it, having the same connections and no less memory. */
 function twinsAhead(table: SetTable, choice: Choice, candidates: readonly number[], position: number): BitSet {
   const memory = (at: number) => choice.memoryBytes[at] as number;
-  return bitsOf(candidates.filter((other) => other < position && memory(other) >= memory(position) && table.areTwins(other, position)));
+  return bitsOf(
+    candidates.filter(
+      (other) => other < position && memory(other) >= memory(position) && table.areTwins(other, position),
+    ),
+  );
 }

@@ -38,13 +38,21 @@ function available(node: TreeNode, choice: Choice): readonly number[] {
 }
 
 /** The group with the smallest keys that holds enough; then the fewest processes, then the lowest free GPU. */
-function best(nodes: readonly TreeNode[], choice: Choice, keys: (node: TreeNode) => readonly number[]): TreeNode | null {
-  const processes = (node: TreeNode) => node.positions.reduce((sum, position) => sum + (choice.processCounts[position] ?? 0), 0);
+function best(
+  nodes: readonly TreeNode[],
+  choice: Choice,
+  keys: (node: TreeNode) => readonly number[],
+): TreeNode | null {
+  const processes = (node: TreeNode) =>
+    node.positions.reduce((sum, position) => sum + (choice.processCounts[position] ?? 0), 0);
   const order = (node: TreeNode) => [...keys(node), processes(node), available(node, choice)[0] ?? 0];
   return nodes
     .filter((node) => !isLeaf(node) && available(node, choice).length >= choice.count)
     .filter((node) => choice.must.every((position) => node.positions.includes(position)))
-    .reduce<TreeNode | null>((found, node) => (found === null || isBefore(order(node), order(found)) ? node : found), null);
+    .reduce<TreeNode | null>(
+      (found, node) => (found === null || isBefore(order(node), order(found)) ? node : found),
+      null,
+    );
 }
 
 function isBefore(a: readonly number[], b: readonly number[]): boolean {

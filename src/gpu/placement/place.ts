@@ -40,14 +40,16 @@ export function place(
   }
   const scope = scopeOf(slots, options);
   const machine = machineOf(topology);
-  const positions = cores < CORES_PER_GPU ? placePart(machine, slots, request, scope) : placeWhole(machine, slots, request, scope);
+  const positions =
+    cores < CORES_PER_GPU ? placePart(machine, slots, request, scope) : placeWhole(machine, slots, request, scope);
   if (positions !== null) return { ok: true, gpus: positions.map((position) => (slots[position] as GpuSlot).gpu) };
   const explain = cores < CORES_PER_GPU ? explainShare : explainWhole;
   return { ok: false, code: 'does-not-fit', reason: explain(slots, request, scope) };
 }
 
 function scopeOf(slots: readonly GpuSlot[], options: PlacementOptions): Scope {
-  const positionsOf = (indexes: readonly number[]) => [...slots.keys()].filter((at) => indexes.includes((slots[at] as GpuSlot).gpu.index));
+  const positionsOf = (indexes: readonly number[]) =>
+    [...slots.keys()].filter((at) => indexes.includes((slots[at] as GpuSlot).gpu.index));
   return {
     hint: positionsOf(options.hint ?? []),
     among: options.among === undefined ? [...slots.keys()] : positionsOf(options.among),
@@ -55,7 +57,12 @@ function scopeOf(slots: readonly GpuSlot[], options: PlacementOptions): Scope {
   };
 }
 
-function placePart(machine: Machine, slots: readonly GpuSlot[], request: PlacementRequest, scope: Scope): readonly number[] | null {
+function placePart(
+  machine: Machine,
+  slots: readonly GpuSlot[],
+  request: PlacementRequest,
+  scope: Scope,
+): readonly number[] | null {
   const fitting = scope.among.filter((position) => {
     const slot = slots[position] as GpuSlot;
     const wanted = scope.must.every((must) => must === position);
@@ -66,10 +73,17 @@ function placePart(machine: Machine, slots: readonly GpuSlot[], request: Placeme
   return chosen === null ? null : [chosen];
 }
 
-function placeWhole(machine: Machine, slots: readonly GpuSlot[], request: PlacementRequest, scope: Scope): readonly number[] | null {
+function placeWhole(
+  machine: Machine,
+  slots: readonly GpuSlot[],
+  request: PlacementRequest,
+  scope: Scope,
+): readonly number[] | null {
   const free = scope.among.filter((position) => isWhole(slots[position] as GpuSlot));
   if (!scope.must.every((position) => free.includes(position))) return null;
-  const quiet = free.filter((position) => (slots[position] as GpuSlot).processCount === 0 || scope.must.includes(position));
+  const quiet = free.filter(
+    (position) => (slots[position] as GpuSlot).processCount === 0 || scope.must.includes(position),
+  );
   const hinted = free.filter((position) => scope.hint.includes(position));
   // A free GPU with processes on it is used by somebody outside our control: only when nothing else serves.
   for (const from of [hinted, quiet, free]) {
@@ -79,7 +93,12 @@ function placeWhole(machine: Machine, slots: readonly GpuSlot[], request: Placem
   return null;
 }
 
-function choiceOf(slots: readonly GpuSlot[], request: PlacementRequest, free: readonly number[], must: readonly number[]): Choice {
+function choiceOf(
+  slots: readonly GpuSlot[],
+  request: PlacementRequest,
+  free: readonly number[],
+  must: readonly number[],
+): Choice {
   return {
     free,
     nodeFree: [...slots.keys()].filter((position) => isWhole(slots[position] as GpuSlot)),

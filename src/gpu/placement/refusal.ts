@@ -9,7 +9,10 @@ export function explainShare(slots: readonly GpuSlot[], request: PlacementReques
   const asked = `asked for ${request.cores} cores and ${inMib(request.memoryBytes)} on one GPU`;
   const open = considered(slots, scope).filter((slot) => slot.usable);
   const best = [...open].sort((a, b) => reach(b, request) - reach(a, request) || a.gpu.index - b.gpu.index)[0];
-  const had = best === undefined ? 'none may be chosen' : `the best, GPU ${best.gpu.index}, has ${best.freeCores} cores and ${inMib(best.freeMemoryBytes)} free`;
+  const had =
+    best === undefined
+      ? 'none may be chosen'
+      : `the best, GPU ${best.gpu.index}, has ${best.freeCores} cores and ${inMib(best.freeMemoryBytes)} free`;
   return `${asked}; ${had}${restrictions(slots, scope)}`;
 }
 
@@ -34,7 +37,8 @@ function reach(slot: GpuSlot, request: PlacementRequest): number {
 }
 
 function restrictions(slots: readonly GpuSlot[], scope: Scope): string {
-  const names = (positions: readonly number[]) => positions.map((position) => (slots[position] as GpuSlot).gpu.index).join(', ');
+  const names = (positions: readonly number[]) =>
+    positions.map((position) => (slots[position] as GpuSlot).gpu.index).join(', ');
   const unusable = scope.among.filter((position) => !(slots[position] as GpuSlot).usable);
   return [
     scope.among.length < slots.length ? `; only ${names(scope.among) || 'none'} may be chosen` : '',

@@ -58,7 +58,8 @@ function setValues(pairs: readonly (readonly number[])[]): Float64Array {
     if (rest === 0) continue;
     const second = rest & -rest;
     const pair = (pairs[lowest(first)] as readonly number[])[lowest(second)] as number;
-    values[set] = (values[rest] as number) + (values[set ^ second] as number) - (values[rest ^ second] as number) + pair;
+    values[set] =
+      (values[rest] as number) + (values[set ^ second] as number) - (values[rest ^ second] as number) + pair;
   }
   return values;
 }

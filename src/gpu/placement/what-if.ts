@@ -17,7 +17,11 @@ export interface WhatIf {
 }
 
 /** For each count what would be chosen; null where nothing can be. */
-export function whatIf(topology: Topology, slots: readonly GpuSlot[], counts: readonly number[]): readonly (WhatIf | null)[] {
+export function whatIf(
+  topology: Topology,
+  slots: readonly GpuSlot[],
+  counts: readonly number[],
+): readonly (WhatIf | null)[] {
   const positions = Array.from({ length: gpuCount(topology) }, (_, position) => position);
   const indexOf = (position: number) => (slots[position] as GpuSlot).gpu.index;
   return counts.map((count) => {

@@ -18,7 +18,14 @@ export interface GraphOptions {
 }
 
 /** The original calls the fourth level by its old name. */
-const GRAPH_NAME: Readonly<Record<Level, string>> = { X: 'GPU', PIX: 'PIX', PXB: 'PXB', PHB: 'PHB', NODE: 'CPU', SYS: 'SYS' };
+const GRAPH_NAME: Readonly<Record<Level, string>> = {
+  X: 'GPU',
+  PIX: 'PIX',
+  PXB: 'PXB',
+  PHB: 'PHB',
+  NODE: 'CPU',
+  SYS: 'SYS',
+};
 
 /**
  * The tree as text, in the format of the original's PrintGraph: `ROOT:<free GPUs>`, then one line a node, depth first, siblings

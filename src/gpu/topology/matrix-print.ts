@@ -15,8 +15,19 @@ export function printMatrix(topology: Topology, indexes: readonly number[]): str
   if (indexes.length !== count) throw new RangeError(`${indexes.length} indexes for ${count} GPUs`);
   const rows = [
     ['', ...indexes.map((index) => `GPU${index}`)],
-    ...indexes.map((index, a) => [`GPU${index}`, ...indexes.map((_, b) => (a === b ? ' X' : pairLabel(topology, a, b)))]),
+    ...indexes.map((index, a) => [
+      `GPU${index}`,
+      ...indexes.map((_, b) => (a === b ? ' X' : pairLabel(topology, a, b))),
+    ]),
   ];
   const width = Math.max(...rows.flat().map((cell) => cell.length));
-  return rows.map((row) => `${row.map((cell) => cell.padEnd(width)).join('  ').trimEnd()}\n`).join('');
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((cell) => cell.padEnd(width))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
 }

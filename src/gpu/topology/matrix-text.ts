@@ -37,7 +37,8 @@ export function parseMatrix(text: string): MatrixResult {
   const headerAt = lines.findIndex(isHeader);
   if (headerAt < 0) return refuse(1, 'no line of column names (GPU0 GPU1 ...) found');
   const header = readHeader(lines[headerAt] as string);
-  if (header.devices.length > MAX_DEVICES) return refuse(headerAt + 1, `${header.devices.length} columns, at most ${MAX_DEVICES} are read`);
+  if (header.devices.length > MAX_DEVICES)
+    return refuse(headerAt + 1, `${header.devices.length} columns, at most ${MAX_DEVICES} are read`);
   const twice = header.devices.find((name, at) => header.devices.indexOf(name) !== at);
   if (twice !== undefined) return refuse(headerAt + 1, `column ${twice} appears twice`);
 
@@ -123,13 +124,23 @@ function readLabel(label: string): Link | null {
 }
 
 /** Cells of the last columns. A row with fewer words than titles has empty cells: only its tabs can tell which. */
-function readAffinities(header: Header, line: string, tail: readonly string[]): { cpuAffinity: string | null; numaNode: number | null } {
-  const byTabs = line.split('\t').slice(1 + header.devices.length).map((cell) => cell.trim());
+function readAffinities(
+  header: Header,
+  line: string,
+  tail: readonly string[],
+): { cpuAffinity: string | null; numaNode: number | null } {
+  const byTabs = line
+    .split('\t')
+    .slice(1 + header.devices.length)
+    .map((cell) => cell.trim());
   const cells = tail.length >= header.affinities.length ? tail : line.includes('\t') ? byTabs : [];
   const cell = (title: string): string | null => cells[header.affinities.indexOf(title)] ?? null;
   const cpu = cell('CPU Affinity');
   const numa = /^\d{1,4}/u.exec(cell('NUMA Affinity') ?? '');
-  return { cpuAffinity: cpu !== null && /^\d[\d,-]*$/u.test(cpu) ? cpu : null, numaNode: numa === null ? null : Number(numa[0]) };
+  return {
+    cpuAffinity: cpu !== null && /^\d[\d,-]*$/u.test(cpu) ? cpu : null,
+    numaNode: numa === null ? null : Number(numa[0]),
+  };
 }
 
 function assemble(header: Header, rows: ReadonlyMap<string, Row>, headerLine: number): MatrixResult {
@@ -142,7 +153,10 @@ function assemble(header: Header, rows: ReadonlyMap<string, Row>, headerLine: nu
       const there = cellAt(header, row, names[b] as string);
       const back = cellAt(header, other, names[a] as string);
       if (there.level !== back.level || there.nvlinks !== back.nvlinks) {
-        return refuse(row.line, `${row.name} to ${other.name} is ${labelOf(there)}, but ${labelOf(back)} in line ${other.line}`);
+        return refuse(
+          row.line,
+          `${row.name} to ${other.name} is ${labelOf(there)}, but ${labelOf(back)} in line ${other.line}`,
+        );
       }
     }
   }
@@ -153,7 +167,11 @@ function assemble(header: Header, rows: ReadonlyMap<string, Row>, headerLine: nu
   }));
   return {
     ok: true,
-    gpus: gpuRows.map((row) => ({ index: Number(row.name.slice('GPU'.length)), cpuAffinity: row.cpuAffinity, numaNode: row.numaNode })),
+    gpus: gpuRows.map((row) => ({
+      index: Number(row.name.slice('GPU'.length)),
+      cpuAffinity: row.cpuAffinity,
+      numaNode: row.numaNode,
+    })),
     topology: bridgeHiddenLevels(devices),
   };
 }

@@ -37,13 +37,19 @@ export function hasNvlink(topology: Topology): boolean {
 }
 
 /** A topology from what is known of each pair (`a < b`); a pair answers its level and the number of its NVLinks. */
-export function topologyOfPairs(count: number, pair: (a: number, b: number) => { level: Level; nvlinks: number }): Topology {
+export function topologyOfPairs(
+  count: number,
+  pair: (a: number, b: number) => { level: Level; nvlinks: number },
+): Topology {
   const levels = Array.from({ length: count }, () => new Array<Level>(count).fill('X'));
   const nvlinks = Array.from({ length: count }, () => new Array<number>(count).fill(0));
   for (let a = 0; a < count; a++) {
     for (let b = a + 1; b < count; b++) {
       const known = pair(a, b);
-      for (const [row, column] of [[a, b], [b, a]] as const) {
+      for (const [row, column] of [
+        [a, b],
+        [b, a],
+      ] as const) {
         (levels[row] as Level[])[column] = known.level;
         (nvlinks[row] as number[])[column] = known.nvlinks;
       }

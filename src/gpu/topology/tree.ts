@@ -19,7 +19,11 @@ export interface TreeNode {
  */
 export function buildTree(topology: Topology): readonly TreeNode[] {
   const positions = Array.from({ length: gpuCount(topology) }, (_, position) => position);
-  let tops: readonly TreeNode[] = positions.map((position) => ({ level: 'X' as const, positions: [position], children: [] }));
+  let tops: readonly TreeNode[] = positions.map((position) => ({
+    level: 'X' as const,
+    positions: [position],
+    children: [],
+  }));
   for (const level of LEVELS.slice(1)) tops = joinAt(topology, tops, level);
   return tops;
 }
@@ -45,11 +49,15 @@ function joinAt(topology: Topology, nodes: readonly TreeNode[], level: Level): r
       groups.splice(groups.indexOf(other), 1);
     }
   }
-  return groups.map((group) => (group.length === 1 ? (group[0] as TreeNode) : parentOf(group, level))).sort(byLowestPosition);
+  return groups
+    .map((group) => (group.length === 1 ? (group[0] as TreeNode) : parentOf(group, level)))
+    .sort(byLowestPosition);
 }
 
 function connected(topology: Topology, a: TreeNode, b: TreeNode, level: Level): boolean {
-  return a.positions.some((x) => b.positions.some((y) => NVML_VALUE[levelBetween(topology, x, y)] <= NVML_VALUE[level]));
+  return a.positions.some((x) =>
+    b.positions.some((y) => NVML_VALUE[levelBetween(topology, x, y)] <= NVML_VALUE[level]),
+  );
 }
 
 function parentOf(group: readonly TreeNode[], level: Level): TreeNode {

@@ -31,7 +31,9 @@ export class CertificateKeeper {
 
   constructor(options: CertificateKeeperOptions) {
     this.#options = { everyMs: 60_000, overlapMs: 30_000, ...options };
-    this.#rounds = new Rounds(options.timing, Math.min(this.#options.everyMs, this.#options.overlapMs), () => this.#look());
+    this.#rounds = new Rounds(options.timing, Math.min(this.#options.everyMs, this.#options.overlapMs), () =>
+      this.#look(),
+    );
     this.#served = options.certificate;
     this.#announced = { authority: options.certificate.authority, at: -Infinity };
   }
@@ -48,7 +50,12 @@ export class CertificateKeeper {
     const { currentCertificate, announce, serve, log, timing, overlapMs } = this.#options;
     try {
       const wanted = await currentCertificate();
-      if (wanted.certificate === this.#served.certificate && wanted.key === this.#served.key && wanted.authority === this.#announced.authority) return;
+      if (
+        wanted.certificate === this.#served.certificate &&
+        wanted.key === this.#served.key &&
+        wanted.authority === this.#announced.authority
+      )
+        return;
       if (!isPair(wanted)) throw new Error('the certificate is not of its key');
       if (wanted.authority !== this.#announced.authority) {
         await announce();

@@ -33,21 +33,35 @@ export async function sharedCertificate(options: CertificateSecretOptions): Prom
   const path = `${secrets}/${encodeURIComponent(name)}`;
   for (let attempt = 0; attempt < 5; attempt++) {
     const there = await api.request({ method: 'GET', path });
-    if (!there.ok && there.code !== NOT_FOUND) throw new ApiError(`the Secret ${namespace}/${name} can not be read`, there);
-    const secret = there.ok ? (there.body as { readonly metadata: object; readonly data?: Readonly<Record<string, string>> }) : null;
+    if (!there.ok && there.code !== NOT_FOUND)
+      throw new ApiError(`the Secret ${namespace}/${name} can not be read`, there);
+    const secret = there.ok
+      ? (there.body as { readonly metadata: object; readonly data?: Readonly<Record<string, string>> })
+      : null;
     const known = secret === null ? null : issuedOf(secret.data ?? {});
     if (known !== null && isUsable(known, options)) return known;
     const made = issue(hosts);
     const issued = { ...made, authority: [made.authority, ...unended(known?.authority ?? '', options.now())].join('') };
     const encoded = (text: string): string => Buffer.from(text).toString('base64');
     const body = {
-      apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/tls', metadata: { ...secret?.metadata, namespace, name },
-      data: { 'tls.key': encoded(issued.key), 'tls.crt': encoded(issued.certificate), 'ca.crt': encoded(issued.authority) },
+      apiVersion: 'v1',
+      kind: 'Secret',
+      type: 'kubernetes.io/tls',
+      metadata: { ...secret?.metadata, namespace, name },
+      data: {
+        'tls.key': encoded(issued.key),
+        'tls.crt': encoded(issued.certificate),
+        'ca.crt': encoded(issued.authority),
+      },
     };
-    const answer = secret === null ? await api.request({ method: 'POST', path: secrets, body }) : await api.request({ method: 'PUT', path, body });
+    const answer =
+      secret === null
+        ? await api.request({ method: 'POST', path: secrets, body })
+        : await api.request({ method: 'PUT', path, body });
     if (answer.ok) return issued;
     // Another replica was faster: its certificate is as good.
-    if (![CONFLICT, ALREADY_EXISTS, NOT_FOUND].includes(answer.code)) throw new ApiError(`the Secret ${namespace}/${name} can not be written`, answer);
+    if (![CONFLICT, ALREADY_EXISTS, NOT_FOUND].includes(answer.code))
+      throw new ApiError(`the Secret ${namespace}/${name} can not be written`, answer);
   }
   throw new Error(`the Secret ${namespace}/${name} is changed all the time`);
 }
@@ -73,7 +87,9 @@ function unended(bundle: string, now: number): readonly string[] {
 function isUsable({ certificate }: Issued, { hosts, now }: CertificateSecretOptions): boolean {
   try {
     const read = new X509Certificate(certificate);
-    const fits = hosts.every((host) => (/^[\d.]+$|:/.test(host) ? read.checkIP(host) : read.checkHost(host)) !== undefined);
+    const fits = hosts.every(
+      (host) => (/^[\d.]+$|:/.test(host) ? read.checkIP(host) : read.checkHost(host)) !== undefined,
+    );
     return fits && Date.parse(read.validTo) - now() > RENEW_MS;
   } catch {
     return false;

@@ -50,7 +50,9 @@ interface ReviewObject {
 }
 
 /** Reads an AdmissionReview, or says why it is none. */
-export function readReview(text: string): { readonly ok: true; readonly review: Review } | { readonly ok: false; readonly reason: string } {
+export function readReview(
+  text: string,
+): { readonly ok: true; readonly review: Review } | { readonly ok: false; readonly reason: string } {
   let parsed: ReviewObject;
   try {
     parsed = JSON.parse(text) as ReviewObject;
@@ -58,9 +60,14 @@ export function readReview(text: string): { readonly ok: true; readonly review: 
     return { ok: false, reason: 'not JSON' };
   }
   const request = (parsed as ReviewObject | null)?.request;
-  if (parsed?.kind !== 'AdmissionReview' || parsed.apiVersion !== 'admission.k8s.io/v1') return { ok: false, reason: 'not an AdmissionReview of admission.k8s.io/v1' };
+  if (parsed?.kind !== 'AdmissionReview' || parsed.apiVersion !== 'admission.k8s.io/v1')
+    return { ok: false, reason: 'not an AdmissionReview of admission.k8s.io/v1' };
   const { operation } = request ?? {};
-  if (request === undefined || typeof request.uid !== 'string' || (operation !== 'CREATE' && operation !== 'UPDATE' && operation !== 'DELETE' && operation !== 'CONNECT')) {
+  if (
+    request === undefined ||
+    typeof request.uid !== 'string' ||
+    (operation !== 'CREATE' && operation !== 'UPDATE' && operation !== 'DELETE' && operation !== 'CONNECT')
+  ) {
     return { ok: false, reason: 'no request with uid and operation' };
   }
   const word = (value: unknown): string => (typeof value === 'string' ? value : '');
@@ -103,7 +110,12 @@ export function verdictOf(decision: Decision): Verdict {
   if (decision.allowed) return warnings.length === 0 ? ALLOWED : { allowed: true, warnings };
   if (decision.code === 'Conflict') return { allowed: false, code: 409, reason: 'Conflict', message: decision.message };
   const { message } = decision;
-  return { allowed: false, code: 403, reason: 'Forbidden', message: message.startsWith(decision.code) ? message : `${decision.code}: ${message}` };
+  return {
+    allowed: false,
+    code: 403,
+    reason: 'Forbidden',
+    message: message.startsWith(decision.code) ? message : `${decision.code}: ${message}`,
+  };
 }
 
 /** A refusal of something that can not be read. */

@@ -4,7 +4,9 @@ import type { ServedKind } from '../kinds.js';
 import { API_GROUP } from '../names.js';
 
 /** How the API server reaches the webhooks: a service of the cluster, or a URL. */
-export type WebhookTarget = { readonly url: string } | { readonly service: { readonly namespace: string; readonly name: string; readonly port: number } };
+export type WebhookTarget =
+  | { readonly url: string }
+  | { readonly service: { readonly namespace: string; readonly name: string; readonly port: number } };
 
 export interface WebhookOptions {
   readonly name: string;
@@ -17,20 +19,37 @@ export interface WebhookOptions {
   readonly groupLabel?: string;
 }
 
-const REVIEW = { admissionReviewVersions: ['v1'], sideEffects: 'NoneOnDryRun', matchPolicy: 'Equivalent', timeoutSeconds: 10 } as const;
+const REVIEW = {
+  admissionReviewVersions: ['v1'],
+  sideEffects: 'NoneOnDryRun',
+  matchPolicy: 'Equivalent',
+  timeoutSeconds: 10,
+} as const;
 
 /**
  * The ValidatingWebhookConfiguration. Workloads are asked about only where they, or what they were before, name a group: objects that do
  * not are never held up, whether anybody answers or not.
  */
-export function webhookConfiguration(options: WebhookOptions): { readonly metadata: { readonly name: string }; readonly webhooks: readonly unknown[] } {
+export function webhookConfiguration(options: WebhookOptions): {
+  readonly metadata: { readonly name: string };
+  readonly webhooks: readonly unknown[];
+} {
   const { name, target, authority, kinds, unlabelled, groupLabel = GROUP_LABEL } = options;
   const caBundle = Buffer.from(authority).toString('base64');
-  const config = (path: string) => ('url' in target ? { url: `${target.url}${path}`, caBundle } : { service: { ...target.service, path }, caBundle });
-  const rules = (resourcesOf: (kind: ServedKind) => string, operations: readonly string[], chosen: readonly ServedKind[]) => {
+  const config = (path: string) =>
+    'url' in target ? { url: `${target.url}${path}`, caBundle } : { service: { ...target.service, path }, caBundle };
+  const rules = (
+    resourcesOf: (kind: ServedKind) => string,
+    operations: readonly string[],
+    chosen: readonly ServedKind[],
+  ) => {
     const groups = [...new Set(chosen.map(({ evaluator }) => evaluator.apiGroup))];
     return groups.map((apiGroup) => ({
-      operations, apiGroups: [apiGroup], apiVersions: ['*'], resources: chosen.filter(({ evaluator }) => evaluator.apiGroup === apiGroup).map(resourcesOf), scope: '*',
+      operations,
+      apiGroups: [apiGroup],
+      apiVersions: ['*'],
+      resources: chosen.filter(({ evaluator }) => evaluator.apiGroup === apiGroup).map(resourcesOf),
+      scope: '*',
     }));
   };
   const scaled = kinds.filter(({ resource }) => !['pods', 'jobs'].includes(resource));
@@ -38,21 +57,49 @@ export function webhookConfiguration(options: WebhookOptions): { readonly metada
     metadata: { name },
     webhooks: [
       {
-        ...REVIEW, name: `groups.${API_GROUP}`, failurePolicy: 'Fail', clientConfig: config('/groups'),
-        rules: [{ operations: ['CREATE', 'UPDATE', 'DELETE'], apiGroups: [API_GROUP], apiVersions: ['*'], resources: ['bizgroupresourcequotas'], scope: '*' }],
+        ...REVIEW,
+        name: `groups.${API_GROUP}`,
+        failurePolicy: 'Fail',
+        clientConfig: config('/groups'),
+        rules: [
+          {
+            operations: ['CREATE', 'UPDATE', 'DELETE'],
+            apiGroups: [API_GROUP],
+            apiVersions: ['*'],
+            resources: ['bizgroupresourcequotas'],
+            scope: '*',
+          },
+        ],
       },
       {
-        ...REVIEW, name: `workloads.${API_GROUP}`, failurePolicy: 'Fail', clientConfig: config('/workloads'),
+        ...REVIEW,
+        name: `workloads.${API_GROUP}`,
+        failurePolicy: 'Fail',
+        clientConfig: config('/workloads'),
         objectSelector: { matchExpressions: [{ key: groupLabel, operator: 'Exists' }] },
         rules: rules(({ resource }) => resource, ['CREATE', 'UPDATE'], kinds),
       },
       {
-        ...REVIEW, name: `scale.${API_GROUP}`, failurePolicy: unlabelled, clientConfig: config('/scale'),
+        ...REVIEW,
+        name: `scale.${API_GROUP}`,
+        failurePolicy: unlabelled,
+        clientConfig: config('/scale'),
         rules: rules(({ resource }) => `${resource}/scale`, ['UPDATE'], scaled),
       },
       {
-        ...REVIEW, name: `autoscalers.${API_GROUP}`, failurePolicy: unlabelled, clientConfig: config('/autoscalers'),
-        rules: [{ operations: ['CREATE', 'UPDATE'], apiGroups: ['autoscaling'], apiVersions: ['*'], resources: ['horizontalpodautoscalers'], scope: '*' }],
+        ...REVIEW,
+        name: `autoscalers.${API_GROUP}`,
+        failurePolicy: unlabelled,
+        clientConfig: config('/autoscalers'),
+        rules: [
+          {
+            operations: ['CREATE', 'UPDATE'],
+            apiGroups: ['autoscaling'],
+            apiVersions: ['*'],
+            resources: ['horizontalpodautoscalers'],
+            scope: '*',
+          },
+        ],
       },
     ],
   };
@@ -71,13 +118,24 @@ export async function register(api: Api, options: RegisterOptions): Promise<void
   for (let attempt = 0; attempt < 5; attempt++) {
     const there = await api.request({ method: 'GET', path });
     if (!there.ok && there.code !== NOT_FOUND) throw new ApiError('the webhook configuration can not be read', there);
-    const { metadata } = (there.ok ? there.body : { metadata: {} }) as { readonly metadata: { readonly resourceVersion?: string } };
+    const { metadata } = (there.ok ? there.body : { metadata: {} }) as {
+      readonly metadata: { readonly resourceVersion?: string };
+    };
     const configuration = webhookConfiguration({ ...options, authority: await options.authority() });
-    const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind: 'ValidatingWebhookConfiguration', ...configuration };
+    const body = {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingWebhookConfiguration',
+      ...configuration,
+    };
     const answer = there.ok
-      ? await api.request({ method: 'PUT', path, body: { ...body, metadata: { ...metadata, ...configuration.metadata } } })
+      ? await api.request({
+          method: 'PUT',
+          path,
+          body: { ...body, metadata: { ...metadata, ...configuration.metadata } },
+        })
       : await api.request({ method: 'POST', path: PATH, body });
     if (answer.ok) return;
-    if (attempt === 4 || !['conflict', 'already-exists', 'not-found'].includes(answer.code)) throw new ApiError('the webhook configuration can not be written', answer);
+    if (attempt === 4 || !['conflict', 'already-exists', 'not-found'].includes(answer.code))
+      throw new ApiError('the webhook configuration can not be written', answer);
   }
 }

@@ -37,7 +37,10 @@ export class WebhookServer {
   constructor(options: WebhookServerOptions) {
     this.#options = options;
     const { key, certificate } = options.certificate;
-    this.#server = createServer({ key, cert: certificate, minVersion: 'TLSv1.2' }, (request, response) => void this.#handle(request, response));
+    this.#server = createServer(
+      { key, cert: certificate, minVersion: 'TLSv1.2' },
+      (request, response) => void this.#handle(request, response),
+    );
   }
 
   /** The port in use: of interest where 0 was asked for. */
@@ -84,7 +87,12 @@ export class WebhookServer {
     }
   }
 
-  async #review(path: string, decide: (review: Review) => Promise<Verdict>, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #review(
+    path: string,
+    decide: (review: Review) => Promise<Verdict>,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
     if (request.method !== 'POST') return answer(response, 405, 'only POST');
     const started = performance.now();
     const body = await bodyOf(request);
@@ -104,8 +112,16 @@ export class WebhookServer {
       return await decide(review);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      this.#options.log.warn({ err: error, resource: review.resource, name: review.name }, 'a review could not be decided');
-      return { allowed: false, code: 503, reason: 'ServiceUnavailable', message: `the quota could not be looked up, try again: ${error.message}` };
+      this.#options.log.warn(
+        { err: error, resource: review.resource, name: review.name },
+        'a review could not be decided',
+      );
+      return {
+        allowed: false,
+        code: 503,
+        reason: 'ServiceUnavailable',
+        message: `the quota could not be looked up, try again: ${error.message}`,
+      };
     }
   }
 

@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { Demand } from '../../quota/core/demand.js';
 import type { QuotaEngine } from '../../quota/engine.js';
-import { apiGroupOf, evaluateAlone, type Evaluation, type EvaluationOptions, type Owner } from '../../quota/evaluators/evaluate.js';
+import {
+  apiGroupOf,
+  evaluateAlone,
+  type Evaluation,
+  type EvaluationOptions,
+  type Owner,
+} from '../../quota/evaluators/evaluate.js';
 import type { Api } from '../api.js';
 import { readObject, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../object.js';
@@ -42,7 +48,10 @@ export class WorkloadReview {
   /** A workload is scaled through its subresource, which says nothing but how many and whose. */
   async scale(review: Review): Promise<Verdict> {
     const replicas = replicasOf(review.object);
-    const target = replicas === null ? null : await this.#live(review.apiGroup, (kind) => kind.resource === review.resource, review.namespace, review.name);
+    const target =
+      replicas === null
+        ? null
+        : await this.#live(review.apiGroup, (kind) => kind.resource === review.resource, review.namespace, review.name);
     if (replicas === null || target === null) return ALLOWED;
     const [wanted, before] = [await this.#evaluate(withReplicas(target, replicas)), await this.#evaluate(target)];
     if (!wanted.ok) return invalid(wanted);
@@ -53,7 +62,10 @@ export class WorkloadReview {
 
   /** An autoscaler is to be allowed as many replicas as fit. Charges nothing: they are charged when it scales. */
   async autoscaler({ object, namespace }: Review): Promise<Verdict> {
-    const { scaleTargetRef: ref, maxReplicas } = (object?.spec ?? {}) as { readonly scaleTargetRef?: { apiVersion?: string; kind?: string; name?: string }; readonly maxReplicas?: unknown };
+    const { scaleTargetRef: ref, maxReplicas } = (object?.spec ?? {}) as {
+      readonly scaleTargetRef?: { apiVersion?: string; kind?: string; name?: string };
+      readonly maxReplicas?: unknown;
+    };
     if (ref?.kind === undefined || ref.name === undefined || typeof maxReplicas !== 'number') return ALLOWED;
     const apiGroup = apiGroupOf(ref.apiVersion ?? '');
     const target = await this.#live(apiGroup, (kind) => kind.evaluator.kind === ref.kind, namespace, ref.name);
@@ -63,7 +75,13 @@ export class WorkloadReview {
     return verdictOf(await this.#options.engine.admit(wanted.demand, { dryRun: true }));
   }
 
-  async #admit(demand: Demand, before: Demand | null, version: number, dryRun: boolean, user: string): Promise<Verdict> {
+  async #admit(
+    demand: Demand,
+    before: Demand | null,
+    version: number,
+    dryRun: boolean,
+    user: string,
+  ): Promise<Verdict> {
     const { engine, holdMs } = this.#options;
     // What does not grow is covered by what the object before it was charged.
     if (before !== null && !grows(before, demand)) return ALLOWED;
@@ -71,7 +89,12 @@ export class WorkloadReview {
     const uid = demand.workload.uid ?? '';
     if (dryRun) return verdictOf(await engine.admit(demand, { dryRun: true }));
     const decision = await engine.execute({
-      type: 'reserve', ...demand, workload: { ...demand.workload, version }, ttlMs: holdMs, operation: operationOf(demand, version), actor: user.slice(0, 200),
+      type: 'reserve',
+      ...demand,
+      workload: { ...demand.workload, version },
+      ttlMs: holdMs,
+      operation: operationOf(demand, version),
+      actor: user.slice(0, 200),
     });
     if (decision.allowed) this.#options.admitted(uid);
     return verdictOf(decision);
@@ -91,7 +114,12 @@ export class WorkloadReview {
     return found?.metadata?.uid === uid;
   }
 
-  async #live(apiGroup: string, isIt: (kind: ServedKind) => boolean, namespace: string, name: string): Promise<KubeObject | null> {
+  async #live(
+    apiGroup: string,
+    isIt: (kind: ServedKind) => boolean,
+    namespace: string,
+    name: string,
+  ): Promise<KubeObject | null> {
     const kind = this.#options.kinds().find((served) => served.evaluator.apiGroup === apiGroup && isIt(served));
     return kind === undefined ? null : readObject(this.#options.api, kind, namespace, name);
   }
@@ -99,14 +127,20 @@ export class WorkloadReview {
 
 /** The same object on the same version asking for the same is one operation, however often it is asked. */
 function operationOf(demand: Demand, version: number): string {
-  const { workload: { uid, namespace, name, kind } } = demand;
-  return `${uid ?? ''}@${version}:${createHash('sha256').update(plain([kind, namespace, name, contentOf(demand)])).digest('hex').slice(0, 24)}`;
+  const {
+    workload: { uid, namespace, name, kind },
+  } = demand;
+  return `${uid ?? ''}@${version}:${createHash('sha256')
+    .update(plain([kind, namespace, name, contentOf(demand)]))
+    .digest('hex')
+    .slice(0, 24)}`;
 }
 
 /** False where a demand asks for no more than the one before: the same, or fewer of the same pods. */
 function grows(before: Demand, after: Demand): boolean {
   const counts = (demand: Demand): readonly number[] => demand.podSets.map(({ count }) => count);
-  const without = (demand: Demand): string => plain(contentOf({ ...demand, podSets: demand.podSets.map((podSet) => ({ ...podSet, count: 0 })) }));
+  const without = (demand: Demand): string =>
+    plain(contentOf({ ...demand, podSets: demand.podSets.map((podSet) => ({ ...podSet, count: 0 })) }));
   if (before.workload.uid !== after.workload.uid || without(before) !== without(after)) return true;
   const had = counts(before);
   return counts(after).some((count, index) => count > (had[index] ?? 0));

@@ -31,5 +31,11 @@ export interface AllocationObject {
 export function readAllocation(object: unknown): AllocationObject | null {
   const { metadata, status } = object as KubeObject;
   if (metadata?.name === undefined || metadata.uid === undefined) return null;
-  return { name: metadata.name, uid: metadata.uid, resourceVersion: metadata.resourceVersion ?? '', version: versionOf(object as KubeObject), status: status ?? {} };
+  return {
+    name: metadata.name,
+    uid: metadata.uid,
+    resourceVersion: metadata.resourceVersion ?? '',
+    version: versionOf(object as KubeObject),
+    status: status ?? {},
+  };
 }

@@ -5,12 +5,16 @@ import { formatQuantity, readQuantity } from '../../quota/core/quantity.js';
 export type WrittenAmounts = Readonly<Record<string, string>>;
 
 /** Reads amounts in base units: thousandths of cores, bytes, things. What can not be read is left out and told of. */
-export function readAmounts(written: unknown, round: 'up' | 'down'): { readonly amounts: Quantities; readonly problems: readonly string[] } {
+export function readAmounts(
+  written: unknown,
+  round: 'up' | 'down',
+): { readonly amounts: Quantities; readonly problems: readonly string[] } {
   const amounts = new Map<string, number>();
   const problems: string[] = [];
   for (const [resource, quantity] of Object.entries((written ?? {}) as Readonly<Record<string, string | number>>)) {
     const read = readQuantity(resource, quantity, round);
-    if (read.ok && Number.isSafeInteger(Number(read.amount)) && read.amount >= 0) amounts.set(resource, Number(read.amount));
+    if (read.ok && Number.isSafeInteger(Number(read.amount)) && read.amount >= 0)
+      amounts.set(resource, Number(read.amount));
     else problems.push(`${resource}: ${read.ok ? `${quantity} is out of range` : read.reason}`);
   }
   return { amounts, problems };
@@ -18,6 +22,8 @@ export function readAmounts(written: unknown, round: 'up' | 'down'): { readonly 
 
 /** Writes amounts by name of the resource, those of `resources` where they are given. */
 export function writeAmounts(amounts: Quantities, resources: ReadonlySet<string> | null = null): WrittenAmounts {
-  const shown = [...amounts].filter(([resource]) => resources === null || resources.has(resource)).sort(([a], [b]) => (a < b ? -1 : 1));
+  const shown = [...amounts]
+    .filter(([resource]) => resources === null || resources.has(resource))
+    .sort(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(shown.map(([resource, amount]) => [resource, formatQuantity(resource, amount)]));
 }

@@ -1,5 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { arbitrate, NO_MEMORY, remembered, type ArbitrationPlan, type ArbitratorMemory, type ArbitratorPolicy, type Eviction, type Quantities } from '../../quota/arbitrator/index.js';
+import {
+  arbitrate,
+  NO_MEMORY,
+  remembered,
+  type ArbitrationPlan,
+  type ArbitratorMemory,
+  type ArbitratorPolicy,
+  type Eviction,
+  type Quantities,
+} from '../../quota/arbitrator/index.js';
 import type { WatchableApi } from '../api.js';
 import { Events } from '../events.js';
 import type { QuotaLog } from '../log.js';
@@ -95,7 +104,10 @@ export class Arbitrator {
       } catch (error) {
         log.warn({ err: error }, 'the arbitrator could not finish a cycle; the next one goes on');
       }
-      await delay(Math.max(0, periodMs - (performance.now() - startedAt)), undefined, { signal: this.#stopping.signal, ref: false }).catch(() => undefined);
+      await delay(Math.max(0, periodMs - (performance.now() - startedAt)), undefined, {
+        signal: this.#stopping.signal,
+        ref: false,
+      }).catch(() => undefined);
     }
   }
 
@@ -111,9 +123,24 @@ export class Arbitrator {
     return {
       view,
       evictor: new Evictor({ api, log, now, version: served.eviction }),
-      consumers: new StatusWriter({ api, collection: CONSUMERS_PATH, kind: CONSUMER_KIND, known: view.consumers, read: readConsumer, atOnce, isOurs: false }),
+      consumers: new StatusWriter({
+        api,
+        collection: CONSUMERS_PATH,
+        kind: CONSUMER_KIND,
+        known: view.consumers,
+        read: readConsumer,
+        atOnce,
+        isOurs: false,
+      }),
       allocations: new StatusWriter({
-        api, collection: ALLOCATIONS_PATH, kind: ALLOCATION_KIND, known: view.allocations, read: readAllocation, atOnce, isOurs: true, isUrgent,
+        api,
+        collection: ALLOCATIONS_PATH,
+        kind: ALLOCATION_KIND,
+        known: view.allocations,
+        read: readAllocation,
+        atOnce,
+        isOurs: true,
+        isUrgent,
         written: (object, before, after) => this.#announce(view, object, before, after),
       }),
     };
@@ -126,7 +153,12 @@ export class Arbitrator {
     if (this.#lastAt !== null) metrics.passed((startedAt - this.#lastAt) / 1000);
     this.#lastAt = startedAt;
     this.#memory ??= mode === 'on' ? memoryOf(view.allocations.values()) : NO_MEMORY;
-    const isQuiet = this.#memory.noticedAt.size === 0 && this.#memory.evictedAt.size === 0 && !evictor.isWaiting && !consumers.isBehind && !allocations.isBehind;
+    const isQuiet =
+      this.#memory.noticedAt.size === 0 &&
+      this.#memory.evictedAt.size === 0 &&
+      !evictor.isWaiting &&
+      !consumers.isBehind &&
+      !allocations.isBehind;
     if (!view.takeNews() && isQuiet) return;
     const at = now();
     const pods = view.pods();
@@ -138,7 +170,12 @@ export class Arbitrator {
   }
 
   /** Makes a plan and carries it out; where a budget refuses, makes another one that does without the pod. */
-  async #decide({ view, evictor }: Parts, pods: ReadonlyMap<string, ClusterPod>, memory: ArbitratorMemory, at: number): Promise<{ readonly plan: ArbitrationPlan; readonly capacity: Quantities }> {
+  async #decide(
+    { view, evictor }: Parts,
+    pods: ReadonlyMap<string, ClusterPod>,
+    memory: ArbitratorMemory,
+    at: number,
+  ): Promise<{ readonly plan: ArbitrationPlan; readonly capacity: Quantities }> {
     const { mode, policy } = this.#options;
     const gone: Eviction[] = [];
     for (let plans = 1; ; plans++) {
@@ -153,13 +190,21 @@ export class Arbitrator {
       }
       const carriedOut = await this.#carryOut(evictor, plan.evictions, pods);
       gone.push(...carriedOut);
-      this.#memory = { noticedAt: plan.memory.noticedAt, evictedAt: remembered(memory.evictedAt, gone, at, policy.cooldownMs) };
-      if (carriedOut.length === plan.evictions.length || plans === MOST_PLANS || this.#stopped) return { plan, capacity };
+      this.#memory = {
+        noticedAt: plan.memory.noticedAt,
+        evictedAt: remembered(memory.evictedAt, gone, at, policy.cooldownMs),
+      };
+      if (carriedOut.length === plan.evictions.length || plans === MOST_PLANS || this.#stopped)
+        return { plan, capacity };
     }
   }
 
   /** Those that go. */
-  async #carryOut(evictor: Evictor, evictions: readonly Eviction[], pods: ReadonlyMap<string, ClusterPod>): Promise<readonly Eviction[]> {
+  async #carryOut(
+    evictor: Evictor,
+    evictions: readonly Eviction[],
+    pods: ReadonlyMap<string, ClusterPod>,
+  ): Promise<readonly Eviction[]> {
     const { log, metrics } = this.#options;
     const gone: Eviction[] = [];
     for (const eviction of evictions) {
@@ -173,29 +218,71 @@ export class Arbitrator {
       const { resource, beneficiaries } = eviction;
       log.info({ namespace, pod: name, podUid: uid, resource, for: beneficiaries }, 'a pod is evicted');
       const message = `evicted: namespace ${namespace} has more ${resource} than it deserves, and ${beneficiaries.join(', ')} waits for it`;
-      await this.#events.write({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, { type: 'Warning', reason: 'Reclaimed', message });
+      await this.#events.write(
+        { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
+        { type: 'Warning', reason: 'Reclaimed', message },
+      );
     }
     return gone;
   }
 
-  async #report({ view, consumers, allocations }: Parts, plan: ArbitrationPlan, capacity: Quantities, now: number): Promise<void> {
+  async #report(
+    { view, consumers, allocations }: Parts,
+    plan: ArbitrationPlan,
+    capacity: Quantities,
+    now: number,
+  ): Promise<void> {
     const memory = this.#memory ?? NO_MEMORY;
     const problems = view.problems(capacity);
-    await consumers.round(new Map(view.consumers.values().map((consumer) => [consumer.name, consumerReport(consumer, problems.get(consumer.name) ?? [], now)])));
-    await allocations.round(new Map(plan.allocations.map((allocation) => {
-      const weight = view.consumers.get(allocation.name)?.spec.weight ?? 1;
-      return [allocation.name, allocationReport({ allocation, weight, memory, now }, view.allocations.get(allocation.name)?.status ?? {})];
-    })));
+    await consumers.round(
+      new Map(
+        view.consumers
+          .values()
+          .map((consumer) => [consumer.name, consumerReport(consumer, problems.get(consumer.name) ?? [], now)]),
+      ),
+    );
+    await allocations.round(
+      new Map(
+        plan.allocations.map((allocation) => {
+          const weight = view.consumers.get(allocation.name)?.spec.weight ?? 1;
+          return [
+            allocation.name,
+            allocationReport({ allocation, weight, memory, now }, view.allocations.get(allocation.name)?.status ?? {}),
+          ];
+        }),
+      ),
+    );
   }
 
   /** Events at what is new for a namespace; at its Consumer, and at its Allocation where it has none. */
-  async #announce(view: ClusterView, { name, uid }: AllocationObject, before: AllocationStatus, after: AllocationStatus): Promise<void> {
+  async #announce(
+    view: ClusterView,
+    { name, uid }: AllocationObject,
+    before: AllocationStatus,
+    after: AllocationStatus,
+  ): Promise<void> {
     if (before.reclaimAt === after.reclaimAt) return;
     const consumer = view.consumers.get(name);
-    const subject = { apiVersion: API_VERSION, kind: consumer === null ? ALLOCATION_KIND : CONSUMER_KIND, name, uid: consumer?.uid ?? uid };
+    const subject = {
+      apiVersion: API_VERSION,
+      kind: consumer === null ? ALLOCATION_KIND : CONSUMER_KIND,
+      name,
+      uid: consumer?.uid ?? uid,
+    };
     const resources = (after.overused ?? []).join(', ');
-    await this.#events.write(subject, after.reclaimAt === undefined
-      ? { type: 'Normal', reason: 'ReclaimEnded', message: 'nobody waits any more for what the namespace had too much of' }
-      : { type: 'Warning', reason: 'ReclaimPending', message: `the namespace has more than it deserves of ${resources}, and others wait: from ${after.reclaimAt} on pods of it may be evicted` });
+    await this.#events.write(
+      subject,
+      after.reclaimAt === undefined
+        ? {
+            type: 'Normal',
+            reason: 'ReclaimEnded',
+            message: 'nobody waits any more for what the namespace had too much of',
+          }
+        : {
+            type: 'Warning',
+            reason: 'ReclaimPending',
+            message: `the namespace has more than it deserves of ${resources}, and others wait: from ${after.reclaimAt} on pods of it may be evicted`,
+          },
+    );
   }
 }

@@ -31,16 +31,41 @@ export function readClusterPod(object: unknown): ClusterPod | null {
   const pod = readPodObject(object);
   if (pod === null) return null;
   const { metadata, spec, status } = object as KubeObject;
-  const { nodeName, priority = 0, schedulingGates = [] } = (spec ?? {}) as { readonly nodeName?: string; readonly priority?: number; readonly schedulingGates?: readonly unknown[] };
+  const {
+    nodeName,
+    priority = 0,
+    schedulingGates = [],
+  } = (spec ?? {}) as {
+    readonly nodeName?: string;
+    readonly priority?: number;
+    readonly schedulingGates?: readonly unknown[];
+  };
   const isLeaving = metadata?.deletionTimestamp !== undefined;
   const isDone = status?.['phase'] === 'Succeeded' || status?.['phase'] === 'Failed';
-  if (isDone || (nodeName === undefined && (isLeaving || schedulingGates.length > 0 || isHopeless(status)))) return null;
-  const uses = new Map(Object.entries(pod.needs('')?.requests ?? {}).flatMap(([resource, amount]) => (Number(amount) > 0 && !DERIVED.has(resource) ? [[resource, Number(amount)]] : [])));
-  const makers = metadata?.ownerReferences?.filter(({ controller }) => controller === true).map(({ kind }) => kind) ?? [];
+  if (isDone || (nodeName === undefined && (isLeaving || schedulingGates.length > 0 || isHopeless(status))))
+    return null;
+  const uses = new Map(
+    Object.entries(pod.needs('')?.requests ?? {}).flatMap(([resource, amount]) =>
+      Number(amount) > 0 && !DERIVED.has(resource) ? [[resource, Number(amount)]] : [],
+    ),
+  );
+  const makers =
+    metadata?.ownerReferences?.filter(({ controller }) => controller === true).map(({ kind }) => kind) ?? [];
   return {
-    uid: pod.uid, namespace: pod.namespace, name: pod.name, labels: metadata?.labels ?? {},
-    node: nodeName ?? null, uses, priority, startedAt: pod.startedAt, isLeaving,
-    isBoundToStay: makers.includes('DaemonSet') || makers.includes('Node') || metadata?.annotations?.[MIRROR_ANNOTATION] !== undefined || priority >= CRITICAL_PRIORITY,
+    uid: pod.uid,
+    namespace: pod.namespace,
+    name: pod.name,
+    labels: metadata?.labels ?? {},
+    node: nodeName ?? null,
+    uses,
+    priority,
+    startedAt: pod.startedAt,
+    isLeaving,
+    isBoundToStay:
+      makers.includes('DaemonSet') ||
+      makers.includes('Node') ||
+      metadata?.annotations?.[MIRROR_ANNOTATION] !== undefined ||
+      priority >= CRITICAL_PRIORITY,
   };
 }
 
@@ -49,7 +74,9 @@ export function readClusterPod(object: unknown): ClusterPod | null {
  * go for it again and again, in vain. Who schedules otherwise and says so in other words is believed to wait for resources.
  */
 function isHopeless(status: KubeObject['status']): boolean {
-  const { conditions = [] } = (status ?? {}) as { readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[] };
+  const { conditions = [] } = (status ?? {}) as {
+    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];
+  };
   const { message = '' } = conditions.find(({ type, status: is }) => type === 'PodScheduled' && is === 'False') ?? {};
   return /^0\/\d+ nodes are available/.test(message) && !/\bInsufficient\b/.test(message);
 }

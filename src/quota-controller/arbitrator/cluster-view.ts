@@ -1,4 +1,11 @@
-import { consumerProblems, type ConsumerProblem, type ConsumerSpec, type Quantities, type RunningPod, type Situation } from '../../quota/arbitrator/index.js';
+import {
+  consumerProblems,
+  type ConsumerProblem,
+  type ConsumerSpec,
+  type Quantities,
+  type RunningPod,
+  type Situation,
+} from '../../quota/arbitrator/index.js';
 import type { Followed, WatchableApi } from '../api.js';
 import { ALLOCATIONS_PATH, CONSUMERS_PATH } from '../names.js';
 import type { KubeObject } from '../object.js';
@@ -36,8 +43,14 @@ export class ClusterView {
     this.allocations = new KnownObjects(api.follow({ path: ALLOCATIONS_PATH, keep: readAllocation }));
     this.#nodes = api.follow({ path: '/api/v1/nodes', keep: readNode });
     this.#pods = api.follow({ path: '/api/v1/pods', keep: readClusterPod });
-    this.#namespaces = api.follow({ path: '/api/v1/namespaces', keep: (object) => (object as KubeObject).metadata?.name ?? null });
-    this.#budgets = api.follow({ path: `/apis/policy/${policy.budgets}/poddisruptionbudgets`, keep: (object) => readDisruptionBudget(object, policy.budgets) });
+    this.#namespaces = api.follow({
+      path: '/api/v1/namespaces',
+      keep: (object) => (object as KubeObject).metadata?.name ?? null,
+    });
+    this.#budgets = api.follow({
+      path: `/apis/policy/${policy.budgets}/poddisruptionbudgets`,
+      keep: (object) => readDisruptionBudget(object, policy.budgets),
+    });
     this.#quotas = api.follow({ path: '/api/v1/resourcequotas', keep: readResourceQuota });
   }
 
@@ -77,8 +90,14 @@ export class ClusterView {
     const capacity = new Map<string, number>();
     for (const { takesPods, allocatable } of nodes.values()) if (takesPods) addTo(capacity, allocatable);
     const budgets = new Map<string, DisruptionBudget[]>();
-    for (const budget of this.#budgets.values()) budgets.set(budget.namespace, [...(budgets.get(budget.namespace) ?? []), budget]);
-    const unreadable = new Set(this.consumers.values().filter(({ problems }) => problems.length > 0).map(({ name }) => name));
+    for (const budget of this.#budgets.values())
+      budgets.set(budget.namespace, [...(budgets.get(budget.namespace) ?? []), budget]);
+    const unreadable = new Set(
+      this.consumers
+        .values()
+        .filter(({ problems }) => problems.length > 0)
+        .map(({ name }) => name),
+    );
     const pods: RunningPod[] = [];
     const pending = new Map<string, Map<string, number>>();
     for (const pod of this.#pods.values()) {
@@ -96,14 +115,23 @@ export class ClusterView {
       if (!node.takesPods && !isLeaving) addTo(capacity, uses);
       const guards = (budgets.get(consumer) ?? []).filter((budget) => budget.guards(pod.labels)).map(({ key }) => key);
       pods.push({
-        id: uid, consumer, uses, priority, startedAt, isLeaving, budgets: guards,
+        id: uid,
+        consumer,
+        uses,
+        priority,
+        startedAt,
+        isLeaving,
+        budgets: guards,
         // The eviction API refuses pods with more than one budget.
-        isProtected: pod.isBoundToStay || !node.takesPods || mark.isProtected || guards.length > 1 || unreadable.has(consumer),
+        isProtected:
+          pod.isBoundToStay || !node.takesPods || mark.isProtected || guards.length > 1 || unreadable.has(consumer),
       });
     }
     const has = (resource: string): boolean => (capacity.get(resource) ?? 0) > 0;
     return {
-      now, capacity, consumers: this.#specs(),
+      now,
+      capacity,
+      consumers: this.#specs(),
       pods: pods.map((pod) => ({ ...pod, uses: only(pod.uses, has) })),
       pending: new Map([...pending].map(([name, asked]) => [name, only(asked, has)])),
       disruptions: new Map(this.#budgets.values().map(({ key, allowed }) => [key, allowed])),
@@ -121,11 +149,18 @@ export class ClusterView {
       quotas.set(namespace, least);
       for (const [resource, amount] of hard) least.set(resource, Math.min(amount, least.get(resource) ?? Infinity));
     }
-    return new Map(all.map(({ name, spec }) => {
-      // All others as one: only their sum counts, and a thousand sums of a thousand would take a second.
-      const others = new Map([...reserved].map(([resource, amount]) => [resource, amount - (spec.reserved?.get(resource) ?? 0)]));
-      return [name, consumerProblems(spec, { capacity, others: [{ name: '', reserved: others }], quotaHard: quotas.get(name) })];
-    }));
+    return new Map(
+      all.map(({ name, spec }) => {
+        // All others as one: only their sum counts, and a thousand sums of a thousand would take a second.
+        const others = new Map(
+          [...reserved].map(([resource, amount]) => [resource, amount - (spec.reserved?.get(resource) ?? 0)]),
+        );
+        return [
+          name,
+          consumerProblems(spec, { capacity, others: [{ name: '', reserved: others }], quotaHard: quotas.get(name) }),
+        ];
+      }),
+    );
   }
 
   /** Every namespace is a consumer, and so is who has wishes for one that is still to come. */
@@ -138,7 +173,15 @@ export class ClusterView {
   }
 
   #all(): readonly Pick<Followed<unknown>, 'start' | 'stop' | 'synced' | 'onChange'>[] {
-    return [this.consumers.followed, this.allocations.followed, this.#nodes, this.#pods, this.#namespaces, this.#budgets, this.#quotas];
+    return [
+      this.consumers.followed,
+      this.allocations.followed,
+      this.#nodes,
+      this.#pods,
+      this.#namespaces,
+      this.#budgets,
+      this.#quotas,
+    ];
   }
 }
 

@@ -29,9 +29,22 @@ export function readConsumer(object: unknown): ConsumerObject | null {
   const [hard, reserved] = [readAmounts(spec?.['hard'], 'down'), readAmounts(spec?.['reserved'], 'up')];
   const { weight, system } = (spec ?? {}) as { readonly weight?: number; readonly system?: boolean };
   return {
-    name, uid, resourceVersion, generation, version: versionOf(object as KubeObject),
-    spec: { name, hard: hard.amounts, reserved: reserved.amounts, weight, ...(system === undefined ? {} : { isSystem: system }) },
-    problems: [...hard.problems.map((problem) => `hard: ${problem}`), ...reserved.problems.map((problem) => `reserved: ${problem}`)],
+    name,
+    uid,
+    resourceVersion,
+    generation,
+    version: versionOf(object as KubeObject),
+    spec: {
+      name,
+      hard: hard.amounts,
+      reserved: reserved.amounts,
+      weight,
+      ...(system === undefined ? {} : { isSystem: system }),
+    },
+    problems: [
+      ...hard.problems.map((problem) => `hard: ${problem}`),
+      ...reserved.problems.map((problem) => `reserved: ${problem}`),
+    ],
     status: status ?? {},
   };
 }

@@ -5,14 +5,33 @@ import { conditionsAt } from '../condition.js';
 import type { ConsumerObject, ConsumerStatus } from './consumer-object.js';
 
 /** What the status of a Consumer should be. */
-export function consumerReport({ generation, problems: unreadable, status }: ConsumerObject, problems: readonly ConsumerProblem[], now: number): ConsumerStatus {
-  return { observedGeneration: generation, conditions: conditionsAt(now, [accepted(unreadable, problems)], status.conditions, generation) };
+export function consumerReport(
+  { generation, problems: unreadable, status }: ConsumerObject,
+  problems: readonly ConsumerProblem[],
+  now: number,
+): ConsumerStatus {
+  return {
+    observedGeneration: generation,
+    conditions: conditionsAt(now, [accepted(unreadable, problems)], status.conditions, generation),
+  };
 }
 
 function accepted(unreadable: readonly string[], problems: readonly ConsumerProblem[]): Finding {
   const [first] = problems;
-  if (unreadable.length > 0) return { type: 'Accepted', status: 'False', reason: 'UnreadableAmounts', message: `no pod of it is evicted until this is mended: ${unreadable.join('; ')}` };
-  if (first === undefined) return { type: 'Accepted', status: 'True', reason: 'Consistent', message: 'its amounts agree with each other, with its quota and with the cluster' };
+  if (unreadable.length > 0)
+    return {
+      type: 'Accepted',
+      status: 'False',
+      reason: 'UnreadableAmounts',
+      message: `no pod of it is evicted until this is mended: ${unreadable.join('; ')}`,
+    };
+  if (first === undefined)
+    return {
+      type: 'Accepted',
+      status: 'True',
+      reason: 'Consistent',
+      message: 'its amounts agree with each other, with its quota and with the cluster',
+    };
   return { type: 'Accepted', status: 'False', reason: first.code, message: problems.map(textOf).join('; ') };
 }
 

@@ -26,7 +26,8 @@ export function readDisruptionBudget(object: unknown, version: 'v1' | 'v1beta1')
   const terms = Object.keys(selector?.matchLabels ?? {}).length + (selector?.matchExpressions?.length ?? 0);
   const selectsAny = selector !== undefined && (terms > 0 || version === 'v1');
   return {
-    namespace, key: `${namespace}/${name}`,
+    namespace,
+    key: `${namespace}/${name}`,
     // Not counted since it was changed: the API refuses everything until it is.
     allowed: observedGeneration < generation ? 0 : disruptionsAllowed,
     guards: (labels) => selectsAny && selects(selector, labels),

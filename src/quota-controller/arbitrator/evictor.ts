@@ -39,7 +39,10 @@ export class Evictor {
   markOf(uid: string): PodMark {
     const mark = this.#marks.get(uid);
     const now = this.#options.now();
-    return { isLeaving: mark !== undefined && now < mark.leavingUntil, isProtected: mark !== undefined && now < mark.protectedUntil };
+    return {
+      isLeaving: mark !== undefined && now < mark.leavingUntil,
+      isProtected: mark !== undefined && now < mark.protectedUntil,
+    };
   }
 
   /** Forgets pods that are gone, and marks that are over. */
@@ -56,7 +59,12 @@ export class Evictor {
     const answer = await api.request({
       method: 'POST',
       path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/eviction`,
-      body: { apiVersion: version, kind: 'Eviction', metadata: { name, namespace }, deleteOptions: { preconditions: { uid } } },
+      body: {
+        apiVersion: version,
+        kind: 'Eviction',
+        metadata: { name, namespace },
+        deleteOptions: { preconditions: { uid } },
+      },
     });
     const at = now();
     if (answer.ok || answer.code === NOT_FOUND) {
@@ -65,7 +73,12 @@ export class Evictor {
     }
     log.warn({ namespace, pod: name, podUid: uid, code: answer.code, reason: answer.message }, 'a pod was not evicted');
     const isRefused = answer.code === TOO_MANY_REQUESTS;
-    this.#marks.set(uid, isRefused ? { leavingUntil: 0, protectedUntil: at + RETRY_MS } : { leavingUntil: at + UNKNOWN_MS, protectedUntil: at + FAILED_MS });
+    this.#marks.set(
+      uid,
+      isRefused
+        ? { leavingUntil: 0, protectedUntil: at + RETRY_MS }
+        : { leavingUntil: at + UNKNOWN_MS, protectedUntil: at + FAILED_MS },
+    );
     return isRefused ? 'refused' : 'failed';
   }
 }

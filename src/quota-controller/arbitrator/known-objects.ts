@@ -39,7 +39,8 @@ export class KnownObjects<T extends Named> {
   /** Takes what is not older than what is known. */
   learn(object: T): void {
     const known = this.#byName.get(object.name);
-    if (known === undefined || known.uid !== object.uid || known.version <= object.version) this.#byName.set(object.name, object);
+    if (known === undefined || known.uid !== object.uid || known.version <= object.version)
+      this.#byName.set(object.name, object);
   }
 
   /** One of the same name that was made since stays. */

@@ -21,7 +21,10 @@ interface NodeStatus {
   readonly conditions?: readonly { readonly type: string; readonly status: string }[];
 }
 
-const CONTROL_PLANES: ReadonlySet<string> = new Set(['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']);
+const CONTROL_PLANES: ReadonlySet<string> = new Set([
+  'node-role.kubernetes.io/control-plane',
+  'node-role.kubernetes.io/master',
+]);
 
 /** Reads a node. Other taints than those of control planes are not looked at: GPU nodes have them to keep all but GPU pods away. */
 export function readNode(object: unknown): NodeObject | null {
@@ -33,5 +36,9 @@ export function readNode(object: unknown): NodeObject | null {
   const isControlPlane = taints.some(({ key, effect }) => CONTROL_PLANES.has(key) && effect !== 'PreferNoSchedule');
   // Not a resource that is asked for: how many pods the node can hold.
   const amounts = new Map([...readAmounts(allocatable, 'down').amounts].filter(([resource]) => resource !== 'pods'));
-  return { name: metadata.name, allocatable: amounts, takesPods: !unschedulable && isReady && !isControlPlane && metadata.deletionTimestamp === undefined };
+  return {
+    name: metadata.name,
+    allocatable: amounts,
+    takesPods: !unschedulable && isReady && !isControlPlane && metadata.deletionTimestamp === undefined,
+  };
 }

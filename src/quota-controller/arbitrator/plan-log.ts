@@ -14,14 +14,30 @@ export class PlanLog {
   }
 
   tell({ allocations, evictions }: ArbitrationPlan, pods: ReadonlyMap<string, ClusterPod>): void {
-    const overused = allocations.filter((allocation) => allocation.overused.length > 0).map(({ name, overused: resources, deserved, used, reclaimAt }) => ({
-      consumer: name, deserved: writeAmounts(deserved, new Set(resources)), allocated: writeAmounts(used, new Set(resources)),
-      reclaimAt: reclaimAt === null ? null : new Date(reclaimAt).toISOString(),
-    }));
-    const plan = { overused, evictions: evictions.map(({ pod, resource, beneficiaries }) => ({ pod: titleOf(pods.get(pod), pod), resource, for: beneficiaries })) };
+    const overused = allocations
+      .filter((allocation) => allocation.overused.length > 0)
+      .map(({ name, overused: resources, deserved, used, reclaimAt }) => ({
+        consumer: name,
+        deserved: writeAmounts(deserved, new Set(resources)),
+        allocated: writeAmounts(used, new Set(resources)),
+        reclaimAt: reclaimAt === null ? null : new Date(reclaimAt).toISOString(),
+      }));
+    const plan = {
+      overused,
+      evictions: evictions.map(({ pod, resource, beneficiaries }) => ({
+        pod: titleOf(pods.get(pod), pod),
+        resource,
+        for: beneficiaries,
+      })),
+    };
     if (isDeepStrictEqual(plan, this.#last)) return;
     this.#last = plan;
-    this.#log.info(plan, evictions.length === 0 ? 'plan of the arbitrator: nobody has to go now' : 'plan of the arbitrator: with --arbitrator=on these pods would be evicted');
+    this.#log.info(
+      plan,
+      evictions.length === 0
+        ? 'plan of the arbitrator: nobody has to go now'
+        : 'plan of the arbitrator: with --arbitrator=on these pods would be evicted',
+    );
   }
 }
 

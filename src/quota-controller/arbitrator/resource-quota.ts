@@ -15,7 +15,15 @@ const REQUESTS = 'requests.';
 /** Reads a ResourceQuota; null for one that limits some pods only. */
 export function readResourceQuota(object: unknown): NamespaceQuota | null {
   const { metadata, spec } = object as KubeObject;
-  const { hard = {}, scopes = [], scopeSelector } = (spec ?? {}) as { readonly hard?: Readonly<Record<string, string>>; readonly scopes?: readonly string[]; readonly scopeSelector?: unknown };
+  const {
+    hard = {},
+    scopes = [],
+    scopeSelector,
+  } = (spec ?? {}) as {
+    readonly hard?: Readonly<Record<string, string>>;
+    readonly scopes?: readonly string[];
+    readonly scopeSelector?: unknown;
+  };
   if (scopes.length > 0 || scopeSelector !== undefined) return null;
   const requests = Object.entries(hard).flatMap(([key, amount]) => {
     if (key.startsWith(REQUESTS)) return [[key.slice(REQUESTS.length), amount]];

@@ -57,13 +57,25 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
       else this.#due.add(name);
     }
     for (const name of this.#due) if (!wanted.has(name)) this.#due.delete(name);
-    const urgent = new Set([...this.#due].filter((name) => isUrgent(known.get(name)?.status ?? ({} as S), wanted.get(name) as S)));
+    const urgent = new Set(
+      [...this.#due].filter((name) => isUrgent(known.get(name)?.status ?? ({} as S), wanted.get(name) as S)),
+    );
     const inOrder = [...urgent, ...[...this.#due].filter((name) => !urgent.has(name))].slice(0, MOST_WRITES);
-    const needless = isOurs ? known.values().filter(({ name }) => !wanted.has(name)).slice(0, MOST_WRITES) : [];
-    const acts = [...inOrder.map((name) => () => this.#write(name, wanted.get(name) as S)), ...needless.map((object) => () => this.#remove(object))];
-    await Promise.all(Array.from({ length: atOnce }, async () => {
-      for (let act = acts.shift(); act !== undefined; act = acts.shift()) await act();
-    }));
+    const needless = isOurs
+      ? known
+          .values()
+          .filter(({ name }) => !wanted.has(name))
+          .slice(0, MOST_WRITES)
+      : [];
+    const acts = [
+      ...inOrder.map((name) => () => this.#write(name, wanted.get(name) as S)),
+      ...needless.map((object) => () => this.#remove(object)),
+    ];
+    await Promise.all(
+      Array.from({ length: atOnce }, async () => {
+        for (let act = acts.shift(); act !== undefined; act = acts.shift()) await act();
+      }),
+    );
   }
 
   async #write(name: string, status: S): Promise<void> {
@@ -71,7 +83,11 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
     const object = known.get(name) ?? (await this.#make(name));
     if (object === null) return;
     const metadata = { name, resourceVersion: object.resourceVersion };
-    const answer = await api.request({ method: 'PUT', path: `${itemPath(collection, name)}/status`, body: { apiVersion: API_VERSION, kind, metadata, status } });
+    const answer = await api.request({
+      method: 'PUT',
+      path: `${itemPath(collection, name)}/status`,
+      body: { apiVersion: API_VERSION, kind, metadata, status },
+    });
     if (!this.#isDone(answer, name)) return;
     this.#learn(answer.body);
     this.#due.delete(name);
@@ -81,13 +97,21 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
   async #make(name: string): Promise<T | null> {
     const { api, collection, kind, isOurs } = this.#options;
     if (!isOurs) return null;
-    const answer = await api.request({ method: 'POST', path: collection, body: { apiVersion: API_VERSION, kind, metadata: { name } } });
+    const answer = await api.request({
+      method: 'POST',
+      path: collection,
+      body: { apiVersion: API_VERSION, kind, metadata: { name } },
+    });
     return this.#isDone(answer, name) ? this.#learn(answer.body) : null;
   }
 
   async #remove({ name, uid }: T): Promise<void> {
     const { api, collection, known } = this.#options;
-    const answer = await api.request({ method: 'DELETE', path: itemPath(collection, name), body: { preconditions: { uid } } });
+    const answer = await api.request({
+      method: 'DELETE',
+      path: itemPath(collection, name),
+      body: { preconditions: { uid } },
+    });
     if (answer.ok || answer.code === NOT_FOUND) known.forget({ name, uid });
     else if (answer.code !== CONFLICT) throw new ApiError(`${name} can not be removed`, answer);
   }
@@ -102,7 +126,8 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
   /** False where somebody was faster: the watch tells what there is now, and the next round starts from that. */
   #isDone(answer: ApiAnswer, name: string): answer is Extract<ApiAnswer, { readonly ok: true }> {
     if (answer.ok) return true;
-    if (![CONFLICT, NOT_FOUND, ALREADY_EXISTS].includes(answer.code)) throw new ApiError(`the status of ${name} can not be written`, answer);
+    if (![CONFLICT, NOT_FOUND, ALREADY_EXISTS].includes(answer.code))
+      throw new ApiError(`the status of ${name} can not be written`, answer);
     return false;
   }
 }

@@ -50,7 +50,10 @@ export class Cash {
   constructor(options: CashOptions) {
     this.#options = options;
     const { api, kinds, catalog } = options;
-    this.#queue = new SightingQueue((uid) => this.#attend(uid), (uid, error) => options.log.warn({ err: error, pod: uid }, 'hours of a pod could not be booked; trying again'));
+    this.#queue = new SightingQueue(
+      (uid) => this.#attend(uid),
+      (uid, error) => options.log.warn({ err: error, pod: uid }, 'hours of a pod could not be booked; trying again'),
+    );
     this.#pods = api.follow({ path: '/api/v1/pods', keep: (object) => readPodObject(object, catalog) });
     this.#link(kinds);
   }
@@ -83,15 +86,17 @@ export class Cash {
 
   /** Prepares to follow the owners of kinds that are not followed yet. */
   #link(kinds: readonly ServedKind[]): readonly Followed<Link>[] {
-    return kinds.filter(({ resource, path }) => resource !== 'pods' && !this.#links.has(path)).map(({ path }) => {
-      const links = this.#options.api.follow({ path, keep: readLink });
-      links.onChange(({ before, after }) => {
-        if (after !== null) this.#ownerOf.set(after.uid, after.ownerUid);
-        else if (before !== null) this.#ownerOf.delete(before.uid);
+    return kinds
+      .filter(({ resource, path }) => resource !== 'pods' && !this.#links.has(path))
+      .map(({ path }) => {
+        const links = this.#options.api.follow({ path, keep: readLink });
+        links.onChange(({ before, after }) => {
+          if (after !== null) this.#ownerOf.set(after.uid, after.ownerUid);
+          else if (before !== null) this.#ownerOf.delete(before.uid);
+        });
+        this.#links.set(path, links);
+        return links;
       });
-      this.#links.set(path, links);
-      return links;
-    });
   }
 
   #followed(): readonly Followed<unknown>[] {
@@ -111,7 +116,8 @@ export class Cash {
   }
 
   async #begin(): Promise<void> {
-    while (!this.#stopped && !this.#followed().every(({ synced }) => synced)) await new Promise((resolve) => setTimeout(resolve, 20).unref());
+    while (!this.#stopped && !this.#followed().every(({ synced }) => synced))
+      await new Promise((resolve) => setTimeout(resolve, 20).unref());
     if (this.#stopped) return;
     const { engine, reportedAt, now } = this.#options;
     for (const change of engine.records()) {
@@ -151,7 +157,15 @@ export class Cash {
     const needs = pod.needs(types['gpu'] ?? '');
     if (needs === null) return false;
     const since = Math.min(pod.startedAt ?? now(), now());
-    const decision = await engine.execute({ type: 'podStarted', pod: pod.uid, workload: refOfKey(workload.key), group: workload.group, types, since, ...needs });
+    const decision = await engine.execute({
+      type: 'podStarted',
+      pod: pod.uid,
+      workload: refOfKey(workload.key),
+      group: workload.group,
+      types,
+      since,
+      ...needs,
+    });
     if (decision.code === 'Conflict') throw new Error(decision.message);
     if (decision.allowed) this.#running.add(pod.uid);
     return decision.allowed;
@@ -159,7 +173,12 @@ export class Cash {
 
   /** The charged workload at the end of the chain of controllers, followed by uid: names can be made up. */
   #workloadOf(pod: PodObject): WorkloadObject | null {
-    const byUid = new Map(this.#options.workloads().filter(({ demand }) => demand !== null).map((workload) => [workload.uid, workload]));
+    const byUid = new Map(
+      this.#options
+        .workloads()
+        .filter(({ demand }) => demand !== null)
+        .map((workload) => [workload.uid, workload]),
+    );
     let found: WorkloadObject | null = null;
     let uid = pod.ownerUid;
     for (let length = 0; length < LONGEST_CHAIN; length++) {
@@ -176,5 +195,8 @@ export class Cash {
 function readLink(object: unknown): Link | null {
   const { metadata } = object as KubeObject;
   if (metadata?.uid === undefined) return null;
-  return { uid: metadata.uid, ownerUid: metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid ?? metadata.uid };
+  return {
+    uid: metadata.uid,
+    ownerUid: metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid ?? metadata.uid,
+  };
 }

@@ -44,9 +44,16 @@ export class Controller {
     this.#options = { refreshMs: 300_000, reportDelayMs: 300, ...options };
     const { api, engine, kinds, mirror, log, now } = options;
     this.#events = new Events(api, log, now);
-    this.#queue = new SightingQueue((name) => this.#attend(name), (name, error) => log.warn({ err: error, group: name }, 'a group could not be reported; trying again'));
+    this.#queue = new SightingQueue(
+      (name) => this.#attend(name),
+      (name, error) => log.warn({ err: error, group: name }, 'a group could not be reported; trying again'),
+    );
     this.#cash = new Cash({
-      api, engine, kinds, log, now,
+      api,
+      engine,
+      kinds,
+      log,
+      now,
       workloads: () => mirror.workloads(),
       reportedAt: (name) => {
         const at = Date.parse(mirror.group(name)?.status.lastReconcileTime ?? '');
@@ -64,7 +71,13 @@ export class Controller {
     });
     this.#cash.start();
     for (const { spec } of mirror.groups()) this.#queue.put(spec.name, 0);
-    this.#tick = setInterval(() => void this.#options.engine.execute({ type: 'tick' }).catch((error: unknown) => this.#options.log.warn({ err: error }, 'time could not be told')), 1000).unref();
+    this.#tick = setInterval(
+      () =>
+        void this.#options.engine
+          .execute({ type: 'tick' })
+          .catch((error: unknown) => this.#options.log.warn({ err: error }, 'time could not be told')),
+      1000,
+    ).unref();
     this.#schedule();
   }
 
@@ -97,7 +110,11 @@ export class Controller {
       await mirror.compare();
       const { drift, workloads } = engine.refresh();
       refreshed(drift.length);
-      if (drift.length > 0) log.error({ drift: drift.map(({ group, key }) => `${group} ${key}`) }, 'counters were not what the workloads add up to');
+      if (drift.length > 0)
+        log.error(
+          { drift: drift.map(({ group, key }) => `${group} ${key}`) },
+          'counters were not what the workloads add up to',
+        );
       log.info({ workloads, drift: drift.length }, 'everything was looked at again');
       this.#cash.again();
       for (const { spec } of mirror.groups()) this.#queue.put(spec.name, 0);
@@ -112,7 +129,9 @@ export class Controller {
     if (object === null) return;
     if (object.terminating) return this.#release(object);
     if (!object.finalizers.includes(GROUP_FINALIZER)) {
-      await this.#patch(itemPath(GROUPS_PATH, name), { metadata: { resourceVersion: object.resourceVersion, finalizers: [...object.finalizers, GROUP_FINALIZER] } });
+      await this.#patch(itemPath(GROUPS_PATH, name), {
+        metadata: { resourceVersion: object.resourceVersion, finalizers: [...object.finalizers, GROUP_FINALIZER] },
+      });
     }
     await this.#report(object);
   }
@@ -127,7 +146,12 @@ export class Controller {
       await this.#report(object, decision.message);
       return;
     }
-    await this.#patch(itemPath(GROUPS_PATH, name), { metadata: { resourceVersion: object.resourceVersion, finalizers: object.finalizers.filter((finalizer) => finalizer !== GROUP_FINALIZER) } });
+    await this.#patch(itemPath(GROUPS_PATH, name), {
+      metadata: {
+        resourceVersion: object.resourceVersion,
+        finalizers: object.finalizers.filter((finalizer) => finalizer !== GROUP_FINALIZER),
+      },
+    });
   }
 
   async #report(object: GroupObject, held: string | null = null): Promise<void> {
@@ -142,16 +166,36 @@ export class Controller {
   }
 
   /** An event where a budget has passed a level since the last report: the status says which that was. */
-  async #announce({ spec: { name }, uid }: GroupObject, before: GroupObjectStatus, after: GroupObjectStatus, level: number): Promise<void> {
-    const condition = (status: GroupObjectStatus, type: string) => status.conditions?.find((each) => each.type === type);
-    const last = Number(/^Used(\d+)Percent$/.exec(condition(before, 'CashLow')?.status === 'True' ? (condition(before, 'CashLow')?.reason ?? '') : '')?.[1] ?? 0);
-    if (level > last) await this.#event(name, uid, `Cash${level}Percent`, `${level}% of a budget is used: ${condition(after, 'CashLow')?.message ?? ''}`);
+  async #announce(
+    { spec: { name }, uid }: GroupObject,
+    before: GroupObjectStatus,
+    after: GroupObjectStatus,
+    level: number,
+  ): Promise<void> {
+    const condition = (status: GroupObjectStatus, type: string) =>
+      status.conditions?.find((each) => each.type === type);
+    const last = Number(
+      /^Used(\d+)Percent$/.exec(
+        condition(before, 'CashLow')?.status === 'True' ? (condition(before, 'CashLow')?.reason ?? '') : '',
+      )?.[1] ?? 0,
+    );
+    if (level > last)
+      await this.#event(
+        name,
+        uid,
+        `Cash${level}Percent`,
+        `${level}% of a budget is used: ${condition(after, 'CashLow')?.message ?? ''}`,
+      );
     const over = condition(after, 'OverQuota');
-    if (over?.status === 'True' && condition(before, 'OverQuota')?.status !== 'True') await this.#event(name, uid, 'OverQuota', `more is used than the group has: ${over.message}`);
+    if (over?.status === 'True' && condition(before, 'OverQuota')?.status !== 'True')
+      await this.#event(name, uid, 'OverQuota', `more is used than the group has: ${over.message}`);
   }
 
   #event(name: string, uid: string, reason: string, message: string): Promise<void> {
-    return this.#events.write({ apiVersion: API_VERSION, kind: GROUP_KIND, name, uid }, { type: 'Warning', reason, message });
+    return this.#events.write(
+      { apiVersion: API_VERSION, kind: GROUP_KIND, name, uid },
+      { type: 'Warning', reason, message },
+    );
   }
 
   async #patch(path: string, body: unknown): Promise<void> {

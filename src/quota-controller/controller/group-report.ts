@@ -6,7 +6,12 @@ import { usageOf, type GroupObject, type GroupObjectStatus } from '../group-obje
 const LEVELS = [100, 90, 80] as const;
 
 /** What the status of a group's object should be. `known` is null for a group that the books do not have, `problem` says why. */
-export function groupReport(object: GroupObject, known: GroupStatus | null, problem: string | null, now: number): GroupObjectStatus {
+export function groupReport(
+  object: GroupObject,
+  known: GroupStatus | null,
+  problem: string | null,
+  now: number,
+): GroupObjectStatus {
   const { generation, status: before } = object;
   const conditions = conditionsAt(now, findingsOf(object, known, problem), before.conditions, generation);
   if (known === null) return { ...before, observedGeneration: generation, conditions };
@@ -14,7 +19,9 @@ export function groupReport(object: GroupObject, known: GroupStatus | null, prob
   return {
     observedGeneration: generation,
     ...usageOf(known),
-    ...(ends === null || !Number.isFinite(ends) || ends > 8.64e15 ? {} : { exhaustsAt: new Date(ends).toISOString().replace(/\.\d+Z$/, 'Z') }),
+    ...(ends === null || !Number.isFinite(ends) || ends > 8.64e15
+      ? {}
+      : { exhaustsAt: new Date(ends).toISOString().replace(/\.\d+Z$/, 'Z') }),
     lastReconcileTime: new Date(now).toISOString().replace(/\.\d+Z$/, 'Z'),
     conditions,
   };
@@ -22,12 +29,20 @@ export function groupReport(object: GroupObject, known: GroupStatus | null, prob
 
 function findingsOf(object: GroupObject, known: GroupStatus | null, problem: string | null): readonly Finding[] {
   const flag = (type: string, keys: readonly string[] | undefined, yes: string, no: string): Finding =>
-    (keys === undefined ? { type, status: 'False', reason: no, message: 'no key' } : { type, status: 'True', reason: yes, message: keys.length === 0 ? 'the group' : keys.join(', ') });
-  const keysOf = (type: GroupStatus['conditions'][number]['type']) => known?.conditions.find((condition) => condition.type === type)?.keys;
+    keys === undefined
+      ? { type, status: 'False', reason: no, message: 'no key' }
+      : { type, status: 'True', reason: yes, message: keys.length === 0 ? 'the group' : keys.join(', ') };
+  const keysOf = (type: GroupStatus['conditions'][number]['type']) =>
+    known?.conditions.find((condition) => condition.type === type)?.keys;
   return [
     problem === null && known !== null
       ? { type: 'Ready', status: 'True', reason: 'InTheBooks', message: 'the group has what its object asks for' }
-      : { type: 'Ready', status: 'False', reason: 'NotInTheBooks', message: problem ?? 'the group is not in the books yet' },
+      : {
+          type: 'Ready',
+          status: 'False',
+          reason: 'NotInTheBooks',
+          message: problem ?? 'the group is not in the books yet',
+        },
     flag('OverQuota', keysOf('OverQuota'), 'UsedBeyondHard', 'WithinHard'),
     flag('CashExhausted', keysOf('CashExhausted'), 'BudgetSpent', 'BudgetLeft'),
     flag('CashLow', levelsOf(known), `Used${levelOf(known)}Percent`, 'BudgetLeft'),
@@ -68,5 +83,8 @@ function withoutCash(amounts: GroupObjectStatus['used']): unknown {
 
 function sorted(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) =>
-    (typeof inner === 'object' && inner !== null && !Array.isArray(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner));
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
 }

@@ -21,7 +21,13 @@ export interface LeaderOptions {
 
 interface Lease {
   readonly metadata: { readonly resourceVersion?: string };
-  readonly spec?: { readonly holderIdentity?: string; readonly renewTime?: string; readonly leaseDurationSeconds?: number; readonly leaseTransitions?: number; readonly acquireTime?: string };
+  readonly spec?: {
+    readonly holderIdentity?: string;
+    readonly renewTime?: string;
+    readonly leaseDurationSeconds?: number;
+    readonly leaseTransitions?: number;
+    readonly acquireTime?: string;
+  };
 }
 
 /**
@@ -96,7 +102,13 @@ export class Leader {
     const holder = lease?.spec?.holderIdentity ?? '';
     const version = lease?.metadata.resourceVersion ?? '';
     if (version !== this.#seen.version) this.#seen = { version, at: now() };
-    if (lease !== null && holder !== '' && holder !== identity && now() - this.#seen.at < (lease.spec?.leaseDurationSeconds ?? leaseMs / 1000) * 1000) return false;
+    if (
+      lease !== null &&
+      holder !== '' &&
+      holder !== identity &&
+      now() - this.#seen.at < (lease.spec?.leaseDurationSeconds ?? leaseMs / 1000) * 1000
+    )
+      return false;
     return this.#write(lease, identity);
   }
 
@@ -117,15 +129,19 @@ export class Leader {
       kind: 'Lease',
       metadata: { ...lease?.metadata, name, namespace },
       spec: {
-        holderIdentity, renewTime, leaseDurationSeconds: Math.ceil(leaseMs / 1000),
+        holderIdentity,
+        renewTime,
+        leaseDurationSeconds: Math.ceil(leaseMs / 1000),
         acquireTime: isNew ? renewTime : (lease.spec.acquireTime ?? renewTime),
         leaseTransitions: (lease?.spec?.leaseTransitions ?? 0) + (isNew ? 1 : 0),
       },
     };
-    const answer = lease === null
-      ? await api.request({ method: 'POST', path: this.#path(), body })
-      : await api.request({ method: 'PUT', path: `${this.#path()}/${encodeURIComponent(name)}`, body });
-    if (!answer.ok && ![CONFLICT, ALREADY_EXISTS].includes(answer.code)) log.warn({ reason: answer.message }, 'the lease can not be written');
+    const answer =
+      lease === null
+        ? await api.request({ method: 'POST', path: this.#path(), body })
+        : await api.request({ method: 'PUT', path: `${this.#path()}/${encodeURIComponent(name)}`, body });
+    if (!answer.ok && ![CONFLICT, ALREADY_EXISTS].includes(answer.code))
+      log.warn({ reason: answer.message }, 'the lease can not be written');
     return answer.ok;
   }
 

@@ -22,8 +22,14 @@ export interface PodObject {
 interface PodStatus {
   readonly phase?: string;
   readonly startTime?: string;
-  readonly conditions?: readonly { readonly type: string; readonly status: string; readonly lastTransitionTime?: string }[];
-  readonly containerStatuses?: readonly { readonly state?: { readonly terminated?: { readonly finishedAt?: string } } }[];
+  readonly conditions?: readonly {
+    readonly type: string;
+    readonly status: string;
+    readonly lastTransitionTime?: string;
+  }[];
+  readonly containerStatuses?: readonly {
+    readonly state?: { readonly terminated?: { readonly finishedAt?: string } };
+  }[];
 }
 
 /** Reads a pod. */
@@ -34,7 +40,12 @@ export function readPodObject(object: unknown, catalog: CardCatalog = DEFAULT_CA
   const { phase, startTime, conditions, containerStatuses } = (status ?? {}) as PodStatus;
   const scheduled = conditions?.find(({ type }) => type === 'PodScheduled');
   const isBound = spec?.['nodeName'] !== undefined;
-  const startedAt = scheduled?.status === 'True' ? timeOf(scheduled.lastTransitionTime) : isBound ? (timeOf(startTime) ?? timeOf(metadata.creationTimestamp)) : null;
+  const startedAt =
+    scheduled?.status === 'True'
+      ? timeOf(scheduled.lastTransitionTime)
+      : isBound
+        ? (timeOf(startTime) ?? timeOf(metadata.creationTimestamp))
+        : null;
   const ends = (containerStatuses ?? []).flatMap(({ state }) => timeOf(state?.terminated?.finishedAt) ?? []);
   const isDone = phase === 'Succeeded' || phase === 'Failed';
   const { containers, initContainers, overhead, resources } = spec ?? {};
@@ -44,9 +55,19 @@ export function readPodObject(object: unknown, catalog: CardCatalog = DEFAULT_CA
     name,
     ownerUid: metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid ?? uid,
     startedAt,
-    endedAt: isDone ? (ends.length === 0 ? (timeOf(metadata.deletionTimestamp) ?? startedAt) : Math.max(...ends)) : null,
+    endedAt: isDone
+      ? ends.length === 0
+        ? (timeOf(metadata.deletionTimestamp) ?? startedAt)
+        : Math.max(...ends)
+      : null,
     needs: (gpuType) => {
-      const needs = podNeeds(new ManifestReader(), { containers, initContainers, overhead, resources }, 'spec', gpuType, catalog);
+      const needs = podNeeds(
+        new ManifestReader(),
+        { containers, initContainers, overhead, resources },
+        'spec',
+        gpuType,
+        catalog,
+      );
       return needs.ok ? { requests: needs.requests, limits: needs.limits } : null;
     },
   };

@@ -63,7 +63,10 @@ export class Mirror {
   constructor(options: MirrorOptions) {
     this.#options = options;
     const { api, kinds } = options;
-    this.#queue = new SightingQueue((key) => this.#attend(key), (key, error) => options.log.warn({ err: error, subject: key }, 'the books could not follow; trying again'));
+    this.#queue = new SightingQueue(
+      (key) => this.#attend(key),
+      (key, error) => options.log.warn({ err: error, subject: key }, 'the books could not follow; trying again'),
+    );
     this.#groups = api.follow({ path: GROUPS_PATH, keep: readGroup });
     this.#ledgers = api.follow({ path: LEDGERS_PATH, keep: groupOfLedger });
     this.#kinds = kinds;
@@ -100,7 +103,8 @@ export class Mirror {
   /** Notes that this process admitted an object. */
   admitted(uid: string): void {
     this.#admitted.add(uid);
-    if (this.#admitted.size > MOST_ADMITTED) for (const oldest of this.#admitted) if (this.#admitted.delete(oldest)) break;
+    if (this.#admitted.size > MOST_ADMITTED)
+      for (const oldest of this.#admitted) if (this.#admitted.delete(oldest)) break;
   }
 
   /** Calls `listener` with groups of whose object or ledger there is news. Returns what ends that. */
@@ -111,7 +115,9 @@ export class Mirror {
 
   start(): void {
     this.#groups.onChange(({ before, after }) => this.#groupChanged(before, after));
-    this.#ledgers.onChange(({ before, after }) => this.#ledgerChanged((after ?? before)?.group ?? NO_GROUP, after?.resourceVersion ?? null));
+    this.#ledgers.onChange(({ before, after }) =>
+      this.#ledgerChanged((after ?? before)?.group ?? NO_GROUP, after?.resourceVersion ?? null),
+    );
     for (const followed of this.#followed()) followed.start();
     void this.#begin();
   }
@@ -125,7 +131,8 @@ export class Mirror {
       if (kinds.some((kind) => kind.path === path)) continue;
       this.#workloads.delete(path);
       void followed.stop();
-      for (const object of followed.values()) if (!kinds.some(({ evaluator }) => evaluator === object.kind.evaluator)) this.#workloadChanged(object, null);
+      for (const object of followed.values())
+        if (!kinds.some(({ evaluator }) => evaluator === object.kind.evaluator)) this.#workloadChanged(object, null);
     }
   }
 
@@ -133,12 +140,18 @@ export class Mirror {
   #follow(kinds: readonly ServedKind[]): readonly Followed<WorkloadObject>[] {
     const { api, evaluation } = this.#options;
     const labelSelector = evaluation.groupLabel ?? GROUP_LABEL;
-    return kinds.filter(({ path }) => !this.#workloads.has(path)).map((kind) => {
-      const followed = api.follow({ path: kind.path, labelSelector, keep: (object) => readWorkloadObject(kind, object, evaluation) });
-      followed.onChange(({ before, after }) => this.#workloadChanged(before, after));
-      this.#workloads.set(kind.path, followed);
-      return followed;
-    });
+    return kinds
+      .filter(({ path }) => !this.#workloads.has(path))
+      .map((kind) => {
+        const followed = api.follow({
+          path: kind.path,
+          labelSelector,
+          keep: (object) => readWorkloadObject(kind, object, evaluation),
+        });
+        followed.onChange(({ before, after }) => this.#workloadChanged(before, after));
+        this.#workloads.set(kind.path, followed);
+        return followed;
+      });
   }
 
   #followed(): readonly Followed<unknown>[] {
@@ -159,12 +172,17 @@ export class Mirror {
     const { engine, log } = this.#options;
     await engine.catchUp();
     // In this order: what is charged by now has been seen, so that what is not among the objects below is gone.
-    const charged = [...engine.records()].flatMap((change) => (change.kind === 'workload' && change.value !== null ? [{ key: change.key, uid: change.value.uid, group: change.group }] : []));
+    const charged = [...engine.records()].flatMap((change) =>
+      change.kind === 'workload' && change.value !== null
+        ? [{ key: change.key, uid: change.value.uid, group: change.group }]
+        : [],
+    );
     const there = new Map<string, WorkloadObject>();
     for (const kind of this.#kinds) for (const object of await this.#list(kind)) there.set(object.key, object);
     for (const [key, object] of there) {
       const known = this.#workloadByKey.get(key);
-      if (known === undefined || known.uid !== object.uid || known.version < object.version) this.#workloadByKey.set(key, object);
+      if (known === undefined || known.uid !== object.uid || known.version < object.version)
+        this.#workloadByKey.set(key, object);
       this.#queue.put(key, 0);
     }
     const gone = charged.filter(({ key, uid }) => uid !== '' && there.get(key)?.uid !== uid);
@@ -172,7 +190,8 @@ export class Mirror {
       if (this.#workloadByKey.get(key)?.uid === uid) this.#workloadByKey.delete(key);
       await this.#observeGone(key, uid, group);
     }
-    if (gone.length > 0) log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'workloads that are gone were still charged');
+    if (gone.length > 0)
+      log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'workloads that are gone were still charged');
     for (const name of new Set([...this.#groupByName.keys(), ...engine.groups()])) this.#queue.put(groupKey(name), 0);
   }
 
@@ -180,10 +199,17 @@ export class Mirror {
     const { api, evaluation } = this.#options;
     const found: WorkloadObject[] = [];
     for (let next = ''; ;) {
-      const query = { labelSelector: evaluation.groupLabel ?? GROUP_LABEL, limit: '500', ...(next === '' ? {} : { continue: next }) };
+      const query = {
+        labelSelector: evaluation.groupLabel ?? GROUP_LABEL,
+        limit: '500',
+        ...(next === '' ? {} : { continue: next }),
+      };
       const answer = await api.request({ method: 'GET', path: kind.path, query });
       if (!answer.ok) throw new ApiError(`${kind.resource} can not be listed`, answer);
-      const { items, metadata } = answer.body as { readonly items: readonly unknown[] | null; readonly metadata?: { readonly continue?: string } };
+      const { items, metadata } = answer.body as {
+        readonly items: readonly unknown[] | null;
+        readonly metadata?: { readonly continue?: string };
+      };
       for (const object of items ?? []) found.push(...[readWorkloadObject(kind, object, evaluation) ?? []].flat());
       next = metadata?.continue ?? '';
       if (next === '') return found;
@@ -192,7 +218,8 @@ export class Mirror {
 
   /** Parents before children, groups before workloads. */
   async #begin(): Promise<void> {
-    while (!this.#stopped && !this.#followed().every(({ synced }) => synced)) await new Promise((resolve) => setTimeout(resolve, 20).unref());
+    while (!this.#stopped && !this.#followed().every(({ synced }) => synced))
+      await new Promise((resolve) => setTimeout(resolve, 20).unref());
     while (!this.#stopped && !this.#synced) {
       try {
         await this.#options.engine.catchUp();
@@ -218,7 +245,14 @@ export class Mirror {
       this.#absent.delete(name);
     }
     this.#tell(name);
-    if (before !== null && after !== null && before.generation === after.generation && before.terminating === after.terminating && before.force === after.force) return;
+    if (
+      before !== null &&
+      after !== null &&
+      before.generation === after.generation &&
+      before.terminating === after.terminating &&
+      before.force === after.force
+    )
+      return;
     if (!this.#synced) return;
     this.#queue.put(groupKey(name), 0);
   }
@@ -289,13 +323,18 @@ export class Mirror {
     const { engine, ownerIsThere, log } = this.#options;
     const { key, uid, group, demand, owner } = object;
     if (object.problem !== null) {
-      log.warn({ workload: key, group, problem: object.problem }, 'what a workload asks for can not be read: it is not charged');
+      log.warn(
+        { workload: key, group, problem: object.problem },
+        'what a workload asks for can not be read: it is not charged',
+      );
       return;
     }
-    if (demand === null || (owner !== null && (await ownerIsThere(owner, object.namespace)))) return this.#observeGone(key, uid, group);
+    if (demand === null || (owner !== null && (await ownerIsThere(owner, object.namespace))))
+      return this.#observeGone(key, uid, group);
     const decision = await engine.observe({ workload: { ...demand.workload }, group, demand });
     if (decision.code === 'Conflict') throw new Error(decision.message);
-    if (!decision.allowed) log.warn({ workload: key, group, code: decision.code, reason: decision.message }, 'a workload is not charged');
+    if (!decision.allowed)
+      log.warn({ workload: key, group, code: decision.code, reason: decision.message }, 'a workload is not charged');
   }
 
   async #observeGone(key: string, uid: string, group: string): Promise<void> {
@@ -311,9 +350,11 @@ export class Mirror {
     if (object === undefined) {
       if (known !== null) decision = await this.#removeGroup(name);
     } else if (object.terminating) {
-      if (known !== null && !known.conditions.some(({ type }) => type === 'Terminating')) decision = await engine.execute({ type: 'terminateGroup', name });
+      if (known !== null && !known.conditions.some(({ type }) => type === 'Terminating'))
+        decision = await engine.execute({ type: 'terminateGroup', name });
     } else if (known === null) decision = await this.#addGroup(object);
-    else if (!isInLine(object, known.hard)) decision = await engine.execute({ type: 'updateGroup', ...object.spec, force: true });
+    else if (!isInLine(object, known.hard))
+      decision = await engine.execute({ type: 'updateGroup', ...object.spec, force: true });
     if (decision?.code === 'Conflict') throw new Error(decision.message);
     const problem = decision === null || decision.allowed ? null : decision.message;
     if (problem === null) this.#problems.delete(name);
@@ -361,7 +402,12 @@ function parentsFirst(groups: readonly GroupObject[]): readonly GroupObject[] {
   const byName = new Map(groups.map((group) => [group.spec.name, group]));
   const depthOf = (group: GroupObject): number => {
     let depth = 0;
-    for (let at = byName.get(group.spec.parent ?? ''); at !== undefined && depth < groups.length; at = byName.get(at.spec.parent ?? '')) depth++;
+    for (
+      let at = byName.get(group.spec.parent ?? '');
+      at !== undefined && depth < groups.length;
+      at = byName.get(at.spec.parent ?? '')
+    )
+      depth++;
     return depth;
   };
   return [...groups].sort((a, b) => depthOf(a) - depthOf(b));
@@ -370,9 +416,12 @@ function parentsFirst(groups: readonly GroupObject[]): readonly GroupObject[] {
 /** Whether the books have the limits that an object asks for. Budgets that grants add to are at least what it asks for. */
 function isInLine({ spec }: GroupObject, hard: ReadonlyMap<string, bigint>): boolean {
   const keys = Object.keys(spec.hard);
-  return keys.length === hard.size && keys.every((key) => {
-    const read = readQuantity(key, spec.hard[key] ?? 0, 'down');
-    const unit = cashTarget(key) === null ? 1n : HOUR_MS;
-    return read.ok && BigInt(read.amount) * unit === hard.get(key);
-  });
+  return (
+    keys.length === hard.size &&
+    keys.every((key) => {
+      const read = readQuantity(key, spec.hard[key] ?? 0, 'down');
+      const unit = cashTarget(key) === null ? 1n : HOUR_MS;
+      return read.ok && BigInt(read.amount) * unit === hard.get(key);
+    })
+  );
 }

@@ -39,17 +39,19 @@ export class SightingQueue {
 
   #run(key: string): void {
     this.#due.delete(key);
-    const done = this.#attempt(key).then(
-      () => 0,
-      (error: unknown) => {
-        this.#failed(key, error);
-        return RETRY_MS;
-      },
-    ).then((retryMs) => {
-      this.#running.delete(key);
-      const again = this.#again.delete(key);
-      if (retryMs > 0 || again) this.put(key, again ? 0 : retryMs);
-    });
+    const done = this.#attempt(key)
+      .then(
+        () => 0,
+        (error: unknown) => {
+          this.#failed(key, error);
+          return RETRY_MS;
+        },
+      )
+      .then((retryMs) => {
+        this.#running.delete(key);
+        const again = this.#again.delete(key);
+        if (retryMs > 0 || again) this.put(key, again ? 0 : retryMs);
+      });
     this.#running.set(key, done);
   }
 }

@@ -24,7 +24,11 @@ export interface WorkloadObject {
 }
 
 /** Reads a workload as the API server has it. */
-export function readWorkloadObject(kind: ServedKind, object: unknown, options: EvaluationOptions): WorkloadObject | null {
+export function readWorkloadObject(
+  kind: ServedKind,
+  object: unknown,
+  options: EvaluationOptions,
+): WorkloadObject | null {
   const { apiGroup, kind: name } = kind.evaluator;
   // Items of lists do not say what they are.
   const apiVersion = kind.path.startsWith('/apis/') ? kind.path.split('/').slice(2, 4).join('/') : 'v1';
@@ -36,6 +40,20 @@ export function readWorkloadObject(kind: ServedKind, object: unknown, options: E
   const { namespace = '', uid } = metadata;
   const version = versionOf(manifest);
   const ref = { kind: apiGroup === '' ? name : `${name}.${apiGroup}`, namespace, name: metadata.name };
-  const demand = evaluation.ok && evaluation.demand !== null ? { ...evaluation.demand, workload: { ...evaluation.demand.workload, version } } : null;
-  return { kind, key: refKey(ref), namespace, name: metadata.name, uid, version, group, demand, owner, problem: evaluation.ok ? null : `${evaluation.code}: ${evaluation.reason}` };
+  const demand =
+    evaluation.ok && evaluation.demand !== null
+      ? { ...evaluation.demand, workload: { ...evaluation.demand.workload, version } }
+      : null;
+  return {
+    kind,
+    key: refKey(ref),
+    namespace,
+    name: metadata.name,
+    uid,
+    version,
+    group,
+    demand,
+    owner,
+    problem: evaluation.ok ? null : `${evaluation.code}: ${evaluation.reason}`,
+  };
 }

@@ -47,7 +47,8 @@ class Writing {
   remove(record: StoredRecord): void {
     const key = recordKey(record);
     const edit = this.#edits.get(key);
-    if (edit === undefined ? this.#records.has(key) : edit.value !== null) this.#edits.set(key, { ...record, value: null });
+    if (edit === undefined ? this.#records.has(key) : edit.value !== null)
+      this.#edits.set(key, { ...record, value: null });
   }
 
   records(): RecordLog {
@@ -73,11 +74,15 @@ export class KubeStore implements Store {
   }
 
   async load(sink: RecordSink): Promise<Loaded> {
-    for (const found of await this.#objects.list()) this.#learn(found.group, await settled(this.#objects, found, this.#pause));
+    for (const found of await this.#objects.list())
+      this.#learn(found.group, await settled(this.#objects, found, this.#pause));
     sink.newBook();
     for (const { page } of this.#ledgers.values()) for (const record of page?.records.values() ?? []) sink.add(record);
     const revisions = [...this.#ledgers].filter(([group]) => group !== NO_GROUP);
-    return { head: this.#head, revisions: new Map(revisions.map(([group, { resourceVersion }]) => [group, resourceVersion])) };
+    return {
+      head: this.#head,
+      revisions: new Map(revisions.map(([group, { resourceVersion }]) => [group, resourceVersion])),
+    };
   }
 
   async list(): Promise<ReadonlyMap<string, Revision>> {
@@ -92,12 +97,15 @@ export class KubeStore implements Store {
   }
 
   async commit(batch: Batch): Promise<Committed> {
-    const outdated = [...batch.expected].filter(([group, revision]) => (this.#ledgers.get(group)?.resourceVersion ?? null) !== revision).map(([group]) => group);
+    const outdated = [...batch.expected]
+      .filter(([group, revision]) => (this.#ledgers.get(group)?.resourceVersion ?? null) !== revision)
+      .map(([group]) => group);
     if (outdated.length > 0) return { ok: false, code: 'Conflict', groups: outdated };
     const drafts = this.#drafts(batch);
     const [first, ...others] = drafts;
     if (first === undefined) return { ok: true, revisions: new Map() };
-    const finished = others.length === 0 ? await writeOne(this.#objects, first) : await writeTogether(this.#objects, drafts);
+    const finished =
+      others.length === 0 ? await writeOne(this.#objects, first) : await writeTogether(this.#objects, drafts);
     if (!finished.ok) {
       if (finished.groups.includes(NO_GROUP)) await this.#reread(NO_GROUP);
       return { ok: false, code: 'Conflict', groups: finished.groups.filter((group) => group !== NO_GROUP) };
@@ -117,8 +125,10 @@ export class KubeStore implements Store {
   async sweep(now: number): Promise<void> {
     const outcomes = await this.#objects.transactions();
     // In this order: an outcome that is known by now is one that each ledger waiting for it finds below.
-    for (const found of await this.#objects.list()) if (found.pending !== null) await settled(this.#objects, found, this.#pause);
-    for (const { name, createdAt } of outcomes) if (now - createdAt > KEEP_OUTCOMES_MS) await this.#objects.forget(name);
+    for (const found of await this.#objects.list())
+      if (found.pending !== null) await settled(this.#objects, found, this.#pause);
+    for (const { name, createdAt } of outcomes)
+      if (now - createdAt > KEEP_OUTCOMES_MS) await this.#objects.forget(name);
   }
 
   async close(): Promise<void> {}
@@ -130,7 +140,9 @@ export class KubeStore implements Store {
     const ledger = await settled(this.#objects, found?.ledger ?? null, this.#pause);
     this.#learn(group, ledger);
     const news: Edits | null = ledger === found?.ledger ? (found?.news ?? null) : null;
-    return known === null || news === null ? undefined : { revision: known.resourceVersion, records: [...news.values()] };
+    return known === null || news === null
+      ? undefined
+      : { revision: known.resourceVersion, records: [...news.values()] };
   }
 
   #learn(group: string, ledger: Ledger | null): void {
@@ -149,7 +161,13 @@ export class KubeStore implements Store {
       const known = this.#ledgers.get(child);
       return [child, known?.page?.token === token ? known.resourceVersion : OUTDATED];
     });
-    return { name, revision: ledger?.resourceVersion ?? null, records: [...(page?.records.values() ?? [])], children: new Map(children), since };
+    return {
+      name,
+      revision: ledger?.resourceVersion ?? null,
+      records: [...(page?.records.values() ?? [])],
+      children: new Map(children),
+      since,
+    };
   }
 
   /** The pages that a batch leads to. */
@@ -171,16 +189,31 @@ export class KubeStore implements Store {
         // Pods and loans move with their records, and say only where they are now.
         for (const [group, writing] of writings) if (group !== home) writing.remove(record);
         open(home).put(record);
-      } else if (writings.has(home) || this.#ledgers.get(home)?.page?.records.has(key) === true) open(home).remove(record);
-      if (home !== NO_GROUP && this.#ledgers.get(NO_GROUP)?.page?.records.has(key) === true) open(NO_GROUP).remove(record);
-      if (record.kind === 'group') Object.assign(open(record.key), record.value === null ? { gone: true } : { gone: false, parent: record.value.parent });
+      } else if (writings.has(home) || this.#ledgers.get(home)?.page?.records.has(key) === true)
+        open(home).remove(record);
+      if (home !== NO_GROUP && this.#ledgers.get(NO_GROUP)?.page?.records.has(key) === true)
+        open(NO_GROUP).remove(record);
+      if (record.kind === 'group')
+        Object.assign(
+          open(record.key),
+          record.value === null ? { gone: true } : { gone: false, parent: record.value.parent },
+        );
     }
     for (const [group, writing] of [...writings]) if (writing.gone) this.#empty(group, writing, open);
     tie(writings);
     const { head } = batch;
     return [...writings].map(([group, writing]): Draft => {
       const { current, parent, token, gone, children } = writing;
-      const next = gone ? null : { group, parent, token, head: latestHead(head, current?.page?.head ?? head), children, records: writing.records() };
+      const next = gone
+        ? null
+        : {
+            group,
+            parent,
+            token,
+            head: latestHead(head, current?.page?.head ?? head),
+            children,
+            records: writing.records(),
+          };
       return { group, current, next };
     });
   }

@@ -1,6 +1,24 @@
-import { ALREADY_EXISTS, ApiError, CONFLICT, METADATA_ONLY, NOT_FOUND, type Api, type ApiAnswer, type ApiRefusal } from '../api.js';
+import {
+  ALREADY_EXISTS,
+  ApiError,
+  CONFLICT,
+  METADATA_ONLY,
+  NOT_FOUND,
+  type Api,
+  type ApiAnswer,
+  type ApiRefusal,
+} from '../api.js';
 import { API_VERSION, LEDGERS_PATH, TRANSACTIONS_PATH, TRANSACTION_KIND, itemPath } from '../names.js';
-import { groupOfLedger, ledgerName, ledgerObject, readLedger, type Ledger, type LedgerPage, type PendingPage, type ReadLedger } from './ledger.js';
+import {
+  groupOfLedger,
+  ledgerName,
+  ledgerObject,
+  readLedger,
+  type Ledger,
+  type LedgerPage,
+  type PendingPage,
+  type ReadLedger,
+} from './ledger.js';
 
 export type Outcome = 'committed' | 'aborted';
 
@@ -43,11 +61,22 @@ export class LedgerObjects {
   }
 
   /** Puts a page, or what is to become of it, in the place of what was read; `current` is null for a ledger that is new. */
-  async put(group: string, current: Ledger | null, page: LedgerPage | null, pending: PendingPage | null): Promise<Written> {
+  async put(
+    group: string,
+    current: Ledger | null,
+    page: LedgerPage | null,
+    pending: PendingPage | null,
+  ): Promise<Written> {
     const body = ledgerObject(group, current?.resourceVersion ?? null, page, pending);
-    const answer = current === null
-      ? await this.#api.request({ method: 'POST', path: LEDGERS_PATH, body, accept: METADATA_ONLY })
-      : await this.#api.request({ method: 'PUT', path: itemPath(LEDGERS_PATH, ledgerName(group)), body, accept: METADATA_ONLY });
+    const answer =
+      current === null
+        ? await this.#api.request({ method: 'POST', path: LEDGERS_PATH, body, accept: METADATA_ONLY })
+        : await this.#api.request({
+            method: 'PUT',
+            path: itemPath(LEDGERS_PATH, ledgerName(group)),
+            body,
+            accept: METADATA_ONLY,
+          });
     if (!answer.ok) return lost(`the ledger of ${group} can not be written`, answer);
     // What was sent is what is there now: only who and when are the server's.
     const { uid, resourceVersion } = metadataOf(answer.body);
@@ -57,13 +86,22 @@ export class LedgerObjects {
   async remove(ledger: Ledger): Promise<Written> {
     const { uid, resourceVersion } = ledger;
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid, resourceVersion } };
-    const answer = await this.#api.request({ method: 'DELETE', path: itemPath(LEDGERS_PATH, ledgerName(ledger.group)), body });
+    const answer = await this.#api.request({
+      method: 'DELETE',
+      path: itemPath(LEDGERS_PATH, ledgerName(ledger.group)),
+      body,
+    });
     return answer.ok ? { ok: true, ledger: null } : lost(`the ledger of ${ledger.group} can not be deleted`, answer);
   }
 
   /** Says what became of a transaction, once and for all; false where somebody has said so before. */
   async decide(transaction: string, outcome: Outcome): Promise<boolean> {
-    const body = { apiVersion: API_VERSION, kind: TRANSACTION_KIND, metadata: { name: transaction }, spec: { outcome } };
+    const body = {
+      apiVersion: API_VERSION,
+      kind: TRANSACTION_KIND,
+      metadata: { name: transaction },
+      spec: { outcome },
+    };
     const answer = await this.#api.request({ method: 'POST', path: TRANSACTIONS_PATH, body });
     if (answer.ok) return true;
     if (answer.code === ALREADY_EXISTS) return false;
@@ -94,10 +132,18 @@ export class LedgerObjects {
     const items: unknown[] = [];
     for (let next = ''; ;) {
       const query = { limit: PAGE_SIZE, ...(next === '' ? {} : { continue: next }) };
-      const answer: ApiAnswer = await this.#api.request({ method: 'GET', path, query, ...(accept === undefined ? {} : { accept }) });
+      const answer: ApiAnswer = await this.#api.request({
+        method: 'GET',
+        path,
+        query,
+        ...(accept === undefined ? {} : { accept }),
+      });
       if (!answer.ok) throw new ApiError(`${path} can not be listed`, answer);
       // Of nothing, some servers make no list but null.
-      const list = answer.body as { readonly items: readonly unknown[] | null; readonly metadata?: { readonly continue?: string } };
+      const list = answer.body as {
+        readonly items: readonly unknown[] | null;
+        readonly metadata?: { readonly continue?: string };
+      };
       items.push(...(list.items ?? []));
       next = list.metadata?.continue ?? '';
       if (next === '') return items;
@@ -105,8 +151,22 @@ export class LedgerObjects {
   }
 }
 
-function metadataOf(object: unknown): { readonly name: string; readonly uid: string; readonly resourceVersion: string; readonly creationTimestamp: string } {
-  return (object as { readonly metadata: { readonly name: string; readonly uid: string; readonly resourceVersion: string; readonly creationTimestamp: string } }).metadata;
+function metadataOf(object: unknown): {
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly creationTimestamp: string;
+} {
+  return (
+    object as {
+      readonly metadata: {
+        readonly name: string;
+        readonly uid: string;
+        readonly resourceVersion: string;
+        readonly creationTimestamp: string;
+      };
+    }
+  ).metadata;
 }
 
 /** Somebody else came first; or, as an error, nobody knows. */

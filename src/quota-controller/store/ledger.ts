@@ -41,12 +41,16 @@ export const NO_GROUP = '';
  */
 export function ledgerName(group: string): string {
   if (group === NO_GROUP) return 'no-group';
-  return /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(group) && !/^x-|\.[-.]|-\.|^no-group$/.test(group) ? group : `x-${Buffer.from(group).toString('hex')}`;
+  return /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(group) && !/^x-|\.[-.]|-\.|^no-group$/.test(group)
+    ? group
+    : `x-${Buffer.from(group).toString('hex')}`;
 }
 
 /** The group of a ledger, from its metadata alone; null of what is no ledger. */
 export function groupOfLedger(object: unknown): { readonly group: string; readonly resourceVersion: string } | null {
-  const { metadata } = (object ?? {}) as { readonly metadata?: { readonly labels?: Readonly<Record<string, string>>; readonly resourceVersion?: string } };
+  const { metadata } = (object ?? {}) as {
+    readonly metadata?: { readonly labels?: Readonly<Record<string, string>>; readonly resourceVersion?: string };
+  };
   const group = metadata?.labels?.[LEDGER_GROUP_LABEL];
   return group === undefined ? null : { group, resourceVersion: metadata?.resourceVersion ?? '' };
 }
@@ -63,19 +67,42 @@ interface WrittenPage {
 }
 
 interface LedgerObject {
-  readonly metadata: { readonly uid: string; readonly resourceVersion: string; readonly labels?: Readonly<Record<string, string>> };
-  readonly spec: { readonly page?: WrittenPage; readonly pending?: { readonly transaction: string; readonly next?: WrittenPage } };
+  readonly metadata: {
+    readonly uid: string;
+    readonly resourceVersion: string;
+    readonly labels?: Readonly<Record<string, string>>;
+  };
+  readonly spec: {
+    readonly page?: WrittenPage;
+    readonly pending?: { readonly transaction: string; readonly next?: WrittenPage };
+  };
 }
 
 /** The object to be sent; with a resourceVersion it replaces what has that one, without it is new. */
-export function ledgerObject(group: string, resourceVersion: string | null, page: LedgerPage | null, pending: PendingPage | null): unknown {
+export function ledgerObject(
+  group: string,
+  resourceVersion: string | null,
+  page: LedgerPage | null,
+  pending: PendingPage | null,
+): unknown {
   return {
     apiVersion: API_VERSION,
     kind: LEDGER_KIND,
-    metadata: { name: ledgerName(group), labels: { [LEDGER_GROUP_LABEL]: group }, ...(resourceVersion === null ? {} : { resourceVersion }) },
+    metadata: {
+      name: ledgerName(group),
+      labels: { [LEDGER_GROUP_LABEL]: group },
+      ...(resourceVersion === null ? {} : { resourceVersion }),
+    },
     spec: {
       ...(page === null ? {} : { page: writePage(page) }),
-      ...(pending === null ? {} : { pending: { transaction: pending.transaction, ...(pending.next === null ? {} : { next: writePage(pending.next) }) } }),
+      ...(pending === null
+        ? {}
+        : {
+            pending: {
+              transaction: pending.transaction,
+              ...(pending.next === null ? {} : { next: writePage(pending.next) }),
+            },
+          }),
     },
   };
 }
@@ -96,14 +123,21 @@ export function readLedger(object: unknown, known: Ledger | null = null): ReadLe
   const group = metadata.labels?.[LEDGER_GROUP_LABEL];
   if (group === undefined) throw new Error(`a ledger without the label ${LEDGER_GROUP_LABEL}`);
   const { page, pending } = spec;
-  const read = page === undefined ? null : readPage(page, known?.uid === metadata.uid ? (known.page?.records ?? null) : null);
+  const read =
+    page === undefined ? null : readPage(page, known?.uid === metadata.uid ? (known.page?.records ?? null) : null);
   return {
     ledger: {
       group,
       uid: metadata.uid,
       resourceVersion: metadata.resourceVersion,
       page: read === null ? null : read.page,
-      pending: pending === undefined ? null : { transaction: pending.transaction, next: pending.next === undefined ? null : readPage(pending.next, null).page },
+      pending:
+        pending === undefined
+          ? null
+          : {
+              transaction: pending.transaction,
+              next: pending.next === undefined ? null : readPage(pending.next, null).page,
+            },
     },
     news: read === null ? null : read.news,
   };
@@ -120,7 +154,10 @@ function writePage({ group, parent, token, head, children, records }: LedgerPage
   };
 }
 
-function readPage({ group = '', parent = '', token = '', head, children, records }: WrittenPage, known: RecordLog | null): { readonly page: LedgerPage; readonly news: Edits | null } {
+function readPage(
+  { group = '', parent = '', token = '', head, children, records }: WrittenPage,
+  known: RecordLog | null,
+): { readonly page: LedgerPage; readonly news: Edits | null } {
   const { log, news } = RecordLog.read(records, known);
   return { page: { group, parent, token, head, children: new Map(Object.entries(children)), records: log }, news };
 }

@@ -1,5 +1,11 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import type { PodRecord, ReservationRecord, ShapeRecord, StoredRecord, WorkloadRecord } from '../../quota/core/record.js';
+import type {
+  PodRecord,
+  ReservationRecord,
+  ShapeRecord,
+  StoredRecord,
+  WorkloadRecord,
+} from '../../quota/core/record.js';
 
 /** New values of records by their `recordKey`; null where one is gone. */
 export type Edits = ReadonlyMap<string, StoredRecord>;
@@ -37,7 +43,13 @@ export class RecordLog {
   /** Records that were written since `base`. */
   readonly #edits: number;
 
-  private constructor(text: string, base: ReadonlyMap<string, StoredRecord>, late: ReadonlyMap<string, StoredRecord>, shapes: readonly ShapeRecord[], edits: number) {
+  private constructor(
+    text: string,
+    base: ReadonlyMap<string, StoredRecord>,
+    late: ReadonlyMap<string, StoredRecord>,
+    shapes: readonly ShapeRecord[],
+    edits: number,
+  ) {
     this.text = text;
     this.#base = base;
     this.#late = late;
@@ -51,7 +63,13 @@ export class RecordLog {
   }
 
   /** Throws on what no log was written as. With `known`, an earlier state of the same records, only what is new is read. */
-  static read(text: string, known: RecordLog | null = null): { readonly log: RecordLog; /** What is different from `known`; null where that can not be told. */ readonly news: Edits | null } {
+  static read(
+    text: string,
+    known: RecordLog | null = null,
+  ): {
+    readonly log: RecordLog;
+    /** What is different from `known`; null where that can not be told. */ readonly news: Edits | null;
+  } {
     if (known !== null && known.text !== '' && (text === known.text || text.startsWith(`${known.text}${END}`))) {
       const news = new Map<string, StoredRecord>();
       const log = text === known.text ? known : known.#append(text, text.slice(known.text.length + 1).split(END), news);
@@ -78,7 +96,8 @@ export class RecordLog {
     if (edits.size === 0) return this;
     const count = this.#edits + edits.size;
     const late = new Map([...this.#late, ...edits]);
-    if (this.text === '' || count > Math.max(LEAST_EDITS, this.#base.size / REWRITE_FACTOR)) return RecordLog.#anew(new RecordLog('', this.#base, late, [], 0));
+    if (this.text === '' || count > Math.max(LEAST_EDITS, this.#base.size / REWRITE_FACTOR))
+      return RecordLog.#anew(new RecordLog('', this.#base, late, [], 0));
     const [numbers, shapes] = [new Map(this.#numbers), [...this.#shapes]];
     const piece = writePiece(edits.values(), numbers, shapes);
     return new RecordLog(`${this.text}${END}${piece}`, this.#base, late, shapes, count);
@@ -113,12 +132,16 @@ function writePiece(records: Iterable<StoredRecord>, numbers: Map<string, number
     return shape;
   };
   const json = Buffer.from(JSON.stringify([...records].map((record) => withShapes(record, share))));
-  return json.length < LEAST_COMPRESSED ? `${PLAIN}${json.toString('base64')}` : deflateRawSync(json, { level: 1 }).toString('base64');
+  return json.length < LEAST_COMPRESSED
+    ? `${PLAIN}${json.toString('base64')}`
+    : deflateRawSync(json, { level: 1 }).toString('base64');
 }
 
 /** Reads the records of a piece, with every shape in full; equal ones are one object. `shapes` are those of the pieces before. */
 function readPiece(piece: string, shapes: ShapeRecord[]): readonly StoredRecord[] {
-  const json = piece.startsWith(PLAIN) ? Buffer.from(piece.slice(PLAIN.length), 'base64') : inflateRawSync(Buffer.from(piece, 'base64'));
+  const json = piece.startsWith(PLAIN)
+    ? Buffer.from(piece.slice(PLAIN.length), 'base64')
+    : inflateRawSync(Buffer.from(piece, 'base64'));
   const find = (shape: ShapeRef): ShapeRef => {
     if (typeof shape !== 'number') {
       shapes.push(shape);
@@ -135,18 +158,31 @@ function readPiece(piece: string, shapes: ShapeRecord[]): readonly StoredRecord[
 function withShapes(record: StoredRecord, change: (shape: ShapeRef) => ShapeRef): StoredRecord {
   if (record.kind === 'workload' && record.value !== null) return { ...record, value: workload(record.value, change) };
   if (record.kind === 'pod' && record.value !== null) return { ...record, value: pod(record.value, change) };
-  if (record.kind === 'reservation' && record.value !== null) return { ...record, value: reservation(record.value, change) };
+  if (record.kind === 'reservation' && record.value !== null)
+    return { ...record, value: reservation(record.value, change) };
   return record;
 }
 
 function workload(record: WorkloadRecord, change: (shape: ShapeRef) => ShapeRef): WorkloadRecord {
-  return { ...record, podSets: record.podSets.map(([name, count, shape, amounts]) => [name, count, change(shape), amounts] as const) };
+  return {
+    ...record,
+    podSets: record.podSets.map(([name, count, shape, amounts]) => [name, count, change(shape), amounts] as const),
+  };
 }
 
 function pod(record: PodRecord, change: (shape: ShapeRef) => ShapeRef): PodRecord {
-  return { ...record, spans: record.spans.map(([at, group, life, shape, amounts]) => [at, group, life, change(shape), amounts] as const) };
+  return {
+    ...record,
+    spans: record.spans.map(([at, group, life, shape, amounts]) => [at, group, life, change(shape), amounts] as const),
+  };
 }
 
 function reservation(record: ReservationRecord, change: (shape: ShapeRef) => ShapeRef): ReservationRecord {
-  return { ...record, candidates: record.candidates.map((candidate) => ({ ...candidate, workload: workload(candidate.workload, change) })) };
+  return {
+    ...record,
+    candidates: record.candidates.map((candidate) => ({
+      ...candidate,
+      workload: workload(candidate.workload, change),
+    })),
+  };
 }

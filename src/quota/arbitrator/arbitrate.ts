@@ -70,22 +70,37 @@ export interface ArbitrationPlan {
 }
 
 /** Decides one period: what everybody deserves, who has too much, and who has to go. */
-export function arbitrate(situation: Situation, memory: ArbitratorMemory = NO_MEMORY, policy: Partial<ArbitratorPolicy> = {}): ArbitrationPlan {
+export function arbitrate(
+  situation: Situation,
+  memory: ArbitratorMemory = NO_MEMORY,
+  policy: Partial<ArbitratorPolicy> = {},
+): ArbitrationPlan {
   const { graceMs, cooldownMs, lendReserved } = { ...DEFAULT_ARBITRATOR_POLICY, ...policy };
   const { now, capacity, pods, disruptions } = situation;
   const specs = specsOf(situation);
   const used = usedBy(pods);
   const claims = specs.map((spec) => {
     const pending = situation.pending.get(spec.name) ?? NOTHING;
-    return { ...spec, pending, used: used.get(spec.name) ?? NOTHING, request: total([used.get(spec.name) ?? NOTHING, pending]) };
+    return {
+      ...spec,
+      pending,
+      used: used.get(spec.name) ?? NOTHING,
+      request: total([used.get(spec.name) ?? NOTHING, pending]),
+    };
   });
   const shares = deserved(claims, capacity, { lendReserved });
   const standings = claims.map(({ name, hard, reserved = NOTHING, used: uses, pending }) => ({
-    name, hard, reserved, used: uses, pending, deserved: shares.of.get(name) ?? NOTHING,
+    name,
+    hard,
+    reserved,
+    used: uses,
+    pending,
+    deserved: shares.of.get(name) ?? NOTHING,
   }));
   const noticedAt = notices(capacity, standings, memory, now);
   const mayReclaim = (from: string, to: string): boolean =>
-    now - (noticedAt.get(from) ?? Infinity) >= graceMs && now - (memory.evictedAt.get(from)?.get(to) ?? -Infinity) >= cooldownMs;
+    now - (noticedAt.get(from) ?? Infinity) >= graceMs &&
+    now - (memory.evictedAt.get(from)?.get(to) ?? -Infinity) >= cooldownMs;
   const evictions = planEvictions({ capacity, standings, pods, disruptions, mayReclaim });
   const allocations = standings.map((standing): Allocation => {
     const noticed = noticedAt.get(standing.name);
@@ -97,7 +112,11 @@ export function arbitrate(situation: Situation, memory: ArbitratorMemory = NO_ME
       reclaimAt: noticed === undefined ? null : noticed + graceMs,
     };
   });
-  return { allocations, evictions, memory: { noticedAt, evictedAt: remembered(memory.evictedAt, evictions, now, cooldownMs) } };
+  return {
+    allocations,
+    evictions,
+    memory: { noticedAt, evictedAt: remembered(memory.evictedAt, evictions, now, cooldownMs) },
+  };
 }
 
 /** The consumers by name; those that only pods name among them. */
@@ -121,22 +140,36 @@ function usedBy(pods: readonly RunningPod[]): ReadonlyMap<string, Quantities> {
 }
 
 /** Since when somebody else waits for what a consumer has too much of. It ends, and starts anew, when that is no longer so. */
-function notices(capacity: Quantities, standings: readonly Standing[], memory: ArbitratorMemory, now: number): ReadonlyMap<string, number> {
+function notices(
+  capacity: Quantities,
+  standings: readonly Standing[],
+  memory: ArbitratorMemory,
+  now: number,
+): ReadonlyMap<string, number> {
   const short = missing(capacity, standings);
   const names = waiting(standings);
-  return new Map(standings.flatMap((standing) => {
-    const { name } = standing;
-    const excess = excessOf(standing);
-    const isWanted = [...short.keys()].some((resource) => excess.has(resource) && names.get(resource)?.some((other) => other !== name) === true);
-    return isWanted ? [[name, Math.min(now, memory.noticedAt.get(name) ?? now)] as const] : [];
-  }));
+  return new Map(
+    standings.flatMap((standing) => {
+      const { name } = standing;
+      const excess = excessOf(standing);
+      const isWanted = [...short.keys()].some(
+        (resource) => excess.has(resource) && names.get(resource)?.some((other) => other !== name) === true,
+      );
+      return isWanted ? [[name, Math.min(now, memory.noticedAt.get(name) ?? now)] as const] : [];
+    }),
+  );
 }
 
 /**
  * What the next period is told of evictions, old ones and those of now. A plan's memory has it for all of its own; who carried out only some of
  * them, or those of several plans of one period, puts together theirs.
  */
-export function remembered(before: ArbitratorMemory['evictedAt'], evictions: readonly Eviction[], now: number, cooldownMs: number): ArbitratorMemory['evictedAt'] {
+export function remembered(
+  before: ArbitratorMemory['evictedAt'],
+  evictions: readonly Eviction[],
+  now: number,
+  cooldownMs: number,
+): ArbitratorMemory['evictedAt'] {
   const evictedAt = new Map<string, Map<string, number>>();
   const note = (from: string, to: string, at: number): void => {
     const last = evictedAt.get(from) ?? new Map<string, number>();
@@ -153,5 +186,8 @@ export function remembered(before: ArbitratorMemory['evictedAt'], evictions: rea
 }
 
 function dominantShare(used: Quantities, capacity: Quantities): number {
-  return [...used].reduce((most, [resource, amount]) => (of(capacity, resource) > 0 ? Math.max(most, amount / of(capacity, resource)) : most), 0);
+  return [...used].reduce(
+    (most, [resource, amount]) => (of(capacity, resource) > 0 ? Math.max(most, amount / of(capacity, resource)) : most),
+    0,
+  );
 }

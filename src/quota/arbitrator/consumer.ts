@@ -15,7 +15,12 @@ export interface ConsumerSpec {
 
 /** Why a specification is refused. */
 export type ConsumerProblem =
-  | { readonly code: 'ReservedAboveHard' | 'HardAboveQuota' | 'ReservedAboveCluster'; readonly resource: string; readonly amount: number; readonly limit: number }
+  | {
+      readonly code: 'ReservedAboveHard' | 'HardAboveQuota' | 'ReservedAboveCluster';
+      readonly resource: string;
+      readonly amount: number;
+      readonly limit: number;
+    }
   | { readonly code: 'InvalidWeight' | 'InvalidQuantity'; readonly resource: string; readonly amount: number };
 
 /** What a specification has to agree with. */
@@ -31,7 +36,10 @@ export interface ConsumerSurroundings {
  * Everything that is wrong with a specification: what is reserved is within what it may have (K1), that within the quota of its namespace
  * (K2), and what is reserved for all within the cluster (K3). The cluster may shrink later; then `deserved` scales what is reserved.
  */
-export function consumerProblems(spec: ConsumerSpec, { capacity, others, quotaHard }: ConsumerSurroundings): readonly ConsumerProblem[] {
+export function consumerProblems(
+  spec: ConsumerSpec,
+  { capacity, others, quotaHard }: ConsumerSurroundings,
+): readonly ConsumerProblem[] {
   const problems: ConsumerProblem[] = [];
   const weight = spec.weight ?? 1;
   if (!(weight > 0 && Number.isFinite(weight))) problems.push({ code: 'InvalidWeight', resource: '', amount: weight });

@@ -28,7 +28,11 @@ export interface DeservedOptions {
  * Never more than there is, never more than `hard`, at least what is reserved while the cluster suffices, and nobody is left wanting
  * while everything that it asks for is there. Resources that the cluster does not have are left out. O(n R log n).
  */
-export function deserved(claims: readonly Claim[], capacity: Quantities, { lendReserved = false }: DeservedOptions = {}): Deserved {
+export function deserved(
+  claims: readonly Claim[],
+  capacity: Quantities,
+  { lendReserved = false }: DeservedOptions = {},
+): Deserved {
   const resources = [...capacity.keys()].filter((resource) => of(capacity, resource) > 0).sort();
   const left = resources.map((resource) => of(capacity, resource));
   const found = new Map<string, number[]>();
@@ -40,12 +44,22 @@ export function deserved(claims: readonly Claim[], capacity: Quantities, { lendR
   const others = claims.filter(({ isSystem }) => isSystem !== true);
   const demands = others.map((claim) => resources.map((resource) => wanted(claim, resource)));
   const { floors, notGuaranteed } = floorsOf(others, demands, resources, left, lendReserved);
-  const filling = new Filling(demands, floors, others.map(({ weight }) => weight ?? 1), left);
+  const filling = new Filling(
+    demands,
+    floors,
+    others.map(({ weight }) => weight ?? 1),
+    left,
+  );
   const shares = filling.run();
   toWholeNumbers(shares, floors, left);
   others.forEach(({ name }, at) => found.set(name, shares[at] as number[]));
   return {
-    of: new Map([...found].map(([name, share]) => [name, new Map(resources.map((resource, r) => [resource, share[r] as number]))])),
+    of: new Map(
+      [...found].map(([name, share]) => [
+        name,
+        new Map(resources.map((resource, r) => [resource, share[r] as number])),
+      ]),
+    ),
     notGuaranteed: notGuaranteed.map((r) => resources[r] as string),
   };
 }
@@ -60,11 +74,19 @@ interface Floors {
 }
 
 /** What everybody has in any case; in proportion where that is more than there is. */
-function floorsOf(claims: readonly Claim[], demands: readonly (readonly number[])[], resources: readonly string[], capacity: readonly number[], lendReserved: boolean): Floors {
-  const floors = claims.map(({ reserved, hard }, at) => resources.map((resource, r) => {
-    const floor = Math.min(reserved?.get(resource) ?? 0, hard?.get(resource) ?? Infinity);
-    return lendReserved ? Math.min(floor, demands[at]?.[r] ?? 0) : floor;
-  }));
+function floorsOf(
+  claims: readonly Claim[],
+  demands: readonly (readonly number[])[],
+  resources: readonly string[],
+  capacity: readonly number[],
+  lendReserved: boolean,
+): Floors {
+  const floors = claims.map(({ reserved, hard }, at) =>
+    resources.map((resource, r) => {
+      const floor = Math.min(reserved?.get(resource) ?? 0, hard?.get(resource) ?? Infinity);
+      return lendReserved ? Math.min(floor, demands[at]?.[r] ?? 0) : floor;
+    }),
+  );
   const notGuaranteed: number[] = [];
   resources.forEach((_, r) => {
     const sum = floors.reduce((all, floor) => all + (floor[r] as number), 0);
@@ -81,7 +103,11 @@ function floorsOf(claims: readonly Claim[], demands: readonly (readonly number[]
 const NEARLY = 1e-12;
 
 /** Rounds shares down, and takes back what rounding errors gave beyond what there is. */
-function toWholeNumbers(shares: readonly number[][], floors: readonly (readonly number[])[], capacity: readonly number[]): void {
+function toWholeNumbers(
+  shares: readonly number[][],
+  floors: readonly (readonly number[])[],
+  capacity: readonly number[],
+): void {
   capacity.forEach((limit, r) => {
     let excess = -limit;
     for (const share of shares) {

@@ -32,7 +32,11 @@ export class Donor {
   readonly #beneficiaries = new Map<string, readonly string[]>();
   #at = 0;
 
-  constructor(standing: Standing, waitingFor: ReadonlyMap<string, readonly string[]>, mayReclaim: (from: string, to: string) => boolean) {
+  constructor(
+    standing: Standing,
+    waitingFor: ReadonlyMap<string, readonly string[]>,
+    mayReclaim: (from: string, to: string) => boolean,
+  ) {
     this.name = standing.name;
     this.#standing = standing;
     this.#remaining = new Map(standing.used);
@@ -47,7 +51,8 @@ export class Donor {
 
   rescore(needed: Quantities, capacity: Quantities): void {
     this.score = 0;
-    for (const resource of needed.keys()) this.score = Math.max(this.score, this.#excess(resource) / of(capacity, resource));
+    for (const resource of needed.keys())
+      this.score = Math.max(this.score, this.#excess(resource) / of(capacity, resource));
   }
 
   /** Takes the next pod that may go and helps somebody. */
@@ -59,7 +64,10 @@ export class Donor {
       if (resource === null) continue;
       this.#at++;
       for (const [resource, amount] of pod.uses) this.#remaining.set(resource, of(this.#remaining, resource) - amount);
-      return { pod, eviction: { pod: pod.id, consumer: this.name, resource, beneficiaries: this.#waitingFor(resource) } };
+      return {
+        pod,
+        eviction: { pod: pod.id, consumer: this.name, resource, beneficiaries: this.#waitingFor(resource) },
+      };
     }
     return null;
   }
@@ -69,7 +77,8 @@ export class Donor {
   }
 
   #keepsReserved({ uses }: RunningPod): boolean {
-    for (const [resource, amount] of uses) if (amount > 0 && of(this.#remaining, resource) - amount < of(this.#standing.reserved, resource)) return false;
+    for (const [resource, amount] of uses)
+      if (amount > 0 && of(this.#remaining, resource) - amount < of(this.#standing.reserved, resource)) return false;
     return true;
   }
 
@@ -78,7 +87,8 @@ export class Donor {
     let [found, largest]: [string | null, number] = [null, 0];
     for (const [resource, amount] of uses) {
       const part = amount / of(needed, resource);
-      if (part > largest && part < Infinity && this.#excess(resource) > 0 && this.#waitingFor(resource).length > 0) [found, largest] = [resource, part];
+      if (part > largest && part < Infinity && this.#excess(resource) > 0 && this.#waitingFor(resource).length > 0)
+        [found, largest] = [resource, part];
     }
     return found;
   }
@@ -86,7 +96,9 @@ export class Donor {
   #waitingFor(resource: string): readonly string[] {
     let names = this.#beneficiaries.get(resource);
     if (names === undefined) {
-      names = (this.#waiting.get(resource) ?? []).filter((name) => name !== this.name && this.#mayReclaim(this.name, name));
+      names = (this.#waiting.get(resource) ?? []).filter(
+        (name) => name !== this.name && this.#mayReclaim(this.name, name),
+      );
       this.#beneficiaries.set(resource, names);
     }
     return names;

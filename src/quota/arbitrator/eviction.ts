@@ -20,14 +20,21 @@ export interface EvictionNeed {
  * came first. Disruption budgets are kept, nobody falls below what is reserved for it, and whoever turns out not to be needed in the end
  * stays. In the order in which they were chosen. Pods of consumers without a standing are left alone.
  */
-export function planEvictions({ capacity, standings, pods, disruptions, mayReclaim = () => true }: EvictionNeed): readonly Eviction[] {
+export function planEvictions({
+  capacity,
+  standings,
+  pods,
+  disruptions,
+  mayReclaim = () => true,
+}: EvictionNeed): readonly Eviction[] {
   const wants = missing(capacity, standings);
   if (wants.size === 0) return [];
   const needed = new Map(wants);
   const allowed = new Map(disruptions);
   const names = waiting(standings);
   const donors = new Map(standings.map((standing) => [standing.name, new Donor(standing, names, mayReclaim)]));
-  for (const pod of pods) if (pod.isLeaving !== true && pod.isProtected !== true) donors.get(pod.consumer)?.candidates.push(pod);
+  for (const pod of pods)
+    if (pod.isLeaving !== true && pod.isProtected !== true) donors.get(pod.consumer)?.candidates.push(pod);
   const open = new Set([...donors.values()].filter(({ candidates }) => candidates.length > 0));
   for (const donor of open) donor.open(needed, capacity);
   const chosen: Chosen[] = [];
@@ -57,7 +64,11 @@ export function planEvictions({ capacity, standings, pods, disruptions, mayRecla
 function mostOverused(donors: ReadonlySet<Donor>): Donor | null {
   let found: Donor | null = null;
   for (const donor of donors) {
-    if (donor.score > 0 && (found === null || donor.score > found.score || (donor.score === found.score && donor.name < found.name))) found = donor;
+    if (
+      donor.score > 0 &&
+      (found === null || donor.score > found.score || (donor.score === found.score && donor.name < found.name))
+    )
+      found = donor;
   }
   return found;
 }
@@ -69,10 +80,12 @@ function withoutNeedless(chosen: readonly Chosen[], wants: Quantities): readonly
   const stays = new Set<RunningPod>();
   for (const { pod } of [...chosen].sort((a, b) => -firstToGo(a.pod, b.pod))) {
     // Where not all that is missing could be freed, everything counts.
-    if (![...wants.keys()].every((resource) => of(pod.uses, resource) === 0 || enough(resource, of(pod.uses, resource)))) continue;
+    if (
+      ![...wants.keys()].every((resource) => of(pod.uses, resource) === 0 || enough(resource, of(pod.uses, resource)))
+    )
+      continue;
     stays.add(pod);
     for (const [resource, amount] of pod.uses) freed.set(resource, of(freed, resource) - amount);
   }
   return chosen.filter(({ pod }) => !stays.has(pod)).map(({ eviction }) => eviction);
 }
-

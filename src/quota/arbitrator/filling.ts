@@ -31,12 +31,20 @@ export class Filling {
   readonly #isAbove: boolean[][];
   readonly #fractions: number[];
 
-  constructor(demands: readonly (readonly number[])[], floors: readonly (readonly number[])[], weights: readonly number[], capacity: readonly number[]) {
+  constructor(
+    demands: readonly (readonly number[])[],
+    floors: readonly (readonly number[])[],
+    weights: readonly number[],
+    capacity: readonly number[],
+  ) {
     this.#demands = demands;
     this.#floors = floors;
     this.#capacity = capacity;
     this.#speeds = demands.map((demand, who) => {
-      const share = demand.reduce((most, amount, r) => (amount > 0 ? Math.max(most, amount / (capacity[r] as number)) : most), 0);
+      const share = demand.reduce(
+        (most, amount, r) => (amount > 0 ? Math.max(most, amount / (capacity[r] as number)) : most),
+        0,
+      );
       return share > 0 && share < Infinity ? (weights[who] as number) / share : 0;
     });
     this.#filled = capacity.map((_, r) => floors.reduce((sum, floor) => sum + (floor[r] as number), 0));
@@ -68,7 +76,9 @@ export class Filling {
       else this.#passFloor(step.who, step.what);
       this.#noteFull(level);
     }
-    return this.#demands.map((demand, who) => demand.map((amount, r) => Math.max(this.#floors[who]?.[r] ?? 0, (this.#fractions[who] as number) * amount)));
+    return this.#demands.map((demand, who) =>
+      demand.map((amount, r) => Math.max(this.#floors[who]?.[r] ?? 0, (this.#fractions[who] as number) * amount)),
+    );
   }
 
   /** All that will happen unless something stops it, in order. */
@@ -87,7 +97,8 @@ export class Filling {
 
   #riseTo(level: number, from: number): void {
     for (let r = 0; r < this.#filled.length; r++) {
-      if (!(this.#isFull[r] as boolean)) this.#filled[r] = (this.#filled[r] as number) + (this.#slopes[r] as number) * (level - from);
+      if (!(this.#isFull[r] as boolean))
+        this.#filled[r] = (this.#filled[r] as number) + (this.#slopes[r] as number) * (level - from);
     }
   }
 
@@ -110,7 +121,8 @@ export class Filling {
       if ((this.#isFull[r] as boolean) || (this.#filled[r] as number) < limit - limit * NEARLY_FULL) continue;
       this.#isFull[r] = true;
       for (let who = 0; who < this.#rises.length; who++) {
-        if ((this.#rises[who] as boolean) && (this.#isAbove[who]?.[r] ?? false)) this.#stop(who, level * (this.#speeds[who] as number));
+        if ((this.#rises[who] as boolean) && (this.#isAbove[who]?.[r] ?? false))
+          this.#stop(who, level * (this.#speeds[who] as number));
       }
     }
   }

@@ -13,7 +13,17 @@
  * specification is checked with `consumerProblems` when it is written; an empty list accepts it. What is not named is not limited, not
  * reserved, and weighs 1.
  */
-export { arbitrate, DEFAULT_ARBITRATOR_POLICY, NO_MEMORY, remembered, type Allocation, type ArbitrationPlan, type ArbitratorMemory, type ArbitratorPolicy, type Situation } from './arbitrate.js';
+export {
+  arbitrate,
+  DEFAULT_ARBITRATOR_POLICY,
+  NO_MEMORY,
+  remembered,
+  type Allocation,
+  type ArbitrationPlan,
+  type ArbitratorMemory,
+  type ArbitratorPolicy,
+  type Situation,
+} from './arbitrate.js';
 export { consumerProblems, type ConsumerProblem, type ConsumerSpec, type ConsumerSurroundings } from './consumer.js';
 export { deserved, type Claim, type Deserved, type DeservedOptions } from './deserved.js';
 export type { Eviction } from './donor.js';

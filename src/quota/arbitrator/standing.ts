@@ -13,18 +13,22 @@ export interface Standing {
 
 /** What a consumer uses beyond what it deserves. */
 export function excessOf({ used, deserved }: Pick<Standing, 'used' | 'deserved'>): Quantities {
-  return new Map([...used].flatMap(([resource, amount]) => {
-    const excess = amount - of(deserved, resource);
-    return excess > 0 ? [[resource, excess] as const] : [];
-  }));
+  return new Map(
+    [...used].flatMap(([resource, amount]) => {
+      const excess = amount - of(deserved, resource);
+      return excess > 0 ? [[resource, excess] as const] : [];
+    }),
+  );
 }
 
 /** What a consumer waits for and deserves. */
 export function lackOf({ used, pending, deserved }: Pick<Standing, 'used' | 'pending' | 'deserved'>): Quantities {
-  return new Map([...pending].flatMap(([resource, waits]) => {
-    const lack = Math.min(of(deserved, resource), of(used, resource) + waits) - of(used, resource);
-    return lack > 0 ? [[resource, lack] as const] : [];
-  }));
+  return new Map(
+    [...pending].flatMap(([resource, waits]) => {
+      const lack = Math.min(of(deserved, resource), of(used, resource) + waits) - of(used, resource);
+      return lack > 0 ? [[resource, lack] as const] : [];
+    }),
+  );
 }
 
 /** What is missing for those who wait for what they deserve, once everything that is leaving has left. */

@@ -16,13 +16,18 @@ export interface TaskQueue {
  * which they got their tasks.
  */
 export function taskByTask(queues: readonly TaskQueue[], capacity: Quantities): readonly string[] {
-  const states = [...queues].sort((a, b) => (a.name < b.name ? -1 : 1)).map((queue) => ({ queue, got: 0, each: shareOf(queue, capacity) }));
+  const states = [...queues]
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .map((queue) => ({ queue, got: 0, each: shareOf(queue, capacity) }));
   const order: string[] = [];
   let used: Quantities = new Map();
   for (;;) {
     const next = states
       .filter(({ queue, got, each }) => got < queue.tasks && each > 0 && fits(queue.task, used, capacity))
-      .reduce<(typeof states)[number] | null>((least, state) => (least === null || state.got * state.each < least.got * least.each ? state : least), null);
+      .reduce<(typeof states)[number] | null>(
+        (least, state) => (least === null || state.got * state.each < least.got * least.each ? state : least),
+        null,
+      );
     if (next === null) return order;
     next.got++;
     used = total([used, next.queue.task]);
@@ -31,7 +36,12 @@ export function taskByTask(queues: readonly TaskQueue[], capacity: Quantities): 
 }
 
 function shareOf({ task, weight }: TaskQueue, capacity: Quantities): number {
-  return [...task].reduce((most, [resource, amount]) => (amount > 0 ? Math.max(most, amount / of(capacity, resource)) : most), 0) / (weight ?? 1);
+  return (
+    [...task].reduce(
+      (most, [resource, amount]) => (amount > 0 ? Math.max(most, amount / of(capacity, resource)) : most),
+      0,
+    ) / (weight ?? 1)
+  );
 }
 
 function fits(task: Quantities, used: Quantities, capacity: Quantities): boolean {

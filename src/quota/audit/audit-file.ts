@@ -12,7 +12,9 @@ export interface AuditFile {
 }
 
 /** Opens an audit file to go on behind what it has, which has to be a whole chain. */
-export async function openAuditFile(path: string): Promise<{ readonly ok: true; readonly file: AuditFile } | BrokenChain> {
+export async function openAuditFile(
+  path: string,
+): Promise<{ readonly ok: true; readonly file: AuditFile } | BrokenChain> {
   const handle = await open(path, 'a+', 0o640);
   const known = await verifyAuditFile(path);
   if (!known.ok) {
@@ -36,9 +38,11 @@ export async function openAuditFile(path: string): Promise<{ readonly ok: true; 
     file: {
       append: (event) => {
         waiting.push(`${chain.append(event)}\n`);
-        writing ??= Promise.resolve().then(write).catch((error: unknown) => {
-          failure = error instanceof Error ? error : new Error(String(error));
-        });
+        writing ??= Promise.resolve()
+          .then(write)
+          .catch((error: unknown) => {
+            failure = error instanceof Error ? error : new Error(String(error));
+          });
       },
       close: async () => {
         await writing;
@@ -55,4 +59,3 @@ export async function openAuditFile(path: string): Promise<{ readonly ok: true; 
 export async function verifyAuditFile(path: string, head?: string): ReturnType<typeof verifyChain> {
   return verifyChain(linesOf(createReadStream(path)), head);
 }
-

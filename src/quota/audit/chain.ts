@@ -48,7 +48,10 @@ export class AuditChain {
 }
 
 /** Checks lines of an audit file, in their order. `head`, the digest that the last line has to have, shows what was cut off. */
-export async function verifyChain(lines: AsyncIterable<string> | Iterable<string>, head?: string): Promise<VerifiedChain> {
+export async function verifyChain(
+  lines: AsyncIterable<string> | Iterable<string>,
+  head?: string,
+): Promise<VerifiedChain> {
   let end = CHAIN_START;
   let number = 0;
   for await (const line of lines) {
@@ -58,16 +61,23 @@ export async function verifyChain(lines: AsyncIterable<string> | Iterable<string
     if (typeof next === 'string') return { ok: false, line: number, reason: next };
     end = next;
   }
-  if (head !== undefined && head !== end.digest) return { ok: false, line: number, reason: `the last digest is ${end.digest}, not ${head}: lines are missing at the end, or others were added` };
+  if (head !== undefined && head !== end.digest)
+    return {
+      ok: false,
+      line: number,
+      reason: `the last digest is ${end.digest}, not ${head}: lines are missing at the end, or others were added`,
+    };
   return { ok: true, end };
 }
 
 function verifyLine(line: string, end: ChainEnd): ChainEnd | string {
   const [, body, digest = ''] = /^(\{.*),"digest":"([0-9a-f]{64})"\}$/.exec(line) ?? [];
   if (body === undefined) return 'no line of an audit file';
-  const [, sequence, previous, event] = /^\{"sequence":(\d+),"previous":"([0-9a-f]{64})","event":(\{.*\})$/.exec(body) ?? [];
+  const [, sequence, previous, event] =
+    /^\{"sequence":(\d+),"previous":"([0-9a-f]{64})","event":(\{.*\})$/.exec(body) ?? [];
   if (event === undefined) return 'no line of an audit file';
-  if (digestOf(bodyOf(Number(sequence), previous ?? '', event)) !== digest) return 'it was changed: its digest is another one';
+  if (digestOf(bodyOf(Number(sequence), previous ?? '', event)) !== digest)
+    return 'it was changed: its digest is another one';
   if (previous !== end.digest) return `it does not follow the line before: lines were taken out, put in or moved`;
   if (Number(sequence) !== end.sequence + 1) return `it is number ${sequence} behind number ${end.sequence}`;
   return { sequence: Number(sequence), digest };
@@ -83,6 +93,12 @@ function digestOf(body: string): string {
 
 /** An event as JSON can hold it: amounts are digits in base units. */
 export function plainEvent(event: QuotaEvent): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(event).map(([name, value]: [string, unknown]) =>
-    [name, value instanceof Map ? Object.fromEntries([...(value as ReadonlyMap<string, bigint>)].map(([key, amount]) => [key, `${amount}`])) : value]));
+  return Object.fromEntries(
+    Object.entries(event).map(([name, value]: [string, unknown]) => [
+      name,
+      value instanceof Map
+        ? Object.fromEntries([...(value as ReadonlyMap<string, bigint>)].map(([key, amount]) => [key, `${amount}`]))
+        : value,
+    ]),
+  );
 }

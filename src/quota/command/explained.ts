@@ -15,7 +15,10 @@ export function plainKeys(keys: readonly ExplainedKey[]): readonly Readonly<Reco
 export function explainedText({ keys, otherTypes }: Pick<Explanation, 'keys' | 'otherTypes'>): string {
   const rows = keys.map((row) => [...cellsOf(row), row.fits ? '' : 'no room']);
   const others = Object.entries(otherTypes).map(([family, types]) => `  fits as ${family}-type ${types.join(', ')}\n`);
-  return [rows.length === 0 ? '' : indented(table([['GROUP', 'KEY', 'HARD', 'USED', 'ASKED', 'ROOM', ''], ...rows])), ...others].join('');
+  return [
+    rows.length === 0 ? '' : indented(table([['GROUP', 'KEY', 'HARD', 'USED', 'ASKED', 'ROOM', ''], ...rows])),
+    ...others,
+  ].join('');
 }
 
 /** Set in by two columns. */
@@ -24,5 +27,12 @@ export function indented(text: string): string {
 }
 
 function cellsOf({ group, key, hard, used, requested, room }: ExplainedKey): readonly string[] {
-  return [group, key, formatAmount(key, hard), formatAmount(key, used), formatAmount(cashTarget(key) ?? key, requested), formatAmount(key, room)];
+  return [
+    group,
+    key,
+    formatAmount(key, hard),
+    formatAmount(key, used),
+    formatAmount(cashTarget(key) ?? key, requested),
+    formatAmount(key, room),
+  ];
 }

@@ -1,6 +1,8 @@
 import { readYaml } from './tree-file.js';
 
-export type ReadManifests = { readonly ok: true; readonly manifests: readonly unknown[] } | { readonly ok: false; readonly problems: readonly string[] };
+export type ReadManifests =
+  | { readonly ok: true; readonly manifests: readonly unknown[] }
+  | { readonly ok: false; readonly problems: readonly string[] };
 
 /** Reads manifests from YAML or JSON: several documents, and lists of objects as kubectl writes them. */
 export function readManifests(text: string): ReadManifests {
@@ -10,6 +12,11 @@ export function readManifests(text: string): ReadManifests {
 }
 
 function itemsOf(document: unknown): readonly unknown[] {
-  const isList = typeof document === 'object' && document !== null && 'kind' in document && document.kind === 'List' && 'items' in document;
+  const isList =
+    typeof document === 'object' &&
+    document !== null &&
+    'kind' in document &&
+    document.kind === 'List' &&
+    'items' in document;
   return isList && Array.isArray(document.items) ? (document.items as readonly unknown[]) : [document];
 }

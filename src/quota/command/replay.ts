@@ -15,7 +15,10 @@ export interface Player {
 }
 
 /** The first line of a script that can not be read, or null: nothing is carried out before all of it can. */
-export async function scriptProblem(lines: AsyncIterable<string> | Iterable<string>, options: EvaluationOptions): Promise<string | null> {
+export async function scriptProblem(
+  lines: AsyncIterable<string> | Iterable<string>,
+  options: EvaluationOptions,
+): Promise<string | null> {
   let number = 0;
   for await (const text of lines) {
     number++;
@@ -30,7 +33,13 @@ export async function scriptProblem(lines: AsyncIterable<string> | Iterable<stri
 export type Format = 'table' | 'json';
 
 /** Carries a script out and writes what comes of each line, when it does: a row or a JSON object. Returns how many were refused. */
-export async function replay(lines: AsyncIterable<string> | Iterable<string>, player: Player, format: Format, options: EvaluationOptions, write: (text: string) => void): Promise<number> {
+export async function replay(
+  lines: AsyncIterable<string> | Iterable<string>,
+  player: Player,
+  format: Format,
+  options: EvaluationOptions,
+  write: (text: string) => void,
+): Promise<number> {
   let number = 0;
   let now = player.now;
   let refused = 0;
@@ -46,7 +55,13 @@ export async function replay(lines: AsyncIterable<string> | Iterable<string>, pl
   return refused;
 }
 
-async function play(step: Step, now: number, player: Player, format: Format, write: (text: string) => void): Promise<number> {
+async function play(
+  step: Step,
+  now: number,
+  player: Player,
+  format: Format,
+  write: (text: string) => void,
+): Promise<number> {
   const head = { line: step.line, at: timeText(now) };
   if (step.ask === 'status') {
     const statuses = statusesOf(player, step.group, now);
@@ -65,14 +80,20 @@ async function play(step: Step, now: number, player: Player, format: Format, wri
   const subject = subjectOf(step.command);
   if (format === 'json') write(`${JSON.stringify({ ...head, type, subject, ...plainDecision(decision) })}\n`);
   else {
-    const reason = decision.allowed ? decision.warnings.map(({ code, key }) => `${code}: ${key}`).join(', ') : decision.message;
+    const reason = decision.allowed
+      ? decision.warnings.map(({ code, key }) => `${code}: ${key}`).join(', ')
+      : decision.message;
     write(rowOf([`${step.line}`, timeText(now), type, subject, decision.allowed ? 'allowed' : 'REFUSED', reason]));
   }
   return decision.allowed ? 0 : 1;
 }
 
 /** Usage and cash of groups at a time: of all without a name. */
-export function statusesOf(player: Pick<Player, 'groups' | 'status'>, group: string | null, at: number): readonly GroupStatus[] {
+export function statusesOf(
+  player: Pick<Player, 'groups' | 'status'>,
+  group: string | null,
+  at: number,
+): readonly GroupStatus[] {
   return (group === null ? player.groups() : [group]).flatMap((name) => player.status(name, at) ?? []);
 }
 
@@ -108,7 +129,10 @@ function subjectOf(command: Command): string {
 const WIDTHS = [5, 24, 14, 36, 8];
 
 function rowOf(cells: readonly string[]): string {
-  return `${cells.map((cell, column) => cell.padEnd(WIDTHS[column] ?? 0)).join('  ').trimEnd()}\n`;
+  return `${cells
+    .map((cell, column) => cell.padEnd(WIDTHS[column] ?? 0))
+    .join('  ')
+    .trimEnd()}\n`;
 }
 
 /** Empty lines and remarks are passed over. */

@@ -7,35 +7,65 @@ import { inTreeOrder } from './tree-order.js';
 /** Rows of words as a table: columns are aligned, the first row is the head. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
-  return rows.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd()}\n`).join('');
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
 }
 
 /** A decision as one JSON object: amounts in the words of people. */
 export function plainDecision(decision: Decision): Readonly<Record<string, unknown>> {
   const { allowed, code, message, violations, warnings, hints, charged, path, revision, reservation } = decision;
   return {
-    allowed, code, message, revision,
+    allowed,
+    code,
+    message,
+    revision,
     ...(reservation === undefined ? {} : { reservation }),
     ...(path.length === 0 ? {} : { path }),
     ...(charged.size === 0 ? {} : { charged: plainAmounts(charged) }),
-    ...(violations.length === 0 ? {} : {
-      violations: violations.map(({ group, key, hard, used, requested, short }) => ({
-        group, key, hard: formatAmount(key, hard), used: formatAmount(key, used), requested: formatQuantity(cashTarget(key) ?? key, requested), short: formatAmount(key, short),
-      })),
-    }),
+    ...(violations.length === 0
+      ? {}
+      : {
+          violations: violations.map(({ group, key, hard, used, requested, short }) => ({
+            group,
+            key,
+            hard: formatAmount(key, hard),
+            used: formatAmount(key, used),
+            requested: formatQuantity(cashTarget(key) ?? key, requested),
+            short: formatAmount(key, short),
+          })),
+        }),
     ...(warnings.length === 0 ? {} : { warnings }),
-    ...(Object.keys(hints).length === 0 ? {} : { hints: { ...hints, ...(hints.freeAt === undefined ? {} : { freeAt: timeText(hints.freeAt) }) } }),
+    ...(Object.keys(hints).length === 0
+      ? {}
+      : { hints: { ...hints, ...(hints.freeAt === undefined ? {} : { freeAt: timeText(hints.freeAt) }) } }),
   };
 }
 
 /** A group's status as one JSON object. */
 export function plainStatus(status: GroupStatus): Readonly<Record<string, unknown>> {
   const { name, parent, mode, workloads, reservations, children, conditions, exhaustsAt } = status;
-  const burnRate = Object.fromEntries([...status.burnRate].map(([key, rate]) => [key, formatQuantity(cashTarget(key) ?? key, rate)]));
+  const burnRate = Object.fromEntries(
+    [...status.burnRate].map(([key, rate]) => [key, formatQuantity(cashTarget(key) ?? key, rate)]),
+  );
   return {
-    name, parent, mode,
-    hard: plainAmounts(status.hard), used: plainAmounts(status.used), selfUsed: plainAmounts(status.selfUsed), room: plainAmounts(status.room),
-    workloads, reservations, children, conditions,
+    name,
+    parent,
+    mode,
+    hard: plainAmounts(status.hard),
+    used: plainAmounts(status.used),
+    selfUsed: plainAmounts(status.selfUsed),
+    room: plainAmounts(status.room),
+    workloads,
+    reservations,
+    children,
+    conditions,
     ...(status.burnRate.size === 0 ? {} : { burnRate, exhaustsAt: exhaustsAt === null ? null : timeText(exhaustsAt) }),
   };
 }
@@ -46,7 +76,16 @@ export function usageTable(statuses: readonly GroupStatus[]): string {
     const keys = [...status.hard.keys()].filter((key) => cashTarget(key) === null);
     return keys.map((key, index) => {
       const of = (amounts: Amounts): string => formatAmount(key, amounts.get(key) ?? 0n);
-      return [index === 0 ? `${indent}${status.name}` : '', key, of(status.hard), of(status.used), of(status.selfUsed), of(status.room), share(key, status), remarkOf(status, key, index)];
+      return [
+        index === 0 ? `${indent}${status.name}` : '',
+        key,
+        of(status.hard),
+        of(status.used),
+        of(status.selfUsed),
+        of(status.room),
+        share(key, status),
+        remarkOf(status, key, index),
+      ];
     });
   });
   if (rows.length === 0) return '';
@@ -56,16 +95,27 @@ export function usageTable(statuses: readonly GroupStatus[]): string {
 
 /** What groups consumed of their budgets, how fast it goes and when it is gone. Empty where nobody has one. */
 export function cashTable(statuses: readonly GroupStatus[]): string {
-  const rows = inTreeOrder(statuses).flatMap(({ status, indent }) => [...status.burnRate.keys()].map((key, index) => {
-    const of = (amounts: Amounts): string => formatAmount(key, amounts.get(key) ?? 0n);
-    const rate = formatQuantity(cashTarget(key) ?? key, status.burnRate.get(key) ?? 0n);
-    const left = formatAmount(key, (status.hard.get(key) ?? 0n) - (status.used.get(key) ?? 0n));
-    return [
-      index === 0 ? `${indent}${status.name}` : '', key, of(status.hard), of(status.used), of(status.selfUsed), left, share(key, status), `${rate}/h`,
-      index === 0 && status.exhaustsAt !== null ? timeText(status.exhaustsAt) : '',
-    ];
-  }));
-  return rows.length === 0 ? '' : table([['GROUP', 'BUDGET', 'HARD', 'USED', 'OWN', 'LEFT', 'USE', 'RATE', 'SPENT AT'], ...rows]);
+  const rows = inTreeOrder(statuses).flatMap(({ status, indent }) =>
+    [...status.burnRate.keys()].map((key, index) => {
+      const of = (amounts: Amounts): string => formatAmount(key, amounts.get(key) ?? 0n);
+      const rate = formatQuantity(cashTarget(key) ?? key, status.burnRate.get(key) ?? 0n);
+      const left = formatAmount(key, (status.hard.get(key) ?? 0n) - (status.used.get(key) ?? 0n));
+      return [
+        index === 0 ? `${indent}${status.name}` : '',
+        key,
+        of(status.hard),
+        of(status.used),
+        of(status.selfUsed),
+        left,
+        share(key, status),
+        `${rate}/h`,
+        index === 0 && status.exhaustsAt !== null ? timeText(status.exhaustsAt) : '',
+      ];
+    }),
+  );
+  return rows.length === 0
+    ? ''
+    : table([['GROUP', 'BUDGET', 'HARD', 'USED', 'OWN', 'LEFT', 'USE', 'RATE', 'SPENT AT'], ...rows]);
 }
 
 /** A time as ISO 8601. */
@@ -79,7 +129,10 @@ function plainAmounts(amounts: Amounts): Readonly<Record<Key, string>> {
 
 /** Conditions of one key; those of the whole group stand in its first row. */
 function remarkOf({ conditions }: GroupStatus, key: Key, row: number): string {
-  return conditions.filter(({ keys }) => (keys.length === 0 ? row === 0 : keys.includes(key))).map(({ type }) => type).join(', ');
+  return conditions
+    .filter(({ keys }) => (keys.length === 0 ? row === 0 : keys.includes(key)))
+    .map(({ type }) => type)
+    .join(', ');
 }
 
 function share(key: Key, { hard, used }: GroupStatus): string {

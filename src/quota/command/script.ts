@@ -7,34 +7,67 @@ import { evaluate, type EvaluationOptions } from '../evaluators/evaluate.js';
 export type Step =
   | { readonly line: number; readonly at: number | null; readonly ask: 'command'; readonly command: Command }
   /** A manifest that is not charged itself, or can not be read. */
-  | { readonly line: number; readonly at: number | null; readonly ask: 'nothing'; readonly allowed: boolean; readonly code: string; readonly reason: string }
+  | {
+      readonly line: number;
+      readonly at: number | null;
+      readonly ask: 'nothing';
+      readonly allowed: boolean;
+      readonly code: string;
+      readonly reason: string;
+    }
   | { readonly line: number; readonly at: number | null; readonly ask: 'status'; readonly group: string | null };
 
-export type ReadStep = { readonly ok: true; readonly step: Step } | { readonly ok: false; readonly line: number; readonly reason: string };
+export type ReadStep =
+  { readonly ok: true; readonly step: Step } | { readonly ok: false; readonly line: number; readonly reason: string };
 
 /** Longer lines are refused unread. */
 const MAX_LINE = 1 << 20;
 
 const quantities = z.record(z.string(), z.union([z.string(), z.number()]));
-const reference = z.strictObject({ kind: z.string(), namespace: z.string().optional(), name: z.string(), uid: z.string().optional() });
+const reference = z.strictObject({
+  kind: z.string(),
+  namespace: z.string().optional(),
+  name: z.string(),
+  uid: z.string().optional(),
+});
 /** An object, or `kind/namespace/name`, or `kind/name`. */
-const workload = z.union([reference, z.string().transform((text) => {
-  const parts = text.split('/');
-  return refOfKey(parts.length === 2 ? `${parts[0]}//${parts[1]}` : text);
-})]);
+const workload = z.union([
+  reference,
+  z.string().transform((text) => {
+    const parts = text.split('/');
+    return refOfKey(parts.length === 2 ? `${parts[0]}//${parts[1]}` : text);
+  }),
+]);
 const types = z.record(z.string(), z.string());
 const time = z.union([z.number(), z.string()]);
-const podSet = z.strictObject({ name: z.string().optional(), count: z.number(), requests: quantities.optional(), limits: quantities.optional() });
+const podSet = z.strictObject({
+  name: z.string().optional(),
+  count: z.number(),
+  requests: quantities.optional(),
+  limits: quantities.optional(),
+});
 const mode = z.enum(['carved', 'elastic']);
 const common = { at: time.optional(), actor: z.string().optional() };
 const demand = {
-  ...common, workload, group: z.string(), types: types.optional(), podSets: z.array(podSet), objects: z.string().optional(),
+  ...common,
+  workload,
+  group: z.string(),
+  types: types.optional(),
+  podSets: z.array(podSet),
+  objects: z.string().optional(),
 };
 const group = { hard: quantities, mode: mode.optional(), borrow: quantities.optional(), lend: quantities.optional() };
 
 const COMMANDS = {
   createGroup: z.strictObject({ ...common, name: z.string(), parent: z.string().optional(), ...group }),
-  updateGroup: z.strictObject({ ...common, name: z.string(), parent: z.string().optional(), ...group, hard: quantities.optional(), force: z.boolean().optional() }),
+  updateGroup: z.strictObject({
+    ...common,
+    name: z.string(),
+    parent: z.string().optional(),
+    ...group,
+    hard: quantities.optional(),
+    force: z.boolean().optional(),
+  }),
   deleteGroup: z.strictObject({ ...common, name: z.string(), force: z.boolean().optional() }),
   terminateGroup: z.strictObject({ ...common, name: z.string() }),
   admit: z.union([
@@ -45,19 +78,53 @@ const COMMANDS = {
   confirm: z.strictObject({ ...common, reservation: z.string() }),
   cancel: z.strictObject({ ...common, reservation: z.string() }),
   release: z.strictObject({ ...common, workload }),
-  scale: z.strictObject({ ...common, workload, replicas: z.number(), podSet: z.string().optional(), dryRun: z.boolean().optional() }),
-  checkHpa: z.strictObject({ ...common, workload, maxReplicas: z.number(), mode: z.enum(['advisory', 'reserve']).optional(), dryRun: z.boolean().optional() }),
+  scale: z.strictObject({
+    ...common,
+    workload,
+    replicas: z.number(),
+    podSet: z.string().optional(),
+    dryRun: z.boolean().optional(),
+  }),
+  checkHpa: z.strictObject({
+    ...common,
+    workload,
+    maxReplicas: z.number(),
+    mode: z.enum(['advisory', 'reserve']).optional(),
+    dryRun: z.boolean().optional(),
+  }),
   podStarted: z.strictObject({
-    ...common, pod: z.string(), workload, since: time.optional(), podSet: z.string().optional(), group: z.string().optional(), types: types.optional(),
-    requests: quantities.optional(), limits: quantities.optional(),
+    ...common,
+    pod: z.string(),
+    workload,
+    since: time.optional(),
+    podSet: z.string().optional(),
+    group: z.string().optional(),
+    types: types.optional(),
+    requests: quantities.optional(),
+    limits: quantities.optional(),
   }),
   podStopped: z.strictObject({ ...common, pod: z.string(), end: time.optional() }),
   grant: z.strictObject({
-    ...common, id: z.string(), group: z.string(), key: z.string(), amount: z.union([z.string(), z.number()]), validFrom: time.optional(),
-    expiresAt: time.optional(), mode: z.enum(['topup', 'reset']).optional(), carryOverMax: z.union([z.string(), z.number()]).optional(),
+    ...common,
+    id: z.string(),
+    group: z.string(),
+    key: z.string(),
+    amount: z.union([z.string(), z.number()]),
+    validFrom: time.optional(),
+    expiresAt: time.optional(),
+    mode: z.enum(['topup', 'reset']).optional(),
+    carryOverMax: z.union([z.string(), z.number()]).optional(),
     everyMs: z.number().optional(),
   }),
-  loan: z.strictObject({ ...common, id: z.string(), lender: z.string(), borrower: z.string(), amounts: quantities, validFrom: time.optional(), until: time }),
+  loan: z.strictObject({
+    ...common,
+    id: z.string(),
+    lender: z.string(),
+    borrower: z.string(),
+    amounts: quantities,
+    validFrom: time.optional(),
+    until: time,
+  }),
   tick: z.strictObject(common),
   status: z.strictObject({ ...common, group: z.string().optional() }),
 } as const;
@@ -79,7 +146,8 @@ export function readStep(text: string, line: number, previous: number, options: 
   }
   if (typeof json !== 'object' || json === null || !('type' in json)) return refuse('a line is an object with a type');
   const { type, ...fields } = json;
-  if (typeof type !== 'string' || !Object.hasOwn(COMMANDS, type)) return refuse(`the type ${JSON.stringify(type).slice(0, 80)} is none of ${Object.keys(COMMANDS).join(', ')}`);
+  if (typeof type !== 'string' || !Object.hasOwn(COMMANDS, type))
+    return refuse(`the type ${JSON.stringify(type).slice(0, 80)} is none of ${Object.keys(COMMANDS).join(', ')}`);
   const schema: z.ZodType<object> = COMMANDS[type as Type];
   const parsed = schema.safeParse(fields);
   if (!parsed.success) return refuse(parsed.error.issues.map(messageOf).join('; '));
@@ -88,13 +156,23 @@ export function readStep(text: string, line: number, previous: number, options: 
   return { ok: true, step: stepOf(line, type as Type, timed.fields, timed.at, options) };
 }
 
-function stepOf(line: number, type: Type, fields: Readonly<Record<string, unknown>>, at: number | null, options: EvaluationOptions): Step {
-  if (type === 'status') return { line, at, ask: 'status', group: typeof fields['group'] === 'string' ? fields['group'] : null };
+function stepOf(
+  line: number,
+  type: Type,
+  fields: Readonly<Record<string, unknown>>,
+  at: number | null,
+  options: EvaluationOptions,
+): Step {
+  if (type === 'status')
+    return { line, at, ask: 'status', group: typeof fields['group'] === 'string' ? fields['group'] : null };
   // The schema of a type is the shape of its command.
-  if (fields['manifest'] === undefined) return { line, at, ask: 'command', command: { ...fields, type } as unknown as Command };
+  if (fields['manifest'] === undefined)
+    return { line, at, ask: 'command', command: { ...fields, type } as unknown as Command };
   const evaluation = evaluate(fields['manifest'], options);
-  if (!evaluation.ok) return { line, at, ask: 'nothing', allowed: false, code: evaluation.code, reason: evaluation.reason };
-  if (evaluation.demand === null) return { line, at, ask: 'nothing', allowed: true, code: 'NotManaged', reason: evaluation.reason };
+  if (!evaluation.ok)
+    return { line, at, ask: 'nothing', allowed: false, code: evaluation.code, reason: evaluation.reason };
+  if (evaluation.demand === null)
+    return { line, at, ask: 'nothing', allowed: true, code: 'NotManaged', reason: evaluation.reason };
   const { manifest: _, ...rest } = fields;
   const command = evaluation.isTerminal
     ? { ...rest, type: 'release', workload: evaluation.demand.workload }
@@ -102,7 +180,9 @@ function stepOf(line: number, type: Type, fields: Readonly<Record<string, unknow
   return { line, at, ask: 'command', command: command as Command };
 }
 
-type Times = { readonly ok: true; readonly fields: Readonly<Record<string, unknown>>; readonly at: number | null } | { readonly ok: false; readonly reason: string };
+type Times =
+  | { readonly ok: true; readonly fields: Readonly<Record<string, unknown>>; readonly at: number | null }
+  | { readonly ok: false; readonly reason: string };
 
 function withTimes({ at, ...fields }: Record<string, unknown>, previous: number): Times {
   const now = at === undefined ? null : timeOf(at, previous);
@@ -124,7 +204,9 @@ function timeOf(written: unknown, previous: number): number {
   const [, count, unit = ''] = /^\+(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(written) ?? [];
   if (count !== undefined) return previous + Math.round(Number(count) * (UNITS[unit] ?? NaN));
   // Date.parse takes much that is no time of ISO 8601.
-  return /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)$/.test(written) ? Date.parse(written) : NaN;
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)$/.test(written)
+    ? Date.parse(written)
+    : NaN;
 }
 
 function messageOf(issue: z.core.$ZodIssue): string {

@@ -31,7 +31,11 @@ export function topGroups(statuses: readonly GroupStatus[], by: Key | null): rea
 }
 
 /** Workloads by the share that they take of their group's limits; `charges` are of the groups of `statuses`. */
-export function topWorkloads(statuses: readonly GroupStatus[], charges: readonly Charge[], by: Key | null): readonly TopWorkload[] {
+export function topWorkloads(
+  statuses: readonly GroupStatus[],
+  charges: readonly Charge[],
+  by: Key | null,
+): readonly TopWorkload[] {
   const groups = new Map(statuses.map((status) => [status.name, status]));
   const rows = charges.flatMap((charge): TopWorkload[] => {
     const status = groups.get(charge.group);
@@ -47,7 +51,13 @@ export function topGroupsTable(rows: readonly TopGroup[]): string {
   return table([
     ['GROUP', 'KEY', 'USED', 'HARD', 'USE', 'WORKLOADS', 'RESERVED', 'SPENT AT'],
     ...rows.map(({ status, key, amount, hard, parts }) => [
-      status.name, key, formatAmount(key, amount), formatAmount(key, hard), percent(parts), `${status.workloads}`, `${status.reservations}`,
+      status.name,
+      key,
+      formatAmount(key, amount),
+      formatAmount(key, hard),
+      percent(parts),
+      `${status.workloads}`,
+      `${status.reservations}`,
       status.exhaustsAt === null ? '' : timeText(status.exhaustsAt),
     ]),
   ]);
@@ -59,7 +69,13 @@ export function topWorkloadsTable(rows: readonly TopWorkload[]): string {
   return table([
     ['WORKLOAD', 'GROUP', 'PODS', 'KEY', 'CHARGED', 'HARD', 'USE'],
     ...rows.map(({ charge, key, amount, hard, parts }) => [
-      `${charge.workload}${charge.isReserved ? ' (reserved)' : ''}`, charge.group, `${charge.pods}`, key, formatAmount(key, amount), formatAmount(key, hard), percent(parts),
+      `${charge.workload}${charge.isReserved ? ' (reserved)' : ''}`,
+      charge.group,
+      `${charge.pods}`,
+      key,
+      formatAmount(key, amount),
+      formatAmount(key, hard),
+      percent(parts),
     ]),
   ]);
 }
@@ -67,7 +83,13 @@ export function topWorkloadsTable(rows: readonly TopWorkload[]): string {
 /** As JSON values, amounts in the words of people. */
 export function plainTopGroup({ status, key, amount, hard, parts }: TopGroup): Readonly<Record<string, unknown>> {
   const { name, workloads, reservations, exhaustsAt } = status;
-  return { group: name, ...plainShare(key, amount, hard, parts), workloads, reservations, exhaustsAt: exhaustsAt === null ? null : timeText(exhaustsAt) };
+  return {
+    group: name,
+    ...plainShare(key, amount, hard, parts),
+    workloads,
+    reservations,
+    exhaustsAt: exhaustsAt === null ? null : timeText(exhaustsAt),
+  };
 }
 
 /** The same of a workload, with everything that it is charged. */
@@ -78,7 +100,12 @@ export function plainTopWorkload({ charge, key, amount, hard, parts }: TopWorklo
 }
 
 function plainShare(key: Key, amount: bigint, hard: bigint, parts: number): Readonly<Record<string, unknown>> {
-  return { key, used: formatAmount(key, amount), hard: formatAmount(key, hard), percent: Number.isFinite(parts) ? parts / 100 : null };
+  return {
+    key,
+    used: formatAmount(key, amount),
+    hard: formatAmount(key, hard),
+    percent: Number.isFinite(parts) ? parts / 100 : null,
+  };
 }
 
 function largestShare({ hard: limits }: GroupStatus, amounts: ReadonlyMap<Key, bigint>, by: Key | null): Share | null {

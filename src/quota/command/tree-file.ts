@@ -38,7 +38,9 @@ const customResource = z.object({
   spec: z.strictObject({ parentBizGroup: z.string().optional(), ...groupFields }).omit({ name: true }),
 });
 
-export type ReadTree = { readonly ok: true; readonly groups: readonly GroupSpec[] } | { readonly ok: false; readonly problems: readonly string[] };
+export type ReadTree =
+  | { readonly ok: true; readonly groups: readonly GroupSpec[] }
+  | { readonly ok: false; readonly problems: readonly string[] };
 
 /**
  * Reads a tree of groups from YAML: documents with `groups`, nested by `children` or flat by `parent`, or BizGroupResourceQuota objects.
@@ -53,7 +55,8 @@ export function readTree(text: string): ReadTree {
     const isResource = typeof document === 'object' && document !== null && 'kind' in document;
     const where = read.documents.length === 1 ? '' : `document ${index + 1}: `;
     const parsed = isResource ? customResource.safeParse(document) : treeDocument.safeParse(document);
-    if (!parsed.success) problems.push(...parsed.error.issues.map((issue) => `${where}${issue.path.join('.') || 'it'}: ${issue.message}`));
+    if (!parsed.success)
+      problems.push(...parsed.error.issues.map((issue) => `${where}${issue.path.join('.') || 'it'}: ${issue.message}`));
     else if ('groups' in parsed.data) for (const group of parsed.data.groups) flatten(group, '', groups, problems);
     else {
       const { parentBizGroup, ...spec } = parsed.data.spec;
@@ -65,14 +68,21 @@ export function readTree(text: string): ReadTree {
 }
 
 /** The documents of a YAML text, without empty ones. */
-export function readYaml(text: string): { readonly ok: true; readonly documents: readonly unknown[] } | { readonly ok: false; readonly problems: readonly string[] } {
+export function readYaml(
+  text: string,
+):
+  | { readonly ok: true; readonly documents: readonly unknown[] }
+  | { readonly ok: false; readonly problems: readonly string[] } {
   if (Buffer.byteLength(text) > MAX_FILE_BYTES) return { ok: false, problems: [`longer than ${MAX_FILE_BYTES} bytes`] };
   try {
     const parsed = parseAllDocuments(text);
     const documents = 'empty' in parsed ? [] : parsed;
     const problems = documents.flatMap(({ errors }) => errors.map(({ message }) => message.split('\n')[0] ?? message));
     if (problems.length > 0) return { ok: false, problems };
-    return { ok: true, documents: documents.map((document) => document.toJS() as unknown).filter((document) => document !== null) };
+    return {
+      ok: true,
+      documents: documents.map((document) => document.toJS() as unknown).filter((document) => document !== null),
+    };
   } catch (error) {
     // An alias that is used without end, for one.
     return { ok: false, problems: [error instanceof Error ? error.message : String(error)] };
@@ -80,7 +90,8 @@ export function readYaml(text: string): { readonly ok: true; readonly documents:
 }
 
 function flatten({ children, ...group }: WrittenGroup, parent: string, into: GroupSpec[], problems: string[]): void {
-  if (parent !== '' && group.parent !== undefined && group.parent !== parent) problems.push(`${group.name}: it stands below ${parent} and names ${group.parent} as its parent`);
+  if (parent !== '' && group.parent !== undefined && group.parent !== parent)
+    problems.push(`${group.name}: it stands below ${parent} and names ${group.parent} as its parent`);
   into.push({ ...group, parent: parent === '' ? (group.parent ?? '') : parent });
   for (const child of children ?? []) flatten(child, group.name, into, problems);
 }
@@ -90,7 +101,11 @@ function parentsFirst(groups: readonly GroupSpec[], problems: string[]): readonl
   const ordered = new Set<GroupSpec>();
   for (const group of groups) {
     const line: GroupSpec[] = [];
-    for (let at: GroupSpec | undefined = group; at !== undefined && !ordered.has(at); at = byName.get(at.parent ?? '')) {
+    for (
+      let at: GroupSpec | undefined = group;
+      at !== undefined && !ordered.has(at);
+      at = byName.get(at.parent ?? '')
+    ) {
       if (line.includes(at)) {
         problems.push(`a circle: ${[...line.slice(line.indexOf(at)), at].map(({ name }) => name).join(' below ')}`);
         break;

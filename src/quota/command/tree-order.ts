@@ -29,10 +29,11 @@ export function inTreeOrder(statuses: readonly GroupStatus[]): readonly Placed[]
 /** A group and all below it, out of all there are. */
 export function subtreeOf(statuses: readonly GroupStatus[], root: string): readonly GroupStatus[] {
   const byName = new Map(statuses.map((status) => [status.name, status]));
-  const below = ({ children }: GroupStatus): readonly GroupStatus[] => children.flatMap((name) => {
-    const child = byName.get(name);
-    return child === undefined ? [] : [child, ...below(child)];
-  });
+  const below = ({ children }: GroupStatus): readonly GroupStatus[] =>
+    children.flatMap((name) => {
+      const child = byName.get(name);
+      return child === undefined ? [] : [child, ...below(child)];
+    });
   const top = byName.get(root);
   return top === undefined ? [] : [top, ...below(top)];
 }

@@ -15,9 +15,19 @@ export interface WhatIf {
 }
 
 /** Admits manifests, one after the other, to a tree that is there for nothing else, and explains each decision. */
-export function whatIf(quota: Quota, manifests: readonly unknown[], format: Format, options: EvaluationOptions): WhatIf {
-  const answers = manifests.map((manifest) => answerTo(quota, evaluate(manifest, options), format, (demand) => quota.admit(demand)));
-  return { text: answers.map(({ text }) => text).join(''), refused: answers.reduce((sum, { refused }) => sum + refused, 0) };
+export function whatIf(
+  quota: Quota,
+  manifests: readonly unknown[],
+  format: Format,
+  options: EvaluationOptions,
+): WhatIf {
+  const answers = manifests.map((manifest) =>
+    answerTo(quota, evaluate(manifest, options), format, (demand) => quota.admit(demand)),
+  );
+  return {
+    text: answers.map(({ text }) => text).join(''),
+    refused: answers.reduce((sum, { refused }) => sum + refused, 0),
+  };
 }
 
 /** What would come of what an object asks for; the quota stays as it is. */
@@ -28,11 +38,23 @@ export function explainDemand(quota: Quota, evaluation: Evaluation, format: Form
 function answerTo(quota: Quota, evaluation: Evaluation, format: Format, decide: (demand: Demand) => Decision): WhatIf {
   if (!evaluation.ok) {
     const { code, reason } = evaluation;
-    return { text: format === 'json' ? `${JSON.stringify({ allowed: false, code, message: reason })}\n` : `REFUSED  ${code}: ${reason}\n`, refused: 1 };
+    return {
+      text:
+        format === 'json'
+          ? `${JSON.stringify({ allowed: false, code, message: reason })}\n`
+          : `REFUSED  ${code}: ${reason}\n`,
+      refused: 1,
+    };
   }
   if (evaluation.demand === null) {
     const { reason } = evaluation;
-    return { text: format === 'json' ? `${JSON.stringify({ allowed: true, code: 'NotManaged', message: reason })}\n` : `allowed  ${reason}\n`, refused: 0 };
+    return {
+      text:
+        format === 'json'
+          ? `${JSON.stringify({ allowed: true, code: 'NotManaged', message: reason })}\n`
+          : `allowed  ${reason}\n`,
+      refused: 0,
+    };
   }
   const { demand } = evaluation;
   const { keys, otherTypes, maxReplicas } = quota.explain(demand);
@@ -40,7 +62,10 @@ function answerTo(quota: Quota, evaluation: Evaluation, format: Format, decide: 
   const workload = refKey(demand.workload);
   const refused = decision.allowed ? 0 : 1;
   if (format === 'json') {
-    return { text: `${JSON.stringify({ workload, group: demand.group, ...plainDecision(decision), maxReplicas, otherTypes, keys: plainKeys(keys) })}\n`, refused };
+    return {
+      text: `${JSON.stringify({ workload, group: demand.group, ...plainDecision(decision), maxReplicas, otherTypes, keys: plainKeys(keys) })}\n`,
+      refused,
+    };
   }
   const head = `${decision.allowed ? 'allowed' : 'REFUSED'}  ${workload} in ${demand.group || 'no group'}${decision.allowed ? '' : `: ${decision.message}`}\n`;
   return { text: `${head}${explainedText({ keys, otherTypes })}`, refused };

@@ -7,7 +7,18 @@ import { relayout } from './group-update.js';
 import { bareGroup, type Group } from './group.js';
 import type { Key } from './key.js';
 import { restructure } from './pool.js';
-import { amountOfDigits, readBudgets, readCandidates, readLoan, readPod, readWorkload, type GroupRecord, type PodRecord, type ShapeBook, type StoredRecord } from './record.js';
+import {
+  amountOfDigits,
+  readBudgets,
+  readCandidates,
+  readLoan,
+  readPod,
+  readWorkload,
+  type GroupRecord,
+  type PodRecord,
+  type ShapeBook,
+  type StoredRecord,
+} from './record.js';
 import { childCashOf } from './recompute.js';
 import { settle } from './release.js';
 import { reservationKey } from './reservation.js';
@@ -27,8 +38,10 @@ export function absorb(state: QuotaState, record: StoredRecord, book: ShapeBook)
     case 'loan': {
       const loan = record.value === null ? null : readLoan(key, record.value);
       state.putLoan(key, loan);
-      if (loan?.state === 'pending') state.timers.push({ at: loan.validFrom, kind: 'loanBegins', subject: key, group: loan.borrower });
-      if (loan?.state === 'running') state.timers.push({ at: loan.until, kind: 'loanEnds', subject: key, group: loan.borrower });
+      if (loan?.state === 'pending')
+        state.timers.push({ at: loan.validFrom, kind: 'loanBegins', subject: key, group: loan.borrower });
+      if (loan?.state === 'running')
+        state.timers.push({ at: loan.until, kind: 'loanEnds', subject: key, group: loan.borrower });
       return;
     }
     case 'workload':
@@ -38,7 +51,11 @@ export function absorb(state: QuotaState, record: StoredRecord, book: ShapeBook)
   }
 }
 
-function putWorkload(state: QuotaState, record: Extract<StoredRecord, { readonly kind: 'workload' }>, book: ShapeBook): void {
+function putWorkload(
+  state: QuotaState,
+  record: Extract<StoredRecord, { readonly kind: 'workload' }>,
+  book: ShapeBook,
+): void {
   const { key, group: name, value } = record;
   const entry = value === null ? null : readWorkload(key, name, value, book, state.shapes);
   const old = state.workloads.get(key);
@@ -50,14 +67,19 @@ function putWorkload(state: QuotaState, record: Extract<StoredRecord, { readonly
   if (group !== undefined) settle(state, state.own(group), key, entry, candidatesOf(state, key, name));
 }
 
-function putReservation(state: QuotaState, record: Extract<StoredRecord, { readonly kind: 'reservation' }>, book: ShapeBook): void {
+function putReservation(
+  state: QuotaState,
+  record: Extract<StoredRecord, { readonly kind: 'reservation' }>,
+  book: ShapeBook,
+): void {
   const group = state.group(record.group);
   const workload = record.value?.workload ?? state.reservations.get(record.key)?.workload;
   if (group === undefined || workload === undefined) return;
   const candidates = record.value === null ? [] : readCandidates(record.group, record.value, book, state.shapes);
   const entry = state.workloads.get(workload);
   settle(state, state.own(group), workload, entry?.group === group.name ? entry : null, candidates);
-  for (const { id, expiresAt } of candidates) state.timers.push({ at: expiresAt, kind: 'reservation', subject: id, group: group.name });
+  for (const { id, expiresAt } of candidates)
+    state.timers.push({ at: expiresAt, kind: 'reservation', subject: id, group: group.name });
 }
 
 function candidatesOf(state: QuotaState, workload: string, group: string) {
@@ -107,7 +129,13 @@ function putGroup(state: QuotaState, name: string, record: GroupRecord): void {
 
 function addGroup(state: QuotaState, name: string, record: GroupRecord): Group {
   const parent = record.parent === '' ? undefined : state.group(record.parent);
-  const group = bareGroup(name, record.life, record.parent, parent === undefined ? 0 : parent.depth + 1, state.layouts.layoutOf([]));
+  const group = bareGroup(
+    name,
+    record.life,
+    record.parent,
+    parent === undefined ? 0 : parent.depth + 1,
+    state.layouts.layoutOf([]),
+  );
   state.add(group);
   if (parent !== undefined) state.own(parent).children.set(name, true);
   return group;
@@ -128,7 +156,14 @@ function removeGroup(state: QuotaState, name: string): void {
   if (above !== undefined) {
     const parent = state.own(above);
     parent.children.delete(name);
-    const none: ReadSpec = { ok: true, hard: new Map(), cash: new Map(), mode: 'carved', borrow: new Map(), lend: new Map() };
+    const none: ReadSpec = {
+      ok: true,
+      hard: new Map(),
+      cash: new Map(),
+      mode: 'carved',
+      borrow: new Map(),
+      lend: new Map(),
+    };
     carve(state, parent, takeOf(parent, none, group).hard);
     recountCash(state, parent);
   }
@@ -152,16 +187,20 @@ function setDates(state: QuotaState, group: Group): void {
   for (const { grants } of group.budgets) {
     for (const { id, left, validFrom, expiresAt } of grants) {
       if (left === null) state.timers.push({ at: validFrom, kind: 'grantBegins', subject: id, group: group.name });
-      else if (expiresAt !== Infinity) state.timers.push({ at: expiresAt, kind: 'grantEnds', subject: id, group: group.name });
+      else if (expiresAt !== Infinity)
+        state.timers.push({ at: expiresAt, kind: 'grantEnds', subject: id, group: group.name });
     }
   }
 }
 
 function specOf(record: GroupRecord, budgets: readonly Budget[]): ReadSpec {
-  const limits = (written: GroupRecord['borrow']): ReadonlyMap<Key, Amount> => new Map(record.hard.flatMap(([key], slot): [Key, Amount][] => {
-    const limit = amountOfDigits(written[slot] ?? null);
-    return limit === Infinity ? [] : [[key, limit]];
-  }));
+  const limits = (written: GroupRecord['borrow']): ReadonlyMap<Key, Amount> =>
+    new Map(
+      record.hard.flatMap(([key], slot): [Key, Amount][] => {
+        const limit = amountOfDigits(written[slot] ?? null);
+        return limit === Infinity ? [] : [[key, limit]];
+      }),
+    );
   return {
     ok: true,
     hard: new Map(record.hard.map(([key, amount]) => [key, amountOfDigits(amount)])),

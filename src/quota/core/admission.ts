@@ -30,7 +30,14 @@ export function test(state: QuotaState, group: Group, workload: Workload, before
 }
 
 /** `test` for charges that are known; `after` becomes the difference. */
-export function testChange(state: QuotaState, group: Group, workload: Workload, before: Tally | null, after: Tally, now: number): Verdict {
+export function testChange(
+  state: QuotaState,
+  group: Group,
+  workload: Workload,
+  before: Tally | null,
+  after: Tally,
+  now: number,
+): Verdict {
   const delta = after;
   const chain = chainOf(state, group);
   let grows = before === null;
@@ -41,7 +48,8 @@ export function testChange(state: QuotaState, group: Group, workload: Workload, 
     }
   }
   if (!grows) return { decision: null, delta, chain };
-  if (group.terminating) return { decision: refusal(state, 'GroupTerminating', `group ${group.name} is being deleted`), delta, chain };
+  if (group.terminating)
+    return { decision: refusal(state, 'GroupTerminating', `group ${group.name} is being deleted`), delta, chain };
   const unclear = unclearRequest(state, group, workload);
   if (unclear !== null) return { decision: unclear, delta, chain };
   let violations: Violation[] | null = null;
@@ -52,7 +60,11 @@ export function testChange(state: QuotaState, group: Group, workload: Workload, 
     const violation = slot < keys ? overQuota(state, chain, slot, need) : cashSpent(group, slot - keys, need, now);
     if (violation !== null) (violations ??= []).push(violation);
   }
-  return { decision: violations === null ? null : denial(state, chain, workload, before, violations, now), delta, chain };
+  return {
+    decision: violations === null ? null : denial(state, chain, workload, before, violations, now),
+    delta,
+    chain,
+  };
 }
 
 /** Charges what was tested to an owned chain. */
@@ -66,7 +78,11 @@ export function commit(state: QuotaState, chain: Chain, delta: Tally): void {
 
 /** The charges of a tally by key, those that are not zero; cash keys are charged by the hour and do not stand here. */
 export function chargesOf(layout: Layout, delta: Tally): ReadonlyMap<Key, bigint> {
-  return new Map(layout.keys.flatMap((key, slot): [Key, bigint][] => (delta[slot] === 0 ? [] : [[key, BigInt(delta[slot] as Amount)]])));
+  return new Map(
+    layout.keys.flatMap((key, slot): [Key, bigint][] =>
+      delta[slot] === 0 ? [] : [[key, BigInt(delta[slot] as Amount)]],
+    ),
+  );
 }
 
 /** A refusal that is not about quantities. */
@@ -79,10 +95,18 @@ function unclearRequest(state: QuotaState, group: Group, workload: Workload): De
     if (chargedCount(workload, index) === 0) continue;
     const plan = (workload.podSets[index] as PodSetCharge).shape.planFor(group.layout);
     if (plan.mustSpecify !== null) {
-      return refusal(state, 'MustSpecify', `group ${group.name} limits ${plan.mustSpecify}: every container has to specify it`);
+      return refusal(
+        state,
+        'MustSpecify',
+        `group ${group.name} limits ${plan.mustSpecify}: every container has to specify it`,
+      );
     }
     if (state.policy.strictTypes && plan.mustType !== null) {
-      return refusal(state, 'TypeRequired', `group ${group.name} limits ${plan.mustType}: the workload has to say its type`);
+      return refusal(
+        state,
+        'TypeRequired',
+        `group ${group.name} limits ${plan.mustType}: the workload has to say its type`,
+      );
     }
   }
   return null;
@@ -107,10 +131,24 @@ function cashSpent(group: Group, index: number, need: Amount, now: number): Viol
   const budget = group.budgets[index] as Budget;
   const used = usedAt(budget, now);
   if (used < budget.hard) return null;
-  return { group: group.name, key: CASH + budget.key, hard: budget.hard, used, requested: BigInt(need), short: used - budget.hard };
+  return {
+    group: group.name,
+    key: CASH + budget.key,
+    hard: budget.hard,
+    used,
+    requested: BigInt(need),
+    short: used - budget.hard,
+  };
 }
 
-function denial(state: QuotaState, chain: Chain, workload: Workload, before: Tally | null, violations: readonly Violation[], now: number): Decision {
+function denial(
+  state: QuotaState,
+  chain: Chain,
+  workload: Workload,
+  before: Tally | null,
+  violations: readonly Violation[],
+  now: number,
+): Decision {
   const group = chain[0] as Group;
   const isCash = violations.every(({ key }) => key.startsWith(CASH));
   const maxReplicas = mostReplicas(state, chain, workload, before, now);
@@ -127,7 +165,13 @@ function denial(state: QuotaState, chain: Chain, workload: Workload, before: Tal
 }
 
 /** The most replicas of a workload's only pod set that would be admitted, given that it is charged `before` already. */
-export function mostReplicas(state: QuotaState, chain: Chain, workload: Workload, before: Tally | null, now: number): number | null {
+export function mostReplicas(
+  state: QuotaState,
+  chain: Chain,
+  workload: Workload,
+  before: Tally | null,
+  now: number,
+): number | null {
   const [podSet] = workload.podSets;
   if (podSet === undefined || workload.podSets.length !== 1) return null;
   const group = chain[0] as Group;

@@ -29,27 +29,45 @@ export function admit(state: QuotaState, demand: Demand, dryRun: boolean): Decis
 export function place(state: QuotaState, old: Workload | undefined, workload: Workload, dryRun: boolean): Decision {
   const group = state.group(workload.group);
   if (group === undefined) {
-    return denied(state, workload.key, workload.group, refusal(state, 'GroupNotFound', `there is no group ${workload.group.slice(0, 80)}`));
+    return denied(
+      state,
+      workload.key,
+      workload.group,
+      refusal(state, 'GroupNotFound', `there is no group ${workload.group.slice(0, 80)}`),
+    );
   }
   const verdict = test(state, group, workload, chargeOf(state, group, workload.key, old), state.now);
   if (verdict.decision !== null) return denied(state, workload.key, group.name, verdict.decision);
-  if (!dryRun && (old === undefined || !isSame(old, workload) || state.reservedIn.has(workload.key))) put(state, group, old, workload, verdict);
+  if (!dryRun && (old === undefined || !isSame(old, workload) || state.reservedIn.has(workload.key)))
+    put(state, group, old, workload, verdict);
   return allowed(state, verdict.chain, verdict.delta);
 }
 
 /** Whether two entries of a workload charge the same for the same object. */
 export function isSame(a: Workload, b: Workload): boolean {
-  return a.group === b.group && a.uid === b.uid && a.countKey === b.countKey && a.heldReplicas === b.heldReplicas
-    && (a.podSets === b.podSets || samePodSets(a, b));
+  return (
+    a.group === b.group &&
+    a.uid === b.uid &&
+    a.countKey === b.countKey &&
+    a.heldReplicas === b.heldReplicas &&
+    (a.podSets === b.podSets || samePodSets(a, b))
+  );
 }
 
 function samePodSets(a: Workload, b: Workload): boolean {
-  return a.podSets.length === b.podSets.length
-    && a.podSets.every((podSet, index) => {
+  return (
+    a.podSets.length === b.podSets.length &&
+    a.podSets.every((podSet, index) => {
       const other = b.podSets[index];
-      return other !== undefined && podSet.name === other.name && podSet.count === other.count && podSet.shape === other.shape
-        && podSet.amounts.every((amount, need) => amount === other.amounts[need]);
-    });
+      return (
+        other !== undefined &&
+        podSet.name === other.name &&
+        podSet.count === other.count &&
+        podSet.shape === other.shape &&
+        podSet.amounts.every((amount, need) => amount === other.amounts[need])
+      );
+    })
+  );
 }
 
 /** Gives back what a workload is charged. Nothing happens for one that is not, or whose name another object has now. */
@@ -58,7 +76,12 @@ export function releaseWorkload(state: QuotaState, ref: WorkloadRef): Decision {
   const entry = state.workloads.get(key);
   const groups = new Set([...(state.reservedIn.get(key) ?? []), ...(entry === undefined ? [] : [entry.group])]);
   if (groups.size === 0 || (entry !== undefined && isOtherLife(entry, ref.uid ?? ''))) {
-    return new LazyDecision({ allowed: true, code: 'NotManaged', reason: `${key} is not charged`, revision: state.revision });
+    return new LazyDecision({
+      allowed: true,
+      code: 'NotManaged',
+      reason: `${key} is not charged`,
+      revision: state.revision,
+    });
   }
   const found = entry === undefined ? undefined : state.group(entry.group);
   for (const name of groups) {
@@ -82,12 +105,24 @@ export function allowed(state: QuotaState, chain: Chain, delta: Tally, reservati
 /** Tells listeners of a refusal and hands it on. */
 export function denied(state: QuotaState, subject: string, group: string, decision: Decision): Decision {
   if (state.onEvent !== null) {
-    state.emit({ type: 'denied', group: group.slice(0, 80), subject: subject.slice(0, 320), code: decision.code, reason: decision.message });
+    state.emit({
+      type: 'denied',
+      group: group.slice(0, 80),
+      subject: subject.slice(0, 320),
+      code: decision.code,
+      reason: decision.message,
+    });
   }
   return decision;
 }
 
-function put(state: QuotaState, found: Group, old: Workload | undefined, workload: Workload, { delta, chain }: Verdict): void {
+function put(
+  state: QuotaState,
+  found: Group,
+  old: Workload | undefined,
+  workload: Workload,
+  { delta, chain }: Verdict,
+): void {
   state.revision++;
   const group = state.own(found);
   const holders = state.reservedIn.get(workload.key);
@@ -95,7 +130,8 @@ function put(state: QuotaState, found: Group, old: Workload | undefined, workloa
   if (holders?.includes(group.name) === true) state.putReservation(group, workload.key, []);
   const from = old !== undefined && old.group !== group.name ? state.group(old.group) : undefined;
   commit(state, state.ownAll(chain), delta);
-  if (state.onEvent !== null) state.emit({ type: 'admitted', group: group.name, subject: workload.key, amounts: chargesOf(group.layout, delta) });
+  if (state.onEvent !== null)
+    state.emit({ type: 'admitted', group: group.name, subject: workload.key, amounts: chargesOf(group.layout, delta) });
   if (from !== undefined) {
     release(state, from, workload.key);
     movePods(state, from, group, workload.key);
@@ -105,11 +141,29 @@ function put(state: QuotaState, found: Group, old: Workload | undefined, workloa
 
 /** Without a group nothing is charged; but what is charged does not get rid of it by dropping its label. */
 function unmanaged(state: QuotaState, old: Workload | undefined, workload: Workload, dryRun: boolean): Decision {
-  if (old !== undefined && !isOtherLife(old, workload.uid) && old.podSets.some((_, index) => chargedCount(old, index) > 0)) {
-    return denied(state, workload.key, old.group, refusal(state, 'LabelRemoved', `${workload.key} is charged to group ${old.group}: it can not leave it while it runs`));
+  if (
+    old !== undefined &&
+    !isOtherLife(old, workload.uid) &&
+    old.podSets.some((_, index) => chargedCount(old, index) > 0)
+  ) {
+    return denied(
+      state,
+      workload.key,
+      old.group,
+      refusal(
+        state,
+        'LabelRemoved',
+        `${workload.key} is charged to group ${old.group}: it can not leave it while it runs`,
+      ),
+    );
   }
   if (old !== undefined && !dryRun) releaseWorkload(state, { ...refOfKey(workload.key), uid: old.uid });
-  return new LazyDecision({ allowed: true, code: 'NotManaged', reason: 'the workload names no group', revision: state.revision });
+  return new LazyDecision({
+    allowed: true,
+    code: 'NotManaged',
+    reason: 'the workload names no group',
+    revision: state.revision,
+  });
 }
 
 /** Whether an entry is of another object that had the same name. */
@@ -118,5 +172,8 @@ export function isOtherLife(old: Workload, uid: string): boolean {
 }
 
 function releasedBy(group: Group, entry: Workload): ReturnType<typeof chargesOf> {
-  return chargesOf(group.layout, tallyOf(group.layout, entry).map((amount) => minus(0, amount)));
+  return chargesOf(
+    group.layout,
+    tallyOf(group.layout, entry).map((amount) => minus(0, amount)),
+  );
 }

@@ -45,7 +45,17 @@ export interface Budget {
 /** A budget of which nothing is used. */
 export function newBudget(key: Key, hard: bigint, since: number): Budget {
   return {
-    key, listed: true, base: hard, hard, offset: 0n, rate: 0n, since, childSum: 0n, settled: 0n, grants: [], announced: 0,
+    key,
+    listed: true,
+    base: hard,
+    hard,
+    offset: 0n,
+    rate: 0n,
+    since,
+    childSum: 0n,
+    settled: 0n,
+    grants: [],
+    announced: 0,
   };
 }
 

@@ -36,7 +36,12 @@ export function takeOf(parent: Group, spec: Pick<ReadSpec, 'hard' | 'cash'>, old
   };
   return {
     hard: new Map(parent.layout.keys.map((key) => [key, minus(spec.hard.get(key) ?? 0, before(key))])),
-    cash: new Map(parent.layout.cashKeys.map((key) => [key, (spec.cash.get(key) ?? 0n) - ((old === null ? undefined : budgetOf(old, key))?.base ?? 0n)])),
+    cash: new Map(
+      parent.layout.cashKeys.map((key) => [
+        key,
+        (spec.cash.get(key) ?? 0n) - ((old === null ? undefined : budgetOf(old, key))?.base ?? 0n),
+      ]),
+    ),
   };
 }
 
@@ -49,14 +54,22 @@ export function exceeded(parent: Group, take: Take, now: number): readonly Viola
     const hard = parent.hard[slot] as Amount;
     if (need <= 0 || plus(used, need) <= hard) continue;
     const short = BigInt(minus(plus(used, need), hard));
-    violations.push({ group: parent.name, key, hard: BigInt(hard), used: BigInt(used), requested: BigInt(need), short });
+    violations.push({
+      group: parent.name,
+      key,
+      hard: BigInt(hard),
+      used: BigInt(used),
+      requested: BigInt(need),
+      short,
+    });
   }
   for (const [key, need] of take.cash) {
     const budget = budgetOf(parent, key);
     if (budget === undefined || need <= 0n) continue;
     const used = usedAt(budget, now);
     const short = used + need - budget.hard;
-    if (short > 0n) violations.push({ group: parent.name, key: CASH + key, hard: budget.hard, used, requested: need, short });
+    if (short > 0n)
+      violations.push({ group: parent.name, key: CASH + key, hard: budget.hard, used, requested: need, short });
   }
   return violations;
 }

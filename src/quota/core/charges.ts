@@ -23,7 +23,14 @@ export function chargesOf(state: QuotaState, group: Group): readonly Charge[] {
   const charges: Charge[] = [];
   const add = (workload: string, entry: Workload | undefined, pods: number): void => {
     const tally = chargeOf(state, group, workload, entry);
-    if (tally !== null) charges.push({ workload, group: group.name, pods, isReserved: entry === undefined, amounts: amountsOf(group, tally) });
+    if (tally !== null)
+      charges.push({
+        workload,
+        group: group.name,
+        pods,
+        isReserved: entry === undefined,
+        amounts: amountsOf(group, tally),
+      });
   };
   group.workloads.forEach(state.workloads, (entry) => add(entry.key, entry, podsOf(entry)));
   for (const [key] of group.reserved.entries()) {
@@ -39,5 +46,9 @@ function podsOf(workload: Workload): number {
 }
 
 function amountsOf({ layout }: Group, tally: Tally): Amounts {
-  return new Map(layout.keys.flatMap((key, slot): [Key, bigint][] => (tally[slot] === 0 ? [] : [[key, BigInt(tally[slot] as Amount)]])));
+  return new Map(
+    layout.keys.flatMap((key, slot): [Key, bigint][] =>
+      tally[slot] === 0 ? [] : [[key, BigInt(tally[slot] as Amount)]],
+    ),
+  );
 }

@@ -51,7 +51,11 @@ export type Command =
       readonly requests?: Resources | undefined;
       readonly limits?: Resources | undefined;
     } & Asked)
-  | ({ readonly type: 'podStopped'; readonly pod: string; /** When it ended; the command's time without. */ readonly end?: number | undefined } & Asked)
+  | ({
+      readonly type: 'podStopped';
+      readonly pod: string;
+      /** When it ended; the command's time without. */ readonly end?: number | undefined;
+    } & Asked)
   | ({ readonly type: 'grant' } & GrantSpec & Asked)
   | ({ readonly type: 'loan' } & LoanSpec & Asked)
   /** Nothing but time passes. */

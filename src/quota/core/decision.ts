@@ -116,9 +116,15 @@ export function formatAmount(key: Key, amount: bigint): string {
 function describe(decision: Decision): string {
   if (decision.violations.length === 0) return decision.allowed ? 'allowed' : decision.code;
   const groups = [...new Set(decision.violations.map(({ group }) => group))];
-  const text = groups.map((group) => describeGroup(group, decision.violations.filter((violation) => violation.group === group)));
+  const text = groups.map((group) =>
+    describeGroup(
+      group,
+      decision.violations.filter((violation) => violation.group === group),
+    ),
+  );
   const { maxReplicas, freeAt } = decision.hints;
-  if (maxReplicas !== undefined && maxReplicas > 0) text.push(maxReplicas === 1 ? 'at most 1 replica fits' : `at most ${maxReplicas} replicas fit`);
+  if (maxReplicas !== undefined && maxReplicas > 0)
+    text.push(maxReplicas === 1 ? 'at most 1 replica fits' : `at most ${maxReplicas} replicas fit`);
   if (freeAt !== undefined) text.push(`room comes back at ${timeText(freeAt)}`);
   return `${decision.code}: ${text.join('; ')}`;
 }
@@ -131,8 +137,10 @@ function describeGroup(group: string, violations: readonly Violation[]): string 
     .map(({ key, requested }) => `${cashTarget(key) ?? key}=${formatQuantity(key, requested)}`)
     .join(',');
   const short = quota.map((violation) => `${violation.key}=${formatAmount(violation.key, violation.short)}`).join(',');
-  return `exceeded quota: ${group}, requested: ${requested}, used: ${list(({ used }) => used)}, limited: ${list(({ hard }) => hard)}`
-    + (short === '' ? '' : `, short by: ${short}`);
+  return (
+    `exceeded quota: ${group}, requested: ${requested}, used: ${list(({ used }) => used)}, limited: ${list(({ hard }) => hard)}` +
+    (short === '' ? '' : `, short by: ${short}`)
+  );
 }
 
 function timeText(at: number): string {

@@ -47,14 +47,16 @@ export function readDemand(shapes: ShapeTable, demand: Demand): ReadDemand {
   if (demand.podSets.length > MAX_POD_SETS) return refuse('InvalidDemand', `more than ${MAX_POD_SETS} pod sets`);
   const version = demand.workload.version ?? 0;
   if (!Number.isSafeInteger(version) || version < 0) return refuse('InvalidDemand', `version ${version} of an object`);
-  if (demand.objects !== undefined && !/^[a-z0-9.-]{1,253}$/.test(demand.objects)) return refuse('InvalidName', `"${demand.objects.slice(0, 80)}" is no kind of object`);
+  if (demand.objects !== undefined && !/^[a-z0-9.-]{1,253}$/.test(demand.objects))
+    return refuse('InvalidName', `"${demand.objects.slice(0, 80)}" is no kind of object`);
   let podSets: readonly PodSetCharge[] = [];
   for (const podSet of demand.podSets) {
     const read = readPodSet(shapes, podSet, demand.types ?? {});
     if (!read.ok) return read;
     podSets = demand.podSets.length === 1 ? read.podSet.shape.shareSet(read.podSet) : [...podSets, read.podSet];
   }
-  if (podSets.length > 1 && new Set(podSets.map(({ name }) => name)).size < podSets.length) return refuse('InvalidDemand', 'two pod sets have the same name');
+  if (podSets.length > 1 && new Set(podSets.map(({ name }) => name)).size < podSets.length)
+    return refuse('InvalidDemand', 'two pod sets have the same name');
   return {
     ok: true,
     workload: {
@@ -125,7 +127,8 @@ function unreadable(needs: readonly Need[], types: Types, unspecified: readonly 
     if (problem !== null) return refuse('UnknownKey', problem);
   }
   for (const [family, type] of Object.entries(types)) {
-    if (!/^[a-z][a-z0-9-]{0,62}$/.test(family)) return refuse('InvalidType', `"${family.slice(0, 80)}" is no family of types`);
+    if (!/^[a-z][a-z0-9-]{0,62}$/.test(family))
+      return refuse('InvalidType', `"${family.slice(0, 80)}" is no family of types`);
     const problem = type === '' ? null : typeProblem(type);
     if (problem !== null) return refuse('InvalidType', problem);
   }
@@ -140,13 +143,18 @@ function missing(requests: Resources, limits: Resources): readonly string[] {
   ]);
 }
 
-function readNeed(resource: string, quantity: Quantity, count: number): { readonly ok: true; readonly amount: Amount } | Refusal {
+function readNeed(
+  resource: string,
+  quantity: Quantity,
+  count: number,
+): { readonly ok: true; readonly amount: Amount } | Refusal {
   const parsed = readQuantity(resource, quantity, 'up');
   if (!parsed.ok) return refuse(parsed.code, `${resource.slice(0, 80)}: ${parsed.reason}`);
   if (parsed.amount < 0) return refuse('NegativeQuantity', `${resource.slice(0, 80)} is negative`);
   const together = times(parsed.amount, count);
   // A number is exact, and so far below: comparing it with a bigint would take longer than everything else here.
-  if (typeof together === 'bigint' && together > MAX_QUANTITY) return refuse('QuantityTooLarge', `${resource.slice(0, 80)}: ${count} pods together are beyond 2^63-1`);
+  if (typeof together === 'bigint' && together > MAX_QUANTITY)
+    return refuse('QuantityTooLarge', `${resource.slice(0, 80)}: ${count} pods together are beyond 2^63-1`);
   return parsed;
 }
 

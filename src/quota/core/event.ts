@@ -4,10 +4,30 @@ import type { Code } from './refusal.js';
 /** What happened. Times are milliseconds of the clock that the commands carry. */
 export interface QuotaEvent {
   readonly type:
-    | 'admitted' | 'denied' | 'released' | 'reserved' | 'confirmed' | 'reservationExpired'
-    | 'groupCreated' | 'groupUpdated' | 'groupDeleted' | 'groupTerminating' | 'overQuota'
-    | 'podStarted' | 'podStopped' | 'cashThreshold' | 'clockSkew'
-    | 'grantAdded' | 'grantBegan' | 'grantEnded' | 'grantRefused' | 'loanAdded' | 'loanBegan' | 'loanReturned' | 'loanOverdue' | 'drift';
+    | 'admitted'
+    | 'denied'
+    | 'released'
+    | 'reserved'
+    | 'confirmed'
+    | 'reservationExpired'
+    | 'groupCreated'
+    | 'groupUpdated'
+    | 'groupDeleted'
+    | 'groupTerminating'
+    | 'overQuota'
+    | 'podStarted'
+    | 'podStopped'
+    | 'cashThreshold'
+    | 'clockSkew'
+    | 'grantAdded'
+    | 'grantBegan'
+    | 'grantEnded'
+    | 'grantRefused'
+    | 'loanAdded'
+    | 'loanBegan'
+    | 'loanReturned'
+    | 'loanOverdue'
+    | 'drift';
   readonly at: number;
   /** Of the state after it. */
   readonly revision: number;

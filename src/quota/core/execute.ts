@@ -17,7 +17,8 @@ import type { QuotaState } from './state.js';
 /** Lets the time of a command come. Refuses a time that is none. */
 export function arriveAt(state: QuotaState, now: number, actor: string | undefined): Decision | null {
   if (!Number.isSafeInteger(now) || now < 0) return refusal(state, 'InvalidTime', `the time ${now}`);
-  if (now < state.now) state.emit({ type: 'clockSkew', group: '', reason: `a command of ${now} after one of ${state.now}` });
+  if (now < state.now)
+    state.emit({ type: 'clockSkew', group: '', reason: `a command of ${now} after one of ${state.now}` });
   else if (now > state.now) advance(state, now);
   state.actor = actor;
   return null;
@@ -40,7 +41,13 @@ export function execute(state: QuotaState, command: Command, now: number): Decis
     case 'observe':
       return observe(state, command);
     case 'checkHpa':
-      return checkHpa(state, command.workload, command.maxReplicas, command.mode ?? 'advisory', command.dryRun === true);
+      return checkHpa(
+        state,
+        command.workload,
+        command.maxReplicas,
+        command.mode ?? 'advisory',
+        command.dryRun === true,
+      );
     case 'reserve':
       return reserve(state, command, command.ttlMs, command.operation);
     case 'confirm':

@@ -74,7 +74,14 @@ function keysOf(state: QuotaState, chain: Chain, workload: Workload, before: Tal
       const budget = group.budgets[index] as Budget;
       const used = usedAt(budget, state.now);
       const row = at(layout.keys.length + index);
-      return { ...row, key: CASH + key, hard: budget.hard, used, room: budget.hard - used, fits: row.requested <= 0n || used < budget.hard };
+      return {
+        ...row,
+        key: CASH + key,
+        hard: budget.hard,
+        used,
+        room: budget.hard - used,
+        fits: row.requested <= 0n || used < budget.hard,
+      };
     }),
   ];
 }
@@ -85,7 +92,16 @@ function keysAbove(state: QuotaState, chain: Chain): readonly ExplainedKey[] {
     return above.layout.keys.map((key, slot): ExplainedKey => {
       const used = BigInt(plus(above.selfUsed[slot] as Amount, above.childSum[slot] as Amount));
       const room = BigInt(roomOf(state, chain.slice(at + 1), slot));
-      return { group: above.name, key, hard: BigInt(above.hard[slot] as Amount), used, charged: 0n, requested: 0n, room, fits: room >= 0n };
+      return {
+        group: above.name,
+        key,
+        hard: BigInt(above.hard[slot] as Amount),
+        used,
+        charged: 0n,
+        requested: 0n,
+        room,
+        fits: room >= 0n,
+      };
     });
   });
 }
@@ -96,7 +112,11 @@ function otherTypes(state: QuotaState, group: Group, demand: Demand): Readonly<R
     const types = typesNamed(group, family.resources).filter((type) => type !== (demand.types?.[family.name] ?? ''));
     const fitting = types.filter((type) => {
       const read = readDemand(state.shapes, { ...demand, types: { ...demand.types, [family.name]: type } });
-      return read.ok && chargesType(group, read.workload, type) && test(state, group, read.workload, null, state.now).decision === null;
+      return (
+        read.ok &&
+        chargesType(group, read.workload, type) &&
+        test(state, group, read.workload, null, state.now).decision === null
+      );
     });
     if (fitting.length > 0) found[family.name] = fitting;
   }
@@ -105,10 +125,12 @@ function otherTypes(state: QuotaState, group: Group, demand: Demand): Readonly<R
 
 /** Types that stand behind a resource's name in the keys of a group: candidates only, what they mean is decided by expansion. */
 function typesNamed(group: Group, resources: readonly string[]): readonly string[] {
-  const types = group.layout.keys.flatMap((key) => resources.flatMap((resource) => {
-    const at = key.indexOf(`${resource}.`);
-    return at < 0 ? [] : [key.slice(at + resource.length + 1)];
-  }));
+  const types = group.layout.keys.flatMap((key) =>
+    resources.flatMap((resource) => {
+      const at = key.indexOf(`${resource}.`);
+      return at < 0 ? [] : [key.slice(at + resource.length + 1)];
+    }),
+  );
   return [...new Set(types)].slice(0, 100);
 }
 

@@ -40,20 +40,37 @@ export function addGrant(state: QuotaState, spec: GrantSpec): Decision {
   if (found === undefined) return refusal(state, 'GroupNotFound', `there is no group ${spec.group.slice(0, 80)}`);
   const target = cashTarget(spec.key);
   const known = target === null ? undefined : budgetOf(found, target);
-  if (target === null || known === undefined) return refusal(state, 'UnknownKey', `group ${found.name} has no budget ${spec.key.slice(0, 80)}`);
-  if (!/^[A-Za-z0-9._/@:-]{1,128}$/.test(spec.id)) return refusal(state, 'InvalidName', `"${spec.id.slice(0, 80)}" is no id of a grant`);
-  if (found.budgets.some(({ grants }) => grants.some(({ id }) => id === spec.id))) return refusal(state, 'GrantExists', `group ${found.name} has a grant ${spec.id}`);
+  if (target === null || known === undefined)
+    return refusal(state, 'UnknownKey', `group ${found.name} has no budget ${spec.key.slice(0, 80)}`);
+  if (!/^[A-Za-z0-9._/@:-]{1,128}$/.test(spec.id))
+    return refusal(state, 'InvalidName', `"${spec.id.slice(0, 80)}" is no id of a grant`);
+  if (found.budgets.some(({ grants }) => grants.some(({ id }) => id === spec.id)))
+    return refusal(state, 'GrantExists', `group ${found.name} has a grant ${spec.id}`);
   const amount = readCash(target, spec.amount);
   const carryOverMax = readCash(target, spec.carryOverMax ?? 0);
   if (amount === null || carryOverMax === null) return refusal(state, 'InvalidQuantity', `a grant of ${spec.amount}`);
   const validFrom = spec.validFrom ?? state.now;
   const expiresAt = spec.expiresAt ?? Infinity;
   const everyMs = spec.everyMs ?? 0;
-  if (!Number.isSafeInteger(validFrom) || !(expiresAt > Math.max(validFrom, state.now)) || !(expiresAt === Infinity || Number.isSafeInteger(expiresAt))) {
+  if (
+    !Number.isSafeInteger(validFrom) ||
+    !(expiresAt > Math.max(validFrom, state.now)) ||
+    !(expiresAt === Infinity || Number.isSafeInteger(expiresAt))
+  ) {
     return refusal(state, 'InvalidTime', `a grant from ${validFrom} to ${expiresAt}`);
   }
-  if (everyMs !== 0 && !(Number.isSafeInteger(everyMs) && everyMs >= MIN_PERIOD_MS)) return refusal(state, 'InvalidTime', `a grant every ${everyMs} ms`);
-  const grant: Grant = { id: spec.id, amount, validFrom, expiresAt, mode: spec.mode ?? 'topup', carryOverMax, everyMs, left: null };
+  if (everyMs !== 0 && !(Number.isSafeInteger(everyMs) && everyMs >= MIN_PERIOD_MS))
+    return refusal(state, 'InvalidTime', `a grant every ${everyMs} ms`);
+  const grant: Grant = {
+    id: spec.id,
+    amount,
+    validFrom,
+    expiresAt,
+    mode: spec.mode ?? 'topup',
+    carryOverMax,
+    everyMs,
+    left: null,
+  };
   if (validFrom <= state.now) return begin(state, found, known.key, grant, state.now);
   state.revision++;
   const group = state.own(found);
@@ -67,7 +84,9 @@ export function addGrant(state: QuotaState, spec: GrantSpec): Decision {
 /** The time of a grant has come. `until` is the time that the state is on its way to. */
 export function grantBegins(state: QuotaState, groupName: string, id: string, until: number): void {
   const found = state.group(groupName);
-  const pending = found?.budgets.find((budget) => budget.grants.some((grant) => grant.id === id && grant.left === null));
+  const pending = found?.budgets.find((budget) =>
+    budget.grants.some((grant) => grant.id === id && grant.left === null),
+  );
   const grant = pending?.grants.find((candidate) => candidate.id === id);
   if (found === undefined || pending === undefined || grant === undefined || grant.validFrom > state.now) return;
   const group = state.own(found);
@@ -95,7 +114,12 @@ export function grantEnds(state: QuotaState, groupName: string, id: string): voi
   budget.grants = budget.grants.filter((candidate) => candidate !== grant);
   change(state, group, budget, -(grant.left ?? 0n));
   state.groupChanged(group);
-  state.emit({ type: 'grantEnded', group: groupName, subject: id, amounts: new Map([[CASH + budget.key, grant.left ?? 0n]]) });
+  state.emit({
+    type: 'grantEnded',
+    group: groupName,
+    subject: id,
+    amounts: new Map([[CASH + budget.key, grant.left ?? 0n]]),
+  });
 }
 
 function begin(state: QuotaState, found: Group, key: Key, grant: Grant, until: number): Decision {
@@ -106,17 +130,34 @@ function begin(state: QuotaState, found: Group, key: Key, grant: Grant, until: n
   const kept = grant.mode === 'topup' || left <= 0n ? 0n : left < grant.carryOverMax ? left : grant.carryOverMax;
   const added = grant.mode === 'topup' ? grant.amount : grant.amount + kept - left;
   const violation = parentShort(state, group, budget.key, added);
-  if (violation !== null) return new LazyDecision({ allowed: false, code: 'ParentExceeded', revision: state.revision, violations: [violation] });
+  if (violation !== null)
+    return new LazyDecision({
+      allowed: false,
+      code: 'ParentExceeded',
+      revision: state.revision,
+      violations: [violation],
+    });
   state.revision++;
   draw(budget, state.now);
   const others = budget.grants.filter((other) => grant.mode === 'topup' || other.left === null);
-  const live: Grant = { ...grant, id: grant.everyMs === 0 ? grant.id : `${grant.id}@${grant.validFrom}`, left: grant.amount + kept, everyMs: 0 };
+  const live: Grant = {
+    ...grant,
+    id: grant.everyMs === 0 ? grant.id : `${grant.id}@${grant.validFrom}`,
+    left: grant.amount + kept,
+    everyMs: 0,
+  };
   budget.grants = [...others, live];
   change(state, group, budget, added);
-  if (live.expiresAt !== Infinity) state.timers.push({ at: live.expiresAt, kind: 'grantEnds', subject: live.id, group: group.name });
+  if (live.expiresAt !== Infinity)
+    state.timers.push({ at: live.expiresAt, kind: 'grantEnds', subject: live.id, group: group.name });
   repeat(state, group, budget, grant, until);
   state.groupChanged(group);
-  state.emit({ type: 'grantBegan', group: group.name, subject: live.id, amounts: new Map([[CASH + key, live.left ?? 0n]]) });
+  state.emit({
+    type: 'grantBegan',
+    group: group.name,
+    subject: live.id,
+    amounts: new Map([[CASH + key, live.left ?? 0n]]),
+  });
   return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path: [group.name] });
 }
 
@@ -145,7 +186,9 @@ function draw(budget: Budget, now: number): void {
     left.set(grant.id, has - taken);
     due -= taken;
   }
-  budget.grants = budget.grants.map((grant) => (grant.left === null ? grant : { ...grant, left: left.get(grant.id) ?? 0n }));
+  budget.grants = budget.grants.map((grant) =>
+    grant.left === null ? grant : { ...grant, left: left.get(grant.id) ?? 0n },
+  );
 }
 
 /** Changes what a budget has, and with it what the parent has given away. */

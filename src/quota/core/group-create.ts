@@ -15,14 +15,16 @@ import type { QuotaState } from './state.js';
 /** Makes a group: a root, or a child that takes what it has from its parent. */
 export function createGroup(state: QuotaState, spec: GroupSpec): Decision {
   const decision = tryCreate(state, spec);
-  if (!decision.allowed) state.emit({ type: 'denied', group: spec.name.slice(0, 80), code: decision.code, reason: decision.message });
+  if (!decision.allowed)
+    state.emit({ type: 'denied', group: spec.name.slice(0, 80), code: decision.code, reason: decision.message });
   return decision;
 }
 
 function tryCreate(state: QuotaState, spec: GroupSpec): Decision {
   const problem = nameProblem(spec.name);
   if (problem !== null) return refusal(state, 'InvalidName', problem);
-  if (state.group(spec.name) !== undefined) return refusal(state, 'AlreadyExists', `there is a group ${spec.name} already`);
+  if (state.group(spec.name) !== undefined)
+    return refusal(state, 'AlreadyExists', `there is a group ${spec.name} already`);
   const read = readSpec(spec);
   if (!read.ok) return refusal(state, read.code, read.reason);
   const parentName = spec.parent ?? '';
@@ -30,14 +32,17 @@ function tryCreate(state: QuotaState, spec: GroupSpec): Decision {
   const parent = state.group(parentName);
   if (parent === undefined) return refusal(state, 'ParentNotFound', `there is no group ${parentName.slice(0, 80)}`);
   if (parent.terminating) return refusal(state, 'ParentTerminating', `group ${parent.name} is being deleted`);
-  if (parent.depth + 1 >= state.policy.maxDepth) return refusal(state, 'TooDeep', `groups are nested at most ${state.policy.maxDepth} deep`);
+  if (parent.depth + 1 >= state.policy.maxDepth)
+    return refusal(state, 'TooDeep', `groups are nested at most ${state.policy.maxDepth} deep`);
   const missing = missingParentKey(parent, read);
-  if (missing !== null) return refusal(state, 'MissingParentKey', `group ${parent.name} limits ${missing}, its children have to as well`);
+  if (missing !== null)
+    return refusal(state, 'MissingParentKey', `group ${parent.name} limits ${missing}, its children have to as well`);
   const violations = exceeded(parent, takeOf(parent, read, null), state.now);
   if (violations.length > 0) return parentExceeded(state, parent, violations);
-  const lentOut = parent.mode === 'elastic' || read.mode === 'elastic' || parent.spilled.some((amount) => amount !== 0)
-    ? newOverdraft(state, parent, (fork) => insert(fork, spec.name, fork.own(parent), read))
-    : [];
+  const lentOut =
+    parent.mode === 'elastic' || read.mode === 'elastic' || parent.spilled.some((amount) => amount !== 0)
+      ? newOverdraft(state, parent, (fork) => insert(fork, spec.name, fork.own(parent), read))
+      : [];
   if (lentOut.length > 0) return parentExceeded(state, parent, lentOut);
   return created(state, insert(state, spec.name, state.own(parent), read), read);
 }
@@ -49,7 +54,15 @@ function insert(state: QuotaState, name: string, parent: Group | null, spec: Rea
   const layout = layoutOf(state, spec);
   const group = bareGroup(name, state.lives, parent?.name ?? '', parent === null ? 0 : parent.depth + 1, layout);
   const zeros = (): Amount[] => layout.keys.map(() => 0);
-  Object.assign(group, { hard: zeros(), selfUsed: zeros(), childSum: zeros(), lent: zeros(), spilled: zeros(), pool: zeros(), kept: zeros() });
+  Object.assign(group, {
+    hard: zeros(),
+    selfUsed: zeros(),
+    childSum: zeros(),
+    lent: zeros(),
+    spilled: zeros(),
+    pool: zeros(),
+    kept: zeros(),
+  });
   setLimits(group, spec);
   group.budgets = layout.cashKeys.map((key) => newBudget(key, spec.cash.get(key) ?? 0n, -Infinity));
   state.add(group);
@@ -93,16 +106,32 @@ export function newOverdraft(state: QuotaState, at: Group, change: (fork: QuotaS
 
 /** The parent has not enough left. */
 export function parentExceeded(state: QuotaState, parent: Group, violations: readonly Violation[]): Decision {
-  return new LazyDecision({ allowed: false, code: 'ParentExceeded', revision: state.revision, violations, path: [parent.name] });
+  return new LazyDecision({
+    allowed: false,
+    code: 'ParentExceeded',
+    revision: state.revision,
+    violations,
+    path: [parent.name],
+  });
 }
 
 /** Words for limits that can not be reached. */
 export function unreachable(spec: ReadSpec): readonly Warning[] {
-  return unreachableKeys(spec.hard).map((key: Key) => ({ code: 'Unreachable' as const, key, reason: `${key} is more than the general key allows` }));
+  return unreachableKeys(spec.hard).map((key: Key) => ({
+    code: 'Unreachable' as const,
+    key,
+    reason: `${key} is more than the general key allows`,
+  }));
 }
 
 function created(state: QuotaState, group: Group, spec: ReadSpec): Decision {
   const code: Code = 'OK';
   state.emit({ type: 'groupCreated', group: group.name, after: hardOf(group) });
-  return new LazyDecision({ allowed: true, code, revision: state.revision, warnings: unreachable(spec), path: [group.name] });
+  return new LazyDecision({
+    allowed: true,
+    code,
+    revision: state.revision,
+    warnings: unreachable(spec),
+    path: [group.name],
+  });
 }

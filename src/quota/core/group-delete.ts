@@ -15,7 +15,8 @@ import { chargedCount } from './workload.js';
 /** Removes a leaf. Its parent gets back what the group had, less the cash that was consumed. `force` releases its workloads first. */
 export function deleteGroup(state: QuotaState, name: string, force: boolean): Decision {
   const decision = tryDelete(state, name, force);
-  if (!decision.allowed) state.emit({ type: 'denied', group: name.slice(0, 80), code: decision.code, reason: decision.message });
+  if (!decision.allowed)
+    state.emit({ type: 'denied', group: name.slice(0, 80), code: decision.code, reason: decision.message });
   return decision;
 }
 
@@ -76,7 +77,9 @@ function giveBack(state: QuotaState, group: Group): void {
   parent.children.delete(group.name);
   const listed = group.budgets.filter((budget) => budget.listed);
   applyTake(state, parent, {
-    hard: new Map(parent.layout.keys.map((key) => [key, minus(0, group.hard[group.layout.slots.get(key) as number] as Amount)])),
+    hard: new Map(
+      parent.layout.keys.map((key) => [key, minus(0, group.hard[group.layout.slots.get(key) as number] as Amount)]),
+    ),
     cash: new Map(listed.map(({ key, hard }) => [key, -hard])),
   });
   for (const budget of parent.budgets) {

@@ -61,10 +61,16 @@ export function readSpec(spec: Omit<GroupSpec, 'name' | 'parent'>): ReadSpec | R
 
 type ReadKeys = { readonly ok: true; readonly amounts: ReadonlyMap<Key, Amount> };
 
-function readLimits(limits: Hard | undefined, hard: ReadonlyMap<Key, Amount>, mode: Mode, what: string): ReadKeys | Refusal {
+function readLimits(
+  limits: Hard | undefined,
+  hard: ReadonlyMap<Key, Amount>,
+  mode: Mode,
+  what: string,
+): ReadKeys | Refusal {
   const read = readKeys(limits ?? {});
   if (!read.ok) return read;
-  if (read.amounts.size > 0 && mode === 'carved') return { ok: false, code: 'UnknownKey', reason: `${what}: a carved group has no such limits` };
+  if (read.amounts.size > 0 && mode === 'carved')
+    return { ok: false, code: 'UnknownKey', reason: `${what}: a carved group has no such limits` };
   const unknown = [...read.amounts.keys()].find((key) => !hard.has(key));
   if (unknown !== undefined) return { ok: false, code: 'UnknownKey', reason: `${what}: ${unknown} is not in hard` };
   return read;

@@ -30,7 +30,8 @@ export interface GroupUpdate {
 /** Changes the limits of a group. What it has more is charged to its parent; less than it uses is allowed and only blocks growth. */
 export function updateGroup(state: QuotaState, update: GroupUpdate): Decision {
   const decision = tryUpdate(state, update);
-  if (!decision.allowed) state.emit({ type: 'denied', group: update.name.slice(0, 80), code: decision.code, reason: decision.message });
+  if (!decision.allowed)
+    state.emit({ type: 'denied', group: update.name.slice(0, 80), code: decision.code, reason: decision.message });
   return decision;
 }
 
@@ -45,24 +46,34 @@ function tryUpdate(state: QuotaState, update: GroupUpdate): Decision {
   const parent = group.parent === '' ? undefined : state.group(group.parent);
   if (parent !== undefined) {
     const missing = missingParentKey(parent, read);
-    if (missing !== null) return refusal(state, 'MissingParentKey', `group ${parent.name} limits ${missing}, its children have to as well`);
+    if (missing !== null)
+      return refusal(state, 'MissingParentKey', `group ${parent.name} limits ${missing}, its children have to as well`);
     const violations = exceeded(parent, takeOf(parent, read, group), state.now);
     if (violations.length > 0) return parentExceeded(state, parent, violations);
   }
-  return childConflict(state, group, read, update.force === true) ?? cashConflict(state, group, read) ?? applied(state, group, read);
+  return (
+    childConflict(state, group, read, update.force === true) ??
+    cashConflict(state, group, read) ??
+    applied(state, group, read)
+  );
 }
 
 /** Absent parts as they are; limits on lending and borrowing of keys that leave go with them. */
 function completed(group: Group, update: GroupUpdate): Omit<GroupSpec, 'name' | 'parent'> {
   const mode = update.mode ?? group.mode;
-  const hard = update.hard ?? Object.fromEntries([
-    ...group.layout.keys.map((key, slot): [Key, bigint] => [key, BigInt(group.hard[slot] as Amount)]),
-    ...group.budgets.filter(({ listed }) => listed).map(({ key, base }): [Key, bigint] => [CASH + key, base]),
-  ]);
-  const kept = (limits: readonly Amount[]): Hard => Object.fromEntries(group.layout.keys.flatMap((key, slot): [Key, bigint][] => {
-    const limit = limits[slot] as Amount;
-    return limit === Infinity || mode === 'carved' || !Object.hasOwn(hard, key) ? [] : [[key, BigInt(limit)]];
-  }));
+  const hard =
+    update.hard ??
+    Object.fromEntries([
+      ...group.layout.keys.map((key, slot): [Key, bigint] => [key, BigInt(group.hard[slot] as Amount)]),
+      ...group.budgets.filter(({ listed }) => listed).map(({ key, base }): [Key, bigint] => [CASH + key, base]),
+    ]);
+  const kept = (limits: readonly Amount[]): Hard =>
+    Object.fromEntries(
+      group.layout.keys.flatMap((key, slot): [Key, bigint][] => {
+        const limit = limits[slot] as Amount;
+        return limit === Infinity || mode === 'carved' || !Object.hasOwn(hard, key) ? [] : [[key, BigInt(limit)]];
+      }),
+    );
   return { hard, mode, borrow: update.borrow ?? kept(group.borrowLimit), lend: update.lend ?? kept(group.lendLimit) };
 }
 
@@ -72,7 +83,9 @@ function childConflict(state: QuotaState, group: Group, spec: ReadSpec, force: b
   const addedCash = [...spec.cash.keys()].filter((key) => !group.layout.cashKeys.includes(key));
   for (const [name] of group.children.entries()) {
     const child = state.group(name) as Group;
-    const missing = added.find((key) => !child.layout.slots.has(key)) ?? addedCash.filter((key) => !child.layout.cashKeys.includes(key)).map((key) => CASH + key)[0];
+    const missing =
+      added.find((key) => !child.layout.slots.has(key)) ??
+      addedCash.filter((key) => !child.layout.cashKeys.includes(key)).map((key) => CASH + key)[0];
     if (missing !== undefined) return refusal(state, 'ChildMissingKey', `child ${name} does not limit ${missing}`);
   }
   if (force) return null;
@@ -86,11 +99,18 @@ function childConflict(state: QuotaState, group: Group, spec: ReadSpec, force: b
   }
   for (const key of addedCash) {
     const [childSum, hard] = [childCashOf(state, group, key), spec.cash.get(key) ?? 0n];
-    if (hard < childSum) below.push({ group: group.name, key: CASH + key, hard, used: childSum, requested: 0n, short: childSum - hard });
+    if (hard < childSum)
+      below.push({ group: group.name, key: CASH + key, hard, used: childSum, requested: 0n, short: childSum - hard });
   }
   if (below.length === 0) return null;
   const reason = `the children of ${group.name} hold more: ${below.map(({ key }) => key).join(', ')}`;
-  return new LazyDecision({ allowed: false, code: 'BelowChildren', revision: state.revision, violations: below, reason });
+  return new LazyDecision({
+    allowed: false,
+    code: 'BelowChildren',
+    revision: state.revision,
+    violations: below,
+    reason,
+  });
 }
 
 /** Consumed hours are never given back: a budget is not lowered below what is used of it. */
@@ -101,11 +121,18 @@ function cashConflict(state: QuotaState, group: Group, spec: ReadSpec): Decision
     if (base === undefined || !budget.listed || base >= budget.base) continue;
     const hard = budget.hard + base - budget.base;
     const used = usedAt(budget, state.now);
-    if (hard < used) below.push({ group: group.name, key: CASH + budget.key, hard, used, requested: 0n, short: used - hard });
+    if (hard < used)
+      below.push({ group: group.name, key: CASH + budget.key, hard, used, requested: 0n, short: used - hard });
   }
   if (below.length === 0) return null;
   const reason = `${group.name} has used more: ${below.map(({ key }) => key).join(', ')}`;
-  return new LazyDecision({ allowed: false, code: 'CashBelowUsed', revision: state.revision, violations: below, reason });
+  return new LazyDecision({
+    allowed: false,
+    code: 'CashBelowUsed',
+    revision: state.revision,
+    violations: below,
+    reason,
+  });
 }
 
 function applied(state: QuotaState, old: Group, spec: ReadSpec): Decision {
@@ -124,7 +151,13 @@ function applied(state: QuotaState, old: Group, spec: ReadSpec): Decision {
   state.groupChanged(group);
   state.emit({ type: 'groupUpdated', group: group.name, before, after: hardOf(group) });
   if (parent !== undefined) overdueAgain(state, group.parent);
-  return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, warnings: [...overQuota(state, group), ...unreachable(spec)], path: [group.name] });
+  return new LazyDecision({
+    allowed: true,
+    code: 'OK',
+    revision: state.revision,
+    warnings: [...overQuota(state, group), ...unreachable(spec)],
+    path: [group.name],
+  });
 }
 
 /** Moves the counters to the new keys; those of keys that come new are counted from what is there. */
@@ -176,8 +209,11 @@ function rebudget(state: QuotaState, group: Group, spec: ReadSpec): void {
 function overQuota(state: QuotaState, group: Group): readonly Warning[] {
   const warnings = group.layout.keys.flatMap((key, slot): Warning[] => {
     const used = plus(group.selfUsed[slot] as Amount, group.childSum[slot] as Amount);
-    return used <= (group.hard[slot] as Amount) ? [] : [{ code: 'OverQuota', key, reason: `${key} is used beyond its new limit: nothing grows until that changes` }];
+    return used <= (group.hard[slot] as Amount)
+      ? []
+      : [{ code: 'OverQuota', key, reason: `${key} is used beyond its new limit: nothing grows until that changes` }];
   });
-  if (warnings.length > 0) state.emit({ type: 'overQuota', group: group.name, reason: warnings.map(({ key }) => key).join(', ') });
+  if (warnings.length > 0)
+    state.emit({ type: 'overQuota', group: group.name, reason: warnings.map(({ key }) => key).join(', ') });
   return warnings;
 }

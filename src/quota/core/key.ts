@@ -43,7 +43,8 @@ export function cashTarget(key: Key): Key | null {
  * a request is expanded to the keys it charges, and those are compared as a whole.
  */
 export function keyProblem(key: Key): string | null {
-  if (key.length > 317 || !/^[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?$/.test(key)) return `"${key.slice(0, 80)}" is no name of a resource`;
+  if (key.length > 317 || !/^[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?$/.test(key))
+    return `"${key.slice(0, 80)}" is no name of a resource`;
   const target = cashTarget(key) ?? key;
   if (target === 'pods') return null;
   if (target.startsWith(CASH)) return `"${key}" is cash of cash`;
@@ -55,7 +56,8 @@ export function keyProblem(key: Key): string | null {
 
 /** Why `resource` can not be asked for, or null. */
 export function resourceProblem(resource: string): string | null {
-  if (resource.length > 253 || !/^[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?$/.test(resource)) return `"${resource.slice(0, 80)}" is no name of a resource`;
+  if (resource.length > 253 || !/^[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?$/.test(resource))
+    return `"${resource.slice(0, 80)}" is no name of a resource`;
   if (/^(?:requests|limits|count|cash)[./]/.test(resource)) return `"${resource}" is a quota key, not a resource`;
   return null;
 }

@@ -27,11 +27,17 @@ export interface LoanSpec {
 export function addLoan(state: QuotaState, spec: LoanSpec): Decision {
   const [lender, borrower] = [state.group(spec.lender), state.group(spec.borrower)];
   if (lender === undefined || borrower === undefined) {
-    return refusal(state, 'GroupNotFound', `there is no group ${(lender === undefined ? spec.lender : spec.borrower).slice(0, 80)}`);
+    return refusal(
+      state,
+      'GroupNotFound',
+      `there is no group ${(lender === undefined ? spec.lender : spec.borrower).slice(0, 80)}`,
+    );
   }
-  if (!/^[A-Za-z0-9._/@:-]{1,128}$/.test(spec.id)) return refusal(state, 'InvalidName', `"${spec.id.slice(0, 80)}" is no id of a loan`);
+  if (!/^[A-Za-z0-9._/@:-]{1,128}$/.test(spec.id))
+    return refusal(state, 'InvalidName', `"${spec.id.slice(0, 80)}" is no id of a loan`);
   if (state.loans.has(spec.id)) return refusal(state, 'LoanExists', `there is a loan ${spec.id}`);
-  if (lender === borrower || lender.parent !== borrower.parent) return refusal(state, 'LoanRefused', `${lender.name} and ${borrower.name} are no siblings`);
+  if (lender === borrower || lender.parent !== borrower.parent)
+    return refusal(state, 'LoanRefused', `${lender.name} and ${borrower.name} are no siblings`);
   const validFrom = Math.max(spec.validFrom ?? state.now, state.now);
   if (!Number.isSafeInteger(validFrom) || !Number.isSafeInteger(spec.until) || spec.until <= validFrom) {
     return refusal(state, 'InvalidTime', `a loan from ${validFrom} to ${spec.until}`);
@@ -39,13 +45,23 @@ export function addLoan(state: QuotaState, spec: LoanSpec): Decision {
   const amounts = new Map<Key, Amount>();
   for (const [key, quantity] of Object.entries(spec.amounts)) {
     if (cashTarget(key) !== null) return refusal(state, 'LoanRefused', `${key}: cash is granted, not lent`);
-    if (!lender.layout.slots.has(key) || !borrower.layout.slots.has(key)) return refusal(state, 'UnknownKey', `${key.slice(0, 80)} is not limited by both groups`);
+    if (!lender.layout.slots.has(key) || !borrower.layout.slots.has(key))
+      return refusal(state, 'UnknownKey', `${key.slice(0, 80)} is not limited by both groups`);
     const read = readQuantity(key, quantity, 'down');
-    if (!read.ok || read.amount <= 0) return refusal(state, 'InvalidQuantity', `a loan of ${key}=${String(quantity).slice(0, 64)}`);
+    if (!read.ok || read.amount <= 0)
+      return refusal(state, 'InvalidQuantity', `a loan of ${key}=${String(quantity).slice(0, 64)}`);
     amounts.set(key, read.amount);
   }
   if (amounts.size === 0) return refusal(state, 'InvalidQuantity', 'a loan of nothing');
-  const loan: Loan = { id: spec.id, lender: lender.name, borrower: borrower.name, validFrom, until: spec.until, amounts, state: 'pending' };
+  const loan: Loan = {
+    id: spec.id,
+    lender: lender.name,
+    borrower: borrower.name,
+    validFrom,
+    until: spec.until,
+    amounts,
+    state: 'pending',
+  };
   if (validFrom <= state.now) return begin(state, loan);
   state.revision++;
   state.putLoan(loan.id, loan);
@@ -75,7 +91,8 @@ export function loanEnds(state: QuotaState, id: string): void {
 /** What `borrower` still owes is asked for again: its children have changed. */
 export function overdueAgain(state: QuotaState, borrower: string): void {
   if (state.loans.size === 0) return;
-  for (const loan of loansOf(state, borrower)) if (loan.state === 'overdue' && loan.borrower === borrower) giveBack(state, loan);
+  for (const loan of loansOf(state, borrower))
+    if (loan.state === 'overdue' && loan.borrower === borrower) giveBack(state, loan);
 }
 
 /** A group goes away: its loans end as far as they can. */
@@ -88,17 +105,22 @@ export function endLoansOf(state: QuotaState, name: string): void {
 }
 
 function loansOf(state: QuotaState, group: string): readonly Loan[] {
-  return [...state.loans.entries()].map(([, loan]) => loan).filter((loan) => loan.borrower === group || loan.lender === group);
+  return [...state.loans.entries()]
+    .map(([, loan]) => loan)
+    .filter((loan) => loan.borrower === group || loan.lender === group);
 }
 
 function begin(state: QuotaState, loan: Loan): Decision {
   const [found, other] = [state.group(loan.lender), state.group(loan.borrower)];
-  if (found === undefined || other === undefined) return refusal(state, 'GroupNotFound', `a group of loan ${loan.id} is gone`);
+  if (found === undefined || other === undefined)
+    return refusal(state, 'GroupNotFound', `a group of loan ${loan.id} is gone`);
   for (const [key, amount] of loan.amounts) {
     const slot = found.layout.slots.get(key);
-    if (slot === undefined || !other.layout.slots.has(key)) return refusal(state, 'UnknownKey', `${key} is not limited by both groups`);
+    if (slot === undefined || !other.layout.slots.has(key))
+      return refusal(state, 'UnknownKey', `${key} is not limited by both groups`);
     const used = plus(found.selfUsed[slot] as Amount, found.childSum[slot] as Amount);
-    if (minus(found.hard[slot] as Amount, amount) < used) return refusal(state, 'LoanRefused', `group ${found.name} uses too much of ${key} itself`);
+    if (minus(found.hard[slot] as Amount, amount) < used)
+      return refusal(state, 'LoanRefused', `group ${found.name} uses too much of ${key} itself`);
   }
   state.revision++;
   const [lender, borrower] = [state.own(found), state.own(other)];
@@ -127,18 +149,29 @@ function giveBack(state: QuotaState, loan: Loan): void {
   }
   transfer(state, borrower, lender, returned);
   state.putLoan(loan.id, owed.size === 0 ? null : { ...loan, amounts: owed, state: 'overdue' });
-  state.emit({ type: owed.size === 0 ? 'loanReturned' : 'loanOverdue', group: borrower.name, subject: loan.id, amounts: bigints(returned) });
-  const over = borrower.layout.keys.filter((_, slot) => plus(borrower.selfUsed[slot] as Amount, borrower.childSum[slot] as Amount) > (borrower.hard[slot] as Amount));
+  state.emit({
+    type: owed.size === 0 ? 'loanReturned' : 'loanOverdue',
+    group: borrower.name,
+    subject: loan.id,
+    amounts: bigints(returned),
+  });
+  const over = borrower.layout.keys.filter(
+    (_, slot) =>
+      plus(borrower.selfUsed[slot] as Amount, borrower.childSum[slot] as Amount) > (borrower.hard[slot] as Amount),
+  );
   if (over.length > 0) state.emit({ type: 'overQuota', group: borrower.name, reason: over.join(', ') });
 }
 
 function transfer(state: QuotaState, from: Group, to: Group, amounts: ReadonlyMap<Key, Amount>): void {
-  const move = (group: Group, sign: 1 | -1): void => restructure(state, group, () => {
-    for (const [key, amount] of amounts) {
-      const slot = group.layout.slots.get(key);
-      if (slot !== undefined) group.hard[slot] = sign > 0 ? plus(group.hard[slot] as Amount, amount) : minus(group.hard[slot] as Amount, amount);
-    }
-  });
+  const move = (group: Group, sign: 1 | -1): void =>
+    restructure(state, group, () => {
+      for (const [key, amount] of amounts) {
+        const slot = group.layout.slots.get(key);
+        if (slot !== undefined)
+          group.hard[slot] =
+            sign > 0 ? plus(group.hard[slot] as Amount, amount) : minus(group.hard[slot] as Amount, amount);
+      }
+    });
   move(from, -1);
   move(to, 1);
   state.groupChanged(from);

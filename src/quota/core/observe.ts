@@ -39,23 +39,39 @@ function seen(state: QuotaState, key: string, uid: string, old: Workload | undef
   const read = readDemand(state.shapes, demand);
   if (!read.ok) return refusal(state, read.code, read.reason);
   const home = state.group(read.workload.group);
-  if (home === undefined) return refusal(state, 'GroupNotFound', `there is no group ${read.workload.group.slice(0, 80)}`);
-  if (read.workload.key !== key || read.workload.uid !== uid) return refusal(state, 'InvalidDemand', `what ${key} asks for is another object's`);
+  if (home === undefined)
+    return refusal(state, 'GroupNotFound', `there is no group ${read.workload.group.slice(0, 80)}`);
+  if (read.workload.key !== key || read.workload.uid !== uid)
+    return refusal(state, 'InvalidDemand', `what ${key} asks for is another object's`);
   const { version } = read.workload;
   if (old !== undefined && version < old.version) return answer(state, []);
   const workload = old?.uid === uid ? { ...read.workload, heldReplicas: old.heldReplicas } : read.workload;
-  const isSettled = (candidate: Candidate): boolean => candidate.workload.uid === uid && candidate.workload.version < version;
+  const isSettled = (candidate: Candidate): boolean =>
+    candidate.workload.uid === uid && candidate.workload.version < version;
   const waits = (state.reservedIn.get(key) ?? []).some((name) => candidatesIn(state, key, name).some(isSettled));
   if (old !== undefined && isSame(old, workload) && !waits) return answer(state, [home.name]);
   state.revision++;
   for (const name of elsewhere(state, key, home.name, old)) {
     const from = state.group(name);
-    if (from !== undefined) settle(state, state.own(from), key, null, candidatesIn(state, key, name).filter((candidate) => !isSettled(candidate)));
+    if (from !== undefined)
+      settle(
+        state,
+        state.own(from),
+        key,
+        null,
+        candidatesIn(state, key, name).filter((candidate) => !isSettled(candidate)),
+      );
   }
   const group = state.own(home);
   const from = old === undefined || old.group === home.name ? undefined : state.group(old.group);
   if (from !== undefined) movePods(state, from, group, key);
-  settle(state, group, key, workload, candidatesIn(state, key, home.name).filter((candidate) => !isSettled(candidate)));
+  settle(
+    state,
+    group,
+    key,
+    workload,
+    candidatesIn(state, key, home.name).filter((candidate) => !isSettled(candidate)),
+  );
   state.emit({ type: 'confirmed', group: home.name, subject: key });
   return answer(state, [home.name]);
 }
@@ -65,7 +81,13 @@ function gone(state: QuotaState, key: string, uid: string, old: Workload | undef
   const mine = old?.uid === uid ? old : undefined;
   const names = [...new Set([...(mine === undefined ? [] : [mine.group]), ...(state.reservedIn.get(key) ?? [])])];
   const touched = names.filter((name) => name === mine?.group || !candidatesIn(state, key, name).every(isLeft));
-  if (touched.length === 0) return new LazyDecision({ allowed: true, code: 'NotManaged', reason: `${key} is not charged`, revision: state.revision });
+  if (touched.length === 0)
+    return new LazyDecision({
+      allowed: true,
+      code: 'NotManaged',
+      reason: `${key} is not charged`,
+      revision: state.revision,
+    });
   state.revision++;
   for (const name of touched) {
     const group = state.group(name);

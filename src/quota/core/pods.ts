@@ -32,7 +32,9 @@ const MAX_ID = 512;
  * beyond now are taken as now.
  */
 export function startPod(state: QuotaState, use: PodUse, since: number): Decision {
-  const problem = refProblem(use.workload, refKey(use.workload)) ?? (use.id === '' || use.id.length > MAX_ID ? 'a pod needs an id of at most 512 characters' : null);
+  const problem =
+    refProblem(use.workload, refKey(use.workload)) ??
+    (use.id === '' || use.id.length > MAX_ID ? 'a pod needs an id of at most 512 characters' : null);
   if (problem !== null) return refusal(state, 'InvalidName', problem);
   if (!Number.isSafeInteger(since)) return refusal(state, 'InvalidTime', `a pod scheduled at ${since}`);
   const span = spanOf(state, use, clamped(state, since, use.id));
@@ -47,7 +49,8 @@ export function startPod(state: QuotaState, use: PodUse, since: number): Decisio
 
 /** A pod succeeded, failed or was deleted at `end`: its clock stops. */
 export function stopPod(state: QuotaState, id: string, end: number): Decision {
-  if (id === '' || id.length > MAX_ID) return refusal(state, 'InvalidName', 'a pod needs an id of at most 512 characters');
+  if (id === '' || id.length > MAX_ID)
+    return refusal(state, 'InvalidName', 'a pod needs an id of at most 512 characters');
   if (!Number.isSafeInteger(end)) return refusal(state, 'InvalidTime', `a pod that ended at ${end}`);
   const at = clamped(state, end, id);
   const old = state.pods.get(id);
@@ -78,7 +81,10 @@ export function movePods(state: QuotaState, from: Group, to: Group, workload: st
   for (const pod of moved) {
     const last = pod.spans.at(-1);
     if (last === undefined) continue;
-    const spans = [...pod.spans.filter(({ at }) => at < state.now), { ...last, at: state.now, group: to.name, life: to.life }];
+    const spans = [
+      ...pod.spans.filter(({ at }) => at < state.now),
+      { ...last, at: state.now, group: to.name, life: to.life },
+    ];
     replacePod(state, pod.id, pod, { ...pod, spans });
   }
 }
@@ -116,8 +122,13 @@ export function announceThreshold(state: QuotaState, group: Group, budget: Budge
 }
 
 /** What one pod of a span holds of `key`. */
-export function heldOf(span: { readonly shape: PodSpan['shape']; readonly amounts: readonly Amount[] }, key: Key): Amount {
-  return span.shape.chargersOf(key).reduce<Amount>((sum, need) => plus(sum, need === POD ? 1 : (span.amounts[need] as Amount)), 0);
+export function heldOf(
+  span: { readonly shape: PodSpan['shape']; readonly amounts: readonly Amount[] },
+  key: Key,
+): Amount {
+  return span.shape
+    .chargersOf(key)
+    .reduce<Amount>((sum, need) => plus(sum, need === POD ? 1 : (span.amounts[need] as Amount)), 0);
 }
 
 function spanOf(state: QuotaState, use: PodUse, at: number): PodSpan | Decision {
@@ -125,23 +136,36 @@ function spanOf(state: QuotaState, use: PodUse, at: number): PodSpan | Decision 
   const entry = state.workloads.get(key);
   const groupName = use.group ?? entry?.group;
   const group = groupName === undefined ? undefined : state.group(groupName);
-  if (groupName !== undefined && group === undefined) return refusal(state, 'GroupNotFound', `there is no group ${groupName}`);
-  if (group === undefined) return refusal(state, 'WorkloadNotFound', `${key} is not charged: a pod of it needs group and requests`);
+  if (groupName !== undefined && group === undefined)
+    return refusal(state, 'GroupNotFound', `there is no group ${groupName}`);
+  if (group === undefined)
+    return refusal(state, 'WorkloadNotFound', `${key} is not charged: a pod of it needs group and requests`);
   const place = { at, group: group.name, life: group.life };
   if (use.requests !== undefined || use.limits !== undefined) {
     const types = use.types ?? entry?.podSets[0]?.shape.types ?? {};
-    const read = readPodSet(state.shapes, { count: 1, requests: use.requests, limits: use.limits, unspecified: [] }, types);
+    const read = readPodSet(
+      state.shapes,
+      { count: 1, requests: use.requests, limits: use.limits, unspecified: [] },
+      types,
+    );
     if (!read.ok) return refusal(state, read.code, read.reason);
     return { ...place, shape: read.podSet.shape, amounts: read.podSet.amounts };
   }
-  if (entry === undefined) return refusal(state, 'WorkloadNotFound', `${key} is not charged: a pod of it needs requests`);
+  if (entry === undefined)
+    return refusal(state, 'WorkloadNotFound', `${key} is not charged: a pod of it needs requests`);
   const podSet = use.podSet === undefined ? entry.podSets[0] : entry.podSets.find(({ name }) => name === use.podSet);
   if (podSet === undefined) return refusal(state, 'PodSetNotFound', `${key} has no pods ${use.podSet ?? ''}`);
   return { ...place, shape: podSet.shape, amounts: podSet.amounts };
 }
 
 function sameSpan(a: PodSpan, b: PodSpan): boolean {
-  return a.at === b.at && a.group === b.group && a.life === b.life && a.shape === b.shape && a.amounts.every((amount, index) => amount === b.amounts[index]);
+  return (
+    a.at === b.at &&
+    a.group === b.group &&
+    a.life === b.life &&
+    a.shape === b.shape &&
+    a.amounts.every((amount, index) => amount === b.amounts[index])
+  );
 }
 
 function clamped(state: QuotaState, at: number, id: string): number {

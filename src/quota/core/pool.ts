@@ -39,7 +39,11 @@ function roomBelow(group: Group, slot: number, above: Amount): Amount {
   const kept = group.kept[slot] as Amount;
   const borrowLimit = group.borrowLimit[slot] as Amount;
   let room = above;
-  if (borrowLimit !== Infinity) room = least(room, plus(minus(minus(most(0, group.pool[slot] as Amount), kept), most(0, minus(used, kept))), borrowLimit));
+  if (borrowLimit !== Infinity)
+    room = least(
+      room,
+      plus(minus(minus(most(0, group.pool[slot] as Amount), kept), most(0, minus(used, kept))), borrowLimit),
+    );
   // What is kept at home is there even if the pool above is overdrawn.
   return kept > used ? plus(minus(kept, used), most(0, room)) : room;
 }
@@ -106,7 +110,10 @@ function passOn(state: QuotaState, group: Group, slot: number, old: Flow): void 
 export function flowOf(group: Group, slot: number): Flow {
   if (group.mode === 'carved') return NO_FLOW;
   const kept = group.kept[slot] as Amount;
-  return { lends: minus(most(0, group.pool[slot] as Amount), kept), spills: most(0, minus(usedOfPool(group, slot), kept)) };
+  return {
+    lends: minus(most(0, group.pool[slot] as Amount), kept),
+    spills: most(0, minus(usedOfPool(group, slot), kept)),
+  };
 }
 
 /** What of the pool is used, by the group itself and by what children spill. */
@@ -130,7 +137,8 @@ function slotsAlong(chain: Chain, slot: number): readonly number[] | null {
   while (alike < chain.length && (chain[alike] as Group).layout === layout) alike++;
   if (alike === chain.length) return null;
   const slots = [slot];
-  for (let above = aboveSlot(chain, 0, slot); above >= 0; above = aboveSlot(chain, slots.length - 1, above)) slots.push(above);
+  for (let above = aboveSlot(chain, 0, slot); above >= 0; above = aboveSlot(chain, slots.length - 1, above))
+    slots.push(above);
   return slots;
 }
 

@@ -4,12 +4,19 @@ import { unitOfKey } from './key.js';
 /** What a library user may write for a quantity: text or a number in Kubernetes' units, or a bigint in base units (`unitOfKey`). */
 export type Quantity = string | number | bigint;
 
-export type Parsed = { readonly ok: true; readonly amount: Amount } | { readonly ok: false; readonly code: 'InvalidQuantity' | 'QuantityTooLarge'; readonly reason: string };
+export type Parsed =
+  | { readonly ok: true; readonly amount: Amount }
+  | { readonly ok: false; readonly code: 'InvalidQuantity' | 'QuantityTooLarge'; readonly reason: string };
 
 const SHAPE = /^([+-]?)(\d*)(?:\.(\d*))?(?:([eE][+-]?\d{1,4})|([KMGTPE]i|[numkMGTPE]))?$/;
 
 const BINARY: Readonly<Record<string, bigint>> = {
-  Ki: 2n ** 10n, Mi: 2n ** 20n, Gi: 2n ** 30n, Ti: 2n ** 40n, Pi: 2n ** 50n, Ei: 2n ** 60n,
+  Ki: 2n ** 10n,
+  Mi: 2n ** 20n,
+  Gi: 2n ** 30n,
+  Ti: 2n ** 40n,
+  Pi: 2n ** 50n,
+  Ei: 2n ** 60n,
 };
 const DECIMAL: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 };
 
@@ -28,7 +35,8 @@ export function parseQuantity(text: string, decimals: number, round: 'up' | 'dow
   const [, sign = '', whole = '', fraction = '', exponent, suffix = ''] = match ?? [];
   if (match === null || whole + fraction === '') return invalid(text);
   let numerator = BigInt(whole + fraction) * (BINARY[suffix] ?? 1n);
-  let power = decimals - fraction.length + (exponent === undefined ? (DECIMAL[suffix] ?? 0) : Number(exponent.slice(1)));
+  let power =
+    decimals - fraction.length + (exponent === undefined ? (DECIMAL[suffix] ?? 0) : Number(exponent.slice(1)));
   if (numerator === 0n) return { ok: true, amount: 0 };
   if (power > 40) return tooLarge(text);
   // Below this even the longest text is a fraction of one unit; the exact power no longer matters.
@@ -89,7 +97,7 @@ export function formatCash(key: string, cash: bigint): string {
   if (binary && cash % HOUR_MS === 0n) return binaryText(cash / HOUR_MS);
   const base = HOUR_MS * 10n ** BigInt(decimals);
   const sign = cash < 0n ? '-' : '';
-  const scaled = ((cash < 0n ? -cash : cash) * 20_000n / base + 1n) / 2n;
+  const scaled = (((cash < 0n ? -cash : cash) * 20_000n) / base + 1n) / 2n;
   const fraction = (scaled % 10_000n).toString().padStart(4, '0').replace(/0+$/, '');
   return `${sign}${scaled / 10_000n}${fraction === '' ? '' : `.${fraction}`}`;
 }

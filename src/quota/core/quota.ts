@@ -45,7 +45,13 @@ export class Quota {
   readonly #clock: Clock;
   readonly #listeners = new Set<(event: QuotaEvent) => void>();
 
-  constructor(options: { readonly clock?: Clock | undefined; readonly policy?: Partial<Policy> | undefined; readonly state?: QuotaState | undefined } = {}) {
+  constructor(
+    options: {
+      readonly clock?: Clock | undefined;
+      readonly policy?: Partial<Policy> | undefined;
+      readonly state?: QuotaState | undefined;
+    } = {},
+  ) {
     this.#state = options.state ?? new QuotaState({ ...DEFAULT_POLICY, ...options.policy });
     this.#clock = options.clock ?? (() => this.#state.now);
   }
@@ -100,7 +106,11 @@ export class Quota {
     return this.execute({ type: 'release', workload });
   }
 
-  scale(workload: WorkloadRef, replicas: number, options: { readonly podSet?: string; readonly dryRun?: boolean } = {}): Decision {
+  scale(
+    workload: WorkloadRef,
+    replicas: number,
+    options: { readonly podSet?: string; readonly dryRun?: boolean } = {},
+  ): Decision {
     return this.execute({ type: 'scale', workload, replicas, ...options });
   }
 

@@ -18,7 +18,12 @@ export type StoredRecord =
   | { readonly kind: 'group'; readonly key: string; readonly group: string; readonly value: GroupRecord | null }
   | { readonly kind: 'workload'; readonly key: string; readonly group: string; readonly value: WorkloadRecord | null }
   | { readonly kind: 'pod'; readonly key: string; readonly group: string; readonly value: PodRecord | null }
-  | { readonly kind: 'reservation'; readonly key: string; readonly group: string; readonly value: ReservationRecord | null }
+  | {
+      readonly kind: 'reservation';
+      readonly key: string;
+      readonly group: string;
+      readonly value: ReservationRecord | null;
+    }
   | { readonly kind: 'loan'; readonly key: string; readonly group: string; readonly value: LoanRecord | null };
 
 /** What of a group is not counted from its workloads and children. */
@@ -87,7 +92,11 @@ export interface PodRecord {
 
 export interface ReservationRecord {
   readonly workload: string;
-  readonly candidates: readonly { readonly id: string; readonly expiresAt: number; readonly workload: WorkloadRecord }[];
+  readonly candidates: readonly {
+    readonly id: string;
+    readonly expiresAt: number;
+    readonly workload: WorkloadRecord;
+  }[];
 }
 
 export interface LoanRecord {
@@ -120,7 +129,8 @@ export class ShapeBook {
       if (shape === undefined) throw new Error(`a record names shape ${record} of ${this.#shapes.length}`);
       return shape;
     }
-    const shape = shapes.find(record.signature) ?? shapes.add(record.signature, record.needs, record.types, record.unspecified);
+    const shape =
+      shapes.find(record.signature) ?? shapes.add(record.signature, record.needs, record.types, record.unspecified);
     this.#shapes.push(shape);
     return shape;
   }
@@ -137,8 +147,18 @@ export function toRecord(change: Change, book: ShapeBook | null): StoredRecord {
     case 'pod':
       return { kind, key, group, value: change.value === null ? null : podRecord(change.value, book) };
     case 'reservation': {
-      const candidates = change.value?.candidates.map(({ id, expiresAt, workload }) => ({ id, expiresAt, workload: workloadRecord(workload, book) })) ?? [];
-      return { kind, key, group, value: change.value === null ? null : { workload: change.value.workload, candidates } };
+      const candidates =
+        change.value?.candidates.map(({ id, expiresAt, workload }) => ({
+          id,
+          expiresAt,
+          workload: workloadRecord(workload, book),
+        })) ?? [];
+      return {
+        kind,
+        key,
+        group,
+        value: change.value === null ? null : { workload: change.value.workload, candidates },
+      };
     }
     case 'loan':
       return { kind, key, group, value: change.value === null ? null : loanRecord(change.value) };
@@ -202,12 +222,23 @@ export function readBudgets(records: readonly BudgetRecord[]): Budget[] {
 
 function workloadRecord(workload: Workload, book: ShapeBook | null): WorkloadRecord {
   const { uid, countKey, heldReplicas, version } = workload;
-  const podSets = workload.podSets.map(({ name, count, shape, amounts }): PodSetRecord => [name, count, shapeIn(book, shape), amounts.map(digits)]);
+  const podSets = workload.podSets.map(({ name, count, shape, amounts }): PodSetRecord => [
+    name,
+    count,
+    shapeIn(book, shape),
+    amounts.map(digits),
+  ]);
   return { uid, podSets, countKey, heldReplicas, ...(version === 0 ? {} : { version }) };
 }
 
 /** The entry of a record. */
-export function readWorkload(key: string, group: string, record: WorkloadRecord, book: ShapeBook, shapes: ShapeTable): Workload {
+export function readWorkload(
+  key: string,
+  group: string,
+  record: WorkloadRecord,
+  book: ShapeBook,
+  shapes: ShapeTable,
+): Workload {
   const podSets = record.podSets.map(([name, count, written, amounts]): PodSetCharge => {
     const shape = book.read(written, shapes);
     return { name, count, shape, amounts: shape.share(amounts.map(amountOfDigits)) };
@@ -229,7 +260,9 @@ function podRecord(pod: Pod, book: ShapeBook | null): PodRecord {
   return {
     workload: pod.workload,
     end: finite(pod.end),
-    spans: pod.spans.map(({ at, group, life, shape, amounts }) => [at, group, life, shapeIn(book, shape), amounts.map(digits)] as const),
+    spans: pod.spans.map(
+      ({ at, group, life, shape, amounts }) => [at, group, life, shapeIn(book, shape), amounts.map(digits)] as const,
+    ),
   };
 }
 
@@ -243,15 +276,29 @@ export function readPod(id: string, record: PodRecord, book: ShapeBook, shapes: 
 }
 
 /** The candidates of a record. */
-export function readCandidates(group: string, record: ReservationRecord, book: ShapeBook, shapes: ShapeTable): readonly Candidate[] {
+export function readCandidates(
+  group: string,
+  record: ReservationRecord,
+  book: ShapeBook,
+  shapes: ShapeTable,
+): readonly Candidate[] {
   return record.candidates.map(({ id, expiresAt, workload }) => ({
-    id, expiresAt, workload: readWorkload(record.workload, group, workload, book, shapes),
+    id,
+    expiresAt,
+    workload: readWorkload(record.workload, group, workload, book, shapes),
   }));
 }
 
 function loanRecord(loan: Loan): LoanRecord {
   const { lender, borrower, validFrom, until, state } = loan;
-  return { lender, borrower, validFrom, until, state, amounts: [...loan.amounts].map(([key, amount]) => [key, digits(amount)]) };
+  return {
+    lender,
+    borrower,
+    validFrom,
+    until,
+    state,
+    amounts: [...loan.amounts].map(([key, amount]) => [key, digits(amount)]),
+  };
 }
 
 /** The loan of a record. */

@@ -62,6 +62,7 @@ function recount(state: QuotaState, found: Group): readonly Drift[] {
     drift.push({ group: found.name, key, counted: BigInt(counted), recomputed: BigInt(amount) });
     charge(state, state.ownAll(chainOf(state, found)), slot, minus(amount, counted));
   });
-  if (drift.length > 0) state.emit({ type: 'drift', group: found.name, reason: drift.map(({ key }) => key).join(', ') });
+  if (drift.length > 0)
+    state.emit({ type: 'drift', group: found.name, reason: drift.map(({ key }) => key).join(', ') });
   return drift;
 }

@@ -11,13 +11,20 @@ import type { Workload } from './workload.js';
  * Puts an entry and candidates in the place of what a workload has in a group, and moves the counters by the difference. Tests nothing.
  * The group has to be owned.
  */
-export function settle(state: QuotaState, group: Group, key: string, entry: Workload | null, candidates: readonly Candidate[]): Tally {
+export function settle(
+  state: QuotaState,
+  group: Group,
+  key: string,
+  entry: Workload | null,
+  candidates: readonly Candidate[],
+): Tally {
   const old = state.workloads.get(key);
   const before = chargeOf(state, group, key, old) ?? emptyTally(group.layout);
   const mine = old?.group === group.name ? old : null;
   if (entry !== null) state.putWorkload(group, entry, mine);
   else if (mine !== null) state.removeWorkload(group, mine);
-  if (candidates.length > 0 || group.reserved.has(reservationKey(key, group.name))) state.putReservation(group, key, candidates);
+  if (candidates.length > 0 || group.reserved.has(reservationKey(key, group.name)))
+    state.putReservation(group, key, candidates);
   const after = chargeOf(state, group, key, state.workloads.get(key)) ?? emptyTally(group.layout);
   const delta = after.map((amount, slot) => minus(amount, before[slot] ?? 0));
   commit(state, state.ownAll(chainOf(state, group)), delta);
@@ -29,5 +36,6 @@ export function release(state: QuotaState, found: Group, key: string): void {
   state.revision++;
   const group = state.own(found);
   const delta = settle(state, group, key, null, []);
-  if (state.onEvent !== null) state.emit({ type: 'released', group: group.name, subject: key, amounts: chargesOf(group.layout, delta) });
+  if (state.onEvent !== null)
+    state.emit({ type: 'released', group: group.name, subject: key, amounts: chargesOf(group.layout, delta) });
 }

@@ -26,17 +26,28 @@ export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operat
   const deny = (decision: Decision): Decision => denied(state, key, demand.group, decision);
   const read = readDemand(state.shapes, demand);
   if (!read.ok) return deny(refusal(state, read.code, read.reason));
-  if (!Number.isSafeInteger(ttlMs) || ttlMs <= 0) return deny(refusal(state, 'InvalidTime', `a reservation for ${ttlMs} ms`));
+  if (!Number.isSafeInteger(ttlMs) || ttlMs <= 0)
+    return deny(refusal(state, 'InvalidTime', `a reservation for ${ttlMs} ms`));
   const { workload } = read;
-  if (workload.group === '') return new LazyDecision({ allowed: true, code: 'NotManaged', reason: 'the workload names no group', revision: state.revision });
+  if (workload.group === '')
+    return new LazyDecision({
+      allowed: true,
+      code: 'NotManaged',
+      reason: 'the workload names no group',
+      revision: state.revision,
+    });
   const found = state.group(workload.group);
-  if (found === undefined) return deny(refusal(state, 'GroupNotFound', `there is no group ${workload.group.slice(0, 80)}`));
+  if (found === undefined)
+    return deny(refusal(state, 'GroupNotFound', `there is no group ${workload.group.slice(0, 80)}`));
   const id = operation ?? `${key}#${state.revision + 1}`;
   const home = reservationKey(key, found.name);
   if (id.length > 512 || (state.operations.has(id) && state.operations.get(id) !== home)) {
     return deny(refusal(state, 'InvalidDemand', `the operation ${id.slice(0, 80)} is another workload's`));
   }
-  if (found.reserved.size >= MAX_RESERVATIONS && !found.reserved.has(home)) return deny(refusal(state, 'TooManyReservations', `group ${found.name} has ${MAX_RESERVATIONS} reservations already`));
+  if (found.reserved.size >= MAX_RESERVATIONS && !found.reserved.has(home))
+    return deny(
+      refusal(state, 'TooManyReservations', `group ${found.name} has ${MAX_RESERVATIONS} reservations already`),
+    );
   const entry = state.workloads.get(key);
   const others = (state.reservations.get(home)?.candidates ?? []).filter((other) => other.id !== id);
   const held = [workload, ...others.map((other) => other.workload), ...(entry?.group === found.name ? [entry] : [])];
@@ -46,7 +57,14 @@ export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operat
   if (verdict.decision !== null) return deny(verdict.decision);
   if (entry !== undefined && before !== null && isOtherLife(entry, workload.uid)) {
     const full = fullInstead(state, verdict.chain, tallyOf(found.layout, workload), before);
-    if (full !== null) return deny(refusal(state, 'QuotaExceeded', `exceeded quota: ${found.name}: ${full} has no room for ${key} in place of the one that had this name before`));
+    if (full !== null)
+      return deny(
+        refusal(
+          state,
+          'QuotaExceeded',
+          `exceeded quota: ${found.name}: ${full} has no room for ${key} in place of the one that had this name before`,
+        ),
+      );
   }
   state.revision++;
   const group = state.own(found);
@@ -74,8 +92,19 @@ export function confirm(state: QuotaState, id: string): Decision {
     movePods(state, from, group, reservation.workload);
   }
   const workload = old === undefined ? candidate.workload : { ...candidate.workload, heldReplicas: old.heldReplicas };
-  const delta = settle(state, group, reservation.workload, workload, reservation.candidates.filter((other) => other !== candidate));
-  state.emit({ type: 'confirmed', group: group.name, subject: reservation.workload, amounts: chargesOf(group.layout, delta) });
+  const delta = settle(
+    state,
+    group,
+    reservation.workload,
+    workload,
+    reservation.candidates.filter((other) => other !== candidate),
+  );
+  state.emit({
+    type: 'confirmed',
+    group: group.name,
+    subject: reservation.workload,
+    amounts: chargesOf(group.layout, delta),
+  });
   return allowed(state, chainOf(state, group), delta);
 }
 
@@ -83,12 +112,19 @@ export function confirm(state: QuotaState, id: string): Decision {
 export function cancel(state: QuotaState, id: string): Decision {
   const found = find(state, id);
   const home = found === null ? undefined : state.group(found.reservation.group);
-  if (found === null || home === undefined) return refusal(state, 'ReservationNotFound', `there is no reservation ${id.slice(0, 80)}`);
+  if (found === null || home === undefined)
+    return refusal(state, 'ReservationNotFound', `there is no reservation ${id.slice(0, 80)}`);
   state.revision++;
   const group = state.own(home);
   const { workload, candidates } = found.reservation;
   const entry = state.workloads.get(workload);
-  const delta = settle(state, group, workload, entry?.group === group.name ? entry : null, candidates.filter((other) => other !== found.candidate));
+  const delta = settle(
+    state,
+    group,
+    workload,
+    entry?.group === group.name ? entry : null,
+    candidates.filter((other) => other !== found.candidate),
+  );
   state.emit({ type: 'released', group: group.name, subject: workload, amounts: chargesOf(group.layout, delta) });
   return allowed(state, chainOf(state, group), delta);
 }
@@ -107,10 +143,19 @@ export function expire(state: QuotaState, id: string): void {
  */
 function fullInstead(state: QuotaState, chain: Chain, alone: Tally, before: Tally): Key | null {
   const { keys } = (chain[0] as Group).layout;
-  return keys.find((_, slot) => (alone[slot] as Amount) > 0 && plus(roomOf(state, chain, slot), before[slot] as Amount) < (alone[slot] as Amount)) ?? null;
+  return (
+    keys.find(
+      (_, slot) =>
+        (alone[slot] as Amount) > 0 &&
+        plus(roomOf(state, chain, slot), before[slot] as Amount) < (alone[slot] as Amount),
+    ) ?? null
+  );
 }
 
-function find(state: QuotaState, id: string): { readonly reservation: Reservation; readonly candidate: Candidate } | null {
+function find(
+  state: QuotaState,
+  id: string,
+): { readonly reservation: Reservation; readonly candidate: Candidate } | null {
   const reservation = state.reservations.get(state.operations.get(id) ?? '');
   const candidate = reservation?.candidates.find((other) => other.id === id);
   return reservation === undefined || candidate === undefined ? null : { reservation, candidate };

@@ -5,7 +5,17 @@ import type { Change } from './change.js';
 import { flowOf, repool } from './pool.js';
 import type { Policy } from './policy.js';
 import { childCashOf, selfUsedOf } from './recompute.js';
-import { ShapeBook, amountOfDigits, readBudgets, readCandidates, readLoan, readPod, readWorkload, type GroupRecord, type StoredRecord } from './record.js';
+import {
+  ShapeBook,
+  amountOfDigits,
+  readBudgets,
+  readCandidates,
+  readLoan,
+  readPod,
+  readWorkload,
+  type GroupRecord,
+  type StoredRecord,
+} from './record.js';
 import { QuotaState } from './state.js';
 
 /** What a state is beside its records. */
@@ -78,7 +88,8 @@ export class Restorer {
       const group = state.group(reservation.group);
       if (group === undefined) continue;
       state.putReservation(group, reservation.workload, reservation.candidates);
-      for (const { id, expiresAt } of reservation.candidates) state.timers.push({ at: expiresAt, kind: 'reservation', subject: id, group: group.name });
+      for (const { id, expiresAt } of reservation.candidates)
+        state.timers.push({ at: expiresAt, kind: 'reservation', subject: id, group: group.name });
     }
     this.#addPods();
     this.#count();
@@ -106,7 +117,8 @@ export class Restorer {
     pods.forEach((pod, id) => {
       const last = pod.spans.at(-1);
       const group = last === undefined ? undefined : this.#state.group(last.group);
-      if (pod.end !== Infinity) timers.push({ at: now + policy.lateEventsMs, kind: 'podForgotten', subject: id, group: '' });
+      if (pod.end !== Infinity)
+        timers.push({ at: now + policy.lateEventsMs, kind: 'podForgotten', subject: id, group: '' });
       else if (group !== undefined && group.life === last?.life) group.pods.set(id, true);
     });
   }
@@ -137,13 +149,16 @@ export class Restorer {
       for (const { grants } of group.budgets) {
         for (const { id, left, validFrom, expiresAt } of grants) {
           if (left === null) timers.push({ at: validFrom, kind: 'grantBegins', subject: id, group: group.name });
-          else if (expiresAt !== Infinity) timers.push({ at: expiresAt, kind: 'grantEnds', subject: id, group: group.name });
+          else if (expiresAt !== Infinity)
+            timers.push({ at: expiresAt, kind: 'grantEnds', subject: id, group: group.name });
         }
       }
     });
     this.#state.loans.forEach((loan, id) => {
-      if (loan.state === 'pending') timers.push({ at: loan.validFrom, kind: 'loanBegins', subject: id, group: loan.borrower });
-      else if (loan.state === 'running') timers.push({ at: loan.until, kind: 'loanEnds', subject: id, group: loan.borrower });
+      if (loan.state === 'pending')
+        timers.push({ at: loan.validFrom, kind: 'loanBegins', subject: id, group: loan.borrower });
+      else if (loan.state === 'running')
+        timers.push({ at: loan.until, kind: 'loanEnds', subject: id, group: loan.borrower });
     });
   }
 }
@@ -153,8 +168,10 @@ export function* recordsOf(state: QuotaState): Generator<Change> {
   const groups = [...state.groups.entries()].map(([, group]) => group).sort((a, b) => a.depth - b.depth);
   for (const group of groups) yield { kind: 'group', key: group.name, group: group.name, value: group };
   for (const [key, value] of state.workloads.entries()) yield { kind: 'workload', key, group: value.group, value };
-  for (const [key, value] of state.reservations.entries()) yield { kind: 'reservation', key, group: value.group, value };
-  for (const [key, value] of state.pods.entries()) yield { kind: 'pod', key, group: value.spans.at(-1)?.group ?? '', value };
+  for (const [key, value] of state.reservations.entries())
+    yield { kind: 'reservation', key, group: value.group, value };
+  for (const [key, value] of state.pods.entries())
+    yield { kind: 'pod', key, group: value.spans.at(-1)?.group ?? '', value };
   for (const [key, value] of state.loans.entries()) yield { kind: 'loan', key, group: value.borrower, value };
 }
 
@@ -171,6 +188,11 @@ function groupOf(state: QuotaState, name: string, record: GroupRecord, depth: nu
     borrowLimit: record.borrow.map(amountOfDigits),
     lendLimit: record.lend.map(amountOfDigits),
     budgets,
-    selfUsed: zeros(), childSum: zeros(), lent: zeros(), spilled: zeros(), pool: zeros(), kept: zeros(),
+    selfUsed: zeros(),
+    childSum: zeros(),
+    lent: zeros(),
+    spilled: zeros(),
+    pool: zeros(),
+    kept: zeros(),
   });
 }

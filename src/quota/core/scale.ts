@@ -9,7 +9,13 @@ import { chargeOf } from './tally.js';
 import { refKey, type Workload, type WorkloadRef } from './workload.js';
 
 /** Charges a workload for another number of replicas: of its only pod set, or of the one that is named. */
-export function scale(state: QuotaState, ref: WorkloadRef, replicas: number, podSet: string | undefined, dryRun: boolean): Decision {
+export function scale(
+  state: QuotaState,
+  ref: WorkloadRef,
+  replicas: number,
+  podSet: string | undefined,
+  dryRun: boolean,
+): Decision {
   const key = refKey(ref);
   const old = state.workloads.get(key);
   if (old === undefined) return notManaged(state, key);
@@ -21,7 +27,13 @@ export function scale(state: QuotaState, ref: WorkloadRef, replicas: number, pod
  * Tests whether a workload could grow to an autoscaler's maximum. `advisory` charges nothing; `reserve` charges the maximum from now
  * on, whatever the replicas are, until a maximum of 0 ends it.
  */
-export function checkHpa(state: QuotaState, ref: WorkloadRef, maxReplicas: number, mode: 'advisory' | 'reserve', dryRun: boolean): Decision {
+export function checkHpa(
+  state: QuotaState,
+  ref: WorkloadRef,
+  maxReplicas: number,
+  mode: 'advisory' | 'reserve',
+  dryRun: boolean,
+): Decision {
   const key = refKey(ref);
   const old = state.workloads.get(key);
   if (old === undefined) return notManaged(state, key);
@@ -31,19 +43,44 @@ export function checkHpa(state: QuotaState, ref: WorkloadRef, maxReplicas: numbe
   const group = state.group(old.group);
   if (group === undefined) return refusal(state, 'GroupNotFound', `there is no group ${old.group}`);
   const verdict = test(state, group, scaled, chargeOf(state, group, key, old), state.now);
-  return verdict.decision === null ? allowed(state, verdict.chain, verdict.delta) : denied(state, key, group.name, verdict.decision);
+  return verdict.decision === null
+    ? allowed(state, verdict.chain, verdict.delta)
+    : denied(state, key, group.name, verdict.decision);
 }
 
-function scaledTo(state: QuotaState, workload: Workload, replicas: number, podSet: string | undefined): Workload | Decision {
+function scaledTo(
+  state: QuotaState,
+  workload: Workload,
+  replicas: number,
+  podSet: string | undefined,
+): Workload | Decision {
   if (!Number.isSafeInteger(replicas) || replicas < 0) return refusal(state, 'InvalidCount', `${replicas} replicas`);
-  const index = podSet === undefined ? (workload.podSets.length === 1 ? 0 : -1) : workload.podSets.findIndex(({ name }) => name === podSet);
+  const index =
+    podSet === undefined
+      ? workload.podSets.length === 1
+        ? 0
+        : -1
+      : workload.podSets.findIndex(({ name }) => name === podSet);
   const found = workload.podSets[index];
-  if (found === undefined) return refusal(state, 'PodSetNotFound', podSet === undefined ? `${workload.key} has several kinds of pods: name one` : `${workload.key} has no pods ${podSet.slice(0, 80)}`);
-  if (found.amounts.some((amount) => times(amount, replicas) > MAX_QUANTITY)) return refusal(state, 'QuantityTooLarge', `${replicas} pods together are beyond 2^63-1`);
+  if (found === undefined)
+    return refusal(
+      state,
+      'PodSetNotFound',
+      podSet === undefined
+        ? `${workload.key} has several kinds of pods: name one`
+        : `${workload.key} has no pods ${podSet.slice(0, 80)}`,
+    );
+  if (found.amounts.some((amount) => times(amount, replicas) > MAX_QUANTITY))
+    return refusal(state, 'QuantityTooLarge', `${replicas} pods together are beyond 2^63-1`);
   const scaled: PodSetCharge = { ...found, count: replicas };
   return { ...workload, podSets: workload.podSets.map((other, at) => (at === index ? scaled : other)) };
 }
 
 function notManaged(state: QuotaState, key: string): Decision {
-  return new LazyDecision({ allowed: true, code: 'NotManaged', reason: `${key.slice(0, 320)} is not charged`, revision: state.revision });
+  return new LazyDecision({
+    allowed: true,
+    code: 'NotManaged',
+    reason: `${key.slice(0, 320)} is not charged`,
+    revision: state.revision,
+  });
 }

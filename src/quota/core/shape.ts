@@ -56,7 +56,13 @@ export class Shape {
   #lastPlan: Plan = NO_PLAN;
   readonly #chargers = new Map<Key, readonly number[]>();
 
-  constructor(signature: string, needs: readonly Need[], types: Types, unspecified: readonly string[], families: readonly TypeFamily[]) {
+  constructor(
+    signature: string,
+    needs: readonly Need[],
+    types: Types,
+    unspecified: readonly string[],
+    families: readonly TypeFamily[],
+  ) {
     this.signature = signature;
     this.needs = needs;
     this.types = types;
@@ -92,7 +98,13 @@ export class Shape {
     const place = placeOf(amounts, count);
     const recent = this.#recentSets[place];
     const [same] = recent ?? [];
-    if (recent !== undefined && same?.count === count && same.name === name && amounts.every((amount, index) => amount === same.amounts[index])) return recent;
+    if (
+      recent !== undefined &&
+      same?.count === count &&
+      same.name === name &&
+      amounts.every((amount, index) => amount === same.amounts[index])
+    )
+      return recent;
     const kept = [podSet];
     this.#recentSets[place] = kept;
     return kept;
@@ -102,7 +114,8 @@ export class Shape {
   chargersOf(key: Key): readonly number[] {
     const known = this.#chargers.get(key);
     if (known !== undefined) return known;
-    const chargers = key === 'pods' ? [POD] : [...this.needs.keys()].filter((index) => this.keysOf(index).includes(key));
+    const chargers =
+      key === 'pods' ? [POD] : [...this.needs.keys()].filter((index) => this.keysOf(index).includes(key));
     if (this.#chargers.size >= 256) this.#chargers.clear();
     this.#chargers.set(key, chargers);
     return chargers;

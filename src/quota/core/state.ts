@@ -94,7 +94,8 @@ export class QuotaState {
     // In a fork a group that is not copied may stand below one that is.
     if (group.path !== null && this.#owned === null) return group.path;
     const path: Group[] = [];
-    for (let at: Group | undefined = group; at !== undefined; at = at.parent === '' ? undefined : this.group(at.parent)) path.push(at);
+    for (let at: Group | undefined = group; at !== undefined; at = at.parent === '' ? undefined : this.group(at.parent))
+      path.push(at);
     if (this.#owned === null) group.path = path;
     return path;
   }
@@ -169,7 +170,12 @@ export class QuotaState {
   /** Tells listeners what happened. */
   emit(event: Omit<QuotaEvent, 'at' | 'revision' | 'actor'>): void {
     if (this.onEvent === null) return;
-    this.onEvent({ ...event, at: this.now, revision: this.revision, ...(this.actor === undefined ? {} : { actor: this.actor }) });
+    this.onEvent({
+      ...event,
+      at: this.now,
+      revision: this.revision,
+      ...(this.actor === undefined ? {} : { actor: this.actor }),
+    });
   }
 
   /** A state that starts as this one and can change without this one noticing: only what it changes is copied. */
@@ -195,7 +201,8 @@ export class QuotaState {
       const changed = fork.groups.get(name);
       const mine = this.groups.get(name);
       if (changed === undefined) this.groups.delete(name);
-      else if (mine === undefined || mine.life !== changed.life) this.groups.set(name, { ...changed, workloads: new Roster(), path: null });
+      else if (mine === undefined || mine.life !== changed.life)
+        this.groups.set(name, { ...changed, workloads: new Roster(), path: null });
       else adoptGroup(mine, changed);
     }
     for (const [key, workload] of fork.workloads.changes()) {

@@ -71,7 +71,10 @@ export function statusOf(state: QuotaState, group: Group, now: number): GroupSta
 function conditionsOf(group: Group, used: Amounts): readonly Condition[] {
   const hard = hardOf(group);
   const over = group.layout.keys.filter((key) => (used.get(key) ?? 0n) > (hard.get(key) ?? 0n));
-  const spent = group.budgets.filter(({ listed }) => listed).map(({ key }) => CASH + key).filter((key) => (used.get(key) ?? 0n) >= (hard.get(key) ?? 0n));
+  const spent = group.budgets
+    .filter(({ listed }) => listed)
+    .map(({ key }) => CASH + key)
+    .filter((key) => (used.get(key) ?? 0n) >= (hard.get(key) ?? 0n));
   return [
     ...(over.length === 0 ? [] : [{ type: 'OverQuota' as const, keys: over }]),
     ...(spent.length === 0 ? [] : [{ type: 'CashExhausted' as const, keys: spent }]),

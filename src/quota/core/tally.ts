@@ -58,5 +58,7 @@ export function chargeOf(state: QuotaState, group: Group, key: string, entry: Wo
 export function largest(tallies: readonly Tally[]): Tally | null {
   const [first, ...rest] = tallies;
   if (first === undefined) return null;
-  return first.map((amount, slot) => rest.reduce((most, tally) => ((tally[slot] as Amount) > most ? (tally[slot] as Amount) : most), amount));
+  return first.map((amount, slot) =>
+    rest.reduce((most, tally) => ((tally[slot] as Amount) > most ? (tally[slot] as Amount) : most), amount),
+  );
 }

@@ -15,9 +15,18 @@ export const DEFAULT_FAMILIES: readonly TypeFamily[] = [
   {
     name: 'gpu',
     resources: [
-      'nvidia.com/gpu', 'nvidia.com/mig-*', 'nvidia.com/vgpu-number', 'nvidia.com/vgpu-cores', 'nvidia.com/vgpu-memory',
-      'nvidia.com/gpumem', 'nvidia.com/gpumem-percentage', 'nvidia.com/gpucores',
-      'tencent.com/vcuda-core', 'tencent.com/vcuda-memory', 'gpu.cards', 'gpu.memory',
+      'nvidia.com/gpu',
+      'nvidia.com/mig-*',
+      'nvidia.com/vgpu-number',
+      'nvidia.com/vgpu-cores',
+      'nvidia.com/vgpu-memory',
+      'nvidia.com/gpumem',
+      'nvidia.com/gpumem-percentage',
+      'nvidia.com/gpucores',
+      'tencent.com/vcuda-core',
+      'tencent.com/vcuda-memory',
+      'gpu.cards',
+      'gpu.memory',
     ],
   },
 ];
@@ -28,7 +37,8 @@ export type Types = Readonly<Record<string, string>>;
 /** The name of the family that types `resource`, or null. */
 export function familyOf(families: readonly TypeFamily[], resource: string): string | null {
   const found = families.find(({ resources }) =>
-    resources.some((name) => (name.endsWith('*') ? resource.startsWith(name.slice(0, -1)) : resource === name)));
+    resources.some((name) => (name.endsWith('*') ? resource.startsWith(name.slice(0, -1)) : resource === name)),
+  );
   return found?.name ?? null;
 }
 
@@ -42,7 +52,8 @@ export function typeProblem(type: string): string | null {
 export function typeChain(resource: string, type: string): readonly string[] {
   const chain = [resource];
   if (type === '') return chain;
-  for (let dot = type.indexOf('.'); dot >= 0; dot = type.indexOf('.', dot + 1)) chain.push(`${resource}.${type.slice(0, dot)}`);
+  for (let dot = type.indexOf('.'); dot >= 0; dot = type.indexOf('.', dot + 1))
+    chain.push(`${resource}.${type.slice(0, dot)}`);
   chain.push(`${resource}.${type}`);
   return chain;
 }

@@ -45,7 +45,8 @@ const MAX_KEY = 512;
 /** Why `ref`, whose key is `key`, can name no object, or null. */
 export function refProblem(ref: WorkloadRef, key: string): string | null {
   const uid = ref.uid ?? '';
-  if (key.length > MAX_KEY || uid.length > MAX_KEY) return `kind, namespace and name are longer than ${MAX_KEY} characters`;
+  if (key.length > MAX_KEY || uid.length > MAX_KEY)
+    return `kind, namespace and name are longer than ${MAX_KEY} characters`;
   if (KEY.test(key) && (uid === '' || UID.test(uid))) return null;
   if (!KIND.test(ref.kind)) return `"${ref.kind.slice(0, 80)}" is no kind`;
   if (!NAMESPACE.test(ref.namespace ?? '')) return `"${(ref.namespace ?? '').slice(0, 80)}" is no namespace`;

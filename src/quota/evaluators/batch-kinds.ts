@@ -13,9 +13,11 @@ export const ROLLOUT: Evaluator = {
     const count = chargeSurge && isBlueGreen ? 2 * replicas : replicas;
     const own = reader.at(object, 'spec', 'template');
     if (own !== undefined) return [{ name: '', count, template: own, path: 'spec.template' }];
-    const text = (name: string): string => reader.text(reader.at(object, 'spec', 'workloadRef', name), `spec.workloadRef.${name}`);
+    const text = (name: string): string =>
+      reader.text(reader.at(object, 'spec', 'workloadRef', name), `spec.workloadRef.${name}`);
     const referred = lookup(text('apiVersion'), text('kind'), text('name'));
-    if (referred === undefined) reader.problems.push('spec.workloadRef: that object is not known, and there is no spec.template');
+    if (referred === undefined)
+      reader.problems.push('spec.workloadRef: that object is not known, and there is no spec.template');
     return [{ name: '', count, template: reader.at(referred, 'spec', 'template'), path: 'spec.workloadRef' }];
   },
 };
@@ -29,12 +31,21 @@ function trainingJob(kind: string, resource: string, roles: string): Evaluator {
     charges: true,
     pods(reader, object) {
       const isSuspended = reader.flag(reader.at(object, 'spec', 'runPolicy', 'suspend'));
-      const elastic = reader.count(reader.at(object, 'spec', 'elasticPolicy', 'maxReplicas'), 'spec.elasticPolicy.maxReplicas', 0);
+      const elastic = reader.count(
+        reader.at(object, 'spec', 'elasticPolicy', 'maxReplicas'),
+        'spec.elasticPolicy.maxReplicas',
+        0,
+      );
       return reader.fields(reader.at(object, 'spec', roles), `spec.${roles}`).map(([role, spec]): TemplatedPods => {
         const path = `spec.${roles}.${role}`;
         const replicas = reader.count(reader.at(spec, 'replicas'), `${path}.replicas`, 1);
         const count = role === 'Worker' ? Math.max(replicas, elastic) : replicas;
-        return { name: role, count: isSuspended ? 0 : count, template: reader.at(spec, 'template'), path: `${path}.template` };
+        return {
+          name: role,
+          count: isSuspended ? 0 : count,
+          template: reader.at(spec, 'template'),
+          path: `${path}.template`,
+        };
       });
     },
     isTerminal: (reader, object) => hasCondition(reader, object, ['Succeeded', 'Failed']),
@@ -49,15 +60,21 @@ const JOB_SET: Evaluator = {
   charges: true,
   pods(reader, object) {
     const isSuspended = reader.flag(reader.at(object, 'spec', 'suspend'));
-    return reader.items(reader.at(object, 'spec', 'replicatedJobs'), 'spec.replicatedJobs').map((jobs, index): TemplatedPods => {
-      const path = `spec.replicatedJobs[${index}]`;
-      const job = reader.at(jobs, 'template', 'spec');
-      const count = reader.count(reader.at(jobs, 'replicas'), `${path}.replicas`, 1) * jobPods(reader, job, `${path}.template.spec`);
-      return {
-        name: reader.text(reader.at(jobs, 'name'), `${path}.name`), count: isSuspended ? 0 : count,
-        template: reader.at(job, 'template'), path: `${path}.template.spec.template`,
-      };
-    });
+    return reader
+      .items(reader.at(object, 'spec', 'replicatedJobs'), 'spec.replicatedJobs')
+      .map((jobs, index): TemplatedPods => {
+        const path = `spec.replicatedJobs[${index}]`;
+        const job = reader.at(jobs, 'template', 'spec');
+        const count =
+          reader.count(reader.at(jobs, 'replicas'), `${path}.replicas`, 1) *
+          jobPods(reader, job, `${path}.template.spec`);
+        return {
+          name: reader.text(reader.at(jobs, 'name'), `${path}.name`),
+          count: isSuspended ? 0 : count,
+          template: reader.at(job, 'template'),
+          path: `${path}.template.spec.template`,
+        };
+      });
   },
   isTerminal: (reader, object) => hasCondition(reader, object, ['Completed', 'Failed']),
 };
@@ -75,7 +92,12 @@ const LEADER_WORKER_SET: Evaluator = {
     const worker = reader.at(templates, 'workerTemplate');
     const path = 'spec.leaderWorkerTemplate';
     return [
-      { name: 'leader', count: size === 0 ? 0 : replicas, template: reader.at(templates, 'leaderTemplate') ?? worker, path: `${path}.leaderTemplate` },
+      {
+        name: 'leader',
+        count: size === 0 ? 0 : replicas,
+        template: reader.at(templates, 'leaderTemplate') ?? worker,
+        path: `${path}.leaderTemplate`,
+      },
       { name: 'worker', count: replicas * Math.max(0, size - 1), template: worker, path: `${path}.workerTemplate` },
     ];
   },
@@ -90,4 +112,3 @@ export const BATCH_KINDS: readonly Evaluator[] = [
   JOB_SET,
   LEADER_WORKER_SET,
 ];
-

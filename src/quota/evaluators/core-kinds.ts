@@ -11,7 +11,9 @@ function replicated(apiGroup: string, kind: string, resource: string): Evaluator
     pods(reader, object, { chargeSurge }) {
       const replicas = reader.count(reader.at(object, 'spec', 'replicas'), 'spec.replicas', 1);
       const surge = chargeSurge && kind === 'Deployment' ? surgeOf(reader, object, replicas) : 0;
-      return [{ name: '', count: replicas + surge, template: reader.at(object, 'spec', 'template'), path: 'spec.template' }];
+      return [
+        { name: '', count: replicas + surge, template: reader.at(object, 'spec', 'template'), path: 'spec.template' },
+      ];
     },
   };
 }
@@ -39,7 +41,8 @@ const POD: Evaluator = {
   charges: true,
   // A pod is its own template.
   pods: (_reader, object): readonly TemplatedPods[] => [{ name: '', count: 1, template: object, path: '' }],
-  isTerminal: (reader, object) => ['Succeeded', 'Failed'].includes(reader.text(reader.at(object, 'status', 'phase'), 'status.phase')),
+  isTerminal: (reader, object) =>
+    ['Succeeded', 'Failed'].includes(reader.text(reader.at(object, 'status', 'phase'), 'status.phase')),
 };
 
 const JOB: Evaluator = {
@@ -47,12 +50,25 @@ const JOB: Evaluator = {
   kind: 'Job',
   resource: 'jobs.batch',
   charges: true,
-  pods: (reader, object) => [{ name: '', count: jobPods(reader, reader.at(object, 'spec'), 'spec'), template: reader.at(object, 'spec', 'template'), path: 'spec.template' }],
+  pods: (reader, object) => [
+    {
+      name: '',
+      count: jobPods(reader, reader.at(object, 'spec'), 'spec'),
+      template: reader.at(object, 'spec', 'template'),
+      path: 'spec.template',
+    },
+  ],
   isTerminal: (reader, object) => hasCondition(reader, object, ['Complete', 'Failed']),
 };
 
 /** Not charged itself: the Jobs that it makes are. */
-const CRON_JOB: Evaluator = { apiGroup: 'batch', kind: 'CronJob', resource: 'cronjobs.batch', charges: false, pods: () => [] };
+const CRON_JOB: Evaluator = {
+  apiGroup: 'batch',
+  kind: 'CronJob',
+  resource: 'cronjobs.batch',
+  charges: false,
+  pods: () => [],
+};
 
 /** Kinds of Kubernetes itself. */
 export const CORE_KINDS: readonly Evaluator[] = [

@@ -44,7 +44,12 @@ export function declaredKind(declared: DeclaredKind): Evaluator {
       const all = declared.pods.flatMap((pods) => podsOf(reader, object, pods));
       return isSuspended ? all.map((pods) => ({ ...pods, count: 0 })) : all;
     },
-    ...(done === undefined ? {} : { isTerminal: (reader, object) => done.values.includes(reader.text(field(reader, object, done.field), done.field)) }),
+    ...(done === undefined
+      ? {}
+      : {
+          isTerminal: (reader, object) =>
+            done.values.includes(reader.text(field(reader, object, done.field), done.field)),
+        }),
   };
 }
 
@@ -52,14 +57,24 @@ function podsOf(reader: ManifestReader, object: Json, declared: DeclaredPods): r
   const { each, replicas, template, name = '', defaultReplicas = 1 } = declared;
   const one = (within: Json, role: string, path: string): TemplatedPods => ({
     name: role,
-    count: replicas === undefined ? defaultReplicas : reader.count(field(reader, within, replicas), `${path}${replicas}`, defaultReplicas),
+    count:
+      replicas === undefined
+        ? defaultReplicas
+        : reader.count(field(reader, within, replicas), `${path}${replicas}`, defaultReplicas),
     template: field(reader, within, template),
     path: `${path}${template}`,
   });
   if (each === undefined) return [one(object, name, '')];
   const entries = field(reader, object, each);
-  if (!Array.isArray(entries)) return reader.fields(entries, each).map(([role, entry]) => one(entry, role, `${each}.${role}.`));
-  return (entries as readonly Json[]).map((entry, index) => one(entry, reader.text(field(reader, entry, name), `${each}[${index}].${name}`) || `${index}`, `${each}[${index}].`));
+  if (!Array.isArray(entries))
+    return reader.fields(entries, each).map(([role, entry]) => one(entry, role, `${each}.${role}.`));
+  return (entries as readonly Json[]).map((entry, index) =>
+    one(
+      entry,
+      reader.text(field(reader, entry, name), `${each}[${index}].${name}`) || `${index}`,
+      `${each}[${index}].`,
+    ),
+  );
 }
 
 function field(reader: ManifestReader, object: Json, path: FieldPath): Json {

@@ -59,7 +59,11 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   const apiGroup = apiGroupOf(apiVersion);
   const kinds = [...(options.kinds ?? []), ...KNOWN_KINDS];
   const evaluator = kinds.find((known) => known.kind === kind && known.apiGroup === apiGroup);
-  if (evaluator === undefined) return refuse('InvalidManifest', `"${apiVersion.slice(0, 80)} ${kind.slice(0, 80)}" is no kind whose pods are known`);
+  if (evaluator === undefined)
+    return refuse(
+      'InvalidManifest',
+      `"${apiVersion.slice(0, 80)} ${kind.slice(0, 80)}" is no kind whose pods are known`,
+    );
   if (!evaluator.charges) return { ok: true, demand: null, reason: `a ${kind} is not charged, what it makes is` };
   const owner = ownerOf(reader, manifest);
   const namespace = reader.text(reader.at(manifest, 'metadata', 'namespace'), 'metadata.namespace');
@@ -69,12 +73,15 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   const groupLabel = options.groupLabel ?? GROUP_LABEL;
   const labels = reader.texts(reader.at(manifest, 'metadata', 'labels'), 'metadata.labels');
   const group = labels.get(groupLabel) ?? '';
-  if (group === '' && options.requireLabel === true) return refuse('InvalidManifest', `the label ${groupLabel} is required`);
+  if (group === '' && options.requireLabel === true)
+    return refuse('InvalidManifest', `the label ${groupLabel} is required`);
   const families = options.families ?? ['cpu', 'memory', 'gpu'];
-  const types: Types = Object.fromEntries(families.flatMap((family) => {
-    const type = labels.get(`${groupLabel}/${family}-type`) ?? '';
-    return type === '' ? [] : [[family, type]];
-  }));
+  const types: Types = Object.fromEntries(
+    families.flatMap((family) => {
+      const type = labels.get(`${groupLabel}/${family}-type`) ?? '';
+      return type === '' ? [] : [[family, type]];
+    }),
+  );
   const isTerminal = evaluator.isTerminal?.(reader, manifest) ?? false;
   const podSets = isTerminal ? [] : podSetsOf(reader, manifest, evaluator, types, options);
   if (!Array.isArray(podSets)) return podSets as Refusal;
@@ -95,7 +102,10 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
 }
 
 /** What an object asks for by itself, and who is said to be charged in its place: a reference alone can be made up, so that is to be checked. */
-export function evaluateAlone(manifest: Json, options: EvaluationOptions = {}): { readonly evaluation: Evaluation; readonly owner: Owner | null } {
+export function evaluateAlone(
+  manifest: Json,
+  options: EvaluationOptions = {},
+): { readonly evaluation: Evaluation; readonly owner: Owner | null } {
   let owner: Owner | null = null;
   const evaluation = evaluate(manifest, {
     ...options,
@@ -112,7 +122,13 @@ export function apiGroupOf(apiVersion: string): string {
   return apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
 }
 
-function podSetsOf(reader: ManifestReader, manifest: Json, evaluator: Evaluator, types: Types, options: EvaluationOptions): readonly PodSet[] | Refusal {
+function podSetsOf(
+  reader: ManifestReader,
+  manifest: Json,
+  evaluator: Evaluator,
+  types: Types,
+  options: EvaluationOptions,
+): readonly PodSet[] | Refusal {
   const context = { lookup: options.lookup ?? (() => undefined), chargeSurge: options.chargeSurge ?? false };
   const podSets: PodSet[] = [];
   for (const { name, count, template, path } of evaluator.pods(reader, manifest, context)) {
@@ -122,7 +138,13 @@ function podSetsOf(reader: ManifestReader, manifest: Json, evaluator: Evaluator,
     }
     const spec = reader.at(template, 'spec');
     if (spec === undefined && count > 0) reader.problems.push(`${path} has no spec`);
-    const needs = podNeeds(reader, spec, path === '' ? 'spec' : `${path}.spec`, types['gpu'] ?? '', options.catalog ?? DEFAULT_CATALOG);
+    const needs = podNeeds(
+      reader,
+      spec,
+      path === '' ? 'spec' : `${path}.spec`,
+      types['gpu'] ?? '',
+      options.catalog ?? DEFAULT_CATALOG,
+    );
     if (!needs.ok) return needs;
     podSets.push({ name, count, requests: needs.requests, limits: needs.limits, unspecified: needs.unspecified });
   }
@@ -130,7 +152,9 @@ function podSetsOf(reader: ManifestReader, manifest: Json, evaluator: Evaluator,
 }
 
 function ownerOf(reader: ManifestReader, manifest: Json): Owner | null {
-  const found = reader.items(reader.at(manifest, 'metadata', 'ownerReferences'), 'metadata.ownerReferences').find((owner) => reader.flag(reader.at(owner, 'controller')));
+  const found = reader
+    .items(reader.at(manifest, 'metadata', 'ownerReferences'), 'metadata.ownerReferences')
+    .find((owner) => reader.flag(reader.at(owner, 'controller')));
   if (found === undefined) return null;
   const text = (name: string): string => reader.text(reader.at(found, name), `metadata.ownerReferences.${name}`);
   return { apiVersion: text('apiVersion'), kind: text('kind'), name: text('name'), uid: text('uid') };

@@ -35,6 +35,11 @@ export interface Evaluator {
 
 /** Whether an object has a condition of one of these types that is true. */
 export function hasCondition(reader: ManifestReader, object: Json, types: readonly string[]): boolean {
-  return reader.items(reader.at(object, 'status', 'conditions'), 'status.conditions').some((condition) =>
-    types.includes(reader.text(reader.at(condition, 'type'), 'status.conditions.type')) && reader.at(condition, 'status') === 'True');
+  return reader
+    .items(reader.at(object, 'status', 'conditions'), 'status.conditions')
+    .some(
+      (condition) =>
+        types.includes(reader.text(reader.at(condition, 'type'), 'status.conditions.type')) &&
+        reader.at(condition, 'status') === 'True',
+    );
 }

@@ -11,7 +11,16 @@ const MIB = 2 ** 20;
 
 /** Cards whose name says what they have. Others, and those that come in several sizes, are for the configuration. */
 export const DEFAULT_CATALOG: CardCatalog = {
-  P4: 8 * GIB, T4: 16 * GIB, A2: 16 * GIB, A10: 24 * GIB, A30: 24 * GIB, A40: 48 * GIB, L4: 24 * GIB, L40: 48 * GIB, L40S: 48 * GIB, H200: 141 * GIB,
+  P4: 8 * GIB,
+  T4: 16 * GIB,
+  A2: 16 * GIB,
+  A10: 24 * GIB,
+  A30: 24 * GIB,
+  A40: 48 * GIB,
+  L4: 24 * GIB,
+  L40: 48 * GIB,
+  L40S: 48 * GIB,
+  H200: 141 * GIB,
 };
 
 /** What one card counts as in `gpu.cards`: thousandths. */

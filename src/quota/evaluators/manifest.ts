@@ -7,7 +7,10 @@ export class ManifestReader {
 
   /** The value behind some names, undefined where one of them is missing. */
   at(value: Json, ...names: readonly string[]): Json {
-    return names.reduce<Json>((inner, name) => (isObject(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined), value);
+    return names.reduce<Json>(
+      (inner, name) => (isObject(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined),
+      value,
+    );
   }
 
   /** The fields of an object, none where it is absent. */

@@ -13,7 +13,12 @@ export interface PlacementRule {
 }
 
 /** Why a pod that says it is of `type` asks for nodes of another one, or null. `template` is a PodTemplateSpec. */
-export function placementProblem(reader: ManifestReader, template: Json, rule: PlacementRule, type: string): string | null {
+export function placementProblem(
+  reader: ManifestReader,
+  template: Json,
+  rule: PlacementRule,
+  type: string,
+): string | null {
   if (!Object.hasOwn(rule.products, type)) return null;
   const products = rule.products[type] as readonly string[];
   for (const asked of wanted(reader, template, rule)) {
@@ -25,17 +30,27 @@ export function placementProblem(reader: ManifestReader, template: Json, rule: P
 }
 
 /** Each entry is a list of products of which a node has to have one. */
-function wanted(reader: ManifestReader, template: Json, { nodeLabel, annotation }: PlacementRule): readonly (readonly string[])[] {
+function wanted(
+  reader: ManifestReader,
+  template: Json,
+  { nodeLabel, annotation }: PlacementRule,
+): readonly (readonly string[])[] {
   const spec = reader.at(template, 'spec');
   const selected = reader.at(spec, 'nodeSelector', nodeLabel);
   const annotated = annotation === undefined ? undefined : reader.at(template, 'metadata', 'annotations', annotation);
   const terms = reader.items(
-    reader.at(spec, 'affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms'), 'nodeSelectorTerms',
+    reader.at(spec, 'affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms'),
+    'nodeSelectorTerms',
   );
   // Terms are alternatives: a product is asked for only if each of them names one.
-  const byTerm = terms.map((term) => reader.items(reader.at(term, 'matchExpressions'), 'matchExpressions')
-    .filter((expression) => reader.at(expression, 'key') === nodeLabel && reader.at(expression, 'operator') === 'In')
-    .flatMap((expression) => reader.items(reader.at(expression, 'values'), 'values').map((value) => reader.text(value, 'values'))));
+  const byTerm = terms.map((term) =>
+    reader
+      .items(reader.at(term, 'matchExpressions'), 'matchExpressions')
+      .filter((expression) => reader.at(expression, 'key') === nodeLabel && reader.at(expression, 'operator') === 'In')
+      .flatMap((expression) =>
+        reader.items(reader.at(expression, 'values'), 'values').map((value) => reader.text(value, 'values')),
+      ),
+  );
   return [
     ...(typeof selected === 'string' ? [[selected]] : []),
     ...(typeof annotated === 'string' ? [annotated.split(',').map((product) => product.trim())] : []),

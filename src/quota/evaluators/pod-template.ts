@@ -29,7 +29,13 @@ interface Container extends Needs {
  * sidecars that run by then, whichever is more; with the pod's overhead; and resources of the pod as a whole in place of its containers'.
  * `spec` is a PodSpec.
  */
-export function podNeeds(reader: ManifestReader, spec: Json, path: string, gpuType: string, catalog: CardCatalog): PodNeeds | Refusal {
+export function podNeeds(
+  reader: ManifestReader,
+  spec: Json,
+  path: string,
+  gpuType: string,
+  catalog: CardCatalog,
+): PodNeeds | Refusal {
   const missing = new Set<string>();
   const read = (name: string): readonly Container[] | Refusal => {
     const containers: Container[] = [];
@@ -48,7 +54,10 @@ export function podNeeds(reader: ManifestReader, spec: Json, path: string, gpuTy
   const overhead = amountsOf(reader, reader.at(spec, 'overhead'), `${path}.overhead`);
   if ('code' in whole) return whole;
   if ('code' in overhead) return overhead;
-  for (const [what, given] of [['requests', whole.requests], ['limits', whole.limits]] as const) {
+  for (const [what, given] of [
+    ['requests', whole.requests],
+    ['limits', whole.limits],
+  ] as const) {
     for (const name of given.keys()) missing.delete(`${what}.${name}`);
   }
   return {
@@ -59,7 +68,13 @@ export function podNeeds(reader: ManifestReader, spec: Json, path: string, gpuTy
   };
 }
 
-function total(main: readonly Container[], init: readonly Container[], what: 'requests' | 'limits', whole: Amounts, overhead: Amounts): Readonly<Record<string, bigint>> {
+function total(
+  main: readonly Container[],
+  init: readonly Container[],
+  what: 'requests' | 'limits',
+  whole: Amounts,
+  overhead: Amounts,
+): Readonly<Record<string, bigint>> {
   let running: Amounts = new Map();
   const peak: Amounts = new Map();
   for (const container of init) {
@@ -71,16 +86,25 @@ function total(main: readonly Container[], init: readonly Container[], what: 're
   raise(peak, running);
   for (const [name, amount] of whole) peak.set(name, amount);
   // Overhead is counted where something is: a pod without a limit has none with it either.
-  for (const [name, amount] of overhead) if (what === 'requests' || peak.has(name)) peak.set(name, plus(peak.get(name) ?? 0, amount));
+  for (const [name, amount] of overhead)
+    if (what === 'requests' || peak.has(name)) peak.set(name, plus(peak.get(name) ?? 0, amount));
   return Object.fromEntries([...peak].map(([name, amount]) => [name, BigInt(amount)]));
 }
 
-function containerNeeds(reader: ManifestReader, container: Json, path: string, gpuType: string, catalog: CardCatalog, missing: Set<string>): Container | Refusal {
+function containerNeeds(
+  reader: ManifestReader,
+  container: Json,
+  path: string,
+  gpuType: string,
+  catalog: CardCatalog,
+  missing: Set<string>,
+): Container | Refusal {
   const needs = resourcesOf(reader, reader.at(container, 'resources'), `${path}.resources`);
   if ('code' in needs) return needs;
   // As the API server fills in pods: who gives only a limit requests as much.
   for (const [name, amount] of needs.limits) if (!needs.requests.has(name)) needs.requests.set(name, amount);
-  for (const [name, amount] of needs.requests) if (isExtended(name) && !needs.limits.has(name)) needs.limits.set(name, amount);
+  for (const [name, amount] of needs.requests)
+    if (isExtended(name) && !needs.limits.has(name)) needs.limits.set(name, amount);
   for (const name of ['cpu', 'memory']) {
     if (!needs.requests.has(name)) missing.add(`requests.${name}`);
     if (!needs.limits.has(name)) missing.add(`limits.${name}`);
@@ -103,7 +127,8 @@ function amountsOf(reader: ManifestReader, value: Json, path: string): Amounts |
   for (const [name, quantity] of reader.quantities(value, path)) {
     const read = readQuantity(name, quantity, 'up');
     if (!read.ok) return { ok: false, code: read.code, reason: `${path}.${name.slice(0, 80)}: ${read.reason}` };
-    if (read.amount < 0) return { ok: false, code: 'NegativeQuantity', reason: `${path}.${name.slice(0, 80)} is negative` };
+    if (read.amount < 0)
+      return { ok: false, code: 'NegativeQuantity', reason: `${path}.${name.slice(0, 80)} is negative` };
     amounts.set(name, read.amount);
   }
   return amounts;

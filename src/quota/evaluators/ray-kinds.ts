@@ -7,31 +7,41 @@ const AUTOSCALER = { requests: { cpu: '500m', memory: '512Mi' }, limits: { cpu: 
 const SUBMITTER = { requests: { cpu: '500m', memory: '200Mi' }, limits: { cpu: '1', memory: '1Gi' } };
 
 /** Pods of a RayClusterSpec: one head, and groups of workers; those that are scaled by Ray itself at their largest. */
-function clusterPods(reader: ManifestReader, cluster: Json, path: string, beside: readonly Json[]): readonly TemplatedPods[] {
+function clusterPods(
+  reader: ManifestReader,
+  cluster: Json,
+  path: string,
+  beside: readonly Json[],
+): readonly TemplatedPods[] {
   const isScaled = reader.flag(reader.at(cluster, 'enableInTreeAutoscaling'));
   const isSuspended = reader.flag(reader.at(cluster, 'suspend'));
-  const autoscaler = isScaled ? [{ name: 'autoscaler', resources: reader.at(cluster, 'autoscalerOptions', 'resources') ?? AUTOSCALER }] : [];
+  const autoscaler = isScaled
+    ? [{ name: 'autoscaler', resources: reader.at(cluster, 'autoscalerOptions', 'resources') ?? AUTOSCALER }]
+    : [];
   const head: TemplatedPods = {
     name: 'head',
     count: isSuspended ? 0 : 1,
     template: withContainers(reader.at(cluster, 'headGroupSpec', 'template'), [...autoscaler, ...beside], reader),
     path: `${path}.headGroupSpec.template`,
   };
-  const workers = reader.items(reader.at(cluster, 'workerGroupSpecs'), `${path}.workerGroupSpecs`).map((group, index): TemplatedPods => {
-    const at = `${path}.workerGroupSpecs[${index}]`;
-    const count = (name: string, absent: number): number => reader.count(reader.at(group, name), `${at}.${name}`, absent);
-    const least = count('minReplicas', 0);
-    const most = count('maxReplicas', 2 ** 31 - 1);
-    const wanted = Math.min(Math.max(count('replicas', least), least), most);
-    const replicas = isScaled ? count('maxReplicas', wanted) : wanted;
-    const isGroupSuspended = isSuspended || reader.flag(reader.at(group, 'suspend'));
-    return {
-      name: reader.text(reader.at(group, 'groupName'), `${at}.groupName`) || `workers-${index}`,
-      count: isGroupSuspended ? 0 : replicas * count('numOfHosts', 1),
-      template: reader.at(group, 'template'),
-      path: `${at}.template`,
-    };
-  });
+  const workers = reader
+    .items(reader.at(cluster, 'workerGroupSpecs'), `${path}.workerGroupSpecs`)
+    .map((group, index): TemplatedPods => {
+      const at = `${path}.workerGroupSpecs[${index}]`;
+      const count = (name: string, absent: number): number =>
+        reader.count(reader.at(group, name), `${at}.${name}`, absent);
+      const least = count('minReplicas', 0);
+      const most = count('maxReplicas', 2 ** 31 - 1);
+      const wanted = Math.min(Math.max(count('replicas', least), least), most);
+      const replicas = isScaled ? count('maxReplicas', wanted) : wanted;
+      const isGroupSuspended = isSuspended || reader.flag(reader.at(group, 'suspend'));
+      return {
+        name: reader.text(reader.at(group, 'groupName'), `${at}.groupName`) || `workers-${index}`,
+        count: isGroupSuspended ? 0 : replicas * count('numOfHosts', 1),
+        template: reader.at(group, 'template'),
+        path: `${at}.template`,
+      };
+    });
   return [head, ...workers];
 }
 
@@ -61,14 +71,22 @@ const RAY_JOB: Evaluator = {
     const mode = reader.text(reader.at(object, 'spec', 'submissionMode'), 'spec.submissionMode') || 'K8sJobMode';
     const submitter = { name: 'submitter', resources: SUBMITTER };
     const cluster = reader.at(object, 'spec', 'rayClusterSpec');
-    const own = cluster === undefined ? [] : clusterPods(reader, cluster, 'spec.rayClusterSpec', mode === 'SidecarMode' ? [submitter] : []);
+    const own =
+      cluster === undefined
+        ? []
+        : clusterPods(reader, cluster, 'spec.rayClusterSpec', mode === 'SidecarMode' ? [submitter] : []);
     const template = reader.at(object, 'spec', 'submitterPodTemplate') ?? { spec: { containers: [submitter] } };
-    const pod: readonly TemplatedPods[] = mode === 'K8sJobMode' ? [{ name: 'submitter', count: 1, template, path: 'spec.submitterPodTemplate' }] : [];
+    const pod: readonly TemplatedPods[] =
+      mode === 'K8sJobMode' ? [{ name: 'submitter', count: 1, template, path: 'spec.submitterPodTemplate' }] : [];
     return [...own, ...pod].map((pods) => (isSuspended ? { ...pods, count: 0 } : pods));
   },
   // A cluster that is not shut down goes on holding what it has.
-  isTerminal: (reader, object) => ['Complete', 'Failed'].includes(reader.text(reader.at(object, 'status', 'jobDeploymentStatus'), 'status.jobDeploymentStatus'))
-    && (reader.flag(reader.at(object, 'spec', 'shutdownAfterJobFinishes')) || reader.at(object, 'spec', 'rayClusterSpec') === undefined),
+  isTerminal: (reader, object) =>
+    ['Complete', 'Failed'].includes(
+      reader.text(reader.at(object, 'status', 'jobDeploymentStatus'), 'status.jobDeploymentStatus'),
+    ) &&
+    (reader.flag(reader.at(object, 'spec', 'shutdownAfterJobFinishes')) ||
+      reader.at(object, 'spec', 'rayClusterSpec') === undefined),
 };
 
 /** Kinds of KubeRay. */

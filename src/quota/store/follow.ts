@@ -14,12 +14,20 @@ export type Claim = (groups: readonly string[]) => boolean;
  * Nobody else may change the groups meanwhile: those that turn out to be needed as well are claimed first. Null when all is done; where a
  * claim failed, nothing was, and the answer is the groups that were needed.
  */
-export async function catchUp(state: QuotaState, revisions: Map<string, Revision>, store: Store, names: readonly string[], claim: Claim): Promise<readonly string[] | null> {
+export async function catchUp(
+  state: QuotaState,
+  revisions: Map<string, Revision>,
+  store: Store,
+  names: readonly string[],
+  claim: Claim,
+): Promise<readonly string[] | null> {
   const images = new Map<string, GroupImage>();
-  for (let wanted = [...new Set(names)]; wanted.length > 0; ) {
+  for (let wanted = [...new Set(names)]; wanted.length > 0;) {
     if (!claim(wanted)) return wanted;
     for (const image of await store.read(wanted)) images.set(image.name, image);
-    wanted = [...new Set(wanted.flatMap((name) => relatives(state, revisions, images.get(name))))].filter((name) => !images.has(name));
+    wanted = [...new Set(wanted.flatMap((name) => relatives(state, revisions, images.get(name))))].filter(
+      (name) => !images.has(name),
+    );
   }
   const order = [...images.values()].sort((a, b) => depthOf(a, images) - depthOf(b, images));
   // Leaves go before their parents; new parents come before their children.
@@ -35,24 +43,42 @@ export async function changedIn(revisions: ReadonlyMap<string, Revision>, store:
   return [...changed, ...[...revisions.keys()].filter((name) => !listed.has(name))];
 }
 
-function relatives(state: QuotaState, revisions: ReadonlyMap<string, Revision>, image: GroupImage | undefined): readonly string[] {
+function relatives(
+  state: QuotaState,
+  revisions: ReadonlyMap<string, Revision>,
+  image: GroupImage | undefined,
+): readonly string[] {
   if (image === undefined) return [];
   const known = state.group(image.name);
-  const changed = [...image.children].filter(([name, revision]) => revisions.get(name) !== revision).map(([name]) => name);
+  const changed = [...image.children]
+    .filter(([name, revision]) => revisions.get(name) !== revision)
+    .map(([name]) => name);
   const gone: string[] = [];
   known?.children.forEach((_, name) => {
     if (!image.children.has(name)) gone.push(name);
   });
   const written = groupRecordOf(image);
   const parent = written?.parent ?? known?.parent ?? '';
-  return [...changed, ...gone, ...(parent === '' || (known !== undefined && written !== null && !isParentsMatter(known, written)) ? [] : [parent])];
+  return [
+    ...changed,
+    ...gone,
+    ...(parent === '' || (known !== undefined && written !== null && !isParentsMatter(known, written)) ? [] : [parent]),
+  ];
 }
 
 /** Whether what a group's record says is not all between the group and its workloads. */
 function isParentsMatter(known: Group, written: GroupRecord): boolean {
-  if (known.mode === 'elastic' || written.mode === 'elastic' || known.life !== written.life || known.parent !== written.parent) return true;
-  const before = toRecord({ kind: 'group', key: known.name, group: known.name, value: known }, null).value as GroupRecord;
-  const taken = ({ hard, budgets }: GroupRecord): string => JSON.stringify([hard, budgets.map(({ key, listed, hard: budget }) => [key, listed, budget])]);
+  if (
+    known.mode === 'elastic' ||
+    written.mode === 'elastic' ||
+    known.life !== written.life ||
+    known.parent !== written.parent
+  )
+    return true;
+  const before = toRecord({ kind: 'group', key: known.name, group: known.name, value: known }, null)
+    .value as GroupRecord;
+  const taken = ({ hard, budgets }: GroupRecord): string =>
+    JSON.stringify([hard, budgets.map(({ key, listed, hard: budget }) => [key, listed, budget])]);
   return taken(before) !== taken(written);
 }
 
@@ -67,7 +93,12 @@ function parentOf(image: GroupImage): string | null {
 
 function depthOf(image: GroupImage, images: ReadonlyMap<string, GroupImage>): number {
   let depth = 0;
-  for (let at: GroupImage | undefined = image; at !== undefined && depth < images.size; at = images.get(parentOf(at) ?? '')) depth++;
+  for (
+    let at: GroupImage | undefined = image;
+    at !== undefined && depth < images.size;
+    at = images.get(parentOf(at) ?? '')
+  )
+    depth++;
   return depth;
 }
 
@@ -85,12 +116,16 @@ function put(state: QuotaState, revisions: Map<string, Revision>, image: GroupIm
   const book = new ShapeBook();
   if (known !== undefined && image.since?.revision === known) {
     const { records } = image.since;
-    for (const record of records) if (record.value === null && isMine(state, image.name, record)) absorb(state, { ...record, group: image.name }, book);
-    for (const kind of ORDER) for (const record of records) if (record.kind === kind && record.value !== null) absorb(state, record, book);
+    for (const record of records)
+      if (record.value === null && isMine(state, image.name, record))
+        absorb(state, { ...record, group: image.name }, book);
+    for (const kind of ORDER)
+      for (const record of records) if (record.kind === kind && record.value !== null) absorb(state, record, book);
     return;
   }
   const there = new Set(image.records.map(({ kind, key }) => `${kind} ${key}`));
-  for (const record of mineOf(state, image.name)) if (!there.has(`${record.kind} ${record.key}`)) absorb(state, record, book);
+  for (const record of mineOf(state, image.name))
+    if (!there.has(`${record.kind} ${record.key}`)) absorb(state, record, book);
   for (const kind of ORDER) for (const record of image.records) if (record.kind === kind) absorb(state, record, book);
 }
 
@@ -115,7 +150,9 @@ function mineOf(state: QuotaState, name: string): readonly StoredRecord[] {
   const group = state.group(name);
   if (group === undefined) return [];
   const records: StoredRecord[] = [];
-  group.workloads.forEach(state.workloads, ({ key }) => records.push({ kind: 'workload', key, group: name, value: null }));
+  group.workloads.forEach(state.workloads, ({ key }) =>
+    records.push({ kind: 'workload', key, group: name, value: null }),
+  );
   group.reserved.forEach((_, key) => records.push({ kind: 'reservation', key, group: name, value: null }));
   group.pods.forEach((_, key) => records.push({ kind: 'pod', key, group: name, value: null }));
   state.loans.forEach((loan, key) => {

@@ -69,14 +69,17 @@ export class Lanes<T> {
   /** Has items of a lane that is about to end done again, in their old turn, when these names are free as well. */
   again(lane: Lane<T>, items: readonly T[], more: Iterable<string>): void {
     const { turns } = lane as Running<T>;
-    const wider = items.flatMap((item) => turns.get(item) ?? []).map(({ item, names, turn }) => ({ item, turn, names: new Set([...names, ...more]) }));
+    const wider = items
+      .flatMap((item) => turns.get(item) ?? [])
+      .map(({ item, names, turn }) => ({ item, turn, names: new Set([...names, ...more]) }));
     this.#waiting = [...wider, ...this.#waiting].sort((a, b) => a.turn - b.turn);
     this.#soon();
   }
 
   /** Returns when nothing waits or runs. */
   async idle(): Promise<void> {
-    while (this.#running > 0 || this.#waiting.length > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+    while (this.#running > 0 || this.#waiting.length > 0)
+      await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
 
   /** In the next microtask, so that what comes together is done together. */
@@ -119,7 +122,11 @@ export class Lanes<T> {
   }
 
   /** What is about to begin and has names in common with `next`; null where `next` has to wait. */
-  #joinable({ names }: Waiting<T>, taken: ReadonlySet<string>, drafts: ReadonlyMap<string, Draft<T>>): readonly Draft<T>[] | null {
+  #joinable(
+    { names }: Waiting<T>,
+    taken: ReadonlySet<string>,
+    drafts: ReadonlyMap<string, Draft<T>>,
+  ): readonly Draft<T>[] | null {
     const joined = new Set<Draft<T>>();
     for (const name of names) {
       if (taken.has(name) || this.#held.has(name)) return null;
@@ -132,7 +139,11 @@ export class Lanes<T> {
 
   #open({ waiting, names }: Draft<T>): Running<T> {
     waiting.sort((a, b) => a.turn - b.turn);
-    const lane: Running<T> = { items: waiting.map(({ item }) => item), names: new Set(names), turns: new Map(waiting.map((each) => [each.item, each])) };
+    const lane: Running<T> = {
+      items: waiting.map(({ item }) => item),
+      names: new Set(names),
+      turns: new Map(waiting.map((each) => [each.item, each])),
+    };
     for (const name of names) this.#held.set(name, lane);
     this.#running++;
     return lane;

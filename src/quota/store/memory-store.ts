@@ -41,14 +41,21 @@ export class MemoryStore implements Store {
       name,
       revision: revisions.get(name) ?? null,
       records: records.filter(({ group }) => group === name),
-      children: new Map(records.flatMap((record): [string, Revision][] =>
-        (record.kind === 'group' && record.value?.parent === name ? [[record.key, revisions.get(record.key) ?? '']] : []))),
+      children: new Map(
+        records.flatMap((record): [string, Revision][] =>
+          record.kind === 'group' && record.value?.parent === name
+            ? [[record.key, revisions.get(record.key) ?? '']]
+            : [],
+        ),
+      ),
     }));
   }
 
   async commit(batch: Batch): Promise<Committed> {
     const { records, revisions } = this.#memory;
-    const groups = [...batch.expected].filter(([name, revision]) => (revisions.get(name) ?? null) !== revision).map(([name]) => name);
+    const groups = [...batch.expected]
+      .filter(([name, revision]) => (revisions.get(name) ?? null) !== revision)
+      .map(([name]) => name);
     if (groups.length > 0) return { ok: false, code: 'Conflict', groups };
     for (const change of batch.changes) {
       const name = `${change.kind} ${change.key}`;

@@ -92,7 +92,9 @@ export class OptimisticWriter implements Writer {
     const isInTime = at >= this.#latest;
     if (isInTime) this.#latest = at;
     const due = this.#wake(at);
-    const decided = new Promise<Decision>((resolve, reject) => this.#ask({ command, at, isInTime, isCurrent: false, resolve, reject }));
+    const decided = new Promise<Decision>((resolve, reject) =>
+      this.#ask({ command, at, isInTime, isCurrent: false, resolve, reject }),
+    );
     if (due.length === 0) return decided;
     // Who asks afterwards finds both done.
     const [decision] = await Promise.all([decided, ...due]);
@@ -115,10 +117,15 @@ export class OptimisticWriter implements Writer {
     const known = new Map(this.#revisions);
     const changed = groups ?? (await changedIn(this.#revisions, this.#store));
     // Since then this engine may have learnt more.
-    const isNeeded = (group: string): boolean => (this.#revisions.get(group) ?? null) === (known.get(group) ?? null) || groups !== undefined;
+    const isNeeded = (group: string): boolean =>
+      (this.#revisions.get(group) ?? null) === (known.get(group) ?? null) || groups !== undefined;
     const old = changed.filter((group) => this.#state.group(group) !== undefined && this.#revisions.has(group));
     const others = changed.filter((group) => !old.includes(group));
-    await Promise.all([...old.map((group) => [group]), ...(others.length === 0 ? [] : [others])].map((some) => this.#read(some, isNeeded)));
+    await Promise.all(
+      [...old.map((group) => [group]), ...(others.length === 0 ? [] : [others])].map((some) =>
+        this.#read(some, isNeeded),
+      ),
+    );
   }
 
   #ask(asked: Omit<Asked, 'kind' | 'names'>): void {
@@ -127,7 +134,9 @@ export class OptimisticWriter implements Writer {
   }
 
   #read(groups: readonly string[], isNeeded: (group: string) => boolean): Promise<void> {
-    return new Promise((done, reject) => this.#lanes.add({ kind: 'reading', groups, isNeeded, done, reject }, new Set(groups.map(groupName))));
+    return new Promise((done, reject) =>
+      this.#lanes.add({ kind: 'reading', groups, isNeeded, done, reject }, new Set(groups.map(groupName))),
+    );
   }
 
   /** Lets what is due at a time happen, each on its own account; returns what ends when it has. */
@@ -167,7 +176,9 @@ export class OptimisticWriter implements Writer {
 
   /** Reads groups anew. False where that needs more of them than the lane has: its tasks wait for them then. */
   async #follow(lane: Lane<Task>, open: ReadonlySet<Task>, groups: readonly string[]): Promise<boolean> {
-    const missing = await catchUp(this.#state, this.#revisions, this.#store, groups, (names) => this.#lanes.extend(lane, names.map(groupName)));
+    const missing = await catchUp(this.#state, this.#revisions, this.#store, groups, (names) =>
+      this.#lanes.extend(lane, names.map(groupName)),
+    );
     if (missing !== null) this.#lanes.again(lane, [...open], missing.map(groupName));
     return missing === null;
   }
@@ -191,7 +202,8 @@ export class OptimisticWriter implements Writer {
         }
         proven = new Set(trial.fork.changedNames().map(groupName));
       }
-      const isFinal = (task: Asked, decision: Decision): boolean => isFresh || task.isCurrent || !isDoubtful(decision) || isProven(task.names, proven);
+      const isFinal = (task: Asked, decision: Decision): boolean =>
+        isFresh || task.isCurrent || !isDoubtful(decision) || isProven(task.names, proven);
       this.#answer(trial, open, isFinal);
       if (open.size === 0) return;
       if (!(await this.#readFor(lane, open))) return;
@@ -221,7 +233,13 @@ export class OptimisticWriter implements Writer {
     const touched = fork.changedNames();
     const expected = new Map(touched.map((name) => [name, this.#revisions.get(name) ?? null]));
     const head = { revision: fork.revision, now: fork.now, lives: fork.lives };
-    const committed = await this.#store.commit({ head, changes, expected, everything: () => recordsOf(this.#state), reached: () => fork.revision });
+    const committed = await this.#store.commit({
+      head,
+      changes,
+      expected,
+      everything: () => recordsOf(this.#state),
+      reached: () => fork.revision,
+    });
     if (!committed.ok) return committed.groups;
     for (const name of touched) this.#revisions.delete(name);
     for (const [name, revision] of committed.revisions) this.#revisions.set(name, revision);
@@ -230,7 +248,10 @@ export class OptimisticWriter implements Writer {
   }
 
   #answer({ events, decisions }: Trial, open: Set<Task>, isFinal: (task: Asked, decision: Decision) => boolean): void {
-    const answered = [...open].filter((task): task is Asked | Due => task.kind === 'due' || (task.kind === 'asked' && isFinal(task, decisions.get(task) as Decision)));
+    const answered = [...open].filter(
+      (task): task is Asked | Due =>
+        task.kind === 'due' || (task.kind === 'asked' && isFinal(task, decisions.get(task) as Decision)),
+    );
     const told = answered.flatMap((task) => events.get(task) ?? []);
     if (told.length > 0) this.onEvents(told);
     for (const task of answered) {
@@ -258,7 +279,8 @@ export class OptimisticWriter implements Writer {
   #giveUp(open: ReadonlySet<Task>): void {
     const reason = `others changed the same groups ${MAX_ATTEMPTS} times`;
     for (const task of open) {
-      if (task.kind === 'asked') task.resolve(new LazyDecision({ allowed: false, code: 'Conflict', reason, revision: this.#state.revision }));
+      if (task.kind === 'asked')
+        task.resolve(new LazyDecision({ allowed: false, code: 'Conflict', reason, revision: this.#state.revision }));
       else this.#fail(task, new Error(reason));
     }
   }

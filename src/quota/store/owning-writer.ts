@@ -74,7 +74,13 @@ export class OwningWriter implements Writer {
       const head = { revision: state.revision, now: state.now, lives: state.lives };
       try {
         if (changes.length > 0) {
-          await this.#store.commit({ head, changes, expected: new Map(), everything: () => recordsOf(state), reached: () => state.revision });
+          await this.#store.commit({
+            head,
+            changes,
+            expected: new Map(),
+            everything: () => recordsOf(state),
+            reached: () => state.revision,
+          });
         }
       } catch (error) {
         this.#fail(error instanceof Error ? error : new Error(String(error)), waiters);

@@ -47,7 +47,8 @@ function namedCharges(shape: NodeShape, pod: BoundPod, gpus: readonly ContainerG
   for (const wanted of pod.demand.containers) {
     const indexes = gpus.find((named) => named.container === wanted.container)?.indexes ?? [];
     const positions = indexes.map((index) => shape.cards.findIndex((card) => card.gpu.index === index));
-    if (positions.length !== Math.max(1, Math.floor(wanted.cores / CORES_PER_GPU)) || positions.includes(-1)) return null;
+    if (positions.length !== Math.max(1, Math.floor(wanted.cores / CORES_PER_GPU)) || positions.includes(-1))
+      return null;
     charges.push(...positions.map((position) => chargeOf(shape, position, wanted)));
   }
   return [...charges, ...initCharges(shape, pod, charges)];
@@ -55,10 +56,17 @@ function namedCharges(shape: NodeShape, pod: BoundPod, gpus: readonly ContainerG
 
 /** Annotations do not name the GPUs of init containers; what those take beyond the containers after them is on the same cards. */
 function initCharges(shape: NodeShape, pod: BoundPod, charges: readonly Charge[]): Charge[] {
-  const most = pod.demand.init.reduce((largest, wanted) => (wanted.cores > (largest?.cores ?? 0) ? wanted : largest), pod.demand.init[0]);
+  const most = pod.demand.init.reduce(
+    (largest, wanted) => (wanted.cores > (largest?.cores ?? 0) ? wanted : largest),
+    pod.demand.init[0],
+  );
   const first = charges[0];
   if (most === undefined || first === undefined) return [];
   const whole = chargeOf(shape, first.position, most);
-  const extra = { position: first.position, cores: Math.max(0, whole.cores - first.cores), memoryBytes: Math.max(0, whole.memoryBytes - first.memoryBytes) };
+  const extra = {
+    position: first.position,
+    cores: Math.max(0, whole.cores - first.cores),
+    memoryBytes: Math.max(0, whole.memoryBytes - first.memoryBytes),
+  };
   return extra.cores > 0 || extra.memoryBytes > 0 ? [extra] : [];
 }

@@ -111,7 +111,10 @@ function roomOn(node: ClusterNode, demand: Demand, scratch: ScratchStates): read
     return position < 0 ? null : [{ position, cores: only.cores, memoryBytes: only.memoryBytes }];
   }
   const positions = findWhole(node.shape, state, only);
-  return positions?.map((position) => ({ position, cores: CORES_PER_GPU, memoryBytes: state.memory[position] as number })) ?? null;
+  return (
+    positions?.map((position) => ({ position, cores: CORES_PER_GPU, memoryBytes: state.memory[position] as number })) ??
+    null
+  );
 }
 
 function roomForSeveral(node: ClusterNode, before: FreeState, demand: Demand): readonly Charge[] | null {

@@ -138,7 +138,10 @@ export class Cluster {
         if (needsGpu(demand)) refused.push({ name, refusal: 'unknown-node' });
         continue;
       }
-      if (options.host === true && (node.free.cpuMilli < demand.cpuMilli || node.free.hostMemoryBytes < demand.hostMemoryBytes)) {
+      if (
+        options.host === true &&
+        (node.free.cpuMilli < demand.cpuMilli || node.free.hostMemoryBytes < demand.hostMemoryBytes)
+      ) {
         refused.push({ name, refusal: 'no-room' });
         continue;
       }
@@ -159,7 +162,8 @@ export class Cluster {
     const { first, second } = this.costs(demand, nodes);
     let best = 0;
     for (let at = 1; at < nodes.length; at++) {
-      if (compareCosts(first[at] as number, second[at] as number, first[best] as number, second[best] as number) < 0) best = at;
+      if (compareCosts(first[at] as number, second[at] as number, first[best] as number, second[best] as number) < 0)
+        best = at;
     }
     return nodes[best] ?? null;
   }
@@ -204,10 +208,17 @@ export class Cluster {
   #rebook(node: ClusterNode): void {
     const bookings = [...(this.#podsOn.get(node.name) ?? [])].map((uid) => this.#bookings.get(uid) as Booking);
     const named = (booking: Booking) => booking.pod.gpus ?? (booking.gpus.length > 0 ? booking.gpus : null);
-    const ordered = [...bookings.filter((booking) => named(booking) !== null), ...bookings.filter((booking) => named(booking) === null)];
+    const ordered = [
+      ...bookings.filter((booking) => named(booking) !== null),
+      ...bookings.filter((booking) => named(booking) === null),
+    ];
     for (const old of ordered) {
       const again = bookingOn(node, { ...old.pod, gpus: named(old) });
-      this.#bookings.set(old.pod.uid, { ...again, pod: old.pod, source: old.source === 'decided' ? 'decided' : again.source });
+      this.#bookings.set(old.pod.uid, {
+        ...again,
+        pod: old.pod,
+        source: old.source === 'decided' ? 'decided' : again.source,
+      });
       node.charge(again.charges, old.pod.demand.cpuMilli, old.pod.demand.hostMemoryBytes, 1);
     }
   }
@@ -231,6 +242,7 @@ function unknownNode(pod: BoundPod): Booking {
 }
 
 function sameGpus(known: Booking, pod: BoundPod): boolean {
-  const text = (gpus: Booking['gpus']) => gpus.map(({ container, indexes }) => `${container}:${indexes.join(',')}`).join(';');
+  const text = (gpus: Booking['gpus']) =>
+    gpus.map(({ container, indexes }) => `${container}:${indexes.join(',')}`).join(';');
   return known.pod.gpus !== null && text(known.pod.gpus) === text(pod.gpus ?? []);
 }

@@ -27,7 +27,8 @@ export interface Demand {
 /** A demand, with its key worked out. */
 export function demandOf(parts: Partial<Omit<Demand, 'key'>>): Demand {
   const { containers = [], init = [], cpuMilli = 0, hostMemoryBytes = 0, selector = ANY_NODE } = parts;
-  const list = (wanted: readonly ContainerDemand[]) => wanted.map(({ cores, memoryBytes }) => `${cores}/${memoryBytes}`).join(',');
+  const list = (wanted: readonly ContainerDemand[]) =>
+    wanted.map(({ cores, memoryBytes }) => `${cores}/${memoryBytes}`).join(',');
   const key = `${list(containers)};${list(init)};${cpuMilli};${hostMemoryBytes};${selectorKey(selector)}`;
   return { containers, init, cpuMilli, hostMemoryBytes, selector, key };
 }

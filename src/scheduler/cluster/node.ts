@@ -150,7 +150,8 @@ export class ClusterNode {
   }
 
   unhold(charges: readonly Charge[]): void {
-    this.#holds = this.#holds.length === 1 && this.#holds[0] === charges ? NONE : this.#holds.filter((held) => held !== charges);
+    this.#holds =
+      this.#holds.length === 1 && this.#holds[0] === charges ? NONE : this.#holds.filter((held) => held !== charges);
   }
 
   /** Writes what is free with holds regarded into `into`, which must have room for the node's cards. */

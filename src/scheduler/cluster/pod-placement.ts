@@ -34,7 +34,8 @@ export function placePod(shape: NodeShape, slots: readonly GpuSlot[], demand: De
   for (const [at, wanted] of [...demand.init, ...demand.containers].entries()) {
     const isInit = at < demand.init.length;
     const chosen = placeContainer(shape, withLeft(state, left), wanted, [...left.keys()]);
-    if (!chosen.ok) return { ok: false, reason: `${isInit ? 'init container' : 'container'} ${wanted.container}: ${chosen.reason}` };
+    if (!chosen.ok)
+      return { ok: false, reason: `${isInit ? 'init container' : 'container'} ${wanted.container}: ${chosen.reason}` };
     const taken = chosen.positions.map((position) => chargeOf(shape, position, wanted));
     const fresh = taken.map((charge) => beyond(charge, left.get(charge.position)));
     charges.push(...fresh.filter((charge) => charge.cores > 0 || charge.memoryBytes > 0));
@@ -43,7 +44,11 @@ export function placePod(shape: NodeShape, slots: readonly GpuSlot[], demand: De
       if (isInit) left.set(charge.position, larger(charge, left.get(charge.position)));
       else left.delete(charge.position);
     }
-    if (!isInit) containers.push({ container: wanted.container, indexes: chosen.positions.map((position) => indexAt(shape, position)) });
+    if (!isInit)
+      containers.push({
+        container: wanted.container,
+        indexes: chosen.positions.map((position) => indexAt(shape, position)),
+      });
   }
   return { ok: true, containers, charges };
 }
@@ -54,17 +59,25 @@ export function chargeOf(shape: NodeShape, position: number, wanted: ContainerDe
   return { position, cores: CORES_PER_GPU, memoryBytes: shape.cards[position]?.gpu.memoryBytes ?? 0 };
 }
 
-type Chosen = { readonly ok: true; readonly positions: readonly number[] } | { readonly ok: false; readonly reason: string };
+type Chosen =
+  { readonly ok: true; readonly positions: readonly number[] } | { readonly ok: false; readonly reason: string };
 
-function placeContainer(shape: NodeShape, slots: readonly GpuSlot[], wanted: ContainerDemand, kept: readonly number[]): Chosen {
+function placeContainer(
+  shape: NodeShape,
+  slots: readonly GpuSlot[],
+  wanted: ContainerDemand,
+  kept: readonly number[],
+): Chosen {
   const whole = wanted.cores >= CORES_PER_GPU;
   const request = { cores: wanted.cores, memoryBytes: whole && !shape.memoryKnown ? 0 : wanted.memoryBytes };
   // The kubelet hands over as many of the kept ids as the container asks for, from whichever of the GPUs.
   const count = whole ? wanted.cores / CORES_PER_GPU : 1;
   const options =
-    kept.length === 0 ? {}
-    : kept.length > count ? { among: kept.map((position) => indexAt(shape, position)) }
-    : { mustInclude: kept.map((position) => indexAt(shape, position)) };
+    kept.length === 0
+      ? {}
+      : kept.length > count
+        ? { among: kept.map((position) => indexAt(shape, position)) }
+        : { mustInclude: kept.map((position) => indexAt(shape, position)) };
   const placed = place(shape.topology, slots, request, options);
   if (!placed.ok) return { ok: false, reason: placed.reason };
   const positions = placed.gpus.map((gpu) => shape.cards.findIndex((card) => card.gpu.index === gpu.index));

@@ -14,7 +14,9 @@ export function tryPod(node: ClusterNode, state: FreeState, demand: Demand): boo
   state.hostMemoryBytes -= demand.hostMemoryBytes;
   const exact = demand.init.length > 0 || (demand.containers.length > 1 && !node.uniform);
   if (exact) return tryExactly(shape, state, demand);
-  return demand.containers.every((wanted) => (wanted.cores < CORES_PER_GPU ? tryPart(state, wanted) : tryWhole(shape, state, wanted)));
+  return demand.containers.every((wanted) =>
+    wanted.cores < CORES_PER_GPU ? tryPart(state, wanted) : tryWhole(shape, state, wanted),
+  );
 }
 
 function tryExactly(shape: NodeShape, state: FreeState, demand: Demand): boolean {

@@ -49,7 +49,9 @@ export class UsableMeter {
       cpuMilli: column((request) => request.cpuMilli),
       hostMemory: column((request) => request.hostMemoryBytes),
     };
-    const anywhere = mix.requests.every(({ selector }) => selector.terms === null && Object.keys(selector.labels).length === 0);
+    const anywhere = mix.requests.every(
+      ({ selector }) => selector.terms === null && Object.keys(selector.labels).length === 0,
+    );
     this.#everywhere = anywhere ? new Uint8Array(mix.requests.length).fill(1) : null;
     this.#weighByScarcity(nodes);
   }
@@ -72,7 +74,10 @@ export class UsableMeter {
       const cpu = cpuMilli[k] as number;
       const host = hostMemory[k] as number;
       if (state.cpuMilli < cpu || state.hostMemoryBytes < host) continue;
-      const hostLimit = Math.min(cpu > 0 ? state.cpuMilli / cpu : Infinity, host > 0 ? state.hostMemoryBytes / host : Infinity);
+      const hostLimit = Math.min(
+        cpu > 0 ? state.cpuMilli / cpu : Infinity,
+        host > 0 ? state.hostMemoryBytes / host : Infinity,
+      );
       const wantedCores = cores[k] as number;
       const wantedMemory = memory[k] as number;
       let hosting = 0;
@@ -85,7 +90,9 @@ export class UsableMeter {
         const total = (shape.cards[at] as { gpu: { memoryBytes: number } }).gpu.memoryBytes;
         hosting += Math.min(freeCores, (freeMemory / total) * CORES_PER_GPU);
         size = Math.max(wantedCores, (wantedMemory / total) * CORES_PER_GPU);
-        fitting += Math.floor(wantedMemory > 0 ? Math.min(freeCores / wantedCores, freeMemory / wantedMemory) : freeCores / wantedCores);
+        fitting += Math.floor(
+          wantedMemory > 0 ? Math.min(freeCores / wantedCores, freeMemory / wantedMemory) : freeCores / wantedCores,
+        );
       }
       const needed = count[k] as number;
       if (fitting < needed) continue;
@@ -102,7 +109,8 @@ export class UsableMeter {
     for (const { shape, free: state } of nodes) {
       const eligible = this.#everywhere ?? this.#mask(shape);
       free += sumCores(state);
-      for (let k = 0; k < weight.length; k++) if (eligible[k] === 1) hostable[k] = (hostable[k] as number) + this.#hostable(k, state);
+      for (let k = 0; k < weight.length; k++)
+        if (eligible[k] === 1) hostable[k] = (hostable[k] as number) + this.#hostable(k, state);
     }
     if (free === 0) return;
     let sum = 0;
@@ -132,7 +140,9 @@ export class UsableMeter {
   #mask(shape: NodeShape): Uint8Array {
     const known = this.#eligible.get(shape.name);
     if (known?.labels === shape.labels) return known.mask;
-    const mask = Uint8Array.from(this.#mix.requests, ({ selector }) => (selects(selector, shape.name, shape.labels) ? 1 : 0));
+    const mask = Uint8Array.from(this.#mix.requests, ({ selector }) =>
+      selects(selector, shape.name, shape.labels) ? 1 : 0,
+    );
     this.#eligible.set(shape.name, { labels: shape.labels, mask });
     return mask;
   }

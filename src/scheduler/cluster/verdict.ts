@@ -43,7 +43,9 @@ function fitsAlone(node: ClusterNode, wanted: ContainerDemand): boolean {
   if (node.wholeCount < wanted.cores / CORES_PER_GPU || wanted.cores % CORES_PER_GPU !== 0) return false;
   const { shape } = node;
   if (wanted.memoryBytes === 0 || !shape.memoryKnown) return true;
-  const memory = shape.cards.map((_, at) => ((free.cores[at] as number) >= CORES_PER_GPU ? (free.memory[at] as number) : 0));
+  const memory = shape.cards.map((_, at) =>
+    (free.cores[at] as number) >= CORES_PER_GPU ? (free.memory[at] as number) : 0,
+  );
   return largestSum(memory, wanted.cores / CORES_PER_GPU) >= wanted.memoryBytes;
 }
 

@@ -25,7 +25,10 @@ export class DeviceManager {
   }
 
   heldBy(podUid: string, container: string, kind: ResourceKind): readonly string[] {
-    return this.#held.find((entry) => entry.podUid === podUid && entry.container === container && entry.kind === kind)?.ids ?? [];
+    return (
+      this.#held.find((entry) => entry.podUid === podUid && entry.container === container && entry.kind === kind)
+        ?.ids ?? []
+    );
   }
 
   /** Forgets the devices of pods that are not among the living; a kubelet does so before it admits the next pod. */
@@ -61,7 +64,15 @@ export class DeviceManager {
   /** Takes over what an earlier life wrote with `encode`. */
   decode(text: string): void {
     const document = JSON.parse(text) as {
-      Data: { PodDeviceEntries: { PodUID: string; ContainerName: string; ResourceName: string; DeviceIDs: Record<string, string[]>; AllocResp: string }[] };
+      Data: {
+        PodDeviceEntries: {
+          PodUID: string;
+          ContainerName: string;
+          ResourceName: string;
+          DeviceIDs: Record<string, string[]>;
+          AllocResp: string;
+        }[];
+      };
     };
     this.#held = document.Data.PodDeviceEntries.map((entry) => ({
       podUid: entry.PodUID,

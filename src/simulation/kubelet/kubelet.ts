@@ -36,7 +36,9 @@ export interface GivenContainer {
   readonly cdiDevices: readonly string[];
 }
 
-export type Admission = { readonly ok: true; readonly containers: readonly GivenContainer[] } | { readonly ok: false; readonly message: string };
+export type Admission =
+  | { readonly ok: true; readonly containers: readonly GivenContainer[] }
+  | { readonly ok: false; readonly message: string };
 
 /**
  * A kubelet as far as a device plugin can tell, without pods that really run: registration, ListAndWatch, admission of one
@@ -64,7 +66,8 @@ export class KubeletEmulator {
   async start(): Promise<void> {
     const { directory, podResourcesSocket } = this.#options;
     await mkdir(directory, { recursive: true });
-    for (const name of await readdir(directory)) if (name.endsWith('.sock')) await rm(join(directory, name), { force: true });
+    for (const name of await readdir(directory))
+      if (name.endsWith('.sock')) await rm(join(directory, name), { force: true });
     try {
       this.#devices.decode(await readFile(this.#checkpointPath, 'utf8'));
     } catch (error) {
@@ -73,9 +76,14 @@ export class KubeletEmulator {
     const { Registration } = devicePluginProto().v1beta1;
     const { PodResourcesLister } = podResourcesProto().v1;
     this.#servers = [
-      new UnixRpcServer(podResourcesSocket, [{ definition: PodResourcesLister.service, handlers: { List: unary(async () => this.#podResources()) } }]),
+      new UnixRpcServer(podResourcesSocket, [
+        { definition: PodResourcesLister.service, handlers: { List: unary(async () => this.#podResources()) } },
+      ]),
       new UnixRpcServer(join(directory, 'kubelet.sock'), [
-        { definition: Registration.service, handlers: { Register: unary((request: RegisterRequest__Output) => this.#register(request)) } },
+        {
+          definition: Registration.service,
+          handlers: { Register: unary((request: RegisterRequest__Output) => this.#register(request)) },
+        },
       ]),
     ];
     for (const server of this.#servers) await server.start();
@@ -118,7 +126,10 @@ export class KubeletEmulator {
 
   /** Both resources are registered and listed. */
   ready(timeoutMs?: number): Promise<void> {
-    return this.until(() => this.#devices.healthy.has('core') && this.#devices.healthy.has('memory') && this.#endpoints.size === 2, timeoutMs);
+    return this.until(
+      () => this.#devices.healthy.has('core') && this.#devices.healthy.has('memory') && this.#endpoints.size === 2,
+      timeoutMs,
+    );
   }
 
   /** Admits a pod, after all that were handed in before it. A refused pod is gone, with its devices. */
@@ -223,7 +234,11 @@ export class KubeletEmulator {
     return { ok: true, containers: given };
   }
 
-  async #allocate(pod: EmulatedPod, container: EmulatedContainer, reusable: Record<ResourceKind, Set<string>>): Promise<GivenContainer> {
+  async #allocate(
+    pod: EmulatedPod,
+    container: EmulatedContainer,
+    reusable: Record<ResourceKind, Set<string>>,
+  ): Promise<GivenContainer> {
     const order = this.#options.order?.(container) ?? ['core', 'memory'];
     const merged: ContainerAllocateResponse__Output[] = [];
     for (const kind of order) {
@@ -234,7 +249,13 @@ export class KubeletEmulator {
       const answer = response.container_responses[0];
       if (answer === undefined) throw new Error('the plugin answered for no container');
       merged.push(answer);
-      this.#devices.hold({ podUid: pod.uid, container: container.name, kind, ids, response: devicePluginProto().v1beta1.ContainerAllocateResponse.serialize(answer) });
+      this.#devices.hold({
+        podUid: pod.uid,
+        container: container.name,
+        kind,
+        ids,
+        response: devicePluginProto().v1beta1.ContainerAllocateResponse.serialize(answer),
+      });
     }
     return {
       name: container.name,
@@ -242,9 +263,15 @@ export class KubeletEmulator {
       memoryIds: this.#devices.heldBy(pod.uid, container.name, 'memory'),
       environment: Object.assign({}, ...merged.map((answer) => answer.envs)) as Record<string, string>,
       mounts: merged.flatMap((answer) =>
-        answer.mounts.map((mount) => ({ hostPath: mount.host_path, containerPath: mount.container_path, readOnly: mount.read_only })),
+        answer.mounts.map((mount) => ({
+          hostPath: mount.host_path,
+          containerPath: mount.container_path,
+          readOnly: mount.read_only,
+        })),
       ),
-      deviceNodes: merged.flatMap((answer) => answer.devices.map((node) => ({ hostPath: node.host_path, containerPath: node.container_path }))),
+      deviceNodes: merged.flatMap((answer) =>
+        answer.devices.map((node) => ({ hostPath: node.host_path, containerPath: node.container_path })),
+      ),
       annotations: Object.assign({}, ...merged.map((answer) => answer.annotations)) as Record<string, string>,
       cdiDevices: merged.flatMap((answer) => answer.cdi_devices.map((device) => device.name)),
     };
@@ -256,7 +283,9 @@ export class KubeletEmulator {
     if (reused.length === size) return reused;
     const available = this.#devices.available(kind);
     if (available.length < size - reused.length) {
-      throw new Error(`requested number of devices unavailable for ${RESOURCE_NAME[kind]}. Requested: ${size}, Available: ${available.length}`);
+      throw new Error(
+        `requested number of devices unavailable for ${RESOURCE_NAME[kind]}. Requested: ${size}, Available: ${available.length}`,
+      );
     }
     const offered = [...available, ...reused];
     const preferred =
@@ -283,7 +312,10 @@ export class KubeletEmulator {
       socket,
       this.#options.authority === 'socket-path' ? socket : 'localhost',
       (devices) => {
-        this.#devices.healthy.set(kind, new Set(devices.filter((device) => device.health === 'Healthy').map((device) => device.ID)));
+        this.#devices.healthy.set(
+          kind,
+          new Set(devices.filter((device) => device.health === 'Healthy').map((device) => device.ID)),
+        );
         this.#notify();
       },
       () => {
@@ -312,7 +344,9 @@ export class KubeletEmulator {
           name: container.name,
           devices: (['core', 'memory'] as const).flatMap((kind) => {
             const ids = this.#devices.heldBy(pod.uid, container.name, kind);
-            return ids.length === 0 ? [] : [{ resource_name: RESOURCE_NAME[kind], device_ids: [...ids], topology: null }];
+            return ids.length === 0
+              ? []
+              : [{ resource_name: RESOURCE_NAME[kind], device_ids: [...ids], topology: null }];
           }),
         })),
       })),

@@ -12,7 +12,12 @@ export class PluginEndpoint {
   readonly #stream: ClientReadableStream<ListAndWatchResponse__Output>;
 
   /** `authority` is what kubelets send as HTTP/2 `:authority`: `localhost` since 1.26, the socket's path before. */
-  constructor(socketPath: string, authority: string, onDevices: (devices: ListAndWatchResponse__Output['devices']) => void, onEnd: () => void) {
+  constructor(
+    socketPath: string,
+    authority: string,
+    onDevices: (devices: ListAndWatchResponse__Output['devices']) => void,
+    onEnd: () => void,
+  ) {
     const { DevicePlugin } = devicePluginProto().v1beta1;
     this.#client = new DevicePlugin(`unix:${socketPath}`, credentials.createInsecure(), {
       'grpc.default_authority': authority,
@@ -25,18 +30,31 @@ export class PluginEndpoint {
     this.#stream.on('end', onEnd);
   }
 
-  async preferred(available: readonly string[], mustInclude: readonly string[], size: number): Promise<readonly string[]> {
+  async preferred(
+    available: readonly string[],
+    mustInclude: readonly string[],
+    size: number,
+  ): Promise<readonly string[]> {
     const response = await callUnary(
       this.#client,
       'GetPreferredAllocation',
-      { container_requests: [{ available_deviceIDs: [...available], must_include_deviceIDs: [...mustInclude], allocation_size: size }] },
+      {
+        container_requests: [
+          { available_deviceIDs: [...available], must_include_deviceIDs: [...mustInclude], allocation_size: size },
+        ],
+      },
       CALL_TIMEOUT_MS,
     );
     return response?.container_responses[0]?.deviceIDs ?? [];
   }
 
   async allocate(ids: readonly string[]): Promise<AllocateResponse__Output> {
-    const response = await callUnary(this.#client, 'Allocate', { container_requests: [{ devicesIDs: [...ids] }] }, CALL_TIMEOUT_MS);
+    const response = await callUnary(
+      this.#client,
+      'Allocate',
+      { container_requests: [{ devicesIDs: [...ids] }] },
+      CALL_TIMEOUT_MS,
+    );
     if (response === undefined) throw new Error('Allocate answered nothing');
     return response;
   }

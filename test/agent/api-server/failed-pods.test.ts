@@ -24,7 +24,17 @@ const OURS = failed(markRefusal('150 is not a multiple of 100'));
 const refusedStart = (text = markRefusal('no such ids')): Record<string, unknown> => ({
   phase: 'Pending',
   startTime: at(NOW),
-  containerStatuses: [{ name: 'main', state: { waiting: { reason: 'PreStartHookError', message: `device plugin PreStartContainer rpc failed with err: rpc error: code = NotFound desc = ${text}` } } }],
+  containerStatuses: [
+    {
+      name: 'main',
+      state: {
+        waiting: {
+          reason: 'PreStartHookError',
+          message: `device plugin PreStartContainer rpc failed with err: rpc error: code = NotFound desc = ${text}`,
+        },
+      },
+    },
+  ],
 });
 
 class Scene {
@@ -42,7 +52,10 @@ class Scene {
       },
     },
     remove: (pod) => this.removed.push(pod.name),
-    record: (subject, note) => this.told.push(`${subject.name}${subject.container === undefined ? '' : `/${subject.container}`} ${note.reason}: ${note.message}`),
+    record: (subject, note) =>
+      this.told.push(
+        `${subject.name}${subject.container === undefined ? '' : `/${subject.container}`} ${note.reason}: ${note.message}`,
+      ),
     clock: this.clock,
     log: silentLog(),
   });
@@ -71,7 +84,9 @@ test('a pod that failed by our refusal is told why, and deleted for its controll
   const scene = new Scene(t);
   scene.see({ name: 'web', owner: OWNER });
   scene.see({ name: 'web', owner: OWNER, status: OURS });
-  t.same(scene.told, ['web GPURefused: 150 is not a multiple of 100; deleted, so that ReplicaSet web-5d can create it anew']);
+  t.same(scene.told, [
+    'web GPURefused: 150 is not a multiple of 100; deleted, so that ReplicaSet web-5d can create it anew',
+  ]);
   scene.clock.advance(1_000);
   t.same(scene.removed, ['web']);
   t.end();
@@ -87,14 +102,39 @@ test('a naked pod is told why and left', (t) => {
 });
 
 const NOT_OURS: readonly (readonly [string, PodSpec])[] = [
-  ['another plugin\'s refusal', { name: 'a', status: failed('no more FPGAs') }],
-  ['the kubelet\'s own refusal', { name: 'b', status: { phase: 'Failed', reason: 'UnexpectedAdmissionError', message: 'requested number of devices unavailable for tencent.com/vcuda-core. Requested: 10, Available: 5, which is unexpected' } }],
+  ["another plugin's refusal", { name: 'a', status: failed('no more FPGAs') }],
+  [
+    "the kubelet's own refusal",
+    {
+      name: 'b',
+      status: {
+        phase: 'Failed',
+        reason: 'UnexpectedAdmissionError',
+        message:
+          'requested number of devices unavailable for tencent.com/vcuda-core. Requested: 10, Available: 5, which is unexpected',
+      },
+    },
+  ],
   ['an eviction', { name: 'c', status: { phase: 'Failed', reason: 'Evicted', message: markRefusal('quoted') } }],
   ['a program that failed', { name: 'd', status: { phase: 'Failed' } }],
   ['a pod that runs', { name: 'e', status: { phase: 'Running' } }],
   ['a pod that succeeded', { name: 'f', status: { ...OURS, phase: 'Succeeded' } }],
   ['a pod that wants no GPU', { name: 'g', containers: [{ name: 'main' }], status: OURS }],
-  ['a container that waits for its image', { name: 'h', status: { phase: 'Pending', containerStatuses: [{ name: 'main', state: { waiting: { reason: 'ErrImagePull', message: `cannot pull "${markRefusal('x')}"` } } }] } }],
+  [
+    'a container that waits for its image',
+    {
+      name: 'h',
+      status: {
+        phase: 'Pending',
+        containerStatuses: [
+          {
+            name: 'main',
+            state: { waiting: { reason: 'ErrImagePull', message: `cannot pull "${markRefusal('x')}"` } },
+          },
+        ],
+      },
+    },
+  ],
 ];
 
 test('pods that failed for any other reason are never touched', (t) => {
@@ -113,7 +153,9 @@ test('pods whose controller deletes or makes them itself are left to it', (t) =>
   scene.see({ name: 'agent', owner: { kind: 'DaemonSet', name: 'agent' }, status: OURS });
   scene.see({ name: 'owned', owner: { kind: 'ConfigMap', name: 'x', controller: false }, status: OURS });
   scene.see({
-    name: 'static', owner: { kind: 'Node', name: 'node1' }, status: OURS,
+    name: 'static',
+    owner: { kind: 'Node', name: 'node1' },
+    status: OURS,
     annotations: { 'kubernetes.io/config.hash': 'h', 'kubernetes.io/config.mirror': 'h' },
   });
   scene.clock.advance(3_600_000);
@@ -189,7 +231,17 @@ test('a container whose start we refused is told at once, and its pod deleted wh
   scene.see({ name: 'web', owner: OWNER, status: refusedStart() });
   t.same(scene.told, ['web/main GPURefused: no such ids']);
   scene.clock.advance(59_000);
-  scene.see({ name: 'web', owner: OWNER, status: { phase: 'Pending', startTime: at(NOW), containerStatuses: [{ name: 'main', state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s' } } }] } });
+  scene.see({
+    name: 'web',
+    owner: OWNER,
+    status: {
+      phase: 'Pending',
+      startTime: at(NOW),
+      containerStatuses: [
+        { name: 'main', state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s' } } },
+      ],
+    },
+  });
   t.same(scene.removed, []);
   scene.clock.advance(2_000);
   t.same(scene.removed, ['web']);
@@ -199,7 +251,11 @@ test('a container whose start we refused is told at once, and its pod deleted wh
 test('a container that started after all is forgiven', (t) => {
   const scene = new Scene(t);
   scene.see({ name: 'web', owner: OWNER, status: refusedStart() });
-  scene.see({ name: 'web', owner: OWNER, status: { phase: 'Running', containerStatuses: [{ name: 'main', state: { running: {} } }] } });
+  scene.see({
+    name: 'web',
+    owner: OWNER,
+    status: { phase: 'Running', containerStatuses: [{ name: 'main', state: { running: {} } }] },
+  });
   scene.clock.advance(3_600_000);
   t.same(scene.removed, []);
   t.end();

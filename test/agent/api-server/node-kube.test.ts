@@ -15,7 +15,14 @@ function connect(t: Test, server: ApiServer): NodeKube {
 }
 
 const OWNER: ContainerRef = { podUid: 'u1', namespace: 'default', pod: 'a', container: 'main' };
-const HELD: Allocation = { id: 'a1', parts: [{ gpuUuid: 'GPU-0', coreIds: ['c0'], memoryIds: ['m0'] }], phase: 'started', owners: [OWNER], allocatedAt: 0, missingSince: null };
+const HELD: Allocation = {
+  id: 'a1',
+  parts: [{ gpuUuid: 'GPU-0', coreIds: ['c0'], memoryIds: ['m0'] }],
+  phase: 'started',
+  owners: [OWNER],
+  allocatedAt: 0,
+  missingSince: null,
+};
 
 test('from a start to its annotations and event at the API server', async (t) => {
   const server = await apiServer(t);
@@ -23,21 +30,31 @@ test('from a start to its annotations and event at the API server', async (t) =>
   const kube = connect(t, server);
   await kube.start();
   kube.notices.started(HELD, OWNER, [2]);
-  await eventually(() => server.read('pods', 'default', 'a')?.metadata.annotations?.['tencent.com/gpu-assigned'] === 'true');
+  await eventually(
+    () => server.read('pods', 'default', 'a')?.metadata.annotations?.['tencent.com/gpu-assigned'] === 'true',
+  );
   const event = await eventually(() => server.all('events')[0]);
   t.match(event, { reason: 'GPUAssigned', involvedObject: { uid: 'u1' } });
 });
 
-test('from a refusal in the pod\'s status to its event and its deletion', async (t) => {
+test("from a refusal in the pod's status to its event and its deletion", async (t) => {
   const server = await apiServer(t);
   const kube = connect(t, server);
   await kube.start();
-  const status = { phase: 'Failed', reason: 'UnexpectedAdmissionError', message: `Allocate failed due to rpc error: code = Unknown desc = ${markRefusal('no room')}, which is unexpected`, startTime: new Date(hastyClock.now()).toISOString() };
+  const status = {
+    phase: 'Failed',
+    reason: 'UnexpectedAdmissionError',
+    message: `Allocate failed due to rpc error: code = Unknown desc = ${markRefusal('no room')}, which is unexpected`,
+    startTime: new Date(hastyClock.now()).toISOString(),
+  };
   server.seed('pods', podObject({ name: 'a', uid: 'u1', owner: { kind: 'ReplicaSet', name: 'web' }, status }));
   server.seed('pods', podObject({ name: 'naked', uid: 'u2', status }));
   await eventually(() => server.read('pods', 'default', 'a') === null && server.all('events').length === 2);
   t.ok(server.read('pods', 'default', 'naked'));
-  t.same(server.all('events').map((event) => event.reason), ['GPURefused', 'GPURefused']);
+  t.same(
+    server.all('events').map((event) => event.reason),
+    ['GPURefused', 'GPURefused'],
+  );
 });
 
 test('starting and answering need no API server, and what was to be told is told when it comes', async (t) => {
@@ -52,7 +69,9 @@ test('starting and answering need no API server, and what was to be told is told
   t.equal(kube.pods.pending(), null);
   await eventually(() => (kube.counts.watch.failures.get('unreachable') ?? 0) > 2);
   await server.start();
-  await eventually(() => server.read('pods', 'default', 'a')?.metadata.annotations?.['tencent.com/predicate-gpu-idx-0'] === '2');
+  await eventually(
+    () => server.read('pods', 'default', 'a')?.metadata.annotations?.['tencent.com/predicate-gpu-idx-0'] === '2',
+  );
   await eventually(() => server.read('nodes', '', NODE)?.metadata.labels?.a === 'b');
 });
 

@@ -9,7 +9,10 @@ import { ManualClock } from '../../manual-clock.js';
 import { hastyClock } from '../../kube/hasty-clock.js';
 import { apiServer, clientOf, NODE } from '../../kube/setting.js';
 
-function labelling(t: Test, server: ApiServer): { readonly labels: NodeLabels; readonly queue: WriteQueue; readonly clock: ManualClock } {
+function labelling(
+  t: Test,
+  server: ApiServer,
+): { readonly labels: NodeLabels; readonly queue: WriteQueue; readonly clock: ManualClock } {
   const queue = new WriteQueue({ clock: hastyClock, log: silentLog() });
   const clock = new ManualClock();
   const labels = new NodeLabels({ client: clientOf(t, server.url), queue, nodeName: NODE, clock, log: silentLog() });
@@ -28,7 +31,12 @@ test('labels are added to the node and others are left alone', async (t) => {
   server.seed('nodes', { metadata: { name: NODE, labels: { 'kubernetes.io/os': 'linux', old: 'x' } } });
   const { labels, queue } = labelling(t, server);
   labels.label(new Map([['gaia.tencent.com/gpu-model', 'A100']]));
-  labels.label(new Map([['zone', 'b'], ['old', null]]));
+  labels.label(
+    new Map([
+      ['zone', 'b'],
+      ['old', null],
+    ]),
+  );
   labels.annotate(new Map([['tencent.com/gpus', '[]']]));
   labels.start();
   await idle(queue);
@@ -48,7 +56,14 @@ test('a bad label does not keep the good ones away', async (t) => {
   const server = await apiServer(t);
   server.seed('nodes', { metadata: { name: NODE } });
   const { labels, queue } = labelling(t, server);
-  labels.label(new Map([['good', 'yes'], ['bad', 'NVIDIA H200'], ['Bad/prefix', 'x'], ['', 'x']]));
+  labels.label(
+    new Map([
+      ['good', 'yes'],
+      ['bad', 'NVIDIA H200'],
+      ['Bad/prefix', 'x'],
+      ['', 'x'],
+    ]),
+  );
   await idle(queue);
   t.same(labelsOf(server), { good: 'yes' });
 });
@@ -69,8 +84,25 @@ test('a node that is registered later gets its labels then, and a label that was
 });
 
 test('labels that Kubernetes takes are told from those it refuses', (t) => {
-  for (const [key, value] of [['a', ''], ['a.b/c', 'd'], ['gaia.tencent.com/gpu-model', 'NVIDIA-A100_80.GB'], ['x'.repeat(63), 'y'.repeat(63)]] as const) t.equal(labelProblem(key, value), null, key);
-  for (const [key, value] of [['', 'x'], ['/a', 'x'], ['a/', 'x'], ['A.b/c', 'x'], ['a', 'two words'], ['a', '-x'], ['a', 'x'.repeat(64)], ['x'.repeat(64), 'y'], ['a/b/c', 'd'], ['ä', 'x']] as const) {
+  for (const [key, value] of [
+    ['a', ''],
+    ['a.b/c', 'd'],
+    ['gaia.tencent.com/gpu-model', 'NVIDIA-A100_80.GB'],
+    ['x'.repeat(63), 'y'.repeat(63)],
+  ] as const)
+    t.equal(labelProblem(key, value), null, key);
+  for (const [key, value] of [
+    ['', 'x'],
+    ['/a', 'x'],
+    ['a/', 'x'],
+    ['A.b/c', 'x'],
+    ['a', 'two words'],
+    ['a', '-x'],
+    ['a', 'x'.repeat(64)],
+    ['x'.repeat(64), 'y'],
+    ['a/b/c', 'd'],
+    ['ä', 'x'],
+  ] as const) {
     t.type(labelProblem(key, value), 'string', `${key}=${value}`);
   }
   t.end();

@@ -14,21 +14,40 @@ function shiftableClock(): Clock & { shift(ms: number): void } {
 }
 
 async function knowing(t: Test, server: ApiServer, clock: Clock = systemClock): Promise<NodePods> {
-  const pods = new NodePods({ client: clientOf(t, server.url), nodeName: NODE, clock, log: silentLog(), timing: QUICK });
+  const pods = new NodePods({
+    client: clientOf(t, server.url),
+    nodeName: NODE,
+    clock,
+    log: silentLog(),
+    timing: QUICK,
+  });
   t.teardown(() => pods.stop());
   pods.start();
   await eventually(() => pods.synced && server.watches().length === 1);
   return pods;
 }
 
-const add = (server: ApiServer, spec: PodSpec): KubeObject => server.seed('pods', podObject({ uid: `uid-${spec.name}`, ...spec }));
-const patch = (server: ApiServer, name: string, part: Record<string, unknown>): KubeObject => server.edit('pods', 'default', name, (pod) => ({ ...pod, ...part }));
-const waiting = (pods: NodePods): string | null => pods.pending()?.map((entry) => `${entry.podUid.replace('uid-', '')}/${entry.container}`).join(' ') ?? null;
-const waits = (pods: NodePods, wanted: string): Promise<true> => eventually(() => waiting(pods) === wanted, `"${wanted}" (there is "${waiting(pods) ?? 'null'}")`);
+const add = (server: ApiServer, spec: PodSpec): KubeObject =>
+  server.seed('pods', podObject({ uid: `uid-${spec.name}`, ...spec }));
+const patch = (server: ApiServer, name: string, part: Record<string, unknown>): KubeObject =>
+  server.edit('pods', 'default', name, (pod) => ({ ...pod, ...part }));
+const waiting = (pods: NodePods): string | null =>
+  pods
+    .pending()
+    ?.map((entry) => `${entry.podUid.replace('uid-', '')}/${entry.container}`)
+    .join(' ') ?? null;
+const waits = (pods: NodePods, wanted: string): Promise<true> =>
+  eventually(() => waiting(pods) === wanted, `"${wanted}" (there is "${waiting(pods) ?? 'null'}")`);
 
 test('before the first list, what waits is not known; that nothing waits is an answer of its own', async (t) => {
   const server = await apiServer(t);
-  const pods = new NodePods({ client: clientOf(t, server.url), nodeName: NODE, clock: systemClock, log: silentLog(), timing: QUICK });
+  const pods = new NodePods({
+    client: clientOf(t, server.url),
+    nodeName: NODE,
+    clock: systemClock,
+    log: silentLog(),
+    timing: QUICK,
+  });
   t.teardown(() => pods.stop());
   t.equal(pods.pending(), null);
   t.same(pods.ended(), new Set());
@@ -42,7 +61,10 @@ test('before the first list, what waits is not known; that nothing waits is an a
 
 test('an empty node name is refused: it would match every pod that is not scheduled yet', async (t) => {
   const server = await apiServer(t);
-  t.throws(() => new NodePods({ client: clientOf(t, server.url), nodeName: '', clock: systemClock, log: silentLog() }), /name of this node/);
+  t.throws(
+    () => new NodePods({ client: clientOf(t, server.url), nodeName: '', clock: systemClock, log: silentLog() }),
+    /name of this node/,
+  );
 });
 
 test('containers that wait come with their requests, init containers first, and without those that want no GPU', async (t) => {
@@ -66,52 +88,102 @@ test('a request that breaks the rules is told as well: whoever serves it can ref
   t.match((await knowing(t, server)).pending(), [{ cores: 0, memoryBlocks: 16 }]);
 });
 
-test('pods wait in the order of the extender\'s decisions, then of their creation', async (t) => {
+test("pods wait in the order of the extender's decisions, then of their creation", async (t) => {
   const server = await apiServer(t);
   const at = (second: number): string => `2026-11-21T10:00:0${second}Z`;
-  const nanoseconds = (second: number, rest: number): string => String(BigInt(Date.parse(at(second))) * 1_000_000n + BigInt(rest));
+  const nanoseconds = (second: number, rest: number): string =>
+    String(BigInt(Date.parse(at(second))) * 1_000_000n + BigInt(rest));
   add(server, { name: 'created-4', createdAt: at(4) });
-  add(server, { name: 'decided-3b', createdAt: at(1), annotations: { 'tencent.com/predicate-time': nanoseconds(3, 2) } });
-  add(server, { name: 'decided-3a', createdAt: at(2), annotations: { 'tencent.com/predicate-time': nanoseconds(3, 1) } });
+  add(server, {
+    name: 'decided-3b',
+    createdAt: at(1),
+    annotations: { 'tencent.com/predicate-time': nanoseconds(3, 2) },
+  });
+  add(server, {
+    name: 'decided-3a',
+    createdAt: at(2),
+    annotations: { 'tencent.com/predicate-time': nanoseconds(3, 1) },
+  });
   add(server, { name: 'created-2', createdAt: at(2) });
   add(server, { name: 'garbled-5', createdAt: at(5), annotations: { 'tencent.com/predicate-time': 'soon' } });
   const pods = await knowing(t, server);
   t.equal(waiting(pods), 'created-2/main decided-3a/main decided-3b/main created-4/main garbled-5/main');
 });
 
-test('the extender\'s GPU is a hint, counted over all containers, and only if it was chosen for this node', async (t) => {
+test("the extender's GPU is a hint, counted over all containers, and only if it was chosen for this node", async (t) => {
   const server = await apiServer(t);
   const main = { name: 'main', cores: 200, memory: 16 };
-  add(server, { name: 'a', containers: [{ name: 'log' }, main], annotations: { 'tencent.com/predicate-gpu-idx-0': '7', 'tencent.com/predicate-gpu-idx-1': '0,2', 'tencent.com/predicate-node': NODE } });
-  add(server, { name: 'b', containers: [main], annotations: { 'tencent.com/predicate-gpu-idx-0': '3', 'tencent.com/predicate-node': 'node2' } });
+  add(server, {
+    name: 'a',
+    containers: [{ name: 'log' }, main],
+    annotations: {
+      'tencent.com/predicate-gpu-idx-0': '7',
+      'tencent.com/predicate-gpu-idx-1': '0,2',
+      'tencent.com/predicate-node': NODE,
+    },
+  });
+  add(server, {
+    name: 'b',
+    containers: [main],
+    annotations: { 'tencent.com/predicate-gpu-idx-0': '3', 'tencent.com/predicate-node': 'node2' },
+  });
   add(server, { name: 'c', containers: [main], annotations: { 'tencent.com/predicate-gpu-idx-0': '1,,x' } });
   add(server, { name: 'd', containers: [main], annotations: { 'tencent.com/predicate-gpu-idx-0': '5' } });
   const pods = await knowing(t, server);
-  t.same(new Map(pods.pending()?.map((entry) => [entry.podUid, entry.hint])), new Map([['uid-a', [0, 2]], ['uid-b', []], ['uid-c', []], ['uid-d', [5]]]));
+  t.same(
+    new Map(pods.pending()?.map((entry) => [entry.podUid, entry.hint])),
+    new Map([
+      ['uid-a', [0, 2]],
+      ['uid-b', []],
+      ['uid-c', []],
+      ['uid-d', [5]],
+    ]),
+  );
 });
 
 test('a pod waits until it runs, failed or goes, whether the kubelet has admitted it or not', async (t) => {
   const server = await apiServer(t);
-  for (const name of ['admitted', 'assigned', 'deleted', 'failed', 'leaving', 'running', 'waiting']) add(server, { name });
+  for (const name of ['admitted', 'assigned', 'deleted', 'failed', 'leaving', 'running', 'waiting'])
+    add(server, { name });
   const pods = await knowing(t, server);
   t.equal(pods.pending()?.length, 7);
   const admitted = { status: { phase: 'Pending', startTime: '2026-11-21T10:00:00Z' } };
-  const deleting = (pod: KubeObject): KubeObject => ({ ...pod, metadata: { ...pod.metadata, deletionTimestamp: '2026-11-21T10:00:00Z' } });
+  const deleting = (pod: KubeObject): KubeObject => ({
+    ...pod,
+    metadata: { ...pod.metadata, deletionTimestamp: '2026-11-21T10:00:00Z' },
+  });
   patch(server, 'admitted', admitted);
   patch(server, 'failed', { status: { phase: 'Failed', reason: 'UnexpectedAdmissionError' } });
   patch(server, 'running', { status: { phase: 'Running' } });
-  server.edit('pods', 'default', 'assigned', (pod) => ({ ...pod, metadata: { ...pod.metadata, annotations: { 'tencent.com/gpu-assigned': 'true' } } }));
+  server.edit('pods', 'default', 'assigned', (pod) => ({
+    ...pod,
+    metadata: { ...pod.metadata, annotations: { 'tencent.com/gpu-assigned': 'true' } },
+  }));
   patch(server, 'leaving', admitted);
   server.edit('pods', 'default', 'leaving', deleting);
   server.edit('pods', 'default', 'deleted', deleting);
   await eventually(() => pods.pending()?.length === 4);
-  t.same(pods.pending()?.map((entry) => entry.podUid).sort(), ['uid-admitted', 'uid-assigned', 'uid-leaving', 'uid-waiting'], 'what leaves may still hold its devices');
+  t.same(
+    pods
+      .pending()
+      ?.map((entry) => entry.podUid)
+      .sort(),
+    ['uid-admitted', 'uid-assigned', 'uid-leaving', 'uid-waiting'],
+    'what leaves may still hold its devices',
+  );
 });
 
 test('a container that starts waits no longer, before the API server knows; its neighbours do', async (t) => {
   const server = await apiServer(t);
   const gpu = { cores: 30, memory: 16 };
-  add(server, { name: 'a', initContainers: [{ name: 'fetch', ...gpu }], containers: [{ name: 'one', ...gpu }, { name: 'two', ...gpu }] });
+  add(server, {
+    name: 'a',
+    initContainers: [{ name: 'fetch', ...gpu }],
+    containers: [
+      { name: 'one', ...gpu },
+      { name: 'two', ...gpu },
+    ],
+  });
   const pods = await knowing(t, server);
   pods.noteStarted('uid-a', 'fetch');
   t.equal(waiting(pods), 'a/one a/two');
@@ -156,7 +228,8 @@ test('pods end by success, failure and deletion, but not while a container of th
 test('a pod that vanishes while it runs is over a minute later, unless it is back by then', async (t) => {
   const server = await apiServer(t);
   const clock = shiftableClock();
-  for (const name of ['forced', 'starting', 'flickering']) add(server, { name, status: name === 'starting' ? {} : RUNNING });
+  for (const name of ['forced', 'starting', 'flickering'])
+    add(server, { name, status: name === 'starting' ? {} : RUNNING });
   const pods = await knowing(t, server, clock);
   pods.noteStarted('uid-starting', 'main');
   for (const name of ['forced', 'starting', 'flickering']) server.remove('pods', 'default', name);
@@ -205,7 +278,10 @@ test('not more than a bounded number of them, the latest', async (t) => {
   const pods = await knowing(t, server);
   const stream = await eventually(() => server.watches()[0]);
   for (let i = 0; i < 4_200; i += 1) {
-    const object = { ...podObject({ name: 'p' }), metadata: { name: `p${i}`, namespace: 'default', uid: `u${i}`, resourceVersion: String(2_000 + i) } };
+    const object = {
+      ...podObject({ name: 'p' }),
+      metadata: { name: `p${i}`, namespace: 'default', uid: `u${i}`, resourceVersion: String(2_000 + i) },
+    };
     stream.send({ type: 'ADDED', object });
     stream.send({ type: 'DELETED', object });
   }
@@ -229,7 +305,19 @@ test('the deletion of a pod does not hide the one that took its name, in whateve
   const server = await apiServer(t);
   add(server, { name: 'web-0', uid: 'old' });
   const pods = await knowing(t, server);
-  server.watches()[0]?.send({ type: 'ADDED', object: { ...podObject({ name: 'web-0' }), metadata: { name: 'web-0', namespace: 'default', uid: 'new', resourceVersion: '1001', creationTimestamp: '2036-01-01T00:00:00Z' } } });
+  server.watches()[0]?.send({
+    type: 'ADDED',
+    object: {
+      ...podObject({ name: 'web-0' }),
+      metadata: {
+        name: 'web-0',
+        namespace: 'default',
+        uid: 'new',
+        resourceVersion: '1001',
+        creationTimestamp: '2036-01-01T00:00:00Z',
+      },
+    },
+  });
   server.remove('pods', 'default', 'web-0');
   await eventually(() => pods.ended().has('old'));
   t.equal(pods.uidOf('default', 'web-0'), 'new');
@@ -270,7 +358,19 @@ test('changes are told after they count', async (t) => {
 
 test('pods that a server invents for other nodes are not ours', async (t) => {
   const server = await apiServer(t);
-  server.inject({ verb: 'list' }, { do: 'distort', change: (list) => ({ ...list, items: [podObject({ name: 'x', uid: 'x', node: 'node2' }), podObject({ name: 'y', uid: 'y' })] }) });
+  server.inject(
+    { verb: 'list' },
+    {
+      do: 'distort',
+      change: (list) => ({
+        ...list,
+        items: [podObject({ name: 'x', uid: 'x', node: 'node2' }), podObject({ name: 'y', uid: 'y' })],
+      }),
+    },
+  );
   const pods = await knowing(t, server);
-  t.same(pods.all().map((pod) => pod.uid), ['y']);
+  t.same(
+    pods.all().map((pod) => pod.uid),
+    ['y'],
+  );
 });

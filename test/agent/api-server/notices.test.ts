@@ -13,10 +13,22 @@ const NOW = 1_700_000_000_123;
 const ids = (kind: string, count: number): string[] => Array.from({ length: count }, (_, index) => `${kind}-${index}`);
 
 function allocation(owner: ContainerRef, cores: number, memoryBlocks: number, id = 'a1'): Allocation {
-  return { id, parts: [{ gpuUuid: 'GPU-0', coreIds: ids('core', cores), memoryIds: ids('memory', memoryBlocks) }], phase: 'started', owners: [owner], allocatedAt: 0, missingSince: null };
+  return {
+    id,
+    parts: [{ gpuUuid: 'GPU-0', coreIds: ids('core', cores), memoryIds: ids('memory', memoryBlocks) }],
+    phase: 'started',
+    owners: [owner],
+    allocatedAt: 0,
+    missingSince: null,
+  };
 }
 
-const ref = (container = 'main', podUid = 'u1'): ContainerRef => ({ podUid, namespace: 'default', pod: 'a', container });
+const ref = (container = 'main', podUid = 'u1'): ContainerRef => ({
+  podUid,
+  namespace: 'default',
+  pod: 'a',
+  container,
+});
 
 class Scene {
   readonly annotated: Record<string, string>[] = [];
@@ -34,7 +46,8 @@ class Scene {
       },
     },
     annotate: (_pod, annotations) => void this.annotated.push({ ...annotations }),
-    record: (subject, note) => void this.told.push(`${subject.container ?? ''} ${note.type} ${note.reason}: ${note.message}`),
+    record: (subject, note) =>
+      void this.told.push(`${subject.container ?? ''} ${note.type} ${note.reason}: ${note.message}`),
     nodeName: 'node1',
     clock: new ManualClock(NOW),
   });
@@ -59,21 +72,37 @@ class Scene {
   }
 }
 
-const RIGHT = { 'tencent.com/predicate-gpu-idx-0': '3', 'tencent.com/gpu-assigned': 'true', 'tencent.com/predicate-time': '7' };
+const RIGHT = {
+  'tencent.com/predicate-gpu-idx-0': '3',
+  'tencent.com/gpu-assigned': 'true',
+  'tencent.com/predicate-time': '7',
+};
 
 test('a start is written on the pod: which GPUs, confirmed, and since when', (t) => {
   const scene = new Scene(t);
   scene.see({ containers: [{ name: 'log' }, { name: 'main', cores: 200, memory: 16 }] });
   scene.notices.started(allocation(ref(), 200, 16), ref(), [1, 3]);
-  t.same(scene.annotated, [{ 'tencent.com/predicate-gpu-idx-1': '1,3', 'tencent.com/gpu-assigned': 'true', 'tencent.com/predicate-time': '1700000000123000000' }]);
+  t.same(scene.annotated, [
+    {
+      'tencent.com/predicate-gpu-idx-1': '1,3',
+      'tencent.com/gpu-assigned': 'true',
+      'tencent.com/predicate-time': '1700000000123000000',
+    },
+  ]);
   t.same(scene.told, ['main Normal GPUAssigned: GPU 1, 3 of node node1: 2 whole, 4096 MiB']);
   t.same(scene.started, ['u1/main']);
   t.end();
 });
 
-test('the time of the extender\'s decision stays, its wrong prediction is corrected', (t) => {
+test("the time of the extender's decision stays, its wrong prediction is corrected", (t) => {
   const scene = new Scene(t);
-  scene.see({ annotations: { 'tencent.com/predicate-time': '42', 'tencent.com/predicate-gpu-idx-0': '0', 'tencent.com/gpu-assigned': 'false' } });
+  scene.see({
+    annotations: {
+      'tencent.com/predicate-time': '42',
+      'tencent.com/predicate-gpu-idx-0': '0',
+      'tencent.com/gpu-assigned': 'false',
+    },
+  });
   scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
   t.same(scene.annotated, [{ 'tencent.com/predicate-gpu-idx-0': '3', 'tencent.com/gpu-assigned': 'true' }]);
   t.same(scene.told, ['main Normal GPUAssigned: GPU 3 of node node1: 30 of 100 cores, 4096 MiB']);
@@ -101,7 +130,13 @@ test('a pod that is not known yet is written when it appears', (t) => {
 test('each container of a pod gets its own index, and init containers have none', (t) => {
   const scene = new Scene(t);
   const gpu = { cores: 30, memory: 16 };
-  scene.see({ initContainers: [{ name: 'fetch', ...gpu }], containers: [{ name: 'one', ...gpu }, { name: 'two', ...gpu }] });
+  scene.see({
+    initContainers: [{ name: 'fetch', ...gpu }],
+    containers: [
+      { name: 'one', ...gpu },
+      { name: 'two', ...gpu },
+    ],
+  });
   scene.notices.started(allocation(ref('fetch'), 30, 16, 'a0'), ref('fetch'), [0]);
   t.same(scene.annotated, []);
   scene.notices.started(allocation(ref('one'), 30, 16, 'a1'), ref('one'), [1]);
@@ -155,13 +190,18 @@ test('freeing one allocation of a pod keeps what another container of it has', (
   scene.notices.started(one, ref('one'), [1]);
   scene.notices.started(two, ref('two'), [2]);
   scene.notices.freed(one);
-  scene.see({ containers: [{ name: 'one', ...gpu }, { name: 'two', ...gpu }] });
+  scene.see({
+    containers: [
+      { name: 'one', ...gpu },
+      { name: 'two', ...gpu },
+    ],
+  });
   t.match(scene.annotated, [{ 'tencent.com/predicate-gpu-idx-1': '2' }]);
   t.notOk('tencent.com/predicate-gpu-idx-0' in (scene.annotated[0] ?? {}));
   t.end();
 });
 
-test('a container that the kubelet could not name is nobody\'s', (t) => {
+test("a container that the kubelet could not name is nobody's", (t) => {
   const scene = new Scene(t);
   const nobody = { podUid: '', namespace: '', pod: '', container: '' };
   scene.notices.started(allocation(nobody, 30, 16), nobody, [3]);
@@ -174,7 +214,13 @@ test('refusals are counted by their code', (t) => {
   scene.notices.refused('core', 150, refuse('bad-core-count', 'no'));
   scene.notices.refused('core', 150, refuse('bad-core-count', 'no'));
   scene.notices.refused('memory', 1, refuse('nothing-fits', 'no'));
-  t.same([...scene.notices.refusals], [['bad-core-count', 2], ['nothing-fits', 1]]);
+  t.same(
+    [...scene.notices.refusals],
+    [
+      ['bad-core-count', 2],
+      ['nothing-fits', 1],
+    ],
+  );
   t.end();
 });
 

@@ -15,13 +15,20 @@ test('a pod is cut down to what is looked at', (t) => {
     namespace: 'team',
     createdAt: '2026-11-21T10:00:00Z',
     owner: { kind: 'ReplicaSet', name: 'train-5d' },
-    annotations: { 'tencent.com/gpu-assigned': 'false', clusterName: 'c1', 'kubectl.kubernetes.io/last-applied-configuration': 'x'.repeat(10_000) },
+    annotations: {
+      'tencent.com/gpu-assigned': 'false',
+      clusterName: 'c1',
+      'kubectl.kubernetes.io/last-applied-configuration': 'x'.repeat(10_000),
+    },
     initContainers: [{ name: 'fetch', cores: 10, memory: 4 }],
     containers: [{ name: 'main', cores: 150, memory: '1k', env: { PATH: '/bin', SUBMITTER: 'ada' } }, { name: 'log' }],
     status: {
       phase: 'Running',
       startTime: '2026-11-21T10:00:05Z',
-      containerStatuses: [{ name: 'log', state: { waiting: { reason: 'X', message: 'later' } } }, { name: 'main', state: { running: { startedAt: 'now' } } }],
+      containerStatuses: [
+        { name: 'log', state: { waiting: { reason: 'X', message: 'later' } } },
+        { name: 'main', state: { running: { startedAt: 'now' } } },
+      ],
     },
   });
   t.match(pod, {
@@ -38,8 +45,16 @@ test('a pod is cut down to what is looked at', (t) => {
     mirror: false,
     submitter: 'ada',
   });
-  t.same([...pod.annotations], [['tencent.com/gpu-assigned', 'false'], ['clusterName', 'c1']]);
-  t.same(pod.initContainers, [{ name: 'fetch', cores: 10, memoryBlocks: 4, running: false, terminated: false, waiting: '' }]);
+  t.same(
+    [...pod.annotations],
+    [
+      ['tencent.com/gpu-assigned', 'false'],
+      ['clusterName', 'c1'],
+    ],
+  );
+  t.same(pod.initContainers, [
+    { name: 'fetch', cores: 10, memoryBlocks: 4, running: false, terminated: false, waiting: '' },
+  ]);
   t.same(pod.containers, [
     { name: 'main', cores: 150, memoryBlocks: 1_000, running: true, terminated: false, waiting: '' },
     { name: 'log', cores: 0, memoryBlocks: 0, running: false, terminated: false, waiting: 'later' },
@@ -54,9 +69,16 @@ test('an owner that does not control the pod does not re-create it', (t) => {
 });
 
 test('a static pod goes by the UID that the kubelet gave it', (t) => {
-  const pod = read({ name: 'static', annotations: { 'kubernetes.io/config.hash': 'hash', 'kubernetes.io/config.mirror': 'hash' } });
+  const pod = read({
+    name: 'static',
+    annotations: { 'kubernetes.io/config.hash': 'hash', 'kubernetes.io/config.mirror': 'hash' },
+  });
   t.match(pod, { uid: 'hash', objectUid: 'u1', mirror: true });
-  t.equal(read({ name: 'a', annotations: { 'kubernetes.io/config.hash': 'forged' } }).uid, 'u1', 'the hash alone makes no static pod');
+  t.equal(
+    read({ name: 'a', annotations: { 'kubernetes.io/config.hash': 'forged' } }).uid,
+    'u1',
+    'the hash alone makes no static pod',
+  );
   t.end();
 });
 
@@ -67,24 +89,66 @@ test('SUBMITTER counts in the first container only, and may be empty', (t) => {
 });
 
 test('limits that are no whole numbers count as none', (t) => {
-  for (const cores of ['0.5', '-3', 'many', '']) t.equal(read({ name: 'a', containers: [{ name: 'x', cores }] }).containers[0]?.cores, 0, cores);
+  for (const cores of ['0.5', '-3', 'many', ''])
+    t.equal(read({ name: 'a', containers: [{ name: 'x', cores }] }).containers[0]?.cores, 0, cores);
   t.end();
 });
 
 test('what is no pod is no pod', (t) => {
-  for (const object of [null, undefined, 7, 'pod', [], {}, { metadata: null }, { metadata: { name: 'a' } }, { metadata: { uid: 'a' } }]) t.equal(readPod(object), null);
+  for (const object of [
+    null,
+    undefined,
+    7,
+    'pod',
+    [],
+    {},
+    { metadata: null },
+    { metadata: { name: 'a' } },
+    { metadata: { uid: 'a' } },
+  ])
+    t.equal(readPod(object), null);
   t.end();
 });
 
 test('nonsense in any field is read without harm', (t) => {
-  const field = fc.constantFrom('metadata', 'spec', 'status', 'annotations', 'containers', 'initContainers', 'containerStatuses', 'ownerReferences', 'state', 'resources', 'limits', 'env', 'phase', 'name', 'uid');
+  const field = fc.constantFrom(
+    'metadata',
+    'spec',
+    'status',
+    'annotations',
+    'containers',
+    'initContainers',
+    'containerStatuses',
+    'ownerReferences',
+    'state',
+    'resources',
+    'limits',
+    'env',
+    'phase',
+    'name',
+    'uid',
+  );
   const { tree } = fc.letrec((tie) => ({
-    tree: fc.oneof({ maxDepth: 6 }, fc.jsonValue({ maxDepth: 1 }), fc.array(tie('tree'), { maxLength: 3 }), fc.dictionary(field, tie('tree'), { maxKeys: 8 })),
+    tree: fc.oneof(
+      { maxDepth: 6 },
+      fc.jsonValue({ maxDepth: 1 }),
+      fc.array(tie('tree'), { maxLength: 3 }),
+      fc.dictionary(field, tie('tree'), { maxKeys: 8 }),
+    ),
   }));
-  const object = fc.record({ metadata: fc.record({ uid: fc.constant('u'), name: fc.constant('n'), annotations: tree, ownerReferences: tree }), spec: tree, status: tree });
+  const object = fc.record({
+    metadata: fc.record({ uid: fc.constant('u'), name: fc.constant('n'), annotations: tree, ownerReferences: tree }),
+    spec: tree,
+    status: tree,
+  });
   const harmless = fc.property(object, (value) => {
     const pod = readPod(value);
-    return pod !== null && [...pod.initContainers, ...pod.containers].every((container) => container.cores >= 0 && container.memoryBlocks >= 0);
+    return (
+      pod !== null &&
+      [...pod.initContainers, ...pod.containers].every(
+        (container) => container.cores >= 0 && container.memoryBlocks >= 0,
+      )
+    );
   });
   t.doesNotThrow(() => fc.assert(harmless, { numRuns: 500 }));
   t.end();

@@ -132,7 +132,10 @@ test('a server that knows only the older Eviction is asked for that', async (t) 
   server.inject({ verb: 'create' }, { do: 'answer', code: 400 }, 1);
   writer.evict(POD);
   await eventually(() => queue.counts.done === 1);
-  t.same(server.requests.map(({ body }) => (JSON.parse(body ?? '') as { apiVersion: string }).apiVersion), ['policy/v1', 'policy/v1beta1']);
+  t.same(
+    server.requests.map(({ body }) => (JSON.parse(body ?? '') as { apiVersion: string }).apiVersion),
+    ['policy/v1', 'policy/v1beta1'],
+  );
 });
 
 test('an eviction that a disruption budget forbids is not forced', async (t) => {

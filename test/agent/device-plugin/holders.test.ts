@@ -31,7 +31,13 @@ test("the kubelet's own record tells which pod of that name holds the ids, whate
     { podUid: web.uid, container: 'main', kind: 'core', ids: ['a-c0', 'a-c1'], response },
     { podUid: web.uid, container: 'main', kind: 'memory', ids: ['a-m0'], response },
   ]);
-  t.match(await holders.all(), [{ container: { podUid: web.uid, pod: web.name, container: 'main' }, coreIds: ['a-c0', 'a-c1'], memoryIds: ['a-m0'] }]);
+  t.match(await holders.all(), [
+    {
+      container: { podUid: web.uid, pod: web.name, container: 'main' },
+      coreIds: ['a-c0', 'a-c1'],
+      memoryIds: ['a-m0'],
+    },
+  ]);
   t.match(await holders.holderOf('core', ['a-c1', 'a-c0']), { container: { podUid: web.uid } });
 });
 

@@ -2,11 +2,28 @@ import { test } from 'tap';
 import { devicePluginProto } from '../../../src/rpc/proto.js';
 import { parseKubeletCheckpoint } from '../../../src/agent/device-plugin/internal-checkpoint.js';
 
-const entry = (ids: unknown) => ({ PodUID: 'uid', ContainerName: 'main', ResourceName: 'tencent.com/vcuda-core', DeviceIDs: ids, AllocResp: 'AA==' });
-const expected = [{ podUid: 'uid', container: 'main', resource: 'tencent.com/vcuda-core', deviceIds: ['a', 'b'], gpuNames: [] as string[] }];
+const entry = (ids: unknown) => ({
+  PodUID: 'uid',
+  ContainerName: 'main',
+  ResourceName: 'tencent.com/vcuda-core',
+  DeviceIDs: ids,
+  AllocResp: 'AA==',
+});
+const expected = [
+  {
+    podUid: 'uid',
+    container: 'main',
+    resource: 'tencent.com/vcuda-core',
+    deviceIds: ['a', 'b'],
+    gpuNames: [] as string[],
+  },
+];
 
 for (const [format, document] of [
-  ['by NUMA node, since 1.20', { Data: { PodDeviceEntries: [entry({ '-1': ['a'], '0': ['b'] })], RegisteredDevices: {} }, Checksum: 1 }],
+  [
+    'by NUMA node, since 1.20',
+    { Data: { PodDeviceEntries: [entry({ '-1': ['a'], '0': ['b'] })], RegisteredDevices: {} }, Checksum: 1 },
+  ],
   ['as a list, before', { Data: { PodDeviceEntries: [entry(['a', 'b'])], RegisteredDevices: {} }, Checksum: 1 }],
   ['without Data, at first', { PodDeviceEntries: [entry(['a', 'b'])], RegisteredDevices: {} }],
 ] as const) {
@@ -19,7 +36,7 @@ for (const [format, document] of [
   });
 }
 
-test('the cards that a container was given are read from the plugin\'s answer: by UUID, or by device file', (t) => {
+test("the cards that a container was given are read from the plugin's answer: by UUID, or by device file", (t) => {
   const { ContainerAllocateResponse } = devicePluginProto().v1beta1;
   const annotations = { 'tencent.com/vcuda-device': '/dev/nvidia3' };
   for (const [envs, expectedNames] of [
@@ -27,18 +44,30 @@ test('the cards that a container was given are read from the plugin\'s answer: b
     [{}, ['/dev/nvidia3']],
   ] as const) {
     const response = ContainerAllocateResponse.serialize({ envs, annotations }).toString('base64');
-    const parsed = parseKubeletCheckpoint(JSON.stringify({ Data: { PodDeviceEntries: [{ ...entry(['a']), AllocResp: response }] } }));
+    const parsed = parseKubeletCheckpoint(
+      JSON.stringify({ Data: { PodDeviceEntries: [{ ...entry(['a']), AllocResp: response }] } }),
+    );
     t.same(parsed.ok && parsed.entries[0]?.gpuNames, expectedNames);
   }
   t.end();
 });
 
 test('a kubelet that never handed out a device has no entries', (t) => {
-  t.same(parseKubeletCheckpoint('{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":0}'), { ok: true, entries: [] });
+  t.same(parseKubeletCheckpoint('{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":0}'), {
+    ok: true,
+    entries: [],
+  });
   t.end();
 });
 
-for (const text of ['', '[]', '{"Data":{"PodDeviceEntries":{}}}', '{"Data":{"PodDeviceEntries":[{"PodUID":1}]}}', '{"PodDeviceEntries":[null]}', '{"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"r","DeviceIDs":[1]}]}}']) {
+for (const text of [
+  '',
+  '[]',
+  '{"Data":{"PodDeviceEntries":{}}}',
+  '{"Data":{"PodDeviceEntries":[{"PodUID":1}]}}',
+  '{"PodDeviceEntries":[null]}',
+  '{"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"r","DeviceIDs":[1]}]}}',
+]) {
   test(`${JSON.stringify(text)} is refused with a reason`, (t) => {
     const parsed = parseKubeletCheckpoint(text);
     t.notOk(parsed.ok);

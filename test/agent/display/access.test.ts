@@ -16,7 +16,11 @@ const VIEW = viewOf(() => node({ cards: [card(0)] }));
 test('with token review data needs a token of the cluster that may read it; the page and probes do not', async (t) => {
   const clock = new ManualClock();
   const asked: string[] = [];
-  const verdicts: Record<string, Verdict> = { good: { kind: 'allowed' }, other: { kind: 'forbidden', user: 'system:serviceaccount:a:b' }, away: { kind: 'unavailable', reason: 'down' } };
+  const verdicts: Record<string, Verdict> = {
+    good: { kind: 'allowed' },
+    other: { kind: 'forbidden', user: 'system:serviceaccount:a:b' },
+    away: { kind: 'unavailable', reason: 'down' },
+  };
   const access = new Access(async (token, path) => {
     asked.push(`${token} ${path}`);
     return verdicts[token] ?? { kind: 'unknown' };
@@ -24,7 +28,17 @@ test('with token review data needs a token of the cluster that may read it; the 
   const { get } = await served(t, VIEW, { access });
   const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
   for (const path of ['/', '/page/main.js', '/healthz', '/readyz']) t.equal((await get(path)).status, 200, path);
-  for (const path of ['/graph', '/usage', '/version', '/metrics', '/metric', '/api/node', '/api/events', '/api/stream', '/api/allocations/x']) {
+  for (const path of [
+    '/graph',
+    '/usage',
+    '/version',
+    '/metrics',
+    '/metric',
+    '/api/node',
+    '/api/events',
+    '/api/stream',
+    '/api/allocations/x',
+  ]) {
     const { status, headers } = await get(path);
     t.equal(status, 401, path);
     t.equal(headers.get('www-authenticate'), 'Bearer');
@@ -32,18 +46,31 @@ test('with token review data needs a token of the cluster that may read it; the 
   t.same(asked, [], 'nobody is asked about no token');
   t.equal((await get('/metrics', as('good'))).status, 200);
   t.equal((await get('/metrics', as('bad'))).status, 401);
-  t.match(await get('/metrics', as('other')), { status: 403, text: /system:serviceaccount:a:b may not get the non-resource URL \/metrics/ });
+  t.match(await get('/metrics', as('other')), {
+    status: 403,
+    text: /system:serviceaccount:a:b may not get the non-resource URL \/metrics/,
+  });
   t.match(await get('/metrics', as('away')), { status: 503, text: /down/ });
   for (let times = 0; times < 5; times++) await get('/metrics', as('good'));
-  t.same(asked, ['good /metrics', 'bad /metrics', 'other /metrics', 'away /metrics'], 'answers are remembered, by token and path');
+  t.same(
+    asked,
+    ['good /metrics', 'bad /metrics', 'other /metrics', 'away /metrics'],
+    'answers are remembered, by token and path',
+  );
   verdicts.good = { kind: 'unknown' };
   clock.advance(60_001);
   t.equal((await get('/metrics', as('good'))).status, 401, 'but not for long');
   t.equal((await get('/metrics', { headers: { authorization: 'Basic Z29vZA==' } })).status, 401);
 });
 
-test('on loopback only names of loopback are answered: nobody else\'s page reads the node through a browser here', async (t) => {
-  t.same(['localhost', 'LOCALHOST:5678', '127.0.0.1:5678', '[::1]:5678', undefined].map(namesLoopback), [true, true, true, true, true]);
+test("on loopback only names of loopback are answered: nobody else's page reads the node through a browser here", async (t) => {
+  t.same(['localhost', 'LOCALHOST:5678', '127.0.0.1:5678', '[::1]:5678', undefined].map(namesLoopback), [
+    true,
+    true,
+    true,
+    true,
+    true,
+  ]);
   t.same(['evil.example', 'localhost.evil.example:5678', ''].map(namesLoopback), [false, false, false]);
   const { server } = await served(t, VIEW);
   const { connect } = await import('node:net');
@@ -59,7 +86,11 @@ test('every answer carries the policy that keeps the page to its own scripts', a
   const { get } = await served(t, VIEW);
   for (const path of ['/', '/metrics', '/nothing', '/page/main.js']) {
     const { headers } = await get(path);
-    t.match(headers.get('content-security-policy'), /^default-src 'none'; script-src 'self'; .*frame-ancestors 'none'; require-trusted-types-for 'script'/, path);
+    t.match(
+      headers.get('content-security-policy'),
+      /^default-src 'none'; script-src 'self'; .*frame-ancestors 'none'; require-trusted-types-for 'script'/,
+      path,
+    );
     t.notMatch(headers.get('content-security-policy'), /unsafe/);
     t.equal(headers.get('x-content-type-options'), 'nosniff');
   }
@@ -72,11 +103,14 @@ const ca = certificateAuthority();
 /** The common name that a server shows. */
 function shownName(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    const outgoing = request({ host: '127.0.0.1', port, path: '/healthz', ca: ca.certificate, agent: false }, (response) => {
-      response.resume();
-      const { socket } = response as unknown as { socket: { getPeerCertificate(): { subject: { CN: string } } } };
-      resolve(socket.getPeerCertificate().subject.CN);
-    });
+    const outgoing = request(
+      { host: '127.0.0.1', port, path: '/healthz', ca: ca.certificate, agent: false },
+      (response) => {
+        response.resume();
+        const { socket } = response as unknown as { socket: { getPeerCertificate(): { subject: { CN: string } } } };
+        resolve(socket.getPeerCertificate().subject.CN);
+      },
+    );
     outgoing.on('error', reject).end();
   });
 }
@@ -85,7 +119,10 @@ test('it serves HTTPS with the certificate in the files, and follows them when t
   const directory = await scratchDirectory(t);
   const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
   const place = async (pair: Certificate): Promise<void> => {
-    for (const [file, text] of [[certFile, pair.certificate], [keyFile, pair.key]] as const) {
+    for (const [file, text] of [
+      [certFile, pair.certificate],
+      [keyFile, pair.key],
+    ] as const) {
       await writeFile(`${file}.new`, text);
       await rename(`${file}.new`, file);
     }

@@ -14,15 +14,34 @@ export function openBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: EXECUTABLE,
     headless: true,
-    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+    args: [
+      '--headless',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
   });
 }
 
 export const DESKTOP: BrowserContextOptions = { viewport: { width: 1440, height: 900 } };
-export const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
+export const PHONE: BrowserContextOptions = {
+  viewport: { width: 390, height: 844 },
+  deviceScaleFactor: 2,
+  hasTouch: true,
+  isMobile: true,
+};
 
 /** A page that fails its test when a script fails, a policy is broken, or anything but the agent is asked. */
-export async function openPage(browser: Browser, base: string, path: string, options: BrowserContextOptions): Promise<{ readonly page: Page; readonly complaints: string[] }> {
+export async function openPage(
+  browser: Browser,
+  base: string,
+  path: string,
+  options: BrowserContextOptions,
+): Promise<{ readonly page: Page; readonly complaints: string[] }> {
   const context = await browser.newContext(options);
   const page = await context.newPage();
   const complaints: string[] = [];

@@ -4,7 +4,13 @@ import { Journal } from '../../../src/agent/display/journal.js';
 import { LiveFeed } from '../../../src/agent/display/live-feed.js';
 import { CallTimes, NodeMetrics } from '../../../src/agent/display/metrics.js';
 import { readPageFiles } from '../../../src/agent/display/page-files.js';
-import type { AllocationSnapshot, CardSnapshot, NodeSnapshot, NodeView, SliceSnapshot } from '../../../src/agent/display/view.js';
+import type {
+  AllocationSnapshot,
+  CardSnapshot,
+  NodeSnapshot,
+  NodeView,
+  SliceSnapshot,
+} from '../../../src/agent/display/view.js';
 import { DENIED_APIS } from '../../../src/abi/usage-file.js';
 import { parseMatrix } from '../../../src/gpu/topology/matrix-text.js';
 import { buildTree } from '../../../src/gpu/topology/tree.js';
@@ -54,8 +60,14 @@ export function slice(of: CardSnapshot, changes: Partial<SliceSnapshot> = {}): S
     peakMemoryBytes: null,
     pids: [],
     counters: {
-      launches: 0, waits: 0, throttledSeconds: 0, chargedSeconds: 0, deniedBytes: 0,
-      denied: Object.fromEntries(DENIED_APIS.map((api) => [api, 0])) as NonNullable<SliceSnapshot['counters']>['denied'],
+      launches: 0,
+      waits: 0,
+      throttledSeconds: 0,
+      chargedSeconds: 0,
+      deniedBytes: 0,
+      denied: Object.fromEntries(DENIED_APIS.map((api) => [api, 0])) as NonNullable<
+        SliceSnapshot['counters']
+      >['denied'],
     },
     controlError: null,
     correction: 1,
@@ -65,7 +77,11 @@ export function slice(of: CardSnapshot, changes: Partial<SliceSnapshot> = {}): S
   };
 }
 
-export function allocation(name: string, slices: readonly SliceSnapshot[], changes: Partial<AllocationSnapshot> = {}): AllocationSnapshot {
+export function allocation(
+  name: string,
+  slices: readonly SliceSnapshot[],
+  changes: Partial<AllocationSnapshot> = {},
+): AllocationSnapshot {
   const bytes = slices.map((one) => one.givenMemoryBytes);
   return {
     id: Buffer.from(name).toString('hex').padEnd(16, '0').slice(-16),
@@ -84,11 +100,20 @@ export function allocation(name: string, slices: readonly SliceSnapshot[], chang
 }
 
 /** A node with what is given filled in; sums on the cards follow from the allocations. */
-export function node(parts: { readonly cards: readonly CardSnapshot[]; readonly allocations?: readonly AllocationSnapshot[]; readonly topology?: Topology } & Partial<NodeSnapshot>): NodeSnapshot {
+export function node(
+  parts: {
+    readonly cards: readonly CardSnapshot[];
+    readonly allocations?: readonly AllocationSnapshot[];
+    readonly topology?: Topology;
+  } & Partial<NodeSnapshot>,
+): NodeSnapshot {
   const { topology, ...rest } = parts;
   const allocations = parts.allocations ?? [];
   const sum = (uuid: string, of: (one: SliceSnapshot) => number): number =>
-    allocations.flatMap(({ slices }) => slices).filter(({ gpuUuid }) => gpuUuid === uuid).reduce((total, one) => total + of(one), 0);
+    allocations
+      .flatMap(({ slices }) => slices)
+      .filter(({ gpuUuid }) => gpuUuid === uuid)
+      .reduce((total, one) => total + of(one), 0);
   return {
     atMs: 1_700_000_000_000,
     node: 'node1',
@@ -96,10 +121,28 @@ export function node(parts: { readonly cards: readonly CardSnapshot[]; readonly 
     driverVersion: '580.95.05',
     driverOutage: null,
     notReady: [],
-    tree: topology === undefined ? [{ level: 'SYS', positions: parts.cards.map((_, at) => at), children: parts.cards.map((_, at) => ({ level: 'X' as const, positions: [at], children: [] })) }] : buildTree(topology),
-    nvlinks: topology === undefined ? [] : topology.nvlinks.flatMap((row, a) => row.flatMap((links, b) => (b > a && links > 0 ? [[a, b, links] as const] : []))),
+    tree:
+      topology === undefined
+        ? [
+            {
+              level: 'SYS',
+              positions: parts.cards.map((_, at) => at),
+              children: parts.cards.map((_, at) => ({ level: 'X' as const, positions: [at], children: [] })),
+            },
+          ]
+        : buildTree(topology),
+    nvlinks:
+      topology === undefined
+        ? []
+        : topology.nvlinks.flatMap((row, a) =>
+            row.flatMap((links, b) => (b > a && links > 0 ? [[a, b, links] as const] : [])),
+          ),
     ...rest,
-    cards: parts.cards.map((one) => ({ ...one, givenCores: sum(one.uuid, ({ givenCores }) => givenCores), givenMemoryBytes: sum(one.uuid, ({ givenMemoryBytes }) => givenMemoryBytes ?? one.memoryBytes) })),
+    cards: parts.cards.map((one) => ({
+      ...one,
+      givenCores: sum(one.uuid, ({ givenCores }) => givenCores),
+      givenMemoryBytes: sum(one.uuid, ({ givenMemoryBytes }) => givenMemoryBytes ?? one.memoryBytes),
+    })),
     allocations,
   };
 }
@@ -129,7 +172,11 @@ export function viewOf(snapshot: () => NodeSnapshot, changes: Partial<NodeView> 
 type Teardown = { teardown(action: () => Promise<void>): void };
 
 /** An HTTP server of that view on a port of its own, with all that belongs to it. */
-export async function served(t: Teardown, view: NodeView, changes: Partial<HttpServerOptions> & { readonly clock?: Clock; readonly log?: Log } = {}) {
+export async function served(
+  t: Teardown,
+  view: NodeView,
+  changes: Partial<HttpServerOptions> & { readonly clock?: Clock; readonly log?: Log } = {},
+) {
   const clock = changes.clock ?? systemClock;
   const log = changes.log ?? silentLog();
   const journal = changes.journal ?? new Journal(clock);
@@ -137,15 +184,31 @@ export async function served(t: Teardown, view: NodeView, changes: Partial<HttpS
   const times = new CallTimes();
   const feed = changes.feed ?? new LiveFeed({ view, history, journal, clock, log });
   const server = new HttpServer({
-    address: '127.0.0.1', port: 0, view, metrics: new NodeMetrics(view, times), history, journal, feed,
-    page: await readPageFiles(), certificate: null, access: null, clock, log, ...changes,
+    address: '127.0.0.1',
+    port: 0,
+    view,
+    metrics: new NodeMetrics(view, times),
+    history,
+    journal,
+    feed,
+    page: await readPageFiles(),
+    certificate: null,
+    access: null,
+    clock,
+    log,
+    ...changes,
   });
   await server.start();
   t.teardown(() => server.stop());
   const base = `http://127.0.0.1:${server.port}`;
   const get = async (path: string, init?: RequestInit) => {
     const answer = await fetch(`${base}${path}`, init);
-    return { status: answer.status, type: answer.headers.get('content-type'), headers: answer.headers, text: await answer.text() };
+    return {
+      status: answer.status,
+      type: answer.headers.get('content-type'),
+      headers: answer.headers,
+      text: await answer.text(),
+    };
   };
   return { server, base, get, journal, history, feed, times };
 }

@@ -29,7 +29,9 @@ const USAGE =
   '"project":"default","user":"ann \\u0026 \\u003cbob\\u003e","cluster":"c1","spec":{"main":{"gpu":0.3,"mem":4096},"sidecar":{}}}' +
   '}}';
 
-const VIEW = viewOf(() => STATE, { pod: (uid) => (uid === 'uid-train' ? { user: 'ann & <bob>', cluster: 'c1', otherContainers: ['sidecar'] } : null) });
+const VIEW = viewOf(() => STATE, {
+  pod: (uid) => (uid === 'uid-train' ? { user: 'ann & <bob>', cluster: 'c1', otherContainers: ['sidecar'] } : null),
+});
 
 test('the gateway answers byte for byte as the original', async (t) => {
   const { get } = await served(t, VIEW);
@@ -37,7 +39,10 @@ test('the gateway answers byte for byte as the original', async (t) => {
   t.equal((await get('/graph')).text, '{"graph":"ROOT:1\\n"}');
   t.equal((await get('/graph?extended=1')).text, '{"graph":"ROOT:1 extended\\n"}');
   t.equal((await get('/version')).text, '{"version":"1.2.3"}');
-  const { get: getEmpty } = await served(t, viewOf(() => node({ cards: CARDS })));
+  const { get: getEmpty } = await served(
+    t,
+    viewOf(() => node({ cards: CARDS })),
+  );
   t.equal((await getEmpty('/usage')).text, '{}', 'a node that nobody uses');
 });
 
@@ -59,33 +64,72 @@ test('gRPC gives the same answers, and the node beside them', async (t) => {
   t.same(await callUnary(client, 'Version', {}, 5_000), { version: '1.2.3' });
   const { usage } = await callUnary(client, 'PrintUsages', {}, 5_000);
   t.match(usage?.['uid-train'], {
-    project: 'default', user: 'ann & <bob>', cluster: 'c1',
-    stat: { main: { dev: [{ id: '00000000:04:00.0', card_idx: '0', gpu: Math.fround(100 / 3), mem: 3072, pids: [4711, 4712], device_mem: 16384 }] } },
+    project: 'default',
+    user: 'ann & <bob>',
+    cluster: 'c1',
+    stat: {
+      main: {
+        dev: [
+          {
+            id: '00000000:04:00.0',
+            card_idx: '0',
+            gpu: Math.fround(100 / 3),
+            mem: 3072,
+            pids: [4711, 4712],
+            device_mem: 16384,
+          },
+        ],
+      },
+    },
     spec: { main: { gpu: Math.fround(0.3), mem: 4096 }, sidecar: { gpu: 0, mem: 0 } },
   });
   t.equal((await callUnary(nodeClient, 'Graph', {}, 5_000)).graph, 'ROOT:1 extended\n');
   t.same(JSON.parse((await callUnary(nodeClient, 'Show', {}, 5_000)).json), JSON.parse(JSON.stringify(STATE)));
-  t.match(JSON.parse((await callUnary(nodeClient, 'Events', { after: 1 }, 5_000)).json), { events: [{ message: 'second', sequence: 2 }] });
+  t.match(JSON.parse((await callUnary(nodeClient, 'Events', { after: 1 }, 5_000)).json), {
+    events: [{ message: 'second', sequence: 2 }],
+  });
 });
 
-test('containers that hold the same devices do so in turn: what is used is the last one\'s', async (t) => {
+test("containers that hold the same devices do so in turn: what is used is the last one's", async (t) => {
   const owners = ['warm-up', 'main'].map((container) => ({ podUid: 'u', namespace: 'n', pod: 'p', container }));
-  const { get } = await served(t, viewOf(() => node({ cards: CARDS, allocations: [allocation('two', [BUSY], { owners })] })));
-  const { usage } = JSON.parse((await get('/usage')).text) as { usage: Record<string, { stat: Record<string, { dev: { pids?: number[] }[] }> }> };
+  const { get } = await served(
+    t,
+    viewOf(() => node({ cards: CARDS, allocations: [allocation('two', [BUSY], { owners })] })),
+  );
+  const { usage } = JSON.parse((await get('/usage')).text) as {
+    usage: Record<string, { stat: Record<string, { dev: { pids?: number[] }[] }> }>;
+  };
   t.same(usage.u?.stat['warm-up']?.dev[0]?.pids, undefined);
   t.same(usage.u?.stat.main?.dev[0]?.pids, [4711, 4712]);
 });
 
 test('texts and numbers are printed as Go prints them', (t) => {
-  t.equal(gatewayJson({ version: '<\u2028>"\\b\\ \b\f\n\t\u0001\ud800é' }), '{"version":"\\u003c\\u2028\\u003e\\"\\\\b\\\\ \\u0008\\u000c\\n\\t\\u0001\ufffdé"}');
-  t.same([0.1, 1 / 3, 4096, 16_777_216, 0.30000001192092896, 1e-3].map(float), ['0.1', '0.33333334', '4096', '16777216', '0.3', '0.001']);
-  t.equal(gatewayJson({ usage: { b: {}, a10: {}, a2: {}, 9: {}, 10: {} } }), '{"usage":{"10":{},"9":{},"a10":{},"a2":{},"b":{}}}', 'keys in the order of their bytes');
+  t.equal(
+    gatewayJson({ version: '<\u2028>"\\b\\ \b\f\n\t\u0001\ud800é' }),
+    '{"version":"\\u003c\\u2028\\u003e\\"\\\\b\\\\ \\u0008\\u000c\\n\\t\\u0001\ufffdé"}',
+  );
+  t.same([0.1, 1 / 3, 4096, 16_777_216, 0.30000001192092896, 1e-3].map(float), [
+    '0.1',
+    '0.33333334',
+    '4096',
+    '16777216',
+    '0.3',
+    '0.001',
+  ]);
+  t.equal(
+    gatewayJson({ usage: { b: {}, a10: {}, a2: {}, 9: {}, 10: {} } }),
+    '{"usage":{"10":{},"9":{},"a10":{},"a2":{},"b":{}}}',
+    'keys in the order of their bytes',
+  );
   t.end();
 });
 
 test('ready only when there is nothing to wait for, and what that is is said', async (t) => {
   let waiting = ['not registered with the kubelet'];
-  const { get } = await served(t, viewOf(() => STATE, { notReady: () => waiting }));
+  const { get } = await served(
+    t,
+    viewOf(() => STATE, { notReady: () => waiting }),
+  );
   t.equal((await get('/healthz')).status, 200);
   t.match(await get('/readyz'), { status: 503, text: 'not registered with the kubelet\n' });
   waiting = [];
@@ -96,15 +140,19 @@ test('it is read-only, and knows what it does not have', async (t) => {
   const { get } = await served(t, VIEW);
   for (const method of ['POST', 'PUT', 'DELETE']) t.equal((await get('/graph', { method })).status, 405);
   t.match(await get('/graph', { method: 'HEAD' }), { status: 200, text: '' });
-  for (const path of ['/nothing', '/page/../package.json', '/page/%2e%2e/package.json', '/api/allocations/none']) t.equal((await get(path)).status, 404, path);
+  for (const path of ['/nothing', '/page/../package.json', '/page/%2e%2e/package.json', '/api/allocations/none'])
+    t.equal((await get(path)).status, 404, path);
 });
 
 test('a view that fails costs its own request and nothing else, and says nothing to the caller', async (t) => {
-  const { get } = await served(t, viewOf(() => STATE, {
-    graph: () => {
-      throw new Error('secret detail');
-    },
-  }));
+  const { get } = await served(
+    t,
+    viewOf(() => STATE, {
+      graph: () => {
+        throw new Error('secret detail');
+      },
+    }),
+  );
   const { status, text } = await get('/graph');
   t.equal(status, 500);
   t.notMatch(text, /secret/);

@@ -8,9 +8,22 @@ test('events are numbered, kept up to a limit, and asked for by number', (t) => 
   const clock = new ManualClock();
   const journal = new Journal(clock, 3);
   for (const message of ['a', 'b', 'c', 'd']) journal.note({ level: 'info', kind: 'K', message });
-  t.same(journal.after(0).map(({ message, sequence }) => [message, sequence]), [['b', 2], ['c', 3], ['d', 4]]);
-  t.same(journal.after(3).map(({ message }) => message), ['d']);
-  t.same(journal.after(0, 1).map(({ message }) => message), ['d']);
+  t.same(
+    journal.after(0).map(({ message, sequence }) => [message, sequence]),
+    [
+      ['b', 2],
+      ['c', 3],
+      ['d', 4],
+    ],
+  );
+  t.same(
+    journal.after(3).map(({ message }) => message),
+    ['d'],
+  );
+  t.same(
+    journal.after(0, 1).map(({ message }) => message),
+    ['d'],
+  );
   t.equal(journal.sequence, 4);
   t.end();
 });
@@ -24,7 +37,11 @@ test('what repeats counts up and comes to the end again: a controller that tries
     journal.note({ level: 'warning', kind: 'Refused', message: 'nothing fits' });
   }
   journal.note({ level: 'info', kind: 'Started', message: 'x', allocation: '2' });
-  t.match(journal.after(0), [{ kind: 'Started', count: 1 }, { kind: 'Refused', count: 1000, atMs: clock.now() }, { kind: 'Started', allocation: '2', count: 1 }]);
+  t.match(journal.after(0), [
+    { kind: 'Started', count: 1 },
+    { kind: 'Refused', count: 1000, atMs: clock.now() },
+    { kind: 'Started', allocation: '2', count: 1 },
+  ]);
   t.equal(journal.after(0).length, 3);
   t.end();
 });
@@ -34,7 +51,16 @@ test('history of a container: percent, MiB and how long its launches waited, fro
   const one = card(0);
   const at = (atMs: number, throttledSeconds: number | null) => {
     const counters = { ...slice(one).counters!, throttledSeconds: throttledSeconds ?? 0 };
-    history.add(node({ atMs, cards: [one], allocations: throttledSeconds === null ? [] : [allocation('a', [slice(one, { counters, usedPercent: 12.34, usedMemoryBytes: 3 * 2 ** 20 })])] }));
+    history.add(
+      node({
+        atMs,
+        cards: [one],
+        allocations:
+          throttledSeconds === null
+            ? []
+            : [allocation('a', [slice(one, { counters, usedPercent: 12.34, usedMemoryBytes: 3 * 2 ** 20 })])],
+      }),
+    );
   };
   const { id } = allocation('a', []);
   at(0, null);
@@ -42,7 +68,11 @@ test('history of a container: percent, MiB and how long its launches waited, fro
   at(2_500, 100.2);
   at(4_000, 101);
   at(6_000, 101);
-  t.same(history.slices(id), [{ gpuUuid: one.uuid, used: [12.3, 12.3, 12.3], memory: [3, 3, 3], throttled: [0, 0.5, 0] }], 'what it waited before it was met is not of now');
+  t.same(
+    history.slices(id),
+    [{ gpuUuid: one.uuid, used: [12.3, 12.3, 12.3], memory: [3, 3, 3], throttled: [0, 0.5, 0] }],
+    'what it waited before it was met is not of now',
+  );
   t.equal(history.cards()[one.uuid]?.used.length, 4);
   at(8_000, null);
   t.same(history.slices(id), []);

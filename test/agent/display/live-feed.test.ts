@@ -38,26 +38,40 @@ function collect(socket: Socket): [string, Record<string, unknown>][] {
 test('a reader is told everything once, then what changes and what is used', async (t) => {
   const clock = new ManualClock();
   let state = node({ atMs: clock.now(), cards: [CARD] });
-  const { server, journal } = await served(t, viewOf(() => ({ ...state, atMs: clock.now() })), { clock });
+  const { server, journal } = await served(
+    t,
+    viewOf(() => ({ ...state, atMs: clock.now() })),
+    { clock },
+  );
   journal.note({ level: 'info', kind: 'Before', message: 'm' });
   const socket = await reader(server.port);
   t.teardown(async () => void socket.destroy());
   const events = collect(socket);
   await eventually(() => events.length === 3);
-  t.same(events.map(([name]) => name), ['hello', 'state', 'usage']);
+  t.same(
+    events.map(([name]) => name),
+    ['hello', 'state', 'usage'],
+  );
   t.match(events[0]?.[1], { periodMs: 2000, events: [{ kind: 'Before' }] });
   const tick = async (count: number): Promise<void> => {
     clock.advance(1_000);
     await eventually(() => events.length === count);
   };
   await tick(6);
-  t.same(events.slice(3).map(([name]) => name), ['state', 'usage', 'event'], 'the first look has nothing to compare with');
+  t.same(
+    events.slice(3).map(([name]) => name),
+    ['state', 'usage', 'event'],
+    'the first look has nothing to compare with',
+  );
   await tick(7);
   t.same(events.at(-1)?.[0], 'usage', 'nothing changed');
   state = node({ cards: [CARD], allocations: [allocation('new', [slice(CARD, { usedPercent: 12.34 })])] });
   journal.note({ level: 'info', kind: 'Started', message: 'new' });
   await tick(10);
-  t.same(events.slice(7).map(([name]) => name), ['state', 'usage', 'event']);
+  t.same(
+    events.slice(7).map(([name]) => name),
+    ['state', 'usage', 'event'],
+  );
   t.match(events[7]?.[1], { allocations: [{ slices: [{ share: 30 }] }] });
   t.same((events[8]?.[1] as { slices: number[][] }).slices, [[12.3, 0, 0]]);
 });
@@ -92,7 +106,11 @@ test('a reader that stops reading misses what it cannot take, costs nobody anyth
 
 test('nobody looks at the node for nobody but the history', async (t) => {
   const clock = new ManualClock();
-  const { history } = await served(t, viewOf(() => node({ atMs: clock.now(), cards: [{ ...CARD, usedPercent: 50, usedMemoryBytes: null }] })), { clock });
+  const { history } = await served(
+    t,
+    viewOf(() => node({ atMs: clock.now(), cards: [{ ...CARD, usedPercent: 50, usedMemoryBytes: null }] })),
+    { clock },
+  );
   clock.advance(600_000);
   const { used, memory } = history.cards()[CARD.uuid] ?? { used: [], memory: [] };
   t.equal(used.length, 150);
@@ -120,9 +138,14 @@ test('a view that fails is a line in the log, and the feed goes on', async (t) =
 });
 
 test('too many readers are sent away', async (t) => {
-  const { base, feed, get } = await served(t, viewOf(() => node({ cards: [CARD] })));
+  const { base, feed, get } = await served(
+    t,
+    viewOf(() => node({ cards: [CARD] })),
+  );
   const abort = new AbortController();
-  const streams = await Promise.all(Array.from({ length: 64 }, () => fetch(`${base}/api/stream`, { signal: abort.signal })));
+  const streams = await Promise.all(
+    Array.from({ length: 64 }, () => fetch(`${base}/api/stream`, { signal: abort.signal })),
+  );
   t.equal(feed.readers, 64);
   t.match(await get('/api/stream'), { text: /^event: busy/ });
   abort.abort();

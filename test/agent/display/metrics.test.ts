@@ -6,23 +6,60 @@ import { test } from 'tap';
 import { CALL_DURATION, METRICS } from '../../../src/agent/display/metrics.js';
 import { allocation, card, GIB, node, served, slice, viewOf } from './fixture.js';
 
-const CARDS = [card(0, { usedPercent: 40, usedMemoryBytes: 3 * GIB }), card(1, { usedPercent: null, temperatureCelsius: null, health: { status: 'reset', reason: 'XID 48', sinceMs: 5 }, usable: false })];
+const CARDS = [
+  card(0, { usedPercent: 40, usedMemoryBytes: 3 * GIB }),
+  card(1, {
+    usedPercent: null,
+    temperatureCelsius: null,
+    health: { status: 'reset', reason: 'XID 48', sinceMs: 5 },
+    usable: false,
+  }),
+];
 const BASE = slice(CARDS[0]!);
 const TRAIN = slice(CARDS[0]!, {
-  share: 20, softLimit: 60, memoryLimitBytes: 2 * GIB, usedPercent: 25, usedMemoryBytes: 1.5 * GIB, driverMemoryBytes: 0.25 * GIB, peakMemoryBytes: GIB, pids: [7, 8],
-  controlError: -0.013, correction: 1.05, timeDrift: 0.04, memoryDriftBytes: -4096,
-  counters: { ...BASE.counters!, launches: 100, waits: 9, throttledSeconds: 1.5, chargedSeconds: 12.25, deniedBytes: 4096, denied: { ...BASE.counters!.denied, managed: 3 } },
+  share: 20,
+  softLimit: 60,
+  memoryLimitBytes: 2 * GIB,
+  usedPercent: 25,
+  usedMemoryBytes: 1.5 * GIB,
+  driverMemoryBytes: 0.25 * GIB,
+  peakMemoryBytes: GIB,
+  pids: [7, 8],
+  controlError: -0.013,
+  correction: 1.05,
+  timeDrift: 0.04,
+  memoryDriftBytes: -4096,
+  counters: {
+    ...BASE.counters!,
+    launches: 100,
+    waits: 9,
+    throttledSeconds: 1.5,
+    chargedSeconds: 12.25,
+    deniedBytes: 4096,
+    denied: { ...BASE.counters!.denied, managed: 3 },
+  },
 });
 const STATE = node({
   cards: CARDS,
   allocations: [
-    allocation('train', [TRAIN], { refusedConnections: 12, socketFloods: 1, findings: [{ code: 'over-limit', message: 'm', serious: false }] }),
-    allocation('whole', [slice(CARDS[1]!, { givenCores: 100, share: 100, givenMemoryBytes: null, memoryLimitBytes: null })]),
+    allocation('train', [TRAIN], {
+      refusedConnections: 12,
+      socketFloods: 1,
+      findings: [{ code: 'over-limit', message: 'm', serious: false }],
+    }),
+    allocation('whole', [
+      slice(CARDS[1]!, { givenCores: 100, share: 100, givenMemoryBytes: null, memoryLimitBytes: null }),
+    ]),
     allocation('unstarted', [slice(CARDS[0]!)], { owners: [], phase: 'allocated' }),
   ],
 });
 const VIEW = viewOf(() => STATE, {
-  counts: () => ({ refusals: new Map([['nothing-fits', 2]]), errors: new Map([['api-write', 1]]), findings: new Map([['tampered', 4]]), evictions: 5 }),
+  counts: () => ({
+    refusals: new Map([['nothing-fits', 2]]),
+    errors: new Map([['api-write', 1]]),
+    findings: new Map([['tampered', 4]]),
+    evictions: 5,
+  }),
 });
 
 async function scraped(t: Parameters<typeof served>[0]): Promise<string> {
@@ -83,35 +120,83 @@ test('beside them stand base units, and what nobody knows is absent', async (t) 
   ]) {
     t.ok(lines.includes(line), line);
   }
-  t.notOk(lines.some((line) => line.startsWith(`vgpu_gpu_utilization_ratio{${gpu(1)}`)), 'a card that does not say');
-  t.notOk(lines.some((line) => line.startsWith('vgpu_container_memory_limit_bytes') && line.includes('"whole"')), 'a container without limit');
-  t.notOk(lines.some((line) => line.startsWith('vgpu_container_time_drift_ratio') && line.includes('"whole"')), 'a driver that says nothing of single processes');
-  t.equal(lines.filter((line) => line.startsWith('vgpu_container_memory_denials_total{')).length, 1, 'no series for what never happened');
+  t.notOk(
+    lines.some((line) => line.startsWith(`vgpu_gpu_utilization_ratio{${gpu(1)}`)),
+    'a card that does not say',
+  );
+  t.notOk(
+    lines.some((line) => line.startsWith('vgpu_container_memory_limit_bytes') && line.includes('"whole"')),
+    'a container without limit',
+  );
+  t.notOk(
+    lines.some((line) => line.startsWith('vgpu_container_time_drift_ratio') && line.includes('"whole"')),
+    'a driver that says nothing of single processes',
+  );
+  t.equal(
+    lines.filter((line) => line.startsWith('vgpu_container_memory_denials_total{')).length,
+    1,
+    'no series for what never happened',
+  );
 });
 
 test('a name that comes twice, as when a pod takes the place of another, is one sample; texts are escaped', async (t) => {
-  const twice = (podUid: string, seconds: number) => allocation(`twice-${podUid}`, [slice(CARDS[0]!, { usedPercent: seconds, counters: { ...BASE.counters!, throttledSeconds: seconds } })], { owners: [{ podUid, namespace: 'n', pod: 'p\\"\n', container: 'c' }] });
-  const { get } = await served(t, viewOf(() => node({ cards: CARDS, allocations: [twice('1', 10), twice('2', 20)] })));
+  const twice = (podUid: string, seconds: number) =>
+    allocation(
+      `twice-${podUid}`,
+      [slice(CARDS[0]!, { usedPercent: seconds, counters: { ...BASE.counters!, throttledSeconds: seconds } })],
+      { owners: [{ podUid, namespace: 'n', pod: 'p\\"\n', container: 'c' }] },
+    );
+  const { get } = await served(
+    t,
+    viewOf(() => node({ cards: CARDS, allocations: [twice('1', 10), twice('2', 20)] })),
+  );
   const lines = (await get('/metrics')).text.split('\n');
   const labels = 'namespace="n",pod="p\\\\\\"\\n",container="c",gpu="0"';
-  t.same(lines.filter((line) => line.startsWith('vgpu_container_used_ratio{')), [`vgpu_container_used_ratio{${labels}} 0.2`]);
-  t.same(lines.filter((line) => line.startsWith('vgpu_container_throttled_seconds_total{')), [`vgpu_container_throttled_seconds_total{${labels}} 30`]);
+  t.same(
+    lines.filter((line) => line.startsWith('vgpu_container_used_ratio{')),
+    [`vgpu_container_used_ratio{${labels}} 0.2`],
+  );
+  t.same(
+    lines.filter((line) => line.startsWith('vgpu_container_throttled_seconds_total{')),
+    [`vgpu_container_throttled_seconds_total{${labels}} 30`],
+  );
 });
 
-test('promtool has nothing to say against them', { skip: spawnSync('promtool', ['--version']).status === 0 ? false : 'promtool is not installed' }, async (t) => {
-  const metrics = await scraped(t);
-  const promtool = spawn('promtool', ['check', 'metrics'], { stdio: ['pipe', 'pipe', 'pipe'] });
-  promtool.stdin.end(metrics);
-  const [out, err, code] = await Promise.all([text(promtool.stdout), text(promtool.stderr), new Promise((resolve) => promtool.on('close', resolve))]);
-  t.equal(`${out}${err}`, '');
-  t.equal(code, 0);
-});
+test(
+  'promtool has nothing to say against them',
+  { skip: spawnSync('promtool', ['--version']).status === 0 ? false : 'promtool is not installed' },
+  async (t) => {
+    const metrics = await scraped(t);
+    const promtool = spawn('promtool', ['check', 'metrics'], { stdio: ['pipe', 'pipe', 'pipe'] });
+    promtool.stdin.end(metrics);
+    const [out, err, code] = await Promise.all([
+      text(promtool.stdout),
+      text(promtool.stderr),
+      new Promise((resolve) => promtool.on('close', resolve)),
+    ]);
+    t.equal(`${out}${err}`, '');
+    t.equal(code, 0);
+  },
+);
 
 test('the table in the documents is that of the code', (t) => {
   const document = readFileSync(fileURLToPath(new URL('../../../../docs/operators-view.md', import.meta.url)), 'utf8');
-  const rows = [...document.matchAll(/^\| `([a-z_]+)` \| (gauge|counter|histogram|untyped) \| ([^|]*) \| ([^|]*) \|$/gmu)].map(([, name, type, labels, help]) => ({
-    name, type, labels: labels?.trim() ?? '', help: help?.trim() ?? '',
+  const rows = [
+    ...document.matchAll(/^\| `([a-z_]+)` \| (gauge|counter|histogram|untyped) \| ([^|]*) \| ([^|]*) \|$/gmu),
+  ].map(([, name, type, labels, help]) => ({
+    name,
+    type,
+    labels: labels?.trim() ?? '',
+    help: help?.trim() ?? '',
   }));
-  t.same(rows, [CALL_DURATION, ...METRICS].map(({ name, type, labels, help }) => ({ name, type, labels: labels.join(', '), help })));
+  t.same(
+    rows,
+    [CALL_DURATION, ...METRICS].map(({ name, type, labels, help }) => ({
+      name,
+      type,
+      labels: labels.join(', '),
+      help,
+    })),
+  );
   t.end();
 });

@@ -15,7 +15,8 @@ import { scratchDirectory } from '../../scratch.js';
 const RULES = fileURLToPath(new URL('../../../../etc/prometheus/rules.yaml', import.meta.url));
 const DASHBOARD = fileURLToPath(new URL('../../../../etc/grafana/gpu-manager.json', import.meta.url));
 
-const installed = (program: string): string | false => (spawnSync(program, ['--version']).status === 0 ? false : `${program} is not installed`);
+const installed = (program: string): string | false =>
+  spawnSync(program, ['--version']).status === 0 ? false : `${program} is not installed`;
 
 interface Rule {
   readonly alert: string;
@@ -23,13 +24,17 @@ interface Rule {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-const rules = (parse(readFileSync(RULES, 'utf8')) as { groups: { rules: Rule[] }[] }).groups.flatMap((group) => group.rules);
+const rules = (parse(readFileSync(RULES, 'utf8')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
+  (group) => group.rules,
+);
 
 /** Every expression of the dashboard. */
 function expressions(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(expressions);
   if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).flatMap(([key, entry]) => ((key === 'expr' || key === 'query') && typeof entry === 'string' ? [entry] : expressions(entry)));
+  return Object.entries(value).flatMap(([key, entry]) =>
+    (key === 'expr' || key === 'query') && typeof entry === 'string' ? [entry] : expressions(entry),
+  );
 }
 
 test('alerts and dashboard ask for metrics and labels that the agent has', (t) => {
@@ -38,60 +43,96 @@ test('alerts and dashboard ask for metrics and labels that the agent has', (t) =
   const asked = [...rules.map(({ expr }) => expr), ...expressions(JSON.parse(readFileSync(DASHBOARD, 'utf8')))];
   t.ok(asked.length > 30);
   for (const expression of asked) {
-    for (const [, name = '', selector = ''] of expression.matchAll(/\b((?:vgpu|process|container)_\w+)(?:\{([^}]*)\})?/gu)) {
+    for (const [, name = '', selector = ''] of expression.matchAll(
+      /\b((?:vgpu|process|container)_\w+)(?:\{([^}]*)\})?/gu,
+    )) {
       t.ok(labels.has(name), `${name} in ${expression}`);
-      for (const [, label = ''] of selector.matchAll(/(\w+)\s*(?:=|!)/gu)) t.ok(label === 'instance' || labels.get(name)?.includes(label), `${name} has no label ${label}`);
+      for (const [, label = ''] of selector.matchAll(/(\w+)\s*(?:=|!)/gu))
+        t.ok(label === 'instance' || labels.get(name)?.includes(label), `${name} has no label ${label}`);
     }
   }
   for (const { alert, annotations } of rules) t.match(annotations, { summary: /\w/, description: /\w/ }, alert);
   t.end();
 });
 
-test('promtool takes the rules, and they fire when they should and not otherwise', { skip: installed('promtool') }, async (t) => {
-  const check = spawnSync('promtool', ['check', 'rules', RULES], { encoding: 'utf8' });
-  t.equal(check.status, 0, check.stdout + check.stderr);
-  const gpu = 'instance="n", gpu="0", uuid="GPU-1"';
-  const container = 'instance="n", namespace="ns", pod="p", container="c", gpu="0"';
-  const firing = (alertname: string, eval_time: string, ...exp_labels: object[]) => ({ eval_time, alertname, exp_alerts: exp_labels.map((labels) => ({ exp_labels: labels })) });
-  const cases = {
-    rule_files: [RULES],
-    evaluation_interval: '1m',
-    tests: [
-      {
-        interval: '1m',
-        input_series: [
-          { series: `vgpu_gpu_health{${gpu}, status="lost"}`, values: '0x5 1x60' },
-          { series: `vgpu_gpu_health{${gpu}, status="healthy"}`, values: '1x5 0x60' },
-          { series: `vgpu_container_throttled_seconds_total{${container}}`, values: '0+6x70' },
-          { series: `vgpu_container_control_error_ratio{${container}}`, values: '0.01x70' },
-          { series: `vgpu_container_memory_denials_total{${container}, api="alloc"}`, values: '0x20 1x50' },
-          { series: 'vgpu_ready{instance="n"}', values: '1x70' },
-        ],
-        alert_rule_test: [
-          firing('GpuUnhealthy', '5m'),
-          firing('GpuUnhealthy', '8m', { severity: 'critical', instance: 'n', gpu: '0', uuid: 'GPU-1', status: 'lost' }),
-          // A tenth of a second a second is nobody's concern.
-          firing('GpuContainerThrottled', '60m'),
-          firing('GpuShareNotKept', '60m'),
-          firing('GpuMemoryDenied', '15m'),
-          firing('GpuMemoryDenied', '25m', { severity: 'info', instance: 'n', namespace: 'ns', pod: 'p', container: 'c', gpu: '0' }),
-          firing('GpuManagerNotReady', '60m'),
-        ],
-      },
-    ],
-  };
-  const file = join(await scratchDirectory(t), 'cases.yaml');
-  // Annotations are texts for people: names and labels decide.
-  const texts = Object.fromEntries(rules.map(({ alert, annotations }) => [alert, annotations]));
-  for (const group of cases.tests) for (const one of group.alert_rule_test) for (const expected of one.exp_alerts as { exp_labels: Record<string, string>; exp_annotations?: object }[]) expected.exp_annotations = rendered(texts[one.alertname] ?? {}, expected.exp_labels, '1');
-  await writeFile(file, stringify(cases));
-  const result = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' });
-  t.equal(result.status, 0, result.stdout + result.stderr);
-});
+test(
+  'promtool takes the rules, and they fire when they should and not otherwise',
+  { skip: installed('promtool') },
+  async (t) => {
+    const check = spawnSync('promtool', ['check', 'rules', RULES], { encoding: 'utf8' });
+    t.equal(check.status, 0, check.stdout + check.stderr);
+    const gpu = 'instance="n", gpu="0", uuid="GPU-1"';
+    const container = 'instance="n", namespace="ns", pod="p", container="c", gpu="0"';
+    const firing = (alertname: string, eval_time: string, ...exp_labels: object[]) => ({
+      eval_time,
+      alertname,
+      exp_alerts: exp_labels.map((labels) => ({ exp_labels: labels })),
+    });
+    const cases = {
+      rule_files: [RULES],
+      evaluation_interval: '1m',
+      tests: [
+        {
+          interval: '1m',
+          input_series: [
+            { series: `vgpu_gpu_health{${gpu}, status="lost"}`, values: '0x5 1x60' },
+            { series: `vgpu_gpu_health{${gpu}, status="healthy"}`, values: '1x5 0x60' },
+            { series: `vgpu_container_throttled_seconds_total{${container}}`, values: '0+6x70' },
+            { series: `vgpu_container_control_error_ratio{${container}}`, values: '0.01x70' },
+            { series: `vgpu_container_memory_denials_total{${container}, api="alloc"}`, values: '0x20 1x50' },
+            { series: 'vgpu_ready{instance="n"}', values: '1x70' },
+          ],
+          alert_rule_test: [
+            firing('GpuUnhealthy', '5m'),
+            firing('GpuUnhealthy', '8m', {
+              severity: 'critical',
+              instance: 'n',
+              gpu: '0',
+              uuid: 'GPU-1',
+              status: 'lost',
+            }),
+            // A tenth of a second a second is nobody's concern.
+            firing('GpuContainerThrottled', '60m'),
+            firing('GpuShareNotKept', '60m'),
+            firing('GpuMemoryDenied', '15m'),
+            firing('GpuMemoryDenied', '25m', {
+              severity: 'info',
+              instance: 'n',
+              namespace: 'ns',
+              pod: 'p',
+              container: 'c',
+              gpu: '0',
+            }),
+            firing('GpuManagerNotReady', '60m'),
+          ],
+        },
+      ],
+    };
+    const file = join(await scratchDirectory(t), 'cases.yaml');
+    // Annotations are texts for people: names and labels decide.
+    const texts = Object.fromEntries(rules.map(({ alert, annotations }) => [alert, annotations]));
+    for (const group of cases.tests)
+      for (const one of group.alert_rule_test)
+        for (const expected of one.exp_alerts as { exp_labels: Record<string, string>; exp_annotations?: object }[])
+          expected.exp_annotations = rendered(texts[one.alertname] ?? {}, expected.exp_labels, '1');
+    await writeFile(file, stringify(cases));
+    const result = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' });
+    t.equal(result.status, 0, result.stdout + result.stderr);
+  },
+);
 
-function rendered(annotations: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>, value: string): Record<string, string> {
+function rendered(
+  annotations: Readonly<Record<string, string>>,
+  labels: Readonly<Record<string, string>>,
+  value: string,
+): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(annotations).map(([name, text]) => [name, text.replaceAll(/\{\{ \$labels\.(\w+) \}\}/gu, (_, label: string) => labels[label] ?? '').replaceAll(/\{\{ \$value \| \w+ \}\}|\{\{ \$value \}\}/gu, value)]),
+    Object.entries(annotations).map(([name, text]) => [
+      name,
+      text
+        .replaceAll(/\{\{ \$labels\.(\w+) \}\}/gu, (_, label: string) => labels[label] ?? '')
+        .replaceAll(/\{\{ \$value \| \w+ \}\}|\{\{ \$value \}\}/gu, value),
+    ]),
   );
 }
 
@@ -104,10 +145,24 @@ test('Prometheus itself scrapes the agent, and knows the rules', { skip: install
   const config = {
     global: { scrape_interval: '1s', evaluation_interval: '1s' },
     rule_files: [RULES],
-    scrape_configs: [{ job_name: 'gpu-manager', honor_labels: true, static_configs: [{ targets: [`127.0.0.1:${node.agent.httpPort()}`] }] }],
+    scrape_configs: [
+      {
+        job_name: 'gpu-manager',
+        honor_labels: true,
+        static_configs: [{ targets: [`127.0.0.1:${node.agent.httpPort()}`] }],
+      },
+    ],
   };
   await writeFile(join(directory, 'prometheus.yml'), stringify(config));
-  const prometheus = spawn('prometheus', [`--config.file=${directory}/prometheus.yml`, `--storage.tsdb.path=${directory}/data`, `--web.listen-address=127.0.0.1:${port}`], { stdio: 'ignore' });
+  const prometheus = spawn(
+    'prometheus',
+    [
+      `--config.file=${directory}/prometheus.yml`,
+      `--storage.tsdb.path=${directory}/data`,
+      `--web.listen-address=127.0.0.1:${port}`,
+    ],
+    { stdio: 'ignore' },
+  );
   t.teardown(async () => {
     const ended = new Promise((resolve) => prometheus.once('exit', resolve));
     prometheus.kill('SIGKILL');
@@ -117,17 +172,48 @@ test('Prometheus itself scrapes the agent, and knows the rules', { skip: install
     const answer = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`).catch(() => null);
     return answer?.ok === true ? ((await answer.json()) as { data: T }).data : null;
   };
-  const query = async (expression: string) => (await ask<{ result: { metric: Record<string, string>; value: [number, string] }[] }>(`query?query=${encodeURIComponent(expression)}`))?.result ?? [];
+  const query = async (expression: string) =>
+    (
+      await ask<{ result: { metric: Record<string, string>; value: [number, string] }[] }>(
+        `query?query=${encodeURIComponent(expression)}`,
+      )
+    )?.result ?? [];
   const limitMs = 60_000;
-  const [requested] = await eventually(async () => { const found = await query(`vgpu_container_requested_ratio{pod="${wanted.name}"}`); return found.length > 0 && found; }, 'the scrape', limitMs);
-  t.match(requested, { metric: { namespace: 'default', pod: wanted.name, container: 'main', gpu: '0' }, value: [Number, '0.3'] }, 'labels are those of the container');
+  const [requested] = await eventually(
+    async () => {
+      const found = await query(`vgpu_container_requested_ratio{pod="${wanted.name}"}`);
+      return found.length > 0 && found;
+    },
+    'the scrape',
+    limitMs,
+  );
+  t.match(
+    requested,
+    { metric: { namespace: 'default', pod: wanted.name, container: 'main', gpu: '0' }, value: [Number, '0.3'] },
+    'labels are those of the container',
+  );
   t.equal((await query('vgpu_gpus'))[0]?.value[1], '6');
   t.equal((await query('container_request_gpu_utilization'))[0]?.value[1], '0.30000001192092896');
   t.ok(Number((await query('sum(vgpu_kubelet_call_duration_seconds_count)'))[0]?.value[1]) >= 4);
-  const groups = await eventually(async () => { const found = await ask<{ groups: { rules: { health: string; state: string; name: string }[] }[] }>('rules'); return found !== null && found.groups.every((group) => group.rules.every(({ health }) => health !== 'unknown')) && found.groups; }, 'the rules', limitMs);
+  const groups = await eventually(
+    async () => {
+      const found = await ask<{ groups: { rules: { health: string; state: string; name: string }[] }[] }>('rules');
+      return (
+        found !== null &&
+        found.groups.every((group) => group.rules.every(({ health }) => health !== 'unknown')) &&
+        found.groups
+      );
+    },
+    'the rules',
+    limitMs,
+  );
   const known = groups.flatMap((group) => group.rules);
   t.equal(known.length, rules.length);
-  t.same(known.filter(({ health, state }) => health !== 'ok' || state !== 'inactive'), [], 'a node in order raises no alarm');
+  t.same(
+    known.filter(({ health, state }) => health !== 'ok' || state !== 'inactive'),
+    [],
+    'a node in order raises no alarm',
+  );
 });
 
 async function freePort(): Promise<number> {

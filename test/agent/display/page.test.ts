@@ -21,14 +21,22 @@ test('the page', { skip }, async (t) => {
 
   t.test('a new container appears within two seconds of its start, and goes when it ends', async (t) => {
     const agent = await startedNode(t, { gpus: cards(2), knowsPods: true, seams: { graceMs: 0 } });
-    const { page, complaints } = await openPage(await browser(), `http://127.0.0.1:${agent.agent.httpPort()}`, '/', DESKTOP);
+    const { page, complaints } = await openPage(
+      await browser(),
+      `http://127.0.0.1:${agent.agent.httpPort()}`,
+      '/',
+      DESKTOP,
+    );
     await page.locator('.card').nth(1).waitFor();
     t.equal(await page.locator('a.slice').count(), 0);
     const wanted = simplePod(30, 8);
     await runPod(agent, wanted);
     // The limit is generous for a loaded machine; the feed looks every second.
     await page.locator('a.slice', { hasText: wanted.name }).waitFor({ timeout: 15_000 });
-    t.match(await page.locator('.events').textContent(), new RegExp(`Started.*default/${wanted.name}/main: 30 cores of GPU 0`));
+    t.match(
+      await page.locator('.events').textContent(),
+      new RegExp(`Started.*default/${wanted.name}/main: 30 cores of GPU 0`),
+    );
     await page.locator('a.slice').click();
     await page.locator('.container h2', { hasText: wanted.name }).waitFor();
     t.match(await page.locator('.container .facts').first().textContent(), /30 cores, 2 GiB/);
@@ -37,16 +45,26 @@ test('the page', { skip }, async (t) => {
     await agent.agent.allocator.reconcile();
     await agent.agent.allocator.reconcile();
     await page.locator('text=This container is gone').waitFor();
-    t.same(complaints.filter((line) => !line.includes('404')), []);
+    t.same(
+      complaints.filter((line) => !line.includes('404')),
+      [],
+    );
     await page.context().close();
   });
 
   t.test('a card that falls ill is shown as ill at once, with the reason', async (t) => {
     const scene = new Scene({ cards: 4 });
-    const { base } = await served(t, viewOf(() => scene.snapshot()));
+    const { base } = await served(
+      t,
+      viewOf(() => scene.snapshot()),
+    );
     const { page, complaints } = await openPage(await browser(), base, '/', DESKTOP);
     await page.locator('.card.healthy').nth(3).waitFor();
-    scene.cards[2] = { ...scene.cards[2]!, usable: false, health: { status: 'lost', reason: 'fallen off the bus', sinceMs: Date.now() } };
+    scene.cards[2] = {
+      ...scene.cards[2]!,
+      usable: false,
+      health: { status: 'lost', reason: 'fallen off the bus', sinceMs: Date.now() },
+    };
     await page.locator('#card-2.lost .reason', { hasText: 'fallen off the bus' }).waitFor();
     t.match(await page.locator('.problems').textContent(), /GPU 2: fallen off the bus/);
     t.equal(await page.locator('.tile.lost.unusable').count(), 1, 'and in the picture');
@@ -54,10 +72,16 @@ test('the page', { skip }, async (t) => {
     await page.context().close();
   });
 
-  for (const [name, options] of [['desktop', DESKTOP], ['phone', PHONE]] as const) {
+  for (const [name, options] of [
+    ['desktop', DESKTOP],
+    ['phone', PHONE],
+  ] as const) {
     t.test(`16 cards with 200 containers stand beside each other and not upon each other: ${name}`, async (t) => {
       const scene = new Scene({ cards: 16, slices: 200, links: () => 18 });
-      const { base } = await served(t, viewOf(() => scene.snapshot()));
+      const { base } = await served(
+        t,
+        viewOf(() => scene.snapshot()),
+      );
       const { page, complaints } = await openPage(await browser(), base, '/', options);
       await page.locator('a.slice').nth(199).waitFor();
       t.same(await overlaps(page, '.tile'), [], 'cards of the picture');
@@ -73,7 +97,10 @@ test('the page', { skip }, async (t) => {
 
   t.test('the keyboard reaches everything', async (t) => {
     const scene = new Scene({ cards: 2 });
-    const { base } = await served(t, viewOf(() => scene.snapshot()));
+    const { base } = await served(
+      t,
+      viewOf(() => scene.snapshot()),
+    );
     const { page } = await openPage(await browser(), base, '/', DESKTOP);
     await page.locator('a.slice').first().waitFor();
     await page.keyboard.press('Tab');
@@ -92,7 +119,13 @@ test('the page', { skip }, async (t) => {
     await page.locator('.cards').waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type('notebook');
-    t.same(await page.locator('a.slice:visible .pod').allTextContents().then((names) => names.map((name) => name.replace(/-\w+$/, ''))), ['notebook-ann', 'notebook-li']);
+    t.same(
+      await page
+        .locator('a.slice:visible .pod')
+        .allTextContents()
+        .then((names) => names.map((name) => name.replace(/-\w+$/, ''))),
+      ['notebook-ann', 'notebook-li'],
+    );
     await page.keyboard.press('Escape');
     t.ok((await page.locator('a.slice:visible').count()) > 2);
     await page.keyboard.press('?');
@@ -106,8 +139,18 @@ test('the page', { skip }, async (t) => {
     const evil = '"><img src=x onerror="document.title=1"><script>document.title=2</script>\u202e';
     const one = card(0, { model: evil });
     const owners = [{ podUid: 'u', namespace: evil, pod: evil, container: evil }];
-    const state = node({ node: 'n', cards: [one], notReady: [evil], allocations: [allocation('evil', [slice(one)], { owners, findings: [{ code: evil, message: evil, serious: true }] })] });
-    const { base, journal } = await served(t, viewOf(() => state));
+    const state = node({
+      node: 'n',
+      cards: [one],
+      notReady: [evil],
+      allocations: [
+        allocation('evil', [slice(one)], { owners, findings: [{ code: evil, message: evil, serious: true }] }),
+      ],
+    });
+    const { base, journal } = await served(
+      t,
+      viewOf(() => state),
+    );
     journal.note({ level: 'warning', kind: evil, message: evil });
     const { page, complaints } = await openPage(await browser(), base, '/', DESKTOP);
     await page.locator('a.slice').click();
@@ -121,32 +164,61 @@ test('the page', { skip }, async (t) => {
 
   t.test('the page says that the agent is away, and goes on by itself when it is back', async (t) => {
     const state = node({ cards: [card(0)] });
-    const first = await served(t, viewOf(() => state));
+    const first = await served(
+      t,
+      viewOf(() => state),
+    );
     const { port } = first.server;
     const { page } = await openPage(await browser(), first.base, '/', DESKTOP);
     await page.locator('#connection[data-kind="live"]').waitFor();
     await first.server.stop();
     await page.locator('#connection[data-kind="lost"]').waitFor();
     t.equal(await page.locator('.card').count(), 1, 'what was known stays');
-    await served(t, viewOf(() => state), { port });
+    await served(
+      t,
+      viewOf(() => state),
+      { port },
+    );
     await page.locator('#connection[data-kind="live"]').waitFor();
     await page.context().close();
   });
 
   t.test('pictures for people', async (t) => {
     const scene = new Scene({ cards: 8, links: (a, b) => (a < 4 === b < 4 ? 4 : 0) });
-    scene.cards[5] = { ...scene.cards[5]!, usable: false, health: { status: 'reset', reason: 'XID 48 (double bit ECC error): needs a reset', sinceMs: Date.now() } };
-    const { base, history, journal } = await served(t, viewOf(() => scene.snapshot()));
+    scene.cards[5] = {
+      ...scene.cards[5]!,
+      usable: false,
+      health: { status: 'reset', reason: 'XID 48 (double bit ECC error): needs a reset', sinceMs: Date.now() },
+    };
+    const { base, history, journal } = await served(
+      t,
+      viewOf(() => scene.snapshot()),
+    );
     for (let at = 140; at > 0; at--) history.add(scene.snapshot(Date.now() - at * 2_000));
     journal.note({ level: 'info', kind: 'Started', message: 'research/resnet-train-0/main: 30 cores of GPU 0' });
-    journal.note({ level: 'warning', kind: 'Health', message: 'GPU 5 is reset: XID 48 (double bit ECC error): needs a reset', gpuUuid: scene.cards[5].uuid });
+    journal.note({
+      level: 'warning',
+      kind: 'Health',
+      message: 'GPU 5 is reset: XID 48 (double bit ECC error): needs a reset',
+      gpuUuid: scene.cards[5].uuid,
+    });
     const container = `/#/container/${scene.allocations[0]?.id}`;
     const pictures = [
-      ['node', '/', 'desktop', 'light'], ['node', '/', 'desktop', 'dark'], ['node', '/', 'phone', 'dark'], ['container', container, 'desktop', 'dark'], ['container', container, 'phone', 'light'],
+      ['node', '/', 'desktop', 'light'],
+      ['node', '/', 'desktop', 'dark'],
+      ['node', '/', 'phone', 'dark'],
+      ['container', container, 'desktop', 'dark'],
+      ['container', container, 'phone', 'light'],
     ] as const;
     for (const [name, path, device, colorScheme] of pictures) {
-      const { page, complaints } = await openPage(await browser(), base, path, { ...(device === 'phone' ? PHONE : DESKTOP), colorScheme });
-      await page.locator(name === 'node' ? '.history .line[d^="M"]' : '.charts .line[d^="M"]').first().waitFor({ state: 'attached' });
+      const { page, complaints } = await openPage(await browser(), base, path, {
+        ...(device === 'phone' ? PHONE : DESKTOP),
+        colorScheme,
+      });
+      await page
+        .locator(name === 'node' ? '.history .line[d^="M"]' : '.charts .line[d^="M"]')
+        .first()
+        .waitFor({ state: 'attached' });
       await keep(page, `${name}-${device}-${colorScheme}`, true);
       t.same(complaints, []);
       await page.context().close();

@@ -12,12 +12,32 @@ export function machine(count: number, links: (a: number, b: number) => number):
   return topologyOfPairs(count, (a, b) => ({ level: level(a, b), nvlinks: links(a, b) }));
 }
 
-const WORDS = ['resnet-train', 'bert-serve', 'llama-lora', 'whisper', 'ranking', 'notebook-ann', 'notebook-li', 'etl-embed', 'sdxl', 'asr-batch', 'search-rerank', 'fraud-score'];
+const WORDS = [
+  'resnet-train',
+  'bert-serve',
+  'llama-lora',
+  'whisper',
+  'ranking',
+  'notebook-ann',
+  'notebook-li',
+  'etl-embed',
+  'sdxl',
+  'asr-batch',
+  'search-rerank',
+  'fraud-score',
+];
 const NAMESPACES = ['research', 'serving', 'team-vision', 'batch'];
 
 /** Cores of the containers of one card, together at most 100. */
 const SPLITS = [
-  [30, 20, 20, 10, 10], [50, 50], [100], [25, 25, 25], [10, 10, 10, 10, 10, 10, 10, 10], [], [40, 30], [60, 20, 10],
+  [30, 20, 20, 10, 10],
+  [50, 50],
+  [100],
+  [25, 25, 25],
+  [10, 10, 10, 10, 10, 10, 10, 10],
+  [],
+  [40, 30],
+  [60, 20, 10],
 ];
 
 export interface SceneOptions {
@@ -37,18 +57,32 @@ export class Scene {
 
   constructor({ cards, slices, links = () => 0, memoryGib = 80 }: SceneOptions) {
     this.#topology = machine(cards, links);
-    this.cards = Array.from({ length: cards }, (_, index) => card(index, { numaNode: index < cards / 2 ? 0 : 1, memoryBytes: memoryGib * GIB, model: 'NVIDIA H100 80GB HBM3' }));
-    this.allocations = this.cards.flatMap((of, at) => this.#containers(of, slices === undefined ? (SPLITS[at % SPLITS.length] ?? []) : even(slices, cards, at)));
+    this.cards = Array.from({ length: cards }, (_, index) =>
+      card(index, {
+        numaNode: index < cards / 2 ? 0 : 1,
+        memoryBytes: memoryGib * GIB,
+        model: 'NVIDIA H100 80GB HBM3',
+      }),
+    );
+    this.allocations = this.cards.flatMap((of, at) =>
+      this.#containers(of, slices === undefined ? (SPLITS[at % SPLITS.length] ?? []) : even(slices, cards, at)),
+    );
   }
 
   /** The node at this moment. */
   snapshot(atMs = Date.now()): NodeSnapshot {
     const phase = (atMs - this.#begin) / 1000;
-    const allocations = this.allocations.map((one, at) => ({ ...one, slices: one.slices.map((of) => this.#busy(of, at, phase)) }));
+    const allocations = this.allocations.map((one, at) => ({
+      ...one,
+      slices: one.slices.map((of) => this.#busy(of, at, phase)),
+    }));
     const all = allocations.flatMap(({ slices }) => slices);
     const cards = this.cards.map((one) => {
       const here = all.filter(({ gpuUuid }) => gpuUuid === one.uuid);
-      const usedPercent = Math.min(100, here.reduce((sum, of) => sum + of.usedPercent, 0));
+      const usedPercent = Math.min(
+        100,
+        here.reduce((sum, of) => sum + of.usedPercent, 0),
+      );
       const dead = one.health.status === 'lost';
       return {
         ...one,
@@ -65,10 +99,24 @@ export class Scene {
     return split.map((cores, at) => {
       const name = `${WORDS[(of.index * 5 + at) % WORDS.length]}-${(of.index * 31 + at * 7).toString(36)}`;
       const memory = cores === 100 ? null : Math.floor((of.memoryBytes * cores) / 100 / (GIB / 4)) * (GIB / 4);
-      const one = slice(of, { givenCores: cores, share: cores, softLimit: at % 3 === 1 && cores < 50 ? cores * 2 : null, givenMemoryBytes: memory, memoryLimitBytes: memory, pids: [4000 + of.index * 40 + at] });
+      const one = slice(of, {
+        givenCores: cores,
+        share: cores,
+        softLimit: at % 3 === 1 && cores < 50 ? cores * 2 : null,
+        givenMemoryBytes: memory,
+        memoryLimitBytes: memory,
+        pids: [4000 + of.index * 40 + at],
+      });
       return allocation(`${of.index}${at}${name}`, [one], {
         id: Buffer.from(`${of.index}.${at}.....`).toString('hex').slice(0, 16).padEnd(16, '0'),
-        owners: [{ podUid: `uid-${name}`, namespace: NAMESPACES[(of.index + at) % NAMESPACES.length] ?? '', pod: name, container: 'main' }],
+        owners: [
+          {
+            podUid: `uid-${name}`,
+            namespace: NAMESPACES[(of.index + at) % NAMESPACES.length] ?? '',
+            pod: name,
+            container: 'main',
+          },
+        ],
         allocatedAtMs: this.#begin - 3_600_000 * (1 + at),
       });
     });
@@ -79,14 +127,28 @@ export class Scene {
     const idle = at % 7 === 3;
     const usedPercent = idle ? 0 : Math.max(0, Math.min(of.softLimit ?? of.share, of.share * wave * 1.25));
     const full = 0.35 + 0.5 * (((at * 37) % 100) / 100) + 0.05 * Math.sin(seconds / 11 + at);
-    const counters = of.counters === null ? null : {
-      ...of.counters,
-      launches: Math.round(seconds * 900 + at), waits: Math.round(seconds * 300),
-      throttledSeconds: at % 4 === 0 ? seconds * 0.35 : 0, chargedSeconds: seconds * of.share / 130,
-      denied: { ...of.counters.denied, alloc: at % 6 === 0 ? 3 : 0 }, deniedBytes: at % 6 === 0 ? 3 * GIB : 0,
-    };
+    const counters =
+      of.counters === null
+        ? null
+        : {
+            ...of.counters,
+            launches: Math.round(seconds * 900 + at),
+            waits: Math.round(seconds * 300),
+            throttledSeconds: at % 4 === 0 ? seconds * 0.35 : 0,
+            chargedSeconds: (seconds * of.share) / 130,
+            denied: { ...of.counters.denied, alloc: at % 6 === 0 ? 3 : 0 },
+            deniedBytes: at % 6 === 0 ? 3 * GIB : 0,
+          };
     const limit = of.memoryLimitBytes ?? of.cardMemoryBytes;
-    return { ...of, usedPercent, usedMemoryBytes: idle ? GIB / 8 : limit * Math.min(0.97, full), driverMemoryBytes: GIB / 4, peakMemoryBytes: limit * 0.9, counters, controlError: at % 4 === 0 ? 0.004 : null };
+    return {
+      ...of,
+      usedPercent,
+      usedMemoryBytes: idle ? GIB / 8 : limit * Math.min(0.97, full),
+      driverMemoryBytes: GIB / 4,
+      peakMemoryBytes: limit * 0.9,
+      counters,
+      controlError: at % 4 === 0 ? 0.004 : null,
+    };
   }
 }
 

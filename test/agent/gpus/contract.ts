@@ -38,7 +38,11 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
       t.match(gpu.pciBusId, /^[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7]$/);
       t.ok(gpu.memoryBytes > 0);
     }
-    t.same(gpus.map((gpu) => gpu.index), gpus.map((gpu) => gpu.index).sort((a, b) => a - b), 'in the order of indexes');
+    t.same(
+      gpus.map((gpu) => gpu.index),
+      gpus.map((gpu) => gpu.index).sort((a, b) => a - b),
+      'in the order of indexes',
+    );
   });
 
   contract('the inventory is the same when nothing changed', async (t, driver) => {
@@ -60,13 +64,20 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
   contract('a card that is not there is refused by name', async (t, driver) => {
     const unknown = 'GPU-ffffffff-ffff-ffff-ffff-ffffffffffff';
     for (const call of [() => driver.sample(unknown), () => driver.processes(unknown)]) {
-      await t.rejects(async () => void (await call()), { name: 'DriverError', code: 'unknown-gpu', message: new RegExp(unknown) });
+      await t.rejects(async () => void (await call()), {
+        name: 'DriverError',
+        code: 'unknown-gpu',
+        message: new RegExp(unknown),
+      });
     }
   });
 
   contract('what is wrong with the machine is said in whole lines', async (t, driver) => {
     const { gpus, notes } = await driver.inventory();
-    t.same(notes.filter((note) => !/^\S[^\n]*$/.test(note)), []);
+    t.same(
+      notes.filter((note) => !/^\S[^\n]*$/.test(note)),
+      [],
+    );
     if (gpus.length === 0) t.ok(notes.length > 0, 'no card is worth a word');
   });
 

@@ -82,7 +82,10 @@ test('while the driver does not answer no card is usable; afterwards those that 
   await settled();
   t.equal(monitor.outage, null);
   t.same(statuses(), ['healthy', 'probation', 'healthy']);
-  t.same(news.map((item) => item.kind), ['health', 'driver', 'driver', 'health', 'inventory']);
+  t.same(
+    news.map((item) => item.kind),
+    ['health', 'driver', 'driver', 'health', 'inventory'],
+  );
 });
 
 test('a card that is taken out has no health, and is fresh when put back', async (t) => {

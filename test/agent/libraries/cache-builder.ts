@@ -7,13 +7,25 @@ export interface CacheOptions {
   readonly endianness?: number;
 }
 
-const FLAGS = { i386: 0x0003, 'x86-64': 0x0303, ppc64le: 0x0503, x32: 0x0803, arm: 0x0903, aarch64: 0x0a03, other: 0x0603 } as const;
+const FLAGS = {
+  i386: 0x0003,
+  'x86-64': 0x0303,
+  ppc64le: 0x0503,
+  x32: 0x0803,
+  arm: 0x0903,
+  aarch64: 0x0a03,
+  other: 0x0603,
+} as const;
 const HEADER_BYTES = 48;
 const ENTRY_BYTES = 24;
 
 /** The bytes that ldconfig would write for these entries. */
 export function buildLdSoCache(entries: readonly CacheEntry[], options: CacheOptions = {}): Buffer {
-  const hardware = [...new Set(entries.flatMap((entry) => (entry.hardware === null || entry.hardware === 'legacy' ? [] : [entry.hardware])))];
+  const hardware = [
+    ...new Set(
+      entries.flatMap((entry) => (entry.hardware === null || entry.hardware === 'legacy' ? [] : [entry.hardware])),
+    ),
+  ];
   const stringsStart = HEADER_BYTES + entries.length * ENTRY_BYTES;
   const strings: Buffer[] = [];
   let end = stringsStart;
@@ -54,7 +66,9 @@ function extension(header: Buffer, end: number, hardwareOffsets: readonly number
   const list = start + 8 + 2 * 16;
   const directory = Buffer.alloc(8 + 2 * 16);
   // A generator string of no length first, as glibc writes one there: the reader has to search for its tag.
-  [0xeaa42174, 2, 0, 0, list, 0, 1, 0, list, hardwareOffsets.length * 4].forEach((value, index) => directory.writeUInt32LE(value, index * 4));
+  [0xeaa42174, 2, 0, 0, list, 0, 1, 0, list, hardwareOffsets.length * 4].forEach((value, index) =>
+    directory.writeUInt32LE(value, index * 4),
+  );
   const offsets = Buffer.alloc(hardwareOffsets.length * 4);
   hardwareOffsets.forEach((offset, index) => offsets.writeUInt32LE(offset, index * 4));
   return [Buffer.alloc(start - end), directory, offsets];

@@ -1,9 +1,25 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import type { ContainerEdits } from '../../../src/gpu/container-edits.js';
-import { CDI_DIRECTORY, cdiDeviceName, cdiSpec, CdiSpecs, kubeletPassesCdiDevices } from '../../../src/agent/libraries/cdi.js';
+import {
+  CDI_DIRECTORY,
+  cdiDeviceName,
+  cdiSpec,
+  CdiSpecs,
+  kubeletPassesCdiDevices,
+} from '../../../src/agent/libraries/cdi.js';
 import { scratchDirectory } from '../../scratch.js';
 
 const ID = '0123456789abcdef';
@@ -30,8 +46,16 @@ test('a specification says what the edits say', (t) => {
           env: ['LD_LIBRARY_PATH=/usr/local/nvidia/lib64', 'NVIDIA_VISIBLE_DEVICES=GPU-1'],
           deviceNodes: [{ path: '/dev/nvidia0', permissions: 'rw' }],
           mounts: [
-            { hostPath: '/etc/gpu-manager/vdriver/nvidia/current', containerPath: '/usr/local/nvidia', options: ['rbind', 'ro', 'nosuid', 'nodev'] },
-            { hostPath: `/etc/gpu-manager/vm/${ID}/usage`, containerPath: '/etc/vcuda/usage', options: ['rbind', 'rw', 'nosuid', 'nodev'] },
+            {
+              hostPath: '/etc/gpu-manager/vdriver/nvidia/current',
+              containerPath: '/usr/local/nvidia',
+              options: ['rbind', 'ro', 'nosuid', 'nodev'],
+            },
+            {
+              hostPath: `/etc/gpu-manager/vm/${ID}/usage`,
+              containerPath: '/etc/vcuda/usage',
+              options: ['rbind', 'rw', 'nosuid', 'nodev'],
+            },
           ],
         },
       },
@@ -41,8 +65,14 @@ test('a specification says what the edits say', (t) => {
 });
 
 test('a node under another name needs a later version of the specification', (t) => {
-  const spec = cdiSpec(ID, { ...EDITS, deviceNodes: [{ hostPath: '/run/sim/nvidia0', containerPath: '/dev/nvidia0' }] });
-  t.match(spec, { cdiVersion: '0.5.0', devices: [{ containerEdits: { deviceNodes: [{ path: '/dev/nvidia0', hostPath: '/run/sim/nvidia0' }] } }] });
+  const spec = cdiSpec(ID, {
+    ...EDITS,
+    deviceNodes: [{ hostPath: '/run/sim/nvidia0', containerPath: '/dev/nvidia0' }],
+  });
+  t.match(spec, {
+    cdiVersion: '0.5.0',
+    devices: [{ containerEdits: { deviceNodes: [{ path: '/dev/nvidia0', hostPath: '/run/sim/nvidia0' }] } }],
+  });
   t.end();
 });
 
@@ -62,17 +92,27 @@ test('specifications are written, listed and removed; files of others are left a
 });
 
 test('kubelets from 1.29 on pass CDI devices on', (t) => {
-  for (const version of ['v1.29.0', '1.31.2', 'v1.33.0-rc.1+k3s1', 'v2.0.0']) t.ok(kubeletPassesCdiDevices(version), version);
-  for (const version of ['v1.28.9', 'v1.20.2', 'v0.30.0', '', 'unknown']) t.notOk(kubeletPassesCdiDevices(version), version);
+  for (const version of ['v1.29.0', '1.31.2', 'v1.33.0-rc.1+k3s1', 'v2.0.0'])
+    t.ok(kubeletPassesCdiDevices(version), version);
+  for (const version of ['v1.28.9', 'v1.20.2', 'v0.30.0', '', 'unknown'])
+    t.notOk(kubeletPassesCdiDevices(version), version);
   t.end();
 });
 
 const PODMAN = '/usr/bin/podman';
-const podmanSkip = process.getuid?.() !== 0 ? 'starting containers needs root' : !existsSync(PODMAN) ? 'needs podman, which knows CDI' : !existsSync('/bin/busybox') ? 'needs /bin/busybox (busybox-static)' : false;
+const podmanSkip =
+  process.getuid?.() !== 0
+    ? 'starting containers needs root'
+    : !existsSync(PODMAN)
+      ? 'needs podman, which knows CDI'
+      : !existsSync('/bin/busybox')
+        ? 'needs /bin/busybox (busybox-static)'
+        : false;
 
 test('a real runtime gives a container what the specification says', { skip: podmanSkip }, async (t) => {
   const scratch = await scratchDirectory(t);
-  for (const name of ['root/bin', 'root/proc', 'root/dev', 'root/sys', 'root/etc', 'mirror', 'usage']) mkdirSync(join(scratch, name), { recursive: true });
+  for (const name of ['root/bin', 'root/proc', 'root/dev', 'root/sys', 'root/etc', 'mirror', 'usage'])
+    mkdirSync(join(scratch, name), { recursive: true });
   copyFileSync('/bin/busybox', join(scratch, 'root/bin/busybox'));
   for (const command of ['sh', 'cat', 'ls', 'touch']) symlinkSync('busybox', join(scratch, 'root/bin', command));
   writeFileSync(join(scratch, 'mirror/library'), 'mirrored');
@@ -95,8 +135,47 @@ test('a real runtime gives a container what the specification says', { skip: pod
     annotations: {},
     cdiDevices: [],
   });
-  const script = 'echo $LD_LIBRARY_PATH; cat /usr/local/nvidia/library; echo; ls -l /dev/nvidia0; touch /etc/vcuda/usage/a && echo writable; touch /usr/local/nvidia/a || echo read-only';
-  const places = ['--root', join(scratch, 'storage'), '--runroot', join(scratch, 'run'), '--storage-driver', 'vfs', '--cgroup-manager', 'cgroupfs', '--events-backend', 'file', '--runtime', 'runc'];
-  const result = spawnSync(PODMAN, [...places, 'run', '--rm', '--network', 'none', '--ulimit', 'nofile=512:512', '--ulimit', 'nproc=512:512', '--device', cdiDeviceName(id), '--rootfs', join(scratch, 'root'), '/bin/sh', '-c', script], { encoding: 'utf8' });
-  t.match(result.stdout, /^\/usr\/local\/nvidia\/lib64\nmirrored\ncrw.* 1, +3 .*\/dev\/nvidia0\nwritable\nread-only\n$/, result.stderr);
+  const script =
+    'echo $LD_LIBRARY_PATH; cat /usr/local/nvidia/library; echo; ls -l /dev/nvidia0; touch /etc/vcuda/usage/a && echo writable; touch /usr/local/nvidia/a || echo read-only';
+  const places = [
+    '--root',
+    join(scratch, 'storage'),
+    '--runroot',
+    join(scratch, 'run'),
+    '--storage-driver',
+    'vfs',
+    '--cgroup-manager',
+    'cgroupfs',
+    '--events-backend',
+    'file',
+    '--runtime',
+    'runc',
+  ];
+  const result = spawnSync(
+    PODMAN,
+    [
+      ...places,
+      'run',
+      '--rm',
+      '--network',
+      'none',
+      '--ulimit',
+      'nofile=512:512',
+      '--ulimit',
+      'nproc=512:512',
+      '--device',
+      cdiDeviceName(id),
+      '--rootfs',
+      join(scratch, 'root'),
+      '/bin/sh',
+      '-c',
+      script,
+    ],
+    { encoding: 'utf8' },
+  );
+  t.match(
+    result.stdout,
+    /^\/usr\/local\/nvidia\/lib64\nmirrored\ncrw.* 1, +3 .*\/dev\/nvidia0\nwritable\nread-only\n$/,
+    result.stderr,
+  );
 });

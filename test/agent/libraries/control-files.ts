@@ -13,7 +13,9 @@ export function buildControlFiles(directory: string, architecture: 'x86-64' | 'a
   mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, 'gpu-client'), 'client', { mode: 0o755 });
   return CONTROLS.map(([file, soname, origin]) => {
-    writeFileSync(join(directory, file), buildElf({ architecture, soname, needed: [origin, 'libc.so.6'] }), { mode: 0o755 });
+    writeFileSync(join(directory, file), buildElf({ architecture, soname, needed: [origin, 'libc.so.6'] }), {
+      mode: 0o755,
+    });
     return join(directory, file);
   });
 }

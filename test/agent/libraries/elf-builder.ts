@@ -118,7 +118,9 @@ function elfHeader(is64: boolean, machine: number, sectionHeaders: number, secti
   header.writeUInt32LE(1, 20);
   header.writeUInt32LE(is64 ? 64 : 52, is64 ? 32 : 28);
   header.writeUInt32LE(sectionHeaders, is64 ? 40 : 32);
-  const halves = is64 ? [64, 56, 2, 64, sectionCount, sectionCount - 1] : [52, 32, 2, 40, sectionCount, sectionCount - 1];
+  const halves = is64
+    ? [64, 56, 2, 64, sectionCount, sectionCount - 1]
+    : [52, 32, 2, 40, sectionCount, sectionCount - 1];
   halves.forEach((value, index) => header.writeUInt16LE(value, (is64 ? 52 : 40) + index * 2));
   return header;
 }

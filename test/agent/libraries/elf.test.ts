@@ -22,13 +22,16 @@ function factsOf(bytes: Buffer): ElfFacts {
 /** SONAME and NEEDED as readelf prints them. */
 function askReadelf(path: string): { soname: string | null; needed: string[] } {
   const text = execFileSync(READELF, ['-d', '-W', path], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-  const names = (tag: string) => [...text.matchAll(new RegExp(`\\(${tag}\\).*\\[(.*)\\]`, 'g'))].map((match) => match[1] ?? '');
+  const names = (tag: string) =>
+    [...text.matchAll(new RegExp(`\\(${tag}\\).*\\[(.*)\\]`, 'g'))].map((match) => match[1] ?? '');
   return { soname: names('SONAME')[0] ?? null, needed: names('NEEDED') };
 }
 
 test('SONAME, NEEDED, architecture and ABI note are read from libraries of every architecture', (t) => {
   for (const architecture of ['x86-64', 'i386', 'x32', 'aarch64', 'arm'] as const) {
-    const facts = factsOf(buildElf({ architecture, soname: 'libcuda.so.1', needed: ['libm.so.6', 'libc.so.6'], minimumLinux: [2, 3, 99] }));
+    const facts = factsOf(
+      buildElf({ architecture, soname: 'libcuda.so.1', needed: ['libm.so.6', 'libc.so.6'], minimumLinux: [2, 3, 99] }),
+    );
     t.match(facts, { architecture, soname: 'libcuda.so.1', needed: ['libm.so.6', 'libc.so.6'] });
     t.same(minimumLinux(facts), [2, 3, 99]);
   }
@@ -64,7 +67,11 @@ test('what is no ELF file, or not all of one, is refused with the reason', (t) =
 test('a library of any names is read back, and from its file as from its bytes', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'elf-'));
   t.teardown(() => rmSync(directory, { recursive: true }));
-  const name = fc.string({ unit: fc.constantFrom('l', 'i', 'b', '.', '-', '_', '1', 'é'), minLength: 1, maxLength: 60 });
+  const name = fc.string({
+    unit: fc.constantFrom('l', 'i', 'b', '.', '-', '_', '1', 'é'),
+    minLength: 1,
+    maxLength: 60,
+  });
   const description = fc.record({
     architecture: fc.constantFrom('x86-64', 'i386', 'aarch64'),
     soname: fc.option(name, { nil: undefined }),
@@ -77,7 +84,10 @@ test('a library of any names is read back, and from its file as from its bytes',
       const path = join(directory, 'library');
       writeFileSync(path, bytes);
       const whole = readElf(bytes);
-      assert.deepEqual(whole, { ok: true, value: { architecture: given.architecture, soname: given.soname ?? null, needed: given.needed, notes: [] } });
+      assert.deepEqual(whole, {
+        ok: true,
+        value: { architecture: given.architecture, soname: given.soname ?? null, needed: given.needed, notes: [] },
+      });
       assert.deepEqual(await readElfFile(path), whole);
     }),
     { numRuns: 100 },
@@ -89,7 +99,11 @@ test('files that are no libraries are refused from disk as well', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'elf-'));
   t.teardown(() => rmSync(directory, { recursive: true }));
   const path = join(directory, 'file');
-  for (const [content, code] of [['', 'not-elf'], ['#!/bin/sh\n', 'not-elf'], ['\x7fELF', 'truncated']] as const) {
+  for (const [content, code] of [
+    ['', 'not-elf'],
+    ['#!/bin/sh\n', 'not-elf'],
+    ['\x7fELF', 'truncated'],
+  ] as const) {
     writeFileSync(path, content);
     t.match(await readElfFile(path), { ok: false, code });
   }
@@ -98,35 +112,49 @@ test('files that are no libraries are refused from disk as well', async (t) => {
 
 test('mutated libraries are read or refused, never thrown at', (t) => {
   const originals = (['x86-64', 'i386', 'aarch64'] as const).map((architecture) =>
-    buildElf({ architecture, soname: 'libcuda.so.1', needed: ['libm.so.6', 'libdl.so.2', 'libc.so.6'], minimumLinux: [2, 3, 99] }),
+    buildElf({
+      architecture,
+      soname: 'libcuda.so.1',
+      needed: ['libm.so.6', 'libdl.so.2', 'libc.so.6'],
+      minimumLinux: [2, 3, 99],
+    }),
   );
   const next = seededNumbers(7);
   let read = 0;
   for (let input = 0; input < FUZZ_INPUTS; input += 1) {
     const result = readElf(mutate(originals[input % originals.length] as Buffer, next));
     if (result.ok) read += 1;
-    if (result.ok && result.value.needed.some((needed) => needed.length > 1024)) t.fail('a name longer than a name can be');
+    if (result.ok && result.value.needed.some((needed) => needed.length > 1024))
+      t.fail('a name longer than a name can be');
   }
   t.ok(read > 0 && read < FUZZ_INPUTS, `${read} of ${FUZZ_INPUTS} were still libraries`);
   t.end();
 });
 
-const skipReadelf = existsSync(READELF) && existsSync('/etc/ld.so.cache') ? false : 'needs readelf (binutils) and /etc/ld.so.cache';
+const skipReadelf =
+  existsSync(READELF) && existsSync('/etc/ld.so.cache') ? false : 'needs readelf (binutils) and /etc/ld.so.cache';
 
-test("this machine's libraries, and those of the builder, are read as readelf prints them", { skip: skipReadelf }, async (t) => {
-  const cache = parseLdSoCache(readFileSync('/etc/ld.so.cache'));
-  if (!cache.ok) throw new Error(cache.reason);
-  const directory = mkdtempSync(join(tmpdir(), 'elf-'));
-  t.teardown(() => rmSync(directory, { recursive: true }));
-  const built = (['x86-64', 'i386', 'aarch64'] as const).map((architecture) => {
-    const path = join(directory, architecture);
-    writeFileSync(path, buildElf({ architecture, soname: 'libcuda.so.1', needed: ['libm.so.6', 'libc.so.6'], minimumLinux: [3, 2, 0] }));
-    return path;
-  });
-  const libraries = [...new Set(cache.entries.map((entry) => entry.path))].filter((_, index) => index % 10 === 0);
-  for (const path of [...built, ...libraries]) {
-    const result = await readElfFile(path);
-    t.match(result, { ok: true }, path);
-    if (result.ok) t.strictSame({ soname: result.value.soname, needed: result.value.needed }, askReadelf(path), path);
-  }
-});
+test(
+  "this machine's libraries, and those of the builder, are read as readelf prints them",
+  { skip: skipReadelf },
+  async (t) => {
+    const cache = parseLdSoCache(readFileSync('/etc/ld.so.cache'));
+    if (!cache.ok) throw new Error(cache.reason);
+    const directory = mkdtempSync(join(tmpdir(), 'elf-'));
+    t.teardown(() => rmSync(directory, { recursive: true }));
+    const built = (['x86-64', 'i386', 'aarch64'] as const).map((architecture) => {
+      const path = join(directory, architecture);
+      writeFileSync(
+        path,
+        buildElf({ architecture, soname: 'libcuda.so.1', needed: ['libm.so.6', 'libc.so.6'], minimumLinux: [3, 2, 0] }),
+      );
+      return path;
+    });
+    const libraries = [...new Set(cache.entries.map((entry) => entry.path))].filter((_, index) => index % 10 === 0);
+    for (const path of [...built, ...libraries]) {
+      const result = await readElfFile(path);
+      t.match(result, { ok: true }, path);
+      if (result.ok) t.strictSame({ soname: result.value.soname, needed: result.value.needed }, askReadelf(path), path);
+    }
+  },
+);

@@ -22,7 +22,13 @@ export const LIBRARY_DIRECTORY: Readonly<Record<HostArchitecture, string>> = {
   i386: 'usr/lib/i386-linux-gnu',
 };
 
-export const BINARIES = ['nvidia-smi', 'nvidia-debugdump', 'nvidia-persistenced', 'nvidia-cuda-mps-control', 'nvidia-cuda-mps-server'];
+export const BINARIES = [
+  'nvidia-smi',
+  'nvidia-debugdump',
+  'nvidia-persistenced',
+  'nvidia-cuda-mps-control',
+  'nvidia-cuda-mps-server',
+];
 
 interface Library {
   readonly file: string;
@@ -47,12 +53,23 @@ export function driverLibraries(driver: string): Library[] {
     versioned('libnvidia-encode.so', 'libnvidia-encode.so.1', ['libnvcuvid.so.1']),
     versioned('libnvcuvid.so', 'libnvcuvid.so.1'),
     versioned('libnvidia-glcore.so', null, [`libnvidia-tls.so.${driver}`, ...gpucomp]),
-    { ...versioned('libnvidia-tls.so', null), elf: { soname: `libnvidia-tls.so.${driver}`, needed: ['libc.so.6'], minimumLinux: [2, 3, 99] } },
+    {
+      ...versioned('libnvidia-tls.so', null),
+      elf: { soname: `libnvidia-tls.so.${driver}`, needed: ['libc.so.6'], minimumLinux: [2, 3, 99] },
+    },
     versioned('libGLX_nvidia.so', 'libGLX_nvidia.so.0', [`libnvidia-glcore.so.${driver}`]),
     { file: 'libGL.so.1.7.0', elf: { soname: 'libGL.so.1', needed: glvnd } },
     { file: 'libGLdispatch.so.0.0.0', elf: { soname: 'libGLdispatch.so.0', needed: ['libc.so.6'] } },
-    ...(major < 495 ? [versioned('libnvidia-compiler.so', null), versioned('libnvidia-cbl.so', null), versioned('libnvidia-ifr.so', 'libnvidia-ifr.so.1')] : []),
-    ...(major >= 525 ? [versioned('libnvidia-nvvm.so', 'libnvidia-nvvm.so.4'), versioned('libcudadebugger.so', 'libcudadebugger.so.1')] : []),
+    ...(major < 495
+      ? [
+          versioned('libnvidia-compiler.so', null),
+          versioned('libnvidia-cbl.so', null),
+          versioned('libnvidia-ifr.so', 'libnvidia-ifr.so.1'),
+        ]
+      : []),
+    ...(major >= 525
+      ? [versioned('libnvidia-nvvm.so', 'libnvidia-nvvm.so.4'), versioned('libcudadebugger.so', 'libcudadebugger.so.1')]
+      : []),
     ...(major >= 535 ? [versioned('libnvidia-gpucomp.so', null)] : []),
     ...(major >= 550 ? [versioned('libnvidia-sandboxutils.so', 'libnvidia-sandboxutils.so.1')] : []),
     // Mesa's, beside the driver's.
@@ -70,13 +87,20 @@ export function buildHost(root: string, host: HostDescription): void {
     for (const library of driverLibraries(host.driver)) {
       const directory = LIBRARY_DIRECTORY[architecture];
       const soname = library.elf.soname ?? library.file;
-      install(join(root, directory, library.file), buildElf({ ...library.elf, architecture, content: `${host.driver} ${host.content ?? ''}` }));
+      install(
+        join(root, directory, library.file),
+        buildElf({ ...library.elf, architecture, content: `${host.driver} ${host.content ?? ''}` }),
+      );
       if (soname !== library.file) symlinkSync(library.file, join(root, directory, soname));
       entries.push({ name: soname, path: `/${directory}/${soname}`, architecture, hardware: null });
     }
   }
   // A script among the programs: not every program of a driver is an ELF file on every distribution.
-  for (const binary of BINARIES) install(join(root, 'usr/bin', binary), binary === 'nvidia-smi' ? buildElf({ needed: ['libc.so.6'] }) : Buffer.from('#!/bin/sh\n'));
+  for (const binary of BINARIES)
+    install(
+      join(root, 'usr/bin', binary),
+      binary === 'nvidia-smi' ? buildElf({ needed: ['libc.so.6'] }) : Buffer.from('#!/bin/sh\n'),
+    );
   symlinkSync('usr/bin', join(root, 'bin'));
   symlinkSync('usr/lib', join(root, 'lib'));
   install(join(root, 'etc/ld.so.cache'), buildLdSoCache(entries, { oldHeader: host.driver.startsWith('470') }));

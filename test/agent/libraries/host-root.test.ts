@@ -22,7 +22,10 @@ test('links of the host are followed within its root, absolute ones too', async 
   const path = await hostWithLinks(t);
   const root = await openHostRoot(path);
   t.equal(root.extent, 'whole');
-  t.equal(await root.resolve('/lib/x86_64-linux-gnu/libcuda.so.1'), join(path, 'usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.535.54.03'));
+  t.equal(
+    await root.resolve('/lib/x86_64-linux-gnu/libcuda.so.1'),
+    join(path, 'usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.535.54.03'),
+  );
   t.equal(await root.resolve('/usr/escape'), null, 'a link that climbs out of the root ends within it');
   t.equal(await root.resolve('/usr/loop-a'), null);
   t.equal(await root.resolve('/usr/lib/../lib/./absent'), null);
@@ -38,7 +41,11 @@ test("where only the host's /usr is mounted, paths below it and below merged dir
   t.equal(await usr.resolve('/usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.535.54.03'), library);
   t.equal(await usr.resolve('/lib/x86_64-linux-gnu/nvidia/libcuda.so.535.54.03'), library);
   t.equal(await usr.resolve('/etc/alternatives/libcuda'), null);
-  t.equal(await usr.resolve('/usr/lib/x86_64-linux-gnu/libcuda.so.1'), null, 'a link by way of /etc leads out of what is mounted');
+  t.equal(
+    await usr.resolve('/usr/lib/x86_64-linux-gnu/libcuda.so.1'),
+    null,
+    'a link by way of /etc leads out of what is mounted',
+  );
   t.equal(await usr.read('/etc/ld.so.cache'), null);
   t.same(await usr.list('/usr/lib/x86_64-linux-gnu'), ['libcuda.so.1', 'nvidia']);
   t.same(await usr.list('/usr/lib64'), []);

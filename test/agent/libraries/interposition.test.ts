@@ -7,7 +7,11 @@ test("a limited container finds the control libraries, and they find the driver'
   const mounts = defaultPathMounts(MIRROR, true, 'x86-64');
   t.same(
     mounts.map(({ containerPath }) => containerPath),
-    ['/usr/lib/x86_64-linux-gnu', '/usr/lib64'].flatMap((directory) => ['libcuda.so.1', 'libnvidia-ml.so.1', 'libcuda-origin.so.1', 'libnvidia-ml-origin.so.1'].map((name) => `${directory}/${name}`)),
+    ['/usr/lib/x86_64-linux-gnu', '/usr/lib64'].flatMap((directory) =>
+      ['libcuda.so.1', 'libnvidia-ml.so.1', 'libcuda-origin.so.1', 'libnvidia-ml-origin.so.1'].map(
+        (name) => `${directory}/${name}`,
+      ),
+    ),
   );
   for (const { hostPath, containerPath, writable } of mounts) {
     t.equal(hostPath, `${MIRROR}/lib64/${containerPath.split('/').at(-1) ?? ''}`);
@@ -17,12 +21,15 @@ test("a limited container finds the control libraries, and they find the driver'
 });
 
 test('a container with whole cards finds the driver itself', (t) => {
-  t.same(defaultPathMounts(MIRROR, false, 'aarch64').map(({ containerPath }) => containerPath), [
-    '/usr/lib/aarch64-linux-gnu/libcuda.so.1',
-    '/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1',
-    '/usr/lib64/libcuda.so.1',
-    '/usr/lib64/libnvidia-ml.so.1',
-  ]);
+  t.same(
+    defaultPathMounts(MIRROR, false, 'aarch64').map(({ containerPath }) => containerPath),
+    [
+      '/usr/lib/aarch64-linux-gnu/libcuda.so.1',
+      '/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1',
+      '/usr/lib64/libcuda.so.1',
+      '/usr/lib64/libnvidia-ml.so.1',
+    ],
+  );
   t.end();
 });
 

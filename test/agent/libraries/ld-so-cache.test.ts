@@ -13,19 +13,33 @@ const ENTRIES: readonly CacheEntry[] = [
   { name: 'libcuda.so.1', path: '/lib/x86_64-linux-gnu/libcuda.so.1', architecture: 'x86-64', hardware: null },
   { name: 'libcuda.so.1', path: '/lib/i386-linux-gnu/libcuda.so.1', architecture: 'i386', hardware: null },
   { name: 'libcuda.so.1', path: '/lib/aarch64-linux-gnu/libcuda.so.1', architecture: 'aarch64', hardware: null },
-  { name: 'libm.so.6', path: '/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3/libm.so.6', architecture: 'x86-64', hardware: 'x86-64-v3' },
-  { name: 'libm.so.6', path: '/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v4/libm.so.6', architecture: 'x86-64', hardware: 'x86-64-v4' },
+  {
+    name: 'libm.so.6',
+    path: '/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3/libm.so.6',
+    architecture: 'x86-64',
+    hardware: 'x86-64-v3',
+  },
+  {
+    name: 'libm.so.6',
+    path: '/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v4/libm.so.6',
+    architecture: 'x86-64',
+    hardware: 'x86-64-v4',
+  },
   { name: 'libm.so.6', path: '/lib/x86_64-linux-gnu/tls/libm.so.6', architecture: 'x86-64', hardware: 'legacy' },
 ];
 
 test('a cache is read with and without the header of the old format before it', (t) => {
-  for (const oldHeader of [false, true]) t.same(parseLdSoCache(buildLdSoCache(ENTRIES, { oldHeader })), { ok: true, entries: ENTRIES });
+  for (const oldHeader of [false, true])
+    t.same(parseLdSoCache(buildLdSoCache(ENTRIES, { oldHeader })), { ok: true, entries: ENTRIES });
   t.same(parseLdSoCache(buildLdSoCache([])), { ok: true, entries: [] });
   t.end();
 });
 
 test('a cache of a glibc that did not write the byte order is read', (t) => {
-  t.same(parseLdSoCache(buildLdSoCache(ENTRIES.slice(0, 3), { endianness: 0 })), { ok: true, entries: ENTRIES.slice(0, 3) });
+  t.same(parseLdSoCache(buildLdSoCache(ENTRIES.slice(0, 3), { endianness: 0 })), {
+    ok: true,
+    entries: ENTRIES.slice(0, 3),
+  });
   t.end();
 });
 
@@ -50,19 +64,25 @@ test('what is no cache, or not all of one, is refused with the reason', (t) => {
   const beyond = Buffer.from(cache);
   beyond.writeUInt32LE(0xffff_fff0, 48 + 4);
   t.match(parseLdSoCache(beyond), { ok: false, code: 'bad-offset' });
-  const endless = Buffer.concat([buildLdSoCache(ENTRIES.slice(0, 2)).subarray(0, 48 + 24 * 2), Buffer.alloc(9000, 0x61)]);
+  const endless = Buffer.concat([
+    buildLdSoCache(ENTRIES.slice(0, 2)).subarray(0, 48 + 24 * 2),
+    Buffer.alloc(9000, 0x61),
+  ]);
   t.match(parseLdSoCache(endless), { ok: false, code: 'bad-offset' });
   t.end();
 });
 
 test('whatever entries ldconfig writes are read back', (t) => {
   const text = fc.string({ unit: fc.constantFrom('a', 'Z', '9', '.', '_', '-', 'ä', '/'), maxLength: 40 });
-  const entry: fc.Arbitrary<CacheEntry> = fc.record({
-    name: text,
-    path: text,
-    architecture: fc.constantFrom('x86-64', 'i386', 'x32', 'aarch64', 'arm', 'ppc64le', 'other'),
-    hardware: fc.constantFrom(null, null, 'legacy', 'x86-64-v2', 'x86-64-v3', 'atomics'),
-  }, { noNullPrototype: true });
+  const entry: fc.Arbitrary<CacheEntry> = fc.record(
+    {
+      name: text,
+      path: text,
+      architecture: fc.constantFrom('x86-64', 'i386', 'x32', 'aarch64', 'arm', 'ppc64le', 'other'),
+      hardware: fc.constantFrom(null, null, 'legacy', 'x86-64-v2', 'x86-64-v3', 'atomics'),
+    },
+    { noNullPrototype: true },
+  );
   fc.assert(
     fc.property(fc.array(entry, { maxLength: 30 }), fc.boolean(), (entries, oldHeader) => {
       assert.deepEqual(parseLdSoCache(buildLdSoCache(entries, { oldHeader })), { ok: true, entries });
@@ -88,16 +108,24 @@ test('mutated caches are read or refused, never thrown at', (t) => {
   t.end();
 });
 
-test("this machine's cache is read as ldconfig prints it", { skip: existsSync(CACHE) ? false : 'no /etc/ld.so.cache here' }, (t) => {
-  const listed = execFileSync('/sbin/ldconfig', ['-p'], { encoding: 'utf8' })
-    .split('\n')
-    .flatMap((line) => {
-      const match = /^\t(\S+) \(.*\) => (.+)$/.exec(line);
-      return match === null ? [] : [{ name: match[1], path: match[2] }];
-    });
-  const result = parseLdSoCache(readFileSync(CACHE));
-  t.ok(result.ok);
-  if (result.ok) t.strictSame(result.entries.map(({ name, path }) => ({ name, path })), listed);
-  t.ok(listed.length > 0);
-  t.end();
-});
+test(
+  "this machine's cache is read as ldconfig prints it",
+  { skip: existsSync(CACHE) ? false : 'no /etc/ld.so.cache here' },
+  (t) => {
+    const listed = execFileSync('/sbin/ldconfig', ['-p'], { encoding: 'utf8' })
+      .split('\n')
+      .flatMap((line) => {
+        const match = /^\t(\S+) \(.*\) => (.+)$/.exec(line);
+        return match === null ? [] : [{ name: match[1], path: match[2] }];
+      });
+    const result = parseLdSoCache(readFileSync(CACHE));
+    t.ok(result.ok);
+    if (result.ok)
+      t.strictSame(
+        result.entries.map(({ name, path }) => ({ name, path })),
+        listed,
+      );
+    t.ok(listed.length > 0);
+    t.end();
+  },
+);

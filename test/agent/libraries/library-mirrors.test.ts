@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
@@ -42,10 +51,22 @@ interface Setting {
   readonly log?: Log;
 }
 
-async function mirrorsOf({ scratch, architecture, root = join(scratch, 'host'), log = silentLog() }: Setting): Promise<LibraryMirrors> {
+async function mirrorsOf({
+  scratch,
+  architecture,
+  root = join(scratch, 'host'),
+  log = silentLog(),
+}: Setting): Promise<LibraryMirrors> {
   const files = await controlLibraries(scratch, architecture);
   const hostRoot = await openHostRoot(root);
-  return new LibraryMirrors({ volumes: shippedVolumes(join(scratch, 'vdriver')), hostRoot, architecture, ...files, log, clock: systemClock });
+  return new LibraryMirrors({
+    volumes: shippedVolumes(join(scratch, 'vdriver')),
+    hostRoot,
+    architecture,
+    ...files,
+    log,
+    clock: systemClock,
+  });
 }
 
 /** A log that keeps its warnings. */
@@ -56,10 +77,12 @@ function recordingLog(): { log: Log; warnings: string[] } {
   return { log, warnings };
 }
 
-const HOSTS: readonly HostDescription[] = ['470.256.02', '535.54.03', '580.95.05'].flatMap((driver): HostDescription[] => [
-  { driver, architecture: 'x86-64', with32Bit: true },
-  { driver, architecture: 'aarch64' },
-]);
+const HOSTS: readonly HostDescription[] = ['470.256.02', '535.54.03', '580.95.05'].flatMap(
+  (driver): HostDescription[] => [
+    { driver, architecture: 'x86-64', with32Bit: true },
+    { driver, architecture: 'aarch64' },
+  ],
+);
 
 for (const host of HOSTS) {
   test(`driver ${host.driver} for ${host.architecture} is mirrored with the control libraries and as it is`, async (t) => {
@@ -77,7 +100,8 @@ for (const host of HOSTS) {
       const elf = await readElfFile(path);
       return elf.ok ? elf.value.needed : [];
     };
-    for (const name of ['libcuda.so', 'libcuda.so.1']) t.same(await needed(join(shared, 'lib64', name)), ['libcuda-origin.so.1', 'libc.so.6']);
+    for (const name of ['libcuda.so', 'libcuda.so.1'])
+      t.same(await needed(join(shared, 'lib64', name)), ['libcuda-origin.so.1', 'libc.so.6']);
     t.same(await needed(join(shared, 'lib64/libcuda-origin.so.1')), ['libm.so.6', 'libc.so.6']);
     t.same(await needed(join(shared, 'lib64/libnvidia-ml.so.1')), ['libnvidia-ml-origin.so.1', 'libc.so.6']);
     t.same(await needed(join(origin, 'lib64/libcuda.so.1')), ['libm.so.6', 'libc.so.6']);
@@ -85,16 +109,34 @@ for (const host of HOSTS) {
 
     const libraries = readdirSync(join(shared, 'lib64'));
     t.ok(libraries.includes('libGLX_indirect.so.0'));
-    t.notOk(libraries.some((name) => /^(libEGL\.so|libz\.so)/.test(name)), "neither Mesa's libraries nor those of the system");
+    t.notOk(
+      libraries.some((name) => /^(libEGL\.so|libz\.so)/.test(name)),
+      "neither Mesa's libraries nor those of the system",
+    );
     t.equal(libraries.includes(`libnvidia-gpucomp.so.${host.driver}`), !host.driver.startsWith('470'));
-    t.same(readdirSync(join(shared, 'bin')), ['gpu-client', 'nvidia-cuda-mps-control', 'nvidia-cuda-mps-server', 'nvidia-debugdump', 'nvidia-persistenced', 'nvidia-smi']);
+    t.same(readdirSync(join(shared, 'bin')), [
+      'gpu-client',
+      'nvidia-cuda-mps-control',
+      'nvidia-cuda-mps-server',
+      'nvidia-debugdump',
+      'nvidia-persistenced',
+      'nvidia-smi',
+    ]);
     t.notOk(readdirSync(join(origin, 'bin')).includes('gpu-client'));
 
-    for (const [directory, architectures] of [['lib64', [host.architecture]], ['lib', ['i386']]] as const) {
+    for (const [directory, architectures] of [
+      ['lib64', [host.architecture]],
+      ['lib', ['i386']],
+    ] as const) {
       for (const mirror of [shared, origin]) {
         const names = existsSync(join(mirror, directory)) ? readdirSync(join(mirror, directory)) : [];
         t.equal(names.length > 0, directory === 'lib64' || host.with32Bit === true);
-        for (const name of names) t.match(await readElfFile(join(mirror, directory, name)), { ok: true, value: { architecture: architectures[0] } }, name);
+        for (const name of names)
+          t.match(
+            await readElfFile(join(mirror, directory, name)),
+            { ok: true, value: { architecture: architectures[0] } },
+            name,
+          );
       }
     }
     t.notOk(existsSync(join(shared, 'lib/libcuda.so.1')), 'no 32 bit driver that nothing controls');
@@ -122,30 +164,44 @@ test('a cache full of garbage is reported, and the library directories are searc
   const scratch = await scratchDirectory(t);
   buildHost(join(scratch, 'host'), { driver: '580.95.05', architecture: 'x86-64' });
   writeFileSync(join(scratch, 'host/etc/ld.so.cache'), 'garbage');
-  const inventory = await new Inventory(await openHostRoot(join(scratch, 'host'))).take({ wantsLibrary: (name) => name.startsWith('libcuda.so'), binaries: [] });
+  const inventory = await new Inventory(await openHostRoot(join(scratch, 'host'))).take({
+    wantsLibrary: (name) => name.startsWith('libcuda.so'),
+    binaries: [],
+  });
   t.match(inventory, { source: 'directories', unreadable: [{ path: '/etc/ld.so.cache', reason: /no header/ }] });
-  t.same(inventory.libraries.map((library) => library.name), ['libcuda.so.1', 'libcuda.so.580.95.05']);
+  t.same(
+    inventory.libraries.map((library) => library.name),
+    ['libcuda.so.1', 'libcuda.so.580.95.05'],
+  );
 });
 
-test("ldconfig's own cache of the host gives the same libraries", { skip: existsSync(LDCONFIG) ? false : 'no ldconfig here' }, async (t) => {
-  const scratch = await scratchDirectory(t);
-  const root = join(scratch, 'host');
-  buildHost(root, { driver: '580.95.05', architecture: 'x86-64', with32Bit: true });
-  const request = { wantsLibrary: () => true, binaries: [] };
-  const paths = async () => (await new Inventory(await openHostRoot(root)).take(request)).libraries.map((library) => library.path).sort();
-  const ours = await paths();
-  rmSync(join(root, 'etc/ld.so.cache'));
-  execFileSync(LDCONFIG, ['-r', root]);
-  t.same(await paths(), ours);
-  t.ok(ours.length > 30);
-});
+test(
+  "ldconfig's own cache of the host gives the same libraries",
+  { skip: existsSync(LDCONFIG) ? false : 'no ldconfig here' },
+  async (t) => {
+    const scratch = await scratchDirectory(t);
+    const root = join(scratch, 'host');
+    buildHost(root, { driver: '580.95.05', architecture: 'x86-64', with32Bit: true });
+    const request = { wantsLibrary: () => true, binaries: [] };
+    const paths = async () =>
+      (await new Inventory(await openHostRoot(root)).take(request)).libraries.map((library) => library.path).sort();
+    const ours = await paths();
+    rmSync(join(root, 'etc/ld.so.cache'));
+    execFileSync(LDCONFIG, ['-r', root]);
+    t.same(await paths(), ours);
+    t.ok(ours.length > 30);
+  },
+);
 
 test('a library of the host is found by name, wherever the host is mounted', async (t) => {
   const scratch = await scratchDirectory(t);
   buildHost(join(scratch, 'host'), { driver: '580.95.05', architecture: 'x86-64', with32Bit: true });
   for (const mounted of ['host', 'host/usr']) {
     const root = await openHostRoot(join(scratch, mounted));
-    t.equal(await findHostLibrary(root, 'libnvidia-ml.so.1', 'x86-64'), join(scratch, 'host', LIBRARY_DIRECTORY['x86-64'], 'libnvidia-ml.so.580.95.05'));
+    t.equal(
+      await findHostLibrary(root, 'libnvidia-ml.so.1', 'x86-64'),
+      join(scratch, 'host', LIBRARY_DIRECTORY['x86-64'], 'libnvidia-ml.so.580.95.05'),
+    );
     t.equal(await findHostLibrary(root, 'libnvidia-ml.so.1', 'aarch64'), null);
     t.equal(await findHostLibrary(root, 'libnvidia-ml.so', 'i386'), null);
   }
@@ -155,7 +211,11 @@ test('a host without a driver is refused with the reason, and mirrored once it h
   const scratch = await scratchDirectory(t);
   mkdirSync(join(scratch, 'host/usr'), { recursive: true });
   const mirrors = await mirrorsOf({ scratch, architecture: 'x86-64' });
-  t.match(await mirrors.start(), { ok: false, code: 'no-libcuda', reason: /is the NVIDIA driver installed on this node/ });
+  t.match(await mirrors.start(), {
+    ok: false,
+    code: 'no-libcuda',
+    reason: /is the NVIDIA driver installed on this node/,
+  });
   buildHost(join(scratch, 'host'), { driver: '580.95.05', architecture: 'x86-64' });
   await mirrors.check();
   t.equal(mirrors.driverVersion(), null, 'one look is not enough: the installation may be under way');

@@ -6,7 +6,17 @@ import type { Architecture } from '../../../src/agent/libraries/architecture.js'
 import type { HostLibrary } from '../../../src/agent/libraries/inventory.js';
 import { planMirror, type ControlLibrary, type MirrorPlan } from '../../../src/agent/libraries/mirror-plan.js';
 
-const NAMES = ['libcuda', 'libnvidia-ml', 'libnvidia-tls', 'libnvidia-glcore', 'libGL', 'libGLX_nvidia', 'libEGL', 'libcuda-origin', 'libfoo'];
+const NAMES = [
+  'libcuda',
+  'libnvidia-ml',
+  'libnvidia-tls',
+  'libnvidia-glcore',
+  'libGL',
+  'libGLX_nvidia',
+  'libEGL',
+  'libcuda-origin',
+  'libfoo',
+];
 const VERSIONS = ['1', '1.1', '470.256.02', '580.95.05'];
 
 /** Any library at all: of any architecture, under any name, with any SONAME, wherever it lies. */
@@ -16,31 +26,53 @@ const library: fc.Arbitrary<HostLibrary> = fc
     version: fc.constantFrom(...VERSIONS),
     soname: fc.constantFrom('major', 'own', 'none', '../escape', 'libcuda.so.1', 'libcuda-origin.so.1'),
     architecture: fc.constantFrom<Architecture>('x86-64', 'i386', 'aarch64', 'arm', 'x32', 'other'),
-    needed: fc.array(fc.constantFrom('libGLdispatch.so.0', 'libnvidia-glcore.so.580.95.05', 'libnvidia-tls.so.1', 'libc.so.6'), { maxLength: 3 }),
+    needed: fc.array(
+      fc.constantFrom('libGLdispatch.so.0', 'libnvidia-glcore.so.580.95.05', 'libnvidia-tls.so.1', 'libc.so.6'),
+      { maxLength: 3 },
+    ),
     directory: fc.constantFrom('a', 'b', 'c'),
     foundBySoname: fc.boolean(),
   })
   .map(({ stem, version, soname, architecture, needed, directory, foundBySoname }) => {
     const fileName = `${stem}.so.${version}`;
     const name = soname === 'major' ? `${stem}.so.1` : soname === 'own' ? fileName : soname === 'none' ? null : soname;
-    return { name: foundBySoname && name !== null ? name : fileName, fileName, path: `/${architecture}/${directory}/${fileName}`, identity: '1', facts: { architecture, soname: name, needed, notes: [] } };
+    return {
+      name: foundBySoname && name !== null ? name : fileName,
+      fileName,
+      path: `/${architecture}/${directory}/${fileName}`,
+      identity: '1',
+      facts: { architecture, soname: name, needed, notes: [] },
+    };
   });
 
 const CONTROLS: readonly ControlLibrary[] = [
   ['libcuda.so.1', 'libcuda-origin.so.1'],
   ['libnvidia-ml.so.1', 'libnvidia-ml-origin.so.1'],
-].map(([soname = '', originName = '']) => ({ soname, originName, architecture: 'x86-64', fileName: `control-${soname}`, path: `/agent/control-${soname}`, identity: '1' }));
+].map(([soname = '', originName = '']) => ({
+  soname,
+  originName,
+  architecture: 'x86-64',
+  fileName: `control-${soname}`,
+  path: `/agent/control-${soname}`,
+  identity: '1',
+}));
 
 function planOf(libraries: readonly HostLibrary[], controls: readonly ControlLibrary[] | null): MirrorPlan | null {
   const volume = { name: 'nvidia', base: '/x', libraries: NAMES.map((name) => `${name}.so`), binaries: [] };
-  const result = planMirror({ volume, inventory: { source: 'ld.so.cache', libraries, binaries: [], unreadable: [] }, architecture: 'x86-64', controls, ownFiles: new Map() });
+  const result = planMirror({
+    volume,
+    inventory: { source: 'ld.so.cache', libraries, binaries: [], unreadable: [] },
+    architecture: 'x86-64',
+    controls,
+    ownFiles: new Map(),
+  });
   return result.ok ? result.plan : null;
 }
 
 /** The file that a name of the plan leads to, through its links; null where it leads nowhere. */
 function fileBehind(plan: MirrorPlan, name: string): { path: string } | null {
   const seen = new Set<string>();
-  for (let at = name; !seen.has(at); ) {
+  for (let at = name; !seen.has(at);) {
     seen.add(at);
     const step = plan.steps.find((candidate) => candidate.to === at);
     if (step === undefined || step.kind === 'directory') return null;
@@ -76,7 +108,10 @@ test('each directory holds libraries of its own width, and none of another machi
       for (const step of planOf(libraries, controlled ? CONTROLS : null)?.steps ?? []) {
         if (step.kind !== 'link') continue;
         const architecture = step.from.path.split('/')[1] ?? '';
-        assert.ok((step.to.startsWith('lib64/') ? ['x86-64'] : ['i386', 'x32']).includes(architecture), `${step.from.path} as ${step.to}`);
+        assert.ok(
+          (step.to.startsWith('lib64/') ? ['x86-64'] : ['i386', 'x32']).includes(architecture),
+          `${step.from.path} as ${step.to}`,
+        );
       }
     }),
     { numRuns: 2000 },
@@ -92,9 +127,12 @@ test('in a controlled mirror the names that programs ask for lead to the control
       const plan = planOf(libraries, CONTROLS);
       if (plan === null) return;
       planned += 1;
-      for (const name of ['libcuda.so.1', 'libcuda.so']) assert.equal(fileBehind(plan, `lib64/${name}`)?.path, '/agent/control-libcuda.so.1');
+      for (const name of ['libcuda.so.1', 'libcuda.so'])
+        assert.equal(fileBehind(plan, `lib64/${name}`)?.path, '/agent/control-libcuda.so.1');
       const origin = fileBehind(plan, 'lib64/libcuda-origin.so.1');
-      assert.ok(libraries.some((candidate) => candidate.path === origin?.path && candidate.facts.soname === 'libcuda.so.1'));
+      assert.ok(
+        libraries.some((candidate) => candidate.path === origin?.path && candidate.facts.soname === 'libcuda.so.1'),
+      );
       assert.equal(fileBehind(plan, 'lib/libcuda.so.1'), null);
     }),
     { numRuns: 3000 },
@@ -105,7 +143,9 @@ test('in a controlled mirror the names that programs ask for lead to the control
 
 test('the same host gives the same plan', (t) => {
   fc.assert(
-    fc.property(fc.array(library, { maxLength: 25 }), (libraries) => assert.deepEqual(planOf([...libraries], CONTROLS), planOf(libraries, CONTROLS))),
+    fc.property(fc.array(library, { maxLength: 25 }), (libraries) =>
+      assert.deepEqual(planOf([...libraries], CONTROLS), planOf(libraries, CONTROLS)),
+    ),
     { numRuns: 300 },
   );
   t.pass('300 hosts');

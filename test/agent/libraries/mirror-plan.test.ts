@@ -1,7 +1,13 @@
 import { test } from 'tap';
 import type { Architecture } from '../../../src/agent/libraries/architecture.js';
 import type { HostFile, HostInventory, HostLibrary } from '../../../src/agent/libraries/inventory.js';
-import { planMirror, type ControlLibrary, type MirrorPlan, type MirrorRequest, type MirrorStep } from '../../../src/agent/libraries/mirror-plan.js';
+import {
+  planMirror,
+  type ControlLibrary,
+  type MirrorPlan,
+  type MirrorRequest,
+  type MirrorStep,
+} from '../../../src/agent/libraries/mirror-plan.js';
 import type { VolumeDescription } from '../../../src/agent/libraries/volume-config.js';
 
 interface LibrarySketch {
@@ -23,14 +29,24 @@ function library(fileName: string, sketch: LibrarySketch = {}): HostLibrary {
     fileName,
     path: `/host/${sketch.directory ?? architecture}/${fileName}`,
     identity: `100:${fileName}`,
-    facts: { architecture, soname, needed, notes: minimumLinux === undefined ? [] : [{ owner: 'GNU', type: 1, description }] },
+    facts: {
+      architecture,
+      soname,
+      needed,
+      notes: minimumLinux === undefined ? [] : [{ owner: 'GNU', type: 1, description }],
+    },
   };
 }
 
 const CUDA = library('libcuda.so.535.54.03', { soname: 'libcuda.so.1' });
 const NVML = library('libnvidia-ml.so.535.54.03', { soname: 'libnvidia-ml.so.1' });
 
-const control = (soname: string, originName: string, fileName: string, architecture: Architecture = 'x86-64'): ControlLibrary => ({
+const control = (
+  soname: string,
+  originName: string,
+  fileName: string,
+  architecture: Architecture = 'x86-64',
+): ControlLibrary => ({
   soname,
   originName,
   fileName,
@@ -39,16 +55,36 @@ const control = (soname: string, originName: string, fileName: string, architect
   identity: fileName,
 });
 
-const CONTROLS = [control('libcuda.so.1', 'libcuda-origin.so.1', 'libcuda-control.so'), control('libnvidia-ml.so.1', 'libnvidia-ml-origin.so.1', 'libnvml-control.so')];
+const CONTROLS = [
+  control('libcuda.so.1', 'libcuda-origin.so.1', 'libcuda-control.so'),
+  control('libnvidia-ml.so.1', 'libnvidia-ml-origin.so.1', 'libnvml-control.so'),
+];
 
-const inventoryOf = (libraries: readonly HostLibrary[], binaries: HostInventory['binaries'] = []): HostInventory => ({ source: 'ld.so.cache', libraries, binaries, unreadable: [] });
+const inventoryOf = (libraries: readonly HostLibrary[], binaries: HostInventory['binaries'] = []): HostInventory => ({
+  source: 'ld.so.cache',
+  libraries,
+  binaries,
+  unreadable: [],
+});
 
-const volume = (libraries: readonly string[], binaries: readonly string[] = []): VolumeDescription => ({ name: 'nvidia', base: '/x', libraries, binaries });
+const volume = (libraries: readonly string[], binaries: readonly string[] = []): VolumeDescription => ({
+  name: 'nvidia',
+  base: '/x',
+  libraries,
+  binaries,
+});
 
 const DRIVER = volume(['libcuda.so', 'libnvidia-ml.so', 'libGL', 'libEGL', 'libnvidia-tls.so']);
 
 function plan(libraries: readonly HostLibrary[], request: Partial<MirrorRequest> = {}): MirrorPlan {
-  const result = planMirror({ volume: DRIVER, inventory: inventoryOf(libraries), architecture: 'x86-64', controls: null, ownFiles: new Map(), ...request });
+  const result = planMirror({
+    volume: DRIVER,
+    inventory: inventoryOf(libraries),
+    architecture: 'x86-64',
+    controls: null,
+    ownFiles: new Map(),
+    ...request,
+  });
   if (!result.ok) throw new Error(result.reason);
   return result.plan;
 }
@@ -108,22 +144,54 @@ test('the 32 bit directory never gets a 64 bit library, and no driver that nothi
   const narrow = library('libcuda.so.535.54.03', { soname: 'libcuda.so.1', architecture: 'i386' });
   const gl = library('libGLdispatch.so.0.0.0', { soname: 'libGLdispatch.so.0', architecture: 'i386' });
   const shared = plan([CUDA, narrow, gl], { controls: CONTROLS, volume: volume(['libcuda.so', 'libGLdispatch.so']) });
-  t.same(shared.steps.map(show).filter((step) => step.startsWith('lib/')), ['lib/', 'lib/libGLdispatch.so.0.0.0 = /host/i386/libGLdispatch.so.0.0.0', 'lib/libGLdispatch.so.0 -> libGLdispatch.so.0.0.0', 'lib/libGLdispatch.so -> libGLdispatch.so.0.0.0']);
+  t.same(
+    shared.steps.map(show).filter((step) => step.startsWith('lib/')),
+    [
+      'lib/',
+      'lib/libGLdispatch.so.0.0.0 = /host/i386/libGLdispatch.so.0.0.0',
+      'lib/libGLdispatch.so.0 -> libGLdispatch.so.0.0.0',
+      'lib/libGLdispatch.so -> libGLdispatch.so.0.0.0',
+    ],
+  );
   t.match(shared.leftOut, [{ path: narrow.path, reason: /no i386 control library/ }]);
 
   const origin = plan([CUDA, narrow]);
-  t.same(origin.steps.map(show).filter((step) => step.startsWith('lib/')), ['lib/', `lib/libcuda.so.535.54.03 = ${narrow.path}`, 'lib/libcuda.so.1 -> libcuda.so.535.54.03', 'lib/libcuda.so -> libcuda.so.535.54.03']);
+  t.same(
+    origin.steps.map(show).filter((step) => step.startsWith('lib/')),
+    [
+      'lib/',
+      `lib/libcuda.so.535.54.03 = ${narrow.path}`,
+      'lib/libcuda.so.1 -> libcuda.so.535.54.03',
+      'lib/libcuda.so -> libcuda.so.535.54.03',
+    ],
+  );
   t.end();
 });
 
 test('a host without libcuda is refused, and so is a shared mirror without its control library', (t) => {
-  const request = { volume: DRIVER, inventory: inventoryOf([NVML]), architecture: 'x86-64', controls: null, ownFiles: new Map() } as const;
-  t.match(planMirror(request), { ok: false, code: 'no-libcuda', reason: /no libcuda\.so\.1 for x86-64 in the host's ld\.so\.cache: is the NVIDIA driver installed/ });
+  const request = {
+    volume: DRIVER,
+    inventory: inventoryOf([NVML]),
+    architecture: 'x86-64',
+    controls: null,
+    ownFiles: new Map(),
+  } as const;
+  t.match(planMirror(request), {
+    ok: false,
+    code: 'no-libcuda',
+    reason: /no libcuda\.so\.1 for x86-64 in the host's ld\.so\.cache: is the NVIDIA driver installed/,
+  });
   const onlyNarrow = inventoryOf([library('libcuda.so.535.54.03', { soname: 'libcuda.so.1', architecture: 'i386' })]);
   t.match(planMirror({ ...request, inventory: onlyNarrow }), { ok: false, code: 'no-libcuda' });
-  t.match(planMirror({ ...request, inventory: inventoryOf([CUDA]), controls: [] }), { ok: false, code: 'no-control-library' });
+  t.match(planMirror({ ...request, inventory: inventoryOf([CUDA]), controls: [] }), {
+    ok: false,
+    code: 'no-control-library',
+  });
   const foreign = [control('libcuda.so.1', 'libcuda-origin.so.1', 'libcuda-control.so', 'aarch64')];
-  t.match(planMirror({ ...request, inventory: inventoryOf([CUDA]), controls: foreign }), { ok: false, code: 'no-control-library' });
+  t.match(planMirror({ ...request, inventory: inventoryOf([CUDA]), controls: foreign }), {
+    ok: false,
+    code: 'no-control-library',
+  });
   t.end();
 });
 
@@ -142,8 +210,15 @@ test('what volume.conf lists and the host does not have is missing, no more and 
 test('GL libraries of other implementations and the old variant of libnvidia-tls are left out with the reason', (t) => {
   const mesa = library('libEGL.so.1.0.0', { soname: 'libEGL.so.1', needed: ['libgbm.so.1'], directory: 'mesa' });
   const glvnd = library('libEGL.so.1.1.0', { soname: 'libEGL.so.1', needed: ['libGLdispatch.so.0'] });
-  const oldTls = library('libnvidia-tls.so.535.54.03', { soname: 'libnvidia-tls.so.535.54.03', minimumLinux: [2, 2, 5] });
-  const tls = library('libnvidia-tls.so.535.54.03', { soname: 'libnvidia-tls.so.535.54.03', minimumLinux: [2, 3, 99], directory: 'tls' });
+  const oldTls = library('libnvidia-tls.so.535.54.03', {
+    soname: 'libnvidia-tls.so.535.54.03',
+    minimumLinux: [2, 2, 5],
+  });
+  const tls = library('libnvidia-tls.so.535.54.03', {
+    soname: 'libnvidia-tls.so.535.54.03',
+    minimumLinux: [2, 3, 99],
+    directory: 'tls',
+  });
   const result = plan([CUDA, mesa, glvnd, oldTls, tls]);
   const taken = result.steps.flatMap((step) => (step.kind === 'link' ? [step.from.path] : []));
   t.same(taken, [CUDA.path, glvnd.path, tls.path]);
@@ -161,13 +236,20 @@ test('a libnvidia-tls that does not say for which kernels it is, is taken', (t) 
 });
 
 test('what a listed library needs of the same driver comes with it, and what that needs as well', (t) => {
-  const eglcore = library('libnvidia-eglcore.so.580.95.05', { needed: ['libnvidia-gpucomp.so.580.95.05', 'libc.so.6'] });
+  const eglcore = library('libnvidia-eglcore.so.580.95.05', {
+    needed: ['libnvidia-gpucomp.so.580.95.05', 'libc.so.6'],
+  });
   const gpucomp = library('libnvidia-gpucomp.so.580.95.05', { needed: ['libnvidia-deep.so.1'] });
   const deep = library('libnvidia-deep.so.580.95.05', { soname: 'libnvidia-deep.so.1' });
   const libc = library('libc.so.6');
   const result = plan([CUDA, eglcore, gpucomp, deep, libc], { volume: volume(['libcuda.so', 'libnvidia-eglcore.so']) });
-  const reasons = Object.fromEntries(result.steps.flatMap((step) => (step.kind === 'link' ? [[step.from.fileName, step.reason]] : [])));
-  t.match(reasons, { [gpucomp.fileName]: `${eglcore.fileName} needs it`, [deep.fileName]: `${gpucomp.fileName} needs it` });
+  const reasons = Object.fromEntries(
+    result.steps.flatMap((step) => (step.kind === 'link' ? [[step.from.fileName, step.reason]] : [])),
+  );
+  t.match(reasons, {
+    [gpucomp.fileName]: `${eglcore.fileName} needs it`,
+    [deep.fileName]: `${gpucomp.fileName} needs it`,
+  });
   t.notOk('libc.so.6' in reasons);
   t.end();
 });
@@ -199,7 +281,10 @@ test('a SONAME that is no file name is no way out of the mirror', (t) => {
 
 test("programs and this project's own files lie where volume.conf asks for them", (t) => {
   const file = (fileName: string): HostFile => ({ fileName, path: `/agent/${fileName}`, identity: fileName });
-  const ownFiles = new Map([['gpu-client', file('gpu-client')], ['libcuda-control.so', file('libcuda-control.so')]]);
+  const ownFiles = new Map([
+    ['gpu-client', file('gpu-client')],
+    ['libcuda-control.so', file('libcuda-control.so')],
+  ]);
   const smi = { name: 'nvidia-smi', ...file('nvidia-smi.real') };
   const result = plan([CUDA], {
     volume: volume(['libcuda.so', 'libcuda-control.so'], ['nvidia-smi', 'gpu-client']),

@@ -15,7 +15,13 @@ function planOf(driver: string, version: string): MirrorPlan {
     return { fileName, path, identity: driver };
   });
   const steps = libraries.map((from) => ({ kind: 'copy' as const, to: `lib64/${from.fileName}`, from, reason }));
-  return { version, driverVersion: driver, steps: [{ kind: 'directory', to: 'lib64', reason }, ...steps], leftOut: [], missing: [] };
+  return {
+    version,
+    driverVersion: driver,
+    steps: [{ kind: 'directory', to: 'lib64', reason }, ...steps],
+    leftOut: [],
+    missing: [],
+  };
 }
 
 for (const driver of ['535', '580']) mkdirSync(join(scratch, driver), { recursive: true });

@@ -1,7 +1,12 @@
 import { lutimesSync, mkdirSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { planRemovals, removeUnusedVersions, REMOVAL_GRACE_MS, versionsInMountinfo } from '../../../src/agent/libraries/mirror-versions.js';
+import {
+  planRemovals,
+  removeUnusedVersions,
+  REMOVAL_GRACE_MS,
+  versionsInMountinfo,
+} from '../../../src/agent/libraries/mirror-versions.js';
 import { scratchDirectory } from '../../scratch.js';
 
 const NONE: ReadonlySet<string> = new Set();
@@ -39,7 +44,8 @@ test('mounted versions are known by their directory, one of its files, or what w
 test('unused versions are removed from disk, used and current ones stay', async (t) => {
   const scratch = await scratchDirectory(t);
   const directory = join(scratch, 'nvidia');
-  for (const version of ['old', 'used', 'new', '.unfinished-x']) mkdirSync(join(directory, 'versions', version), { recursive: true });
+  for (const version of ['old', 'used', 'new', '.unfinished-x'])
+    mkdirSync(join(directory, 'versions', version), { recursive: true });
   symlinkSync('versions/new', join(directory, 'current'));
   lutimesSync(join(directory, 'current'), 1000, 1000);
   const processes = join(scratch, 'proc');
@@ -51,9 +57,16 @@ test('unused versions are removed from disk, used and current ones stay', async 
   symlinkSync('mnt:[1]', join(processes, '17/ns/mnt'));
   symlinkSync('mnt:[2]', join(processes, '18/ns/mnt'));
   writeFileSync(join(processes, '17/mountinfo'), '36 35 98:0 / / rw - ext4 /dev/root rw\n');
-  writeFileSync(join(processes, '18/mountinfo'), '36 35 98:0 /x/versions/used /usr/local/nvidia ro - ext4 /dev/root rw\n');
+  writeFileSync(
+    join(processes, '18/mountinfo'),
+    '36 35 98:0 /x/versions/used /usr/local/nvidia ro - ext4 /dev/root rw\n',
+  );
 
-  t.same(await removeUnusedVersions(directory, 1000_000 + REMOVAL_GRACE_MS, processes), [], 'not by an agent that does not see every process');
+  t.same(
+    await removeUnusedVersions(directory, 1000_000 + REMOVAL_GRACE_MS, processes),
+    [],
+    'not by an agent that does not see every process',
+  );
   rmSync(join(processes, 'self/ns/pid'));
   symlinkSync('pid:[4026531836]', join(processes, 'self/ns/pid'));
   t.same(await removeUnusedVersions(directory, 1000_000 + REMOVAL_GRACE_MS - 1, processes), []);
@@ -70,13 +83,17 @@ const readable = (path: string): boolean => {
   }
 };
 
-test('nothing is removed while a process may not be looked at', { skip: readable('/proc/1/ns/mnt') ? 'every process may be looked at here' : false }, async (t) => {
-  const scratch = await scratchDirectory(t);
-  const directory = join(scratch, 'nvidia');
-  for (const version of ['old', 'new']) mkdirSync(join(directory, 'versions', version), { recursive: true });
-  symlinkSync('versions/new', join(directory, 'current'));
-  mkdirSync(join(scratch, 'proc/self/ns'), { recursive: true });
-  symlinkSync('pid:[4026531836]', join(scratch, 'proc/self/ns/pid'));
-  symlinkSync('/proc/1', join(scratch, 'proc/1'));
-  t.same(await removeUnusedVersions(directory, Date.now() + 2 * REMOVAL_GRACE_MS, join(scratch, 'proc')), []);
-});
+test(
+  'nothing is removed while a process may not be looked at',
+  { skip: readable('/proc/1/ns/mnt') ? 'every process may be looked at here' : false },
+  async (t) => {
+    const scratch = await scratchDirectory(t);
+    const directory = join(scratch, 'nvidia');
+    for (const version of ['old', 'new']) mkdirSync(join(directory, 'versions', version), { recursive: true });
+    symlinkSync('versions/new', join(directory, 'current'));
+    mkdirSync(join(scratch, 'proc/self/ns'), { recursive: true });
+    symlinkSync('pid:[4026531836]', join(scratch, 'proc/self/ns/pid'));
+    symlinkSync('/proc/1', join(scratch, 'proc/1'));
+    t.same(await removeUnusedVersions(directory, Date.now() + 2 * REMOVAL_GRACE_MS, join(scratch, 'proc')), []);
+  },
+);

@@ -1,4 +1,15 @@
-import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import * as realFs from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'tap';
@@ -58,7 +69,10 @@ function seen(directory: string): { driver: string; files: string[] } | null {
   };
 }
 
-const whole = (driver: string) => ({ driver, files: ['gpu-client', 'libcuda-origin.so.1', 'libcuda.so.1', `libcuda.so.${driver}`] });
+const whole = (driver: string) => ({
+  driver,
+  files: ['gpu-client', 'libcuda-origin.so.1', 'libcuda.so.1', `libcuda.so.${driver}`],
+});
 
 test('a mirror is put in place, readable by everyone, whatever the umask', async (t) => {
   const scratch = await scratchDirectory(t);
@@ -84,7 +98,10 @@ test("the host's files are hard links, this project's own are copies", async (t)
 
 test('where the host lies on another file system, its files are copied with their mode', async (t) => {
   const scratch = await scratchDirectory(t);
-  const refuses: MirrorFs = { ...realFs, link: () => Promise.reject(Object.assign(new Error('cross-device'), { code: 'EXDEV' })) };
+  const refuses: MirrorFs = {
+    ...realFs,
+    link: () => Promise.reject(Object.assign(new Error('cross-device'), { code: 'EXDEV' })),
+  };
   await applyMirror(join(scratch, 'nvidia'), planOf(scratch, '535'), refuses);
   const copy = statSync(join(scratch, 'nvidia/current/lib64/libcuda.so.535'));
   t.not(copy.ino, statSync(join(scratch, 'libcuda.so.535')).ino);

@@ -8,7 +8,8 @@ const OTHER = 'f'.repeat(64);
 const UID = '3ac45a1e-0d2f-4c6b-9a7e-1f2d3c4b5a60';
 const SLICE_UID = UID.replaceAll('-', '_');
 
-const v1 = (path: string, controllers = 'memory') => `12:pids:/\n8:${controllers}:${path}\n1:name=systemd:${path}\n0::/\n`;
+const v1 = (path: string, controllers = 'memory') =>
+  `12:pids:/\n8:${controllers}:${path}\n1:name=systemd:${path}\n0::/\n`;
 const v2 = (path: string) => `0::${path}\n`;
 
 /** What each way of naming cgroups gives: description, path, pod and driver. */
@@ -17,21 +18,66 @@ const PATHS: readonly [string, string, string | null, 'cgroupfs' | 'systemd'][] 
   ['cgroupfs, burstable', `/kubepods/burstable/pod${UID}/${ID}`, UID, 'cgroupfs'],
   ['cgroupfs, best effort', `/kubepods/besteffort/pod${UID}/${ID}`, UID, 'cgroupfs'],
   ['cgroupfs under a root of its own', `/machines/node/kubepods/burstable/pod${UID}/${ID}`, UID, 'cgroupfs'],
-  ['cgroupfs, a static pod, whose UID is a digest', `/kubepods/pod0123456789abcdef0123456789abcdef/${ID}`, '0123456789abcdef0123456789abcdef', 'cgroupfs'],
+  [
+    'cgroupfs, a static pod, whose UID is a digest',
+    `/kubepods/pod0123456789abcdef0123456789abcdef/${ID}`,
+    '0123456789abcdef0123456789abcdef',
+    'cgroupfs',
+  ],
   ['cri-o with cgroupfs', `/kubepods/burstable/pod${UID}/crio-${ID}`, UID, 'cgroupfs'],
-  ['systemd with docker', `/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod${SLICE_UID}.slice/docker-${ID}.scope`, UID, 'systemd'],
-  ['systemd with containerd, guaranteed', `/kubepods.slice/kubepods-pod${SLICE_UID}.slice/cri-containerd-${ID}.scope`, UID, 'systemd'],
-  ['systemd with cri-o', `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${SLICE_UID}.slice/crio-${ID}.scope`, UID, 'systemd'],
-  ['systemd with cri-o and crun, one level deeper', `/kubepods.slice/kubepods-pod${SLICE_UID}.slice/crio-${ID}.scope/container`, UID, 'systemd'],
-  ['systemd under a root of its own', `/node.slice/node-kubepods.slice/node-kubepods-pod${SLICE_UID}.slice/cri-containerd-${ID}.scope`, UID, 'systemd'],
+  [
+    'systemd with docker',
+    `/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod${SLICE_UID}.slice/docker-${ID}.scope`,
+    UID,
+    'systemd',
+  ],
+  [
+    'systemd with containerd, guaranteed',
+    `/kubepods.slice/kubepods-pod${SLICE_UID}.slice/cri-containerd-${ID}.scope`,
+    UID,
+    'systemd',
+  ],
+  [
+    'systemd with cri-o',
+    `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${SLICE_UID}.slice/crio-${ID}.scope`,
+    UID,
+    'systemd',
+  ],
+  [
+    'systemd with cri-o and crun, one level deeper',
+    `/kubepods.slice/kubepods-pod${SLICE_UID}.slice/crio-${ID}.scope/container`,
+    UID,
+    'systemd',
+  ],
+  [
+    'systemd under a root of its own',
+    `/node.slice/node-kubepods.slice/node-kubepods-pod${SLICE_UID}.slice/cri-containerd-${ID}.scope`,
+    UID,
+    'systemd',
+  ],
   ['a cluster in a container', `/docker/${OTHER}/kubelet/kubepods/burstable/pod${UID}/${ID}`, UID, 'cgroupfs'],
-  ['a cluster in a pod', `/kubepods/pod11111111-0000-0000-0000-000000000000/${OTHER}/kubepods/pod${UID}/${ID}`, UID, 'cgroupfs'],
+  [
+    'a cluster in a pod',
+    `/kubepods/pod11111111-0000-0000-0000-000000000000/${OTHER}/kubepods/pod${UID}/${ID}`,
+    UID,
+    'cgroupfs',
+  ],
   ['a cgroup of the container itself', `/kubepods/burstable/pod${UID}/${ID}/child`, UID, 'cgroupfs'],
   ['a container in the container', `/kubepods/burstable/pod${UID}/${ID}/docker/${OTHER}`, UID, 'cgroupfs'],
   ['systemd in the container', `/kubepods/burstable/pod${UID}/${ID}/system.slice/ssh.service`, UID, 'cgroupfs'],
-  ['containerd with cgroupfs under a kubelet with systemd', `/system.slice/containerd.service/kubepods-besteffort-pod${SLICE_UID}.slice:cri-containerd:${ID}`, UID, 'systemd'],
+  [
+    'containerd with cgroupfs under a kubelet with systemd',
+    `/system.slice/containerd.service/kubepods-besteffort-pod${SLICE_UID}.slice:cri-containerd:${ID}`,
+    UID,
+    'systemd',
+  ],
   ['the same outside of a service', `/kubepods-burstable-pod${SLICE_UID}.slice:cri-containerd:${ID}`, UID, 'systemd'],
-  ['the same with a cgroup below', `/kubepods-burstable-pod${SLICE_UID}.slice:cri-containerd:${ID}/child`, UID, 'systemd'],
+  [
+    'the same with a cgroup below',
+    `/kubepods-burstable-pod${SLICE_UID}.slice:cri-containerd:${ID}/child`,
+    UID,
+    'systemd',
+  ],
   ['seen from another cgroup namespace', `/../../kubepods/burstable/pod${UID}/${ID}`, UID, 'cgroupfs'],
   ['docker alone', `/docker/${ID}`, null, 'cgroupfs'],
   ['docker in docker', `/docker/${ID}/docker/${OTHER}`, null, 'cgroupfs'],
@@ -41,13 +87,23 @@ const PATHS: readonly [string, string, string | null, 'cgroupfs' | 'systemd'][] 
 
 for (const [description, path, podUid, driver] of PATHS) {
   test(`the container is found: ${description}`, (t) => {
-    for (const text of [v1(path), v1(path, 'memory,hugetlb'), v2(path)]) t.match(parseProcCgroup(text), { containerId: ID, podUid, driver });
+    for (const text of [v1(path), v1(path, 'memory,hugetlb'), v2(path)])
+      t.match(parseProcCgroup(text), { containerId: ID, podUid, driver });
     t.end();
   });
 }
 
 test('processes that are in no container are in none', (t) => {
-  const paths = ['/', '/user.slice/user-0.slice/session-1.scope', '/system.slice/sshd.service', `/kubepods/burstable/pod${UID}`, `/kubepods.slice/kubepods-pod${SLICE_UID}.slice`, `/kubepods.slice/kubepods-pod${SLICE_UID}.slice/crio-conmon-${ID}.scope`, `/crio-conmon-${ID}`, `/docker/${ID.slice(1)}`];
+  const paths = [
+    '/',
+    '/user.slice/user-0.slice/session-1.scope',
+    '/system.slice/sshd.service',
+    `/kubepods/burstable/pod${UID}`,
+    `/kubepods.slice/kubepods-pod${SLICE_UID}.slice`,
+    `/kubepods.slice/kubepods-pod${SLICE_UID}.slice/crio-conmon-${ID}.scope`,
+    `/crio-conmon-${ID}`,
+    `/docker/${ID.slice(1)}`,
+  ];
   for (const path of paths) for (const text of [v1(path), v2(path)]) t.equal(parseProcCgroup(text), null, path);
   t.end();
 });
@@ -60,7 +116,10 @@ test('the cgroup of the whole container is told, with the hierarchy that it is i
 });
 
 test('with both versions mounted, the hierarchy that has the container counts', (t) => {
-  t.match(parseProcCgroup(`5:cpu,cpuacct:/docker/${ID}\n4:memory:/elsewhere\n0::/system.slice\n`), { containerId: ID, controllers: ['cpu', 'cpuacct'] });
+  t.match(parseProcCgroup(`5:cpu,cpuacct:/docker/${ID}\n4:memory:/elsewhere\n0::/system.slice\n`), {
+    containerId: ID,
+    controllers: ['cpu', 'cpuacct'],
+  });
   t.match(parseProcCgroup(`4:memory:/\n0::/docker/${ID}\n`), { containerId: ID, controllers: null });
   t.end();
 });
@@ -77,8 +136,30 @@ test("this process's own cgroup is read", (t) => {
 });
 
 test('any text is read without harm, and an answer is always part of it', (t) => {
-  const part = fc.constantFrom('kubepods', 'burstable', `pod${UID}`, ID, `docker-${ID}.scope`, `kubepods-pod${SLICE_UID}.slice`, ':cri-containerd:', '..', '', ':', 'child', '\0', 'pod', '.slice', '.scope');
-  const line = fc.tuple(fc.constantFrom('0::', '4:memory:', '3:cpu,cpuacct:', 'x', ''), fc.array(part, { maxLength: 12 }), fc.constantFrom('/', '', ':')).map(([head, parts, glue]) => `${head}/${parts.join(glue)}`);
+  const part = fc.constantFrom(
+    'kubepods',
+    'burstable',
+    `pod${UID}`,
+    ID,
+    `docker-${ID}.scope`,
+    `kubepods-pod${SLICE_UID}.slice`,
+    ':cri-containerd:',
+    '..',
+    '',
+    ':',
+    'child',
+    '\0',
+    'pod',
+    '.slice',
+    '.scope',
+  );
+  const line = fc
+    .tuple(
+      fc.constantFrom('0::', '4:memory:', '3:cpu,cpuacct:', 'x', ''),
+      fc.array(part, { maxLength: 12 }),
+      fc.constantFrom('/', '', ':'),
+    )
+    .map(([head, parts, glue]) => `${head}/${parts.join(glue)}`);
   fc.assert(
     fc.property(fc.array(line, { maxLength: 6 }), fc.string(), (lines, noise) => {
       const text = [...lines, noise].join('\n');

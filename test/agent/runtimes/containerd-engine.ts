@@ -9,7 +9,14 @@ import { LABEL, type ContainerRuntime } from '../../../src/agent/runtimes/contai
 import { CriRuntime, type CriVersion } from '../../../src/agent/runtimes/cri-runtime.js';
 import { Daemon, removeCgroups, unmountBelow } from './daemon.js';
 import type { ContainerWish, Engine, ExecResult } from './engine.js';
-import { buildRootFileSystem, packImage, packLayer, TEST_IMAGE, type ImageConfig, type ImageFile } from './test-image.js';
+import {
+  buildRootFileSystem,
+  packImage,
+  packLayer,
+  TEST_IMAGE,
+  type ImageConfig,
+  type ImageFile,
+} from './test-image.js';
 
 export const CONTAINERD_PROGRAMS = ['containerd', 'ctr', 'runc', 'tar'];
 
@@ -49,11 +56,21 @@ export class ContainerdEngine implements Engine {
     const socket = join(scratch, 'containerd.sock');
     mkdirSync(join(scratch, 'cni'), { recursive: true });
     writeFileSync(join(scratch, 'containerd.toml'), configuration(scratch, socket));
-    this.#daemon = new Daemon(socket, ['containerd', '--config', join(scratch, 'containerd.toml')], join(scratch, 'containerd.log'), () => this.#answers());
+    this.#daemon = new Daemon(
+      socket,
+      ['containerd', '--config', join(scratch, 'containerd.toml')],
+      join(scratch, 'containerd.log'),
+      () => this.#answers(),
+    );
     await this.#daemon.start();
     await this.importImage(scratch, buildRootFileSystem(scratch, files), TEST_IMAGE);
-    const loaded = loadPackageDefinition(loadSync(PROTO, { keepCase: true, longs: String, enums: String, defaults: true })) as unknown as { runtime: { v1: { RuntimeService: ServiceClientConstructor } } };
-    this.#client = new loaded.runtime.v1.RuntimeService(`unix:${socket}`, credentials.createInsecure()) as unknown as RuntimeService;
+    const loaded = loadPackageDefinition(
+      loadSync(PROTO, { keepCase: true, longs: String, enums: String, defaults: true }),
+    ) as unknown as { runtime: { v1: { RuntimeService: ServiceClientConstructor } } };
+    this.#client = new loaded.runtime.v1.RuntimeService(
+      `unix:${socket}`,
+      credentials.createInsecure(),
+    ) as unknown as RuntimeService;
   }
 
   /** Makes the root file system `root` known as the image `reference`; `scratch` holds what is needed on the way. */
@@ -84,17 +101,33 @@ export class ContainerdEngine implements Engine {
     const labels = { [LABEL.podUid]: pod.uid, [LABEL.podNamespace]: pod.namespace, [LABEL.podName]: pod.name };
     const mode = wish.hostNamespaces === true ? 'NODE' : 'CONTAINER';
     const namespaces = { network: 'NODE', pid: mode, ipc: wish.hostNamespaces === true ? 'NODE' : 'POD' };
-    const sandbox_config = { metadata: pod, labels, linux: { cgroup_parent: `${CGROUPS}/kubepods/burstable/pod${pod.uid}`, security_context: { namespace_options: namespaces } } };
+    const sandbox_config = {
+      metadata: pod,
+      labels,
+      linux: {
+        cgroup_parent: `${CGROUPS}/kubepods/burstable/pod${pod.uid}`,
+        security_context: { namespace_options: namespaces },
+      },
+    };
     const known = this.#sandboxes.get(pod.uid);
-    const pod_sandbox_id = known ?? (await this.#call('RunPodSandbox', { config: sandbox_config })).pod_sandbox_id ?? '';
+    const pod_sandbox_id =
+      known ?? (await this.#call('RunPodSandbox', { config: sandbox_config })).pod_sandbox_id ?? '';
     this.#sandboxes.set(pod.uid, pod_sandbox_id);
     const config = {
       metadata: { name },
       image: { image: wish.image ?? TEST_IMAGE },
       command: wish.command,
       envs: Object.entries(wish.environment ?? {}).map(([key, value]) => ({ key, value })),
-      mounts: (wish.mounts ?? []).map(({ hostPath, containerPath, writable }) => ({ host_path: hostPath, container_path: containerPath, readonly: !writable })),
-      devices: (wish.devices ?? []).map(({ hostPath, containerPath }) => ({ host_path: hostPath, container_path: containerPath, permissions: 'rw' })),
+      mounts: (wish.mounts ?? []).map(({ hostPath, containerPath, writable }) => ({
+        host_path: hostPath,
+        container_path: containerPath,
+        readonly: !writable,
+      })),
+      devices: (wish.devices ?? []).map(({ hostPath, containerPath }) => ({
+        host_path: hostPath,
+        container_path: containerPath,
+        permissions: 'rw',
+      })),
       labels: { ...labels, [LABEL.containerName]: name },
       linux: {
         security_context: {
@@ -111,7 +144,10 @@ export class ContainerdEngine implements Engine {
 
   async exec(containerId: string, command: readonly string[]): Promise<ExecResult> {
     const answer = await this.#call('ExecSync', { container_id: containerId, cmd: command, timeout: 60 });
-    return { code: answer.exit_code ?? -1, output: `${answer.stdout?.toString() ?? ''}${answer.stderr?.toString() ?? ''}` };
+    return {
+      code: answer.exit_code ?? -1,
+      output: `${answer.stdout?.toString() ?? ''}${answer.stderr?.toString() ?? ''}`,
+    };
   }
 
   async end(containerId: string): Promise<void> {

@@ -6,12 +6,17 @@ import { CriRuntime } from '../../../src/agent/runtimes/cri-runtime.js';
 import { scratchDirectory } from '../../scratch.js';
 import { NEVER, serveCri, Status } from './fake-cri.js';
 
-const VERSION = { Version: () => ({ version: '0.1.0', runtime_name: 'cri-o', runtime_version: '1.31.0', runtime_api_version: 'v1' }) };
+const VERSION = {
+  Version: () => ({ version: '0.1.0', runtime_name: 'cri-o', runtime_version: '1.31.0', runtime_api_version: 'v1' }),
+};
 const ID = 'a'.repeat(64);
 
 /** Settles to the code of the error that a question is refused with. */
 function failure(question: Promise<unknown>): Promise<string> {
-  return question.then(() => 'none', (error: unknown) => (error instanceof RuntimeError ? error.code : String(error)));
+  return question.then(
+    () => 'none',
+    (error: unknown) => (error instanceof RuntimeError ? error.code : String(error)),
+  );
 }
 
 test('a runtime that knows only v1alpha2 is spoken to in that version', async (t) => {
@@ -35,18 +40,45 @@ test('v1 is preferred', async (t) => {
 test('containers are translated, and asked for by their labels', async (t) => {
   const socket = join(await scratchDirectory(t), 'cri.sock');
   const requests: unknown[] = [];
-  const labels = { 'io.kubernetes.pod.uid': 'u', 'io.kubernetes.pod.name': 'p', 'io.kubernetes.pod.namespace': 'n', 'io.kubernetes.container.name': 'c' };
+  const labels = {
+    'io.kubernetes.pod.uid': 'u',
+    'io.kubernetes.pod.name': 'p',
+    'io.kubernetes.pod.namespace': 'n',
+    'io.kubernetes.container.name': 'c',
+  };
   const server = await serveCri(socket, 'v1', {
     ...VERSION,
     ListContainers: (request) => {
       requests.push(request);
-      return { containers: [{ id: ID, metadata: { name: 'c', attempt: 3 }, state: 'CONTAINER_EXITED', created_at: '1700000000123456789', labels }] };
+      return {
+        containers: [
+          {
+            id: ID,
+            metadata: { name: 'c', attempt: 3 },
+            state: 'CONTAINER_EXITED',
+            created_at: '1700000000123456789',
+            labels,
+          },
+        ],
+      };
     },
   });
   t.teardown(() => server.stop());
   const runtime = await CriRuntime.connect(socket);
-  t.same(await runtime.list({ podUid: 'u', containerName: 'c' }), [{ id: ID, name: 'c', pod: { uid: 'u', name: 'p', namespace: 'n' }, labels, state: 'exited', attempt: 3, createdAtMs: 1700000000123 }]);
-  t.match(requests, [{ filter: { label_selector: { 'io.kubernetes.pod.uid': 'u', 'io.kubernetes.container.name': 'c' } } }]);
+  t.same(await runtime.list({ podUid: 'u', containerName: 'c' }), [
+    {
+      id: ID,
+      name: 'c',
+      pod: { uid: 'u', name: 'p', namespace: 'n' },
+      labels,
+      state: 'exited',
+      attempt: 3,
+      createdAtMs: 1700000000123,
+    },
+  ]);
+  t.match(requests, [
+    { filter: { label_selector: { 'io.kubernetes.pod.uid': 'u', 'io.kubernetes.container.name': 'c' } } },
+  ]);
   runtime.close();
 });
 
@@ -54,7 +86,10 @@ test('the first process is read from the verbose answer, whatever else stands th
   const socket = join(await scratchDirectory(t), 'cri.sock');
   let info: Record<string, string> = {};
   let state = 'CONTAINER_RUNNING';
-  const server = await serveCri(socket, 'v1', { ...VERSION, ContainerStatus: () => ({ status: { id: ID, metadata: { name: 'c' }, state, labels: {} }, info }) });
+  const server = await serveCri(socket, 'v1', {
+    ...VERSION,
+    ContainerStatus: () => ({ status: { id: ID, metadata: { name: 'c' }, state, labels: {} }, info }),
+  });
   t.teardown(() => server.stop());
   const runtime = await CriRuntime.connect(socket);
   const pidOf = async (text: string) => {
@@ -62,7 +97,8 @@ test('the first process is read from the verbose answer, whatever else stands th
     return (await runtime.inspect(ID))?.pid;
   };
   t.equal(await pidOf('{"sandboxID":"x","pid":4711,"runtimeSpec":{}}'), 4711);
-  for (const text of ['{}', '{"pid":"4711"}', '{"pid":0}', '{"pid":-1}', '{"pid":1.5}', 'pid: 4711', '']) t.equal(await pidOf(text), null, text);
+  for (const text of ['{}', '{"pid":"4711"}', '{"pid":0}', '{"pid":-1}', '{"pid":1.5}', 'pid: 4711', ''])
+    t.equal(await pidOf(text), null, text);
   state = 'CONTAINER_EXITED';
   t.equal(await pidOf('{"pid":4711}'), null, 'a container that ended has no first process');
   runtime.close();

@@ -41,7 +41,13 @@ export class Daemon {
     this.#process = child;
     for (let attempt = 0; attempt < 300; attempt += 1) {
       if (child.exitCode !== null) break;
-      if (await this.#ready().then(() => true, () => false)) return;
+      if (
+        await this.#ready().then(
+          () => true,
+          () => false,
+        )
+      )
+        return;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     throw new Error(`${program} did not start:\n${readFileSync(this.#log, 'utf8').slice(-2000)}`);
@@ -75,6 +81,7 @@ export function removeCgroups(path: string): void {
 }
 
 function removeBelow(directory: string): void {
-  for (const entry of readdirSync(directory, { withFileTypes: true })) if (entry.isDirectory()) removeBelow(join(directory, entry.name));
+  for (const entry of readdirSync(directory, { withFileTypes: true }))
+    if (entry.isDirectory()) removeBelow(join(directory, entry.name));
   rmdirSync(directory);
 }

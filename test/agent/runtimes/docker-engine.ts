@@ -20,10 +20,28 @@ export class DockerEngine implements Engine {
   async start(scratch: string, files: readonly ImageFile[] = []): Promise<void> {
     this.#scratch = scratch;
     const socket = join(scratch, 'docker.sock');
-    const directories = ['--data-root', join(scratch, 'data'), '--exec-root', join(scratch, 'exec'), '--pidfile', join(scratch, 'docker.pid')];
+    const directories = [
+      '--data-root',
+      join(scratch, 'data'),
+      '--exec-root',
+      join(scratch, 'exec'),
+      '--pidfile',
+      join(scratch, 'docker.pid'),
+    ];
     // Live restore: containers outlive the daemon, as those of a kubelet have to.
-    const options = ['--host', `unix://${socket}`, '--bridge=none', '--iptables=false', '--ip6tables=false', '--ip-masq=false', '--storage-driver=vfs', '--live-restore'];
-    this.#daemon = new Daemon(socket, ['dockerd', ...directories, ...options], join(scratch, 'dockerd.log'), () => this.connect());
+    const options = [
+      '--host',
+      `unix://${socket}`,
+      '--bridge=none',
+      '--iptables=false',
+      '--ip6tables=false',
+      '--ip-masq=false',
+      '--storage-driver=vfs',
+      '--live-restore',
+    ];
+    this.#daemon = new Daemon(socket, ['dockerd', ...directories, ...options], join(scratch, 'dockerd.log'), () =>
+      this.connect(),
+    );
     await this.#daemon.start();
     this.#docker = new Docker({ socketPath: socket });
     const layer = packLayer(scratch, buildRootFileSystem(scratch, files));
@@ -53,13 +71,24 @@ export class DockerEngine implements Engine {
       Image: TEST_IMAGE,
       Cmd: [...wish.command],
       Env: Object.entries(wish.environment ?? {}).map(([key, value]) => `${key}=${value}`),
-      Labels: { [LABEL.podUid]: pod.uid, [LABEL.podNamespace]: pod.namespace, [LABEL.podName]: pod.name, [LABEL.containerName]: name },
+      Labels: {
+        [LABEL.podUid]: pod.uid,
+        [LABEL.podNamespace]: pod.namespace,
+        [LABEL.podName]: pod.name,
+        [LABEL.containerName]: name,
+      },
       ...(wish.user === undefined ? {} : { User: String(wish.user) }),
       HostConfig: {
         NetworkMode: 'none',
         ReadonlyRootfs: wish.readOnlyRoot ?? false,
-        Binds: (wish.mounts ?? []).map(({ hostPath, containerPath, writable }) => `${hostPath}:${containerPath}:${writable ? 'rw' : 'ro'}`),
-        Devices: (wish.devices ?? []).map(({ hostPath, containerPath }) => ({ PathOnHost: hostPath, PathInContainer: containerPath, CgroupPermissions: 'rw' })),
+        Binds: (wish.mounts ?? []).map(
+          ({ hostPath, containerPath, writable }) => `${hostPath}:${containerPath}:${writable ? 'rw' : 'ro'}`,
+        ),
+        Devices: (wish.devices ?? []).map(({ hostPath, containerPath }) => ({
+          PathOnHost: hostPath,
+          PathInContainer: containerPath,
+          CgroupPermissions: 'rw',
+        })),
         ...(wish.hostNamespaces === true ? { PidMode: 'host', IpcMode: 'host' } : {}),
       },
     });
@@ -68,7 +97,9 @@ export class DockerEngine implements Engine {
   }
 
   async exec(containerId: string, command: readonly string[]): Promise<ExecResult> {
-    const exec = await this.#docker.getContainer(containerId).exec({ Cmd: [...command], AttachStdout: true, AttachStderr: true });
+    const exec = await this.#docker
+      .getContainer(containerId)
+      .exec({ Cmd: [...command], AttachStdout: true, AttachStderr: true });
     const stream = await exec.start({});
     const output = new PassThrough();
     const chunks: Buffer[] = [];
@@ -86,7 +117,8 @@ export class DockerEngine implements Engine {
 
   async stop(): Promise<void> {
     if (this.#daemon === null) return;
-    for (const { Id } of await this.#docker.listContainers({ all: true })) await this.#docker.getContainer(Id).remove({ force: true });
+    for (const { Id } of await this.#docker.listContainers({ all: true }))
+      await this.#docker.getContainer(Id).remove({ force: true });
     await this.#daemon.stop();
     unmountBelow(this.#scratch);
   }

@@ -10,12 +10,18 @@ const ID = 'b'.repeat(64);
 type Answers = Readonly<Record<string, { readonly code?: number; readonly body: unknown } | 'never'>>;
 
 /** Serves fixed answers by path at a unix socket, as a docker daemon would; keeps the requests. */
-async function serveDocker(t: Parameters<typeof scratchDirectory>[0], answers: Answers): Promise<{ socket: string; requests: string[] }> {
+async function serveDocker(
+  t: Parameters<typeof scratchDirectory>[0],
+  answers: Answers,
+): Promise<{ socket: string; requests: string[] }> {
   const socket = join(await scratchDirectory(t), 'docker.sock');
   const requests: string[] = [];
   const listener: RequestListener = (request, response) => {
     requests.push(decodeURIComponent(request.url ?? ''));
-    const answer = answers[(request.url ?? '').split('?')[0] ?? ''] ?? { code: 404, body: { message: 'no such thing' } };
+    const answer = answers[(request.url ?? '').split('?')[0] ?? ''] ?? {
+      code: 404,
+      body: { message: 'no such thing' },
+    };
     if (answer === 'never') return;
     response.writeHead(answer.code ?? 200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(answer.body));
@@ -30,10 +36,18 @@ async function serveDocker(t: Parameters<typeof scratchDirectory>[0], answers: A
 }
 
 const VERSION = { '/version': { body: { Version: '26.1.5' } } };
-const LABELS = { 'io.kubernetes.pod.uid': 'u', 'io.kubernetes.pod.name': 'p', 'io.kubernetes.pod.namespace': 'n', 'io.kubernetes.container.name': 'c' };
+const LABELS = {
+  'io.kubernetes.pod.uid': 'u',
+  'io.kubernetes.pod.name': 'p',
+  'io.kubernetes.pod.namespace': 'n',
+  'io.kubernetes.container.name': 'c',
+};
 
 function failure(question: Promise<unknown>): Promise<string> {
-  return question.then(() => 'none', (error: unknown) => (error instanceof RuntimeError ? error.code : String(error)));
+  return question.then(
+    () => 'none',
+    (error: unknown) => (error instanceof RuntimeError ? error.code : String(error)),
+  );
 }
 
 test('containers are translated, asked for by their labels, and sandboxes of pods are not among them', async (t) => {
@@ -41,8 +55,20 @@ test('containers are translated, asked for by their labels, and sandboxes of pod
     ...VERSION,
     '/containers/json': {
       body: [
-        { Id: ID, Names: ['/k8s_c_p_n_u_2'], Labels: { ...LABELS, 'annotation.io.kubernetes.container.restartCount': '2' }, State: 'running', Created: 1_700_000_000 },
-        { Id: 'c'.repeat(64), Names: ['/k8s_POD_p_n_u_0'], Labels: { ...LABELS, 'io.kubernetes.docker.type': 'podsandbox' }, State: 'running', Created: 1_700_000_000 },
+        {
+          Id: ID,
+          Names: ['/k8s_c_p_n_u_2'],
+          Labels: { ...LABELS, 'annotation.io.kubernetes.container.restartCount': '2' },
+          State: 'running',
+          Created: 1_700_000_000,
+        },
+        {
+          Id: 'c'.repeat(64),
+          Names: ['/k8s_POD_p_n_u_0'],
+          Labels: { ...LABELS, 'io.kubernetes.docker.type': 'podsandbox' },
+          State: 'running',
+          Created: 1_700_000_000,
+        },
         { Id: 'd'.repeat(64), Names: ['/plain'], Labels: {}, State: 'dead', Created: 1_700_000_000 },
       ],
     },
@@ -50,7 +76,14 @@ test('containers are translated, asked for by their labels, and sandboxes of pod
   const runtime = await DockerRuntime.connect(socket);
   t.same(await runtime.version(), { name: 'docker', version: '26.1.5', protocol: 'docker' });
   t.match(await runtime.list({ podUid: 'u', containerName: 'c' }), [
-    { id: ID, name: 'c', pod: { uid: 'u', name: 'p', namespace: 'n' }, state: 'running', attempt: 2, createdAtMs: 1_700_000_000_000 },
+    {
+      id: ID,
+      name: 'c',
+      pod: { uid: 'u', name: 'p', namespace: 'n' },
+      state: 'running',
+      attempt: 2,
+      createdAtMs: 1_700_000_000_000,
+    },
     { name: 'plain', pod: null, state: 'exited', attempt: 0 },
   ]);
   t.match(requests.at(-1), /all=true.*"label":\["io\.kubernetes\.pod\.uid=u","io\.kubernetes\.container\.name=c"\]/);
@@ -58,17 +91,28 @@ test('containers are translated, asked for by their labels, and sandboxes of pod
 });
 
 test('a container is inspected with its first process, while it runs', async (t) => {
-  const inspected = (State: object, labels: object = LABELS) => ({ body: { Id: ID, Name: '/k8s_c', Created: '2026-01-02T03:04:05.678Z', Config: { Labels: labels }, State } });
+  const inspected = (State: object, labels: object = LABELS) => ({
+    body: { Id: ID, Name: '/k8s_c', Created: '2026-01-02T03:04:05.678Z', Config: { Labels: labels }, State },
+  });
   const others = { exited: 'c', paused: 'd', sandbox: 'e' } as const;
   const { socket } = await serveDocker(t, {
     ...VERSION,
     [`/containers/${ID}/json`]: inspected({ Status: 'running', Pid: 99 }),
     [`/containers/${others.exited.repeat(64)}/json`]: inspected({ Status: 'exited', Pid: 0 }),
     [`/containers/${others.paused.repeat(64)}/json`]: inspected({ Status: 'paused', Pid: 98 }),
-    [`/containers/${others.sandbox.repeat(64)}/json`]: inspected({ Status: 'running', Pid: 97 }, { 'io.kubernetes.docker.type': 'podsandbox' }),
+    [`/containers/${others.sandbox.repeat(64)}/json`]: inspected(
+      { Status: 'running', Pid: 97 },
+      { 'io.kubernetes.docker.type': 'podsandbox' },
+    ),
   });
   const runtime = await DockerRuntime.connect(socket);
-  t.match(await runtime.inspect(ID), { id: ID, name: 'c', state: 'running', pid: 99, createdAtMs: Date.UTC(2026, 0, 2, 3, 4, 5, 678) });
+  t.match(await runtime.inspect(ID), {
+    id: ID,
+    name: 'c',
+    state: 'running',
+    pid: 99,
+    createdAtMs: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
+  });
   t.match(await runtime.inspect(others.exited.repeat(64)), { state: 'exited', pid: null });
   t.match(await runtime.inspect(others.paused.repeat(64)), { state: 'running', pid: 98 });
   t.equal(await runtime.inspect(others.sandbox.repeat(64)), null);
@@ -84,7 +128,11 @@ test('an id that is none is not sent to the daemon', async (t) => {
 });
 
 test('a daemon that refuses, hangs or is not there is told apart', async (t) => {
-  const { socket } = await serveDocker(t, { ...VERSION, '/containers/json': { code: 500, body: { message: 'broken' } }, [`/containers/${ID}/json`]: 'never' });
+  const { socket } = await serveDocker(t, {
+    ...VERSION,
+    '/containers/json': { code: 500, body: { message: 'broken' } },
+    [`/containers/${ID}/json`]: 'never',
+  });
   const runtime = await DockerRuntime.connect(socket, { timeoutMs: 50 });
   t.equal(await failure(runtime.list()), 'refused');
   t.equal(await failure(runtime.inspect(ID)), 'timeout');

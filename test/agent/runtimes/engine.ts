@@ -9,7 +9,11 @@ export interface ContainerWish {
   readonly image?: string;
   readonly command: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
-  readonly mounts?: readonly { readonly hostPath: string; readonly containerPath: string; readonly writable: boolean }[];
+  readonly mounts?: readonly {
+    readonly hostPath: string;
+    readonly containerPath: string;
+    readonly writable: boolean;
+  }[];
   readonly devices?: readonly { readonly hostPath: string; readonly containerPath: string }[];
   readonly user?: number;
   readonly readOnlyRoot?: boolean;

@@ -2,18 +2,36 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { cgroupProcesses } from '../../../src/agent/runtimes/cgroup-processes.js';
-import { RuntimeError, type Container, type ContainerRuntime, type InspectedContainer } from '../../../src/agent/runtimes/container.js';
+import {
+  RuntimeError,
+  type Container,
+  type ContainerRuntime,
+  type InspectedContainer,
+} from '../../../src/agent/runtimes/container.js';
 import { NodeContainers } from '../../../src/agent/runtimes/node-containers.js';
 import { scratchDirectory } from '../../scratch.js';
 
 const id = (digit: string) => digit.repeat(64);
 
 function container(digit: string, changes: Partial<InspectedContainer> = {}): InspectedContainer {
-  return { id: id(digit), name: 'c', pod: { uid: 'u', namespace: 'n', name: 'p' }, labels: {}, state: 'running', attempt: 0, createdAtMs: 1, pid: 100, ...changes };
+  return {
+    id: id(digit),
+    name: 'c',
+    pod: { uid: 'u', namespace: 'n', name: 'p' },
+    labels: {},
+    state: 'running',
+    attempt: 0,
+    createdAtMs: 1,
+    pid: 100,
+    ...changes,
+  };
 }
 
 /** A runtime in memory; `failures` are thrown by the next questions. */
-function fakeRuntime(containers: readonly InspectedContainer[], failures: RuntimeError[] = []): ContainerRuntime & { closed: boolean } {
+function fakeRuntime(
+  containers: readonly InspectedContainer[],
+  failures: RuntimeError[] = [],
+): ContainerRuntime & { closed: boolean } {
   const ask = async <T>(answer: T): Promise<T> => {
     const failure = failures.shift();
     if (failure !== undefined) throw failure;
@@ -67,7 +85,10 @@ test('a runtime that went away is looked for once more; another failure is passe
 
 test('a runtime that is not there at first is found later', async (t) => {
   let there = false;
-  const node = new NodeContainers({ connect: async () => (there ? fakeRuntime([container('a')]) : Promise.reject(new RuntimeError('unavailable', '/x', 'absent'))) });
+  const node = new NodeContainers({
+    connect: async () =>
+      there ? fakeRuntime([container('a')]) : Promise.reject(new RuntimeError('unavailable', '/x', 'absent')),
+  });
   await t.rejects(node.version(), { code: 'unavailable' });
   there = true;
   t.match(await node.version(), { name: 'fake' });
@@ -109,7 +130,11 @@ test('processes of a container are those of its control group and all below', as
   group('unified/docker/c', [40]);
   t.same(await cgroupProcesses(cgroups, { path: '/kubepods/podx/a', controllers: null }), [10, 11, 12]);
   t.same(await cgroupProcesses(cgroups, { path: '/docker/a', controllers: ['memory'] }), [20]);
-  t.same(await cgroupProcesses(cgroups, { path: '/docker/b', controllers: ['cpu', 'cpuacct'] }), [30], 'a process of another namespace shows as 0');
+  t.same(
+    await cgroupProcesses(cgroups, { path: '/docker/b', controllers: ['cpu', 'cpuacct'] }),
+    [30],
+    'a process of another namespace shows as 0',
+  );
   t.same(await cgroupProcesses(cgroups, { path: '/docker/c', controllers: null }), [40]);
   t.equal(await cgroupProcesses(cgroups, { path: '/docker/absent', controllers: null }), null);
 });

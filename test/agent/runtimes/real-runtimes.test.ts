@@ -21,7 +21,11 @@ function contract(engine: Engine, programs: readonly string[]): void {
     const containers = new NodeContainers({ connect: () => engine.connect() });
     t.teardown(() => containers.close());
 
-    const sleeper = await engine.run({ pod: POD, name: 'sleeper', command: ['/bin/sh', '-c', 'sleep 1001 & sleep 1002 & wait'] });
+    const sleeper = await engine.run({
+      pod: POD,
+      name: 'sleeper',
+      command: ['/bin/sh', '-c', 'sleep 1001 & sleep 1002 & wait'],
+    });
     const other = await engine.run({ pod: POD, name: 'other', command: ['/bin/sleep', '1003'] });
 
     await t.test('the runtime says what it is', async (t) => {
@@ -31,10 +35,19 @@ function contract(engine: Engine, programs: readonly string[]): void {
 
     await t.test('by pod and name, with labels, state and first process', async (t) => {
       const found = await containers.ofPod({ podUid: POD.uid, containerName: 'sleeper' });
-      t.match(found, { id: sleeper, name: 'sleeper', pod: POD, state: 'running', attempt: 0, labels: { 'io.kubernetes.container.name': 'sleeper' } });
+      t.match(found, {
+        id: sleeper,
+        name: 'sleeper',
+        pod: POD,
+        state: 'running',
+        attempt: 0,
+        labels: { 'io.kubernetes.container.name': 'sleeper' },
+      });
       t.ok((found?.pid ?? 0) > 1);
       t.ok(Math.abs((found?.createdAtMs ?? 0) - Date.now()) < 600_000);
-      t.match(await containers.ofPod({ namespace: POD.namespace, podName: POD.name, containerName: 'other' }), { id: other });
+      t.match(await containers.ofPod({ namespace: POD.namespace, podName: POD.name, containerName: 'other' }), {
+        id: other,
+      });
       t.equal(await containers.ofPod({ podUid: 'another', containerName: 'sleeper' }), null);
       t.equal(await containers.ofPod({ podUid: POD.uid, containerName: 'absent' }), null);
     });
@@ -44,11 +57,19 @@ function contract(engine: Engine, programs: readonly string[]): void {
       t.equal(pids.length, 3, 'a shell and two programs');
       for (const pid of pids) t.match(await containers.ofPid(pid), { id: sleeper, pod: POD });
       t.equal(await containers.ofPid(process.pid), null);
-      t.equal(await containers.ofPid(Number(readFileSync('/proc/sys/kernel/pid_max', 'utf8'))), null, 'a process that does not exist');
+      t.equal(
+        await containers.ofPid(Number(readFileSync('/proc/sys/kernel/pid_max', 'utf8'))),
+        null,
+        'a process that does not exist',
+      );
     });
 
     await t.test('a second process started by exec is one of its processes', async (t) => {
-      const { output, code } = await engine.exec(sleeper, ['/bin/sh', '-c', '(sleep 1004 > /dev/null 2>&1 &) ; echo started']);
+      const { output, code } = await engine.exec(sleeper, [
+        '/bin/sh',
+        '-c',
+        '(sleep 1004 > /dev/null 2>&1 &) ; echo started',
+      ]);
       t.same({ output, code }, { output: 'started\n', code: 0 });
       t.equal((await containers.pids(sleeper)).length, 4);
     });
@@ -61,7 +82,10 @@ function contract(engine: Engine, programs: readonly string[]): void {
 
     await t.test('all of them are listed, and no sandbox', async (t) => {
       t.same((await containers.list()).map((container) => container.id).sort(), [other, sleeper].sort());
-      t.same((await containers.list({ containerName: 'other' })).map((container) => container.id), [other]);
+      t.same(
+        (await containers.list({ containerName: 'other' })).map((container) => container.id),
+        [other],
+      );
       t.equal(await containers.inspect('f'.repeat(64)), null);
       t.equal(await containers.inspect('../containers'), null);
     });
@@ -79,7 +103,10 @@ function contract(engine: Engine, programs: readonly string[]): void {
 
     await t.test('while the daemon is gone, that is what the caller is told', async (t) => {
       await engine.halt();
-      const error: unknown = await containers.list().then(() => null, (failure: unknown) => failure);
+      const error: unknown = await containers.list().then(
+        () => null,
+        (failure: unknown) => failure,
+      );
       t.ok(error instanceof RuntimeError && error.code === 'unavailable');
       await engine.restart();
       t.match(await containers.inspect(sleeper), { id: sleeper });

@@ -60,7 +60,10 @@ export function packImage(directory: string, layer: string, reference = TEST_IMA
   const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
   const description = { architecture, os: 'linux', config, rootfs: { type: 'layers', diff_ids: [`sha256:${diffId}`] } };
   writeFileSync(join(directory, 'config.json'), JSON.stringify(description));
-  writeFileSync(join(directory, 'manifest.json'), JSON.stringify([{ Config: 'config.json', RepoTags: [reference], Layers: ['layer.tar'] }]));
+  writeFileSync(
+    join(directory, 'manifest.json'),
+    JSON.stringify([{ Config: 'config.json', RepoTags: [reference], Layers: ['layer.tar'] }]),
+  );
   const image = join(directory, 'image.tar');
   execFileSync('tar', ['-C', directory, '-cf', image, 'manifest.json', 'config.json', 'layer.tar']);
   return image;

@@ -1,12 +1,25 @@
 import { test } from 'tap';
-import { audit, type AuditedDevice, type AuditedProcess, type AuditedSession, type AuditView } from '../../../src/agent/slices/audit.js';
+import {
+  audit,
+  type AuditedDevice,
+  type AuditedProcess,
+  type AuditedSession,
+  type AuditView,
+} from '../../../src/agent/slices/audit.js';
 import { advance, NO_FINDINGS, standing, type FindingState } from '../../../src/agent/slices/findings.js';
 import type { Finding } from '../../../src/agent/slices/audit.js';
 import type { ProcessSlot } from '../../../src/abi/usage-file.js';
 
 const MIB = 2 ** 20;
 
-const process_ = (pid: number, changes: Partial<AuditedProcess> = {}): AuditedProcess => ({ pid, name: 'python3', greeted: true, claimed: false, active: true, ...changes });
+const process_ = (pid: number, changes: Partial<AuditedProcess> = {}): AuditedProcess => ({
+  pid,
+  name: 'python3',
+  greeted: true,
+  claimed: false,
+  active: true,
+  ...changes,
+});
 
 const slot = (changes: Partial<ProcessSlot> = {}): ProcessSlot => ({
   slot: 0,
@@ -18,17 +31,35 @@ const slot = (changes: Partial<ProcessSlot> = {}): ProcessSlot => ({
   ...changes,
 });
 
-const session = (pid: number, changes: Partial<AuditedSession> = {}): AuditedSession => ({ pid, slot: slot(), onGpu: true, ...changes });
+const session = (pid: number, changes: Partial<AuditedSession> = {}): AuditedSession => ({
+  pid,
+  slot: slot(),
+  onGpu: true,
+  ...changes,
+});
 
 const device = (changes: Partial<AuditedDevice> = {}): AuditedDevice => ({
-  gpuUuid: 'GPU-0', memoryLimitBytes: 1024 * MIB, usedMemoryBytes: 512 * MIB, share: 30, launches: 5_000, samples: 100, wentBack: false, ...changes,
+  gpuUuid: 'GPU-0',
+  memoryLimitBytes: 1024 * MIB,
+  usedMemoryBytes: 512 * MIB,
+  share: 30,
+  launches: 5_000,
+  samples: 100,
+  wentBack: false,
+  ...changes,
 });
 
 const view = (changes: Partial<AuditView> = {}): AuditView => ({
-  processes: [process_(100)], sessions: [session(100)], devices: [device()], trespasses: [], fileProblem: null, ...changes,
+  processes: [process_(100)],
+  sessions: [session(100)],
+  devices: [device()],
+  trespasses: [],
+  fileProblem: null,
+  ...changes,
 });
 
-const codes = (changes: Partial<AuditView>): string[] => audit(view(changes)).map(({ code, serious }) => `${code}${serious ? '!' : ''}`);
+const codes = (changes: Partial<AuditView>): string[] =>
+  audit(view(changes)).map(({ code, serious }) => `${code}${serious ? '!' : ''}`);
 
 test('a container that keeps to its limits has nothing against it', (t) => {
   t.same(audit(view()), []);
@@ -37,15 +68,29 @@ test('a container that keeps to its limits has nothing against it', (t) => {
 });
 
 test('GPU processes of which none has the library: the usual causes are named', (t) => {
-  const found = audit(view({ processes: [process_(100, { greeted: false }), process_(101, { greeted: false, name: 'nvidia-smi' })], sessions: [] }));
-  t.match(found, [{ code: 'no-library', subject: '', serious: true, message: /^python3 \(100\), nvidia-smi \(101\) use the GPU.*LD_LIBRARY_PATH/ }]);
+  const found = audit(
+    view({
+      processes: [process_(100, { greeted: false }), process_(101, { greeted: false, name: 'nvidia-smi' })],
+      sessions: [],
+    }),
+  );
+  t.match(found, [
+    {
+      code: 'no-library',
+      subject: '',
+      serious: true,
+      message: /^python3 \(100\), nvidia-smi \(101\) use the GPU.*LD_LIBRARY_PATH/,
+    },
+  ]);
   const many = Array.from({ length: 9 }, (_, at) => process_(at, { greeted: false }));
   t.match(audit(view({ processes: many, sessions: [] })), [{ message: /\(4\) and 4 more use/ }]);
   t.end();
 });
 
 test('one process among others without the library is named by itself', (t) => {
-  t.match(audit(view({ processes: [process_(100), process_(101, { greeted: false })] })), [{ code: 'unregistered', subject: '101', serious: true }]);
+  t.match(audit(view({ processes: [process_(100), process_(101, { greeted: false })] })), [
+    { code: 'unregistered', subject: '101', serious: true },
+  ]);
   t.end();
 });
 
@@ -56,23 +101,39 @@ test('a process that came before this agent is known by its line, until it works
   t.end();
 });
 
-for (const [test_, says] of [['driverFound', /did not find the driver/], ['lookupKnown', /newer than the library/], ['devicesMatched', /does not list|do not list/]] as const) {
+for (const [test_, says] of [
+  ['driverFound', /did not find the driver/],
+  ['lookupKnown', /newer than the library/],
+  ['devicesMatched', /does not list|do not list/],
+] as const) {
   test(`a library whose self test ${test_} failed does not enforce, and why is said`, (t) => {
     const failed = slot({ selfTest: { ...slot().selfTest, [test_]: false } });
-    t.match(audit(view({ sessions: [session(100, { slot: failed })] })), [{ code: 'not-enforcing', subject: '100', message: says }]);
-    t.same(audit(view({ sessions: [session(100, { slot: failed, onGpu: false })] })), [], 'before it uses the GPU nothing is known');
+    t.match(audit(view({ sessions: [session(100, { slot: failed })] })), [
+      { code: 'not-enforcing', subject: '100', message: says },
+    ]);
+    t.same(
+      audit(view({ sessions: [session(100, { slot: failed, onGpu: false })] })),
+      [],
+      'before it uses the GPU nothing is known',
+    );
     t.end();
   });
 }
 
 test('functions of the driver that pass the library by are counted', (t) => {
-  t.match(audit(view({ sessions: [session(100, { slot: slot({ unhooked: 2 }) })] })), [{ code: 'not-enforcing', message: /passes 2 functions of the driver by/ }]);
+  t.match(audit(view({ sessions: [session(100, { slot: slot({ unhooked: 2 }) })] })), [
+    { code: 'not-enforcing', message: /passes 2 functions of the driver by/ },
+  ]);
   t.end();
 });
 
 test('who greets with a line that is not its own tampers', (t) => {
-  t.match(audit(view({ sessions: [session(100, { slot: null })] })), [{ code: 'tampered', subject: '100', serious: true }]);
-  t.match(audit(view({ sessions: [session(100), { pid: null, slot: null, onGpu: false }] })), [{ code: 'tampered', subject: '?' }]);
+  t.match(audit(view({ sessions: [session(100, { slot: null })] })), [
+    { code: 'tampered', subject: '100', serious: true },
+  ]);
+  t.match(audit(view({ sessions: [session(100), { pid: null, slot: null, onGpu: false }] })), [
+    { code: 'tampered', subject: '?' },
+  ]);
   t.end();
 });
 
@@ -80,7 +141,11 @@ test('memory over the limit is said; far over it is serious', (t) => {
   t.same(codes({ devices: [device({ usedMemoryBytes: 1080 * MIB })] }), []);
   t.same(codes({ devices: [device({ usedMemoryBytes: 1200 * MIB })] }), ['over-limit']);
   t.same(codes({ devices: [device({ usedMemoryBytes: 2200 * MIB })] }), ['over-limit!']);
-  t.same(codes({ devices: [device({ usedMemoryBytes: 2200 * MIB })], processes: [process_(100), process_(101)] }), ['over-limit'], 'two contexts');
+  t.same(
+    codes({ devices: [device({ usedMemoryBytes: 2200 * MIB })], processes: [process_(100), process_(101)] }),
+    ['over-limit'],
+    'two contexts',
+  );
   t.same(codes({ devices: [device({ usedMemoryBytes: null })] }), []);
   t.same(codes({ devices: [device({ memoryLimitBytes: null, usedMemoryBytes: 1e12 })] }), []);
   t.end();
@@ -95,19 +160,26 @@ test('launches that cannot be timed, and counters that go back, are said', (t) =
 });
 
 test('a usage file that was changed as a file is said with what was done', (t) => {
-  t.match(audit(view({ fileProblem: '0 bytes instead of 335872' })), [{ code: 'tampered', subject: 'file', message: /0 bytes instead of 335872/, serious: true }]);
+  t.match(audit(view({ fileProblem: '0 bytes instead of 335872' })), [
+    { code: 'tampered', subject: 'file', message: /0 bytes instead of 335872/, serious: true },
+  ]);
   t.end();
 });
 
-test('a GPU that was not given is nobody\'s to use, limits or not', (t) => {
+test("a GPU that was not given is nobody's to use, limits or not", (t) => {
   const trespasses = [{ gpuUuid: 'GPU-7', process: { pid: 100, name: 'miner' } }];
-  t.match(audit(view({ trespasses, devices: [device({ memoryLimitBytes: null, share: 100 })] })), [{ code: 'wrong-gpu', message: 'miner (100) uses GPU-7, which the container was not given', serious: true }]);
+  t.match(audit(view({ trespasses, devices: [device({ memoryLimitBytes: null, share: 100 })] })), [
+    { code: 'wrong-gpu', message: 'miner (100) uses GPU-7, which the container was not given', serious: true },
+  ]);
   t.end();
 });
 
 test('whole GPUs without limits have nothing to keep to', (t) => {
   const whole = device({ memoryLimitBytes: null, share: 100 });
-  t.same(audit(view({ processes: [process_(1, { greeted: false })], sessions: [], devices: [whole], fileProblem: 'x' })), []);
+  t.same(
+    audit(view({ processes: [process_(1, { greeted: false })], sessions: [], devices: [whole], fileProblem: 'x' })),
+    [],
+  );
   t.end();
 });
 
@@ -119,21 +191,32 @@ function audits(policy: 'report' | 'evict', ...found: (readonly Finding[])[]) {
   return found.map((findings) => {
     const news = advance(state, findings, policy);
     state = news.state;
-    return { raised: news.raised.length, cleared: news.cleared.length, evict: news.evict !== null, standing: standing(state).length };
+    return {
+      raised: news.raised.length,
+      cleared: news.cleared.length,
+      evict: news.evict !== null,
+      standing: standing(state).length,
+    };
   });
 }
 
 test('what is seen once is not said; what stays is said once; what goes is taken back', (t) => {
   const none = { raised: 0, cleared: 0, evict: false, standing: 0 };
   t.same(audits('report', [mild], [], [mild], [mild], [mild], []), [
-    none, none, none, { ...none, raised: 1, standing: 1 }, { ...none, standing: 1 }, { ...none, cleared: 1 },
+    none,
+    none,
+    none,
+    { ...none, raised: 1, standing: 1 },
+    { ...none, standing: 1 },
+    { ...none, cleared: 1 },
   ]);
   t.end();
 });
 
 test('only what is serious evicts, only where that is wanted, and again after a while', (t) => {
   const long = (findings: readonly Finding[]) => Array.from({ length: 16 }, () => findings);
-  const evictions = (policy: 'report' | 'evict', finding: Finding) => audits(policy, ...long([finding])).flatMap(({ evict }, at) => (evict ? [at] : []));
+  const evictions = (policy: 'report' | 'evict', finding: Finding) =>
+    audits(policy, ...long([finding])).flatMap(({ evict }, at) => (evict ? [at] : []));
   t.same(evictions('evict', serious), [2, 14]);
   t.same(evictions('evict', mild), []);
   t.same(evictions('report', serious), []);

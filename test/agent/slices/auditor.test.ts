@@ -22,14 +22,25 @@ const GPU = gpuLimits(0).uuid;
 const OTHER_GPU = gpuLimits(1).uuid;
 
 /** Every process of this machine is in the one pod. */
-const ONE_POD: ContainerKnowledge = { ...IGNORANT, placeOf: async () => ({ containerId: 'c', podUid: sliceSpec().owner.podUid }) };
+const ONE_POD: ContainerKnowledge = {
+  ...IGNORANT,
+  placeOf: async () => ({ containerId: 'c', podUid: sliceSpec().owner.podUid }),
+};
 
 async function audited(t: Teardown, policy: AuditPolicy = 'report') {
   const node = await openSlices(t, { knowledge: ONE_POD });
   const gpus = new FakeGpus();
   const clock = new ManualClock();
   const owners = new ProcessOwners(node.slices, ONE_POD);
-  const monitor = new Monitor({ slices: node.slices, owners, source: gpus, gpus: () => [GPU, OTHER_GPU], clock, log: silentLog(), lookMs: 1_000 });
+  const monitor = new Monitor({
+    slices: node.slices,
+    owners,
+    source: gpus,
+    gpus: () => [GPU, OTHER_GPU],
+    clock,
+    log: silentLog(),
+    lookMs: 1_000,
+  });
   const notes: SliceNote[] = [];
   const evicted: string[] = [];
   const auditor = new Auditor({
@@ -97,7 +108,13 @@ test('a GPU process without the library is reported once, as long as it is there
   node.gpus.running.set(GPU, [listed(child.pid ?? 0, 100 * MIB, 20)]);
   await node.seconds(60);
   t.same(node.codes(), ['no-library']);
-  t.match(node.notes, [{ type: 'Warning', reason: 'GPUAudit', message: /^main: sleep \(\d+\) use the GPU, and no process of the container has loaded the control library/ }]);
+  t.match(node.notes, [
+    {
+      type: 'Warning',
+      reason: 'GPUAudit',
+      message: /^main: sleep \(\d+\) use the GPU, and no process of the container has loaded the control library/,
+    },
+  ]);
   t.match(node.auditor.counts, { raised: { 'no-library': 1, tampered: 0 }, evictions: 0 });
   t.same(node.evicted, []);
   node.gpus.running.set(GPU, []);
@@ -161,11 +178,20 @@ test('scribbling, cutting and growing the usage file are reported; what grew is 
   t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize);
   writeFileSync(node.usage, Buffer.alloc(USAGE_LAYOUT.structSize, 0xff));
   await node.seconds(15);
-  t.ok(node.codes().every((code) => code === 'tampered'), node.codes().join());
+  t.ok(
+    node.codes().every((code) => code === 'tampered'),
+    node.codes().join(),
+  );
   t.match(node.notes.map(({ message }) => message).join(), /not a usage file/);
   truncateSync(node.usage, 0);
   await node.seconds(15);
-  t.match(node.auditor.findings(ALLOCATION).map(({ message }) => message).join(), /0 bytes instead of/);
+  t.match(
+    node.auditor
+      .findings(ALLOCATION)
+      .map(({ message }) => message)
+      .join(),
+    /0 bytes instead of/,
+  );
   socket.destroy();
 });
 

@@ -10,7 +10,8 @@ import { greetingBytes, register, say, until } from './tenant.js';
 
 const CONTAINER_ID = 'd1f0'.repeat(16);
 
-const fileOf = (node: TestSlices, container: string, name: string): string => join(node.base, ALLOCATION, container, name);
+const fileOf = (node: TestSlices, container: string, name: string): string =>
+  join(node.base, ALLOCATION, container, name);
 
 async function pidsIn(node: TestSlices, container: string): Promise<number[]> {
   const content = await readFile(fileOf(node, container, 'pids.config'));
@@ -19,7 +20,11 @@ async function pidsIn(node: TestSlices, container: string): Promise<number[]> {
 
 /** A container whose processes the test names; every process of this machine is in it. */
 function containerOf(pids: { current: readonly number[] }): ContainerKnowledge {
-  return { placeOf: async () => ({ containerId: CONTAINER_ID, podUid: null }), pidsOf: async (id) => (id === CONTAINER_ID ? pids.current : []), nameOf: async () => null };
+  return {
+    placeOf: async () => ({ containerId: CONTAINER_ID, podUid: null }),
+    pidsOf: async (id) => (id === CONTAINER_ID ? pids.current : []),
+    nameOf: async () => null,
+  };
 }
 
 test('registered by id, a container finds vcuda.config byte for byte and its pids sorted', async (t) => {
@@ -30,9 +35,16 @@ test('registered by id, a container finds vcuda.config byte for byte and its pid
   t.equal(config.length, 8_240);
   t.equal(config.toString('latin1', 0, 37), '11111111-2222-3333-4444-555555555555\0');
   t.equal(config.toString('latin1', 4_096, 4_101), 'main\0');
-  t.equal(config.subarray(0x2010).toString('hex'), '6655443322110000' + '32000000' + '01000000' + '3a020000' + '56000000' + '01000000' + '00000000');
-  t.same(await pidsIn(node, CONTAINER_ID), [17, 300, 4_000_000, process.pid].sort((a, b) => a - b));
-  for (const name of ['vcuda.config', 'pids.config']) t.equal((await stat(fileOf(node, CONTAINER_ID, name))).mode & 0o777, 0o644);
+  t.equal(
+    config.subarray(0x2010).toString('hex'),
+    '6655443322110000' + '32000000' + '01000000' + '3a020000' + '56000000' + '01000000' + '00000000',
+  );
+  t.same(
+    await pidsIn(node, CONTAINER_ID),
+    [17, 300, 4_000_000, process.pid].sort((a, b) => a - b),
+  );
+  for (const name of ['vcuda.config', 'pids.config'])
+    t.equal((await stat(fileOf(node, CONTAINER_ID, name))).mode & 0o777, 0o644);
   t.equal((await stat(join(node.base, ALLOCATION, CONTAINER_ID))).mode & 0o777, 0o755);
 });
 
@@ -50,7 +62,10 @@ test('when both are named the id counts', async (t) => {
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   await register(node.socketPath(), { container_id: CONTAINER_ID, container_name: 'main' });
-  t.same((await readdir(join(node.base, ALLOCATION))).sort(), [CONTAINER_ID, 'usage', 'vcuda.sock', 'vgpu.limits'].sort());
+  t.same(
+    (await readdir(join(node.base, ALLOCATION))).sort(),
+    [CONTAINER_ID, 'usage', 'vcuda.sock', 'vgpu.limits'].sort(),
+  );
 });
 
 test('pids that come and go, and limits that change, are written while the container lives', async (t) => {
@@ -62,7 +77,11 @@ test('pids that come and go, and limits that change, are written while the conta
   await until(async () => (await pidsIn(node, CONTAINER_ID)).join() === '20,30', 'the new pids');
   const slice = node.slices.started.get(ALLOCATION);
   slice?.limits.publish(slice.limits.live.map((live) => ({ ...live, memoryBytes: 77 * MIB })));
-  await until(async () => (await readFile(fileOf(node, CONTAINER_ID, 'vcuda.config'))).readBigUInt64LE(8_208) === BigInt(77 * MIB), 'the new limit');
+  await until(
+    async () =>
+      (await readFile(fileOf(node, CONTAINER_ID, 'vcuda.config'))).readBigUInt64LE(8_208) === BigInt(77 * MIB),
+    'the new limit',
+  );
   pids.current = [];
   const before = await stat(fileOf(node, CONTAINER_ID, 'pids.config'));
   await new Promise((resolve) => setTimeout(resolve, 1_200));
@@ -73,7 +92,10 @@ test('pids that come and go, and limits that change, are written while the conta
 
 test('a reader never sees half a file, however often it is written', async (t) => {
   const pids = { current: [1, 2, 3] };
-  const node = await openSlices(t, { knowledge: containerOf(pids), clock: { ...systemClock, every: (_, action) => systemClock.every(2, action) } });
+  const node = await openSlices(t, {
+    knowledge: containerOf(pids),
+    clock: { ...systemClock, every: (_, action) => systemClock.every(2, action) },
+  });
   await node.slices.start(sliceSpec());
   await register(node.socketPath(), { container_id: CONTAINER_ID });
   const sizes = new Set<number>();
@@ -81,28 +103,53 @@ test('a reader never sees half a file, however often it is written', async (t) =
     pids.current = round % 2 === 0 ? [1, 2, 3] : Array.from({ length: 500 }, (_, at) => at + 1);
     sizes.add((await readFile(fileOf(node, CONTAINER_ID, 'pids.config'))).length);
   }
-  t.same([...sizes].filter((size) => ![12, 16, 2_000].includes(size)), [], 'three pids, the caller with them, or all');
+  t.same(
+    [...sizes].filter((size) => ![12, 16, 2_000].includes(size)),
+    [],
+    'three pids, the caller with them, or all',
+  );
 });
 
 test('processes that greeted are among the pids', async (t) => {
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   const script = `const s = require('node:net').connect(process.argv[1]); s.write(Buffer.from(process.argv[2], 'hex'));`;
-  const child = spawn(process.execPath, ['-e', script, node.socketPath(), greetingBytes(1, 0).toString('hex')], { stdio: 'ignore' });
+  const child = spawn(process.execPath, ['-e', script, node.socketPath(), greetingBytes(1, 0).toString('hex')], {
+    stdio: 'ignore',
+  });
   t.teardown(async () => void child.kill('SIGKILL'));
   await until(() => node.slices.sessionOf(child.pid ?? 0) !== null, 'the process');
   await register(node.socketPath(), { container_name: 'main' });
-  t.same(await pidsIn(node, 'main'), [process.pid, child.pid ?? 0].sort((a, b) => a - b));
+  t.same(
+    await pidsIn(node, 'main'),
+    [process.pid, child.pid ?? 0].sort((a, b) => a - b),
+  );
   child.kill('SIGKILL');
   await once(child, 'exit');
 });
 
-for (const name of ['', '.', '..', '../other', 'a/b', '/etc', 'usage', 'vgpu.limits', 'vcuda.sock', '.hidden', 'x'.repeat(300), 'a\0b']) {
+for (const name of [
+  '',
+  '.',
+  '..',
+  '../other',
+  'a/b',
+  '/etc',
+  'usage',
+  'vgpu.limits',
+  'vcuda.sock',
+  '.hidden',
+  'x'.repeat(300),
+  'a\0b',
+]) {
   test(`the name ${JSON.stringify(name.slice(0, 20))} makes no directory`, async (t) => {
     const node = await openSlices(t);
     await node.slices.start(sliceSpec());
     const before = (await readdir(join(node.base, ALLOCATION))).sort();
-    await t.rejects(register(node.socketPath(), { container_id: name }), { code: 3, details: /is no name of a container/ });
+    await t.rejects(register(node.socketPath(), { container_id: name }), {
+      code: 3,
+      details: /is no name of a container/,
+    });
     t.same((await readdir(join(node.base, ALLOCATION))).sort(), before);
     t.same(await readdir(node.base), [ALLOCATION]);
   });
@@ -115,7 +162,11 @@ test('a container that invents ids gets so many directories and no more', async 
   await t.rejects(register(node.socketPath(), { container_id: 'c16' }), { code: 8 });
   await register(node.socketPath(), { container_id: 'c3' });
   await node.slices.start(sliceSpec());
-  t.same((await readdir(join(node.base, ALLOCATION))).sort(), ['usage', 'vcuda.sock', 'vgpu.limits'], 'its next start begins anew');
+  t.same(
+    (await readdir(join(node.base, ALLOCATION))).sort(),
+    ['usage', 'vcuda.sock', 'vgpu.limits'],
+    'its next start begins anew',
+  );
   await register(node.socketPath(), { container_id: 'c16' });
 });
 
@@ -128,7 +179,10 @@ test('after a restart of the agent the pids of a container that registered befor
   pids.current = [process.pid, 42];
   const second = await first.again();
   await second.slices.restore(sliceSpec());
-  t.same(await pidsIn(second, CONTAINER_ID), [42, process.pid].sort((a, b) => a - b));
+  t.same(
+    await pidsIn(second, CONTAINER_ID),
+    [42, process.pid].sort((a, b) => a - b),
+  );
 });
 
 test('directories of containers that are over, or of nobody, are left alone after a restart', async (t) => {
@@ -146,7 +200,9 @@ test('directories of containers that are over, or of nobody, are left alone afte
 test('registering while the slice ends leaves nothing behind', async (t) => {
   const node = await openSlices(t, { knowledge: containerOf({ current: [5] }) });
   await node.slices.start(sliceSpec());
-  const calls = Array.from({ length: 8 }, (_, at) => register(node.socketPath(), { container_id: `c${at}` }).catch(() => undefined));
+  const calls = Array.from({ length: 8 }, (_, at) =>
+    register(node.socketPath(), { container_id: `c${at}` }).catch(() => undefined),
+  );
   await new Promise((resolve) => setTimeout(resolve, 5));
   await node.slices.remove(ALLOCATION);
   await Promise.all(calls);

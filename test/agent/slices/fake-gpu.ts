@@ -1,7 +1,16 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeLimits, type LiveLimit } from '../../../src/abi/limits-file.js';
-import { DEVICE_USAGE, LEDGER_ENTRY, PROCESS_SLOT, SLOT_STATE, USAGE_HEADER, USAGE_LAYOUT, ledgerRange, slotsRange } from '../../../src/abi/usage-file.js';
+import {
+  DEVICE_USAGE,
+  LEDGER_ENTRY,
+  PROCESS_SLOT,
+  SLOT_STATE,
+  USAGE_HEADER,
+  USAGE_LAYOUT,
+  ledgerRange,
+  slotsRange,
+} from '../../../src/abi/usage-file.js';
 import type { GpuLook, GpuProcessView, GpuSource } from '../../../src/agent/slices/ports.js';
 
 /** GPUs whose answers a test sets. */
@@ -15,7 +24,12 @@ export class FakeGpus implements GpuSource {
 
   async sample(): Promise<GpuLook> {
     if (this.failure !== null) throw this.failure;
-    return { utilizationPercent: this.utilizationPercent, usedMemoryBytes: 1, temperatureCelsius: 40, powerMilliwatts: 1_000 };
+    return {
+      utilizationPercent: this.utilizationPercent,
+      usedMemoryBytes: 1,
+      temperatureCelsius: 40,
+      powerMilliwatts: 1_000,
+    };
   }
 
   async processes(uuid: string): Promise<readonly GpuProcessView[]> {
@@ -45,19 +59,26 @@ export class FakeContainer {
   /** Sets counters of a GPU. */
   count(index: number, counters: Partial<Record<Counter, number | bigint>>): void {
     const at = USAGE_LAYOUT.devices + index * DEVICE_USAGE.structSize;
-    for (const [name, value] of Object.entries(counters) as [Counter, number | bigint][]) this.#write(at + DEVICE_USAGE[name], BigInt(value));
+    for (const [name, value] of Object.entries(counters) as [Counter, number | bigint][])
+      this.#write(at + DEVICE_USAGE[name], BigInt(value));
   }
 
   /** Takes a line for a process, by its pid in the container and its start time. */
   register(slot: number, pid: number, startTicks: number): void {
     this.#raiseHigh(slot);
-    this.#write(slotsRange(0).position + slot * PROCESS_SLOT.structSize + PROCESS_SLOT.owner, (BigInt(startTicks) << 24n) | (BigInt(pid) << 2n) | BigInt(SLOT_STATE.live));
+    this.#write(
+      slotsRange(0).position + slot * PROCESS_SLOT.structSize + PROCESS_SLOT.owner,
+      (BigInt(startTicks) << 24n) | (BigInt(pid) << 2n) | BigInt(SLOT_STATE.live),
+    );
   }
 
   /** Lets the process in `slot` hold bytes on a GPU. */
   hold(index: number, slot: number, bytes: number): void {
     this.#raiseHigh(slot);
-    this.#write(ledgerRange(index, 0).position + slot * LEDGER_ENTRY.structSize + LEDGER_ENTRY.heldBytes, BigInt(bytes));
+    this.#write(
+      ledgerRange(index, 0).position + slot * LEDGER_ENTRY.structSize + LEDGER_ENTRY.heldBytes,
+      BigInt(bytes),
+    );
   }
 
   /** What it is told about a GPU now. */

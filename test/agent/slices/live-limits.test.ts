@@ -1,21 +1,50 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import type { DeviceLimit } from '../../../src/abi/limits-file.js';
-import { describeLimit, holdLimits, mergeRequests, NO_REQUEST, parseHundredths, parseMemory, readLimitAnnotations, sameLimits } from '../../../src/agent/slices/live-limits.js';
+import {
+  describeLimit,
+  holdLimits,
+  mergeRequests,
+  NO_REQUEST,
+  parseHundredths,
+  parseMemory,
+  readLimitAnnotations,
+  sameLimits,
+} from '../../../src/agent/slices/live-limits.js';
 
 const MIB = 2 ** 20;
 const BLOCK = 256 * MIB;
 
 test('annotations are read in the units of the resources they limit', (t) => {
-  const annotations = new Map([['tencent.com/vcuda-memory-limit', '16'], ['tencent.com/vcuda-share-limit', '20'], ['tencent.com/vcuda-core-limit', '60'], ['other', 'x']]);
-  t.same(readLimitAnnotations(annotations), { request: { memoryBytes: 16 * BLOCK, share: 20, softLimit: 60 }, problems: [] });
+  const annotations = new Map([
+    ['tencent.com/vcuda-memory-limit', '16'],
+    ['tencent.com/vcuda-share-limit', '20'],
+    ['tencent.com/vcuda-core-limit', '60'],
+    ['other', 'x'],
+  ]);
+  t.same(readLimitAnnotations(annotations), {
+    request: { memoryBytes: 16 * BLOCK, share: 20, softLimit: 60 },
+    problems: [],
+  });
   t.same(readLimitAnnotations(new Map()), { request: NO_REQUEST, problems: [] });
   t.end();
 });
 
 for (const [text, bytes] of [
-  ['1', BLOCK], ['0', null], ['-1', null], ['1.5', null], ['1536Mi', 1536 * MIB], ['1.5Gi', 1536 * MIB], ['2G', 2e9], ['0Mi', null], ['1e3', 1000], ['', null], ['Gi', null],
-  ['99999999999999999999Gi', null], ['12 Mi', null], ['9999999999', 9_999_999_999],
+  ['1', BLOCK],
+  ['0', null],
+  ['-1', null],
+  ['1.5', null],
+  ['1536Mi', 1536 * MIB],
+  ['1.5Gi', 1536 * MIB],
+  ['2G', 2e9],
+  ['0Mi', null],
+  ['1e3', 1000],
+  ['', null],
+  ['Gi', null],
+  ['99999999999999999999Gi', null],
+  ['12 Mi', null],
+  ['9999999999', 9_999_999_999],
 ] as const) {
   test(`memory ${JSON.stringify(text)} is ${bytes ?? 'nothing'}`, (t) => {
     t.equal(parseMemory(text), bytes);
@@ -24,14 +53,29 @@ for (const [text, bytes] of [
 }
 
 test('shares are whole hundredths up to a GPU; a soft limit beyond a GPU is a GPU, as it always was', (t) => {
-  t.same(['1', '100', '101', '0', '-5', '1.5', 'half', ''].map(parseHundredths), [1, 100, null, null, null, null, null, null]);
-  const soft = (text: string) => readLimitAnnotations(new Map([['tencent.com/vcuda-core-limit', text]])).request.softLimit;
+  t.same(['1', '100', '101', '0', '-5', '1.5', 'half', ''].map(parseHundredths), [
+    1,
+    100,
+    null,
+    null,
+    null,
+    null,
+    null,
+    null,
+  ]);
+  const soft = (text: string) =>
+    readLimitAnnotations(new Map([['tencent.com/vcuda-core-limit', text]])).request.softLimit;
   t.same(['50', '250', '0', '-5', '1.5', 'half', ''].map(soft), [50, 100, null, null, null, null, null]);
   t.end();
 });
 
 test('what is malformed is named and counts for nothing', (t) => {
-  const { request, problems } = readLimitAnnotations(new Map([['tencent.com/vcuda-memory-limit', 'a lot'], ['tencent.com/vcuda-share-limit', '20']]));
+  const { request, problems } = readLimitAnnotations(
+    new Map([
+      ['tencent.com/vcuda-memory-limit', 'a lot'],
+      ['tencent.com/vcuda-share-limit', '20'],
+    ]),
+  );
   t.same(request, { memoryBytes: null, share: 20, softLimit: null });
   t.match(problems, [/tencent\.com\/vcuda-memory-limit: "a lot" is not a number of blocks/]);
   t.end();
@@ -42,7 +86,10 @@ const wholeLimited: DeviceLimit = { memoryBytes: 8 * BLOCK, share: 100, softLimi
 const whole: DeviceLimit = { memoryBytes: null, share: 100, softLimit: null };
 
 test('a part of a GPU is limited to what is asked, and to what was given where that is less', (t) => {
-  t.same(holdLimits([part], { memoryBytes: 4 * BLOCK, share: 30, softLimit: 70 }), { devices: [{ memoryBytes: 4 * BLOCK, share: 30, softLimit: 70 }], notes: [] });
+  t.same(holdLimits([part], { memoryBytes: 4 * BLOCK, share: 30, softLimit: 70 }), {
+    devices: [{ memoryBytes: 4 * BLOCK, share: 30, softLimit: 70 }],
+    notes: [],
+  });
   const { devices, notes } = holdLimits([part], { memoryBytes: 9 * BLOCK, share: 50, softLimit: 40 });
   t.same(devices, [{ memoryBytes: 8 * BLOCK, share: 40, softLimit: null }]);
   t.match(notes, [/memory stays/, /share stays 40, which is what was given; 50 is more/]);
@@ -51,9 +98,18 @@ test('a part of a GPU is limited to what is asked, and to what was given where t
 });
 
 test('several GPUs divide memory as it was given', (t) => {
-  const given = [{ ...wholeLimited, memoryBytes: 6 * BLOCK }, { ...wholeLimited, memoryBytes: 2 * BLOCK }];
-  t.same(holdLimits(given, { ...NO_REQUEST, memoryBytes: 4 * BLOCK }).devices.map(({ memoryBytes }) => memoryBytes), [3 * BLOCK, BLOCK]);
-  t.same(holdLimits(given, { ...NO_REQUEST, share: 50, softLimit: 80 }).devices, given.map((device) => ({ ...device, share: 50, softLimit: 80 })));
+  const given = [
+    { ...wholeLimited, memoryBytes: 6 * BLOCK },
+    { ...wholeLimited, memoryBytes: 2 * BLOCK },
+  ];
+  t.same(
+    holdLimits(given, { ...NO_REQUEST, memoryBytes: 4 * BLOCK }).devices.map(({ memoryBytes }) => memoryBytes),
+    [3 * BLOCK, BLOCK],
+  );
+  t.same(
+    holdLimits(given, { ...NO_REQUEST, share: 50, softLimit: 80 }).devices,
+    given.map((device) => ({ ...device, share: 50, softLimit: 80 })),
+  );
   t.end();
 });
 
@@ -61,11 +117,19 @@ test('whole GPUs without a memory limit have no control library: nothing can be 
   const { devices, notes } = holdLimits([whole, whole], { memoryBytes: BLOCK, share: 50, softLimit: 80 });
   t.same(devices, [whole, whole]);
   t.match(notes, [/whole GPUs without a memory limit, so none can be kept/, /without the control library/]);
-  t.same(holdLimits([whole], { ...NO_REQUEST, softLimit: 50 }), { devices: [whole], notes: [] }, 'the original took no notice either');
+  t.same(
+    holdLimits([whole], { ...NO_REQUEST, softLimit: 50 }),
+    { devices: [whole], notes: [] },
+    'the original took no notice either',
+  );
   t.end();
 });
 
-const limit = fc.record({ memoryBytes: fc.option(fc.integer({ min: 1, max: 1e12 })), share: fc.integer({ min: 1, max: 100 }), softLimit: fc.constant(null) });
+const limit = fc.record({
+  memoryBytes: fc.option(fc.integer({ min: 1, max: 1e12 })),
+  share: fc.integer({ min: 1, max: 100 }),
+  softLimit: fc.constant(null),
+});
 const request = fc.record({
   memoryBytes: fc.option(fc.integer({ min: 1, max: 2e12 })),
   share: fc.option(fc.integer({ min: 1, max: 100 })),
@@ -79,24 +143,47 @@ test('whatever is asked for, nobody gets more than was given, and no soft limit 
     const fits = devices.every((device, index) => {
       const own = given[index];
       if (own === undefined) return false;
-      const memory = own.memoryBytes === null ? device.memoryBytes === null : device.memoryBytes !== null && device.memoryBytes <= own.memoryBytes;
-      return memory && device.share >= 1 && device.share <= own.share && (device.softLimit === null || device.softLimit > device.share);
+      const memory =
+        own.memoryBytes === null
+          ? device.memoryBytes === null
+          : device.memoryBytes !== null && device.memoryBytes <= own.memoryBytes;
+      return (
+        memory &&
+        device.share >= 1 &&
+        device.share <= own.share &&
+        (device.softLimit === null || device.softLimit > device.share)
+      );
     });
     const limited = given.every(({ memoryBytes }) => memoryBytes !== null);
-    return fits && (!limited || asked.memoryBytes === null || total <= Math.max(asked.memoryBytes, 0) || total === given.reduce((sum, { memoryBytes }) => sum + (memoryBytes ?? 0), 0));
+    return (
+      fits &&
+      (!limited ||
+        asked.memoryBytes === null ||
+        total <= Math.max(asked.memoryBytes, 0) ||
+        total === given.reduce((sum, { memoryBytes }) => sum + (memoryBytes ?? 0), 0))
+    );
   });
   t.doesNotThrow(() => fc.assert(property, { numRuns: 500 }));
   t.end();
 });
 
-test('an operator\'s word goes before the annotation, field by field', (t) => {
-  t.same(mergeRequests({ memoryBytes: 1, share: 2, softLimit: null }, { memoryBytes: null, share: 5, softLimit: 6 }), { memoryBytes: 1, share: 5, softLimit: 6 });
+test("an operator's word goes before the annotation, field by field", (t) => {
+  t.same(mergeRequests({ memoryBytes: 1, share: 2, softLimit: null }, { memoryBytes: null, share: 5, softLimit: 6 }), {
+    memoryBytes: 1,
+    share: 5,
+    softLimit: 6,
+  });
   t.end();
 });
 
 test('limits are compared and described', (t) => {
   t.equal(sameLimits([part], [{ ...part }]), true);
-  for (const other of [{ ...part, share: 1 }, { ...part, memoryBytes: null }, { ...part, softLimit: 50 }]) t.equal(sameLimits([part], [other]), false);
+  for (const other of [
+    { ...part, share: 1 },
+    { ...part, memoryBytes: null },
+    { ...part, softLimit: 50 },
+  ])
+    t.equal(sameLimits([part], [other]), false);
   t.equal(sameLimits([part], []), false);
   t.equal(describeLimit({ memoryBytes: 1536 * MIB, share: 20, softLimit: 60 }), '1536 MiB, share 20, up to 60');
   t.equal(describeLimit(whole), 'all memory, share 100');

@@ -27,7 +27,8 @@ const STRANGER = 2_000_000_003;
 /** Containers are told apart by pids that the test gives them. */
 const BY_PID: ContainerKnowledge = {
   ...IGNORANT,
-  placeOf: async (pid) => ({ [PID_A]: { containerId: 'a', podUid: 'pod-a' }, [PID_B]: { containerId: 'b', podUid: 'pod-b' } })[pid] ?? null,
+  placeOf: async (pid) =>
+    ({ [PID_A]: { containerId: 'a', podUid: 'pod-a' }, [PID_B]: { containerId: 'b', podUid: 'pod-b' } })[pid] ?? null,
 };
 
 async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
@@ -67,15 +68,22 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
     beats,
     /** Lets beats go by until the driver has been asked so many times more. */
     async looks(count: number): Promise<void> {
-      for (const end = looked() + count; looked() < end; ) await beats(1);
+      for (const end = looked() + count; looked() < end;) await beats(1);
     },
     async start(allocation: string, spec: Partial<SliceSpec> = {}): Promise<FakeContainer> {
-      await node.slices.start(sliceSpec({ allocation, owner: { podUid: PODS[allocation] ?? '', namespace: 'default', pod: allocation, container: 'main' }, ...spec }));
+      await node.slices.start(
+        sliceSpec({
+          allocation,
+          owner: { podUid: PODS[allocation] ?? '', namespace: 'default', pod: allocation, container: 'main' },
+          ...spec,
+        }),
+      );
       return new FakeContainer(node.base, allocation);
     },
     nowNs: () => start + BigInt(clock.now() - startMs) * 1_000_000n,
     device(allocation: string): DeviceObservation {
-      const device = observeSlices(node.slices, monitor.gpus, () => []).find((slice) => slice.allocation === allocation)?.devices[0];
+      const device = observeSlices(node.slices, monitor.gpus, () => []).find((slice) => slice.allocation === allocation)
+        ?.devices[0];
       if (device === undefined) throw new Error(`nothing is seen of ${allocation}`);
       return device;
     },
@@ -85,7 +93,7 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
   };
 }
 
-test('what the driver lists is added up by container, and nobody\'s is nobody\'s', async (t) => {
+test("what the driver lists is added up by container, and nobody's is nobody's", async (t) => {
   const node = await monitored(t);
   await node.start(A);
   await node.start(B);
@@ -96,7 +104,7 @@ test('what the driver lists is added up by container, and nobody\'s is nobody\'s
   t.match(node.monitor.gpus[0]?.state, { utilizationPercent: 50, strangers: [{ pid: STRANGER }] });
 });
 
-test('a process that greeted is its container\'s, whatever its control group says', async (t) => {
+test("a process that greeted is its container's, whatever its control group says", async (t) => {
   const node = await monitored(t);
   await node.start(A);
   const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
@@ -108,7 +116,11 @@ test('a process that greeted is its container\'s, whatever its control group say
 });
 
 test('of a pod with several containers the name of the container decides', async (t) => {
-  const knowledge: ContainerKnowledge = { ...IGNORANT, placeOf: async () => ({ containerId: 'b', podUid: 'pod-a' }), nameOf: async (id) => (id === 'b' ? 'second' : null) };
+  const knowledge: ContainerKnowledge = {
+    ...IGNORANT,
+    placeOf: async () => ({ containerId: 'b', podUid: 'pod-a' }),
+    nameOf: async (id) => (id === 'b' ? 'second' : null),
+  };
   const node = await monitored(t, knowledge);
   await node.start(A);
   await node.start(B, { owner: { podUid: 'pod-a', namespace: 'default', pod: 'a', container: 'second' } });
@@ -225,7 +237,7 @@ test('steering is renewed while a container works, and grows old when it stops',
   t.equal(container.sequence, after, 'nothing is published for a container at rest');
 });
 
-test('a container that waits for a long kernel\'s debt counts as waiting although nothing moves', async (t) => {
+test("a container that waits for a long kernel's debt counts as waiting although nothing moves", async (t) => {
   const node = await monitored(t);
   const debtor = await node.start(B, { devices: [gpuLimits(0, { share: 10 })] });
   const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 100 })] });
@@ -287,7 +299,7 @@ test('a share that is kept stays uncorrected, however few of its kernels a repor
   }
 });
 
-test('a container\'s first moments, of which the driver reports too little, correct nothing', async (t) => {
+test("a container's first moments, of which the driver reports too little, correct nothing", async (t) => {
   const node = await monitored(t);
   // The GPU has been looked at for a while: the account of all its containers ends soon after this one begins.
   await node.beats(31);
@@ -331,7 +343,10 @@ test('counters are those of now, paced or not, and grow over restarts of the con
   await node.beats(1);
   t.match(node.device(A).counters, { launches: 0, throttledNs: 0, denied: { alloc: 0 } });
   container.count(0, { launches: 7, throttledNs: 1_000, denied: 3, peakBytes: 5 * MIB });
-  t.match(node.device(A), { counters: { launches: 7, throttledNs: 1_000, denied: { alloc: 3, pitch: 0 } }, peakMemoryBytes: 5 * MIB });
+  t.match(node.device(A), {
+    counters: { launches: 7, throttledNs: 1_000, denied: { alloc: 3, pitch: 0 } },
+    peakMemoryBytes: 5 * MIB,
+  });
   await node.start(A, { devices: [gpuLimits(0, { share: 100 })] });
   await node.beats(1);
   t.match(node.device(A), { counters: { launches: 7, denied: { alloc: 3 } }, peakMemoryBytes: 0 });
@@ -351,10 +366,20 @@ test('of every GPU it is known how often it was looked at, how often in vain, an
   t.same(observeGpus(node.monitor.gpus), []);
   await node.looks(2);
   const [gpu] = observeGpus(node.monitor.gpus);
-  t.match(gpu, { gpuUuid: GPU, looks: 2, failedLooks: 0, containers: 2, presentContainers: 1, strangerPids: [STRANGER], look: { temperatureCelsius: 40 } });
+  t.match(gpu, {
+    gpuUuid: GPU,
+    looks: 2,
+    failedLooks: 0,
+    containers: 2,
+    presentContainers: 1,
+    strangerPids: [STRANGER],
+    look: { temperatureCelsius: 40 },
+  });
   node.gpus.failure = new Error('the card fell off the bus');
   await node.looks(2);
-  t.match(observeGpus(node.monitor.gpus), [{ looks: 4, failedLooks: 2, lookedAtMs: gpu?.lookedAtMs, strangerPids: [STRANGER] }]);
+  t.match(observeGpus(node.monitor.gpus), [
+    { looks: 4, failedLooks: 2, lookedAtMs: gpu?.lookedAtMs, strangerPids: [STRANGER] },
+  ]);
 });
 
 test('what the driver keeps for itself becomes part of the limit', async (t) => {
@@ -449,7 +474,10 @@ test('slices that come, start again and go are followed', async (t) => {
   t.match(first.told(0).steering, { grantPpm: 550_000 });
   await node.node.slices.remove(A);
   await node.beats(11);
-  t.same(observeSlices(node.node.slices, node.monitor.gpus, () => []), []);
+  t.same(
+    observeSlices(node.node.slices, node.monitor.gpus, () => []),
+    [],
+  );
   t.match(node.monitor.gpus[0]?.state?.strangers, [{ pid: PID_A }]);
 });
 
@@ -469,7 +497,11 @@ test('a GPU that nobody uses is asked about less often, until somebody comes, go
   t.equal(await asked(10), 1, 'within a second after a process came');
   let charged = 0;
   await node.beats(10, () => container.count(0, { chargedNs: (charged += 1_000_000) }));
-  t.equal(await asked(40, () => container.count(0, { chargedNs: (charged += 1_000_000) })), 4, 'every second while it works');
+  t.equal(
+    await asked(40, () => container.count(0, { chargedNs: (charged += 1_000_000) })),
+    4,
+    'every second while it works',
+  );
   await node.beats(40);
   t.equal(await asked(80), 2);
   socket.destroy();
@@ -495,7 +527,10 @@ test('what a GPU costs does not grow with the containers on it', async (t) => {
   const before = published();
   await node.beats(40, work);
   t.ok(published() - before <= 5 * 32, `${published() - before} publications in five beats' worth of reading`);
-  t.ok(containers.every((container) => container.told(0).steering !== null), 'and all are told');
+  t.ok(
+    containers.every((container) => container.told(0).steering !== null),
+    'and all are told',
+  );
   for (const socket of sockets) socket.destroy();
 });
 

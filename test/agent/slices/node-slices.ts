@@ -15,7 +15,11 @@ type Teardown = Parameters<typeof scratchDirectory>[0];
 export const MIB = 1024 * 1024;
 
 /** Nobody knows anything of containers, as outside of Kubernetes. */
-export const IGNORANT: ContainerKnowledge = { placeOf: async () => null, pidsOf: async () => [], nameOf: async () => null };
+export const IGNORANT: ContainerKnowledge = {
+  placeOf: async () => null,
+  pidsOf: async () => [],
+  nameOf: async () => null,
+};
 
 /** Pods that are not known. */
 export const NO_WISHES: PodWishes = { annotations: () => null, onAnnotations: () => () => undefined };

@@ -48,10 +48,18 @@ interface Resizable {
 
 async function resizable(t: Teardown, earlier?: Resizable): Promise<Resizable> {
   const pods = earlier?.pods ?? new Pods();
-  const node = earlier === undefined ? await openSlices(t, { wishes: pods }) : await earlier.node.again({ wishes: pods });
+  const node =
+    earlier === undefined ? await openSlices(t, { wishes: pods }) : await earlier.node.again({ wishes: pods });
   const notes: SliceNote[] = [];
   const notices = { note: (_owner: unknown, note: SliceNote) => void notes.push(note) };
-  const resizer = new Resizer({ slices: node.slices, policy: node.policy, operator: node.operator, wishes: pods, notices, log: silentLog() });
+  const resizer = new Resizer({
+    slices: node.slices,
+    policy: node.policy,
+    operator: node.operator,
+    wishes: pods,
+    notices,
+    log: silentLog(),
+  });
   resizer.start();
   t.teardown(async () => resizer.stop());
   const container = new FakeContainer(node.base, ALLOCATION);
@@ -84,7 +92,11 @@ test('a memory limit below what is in use is refused with an event, once, and al
   pods.annotate({ [MEMORY]: '2', [SHARE]: '20' });
   t.match(live(), { memoryBytes: 1024 * MIB, share: 20, generation: 1 });
   t.match(notes, [
-    { type: 'Warning', reason: 'GPULimitRefused', message: 'main: a memory limit of 512 MiB is not set, 600 MiB are in use; it stays 1024 MiB' },
+    {
+      type: 'Warning',
+      reason: 'GPULimitRefused',
+      message: 'main: a memory limit of 512 MiB is not set, 600 MiB are in use; it stays 1024 MiB',
+    },
     { type: 'Normal', reason: 'GPULimitChanged', message: 'main: 1024 MiB, share 20' },
   ]);
   pods.annotate({ [MEMORY]: '2', [SHARE]: '20', other: 'x' });
@@ -117,7 +129,13 @@ test('more than was given is not given, and what is malformed is named', async (
   await node.slices.start(sliceSpec());
   pods.annotate({ [MEMORY]: '100Gi', [SHARE]: 'all' });
   t.match(live(), { ...GIVEN, generation: 0 });
-  t.match(notes, [{ type: 'Warning', reason: 'GPULimitRefused', message: /vcuda-share-limit: "all" is not .*; the memory stays 1073741824 bytes/ }]);
+  t.match(notes, [
+    {
+      type: 'Warning',
+      reason: 'GPULimitRefused',
+      message: /vcuda-share-limit: "all" is not .*; the memory stays 1073741824 bytes/,
+    },
+  ]);
 });
 
 test('a container begins with what its pod asks for, and keeps to what it had while the pod is not known', async (t) => {
@@ -141,13 +159,19 @@ test('of several containers of a pod each keeps within its own', async (t) => {
   const { node, pods } = await resizable(t);
   const other = 'ffeeddccbbaa9988';
   await node.slices.start(sliceSpec());
-  await node.slices.start(sliceSpec({ allocation: other, owner: { ...sliceSpec().owner, container: 'side' }, devices: [gpuLimits(0, { memoryBytes: 256 * MIB, share: 5 })] }));
+  await node.slices.start(
+    sliceSpec({
+      allocation: other,
+      owner: { ...sliceSpec().owner, container: 'side' },
+      devices: [gpuLimits(0, { memoryBytes: 256 * MIB, share: 5 })],
+    }),
+  );
   pods.annotate({ [MEMORY]: '512Mi', [SHARE]: '20' });
   t.match(new FakeContainer(node.base, ALLOCATION).told(0), { memoryBytes: 512 * MIB, share: 20 });
   t.match(new FakeContainer(node.base, other).told(0), { memoryBytes: 256 * MIB, share: 5 });
 });
 
-test('an operator\'s word goes before the pod\'s, outlives agent and container, and ends when it is taken back', async (t) => {
+test("an operator's word goes before the pod's, outlives agent and container, and ends when it is taken back", async (t) => {
   const first = await resizable(t);
   first.pods.annotate({ [SHARE]: '20' });
   await first.node.slices.start(sliceSpec());
@@ -174,7 +198,11 @@ test('an operator is refused what a container has outgrown, and nothing of it is
   const { node, resizer, live, container } = await resizable(t);
   await node.slices.start(sliceSpec());
   container.hold(0, 1, 800 * MIB);
-  t.match(await resizer.ask(ALLOCATION, { memoryBytes: 512 * MIB, share: 1, softLimit: null }), { ok: false, code: 'in-use', reason: /800 MiB are in use/ });
+  t.match(await resizer.ask(ALLOCATION, { memoryBytes: 512 * MIB, share: 1, softLimit: null }), {
+    ok: false,
+    code: 'in-use',
+    reason: /800 MiB are in use/,
+  });
   t.match(live(), GIVEN);
   t.match(await resizer.ask('0000000000000000', NO_REQUEST), { ok: false, code: 'unknown' });
   t.match(await resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 90 }), { ok: true, notes: [/share stays 30/] });

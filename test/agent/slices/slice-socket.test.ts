@@ -7,7 +7,12 @@ import type { Greeting } from '../../../src/abi/greeting.js';
 import { systemClock } from '../../../src/host/clock.js';
 import { silentLog } from '../../../src/host/log.js';
 import type { PeerCredentials } from '../../../src/host/peer-credentials.js';
-import { ConnectionBudget, SliceSocket, SOCKET_LIMITS, type SocketLimits } from '../../../src/agent/slices/slice-socket.js';
+import {
+  ConnectionBudget,
+  SliceSocket,
+  SOCKET_LIMITS,
+  type SocketLimits,
+} from '../../../src/agent/slices/slice-socket.js';
 import { vcudaProto } from '../../../src/rpc/proto.js';
 import { unary } from '../../../src/rpc/unary.js';
 import { scratchDirectory } from '../../scratch.js';
@@ -22,7 +27,11 @@ interface Opened {
   readonly callers: (number | null)[];
 }
 
-async function opened(t: Teardown, limits: Partial<SocketLimits> = {}, budget = new ConnectionBudget(10_000)): Promise<Opened> {
+async function opened(
+  t: Teardown,
+  limits: Partial<SocketLimits> = {},
+  budget = new ConnectionBudget(10_000),
+): Promise<Opened> {
   const path = join(await scratchDirectory(t), 'vcuda.sock');
   const sessions: Opened['sessions'] = new Set();
   const callers: (number | null)[] = [];
@@ -58,7 +67,10 @@ test('a greeting is heard with the pid that the kernel names, whatever it says i
   const { path, sessions } = await opened(t);
   const socket = await say(path, greetingBytes(1, 3, 77));
   await until(() => sessions.size === 1, 'the greeting');
-  t.match([...sessions], [{ peer: { pid: process.pid, uid: process.getuid?.() }, greeting: { pid: 1, slot: 3, startTicks: 77 } }]);
+  t.match(
+    [...sessions],
+    [{ peer: { pid: process.pid, uid: process.getuid?.() }, greeting: { pid: 1, slot: 3, startTicks: 77 } }],
+  );
   socket.destroy();
   await until(() => sessions.size === 0, 'the end of the session');
 });
@@ -117,7 +129,10 @@ test('who says something after the greeting is cut off', async (t) => {
   t.equal(socket.bytesRead, 0, 'nothing is ever answered');
 });
 
-for (const [what, bytes] of [['nothing', 0], ['half a greeting', 16]] as const) {
+for (const [what, bytes] of [
+  ['nothing', 0],
+  ['half a greeting', 16],
+] as const) {
   test(`who says ${what} is cut off in time`, async (t) => {
     const { path } = await opened(t, { greetMs: 50 });
     await closed(await say(path, greetingBytes(1, 0).subarray(0, bytes)));
@@ -179,7 +194,10 @@ test('a container that takes all it can get leaves half for those that have few'
   const other = await opened(t, {}, budget);
   const sockets: Socket[] = [];
   for (let count = 0; count < 60; count += 1) sockets.push(await say(greedy.path, greetingBytes(1, count)));
-  await until(() => greedy.sessions.size + greedy.socket.refusals.connections === 60, 'every connection to be taken or cut off');
+  await until(
+    () => greedy.sessions.size + greedy.socket.refusals.connections === 60,
+    'every connection to be taken or cut off',
+  );
   t.equal(greedy.sessions.size, 40);
   for (let count = 0; count < 31; count += 1) sockets.push(await say(other.path, greetingBytes(1, count)));
   await until(() => other.sessions.size === 31, 'the connections of the other one');

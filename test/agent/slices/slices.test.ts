@@ -46,28 +46,37 @@ test('a prepared slice has what is mounted, a started one all of it, with the mo
 /** Another user is played, who sees the slice's directory under another path, as a container does. */
 const mountable = async (): Promise<string | false> => {
   if (process.getuid?.() !== 0) return 'playing another user and mounting needs root';
-  return run('unshare', ['--mount', 'true']).then(() => false as const, (error: Error) => `mounting is not possible here: ${error.message}`);
+  return run('unshare', ['--mount', 'true']).then(
+    () => false as const,
+    (error: Error) => `mounting is not possible here: ${error.message}`,
+  );
 };
 
-test('any user of the container connects and writes its usage file, and nothing else', { skip: await mountable() }, async (t) => {
-  const node = await openSlices(t);
-  await node.slices.start(sliceSpec());
-  await node.slices.start(sliceSpec({ allocation: OTHER }));
-  const view = join(await scratchDirectory(t), 'etc-vcuda');
-  await mkdir(view);
-  await run('mount', ['--bind', join(node.base, ALLOCATION), view]);
-  t.teardown(() => run('umount', [view]).then(() => undefined));
-  await run('chmod', ['755', join(view, '..')]);
-  const program = fileURLToPath(new URL('foreigner.js', import.meta.url));
-  const { stdout } = await run(process.execPath, [program, '65534', view, join(node.base, OTHER)]);
-  t.same(stdout.trim().split('\n'), ['connect', 'read-limits', 'write-usage']);
-});
+test(
+  'any user of the container connects and writes its usage file, and nothing else',
+  { skip: await mountable() },
+  async (t) => {
+    const node = await openSlices(t);
+    await node.slices.start(sliceSpec());
+    await node.slices.start(sliceSpec({ allocation: OTHER }));
+    const view = join(await scratchDirectory(t), 'etc-vcuda');
+    await mkdir(view);
+    await run('mount', ['--bind', join(node.base, ALLOCATION), view]);
+    t.teardown(() => run('umount', [view]).then(() => undefined));
+    await run('chmod', ['755', join(view, '..')]);
+    const program = fileURLToPath(new URL('foreigner.js', import.meta.url));
+    const { stdout } = await run(process.execPath, [program, '65534', view, join(node.base, OTHER)]);
+    t.same(stdout.trim().split('\n'), ['connect', 'read-limits', 'write-usage']);
+  },
+);
 
 test('a process that greets is known by its pid until it leaves, even when it is killed', async (t) => {
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   const script = `const s = require('node:net').connect(process.argv[1]); s.write(Buffer.from(process.argv[2], 'hex'));`;
-  const child = spawn(process.execPath, ['-e', script, node.socketPath(), greetingBytes(1, 5).toString('hex')], { stdio: 'ignore' });
+  const child = spawn(process.execPath, ['-e', script, node.socketPath(), greetingBytes(1, 5).toString('hex')], {
+    stdio: 'ignore',
+  });
   t.teardown(async () => void child.kill('SIGKILL'));
   const pid = child.pid ?? 0;
   await until(() => node.slices.sessionOf(pid) !== null, 'the process');
@@ -83,7 +92,9 @@ test('what a process held counts until it is dead, not only gone from the socket
   const slice = node.slices.started.get(ALLOCATION);
   const container = new FakeContainer(node.base, ALLOCATION);
   const script = `const s = require('node:net').connect(process.argv[1]); s.write(Buffer.from(process.argv[2], 'hex'), () => process.stdin.once('data', () => s.destroy()));`;
-  const child = spawn(process.execPath, ['-e', script, node.socketPath(), greetingBytes(7, 5, 77).toString('hex')], { stdio: ['pipe', 'ignore', 'ignore'] });
+  const child = spawn(process.execPath, ['-e', script, node.socketPath(), greetingBytes(7, 5, 77).toString('hex')], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
   t.teardown(async () => void child.kill('SIGKILL'));
   container.register(5, 7, 77);
   container.register(6, 8, 78);
@@ -117,7 +128,10 @@ test('when a process exchanges its connection for another it stays known', async
 test('an agent that is gone leaves limits and usage, and the next one goes on with them', async (t) => {
   const first = await openSlices(t);
   await first.slices.start(sliceSpec());
-  const before = { limits: await stat(join(first.base, ALLOCATION, LIMITS_FILE_NAME)), usage: await stat(join(first.base, ALLOCATION, USAGE_FILE_NAME)) };
+  const before = {
+    limits: await stat(join(first.base, ALLOCATION, LIMITS_FILE_NAME)),
+    usage: await stat(join(first.base, ALLOCATION, USAGE_FILE_NAME)),
+  };
   const slice = first.slices.started.get(ALLOCATION);
   const live = slice?.limits.live[0];
   if (slice === undefined || live === undefined) throw new Error('no slice');
@@ -127,10 +141,17 @@ test('an agent that is gone leaves limits and usage, and the next one goes on wi
 
   const second = await first.again();
   await second.slices.restore(sliceSpec());
-  const after = { limits: await stat(join(first.base, ALLOCATION, LIMITS_FILE_NAME)), usage: await stat(join(first.base, ALLOCATION, USAGE_FILE_NAME)) };
+  const after = {
+    limits: await stat(join(first.base, ALLOCATION, LIMITS_FILE_NAME)),
+    usage: await stat(join(first.base, ALLOCATION, USAGE_FILE_NAME)),
+  };
   t.equal(after.limits.ino, before.limits.ino, 'those who mapped the limits see what is published');
   t.equal(after.usage.ino, before.usage.ino);
-  t.match((await limitsOf(second)).devices, [{ memoryBytes: 512 * MIB, generation: 1 }], 'a limit that was changed stays changed');
+  t.match(
+    (await limitsOf(second)).devices,
+    [{ memoryBytes: 512 * MIB, generation: 1 }],
+    'a limit that was changed stays changed',
+  );
   t.equal((await limitsOf(second)).sequence, 2, 'processes see that somebody is there');
   const socket = await say(second.socketPath(), greetingBytes(1, 0));
   await until(() => second.slices.sessionOf(process.pid) !== null, 'the process to be known again');
@@ -225,7 +246,8 @@ test('a base path of any length has its sockets', async (t) => {
 
 test('directories of strangers below the base are none of ours', async (t) => {
   const node = await openSlices(t);
-  for (const name of ['11111111-2222-3333-4444-555555555555', 'lost+found', '00112233445566AA']) await mkdir(join(node.base, name));
+  for (const name of ['11111111-2222-3333-4444-555555555555', 'lost+found', '00112233445566AA'])
+    await mkdir(join(node.base, name));
   await node.slices.prepare(ALLOCATION, true);
   t.same(await node.slices.list(), [ALLOCATION]);
 });

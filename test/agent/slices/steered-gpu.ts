@@ -1,6 +1,12 @@
 import { PPM_WHOLE } from '../../../src/abi/limits-file.js';
 import { charge, effectivePpm, waitNs, wallNs } from '../../../src/gpu/share-law.js';
-import { NO_TENANTS, steer, stepCorrection, withCorrection, type SteeringState } from '../../../src/agent/slices/steering.js';
+import {
+  NO_TENANTS,
+  steer,
+  stepCorrection,
+  withCorrection,
+  type SteeringState,
+} from '../../../src/agent/slices/steering.js';
 
 /** A container on a GPU that exists in arithmetic only. */
 export interface ModelTenant {
@@ -40,7 +46,18 @@ interface Running {
  */
 export function runModel(tenants: readonly ModelTenant[], fromMs: number, toMs: number, reports = true): number[] {
   const all = tenants.map((tenant): Running => ({
-    tenant, level: 0n, queueUs: 0, wishUs: 0, grant: null, correction: PPM_WHOLE, charged: 0, waited: false, usedUs: 0, evidenceUs: 0, evidenceCharged: 0, evidenceLaunches: 0,
+    tenant,
+    level: 0n,
+    queueUs: 0,
+    wishUs: 0,
+    grant: null,
+    correction: PPM_WHOLE,
+    charged: 0,
+    waited: false,
+    usedUs: 0,
+    evidenceUs: 0,
+    evidenceCharged: 0,
+    evidenceLaunches: 0,
   }));
   let state: SteeringState = NO_TENANTS;
   for (let us = 0; us < toMs * 1_000; us += STEP_US) {
@@ -75,7 +92,11 @@ function submit(one: Running, now: bigint, wanted: number): void {
 
 function serve(all: readonly Running[], counts: boolean): void {
   let left = STEP_US;
-  for (let busy = all.filter((one) => one.queueUs > 0); busy.length > 0 && left > 1e-6; busy = busy.filter((one) => one.queueUs > 1e-6)) {
+  for (
+    let busy = all.filter((one) => one.queueUs > 0);
+    busy.length > 0 && left > 1e-6;
+    busy = busy.filter((one) => one.queueUs > 1e-6)
+  ) {
     const part = left / busy.length;
     for (const one of busy) {
       const used = Math.min(part, one.queueUs);
@@ -89,7 +110,11 @@ function serve(all: readonly Running[], counts: boolean): void {
 
 function beat(all: readonly Running[], before: SteeringState): SteeringState {
   const tenants = all.map(({ tenant, charged, waited }, index) => ({
-    id: String(index), share: tenant.share, softLimit: tenant.softLimit ?? null, chargedNs: charged, waiting: waited,
+    id: String(index),
+    share: tenant.share,
+    softLimit: tenant.softLimit ?? null,
+    chargedNs: charged,
+    waiting: waited,
   }));
   const { state, decisions } = steer(before, { elapsedNs: BEAT_MS * 1e6, tenants, foreignPpm: 0 });
   decisions.forEach(({ grantPpm, correctionPpm }, index) => {
@@ -108,8 +133,18 @@ function learn(all: readonly Running[], before: SteeringState): SteeringState {
   let state = before;
   all.forEach((one, index) => {
     const percent = Math.floor((100 * one.evidenceUs) / (EVIDENCE_MS * 1_000));
-    const account = { chargedNs: one.evidenceCharged, reportedNs: percent * EVIDENCE_MS * 10_000, elapsedNs: EVIDENCE_MS * 1e6, reports: EVIDENCE_MS / 1_000, launches: one.evidenceLaunches };
-    state = withCorrection(state, String(index), stepCorrection(before.get(String(index))?.correctionPpm ?? PPM_WHOLE, account));
+    const account = {
+      chargedNs: one.evidenceCharged,
+      reportedNs: percent * EVIDENCE_MS * 10_000,
+      elapsedNs: EVIDENCE_MS * 1e6,
+      reports: EVIDENCE_MS / 1_000,
+      launches: one.evidenceLaunches,
+    };
+    state = withCorrection(
+      state,
+      String(index),
+      stepCorrection(before.get(String(index))?.correctionPpm ?? PPM_WHOLE, account),
+    );
     one.evidenceUs = 0;
     one.evidenceCharged = 0;
     one.evidenceLaunches = 0;

@@ -2,7 +2,14 @@ import fc from 'fast-check';
 import { test } from 'tap';
 import { PPM_WHOLE } from '../../../src/abi/limits-file.js';
 import { CORRECTION_MAX_PPM, CORRECTION_MIN_PPM } from '../../../src/gpu/share-law.js';
-import { LEAST_EVIDENCE_NS, NO_TENANTS, steer, stepCorrection, withCorrection, type TenantBeat } from '../../../src/agent/slices/steering.js';
+import {
+  LEAST_EVIDENCE_NS,
+  NO_TENANTS,
+  steer,
+  stepCorrection,
+  withCorrection,
+  type TenantBeat,
+} from '../../../src/agent/slices/steering.js';
 import { runModel } from './steered-gpu.js';
 
 const BEAT_NS = 100_000_000;
@@ -13,7 +20,11 @@ const tenantBeats: fc.Arbitrary<TenantBeat[]> = fc
     fc.record({
       share: fc.integer({ min: 1, max: 100 }),
       softLimit: fc.option(fc.integer({ min: 1, max: 100 })),
-      chargedNs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: BEAT_NS }), fc.constantFrom(-1, Number.MAX_SAFE_INTEGER, Number.NaN, null)),
+      chargedNs: fc.oneof(
+        fc.constant(0),
+        fc.integer({ min: 0, max: BEAT_NS }),
+        fc.constantFrom(-1, Number.MAX_SAFE_INTEGER, Number.NaN, null),
+      ),
       waiting: fc.boolean(),
     }),
     { minLength: 1, maxLength: 8 },
@@ -29,7 +40,11 @@ const tenantBeats: fc.Arbitrary<TenantBeat[]> = fc
       .map((one, index) => ({ ...one, id: String(index) }));
   });
 
-const beats = fc.record({ history: fc.array(fc.integer({ min: 0, max: 7 }), { maxLength: 4 }), tenants: tenantBeats, foreignPpm: fc.integer({ min: 0, max: PPM_WHOLE }) });
+const beats = fc.record({
+  history: fc.array(fc.integer({ min: 0, max: 7 }), { maxLength: 4 }),
+  tenants: tenantBeats,
+  foreignPpm: fc.integer({ min: 0, max: PPM_WHOLE }),
+});
 
 test('every grant lies between the share and the soft limit, and a hard limit has none', (t) => {
   const property = fc.property(beats, ({ tenants, foreignPpm }) => {
@@ -73,13 +88,23 @@ test('the order of containers decides nothing', (t) => {
   const property = fc.property(beats, ({ tenants, foreignPpm }) => {
     const one = steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants, foreignPpm }).decisions;
     const other = steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants: [...tenants].reverse(), foreignPpm }).decisions;
-    return one.every(({ id, grantPpm }) => Math.abs((other.find((decision) => decision.id === id)?.grantPpm ?? 0) - (grantPpm ?? 0)) <= 10_000);
+    return one.every(
+      ({ id, grantPpm }) =>
+        Math.abs((other.find((decision) => decision.id === id)?.grantPpm ?? 0) - (grantPpm ?? 0)) <= 10_000,
+    );
   });
   t.doesNotThrow(() => fc.assert(property, { numRuns: 500 }));
   t.end();
 });
 
-const tenant = (id: string, changes: Partial<TenantBeat> = {}): TenantBeat => ({ id, share: 50, softLimit: null, chargedNs: 0, waiting: false, ...changes });
+const tenant = (id: string, changes: Partial<TenantBeat> = {}): TenantBeat => ({
+  id,
+  share: 50,
+  softLimit: null,
+  chargedNs: 0,
+  waiting: false,
+  ...changes,
+});
 
 function decide(tenants: readonly TenantBeat[], before = NO_TENANTS, foreignPpm = 0) {
   return steer(before, { elapsedNs: BEAT_NS, tenants, foreignPpm });
@@ -97,7 +122,10 @@ test('an idle owner lends its share, and has it back in the beat in which it wai
 test('of a first beat only the waiting counts: what it used before is not known', (t) => {
   const soft = tenant('soft', { share: 30, softLimit: 90, chargedNs: 0.3 * BEAT_NS, waiting: true });
   const first = decide([soft, tenant('owner', { share: 70, chargedNs: null, waiting: true })]);
-  t.match(first.decisions, [{ grantPpm: 300_000, othersPpm: 0 }, { usedPpm: 0, othersPpm: 300_000, active: true }]);
+  t.match(first.decisions, [
+    { grantPpm: 300_000, othersPpm: 0 },
+    { usedPpm: 0, othersPpm: 300_000, active: true },
+  ]);
   const second = decide([soft, tenant('owner', { share: 70, chargedNs: 0.7 * BEAT_NS, waiting: true })], first.state);
   t.match(second.decisions, [{ othersPpm: 700_000 }, { usedPpm: 700_000 }]);
   t.end();
@@ -127,11 +155,14 @@ test('two who borrow share what is lent by their shares, and what one cannot use
   const two = tenant('two', { share: 40, softLimit: 100, waiting: true });
   t.match(decide([one, two]).decisions, [{ grantPpm: 330_000 }, { grantPpm: 660_000 }]);
   t.match(decide([one, { ...two, softLimit: 50 }]).decisions, [{ grantPpm: 500_000 }, { grantPpm: 500_000 }]);
-  t.match(decide([one, { ...two, waiting: false, chargedNs: 0.2 * BEAT_NS }]).decisions, [{ grantPpm: 750_000 }, { grantPpm: 400_000 }]);
+  t.match(decide([one, { ...two, waiting: false, chargedNs: 0.2 * BEAT_NS }]).decisions, [
+    { grantPpm: 750_000 },
+    { grantPpm: 400_000 },
+  ]);
   t.end();
 });
 
-test('what strangers use is nobody\'s to lend, and whoever has company is not alone', (t) => {
+test("what strangers use is nobody's to lend, and whoever has company is not alone", (t) => {
   const soft = tenant('soft', { share: 30, softLimit: 100, waiting: true });
   t.match(decide([soft], NO_TENANTS, 250_000).decisions, [{ grantPpm: 750_000, alone: false }]);
   t.match(decide([soft]).decisions, [{ grantPpm: 1_000_000, alone: true }]);
@@ -140,10 +171,13 @@ test('what strangers use is nobody\'s to lend, and whoever has company is not al
   t.end();
 });
 
-test('a container that says it used nothing, or everything, changes no other\'s share', (t) => {
+test("a container that says it used nothing, or everything, changes no other's share", (t) => {
   for (const chargedNs of [0, -5, Number.NaN, Number.MAX_SAFE_INTEGER]) {
     for (const waiting of [false, true]) {
-      const { decisions } = decide([tenant('liar', { share: 50, softLimit: 100, chargedNs, waiting }), tenant('other', { share: 50, softLimit: 60, waiting: true })]);
+      const { decisions } = decide([
+        tenant('liar', { share: 50, softLimit: 100, chargedNs, waiting }),
+        tenant('other', { share: 50, softLimit: 60, waiting: true }),
+      ]);
       t.ok((decisions[1]?.grantPpm ?? 0) >= 500_000);
     }
   }
@@ -159,11 +193,13 @@ test('who is missing from a beat is forgotten', (t) => {
 /** An account of five seconds, of many brief launches. */
 const ofBriefLaunches = { elapsedNs: 5e9, reports: 5, launches: 50_000 };
 
-test('a correction goes where the driver\'s report is clearly different, as far as it clearly is', (t) => {
+test("a correction goes where the driver's report is clearly different, as far as it clearly is", (t) => {
   let correction = PPM_WHOLE;
-  for (let step = 0; step < 60; step += 1) correction = stepCorrection(correction, { ...ofBriefLaunches, chargedNs: 1.5e9, reportedNs: 3e9 });
+  for (let step = 0; step < 60; step += 1)
+    correction = stepCorrection(correction, { ...ofBriefLaunches, chargedNs: 1.5e9, reportedNs: 3e9 });
   t.ok(Math.abs(correction - 1_916_667) < 2_000, `${correction}`);
-  for (let step = 0; step < 60; step += 1) correction = stepCorrection(correction, { ...ofBriefLaunches, chargedNs: 1.5e9, reportedNs: 1.5e9 });
+  for (let step = 0; step < 60; step += 1)
+    correction = stepCorrection(correction, { ...ofBriefLaunches, chargedNs: 1.5e9, reportedNs: 1.5e9 });
   t.ok(Math.abs(correction - PPM_WHOLE) < 2_000, `${correction}`);
   t.end();
 });
@@ -177,16 +213,26 @@ test('a report that whole percents explain corrects nothing', (t) => {
 });
 
 test('no report, or little evidence, leaves a correction as it is', (t) => {
-  t.equal(stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: LEAST_EVIDENCE_NS - 1, reportedNs: 5e9 }), 1_200_000);
-  for (const reportedNs of [0, Number.NaN, -1]) t.equal(stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: 1e9, reportedNs }), 1_200_000);
+  t.equal(
+    stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: LEAST_EVIDENCE_NS - 1, reportedNs: 5e9 }),
+    1_200_000,
+  );
+  for (const reportedNs of [0, Number.NaN, -1])
+    t.equal(stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: 1e9, reportedNs }), 1_200_000);
   t.end();
 });
 
 test('a correction never leaves its bounds', (t) => {
-  const property = fc.property(fc.double(), fc.double(), fc.double(), fc.double(), (chargedNs, reportedNs, elapsedNs, launches) => {
-    const next = stepCorrection(PPM_WHOLE, { chargedNs, reportedNs, elapsedNs, reports: 5, launches });
-    return next >= CORRECTION_MIN_PPM && next <= CORRECTION_MAX_PPM;
-  });
+  const property = fc.property(
+    fc.double(),
+    fc.double(),
+    fc.double(),
+    fc.double(),
+    (chargedNs, reportedNs, elapsedNs, launches) => {
+      const next = stepCorrection(PPM_WHOLE, { chargedNs, reportedNs, elapsedNs, reports: 5, launches });
+      return next >= CORRECTION_MIN_PPM && next <= CORRECTION_MAX_PPM;
+    },
+  );
   t.doesNotThrow(() => fc.assert(property, { numRuns: 1_000 }));
   t.end();
 });
@@ -200,10 +246,19 @@ test('a correction is kept with its container, and forgotten with it', (t) => {
   t.end();
 });
 
-const near = (got: number | undefined, wanted: number, within: number): boolean => Math.abs((got ?? NaN) - wanted) <= within;
+const near = (got: number | undefined, wanted: number, within: number): boolean =>
+  Math.abs((got ?? NaN) - wanted) <= within;
 
 test('on a model of a GPU, hard shares that fill it are kept whatever kernels take', (t) => {
-  const used = runModel([{ share: 50, kernelUs: 200 }, { share: 30, kernelUs: 5_000 }, { share: 20, kernelUs: 1_000 }], 1_000, 11_000);
+  const used = runModel(
+    [
+      { share: 50, kernelUs: 200 },
+      { share: 30, kernelUs: 5_000 },
+      { share: 20, kernelUs: 1_000 },
+    ],
+    1_000,
+    11_000,
+  );
   t.ok(near(used[0], 0.5, 0.02) && near(used[1], 0.3, 0.02) && near(used[2], 0.2, 0.02), used.join(' '));
   t.ok(used.reduce((a, b) => a + b, 0) > 0.97, 'the GPU is used');
   t.end();
@@ -220,7 +275,14 @@ test('on a model of a GPU, a soft container has the idle time and gives it back 
 });
 
 test('on a model of a GPU, soft containers divide all of it by their shares', (t) => {
-  const used = runModel([{ share: 10, softLimit: 100, kernelUs: 300 }, { share: 30, softLimit: 100, kernelUs: 3_000 }], 1_000, 9_000);
+  const used = runModel(
+    [
+      { share: 10, softLimit: 100, kernelUs: 300 },
+      { share: 30, softLimit: 100, kernelUs: 3_000 },
+    ],
+    1_000,
+    9_000,
+  );
   t.ok(near(used[0], 0.25, 0.02) && near(used[1], 0.75, 0.02), used.join(' '));
   t.end();
 });
@@ -236,17 +298,37 @@ test('every container is told what all others used lately, strangers included, a
   const a = (chargedNs: number): TenantBeat => ({ id: 'a', share: 60, softLimit: null, chargedNs, waiting: true });
   const b: TenantBeat = { id: 'b', share: 20, softLimit: null, chargedNs: 0.2 * BEAT_NS, waiting: true };
   const first = steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants: [a(0.6 * BEAT_NS), b], foreignPpm: 50_000 });
-  t.same(first.decisions.map(({ othersPpm }) => othersPpm), [250_000, 650_000]);
+  t.same(
+    first.decisions.map(({ othersPpm }) => othersPpm),
+    [250_000, 650_000],
+  );
   // A launch of several beats is charged in one of them.
   let state = first.state;
   const told: number[] = [];
   for (let beat = 0; beat < 60; beat += 1) {
-    const next = steer(state, { elapsedNs: BEAT_NS, tenants: [a(beat % 2 === 0 ? BEAT_NS : 0.2 * BEAT_NS), b], foreignPpm: 0 });
+    const next = steer(state, {
+      elapsedNs: BEAT_NS,
+      tenants: [a(beat % 2 === 0 ? BEAT_NS : 0.2 * BEAT_NS), b],
+      foreignPpm: 0,
+    });
     state = next.state;
     told.push(next.decisions[1]?.othersPpm ?? NaN);
   }
-  t.ok(told.slice(20).every((ppm) => Math.abs(ppm - 600_000) < 60_000), `${Math.min(...told)} to ${Math.max(...told)}`);
-  const many = Array.from({ length: 4 }, (_, at): TenantBeat => ({ id: String(at), share: 25, softLimit: null, chargedNs: BEAT_NS, waiting: true }));
-  t.ok(steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants: many, foreignPpm: 0 }).decisions.every(({ othersPpm }) => othersPpm === PPM_WHOLE));
+  t.ok(
+    told.slice(20).every((ppm) => Math.abs(ppm - 600_000) < 60_000),
+    `${Math.min(...told)} to ${Math.max(...told)}`,
+  );
+  const many = Array.from({ length: 4 }, (_, at): TenantBeat => ({
+    id: String(at),
+    share: 25,
+    softLimit: null,
+    chargedNs: BEAT_NS,
+    waiting: true,
+  }));
+  t.ok(
+    steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants: many, foreignPpm: 0 }).decisions.every(
+      ({ othersPpm }) => othersPpm === PPM_WHOLE,
+    ),
+  );
   t.end();
 });

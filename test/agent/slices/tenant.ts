@@ -35,7 +35,11 @@ export function closed(socket: Socket): Promise<void> {
 }
 
 /** Looks until `condition` holds. */
-export async function until(condition: () => boolean | Promise<boolean>, what: string, timeoutMs = 20_000): Promise<void> {
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+  timeoutMs = 20_000,
+): Promise<void> {
   const end = Date.now() + timeoutMs;
   while (!(await condition())) {
     if (Date.now() > end) throw new Error(`waited in vain for ${what}`);
@@ -57,7 +61,12 @@ export async function register(path: string, registration: Registration): Promis
     'grpc.use_local_subchannel_pool': 1,
   });
   try {
-    await callUnary(client, 'RegisterVDevice', { bus_id: '', pod_uid: '', container_name: '', container_id: '', ...registration }, 20_000);
+    await callUnary(
+      client,
+      'RegisterVDevice',
+      { bus_id: '', pod_uid: '', container_name: '', container_id: '', ...registration },
+      20_000,
+    );
   } finally {
     client.close();
   }

@@ -1,19 +1,31 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { addIncrease, highest, NO_COUNTERS, wentBack, type UsageCounters } from '../../../src/agent/slices/usage-counters.js';
+import {
+  addIncrease,
+  highest,
+  NO_COUNTERS,
+  wentBack,
+  type UsageCounters,
+} from '../../../src/agent/slices/usage-counters.js';
 import { decodeDeviceUsage, DEVICE_USAGE, type DeviceUsage } from '../../../src/abi/usage-file.js';
 
 /** What a file may say: anything at all. */
-const anyUsage = fc.uint8Array({ minLength: DEVICE_USAGE.structSize, maxLength: DEVICE_USAGE.structSize }).map((bytes) => decodeDeviceUsage(Buffer.from(bytes)));
+const anyUsage = fc
+  .uint8Array({ minLength: DEVICE_USAGE.structSize, maxLength: DEVICE_USAGE.structSize })
+  .map((bytes) => decodeDeviceUsage(Buffer.from(bytes)));
 
 function usage(counters: Partial<DeviceUsage>): DeviceUsage {
   return { ...decodeDeviceUsage(Buffer.alloc(DEVICE_USAGE.structSize)), ...counters };
 }
 
-const numbers = (counters: UsageCounters): number[] => Object.values(counters).flatMap((value) => (typeof value === 'number' ? [value] : Object.values(value)));
+const numbers = (counters: UsageCounters): number[] =>
+  Object.values(counters).flatMap((value) => (typeof value === 'number' ? [value] : Object.values(value)));
 
 test('of one file that only its library writes the sum is what the file says', (t) => {
-  const steps = fc.array(fc.record({ launches: fc.nat(1e6), throttledNs: fc.nat(1e9) }), { minLength: 1, maxLength: 20 });
+  const steps = fc.array(fc.record({ launches: fc.nat(1e6), throttledNs: fc.nat(1e9) }), {
+    minLength: 1,
+    maxLength: 20,
+  });
   fc.assert(
     fc.property(steps, (increases) => {
       let [total, seen, now]: [UsageCounters, UsageCounters, DeviceUsage] = [NO_COUNTERS, NO_COUNTERS, usage({})];
@@ -30,17 +42,21 @@ test('of one file that only its library writes the sum is what the file says', (
 
 test('whatever is written, sums never fall and never leave the numbers that are exact', (t) => {
   fc.assert(
-    fc.property(fc.array(anyUsage, { maxLength: 8 }), fc.array(fc.boolean(), { minLength: 8, maxLength: 8 }), (reads, anew) => {
-      let [total, seen] = [NO_COUNTERS, NO_COUNTERS];
-      for (const [at, now] of reads.entries()) {
-        if (anew[at] === true) seen = NO_COUNTERS;
-        const next = addIncrease(total, seen, now);
-        const [was, is] = [numbers(total), numbers(next)];
-        if (is.some((value, index) => !Number.isSafeInteger(value) || value < (was[index] ?? Infinity))) return false;
-        [total, seen] = [next, highest(seen, now)];
-      }
-      return true;
-    }),
+    fc.property(
+      fc.array(anyUsage, { maxLength: 8 }),
+      fc.array(fc.boolean(), { minLength: 8, maxLength: 8 }),
+      (reads, anew) => {
+        let [total, seen] = [NO_COUNTERS, NO_COUNTERS];
+        for (const [at, now] of reads.entries()) {
+          if (anew[at] === true) seen = NO_COUNTERS;
+          const next = addIncrease(total, seen, now);
+          const [was, is] = [numbers(total), numbers(next)];
+          if (is.some((value, index) => !Number.isSafeInteger(value) || value < (was[index] ?? Infinity))) return false;
+          [total, seen] = [next, highest(seen, now)];
+        }
+        return true;
+      },
+    ),
   );
   t.end();
 });
@@ -72,6 +88,7 @@ test('denials are counted by API', (t) => {
 test('only counters that the library never lowers are evidence of a forgery', (t) => {
   const before = usage({ launches: 10, chargedNs: 10, waits: 10, throttledNs: 10, peakBytes: 10 });
   t.equal(wentBack(before, { ...before, peakBytes: 1, chargedNs: 9, levelAtNs: 0n }), false);
-  for (const name of ['launches', 'waits', 'throttledNs'] as const) t.equal(wentBack(before, { ...before, [name]: 9 }), true);
+  for (const name of ['launches', 'waits', 'throttledNs'] as const)
+    t.equal(wentBack(before, { ...before, [name]: 9 }), true);
   t.end();
 });

@@ -12,7 +12,10 @@ const run = promisify(execFile);
 
 type Teardown = Parameters<typeof scratchDirectory>[0];
 
-async function usageFile(t: Teardown, content = encodeUsage()): Promise<{ readonly path: string; readonly reader: UsageReader }> {
+async function usageFile(
+  t: Teardown,
+  content = encodeUsage(),
+): Promise<{ readonly path: string; readonly reader: UsageReader }> {
   const path = join(await scratchDirectory(t), 'vgpu.usage');
   await writeFile(path, content);
   const opened = UsageReader.open(path);
@@ -69,8 +72,12 @@ test('a missing file is said to be missing', async (t) => {
   t.match(UsageReader.open(join(await scratchDirectory(t), 'x')), { ok: false, code: 'missing' });
 });
 
-test('a device node in its place is not opened', { skip: process.getuid?.() === 0 ? false : 'making device nodes needs root' }, async (t) => {
-  const path = join(await scratchDirectory(t), 'vgpu.usage');
-  await run('mknod', [path, 'c', '1', '3']);
-  t.match(UsageReader.open(path), { ok: false, code: 'not-a-file' });
-});
+test(
+  'a device node in its place is not opened',
+  { skip: process.getuid?.() === 0 ? false : 'making device nodes needs root' },
+  async (t) => {
+    const path = join(await scratchDirectory(t), 'vgpu.usage');
+    await run('mknod', [path, 'c', '1', '3']);
+    t.match(UsageReader.open(path), { ok: false, code: 'not-a-file' });
+  },
+);

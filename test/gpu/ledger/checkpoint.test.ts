@@ -20,7 +20,11 @@ const legacy: LegacyHolding = {
   gpusKnown: true,
   missingSince: null,
 };
-const state = { allocations: new Map([[allocation.id, allocation]]), halves: [{ memoryIds: ['a-m1', 'a-m2'], takenAt: 5 }], legacy: [legacy] };
+const state = {
+  allocations: new Map([[allocation.id, allocation]]),
+  halves: [{ memoryIds: ['a-m1', 'a-m2'], takenAt: 5 }],
+  legacy: [legacy],
+};
 
 test('a checkpoint gives back what was written', (t) => {
   const decoded = decodeCheckpoint(encodeCheckpoint(state));
@@ -37,12 +41,18 @@ test('whatever byte is changed, cut or added, a checkpoint is refused with a rea
   const text = encodeCheckpoint(state);
   const whole = JSON.stringify(decodeCheckpoint(text));
   fc.assert(
-    fc.property(fc.nat({ max: text.length - 1 }), fc.nat({ max: 255 }), fc.constantFrom('flip', 'cut', 'insert'), (at, byte, how) => {
-      const change = String.fromCharCode(byte);
-      const damaged = how === 'cut' ? text.slice(0, at) : text.slice(0, at) + change + text.slice(how === 'flip' ? at + 1 : at);
-      const decoded = decodeCheckpoint(damaged);
-      return decoded.ok ? JSON.stringify(decoded) === whole : decoded.reason.length > 0;
-    }),
+    fc.property(
+      fc.nat({ max: text.length - 1 }),
+      fc.nat({ max: 255 }),
+      fc.constantFrom('flip', 'cut', 'insert'),
+      (at, byte, how) => {
+        const change = String.fromCharCode(byte);
+        const damaged =
+          how === 'cut' ? text.slice(0, at) : text.slice(0, at) + change + text.slice(how === 'flip' ? at + 1 : at);
+        const decoded = decodeCheckpoint(damaged);
+        return decoded.ok ? JSON.stringify(decoded) === whole : decoded.reason.length > 0;
+      },
+    ),
     { numRuns: 2_000 },
   );
   t.end();
@@ -65,7 +75,9 @@ test("the original's checkpoint is recognised", (t) => {
   t.same(decodeCheckpoint(text), {
     ok: true,
     format: 'original',
-    allocations: [{ podUid: 'uid', container: 'main', devicePaths: ['/dev/nvidia0'], cores: 50, memoryBytes: 268_435_456 }],
+    allocations: [
+      { podUid: 'uid', container: 'main', devicePaths: ['/dev/nvidia0'], cores: 50, memoryBytes: 268_435_456 },
+    ],
   });
   t.match(decodeCheckpoint('{"PodGPUMapping":{"uid":{"main":{}}}}'), { ok: false, reason: /uid\/main is incomplete/ });
   t.end();

@@ -10,15 +10,40 @@ const CARDS = 3;
 const BLOCKS = 16;
 
 type Step =
-  | { readonly kind: 'admit'; readonly shape: readonly [number, number]; readonly coreFirst: boolean; readonly failAfter: number }
+  | {
+      readonly kind: 'admit';
+      readonly shape: readonly [number, number];
+      readonly coreFirst: boolean;
+      readonly failAfter: number;
+    }
   | { readonly kind: 'start' | 'end'; readonly which: number }
   | { readonly kind: 'reconcile'; readonly laterMs: number }
   | { readonly kind: 'restart' };
 
-const SHAPES: readonly (readonly [number, number])[] = [[10, 2], [10, 4], [30, 4], [30, 8], [60, 8], [100, 0], [100, 4], [200, 0], [200, 8], [150, 4], [30, 40]];
+const SHAPES: readonly (readonly [number, number])[] = [
+  [10, 2],
+  [10, 4],
+  [30, 4],
+  [30, 8],
+  [60, 8],
+  [100, 0],
+  [100, 4],
+  [200, 0],
+  [200, 8],
+  [150, 4],
+  [30, 40],
+];
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('admit' as const), shape: fc.constantFrom(...SHAPES), coreFirst: fc.boolean(), failAfter: fc.constantFrom(2, 2, 2, 2, 1, 0) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('admit' as const),
+      shape: fc.constantFrom(...SHAPES),
+      coreFirst: fc.boolean(),
+      failAfter: fc.constantFrom(2, 2, 2, 2, 1, 0),
+    }),
+  },
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('start' as const), which: fc.nat(20) }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('end' as const), which: fc.nat(20) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('reconcile' as const), laterMs: fc.nat(2 * GRACE_MS) }) },
@@ -45,7 +70,12 @@ function take(model: KubeletModel, next: Step, knowsPods: boolean): void {
       const decoded = decodeCheckpoint(encodeCheckpoint(model.state));
       if (!decoded.ok || decoded.format !== 'current') throw new Error('the checkpoint is not read back');
       const { allocations, halves } = decoded.content;
-      model.state = { ...model.state, allocations: new Map(allocations.map((entry) => [entry.id, entry])), halves, open: null };
+      model.state = {
+        ...model.state,
+        allocations: new Map(allocations.map((entry) => [entry.id, entry])),
+        halves,
+        open: null,
+      };
       return;
     }
   }
@@ -60,7 +90,8 @@ function violations(model: KubeletModel): string[] {
   }
   const holders = new Map<string, string>();
   for (const allocation of model.state.allocations.values()) {
-    if (allocation.id !== allocationId(coreIdsOf(allocation))) faults.push(`${allocation.id} is not named after its cores`);
+    if (allocation.id !== allocationId(coreIdsOf(allocation)))
+      faults.push(`${allocation.id} is not named after its cores`);
     for (const id of [...coreIdsOf(allocation), ...memoryIdsOf(allocation)]) {
       if (holders.has(id)) faults.push(`${id} is in two allocations`);
       holders.set(id, allocation.id);
@@ -73,8 +104,10 @@ function violations(model: KubeletModel): string[] {
       continue;
     }
     if (!pod.started) continue;
-    if (memoryIdsOf(allocation).length !== pod.memoryBlocks) faults.push(`${pod.uid} runs with ${memoryIdsOf(allocation).length} blocks instead of ${pod.memoryBlocks}`);
-    if (allocation.parts.length !== Math.max(1, pod.cores / 100)) faults.push(`${pod.uid} runs on ${allocation.parts.length} cards`);
+    if (memoryIdsOf(allocation).length !== pod.memoryBlocks)
+      faults.push(`${pod.uid} runs with ${memoryIdsOf(allocation).length} blocks instead of ${pod.memoryBlocks}`);
+    if (allocation.parts.length !== Math.max(1, pod.cores / 100))
+      faults.push(`${pod.uid} runs on ${allocation.parts.length} cards`);
   }
   return faults;
 }

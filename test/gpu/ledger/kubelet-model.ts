@@ -14,18 +14,15 @@ export const GRACE_MS = 10_000;
 
 /** A node of equal cards with `blocks` memory blocks each. */
 export function nodeOf(cards: number, blocks: number): LedgerNode {
-  const gpus = Array.from(
-    { length: cards },
-    (_, index): Gpu => ({
-      index,
-      minor: index,
-      uuid: `GPU-0000000${index}-0000-0000-0000-000000000000`,
-      pciBusId: `00000000:0${index}:00.0`,
-      model: 'test',
-      memoryBytes: blocks * MEMORY_BLOCK_BYTES,
-      numaNode: null,
-    }),
-  );
+  const gpus = Array.from({ length: cards }, (_, index): Gpu => ({
+    index,
+    minor: index,
+    uuid: `GPU-0000000${index}-0000-0000-0000-000000000000`,
+    pciBusId: `00000000:0${index}:00.0`,
+    model: 'test',
+    memoryBytes: blocks * MEMORY_BLOCK_BYTES,
+    numaNode: null,
+  }));
   return {
     gpus: gpus.map((gpu) => ({ gpu, usable: true, processCount: 0 })),
     topology: uniformTopology(cards),
@@ -59,10 +56,21 @@ export class KubeletModel {
   }
 
   /** Admits a pod of one container. `failAfter`: the kubelet gives up by itself after that many resources. */
-  admit(wish: { cores: number; memoryBlocks: number; order: readonly ResourceKind[]; failAfter: number; knowsPods: boolean }): boolean {
+  admit(wish: {
+    cores: number;
+    memoryBlocks: number;
+    order: readonly ResourceKind[];
+    failAfter: number;
+    knowsPods: boolean;
+  }): boolean {
     const uid = `pod-${(this.#serial += 1)}`;
     const given: Record<ResourceKind, readonly string[]> = { core: [], memory: [] };
-    const listed = wish.knowsPods ? [...[...this.pods.values()].filter(({ started }) => !started).map((pod) => waiting(pod.uid, pod)), waiting(uid, wish)] : null;
+    const listed = wish.knowsPods
+      ? [
+          ...[...this.pods.values()].filter(({ started }) => !started).map((pod) => waiting(pod.uid, pod)),
+          waiting(uid, wish),
+        ]
+      : null;
     for (const [at, kind] of wish.order.entries()) {
       const size = kind === 'core' ? wish.cores : wish.memoryBlocks;
       if (size === 0) continue;
@@ -84,14 +92,26 @@ export class KubeletModel {
       this.state = booked.state;
       given[kind] = preferred.ids;
     }
-    this.pods.set(uid, { uid, cores: wish.cores, memoryBlocks: wish.memoryBlocks, coreIds: given.core, memoryIds: given.memory, started: false });
+    this.pods.set(uid, {
+      uid,
+      cores: wish.cores,
+      memoryBlocks: wish.memoryBlocks,
+      coreIds: given.core,
+      memoryIds: given.memory,
+      started: false,
+    });
     return true;
   }
 
   /** As the allocator has it. */
   #candidates(listed: PendingContainers, kind: ResourceKind, size: number): PendingContainers {
     if (listed === null || !needsHolders(this.state, listed, { kind, size })) return listed;
-    const holders = [...this.pods.values()].map(({ uid, coreIds, memoryIds }) => ({ container: { podUid: uid, namespace: 'n', pod: uid, container: 'main' }, coreIds, memoryIds, gpuNames: [] }));
+    const holders = [...this.pods.values()].map(({ uid, coreIds, memoryIds }) => ({
+      container: { podUid: uid, namespace: 'n', pod: uid, container: 'main' },
+      coreIds,
+      memoryIds,
+      gpuNames: [],
+    }));
     const narrowed = candidatesOf(this.state, listed, holders, { kind, size });
     this.state = narrowed.state;
     return narrowed.pending;
@@ -100,7 +120,11 @@ export class KubeletModel {
   /** Starts, or starts again, the container of a pod. */
   start(pod: ModelPod): void {
     const container = { podUid: pod.uid, namespace: 'n', pod: pod.uid, container: 'main' };
-    const answer = identify(this.state, { container, coreIds: pod.coreIds, memoryIds: pod.memoryIds, gpuNames: [] }, this.now);
+    const answer = identify(
+      this.state,
+      { container, coreIds: pod.coreIds, memoryIds: pod.memoryIds, gpuNames: [] },
+      this.now,
+    );
     if (answer.ok) {
       this.state = answer.state;
       pod.started = true;

@@ -28,7 +28,9 @@ function free(state: LedgerState): string[] {
 
 test('ids of the original and ours are told apart', (t) => {
   t.ok(['tencent.com/vcuda-core-17', 'tencent.com/vcuda-memory-268435456-3'].every(isLegacyId));
-  t.notOk(NODE.gpus.flatMap(({ gpu }) => [...NODE.ids.all(gpu, 'core'), ...NODE.ids.all(gpu, 'memory')]).some(isLegacyId));
+  t.notOk(
+    NODE.gpus.flatMap(({ gpu }) => [...NODE.ids.all(gpu, 'core'), ...NODE.ids.all(gpu, 'memory')]).some(isLegacyId),
+  );
   t.end();
 });
 
@@ -42,10 +44,16 @@ test("what the original's checkpoint gives a container is kept from the first mo
 });
 
 test("the card in the answer that the kubelet kept is believed, not the original's record of it, which was a guess", (t) => {
-  const legacy = legacyFromOriginal(NODE, [{ podUid: 'a', container: 'main', devicePaths: ['/dev/nvidia1'], cores: 30, memoryBytes: MEMORY_BLOCK_BYTES }]);
+  const legacy = legacyFromOriginal(NODE, [
+    { podUid: 'a', container: 'main', devicePaths: ['/dev/nvidia1'], cores: 30, memoryBytes: MEMORY_BLOCK_BYTES },
+  ]);
   const state = { ...emptyLedger(NODE), legacy };
   t.same(free(noteLegacy(state, oldHolder('a', 30, 4, [uuid(2)]))), ['100/16', '100/16', '70/12']);
-  t.same(free(noteLegacy(state, oldHolder('a', 30, 4, []))), ['100/16', '70/15', '100/16'], 'without an answer the record has to do');
+  t.same(
+    free(noteLegacy(state, oldHolder('a', 30, 4, []))),
+    ['100/16', '70/15', '100/16'],
+    'without an answer the record has to do',
+  );
   t.end();
 });
 
@@ -58,20 +66,43 @@ test('a holding ends with its pod at once, or when the kubelet has not named it 
   const holder = oldHolder('a', 30, 4, [uuid(0)]);
   const begun = followLegacy(emptyLedger(NODE), [holder], { endedPods: NOBODY, now: 0, graceMs: GRACE_MS });
   t.equal(begun.begun.length, 1);
-  t.equal(followLegacy(begun.state, [holder], { endedPods: NOBODY, now: 5 * GRACE_MS, graceMs: GRACE_MS }).state, begun.state, 'named: nothing changes');
-  t.same(free(followLegacy(begun.state, [holder], { endedPods: new Set(['a']), now: 0, graceMs: GRACE_MS }).state), ['100/16', '100/16', '100/16']);
+  t.equal(
+    followLegacy(begun.state, [holder], { endedPods: NOBODY, now: 5 * GRACE_MS, graceMs: GRACE_MS }).state,
+    begun.state,
+    'named: nothing changes',
+  );
+  t.same(free(followLegacy(begun.state, [holder], { endedPods: new Set(['a']), now: 0, graceMs: GRACE_MS }).state), [
+    '100/16',
+    '100/16',
+    '100/16',
+  ]);
   const missing = followLegacy(begun.state, [], { endedPods: NOBODY, now: 100, graceMs: GRACE_MS });
   t.same(free(missing.state), ['70/12', '100/16', '100/16']);
-  t.equal(followLegacy(missing.state, [], { endedPods: NOBODY, now: 99 + GRACE_MS, graceMs: GRACE_MS }).ended.length, 0);
+  t.equal(
+    followLegacy(missing.state, [], { endedPods: NOBODY, now: 99 + GRACE_MS, graceMs: GRACE_MS }).ended.length,
+    0,
+  );
   const over = followLegacy(missing.state, [], { endedPods: NOBODY, now: 100 + GRACE_MS, graceMs: GRACE_MS });
   t.equal(over.ended.length, 1);
   t.same(free(over.state), ['100/16', '100/16', '100/16']);
   t.end();
 });
 
-const oldPods = fc.array(fc.record({ card: fc.nat(CARDS - 1), cores: fc.integer({ min: 5, max: 100 }), blocks: fc.integer({ min: 1, max: BLOCKS }) }), { maxLength: 5 });
+const oldPods = fc.array(
+  fc.record({
+    card: fc.nat(CARDS - 1),
+    cores: fc.integer({ min: 5, max: 100 }),
+    blocks: fc.integer({ min: 1, max: BLOCKS }),
+  }),
+  { maxLength: 5 },
+);
 const newPods = fc.array(
-  fc.record({ shape: fc.constantFrom([10, 2], [30, 4], [60, 8], [100, 0], [100, 8], [200, 4]), coreFirst: fc.boolean(), endsOld: fc.nat(9), starts: fc.boolean() }),
+  fc.record({
+    shape: fc.constantFrom([10, 2], [30, 4], [60, 8], [100, 0], [100, 8], [200, 4]),
+    coreFirst: fc.boolean(),
+    endsOld: fc.nat(9),
+    starts: fc.boolean(),
+  }),
   { maxLength: 30 },
 );
 
@@ -91,12 +122,20 @@ test('old and new pods together never hold more than a card has, and all of it i
       for (const { shape, coreFirst, endsOld, starts } of fresh) {
         if (endsOld < holders.length) holders.splice(endsOld, 1);
         model.state = followLegacy(model.state, holders, { endedPods: NOBODY, now: model.now, graceMs: 0 }).state;
-        model.admit({ cores: shape[0] ?? 0, memoryBlocks: shape[1] ?? 0, order: coreFirst ? ['core', 'memory'] : ['memory', 'core'], failAfter: 2, knowsPods: true });
+        model.admit({
+          cores: shape[0] ?? 0,
+          memoryBlocks: shape[1] ?? 0,
+          order: coreFirst ? ['core', 'memory'] : ['memory', 'core'],
+          failAfter: 2,
+          knowsPods: true,
+        });
         if (starts) for (const pod of model.pods.values()) model.start(pod);
         for (const [card, held] of usage(model.state)) {
           const kept = keptFor(model.state, card);
-          if (held.coreIds.size + kept.cores > 100) throw new Error(`${card} gives ${held.coreIds.size} cores beside ${kept.cores} kept`);
-          if (held.memoryIds.size + kept.memoryBlocks > BLOCKS) throw new Error(`${card} gives ${held.memoryIds.size} blocks beside ${kept.memoryBlocks} kept`);
+          if (held.coreIds.size + kept.cores > 100)
+            throw new Error(`${card} gives ${held.coreIds.size} cores beside ${kept.cores} kept`);
+          if (held.memoryIds.size + kept.memoryBlocks > BLOCKS)
+            throw new Error(`${card} gives ${held.memoryIds.size} blocks beside ${kept.memoryBlocks} kept`);
         }
       }
       if (model.lateRefusals.length > 0) throw new Error(model.lateRefusals.join('; '));

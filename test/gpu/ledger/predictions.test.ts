@@ -6,12 +6,24 @@ import { emptyLedger, type LedgerState } from '../../../src/gpu/ledger/state.js'
 import type { ResourceKind } from '../../../src/gpu/resources.js';
 import { nodeOf } from './kubelet-model.js';
 
-const waiting = (podUid: string, ...hint: number[]): PendingContainer => ({ podUid, container: 'main', cores: 10, memoryBlocks: 4, hint });
+const waiting = (podUid: string, ...hint: number[]): PendingContainer => ({
+  podUid,
+  container: 'main',
+  cores: 10,
+  memoryBlocks: 4,
+  hint,
+});
 
 /** The kubelet asks for one resource of a container while all of `pending` wait; answers the GPUs and what the ledger knows then. */
-function ask(state: LedgerState, kind: ResourceKind, pending: readonly PendingContainer[]): { readonly gpus: readonly number[]; readonly state: LedgerState } {
+function ask(
+  state: LedgerState,
+  kind: ResourceKind,
+  pending: readonly PendingContainer[],
+): { readonly gpus: readonly number[]; readonly state: LedgerState } {
   const size = kind === 'core' ? 10 : 4;
-  const available = state.node.gpus.flatMap(({ gpu }) => state.node.ids.all(gpu, kind)).filter((id) => !held(state).has(id));
+  const available = state.node.gpus
+    .flatMap(({ gpu }) => state.node.ids.all(gpu, kind))
+    .filter((id) => !held(state).has(id));
   const preference = prefer(state, { kind, available, mustInclude: [], size, pending });
   if (!preference.ok) throw new Error(preference.reason);
   const answer = allocate(state, { kind, ids: preference.ids, pending, now: 0 });
@@ -21,10 +33,16 @@ function ask(state: LedgerState, kind: ResourceKind, pending: readonly PendingCo
 
 function held(state: LedgerState): Set<string> {
   const parts = [...state.allocations.values()].flatMap((allocation) => allocation.parts);
-  return new Set([...parts.flatMap((part) => [...part.coreIds, ...part.memoryIds]), ...state.halves.flatMap((half) => half.memoryIds)]);
+  return new Set([
+    ...parts.flatMap((part) => [...part.coreIds, ...part.memoryIds]),
+    ...state.halves.flatMap((half) => half.memoryIds),
+  ]);
 }
 
-for (const order of [['core', 'memory'], ['memory', 'core']] as const) {
+for (const order of [
+  ['core', 'memory'],
+  ['memory', 'core'],
+] as const) {
   test(`equal containers that wait together get the GPUs predicted for them, each once, ${order[0]} first`, (t) => {
     const pending = [waiting('a', 2), waiting('b', 0), waiting('c', 2), waiting('d', 1)];
     let state = emptyLedger(nodeOf(4, 16));

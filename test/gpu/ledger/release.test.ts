@@ -4,7 +4,13 @@ import { reconcile } from '../../../src/gpu/ledger/release.js';
 import { GRACE_MS, KubeletModel, nodeOf } from './kubelet-model.js';
 
 const both = ['core', 'memory'] as const;
-const wish = (cores: number, memoryBlocks: number, order: readonly ('core' | 'memory')[] = both) => ({ cores, memoryBlocks, order, failAfter: 2, knowsPods: true });
+const wish = (cores: number, memoryBlocks: number, order: readonly ('core' | 'memory')[] = both) => ({
+  cores,
+  memoryBlocks,
+  order,
+  failAfter: 2,
+  knowsPods: true,
+});
 
 function running(model: KubeletModel, cores: number, memoryBlocks: number): void {
   if (!model.admit(wish(cores, memoryBlocks))) throw new Error('refused');

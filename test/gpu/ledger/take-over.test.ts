@@ -14,8 +14,18 @@ function ids(kind: 'core' | 'memory', card: number, from: number, count: number)
   return gpu === undefined ? [] : NODE.ids.all(gpu, kind).slice(from, from + count);
 }
 
-function holder(pod: string, coreIds: readonly string[], memoryIds: readonly string[], more: { container?: string; gpuNames?: readonly string[] } = {}): Holder {
-  return { container: { podUid: pod, namespace: 'n', pod, container: more.container ?? 'main' }, coreIds, memoryIds, gpuNames: more.gpuNames ?? [] };
+function holder(
+  pod: string,
+  coreIds: readonly string[],
+  memoryIds: readonly string[],
+  more: { container?: string; gpuNames?: readonly string[] } = {},
+): Holder {
+  return {
+    container: { podUid: pod, namespace: 'n', pod, container: more.container ?? 'main' },
+    coreIds,
+    memoryIds,
+    gpuNames: more.gpuNames ?? [],
+  };
 }
 
 function after(state: LedgerState, holders: readonly Holder[], now = NOW): LedgerState {
@@ -27,7 +37,10 @@ test('a container whose ids an old checkpoint gives to a pod of the past gets th
   const present = holder('present', ids('core', 0, 0, 50), ids('memory', 0, 2, 8));
   const { state, dropped, adopted } = takeOver(stale, [present], { now: NOW, graceMs: GRACE_MS });
   t.same(dropped.map(coreIdsOf), [ids('core', 0, 0, 30)]);
-  t.same(adopted.map(({ container }) => container.podUid), ['present']);
+  t.same(
+    adopted.map(({ container }) => container.podUid),
+    ['present'],
+  );
   t.same([...state.allocations.keys()], [allocationId(present.coreIds)]);
   t.equal(usage(state).get(NODE.gpus[0]?.gpu.uuid ?? '')?.memoryIds.size, 8);
   t.end();
@@ -35,13 +48,21 @@ test('a container whose ids an old checkpoint gives to a pod of the past gets th
 
 test('the same ids in other hands belong to the pod that the kubelet names', (t) => {
   const coreIds = ids('core', 0, 0, 30);
-  const state = after(after(emptyLedger(NODE), [holder('past', coreIds, ids('memory', 0, 0, 4))]), [holder('present', coreIds, ids('memory', 0, 0, 4))]);
-  t.same(state.allocations.get(allocationId(coreIds))?.owners.map(({ podUid }) => podUid), ['present']);
+  const state = after(after(emptyLedger(NODE), [holder('past', coreIds, ids('memory', 0, 0, 4))]), [
+    holder('present', coreIds, ids('memory', 0, 0, 4)),
+  ]);
+  t.same(
+    state.allocations.get(allocationId(coreIds))?.owners.map(({ podUid }) => podUid),
+    ['present'],
+  );
   t.end();
 });
 
 test('an init container and the container after it are both known, whichever holds more', (t) => {
-  for (const [first, second] of [[10, 30], [30, 10]] as const) {
+  for (const [first, second] of [
+    [10, 30],
+    [30, 10],
+  ] as const) {
     const init = holder('pod', ids('core', 0, 0, first), ids('memory', 0, 0, 4), { container: 'init' });
     const main = holder('pod', ids('core', 0, 0, second), ids('memory', 0, 0, 4));
     const state = after(emptyLedger(NODE), [init, main]);
@@ -55,15 +76,26 @@ test('a container keeps the card that it was given, also where its ids are of an
   const [, second] = NODE.gpus.map(({ gpu }) => gpu);
   const running = holder('pod', ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: [second?.uuid ?? ''] });
   const state = after(emptyLedger(NODE), [running]);
-  t.same(state.allocations.get(allocationId(running.coreIds))?.parts.map(({ gpuUuid }) => gpuUuid), [second?.uuid]);
+  t.same(
+    state.allocations.get(allocationId(running.coreIds))?.parts.map(({ gpuUuid }) => gpuUuid),
+    [second?.uuid],
+  );
   t.end();
 });
 
 test('the same ids on another card than an old checkpoint says are where their container is', (t) => {
   const [first, second] = NODE.gpus.map(({ gpu }) => gpu.uuid);
-  const ofCard = (pod: string, card = '') => holder(pod, ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: [card] });
-  const { state, dropped, adopted } = takeOver(after(emptyLedger(NODE), [ofCard('past', second)]), [ofCard('present', first)], { now: NOW, graceMs: GRACE_MS });
-  t.same([...state.allocations.values()].map(({ parts }) => parts.map(({ gpuUuid }) => gpuUuid)), [[first]]);
+  const ofCard = (pod: string, card = '') =>
+    holder(pod, ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: [card] });
+  const { state, dropped, adopted } = takeOver(
+    after(emptyLedger(NODE), [ofCard('past', second)]),
+    [ofCard('present', first)],
+    { now: NOW, graceMs: GRACE_MS },
+  );
+  t.same(
+    [...state.allocations.values()].map(({ parts }) => parts.map(({ gpuUuid }) => gpuUuid)),
+    [[first]],
+  );
   t.equal(adopted.length, 1);
   t.same(dropped, [], 'its directory is the new one, and stays');
   t.end();
@@ -71,7 +103,12 @@ test('the same ids on another card than an old checkpoint says are where their c
 
 test('a card that the node no longer has is not believed in', (t) => {
   const running = holder('pod', ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: ['GPU-gone'] });
-  t.same(after(emptyLedger(NODE), [running]).allocations.get(allocationId(running.coreIds))?.parts.map(({ gpuUuid }) => gpuUuid), [NODE.gpus[0]?.gpu.uuid]);
+  t.same(
+    after(emptyLedger(NODE), [running])
+      .allocations.get(allocationId(running.coreIds))
+      ?.parts.map(({ gpuUuid }) => gpuUuid),
+    [NODE.gpus[0]?.gpu.uuid],
+  );
   t.end();
 });
 
@@ -79,19 +116,27 @@ test('a card that the node no longer has is not believed in', (t) => {
  * What a kubelet may name at one moment: containers with ids of their own, of one card each. Those of another moment are of other pods:
  * a container keeps the ids that it was given.
  */
-const named = (moment: string): fc.Arbitrary<readonly Holder[]> => fc
-  .array(fc.record({ card: fc.nat(2), cores: fc.integer({ min: 1, max: 40 }), blocks: fc.integer({ min: 1, max: 5 }) }), { maxLength: 8 })
-  .map((wishes) => {
-    const used = [0, 1, 2].map(() => ({ core: 0, memory: 0 }));
-    return wishes.flatMap(({ card, cores, blocks }, at) => {
-      const next = used[card];
-      if (next === undefined || next.core + cores > 100 || next.memory + blocks > 16) return [];
-      const entry = holder(`${moment}-${at}`, ids('core', card, next.core, cores), ids('memory', card, next.memory, blocks));
-      next.core += cores;
-      next.memory += blocks;
-      return [entry];
+const named = (moment: string): fc.Arbitrary<readonly Holder[]> =>
+  fc
+    .array(
+      fc.record({ card: fc.nat(2), cores: fc.integer({ min: 1, max: 40 }), blocks: fc.integer({ min: 1, max: 5 }) }),
+      { maxLength: 8 },
+    )
+    .map((wishes) => {
+      const used = [0, 1, 2].map(() => ({ core: 0, memory: 0 }));
+      return wishes.flatMap(({ card, cores, blocks }, at) => {
+        const next = used[card];
+        if (next === undefined || next.core + cores > 100 || next.memory + blocks > 16) return [];
+        const entry = holder(
+          `${moment}-${at}`,
+          ids('core', card, next.core, cores),
+          ids('memory', card, next.memory, blocks),
+        );
+        next.core += cores;
+        next.memory += blocks;
+        return [entry];
+      });
     });
-  });
 
 test('whatever the ledger believed, it ends with what the kubelet names and nothing twice', (t) => {
   fc.assert(
@@ -108,7 +153,8 @@ test('whatever the ledger believed, it ends with what the kubelet names and noth
         const allocation = state.allocations.get(allocationId(coreIds));
         if (allocation === undefined) throw new Error(`${container.podUid} is not known`);
         if (allocation.owners[0]?.podUid !== container.podUid) throw new Error(`${container.podUid} is not the owner`);
-        if (memoryIdsOf(allocation).sort().join() !== [...memoryIds].sort().join()) throw new Error(`${container.podUid} has other memory`);
+        if (memoryIdsOf(allocation).sort().join() !== [...memoryIds].sort().join())
+          throw new Error(`${container.podUid} has other memory`);
       }
     }),
     { numRuns: 1_000 },

@@ -4,15 +4,33 @@ import { place, type Placement } from '../../../src/gpu/placement/place.js';
 import type { PlacementOptions } from '../../../src/gpu/placement/request.js';
 import type { GpuSlot } from '../../../src/gpu/placement/slot.js';
 import type { Topology } from '../../../src/gpu/topology/topology.js';
-import { BRIDGED, CUBE_MESH, GIB, T6, T8, gpuAt, pcieMachine, slotsOf, switched, withNvlinks } from '../topology/machines.js';
+import {
+  BRIDGED,
+  CUBE_MESH,
+  GIB,
+  T6,
+  T8,
+  gpuAt,
+  pcieMachine,
+  slotsOf,
+  switched,
+  withNvlinks,
+} from '../topology/machines.js';
 import { anyMachine, situations } from '../topology/random-machines.js';
 import { fineOpinion, highestScore, packingOpinion, scoreOpinion, subsets } from './exhaustive.js';
 
 const indexes = (placed: Placement): readonly number[] => (placed.ok ? placed.gpus.map((gpu) => gpu.index) : []);
 
 /** `count` whole GPUs of `topology` where only `free` are free. */
-function link(topology: Topology, free: readonly number[], count: number, options: PlacementOptions = {}): readonly number[] {
-  const slots = slotsOf(topology.levels.length).map((slot, at) => (free.includes(at) ? slot : { ...slot, freeCores: 0 }));
+function link(
+  topology: Topology,
+  free: readonly number[],
+  count: number,
+  options: PlacementOptions = {},
+): readonly number[] {
+  const slots = slotsOf(topology.levels.length).map((slot, at) =>
+    free.includes(at) ? slot : { ...slot, freeCores: 0 },
+  );
   return indexes(place(topology, slots, { cores: count * 100, memoryBytes: 0 }, options));
 }
 
@@ -20,12 +38,15 @@ const everything = (topology: Topology): number[] => [...topology.levels.keys()]
 
 test('no free set of the same size is connected better, on any machine', (t) => {
   fc.assert(
-    fc.property(situations(fc.oneof(anyMachine(8, 0), anyMachine(8, 2), anyMachine(8, 18))), ({ topology, free, count }) => {
-      const chosen = link(topology, free, count);
-      if (count > free.length) return chosen.length === 0;
-      const fits = new Set(chosen).size === count && chosen.every((index) => free.includes(index));
-      return fits && (count === 1 || scoreOpinion(topology, chosen) === highestScore(topology, free, count));
-    }),
+    fc.property(
+      situations(fc.oneof(anyMachine(8, 0), anyMachine(8, 2), anyMachine(8, 18))),
+      ({ topology, free, count }) => {
+        const chosen = link(topology, free, count);
+        if (count > free.length) return chosen.length === 0;
+        const fits = new Set(chosen).size === count && chosen.every((index) => free.includes(index));
+        return fits && (count === 1 || scoreOpinion(topology, chosen) === highestScore(topology, free, count));
+      },
+    ),
     { numRuns: 400 },
   );
   t.pass('400 situations');
@@ -69,7 +90,10 @@ test('the same node in the same state gives the same answer, in memory or anew',
 
 test('GPUs that have to be part are, and the rest is the best that goes with them', (t) => {
   const pinned = situations(anyMachine(7, 2)).chain((given) =>
-    fc.record({ given: fc.constant(given), must: fc.subarray(given.free, { maxLength: Math.min(given.count, given.free.length) }) }),
+    fc.record({
+      given: fc.constant(given),
+      must: fc.subarray(given.free, { maxLength: Math.min(given.count, given.free.length) }),
+    }),
   );
   fc.assert(
     fc.property(pinned, ({ given: { topology, free, count }, must }) => {
@@ -137,10 +161,15 @@ test('a part opens the GPU that leaves the best sets', (t) => {
 });
 
 test('a GPU with processes that nobody here started comes last', (t) => {
-  const busy = (...at: number[]) => slotsOf(8).map((slot) => (at.includes(slot.gpu.index) ? { ...slot, processCount: 2 } : slot));
+  const busy = (...at: number[]) =>
+    slotsOf(8).map((slot) => (at.includes(slot.gpu.index) ? { ...slot, processCount: 2 } : slot));
   t.same(indexes(place(CUBE_MESH, busy(0, 1, 2, 3), { cores: 200, memoryBytes: 0 })), [6, 7]);
   t.same(indexes(place(T8, busy(0), { cores: 100, memoryBytes: 0 })), [1]);
-  t.same(indexes(place(T8, busy(0), { cores: 800, memoryBytes: 0 })), [0, 1, 2, 3, 4, 5, 6, 7], 'but it is chosen when there is no other way');
+  t.same(
+    indexes(place(T8, busy(0), { cores: 800, memoryBytes: 0 })),
+    [0, 1, 2, 3, 4, 5, 6, 7],
+    'but it is chosen when there is no other way',
+  );
   t.same(indexes(place(T8, busy(0), { cores: 50, memoryBytes: GIB })), [1]);
   t.end();
 });
@@ -179,7 +208,10 @@ test('twins with less memory do not stand in for those with more', (t) => {
 
 test('machines beyond exact search get a set at least as good as the original takes', (t) => {
   const pairs: [number, number, number][] = Array.from({ length: 10 }, (_, at) => [2 * at, 2 * at + 1, 4]);
-  const machine = withNvlinks(pcieMachine(20, ['NODE', everything(T8), [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]]), pairs);
+  const machine = withNvlinks(
+    pcieMachine(20, ['NODE', everything(T8), [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]]),
+    pairs,
+  );
   const free = everything(machine).filter((position) => position !== 0);
   t.same(link(machine, free, 2), [2, 3]);
   t.equal(scoreOpinion(machine, link(machine, free, 4)), 2 * 400 + 4 * 20);

@@ -3,13 +3,19 @@ import { test } from 'tap';
 import { bitsOf, eachSubset, lowest, positionsOf, size } from '../../../src/gpu/placement/bit-set.js';
 import { subsets } from './exhaustive.js';
 
-const anySet = fc.uniqueArray(fc.integer({ min: 0, max: 15 }), { minLength: 1, maxLength: 12 }).map((positions) => positions.sort((a, b) => a - b));
+const anySet = fc
+  .uniqueArray(fc.integer({ min: 0, max: 15 }), { minLength: 1, maxLength: 12 })
+  .map((positions) => positions.sort((a, b) => a - b));
 
 test('bits and positions say the same', (t) => {
   fc.assert(
     fc.property(anySet, (positions) => {
       const bits = bitsOf(positions);
-      return String(positionsOf(bits)) === String(positions) && size(bits) === positions.length && lowest(bits) === positions[0];
+      return (
+        String(positionsOf(bits)) === String(positions) &&
+        size(bits) === positions.length &&
+        lowest(bits) === positions[0]
+      );
     }),
   );
   t.equal(bitsOf([]), 0);

@@ -40,7 +40,9 @@ class MaskTree {
     let mask: ReadonlySet<number> = new Set([leaf]);
     const found: ReadonlySet<number>[] = [];
     for (const level of ['PIX', 'PXB', 'PHB', 'NODE', 'SYS'] as const) {
-      const next = this.nodes.find((node) => node.level === level && [...mask].some((position) => node.mask.has(position)));
+      const next = this.nodes.find(
+        (node) => node.level === level && [...mask].some((position) => node.mask.has(position)),
+      );
       if (next === undefined) continue;
       mask = next.mask;
       found.push(mask);
@@ -53,14 +55,26 @@ class MaskTree {
   }
 }
 
-const sorted = (mask: ReadonlySet<number>, free: readonly number[]): number[] => free.filter((position) => mask.has(position));
+const sorted = (mask: ReadonlySet<number>, free: readonly number[]): number[] =>
+  free.filter((position) => mask.has(position));
 
 /** Link, word by word: each leaf climbs to the first group with enough free; of the groups found, level, free ones, then the lowest. */
 function linkInWords(topology: Topology, free: readonly number[], count: number): number[] | null {
   const tree = new MaskTree(topology);
-  const groups = [...topology.levels.keys()].flatMap((leaf) => tree.above(leaf).find((mask) => sorted(mask, free).length >= count) ?? []);
-  const order = (mask: ReadonlySet<number>) => [tree.levelOf(mask), sorted(mask, free).length, sorted(mask, free)[0] ?? 0];
-  const best = [...new Set(groups)].sort((a, b) => order(a).map((key, at) => key - (order(b)[at] ?? 0)).find((difference) => difference !== 0) ?? 0)[0];
+  const groups = [...topology.levels.keys()].flatMap(
+    (leaf) => tree.above(leaf).find((mask) => sorted(mask, free).length >= count) ?? [],
+  );
+  const order = (mask: ReadonlySet<number>) => [
+    tree.levelOf(mask),
+    sorted(mask, free).length,
+    sorted(mask, free)[0] ?? 0,
+  ];
+  const best = [...new Set(groups)].sort(
+    (a, b) =>
+      order(a)
+        .map((key, at) => key - (order(b)[at] ?? 0))
+        .find((difference) => difference !== 0) ?? 0,
+  )[0];
   const from = best === undefined ? free : sorted(best, free);
   return from.length < count ? null : from.slice(0, count);
 }
@@ -84,7 +98,9 @@ test('one GPU: it comes from the smallest group on every way down', (t) => {
       if (chosen === undefined) return free.length === 0;
       let nodes = buildTree(topology);
       for (;;) {
-        const groups = nodes.filter((node) => node.children.length > 0).map((node) => sorted(new Set(node.positions), free));
+        const groups = nodes
+          .filter((node) => node.children.length > 0)
+          .map((node) => sorted(new Set(node.positions), free));
         const open = groups.filter((group) => group.length > 0);
         if (open.length === 0) return free.includes(chosen);
         const taken = open.find((group) => group.includes(chosen));
@@ -104,7 +120,10 @@ test('where only PCIe differs the original is followed whenever its set is a bes
     fc.property(situations(pcieTrees(9)), ({ topology, free, count }) => {
       const usual = linkInWords(topology, free, count);
       if (usual === null || count === 1) return true;
-      const slots = slotsOf(topology.levels.length).map((slot, at) => ({ ...slot, freeCores: free.includes(at) ? 100 : 0 }));
+      const slots = slotsOf(topology.levels.length).map((slot, at) => ({
+        ...slot,
+        freeCores: free.includes(at) ? 100 : 0,
+      }));
       const placed = place(topology, slots, { cores: count * 100, memoryBytes: 0 });
       if (!placed.ok) return false;
       const chosen = placed.gpus.map((gpu) => gpu.index);
@@ -121,8 +140,18 @@ test('where only PCIe differs the original is followed whenever its set is a bes
 
 test('quieter groups come before busier ones of the same size', (t) => {
   const topology = buildTree({
-    levels: [['X', 'PIX', 'SYS', 'SYS'], ['PIX', 'X', 'SYS', 'SYS'], ['SYS', 'SYS', 'X', 'PIX'], ['SYS', 'SYS', 'PIX', 'X']],
-    nvlinks: [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]],
+    levels: [
+      ['X', 'PIX', 'SYS', 'SYS'],
+      ['PIX', 'X', 'SYS', 'SYS'],
+      ['SYS', 'SYS', 'X', 'PIX'],
+      ['SYS', 'SYS', 'PIX', 'X'],
+    ],
+    nvlinks: [
+      [0, 0, 0, 0],
+      [0, 0, 0, 0],
+      [0, 0, 0, 0],
+      [0, 0, 0, 0],
+    ],
   });
   const base = { free: [0, 1, 2, 3], nodeFree: [0, 1, 2, 3], must: [], needMemoryBytes: 0, memoryBytes: [0, 0, 0, 0] };
   t.same(originalLink(topology, { ...base, count: 2, processCounts: [0, 3, 1, 1] }), [2, 3]);

@@ -20,14 +20,19 @@ const anySituation = fc.record({
     }),
     { minLength: 8, maxLength: 8 },
   ),
-  cores: fc.oneof(fc.integer({ min: 1, max: 99 }), fc.integer({ min: 1, max: 8 }).map((count) => count * 100)),
+  cores: fc.oneof(
+    fc.integer({ min: 1, max: 99 }),
+    fc.integer({ min: 1, max: 8 }).map((count) => count * 100),
+  ),
   gib: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 90 })),
   hint: fc.option(fc.subarray(ALL), { nil: undefined }),
   among: fc.option(fc.subarray(ALL), { nil: undefined }),
   mustInclude: fc.option(fc.subarray(ALL, { maxLength: 2 }), { nil: undefined }),
 });
 
-function nodeOf(cards: readonly { usedCores: number; large: boolean; processCount: number; usable: boolean }[]): GpuSlot[] {
+function nodeOf(
+  cards: readonly { usedCores: number; large: boolean; processCount: number; usable: boolean }[],
+): GpuSlot[] {
   return slotsOf(cards.length).map((slot, at) => {
     const card = cards[at] ?? { usedCores: 0, large: false, processCount: 0, usable: true };
     const memoryBytes = (card.large ? 80 : 16) * GIB;
@@ -45,8 +50,14 @@ function nodeOf(cards: readonly { usedCores: number; large: boolean; processCoun
 function canServe(slots: readonly GpuSlot[], set: readonly number[], cores: number, memoryBytes: number): boolean {
   const chosen = set.map((position) => slots[position] as GpuSlot);
   if (chosen.some((slot) => !slot.usable)) return false;
-  if (cores < 100) return chosen.length === 1 && chosen.every((slot) => slot.freeCores >= cores && slot.freeMemoryBytes >= memoryBytes);
-  return chosen.every((slot) => slot.freeCores === 100) && chosen.reduce((sum, slot) => sum + slot.freeMemoryBytes, 0) >= memoryBytes;
+  if (cores < 100)
+    return (
+      chosen.length === 1 && chosen.every((slot) => slot.freeCores >= cores && slot.freeMemoryBytes >= memoryBytes)
+    );
+  return (
+    chosen.every((slot) => slot.freeCores === 100) &&
+    chosen.reduce((sum, slot) => sum + slot.freeMemoryBytes, 0) >= memoryBytes
+  );
 }
 
 test('whatever is asked, the answer serves and keeps to the options; a refusal means that nothing could', (t) => {
@@ -61,7 +72,9 @@ test('whatever is asked, the answer serves and keeps to the options; a refusal m
         ...(mustInclude === undefined ? {} : { mustInclude: mustInclude.map(indexOf) }),
       };
       const count = Math.max(1, cores / 100);
-      const allowed = subsets(among ?? ALL, cores < 100 ? 1 : count).filter((set) => (mustInclude ?? []).every((position) => set.includes(position)));
+      const allowed = subsets(among ?? ALL, cores < 100 ? 1 : count).filter((set) =>
+        (mustInclude ?? []).every((position) => set.includes(position)),
+      );
       const serving = allowed.filter((set) => canServe(slots, set, cores, gib * GIB));
       const placed = place(topology, slots, { cores, memoryBytes: gib * GIB }, options);
       if (!placed.ok) {
@@ -69,7 +82,9 @@ test('whatever is asked, the answer serves and keeps to the options; a refusal m
         return serving.length === 0 && placed.reason.startsWith('asked for ') && !placed.reason.includes('\n');
       }
       placedCount++;
-      const positions = placed.gpus.map((gpu) => slots.findIndex((slot) => slot.gpu.uuid === gpu.uuid)).sort((a, b) => a - b);
+      const positions = placed.gpus
+        .map((gpu) => slots.findIndex((slot) => slot.gpu.uuid === gpu.uuid))
+        .sort((a, b) => a - b);
       if (!serving.some((set) => String(set) === String(positions))) return false;
       // A prediction that is a complete answer by itself is the answer.
       const predicted = [...(hint ?? [])].sort((a, b) => a - b);

@@ -9,7 +9,9 @@ import { highestScore, scoreOpinion, subsets } from './exhaustive.js';
 
 /** A folder of real `nvidia-smi topo -m` outputs and an index.json that says what the best sets of each are. */
 const folder = process.env['GPU_MANAGER_TOPOLOGIES'] ?? '';
-const skip = existsSync(join(folder, 'index.json')) ? false : 'GPU_MANAGER_TOPOLOGIES names no folder with an index.json';
+const skip = existsSync(join(folder, 'index.json'))
+  ? false
+  : 'GPU_MANAGER_TOPOLOGIES names no folder with an index.json';
 
 interface IndexEntry {
   readonly file: string;
@@ -18,7 +20,8 @@ interface IndexEntry {
   readonly best_sets: Readonly<Record<string, { readonly max_score: number }>>;
 }
 
-const entries = skip === false ? (JSON.parse(readFileSync(join(folder, 'index.json'), 'utf8')) as { files: IndexEntry[] }).files : [];
+const entries =
+  skip === false ? (JSON.parse(readFileSync(join(folder, 'index.json'), 'utf8')) as { files: IndexEntry[] }).files : [];
 
 function machine(entry: IndexEntry): Topology {
   const result = parseMatrix(readFileSync(join(folder, entry.file), 'utf8'));
@@ -27,9 +30,17 @@ function machine(entry: IndexEntry): Topology {
 }
 
 function chosenScore(topology: Topology, free: readonly number[], count: number): number {
-  const slots = slotsOf(topology.levels.length).map((slot, at) => ({ ...slot, freeCores: free.includes(at) ? 100 : 0 }));
+  const slots = slotsOf(topology.levels.length).map((slot, at) => ({
+    ...slot,
+    freeCores: free.includes(at) ? 100 : 0,
+  }));
   const placed = place(topology, slots, { cores: count * 100, memoryBytes: 0 });
-  return placed.ok ? scoreOpinion(topology, placed.gpus.map((gpu) => gpu.index)) : -1;
+  return placed.ok
+    ? scoreOpinion(
+        topology,
+        placed.gpus.map((gpu) => gpu.index),
+      )
+    : -1;
 }
 
 test('every real machine is read as its index says', { skip }, (t) => {
@@ -52,7 +63,11 @@ test('the best scores of the index are met on every real machine', { skip }, (t)
   for (const entry of entries) {
     const topology = machine(entry);
     for (const [count, { max_score }] of Object.entries(entry.best_sets)) {
-      t.equal(chosenScore(topology, [...topology.levels.keys()], Number(count)), max_score, `${count} of ${entry.file}`);
+      t.equal(
+        chosenScore(topology, [...topology.levels.keys()], Number(count)),
+        max_score,
+        `${count} of ${entry.file}`,
+      );
     }
   }
   t.end();
@@ -67,7 +82,8 @@ test('from every free subset of every real machine the best set of every size is
     for (const size of positions.map((position) => position + 1)) {
       for (const free of subsets(positions, size)) {
         for (let count = 2; count <= size; count++, asked++) {
-          if (chosenScore(topology, free, count) !== highestScore(topology, free, count)) wrong.push(`${count} of ${free.join()}`);
+          if (chosenScore(topology, free, count) !== highestScore(topology, free, count))
+            wrong.push(`${count} of ${free.join()}`);
         }
       }
     }

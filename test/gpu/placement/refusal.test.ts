@@ -2,7 +2,8 @@ import { test } from 'tap';
 import { place, type Placement } from '../../../src/gpu/placement/place.js';
 import { GIB, T6, slotsOf } from '../topology/machines.js';
 
-const said = (placed: Placement): string => (placed.ok ? `chose ${placed.gpus.map((gpu) => gpu.index).join(', ')}` : `${placed.code}: ${placed.reason}`);
+const said = (placed: Placement): string =>
+  placed.ok ? `chose ${placed.gpus.map((gpu) => gpu.index).join(', ')}` : `${placed.code}: ${placed.reason}`;
 
 test('a part that fits nowhere is refused with what was asked for and what the best GPU had', (t) => {
   const slots = slotsOf(6, { 0: 60, 1: 70, 2: 100, 3: 100, 4: 100, 5: 100 });
@@ -58,8 +59,14 @@ test('cores that are neither a part nor whole GPUs are refused with the rule', (
 
 test('a machine without GPUs refuses everything', (t) => {
   const none = { levels: [], nvlinks: [] };
-  t.equal(said(place(none, [], { cores: 100, memoryBytes: 0 })), 'does-not-fit: asked for 1 whole GPU; 0 of 0 are free');
-  t.equal(said(place(none, [], { cores: 10, memoryBytes: GIB })), 'does-not-fit: asked for 10 cores and 1024 MiB on one GPU; none may be chosen');
+  t.equal(
+    said(place(none, [], { cores: 100, memoryBytes: 0 })),
+    'does-not-fit: asked for 1 whole GPU; 0 of 0 are free',
+  );
+  t.equal(
+    said(place(none, [], { cores: 10, memoryBytes: GIB })),
+    'does-not-fit: asked for 10 cores and 1024 MiB on one GPU; none may be chosen',
+  );
   t.end();
 });
 

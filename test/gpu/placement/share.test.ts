@@ -15,11 +15,15 @@ test('a part goes to a GPU with room, and to none that has more cores free than 
   fc.assert(
     fc.property(anyNode, ({ topology, used, sick, cores, gib }) => {
       const slots = slotsOf(8, { ...used }).map((slot, at) => ({ ...slot, usable: !sick.includes(at) }));
-      const fitting = slots.filter((slot) => slot.usable && slot.freeCores >= cores && slot.freeMemoryBytes >= gib * GIB);
+      const fitting = slots.filter(
+        (slot) => slot.usable && slot.freeCores >= cores && slot.freeMemoryBytes >= gib * GIB,
+      );
       const placed = place(topology, slots, { cores, memoryBytes: gib * GIB });
       if (!placed.ok) return fitting.length === 0;
       const chosen = fitting.find((slot) => slot.gpu.index === placed.gpus[0]?.index);
-      return placed.gpus.length === 1 && chosen !== undefined && fitting.every((slot) => slot.freeCores >= chosen.freeCores);
+      return (
+        placed.gpus.length === 1 && chosen !== undefined && fitting.every((slot) => slot.freeCores >= chosen.freeCores)
+      );
     }),
     { numRuns: 500 },
   );
@@ -43,7 +47,9 @@ test('of equal cores the GPU with less memory left is taken, of equal memory the
 });
 
 test('memory counts in whole blocks when GPUs are compared', (t) => {
-  const slots = slotsOf(8, { 2: 50, 3: 50 }).map((slot, at) => (at === 3 ? { ...slot, freeMemoryBytes: slot.freeMemoryBytes + 1000 } : slot));
+  const slots = slotsOf(8, { 2: 50, 3: 50 }).map((slot, at) =>
+    at === 3 ? { ...slot, freeMemoryBytes: slot.freeMemoryBytes + 1000 } : slot,
+  );
   const placed = place(T8, slots, { cores: 20, memoryBytes: GIB });
   t.ok(placed.ok && placed.gpus[0]?.index === 2);
   t.end();

@@ -4,10 +4,18 @@ import type { Topology } from '../../../src/gpu/topology/topology.js';
 import { GIB, T1, T2, T2P, T3, T4, T6, T8, slotsOf } from '../topology/machines.js';
 
 type Used = Readonly<Record<number, number>>;
-type Vector = readonly [name: string, topology: Topology, used: Used, cores: number, memoryBytes: number, expected: readonly number[]];
+type Vector = readonly [
+  name: string,
+  topology: Topology,
+  used: Used,
+  cores: number,
+  memoryBytes: number,
+  expected: readonly number[],
+];
 
 const FULL = 100;
-const all = (count: number, cores: number): Used => Object.fromEntries(Array.from({ length: count }, (_, index) => [index, cores]));
+const all = (count: number, cores: number): Used =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [index, cores]));
 
 /** What the original answers, by its own tests or by running it; where it answers at random, the lowest of its answers. */
 const VECTORS: readonly Vector[] = [

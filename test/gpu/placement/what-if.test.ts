@@ -5,7 +5,10 @@ import { CUBE_MESH, gpuAt, slotsOf } from '../topology/machines.js';
 test('each count is answered with its set, its score and its pairs', (t) => {
   const slots = slotsOf(8, { 0: 100, 3: 100 });
   t.same(whatIf(CUBE_MESH, slots, [2, 7]), [{ count: 2, gpus: [1, 2], score: 200, pairs: ['GPU1-GPU2 NV2'] }, null]);
-  t.same(whatIf(CUBE_MESH, slots, [1]).map((answer) => [answer?.gpus.length, answer?.score, answer?.pairs]), [[1, 0, []]]);
+  t.same(
+    whatIf(CUBE_MESH, slots, [1]).map((answer) => [answer?.gpus.length, answer?.score, answer?.pairs]),
+    [[1, 0, []]],
+  );
   t.end();
 });
 

@@ -17,7 +17,9 @@ test('the table holds the score of every set', (t) => {
       let right = true;
       for (let set = 0; set <= everything(topology); set++) {
         const positions = positionsOf(set);
-        right &&= table.score(set) === scoreOpinion(topology, positions) && table.value(set) === fineOpinion(topology, positions);
+        right &&=
+          table.score(set) === scoreOpinion(topology, positions) &&
+          table.value(set) === fineOpinion(topology, positions);
       }
       return right;
     }),
@@ -40,11 +42,13 @@ test('twins can change places in every set without a difference', (t) => {
   fc.assert(
     fc.property(anyMachine(6, 1), (topology) => {
       const table = new SetTable(topology);
-      const swap = (set: number, a: number, b: number) => bitsOf(positionsOf(set).map((position) => (position === a ? b : position === b ? a : position)));
+      const swap = (set: number, a: number, b: number) =>
+        bitsOf(positionsOf(set).map((position) => (position === a ? b : position === b ? a : position)));
       for (const a of topology.levels.keys()) {
         for (const b of topology.levels.keys()) {
           if (!table.areTwins(a, b)) continue;
-          for (let set = 0; set <= everything(topology); set++) if (table.value(set) !== table.value(swap(set, a, b))) return false;
+          for (let set = 0; set <= everything(topology); set++)
+            if (table.value(set) !== table.value(swap(set, a, b))) return false;
         }
       }
       return true;
@@ -61,10 +65,13 @@ test('twins can change places in every set without a difference', (t) => {
 test('worth is what the best disjoint jobs of 8, 4 and 2 would score', (t) => {
   const machine = fc.oneof(anyMachine(9, 2), anyMachine(9, 0), fc.constantFrom(BRIDGED, CUBE_MESH, T8));
   fc.assert(
-    fc.property(machine.chain((topology) => fc.tuple(fc.constant(topology), fc.subarray([...topology.levels.keys()]))), ([topology, free]) => {
-      const worth = new Worth(new SetTable(topology)).of(bitsOf(free));
-      return JOB_SIZES.every((size, at) => worth[at] === packingOpinion(topology, free, size));
-    }),
+    fc.property(
+      machine.chain((topology) => fc.tuple(fc.constant(topology), fc.subarray([...topology.levels.keys()]))),
+      ([topology, free]) => {
+        const worth = new Worth(new SetTable(topology)).of(bitsOf(free));
+        return JOB_SIZES.every((size, at) => worth[at] === packingOpinion(topology, free, size));
+      },
+    ),
     { numRuns: 120 },
   );
   t.pass('120 sets');
@@ -74,8 +81,14 @@ test('worth is what the best disjoint jobs of 8, 4 and 2 would score', (t) => {
 test('sixteen GPUs are worth two jobs of eight, four of four, eight of two', (t) => {
   const machine = switched(16, 6);
   const [eights, fours, twos] = new Worth(new SetTable(machine)).of(0xffff);
-  const halves = [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]];
-  t.equal(eights, halves.reduce((sum, half) => sum + fineOpinion(machine, half), 0));
+  const halves = [
+    [0, 1, 2, 3, 4, 5, 6, 7],
+    [8, 9, 10, 11, 12, 13, 14, 15],
+  ];
+  t.equal(
+    eights,
+    halves.reduce((sum, half) => sum + fineOpinion(machine, half), 0),
+  );
   t.equal(fours, 4 * fineOpinion(machine, [0, 1, 2, 3]));
   t.equal(twos, 8 * fineOpinion(machine, [0, 1]));
   t.end();

@@ -6,10 +6,17 @@ import { levelBetween, subTopology, type Topology } from '../../../src/gpu/topol
 import { pcieTrees } from './random-machines.js';
 
 /** What a matrix shows of a machine whose first `gpus` devices are GPUs, with NVLink over some pairs of them. */
-function shown(machine: Topology, gpus: number, linked: (a: number, b: number) => boolean, affinity: (a: number) => string | null): Device[] {
+function shown(
+  machine: Topology,
+  gpus: number,
+  linked: (a: number, b: number) => boolean,
+  affinity: (a: number) => string | null,
+): Device[] {
   return Array.from({ length: gpus }, (_, a) => ({
     links: [...machine.levels.keys()].map((b) =>
-      b < gpus && a !== b && linked(a, b) ? { level: null, nvlinks: 2 } : { level: levelBetween(machine, a, b), nvlinks: 0 },
+      b < gpus && a !== b && linked(a, b)
+        ? { level: null, nvlinks: 2 }
+        : { level: levelBetween(machine, a, b), nvlinks: 0 },
     ),
     affinity: affinity(a),
   }));
@@ -28,7 +35,8 @@ test('a level under NVLink is never concluded to be nearer than it is', (t) => {
     fc.property(anyMatrix, ({ machine, gpus, linked }) => {
       const isLinked = (a: number, b: number) => linked[Math.min(a, b) * 10 + Math.max(a, b)] === true;
       // GPUs of one NUMA node have the same affinity: those that meet below SYS.
-      const affinity = (a: number) => String([...machine.levels.keys()].find((b) => levelBetween(machine, a, b) !== 'SYS'));
+      const affinity = (a: number) =>
+        String([...machine.levels.keys()].find((b) => levelBetween(machine, a, b) !== 'SYS'));
       const concluded = bridgeHiddenLevels(shown(machine, gpus, isLinked, affinity));
       for (let a = 0; a < gpus; a++) {
         for (let b = 0; b < gpus; b++) {
@@ -53,9 +61,18 @@ test('with a NIC in every group the levels under NVLink come out exactly', (t) =
       const doubled = subTopology(machine, [...machine.levels.keys(), ...machine.levels.keys()]);
       const beside: Topology = {
         ...doubled,
-        levels: doubled.levels.map((row, a) => row.map((level, b) => (a !== b && a % count === b % count ? 'PIX' : level))),
+        levels: doubled.levels.map((row, a) =>
+          row.map((level, b) => (a !== b && a % count === b % count ? 'PIX' : level)),
+        ),
       };
-      const concluded = bridgeHiddenLevels(shown(beside, count, () => true, () => null));
+      const concluded = bridgeHiddenLevels(
+        shown(
+          beside,
+          count,
+          () => true,
+          () => null,
+        ),
+      );
       return String(concluded.levels) === String(machine.levels);
     }),
     { numRuns: 200 },
@@ -69,7 +86,8 @@ test('without any other hint the affinity decides between NODE and SYS', (t) => 
     links: [0, 1].map((other) => (other === at ? { level: 'X' as const, nvlinks: 0 } : { level: null, nvlinks: 1 })),
     affinity,
   });
-  const between = (a: string | null, b: string | null) => bridgeHiddenLevels([device(a, 0), device(b, 1)]).levels[0]?.[1];
+  const between = (a: string | null, b: string | null) =>
+    bridgeHiddenLevels([device(a, 0), device(b, 1)]).levels[0]?.[1];
   t.equal(between('0-7', '0-7'), 'NODE');
   t.equal(between('0-7', '8-15'), 'SYS');
   t.equal(between(null, null), 'SYS', 'nothing known is not the same affinity');

@@ -45,9 +45,22 @@ export const T8 = pcieMachine(
 export const CUBE_MESH = withNvlinks(
   pcieMachine(8, ['PIX', [0, 1], [2, 3], [4, 5], [6, 7]], ['NODE', [0, 1, 2, 3], [4, 5, 6, 7]]),
   [
-    [0, 1, 1], [0, 2, 1], [0, 3, 2], [1, 2, 2], [1, 3, 1], [2, 3, 2],
-    [4, 5, 1], [4, 6, 1], [4, 7, 2], [5, 6, 2], [5, 7, 1], [6, 7, 2],
-    [0, 4, 2], [1, 5, 2], [2, 6, 1], [3, 7, 1],
+    [0, 1, 1],
+    [0, 2, 1],
+    [0, 3, 2],
+    [1, 2, 2],
+    [1, 3, 1],
+    [2, 3, 2],
+    [4, 5, 1],
+    [4, 6, 1],
+    [4, 7, 2],
+    [5, 6, 2],
+    [5, 7, 1],
+    [6, 7, 2],
+    [0, 4, 2],
+    [1, 5, 2],
+    [2, 6, 1],
+    [3, 7, 1],
   ],
 );
 
@@ -61,7 +74,11 @@ export function switched(count: number, links: number): Topology {
 }
 
 /** Eight cards on two sockets, three bridged pairs and two singles. */
-export const BRIDGED = withNvlinks(pcieMachine(8, ['NODE', [0, 1, 2, 3], [4, 5, 6, 7]]), [[0, 1, 4], [2, 3, 4], [4, 5, 4]]);
+export const BRIDGED = withNvlinks(pcieMachine(8, ['NODE', [0, 1, 2, 3], [4, 5, 6, 7]]), [
+  [0, 1, 4],
+  [2, 3, 4],
+  [4, 5, 4],
+]);
 
 export function gpuAt(index: number, change: Partial<Gpu> = {}): Gpu {
   const hex = index.toString(16).padStart(2, '0').toUpperCase();

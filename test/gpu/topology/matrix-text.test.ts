@@ -26,7 +26,9 @@ function render(topology: Topology, separator = '\t'): string {
     return links > 0 ? `NV${links}` : a === b ? ' X ' : levelBetween(topology, a, b);
   };
   const header = ['', ...positions.map((position) => `GPU${position}`)].join(separator);
-  return [header, ...positions.map((a) => [`GPU${a}`, ...positions.map((b) => label(a, b))].join(separator))].join('\n');
+  return [header, ...positions.map((a) => [`GPU${a}`, ...positions.map((b) => label(a, b))].join(separator))].join(
+    '\n',
+  );
 }
 
 const BRIDGED_PAIR = `
@@ -56,7 +58,11 @@ test('a matrix with tabs, NICs, affinities, underlined header and legends is rea
     { index: 1, cpuAffinity: '0-23,48-71', numaNode: 0 },
     { index: 2, cpuAffinity: '24-47,72-95', numaNode: 1 },
   ]);
-  t.same(topology.nvlinks, [[0, 4, 0], [4, 0, 0], [0, 0, 0]]);
+  t.same(topology.nvlinks, [
+    [0, 4, 0],
+    [4, 0, 0],
+    [0, 0, 0],
+  ]);
   t.equal(topology.levels[0]?.[2], 'SYS');
   t.end();
 });
@@ -72,7 +78,8 @@ test('the PCIe level under NVLink is concluded from what both GPUs are near to',
 });
 
 test('ragged blanks, a prompt before and trailing blanks do not matter', (t) => {
-  const text = '$ nvidia-smi topo -m\n\n  GPU0    GPU1  mlx5_0 CPU Affinity  \nGPU0   X  PHB    NODE    0-7   \n GPU1  PHB X SYS 0-7\nmlx5_0 NODE SYS X\n';
+  const text =
+    '$ nvidia-smi topo -m\n\n  GPU0    GPU1  mlx5_0 CPU Affinity  \nGPU0   X  PHB    NODE    0-7   \n GPU1  PHB X SYS 0-7\nmlx5_0 NODE SYS X\n';
   const { gpus, topology } = parsed(text);
   t.equal(gpus.length, 2);
   t.equal(topology.levels[1]?.[0], 'PHB');
@@ -107,14 +114,20 @@ test('one GPU is a machine', (t) => {
 
 test('names need not be contiguous', (t) => {
   const { gpus, topology } = parsed(' GPU1 GPU4 GPU6\nGPU1 X PIX SYS\nGPU4 PIX X SYS\nGPU6 SYS SYS X');
-  t.same(gpus.map((gpu) => gpu.index), [1, 4, 6]);
+  t.same(
+    gpus.map((gpu) => gpu.index),
+    [1, 4, 6],
+  );
   t.equal(topology.levels[0]?.[1], 'PIX');
   t.end();
 });
 
 test('NICs between GPU columns are told apart by name', (t) => {
   const { topology } = parsed(' GPU0 mlx5_0 GPU1\nGPU0 X PIX PXB\nmlx5_0 PIX X PXB\nGPU1 PXB PXB X');
-  t.same(topology.levels, [['X', 'PXB'], ['PXB', 'X']]);
+  t.same(topology.levels, [
+    ['X', 'PXB'],
+    ['PXB', 'X'],
+  ]);
   t.end();
 });
 
@@ -144,7 +157,10 @@ test('what is wrong is named with its line', (t) => {
 test('any matrix that is written is read back', (t) => {
   const machine = fc.integer({ min: 1, max: 9 }).chain((count) =>
     fc
-      .array(fc.record({ level: fc.constantFrom(...LEVELS.slice(1)), nvlinks: fc.constant(0) }), { minLength: 81, maxLength: 81 })
+      .array(fc.record({ level: fc.constantFrom(...LEVELS.slice(1)), nvlinks: fc.constant(0) }), {
+        minLength: 81,
+        maxLength: 81,
+      })
       .map((pairs) => topologyOfPairs(count, (a, b) => pairs[a * 9 + b] ?? { level: 'SYS', nvlinks: 0 })),
   );
   fc.assert(

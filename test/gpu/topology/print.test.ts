@@ -17,7 +17,10 @@ test('a printed matrix is read back, names included', (t) => {
 });
 
 test('a matrix is printed in columns', (t) => {
-  t.equal(printMatrix(T3, [0, 1, 2]), '      GPU0  GPU1  GPU2\nGPU0   X    NODE  NODE\nGPU1  NODE   X    PIX\nGPU2  NODE  PIX    X\n');
+  t.equal(
+    printMatrix(T3, [0, 1, 2]),
+    '      GPU0  GPU1  GPU2\nGPU0   X    NODE  NODE\nGPU1  NODE   X    PIX\nGPU2  NODE  PIX    X\n',
+  );
   t.throws(() => printMatrix(T3, [0, 1]), RangeError);
   t.end();
 });
@@ -34,7 +37,13 @@ test('a tree shows levels and what each GPU is called', (t) => {
     printTree(T3, (position) => `card ${position}`),
     '|---NODE\n|   |---card 0\n|   |---PIX\n|   |   |---card 1\n|   |   |---card 2\n',
   );
-  t.equal(printTree(T1, () => 'alone'), '|---alone\n');
-  t.equal(printTree({ levels: [], nvlinks: [] }, () => ''), '');
+  t.equal(
+    printTree(T1, () => 'alone'),
+    '|---alone\n',
+  );
+  t.equal(
+    printTree({ levels: [], nvlinks: [] }, () => ''),
+    '',
+  );
   t.end();
 });

@@ -9,7 +9,10 @@ import { topologyOfPairs, type Topology } from '../../../src/gpu/topology/topolo
 export function pcieTrees(maxCount: number): fc.Arbitrary<Topology> {
   const address = fc.tuple(fc.nat(1), fc.nat(1), fc.nat(2), fc.nat(2));
   return fc.array(address, { minLength: 1, maxLength: maxCount }).map((addresses) =>
-    topologyOfPairs(addresses.length, (a, b) => ({ level: meeting(addresses[a] ?? [], addresses[b] ?? []), nvlinks: 0 })),
+    topologyOfPairs(addresses.length, (a, b) => ({
+      level: meeting(addresses[a] ?? [], addresses[b] ?? []),
+      nvlinks: 0,
+    })),
   );
 }
 
@@ -24,13 +27,23 @@ function meeting(a: readonly number[], b: readonly number[]): Level {
 export function anyMachine(maxCount: number, maxLinks: number): fc.Arbitrary<Topology> {
   return fc.integer({ min: 1, max: maxCount }).chain((count) =>
     fc
-      .array(fc.tuple(fc.constantFrom(...LEVELS.slice(1)), fc.nat(maxLinks)), { minLength: count * count, maxLength: count * count })
-      .map((pairs) => topologyOfPairs(count, (a, b) => ({ level: pairs[a * count + b]?.[0] ?? 'SYS', nvlinks: pairs[a * count + b]?.[1] ?? 0 }))),
+      .array(fc.tuple(fc.constantFrom(...LEVELS.slice(1)), fc.nat(maxLinks)), {
+        minLength: count * count,
+        maxLength: count * count,
+      })
+      .map((pairs) =>
+        topologyOfPairs(count, (a, b) => ({
+          level: pairs[a * count + b]?.[0] ?? 'SYS',
+          nvlinks: pairs[a * count + b]?.[1] ?? 0,
+        })),
+      ),
   );
 }
 
 /** A machine, some of its GPUs as free ones, and a number of them. */
-export function situations(machines: fc.Arbitrary<Topology>): fc.Arbitrary<{ topology: Topology; free: number[]; count: number }> {
+export function situations(
+  machines: fc.Arbitrary<Topology>,
+): fc.Arbitrary<{ topology: Topology; free: number[]; count: number }> {
   return machines.chain((topology) =>
     fc.record({
       topology: fc.constant(topology),

@@ -3,9 +3,18 @@ import { ApiFailure } from './api-failure.js';
 import type { FaultEffect } from './fault.js';
 
 /** Sends a whole answer: text as it is, everything else as JSON. */
-export function send(response: ServerResponse, code: number, body: unknown, headers: Readonly<Record<string, string>> = {}): void {
+export function send(
+  response: ServerResponse,
+  code: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  response.writeHead(code, { 'content-type': typeof body === 'string' ? 'text/plain' : 'application/json', 'content-length': Buffer.byteLength(text), ...headers });
+  response.writeHead(code, {
+    'content-type': typeof body === 'string' ? 'text/plain' : 'application/json',
+    'content-length': Buffer.byteLength(text),
+    ...headers,
+  });
   response.end(text);
 }
 
@@ -25,8 +34,16 @@ export async function interfere(fault: FaultEffect, response: ServerResponse): P
       response.socket?.destroy();
       return true;
     case 'answer': {
-      const headers: Record<string, string> = fault.retryAfterSeconds === undefined ? {} : { 'retry-after': String(fault.retryAfterSeconds) };
-      if (fault.body === undefined) throw new ApiFailure(fault.code, fault.reason ?? 'InternalError', fault.message ?? `fault on command: ${fault.code}`, undefined, headers);
+      const headers: Record<string, string> =
+        fault.retryAfterSeconds === undefined ? {} : { 'retry-after': String(fault.retryAfterSeconds) };
+      if (fault.body === undefined)
+        throw new ApiFailure(
+          fault.code,
+          fault.reason ?? 'InternalError',
+          fault.message ?? `fault on command: ${fault.code}`,
+          undefined,
+          headers,
+        );
       send(response, fault.code, fault.body, headers);
       return true;
     }

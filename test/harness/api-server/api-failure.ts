@@ -7,7 +7,13 @@ export class ApiFailure extends Error {
   readonly status: Json;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(code: number, reason: string, message: string, details?: Json, headers: Readonly<Record<string, string>> = {}) {
+  constructor(
+    code: number,
+    reason: string,
+    message: string,
+    details?: Json,
+    headers: Readonly<Record<string, string>> = {},
+  ) {
     super(message);
     this.code = code;
     this.headers = headers;
@@ -16,7 +22,16 @@ export class ApiFailure extends Error {
 }
 
 export function statusObject(code: number, reason: string, message: string, details?: Json): Json {
-  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, ...(details === undefined ? {} : { details }), code };
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    reason,
+    ...(details === undefined ? {} : { details }),
+    code,
+  };
 }
 
 export function notFound(type: ResourceType, name: string): ApiFailure {
@@ -28,14 +43,23 @@ export function alreadyExists(type: ResourceType, name: string): ApiFailure {
 }
 
 export function conflict(type: ResourceType, name: string, why: string): ApiFailure {
-  return new ApiFailure(409, 'Conflict', `Operation cannot be fulfilled on ${resourceName(type)} "${name}": ${why}`, detailsOf(type, name));
+  return new ApiFailure(
+    409,
+    'Conflict',
+    `Operation cannot be fulfilled on ${resourceName(type)} "${name}": ${why}`,
+    detailsOf(type, name),
+  );
 }
 
-export const MODIFIED_MEANWHILE = 'the object has been modified; please apply your changes to the latest version and try again';
+export const MODIFIED_MEANWHILE =
+  'the object has been modified; please apply your changes to the latest version and try again';
 
 export function invalid(type: ResourceType, name: string, field: string, problem: string): ApiFailure {
   const causes = [{ reason: 'FieldValueInvalid', message: problem, field }];
-  return new ApiFailure(422, 'Invalid', `${type.kind} "${name}" is invalid: ${field}: ${problem}`, { ...detailsOf(type, name), causes });
+  return new ApiFailure(422, 'Invalid', `${type.kind} "${name}" is invalid: ${field}: ${problem}`, {
+    ...detailsOf(type, name),
+    causes,
+  });
 }
 
 export function badRequest(message: string): ApiFailure {

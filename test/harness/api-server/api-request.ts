@@ -27,12 +27,26 @@ export function readRequest(types: readonly ResourceType[], method: string, url:
     const inNamespace = steps[0] === 'namespaces' && steps.length > 2 && steps[2] === type.plural;
     if (!inNamespace && steps[0] !== type.plural) continue;
     // What lies in a namespace is no part of the namespace's own object.
-    if (!inNamespace && steps.length > 2 && types.some((other) => other.namespaced && other.group === type.group && other.plural === steps[2]) && type.kind === 'Namespace') continue;
+    if (
+      !inNamespace &&
+      steps.length > 2 &&
+      types.some((other) => other.namespaced && other.group === type.group && other.plural === steps[2]) &&
+      type.kind === 'Namespace'
+    )
+      continue;
     if (inNamespace && !type.namespaced) continue;
     const [namespace, rest] = inNamespace ? [steps[1] ?? null, steps.slice(3)] : [null, steps.slice(1)];
     const [name = null, ...subresource] = rest;
     const verb = verbOf(method, name, url.searchParams);
-    return { verb, type, namespace, name, subresource: subresource.join('/'), query: url.searchParams, dryRun: url.searchParams.get('dryRun') === 'All' };
+    return {
+      verb,
+      type,
+      namespace,
+      name,
+      subresource: subresource.join('/'),
+      query: url.searchParams,
+      dryRun: url.searchParams.get('dryRun') === 'All',
+    };
   }
   return null;
 }
@@ -63,7 +77,8 @@ export async function readBody(request: IncomingMessage): Promise<string> {
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > LARGEST_BODY_BYTES) throw new ApiFailure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${LARGEST_BODY_BYTES}`);
+    if (size > LARGEST_BODY_BYTES)
+      throw new ApiFailure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${LARGEST_BODY_BYTES}`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -4,7 +4,11 @@ import type { KubeObject } from './kube-object.js';
 
 interface Answer {
   readonly code: number;
-  readonly body: KubeObject & { readonly items?: readonly KubeObject[]; readonly reason?: string; readonly message?: string };
+  readonly body: KubeObject & {
+    readonly items?: readonly KubeObject[];
+    readonly reason?: string;
+    readonly message?: string;
+  };
 }
 
 async function started(t: Test, options?: ApiServerOptions): Promise<ApiServer> {
@@ -14,14 +18,27 @@ async function started(t: Test, options?: ApiServerOptions): Promise<ApiServer> 
   return server;
 }
 
-async function call(server: ApiServer, method: string, path: string, body?: unknown, contentType = 'application/json', headers: Record<string, string> = {}): Promise<Answer> {
-  const init = body === undefined ? { method, headers } : { method, body: JSON.stringify(body), headers: { 'content-type': contentType, ...headers } };
+async function call(
+  server: ApiServer,
+  method: string,
+  path: string,
+  body?: unknown,
+  contentType = 'application/json',
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const init =
+    body === undefined
+      ? { method, headers }
+      : { method, body: JSON.stringify(body), headers: { 'content-type': contentType, ...headers } };
   const response = await fetch(`${server.url}${path}`, init);
   return { code: response.status, body: (await response.json()) as Answer['body'] };
 }
 
 const PODS = '/api/v1/namespaces/default/pods';
-const pod = (name: string, node?: string): KubeObject => ({ metadata: { name }, spec: node === undefined ? {} : { nodeName: node } });
+const pod = (name: string, node?: string): KubeObject => ({
+  metadata: { name },
+  spec: node === undefined ? {} : { nodeName: node },
+});
 
 interface WatchEvent {
   readonly type: string;
@@ -49,7 +66,11 @@ async function* events(server: ApiServer, path: string): AsyncGenerator<WatchEve
 
 test('a fault meets as many requests as it was given, and only those it matches', async (t) => {
   const server = await started(t);
-  server.inject({ verb: 'get', resource: 'pods', name: 'a' }, { do: 'answer', code: 429, reason: 'TooManyRequests', retryAfterSeconds: 2 }, 2);
+  server.inject(
+    { verb: 'get', resource: 'pods', name: 'a' },
+    { do: 'answer', code: 429, reason: 'TooManyRequests', retryAfterSeconds: 2 },
+    2,
+  );
   server.seed('pods', pod('a'));
   server.seed('pods', pod('b'));
   t.equal((await call(server, 'GET', `${PODS}/b`)).code, 200);
@@ -121,7 +142,10 @@ test('watches can be ended, cut, silenced and fed with lies', async (t) => {
 });
 
 test('tokens name users, and users may be kept out', async (t) => {
-  const server = await started(t, { tokens: new Map([['secret', 'ada']]), authorize: (user, request) => user === 'ada' && request.verb === 'list' });
+  const server = await started(t, {
+    tokens: new Map([['secret', 'ada']]),
+    authorize: (user, request) => user === 'ada' && request.verb === 'list',
+  });
   t.equal((await call(server, 'GET', PODS)).code, 401);
   t.equal((await call(server, 'GET', PODS, undefined, '', { authorization: 'Bearer secret' })).code, 200);
   const refused = await call(server, 'GET', `${PODS}/a`, undefined, '', { authorization: 'Bearer secret' });
@@ -137,7 +161,8 @@ test('admission refuses, and two requests that wait in it do not overwrite each 
     return request.operation === 'CREATE' ? { code: 403, message: 'full' } : null;
   };
   t.match((await call(server, 'POST', PODS, pod('b'))).body.message, /denied the request: full/);
-  const label = (key: string) => call(server, 'PATCH', `${PODS}/a`, { metadata: { labels: { [key]: 'x' } } }, 'application/merge-patch+json');
+  const label = (key: string) =>
+    call(server, 'PATCH', `${PODS}/a`, { metadata: { labels: { [key]: 'x' } } }, 'application/merge-patch+json');
   await Promise.all([label('one'), label('two'), label('three')]);
   t.same(server.read('pods', 'default', 'a')?.metadata.labels, { one: 'x', two: 'x', three: 'x' });
 });
@@ -150,13 +175,29 @@ test('a custom resource definition makes a resource known, with status and scale
       group: 'example.com',
       scope: 'Cluster',
       names: { plural: 'things', kind: 'Thing' },
-      versions: [{ name: 'v1', served: true, storage: true, subresources: { status: {}, scale: { specReplicasPath: '.spec.size', statusReplicasPath: '.status.size' } } }],
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          subresources: { status: {}, scale: { specReplicasPath: '.spec.size', statusReplicasPath: '.status.size' } },
+        },
+      ],
     },
   });
   const things = '/apis/example.com/v1/things';
-  t.equal((await call(server, 'POST', things, { metadata: { name: 'a' }, spec: { size: 1 }, status: { size: 9 } })).code, 201);
+  t.equal(
+    (await call(server, 'POST', things, { metadata: { name: 'a' }, spec: { size: 1 }, status: { size: 9 } })).code,
+    201,
+  );
   t.equal(server.read('things', '', 'a')?.status, undefined);
-  const scaled = await call(server, 'PATCH', `${things}/a/scale`, { spec: { replicas: 4 } }, 'application/merge-patch+json');
+  const scaled = await call(
+    server,
+    'PATCH',
+    `${things}/a/scale`,
+    { spec: { replicas: 4 } },
+    'application/merge-patch+json',
+  );
   t.same(scaled.body.spec, { replicas: 4 });
   t.same(server.read('things', '', 'a')?.spec, { size: 4 });
   t.equal(server.read('things', '', 'a')?.metadata.generation, 2);
@@ -165,7 +206,11 @@ test('a custom resource definition makes a resource known, with status and scale
 test('an eviction is refused while the disruption budget does not allow it', async (t) => {
   const server = await started(t);
   server.seed('pods', { metadata: { name: 'a', labels: { app: 'x' } } });
-  server.seed('poddisruptionbudgets', { metadata: { name: 'b' }, spec: { selector: { matchLabels: { app: 'x' } } }, status: { disruptionsAllowed: 0 } });
+  server.seed('poddisruptionbudgets', {
+    metadata: { name: 'b' },
+    spec: { selector: { matchLabels: { app: 'x' } } },
+    status: { disruptionsAllowed: 0 },
+  });
   t.equal((await call(server, 'POST', `${PODS}/a/eviction`, { metadata: { name: 'a' } })).code, 429);
   server.edit('poddisruptionbudgets', 'default', 'b', (budget) => ({ ...budget, status: { disruptionsAllowed: 1 } }));
   t.equal((await call(server, 'POST', `${PODS}/a/eviction`, { metadata: { name: 'a' } })).code, 201);

@@ -74,9 +74,11 @@ export class ApiServer {
     this.#store = new ObjectStore({ firstRevision: 1000, historyLimit: options.historyLimit ?? 10_000 });
     this.#resources = new Resources(this.#store, () => this.#types, this.#now);
     this.#store.subscribe((change) => {
-      if (change.type.kind === 'CustomResourceDefinition' && change.event !== 'DELETED') this.define(...customTypes(change.object));
+      if (change.type.kind === 'CustomResourceDefinition' && change.event !== 'DELETED')
+        this.define(...customTypes(change.object));
       for (const stream of this.#streams) stream.deliver(change);
-      if (change.type.kind === 'CustomResourceDefinition' && change.event === 'DELETED') this.#undefine(customTypes(change.object));
+      if (change.type.kind === 'CustomResourceDefinition' && change.event === 'DELETED')
+        this.#undefine(customTypes(change.object));
     });
   }
 
@@ -89,7 +91,16 @@ export class ApiServer {
     const server =
       tls === undefined
         ? createHttpServer(handle)
-        : createHttpsServer({ key: tls.key, cert: tls.certificate, ca: tls.clientCa, requestCert: tls.clientCa !== undefined, rejectUnauthorized: false }, handle);
+        : createHttpsServer(
+            {
+              key: tls.key,
+              cert: tls.certificate,
+              ca: tls.clientCa,
+              requestCert: tls.clientCa !== undefined,
+              rejectUnauthorized: false,
+            },
+            handle,
+          );
     server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
       this.#sockets.add(socket);
       socket.on('close', () => this.#sockets.delete(socket));
@@ -180,14 +191,19 @@ export class ApiServer {
 
   /** Adds resources; a newer definition of the same one replaces the older. */
   define(...types: readonly ResourceType[]): void {
-    const same = (a: ResourceType, b: ResourceType): boolean => a.group === b.group && a.version === b.version && a.plural === b.plural;
+    const same = (a: ResourceType, b: ResourceType): boolean =>
+      a.group === b.group && a.version === b.version && a.plural === b.plural;
     const added = types.filter((type) => !this.#types.some((known) => same(known, type)));
     this.#types = [...this.#types, ...added];
   }
 
   /** Takes resources away, and all objects of them; watches end. */
   #undefine(types: readonly ResourceType[]): void {
-    const gone = this.#types.filter((type) => types.some(({ group, version, plural }) => group === type.group && version === type.version && plural === type.plural));
+    const gone = this.#types.filter((type) =>
+      types.some(
+        ({ group, version, plural }) => group === type.group && version === type.version && plural === type.plural,
+      ),
+    );
     for (const type of gone) for (const object of this.#store.list(type, null)) this.#store.remove(type, object);
     this.#types = this.#types.filter((type) => !gone.includes(type));
     for (const stream of this.#streams) if (gone.includes(stream.type)) stream.end();
@@ -196,7 +212,10 @@ export class ApiServer {
   /** Adds an object as it is, status and uid included; `resource` is `pods` or `deployments.apps`. */
   seed(resource: string, object: KubeObject): KubeObject {
     const type = this.#typeOf(resource);
-    return this.#store.put(type, newObject(type, object.metadata.namespace ?? 'default', structuredClone(object), this.#now(), true));
+    return this.#store.put(
+      type,
+      newObject(type, object.metadata.namespace ?? 'default', structuredClone(object), this.#now(), true),
+    );
   }
 
   read(resource: string, namespace: string, name: string): KubeObject | null {
@@ -256,12 +275,24 @@ export class ApiServer {
     if (request === null) throw new ApiFailure(404, 'NotFound', 'the server could not find the requested resource');
     const contentType = incoming.headers['content-type'] ?? '';
     this.requests.push({
-      verb: request.verb, resource: request.type.plural, subresource: request.subresource, namespace: request.namespace, name: request.name,
-      query: Object.fromEntries(request.query), contentType, user, body, at: performance.now(),
+      verb: request.verb,
+      resource: request.type.plural,
+      subresource: request.subresource,
+      namespace: request.namespace,
+      name: request.name,
+      query: Object.fromEntries(request.query),
+      contentType,
+      user,
+      body,
+      at: performance.now(),
     });
     if (this.#options.authorize?.(user, request) === false) {
       const where = request.namespace === null ? 'at the cluster scope' : `in the namespace "${request.namespace}"`;
-      throw new ApiFailure(403, 'Forbidden', `${resourceName(request.type)} is forbidden: User "${user}" cannot ${request.verb} resource "${request.type.plural}" in API group "${request.type.group}" ${where}`);
+      throw new ApiFailure(
+        403,
+        'Forbidden',
+        `${resourceName(request.type)} is forbidden: User "${user}" cannot ${request.verb} resource "${request.type.plural}" in API group "${request.type.group}" ${where}`,
+      );
     }
 
     const fault = this.#faults.take(request);
@@ -278,15 +309,18 @@ export class ApiServer {
   async #perform(request: ApiRequest, contentType: string, body: string): Promise<{ code: number; answer: unknown }> {
     const { type, dryRun, subresource } = request;
     const target: Target = { type, namespace: request.namespace ?? '', name: request.name ?? '', subresource };
-    if (request.name !== null && type.namespaced && request.namespace === null) throw new ApiFailure(404, 'NotFound', 'the server could not find the requested resource');
+    if (request.name !== null && type.namespaced && request.namespace === null)
+      throw new ApiFailure(404, 'NotFound', 'the server could not find the requested resource');
     switch (request.verb) {
       case 'get':
         return { code: 200, answer: this.#resources.get(target) };
       case 'list':
         return { code: 200, answer: this.#resources.list(type, request.namespace, selectorOf(request), request.query) };
       case 'create':
-        if (subresource === 'eviction') return { code: 201, answer: await this.#resources.evict(target, parseObject(body), dryRun) };
-        if (subresource === 'binding') return { code: 201, answer: await this.#resources.bind(target, parseObject(body), dryRun) };
+        if (subresource === 'eviction')
+          return { code: 201, answer: await this.#resources.evict(target, parseObject(body), dryRun) };
+        if (subresource === 'binding')
+          return { code: 201, answer: await this.#resources.bind(target, parseObject(body), dryRun) };
         return { code: 201, answer: await this.#resources.create(target, objectOf(body), dryRun) };
       case 'update':
         return { code: 200, answer: await this.#resources.update(target, objectOf(body), dryRun) };
@@ -296,7 +330,12 @@ export class ApiServer {
         return { code: 200, answer: await this.#resources.delete(target, parseObject(body), dryRun) };
       case 'deletecollection': {
         const objects = this.#store.list(type, request.namespace).filter(selectorOf(request));
-        for (const { metadata } of objects) await this.#resources.delete({ ...target, namespace: metadata.namespace ?? '', name: metadata.name ?? '' }, parseObject(body), dryRun);
+        for (const { metadata } of objects)
+          await this.#resources.delete(
+            { ...target, namespace: metadata.namespace ?? '', name: metadata.name ?? '' },
+            parseObject(body),
+            dryRun,
+          );
         return { code: 200, answer: { kind: `${type.kind}List`, apiVersion: 'v1', metadata: {}, items: objects } };
       }
       default:
@@ -308,7 +347,15 @@ export class ApiServer {
     const { type, namespace, query } = request;
     const matches = selectorOf(request);
     const from = query.get('resourceVersion') ?? '';
-    const stream = new WatchStream({ response, type, namespace, matches, after: Number(from), bookmarks: query.get('allowWatchBookmarks') === 'true', distort });
+    const stream = new WatchStream({
+      response,
+      type,
+      namespace,
+      matches,
+      after: Number(from),
+      bookmarks: query.get('allowWatchBookmarks') === 'true',
+      distort,
+    });
     response.writeHead(200, { 'content-type': 'application/json', 'transfer-encoding': 'chunked' });
     response.flushHeaders();
     if (from === '' || from === '0') stream.begin(this.#store.list(type, namespace));
@@ -348,7 +395,8 @@ export class ApiServer {
 function selectorOf(request: ApiRequest): Predicate {
   const byField = fieldSelector(request.type, request.query.get('fieldSelector') ?? '');
   const byLabel = labelSelector(request.query.get('labelSelector') ?? '');
-  return (object) => (request.name === null || object.metadata.name === request.name) && byField(object) && byLabel(object);
+  return (object) =>
+    (request.name === null || object.metadata.name === request.name) && byField(object) && byLabel(object);
 }
 
 function objectOf(body: string): KubeObject {

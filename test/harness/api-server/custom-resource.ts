@@ -18,11 +18,16 @@ export function customTypes(definition: KubeObject): ResourceType[] {
         namespaced: spec.scope === 'Namespaced',
         shortNames: (valueAt(spec, 'names.shortNames') ?? []) as string[],
         custom: true,
-        schema: (valueAt(version, 'schema.openAPIV3Schema') ?? { 'x-kubernetes-preserve-unknown-fields': true }),
+        schema: valueAt(version, 'schema.openAPIV3Schema') ?? { 'x-kubernetes-preserve-unknown-fields': true },
         generation: true,
         statusSubresource: valueAt(version, 'subresources.status') !== undefined,
         ...(typeof specReplicas === 'string' && typeof statusReplicas === 'string'
-          ? { scale: { specReplicas: specReplicas.replace(/^\./, ''), statusReplicas: statusReplicas.replace(/^\./, '') } }
+          ? {
+              scale: {
+                specReplicas: specReplicas.replace(/^\./, ''),
+                statusReplicas: statusReplicas.replace(/^\./, ''),
+              },
+            }
           : {}),
       };
     });

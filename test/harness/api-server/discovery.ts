@@ -20,14 +20,17 @@ export function discover(types: readonly ResourceType[], path: string): Json | s
     }
     default: {
       const group = /^\/apis\/([^/]+)$/.exec(path)?.[1];
-      if (group !== undefined && types.some((type) => type.group === group)) return { kind: 'APIGroup', apiVersion: 'v1', ...(groupOf(types, group) as object) };
+      if (group !== undefined && types.some((type) => type.group === group))
+        return { kind: 'APIGroup', apiVersion: 'v1', ...(groupOf(types, group) as object) };
       return resourcesOf(types.filter((type) => groupPath(type) === path));
     }
   }
 }
 
 function groupOf(types: readonly ResourceType[], group: string): Json {
-  const versions = [...new Set(types.filter((type) => type.group === group).map((type) => type.version))].map((version) => ({ groupVersion: `${group}/${version}`, version }));
+  const versions = [...new Set(types.filter((type) => type.group === group).map((type) => type.version))].map(
+    (version) => ({ groupVersion: `${group}/${version}`, version }),
+  );
   return { name: group, versions, preferredVersion: versions[0] };
 }
 
@@ -35,10 +38,44 @@ function resourcesOf(types: readonly ResourceType[]): Json | null {
   const [first] = types;
   if (first === undefined) return null;
   const resources = types.flatMap((type) => {
-    const entry = { name: type.plural, singularName: type.kind.toLowerCase(), namespaced: type.namespaced, kind: type.kind, verbs: VERBS, shortNames: type.shortNames ?? [] };
-    const status = type.statusSubresource === true ? [{ ...entry, name: `${type.plural}/status`, verbs: ['get', 'patch', 'update'] }] : [];
-    const scale = type.scale === undefined ? [] : [{ ...entry, name: `${type.plural}/scale`, group: 'autoscaling', version: 'v1', kind: 'Scale', verbs: ['get', 'patch', 'update'] }];
-    const eviction = type.deletedGracefully === true ? [{ ...entry, name: `${type.plural}/eviction`, group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] }] : [];
+    const entry = {
+      name: type.plural,
+      singularName: type.kind.toLowerCase(),
+      namespaced: type.namespaced,
+      kind: type.kind,
+      verbs: VERBS,
+      shortNames: type.shortNames ?? [],
+    };
+    const status =
+      type.statusSubresource === true
+        ? [{ ...entry, name: `${type.plural}/status`, verbs: ['get', 'patch', 'update'] }]
+        : [];
+    const scale =
+      type.scale === undefined
+        ? []
+        : [
+            {
+              ...entry,
+              name: `${type.plural}/scale`,
+              group: 'autoscaling',
+              version: 'v1',
+              kind: 'Scale',
+              verbs: ['get', 'patch', 'update'],
+            },
+          ];
+    const eviction =
+      type.deletedGracefully === true
+        ? [
+            {
+              ...entry,
+              name: `${type.plural}/eviction`,
+              group: 'policy',
+              version: 'v1',
+              kind: 'Eviction',
+              verbs: ['create'],
+            },
+          ]
+        : [];
     return [entry, ...status, ...scale, ...eviction];
   });
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: apiVersionOf(first), resources };

@@ -14,7 +14,14 @@ export interface FaultMatch {
 
 export type FaultEffect =
   /** Refuses with this HTTP status and a Status object; `body` replaces the latter, word for word. */
-  | { readonly do: 'answer'; readonly code: number; readonly reason?: string; readonly message?: string; readonly retryAfterSeconds?: number; readonly body?: string }
+  | {
+      readonly do: 'answer';
+      readonly code: number;
+      readonly reason?: string;
+      readonly message?: string;
+      readonly retryAfterSeconds?: number;
+      readonly body?: string;
+    }
   /** Answers rightly, but late. */
   | { readonly do: 'delay'; readonly ms: number }
   /** Takes the request and never answers; the connection stays open. */
@@ -38,11 +45,19 @@ export interface Fault {
 
 /** Faults in force, oldest first; the first that matches a request meets it. */
 export class Faults {
-  #rules: { readonly match: FaultMatch; readonly fault: { effect: FaultEffect; hits: number; remove(): void }; left: number }[] = [];
+  #rules: {
+    readonly match: FaultMatch;
+    readonly fault: { effect: FaultEffect; hits: number; remove(): void };
+    left: number;
+  }[] = [];
 
   /** `times` limits how many requests it meets; without it, it stays until removed. */
   add(match: FaultMatch, effect: FaultEffect, times = Infinity): Fault {
-    const fault = { effect, hits: 0, remove: () => void (this.#rules = this.#rules.filter((rule) => rule.fault !== fault)) };
+    const fault = {
+      effect,
+      hits: 0,
+      remove: () => void (this.#rules = this.#rules.filter((rule) => rule.fault !== fault)),
+    };
     this.#rules.push({ match, fault, left: times });
     return fault;
   }

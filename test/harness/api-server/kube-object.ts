@@ -42,7 +42,8 @@ export function valueAt(object: unknown, path: string): unknown {
 
 export function isDeepEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
-  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((entry, index) => isDeepEqual(entry, b[index]));
+  if (Array.isArray(a) && Array.isArray(b))
+    return a.length === b.length && a.every((entry, index) => isDeepEqual(entry, b[index]));
   if (!isJsonObject(a) || !isJsonObject(b)) return false;
   const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
   return [...keys].every((key) => isDeepEqual(a[key], b[key]));

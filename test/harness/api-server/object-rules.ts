@@ -11,10 +11,24 @@ export function timestamp(nowMs: number): string {
 }
 
 /** What the server makes of an object that is sent to be created. `seeded` objects keep status, uid and creation time. */
-export function newObject(type: ResourceType, namespace: string, sent: KubeObject, nowMs: number, seeded = false): KubeObject {
+export function newObject(
+  type: ResourceType,
+  namespace: string,
+  sent: KubeObject,
+  nowMs: number,
+  seeded = false,
+): KubeObject {
   const { generateName } = sent.metadata;
-  const name = sent.metadata.name ?? (generateName === undefined ? '' : `${generateName}${randomBytes(3).toString('hex').slice(0, 5)}`);
-  if (!DNS_NAME.test(name) || name.length > 253) throw invalid(type, name, 'metadata.name', `Invalid value: "${name}": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'`);
+  const name =
+    sent.metadata.name ??
+    (generateName === undefined ? '' : `${generateName}${randomBytes(3).toString('hex').slice(0, 5)}`);
+  if (!DNS_NAME.test(name) || name.length > 253)
+    throw invalid(
+      type,
+      name,
+      'metadata.name',
+      `Invalid value: "${name}": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'`,
+    );
   const metadata: ObjectMeta = {
     ...sent.metadata,
     name,
@@ -24,10 +38,17 @@ export function newObject(type: ResourceType, namespace: string, sent: KubeObjec
     ...(type.generation === true ? { generation: 1 } : {}),
   };
   const { status, ...rest } = sent;
-  const created: KubeObject = { ...rest, apiVersion: apiVersionOf(type), kind: type.kind, metadata: without(metadata, seeded ? ['resourceVersion'] : SERVER_SIDE) };
+  const created: KubeObject = {
+    ...rest,
+    apiVersion: apiVersionOf(type),
+    kind: type.kind,
+    metadata: without(metadata, seeded ? ['resourceVersion'] : SERVER_SIDE),
+  };
   if (seeded && status !== undefined) return { ...created, status };
   if (type.initialStatus !== undefined) return { ...created, status: type.initialStatus() };
-  return type.statusSubresource === true && type.custom === true || status === undefined ? created : { ...created, status };
+  return (type.statusSubresource === true && type.custom === true) || status === undefined
+    ? created
+    : { ...created, status };
 }
 
 const SERVER_SIDE = ['resourceVersion', 'deletionTimestamp', 'deletionGracePeriodSeconds'];
@@ -40,21 +61,44 @@ function without(metadata: ObjectMeta, keys: readonly string[]): ObjectMeta {
  * What an update makes of the current object. Through the status subresource only `status` changes; through the object
  * everything else. Metadata that belongs to the server stays.
  */
-export function updatedObject(type: ResourceType, current: KubeObject, sent: KubeObject, subresource: string, conditional: boolean): KubeObject {
+export function updatedObject(
+  type: ResourceType,
+  current: KubeObject,
+  sent: KubeObject,
+  subresource: string,
+  conditional: boolean,
+): KubeObject {
   const name = current.metadata.name ?? '';
   const { resourceVersion, uid } = sent.metadata;
   if (conditional) {
     if (uid !== undefined && uid !== current.metadata.uid) {
-      throw conflict(type, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${current.metadata.uid ?? ''}`);
+      throw conflict(
+        type,
+        name,
+        `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${current.metadata.uid ?? ''}`,
+      );
     }
-    if (resourceVersion === undefined && type.custom === true) throw invalid(type, name, 'metadata.resourceVersion', 'Invalid value: 0x0: must be specified for an update');
+    if (resourceVersion === undefined && type.custom === true)
+      throw invalid(type, name, 'metadata.resourceVersion', 'Invalid value: 0x0: must be specified for an update');
   } else if (uid !== undefined && uid !== current.metadata.uid) {
     throw invalid(type, name, 'metadata.uid', `Invalid value: "${uid}": field is immutable`);
   }
-  if (resourceVersion !== undefined && resourceVersion !== current.metadata.resourceVersion) throw conflict(type, name, MODIFIED_MEANWHILE);
+  if (resourceVersion !== undefined && resourceVersion !== current.metadata.resourceVersion)
+    throw conflict(type, name, MODIFIED_MEANWHILE);
   if (type.statusSubresource === true && subresource === 'status') return { ...current, status: sent.status };
 
-  const kept = Object.fromEntries(['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation', 'resourceVersion'].flatMap((key) => (key in current.metadata ? [[key, current.metadata[key]]] : [])));
+  const kept = Object.fromEntries(
+    [
+      'name',
+      'namespace',
+      'uid',
+      'creationTimestamp',
+      'deletionTimestamp',
+      'deletionGracePeriodSeconds',
+      'generation',
+      'resourceVersion',
+    ].flatMap((key) => (key in current.metadata ? [[key, current.metadata[key]]] : [])),
+  );
   const metadata: ObjectMeta = { ...without(sent.metadata, [...SERVER_SIDE, 'generation']), ...kept };
   const next: KubeObject = { ...sent, apiVersion: apiVersionOf(type), kind: type.kind, metadata };
   const settled = type.statusSubresource === true ? withField(next, 'status', current.status) : next;
@@ -85,16 +129,28 @@ export interface DeleteOptions {
 }
 
 /** What a deletion makes of the object: null when it is gone at once, the marked object while something holds it. */
-export function deletedObject(type: ResourceType, current: KubeObject, options: DeleteOptions, nowMs: number): KubeObject | null {
+export function deletedObject(
+  type: ResourceType,
+  current: KubeObject,
+  options: DeleteOptions,
+  nowMs: number,
+): KubeObject | null {
   const name = current.metadata.name ?? '';
   const { uid, resourceVersion } = options.preconditions ?? {};
   if (uid !== undefined && uid !== current.metadata.uid) {
-    throw conflict(type, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${current.metadata.uid ?? ''}`);
+    throw conflict(
+      type,
+      name,
+      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${current.metadata.uid ?? ''}`,
+    );
   }
-  if (resourceVersion !== undefined && resourceVersion !== current.metadata.resourceVersion) throw conflict(type, name, MODIFIED_MEANWHILE);
+  if (resourceVersion !== undefined && resourceVersion !== current.metadata.resourceVersion)
+    throw conflict(type, name, MODIFIED_MEANWHILE);
 
   const grace = graceSeconds(type, current, options);
-  const held = { Foreground: 'foregroundDeletion', Orphan: 'orphan', Background: null }[options.propagationPolicy ?? 'Background'];
+  const held = { Foreground: 'foregroundDeletion', Orphan: 'orphan', Background: null }[
+    options.propagationPolicy ?? 'Background'
+  ];
   const finalizers = [...new Set([...(current.metadata.finalizers ?? []), ...(held === null ? [] : [held])])];
   if (finalizers.length === 0 && grace === 0) return null;
   const metadata: ObjectMeta = {
@@ -109,7 +165,14 @@ export function deletedObject(type: ResourceType, current: KubeObject, options: 
 /** A pod on a node that goes at once is marked before it does, which watches see; null for everything else. */
 export function markedForEnd(type: ResourceType, current: KubeObject, nowMs: number): KubeObject | null {
   if (!staysForKubelet(type, current)) return null;
-  return { ...current, metadata: { ...current.metadata, deletionTimestamp: current.metadata.deletionTimestamp ?? timestamp(nowMs), deletionGracePeriodSeconds: 0 } };
+  return {
+    ...current,
+    metadata: {
+      ...current.metadata,
+      deletionTimestamp: current.metadata.deletionTimestamp ?? timestamp(nowMs),
+      deletionGracePeriodSeconds: 0,
+    },
+  };
 }
 
 /** Pods on a node stay until their kubelet has ended them, unless they are over already. */

@@ -53,7 +53,13 @@ export class ObjectStore {
     const previous = this.#of(type).get(key) ?? null;
     const stored = this.#stamp(object);
     this.#of(type).set(key, stored);
-    this.#record({ revision: this.#revision, type, event: previous === null ? 'ADDED' : 'MODIFIED', object: stored, previous });
+    this.#record({
+      revision: this.#revision,
+      type,
+      event: previous === null ? 'ADDED' : 'MODIFIED',
+      object: stored,
+      previous,
+    });
     return stored;
   }
 

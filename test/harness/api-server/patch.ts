@@ -14,8 +14,20 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
 
 /** Lists that a strategic merge patch merges entry by entry, and the field that tells entries apart. The same name means the same everywhere here. */
 const MERGE_KEYS: Readonly<Record<string, string>> = {
-  containers: 'name', initContainers: 'name', ephemeralContainers: 'name', env: 'name', volumes: 'name', volumeMounts: 'mountPath', ports: 'containerPort',
-  imagePullSecrets: 'name', conditions: 'type', ownerReferences: 'uid', addresses: 'type', taints: 'key', hostAliases: 'ip', webhooks: 'name',
+  containers: 'name',
+  initContainers: 'name',
+  ephemeralContainers: 'name',
+  env: 'name',
+  volumes: 'name',
+  volumeMounts: 'mountPath',
+  ports: 'containerPort',
+  imagePullSecrets: 'name',
+  conditions: 'type',
+  ownerReferences: 'uid',
+  addresses: 'type',
+  taints: 'key',
+  hostAliases: 'ip',
+  webhooks: 'name',
 };
 
 /** Lists of plain values that are merged as sets. */
@@ -36,8 +48,10 @@ export function strategicMergePatch(target: unknown, patch: unknown): unknown {
       const gone = Array.isArray(value) ? value : [];
       merged[list] = listOf(merged[list]).filter((entry) => !gone.includes(entry));
     } else if (value === null) delete merged[key];
-    else if (Array.isArray(value) && MERGE_KEYS[key] !== undefined) merged[key] = mergeList(listOf(merged[key]), value, MERGE_KEYS[key]);
-    else if (Array.isArray(value) && SETS.has(key)) merged[key] = [...new Set([...listOf(merged[key]), ...(value as unknown[])])];
+    else if (Array.isArray(value) && MERGE_KEYS[key] !== undefined)
+      merged[key] = mergeList(listOf(merged[key]), value, MERGE_KEYS[key]);
+    else if (Array.isArray(value) && SETS.has(key))
+      merged[key] = [...new Set([...listOf(merged[key]), ...(value as unknown[])])];
     else merged[key] = strategicMergePatch(merged[key], value);
   }
   return merged;
@@ -68,7 +82,8 @@ export function jsonPatch(target: unknown, patch: unknown): unknown {
   if (!Array.isArray(patch)) throw badRequest('json patch: not an array of operations');
   let document: unknown = structuredClone(target);
   for (const operation of patch as unknown[]) {
-    if (!isJsonObject(operation) || typeof operation.path !== 'string') throw badRequest('json patch: not an operation');
+    if (!isJsonObject(operation) || typeof operation.path !== 'string')
+      throw badRequest('json patch: not an operation');
     document = apply(document, operation, pointer(operation.path));
   }
   return document;
@@ -91,7 +106,8 @@ function apply(document: unknown, operation: Json, path: readonly string[]): unk
     case 'copy':
       return put(document, path, structuredClone(read(document, from)), 'add');
     case 'test':
-      if (!isDeepEqual(read(document, path), operation.value)) throw unprocessable(`testing value ${path.join('/')} failed`);
+      if (!isDeepEqual(read(document, path), operation.value))
+        throw unprocessable(`testing value ${path.join('/')} failed`);
       return document;
     default:
       throw badRequest(`json patch: unknown operation ${String(operation.op)}`);
@@ -100,7 +116,10 @@ function apply(document: unknown, operation: Json, path: readonly string[]): unk
 
 function pointer(text: string): string[] {
   if (text === '') return [];
-  return text.slice(1).split('/').map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+  return text
+    .slice(1)
+    .split('/')
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
 function unprocessable(message: string): ApiFailure {
@@ -110,7 +129,11 @@ function unprocessable(message: string): ApiFailure {
 function read(document: unknown, path: readonly string[]): unknown {
   let value = document;
   for (const step of path) {
-    const inside: unknown = Array.isArray(value) ? (value as unknown[])[Number(step)] : isJsonObject(value) ? value[step] : undefined;
+    const inside: unknown = Array.isArray(value)
+      ? (value as unknown[])[Number(step)]
+      : isJsonObject(value)
+        ? value[step]
+        : undefined;
     if (inside === undefined) throw unprocessable(`nothing at ${path.join('/')}`);
     value = inside;
   }

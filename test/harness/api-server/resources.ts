@@ -1,7 +1,26 @@
-import { ApiFailure, alreadyExists, badRequest, conflict, expired, invalid, MODIFIED_MEANWHILE, notFound, statusObject, tooNew } from './api-failure.js';
+import {
+  ApiFailure,
+  alreadyExists,
+  badRequest,
+  conflict,
+  expired,
+  invalid,
+  MODIFIED_MEANWHILE,
+  notFound,
+  statusObject,
+  tooNew,
+} from './api-failure.js';
 import { conformed } from './custom-schema.js';
 import { isJsonObject, valueAt, type Json, type KubeObject } from './kube-object.js';
-import { changesNothing, deletedObject, isReleased, markedForEnd, newObject, updatedObject, type DeleteOptions } from './object-rules.js';
+import {
+  changesNothing,
+  deletedObject,
+  isReleased,
+  markedForEnd,
+  newObject,
+  updatedObject,
+  type DeleteOptions,
+} from './object-rules.js';
 import type { ObjectStore } from './object-store.js';
 import { jsonPatch, mergePatch, strategicMergePatch } from './patch.js';
 import { apiVersionOf, type ResourceType } from './resource-type.js';
@@ -25,7 +44,9 @@ export interface AdmissionRequest extends Target {
 }
 
 /** Null lets the request pass; anything else refuses it. May take its time: other requests go on meanwhile. */
-export type Admission = (request: AdmissionRequest) => Promise<{ readonly code: number; readonly message: string } | null>;
+export type Admission = (
+  request: AdmissionRequest,
+) => Promise<{ readonly code: number; readonly message: string } | null>;
 
 const MEDIA = {
   merge: 'application/merge-patch+json',
@@ -66,14 +87,24 @@ export class Resources {
     const token = query.get('continue') ?? '';
     // A cache answers a list "at any revision" as a whole: so does the real server.
     const paged = limit > 0 && asked !== '0';
-    const page = token === '' ? { items: this.#store.list(type, namespace).filter(matches), revision: this.#store.revision } : this.#resume(token);
+    const page =
+      token === ''
+        ? { items: this.#store.list(type, namespace).filter(matches), revision: this.#store.revision }
+        : this.#resume(token);
     const items = paged ? page.items.slice(0, limit) : page.items;
     const rest = page.items.slice(items.length);
     const metadata = {
       resourceVersion: String(page.revision),
-      ...(rest.length === 0 ? {} : { continue: this.#suspend({ items: rest, revision: page.revision }), remainingItemCount: rest.length }),
+      ...(rest.length === 0
+        ? {}
+        : { continue: this.#suspend({ items: rest, revision: page.revision }), remainingItemCount: rest.length }),
     };
-    return { kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata, items: type.custom === true ? items : items.map(bare) };
+    return {
+      kind: `${type.kind}List`,
+      apiVersion: apiVersionOf(type),
+      metadata,
+      items: type.custom === true ? items : items.map(bare),
+    };
   }
 
   /** Continue tokens stop working, as after five minutes on the real server. */
@@ -84,15 +115,28 @@ export class Resources {
   async create(target: Target, sent: KubeObject, dryRun: boolean): Promise<KubeObject> {
     const { type, namespace } = target;
     const object = conforming(type, newObject(type, namespace, sent, this.#now()), null);
-    await this.#admit({ ...target, name: object.metadata.name ?? '', operation: 'CREATE', object, oldObject: null, dryRun });
-    if (this.#store.get(type, namespace, object.metadata.name ?? '') !== null) throw alreadyExists(type, object.metadata.name ?? '');
+    await this.#admit({
+      ...target,
+      name: object.metadata.name ?? '',
+      operation: 'CREATE',
+      object,
+      oldObject: null,
+      dryRun,
+    });
+    if (this.#store.get(type, namespace, object.metadata.name ?? '') !== null)
+      throw alreadyExists(type, object.metadata.name ?? '');
     return dryRun ? object : this.#store.put(type, object);
   }
 
   update(target: Target, sent: KubeObject, dryRun: boolean): Promise<KubeObject> {
-    if (sent.metadata.name !== undefined && sent.metadata.name !== target.name) throw badRequest(`the name of the object (${sent.metadata.name}) does not match the name on the URL (${target.name})`);
+    if (sent.metadata.name !== undefined && sent.metadata.name !== target.name)
+      throw badRequest(
+        `the name of the object (${sent.metadata.name}) does not match the name on the URL (${target.name})`,
+      );
     return this.#change(target, dryRun, (current) =>
-      target.subresource === 'scale' ? scaled(target.type, current, sent) : updatedObject(target.type, current, sent, target.subresource, true),
+      target.subresource === 'scale'
+        ? scaled(target.type, current, sent)
+        : updatedObject(target.type, current, sent, target.subresource, true),
     );
   }
 
@@ -103,7 +147,9 @@ export class Resources {
       const patched = apply(shown, patch);
       if (!isJsonObject(patched) || !isJsonObject(patched.metadata)) throw badRequest('the patch leaves no object');
       const sent = patched as unknown as KubeObject;
-      return target.subresource === 'scale' ? scaled(target.type, current, sent) : updatedObject(target.type, current, sent, target.subresource, false);
+      return target.subresource === 'scale'
+        ? scaled(target.type, current, sent)
+        : updatedObject(target.type, current, sent, target.subresource, false);
     });
   }
 
@@ -117,7 +163,12 @@ export class Resources {
       const ending = markedForEnd(target.type, latest, this.#now());
       if (ending !== null) this.#store.put(target.type, ending);
       const last = this.#store.remove(target.type, ending ?? latest);
-      return target.type.deletedGracefully === true ? last : { ...statusObject(200, '', '', { name: target.name, kind: target.type.plural, uid: last.metadata.uid }), status: 'Success' };
+      return target.type.deletedGracefully === true
+        ? last
+        : {
+            ...statusObject(200, '', '', { name: target.name, kind: target.type.plural, uid: last.metadata.uid }),
+            status: 'Success',
+          };
     }
     return changesNothing(latest, marked) ? latest : this.#settle(target.type, marked);
   }
@@ -131,9 +182,25 @@ export class Resources {
         const covers = wanted.every(([key, value]) => pod.metadata.labels?.[key] === value);
         const allowed = valueAt(budget, 'status.disruptionsAllowed');
         if (covers && (typeof allowed !== 'number' || allowed < 1)) {
-          throw new ApiFailure(429, 'TooManyRequests', "Cannot evict pod as it would violate the pod's disruption budget.", { causes: [{ reason: 'DisruptionBudget', message: `The disruption budget ${budget.metadata.name ?? ''} does not allow it` }] });
+          throw new ApiFailure(
+            429,
+            'TooManyRequests',
+            "Cannot evict pod as it would violate the pod's disruption budget.",
+            {
+              causes: [
+                {
+                  reason: 'DisruptionBudget',
+                  message: `The disruption budget ${budget.metadata.name ?? ''} does not allow it`,
+                },
+              ],
+            },
+          );
         }
-        if (covers && !dryRun) this.#store.put(type, { ...budget, status: { ...(budget.status as Json), disruptionsAllowed: (allowed as number) - 1 } });
+        if (covers && !dryRun)
+          this.#store.put(type, {
+            ...budget,
+            status: { ...(budget.status as Json), disruptionsAllowed: (allowed as number) - 1 },
+          });
       }
     }
     const options = isJsonObject(eviction.deleteOptions) ? (eviction.deleteOptions as DeleteOptions) : {};
@@ -147,9 +214,17 @@ export class Resources {
     if (typeof node !== 'string' || node === '') throw badRequest('Binding: target.name is empty');
     await this.#change({ ...target, subresource: '' }, dryRun, (current) => {
       const bound = valueAt(current, 'spec.nodeName');
-      if (typeof bound === 'string' && bound !== '') throw conflict(target.type, target.name, `pod ${target.name} is already assigned to node "${bound}"`);
-      const annotations = { ...current.metadata.annotations, ...((valueAt(binding, 'metadata.annotations') ?? {}) as Record<string, string>) };
-      return { ...current, metadata: { ...current.metadata, annotations }, spec: { ...(current.spec as Json), nodeName: node } };
+      if (typeof bound === 'string' && bound !== '')
+        throw conflict(target.type, target.name, `pod ${target.name} is already assigned to node "${bound}"`);
+      const annotations = {
+        ...current.metadata.annotations,
+        ...((valueAt(binding, 'metadata.annotations') ?? {}) as Record<string, string>),
+      };
+      return {
+        ...current,
+        metadata: { ...current.metadata, annotations },
+        spec: { ...(current.spec as Json), nodeName: node },
+      };
     });
     return { ...statusObject(201, '', ''), status: 'Success' };
   }
@@ -161,7 +236,8 @@ export class Resources {
       await this.#admit({ ...target, operation: 'UPDATE', object: next, oldObject: current, dryRun });
       const latest = this.#store.get(target.type, target.namespace, target.name);
       if (latest !== null && latest.metadata.resourceVersion !== current.metadata.resourceVersion) continue;
-      const shown = (object: KubeObject): KubeObject => (target.subresource === 'scale' ? scaleOf(target.type, object) : object);
+      const shown = (object: KubeObject): KubeObject =>
+        target.subresource === 'scale' ? scaleOf(target.type, object) : object;
       if (dryRun || changesNothing(current, next)) return shown(next);
       return shown(this.#settle(target.type, next));
     }
@@ -175,19 +251,26 @@ export class Resources {
   async #admit(request: AdmissionRequest): Promise<void> {
     const refusal = await this.admission?.(request);
     if (refusal === null || refusal === undefined) return;
-    throw new ApiFailure(refusal.code, refusal.code === 403 ? 'Forbidden' : 'Invalid', `admission webhook "test" denied the request: ${refusal.message}`);
+    throw new ApiFailure(
+      refusal.code,
+      refusal.code === 403 ? 'Forbidden' : 'Invalid',
+      `admission webhook "test" denied the request: ${refusal.message}`,
+    );
   }
 
   #suspend(page: Page): string {
     this.#pageNumber += 1;
-    const token = Buffer.from(JSON.stringify({ v: 'meta.k8s.io/v1', rv: page.revision, page: this.#pageNumber })).toString('base64url');
+    const token = Buffer.from(
+      JSON.stringify({ v: 'meta.k8s.io/v1', rv: page.revision, page: this.#pageNumber }),
+    ).toString('base64url');
     this.#pages.set(token, page);
     return token;
   }
 
   #resume(token: string): Page {
     const page = this.#pages.get(token);
-    if (page === undefined) throw expired('The provided continue parameter is too old to display a consistent list result.');
+    if (page === undefined)
+      throw expired('The provided continue parameter is too old to display a consistent list result.');
     return page;
   }
 }
@@ -195,8 +278,12 @@ export class Resources {
 /** A custom resource as its schema leaves it. Throws where it breaks it. */
 function conforming(type: ResourceType, object: KubeObject, old: KubeObject | null): KubeObject {
   if (type.schema === undefined) return object;
-  const { object: kept, problems: [first] } = conformed(type.schema, object, old);
-  if (first !== undefined) throw invalid(type, object.metadata.name ?? '', first.path === '' ? '<nil>' : first.path, first.message);
+  const {
+    object: kept,
+    problems: [first],
+  } = conformed(type.schema, object, old);
+  if (first !== undefined)
+    throw invalid(type, object.metadata.name ?? '', first.path === '' ? '<nil>' : first.path, first.message);
   return kept;
 }
 
@@ -211,7 +298,11 @@ function patcher(contentType: string, type: ResourceType): (target: unknown, pat
   if (media === MEDIA.merge) return mergePatch;
   if (media === MEDIA.json) return jsonPatch;
   if (media === MEDIA.strategic && type.custom !== true) return strategicMergePatch;
-  throw new ApiFailure(415, 'UnsupportedMediaType', `the body of the request was in an unknown format - accepted media types include: ${MEDIA.json}, ${MEDIA.merge}`);
+  throw new ApiFailure(
+    415,
+    'UnsupportedMediaType',
+    `the body of the request was in an unknown format - accepted media types include: ${MEDIA.json}, ${MEDIA.merge}`,
+  );
 }
 
 function scaleOf(type: ResourceType, object: KubeObject): KubeObject {
@@ -229,7 +320,8 @@ function scaleOf(type: ResourceType, object: KubeObject): KubeObject {
 function scaled(type: ResourceType, current: KubeObject, scale: KubeObject): KubeObject {
   if (type.scale === undefined) throw notFound(type, `${current.metadata.name ?? ''}/scale`);
   const { resourceVersion } = scale.metadata;
-  if (resourceVersion !== undefined && resourceVersion !== current.metadata.resourceVersion) throw conflict(type, current.metadata.name ?? '', MODIFIED_MEANWHILE);
+  if (resourceVersion !== undefined && resourceVersion !== current.metadata.resourceVersion)
+    throw conflict(type, current.metadata.name ?? '', MODIFIED_MEANWHILE);
   const replicas = valueAt(scale, 'spec.replicas') ?? 0;
   const sent = setAt(current, type.scale.specReplicas.split('.'), replicas) as KubeObject;
   return updatedObject(type, current, sent, '', false);

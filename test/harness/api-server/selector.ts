@@ -6,14 +6,24 @@ export type Predicate = (object: KubeObject) => boolean;
 
 /** `a=b,c!=d` over the fields that the resource lets one select by; an unknown field is refused as the real server does. */
 export function fieldSelector(type: ResourceType, text: string): Predicate {
-  const known = new Set(['metadata.name', ...(type.namespaced ? ['metadata.namespace'] : []), ...(type.selectableFields ?? [])]);
-  const terms = text.split(',').filter((term) => term !== '').map((term) => {
-    const match = /^([^=!]+?)\s*(==|=|!=)\s*(.*)$/.exec(term.trim());
-    if (match === null) throw badRequest(`invalid selector: '${text}'; can't understand '${term}'`);
-    const [, field = '', operator, wanted = ''] = match;
-    if (!known.has(field)) throw badRequest(`Unable to find "${apiVersionOf(type)}, Resource=${type.plural}" that match label selector "", field selector "${text}": field label not supported: ${field}`);
-    return { field, equal: operator !== '!=', wanted };
-  });
+  const known = new Set([
+    'metadata.name',
+    ...(type.namespaced ? ['metadata.namespace'] : []),
+    ...(type.selectableFields ?? []),
+  ]);
+  const terms = text
+    .split(',')
+    .filter((term) => term !== '')
+    .map((term) => {
+      const match = /^([^=!]+?)\s*(==|=|!=)\s*(.*)$/.exec(term.trim());
+      if (match === null) throw badRequest(`invalid selector: '${text}'; can't understand '${term}'`);
+      const [, field = '', operator, wanted = ''] = match;
+      if (!known.has(field))
+        throw badRequest(
+          `Unable to find "${apiVersionOf(type)}, Resource=${type.plural}" that match label selector "", field selector "${text}": field label not supported: ${field}`,
+        );
+      return { field, equal: operator !== '!=', wanted };
+    });
   return (object) => terms.every(({ field, equal, wanted }) => (asText(valueAt(object, field)) === wanted) === equal);
 }
 
@@ -31,7 +41,10 @@ export function labelSelector(text: string): Predicate {
 
 function splitTerms(text: string): string[] {
   // A comma inside parentheses separates values, not terms.
-  return text.split(/,(?![^(]*\))/).map((term) => term.trim()).filter((term) => term !== '');
+  return text
+    .split(/,(?![^(]*\))/)
+    .map((term) => term.trim())
+    .filter((term) => term !== '');
 }
 
 function labelTerm(term: string): LabelTerm {
@@ -39,7 +52,10 @@ function labelTerm(term: string): LabelTerm {
   if (set !== null) {
     const [, key = '', operator, list = ''] = set;
     const values = new Set(list.split(',').map((value) => value.trim()));
-    return (labels) => (operator === 'in' ? key in labels && values.has(labels[key] ?? '') : !(key in labels) || !values.has(labels[key] ?? ''));
+    return (labels) =>
+      operator === 'in'
+        ? key in labels && values.has(labels[key] ?? '')
+        : !(key in labels) || !values.has(labels[key] ?? '');
   }
   const pair = /^([^=!\s]+)\s*(==|=|!=)\s*(\S*)$/.exec(term);
   if (pair !== null) {

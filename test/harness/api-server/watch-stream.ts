@@ -60,7 +60,11 @@ export class WatchStream {
 
   bookmark(revision: number): void {
     if (!this.#bookmarks) return;
-    const object = { kind: this.type.kind, apiVersion: apiVersionOf(this.type), metadata: { resourceVersion: String(revision), creationTimestamp: null } };
+    const object = {
+      kind: this.type.kind,
+      apiVersion: apiVersionOf(this.type),
+      metadata: { resourceVersion: String(revision), creationTimestamp: null },
+    };
     this.#event({ type: 'BOOKMARK', object });
   }
 

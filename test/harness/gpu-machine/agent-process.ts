@@ -53,13 +53,28 @@ export class AgentProcess {
     const at = (name: string): string => join(directory, name);
     const log = openSync(this.logPath, 'a');
     // The hard limit too: Node raises the soft one as far as that.
-    const [program = process.execPath, ...before] = openFiles === undefined ? [] : ['prlimit', `--nofile=${openFiles}:${openFiles}`, process.execPath];
+    const [program = process.execPath, ...before] =
+      openFiles === undefined ? [] : ['prlimit', `--nofile=${openFiles}:${openFiles}`, process.execPath];
     this.#child = spawn(
       program,
       [
-        ...before, ...nodeFlags, MAIN, 'run', '--driver=sim', `--sim-node=${machine.nodePath}`, `--sim-state=${machine.statePath}`, `--sim-device-path=${at('devices')}`,
-        '--standalone=true', '--share-mode=true', '--hostname-override=simulated', `--virtual-manager-path=${at('vm')}`, `--device-plugin-path=${at('plugins')}`,
-        `--pod-resources-socket=${at('pod-resources.sock')}`, `--checkpoint-path=${at('checkpoint')}`, `--display-socket=${this.displaySocket}`, '--query-port=0',
+        ...before,
+        ...nodeFlags,
+        MAIN,
+        'run',
+        '--driver=sim',
+        `--sim-node=${machine.nodePath}`,
+        `--sim-state=${machine.statePath}`,
+        `--sim-device-path=${at('devices')}`,
+        '--standalone=true',
+        '--share-mode=true',
+        '--hostname-override=simulated',
+        `--virtual-manager-path=${at('vm')}`,
+        `--device-plugin-path=${at('plugins')}`,
+        `--pod-resources-socket=${at('pod-resources.sock')}`,
+        `--checkpoint-path=${at('checkpoint')}`,
+        `--display-socket=${this.displaySocket}`,
+        '--query-port=0',
         ...flags,
       ],
       { env: { ...process.env, ...environment }, stdio: ['ignore', log, log] },

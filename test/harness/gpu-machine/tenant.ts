@@ -10,12 +10,23 @@ const BUILD = join(repository, 'native/build');
 const MIRROR = join(BUILD, 'mirror');
 
 /** Why no programs can run under the control library here; false where they can. */
-export const tenantSkipReason: string | false = existsSync(join(MIRROR, 'libcuda.so.1')) ? false : 'the control library and the simulated driver are not built (npm run native)';
+export const tenantSkipReason: string | false = existsSync(join(MIRROR, 'libcuda.so.1'))
+  ? false
+  : 'the control library and the simulated driver are not built (npm run native)';
 
 /** Compiles a C program of this repository that uses the driver; answers its path in `directory`. */
 export function buildProgram(source: string, directory: string, name: string): string {
   const program = join(directory, name);
-  execFileSync('cc', ['-O2', '-Wall', '-I', join(repository, 'native/include'), join(repository, source), '-o', program, join(BUILD, 'sim/libcuda.so.1')]);
+  execFileSync('cc', [
+    '-O2',
+    '-Wall',
+    '-I',
+    join(repository, 'native/include'),
+    join(repository, source),
+    '-o',
+    program,
+    join(BUILD, 'sim/libcuda.so.1'),
+  ]);
   return program;
 }
 
@@ -26,7 +37,10 @@ export interface MachinePaths {
 }
 
 /** What a process in a container sees: its card, its allocation's directory, and the library before the driver. */
-export function tenantEnvironment({ nodePath, statePath }: MachinePaths, slice: { readonly directory: string; readonly gpu: number }): NodeJS.ProcessEnv {
+export function tenantEnvironment(
+  { nodePath, statePath }: MachinePaths,
+  slice: { readonly directory: string; readonly gpu: number },
+): NodeJS.ProcessEnv {
   return {
     ...process.env,
     GPU_SIM_STATE: statePath,
@@ -46,7 +60,8 @@ export class TenantProcess {
   constructor(program: string, args: readonly string[], environment: NodeJS.ProcessEnv) {
     this.#child = spawn(program, args, { env: environment, stdio: ['pipe', 'pipe', 'inherit'] });
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
-    this.#said = this.#child.stdout === null ? Promise.resolve() : once(this.#child.stdout, 'end').then(() => undefined);
+    this.#said =
+      this.#child.stdout === null ? Promise.resolve() : once(this.#child.stdout, 'end').then(() => undefined);
   }
 
   get pid(): number {

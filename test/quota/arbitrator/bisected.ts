@@ -9,12 +9,24 @@ const HALVINGS = 100;
 export function bisected(claims: readonly Claim[], capacity: Quantities): number[][] {
   const resources = [...capacity.keys()];
   const limits = resources.map((resource) => capacity.get(resource) ?? 0);
-  const demands = claims.map(({ request, hard }) => resources.map((resource, r) => (limits[r] === 0 ? 0 : Math.min(request.get(resource) ?? 0, hard?.get(resource) ?? Infinity))));
-  const floors = claims.map(({ reserved, hard }) => resources.map((resource, r) => (limits[r] === 0 ? 0 : Math.min(reserved?.get(resource) ?? 0, hard?.get(resource) ?? Infinity))));
-  const shares = demands.map((demand) => Math.max(0, ...demand.map((amount, r) => (amount === 0 ? 0 : amount / (limits[r] as number)))));
-  const fraction = (who: number, level: number): number => Math.min(1, (level * (claims[who]?.weight ?? 1)) / (shares[who] as number));
+  const demands = claims.map(({ request, hard }) =>
+    resources.map((resource, r) =>
+      limits[r] === 0 ? 0 : Math.min(request.get(resource) ?? 0, hard?.get(resource) ?? Infinity),
+    ),
+  );
+  const floors = claims.map(({ reserved, hard }) =>
+    resources.map((resource, r) =>
+      limits[r] === 0 ? 0 : Math.min(reserved?.get(resource) ?? 0, hard?.get(resource) ?? Infinity),
+    ),
+  );
+  const shares = demands.map((demand) =>
+    Math.max(0, ...demand.map((amount, r) => (amount === 0 ? 0 : amount / (limits[r] as number)))),
+  );
+  const fraction = (who: number, level: number): number =>
+    Math.min(1, (level * (claims[who]?.weight ?? 1)) / (shares[who] as number));
   const stopped = shares.map((share) => (share === 0 ? 0 : null)) as (number | null)[];
-  const amount = (who: number, r: number, level: number): number => Math.max(floors[who]?.[r] ?? 0, (stopped[who] ?? fraction(who, level)) * (demands[who]?.[r] ?? 0));
+  const amount = (who: number, r: number, level: number): number =>
+    Math.max(floors[who]?.[r] ?? 0, (stopped[who] ?? fraction(who, level)) * (demands[who]?.[r] ?? 0));
   const sum = (r: number, level: number): number => claims.reduce((all, _, who) => all + amount(who, r, level), 0);
   const top = 2 * Math.max(1, ...shares);
   while (stopped.includes(null)) {
@@ -26,13 +38,21 @@ export function bisected(claims: readonly Claim[], capacity: Quantities): number
     }
     const isFull = limits.map((limit, r) => sum(r, low) >= limit * (1 - 1e-9));
     const before = stopped.filter((at) => at === null).length;
-    const stops = stopped.map((at, who) => at === null && (fraction(who, low) >= 1 - 1e-12
-      || (demands[who] ?? []).some((demand, r) => demand > 0 && isFull[r] === true && fraction(who, low) * demand >= (floors[who]?.[r] ?? 0) * (1 - 1e-9))));
+    const stops = stopped.map(
+      (at, who) =>
+        at === null &&
+        (fraction(who, low) >= 1 - 1e-12 ||
+          (demands[who] ?? []).some(
+            (demand, r) =>
+              demand > 0 && isFull[r] === true && fraction(who, low) * demand >= (floors[who]?.[r] ?? 0) * (1 - 1e-9),
+          )),
+    );
     stops.forEach((isStopped, who) => {
       if (isStopped) stopped[who] = fraction(who, low);
     });
     // Floating point may hide who it is: whoever rises at the highest level has all it can get.
-    if (stopped.filter((at) => at === null).length === before) stopped.forEach((at, who) => (stopped[who] = at ?? fraction(who, low)));
+    if (stopped.filter((at) => at === null).length === before)
+      stopped.forEach((at, who) => (stopped[who] = at ?? fraction(who, low)));
   }
   return claims.map((_, who) => resources.map((_resource, r) => amount(who, r, 0)));
 }

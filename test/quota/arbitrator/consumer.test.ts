@@ -4,13 +4,20 @@ import { things } from './quantities.js';
 
 function codes(spec: Omit<ConsumerSpec, 'name'>, quotaHard?: Readonly<Record<string, number>>): readonly string[] {
   const others = [{ name: 'other', reserved: things({ cpu: 6 }) }];
-  return consumerProblems({ name: 'a', ...spec }, { capacity: things({ cpu: 10 }), others, quotaHard: quotaHard && things(quotaHard) }).map(({ code }) => code);
+  return consumerProblems(
+    { name: 'a', ...spec },
+    { capacity: things({ cpu: 10 }), others, quotaHard: quotaHard && things(quotaHard) },
+  ).map(({ code }) => code);
 }
 
 test('K1: what is reserved is not more than what it may have', (t) => {
   t.same(codes({ hard: things({ cpu: 2 }), reserved: things({ cpu: 3 }) }), ['ReservedAboveHard']);
   t.same(codes({ hard: things({ cpu: 3 }), reserved: things({ cpu: 3 }) }), []);
-  t.same(codes({ hard: things({ memory: 3 }), reserved: things({ cpu: 3 }) }), [], 'what is not limited has room for everything');
+  t.same(
+    codes({ hard: things({ memory: 3 }), reserved: things({ cpu: 3 }) }),
+    [],
+    'what is not limited has room for everything',
+  );
   t.end();
 });
 

@@ -26,39 +26,138 @@ interface Vector {
 const MUCH = 1000;
 
 const VECTORS: readonly Vector[] = [
-  { id: 'D01', says: 'the example of the DRF paper: both have two thirds of what they need most', cluster: { cpu: 9, memory: 18 },
-    rows: { a: { asks: { cpu: MUCH, memory: 4 * MUCH } }, b: { asks: { cpu: 3 * MUCH, memory: MUCH } } }, expected: { a: { cpu: 3, memory: 12 }, b: { cpu: 6, memory: 2 } } },
-  { id: 'D03', says: 'who is alone has everything', cluster: { cpu: 2, memory: 2 }, rows: { c1: { asks: { cpu: 2, memory: 2 } } }, expected: { c1: { cpu: 2, memory: 2 } } },
-  { id: 'D04', says: 'until somebody else comes', cluster: { cpu: 2, memory: 2 },
-    rows: { c1: { asks: { cpu: 2, memory: 2 } }, c2: { asks: { cpu: 1, memory: 1 } } }, expected: { c1: { cpu: 1, memory: 1 }, c2: { cpu: 1, memory: 1 } } },
-  { id: 'D05', says: 'who asks for nothing deserves nothing', cluster: { cpu: 2, memory: 2 },
-    rows: { c1: { asks: { cpu: 2, memory: 2 } }, c2: { asks: {} } }, expected: { c1: { cpu: 2, memory: 2 }, c2: {} } },
-  { id: 'D06', says: 'who asks for little gets it, the other the rest', cluster: { cpu: 10 }, rows: { a: { asks: { cpu: 2 } }, b: { asks: { cpu: 100 } } }, expected: { a: { cpu: 2 }, b: { cpu: 8 } } },
-  { id: 'D07', says: 'nobody gets more than its limit', cluster: { cpu: 10 }, rows: { a: { asks: { cpu: 100 }, hard: { cpu: 3 } }, b: { asks: { cpu: 100 } } }, expected: { a: { cpu: 3 }, b: { cpu: 7 } } },
-  { id: 'D08', says: 'what nobody may have stays idle', cluster: { cpu: 10 }, rows: { a: { asks: { cpu: 100 }, hard: { cpu: 3 } }, b: { asks: { cpu: 4 } } }, expected: { a: { cpu: 3 }, b: { cpu: 4 } } },
-  { id: 'D09', says: 'what is reserved is kept', cluster: { cpu: 10 }, rows: { a: { asks: {}, reserved: { cpu: 4 } }, b: { asks: { cpu: 100 } } }, expected: { a: { cpu: 4 }, b: { cpu: 6 } } },
-  { id: 'D10', says: 'unless it is lent', cluster: { cpu: 10 }, lendReserved: true, rows: { a: { asks: {}, reserved: { cpu: 4 } }, b: { asks: { cpu: 100 } } }, expected: { a: {}, b: { cpu: 10 } } },
-  { id: 'D11', says: 'what is reserved beyond the fair share is kept too', cluster: { cpu: 10 },
-    rows: { a: { asks: { cpu: 10 }, reserved: { cpu: 8 } }, b: { asks: { cpu: 10 } } }, expected: { a: { cpu: 8 }, b: { cpu: 2 } } },
-  { id: 'D12', says: 'within the fair share it makes no difference', cluster: { cpu: 10 },
-    rows: { a: { asks: { cpu: 10 }, reserved: { cpu: 2 } }, b: { asks: { cpu: 10 } } }, expected: { a: { cpu: 5 }, b: { cpu: 5 } } },
-  { id: 'D13', says: 'shares follow weights', cluster: { cpu: 10 },
-    rows: { app: { asks: { cpu: 100 }, weight: 40 }, bigdata: { asks: { cpu: 100 }, weight: 60 } }, expected: { app: { cpu: 4 }, bigdata: { cpu: 6 } } },
-  { id: 'D14', says: 'more is reserved than there is: all get their part of it', cluster: { cpu: 6 }, notGuaranteed: ['cpu'],
-    rows: { a: { asks: { cpu: 10 }, reserved: { cpu: 6 } }, b: { asks: { cpu: 10 }, reserved: { cpu: 3 } } }, expected: { a: { cpu: 4 }, b: { cpu: 2 } } },
-  { id: 'D15', says: 'the system comes first', cluster: { cpu: 10 },
-    rows: { 'kube-system': { asks: { cpu: 3 }, isSystem: true }, a: { asks: { cpu: 100 } }, b: { asks: { cpu: 100 } } }, expected: { 'kube-system': { cpu: 3 }, a: { cpu: 3.5 }, b: { cpu: 3.5 } } },
-  { id: 'D16', says: 'the smallest are served first', cluster: { cpu: 12 }, rows: { a: { asks: { cpu: 2 } }, b: { asks: { cpu: 4 } }, c: { asks: { cpu: 20 } } }, expected: { a: { cpu: 2 }, b: { cpu: 4 }, c: { cpu: 6 } } },
-  { id: 'D17', says: 'who needs different things takes nothing from the other', cluster: { cpu: 10, gpu: 4 },
-    rows: { a: { asks: { cpu: 100 } }, b: { asks: { gpu: 100 } } }, expected: { a: { cpu: 10 }, b: { gpu: 4 } } },
-  { id: 'D18', says: 'what is used up stops only those who need it', cluster: { cpu: 10, gpu: 4 },
-    rows: { a: { asks: { gpu: 4 } }, b: { asks: { gpu: 4 } }, c: { asks: { cpu: 10 } } }, expected: { a: { gpu: 2 }, b: { gpu: 2 }, c: { cpu: 10 } } },
+  {
+    id: 'D01',
+    says: 'the example of the DRF paper: both have two thirds of what they need most',
+    cluster: { cpu: 9, memory: 18 },
+    rows: { a: { asks: { cpu: MUCH, memory: 4 * MUCH } }, b: { asks: { cpu: 3 * MUCH, memory: MUCH } } },
+    expected: { a: { cpu: 3, memory: 12 }, b: { cpu: 6, memory: 2 } },
+  },
+  {
+    id: 'D03',
+    says: 'who is alone has everything',
+    cluster: { cpu: 2, memory: 2 },
+    rows: { c1: { asks: { cpu: 2, memory: 2 } } },
+    expected: { c1: { cpu: 2, memory: 2 } },
+  },
+  {
+    id: 'D04',
+    says: 'until somebody else comes',
+    cluster: { cpu: 2, memory: 2 },
+    rows: { c1: { asks: { cpu: 2, memory: 2 } }, c2: { asks: { cpu: 1, memory: 1 } } },
+    expected: { c1: { cpu: 1, memory: 1 }, c2: { cpu: 1, memory: 1 } },
+  },
+  {
+    id: 'D05',
+    says: 'who asks for nothing deserves nothing',
+    cluster: { cpu: 2, memory: 2 },
+    rows: { c1: { asks: { cpu: 2, memory: 2 } }, c2: { asks: {} } },
+    expected: { c1: { cpu: 2, memory: 2 }, c2: {} },
+  },
+  {
+    id: 'D06',
+    says: 'who asks for little gets it, the other the rest',
+    cluster: { cpu: 10 },
+    rows: { a: { asks: { cpu: 2 } }, b: { asks: { cpu: 100 } } },
+    expected: { a: { cpu: 2 }, b: { cpu: 8 } },
+  },
+  {
+    id: 'D07',
+    says: 'nobody gets more than its limit',
+    cluster: { cpu: 10 },
+    rows: { a: { asks: { cpu: 100 }, hard: { cpu: 3 } }, b: { asks: { cpu: 100 } } },
+    expected: { a: { cpu: 3 }, b: { cpu: 7 } },
+  },
+  {
+    id: 'D08',
+    says: 'what nobody may have stays idle',
+    cluster: { cpu: 10 },
+    rows: { a: { asks: { cpu: 100 }, hard: { cpu: 3 } }, b: { asks: { cpu: 4 } } },
+    expected: { a: { cpu: 3 }, b: { cpu: 4 } },
+  },
+  {
+    id: 'D09',
+    says: 'what is reserved is kept',
+    cluster: { cpu: 10 },
+    rows: { a: { asks: {}, reserved: { cpu: 4 } }, b: { asks: { cpu: 100 } } },
+    expected: { a: { cpu: 4 }, b: { cpu: 6 } },
+  },
+  {
+    id: 'D10',
+    says: 'unless it is lent',
+    cluster: { cpu: 10 },
+    lendReserved: true,
+    rows: { a: { asks: {}, reserved: { cpu: 4 } }, b: { asks: { cpu: 100 } } },
+    expected: { a: {}, b: { cpu: 10 } },
+  },
+  {
+    id: 'D11',
+    says: 'what is reserved beyond the fair share is kept too',
+    cluster: { cpu: 10 },
+    rows: { a: { asks: { cpu: 10 }, reserved: { cpu: 8 } }, b: { asks: { cpu: 10 } } },
+    expected: { a: { cpu: 8 }, b: { cpu: 2 } },
+  },
+  {
+    id: 'D12',
+    says: 'within the fair share it makes no difference',
+    cluster: { cpu: 10 },
+    rows: { a: { asks: { cpu: 10 }, reserved: { cpu: 2 } }, b: { asks: { cpu: 10 } } },
+    expected: { a: { cpu: 5 }, b: { cpu: 5 } },
+  },
+  {
+    id: 'D13',
+    says: 'shares follow weights',
+    cluster: { cpu: 10 },
+    rows: { app: { asks: { cpu: 100 }, weight: 40 }, bigdata: { asks: { cpu: 100 }, weight: 60 } },
+    expected: { app: { cpu: 4 }, bigdata: { cpu: 6 } },
+  },
+  {
+    id: 'D14',
+    says: 'more is reserved than there is: all get their part of it',
+    cluster: { cpu: 6 },
+    notGuaranteed: ['cpu'],
+    rows: { a: { asks: { cpu: 10 }, reserved: { cpu: 6 } }, b: { asks: { cpu: 10 }, reserved: { cpu: 3 } } },
+    expected: { a: { cpu: 4 }, b: { cpu: 2 } },
+  },
+  {
+    id: 'D15',
+    says: 'the system comes first',
+    cluster: { cpu: 10 },
+    rows: { 'kube-system': { asks: { cpu: 3 }, isSystem: true }, a: { asks: { cpu: 100 } }, b: { asks: { cpu: 100 } } },
+    expected: { 'kube-system': { cpu: 3 }, a: { cpu: 3.5 }, b: { cpu: 3.5 } },
+  },
+  {
+    id: 'D16',
+    says: 'the smallest are served first',
+    cluster: { cpu: 12 },
+    rows: { a: { asks: { cpu: 2 } }, b: { asks: { cpu: 4 } }, c: { asks: { cpu: 20 } } },
+    expected: { a: { cpu: 2 }, b: { cpu: 4 }, c: { cpu: 6 } },
+  },
+  {
+    id: 'D17',
+    says: 'who needs different things takes nothing from the other',
+    cluster: { cpu: 10, gpu: 4 },
+    rows: { a: { asks: { cpu: 100 } }, b: { asks: { gpu: 100 } } },
+    expected: { a: { cpu: 10 }, b: { gpu: 4 } },
+  },
+  {
+    id: 'D18',
+    says: 'what is used up stops only those who need it',
+    cluster: { cpu: 10, gpu: 4 },
+    rows: { a: { asks: { gpu: 4 } }, b: { asks: { gpu: 4 } }, c: { asks: { cpu: 10 } } },
+    expected: { a: { gpu: 2 }, b: { gpu: 2 }, c: { cpu: 10 } },
+  },
 ];
 
 for (const { id, says, cluster, rows, expected, lendReserved, notGuaranteed = [] } of VECTORS) {
   test(`${id}: ${says}`, (t) => {
     const claims = Object.entries(rows).map(([name, { asks, hard, reserved, weight, isSystem }]): Claim => ({
-      name, request: things(asks), hard: hard && things(hard), reserved: reserved && things(reserved), weight, isSystem,
+      name,
+      request: things(asks),
+      hard: hard && things(hard),
+      reserved: reserved && things(reserved),
+      weight,
+      isSystem,
     }));
     const found = deserved(claims, things(cluster), { lendReserved });
     t.same(Object.fromEntries([...found.of].map(([name, share]) => [name, inThings(share)])), expected);
@@ -68,21 +167,55 @@ for (const { id, says, cluster, rows, expected, lendReserved, notGuaranteed = []
 }
 
 test('D02: the same, task by task, leaves what no whole task fits into', (t) => {
-  const queues = [{ name: 'b', task: things({ cpu: 3, memory: 1 }), tasks: 100 }, { name: 'a', task: things({ cpu: 1, memory: 4 }), tasks: 100 }];
+  const queues = [
+    { name: 'b', task: things({ cpu: 3, memory: 1 }), tasks: 100 },
+    { name: 'a', task: things({ cpu: 1, memory: 4 }), tasks: 100 },
+  ];
   t.same(taskByTask(queues, things({ cpu: 9, memory: 18 })).join(''), 'ababa');
   t.end();
 });
 
 test('task by task, weights and counts hold', (t) => {
   const task = things({ cpu: 1 });
-  t.same(taskByTask([{ name: 'a', task, tasks: 100, weight: 3 }, { name: 'b', task, tasks: 100 }], things({ cpu: 8 })).filter((name) => name === 'a').length, 6);
-  t.same(taskByTask([{ name: 'a', task, tasks: 1 }, { name: 'b', task, tasks: 2 }], things({ cpu: 8 })), ['a', 'b', 'b']);
-  t.same(taskByTask([{ name: 'a', task: things({}), tasks: 100 }, { name: 'b', task: things({ gpu: 1 }), tasks: 100 }], things({ cpu: 8 })), [], 'what takes nothing and what is not there has no end and no beginning');
+  t.same(
+    taskByTask(
+      [
+        { name: 'a', task, tasks: 100, weight: 3 },
+        { name: 'b', task, tasks: 100 },
+      ],
+      things({ cpu: 8 }),
+    ).filter((name) => name === 'a').length,
+    6,
+  );
+  t.same(
+    taskByTask(
+      [
+        { name: 'a', task, tasks: 1 },
+        { name: 'b', task, tasks: 2 },
+      ],
+      things({ cpu: 8 }),
+    ),
+    ['a', 'b', 'b'],
+  );
+  t.same(
+    taskByTask(
+      [
+        { name: 'a', task: things({}), tasks: 100 },
+        { name: 'b', task: things({ gpu: 1 }), tasks: 100 },
+      ],
+      things({ cpu: 8 }),
+    ),
+    [],
+    'what takes nothing and what is not there has no end and no beginning',
+  );
   t.end();
 });
 
 test('what the cluster does not have takes nothing from who asks for it', (t) => {
-  const claims = [{ name: 'a', request: things({ cpu: 10, 'example.com/fpga': 1 }) }, { name: 'b', request: things({ cpu: 10 }) }];
+  const claims = [
+    { name: 'a', request: things({ cpu: 10, 'example.com/fpga': 1 }) },
+    { name: 'b', request: things({ cpu: 10 }) },
+  ];
   const { of } = deserved(claims, new Map([...things({ cpu: 10 }), ['example.com/fpga', 0]]));
   t.same([inThings(of.get('a')), inThings(of.get('b'))], [{ cpu: 5 }, { cpu: 5 }]);
   t.end();
@@ -90,7 +223,12 @@ test('what the cluster does not have takes nothing from who asks for it', (t) =>
 
 test('amounts that do not divide are rounded down, and fit together', (t) => {
   const claims = ['a', 'b', 'c'].map((name) => ({ name, request: new Map([['memory', 2 ** 50]]) }));
-  const shares = [...deserved(claims, new Map([['memory', 2 ** 45 + 1]])).of.values()].map((share) => share.get('memory') ?? 0);
-  t.same(shares, [0, 1, 2].map(() => Math.floor((2 ** 45 + 1) / 3)));
+  const shares = [...deserved(claims, new Map([['memory', 2 ** 45 + 1]])).of.values()].map(
+    (share) => share.get('memory') ?? 0,
+  );
+  t.same(
+    shares,
+    [0, 1, 2].map(() => Math.floor((2 ** 45 + 1) / 3)),
+  );
   t.end();
 });

@@ -1,5 +1,11 @@
 import { test } from 'tap';
-import { arbitrate, NO_MEMORY, type ArbitrationPlan, type ConsumerSpec, type RunningPod } from '../../../src/quota/arbitrator/index.js';
+import {
+  arbitrate,
+  NO_MEMORY,
+  type ArbitrationPlan,
+  type ConsumerSpec,
+  type RunningPod,
+} from '../../../src/quota/arbitrator/index.js';
 import { inThings, pod, things } from './quantities.js';
 
 type Amounts = Readonly<Record<string, number>>;
@@ -15,7 +21,10 @@ interface Scene {
 /** One period without grace and cool-down. */
 function plan({ cluster, pods, pending = {}, consumers = [], disruptions = {} }: Scene): ArbitrationPlan {
   const situation = {
-    now: 0, capacity: things(cluster), pods, consumers,
+    now: 0,
+    capacity: things(cluster),
+    pods,
+    consumers,
     pending: new Map(Object.entries(pending).map(([name, amounts]) => [name, things(amounts)])),
     disruptions: new Map(Object.entries(disruptions)),
   };
@@ -23,22 +32,39 @@ function plan({ cluster, pods, pending = {}, consumers = [], disruptions = {} }:
 }
 
 const victims = (scene: Scene): readonly string[] => plan(scene).evictions.map(({ pod: id }) => id);
-const many = (consumer: string, count: number, uses: Amounts = { cpu: 1 }): RunningPod[] => Array.from({ length: count }, (_, at) => pod(consumer, at + 1, uses));
+const many = (consumer: string, count: number, uses: Amounts = { cpu: 1 }): RunningPod[] =>
+  Array.from({ length: count }, (_, at) => pod(consumer, at + 1, uses));
 
 test('E01: the last pod of who has too much goes, and then both have their part', (t) => {
   const pods = many('p', 2, { cpu: 1, memory: 1 });
   const scene = { cluster: { cpu: 2, memory: 2 }, pods, pending: { c: { cpu: 1, memory: 1 } } };
   const before = plan(scene);
   t.same(before.evictions, [{ pod: 'p2', consumer: 'p', resource: 'cpu', beneficiaries: ['c'] }]);
-  t.same(before.allocations.map(({ name, overused }) => [name, overused]), [['c', []], ['p', ['cpu', 'memory']]]);
+  t.same(
+    before.allocations.map(({ name, overused }) => [name, overused]),
+    [
+      ['c', []],
+      ['p', ['cpu', 'memory']],
+    ],
+  );
   const after = plan({ ...scene, pods: [pods[0] as RunningPod, pod('c', 1, { cpu: 1, memory: 1 })], pending: {} });
   t.same(after.evictions, []);
-  t.same(after.allocations.map(({ name, used }) => [name, inThings(used)]), [['c', { cpu: 1, memory: 1 }], ['p', { cpu: 1, memory: 1 }]]);
+  t.same(
+    after.allocations.map(({ name, used }) => [name, inThings(used)]),
+    [
+      ['c', { cpu: 1, memory: 1 }],
+      ['p', { cpu: 1, memory: 1 }],
+    ],
+  );
   t.end();
 });
 
 test('E02: who has too much keeps it while nobody needs it', (t) => {
-  const { evictions, allocations } = plan({ cluster: { cpu: 4 }, pods: many('a', 4), consumers: [{ name: 'a', hard: things({ cpu: 2 }) }, { name: 'b' }] });
+  const { evictions, allocations } = plan({
+    cluster: { cpu: 4 },
+    pods: many('a', 4),
+    consumers: [{ name: 'a', hard: things({ cpu: 2 }) }, { name: 'b' }],
+  });
   t.same(evictions, []);
   t.same(allocations.find(({ name }) => name === 'a')?.overused, ['cpu']);
   t.end();
@@ -51,13 +77,22 @@ test('E03: nobody goes for what is free', (t) => {
 });
 
 test('E03: nor for what is becoming free', (t) => {
-  const pods = [...many('a', 8), pod('a', 9, { cpu: 1 }, { isLeaving: true }), pod('a', 10, { cpu: 1 }, { isLeaving: true })];
+  const pods = [
+    ...many('a', 8),
+    pod('a', 9, { cpu: 1 }, { isLeaving: true }),
+    pod('a', 10, { cpu: 1 }, { isLeaving: true }),
+  ];
   t.same(victims({ cluster: { cpu: 10 }, pods, pending: { b: { cpu: 2 } } }), []);
   t.end();
 });
 
 test('E04: a disruption budget that lets nobody go lets the next one go', (t) => {
-  const guarded = [pod('a', 1, { cpu: 1 }), pod('a', 2, { cpu: 1 }), pod('a', 3, { cpu: 1 }, { budgets: ['web'] }), pod('a', 4, { cpu: 1 }, { budgets: ['web', 'all'] })];
+  const guarded = [
+    pod('a', 1, { cpu: 1 }),
+    pod('a', 2, { cpu: 1 }),
+    pod('a', 3, { cpu: 1 }, { budgets: ['web'] }),
+    pod('a', 4, { cpu: 1 }, { budgets: ['web', 'all'] }),
+  ];
   const scene = { cluster: { cpu: 4 }, pods: guarded, pending: { b: { cpu: 2 } } };
   t.same(victims({ ...scene, disruptions: { web: 0, all: 5 } }), ['a2', 'a1']);
   t.same(victims({ ...scene, disruptions: { web: 1, all: 5 } }), ['a4', 'a2'], 'and counts down');
@@ -67,7 +102,15 @@ test('E04: a disruption budget that lets nobody go lets the next one go', (t) =>
 
 test('E05: nobody falls below what is reserved for it', (t) => {
   const pods = [pod('a', 1, { cpu: 1 }), pod('a', 2, { cpu: 3 })];
-  t.same(victims({ cluster: { cpu: 4 }, pods, pending: { b: { cpu: 2 } }, consumers: [{ name: 'a', reserved: things({ cpu: 2 }) }] }), ['a1']);
+  t.same(
+    victims({
+      cluster: { cpu: 4 },
+      pods,
+      pending: { b: { cpu: 2 } },
+      consumers: [{ name: 'a', reserved: things({ cpu: 2 }) }],
+    }),
+    ['a1'],
+  );
   t.end();
 });
 
@@ -95,7 +138,10 @@ test('E09: who holds nothing of what is missing stays', (t) => {
 test('protected pods stay, and one that the API refused is replaced in the next plan', (t) => {
   const scene = { cluster: { cpu: 3 }, pods: many('a', 3), pending: { b: { cpu: 1 } } };
   t.same(victims(scene), ['a3']);
-  t.same(victims({ ...scene, pods: scene.pods.map((each) => (each.id === 'a3' ? { ...each, isProtected: true } : each)) }), ['a2']);
+  t.same(
+    victims({ ...scene, pods: scene.pods.map((each) => (each.id === 'a3' ? { ...each, isProtected: true } : each)) }),
+    ['a2'],
+  );
   t.end();
 });
 
@@ -107,7 +153,10 @@ test('who turns out not to be needed stays', (t) => {
 });
 
 test('pods whose age nobody knows go first, in an order that is always the same', (t) => {
-  const pods = [pod('a', 1, { cpu: 1 }), ...[2, 3, 4].map((number) => pod('a', number, { cpu: 1 }, { startedAt: null }))];
+  const pods = [
+    pod('a', 1, { cpu: 1 }),
+    ...[2, 3, 4].map((number) => pod('a', number, { cpu: 1 }, { startedAt: null })),
+  ];
   const chosen = victims({ cluster: { cpu: 4 }, pods, pending: { b: { cpu: 2 } } });
   t.equal(chosen.length, 2);
   t.notOk(chosen.includes('a1'));

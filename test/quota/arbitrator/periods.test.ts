@@ -1,5 +1,12 @@
 import { test } from 'tap';
-import { arbitrate, NO_MEMORY, type ArbitrationPlan, type ArbitratorMemory, type RunningPod, type Situation } from '../../../src/quota/arbitrator/index.js';
+import {
+  arbitrate,
+  NO_MEMORY,
+  type ArbitrationPlan,
+  type ArbitratorMemory,
+  type RunningPod,
+  type Situation,
+} from '../../../src/quota/arbitrator/index.js';
 import { inThings, pod, things } from './quantities.js';
 
 const SECOND = 1000;
@@ -13,7 +20,14 @@ class Cluster {
   memory: ArbitratorMemory = NO_MEMORY;
 
   at(seconds: number): ArbitrationPlan {
-    const situation: Situation = { now: seconds * SECOND, capacity: things({ cpu: 4 }), consumers: [], pods: this.pods, pending: this.pending, disruptions: new Map() };
+    const situation: Situation = {
+      now: seconds * SECOND,
+      capacity: things({ cpu: 4 }),
+      consumers: [],
+      pods: this.pods,
+      pending: this.pending,
+      disruptions: new Map(),
+    };
     const plan = arbitrate(situation, this.memory, POLICY);
     this.memory = plan.memory;
     return plan;
@@ -24,7 +38,8 @@ class Cluster {
   }
 }
 
-const reclaimAt = ({ allocations }: ArbitrationPlan, name: string): number | null | undefined => allocations.find((each) => each.name === name)?.reclaimAt;
+const reclaimAt = ({ allocations }: ArbitrationPlan, name: string): number | null | undefined =>
+  allocations.find((each) => each.name === name)?.reclaimAt;
 
 test('who has too much is told, and has its grace to act', (t) => {
   const cluster = new Cluster();
@@ -32,7 +47,13 @@ test('who has too much is told, and has its grace to act', (t) => {
   t.same(first.evictions, []);
   t.equal(reclaimAt(first, 'a'), 30 * SECOND);
   t.equal(reclaimAt(first, 'b'), null);
-  t.same(first.allocations.map(({ name, deserved, dominantShare }) => [name, inThings(deserved), dominantShare]), [['a', { cpu: 3 }, 1], ['b', { cpu: 1 }, 0]]);
+  t.same(
+    first.allocations.map(({ name, deserved, dominantShare }) => [name, inThings(deserved), dominantShare]),
+    [
+      ['a', { cpu: 3 }, 1],
+      ['b', { cpu: 1 }, 0],
+    ],
+  );
   t.same(cluster.victims(29), []);
   t.same(cluster.victims(30), ['a4']);
   t.end();

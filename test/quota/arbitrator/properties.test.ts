@@ -1,18 +1,43 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { arbitrate, deserved, NO_MEMORY, planEvictions, type Claim, type Quantities, type RunningPod } from '../../../src/quota/arbitrator/index.js';
+import {
+  arbitrate,
+  deserved,
+  NO_MEMORY,
+  planEvictions,
+  type Claim,
+  type Quantities,
+  type RunningPod,
+} from '../../../src/quota/arbitrator/index.js';
 import { bisected } from './bisected.js';
 
 const RESOURCES = ['cpu', 'memory', 'gpu'];
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
 
 const quantities = (max: number): fc.Arbitrary<Quantities> =>
-  fc.array(fc.option(fc.nat(max)), { minLength: 3, maxLength: 3 }).map((amounts) => new Map(amounts.flatMap((amount, r) => (amount === null ? [] : [[RESOURCES[r] as string, amount] as const]))));
+  fc
+    .array(fc.option(fc.nat(max)), { minLength: 3, maxLength: 3 })
+    .map(
+      (amounts) =>
+        new Map(amounts.flatMap((amount, r) => (amount === null ? [] : [[RESOURCES[r] as string, amount] as const]))),
+    );
 
-const capacities = fc.array(fc.integer({ min: 0, max: 1000 }), { minLength: 3, maxLength: 3 }).map((amounts): Quantities => new Map(amounts.map((amount, r) => [RESOURCES[r] as string, amount])));
+const capacities = fc
+  .array(fc.integer({ min: 0, max: 1000 }), { minLength: 3, maxLength: 3 })
+  .map((amounts): Quantities => new Map(amounts.map((amount, r) => [RESOURCES[r] as string, amount])));
 
 const claimsOf = (max: number): fc.Arbitrary<readonly Claim[]> =>
-  fc.array(fc.record({ request: quantities(max), hard: fc.option(quantities(max), { nil: undefined }), reserved: fc.option(quantities(max / 4), { nil: undefined }), weight: fc.constantFrom(1, 1, 2, 5), isSystem: fc.constantFrom(false, false, false, false, true) }), { maxLength: NAMES.length })
+  fc
+    .array(
+      fc.record({
+        request: quantities(max),
+        hard: fc.option(quantities(max), { nil: undefined }),
+        reserved: fc.option(quantities(max / 4), { nil: undefined }),
+        weight: fc.constantFrom(1, 1, 2, 5),
+        isSystem: fc.constantFrom(false, false, false, false, true),
+      }),
+      { maxLength: NAMES.length },
+    )
     .map((claims) => claims.map((claim, at) => ({ ...claim, name: NAMES[at] as string })));
 
 const at = (amounts: Quantities | undefined, resource: string): number => amounts?.get(resource) ?? 0;
@@ -23,10 +48,18 @@ test('nobody gets more than there is, than it may have, or than it asks for and 
       const { of } = deserved(claims, capacity, { lendReserved });
       return RESOURCES.every((resource) => {
         const sum = claims.reduce((all, { name }) => all + at(of.get(name), resource), 0);
-        return sum <= at(capacity, resource) && claims.every(({ name, hard, reserved, request }) => {
-          const share = at(of.get(name), resource);
-          return Number.isSafeInteger(share) && share >= 0 && share <= (hard?.get(resource) ?? Infinity) && share <= Math.max(at(request, resource), at(reserved, resource));
-        });
+        return (
+          sum <= at(capacity, resource) &&
+          claims.every(({ name, hard, reserved, request }) => {
+            const share = at(of.get(name), resource);
+            return (
+              Number.isSafeInteger(share) &&
+              share >= 0 &&
+              share <= (hard?.get(resource) ?? Infinity) &&
+              share <= Math.max(at(request, resource), at(reserved, resource))
+            );
+          })
+        );
       });
     }),
     { numRuns: 2000 },
@@ -40,7 +73,8 @@ test('everybody has what is reserved while there is enough, and its part of it w
       const claims = all.filter(({ isSystem }) => !isSystem);
       const { of, notGuaranteed } = deserved(claims, capacity);
       return RESOURCES.every((resource) => {
-        const floor = ({ reserved, hard }: Claim): number => Math.min(at(reserved, resource), hard?.get(resource) ?? Infinity);
+        const floor = ({ reserved, hard }: Claim): number =>
+          Math.min(at(reserved, resource), hard?.get(resource) ?? Infinity);
         const sum = claims.reduce((total, claim) => total + floor(claim), 0);
         const limit = at(capacity, resource);
         if (sum > limit && limit > 0 && !notGuaranteed.includes(resource)) return false;
@@ -57,10 +91,17 @@ test('nobody is left wanting while everything that it asks for is there', (t) =>
   fc.assert(
     fc.property(claimsOf(800), capacities, (claims, capacity) => {
       const { of } = deserved(claims, capacity);
-      const free = (resource: string): number => at(capacity, resource) - claims.reduce((sum, { name }) => sum + at(of.get(name), resource), 0);
+      const free = (resource: string): number =>
+        at(capacity, resource) - claims.reduce((sum, { name }) => sum + at(of.get(name), resource), 0);
       return claims.every(({ name, request, hard }) => {
-        const wants = RESOURCES.filter((resource) => at(capacity, resource) > 0 && Math.min(at(request, resource), hard?.get(resource) ?? Infinity) > 0);
-        const isMet = wants.every((resource) => at(of.get(name), resource) + 1 >= Math.min(at(request, resource), hard?.get(resource) ?? Infinity));
+        const wants = RESOURCES.filter(
+          (resource) =>
+            at(capacity, resource) > 0 && Math.min(at(request, resource), hard?.get(resource) ?? Infinity) > 0,
+        );
+        const isMet = wants.every(
+          (resource) =>
+            at(of.get(name), resource) + 1 >= Math.min(at(request, resource), hard?.get(resource) ?? Infinity),
+        );
         // Rounding leaves less than one of each consumer behind.
         return isMet || wants.some((resource) => free(resource) <= claims.length);
       });
@@ -77,7 +118,9 @@ test('taking step after step leads to what searching for each level leads to', (
       const { of, notGuaranteed } = deserved(claims, capacity);
       if (notGuaranteed.length > 0) return true;
       const searched = bisected(claims, capacity);
-      return claims.every(({ name }, who) => RESOURCES.every((resource, r) => Math.abs(at(of.get(name), resource) - (searched[who]?.[r] ?? 0)) <= 1.01));
+      return claims.every(({ name }, who) =>
+        RESOURCES.every((resource, r) => Math.abs(at(of.get(name), resource) - (searched[who]?.[r] ?? 0)) <= 1.01),
+      );
     }),
     { numRuns: 2000 },
   );
@@ -90,25 +133,41 @@ test('the order of the consumers changes nothing', (t) => {
       const [there, back] = [deserved(claims, capacity), deserved([...claims].reverse(), capacity)];
       // System consumers take in their order.
       if (claims.filter(({ isSystem }) => isSystem).length > 1) return true;
-      return claims.every(({ name }) => RESOURCES.every((resource) => Math.abs(at(there.of.get(name), resource) - at(back.of.get(name), resource)) <= 1));
+      return claims.every(({ name }) =>
+        RESOURCES.every(
+          (resource) => Math.abs(at(there.of.get(name), resource) - at(back.of.get(name), resource)) <= 1,
+        ),
+      );
     }),
     { numRuns: 1000 },
   );
   t.end();
 });
 
-const runningPods = fc.array(
-  fc.record({
-    consumer: fc.constantFrom(...NAMES), uses: quantities(200), priority: fc.nat(3), startedAt: fc.option(fc.nat(50)), isProtected: fc.constantFrom(false, false, false, true),
-    isLeaving: fc.constantFrom(false, false, false, true), budgets: fc.subarray(['x', 'y']),
-  }),
-  { maxLength: 25 },
-).map((pods) => pods.map((pod, number): RunningPod => ({ ...pod, id: `p${number}` })));
+const runningPods = fc
+  .array(
+    fc.record({
+      consumer: fc.constantFrom(...NAMES),
+      uses: quantities(200),
+      priority: fc.nat(3),
+      startedAt: fc.option(fc.nat(50)),
+      isProtected: fc.constantFrom(false, false, false, true),
+      isLeaving: fc.constantFrom(false, false, false, true),
+      budgets: fc.subarray(['x', 'y']),
+    }),
+    { maxLength: 25 },
+  )
+  .map((pods) => pods.map((pod, number): RunningPod => ({ ...pod, id: `p${number}` })));
 
 const situations = fc.record({
-  now: fc.constant(0), capacity: capacities, pods: runningPods, pending: fc.dictionary(fc.constantFrom(...NAMES), quantities(400)).map((pending) => new Map(Object.entries(pending))),
+  now: fc.constant(0),
+  capacity: capacities,
+  pods: runningPods,
+  pending: fc.dictionary(fc.constantFrom(...NAMES), quantities(400)).map((pending) => new Map(Object.entries(pending))),
   disruptions: fc.dictionary(fc.constantFrom('x', 'y'), fc.nat(3)).map((budgets) => new Map(Object.entries(budgets))),
-  consumers: claimsOf(800).map((claims) => claims.map(({ name, hard, reserved, weight }) => ({ name, hard, reserved, weight }))),
+  consumers: claimsOf(800).map((claims) =>
+    claims.map(({ name, hard, reserved, weight }) => ({ name, hard, reserved, weight })),
+  ),
 });
 
 test('a plan takes only pods that may go, keeps budgets and what is reserved, and somebody waits for each of them', (t) => {
@@ -122,13 +181,32 @@ test('a plan takes only pods that may go, keeps budgets and what is reserved, an
       return plan.evictions.every(({ pod: id, consumer, resource: goesFor, beneficiaries }) => {
         const victim = situation.pods.find((each) => each.id === id);
         const from = standing.get(consumer);
-        if (victim === undefined || from === undefined || victim.consumer !== consumer || victim.isProtected === true || victim.isLeaving === true) return false;
-        const waits = beneficiaries.length > 0 && beneficiaries.every((name) => 
-          name !== consumer && at(victim.uses, goesFor) > 0 && at(situation.pending.get(name), goesFor) > 0 && at(from.left, goesFor) > at(from.deserved, goesFor));
+        if (
+          victim === undefined ||
+          from === undefined ||
+          victim.consumer !== consumer ||
+          victim.isProtected === true ||
+          victim.isLeaving === true
+        )
+          return false;
+        const waits =
+          beneficiaries.length > 0 &&
+          beneficiaries.every(
+            (name) =>
+              name !== consumer &&
+              at(victim.uses, goesFor) > 0 &&
+              at(situation.pending.get(name), goesFor) > 0 &&
+              at(from.left, goesFor) > at(from.deserved, goesFor),
+          );
         for (const budget of victim.budgets ?? []) allowed.set(budget, (allowed.get(budget) ?? 0) - 1);
         for (const [resource, amount] of victim.uses) from.left.set(resource, at(from.left, resource) - amount);
-        return waits && [...allowed.values()].every((left) => left >= 0)
-          && RESOURCES.every((resource) => at(victim.uses, resource) === 0 || at(from.left, resource) >= at(from.reserved, resource));
+        return (
+          waits &&
+          [...allowed.values()].every((left) => left >= 0) &&
+          RESOURCES.every(
+            (resource) => at(victim.uses, resource) === 0 || at(from.left, resource) >= at(from.reserved, resource),
+          )
+        );
       });
     }),
     { numRuns: 2000 },
@@ -141,15 +219,33 @@ test('every pod of a plan is needed', (t) => {
   fc.assert(
     fc.property(situations, (situation) => {
       const { evictions, allocations } = arbitrate(situation, NO_MEMORY, { graceMs: 0 });
-      const used = new Map(RESOURCES.map((resource) => [resource, allocations.reduce((sum, each) => sum + at(each.used, resource), 0)]));
+      const used = new Map(
+        RESOURCES.map((resource) => [resource, allocations.reduce((sum, each) => sum + at(each.used, resource), 0)]),
+      );
       const wants = RESOURCES.map((resource) => {
-        const lack = allocations.reduce((sum, each) => sum + Math.max(0, Math.min(at(each.deserved, resource), at(each.used, resource) + at(each.pending, resource)) - at(each.used, resource)), 0);
+        const lack = allocations.reduce(
+          (sum, each) =>
+            sum +
+            Math.max(
+              0,
+              Math.min(at(each.deserved, resource), at(each.used, resource) + at(each.pending, resource)) -
+                at(each.used, resource),
+            ),
+          0,
+        );
         return Math.max(0, lack - (at(situation.capacity, resource) - at(used, resource)));
       });
-      const freed = (without: string): readonly number[] => RESOURCES.map((resource) => evictions.filter(({ pod }) => pod !== without).reduce((sum, { pod: id }) => sum + at(situation.pods.find((each) => each.id === id)?.uses, resource), 0));
+      const freed = (without: string): readonly number[] =>
+        RESOURCES.map((resource) =>
+          evictions
+            .filter(({ pod }) => pod !== without)
+            .reduce((sum, { pod: id }) => sum + at(situation.pods.find((each) => each.id === id)?.uses, resource), 0),
+        );
       return evictions.every(({ pod }) => {
         const [all, others] = [freed(''), freed(pod)];
-        return wants.some((want, r) => want > 0 && (others[r] as number) < want && (others[r] as number) < (all[r] as number));
+        return wants.some(
+          (want, r) => want > 0 && (others[r] as number) < want && (others[r] as number) < (all[r] as number),
+        );
       });
     }),
     { numRuns: 2000 },
@@ -178,6 +274,10 @@ test('period after period evictions come to an end', (t) => {
 
 test('nothing is planned where nothing is known', (t) => {
   t.same(planEvictions({ capacity: new Map(), standings: [], pods: [], disruptions: new Map() }), []);
-  t.same(arbitrate({ now: 0, capacity: new Map(), consumers: [], pods: [], pending: new Map(), disruptions: new Map() }).allocations, []);
+  t.same(
+    arbitrate({ now: 0, capacity: new Map(), consumers: [], pods: [], pending: new Map(), disruptions: new Map() })
+      .allocations,
+    [],
+  );
   t.end();
 });

@@ -7,10 +7,17 @@ export function things(amounts: Readonly<Record<string, number>>): Quantities {
 
 /** The other way round, without what is zero. */
 export function inThings(amounts: Quantities | undefined): Readonly<Record<string, number>> {
-  return Object.fromEntries([...(amounts ?? [])].filter(([, amount]) => amount !== 0).map(([resource, amount]) => [resource, amount / 1000]));
+  return Object.fromEntries(
+    [...(amounts ?? [])].filter(([, amount]) => amount !== 0).map(([resource, amount]) => [resource, amount / 1000]),
+  );
 }
 
 /** A pod of `consumer` that is called like it and its number; higher numbers started later. */
-export function pod(consumer: string, number: number, uses: Readonly<Record<string, number>>, more: Partial<RunningPod> = {}): RunningPod {
+export function pod(
+  consumer: string,
+  number: number,
+  uses: Readonly<Record<string, number>>,
+  more: Partial<RunningPod> = {},
+): RunningPod {
   return { id: `${consumer}${number}`, consumer, uses: things(uses), priority: 0, startedAt: number, ...more };
 }

@@ -9,7 +9,12 @@ function chainOf(count: number): { readonly lines: string[]; readonly chain: Aud
   const lines: string[] = [];
   quota.on((event) => lines.push(chain.append(event)));
   quota.createGroup({ name: 'g', hard: { 'limits.cpu': 5 } });
-  for (let index = 1; index < count; index++) quota.admit({ workload: { kind: 'Job', name: `w${index}` }, group: 'g', podSets: [{ count: 1, limits: { cpu: 1 } }] });
+  for (let index = 1; index < count; index++)
+    quota.admit({
+      workload: { kind: 'Job', name: `w${index}` },
+      group: 'g',
+      podSets: [{ count: 1, limits: { cpu: 1 } }],
+    });
   return { lines, chain };
 }
 
@@ -25,21 +30,37 @@ test('whatever is changed, taken out, put in or moved is found', async (t) => {
   const { lines } = chainOf(12);
   const damage = fc.oneof(
     fc.nat(10).map((at) => lines.filter((_, index) => index !== at)),
-    fc.tuple(fc.nat(10), fc.nat(10)).filter(([a, b]) => a !== b).map(([a, b]) => lines.map((line, index) => (index === a ? lines[b] : index === b ? lines[a] : line) ?? '')),
+    fc
+      .tuple(fc.nat(10), fc.nat(10))
+      .filter(([a, b]) => a !== b)
+      .map(([a, b]) => lines.map((line, index) => (index === a ? lines[b] : index === b ? lines[a] : line) ?? '')),
     fc.nat(11).map((at) => [...lines.slice(0, at), lines[at] ?? '', ...lines.slice(at)]),
-    fc.tuple(fc.nat(11), fc.nat(), fc.constantFrom('0', '1', 'a', '"', '}')).map(([at, place, character]) => lines.map((line, index) => {
-      if (index !== at) return line;
-      const where = place % line.length;
-      return line[where] === character ? `${line} ` : line.slice(0, where) + character + line.slice(where + 1);
-    })),
-    fc.string({ minLength: 1 }).filter((text) => text !== '').map((text) => [...lines, text]),
+    fc.tuple(fc.nat(11), fc.nat(), fc.constantFrom('0', '1', 'a', '"', '}')).map(([at, place, character]) =>
+      lines.map((line, index) => {
+        if (index !== at) return line;
+        const where = place % line.length;
+        return line[where] === character ? `${line} ` : line.slice(0, where) + character + line.slice(where + 1);
+      }),
+    ),
+    fc
+      .string({ minLength: 1 })
+      .filter((text) => text !== '')
+      .map((text) => [...lines, text]),
   );
-  await fc.assert(fc.asyncProperty(damage, async (damaged) => !(await verifyChain(damaged)).ok), { numRuns: 500 });
+  await fc.assert(
+    fc.asyncProperty(damage, async (damaged) => !(await verifyChain(damaged)).ok),
+    { numRuns: 500 },
+  );
   t.end();
 });
 
 test('a line that was made anew breaks the chain behind it', async (t) => {
   const { lines } = chainOf(4);
-  const forged = new AuditChain({ sequence: 1, digest: 'f'.repeat(64) }).append({ type: 'admitted', at: 0, revision: 2, group: 'g' });
+  const forged = new AuditChain({ sequence: 1, digest: 'f'.repeat(64) }).append({
+    type: 'admitted',
+    at: 0,
+    revision: 2,
+    group: 'g',
+  });
   t.match(await verifyChain([lines[0] ?? '', forged, ...lines.slice(2)]), { ok: false, line: 2 });
 });

@@ -26,7 +26,8 @@ function run(directory: string, args: readonly string[], input = ''): Promise<En
 }
 
 const TREE = 'groups: [{name: g, hard: {limits.cpu: 4, limits.cpu.A4: 9}}]';
-const SCRIPT = '{"type":"createGroup","name":"h","hard":{"limits.cpu":4}}\n{"type":"admit","workload":"Job/a","group":"h","podSets":[{"count":3,"limits":{"cpu":1}}]}\n';
+const SCRIPT =
+  '{"type":"createGroup","name":"h","hard":{"limits.cpu":4}}\n{"type":"admit","workload":"Job/a","group":"h","podSets":[{"count":3,"limits":{"cpu":1}}]}\n';
 
 test('a tree is shown, with what is odd about it, or refused with what is wrong', async (t) => {
   const directory = await scratchDirectory(t);
@@ -34,10 +35,15 @@ test('a tree is shown, with what is odd about it, or refused with what is wrong'
   t.match(JSON.parse(shown.out), { name: 'g', hard: { 'limits.cpu': '4' } });
   t.match(shown.err, /g: Unreachable: limits.cpu.A4/);
   t.equal(shown.code, 0);
-  const wrong = await run(directory, ['validate', '-'], 'groups: [{name: p, hard: {pods: 1}, children: [{name: a, hard: {pods: 2}}, {name: b, hard: {}}]}]');
+  const wrong = await run(
+    directory,
+    ['validate', '-'],
+    'groups: [{name: p, hard: {pods: 1}, children: [{name: a, hard: {pods: 2}}, {name: b, hard: {}}]}]',
+  );
   t.equal(wrong.code, 1);
   t.match(wrong.err, /a: ParentExceeded.*\n.*b: group p limits pods/);
-  for (const args of [['validate', 'nowhere.yaml'], ['validate'], ['validate', '-', '-o', 'xml'], ['bogus']]) t.equal((await run(directory, args)).code, 2, args.join(' '));
+  for (const args of [['validate', 'nowhere.yaml'], ['validate'], ['validate', '-', '-o', 'xml'], ['bogus']])
+    t.equal((await run(directory, args)).code, 2, args.join(' '));
 });
 
 test('a manifest of a hundred megabytes is refused unread', async (t) => {
@@ -52,7 +58,11 @@ test('a manifest of a hundred megabytes is refused unread', async (t) => {
 test('a state outlives the command, in a journal', async (t) => {
   const directory = await scratchDirectory(t);
   t.equal((await run(directory, ['replay', '-', '--store', 'store'], SCRIPT)).code, 0);
-  const second = await run(directory, ['replay', '-', '--store', 'store', '-o', 'json'], '{"type":"scale","workload":"Job/a","replicas":5}\n');
+  const second = await run(
+    directory,
+    ['replay', '-', '--store', 'store', '-o', 'json'],
+    '{"type":"scale","workload":"Job/a","replicas":5}\n',
+  );
   t.match(JSON.parse(second.out), { code: 'QuotaExceeded', hints: { maxReplicas: 4 } });
   t.match((await run(directory, ['report', 'store'])).out, /h +limits.cpu +4 +3 +3 +1 +75%/);
 });
@@ -69,7 +79,11 @@ test('an audit file goes on where it ended, and shows what was done to it', asyn
   const directory = await scratchDirectory(t);
   const file = join(directory, 'audit');
   await run(directory, ['replay', '-', '--store', 'store', '--audit', 'audit'], SCRIPT);
-  await run(directory, ['replay', '-', '--store', 'store', '--audit', 'audit'], '{"type":"release","workload":"Job/a"}\n');
+  await run(
+    directory,
+    ['replay', '-', '--store', 'store', '--audit', 'audit'],
+    '{"type":"release","workload":"Job/a"}\n',
+  );
   const whole = await run(directory, ['verify', 'audit']);
   t.match(whole.out, /^3 events, last digest [0-9a-f]{64}\n$/);
   const head = whole.out.trim().split(' ').at(-1) ?? '';

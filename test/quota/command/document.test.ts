@@ -15,7 +15,11 @@ interface Block {
 }
 
 function blocksOf(document: string): readonly Block[] {
-  return [...document.matchAll(/^```(\w+) ?(\S*)\n(.*?)^```$/gms)].map(([, language = '', file = '', text = '']) => ({ language, file, text }));
+  return [...document.matchAll(/^```(\w+) ?(\S*)\n(.*?)^```$/gms)].map(([, language = '', file = '', text = '']) => ({
+    language,
+    file,
+    text,
+  }));
 }
 
 function run(directory: string, args: readonly string[]): Promise<string> {

@@ -13,23 +13,55 @@ function step(json: unknown, previous = 0): unknown {
 }
 
 test('a line is a command and its time', (t) => {
-  t.same(step({ type: 'createGroup', at: 5, name: 'g', hard: { pods: 1 }, actor: 'alice' }), { line: 1, at: 5, ask: 'command', command: { type: 'createGroup', name: 'g', hard: { pods: 1 }, actor: 'alice' } });
+  t.same(step({ type: 'createGroup', at: 5, name: 'g', hard: { pods: 1 }, actor: 'alice' }), {
+    line: 1,
+    at: 5,
+    ask: 'command',
+    command: { type: 'createGroup', name: 'g', hard: { pods: 1 }, actor: 'alice' },
+  });
   t.match(step({ type: 'tick', at: '1970-01-01T01:00:00Z' }), { at: HOUR });
   t.match(step({ type: 'tick', at: '1970-01-01T02:00+01:00' }), { at: HOUR });
   t.match(step({ type: 'tick', at: '+1.5h' }, HOUR), { at: 2.5 * HOUR });
-  t.match(step({ type: 'podStopped', pod: 'p', at: '+2h', end: '+1m' }, HOUR), { at: 3 * HOUR, command: { end: 3 * HOUR + 60_000 } });
-  t.match(step({ type: 'release', workload: 'Job/ns/w' }), { at: null, command: { workload: { kind: 'Job', namespace: 'ns', name: 'w' } } });
-  t.match(step({ type: 'release', workload: 'Job/w' }), { command: { workload: { kind: 'Job', namespace: '', name: 'w' } } });
+  t.match(step({ type: 'podStopped', pod: 'p', at: '+2h', end: '+1m' }, HOUR), {
+    at: 3 * HOUR,
+    command: { end: 3 * HOUR + 60_000 },
+  });
+  t.match(step({ type: 'release', workload: 'Job/ns/w' }), {
+    at: null,
+    command: { workload: { kind: 'Job', namespace: 'ns', name: 'w' } },
+  });
+  t.match(step({ type: 'release', workload: 'Job/w' }), {
+    command: { workload: { kind: 'Job', namespace: '', name: 'w' } },
+  });
   t.match(step({ type: 'status' }), { ask: 'status', group: null });
   t.end();
 });
 
 test('a manifest is as good as a demand', (t) => {
-  const job = (status: object) => ({ type: 'admit', manifest: { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'w', labels: { 'biz.group.resource.quota': 'g' } }, spec: { template: { spec: { containers: [] } } }, status } });
+  const job = (status: object) => ({
+    type: 'admit',
+    manifest: {
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: { name: 'w', labels: { 'biz.group.resource.quota': 'g' } },
+      spec: { template: { spec: { containers: [] } } },
+      status,
+    },
+  });
   t.match(step(job({})), { command: { type: 'admit', group: 'g', workload: { kind: 'Job.batch', name: 'w' } } });
-  t.match(step(job({ conditions: [{ type: 'Complete', status: 'True' }] })), { command: { type: 'release', workload: { kind: 'Job.batch', name: 'w' } } });
-  t.match(step({ type: 'admit', manifest: { kind: 'Widget' } }), { ask: 'nothing', allowed: false, code: 'InvalidManifest' });
-  t.match(step({ type: 'admit', manifest: { apiVersion: 'batch/v1', kind: 'CronJob' } }), { ask: 'nothing', allowed: true, code: 'NotManaged' });
+  t.match(step(job({ conditions: [{ type: 'Complete', status: 'True' }] })), {
+    command: { type: 'release', workload: { kind: 'Job.batch', name: 'w' } },
+  });
+  t.match(step({ type: 'admit', manifest: { kind: 'Widget' } }), {
+    ask: 'nothing',
+    allowed: false,
+    code: 'InvalidManifest',
+  });
+  t.match(step({ type: 'admit', manifest: { apiVersion: 'batch/v1', kind: 'CronJob' } }), {
+    ask: 'nothing',
+    allowed: true,
+    code: 'NotManaged',
+  });
   t.end();
 });
 
@@ -50,7 +82,24 @@ test('a line that says nothing is refused', (t) => {
 });
 
 test('no text is more than refused', (t) => {
-  const line = fc.oneof(fc.string(), fc.json(), fc.record({ type: fc.constantFrom('admit', 'createGroup', 'scale', 'loan', 'grant', 'podStarted'), name: fc.string(), workload: fc.jsonValue(), hard: fc.jsonValue(), podSets: fc.jsonValue(), at: fc.jsonValue(), manifest: fc.jsonValue() }, { requiredKeys: ['type'] }).map((value) => JSON.stringify(value)));
+  const line = fc.oneof(
+    fc.string(),
+    fc.json(),
+    fc
+      .record(
+        {
+          type: fc.constantFrom('admit', 'createGroup', 'scale', 'loan', 'grant', 'podStarted'),
+          name: fc.string(),
+          workload: fc.jsonValue(),
+          hard: fc.jsonValue(),
+          podSets: fc.jsonValue(),
+          at: fc.jsonValue(),
+          manifest: fc.jsonValue(),
+        },
+        { requiredKeys: ['type'] },
+      )
+      .map((value) => JSON.stringify(value)),
+  );
   fc.assert(
     fc.property(line, (text) => {
       const quota = new Quota();
@@ -64,7 +113,9 @@ test('no text is more than refused', (t) => {
 });
 
 const SCRIPT = [
-  '# groups', '', '{"type":"createGroup","at":0,"name":"g","hard":{"limits.cpu":4}}',
+  '# groups',
+  '',
+  '{"type":"createGroup","at":0,"name":"g","hard":{"limits.cpu":4}}',
   '{"type":"admit","at":"+1h","workload":"Job/a","group":"g","podSets":[{"count":3,"limits":{"cpu":1}}]}',
   '{"type":"admit","workload":"Job/b","group":"g","podSets":[{"count":3,"limits":{"cpu":1}}]}',
   '{"type":"status","group":"g"}',
@@ -74,12 +125,20 @@ test('a script is played line by line, each decision is told', async (t) => {
   const told: string[] = [];
   const refused = await replay(SCRIPT, new Quota(), 'json', {}, (text) => told.push(text));
   t.equal(refused, 1);
-  t.match(told.map((text) => JSON.parse(text) as unknown), [
-    { line: 3, at: '1970-01-01T00:00:00.000Z', type: 'createGroup', subject: 'g', allowed: true },
-    { line: 4, at: '1970-01-01T01:00:00.000Z', subject: 'Job//a', allowed: true, charged: { 'limits.cpu': '3' } },
-    { line: 5, code: 'QuotaExceeded', violations: [{ key: 'limits.cpu', hard: '4', used: '3', requested: '3', short: '2' }], hints: { maxReplicas: 1 } },
-    { line: 6, type: 'status', groups: [{ name: 'g', used: { 'limits.cpu': '3' }, room: { 'limits.cpu': '1' } }] },
-  ]);
+  t.match(
+    told.map((text) => JSON.parse(text) as unknown),
+    [
+      { line: 3, at: '1970-01-01T00:00:00.000Z', type: 'createGroup', subject: 'g', allowed: true },
+      { line: 4, at: '1970-01-01T01:00:00.000Z', subject: 'Job//a', allowed: true, charged: { 'limits.cpu': '3' } },
+      {
+        line: 5,
+        code: 'QuotaExceeded',
+        violations: [{ key: 'limits.cpu', hard: '4', used: '3', requested: '3', short: '2' }],
+        hints: { maxReplicas: 1 },
+      },
+      { line: 6, type: 'status', groups: [{ name: 'g', used: { 'limits.cpu': '3' }, room: { 'limits.cpu': '1' } }] },
+    ],
+  );
   const rows: string[] = [];
   await replay(SCRIPT, new Quota(), 'table', {}, (text) => rows.push(text));
   t.match(rows[3], /^5 +1970-01-01T01:00:00.000Z +admit +Job\/\/b +REFUSED +QuotaExceeded: .*at most 1 replica fits/);
@@ -109,5 +168,9 @@ test('lines are found wherever a stream is cut', async (t) => {
   }
   const lengths: number[] = [];
   for await (const line of linesOf(endless())) lengths.push(line.length);
-  t.same(lengths.map((length) => length > 1 << 20 && length < 2 << 20), [true, false], 'a hundred megabytes without a line end are not kept');
+  t.same(
+    lengths.map((length) => length > 1 << 20 && length < 2 << 20),
+    [true, false],
+    'a hundred megabytes without a line end are not kept',
+  );
 });

@@ -21,14 +21,21 @@ function desk(): Desk {
   const quota = new Quota({ clock: () => now });
   const events: QuotaEvent[] = [];
   quota.on((event) => events.push(event));
-  const shown = (group: string, what: 'hard' | 'used') => formatAmount(KEY, quota.status(group)?.[what].get(KEY) ?? -1n);
+  const shown = (group: string, what: 'hard' | 'used') =>
+    formatAmount(KEY, quota.status(group)?.[what].get(KEY) ?? -1n);
   return {
     quota,
     events,
     burn(group, cores, from, to) {
       now = from * HOUR;
       const pod = `pod-${pods++}`;
-      quota.execute({ type: 'podStarted', pod, workload: { kind: 'Job', name: 'burner' }, group, limits: { cpu: cores } });
+      quota.execute({
+        type: 'podStarted',
+        pod,
+        workload: { kind: 'Job', name: 'burner' },
+        group,
+        limits: { cpu: cores },
+      });
       now = to * HOUR;
       quota.execute({ type: 'podStopped', pod });
     },
@@ -41,7 +48,11 @@ function desk(): Desk {
   };
 }
 
-const job = (name: string, group: string) => ({ workload: { kind: 'Job', name }, group, podSets: [{ count: 1, limits: { cpu: 1 } }] });
+const job = (name: string, group: string) => ({
+  workload: { kind: 'Job', name },
+  group,
+  podSets: [{ count: 1, limits: { cpu: 1 } }],
+});
 
 test('a thousand hours every week begin anew each week', (t) => {
   const { quota, burn, at, hard, used } = desk();
@@ -86,7 +97,15 @@ test('consumption is taken from the grant that ends first, the rest of a grant i
   burn('g', 3, 10, 11);
   at(100);
   t.equal(hard('g'), '12', 'seven of the long one: 5, 4 and 3 remain');
-  t.same(events.filter(({ type }) => type === 'grantEnded').map(({ subject, amounts }) => [subject, formatAmount(KEY, amounts?.get(KEY) ?? 0n)]), [['short', '6'], ['long', '7']]);
+  t.same(
+    events
+      .filter(({ type }) => type === 'grantEnded')
+      .map(({ subject, amounts }) => [subject, formatAmount(KEY, amounts?.get(KEY) ?? 0n)]),
+    [
+      ['short', '6'],
+      ['long', '7'],
+    ],
+  );
   t.end();
 });
 
@@ -167,7 +186,14 @@ test('a pod that is resized in place counts for what it held', (t) => {
   const { quota, at, used } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 100 } });
   const pod = (cpu: number, hour: number) =>
-    quota.execute({ type: 'podStarted', pod: 'p', workload: { kind: 'Job', name: 'a' }, group: 'g', limits: { cpu }, since: hour * HOUR });
+    quota.execute({
+      type: 'podStarted',
+      pod: 'p',
+      workload: { kind: 'Job', name: 'a' },
+      group: 'g',
+      limits: { cpu },
+      since: hour * HOUR,
+    });
   at(10);
   pod(5, 4);
   pod(1, 0);
@@ -179,7 +205,14 @@ test('a pod that is resized in place counts for what it held', (t) => {
 test('an event from the future counts from now, and is reported', (t) => {
   const { quota, used, events, at } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 100 } });
-  quota.execute({ type: 'podStarted', pod: 'p', workload: { kind: 'Job', name: 'a' }, group: 'g', limits: { cpu: 1 }, since: 5 * HOUR });
+  quota.execute({
+    type: 'podStarted',
+    pod: 'p',
+    workload: { kind: 'Job', name: 'a' },
+    group: 'g',
+    limits: { cpu: 1 },
+    since: 5 * HOUR,
+  });
   at(1);
   t.equal(used('g'), '1');
   t.ok(events.some(({ type }) => type === 'clockSkew'));

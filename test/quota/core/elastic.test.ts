@@ -6,10 +6,16 @@ function admit(quota: Quota, name: string, group: string, count: number): Decisi
   return quota.admit({ workload: { kind: 'Job', name }, group, podSets: [{ count, limits: { cpu: 1 } }] });
 }
 
-const room = (quota: Quota, group: string): string => formatAmount('limits.cpu', quota.status(group)?.room.get('limits.cpu') ?? -1n);
+const room = (quota: Quota, group: string): string =>
+  formatAmount('limits.cpu', quota.status(group)?.room.get('limits.cpu') ?? -1n);
 
 /** root 10 with a 6 and b 4, all elastic. */
-function family(limits: { readonly a?: Partial<Record<'borrow' | 'lend', Hard>>; readonly b?: Partial<Record<'borrow' | 'lend', Hard>> } = {}): Quota {
+function family(
+  limits: {
+    readonly a?: Partial<Record<'borrow' | 'lend', Hard>>;
+    readonly b?: Partial<Record<'borrow' | 'lend', Hard>>;
+  } = {},
+): Quota {
   const quota = new Quota();
   quota.createGroup({ name: 'root', hard: { 'limits.cpu': 10 } });
   quota.createGroup({ name: 'a', parent: 'root', mode: 'elastic', hard: { 'limits.cpu': 6 }, ...limits.a });
@@ -60,7 +66,13 @@ test('what is lent can not be carved away for somebody else', (t) => {
 test('borrowing goes through several levels, and back in the order it came', (t) => {
   const quota = new Quota();
   quota.createGroup({ name: 'root', hard: { 'limits.cpu': 12 } });
-  quota.createGroup({ name: 'm', parent: 'root', mode: 'elastic', hard: { 'limits.cpu': 6 }, borrow: { 'limits.cpu': 3 } });
+  quota.createGroup({
+    name: 'm',
+    parent: 'root',
+    mode: 'elastic',
+    hard: { 'limits.cpu': 6 },
+    borrow: { 'limits.cpu': 3 },
+  });
   quota.createGroup({ name: 'l', parent: 'm', mode: 'elastic', hard: { 'limits.cpu': 2 } });
   t.equal(room(quota, 'l'), '9', 'its 2, the 4 of its parent, and 3 that this may borrow');
   admit(quota, 'x', 'l', 9);
@@ -87,8 +99,17 @@ test('an elastic decision looks at each key once a level, a carved one once', (t
   const quota = new Quota();
   const depth = 8;
   for (let level = 0; level < depth; level++) {
-    quota.createGroup({ name: `e${level}`, parent: level === 0 ? '' : `e${level - 1}`, mode: level === 0 ? 'carved' : 'elastic', hard: { 'limits.cpu': 10, 'limits.memory': 10 } });
-    quota.createGroup({ name: `c${level}`, parent: level === 0 ? '' : `c${level - 1}`, hard: { 'limits.cpu': 10, 'limits.memory': 10 } });
+    quota.createGroup({
+      name: `e${level}`,
+      parent: level === 0 ? '' : `e${level - 1}`,
+      mode: level === 0 ? 'carved' : 'elastic',
+      hard: { 'limits.cpu': 10, 'limits.memory': 10 },
+    });
+    quota.createGroup({
+      name: `c${level}`,
+      parent: level === 0 ? '' : `c${level - 1}`,
+      hard: { 'limits.cpu': 10, 'limits.memory': 10 },
+    });
   }
   const keys = 2;
   const work = (group: string, name: string) => {
@@ -102,25 +123,43 @@ test('an elastic decision looks at each key once a level, a carved one once', (t
 });
 
 test('in an elastic tree the sum of all use never passes the sum that the roots have', (t) => {
-  const operation = fc.record({ workload: fc.nat(5), group: fc.constantFrom('root', 'a', 'b', 'a1', 'a2'), count: fc.nat(9) });
+  const operation = fc.record({
+    workload: fc.nat(5),
+    group: fc.constantFrom('root', 'a', 'b', 'a1', 'a2'),
+    count: fc.nat(9),
+  });
   const limit = fc.option(fc.nat(5));
   fc.assert(
-    fc.property(fc.array(operation, { maxLength: 60 }), fc.array(limit, { minLength: 8, maxLength: 8 }), (operations, limits) => {
-      const quota = new Quota();
-      const group = (name: string, parent: string, size: number, at: number) => quota.createGroup({
-        name, parent, mode: 'elastic', hard: { 'limits.cpu': size },
-        ...(limits[at] === null ? {} : { lend: { 'limits.cpu': limits[at] ?? 0 } }), ...(limits[at + 4] === null ? {} : { borrow: { 'limits.cpu': limits[at + 4] ?? 0 } }),
-      });
-      quota.createGroup({ name: 'root', hard: { 'limits.cpu': 20 } });
-      group('a', 'root', 10, 0);
-      group('b', 'root', 6, 1);
-      group('a1', 'a', 4, 2);
-      group('a2', 'a', 3, 3);
-      for (const { workload, group: name, count } of operations) admit(quota, `w${workload}`, name, count);
-      const total = ['root', 'a', 'b', 'a1', 'a2'].reduce((sum, name) => sum + (quota.status(name)?.selfUsed.get('limits.cpu') ?? 0n), 0n);
-      const rooms = ['root', 'a', 'b', 'a1', 'a2'].every((name) => (quota.status(name)?.room.get('limits.cpu') ?? -1n) >= 0n);
-      return total <= 20_000n && rooms;
-    }),
+    fc.property(
+      fc.array(operation, { maxLength: 60 }),
+      fc.array(limit, { minLength: 8, maxLength: 8 }),
+      (operations, limits) => {
+        const quota = new Quota();
+        const group = (name: string, parent: string, size: number, at: number) =>
+          quota.createGroup({
+            name,
+            parent,
+            mode: 'elastic',
+            hard: { 'limits.cpu': size },
+            ...(limits[at] === null ? {} : { lend: { 'limits.cpu': limits[at] ?? 0 } }),
+            ...(limits[at + 4] === null ? {} : { borrow: { 'limits.cpu': limits[at + 4] ?? 0 } }),
+          });
+        quota.createGroup({ name: 'root', hard: { 'limits.cpu': 20 } });
+        group('a', 'root', 10, 0);
+        group('b', 'root', 6, 1);
+        group('a1', 'a', 4, 2);
+        group('a2', 'a', 3, 3);
+        for (const { workload, group: name, count } of operations) admit(quota, `w${workload}`, name, count);
+        const total = ['root', 'a', 'b', 'a1', 'a2'].reduce(
+          (sum, name) => sum + (quota.status(name)?.selfUsed.get('limits.cpu') ?? 0n),
+          0n,
+        );
+        const rooms = ['root', 'a', 'b', 'a1', 'a2'].every(
+          (name) => (quota.status(name)?.room.get('limits.cpu') ?? -1n) >= 0n,
+        );
+        return total <= 20_000n && rooms;
+      },
+    ),
     { numRuns: 300 },
   );
   t.end();

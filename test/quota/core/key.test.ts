@@ -5,9 +5,29 @@ import { DEFAULT_FAMILIES, expand, familyOf, typeChain, typeProblem } from '../.
 
 test('keys that some workload can charge are known', (t) => {
   const known = [
-    'pods', 'cpu', 'requests.cpu', 'limits.cpu', 'limits.cpu.A4', 'limits.cpu.A4.big', 'limits.memory', 'requests.ephemeral-storage', 'hugepages-2Mi',
-    'requests.hugepages-1Gi', 'nvidia.com/gpu', 'requests.nvidia.com/gpu', 'requests.nvidia.com/gpu.A30', 'limits.nvidia.com/gpumem', 'requests.tencent.com/vcuda-core.T4',
-    'count/deployments.apps', 'count/pods', 'gpu.cards', 'gpu.cards.T4', 'requests.gpu.memory', 'cash/limits.cpu', 'cash/requests.nvidia.com/gpu.A100', 'cash/pods',
+    'pods',
+    'cpu',
+    'requests.cpu',
+    'limits.cpu',
+    'limits.cpu.A4',
+    'limits.cpu.A4.big',
+    'limits.memory',
+    'requests.ephemeral-storage',
+    'hugepages-2Mi',
+    'requests.hugepages-1Gi',
+    'nvidia.com/gpu',
+    'requests.nvidia.com/gpu',
+    'requests.nvidia.com/gpu.A30',
+    'limits.nvidia.com/gpumem',
+    'requests.tencent.com/vcuda-core.T4',
+    'count/deployments.apps',
+    'count/pods',
+    'gpu.cards',
+    'gpu.cards.T4',
+    'requests.gpu.memory',
+    'cash/limits.cpu',
+    'cash/requests.nvidia.com/gpu.A100',
+    'cash/pods',
     'smarter-devices/fuse',
   ];
   for (const key of known) t.equal(keyProblem(key), null, key);
@@ -16,16 +36,39 @@ test('keys that some workload can charge are known', (t) => {
 
 test('keys that would limit nothing are refused', (t) => {
   const unknown = [
-    '', 'cpus', 'limit.cpu', 'limits.cpuset', 'limits.', 'requests', 'cash/', 'cash/cash/limits.cpu', 'cash/count/pods', 'count/', 'count/Deployments', 'services',
-    'limits.cpu ', 'limits cpu', 'limits.cpu\n', '__proto__', 'constructor', 'requests.storage.', 'nvidia.com/', '/gpu', 'a'.repeat(400), 'limits.gpu', 'hugepages-x',
+    '',
+    'cpus',
+    'limit.cpu',
+    'limits.cpuset',
+    'limits.',
+    'requests',
+    'cash/',
+    'cash/cash/limits.cpu',
+    'cash/count/pods',
+    'count/',
+    'count/Deployments',
+    'services',
+    'limits.cpu ',
+    'limits cpu',
+    'limits.cpu\n',
+    '__proto__',
+    'constructor',
+    'requests.storage.',
+    'nvidia.com/',
+    '/gpu',
+    'a'.repeat(400),
+    'limits.gpu',
+    'hugepages-x',
   ];
   for (const key of unknown) t.not(keyProblem(key), null, JSON.stringify(key));
   t.end();
 });
 
 test('a quota key is no resource to ask for', (t) => {
-  for (const resource of ['requests.cpu', 'limits.cpu', 'count/pods', 'cash/limits.cpu', '', ' ', 'a b', '__proto__']) t.not(resourceProblem(resource), null, resource);
-  for (const resource of ['cpu', 'nvidia.com/gpu', 'gpu.cards', 'nvidia.com/gpu.shared']) t.equal(resourceProblem(resource), null, resource);
+  for (const resource of ['requests.cpu', 'limits.cpu', 'count/pods', 'cash/limits.cpu', '', ' ', 'a b', '__proto__'])
+    t.not(resourceProblem(resource), null, resource);
+  for (const resource of ['cpu', 'nvidia.com/gpu', 'gpu.cards', 'nvidia.com/gpu.shared'])
+    t.equal(resourceProblem(resource), null, resource);
   t.end();
 });
 
@@ -44,7 +87,12 @@ test('a type counts as every type above it', (t) => {
   t.same(expand('cpu', 'limit', 'A4'), ['limits.cpu', 'limits.cpu.A4']);
   t.same(expand('cpu', 'request', 'A4'), ['cpu', 'requests.cpu', 'cpu.A4', 'requests.cpu.A4']);
   t.same(expand('nvidia.com/gpu', 'both', 'A30'), [
-    'nvidia.com/gpu', 'requests.nvidia.com/gpu', 'limits.nvidia.com/gpu', 'nvidia.com/gpu.A30', 'requests.nvidia.com/gpu.A30', 'limits.nvidia.com/gpu.A30',
+    'nvidia.com/gpu',
+    'requests.nvidia.com/gpu',
+    'limits.nvidia.com/gpu',
+    'nvidia.com/gpu.A30',
+    'requests.nvidia.com/gpu.A30',
+    'limits.nvidia.com/gpu.A30',
   ]);
   t.end();
 });
@@ -61,8 +109,12 @@ test('every key that a sound request is expanded to is a key that a group can li
   const part = fc.stringMatching(/^[A-Za-z0-9]{1,8}$/);
   const type = fc.array(part, { maxLength: 3 }).map((parts) => parts.join('.'));
   fc.assert(
-    fc.property(fc.constantFrom('cpu', 'memory', 'gpu.cards', 'nvidia.com/gpu', 'nvidia.com/gpu.shared', 'a-b.c/d_e'), fc.constantFrom('request' as const, 'limit' as const, 'both' as const), type, (resource, side, name) =>
-      expand(resource, side, name).every((key) => keyProblem(key) === null)),
+    fc.property(
+      fc.constantFrom('cpu', 'memory', 'gpu.cards', 'nvidia.com/gpu', 'nvidia.com/gpu.shared', 'a-b.c/d_e'),
+      fc.constantFrom('request' as const, 'limit' as const, 'both' as const),
+      type,
+      (resource, side, name) => expand(resource, side, name).every((key) => keyProblem(key) === null),
+    ),
   );
   t.equal(typeProblem('A4.big'), null);
   for (const wrong of ['-a', 'a-', 'a b', 'a'.repeat(64), 'é', 'a/b']) t.not(typeProblem(wrong), null, wrong);

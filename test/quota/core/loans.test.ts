@@ -19,7 +19,8 @@ function siblings() {
       quota.execute({ type: 'tick' });
     },
     hard: (name: string) => formatAmount('limits.cpu', quota.status(name)?.hard.get('limits.cpu') ?? -1n),
-    admit: (name: string, group: string, count: number) => quota.admit({ workload: { kind: 'Job', name }, group, podSets: [{ count, limits: { cpu: 1 } }] }).code,
+    admit: (name: string, group: string, count: number) =>
+      quota.admit({ workload: { kind: 'Job', name }, group, podSets: [{ count, limits: { cpu: 1 } }] }).code,
   };
 }
 
@@ -34,7 +35,10 @@ test('quota goes to a sibling for a time and comes back by itself', (t) => {
   t.same([hard('a'), hard('b')], ['10', '10']);
   t.equal(admit('y', 'a', 10), 'OK', 'the lender has its own again');
   t.equal(admit('z', 'b', 1), 'QuotaExceeded', 'the borrower is over its quota, nothing of it is evicted');
-  t.same(events.filter(({ type }) => ['loanBegan', 'loanReturned', 'overQuota'].includes(type)).map(({ type }) => type), ['loanBegan', 'loanReturned', 'overQuota']);
+  t.same(
+    events.filter(({ type }) => ['loanBegan', 'loanReturned', 'overQuota'].includes(type)).map(({ type }) => type),
+    ['loanBegan', 'loanReturned', 'overQuota'],
+  );
   t.end();
 });
 
@@ -49,7 +53,10 @@ test('a loan may begin later, and does not if the lender needs it then', (t) => 
   admit('x', 'a', 8);
   at(6);
   t.equal(hard('a'), '10');
-  t.same(events.filter(({ code }) => code === 'LoanRefused').map(({ subject }) => subject), ['l']);
+  t.same(
+    events.filter(({ code }) => code === 'LoanRefused').map(({ subject }) => subject),
+    ['l'],
+  );
   t.end();
 });
 

@@ -2,7 +2,11 @@ import { test } from 'tap';
 import { Quota, type Demand } from '../../../src/quota/index.js';
 
 const at = (uid: string, version: number) => ({ kind: 'Deployment.apps', namespace: 'ns', name: 'web', uid, version });
-const demand = (uid: string, version: number, count: number, group = 'g'): Demand => ({ workload: at(uid, version), group, podSets: [{ count, limits: { cpu: 1 } }] });
+const demand = (uid: string, version: number, count: number, group = 'g'): Demand => ({
+  workload: at(uid, version),
+  group,
+  podSets: [{ count, limits: { cpu: 1 } }],
+});
 
 function quota(): Quota {
   const engine = new Quota();
@@ -10,15 +14,20 @@ function quota(): Quota {
   return engine;
 }
 
-const see = (engine: Quota, uid: string, version: number, count: number, group = 'g') => engine.execute({ type: 'observe', workload: at(uid, version), group, demand: demand(uid, version, count, group) });
-const lose = (engine: Quota, uid: string, version: number) => engine.execute({ type: 'observe', workload: at(uid, version), group: 'g', demand: null });
+const see = (engine: Quota, uid: string, version: number, count: number, group = 'g') =>
+  engine.execute({ type: 'observe', workload: at(uid, version), group, demand: demand(uid, version, count, group) });
+const lose = (engine: Quota, uid: string, version: number) =>
+  engine.execute({ type: 'observe', workload: at(uid, version), group: 'g', demand: null });
 const used = (engine: Quota, group = 'g') => Number(engine.status(group)?.used.get('limits.cpu') ?? 0n) / 1000;
 
 test('an object that is there is charged, whatever the quota says', (t) => {
   const engine = quota();
   t.equal(see(engine, 'u', 5, 12).code, 'OK');
   t.equal(used(engine), 12);
-  t.same(engine.status('g')?.conditions.map(({ type }) => type), ['OverQuota']);
+  t.same(
+    engine.status('g')?.conditions.map(({ type }) => type),
+    ['OverQuota'],
+  );
   t.end();
 });
 

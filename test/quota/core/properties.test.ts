@@ -25,7 +25,12 @@ test('what is counted step by step is what a recount finds, after any history', 
       const state = fresh();
       run(state, steps);
       // What a refresh announces is noted in budgets.
-      const counted = () => dump(state).split('\n').slice(1).filter((line) => !line.includes('announced')).join();
+      const counted = () =>
+        dump(state)
+          .split('\n')
+          .slice(1)
+          .filter((line) => !line.includes('announced'))
+          .join();
       const before = counted();
       return refresh(state).drift.length === 0 && counted() === before;
     }),
@@ -40,7 +45,9 @@ test('a state that is written down and read again is the same', (t) => {
       const state = fresh();
       run(state, steps);
       const book = new ShapeBook();
-      const records = [...recordsOf(state)].map((change) => JSON.parse(JSON.stringify(toRecord(change, book))) as StoredRecord);
+      const records = [...recordsOf(state)].map(
+        (change) => JSON.parse(JSON.stringify(toRecord(change, book))) as StoredRecord,
+      );
       const restorer = new Restorer(DEFAULT_POLICY);
       for (const record of records) restorer.add(record);
       return dump(restorer.finish(state)) === dump(state);
@@ -70,7 +77,8 @@ test('a state that only follows the records of another is the same', (t) => {
     fc.property(histories(60), (steps) => {
       const [state, follower] = [fresh(), fresh()];
       const [written, read] = [new ShapeBook(), new ShapeBook()];
-      state.onChange = (change) => absorb(follower, JSON.parse(JSON.stringify(toRecord(change, written))) as StoredRecord, read);
+      state.onChange = (change) =>
+        absorb(follower, JSON.parse(JSON.stringify(toRecord(change, written))) as StoredRecord, read);
       run(state, steps);
       Object.assign(follower, { revision: state.revision, now: state.now, lives: state.lives });
       return dump(follower) === dump(state) && refresh(follower).drift.length === 0;
@@ -124,19 +132,25 @@ function over(state: QuotaState): Map<string, Amount> {
     group.layout.keys.forEach((key, slot) => {
       if (group.mode === 'elastic' && parent?.layout.slots.has(key) === true) return;
       const used = plus(group.selfUsed[slot] as Amount, group.spilled[slot] as Amount);
-      if (used > (group.pool[slot] as Amount)) found.set(`${group.name} ${key}`, Number(used) - Number(group.pool[slot]));
+      if (used > (group.pool[slot] as Amount))
+        found.set(`${group.name} ${key}`, Number(used) - Number(group.pool[slot]));
     });
   }
   return found;
 }
 
 test('what all workloads of a tree use together fits its root', (t) => {
-  const noStructure = busyHistory(80).map((steps) => steps.filter(({ command: { type } }, at) => at < 6 || !['updateGroup', 'deleteGroup', 'loan'].includes(type)));
+  const noStructure = busyHistory(80).map((steps) =>
+    steps.filter(({ command: { type } }, at) => at < 6 || !['updateGroup', 'deleteGroup', 'loan'].includes(type)),
+  );
   fc.assert(
     fc.property(noStructure, (steps) => {
       const state = fresh();
       run(state, steps);
-      const total = ['root', 'a', 'b', 'a1', 'a2'].reduce<Amount>((sum, name) => plus(sum, state.group(name)?.selfUsed[0] ?? 0), 0);
+      const total = ['root', 'a', 'b', 'a1', 'a2'].reduce<Amount>(
+        (sum, name) => plus(sum, state.group(name)?.selfUsed[0] ?? 0),
+        0,
+      );
       return total <= 40_000;
     }),
     { numRuns: 300 },
@@ -149,8 +163,14 @@ test('releasing everything leaves nothing', (t) => {
     fc.property(histories(60), (steps) => {
       const state = fresh();
       run(state, steps);
-      for (const name of WORKLOADS) execute(state, { type: 'release', workload: { kind: 'Deployment', namespace: 'ns', name } }, state.now);
-      return [...state.groups.entries()].every(([, group]) => [...group.selfUsed, ...group.spilled].every((amount) => amount === 0) && group.workloads.size === 0 && group.reserved.size === 0);
+      for (const name of WORKLOADS)
+        execute(state, { type: 'release', workload: { kind: 'Deployment', namespace: 'ns', name } }, state.now);
+      return [...state.groups.entries()].every(
+        ([, group]) =>
+          [...group.selfUsed, ...group.spilled].every((amount) => amount === 0) &&
+          group.workloads.size === 0 &&
+          group.reserved.size === 0,
+      );
     }),
     { numRuns: 200 },
   );
@@ -190,7 +210,9 @@ test('what is simulated is what happens, and leaves no trace', (t) => {
       run(second, script);
       adopted.adopt(second);
       const real = script.map(({ command: each, at }) => execute(state, each, at));
-      const same = real.every((decision, index) => decision.code === simulated[index]?.code && decision.message === simulated[index]?.message);
+      const same = real.every(
+        (decision, index) => decision.code === simulated[index]?.code && decision.message === simulated[index]?.message,
+      );
       return untouched && same && foreseen === dump(state) && dump(adopted) === dump(state);
     }),
     { numRuns: 300 },
@@ -205,7 +227,11 @@ test('admitting and releasing again leaves everything but the count of changes a
       run(state, steps);
       const before = dump(state).split('\n').slice(1).join('\n');
       const workload = { kind: 'Job', namespace: 'ns', name: 'fresh' };
-      const decision = execute(state, { type: 'admit', workload, group: 'a1', podSets: [{ count: 1, limits: { cpu: 1, memory: 1 } }] }, state.now);
+      const decision = execute(
+        state,
+        { type: 'admit', workload, group: 'a1', podSets: [{ count: 1, limits: { cpu: 1, memory: 1 } }] },
+        state.now,
+      );
       if (decision.allowed) execute(state, { type: 'release', workload }, state.now);
       return dump(state).split('\n').slice(1).join('\n') === before;
     }),
@@ -240,7 +266,12 @@ test('workloads of different carved groups are decided alike, whichever comes fi
   let compared = 0;
   fc.assert(
     fc.property(busyHistory(40), podSet, podSet, pair, (steps, one, two, [first, second]) => {
-      const admit = (name: string, group: string, pods: typeof one) => ({ type: 'admit' as const, workload: { kind: 'Job', namespace: 'ns', name }, group, podSets: [pods] });
+      const admit = (name: string, group: string, pods: typeof one) => ({
+        type: 'admit' as const,
+        workload: { kind: 'Job', namespace: 'ns', name },
+        group,
+        podSets: [pods],
+      });
       const [there, back] = [fresh(), fresh()];
       run(there, steps);
       run(back, steps);
@@ -249,7 +280,10 @@ test('workloads of different carved groups are decided alike, whichever comes fi
       compared++;
       const asked = [admit('one', first, one), admit('two', second, two)];
       const answers = asked.map((each) => execute(there, each, there.now).code);
-      const backwards = [...asked].reverse().map((each) => execute(back, each, back.now).code).reverse();
+      const backwards = [...asked]
+        .reverse()
+        .map((each) => execute(back, each, back.now).code)
+        .reverse();
       return answers.join() === backwards.join() && dump(there) === dump(back);
     }),
     { numRuns: 300 },
@@ -265,21 +299,36 @@ interface PodLine {
 }
 
 test('cash is the integral of what pods held, in whatever order and however late their events come', (t) => {
-  const pods = fc.array(fc.record<PodLine>({ from: fc.nat(100), long: fc.nat(100), cores: fc.integer({ min: 1, max: 9 }) }), { minLength: 1, maxLength: 12 });
+  const pods = fc.array(
+    fc.record<PodLine>({ from: fc.nat(100), long: fc.nat(100), cores: fc.integer({ min: 1, max: 9 }) }),
+    { minLength: 1, maxLength: 12 },
+  );
   fc.assert(
     fc.property(pods, fc.infiniteStream(fc.nat()), fc.nat(100), (lines, orders, now) => {
       const state = fresh();
       const at = 200 + now;
       execute(state, { type: 'createGroup', name: 'g', hard: { 'cash/limits.cpu': 1 } }, 0);
       const events = lines.flatMap(({ from, long, cores }, index) => [
-        { type: 'podStarted' as const, pod: `p${index}`, workload: { kind: 'Job', name: 'j' }, group: 'g', limits: { cpu: cores }, since: from },
+        {
+          type: 'podStarted' as const,
+          pod: `p${index}`,
+          workload: { kind: 'Job', name: 'j' },
+          group: 'g',
+          limits: { cpu: cores },
+          since: from,
+        },
         // Every third pod still runs.
         ...(index % 3 === 2 ? [] : [{ type: 'podStopped' as const, pod: `p${index}`, end: from + long }]),
       ]);
-      const order = events.map((event) => ({ event, rank: orders.next().value as number })).sort((a, b) => a.rank - b.rank);
+      const order = events
+        .map((event) => ({ event, rank: orders.next().value as number }))
+        .sort((a, b) => a.rank - b.rank);
       for (const { event } of order) execute(state, event, at);
       for (const { event } of order.slice(0, 3)) execute(state, event, at);
-      const expected = lines.reduce((sum, { from, long, cores }, index) => sum + cores * 1000 * (index % 3 === 2 ? at - from : long), 0);
+      const expected = lines.reduce(
+        (sum, { from, long, cores }, index) => sum + cores * 1000 * (index % 3 === 2 ? at - from : long),
+        0,
+      );
       const budget = state.group('g')?.budgets[0];
       return budget !== undefined && consumedAt(budget, at) === BigInt(expected);
     }),
@@ -295,12 +344,19 @@ test('what a tree consumed is never given back, whatever becomes of its groups',
       let consumed = 0n;
       for (const { command: each, at } of steps) {
         // A late end, a resize and the end of a root are the ways by which a tree may have consumed less.
-        if (each.type === 'podStopped' || each.type === 'podStarted' || (each.type === 'deleteGroup' && each.name === 'root')) continue;
+        if (
+          each.type === 'podStopped' ||
+          each.type === 'podStarted' ||
+          (each.type === 'deleteGroup' && each.name === 'root')
+        )
+          continue;
         execute(state, each, at);
-        const now = [...state.groups.entries()].filter(([name]) => name !== 'other').reduce((sum, [, group]) => {
-          const budget = group.budgets.find(({ key }) => key === 'limits.cpu');
-          return sum + (budget === undefined ? 0n : consumedAt(budget, state.now));
-        }, 0n);
+        const now = [...state.groups.entries()]
+          .filter(([name]) => name !== 'other')
+          .reduce((sum, [, group]) => {
+            const budget = group.budgets.find(({ key }) => key === 'limits.cpu');
+            return sum + (budget === undefined ? 0n : consumedAt(budget, state.now));
+          }, 0n);
         if (now < consumed) return false;
         consumed = now;
       }
@@ -316,13 +372,18 @@ test('a budget is used up by its group and what it gave to children, exactly', (
     fc.property(histories(60), (steps) => {
       const state = fresh();
       run(state, steps);
-      return [...state.groups.entries()].every(([name, group]) => group.budgets.filter(({ listed }) => listed).every((budget) => {
-        let given = 0n;
-        for (const [, child] of state.groups.entries()) {
-          if (child.parent === name) given += child.budgets.find(({ key, listed }) => listed && key === budget.key)?.hard ?? 0n;
-        }
-        return usedAt(budget, state.now) === consumedAt(budget, state.now) + given;
-      }));
+      return [...state.groups.entries()].every(([name, group]) =>
+        group.budgets
+          .filter(({ listed }) => listed)
+          .every((budget) => {
+            let given = 0n;
+            for (const [, child] of state.groups.entries()) {
+              if (child.parent === name)
+                given += child.budgets.find(({ key, listed }) => listed && key === budget.key)?.hard ?? 0n;
+            }
+            return usedAt(budget, state.now) === consumedAt(budget, state.now) + given;
+          }),
+      );
     }),
     { numRuns: 200 },
   );

@@ -10,24 +10,68 @@ const read = (text: string, decimals = 0, round: 'up' | 'down' = 'up') => {
 
 test('quantities are read as Kubernetes writes them', (t) => {
   const cases: readonly (readonly [string, number, bigint])[] = [
-    ['0', 0, 0n], ['1', 0, 1n], ['+1', 0, 1n], ['-1', 0, -1n], ['01', 0, 1n], ['1.', 0, 1n], ['.5', 3, 500n], ['1.5', 3, 1500n], ['500m', 3, 500n],
-    ['1k', 0, 1000n], ['1M', 0, 1_000_000n], ['1Ki', 0, 1024n], ['1.5Gi', 0, 1_610_612_736n], ['8Gi', 0, 8n * 2n ** 30n], ['7Ei', 0, 7n * 2n ** 60n],
-    ['1e3', 0, 1000n], ['1E3', 0, 1000n], ['12e-1', 3, 1200n], ['1E', 0, 10n ** 18n], ['1000n', 3, 1n], ['1u', 3, 1n], ['9223372036854775807', 0, 2n ** 63n - 1n],
-    ['0e99', 0, 0n], ['0.000', 3, 0n], ['1e-99', 3, 1n],
+    ['0', 0, 0n],
+    ['1', 0, 1n],
+    ['+1', 0, 1n],
+    ['-1', 0, -1n],
+    ['01', 0, 1n],
+    ['1.', 0, 1n],
+    ['.5', 3, 500n],
+    ['1.5', 3, 1500n],
+    ['500m', 3, 500n],
+    ['1k', 0, 1000n],
+    ['1M', 0, 1_000_000n],
+    ['1Ki', 0, 1024n],
+    ['1.5Gi', 0, 1_610_612_736n],
+    ['8Gi', 0, 8n * 2n ** 30n],
+    ['7Ei', 0, 7n * 2n ** 60n],
+    ['1e3', 0, 1000n],
+    ['1E3', 0, 1000n],
+    ['12e-1', 3, 1200n],
+    ['1E', 0, 10n ** 18n],
+    ['1000n', 3, 1n],
+    ['1u', 3, 1n],
+    ['9223372036854775807', 0, 2n ** 63n - 1n],
+    ['0e99', 0, 0n],
+    ['0.000', 3, 0n],
+    ['1e-99', 3, 1n],
   ];
   for (const [text, decimals, expected] of cases) t.equal(read(text, decimals), expected, text);
   t.end();
 });
 
 test('what is no quantity is refused', (t) => {
-  for (const text of ['', ' ', '.', '+', '1 ', ' 1', '4 cores', '1ki', '1KI', '1i', '1e', '1e+', '1.2.3', '0x10', 'NaN', 'Infinity', '1,5', '١', '1e99999', `1${'0'.repeat(70)}`, '1\n']) {
+  for (const text of [
+    '',
+    ' ',
+    '.',
+    '+',
+    '1 ',
+    ' 1',
+    '4 cores',
+    '1ki',
+    '1KI',
+    '1i',
+    '1e',
+    '1e+',
+    '1.2.3',
+    '0x10',
+    'NaN',
+    'Infinity',
+    '1,5',
+    '١',
+    '1e99999',
+    `1${'0'.repeat(70)}`,
+    '1\n',
+  ]) {
     t.equal(read(text), 'InvalidQuantity', JSON.stringify(text));
   }
   t.end();
 });
 
 test('what does not fit into 64 bits is refused, however it is written', (t) => {
-  for (const text of ['9223372036854775808', '8Ei', '1e19', '1e9999', '-9223372036854775808', '9'.repeat(60), '10E']) t.equal(read(text), 'QuantityTooLarge', text);
+  for (const text of ['9223372036854775808', '8Ei', '1e19', '1e9999', '-9223372036854775808', '9'.repeat(60), '10E'])
+    t.equal(read(text), 'QuantityTooLarge', text);
   t.equal(read('9223372036854775807', 3), 'QuantityTooLarge', 'thousandths');
   t.end();
 });
@@ -57,10 +101,14 @@ test('numbers and bigints are read as units and base units', (t) => {
 
 test('what is formatted reads back as the same amount', (t) => {
   fc.assert(
-    fc.property(fc.bigInt(0n, 2n ** 63n - 1n), fc.constantFrom('limits.cpu', 'limits.memory', 'requests.nvidia.com/gpu', 'gpu.cards', 'pods'), (value, key) => {
-      const again = readQuantity(key, formatQuantity(key, value), 'down');
-      return again.ok && BigInt(again.amount) === value;
-    }),
+    fc.property(
+      fc.bigInt(0n, 2n ** 63n - 1n),
+      fc.constantFrom('limits.cpu', 'limits.memory', 'requests.nvidia.com/gpu', 'gpu.cards', 'pods'),
+      (value, key) => {
+        const again = readQuantity(key, formatQuantity(key, value), 'down');
+        return again.ok && BigInt(again.amount) === value;
+      },
+    ),
   );
   t.end();
 });
@@ -69,9 +117,15 @@ test('the short way of reading plain quantities and the long way lead to the sam
   const digits = fc.oneof(fc.stringMatching(/^\d{1,20}$/), fc.nat(10_000).map(String));
   const suffix = fc.constantFrom('', 'm', 'k', 'M', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'i', 'toString');
   fc.assert(
-    fc.property(digits, suffix, fc.constantFrom(0, 3), fc.constantFrom('up' as const, 'down' as const), (number, unit, decimals, round) =>
-      // A sign takes the long way.
-      read(`${number}${unit}`, decimals, round) === read(`+${number}${unit}`, decimals, round)),
+    fc.property(
+      digits,
+      suffix,
+      fc.constantFrom(0, 3),
+      fc.constantFrom('up' as const, 'down' as const),
+      (number, unit, decimals, round) =>
+        // A sign takes the long way.
+        read(`${number}${unit}`, decimals, round) === read(`+${number}${unit}`, decimals, round),
+    ),
     { numRuns: 2000 },
   );
   t.end();
@@ -85,19 +139,37 @@ test('amounts are shown in the units of people', (t) => {
   t.equal(formatQuantity('requests.nvidia.com/gpu', 8), '8');
   t.equal(formatQuantity('requests.example.com/cpu', 8), '8', 'a resource that only ends like cpu');
   t.equal(formatCash('limits.cpu', 100n * 1000n * HOUR_MS), '100');
-  t.equal(formatCash('limits.cpu', 1000n * HOUR_MS / 3n), '0.3333');
-  t.equal(formatCash('limits.cpu', -1000n * HOUR_MS / 2n), '-0.5');
+  t.equal(formatCash('limits.cpu', (1000n * HOUR_MS) / 3n), '0.3333');
+  t.equal(formatCash('limits.cpu', (-1000n * HOUR_MS) / 2n), '-0.5');
   t.equal(formatCash('limits.memory', 2n ** 30n * HOUR_MS), '1Gi');
   t.end();
 });
 
 test('arithmetic on amounts is exact on both sides of 2^53', (t) => {
-  const value = fc.oneof(fc.bigInt(-(2n ** 54n), 2n ** 54n), fc.bigInt(-(2n ** 64n), 2n ** 64n), fc.bigInt(-1000n, 1000n));
-  const one = (amount: Amount): boolean => typeof amount === 'number' ? Number.isSafeInteger(amount) && !Object.is(amount, -0) : !Number.isSafeInteger(Number(amount));
+  const value = fc.oneof(
+    fc.bigInt(-(2n ** 54n), 2n ** 54n),
+    fc.bigInt(-(2n ** 64n), 2n ** 64n),
+    fc.bigInt(-1000n, 1000n),
+  );
+  const one = (amount: Amount): boolean =>
+    typeof amount === 'number'
+      ? Number.isSafeInteger(amount) && !Object.is(amount, -0)
+      : !Number.isSafeInteger(Number(amount));
   fc.assert(
     fc.property(value, value, (a, b) => {
-      const [sum, difference, product] = [plus(amountOf(a), amountOf(b)), minus(amountOf(a), amountOf(b)), times(amountOf(a), amountOf(b))];
-      return BigInt(sum) === a + b && BigInt(difference) === a - b && BigInt(product) === a * b && one(sum) && one(difference) && one(product);
+      const [sum, difference, product] = [
+        plus(amountOf(a), amountOf(b)),
+        minus(amountOf(a), amountOf(b)),
+        times(amountOf(a), amountOf(b)),
+      ];
+      return (
+        BigInt(sum) === a + b &&
+        BigInt(difference) === a - b &&
+        BigInt(product) === a * b &&
+        one(sum) &&
+        one(difference) &&
+        one(product)
+      );
     }),
     { numRuns: 2000 },
   );

@@ -21,7 +21,11 @@ function office() {
   };
 }
 
-const asks = (count: number, group = 'g', name = 'w') => ({ workload: { kind: 'Job', name }, group, podSets: [{ count, limits: { cpu: 1 } }] });
+const asks = (count: number, group = 'g', name = 'w') => ({
+  workload: { kind: 'Job', name },
+  group,
+  podSets: [{ count, limits: { cpu: 1 } }],
+});
 
 test('what is reserved is used, until it expires', (t) => {
   const { quota, used, at, events } = office();

@@ -4,9 +4,14 @@ import { LayeredMap } from '../../../src/quota/core/layered-map.js';
 import { TimerQueue, type Timer } from '../../../src/quota/core/timers.js';
 
 type Step = { readonly key: string; readonly value: number | null };
-const steps = fc.array(fc.record<Step>({ key: fc.constantFrom('a', 'b', 'c', 'd'), value: fc.option(fc.nat(9)) }), { maxLength: 30 });
+const steps = fc.array(fc.record<Step>({ key: fc.constantFrom('a', 'b', 'c', 'd'), value: fc.option(fc.nat(9)) }), {
+  maxLength: 30,
+});
 
-function apply(map: { set(key: string, value: number): unknown; delete(key: string): unknown }, all: readonly Step[]): void {
+function apply(
+  map: { set(key: string, value: number): unknown; delete(key: string): unknown },
+  all: readonly Step[],
+): void {
   for (const { key, value } of all) {
     if (value === null) map.delete(key);
     else map.set(key, value);
@@ -32,10 +37,20 @@ test('a forked map is a map of its own, and one that is taken over is one with w
       apply(model, third);
       const seen = new Map<string, number>();
       twice.forEach((value, key) => seen.set(key, value));
-      const apart = content(below) === untouched && content(twice) === content(model) && twice.size === model.size && content(seen) === content(model);
+      const apart =
+        content(below) === untouched &&
+        content(twice) === content(model) &&
+        twice.size === model.size &&
+        content(seen) === content(model);
       fork.adopt(twice);
       below.adopt(fork);
-      return between && apart && content(below) === content(model) && below.size === model.size && ['a', 'b', 'c', 'd'].every((key) => below.get(key) === model.get(key) && below.has(key) === model.has(key));
+      return (
+        between &&
+        apart &&
+        content(below) === content(model) &&
+        below.size === model.size &&
+        ['a', 'b', 'c', 'd'].every((key) => below.get(key) === model.get(key) && below.has(key) === model.has(key))
+      );
     }),
     { numRuns: 500 },
   );
@@ -49,7 +64,11 @@ test('timers come by time, and those of one time in the order they were set', (t
     fc.property(fc.array(fc.nat(20), { maxLength: 60 }), fc.nat(20), (times, now) => {
       const queue = new TimerQueue();
       times.forEach((at, index) => queue.push(timer(at, `${index}`)));
-      const expected = times.map((at, index) => ({ at, index })).filter(({ at }) => at <= now).sort((a, b) => a.at - b.at || a.index - b.index).map(({ index }) => `${index}`);
+      const expected = times
+        .map((at, index) => ({ at, index }))
+        .filter(({ at }) => at <= now)
+        .sort((a, b) => a.at - b.at || a.index - b.index)
+        .map(({ index }) => `${index}`);
       const taken: string[] = [];
       for (let next = queue.takeDue(now); next !== null; next = queue.takeDue(now)) taken.push(next.subject);
       return taken.join() === expected.join() && queue.size === times.length - expected.length && queue.nextAt > now;

@@ -12,10 +12,14 @@ const ref = (name: string, uid?: string) => ({ kind: 'Deployment', namespace: 'n
 
 test('pods and objects are counted as well as what they ask for', (t) => {
   const quota = withGroup({ pods: 5, 'count/deployments.apps': 1 });
-  const admit = (name: string, count: number) => quota.admit({ workload: ref(name), group: 'g', objects: 'deployments.apps', podSets: [{ count }] });
+  const admit = (name: string, count: number) =>
+    quota.admit({ workload: ref(name), group: 'g', objects: 'deployments.apps', podSets: [{ count }] });
   t.equal(admit('a', 6).hints.maxReplicas, 5);
   t.equal(admit('a', 5).code, 'OK');
-  t.same(admit('b', 0).violations.map(({ key }) => key), ['count/deployments.apps']);
+  t.same(
+    admit('b', 0).violations.map(({ key }) => key),
+    ['count/deployments.apps'],
+  );
   t.equal(admit('a', 0).code, 'OK');
   t.equal(used(quota, 'count/deployments.apps'), '1', 'the object is there without pods');
   t.equal(used(quota, 'pods'), '0');
@@ -24,7 +28,14 @@ test('pods and objects are counted as well as what they ask for', (t) => {
 
 test('every role of a workload is charged, and each can be scaled', (t) => {
   const quota = withGroup({ 'limits.cpu': 20 });
-  const demand = { workload: ref('train'), group: 'g', podSets: [{ name: 'ps', count: 2, limits: { cpu: 1 } }, { name: 'worker', count: 4, limits: { cpu: 4 } }] };
+  const demand = {
+    workload: ref('train'),
+    group: 'g',
+    podSets: [
+      { name: 'ps', count: 2, limits: { cpu: 1 } },
+      { name: 'worker', count: 4, limits: { cpu: 4 } },
+    ],
+  };
   t.equal(quota.admit(demand).code, 'OK');
   t.equal(used(quota, 'limits.cpu'), '18');
   t.equal(quota.scale(ref('train'), 5, { podSet: 'worker' }).code, 'QuotaExceeded');
@@ -35,8 +46,15 @@ test('every role of a workload is charged, and each can be scaled', (t) => {
 
 test('an extended resource is charged in all three spellings', (t) => {
   const quota = withGroup({ 'nvidia.com/gpu': 2, 'requests.nvidia.com/gpu': 3, 'limits.nvidia.com/gpu': 4 });
-  const decision = quota.admit({ workload: ref('a'), group: 'g', podSets: [{ count: 2, limits: { 'nvidia.com/gpu': 1 } }] });
-  t.same([...decision.charged].map(([key, amount]) => `${key}=${amount}`), ['limits.nvidia.com/gpu=2', 'nvidia.com/gpu=2', 'requests.nvidia.com/gpu=2']);
+  const decision = quota.admit({
+    workload: ref('a'),
+    group: 'g',
+    podSets: [{ count: 2, limits: { 'nvidia.com/gpu': 1 } }],
+  });
+  t.same(
+    [...decision.charged].map(([key, amount]) => `${key}=${amount}`),
+    ['limits.nvidia.com/gpu=2', 'nvidia.com/gpu=2', 'requests.nvidia.com/gpu=2'],
+  );
   t.end();
 });
 
@@ -70,7 +88,8 @@ test('a key that is added counts what is there', (t) => {
 
 test('a new object of an old name is another one', (t) => {
   const quota = withGroup({ 'limits.cpu': 10 });
-  const admit = (uid: string, count: number) => quota.admit({ workload: ref('a', uid), group: 'g', podSets: [{ count, limits: { cpu: 1 } }] });
+  const admit = (uid: string, count: number) =>
+    quota.admit({ workload: ref('a', uid), group: 'g', podSets: [{ count, limits: { cpu: 1 } }] });
   admit('first', 8);
   t.equal(admit('second', 9).code, 'OK', 'its charge takes the place of the old one');
   t.equal(quota.release(ref('a', 'first')).code, 'NotManaged', 'the end of the old one comes late');
@@ -117,33 +136,74 @@ test('nothing grows in a group that is being deleted, and nothing is made below 
 test('a refusal names every key that has no room, in the words of Kubernetes', (t) => {
   const quota = withGroup({ 'limits.cpu': 10, 'limits.memory': '8Gi' });
   quota.admit({ workload: ref('a'), group: 'g', podSets: [{ count: 6, limits: { cpu: 1, memory: '1Gi' } }] });
-  const decision = quota.admit({ workload: ref('b'), group: 'g', podSets: [{ count: 5, limits: { cpu: 1, memory: '1Gi' } }] });
-  t.equal(decision.message, 'QuotaExceeded: exceeded quota: g, requested: limits.cpu=5,limits.memory=5Gi, used: limits.cpu=6,limits.memory=6Gi, limited: limits.cpu=10,limits.memory=8Gi, short by: limits.cpu=1,limits.memory=3Gi; at most 2 replicas fit');
-  t.same(decision.violations[1], { group: 'g', key: 'limits.memory', hard: 8n * 2n ** 30n, used: 6n * 2n ** 30n, requested: 5n * 2n ** 30n, short: 3n * 2n ** 30n });
+  const decision = quota.admit({
+    workload: ref('b'),
+    group: 'g',
+    podSets: [{ count: 5, limits: { cpu: 1, memory: '1Gi' } }],
+  });
+  t.equal(
+    decision.message,
+    'QuotaExceeded: exceeded quota: g, requested: limits.cpu=5,limits.memory=5Gi, used: limits.cpu=6,limits.memory=6Gi, limited: limits.cpu=10,limits.memory=8Gi, short by: limits.cpu=1,limits.memory=3Gi; at most 2 replicas fit',
+  );
+  t.same(decision.violations[1], {
+    group: 'g',
+    key: 'limits.memory',
+    hard: 8n * 2n ** 30n,
+    used: 6n * 2n ** 30n,
+    requested: 5n * 2n ** 30n,
+    short: 3n * 2n ** 30n,
+  });
   t.end();
 });
 
 test('an explanation shows every key, and what would fit instead', (t) => {
-  const quota = withGroup({ 'requests.nvidia.com/gpu': 8, 'requests.nvidia.com/gpu.A30': 2, 'requests.nvidia.com/gpu.T4': 6, 'cash/requests.nvidia.com/gpu': 100 });
-  const demand = { workload: ref('a'), group: 'g', types: { gpu: 'A30' }, podSets: [{ count: 4, limits: { 'nvidia.com/gpu': 1 } }] };
+  const quota = withGroup({
+    'requests.nvidia.com/gpu': 8,
+    'requests.nvidia.com/gpu.A30': 2,
+    'requests.nvidia.com/gpu.T4': 6,
+    'cash/requests.nvidia.com/gpu': 100,
+  });
+  const demand = {
+    workload: ref('a'),
+    group: 'g',
+    types: { gpu: 'A30' },
+    podSets: [{ count: 4, limits: { 'nvidia.com/gpu': 1 } }],
+  };
   const explanation = quota.explain(demand);
   t.equal(explanation.decision.code, 'QuotaExceeded');
   t.equal(explanation.maxReplicas, 2);
   t.same(explanation.otherTypes, { gpu: ['T4'] });
-  t.same(explanation.keys.map(({ key, requested, room, fits }) => [key, Number(requested), fits && room > 0n]), [
-    ['requests.nvidia.com/gpu', 4, true], ['requests.nvidia.com/gpu.A30', 4, false], ['requests.nvidia.com/gpu.T4', 0, true], ['cash/requests.nvidia.com/gpu', 4, true],
-  ]);
+  t.same(
+    explanation.keys.map(({ key, requested, room, fits }) => [key, Number(requested), fits && room > 0n]),
+    [
+      ['requests.nvidia.com/gpu', 4, true],
+      ['requests.nvidia.com/gpu.A30', 4, false],
+      ['requests.nvidia.com/gpu.T4', 0, true],
+      ['cash/requests.nvidia.com/gpu', 4, true],
+    ],
+  );
   t.equal(used(quota, 'requests.nvidia.com/gpu'), '0', 'nothing is charged for asking');
   t.end();
 });
 
 test('a simulation tells what would come of a script, and nothing comes of it', (t) => {
   const quota = withGroup({ 'limits.cpu': 10 });
-  const admit = (name: string, count: number) => ({ command: { type: 'admit' as const, workload: ref(name), group: 'g', podSets: [{ count, limits: { cpu: 1 } }] } });
+  const admit = (name: string, count: number) => ({
+    command: { type: 'admit' as const, workload: ref(name), group: 'g', podSets: [{ count, limits: { cpu: 1 } }] },
+  });
   const { decisions, events, changed } = quota.simulate([admit('a', 6), admit('b', 6), admit('c', 4)]);
-  t.same(decisions.map(({ code }) => code), ['OK', 'QuotaExceeded', 'OK']);
-  t.same(events.map(({ type }) => type), ['admitted', 'denied', 'admitted']);
-  t.same(changed.map(({ name, used: after }) => [name, after.get('limits.cpu')]), [['g', 10_000n]]);
+  t.same(
+    decisions.map(({ code }) => code),
+    ['OK', 'QuotaExceeded', 'OK'],
+  );
+  t.same(
+    events.map(({ type }) => type),
+    ['admitted', 'denied', 'admitted'],
+  );
+  t.same(
+    changed.map(({ name, used: after }) => [name, after.get('limits.cpu')]),
+    [['g', 10_000n]],
+  );
   t.equal(used(quota, 'limits.cpu'), '0');
   t.equal(quota.revision, 1);
   t.end();
@@ -168,14 +228,25 @@ test('what happens is told to whoever listens, with who caused it', (t) => {
 });
 
 test('limits that others of the group make unreachable are allowed with a warning', (t) => {
-  const decision: Decision = new Quota().createGroup({ name: 'g', hard: { 'limits.cpu': 10, 'limits.cpu.A4': 100, 'limits.cpu.A3': 5 } });
-  t.same(decision.warnings.map(({ code, key }) => [code, key]), [['Unreachable', 'limits.cpu.A4']]);
+  const decision: Decision = new Quota().createGroup({
+    name: 'g',
+    hard: { 'limits.cpu': 10, 'limits.cpu.A4': 100, 'limits.cpu.A3': 5 },
+  });
+  t.same(
+    decision.warnings.map(({ code, key }) => [code, key]),
+    [['Unreachable', 'limits.cpu.A4']],
+  );
   t.end();
 });
 
 test('a recount finds and corrects what does not add up', (t) => {
   const quota = withGroup({ 'limits.cpu': 10 });
-  for (let at = 0; at < 200; at++) quota.admit({ workload: ref(`w${at % 7}`), group: 'g', podSets: [{ count: 1 + (at % 2), limits: { cpu: '500m' } }] });
+  for (let at = 0; at < 200; at++)
+    quota.admit({
+      workload: ref(`w${at % 7}`),
+      group: 'g',
+      podSets: [{ count: 1 + (at % 2), limits: { cpu: '500m' } }],
+    });
   t.same(quota.refresh(), { groups: 1, workloads: 7, drift: [] });
   const slices = quota.refreshSlices(1);
   let steps = 1;

@@ -8,49 +8,99 @@ function asked(pod: object, labels: object = {}): unknown {
   const evaluation = evaluate(deployment(1, pod, labels));
   if (!evaluation.ok || evaluation.demand === null) return evaluation;
   const [podSet] = evaluation.demand.podSets;
-  const shown = (amounts: Readonly<Record<string, unknown>> = {}) => Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, formatAmount(name, amount as bigint)]));
+  const shown = (amounts: Readonly<Record<string, unknown>> = {}) =>
+    Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, formatAmount(name, amount as bigint)]));
   return { requests: shown(podSet?.requests), limits: shown(podSet?.limits), unspecified: podSet?.unspecified };
 }
 
-const both = (amounts: Resources, unspecified: readonly string[] = []) => ({ requests: amounts, limits: amounts, unspecified });
+const both = (amounts: Resources, unspecified: readonly string[] = []) => ({
+  requests: amounts,
+  limits: amounts,
+  unspecified,
+});
 
 test('containers that run together are added, steps of initialisation are not', (t) => {
-  t.same(asked({ spec: { initContainers: [container({ cpu: 3, memory: '1Gi' }), container({ cpu: 2, memory: '4Gi' })], containers: [container({ cpu: 1, memory: '1Gi' }), container({ cpu: 1, memory: '1Gi' })] } }), both({ cpu: '3', memory: '4Gi' }));
+  t.same(
+    asked({
+      spec: {
+        initContainers: [container({ cpu: 3, memory: '1Gi' }), container({ cpu: 2, memory: '4Gi' })],
+        containers: [container({ cpu: 1, memory: '1Gi' }), container({ cpu: 1, memory: '1Gi' })],
+      },
+    }),
+    both({ cpu: '3', memory: '4Gi' }),
+  );
   t.end();
 });
 
 test('a sidecar runs beside the steps after it, and beside the containers', (t) => {
   const sidecar = container({ cpu: 1, memory: '1Gi' }, { restartPolicy: 'Always' });
-  t.same(asked({ spec: { initContainers: [container({ cpu: 4, memory: '1Gi' }), sidecar, container({ cpu: 4, memory: '1Gi' })], containers: [container({ cpu: 2, memory: '1Gi' })] } }), both({ cpu: '5', memory: '2Gi' }));
-  t.same(asked({ spec: { initContainers: [sidecar], containers: [container({ cpu: 2, memory: '1Gi' })] } }), both({ cpu: '3', memory: '2Gi' }));
+  t.same(
+    asked({
+      spec: {
+        initContainers: [container({ cpu: 4, memory: '1Gi' }), sidecar, container({ cpu: 4, memory: '1Gi' })],
+        containers: [container({ cpu: 2, memory: '1Gi' })],
+      },
+    }),
+    both({ cpu: '5', memory: '2Gi' }),
+  );
+  t.same(
+    asked({ spec: { initContainers: [sidecar], containers: [container({ cpu: 2, memory: '1Gi' })] } }),
+    both({ cpu: '3', memory: '2Gi' }),
+  );
   t.end();
 });
 
 test('overhead and resources of the whole pod count', (t) => {
-  t.same(asked(template({ cpu: 1, memory: '1Gi' }, { overhead: { cpu: '250m' } })), both({ cpu: '1250m', memory: '1Gi' }));
-  t.same(asked({ spec: { resources: { requests: { cpu: 2 }, limits: { cpu: 2 } }, containers: [{ name: 'a', resources: { limits: { memory: '1Gi' } } }] } }), both({ memory: '1Gi', cpu: '2' }), 'and say what a container leaves out');
+  t.same(
+    asked(template({ cpu: 1, memory: '1Gi' }, { overhead: { cpu: '250m' } })),
+    both({ cpu: '1250m', memory: '1Gi' }),
+  );
+  t.same(
+    asked({
+      spec: {
+        resources: { requests: { cpu: 2 }, limits: { cpu: 2 } },
+        containers: [{ name: 'a', resources: { limits: { memory: '1Gi' } } }],
+      },
+    }),
+    both({ memory: '1Gi', cpu: '2' }),
+    'and say what a container leaves out',
+  );
   t.end();
 });
 
 test('a limit alone is a request as well, what is not said is noted', (t) => {
-  t.same(asked({ spec: { containers: [{ name: 'a', resources: { limits: { cpu: 1 } } }] } }), both({ cpu: '1' }, ['limits.memory', 'requests.memory']));
-  t.same(asked({ spec: { containers: [{ name: 'a', resources: { requests: { cpu: 1, 'nvidia.com/gpu': 1 } } }] } }, { 'biz.group.resource.quota/gpu-type': 'T4' }), {
-    requests: { cpu: '1', 'nvidia.com/gpu': '1', 'gpu.cards': '1', 'gpu.memory': '16Gi' },
-    limits: { 'nvidia.com/gpu': '1', 'gpu.cards': '1', 'gpu.memory': '16Gi' },
-    unspecified: ['limits.cpu', 'limits.memory', 'requests.memory'],
-  });
+  t.same(
+    asked({ spec: { containers: [{ name: 'a', resources: { limits: { cpu: 1 } } }] } }),
+    both({ cpu: '1' }, ['limits.memory', 'requests.memory']),
+  );
+  t.same(
+    asked(
+      { spec: { containers: [{ name: 'a', resources: { requests: { cpu: 1, 'nvidia.com/gpu': 1 } } }] } },
+      { 'biz.group.resource.quota/gpu-type': 'T4' },
+    ),
+    {
+      requests: { cpu: '1', 'nvidia.com/gpu': '1', 'gpu.cards': '1', 'gpu.memory': '16Gi' },
+      limits: { 'nvidia.com/gpu': '1', 'gpu.cards': '1', 'gpu.memory': '16Gi' },
+      unspecified: ['limits.cpu', 'limits.memory', 'requests.memory'],
+    },
+  );
   t.end();
 });
 
 const cards = (resources: Resources, type = 'T4'): unknown => {
   const evaluation = evaluate(deployment(1, template(resources), { 'biz.group.resource.quota/gpu-type': type }));
   const limits = evaluation.ok ? (evaluation.demand?.podSets[0]?.limits ?? {}) : {};
-  return ['gpu.cards', 'gpu.memory'].map((name) => (limits[name] === undefined ? null : formatAmount(name, limits[name] as bigint)));
+  return ['gpu.cards', 'gpu.memory'].map((name) =>
+    limits[name] === undefined ? null : formatAmount(name, limits[name] as bigint),
+  );
 };
 
 test('cards and their memory are the same thing, whatever they are called', (t) => {
   t.same(cards({ 'nvidia.com/gpu': 2 }), ['2', '32Gi']);
-  t.same(cards({ 'nvidia.com/vgpu-number': 2, 'nvidia.com/vgpu-cores': 30, 'nvidia.com/vgpu-memory': 1024 }), ['600m', '2Gi']);
+  t.same(cards({ 'nvidia.com/vgpu-number': 2, 'nvidia.com/vgpu-cores': 30, 'nvidia.com/vgpu-memory': 1024 }), [
+    '600m',
+    '2Gi',
+  ]);
   t.same(cards({ 'nvidia.com/vgpu-number': 1 }), ['1', '16Gi'], 'a whole card where no share is said');
   t.same(cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 20, 'nvidia.com/gpumem': 2048 }), ['400m', '4Gi']);
   t.same(cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 50, 'nvidia.com/gpumem-percentage': 25 }), ['1', '8Gi']);
@@ -89,7 +139,10 @@ test('V01, V02, V03: shares of cards are multiplied by the cards, and a card wit
 
 test('A30: what each of two cards gets is charged twice', (t) => {
   const quota = withGroup({ 'requests.nvidia.com/gpucores': 100, 'requests.nvidia.com/gpumem': 10_000 });
-  t.equal(admit(quota, 'a', 1, { 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 20, 'nvidia.com/gpumem': 2048 }).code, 'OK');
+  t.equal(
+    admit(quota, 'a', 1, { 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 20, 'nvidia.com/gpumem': 2048 }).code,
+    'OK',
+  );
   t.same([used(quota, 'requests.nvidia.com/gpucores'), used(quota, 'requests.nvidia.com/gpumem')], ['40', '4096']);
   t.end();
 });
@@ -108,8 +161,27 @@ test('amounts beyond 64 bits are refused, not lost', (t) => {
 
 test('no manifest leads to anything but an answer', (t) => {
   const json = fc.jsonValue({ maxDepth: 4 });
-  const kinds = fc.constantFrom(['apps/v1', 'Deployment'], ['v1', 'Pod'], ['batch/v1', 'Job'], ['ray.io/v1', 'RayJob'], ['kubeflow.org/v1', 'TFJob'], ['jobset.x-k8s.io/v1', 'JobSet'], ['leaderworkerset.x-k8s.io/v1', 'LeaderWorkerSet'], ['argoproj.io/v1', 'Rollout']);
-  const field = fc.constantFrom('template', 'replicas', 'tfReplicaSpecs', 'rayClusterSpec', 'replicatedJobs', 'leaderWorkerTemplate', 'containers', 'workloadRef', 'runPolicy');
+  const kinds = fc.constantFrom(
+    ['apps/v1', 'Deployment'],
+    ['v1', 'Pod'],
+    ['batch/v1', 'Job'],
+    ['ray.io/v1', 'RayJob'],
+    ['kubeflow.org/v1', 'TFJob'],
+    ['jobset.x-k8s.io/v1', 'JobSet'],
+    ['leaderworkerset.x-k8s.io/v1', 'LeaderWorkerSet'],
+    ['argoproj.io/v1', 'Rollout'],
+  );
+  const field = fc.constantFrom(
+    'template',
+    'replicas',
+    'tfReplicaSpecs',
+    'rayClusterSpec',
+    'replicatedJobs',
+    'leaderWorkerTemplate',
+    'containers',
+    'workloadRef',
+    'runPolicy',
+  );
   fc.assert(
     fc.property(kinds, fc.dictionary(field, json), json, json, ([apiVersion, kind], spec, metadata, status) => {
       const evaluation = evaluate({ apiVersion, kind, metadata, spec, status });

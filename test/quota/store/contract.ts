@@ -17,13 +17,21 @@ export interface Place {
 
 /** What an engine holds, in an order of its own. */
 export function contentOf(engine: QuotaEngine): string {
-  return [...engine.records()].map((change) => JSON.stringify(toRecord(change, null))).sort().join('\n');
+  return [...engine.records()]
+    .map((change) => JSON.stringify(toRecord(change, null)))
+    .sort()
+    .join('\n');
 }
 
 /** What every store has to do. `place` makes an empty one; `shared` says whether several engines may use it at once. */
 export function storeContract(name: string, place: () => Promise<Place>, shared: boolean): void {
-  const opened = async (at: Place, clock = () => 0): Promise<QuotaEngine> => createEngine({ store: await at.open(), clock, pause: () => Promise.resolve() });
-  const cores = (workload: string, group: string, count: number) => ({ workload: { kind: 'Job', name: workload }, group, podSets: [{ count, limits: { cpu: 1 } }] });
+  const opened = async (at: Place, clock = () => 0): Promise<QuotaEngine> =>
+    createEngine({ store: await at.open(), clock, pause: () => Promise.resolve() });
+  const cores = (workload: string, group: string, count: number) => ({
+    workload: { kind: 'Job', name: workload },
+    group,
+    podSets: [{ count, limits: { cpu: 1 } }],
+  });
 
   for (const [index, { before, steps }] of SCENARIOS.entries()) {
     test(`${name}: ${steps.map(({ id }) => id).join(' ')}, with a new start after each step`, async (t) => {
@@ -69,7 +77,9 @@ export function storeContract(name: string, place: () => Promise<Place>, shared:
     const engine = await opened(at);
     await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
     await engine.admit(cores('first', 'g', 1));
-    const decisions = await Promise.all(Array.from({ length: 200 }, (_, index) => engine.admit(cores(`w${index}`, 'g', 5))));
+    const decisions = await Promise.all(
+      Array.from({ length: 200 }, (_, index) => engine.admit(cores(`w${index}`, 'g', 5))),
+    );
     t.equal(decisions.filter(({ allowed }) => allowed).length, 1);
     t.equal(engine.status('g')?.used.get('limits.cpu'), 6000n);
     await engine.close();
@@ -102,7 +112,9 @@ export function storeContract(name: string, place: () => Promise<Place>, shared:
     const told: string[] = [];
     const end = engine.on(({ type, revision }) => told.push(`${type} ${revision}`));
     await Promise.all([
-      engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } }), engine.admit(cores('a', 'g', 6)), engine.admit(cores('b', 'g', 6)),
+      engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } }),
+      engine.admit(cores('a', 'g', 6)),
+      engine.admit(cores('b', 'g', 6)),
     ]);
     end();
     await engine.admit(cores('c', 'g', 1));
@@ -119,7 +131,9 @@ export function storeContract(name: string, place: () => Promise<Place>, shared:
     const [one] = engines as [QuotaEngine];
     await one.createGroup({ name: 'root', hard: { 'limits.cpu': 30 } });
     await one.createGroup({ name: 'g', parent: 'root', hard: { 'limits.cpu': 20 } });
-    const all = engines.flatMap((engine, which) => Array.from({ length: 20 }, (_, index) => engine.admit(cores(`w${which}-${index}`, 'g', 2))));
+    const all = engines.flatMap((engine, which) =>
+      Array.from({ length: 20 }, (_, index) => engine.admit(cores(`w${which}-${index}`, 'g', 2))),
+    );
     const decisions = await Promise.all(all);
     t.equal(decisions.filter(({ allowed }) => allowed).length, 10);
     for (const engine of engines) {
@@ -137,12 +151,18 @@ export function storeContract(name: string, place: () => Promise<Place>, shared:
     const engines = [await opened(at), await opened(at)];
     const [one] = engines as [QuotaEngine];
     await one.createGroup({ name: 'p', hard: { 'limits.cpu': 10 } });
-    const decisions = await Promise.all(engines.flatMap((engine, which) => [
-      engine.createGroup({ name: `c${which}`, parent: 'p', hard: { 'limits.cpu': 4 } }), engine.admit(cores(`w${which}`, 'p', 4)),
-    ]));
+    const decisions = await Promise.all(
+      engines.flatMap((engine, which) => [
+        engine.createGroup({ name: `c${which}`, parent: 'p', hard: { 'limits.cpu': 4 } }),
+        engine.admit(cores(`w${which}`, 'p', 4)),
+      ]),
+    );
     t.equal(decisions.filter(({ allowed }) => allowed).length, 2);
     for (const engine of engines) await engine.catchUp();
-    t.same(engines.map((engine) => engine.status('p')?.used.get('limits.cpu')), [8000n, 8000n]);
+    t.same(
+      engines.map((engine) => engine.status('p')?.used.get('limits.cpu')),
+      [8000n, 8000n],
+    );
     for (const engine of engines) await engine.close();
     await at.destroy();
   });
@@ -155,7 +175,10 @@ export function storeContract(name: string, place: () => Promise<Place>, shared:
     t.equal((await two.scale({ kind: 'Job', name: 'w' }, 4)).code, 'OK');
     t.equal((await one.admit(cores('w', 'h', 5))).code, 'OK');
     await two.catchUp();
-    t.same(['g', 'h'].map((group) => two.status(group)?.used.get('limits.cpu')), [0n, 5000n]);
+    t.same(
+      ['g', 'h'].map((group) => two.status(group)?.used.get('limits.cpu')),
+      [0n, 5000n],
+    );
     t.equal((await two.release({ kind: 'Job', name: 'w' })).code, 'OK');
     t.equal((await one.deleteGroup('h')).code, 'OK');
     t.equal((await two.createGroup({ name: 'h', hard: { pods: 1 } })).code, 'OK');

@@ -72,9 +72,11 @@ export class CrashFiles implements JournalFiles {
         if (operation.what === 'rename' && file !== undefined) files.set(operation.to, file);
       }
     }
-    return new Map([...files].map(([name, { durable, loose }]) => {
-      const rest = Buffer.concat(loose);
-      return [name, Buffer.concat([...durable, rest.subarray(0, Math.floor(rest.length * kept))])];
-    }));
+    return new Map(
+      [...files].map(([name, { durable, loose }]) => {
+        const rest = Buffer.concat(loose);
+        return [name, Buffer.concat([...durable, rest.subarray(0, Math.floor(rest.length * kept))])];
+      }),
+    );
   }
 }

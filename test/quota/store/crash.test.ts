@@ -26,7 +26,9 @@ test('after a crash at any operation and any byte there is a state that was ackn
       const files = new CrashFiles();
       const engine = await open(files, compactBytes);
       /** What was acknowledged, and after how many operations. */
-      const acknowledged: { readonly operations: number; readonly content: string }[] = [{ operations: 0, content: contentOf(engine) }];
+      const acknowledged: { readonly operations: number; readonly content: string }[] = [
+        { operations: 0, content: contentOf(engine) },
+      ];
       for (const { command, at } of steps) {
         await engine.execute(command, at);
         acknowledged.push({ operations: files.operations.length, content: contentOf(engine) });
@@ -52,7 +54,12 @@ test('after a crash at any operation and any byte there is a state that was ackn
 test('commands that are written together are there together or not at all', async (t) => {
   const files = new CrashFiles();
   const engine = await open(files, 1 << 30);
-  const admit = (name: string): Command => ({ type: 'admit', workload: { kind: 'Job', name }, group: 'g', podSets: [{ count: 1, limits: { cpu: 1 } }] });
+  const admit = (name: string): Command => ({
+    type: 'admit',
+    workload: { kind: 'Job', name },
+    group: 'g',
+    podSets: [{ count: 1, limits: { cpu: 1 } }],
+  });
   await engine.execute({ type: 'createGroup', name: 'g', hard: { 'limits.cpu': 100 } }, 0);
   const before = contentOf(engine);
   const operations = files.operations.length;
@@ -67,7 +74,8 @@ test('commands that are written together are there together or not at all', asyn
 test('a bit that flips in what was acknowledged is noticed, wherever it is followed by anything', async (t) => {
   const files = new CrashFiles();
   let engine = await open(files, 1 << 30);
-  for (let index = 0; index < 5; index++) await engine.execute({ type: 'createGroup', name: `g${index}`, hard: { 'limits.cpu': 1 } }, 0);
+  for (let index = 0; index < 5; index++)
+    await engine.execute({ type: 'createGroup', name: `g${index}`, hard: { 'limits.cpu': 1 } }, 0);
   await engine.close();
   engine = await open(files, 1 << 30);
   await engine.close();
@@ -111,18 +119,25 @@ test('a disk that is full stops the engine, and what was acknowledged is there a
   const isFull = { now: true };
   const store = await JournalStore.open('', {
     files: {
-      list: () => files.list(), read: (name) => files.read(name), rename: (from, to) => files.rename(from, to), remove: (name) => files.remove(name),
+      list: () => files.list(),
+      read: (name) => files.read(name),
+      rename: (from, to) => files.rename(from, to),
+      remove: (name) => files.remove(name),
       create: async (name) => {
         const file = await files.create(name);
-        return { ...file, append: async (bytes) => {
-          if (isFull.now && bytes.includes('Job//w')) throw new Error('ENOSPC: no space left on device');
-          return file.append(bytes);
-        } };
+        return {
+          ...file,
+          append: async (bytes) => {
+            if (isFull.now && bytes.includes('Job//w')) throw new Error('ENOSPC: no space left on device');
+            return file.append(bytes);
+          },
+        };
       },
     },
   });
   const second = await createEngine({ store, clock: () => 0 });
-  const admit = (): Promise<Decision> => second.admit({ workload: { kind: 'Job', name: 'w' }, group: 'g', podSets: [{ count: 1, limits: { cpu: 1 } }] });
+  const admit = (): Promise<Decision> =>
+    second.admit({ workload: { kind: 'Job', name: 'w' }, group: 'g', podSets: [{ count: 1, limits: { cpu: 1 } }] });
   await t.rejects(admit(), /ENOSPC/);
   isFull.now = false;
   await t.rejects(admit(), /ENOSPC/, 'what is in memory is ahead of the disk: it does not go on');
@@ -136,7 +151,10 @@ test('a snapshot that can not be written is given up, the journal goes on', asyn
     compactBytes: 1,
     onWarning: (reason) => warnings.push(reason),
     files: {
-      list: () => files.list(), read: (name) => files.read(name), remove: (name) => files.remove(name), create: (name) => files.create(name),
+      list: () => files.list(),
+      read: (name) => files.read(name),
+      remove: (name) => files.remove(name),
+      create: (name) => files.create(name),
       rename: async () => {
         throw new Error('EIO: rename');
       },

@@ -51,7 +51,13 @@ interface World {
 }
 
 /** Runs `act` in every order that the engines' operations on the store can have, and `look` after each. */
-async function everyOrder(count: number, prepare: (engine: QuotaEngine) => Promise<void>, act: (engines: readonly QuotaEngine[]) => Promise<unknown>, look: (world: World) => Promise<string | null>, limit: number): Promise<{ readonly orders: number; readonly failure: string | null }> {
+async function everyOrder(
+  count: number,
+  prepare: (engine: QuotaEngine) => Promise<void>,
+  act: (engines: readonly QuotaEngine[]) => Promise<unknown>,
+  look: (world: World) => Promise<string | null>,
+  limit: number,
+): Promise<{ readonly orders: number; readonly failure: string | null }> {
   const pending: number[][] = [[]];
   let orders = 0;
   while (pending.length > 0 && orders < limit) {
@@ -61,10 +67,18 @@ async function everyOrder(count: number, prepare: (engine: QuotaEngine) => Promi
     const first = await createEngine({ store: new MemoryStore(memory), clock: () => 0 });
     await prepare(first);
     const schedule = new Schedule(choices);
-    const engines = await Promise.all(Array.from({ length: count }, () => createEngine({ store: gated(new MemoryStore(memory), schedule), clock: () => 0, pause: async () => undefined })));
+    const engines = await Promise.all(
+      Array.from({ length: count }, () =>
+        createEngine({ store: gated(new MemoryStore(memory), schedule), clock: () => 0, pause: async () => undefined }),
+      ),
+    );
     await schedule.run(act(engines));
     const failure = await look({ memory, engines });
-    if (failure !== null) return { orders, failure: `${failure} in order ${schedule.options.map((_, index) => choices[index] ?? 0).join()}` };
+    if (failure !== null)
+      return {
+        orders,
+        failure: `${failure} in order ${schedule.options.map((_, index) => choices[index] ?? 0).join()}`,
+      };
     for (let at = choices.length; at < schedule.options.length; at++) {
       for (let choice = 1; choice < (schedule.options[at] as number); choice++) {
         pending.push([...choices, ...new Array<number>(at - choices.length).fill(0), choice]);
@@ -74,7 +88,11 @@ async function everyOrder(count: number, prepare: (engine: QuotaEngine) => Promi
   return { orders, failure: null };
 }
 
-const cores = (name: string, group: string, count: number) => ({ workload: { kind: 'Job', name }, group, podSets: [{ count, limits: { cpu: 1 } }] });
+const cores = (name: string, group: string, count: number) => ({
+  workload: { kind: 'Job', name },
+  group,
+  podSets: [{ count, limits: { cpu: 1 } }],
+});
 
 async function usedOf(memory: SharedMemory, group: string): Promise<bigint> {
   const engine = await createEngine({ store: new MemoryStore(memory), clock: () => 0 });
@@ -91,7 +109,9 @@ test('R1: two that read the same use do not both pass, in any order of reads and
       await engine.admit(cores('first', 'g', 1));
     },
     async (engines) => {
-      answers = (await Promise.all(engines.map((engine, which) => engine.admit(cores(`w${which}`, 'g', 5))))).map(({ allowed }) => allowed);
+      answers = (await Promise.all(engines.map((engine, which) => engine.admit(cores(`w${which}`, 'g', 5))))).map(
+        ({ allowed }) => allowed,
+      );
     },
     async ({ memory }) => {
       const used = await usedOf(memory, 'g');
@@ -109,13 +129,14 @@ test('R2: what is held for an object that is not there yet survives a refresh, w
     async (engine) => {
       await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
     },
-    ([one, two]) => Promise.all([
-      one?.reserve(cores('w', 'g', 6), 60_000, 'op'),
-      two?.catchUp().then(() => {
-        two.refresh();
-        return two.admit(cores('x', 'g', 6));
-      }),
-    ]),
+    ([one, two]) =>
+      Promise.all([
+        one?.reserve(cores('w', 'g', 6), 60_000, 'op'),
+        two?.catchUp().then(() => {
+          two.refresh();
+          return two.admit(cores('x', 'g', 6));
+        }),
+      ]),
     async ({ memory }) => {
       const used = await usedOf(memory, 'g');
       return used === 6000n ? null : `used ${used}`;
@@ -153,7 +174,11 @@ test('R6: a child and a workload of its parent do not both get what is left', as
     async (engine) => {
       await engine.createGroup({ name: 'p', hard: { 'limits.cpu': 10 } });
     },
-    ([one, two]) => Promise.all([one?.createGroup({ name: 'c', parent: 'p', hard: { 'limits.cpu': 6 } }), two?.admit(cores('w', 'p', 6))]),
+    ([one, two]) =>
+      Promise.all([
+        one?.createGroup({ name: 'c', parent: 'p', hard: { 'limits.cpu': 6 } }),
+        two?.admit(cores('w', 'p', 6)),
+      ]),
     async ({ memory }) => {
       const used = await usedOf(memory, 'p');
       return used === 6000n ? null : `used ${used}`;
@@ -172,14 +197,19 @@ test('R7: a limit that is lowered holds for whoever comes after it, in another e
       await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
     },
     async ([one, two]) => {
-      const [lowered, admitted] = await Promise.all([one?.updateGroup({ name: 'g', hard: { 'limits.cpu': 5 } }), two?.admit(cores('w', 'g', 6))]);
+      const [lowered, admitted] = await Promise.all([
+        one?.updateGroup({ name: 'g', hard: { 'limits.cpu': 5 } }),
+        two?.admit(cores('w', 'g', 6)),
+      ]);
       answers = [(lowered?.warnings ?? []).map(({ code }) => code), admitted?.allowed === true];
     },
     async ({ memory }) => {
       const [warnings, admitted] = answers;
       // Either the workload was there first, and lowering the limit says so, or it finds the new one.
       const used = await usedOf(memory, 'g');
-      return used === (admitted ? 6000n : 0n) && warnings.includes('OverQuota') === admitted ? null : `used ${used}, warned of ${warnings.join() || 'nothing'}`;
+      return used === (admitted ? 6000n : 0n) && warnings.includes('OverQuota') === admitted
+        ? null
+        : `used ${used}, warned of ${warnings.join() || 'nothing'}`;
     },
     5000,
   );
@@ -196,9 +226,14 @@ test('R8: nothing is admitted to a group that another engine deletes', async (t)
       await engine.createGroup({ name: 'c', parent: 'p', hard: { 'limits.cpu': 6 } });
     },
     async ([one, two]) => {
-      answers = (await Promise.all([one?.deleteGroup('c'), two?.admit(cores('w', 'c', 1))])).map((decision) => decision?.allowed === true);
+      answers = (await Promise.all([one?.deleteGroup('c'), two?.admit(cores('w', 'c', 1))])).map(
+        (decision) => decision?.allowed === true,
+      );
     },
-    async ({ memory }) => (answers.filter(Boolean).length === 1 && (await usedOf(memory, 'p')) === (answers[0] === true ? 0n : 6000n) ? null : `answers ${answers.join()}`),
+    async ({ memory }) =>
+      answers.filter(Boolean).length === 1 && (await usedOf(memory, 'p')) === (answers[0] === true ? 0n : 6000n)
+        ? null
+        : `answers ${answers.join()}`,
     5000,
   );
   t.equal(failure, null);
@@ -210,14 +245,22 @@ test('elastic groups of several engines do not lend the same quota twice', async
     3,
     async (engine) => {
       await engine.createGroup({ name: 'root', hard: { 'limits.cpu': 10 } });
-      for (const name of ['a', 'b']) await engine.createGroup({ name, parent: 'root', mode: 'elastic', hard: { 'limits.cpu': 5 } });
+      for (const name of ['a', 'b'])
+        await engine.createGroup({ name, parent: 'root', mode: 'elastic', hard: { 'limits.cpu': 5 } });
     },
-    ([one, two, three]) => Promise.all([one?.admit(cores('x', 'a', 8)), two?.admit(cores('y', 'b', 4)), three?.admit(cores('z', 'root', 1))]),
+    ([one, two, three]) =>
+      Promise.all([
+        one?.admit(cores('x', 'a', 8)),
+        two?.admit(cores('y', 'b', 4)),
+        three?.admit(cores('z', 'root', 1)),
+      ]),
     async ({ memory }) => {
-      const used = await Promise.all(['root', 'a', 'b'].map(async (name) => {
-        const engine = await createEngine({ store: new MemoryStore(memory), clock: () => 0 });
-        return engine.status(name)?.selfUsed.get('limits.cpu') ?? 0n;
-      }));
+      const used = await Promise.all(
+        ['root', 'a', 'b'].map(async (name) => {
+          const engine = await createEngine({ store: new MemoryStore(memory), clock: () => 0 });
+          return engine.status(name)?.selfUsed.get('limits.cpu') ?? 0n;
+        }),
+      );
       const total = used.reduce((sum, amount) => sum + amount, 0n);
       return total <= 10_000n && total >= 5000n ? null : `used ${used.join()}`;
     },

@@ -33,7 +33,11 @@ test('a process that is killed while it admits has admitted what it said', async
     t.equal(status?.used.get('pods'), BigInt(status?.workloads ?? -1), 'every workload is charged once');
     t.same(engine.refresh().drift, []);
     const there = new Set([...engine.records()].filter(({ kind }) => kind === 'workload').map(({ key }) => key));
-    t.same([...admitted].filter((name) => !there.has(name)), [], `after ${admitted.size} answers`);
+    t.same(
+      [...admitted].filter((name) => !there.has(name)),
+      [],
+      `after ${admitted.size} answers`,
+    );
     await engine.close();
   }
 });

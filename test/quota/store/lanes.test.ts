@@ -84,25 +84,32 @@ test('a lane can take names that are free, and gives its work back where they ar
 
 test('whatever names work has and discovers, no name is worked on twice at once and everything is done', async () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd', 'e');
-  const item = fc.record({ names: fc.uniqueArray(name, { maxLength: 3 }), more: fc.uniqueArray(name, { maxLength: 2 }), ms: fc.nat(2) });
-  await fc.assert(fc.asyncProperty(fc.array(item, { maxLength: 40 }), async (items) => {
-    const held = new Set<string>();
-    const done: number[] = [];
-    const lanes = new Lanes<number>(async (lane) => {
-      const own = new Set(lane.names);
-      for (const each of own) if (held.has(each)) throw new Error(`${each} twice`);
-      for (const each of own) held.add(each);
-      for (let turn = 0; turn < (items[lane.items[0] as number]?.ms ?? 0); turn++) await settle();
-      const more = lane.items.flatMap((index) => items[index]?.more ?? []);
-      if (lanes.extend(lane, more)) done.push(...lane.items);
-      else lanes.again(lane, lane.items, more);
-      for (const each of own) held.delete(each);
-    });
-    for (const [index, { names }] of items.entries()) {
-      lanes.add(index, new Set(names));
-      if (index % 3 === 0) await settle();
-    }
-    await lanes.idle();
-    return done.length === items.length && new Set(done).size === items.length && held.size === 0;
-  }), { numRuns: 200 });
+  const item = fc.record({
+    names: fc.uniqueArray(name, { maxLength: 3 }),
+    more: fc.uniqueArray(name, { maxLength: 2 }),
+    ms: fc.nat(2),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(item, { maxLength: 40 }), async (items) => {
+      const held = new Set<string>();
+      const done: number[] = [];
+      const lanes = new Lanes<number>(async (lane) => {
+        const own = new Set(lane.names);
+        for (const each of own) if (held.has(each)) throw new Error(`${each} twice`);
+        for (const each of own) held.add(each);
+        for (let turn = 0; turn < (items[lane.items[0] as number]?.ms ?? 0); turn++) await settle();
+        const more = lane.items.flatMap((index) => items[index]?.more ?? []);
+        if (lanes.extend(lane, more)) done.push(...lane.items);
+        else lanes.again(lane, lane.items, more);
+        for (const each of own) held.delete(each);
+      });
+      for (const [index, { names }] of items.entries()) {
+        lanes.add(index, new Set(names));
+        if (index % 3 === 0) await settle();
+      }
+      await lanes.idle();
+      return done.length === items.length && new Set(done).size === items.length && held.size === 0;
+    }),
+    { numRuns: 200 },
+  );
 });

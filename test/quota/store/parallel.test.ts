@@ -5,14 +5,23 @@ import { MemoryStore, SharedMemory } from '../../../src/quota/store/memory-store
 import type { Batch, Store } from '../../../src/quota/store/store.js';
 import { contentOf } from './contract.js';
 
-const cores = (name: string, group: string, count: number) => ({ workload: { kind: 'Job', name }, group, podSets: [{ count, limits: { cpu: 1 } }] });
+const cores = (name: string, group: string, count: number) => ({
+  workload: { kind: 'Job', name },
+  group,
+  podSets: [{ count, limits: { cpu: 1 } }],
+});
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** A store whose commits wait until the test lets them go, or fail. */
 class HeldStore implements Store {
   readonly exclusive = false;
   /** Commits under way, by the groups they are about. */
-  readonly commits: { readonly groups: string; readonly batch: Batch; readonly go: () => void; readonly fail: (error: Error) => void }[] = [];
+  readonly commits: {
+    readonly groups: string;
+    readonly batch: Batch;
+    readonly go: () => void;
+    readonly fail: (error: Error) => void;
+  }[] = [];
   reads = 0;
   isHeld = false;
   readonly #below: MemoryStore;
@@ -49,7 +58,10 @@ class HeldStore implements Store {
   }
 }
 
-async function held(t: Test, ...groups: readonly string[]): Promise<{ readonly engine: QuotaEngine; readonly store: HeldStore; readonly memory: SharedMemory }> {
+async function held(
+  t: Test,
+  ...groups: readonly string[]
+): Promise<{ readonly engine: QuotaEngine; readonly store: HeldStore; readonly memory: SharedMemory }> {
   const memory = new SharedMemory();
   const store = new HeldStore(memory);
   const engine = await createEngine({ store, clock: () => 0, pause: async () => undefined });
@@ -71,7 +83,11 @@ test('decisions about different groups are committed at the same time, those abo
   await store.go('a');
   t.ok((await first).allowed);
   t.same(store.waiting, ['a']);
-  t.same(store.commits[0]?.batch.changes.map(({ key }) => key), ['Job//a2', 'Job//a3'], 'in one commit');
+  t.same(
+    store.commits[0]?.batch.changes.map(({ key }) => key),
+    ['Job//a2', 'Job//a3'],
+    'in one commit',
+  );
   await store.go('a');
   t.ok((await late).every(({ allowed }) => allowed));
   t.equal(engine.status('a')?.used.get('limits.cpu'), 3000n);
@@ -80,22 +96,36 @@ test('decisions about different groups are committed at the same time, those abo
 
 test('a workload that two groups are asked for at once is decided on in one after the other', async (t) => {
   const { engine, store } = await held(t, 'a', 'b');
-  const both = Promise.all([engine.reserve(cores('w', 'a', 1), 1000, 'one'), engine.reserve(cores('w', 'b', 1), 1000, 'two')]);
+  const both = Promise.all([
+    engine.reserve(cores('w', 'a', 1), 1000, 'one'),
+    engine.reserve(cores('w', 'b', 1), 1000, 'two'),
+  ]);
   await settle();
   t.same(store.waiting, ['a+b']);
   await store.go('a+b');
   t.ok((await both).every(({ allowed }) => allowed));
   store.isHeld = false;
-  await engine.observe({ workload: { kind: 'Job', name: 'w', uid: 'u', version: 1 }, group: 'b', demand: { ...cores('w', 'b', 1), workload: { kind: 'Job', name: 'w', uid: 'u', version: 1 } } });
+  await engine.observe({
+    workload: { kind: 'Job', name: 'w', uid: 'u', version: 1 },
+    group: 'b',
+    demand: { ...cores('w', 'b', 1), workload: { kind: 'Job', name: 'w', uid: 'u', version: 1 } },
+  });
   t.same(engine.refresh().drift, []);
 });
 
 test('a refusal beside admissions is told with their commit, without another look; one alone is looked at again', async (t) => {
   const { engine, store } = await held(t, 'a');
-  const answers = Promise.all([engine.admit(cores('small', 'a', 6)), engine.admit(cores('big', 'a', 6)), engine.admit(cores('fits', 'a', 4))]);
+  const answers = Promise.all([
+    engine.admit(cores('small', 'a', 6)),
+    engine.admit(cores('big', 'a', 6)),
+    engine.admit(cores('fits', 'a', 4)),
+  ]);
   await settle();
   await store.go('a');
-  t.same((await answers).map(({ code }) => code), ['OK', 'QuotaExceeded', 'OK']);
+  t.same(
+    (await answers).map(({ code }) => code),
+    ['OK', 'QuotaExceeded', 'OK'],
+  );
   t.equal(store.reads, 0);
   t.equal((await engine.admit(cores('more', 'a', 1))).code, 'QuotaExceeded');
   t.equal(store.reads, 1);
@@ -105,13 +135,20 @@ test('what is refused in a batch whose commit came too late is decided again wit
   const { engine, store, memory } = await held(t, 'a');
   const other = await createEngine({ store: new MemoryStore(memory), clock: () => 0 });
   await other.admit(cores('theirs', 'a', 5));
-  const answers = Promise.all([engine.admit(cores('w1', 'a', 6)), engine.admit(cores('w2', 'a', 6)), engine.admit(cores('w3', 'a', 4))]);
+  const answers = Promise.all([
+    engine.admit(cores('w1', 'a', 6)),
+    engine.admit(cores('w2', 'a', 6)),
+    engine.admit(cores('w3', 'a', 4)),
+  ]);
   await settle();
   await other.release({ kind: 'Job', name: 'theirs' });
   await other.admit(cores('theirs', 'a', 2));
   await store.go('a');
   await store.go('a');
-  t.same((await answers).map(({ code }) => code), ['OK', 'QuotaExceeded', 'QuotaExceeded']);
+  t.same(
+    (await answers).map(({ code }) => code),
+    ['OK', 'QuotaExceeded', 'QuotaExceeded'],
+  );
   await other.catchUp();
   t.equal(contentOf(engine), contentOf(other));
   t.same(engine.refresh().drift, []);
@@ -162,7 +199,9 @@ test('a change of a tree comes through beside a stream of admissions to its root
       await settle();
     }
   })();
-  const made = engine.createGroup({ name: 'child', parent: 'root', hard: { 'limits.cpu': 1 } }).then(({ allowed }) => (isMade = allowed));
+  const made = engine
+    .createGroup({ name: 'child', parent: 'root', hard: { 'limits.cpu': 1 } })
+    .then(({ allowed }) => (isMade = allowed));
   for (let commits = 0; !isMade && commits < 20; commits++) {
     await settle();
     store.commits.shift()?.go();
@@ -213,44 +252,62 @@ test('whatever several engines do at once with a tree, nothing is used twice and
     fc.record({ do: fc.constant('admit' as const), group, job, count: fc.integer({ min: 1, max: 9 }) }),
     fc.record({ do: fc.constant('reserve' as const), group, job, count: fc.integer({ min: 1, max: 9 }) }),
     fc.record({ do: fc.constant('release' as const), job }),
-    fc.record({ do: fc.constant('resize' as const), group: fc.constantFrom('a', 'b', 'c'), count: fc.integer({ min: 1, max: 12 }) }),
+    fc.record({
+      do: fc.constant('resize' as const),
+      group: fc.constantFrom('a', 'b', 'c'),
+      count: fc.integer({ min: 1, max: 12 }),
+    }),
     fc.record({ do: fc.constant('delete' as const), group: fc.constantFrom('a', 'b', 'c') }),
     fc.record({ do: fc.constant('tick' as const) }),
   );
-  await fc.assert(fc.asyncProperty(fc.array(fc.tuple(act, fc.nat(1), fc.boolean()), { maxLength: 60 }), async (acts) => {
-    const memory = new SharedMemory();
-    const opened = async (): Promise<QuotaEngine> => createEngine({ store: slow(new MemoryStore(memory)), clock: () => 0, pause: settle });
-    const first = await opened();
-    await first.createGroup({ name: 'root', hard: { 'limits.cpu': 40 } });
-    for (const name of ['a', 'b', 'c']) await first.createGroup({ name, parent: 'root', hard: { 'limits.cpu': 5 } });
-    for (const name of ['e1', 'e2']) await first.createGroup({ name, parent: 'root', mode: 'elastic', hard: { 'limits.cpu': 5 } });
-    const engines = [await opened(), await opened()];
-    const pending: Promise<unknown>[] = [];
-    for (const [index, [told, which, isLast]] of acts.entries()) {
-      const engine = engines[which] as QuotaEngine;
-      // An object is one engine's: where it stands is decided by whoever writes it.
-      const what = 'job' in told ? { ...told, job: `${told.job}-${which}` } : told;
-      if (what.do === 'admit') pending.push(engine.execute({ type: 'admit', ...cores(what.job, what.group, what.count) }, index));
-      else if (what.do === 'reserve') pending.push(engine.execute({ type: 'reserve', ...cores(what.job, what.group, what.count), ttlMs: 5 }, index));
-      else if (what.do === 'release') pending.push(engine.execute({ type: 'release', workload: { kind: 'Job', name: what.job } }, index));
-      else if (what.do === 'resize') pending.push(engine.execute({ type: 'updateGroup', name: what.group, hard: { 'limits.cpu': what.count } }, index));
-      else if (what.do === 'delete') pending.push(engine.execute({ type: 'deleteGroup', name: what.group }, index));
-      else pending.push(engine.execute({ type: 'tick' }, index));
-      if (isLast) await settle();
-    }
-    await Promise.all(pending);
-    const fresh = await createEngine({ store: new MemoryStore(memory), clock: () => 0 });
-    for (const engine of [...engines, fresh]) {
-      await engine.catchUp();
-      const { drift } = engine.refresh();
-      if (drift.length > 0) throw new Error(`drift in ${drift.map(({ group: name, key }) => `${name} ${key}`).join()}`);
-    }
-    const contents = new Set([...engines, fresh].map(contentOf));
-    if (contents.size > 1) throw new Error([...contents].join('\n---\n'));
-    const used = fresh.groups().map((name) => ({ name, status: fresh.status(name) }));
-    const total = used.reduce((sum, { status }) => sum + (status?.selfUsed.get('limits.cpu') ?? 0n), 0n);
-    return total <= 40_000n;
-  }), { numRuns: 150 });
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(act, fc.nat(1), fc.boolean()), { maxLength: 60 }), async (acts) => {
+      const memory = new SharedMemory();
+      const opened = async (): Promise<QuotaEngine> =>
+        createEngine({ store: slow(new MemoryStore(memory)), clock: () => 0, pause: settle });
+      const first = await opened();
+      await first.createGroup({ name: 'root', hard: { 'limits.cpu': 40 } });
+      for (const name of ['a', 'b', 'c']) await first.createGroup({ name, parent: 'root', hard: { 'limits.cpu': 5 } });
+      for (const name of ['e1', 'e2'])
+        await first.createGroup({ name, parent: 'root', mode: 'elastic', hard: { 'limits.cpu': 5 } });
+      const engines = [await opened(), await opened()];
+      const pending: Promise<unknown>[] = [];
+      for (const [index, [told, which, isLast]] of acts.entries()) {
+        const engine = engines[which] as QuotaEngine;
+        // An object is one engine's: where it stands is decided by whoever writes it.
+        const what = 'job' in told ? { ...told, job: `${told.job}-${which}` } : told;
+        if (what.do === 'admit')
+          pending.push(engine.execute({ type: 'admit', ...cores(what.job, what.group, what.count) }, index));
+        else if (what.do === 'reserve')
+          pending.push(
+            engine.execute({ type: 'reserve', ...cores(what.job, what.group, what.count), ttlMs: 5 }, index),
+          );
+        else if (what.do === 'release')
+          pending.push(engine.execute({ type: 'release', workload: { kind: 'Job', name: what.job } }, index));
+        else if (what.do === 'resize')
+          pending.push(
+            engine.execute({ type: 'updateGroup', name: what.group, hard: { 'limits.cpu': what.count } }, index),
+          );
+        else if (what.do === 'delete') pending.push(engine.execute({ type: 'deleteGroup', name: what.group }, index));
+        else pending.push(engine.execute({ type: 'tick' }, index));
+        if (isLast) await settle();
+      }
+      await Promise.all(pending);
+      const fresh = await createEngine({ store: new MemoryStore(memory), clock: () => 0 });
+      for (const engine of [...engines, fresh]) {
+        await engine.catchUp();
+        const { drift } = engine.refresh();
+        if (drift.length > 0)
+          throw new Error(`drift in ${drift.map(({ group: name, key }) => `${name} ${key}`).join()}`);
+      }
+      const contents = new Set([...engines, fresh].map(contentOf));
+      if (contents.size > 1) throw new Error([...contents].join('\n---\n'));
+      const used = fresh.groups().map((name) => ({ name, status: fresh.status(name) }));
+      const total = used.reduce((sum, { status }) => sum + (status?.selfUsed.get('limits.cpu') ?? 0n), 0n);
+      return total <= 40_000n;
+    }),
+    { numRuns: 150 },
+  );
 });
 
 /** Operations take some turns of the event loop, not all the same. */

@@ -4,10 +4,17 @@ import { MemoryStore, SharedMemory } from '../../../src/quota/store/memory-store
 import type { Store } from '../../../src/quota/store/store.js';
 import { contentOf } from './contract.js';
 
-const cores = (name: string, count: number) => ({ workload: { kind: 'Job', name }, group: 'g', podSets: [{ count, limits: { cpu: 1 } }] });
+const cores = (name: string, count: number) => ({
+  workload: { kind: 'Job', name },
+  group: 'g',
+  podSets: [{ count, limits: { cpu: 1 } }],
+});
 
 /** A store that counts what is written to it, and can have others come before every commit. */
-function counting(memory: SharedMemory, isLate: () => boolean = () => false): { readonly store: Store; readonly commits: () => number } {
+function counting(
+  memory: SharedMemory,
+  isLate: () => boolean = () => false,
+): { readonly store: Store; readonly commits: () => number } {
   const store = new MemoryStore(memory);
   let commits = 0;
   return {
@@ -26,7 +33,8 @@ function counting(memory: SharedMemory, isLate: () => boolean = () => false): { 
   };
 }
 
-const opened = (store: Store): Promise<QuotaEngine> => createEngine({ store, clock: () => 0, pause: async () => undefined });
+const opened = (store: Store): Promise<QuotaEngine> =>
+  createEngine({ store, clock: () => 0, pause: async () => undefined });
 
 test('R4: who knows only the past decides on the present, for and against', async (t) => {
   const memory = new SharedMemory();

@@ -8,7 +8,15 @@ export const BLOCK = MEMORY_BLOCK_BYTES;
 /** A card of so many blocks; index, minor and UUID follow from its place. */
 export function card(index: number, blocks: number, differing: Partial<Card> = {}): Card {
   const memoryBytes = blocks * BLOCK;
-  const gpu = { index, minor: index, uuid: `GPU-${index}`, pciBusId: `0000:0${index}:00.0`, model: 'T4', memoryBytes, numaNode: null };
+  const gpu = {
+    index,
+    minor: index,
+    uuid: `GPU-${index}`,
+    pciBusId: `0000:0${index}:00.0`,
+    model: 'T4',
+    memoryBytes,
+    numaNode: null,
+  };
   return { gpu, usable: true, foreign: false, freeCores: CORES_PER_GPU, freeMemoryBytes: memoryBytes, ...differing };
 }
 
@@ -27,7 +35,10 @@ export function node(name: string, blocks: readonly number[], differing: Partial
 }
 
 /** A pod whose containers ask for `[cores, blocks]` each. */
-export function pod(containers: readonly (readonly [cores: number, blocks: number])[], differing: Partial<Omit<Demand, 'key'>> = {}): Demand {
+export function pod(
+  containers: readonly (readonly [cores: number, blocks: number])[],
+  differing: Partial<Omit<Demand, 'key'>> = {},
+): Demand {
   return demandOf({
     containers: containers.map(([cores, blocks], container) => ({ container, cores, memoryBytes: blocks * BLOCK })),
     ...differing,

@@ -21,7 +21,12 @@ function freeCores(of: Cluster, name: string): number[] {
 
 test('a pod whose annotations name GPUs is charged there', (t) => {
   const of = cluster([16, 16]);
-  const booking = of.setPod({ uid: 'a', nodeName: 'n0', demand: pod([[30, 4]]), gpus: [{ container: 0, indexes: [1] }] });
+  const booking = of.setPod({
+    uid: 'a',
+    nodeName: 'n0',
+    demand: pod([[30, 4]]),
+    gpus: [{ container: 0, indexes: [1] }],
+  });
   t.equal(booking?.source, 'named');
   t.same(freeCores(of, 'n0'), [100, 70]);
   t.equal(of.nodes.get('n0')?.free.memory[1], 12 * BLOCK);
@@ -34,7 +39,10 @@ test('a pod without annotations is charged where the node agent would put it, an
   const of = cluster([16, 16]);
   t.equal(of.setPod({ uid: 'a', nodeName: 'n0', demand: pod([[30, 4]]), gpus: null })?.source, 'concluded');
   t.same(freeCores(of, 'n0'), [70, 100]);
-  t.equal(of.setPod({ uid: 'a', nodeName: 'n0', demand: pod([[30, 4]]), gpus: [{ container: 0, indexes: [1] }] })?.source, 'named');
+  t.equal(
+    of.setPod({ uid: 'a', nodeName: 'n0', demand: pod([[30, 4]]), gpus: [{ container: 0, indexes: [1] }] })?.source,
+    'named',
+  );
   t.same(freeCores(of, 'n0'), [100, 70]);
   t.end();
 });
@@ -47,7 +55,8 @@ test('annotations that cannot be right are not believed', (t) => {
     ['one GPU for two', pod([[200, 0]]), [{ container: 0, indexes: [0] }]],
     ['another container', pod([[30, 4]]), [{ container: 1, indexes: [0] }]],
   ];
-  for (const [name, demand, gpus] of rows) t.equal(of.setPod({ uid: 'a', nodeName: 'n0', demand, gpus })?.source, 'concluded', name);
+  for (const [name, demand, gpus] of rows)
+    t.equal(of.setPod({ uid: 'a', nodeName: 'n0', demand, gpus })?.source, 'concluded', name);
   t.end();
 });
 
@@ -93,7 +102,10 @@ test('refusals tell what may change from what may not', (t) => {
   const of = cluster([16, 16], [], [16]);
   of.setPod({ uid: 'a', nodeName: 'n2', demand: pod([[100, 0]]), gpus: null });
   const { fits, refused } = of.evaluate(pod([[50, 16]]), ['n0', 'n1', 'n2', 'n3']);
-  t.same(fits.map(({ name }) => name), ['n0']);
+  t.same(
+    fits.map(({ name }) => name),
+    ['n0'],
+  );
   t.same(refused, [
     { name: 'n1', refusal: 'no-gpu' },
     { name: 'n2', refusal: 'no-room' },
@@ -148,44 +160,60 @@ test('a decision stands when its pod is seen without GPUs in its annotations, an
   of.setPod({ uid: 'a', nodeName: 'n0', demand, gpus: [{ container: 0, indexes: [1] }] });
   t.same(freeCores(of, 'n0'), [100, 40]);
   of.setPod({ uid: 'a', nodeName: 'n1', demand, gpus: null });
-  t.same([freeCores(of, 'n0'), freeCores(of, 'n1')], [[100, 100], [40, 100]], 'it was bound to another node after all');
+  t.same(
+    [freeCores(of, 'n0'), freeCores(of, 'n1')],
+    [
+      [100, 100],
+      [40, 100],
+    ],
+    'it was bound to another node after all',
+  );
   t.end();
 });
 
 /** Pods are offered nodes, some are decided in another order than they were offered in, some are forgotten, some end. */
 const step = fc.oneof(
-  fc.record({ do: fc.constant('offer' as const), pod: fc.nat(9), cores: fc.constantFrom(20, 30, 50, 60, 80, 100, 200), blocks: fc.integer({ min: 1, max: 16 }) }),
+  fc.record({
+    do: fc.constant('offer' as const),
+    pod: fc.nat(9),
+    cores: fc.constantFrom(20, 30, 50, 60, 80, 100, 200),
+    blocks: fc.integer({ min: 1, max: 16 }),
+  }),
   fc.record({ do: fc.constant('decide' as const), pod: fc.nat(9), node: fc.nat(2) }),
   fc.record({ do: fc.constant('forget' as const), pod: fc.nat(9) }),
   fc.record({ do: fc.constant('end' as const), pod: fc.nat(9) }),
 );
 
 test('whatever the order of offers, decisions and ends: what was offered can be had, and no card is booked beyond what it has', (t) => {
-  const check = fc.property(fc.array(fc.array(fc.constant(16), { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 3 }), fc.array(step, { maxLength: 40 }), (nodes, steps) => {
-    const of = cluster(...nodes);
-    for (const now of steps) {
-      const uid = `pod-${now.pod}`;
-      if (now.do === 'offer' && !of.bookings.has(uid)) {
-        of.claims.drop(uid);
-        const demand = pod([[now.cores, now.cores < 100 ? now.blocks : 0]]);
-        of.claim(uid, demand, of.evaluate(demand, of.nodes.keys()).fits, 1);
-      } else if (now.do === 'decide') {
-        const claim = of.claims.get(uid);
-        const offered = claim?.nodes[now.node];
-        if (claim === undefined || offered === undefined) continue;
-        if (!of.decide(uid, offered.name, claim.demand).ok) return false;
-      } else if (now.do === 'forget') of.claims.drop(uid);
-      else if (now.do === 'end') of.removePod(uid);
-      for (const there of of.nodes.values()) {
-        for (const [at, { gpu }] of there.shape.cards.entries()) {
-          const { cores, memoryBytes } = there.used(at);
-          if (cores < 0 || cores > 100 || memoryBytes < 0 || memoryBytes > gpu.memoryBytes) return false;
+  const check = fc.property(
+    fc.array(fc.array(fc.constant(16), { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 3 }),
+    fc.array(step, { maxLength: 40 }),
+    (nodes, steps) => {
+      const of = cluster(...nodes);
+      for (const now of steps) {
+        const uid = `pod-${now.pod}`;
+        if (now.do === 'offer' && !of.bookings.has(uid)) {
+          of.claims.drop(uid);
+          const demand = pod([[now.cores, now.cores < 100 ? now.blocks : 0]]);
+          of.claim(uid, demand, of.evaluate(demand, of.nodes.keys()).fits, 1);
+        } else if (now.do === 'decide') {
+          const claim = of.claims.get(uid);
+          const offered = claim?.nodes[now.node];
+          if (claim === undefined || offered === undefined) continue;
+          if (!of.decide(uid, offered.name, claim.demand).ok) return false;
+        } else if (now.do === 'forget') of.claims.drop(uid);
+        else if (now.do === 'end') of.removePod(uid);
+        for (const there of of.nodes.values()) {
+          for (const [at, { gpu }] of there.shape.cards.entries()) {
+            const { cores, memoryBytes } = there.used(at);
+            if (cores < 0 || cores > 100 || memoryBytes < 0 || memoryBytes > gpu.memoryBytes) return false;
+          }
         }
       }
-    }
-    for (const uid of [...of.bookings.keys()]) of.removePod(uid);
-    return [...of.nodes.values()].every((there) => there.shape.cards.every((_, at) => there.used(at).cores === 0));
-  });
+      for (const uid of [...of.bookings.keys()]) of.removePod(uid);
+      return [...of.nodes.values()].every((there) => there.shape.cards.every((_, at) => there.used(at).cores === 0));
+    },
+  );
   t.doesNotThrow(() => fc.assert(check, { numRuns: 1500 }));
   t.end();
 });

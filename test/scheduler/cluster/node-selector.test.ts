@@ -1,5 +1,11 @@
 import { test } from 'tap';
-import { ANY_NODE, selectorKey, selects, type NodeSelector, type Requirement } from '../../../src/scheduler/cluster/node-selector.js';
+import {
+  ANY_NODE,
+  selectorKey,
+  selects,
+  type NodeSelector,
+  type Requirement,
+} from '../../../src/scheduler/cluster/node-selector.js';
 
 const labels = { 'gpu-model': 'V100', zone: 'a', 'gpu-count': '8' };
 
@@ -40,7 +46,11 @@ test('each operator of node affinity decides as in Kubernetes', (t) => {
     [{ key: 'missing', operator: 'Gt', values: ['1'] }, false],
   ];
   for (const [requirement, expected] of rows) {
-    t.equal(selects(affinity(requirement), 'n', labels), expected, `${requirement.key} ${requirement.operator} ${requirement.values.join()}`);
+    t.equal(
+      selects(affinity(requirement), 'n', labels),
+      expected,
+      `${requirement.key} ${requirement.operator} ${requirement.values.join()}`,
+    );
   }
   t.end();
 });
@@ -49,21 +59,39 @@ test('one of several terms is enough, all requirements of a term are needed, an 
   const isV100: Requirement = { key: 'gpu-model', operator: 'In', values: ['V100'] };
   const inZoneB: Requirement = { key: 'zone', operator: 'In', values: ['b'] };
   t.notOk(selects(affinity(isV100, inZoneB), 'n', labels));
-  t.ok(selects({ labels: {}, terms: [{ labels: [inZoneB], fields: [] }, { labels: [isV100], fields: [] }] }, 'n', labels));
+  t.ok(
+    selects(
+      {
+        labels: {},
+        terms: [
+          { labels: [inZoneB], fields: [] },
+          { labels: [isV100], fields: [] },
+        ],
+      },
+      'n',
+      labels,
+    ),
+  );
   t.notOk(selects({ labels: {}, terms: [{ labels: [], fields: [] }] }, 'n', labels));
   t.notOk(selects({ labels: {}, terms: [] }, 'n', labels));
   t.end();
 });
 
 test('matchFields names a node', (t) => {
-  const byName: NodeSelector = { labels: {}, terms: [{ labels: [], fields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] }] };
+  const byName: NodeSelector = {
+    labels: {},
+    terms: [{ labels: [], fields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] }],
+  };
   t.ok(selects(byName, 'n1', {}));
   t.notOk(selects(byName, 'n2', {}));
   t.end();
 });
 
 test('selectors that say the same in another order of labels have one key', (t) => {
-  t.equal(selectorKey({ labels: { a: '1', b: '2' }, terms: null }), selectorKey({ labels: { b: '2', a: '1' }, terms: null }));
+  t.equal(
+    selectorKey({ labels: { a: '1', b: '2' }, terms: null }),
+    selectorKey({ labels: { b: '2', a: '1' }, terms: null }),
+  );
   t.not(selectorKey({ labels: { a: '1' }, terms: null }), selectorKey({ labels: { a: '2' }, terms: null }));
   t.end();
 });

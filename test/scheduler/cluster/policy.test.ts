@@ -15,7 +15,12 @@ function cluster(policy: PolicyName, ...nodes: readonly NodeShape[]): Cluster {
 
 function use(of: Cluster, nodeName: string, cores: number, index: number): void {
   const blocks = cores < 100 ? Math.ceil((cores * 16) / 100) : 0;
-  of.setPod({ uid: `${nodeName}/${index}/${of.bookings.size}`, nodeName, demand: pod([[cores, blocks]]), gpus: [{ container: 0, indexes: [index] }] });
+  of.setPod({
+    uid: `${nodeName}/${index}/${of.bookings.size}`,
+    nodeName,
+    demand: pod([[cores, blocks]]),
+    gpus: [{ container: 0, indexes: [index] }],
+  });
 }
 
 function choice(of: Cluster, demand: Demand): string | undefined {
@@ -27,12 +32,18 @@ function learn(of: Cluster, demands: readonly Demand[]): void {
   for (let round = 0; round < 64; round++) demands.forEach((demand) => of.observe(demand));
 }
 
-const pairsByNvlink = topologyOfPairs(4, (a, b) => ({ level: 'SYS', nvlinks: Math.floor(a / 2) === Math.floor(b / 2) ? 4 : 0 }));
+const pairsByNvlink = topologyOfPairs(4, (a, b) => ({
+  level: 'SYS',
+  nvlinks: Math.floor(a / 2) === Math.floor(b / 2) ? 4 : 0,
+}));
 const onlyPcie = topologyOfPairs(4, () => ({ level: 'PHB', nvlinks: 0 }));
 const four = [16, 16, 16, 16];
 
 test('binpack fills the fullest node first, spread the emptiest', (t) => {
-  for (const [policy, expected] of [['binpack', 'busy'], ['spread', 'idle']] as const) {
+  for (const [policy, expected] of [
+    ['binpack', 'busy'],
+    ['spread', 'idle'],
+  ] as const) {
     const of = cluster(policy, node('idle', [16, 16]), node('busy', [16, 16]));
     use(of, 'busy', 30, 0);
     t.equal(choice(of, pod([[20, 2]])), expected, policy);
@@ -50,7 +61,11 @@ test('spread regards how large a node is', (t) => {
 });
 
 test('topology gives several GPUs where they are best connected', (t) => {
-  const of = cluster('topology', node('pcie', four, { topology: onlyPcie }), node('nvlink', four, { topology: pairsByNvlink }));
+  const of = cluster(
+    'topology',
+    node('pcie', four, { topology: onlyPcie }),
+    node('nvlink', four, { topology: pairsByNvlink }),
+  );
   t.equal(choice(of, pod([[200, 0]])), 'nvlink');
   use(of, 'nvlink', 100, 0);
   use(of, 'nvlink', 100, 2);
@@ -59,7 +74,11 @@ test('topology gives several GPUs where they are best connected', (t) => {
 });
 
 test('topology keeps connected GPUs together: small requests go elsewhere', (t) => {
-  const of = cluster('topology', node('nvlink', four, { topology: pairsByNvlink }), node('pcie', four, { topology: onlyPcie }));
+  const of = cluster(
+    'topology',
+    node('nvlink', four, { topology: pairsByNvlink }),
+    node('pcie', four, { topology: onlyPcie }),
+  );
   t.equal(choice(of, pod([[100, 0]])), 'pcie');
   t.equal(choice(of, pod([[30, 2]])), 'pcie');
   use(of, 'nvlink', 30, 0);
@@ -94,7 +113,11 @@ test('fragmentation leaves CPU where there are GPUs to use it with', (t) => {
 });
 
 test('fragmentation respects that typical pods are bound to a model', (t) => {
-  const of = cluster('fragmentation', node('v100', [16, 16], { labels: { model: 'V100' } }), node('t4', [16, 16], { labels: { model: 'T4' } }));
+  const of = cluster(
+    'fragmentation',
+    node('v100', [16, 16], { labels: { model: 'V100' } }),
+    node('t4', [16, 16], { labels: { model: 'T4' } }),
+  );
   learn(of, [pod([[100, 0]], { selector: { labels: { model: 'V100' }, terms: null } })]);
   t.equal(choice(of, pod([[30, 2]])), 't4', 'nobody else can use the V100s');
   t.end();
@@ -109,9 +132,21 @@ test('before anything is learned fragmentation fills the fuller node', (t) => {
 
 for (const policy of POLICY_NAMES) {
   test(`${policy} costs are the same whether remembered or worked out anew`, (t) => {
-    const shapes = [node('a', four, { topology: pairsByNvlink }), node('b', four, { topology: onlyPcie }), node('c', [16, 8])];
+    const shapes = [
+      node('a', four, { topology: pairsByNvlink }),
+      node('b', four, { topology: onlyPcie }),
+      node('c', [16, 8]),
+    ];
     const kept = cluster(policy, ...shapes);
-    const demands = [pod([[30, 2]]), pod([[100, 0]]), pod([[200, 0]]), pod([[20, 2], [50, 4]])];
+    const demands = [
+      pod([[30, 2]]),
+      pod([[100, 0]]),
+      pod([[200, 0]]),
+      pod([
+        [20, 2],
+        [50, 4],
+      ]),
+    ];
     learn(kept, demands);
     for (let round = 0; round < 6; round++) {
       use(kept, ['a', 'b', 'c'][round % 3] as string, 40, round % 2);

@@ -13,7 +13,10 @@ const container = fc.oneof(
   fc.tuple(fc.integer({ min: 1, max: 99 }), fc.integer({ min: 1, max: 20 })),
   fc.tuple(fc.constantFrom(100, 200, 300), fc.integer({ min: 0, max: 50 })),
 );
-const used = fc.array(fc.tuple(fc.integer({ min: 0, max: 4 }), fc.constantFrom(20, 50, 70, 100), fc.integer({ min: 0, max: 16 })), { maxLength: 5 });
+const used = fc.array(
+  fc.tuple(fc.integer({ min: 0, max: 4 }), fc.constantFrom(20, 50, 70, 100), fc.integer({ min: 0, max: 16 })),
+  { maxLength: 5 },
+);
 
 function busyNode(blocks: readonly number[], taken: readonly (readonly [number, number, number])[]): ClusterNode {
   const there = new ClusterNode(0, node('n', blocks));
@@ -36,52 +39,80 @@ function left(cores: readonly number[], memory: readonly number[]): string[] {
 }
 
 test('a trial and the placement agree on what fits', (t) => {
-  t.doesNotThrow(() => fc.assert(
-    fc.property(cardsOf, used, fc.array(container, { minLength: 1, maxLength: 3 }), fc.array(container, { maxLength: 1 }), (blocks, taken, wanted, init) => {
-      const there = busyNode(blocks, taken);
-      const demand = pod(wanted, { init: pod(init).containers });
-      const placed = placePod(there.shape, slotsOf(there.shape, there.free), demand);
-      return tried(there, demand).fits === placed.ok && (judgeFit(there, demand, new ScratchStates()) === null) === placed.ok;
-    }),
-    { numRuns: 2000 },
-  ));
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(
+        cardsOf,
+        used,
+        fc.array(container, { minLength: 1, maxLength: 3 }),
+        fc.array(container, { maxLength: 1 }),
+        (blocks, taken, wanted, init) => {
+          const there = busyNode(blocks, taken);
+          const demand = pod(wanted, { init: pod(init).containers });
+          const placed = placePod(there.shape, slotsOf(there.shape, there.free), demand);
+          return (
+            tried(there, demand).fits === placed.ok &&
+            (judgeFit(there, demand, new ScratchStates()) === null) === placed.ok
+          );
+        },
+      ),
+      { numRuns: 2000 },
+    ),
+  );
   t.end();
 });
 
 test('on equal cards a trial leaves what the placement leaves', (t) => {
   const cards = fc.integer({ min: 1, max: 5 }).map((count) => new Array<number>(count).fill(16));
-  t.doesNotThrow(() => fc.assert(
-    fc.property(cards, used, fc.array(container, { minLength: 1, maxLength: 3 }), (blocks, taken, wanted) => {
-      const there = busyNode(blocks, taken);
-      const demand = pod(wanted);
-      const placed = placePod(there.shape, slotsOf(there.shape, there.free), demand);
-      if (!placed.ok) return true;
-      const { after } = tried(there, demand);
-      there.charge(placed.charges, 0, 0, 1);
-      return left([...after.cores], [...after.memory]).join() === left([...there.free.cores], [...there.free.memory]).join();
-    }),
-    { numRuns: 2000 },
-  ));
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(cards, used, fc.array(container, { minLength: 1, maxLength: 3 }), (blocks, taken, wanted) => {
+        const there = busyNode(blocks, taken);
+        const demand = pod(wanted);
+        const placed = placePod(there.shape, slotsOf(there.shape, there.free), demand);
+        if (!placed.ok) return true;
+        const { after } = tried(there, demand);
+        there.charge(placed.charges, 0, 0, 1);
+        return (
+          left([...after.cores], [...after.memory]).join() ===
+          left([...there.free.cores], [...there.free.memory]).join()
+        );
+      }),
+      { numRuns: 2000 },
+    ),
+  );
   t.end();
 });
 
 test('no card is charged beyond what it has', (t) => {
-  t.doesNotThrow(() => fc.assert(
-    fc.property(cardsOf, used, fc.array(container, { minLength: 1, maxLength: 3 }), fc.array(container, { maxLength: 2 }), (blocks, taken, wanted, init) => {
-      const there = busyNode(blocks, taken);
-      const before = { cores: [...there.free.cores], memory: [...there.free.memory] };
-      const placed = placePod(there.shape, slotsOf(there.shape, there.free), pod(wanted, { init: pod(init).containers }));
-      if (!placed.ok) return true;
-      return before.cores.every((free, position) => {
-        const own = placed.charges.filter((charge) => charge.position === position);
-        const whole = own.some((charge) => charge.cores === 100);
-        const cores = own.reduce((sum, charge) => sum + charge.cores, 0);
-        const memory = own.reduce((sum, charge) => sum + charge.memoryBytes, 0);
-        return cores <= free && (whole || memory <= (before.memory[position] as number));
-      });
-    }),
-    { numRuns: 2000 },
-  ));
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(
+        cardsOf,
+        used,
+        fc.array(container, { minLength: 1, maxLength: 3 }),
+        fc.array(container, { maxLength: 2 }),
+        (blocks, taken, wanted, init) => {
+          const there = busyNode(blocks, taken);
+          const before = { cores: [...there.free.cores], memory: [...there.free.memory] };
+          const placed = placePod(
+            there.shape,
+            slotsOf(there.shape, there.free),
+            pod(wanted, { init: pod(init).containers }),
+          );
+          if (!placed.ok) return true;
+          return before.cores.every((free, position) => {
+            const own = placed.charges.filter((charge) => charge.position === position);
+            const whole = own.some((charge) => charge.cores === 100);
+            const cores = own.reduce((sum, charge) => sum + charge.cores, 0);
+            const memory = own.reduce((sum, charge) => sum + charge.memoryBytes, 0);
+            return cores <= free && (whole || memory <= (before.memory[position] as number));
+          });
+        },
+      ),
+      { numRuns: 2000 },
+    ),
+  );
   t.end();
 });
 
@@ -90,9 +121,17 @@ test('a container takes over the GPU of its init container and grows on it', (t)
   const init = pod([[50, 4]]).containers;
   const placed = placePod(there.shape, slotsOf(there.shape, there.free), pod([[60, 8]], { init }));
   t.match(placed, { ok: true, containers: [{ container: 0, indexes: [0] }] });
-  t.same(placed.ok && placed.charges.reduce((sum, charge) => sum + charge.cores, 0), 60, 'the larger of the two counts');
+  t.same(
+    placed.ok && placed.charges.reduce((sum, charge) => sum + charge.cores, 0),
+    60,
+    'the larger of the two counts',
+  );
   const noRoom = placePod(there.shape, slotsOf(there.shape, there.free), pod([[70, 8]], { init }));
-  t.match(noRoom, { ok: false, reason: /^container 0: / }, 'the GPU of the init container has no room to grow, another one may not be taken');
+  t.match(
+    noRoom,
+    { ok: false, reason: /^container 0: / },
+    'the GPU of the init container has no room to grow, another one may not be taken',
+  );
   t.end();
 });
 

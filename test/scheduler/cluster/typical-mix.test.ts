@@ -27,9 +27,21 @@ test('pods without GPU are no part of the mix', (t) => {
 
 test('a pod with several GPU containers counts once, split among them', (t) => {
   const learner = new MixLearner();
-  for (let round = 0; round < 16; round++) learner.observe(pod([[20, 2], [100, 0]], { cpuMilli: 8000 }));
+  for (let round = 0; round < 16; round++)
+    learner.observe(
+      pod(
+        [
+          [20, 2],
+          [100, 0],
+        ],
+        { cpuMilli: 8000 },
+      ),
+    );
   t.equal(learner.seen, 16);
-  t.match(learner.mix.requests, [{ weight: 0.5, cpuMilli: 4000 }, { weight: 0.5, cpuMilli: 4000 }]);
+  t.match(learner.mix.requests, [
+    { weight: 0.5, cpuMilli: 4000 },
+    { weight: 0.5, cpuMilli: 4000 },
+  ]);
   t.end();
 });
 
@@ -44,7 +56,8 @@ test('what comes now replaces what came long ago', (t) => {
 
 test('however many kinds of request come, the mix stays small', (t) => {
   const learner = new MixLearner();
-  for (let round = 0; round < 5000; round++) learner.observe(pod([[1 + (round % 99), 1 + (round % 50)]], { cpuMilli: round }));
+  for (let round = 0; round < 5000; round++)
+    learner.observe(pod([[1 + (round % 99), 1 + (round % 50)]], { cpuMilli: round }));
   t.equal(learner.mix.requests.length, 64);
   t.end();
 });

@@ -2,39 +2,81 @@ import { axis, chart } from './chart.js';
 import { h, setText, setWidth } from './dom.js';
 import { bytes, bytesOf, count, hue, names, percent } from './format.js';
 
-export const STATUS_TEXT = { healthy: 'healthy', probation: 'on probation', reset: 'needs a reset', failed: 'failed', lost: 'lost' };
+export const STATUS_TEXT = {
+  healthy: 'healthy',
+  probation: 'on probation',
+  reset: 'needs a reset',
+  failed: 'failed',
+  lost: 'lost',
+};
 
 /** One card: its state, two lanes with what is given and used, history, and its containers. */
 export function cardPanel(store, card, position, entries) {
-  const cores = lane('Cores', entries.map((entry) => ({ ...entry, share: entry.slice.givenCores })));
-  const memory = lane('Memory', entries.map((entry) => ({ ...entry, share: ((entry.slice.givenMemoryBytes ?? card.memoryBytes) / card.memoryBytes) * 100 })));
+  const cores = lane(
+    'Cores',
+    entries.map((entry) => ({ ...entry, share: entry.slice.givenCores })),
+  );
+  const memory = lane(
+    'Memory',
+    entries.map((entry) => ({
+      ...entry,
+      share: ((entry.slice.givenMemoryBytes ?? card.memoryBytes) / card.memoryBytes) * 100,
+    })),
+  );
   const history = chart({ height: 32, top: 100, text: `Use of GPU ${card.index} in the last five minutes` });
   const rows = entries.map((entry) => row(entry, card));
   const more = h('span', {});
   const { status, reason } = card.health;
-  const element = h('article', { class: `card ${status}`, id: `card-${card.index}`, 'aria-label': `GPU ${card.index}` },
-    h('header', {},
+  const element = h(
+    'article',
+    { class: `card ${status}`, id: `card-${card.index}`, 'aria-label': `GPU ${card.index}` },
+    h(
+      'header',
+      {},
       h('h3', {}, `GPU ${card.index}`),
       h('span', { class: 'model', title: `${card.model}, ${card.uuid}` }, card.model),
-      h('span', { class: `status ${status}` }, STATUS_TEXT[status])),
-    h('p', { class: 'quiet facts' }, [card.pciBusId.replace(/^0+:/u, ''), card.numaNode === null ? null : `NUMA ${card.numaNode}`].filter((fact) => fact !== null).join(' · '), more),
+      h('span', { class: `status ${status}` }, STATUS_TEXT[status]),
+    ),
+    h(
+      'p',
+      { class: 'quiet facts' },
+      [card.pciBusId.replace(/^0+:/u, ''), card.numaNode === null ? null : `NUMA ${card.numaNode}`]
+        .filter((fact) => fact !== null)
+        .join(' · '),
+      more,
+    ),
     reason === null ? null : h('p', { class: 'reason' }, reason),
     cores.element,
     memory.element,
     h('div', { class: 'history' }, history.element, axis()),
-    entries.length === 0 ? h('p', { class: 'quiet empty' }, card.usable ? 'free' : 'nothing is placed here') : h('ul', { class: 'slices' }, rows.map((one) => one.element)),
+    entries.length === 0
+      ? h('p', { class: 'quiet empty' }, card.usable ? 'free' : 'nothing is placed here')
+      : h(
+          'ul',
+          { class: 'slices' },
+          rows.map((one) => one.element),
+        ),
   );
   return {
     element,
     use(sampled) {
       const [used, usedBytes, temperature, watts, strangers] = store.usage.cards[position];
-      setText(more, [
-        temperature === null ? null : `${temperature} °C`,
-        watts === null ? null : `${Math.round(watts)} W`,
-        strangers > 0 ? count(strangers, 'foreign process', 'foreign processes') : null,
-      ].filter((fact) => fact !== null).map((fact) => ` · ${fact}`).join(''));
+      setText(
+        more,
+        [
+          temperature === null ? null : `${temperature} °C`,
+          watts === null ? null : `${Math.round(watts)} W`,
+          strangers > 0 ? count(strangers, 'foreign process', 'foreign processes') : null,
+        ]
+          .filter((fact) => fact !== null)
+          .map((fact) => ` · ${fact}`)
+          .join(''),
+      );
       setText(cores.figure, `${percent(used)} used, ${card.givenCores} given`);
-      setText(memory.figure, usedBytes === null ? `${bytes(card.givenMemoryBytes)} given` : `${bytesOf(usedBytes, card.memoryBytes)} used`);
+      setText(
+        memory.figure,
+        usedBytes === null ? `${bytes(card.givenMemoryBytes)} given` : `${bytesOf(usedBytes, card.memoryBytes)} used`,
+      );
       entries.forEach(({ slice, at }, place) => {
         const [usedPercent, sliceBytes, throttled] = store.usage.slices[at];
         const limit = slice.memoryLimitBytes ?? card.memoryBytes;
@@ -64,7 +106,12 @@ function lane(label, entries) {
     return segment;
   });
   return {
-    element: h('div', { class: 'lane' }, h('p', {}, h('span', {}, label), figure), h('div', { class: 'track', 'aria-hidden': true }, segments)),
+    element: h(
+      'div',
+      { class: 'lane' },
+      h('p', {}, h('span', {}, label), figure),
+      h('div', { class: 'track', 'aria-hidden': true }, segments),
+    ),
     figure,
     fill: (at, used) => setWidth(fills[at], used),
   };
@@ -80,9 +127,21 @@ function row({ allocation, slice }, card) {
   const waits = h('span', { class: 'waits' });
   const text = `${namespace}/${pod}/${container}`.toLowerCase();
   const serious = allocation.findings.some((finding) => finding.serious);
-  const link = h('a', { class: `slice h${hue(namespace, pod)}`, href: `#/container/${allocation.id}`, 'data-key': `${allocation.id}/${card.index}`, title: `${namespace}/${pod}/${container}` },
+  const link = h(
+    'a',
+    {
+      class: `slice h${hue(namespace, pod)}`,
+      href: `#/container/${allocation.id}`,
+      'data-key': `${allocation.id}/${card.index}`,
+      title: `${namespace}/${pod}/${container}`,
+    },
     h('span', { class: 'swatch', 'aria-hidden': true }),
-    h('span', { class: 'name' }, h('span', { class: 'pod' }, pod), h('span', { class: 'quiet' }, [namespace, container].filter((part) => part !== '').join(' · '))),
+    h(
+      'span',
+      { class: 'name' },
+      h('span', { class: 'pod' }, pod),
+      h('span', { class: 'quiet' }, [namespace, container].filter((part) => part !== '').join(' · ')),
+    ),
     h('span', { class: 'use' }, cores, h('span', { class: 'meter', 'aria-hidden': true }, coreFill)),
     h('span', { class: 'use' }, memory, h('span', { class: 'meter', 'aria-hidden': true }, memoryFill)),
     waits,
@@ -93,7 +152,10 @@ function row({ allocation, slice }, card) {
   return {
     element,
     use({ usedPercent, usedBytes, limit, throttled, at }) {
-      setText(cores, `${Math.round(usedPercent)} of ${slice.share}${slice.softLimit === null ? '' : `–${slice.softLimit}`} %`);
+      setText(
+        cores,
+        `${Math.round(usedPercent)} of ${slice.share}${slice.softLimit === null ? '' : `–${slice.softLimit}`} %`,
+      );
       setText(memory, bytesOf(usedBytes, limit));
       const most = slice.softLimit ?? slice.share;
       setWidth(coreFill, (usedPercent / most) * 100);
@@ -102,7 +164,11 @@ function row({ allocation, slice }, card) {
       const rate = before === null || at <= before.at ? 0 : (throttled - before.throttled) / ((at - before.at) / 1000);
       before = { throttled, at };
       setText(waits, serious ? '!' : rate > 0.05 ? 'waits' : '');
-      waits.title = serious ? 'does not keep to its limits' : rate > 0.05 ? `its launches waited ${rate.toFixed(1)} s in the last second` : '';
+      waits.title = serious
+        ? 'does not keep to its limits'
+        : rate > 0.05
+          ? `its launches waited ${rate.toFixed(1)} s in the last second`
+          : '';
     },
     filter(words) {
       element.hidden = !words.every((word) => text.includes(word));

@@ -11,7 +11,19 @@ export function chart({ height, top, text, kind = '' }) {
   const area = s('path', { class: 'area' });
   const line = s('path', { class: 'line' });
   const limitLine = s('line', { class: 'limit', x1: 0, x2: LENGTH - 1, visibility: 'hidden' });
-  const picture = s('svg', { class: `chart ${kind}`, viewBox: `0 0 ${LENGTH - 1} ${height}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': text }, area, line, limitLine);
+  const picture = s(
+    'svg',
+    {
+      class: `chart ${kind}`,
+      viewBox: `0 0 ${LENGTH - 1} ${height}`,
+      preserveAspectRatio: 'none',
+      role: 'img',
+      'aria-label': text,
+    },
+    area,
+    line,
+    limitLine,
+  );
   const y = (value) => (height - 1 - (Math.min(value, top) / top) * (height - 2)).toFixed(2);
   return {
     element: picture,
@@ -25,7 +37,15 @@ export function chart({ height, top, text, kind = '' }) {
         else runs.push([[first + at, y(value)]]);
       });
       line.setAttribute('d', runs.map((run) => `M${run.map(([x, at]) => `${x} ${at}`).join('L')}`).join(''));
-      area.setAttribute('d', runs.map((run) => `M${run[0][0]} ${height}L${run.map(([x, at]) => `${x} ${at}`).join('L')}L${run.at(-1)[0]} ${height}Z`).join(''));
+      area.setAttribute(
+        'd',
+        runs
+          .map(
+            (run) =>
+              `M${run[0][0]} ${height}L${run.map(([x, at]) => `${x} ${at}`).join('L')}L${run.at(-1)[0]} ${height}Z`,
+          )
+          .join(''),
+      );
       if (limit === null || limit > top) return;
       limitLine.setAttribute('visibility', 'visible');
       for (const end of ['y1', 'y2']) limitLine.setAttribute(end, y(limit));

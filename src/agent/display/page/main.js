@@ -39,7 +39,12 @@ function refresh() {
 
 function title({ node, version, driverVersion }) {
   setText(byId('node'), node);
-  setText(byId('versions'), [`gpu-manager ${version}`, driverVersion === null ? null : `driver ${driverVersion}`].filter((part) => part !== null).join(' · '));
+  setText(
+    byId('versions'),
+    [`gpu-manager ${version}`, driverVersion === null ? null : `driver ${driverVersion}`]
+      .filter((part) => part !== null)
+      .join(' · '),
+  );
   document.title = `${node} – GPUs`;
 }
 
@@ -75,10 +80,14 @@ function askToken() {
   connected('a token is needed', 'lost');
   if (!dialog.open) dialog.showModal();
   return new Promise((resolve) => {
-    dialog.addEventListener('close', () => {
-      resolve(byId('token-text').value.trim());
-      byId('token-text').value = '';
-    }, { once: true });
+    dialog.addEventListener(
+      'close',
+      () => {
+        resolve(byId('token-text').value.trim());
+        byId('token-text').value = '';
+      },
+      { once: true },
+    );
   });
 }
 
@@ -87,7 +96,10 @@ function paint(theme) {
 }
 
 function toggleTheme() {
-  const dark = getComputedStyle(document.documentElement).colorScheme === 'light dark' ? matchMedia('(prefers-color-scheme: dark)').matches : document.documentElement.style.colorScheme === 'dark';
+  const dark =
+    getComputedStyle(document.documentElement).colorScheme === 'light dark'
+      ? matchMedia('(prefers-color-scheme: dark)').matches
+      : document.documentElement.style.colorScheme === 'dark';
   const theme = dark ? 'light' : 'dark';
   localStorage.setItem('theme', theme);
   paint(theme);
@@ -124,7 +136,8 @@ document.addEventListener('keydown', (event) => {
   if (typing && event.key !== 'Escape' && event.key !== 'ArrowDown') return;
   const action = Object.hasOwn(KEYS, event.key) ? KEYS[event.key] : null;
   // Arrows scroll the page until somebody has gone to a container.
-  if (action === null || (event.key.startsWith('Arrow') && !typing && !document.activeElement?.matches('a.slice'))) return;
+  if (action === null || (event.key.startsWith('Arrow') && !typing && !document.activeElement?.matches('a.slice')))
+    return;
   event.preventDefault();
   action();
 });
@@ -140,4 +153,8 @@ window.addEventListener('hashchange', () => {
 
 paint(localStorage.getItem('theme'));
 main.replaceChildren(h('p', { class: 'notice quiet' }, 'Asking the agent…'));
-void follow({ event: (name, data) => on[name]?.(data), lost: () => connected('connection lost, trying again', 'lost'), token: askToken });
+void follow({
+  event: (name, data) => on[name]?.(data),
+  lost: () => connected('connection lost, trying again', 'lost'),
+  token: askToken,
+});

@@ -16,16 +16,29 @@ export function overview(store, filterText) {
   const events = h('div', {}, eventList(store.events));
   const nothing = h('p', { class: 'quiet', hidden: true }, 'No container matches the filter.');
 
-  const element = h('div', { class: 'overview' },
+  const element = h(
+    'div',
+    { class: 'overview' },
     ...problems(state),
     figures.element,
     section('Topology', picture.element),
-    section('Cards', nothing, h('div', { class: 'cards' }, panels.map((panel) => panel.element))),
+    section(
+      'Cards',
+      nothing,
+      h(
+        'div',
+        { class: 'cards' },
+        panels.map((panel) => panel.element),
+      ),
+    ),
     section('Recent events', events),
   );
 
   const apply = () => {
-    const words = filterText().toLowerCase().split(/\s+/u).filter((word) => word !== '');
+    const words = filterText()
+      .toLowerCase()
+      .split(/\s+/u)
+      .filter((word) => word !== '');
     const shown = panels.map((panel) => panel.filter(words));
     nothing.hidden = words.length === 0 || shown.some((some) => some);
   };
@@ -52,10 +65,22 @@ function problems({ cards, driverOutage, notReady, allocations }) {
   const lines = [
     ...(driverOutage === null ? [] : [`The GPU driver does not answer: ${driverOutage}`]),
     ...notReady.map((reason) => `The agent cannot serve pods: ${reason}`),
-    ...cards.filter(({ health }) => health.status !== 'healthy').map(({ index, health }) => `GPU ${index}: ${health.reason ?? health.status}`),
-    ...allocations.flatMap((allocation) => allocation.findings.filter(({ serious }) => serious).map(({ message }) => `${names(allocation).pod}: ${message}`)),
+    ...cards
+      .filter(({ health }) => health.status !== 'healthy')
+      .map(({ index, health }) => `GPU ${index}: ${health.reason ?? health.status}`),
+    ...allocations.flatMap((allocation) =>
+      allocation.findings.filter(({ serious }) => serious).map(({ message }) => `${names(allocation).pod}: ${message}`),
+    ),
   ];
-  return lines.length === 0 ? [] : [h('ul', { class: 'problems', 'aria-label': 'Needs attention' }, lines.map((line) => h('li', {}, line)))];
+  return lines.length === 0
+    ? []
+    : [
+        h(
+          'ul',
+          { class: 'problems', 'aria-label': 'Needs attention' },
+          lines.map((line) => h('li', {}, line)),
+        ),
+      ];
 }
 
 function figureList(store) {
@@ -65,7 +90,14 @@ function figureList(store) {
     values[key] = { main: h('dd', {}), small: h('dd', { class: 'quiet' }) };
     return h('div', {}, h('dt', {}, label), values[key].main, values[key].small);
   };
-  const element = h('dl', { class: 'figures' }, figure('busy', 'Busy'), figure('given', 'Given'), figure('memory', 'Memory in use'), figure('containers', 'Containers'));
+  const element = h(
+    'dl',
+    { class: 'figures' },
+    figure('busy', 'Busy'),
+    figure('given', 'Given'),
+    figure('memory', 'Memory in use'),
+    figure('containers', 'Containers'),
+  );
   const { cards, allocations } = state;
   const given = cards.reduce((sum, card) => sum + card.givenCores, 0) / 100;
   const free = cards.filter((card) => card.usable && card.givenCores === 0).length;
@@ -81,9 +113,21 @@ function figureList(store) {
     element,
     use() {
       const known = store.usage.cards.map(([used]) => used).filter((used) => used !== null);
-      setText(values.busy.main, known.length === 0 ? '–' : percent(known.reduce((sum, used) => sum + used, 0) / known.length));
-      setText(values.busy.small, known.length === 0 ? 'the driver does not say' : `busiest card ${percent(Math.max(...known))}`);
-      setText(values.memory.main, bytesOf(store.usage.cards.reduce((sum, [, used]) => sum + (used ?? 0), 0), memory));
+      setText(
+        values.busy.main,
+        known.length === 0 ? '–' : percent(known.reduce((sum, used) => sum + used, 0) / known.length),
+      );
+      setText(
+        values.busy.small,
+        known.length === 0 ? 'the driver does not say' : `busiest card ${percent(Math.max(...known))}`,
+      );
+      setText(
+        values.memory.main,
+        bytesOf(
+          store.usage.cards.reduce((sum, [, used]) => sum + (used ?? 0), 0),
+          memory,
+        ),
+      );
     },
   };
 }

@@ -26,7 +26,8 @@ export function topology(store) {
   const wires = wiring(state.nvlinks);
   let tiles = [];
   let drawnFor = 0;
-  const use = () => tiles.forEach(({ position, element }) => fill(element, state.cards[position], store.usage.cards[position]));
+  const use = () =>
+    tiles.forEach(({ position, element }) => fill(element, state.cards[position], store.usage.cards[position]));
   const draw = (width) => {
     if (width === 0 || Math.abs(width - drawnFor) < 4) return;
     drawnFor = width;
@@ -50,10 +51,26 @@ export function topology(store) {
         over.append(element.link);
       },
     });
-    const lines = s('g', { class: 'wires' }, wires.flatMap((wire, lane) => drawWire(wire, lane, at)));
+    const lines = s(
+      'g',
+      { class: 'wires' },
+      wires.flatMap((wire, lane) => drawWire(wire, lane, at)),
+    );
     const height = boxes.height + (wired ? 4 : 0);
     holder.replaceChildren(
-      s('svg', { width: boxes.width, height, viewBox: `0 0 ${boxes.width} ${height}`, role: 'group', 'aria-label': `Topology of ${state.cards.length} GPUs` }, under, lines, over),
+      s(
+        'svg',
+        {
+          width: boxes.width,
+          height,
+          viewBox: `0 0 ${boxes.width} ${height}`,
+          role: 'group',
+          'aria-label': `Topology of ${state.cards.length} GPUs`,
+        },
+        under,
+        lines,
+        over,
+      ),
       legend(state, wires),
     );
     if (store.usage !== null) use();
@@ -64,23 +81,43 @@ export function topology(store) {
 }
 
 function layout(state, width, wired, tileWidth) {
-  return rows(state.tree.map((node) => place(node, width, { state, wired, tileWidth }, 0)), width, wired);
+  return rows(
+    state.tree.map((node) => place(node, width, { state, wired, tileWidth }, 0)),
+    width,
+    wired,
+  );
 }
 
 /** How large a node of the tree is, and how to draw it at a place. */
 function place(node, width, plan, depth) {
   if (node.level === 'X') {
-    return { width: plan.tileWidth, height: TILE_HEIGHT, leaf: true, draw: (x, y, to) => to.tile(node.positions[0], x, y) };
+    return {
+      width: plan.tileWidth,
+      height: TILE_HEIGHT,
+      leaf: true,
+      draw: (x, y, to) => to.tile(node.positions[0], x, y),
+    };
   }
   const inner = width - 2 * PAD;
-  const content = rows(node.children.map((child) => place(child, inner, plan, depth + 1)), inner, plan.wired);
+  const content = rows(
+    node.children.map((child) => place(child, inner, plan, depth + 1)),
+    inner,
+    plan.wired,
+  );
   const own = { width: Math.max(content.width + 2 * PAD, 110), height: content.height + LABEL + PAD };
   return {
     ...own,
     leaf: false,
     draw(x, y, to) {
       to.box(
-        s('rect', { class: `group d${depth % 3}`, x: x + 0.5, y: y + 0.5, width: own.width - 1, height: own.height - 1, rx: 10 }),
+        s('rect', {
+          class: `group d${depth % 3}`,
+          x: x + 0.5,
+          y: y + 0.5,
+          width: own.width - 1,
+          height: own.height - 1,
+          rx: 10,
+        }),
         s('text', { class: 'label', x: x + PAD, y: y + 13 }, label(node, plan.state)),
       );
       content.draw(x + PAD, y + LABEL, to);
@@ -124,24 +161,45 @@ function rows(parts, width, wired) {
 }
 
 function tile({ index, health, usable, model }, x, y, width) {
-  const cores = { given: s('rect', { class: 'given', x: 10, y: 28, width: 0, height: 7, rx: 2 }), used: s('rect', { class: 'used', x: 10, y: 28, width: 0, height: 7, rx: 2 }) };
-  const memory = { given: s('rect', { class: 'given', x: 10, y: 40, width: 0, height: 7, rx: 2 }), used: s('rect', { class: 'used memory', x: 10, y: 40, width: 0, height: 7, rx: 2 }) };
+  const cores = {
+    given: s('rect', { class: 'given', x: 10, y: 28, width: 0, height: 7, rx: 2 }),
+    used: s('rect', { class: 'used', x: 10, y: 28, width: 0, height: 7, rx: 2 }),
+  };
+  const memory = {
+    given: s('rect', { class: 'given', x: 10, y: 40, width: 0, height: 7, rx: 2 }),
+    used: s('rect', { class: 'used memory', x: 10, y: 40, width: 0, height: 7, rx: 2 }),
+  };
   const number = s('text', { class: 'number', x: width - 10, y: 19, 'text-anchor': 'end' });
   const say = s('title', {}, `GPU ${index}, ${model}, ${STATUS_TEXT[health.status]}`);
   const open = (event) => {
     event.preventDefault();
     const panel = document.getElementById(`card-${index}`);
-    panel?.scrollIntoView({ block: 'start', behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth' });
+    panel?.scrollIntoView({
+      block: 'start',
+      behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth',
+    });
     panel?.querySelector('a')?.focus({ preventScroll: true });
   };
-  const link = s('a', { class: `tile ${health.status}${usable ? '' : ' unusable'}`, href: `#card-${index}`, transform: `translate(${x} ${y})`, 'data-key': `tile-${index}`, click: open },
+  const link = s(
+    'a',
+    {
+      class: `tile ${health.status}${usable ? '' : ' unusable'}`,
+      href: `#card-${index}`,
+      transform: `translate(${x} ${y})`,
+      'data-key': `tile-${index}`,
+      click: open,
+    },
     say,
     s('rect', { class: 'body', x: 0.75, y: 0.75, width: width - 1.5, height: TILE_HEIGHT - 1.5, rx: 8 }),
     s('circle', { class: 'health', cx: 14, cy: 15, r: 4 }),
     s('text', { class: 'name', x: 24, y: 19 }, `GPU ${index}`),
     number,
-    s('rect', { class: 'lane', x: 10, y: 28, width: width - 20, height: 7, rx: 2 }), cores.given, cores.used,
-    s('rect', { class: 'lane', x: 10, y: 40, width: width - 20, height: 7, rx: 2 }), memory.given, memory.used,
+    s('rect', { class: 'lane', x: 10, y: 28, width: width - 20, height: 7, rx: 2 }),
+    cores.given,
+    cores.used,
+    s('rect', { class: 'lane', x: 10, y: 40, width: width - 20, height: 7, rx: 2 }),
+    memory.given,
+    memory.used,
   );
   return { link, cores, memory, number, laneWidth: width - 20 };
 }
@@ -177,7 +235,13 @@ function drawWire({ bus, members, links }, lane, at) {
   if (!bus) return [s('path', { d: curve(...places), 'stroke-width': width })];
   const center = (spot) => spot.x + spot.width / 2;
   const drop = 5 + (lane % 2) * 4;
-  const lines = [...Map.groupBy(places, ({ y }) => y)].sort(([a], [b]) => a - b).map(([y, row]) => ({ y: y + TILE_HEIGHT + drop, from: Math.min(...row.map(center)), to: Math.max(...row.map(center)) }));
+  const lines = [...Map.groupBy(places, ({ y }) => y)]
+    .sort(([a], [b]) => a - b)
+    .map(([y, row]) => ({
+      y: y + TILE_HEIGHT + drop,
+      from: Math.min(...row.map(center)),
+      to: Math.max(...row.map(center)),
+    }));
   const paths = lines.map(({ y, from, to }) => `M${from} ${y}H${to}`);
   for (const spot of places) paths.push(`M${center(spot)} ${spot.y + TILE_HEIGHT}v${drop}`);
   if (lines.length > 1) {
@@ -210,15 +274,26 @@ export function ranges(numbers) {
 }
 
 function legend({ cards }, wires) {
-  const kinds = Map.groupBy(wires.filter(({ bus }) => !bus), ({ links }) => links);
+  const kinds = Map.groupBy(
+    wires.filter(({ bus }) => !bus),
+    ({ links }) => links,
+  );
   const name = (position) => cards[position].index;
   const lines = [
-    ...wires.filter(({ bus }) => bus).map(({ members, links }) => `NVLink ×${links} between ${members.length === 2 ? `GPU ${name(members[0])} and ${name(members[1])}` : `every two of GPU ${ranges(members.map(name))}`}`),
+    ...wires
+      .filter(({ bus }) => bus)
+      .map(
+        ({ members, links }) =>
+          `NVLink ×${links} between ${members.length === 2 ? `GPU ${name(members[0])} and ${name(members[1])}` : `every two of GPU ${ranges(members.map(name))}`}`,
+      ),
     ...[...kinds].map(([links, some]) => `NVLink ×${links} along ${some.length} lines`),
   ];
-  return h('ul', { class: 'legend' },
+  return h(
+    'ul',
+    { class: 'legend' },
     h('li', {}, h('span', { class: 'key used' }), 'cores in use'),
     h('li', {}, h('span', { class: 'key memory' }), 'memory in use'),
     h('li', {}, h('span', { class: 'key given' }), 'given'),
-    lines.slice(0, 6).map((line) => h('li', {}, h('span', { class: 'key wire' }), line)));
+    lines.slice(0, 6).map((line) => h('li', {}, h('span', { class: 'key wire' }), line)),
+  );
 }

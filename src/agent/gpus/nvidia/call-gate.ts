@@ -43,7 +43,9 @@ export class CallGate {
     const since = this.#overdue.get(lane);
     if (since !== undefined) {
       const seconds = Math.round((this.#options.clock.now() - since) / 1000);
-      return Promise.reject(new DriverError('timeout', `${lane} does not answer: the last call has not returned, overdue for ${seconds} s`));
+      return Promise.reject(
+        new DriverError('timeout', `${lane} does not answer: the last call has not returned, overdue for ${seconds} s`),
+      );
     }
     return new Promise<T>((resolve, reject) => {
       const waiting: Waiting = {
@@ -73,7 +75,10 @@ export class CallGate {
   #crowded(lane: string): DriverError {
     const within = `within ${this.#options.timeoutMs} ms`;
     if (this.#running.has(lane)) return new DriverError('timeout', `${lane} does not answer ${within}`);
-    return new DriverError('unreachable', `no call can be made ${within}: those to ${[...this.#running].join(' and ')} do not return`);
+    return new DriverError(
+      'unreachable',
+      `no call can be made ${within}: those to ${[...this.#running].join(' and ')} do not return`,
+    );
   }
 
   #leave(lane: string, cancel: () => void): void {

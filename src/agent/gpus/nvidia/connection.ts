@@ -9,7 +9,10 @@ export const commonAncestor = (a: Handle, b: Handle): Question<number> =>
   filling({
     feature: 'PCIe topology (its pairs count as SYS)',
     names: ['nvmlDeviceGetTopologyCommonAncestor'],
-    inputs: [['handle', a], ['handle', b]],
+    inputs: [
+      ['handle', a],
+      ['handle', b],
+    ],
     sizes: [4],
     read: uint,
   });
@@ -22,7 +25,10 @@ export const linkState = (card: Handle, link: number): Question<'up' | 'down' | 
   filling<'up' | 'down' | 'absent'>({
     feature: null,
     names: ['nvmlDeviceGetNvLinkState'],
-    inputs: [['handle', card], ['uint', link]],
+    inputs: [
+      ['handle', card],
+      ['uint', link],
+    ],
     sizes: [4],
     read: (name, out) => (uint(name, out) === 1 ? 'up' : 'down'),
     instead: (code) => (code === NVML.INVALID_ARGUMENT ? 'absent' : null),
@@ -33,7 +39,23 @@ export const REMOTE_GPU = 0;
 export const REMOTE_SWITCH = 2;
 
 export const linkRemoteType = (card: Handle, link: number): Question<number> =>
-  filling({ feature: null, names: ['nvmlDeviceGetNvLinkRemoteDeviceType'], inputs: [['handle', card], ['uint', link]], sizes: [4], read: uint });
+  filling({
+    feature: null,
+    names: ['nvmlDeviceGetNvLinkRemoteDeviceType'],
+    inputs: [
+      ['handle', card],
+      ['uint', link],
+    ],
+    sizes: [4],
+    read: uint,
+  });
 
 export const linkRemoteBusId = (card: Handle, link: number): Question<string> =>
-  busId(null, ['nvmlDeviceGetNvLinkRemotePciInfo_v2', 'nvmlDeviceGetNvLinkRemotePciInfo'], [['handle', card], ['uint', link]]);
+  busId(
+    null,
+    ['nvmlDeviceGetNvLinkRemotePciInfo_v2', 'nvmlDeviceGetNvLinkRemotePciInfo'],
+    [
+      ['handle', card],
+      ['uint', link],
+    ],
+  );

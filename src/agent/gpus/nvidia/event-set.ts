@@ -10,7 +10,7 @@ export const EVENT_XID = 8n;
 const FEATURE = 'report of errors (only a card that is lost is noticed)';
 
 export const createEventSet = (): Question<Handle> =>
-  filling({ feature: FEATURE, names: ['nvmlEventSetCreate'], sizes: [8], read: (_name, out) => (out).readBigUInt64LE() });
+  filling({ feature: FEATURE, names: ['nvmlEventSetCreate'], sizes: [8], read: (_name, out) => out.readBigUInt64LE() });
 
 export const supportedEvents = (card: Handle): Question<bigint> =>
   filling({
@@ -18,11 +18,18 @@ export const supportedEvents = (card: Handle): Question<bigint> =>
     names: ['nvmlDeviceGetSupportedEventTypes'],
     inputs: [['handle', card]],
     sizes: [8],
-    read: (_name, out) => (out).readBigUInt64LE(),
+    read: (_name, out) => out.readBigUInt64LE(),
   });
 
 export const registerEvents = (card: Handle, types: bigint, set: Handle): Question<true> => ({
-  ...command(['nvmlDeviceRegisterEvents'], [['handle', card], ['ulong', types], ['handle', set]]),
+  ...command(
+    ['nvmlDeviceRegisterEvents'],
+    [
+      ['handle', card],
+      ['ulong', types],
+      ['handle', set],
+    ],
+  ),
   feature: FEATURE,
 });
 
@@ -45,7 +52,11 @@ export const nextEvent = (set: Handle): Question<NvmlEvent | 'none'> =>
     tail: [['uint', 0]],
     read: (_name, out) => {
       const event = out;
-      return { card: event.readBigUInt64LE(0), type: event.readBigUInt64LE(8), data: Number(event.readBigUInt64LE(16)) };
+      return {
+        card: event.readBigUInt64LE(0),
+        type: event.readBigUInt64LE(8),
+        data: Number(event.readBigUInt64LE(16)),
+      };
     },
     instead: (code) => (code === NVML.TIMEOUT ? 'none' : null),
   });

@@ -7,7 +7,12 @@ export const shutdown = (): Question<true> => command(['nvmlShutdown']);
 export const driverVersion = (): Question<string> => text('driver version', ['nvmlSystemGetDriverVersion']);
 
 export const cudaVersion = (): Question<number> =>
-  filling({ feature: 'CUDA version', names: ['nvmlSystemGetCudaDriverVersion_v2', 'nvmlSystemGetCudaDriverVersion'], sizes: [4], read: uint });
+  filling({
+    feature: 'CUDA version',
+    names: ['nvmlSystemGetCudaDriverVersion_v2', 'nvmlSystemGetCudaDriverVersion'],
+    sizes: [4],
+    read: uint,
+  });
 
 export const deviceCount = (): Question<number> =>
   filling({ feature: 'count of GPUs', names: ['nvmlDeviceGetCount_v2', 'nvmlDeviceGetCount'], sizes: [4], read: uint });
@@ -18,24 +23,36 @@ export const handleByIndex = (index: number): Question<Handle> =>
     names: ['nvmlDeviceGetHandleByIndex_v2', 'nvmlDeviceGetHandleByIndex'],
     inputs: [['uint', index]],
     sizes: [8],
-    read: (_name, out) => (out).readBigUInt64LE(),
+    read: (_name, out) => out.readBigUInt64LE(),
   });
 
 export const uuid = (card: Handle): Question<string> => text('UUID', ['nvmlDeviceGetUUID'], [['handle', card]]);
-export const model = (card: Handle): Question<string> => text('product name', ['nvmlDeviceGetName'], [['handle', card]]);
+export const model = (card: Handle): Question<string> =>
+  text('product name', ['nvmlDeviceGetName'], [['handle', card]]);
 
 export const minor = (card: Handle): Question<number> =>
-  filling({ feature: 'minor number', names: ['nvmlDeviceGetMinorNumber'], inputs: [['handle', card]], sizes: [4], read: uint });
+  filling({
+    feature: 'minor number',
+    names: ['nvmlDeviceGetMinorNumber'],
+    inputs: [['handle', card]],
+    sizes: [4],
+    read: uint,
+  });
 
 /** `nvmlPciInfo_t`: legacy id of 16 bytes, five numbers, id of 32 bytes (which its older versions lack). */
 const PCI_INFO_SIZE = 68;
 const PCI_BUS_ID_AT = 36;
 
 /** `00000000:3B:00.0`: upper case, domain of eight digits. */
-export const pciBusId = (card: Handle): Question<string> => busId('PCI bus id', ['nvmlDeviceGetPciInfo_v3', 'nvmlDeviceGetPciInfo_v2'], [['handle', card]]);
+export const pciBusId = (card: Handle): Question<string> =>
+  busId('PCI bus id', ['nvmlDeviceGetPciInfo_v3', 'nvmlDeviceGetPciInfo_v2'], [['handle', card]]);
 
 /** A function that fills an `nvmlPciInfo_t`; under its first name with the long id. */
-export function busId(feature: string | null, names: readonly [string, string], inputs: readonly (readonly ['handle' | 'uint', bigint | number])[]): Question<string> {
+export function busId(
+  feature: string | null,
+  names: readonly [string, string],
+  inputs: readonly (readonly ['handle' | 'uint', bigint | number])[],
+): Question<string> {
   return filling({
     feature,
     names,
@@ -62,8 +79,8 @@ export const memory = (card: Handle): Question<MemoryInfo> =>
     inputs: [['handle', card]],
     sizes: [24],
     read: (_name, out) => ({
-      totalBytes: Number((out).readBigUInt64LE(0)),
-      usedBytes: Number((out).readBigUInt64LE(16)),
+      totalBytes: Number(out.readBigUInt64LE(0)),
+      usedBytes: Number(out.readBigUInt64LE(16)),
     }),
   });
 
@@ -72,7 +89,13 @@ export const migMode = (card: Handle): Question<boolean> => mode(card, 'nvmlDevi
 
 /** The mode now; the second answer is the one after the next reset. */
 function mode(card: Handle, name: string): Question<boolean> {
-  return filling({ feature: null, names: [name], inputs: [['handle', card]], sizes: [4, 4], read: (_name, current) => uint(name, current) === 1 });
+  return filling({
+    feature: null,
+    names: [name],
+    inputs: [['handle', card]],
+    sizes: [4, 4],
+    read: (_name, current) => uint(name, current) === 1,
+  });
 }
 
 export const computeCapability = (card: Handle): Question<string> =>
@@ -91,7 +114,10 @@ export const numaNode = (card: Handle): Question<number> =>
   filling({
     feature: null,
     names: ['nvmlDeviceGetMemoryAffinity'],
-    inputs: [['handle', card], ['uint', NODE_WORDS]],
+    inputs: [
+      ['handle', card],
+      ['uint', NODE_WORDS],
+    ],
     sizes: [NODE_WORDS * 8],
     // Scope 0: the NUMA node, not the socket.
     tail: [['uint', 0]],

@@ -52,9 +52,13 @@ export function kernelDriver(
       if (absent.length === 0) return null;
       const tried: string[] = [];
       for (const [program, args] of LOADERS) {
-        const outcome = await run(program, args).then(() => 'done', (error: unknown) => firstLine(error));
+        const outcome = await run(program, args).then(
+          () => 'done',
+          (error: unknown) => firstLine(error),
+        );
         tried.push(`${program}: ${outcome}`);
-        if ((await missing()).length === 0) return `loaded kernel modules with ${program}, since there was no ${absent.join(' and ')}`;
+        if ((await missing()).length === 0)
+          return `loaded kernel modules with ${program}, since there was no ${absent.join(' and ')}`;
       }
       return `there is no ${(await missing()).join(' and ')}, and kernel modules could not be loaded (${tried.join('; ')})`;
     },
@@ -79,7 +83,10 @@ export const noKernelDriver: KernelDriver = {
 };
 
 async function exists(path: string): Promise<boolean> {
-  return stat(path).then(() => true, () => false);
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 function firstLine(error: unknown): string {

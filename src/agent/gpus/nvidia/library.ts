@@ -26,7 +26,12 @@ export const LIBRARY_PATHS: readonly string[] = [
 export type Parameter = 'handle' | 'uint' | 'ulong' | 'memory';
 export type Argument = bigint | number | Buffer;
 
-const C_TYPE: Readonly<Record<Parameter, string>> = { handle: 'uint64_t', uint: 'uint32_t', ulong: 'uint64_t', memory: 'void *' };
+const C_TYPE: Readonly<Record<Parameter, string>> = {
+  handle: 'uint64_t',
+  uint: 'uint32_t',
+  ulong: 'uint64_t',
+  memory: 'void *',
+};
 
 type AsyncFunction = (...args: [...Argument[], (error: unknown, code: number) => void]) => void;
 
@@ -69,7 +74,8 @@ export class Library {
     return new Promise((resolve, reject) => {
       bound(...args, (error, code) => {
         // Naming the buffers here keeps them alive for as long as C may write to them.
-        if (error !== null && error !== undefined) reject(new DriverError('failed', `${name} cannot be called with ${args.length} arguments`, error));
+        if (error !== null && error !== undefined)
+          reject(new DriverError('failed', `${name} cannot be called with ${args.length} arguments`, error));
         else resolve(code);
       });
     });

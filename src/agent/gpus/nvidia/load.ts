@@ -4,11 +4,26 @@ import { filling, listing, uint, type Handle, type Listed, type Question } from 
 
 /** Share of the last sample period in which a kernel ran: the first number of `nvmlUtilization_t`. */
 export const utilization = (card: Handle): Question<number> =>
-  filling({ feature: 'utilisation', names: ['nvmlDeviceGetUtilizationRates'], inputs: [['handle', card]], sizes: [8], read: uint });
+  filling({
+    feature: 'utilisation',
+    names: ['nvmlDeviceGetUtilizationRates'],
+    inputs: [['handle', card]],
+    sizes: [8],
+    read: uint,
+  });
 
 /** Of the chip, in degrees. */
 export const temperature = (card: Handle): Question<number> =>
-  filling({ feature: null, names: ['nvmlDeviceGetTemperature'], inputs: [['handle', card], ['uint', 0]], sizes: [4], read: uint });
+  filling({
+    feature: null,
+    names: ['nvmlDeviceGetTemperature'],
+    inputs: [
+      ['handle', card],
+      ['uint', 0],
+    ],
+    sizes: [4],
+    read: uint,
+  });
 
 /** In milliwatts. */
 export const power = (card: Handle): Question<number> =>
@@ -20,9 +35,13 @@ export const uncorrectedErrors = (card: Handle): Question<number> =>
     feature: null,
     names: ['nvmlDeviceGetTotalEccErrors'],
     // Uncorrected errors (1) of the volatile counter (0).
-    inputs: [['handle', card], ['uint', 1], ['uint', 0]],
+    inputs: [
+      ['handle', card],
+      ['uint', 1],
+      ['uint', 0],
+    ],
     sizes: [8],
-    read: (_name, out) => Number((out).readBigUInt64LE()),
+    read: (_name, out) => Number(out.readBigUInt64LE()),
   });
 
 /** Kinds of context, which are listed apart. */
@@ -36,7 +55,11 @@ export interface RunningProcess {
 const NOT_AVAILABLE = 0xffff_ffff_ffff_ffffn;
 
 /** `nvmlProcessInfo_t`: pid, memory at 8; since its second version also GPU and compute instance. */
-export function runningProcesses(card: Handle, context: (typeof CONTEXTS)[number], room: number): Question<Listed<RunningProcess>> {
+export function runningProcesses(
+  card: Handle,
+  context: (typeof CONTEXTS)[number],
+  room: number,
+): Question<Listed<RunningProcess>> {
   const oldest = `nvmlDeviceGet${context}RunningProcesses`;
   return listing({
     feature: context === 'Compute' ? 'list of processes' : null,

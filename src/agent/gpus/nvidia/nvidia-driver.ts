@@ -1,5 +1,13 @@
 import { systemClock, type Clock } from '../../../host/clock.js';
-import { DriverError, type Driver, type DriverEvent, type DriverListener, type GpuProcess, type GpuSample, type Inventory } from '../driver.js';
+import {
+  DriverError,
+  type Driver,
+  type DriverEvent,
+  type DriverListener,
+  type GpuProcess,
+  type GpuSample,
+  type Inventory,
+} from '../driver.js';
 import { CallGate } from './call-gate.js';
 import { optional, type Card } from './card.js';
 import { memory } from './identity.js';
@@ -96,7 +104,9 @@ export class NvidiaDriver implements Driver {
   }
 
   async processes(uuid: string): Promise<readonly GpuProcess[]> {
-    return this.#onCard(uuid, ({ session }, card) => askProcesses(session.nvml, card, this.#clock.now() - SHARE_WINDOW_MS));
+    return this.#onCard(uuid, ({ session }, card) =>
+      askProcesses(session.nvml, card, this.#clock.now() - SHARE_WINDOW_MS),
+    );
   }
 
   subscribe(listener: DriverListener): () => void {
@@ -122,7 +132,11 @@ export class NvidiaDriver implements Driver {
     this.#contact = null;
     if (contact !== null) await closeSession(contact.session);
     const { hanging } = this.#gate;
-    if (hanging.length > 0) throw new DriverError('timeout', `calls to ${hanging.join(' and ')} have not returned: Node cannot end by itself`);
+    if (hanging.length > 0)
+      throw new DriverError(
+        'timeout',
+        `calls to ${hanging.join(' and ')} have not returned: Node cannot end by itself`,
+      );
   }
 
   #stop(): void {
@@ -211,7 +225,10 @@ export class NvidiaDriver implements Driver {
     try {
       this.#emit(...(await contact.watch.reported()));
       if (beat % BEATS_PER_VISIT === 0) this.#emit(...(await contact.watch.visited(beat % BEATS_PER_ROUND === 0)));
-      if (beat % BEATS_PER_SURVEY === 0 && (await surveyMachine(contact.session, this.#kernel)) !== contact.session.fingerprint) {
+      if (
+        beat % BEATS_PER_SURVEY === 0 &&
+        (await surveyMachine(contact.session, this.#kernel)) !== contact.session.fingerprint
+      ) {
         await this.#leave(contact);
         await this.#reach();
       }

@@ -16,7 +16,12 @@ export async function askProcesses(nvml: Nvml, card: Card, sinceMs: number): Pro
     // Compute and graphics contexts of a process are listed with the memory of both together: the larger is the whole.
     for (const { pid, usedMemoryBytes } of running) memory.set(pid, larger(memory.get(pid) ?? null, usedMemoryBytes));
   }
-  const shares = await askList<ProcessShare>(nvml, card, (room) => processShares(card.handle, sinceMs * 1000, room), null);
+  const shares = await askList<ProcessShare>(
+    nvml,
+    card,
+    (room) => processShares(card.handle, sinceMs * 1000, room),
+    null,
+  );
   return [...memory].map(([pid, usedMemoryBytes]) => ({
     pid,
     usedMemoryBytes,
@@ -24,15 +29,24 @@ export async function askProcesses(nvml: Nvml, card: Card, sinceMs: number): Pro
   }));
 }
 
-async function askList<T>(nvml: Nvml, card: Card, question: (room: number) => Question<Listed<T>>): Promise<readonly T[]>;
-async function askList<T>(nvml: Nvml, card: Card, question: (room: number) => Question<Listed<T>>, otherwise: null): Promise<readonly T[] | null>;
+async function askList<T>(
+  nvml: Nvml,
+  card: Card,
+  question: (room: number) => Question<Listed<T>>,
+): Promise<readonly T[]>;
+async function askList<T>(
+  nvml: Nvml,
+  card: Card,
+  question: (room: number) => Question<Listed<T>>,
+  otherwise: null,
+): Promise<readonly T[] | null>;
 async function askList<T>(
   nvml: Nvml,
   card: Card,
   question: (room: number) => Question<Listed<T>>,
   otherwise: readonly T[] | null = [],
 ): Promise<readonly T[] | null> {
-  for (let room = FIRST_ROOM; room <= MAX_ROOM; ) {
+  for (let room = FIRST_ROOM; room <= MAX_ROOM;) {
     const answer = await optional(nvml.ask(card.lane, question(room)));
     if (answer === null) return otherwise;
     if ('entries' in answer) return answer.entries;

@@ -34,18 +34,34 @@ export function command(names: readonly string[], inputs: Typed = []): Question<
 
 /** A function that fills buffers of the given sizes: they stand behind `inputs` and before `tail`. */
 export function filling<T>(
-  form: Form<T> & { readonly sizes: readonly number[]; readonly inputs?: Typed; readonly tail?: Typed; read(name: string, ...out: Buffer[]): T },
+  form: Form<T> & {
+    readonly sizes: readonly number[];
+    readonly inputs?: Typed;
+    readonly tail?: Typed;
+    read(name: string, ...out: Buffer[]): T;
+  },
 ): Question<T> {
   const out = form.sizes.map((size) => Buffer.alloc(size));
   const buffers: Typed = out.map((buffer) => ['memory', buffer] as const);
-  const question = { feature: form.feature, names: form.names, ...split([...(form.inputs ?? []), ...buffers, ...(form.tail ?? [])]) };
+  const question = {
+    feature: form.feature,
+    names: form.names,
+    ...split([...(form.inputs ?? []), ...buffers, ...(form.tail ?? [])]),
+  };
   return { ...question, read: (name) => form.read(name, ...out), instead: (code) => form.instead?.(code) ?? null };
 }
 
 /** A function that fills one buffer with a text: card or nothing, buffer, its size. */
 export function text(feature: string, names: readonly string[], inputs: Typed = []): Question<string> {
   const size = 96;
-  return filling({ feature, names, inputs, sizes: [size], tail: [['uint', size]], read: (_name, out) => textAt(out, 0) });
+  return filling({
+    feature,
+    names,
+    inputs,
+    sizes: [size],
+    tail: [['uint', size]],
+    read: (_name, out) => textAt(out, 0),
+  });
 }
 
 /** A list that did not fit says how many entries it has. */
@@ -67,11 +83,18 @@ export function listing<T>(
   const count = Buffer.alloc(4);
   count.writeUInt32LE(form.room);
   const out = Buffer.alloc(form.room * Math.max(...form.names.map((name) => form.size(name))));
-  const buffers: Typed = [['memory', count], ['memory', out]];
+  const buffers: Typed = [
+    ['memory', count],
+    ['memory', out],
+  ];
   return {
     feature: form.feature,
     names: form.names,
-    ...split([...form.inputs, ...(form.entriesFirst === true ? [...buffers].reverse() : buffers), ...(form.tail ?? [])]),
+    ...split([
+      ...form.inputs,
+      ...(form.entriesFirst === true ? [...buffers].reverse() : buffers),
+      ...(form.tail ?? []),
+    ]),
     read: (name) => {
       const length = Math.min(form.room, count.readUInt32LE());
       return { entries: Array.from({ length }, (_, at) => form.entry(out, at * form.size(name))) };

@@ -3,7 +3,14 @@ import { DriverError, type ExcludedGpu, type Inventory } from '../driver.js';
 import { inventoryNotes } from '../notes.js';
 import { SYSTEM_LANE } from './call-gate.js';
 import { describeCard, optional, type Card } from './card.js';
-import { EVENT_DOUBLE_BIT_ECC, EVENT_XID, createEventSet, freeEventSet, registerEvents, supportedEvents } from './event-set.js';
+import {
+  EVENT_DOUBLE_BIT_ECC,
+  EVENT_XID,
+  createEventSet,
+  freeEventSet,
+  registerEvents,
+  supportedEvents,
+} from './event-set.js';
 import * as identity from './identity.js';
 import type { KernelDriver } from './kernel-driver.js';
 import type { Nvml } from './nvml.js';
@@ -46,7 +53,10 @@ export async function openSession(nvml: Nvml, kernel: KernelDriver): Promise<Ses
         driverVersion: await optional(nvml.ask(SYSTEM_LANE, identity.driverVersion())),
         cudaVersion: await optional(nvml.ask(SYSTEM_LANE, identity.cudaVersion())),
         gpus,
-        topology: subTopology(everything, shared.map((card) => cards.indexOf(card))),
+        topology: subTopology(
+          everything,
+          shared.map((card) => cards.indexOf(card)),
+        ),
         excluded,
         notes: [...inventoryNotes(gpus, excluded), ...silent.values()],
       },
@@ -93,7 +103,10 @@ function modesOf(cards: readonly Card[]): string {
   return cards.map(({ details }) => `; ${details.index} ${details.uuid} ${details.mig}`).join('');
 }
 
-async function describeCards(nvml: Nvml, kernel: KernelDriver): Promise<{ cards: Card[]; silent: Map<number, string> }> {
+async function describeCards(
+  nvml: Nvml,
+  kernel: KernelDriver,
+): Promise<{ cards: Card[]; silent: Map<number, string> }> {
   const count = await nvml.require(SYSTEM_LANE, identity.deviceCount());
   const cards: Card[] = [];
   const silent = new Map<number, string>();
@@ -120,7 +133,8 @@ async function listenForErrors(nvml: Nvml, cards: readonly Card[]): Promise<Pick
   for (const card of cards) {
     const supported = await optional(nvml.ask(card.lane, supportedEvents(card.handle)));
     const types = (supported ?? 0n) & (EVENT_XID | EVENT_DOUBLE_BIT_ECC);
-    const registered = types !== 0n && (await optional(nvml.ask(card.lane, registerEvents(card.handle, types, events)))) === true;
+    const registered =
+      types !== 0n && (await optional(nvml.ask(card.lane, registerEvents(card.handle, types, events)))) === true;
     if (registered && types === (EVENT_XID | EVENT_DOUBLE_BIT_ECC)) reporting.add(card.details.uuid);
   }
   return { events, reporting };

@@ -1,7 +1,15 @@
 import { levelOfNvml, type Level } from '../../../gpu/topology/level.js';
 import { topologyOfPairs, type Topology } from '../../../gpu/topology/topology.js';
 import { optional, type Card } from './card.js';
-import { MAX_LINKS, REMOTE_GPU, REMOTE_SWITCH, commonAncestor, linkRemoteBusId, linkRemoteType, linkState } from './connection.js';
+import {
+  MAX_LINKS,
+  REMOTE_GPU,
+  REMOTE_SWITCH,
+  commonAncestor,
+  linkRemoteBusId,
+  linkRemoteType,
+  linkState,
+} from './connection.js';
 import type { Nvml } from './nvml.js';
 
 /** Where the active links of one card lead. */
@@ -15,7 +23,9 @@ interface Links {
 /** How the cards are connected, as NVML tells. A pair that it does not tell of counts as the farthest. */
 export async function askTopology(nvml: Nvml, cards: readonly Card[]): Promise<Topology> {
   const links = await Promise.all(cards.map((card) => askLinks(nvml, card)));
-  const levels = await Promise.all(cards.map((a, at) => Promise.all(cards.slice(at + 1).map((b) => askLevel(nvml, a, b)))));
+  const levels = await Promise.all(
+    cards.map((a, at) => Promise.all(cards.slice(at + 1).map((b) => askLevel(nvml, a, b)))),
+  );
   return topologyOfPairs(cards.length, (a, b) => ({
     level: levels[a]?.[b - a - 1] ?? 'SYS',
     nvlinks: linksOfPair([cards[a] as Card, links[a] as Links], [cards[b] as Card, links[b] as Links]),

@@ -51,7 +51,9 @@ export class Watch {
     const { cards, reporting } = this.#session;
     const all = everyone || this.#alarmed;
     this.#alarmed = false;
-    const visits = [...cards.values()].filter(({ details: { uuid } }) => all || this.#lost.has(uuid) || !reporting.has(uuid)).map((card) => this.#visit(card));
+    const visits = [...cards.values()]
+      .filter(({ details: { uuid } }) => all || this.#lost.has(uuid) || !reporting.has(uuid))
+      .map((card) => this.#visit(card));
     return (await Promise.all(visits)).flat();
   }
 

@@ -23,7 +23,8 @@ export interface SimNode {
   readonly topology: Topology;
 }
 
-export type SimNodeResult = { readonly ok: true; readonly node: SimNode } | { readonly ok: false; readonly reason: string };
+export type SimNodeResult =
+  { readonly ok: true; readonly node: SimNode } | { readonly ok: false; readonly reason: string };
 
 /**
  * Reads the description of a simulated node: its JSON form (docs/simulated-node.md) or the output of `nvidia-smi topo -m`, told apart by
@@ -92,7 +93,8 @@ const DEFAULTS = { driverVersion: '580.95.05', cudaVersion: 13000 } as const;
 function fromMatrix(text: string): SimNodeResult {
   const matrix = parseMatrix(text);
   if (!matrix.ok) return { ok: false, reason: matrix.reason };
-  if (matrix.gpus.length > MAX_GPUS) return { ok: false, reason: `${matrix.gpus.length} GPUs, a simulated node has at most ${MAX_GPUS}` };
+  if (matrix.gpus.length > MAX_GPUS)
+    return { ok: false, reason: `${matrix.gpus.length} GPUs, a simulated node has at most ${MAX_GPUS}` };
   const gpus = matrix.gpus.map((gpu, index) => ({ ...defaultGpu(index), numaNode: gpu.numaNode }));
   return { ok: true, node: { ...DEFAULTS, gpus, topology: matrix.topology } };
 }
@@ -143,7 +145,8 @@ function readLinks(links: Reader, gpus: readonly SimGpu[]): Topology {
     for (const [b, link] of row.entries()) {
       const back = matrix[b]?.[a] as Link;
       const cell = rows[a]?.list()[b] as Reader;
-      if (link.level !== back.level || link.nvlinks !== back.nvlinks) throw cell.wrong(`the label of links[${b}][${a}]`);
+      if (link.level !== back.level || link.nvlinks !== back.nvlinks)
+        throw cell.wrong(`the label of links[${b}][${a}]`);
     }
   }
   const affinity = (gpu: SimGpu) => (gpu.numaNode === null ? null : String(gpu.numaNode));

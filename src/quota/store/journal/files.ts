@@ -54,7 +54,7 @@ export function directoryFiles(directory: string, durable: boolean): JournalFile
 function fileOf(handle: FileHandle, durable: boolean): JournalFile {
   return {
     async append(bytes) {
-      for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at)).bytesWritten;
+      for (let at = 0; at < bytes.length;) at += (await handle.write(bytes, at)).bytesWritten;
     },
     sync: async () => {
       if (durable) await handle.datasync();

@@ -49,6 +49,7 @@ function frameAt(file: Buffer, at: number): Buffer | null {
 }
 
 function hasFrameAfter(file: Buffer, from: number): boolean {
-  for (let at = file.indexOf(MAGIC, from); at >= 0; at = file.indexOf(MAGIC, at + 1)) if (frameAt(file, at) !== null) return true;
+  for (let at = file.indexOf(MAGIC, from); at >= 0; at = file.indexOf(MAGIC, at + 1))
+    if (frameAt(file, at) !== null) return true;
   return false;
 }

@@ -130,7 +130,9 @@ export class JournalStore implements Store {
     const file = await this.#files.create(`journal-${this.#number}`);
     this.#file = file;
     this.#book = new ShapeBook();
-    const header = frameOf(Buffer.from(JSON.stringify({ format: FORMAT, number: this.#number, previousBytes: this.#previousBytes })));
+    const header = frameOf(
+      Buffer.from(JSON.stringify({ format: FORMAT, number: this.#number, previousBytes: this.#previousBytes })),
+    );
     await file.append(header);
     await file.sync();
     this.#previousBytes = header.length;
@@ -153,7 +155,9 @@ export class JournalStore implements Store {
     this.#bytes = 0;
     const number = this.#number;
     this.#snapshotting = this.#snapshot(number, batch)
-      .catch((error: unknown) => this.#warn(`snapshot-${number}: ${error instanceof Error ? error.message : String(error)}`))
+      .catch((error: unknown) =>
+        this.#warn(`snapshot-${number}: ${error instanceof Error ? error.message : String(error)}`),
+      )
       .finally(() => {
         this.#snapshotting = null;
       });
@@ -168,14 +172,16 @@ export class JournalStore implements Store {
       await file.append(frameOf(Buffer.from(JSON.stringify({ format: FORMAT, number }))));
       for (const slice of slices(everything())) {
         if (this.#closing) throw new Error('closed before it was done');
-        await file.append(frameOf(Buffer.from(slice.map((change) => JSON.stringify(toRecord(change, book))).join('\n'))));
+        await file.append(
+          frameOf(Buffer.from(slice.map((change) => JSON.stringify(toRecord(change, book))).join('\n'))),
+        );
         count += slice.length;
         await nextTurn();
       }
       await file.append(frameOf(Buffer.from(JSON.stringify({ end: true, count, head }))));
       await file.sync();
       // It holds what is decided and not yet committed, too: before it may stand for anything, that has to be in the journal.
-      for (const goal = reached(); this.#durable < goal; ) {
+      for (const goal = reached(); this.#durable < goal;) {
         if (this.#closing || this.#failed !== null) throw new Error('closed before it was done');
         await delay(1);
       }
@@ -188,7 +194,8 @@ export class JournalStore implements Store {
     await this.#files.rename(temporary, `snapshot-${number}`);
     const names = await this.#files.list();
     for (const kind of ['journal', 'snapshot'] as const) {
-      for (const old of numbersOf(names, kind).filter((candidate) => candidate < number)) await this.#files.remove(`${kind}-${old}`);
+      for (const old of numbersOf(names, kind).filter((candidate) => candidate < number))
+        await this.#files.remove(`${kind}-${old}`);
     }
   }
 
@@ -196,7 +203,10 @@ export class JournalStore implements Store {
     const { payloads } = scanFrames(bytes);
     const [first, ...rest] = payloads;
     const last = rest.pop();
-    const end = last === undefined ? null : (JSON.parse(last.toString()) as { readonly end?: true; readonly count: number; readonly head: StateHead });
+    const end =
+      last === undefined
+        ? null
+        : (JSON.parse(last.toString()) as { readonly end?: true; readonly count: number; readonly head: StateHead });
     if (first === undefined || end?.end !== true) throw new Error(`snapshot-${number} is damaged`);
     checkFormat(first, `snapshot-${number}`);
     sink.newBook();
@@ -214,7 +224,8 @@ export class JournalStore implements Store {
   #readJournal(bytes: Buffer, number: number, accepted: number | null, head: StateHead, sink: RecordSink): StateHead {
     const { payloads, goodBytes, damagedAt } = scanFrames(bytes);
     if (damagedAt !== null) throw new Error(`journal-${number} is damaged at byte ${damagedAt}: whole commits follow`);
-    if (accepted !== null && goodBytes < accepted) throw new Error(`journal-${number} is damaged at byte ${goodBytes}: ${accepted} bytes of it were good before`);
+    if (accepted !== null && goodBytes < accepted)
+      throw new Error(`journal-${number} is damaged at byte ${goodBytes}: ${accepted} bytes of it were good before`);
     this.#previousBytes = goodBytes;
     const [first, ...commits] = payloads;
     // A start that was cut off before it had written a header has acknowledged nothing.
@@ -233,7 +244,11 @@ export class JournalStore implements Store {
 
 function encode({ head, changes }: Batch, book: ShapeBook): Buffer {
   const { revision, now, lives } = head;
-  return Buffer.from([JSON.stringify({ revision, now, lives }), ...changes.map((change) => JSON.stringify(toRecord(change, book)))].join('\n'));
+  return Buffer.from(
+    [JSON.stringify({ revision, now, lives }), ...changes.map((change) => JSON.stringify(toRecord(change, book)))].join(
+      '\n',
+    ),
+  );
 }
 
 function linesOf(payload: Buffer): readonly string[] {
@@ -253,7 +268,7 @@ function* slices(changes: Iterable<Change>): Generator<readonly Change[]> {
 
 function numbersOf(names: readonly string[], kind: 'journal' | 'snapshot'): readonly number[] {
   return names
-    .flatMap((name) => (new RegExp(`^${kind}-(\\d+)$`).exec(name)?.[1] ?? []))
+    .flatMap((name) => new RegExp(`^${kind}-(\\d+)$`).exec(name)?.[1] ?? [])
     .map(Number)
     .sort((a, b) => a - b);
 }
@@ -261,7 +276,9 @@ function numbersOf(names: readonly string[], kind: 'journal' | 'snapshot'): read
 /** How much of the journal before it was taken for good when this one was begun. */
 function acceptedBytes(next: Buffer | undefined): number | null {
   const [first] = next === undefined ? [] : scanFrames(next).payloads;
-  return first === undefined ? null : (JSON.parse(first.toString()) as { readonly previousBytes: number }).previousBytes;
+  return first === undefined
+    ? null
+    : (JSON.parse(first.toString()) as { readonly previousBytes: number }).previousBytes;
 }
 
 function checkFormat(payload: Buffer, name: string): void {

@@ -14,7 +14,8 @@ const LARGE_NODE_CORES = 800;
 export const fragmentation: Policy = {
   name: 'fragmentation',
   usesMix: true,
-  inWords: ({ first, second }) => `pods of the usual kinds could use ${inGpus(first)} GPUs less; emptiness of the node ${second.toFixed(2)}`,
+  inWords: ({ first, second }) =>
+    `pods of the usual kinds could use ${inGpus(first)} GPUs less; emptiness of the node ${second.toFixed(2)}`,
   judge: (mix, nodes) => {
     const meter = new UsableMeter(mix, nodes);
     /** By node slot: what is usable now, which is asked for again with every kind of pod. */

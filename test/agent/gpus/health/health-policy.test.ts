@@ -25,7 +25,11 @@ test('the shipped table takes what NVIDIA calls application errors for that, and
   t.equal(otherwise, 'transient');
   t.equal(uncorrectedEcc, 'reset');
   t.equal(probationMs, 60_000);
-  t.same([...new Set([...xids.values()].map((known) => known.class))].sort(), [...XID_CLASSES].sort(), 'every class is used');
+  t.same(
+    [...new Set([...xids.values()].map((known) => known.class))].sort(),
+    [...XID_CLASSES].sort(),
+    'every class is used',
+  );
   t.end();
 });
 
@@ -43,7 +47,9 @@ test('an empty table has every default', (t) => {
 });
 
 test('what an operator writes is taken', (t) => {
-  const read = policy('{"probationSeconds": 5, "strikes": 1, "otherwise": "ignored", "uncorrectedEcc": "fatal", "classes": {"fatal": {"13": "not here"}}}');
+  const read = policy(
+    '{"probationSeconds": 5, "strikes": 1, "otherwise": "ignored", "uncorrectedEcc": "fatal", "classes": {"fatal": {"13": "not here"}}}',
+  );
   t.match(read, { probationMs: 5000, strikes: 1, otherwise: 'ignored', uncorrectedEcc: 'fatal' });
   t.same(read.xids.get(13), { class: 'fatal', meaning: 'not here' });
   t.end();
@@ -54,21 +60,43 @@ test('what is wrong is said in one line that names the place', (t) => {
   t.equal(refused([]), 'the document: expected an object, got []');
   t.equal(refused({ otherwise: 'bad' }), 'otherwise: expected ignored, transient, reset, fatal, got "bad"');
   t.equal(refused({ strikes: 0 }), 'strikes: expected an integer from 1 to 1000, got 0');
-  t.equal(refused({ probationSeconds: 60, longestProbationSeconds: 30 }), 'longestProbationSeconds: expected no less than probationSeconds, 60, got 30');
-  t.equal(refused({ classes: { harmless: {} } }), 'classes.harmless: expected no such class; they are ignored, transient, reset, fatal, got {}');
-  t.equal(refused({ classes: { reset: { all: 'x' } } }), 'classes.reset.all: expected the number of an XID as its name, got "x"');
-  t.equal(refused({ classes: { reset: { 48: 'x' }, fatal: { 48: 'y' } } }), 'classes.fatal.48: expected each XID once, and 48 is reset too, got "y"');
+  t.equal(
+    refused({ probationSeconds: 60, longestProbationSeconds: 30 }),
+    'longestProbationSeconds: expected no less than probationSeconds, 60, got 30',
+  );
+  t.equal(
+    refused({ classes: { harmless: {} } }),
+    'classes.harmless: expected no such class; they are ignored, transient, reset, fatal, got {}',
+  );
+  t.equal(
+    refused({ classes: { reset: { all: 'x' } } }),
+    'classes.reset.all: expected the number of an XID as its name, got "x"',
+  );
+  t.equal(
+    refused({ classes: { reset: { 48: 'x' }, fatal: { 48: 'y' } } }),
+    'classes.fatal.48: expected each XID once, and 48 is reset too, got "y"',
+  );
   t.equal(refused({ classes: { reset: { 48: 7 } } }), 'classes.reset.48: expected a text, got 7');
   t.end();
 });
 
 test('any document is read or refused in one line', (t) => {
-  const document = fc.record({ classes: fc.dictionary(fc.constantFrom(...XID_CLASSES, 'x'), fc.anything()), strikes: fc.anything() });
+  const document = fc.record({
+    classes: fc.dictionary(fc.constantFrom(...XID_CLASSES, 'x'), fc.anything()),
+    strikes: fc.anything(),
+  });
   fc.assert(
-    fc.property(fc.oneof(fc.json(), fc.string(), document.map((value) => JSON.stringify(value))), (text) => {
-      const result = parseHealthPolicy(text);
-      return result.ok || (result.reason !== '' && !result.reason.includes('\n'));
-    }),
+    fc.property(
+      fc.oneof(
+        fc.json(),
+        fc.string(),
+        document.map((value) => JSON.stringify(value)),
+      ),
+      (text) => {
+        const result = parseHealthPolicy(text);
+        return result.ok || (result.reason !== '' && !result.reason.includes('\n'));
+      },
+    ),
     { numRuns: 300 },
   );
   t.pass('300 documents');

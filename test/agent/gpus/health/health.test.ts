@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { afterEvent, afterTime, freshHealth, xidReason, type GpuHealth, type HealthEvent } from '../../../../src/agent/gpus/health.js';
+import {
+  afterEvent,
+  afterTime,
+  freshHealth,
+  xidReason,
+  type GpuHealth,
+  type HealthEvent,
+} from '../../../../src/agent/gpus/health.js';
 import type { HealthPolicy } from '../../../../src/agent/gpus/health-policy.js';
 
 const MINUTE = 60_000;
@@ -29,7 +36,8 @@ const ECC: HealthEvent = { kind: 'ecc' };
 /** Health after events at given minutes. */
 function history(...events: readonly (readonly [minute: number, event: HealthEvent])[]): GpuHealth {
   let health = freshHealth(0);
-  for (const [minute, event] of events) health = afterEvent(afterTime(health, minute * MINUTE), event, minute * MINUTE, POLICY);
+  for (const [minute, event] of events)
+    health = afterEvent(afterTime(health, minute * MINUTE), event, minute * MINUTE, POLICY);
   return health;
 }
 
@@ -67,7 +75,11 @@ test('an error during probation starts it again, and since is when it began', (t
 test('too many transient errors within the window need a reset', (t) => {
   const health = history([0, xid(94)], [10, xid(94)], [20, xid(94)], [30, xid(94)]);
   t.match(health, { status: 'reset', reason: 'XID 94 (contained memory error), 4 such errors within 60 min' });
-  t.match(history([0, xid(94)], [30, xid(94)], [61, xid(94)], [91, xid(94)]), { status: 'probation' }, 'old ones do not count');
+  t.match(
+    history([0, xid(94)], [30, xid(94)], [61, xid(94)], [91, xid(94)]),
+    { status: 'probation' },
+    'old ones do not count',
+  );
   t.end();
 });
 
@@ -120,7 +132,9 @@ const anyEvent = fc.oneof(anyError, fc.constantFrom(FOUND, RESTARTED));
 const anyHistory = fc.array(fc.tuple(fc.integer({ min: 0, max: 20 }), anyEvent), { maxLength: 25 });
 
 /** Every health on the way through a history. */
-function walk(steps: readonly (readonly [number, HealthEvent])[]): { before: GpuHealth; event: HealthEvent; after: GpuHealth; nowMs: number }[] {
+function walk(
+  steps: readonly (readonly [number, HealthEvent])[],
+): { before: GpuHealth; event: HealthEvent; after: GpuHealth; nowMs: number }[] {
   let health = freshHealth(0);
   let nowMs = 0;
   return steps.map(([minutes, event]) => {
@@ -151,7 +165,12 @@ test('whatever happens, a card that is not healthy has a reason, and probation a
       walk(steps).every(({ after, nowMs }) => {
         const { status, reason, untilMs, strikesMs } = after;
         const rest = untilMs === null || (untilMs > nowMs && untilMs - nowMs <= POLICY.longestProbationMs);
-        return (status === 'healthy') === (reason === null) && (status === 'probation') === (untilMs !== null) && rest && strikesMs.length <= POLICY.strikes;
+        return (
+          (status === 'healthy') === (reason === null) &&
+          (status === 'probation') === (untilMs !== null) &&
+          rest &&
+          strikesMs.length <= POLICY.strikes
+        );
       }),
     ),
     { numRuns: 300 },

@@ -20,7 +20,10 @@ function open(t: Test, options: NvidiaOptions = {}): NvidiaDriver {
 }
 
 /** Subscribes, and waits for events until there are `count` of them. */
-function listen(driver: NvidiaDriver): { readonly heard: DriverEvent[]; readonly until: (count: number) => Promise<readonly DriverEvent[]> } {
+function listen(driver: NvidiaDriver): {
+  readonly heard: DriverEvent[];
+  readonly until: (count: number) => Promise<readonly DriverEvent[]>;
+} {
   const heard: DriverEvent[] = [];
   driver.subscribe((event) => heard.push(event));
   return {
@@ -33,8 +36,14 @@ function listen(driver: NvidiaDriver): { readonly heard: DriverEvent[]; readonly
 }
 
 if (skip === false) {
-  driverContract('nvidia, through FFI', async () => new NvidiaDriver({ libraryPaths: [oddLibrary], kernel: noKernelDriver }));
-  driverContract('nvidia, with an old library', async () => new NvidiaDriver({ libraryPaths: [oldLibrary], kernel: noKernelDriver }));
+  driverContract(
+    'nvidia, through FFI',
+    async () => new NvidiaDriver({ libraryPaths: [oddLibrary], kernel: noKernelDriver }),
+  );
+  driverContract(
+    'nvidia, with an old library',
+    async () => new NvidiaDriver({ libraryPaths: [oldLibrary], kernel: noKernelDriver }),
+  );
 }
 
 test('a card is described by what NVML says of it', { skip }, async (t) => {
@@ -56,11 +65,20 @@ test('a card is described by what NVML says of it', { skip }, async (t) => {
   t.same(inventory.excluded, []);
 });
 
-test('links count when both ends see them, through switches as many as the card with fewer has', { skip }, async (t) => {
-  command('cards 4');
-  const { topology } = await open(t).inventory();
-  t.same(topology.nvlinks, [[0, 2, 1, 1], [2, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]]);
-});
+test(
+  'links count when both ends see them, through switches as many as the card with fewer has',
+  { skip },
+  async (t) => {
+    command('cards 4');
+    const { topology } = await open(t).inventory();
+    t.same(topology.nvlinks, [
+      [0, 2, 1, 1],
+      [2, 0, 1, 1],
+      [1, 1, 0, 1],
+      [1, 1, 1, 0],
+    ]);
+  },
+);
 
 test('two GPUs of one board are PIX, a level that NVML does not define counts as the farthest', { skip }, async (t) => {
   command('cards 4');
@@ -100,8 +118,14 @@ test('a driver with the first version of every function works, and says once wha
 test('a card that is cut by MIG is left out, and said', { skip }, async (t) => {
   command('cards 3', 'mig 1');
   const { gpus, excluded, topology, notes } = await open(t).inventory();
-  t.same(gpus.map((gpu) => gpu.index), [0, 2]);
-  t.same(excluded.map(({ gpu }) => gpu.index), [1]);
+  t.same(
+    gpus.map((gpu) => gpu.index),
+    [0, 2],
+  );
+  t.same(
+    excluded.map(({ gpu }) => gpu.index),
+    [1],
+  );
   t.equal(topology.levels.length, 2);
   t.ok(notes.includes(`GPU 1 (${uuid(1)}) is left out: it is cut into MIG instances, which are not shared further`));
 });
@@ -109,8 +133,14 @@ test('a card that is cut by MIG is left out, and said', { skip }, async (t) => {
 test('a card that does not answer at start is left out, and said', { skip }, async (t) => {
   command('cards 2', 'lost 0');
   const { gpus, notes } = await open(t).inventory();
-  t.same(gpus.map((gpu) => gpu.index), [1]);
-  t.match(notes.join('\n'), /GPU 0 does not answer and is left out: nvmlDeviceGetHandleByIndex_v2 of GPU 0: the GPU has fallen off the bus/);
+  t.same(
+    gpus.map((gpu) => gpu.index),
+    [1],
+  );
+  t.match(
+    notes.join('\n'),
+    /GPU 0 does not answer and is left out: nvmlDeviceGetHandleByIndex_v2 of GPU 0: the GPU has fallen off the bus/,
+  );
 });
 
 test('a card that did not answer at start joins when it does', { skip }, async (t) => {
@@ -169,7 +199,9 @@ test('a card that is lost is noticed, refuses its calls, and is found again', { 
   await driver.inventory();
   const { until } = listen(driver);
   command('lost 1');
-  t.same(await until(1), [{ kind: 'lost', uuid: uuid(1), reason: 'nvmlDeviceGetMemoryInfo of GPU 1: the GPU has fallen off the bus' }]);
+  t.same(await until(1), [
+    { kind: 'lost', uuid: uuid(1), reason: 'nvmlDeviceGetMemoryInfo of GPU 1: the GPU has fallen off the bus' },
+  ]);
   await t.rejects(driver.sample(uuid(1)), { code: 'gpu-lost' });
   await t.resolves(driver.sample(uuid(0)), 'the other one answers');
   command();
@@ -209,7 +241,10 @@ test('a driver that goes away is told once, and when it is back', { skip }, asyn
   command('code 1', 'init 9');
   const [outage] = await until(1);
   t.match(outage, { kind: 'unreachable', reason: /NVML is not initialised/ });
-  await t.rejects(driver.inventory(), { code: 'unreachable', message: 'nvmlInit_v2 of driver: the kernel driver is not loaded' });
+  await t.rejects(driver.inventory(), {
+    code: 'unreachable',
+    message: 'nvmlInit_v2 of driver: the kernel driver is not loaded',
+  });
   await sleep(150);
   t.equal(heard.length, 1);
   command();
@@ -226,7 +261,10 @@ test('cards that come, go or are cut are noticed without a restart', { skip }, a
   t.equal((await driver.inventory()).gpus.length, 3);
   command('cards 3', 'mig 0');
   t.same((await until(2))[1], { kind: 'changed' });
-  t.same((await driver.inventory()).gpus.map((gpu) => gpu.index), [1, 2]);
+  t.same(
+    (await driver.inventory()).gpus.map((gpu) => gpu.index),
+    [1, 2],
+  );
 });
 
 test('a card that the kernel takes over is noticed, even while the count stays', { skip }, async (t) => {
@@ -242,13 +280,24 @@ test('a card that the kernel takes over is noticed, even while the count stays',
 test('a question that fails in part costs its answer only', { skip }, async (t) => {
   const driver = open(t);
   await driver.inventory();
-  t.match(await driver.sample(uuid(0)), { utilizationPercent: null, usedMemoryBytes: 1024 ** 3, temperatureCelsius: null, powerMilliwatts: null });
+  t.match(await driver.sample(uuid(0)), {
+    utilizationPercent: null,
+    usedMemoryBytes: 1024 ** 3,
+    temperatureCelsius: null,
+    powerMilliwatts: null,
+  });
   command('code 999');
-  await t.rejects(driver.sample(uuid(0)), { code: 'failed', message: 'nvmlDeviceGetMemoryInfo of GPU 0: NVML error 999' });
+  await t.rejects(driver.sample(uuid(0)), {
+    code: 'failed',
+    message: 'nvmlDeviceGetMemoryInfo of GPU 0: NVML error 999',
+  });
 });
 
 test('without the library the reason names where it was looked for', async (t) => {
-  const driver = new NvidiaDriver({ libraryPaths: ['/nowhere/libnvidia-ml.so.1', '/nowhere/else.so'], kernel: noKernelDriver });
+  const driver = new NvidiaDriver({
+    libraryPaths: ['/nowhere/libnvidia-ml.so.1', '/nowhere/else.so'],
+    kernel: noKernelDriver,
+  });
   await t.rejects(driver.inventory(), {
     code: 'unreachable',
     message: 'the NVIDIA management library cannot be opened (looked for /nowhere/libnvidia-ml.so.1, /nowhere/else.so)',
@@ -269,7 +318,10 @@ test('closing says when a call will not return, since Node cannot end then', { s
   await driver.inventory();
   command('hang 0');
   await t.rejects(driver.sample(uuid(0)), { code: 'timeout' });
-  await t.rejects(driver.close(), { code: 'timeout', message: 'calls to GPU 0 have not returned: Node cannot end by itself' });
+  await t.rejects(driver.close(), {
+    code: 'timeout',
+    message: 'calls to GPU 0 have not returned: Node cannot end by itself',
+  });
   command();
   await sleep(100);
   await driver.close();

@@ -21,7 +21,11 @@ function bench(limit = 2) {
       .run(lane, () => new Promise<string>((answer, fail) => void started.push({ name, answer, fail })))
       .then(
         (value) => outcome.set(name, value),
-        (error: unknown) => outcome.set(name, error instanceof DriverError ? `${error.code}: ${error.message}` : `failed: ${(error as Error).message}`),
+        (error: unknown) =>
+          outcome.set(
+            name,
+            error instanceof DriverError ? `${error.code}: ${error.message}` : `failed: ${(error as Error).message}`,
+          ),
       );
   };
   const call = (name: string): Pending => {
@@ -44,7 +48,13 @@ test('calls of one card go one after another, in order', async (t) => {
   call('b').fail(new Error('no'));
   await settled();
   t.same(startedNames(), ['a', 'b', 'c']);
-  t.same([...outcome], [['a', 'A'], ['b', 'failed: no']]);
+  t.same(
+    [...outcome],
+    [
+      ['a', 'A'],
+      ['b', 'failed: no'],
+    ],
+  );
 });
 
 test('cards do not wait for each other, up to the limit', async (t) => {
@@ -86,7 +96,10 @@ test('when every thread is taken by calls that do not return, others are told so
   ask('GPU 2', 'waiting');
   clock.advance(5000);
   await settled();
-  t.equal(outcome.get('waiting'), 'unreachable: no call can be made within 5000 ms: those to GPU 0 and GPU 1 do not return');
+  t.equal(
+    outcome.get('waiting'),
+    'unreachable: no call can be made within 5000 ms: those to GPU 0 and GPU 1 do not return',
+  );
   call('dead 1').answer('');
   await settled();
   t.same(startedNames(), ['dead 0', 'dead 1'], 'who gave up waiting is not called any more');
@@ -121,7 +134,10 @@ test('whatever happens, a card has one call at a time, the limit holds, and ever
               running.push(entry);
               check();
             });
-          gate.run(lane, call).then(() => answered++, () => answered++);
+          gate.run(lane, call).then(
+            () => answered++,
+            () => answered++,
+          );
         } else if (step.kind === 'answer') {
           const done = running[step.which % Math.max(1, running.length)];
           running = running.filter((entry) => entry !== done);

@@ -18,7 +18,12 @@ const NOTICED_MS = 2000;
 async function startedNode(t: Test): Promise<SimulatedNode> {
   command('cards 2');
   const driver = new NvidiaDriver({ libraryPaths: [oddLibrary], kernel: noKernelDriver });
-  const node = new SimulatedNode({ directory: await scratchDirectory(t), gpus: cards(2), log: silentLog(), seams: { driver } });
+  const node = new SimulatedNode({
+    directory: await scratchDirectory(t),
+    gpus: cards(2),
+    log: silentLog(),
+    seams: { driver },
+  });
   await node.start();
   t.teardown(async () => {
     await node.stop();
@@ -27,7 +32,8 @@ async function startedNode(t: Test): Promise<SimulatedNode> {
   return node;
 }
 
-const offered = (node: SimulatedNode, cores: number) => node.kubelet.until(() => node.kubelet.allocatable('core') === cores, NOTICED_MS);
+const offered = (node: SimulatedNode, cores: number) =>
+  node.kubelet.until(() => node.kubelet.allocatable('core') === cores, NOTICED_MS);
 
 test('a card that falls off the bus is unhealthy for the kubelet, and pods go to the other', { skip }, async (t) => {
   const node = await startedNode(t);
@@ -60,6 +66,9 @@ test('while the driver is away nothing is offered; when it is back the cards are
 test('a card that is added is offered without a restart', { skip }, async (t) => {
   const node = await startedNode(t);
   command('cards 3');
-  await node.kubelet.until(() => node.kubelet.allocatable('core') === 300 && node.kubelet.allocatable('memory') === 3 * 64, 10_000);
+  await node.kubelet.until(
+    () => node.kubelet.allocatable('core') === 300 && node.kubelet.allocatable('memory') === 3 * 64,
+    10_000,
+  );
   t.same(gpuIndexes(await runPod(node, simplePod(300, 0))), [7, 6, 5]);
 });

@@ -32,7 +32,10 @@ test('missing modules are loaded, and that is said', async (t) => {
     calls.push([program, ...args].join(' '));
     put(join(paths.dev, 'nvidia-uvm'));
   });
-  t.equal(await kernel.ensureLoaded(), `loaded kernel modules with modprobe, since there was no ${join(paths.dev, 'nvidia-uvm')}`);
+  t.equal(
+    await kernel.ensureLoaded(),
+    `loaded kernel modules with modprobe, since there was no ${join(paths.dev, 'nvidia-uvm')}`,
+  );
   t.same(calls, ['modprobe -a nvidia nvidia-uvm']);
 });
 
@@ -43,7 +46,10 @@ test('where modprobe makes no nodes, nvidia-modprobe does', async (t) => {
     put(join(paths.dev, 'nvidiactl'));
     put(join(paths.dev, 'nvidia-uvm'));
   });
-  t.match(await kernel.ensureLoaded(), /^loaded kernel modules with nvidia-modprobe, since there was no .*nvidiactl and .*nvidia-uvm$/);
+  t.match(
+    await kernel.ensureLoaded(),
+    /^loaded kernel modules with nvidia-modprobe, since there was no .*nvidiactl and .*nvidia-uvm$/,
+  );
 });
 
 test('modules that cannot be loaded are named with what was tried', async (t) => {
@@ -53,14 +59,18 @@ test('modules that cannot be loaded are named with what was tried', async (t) =>
     throw new Error('Command failed: modprobe\nmodprobe: FATAL: Module nvidia not found');
   });
   const said = await kernel.ensureLoaded();
-  t.match(said, /kernel modules could not be loaded \(modprobe: Command failed: modprobe; nvidia-modprobe: spawn nvidia-modprobe ENOENT\)$/);
+  t.match(
+    said,
+    /kernel modules could not be loaded \(modprobe: Command failed: modprobe; nvidia-modprobe: spawn nvidia-modprobe ENOENT\)$/,
+  );
 });
 
 test('the kernel names the cards it holds, or says nothing', async (t) => {
   const { paths } = machine(t);
   const kernel = kernelDriver(paths, async () => undefined);
   t.equal(await kernel.cards(), null);
-  for (const id of ['0000:3b:00.0', '0000:04:00.0']) mkdirSync(join(paths.proc, 'driver/nvidia/gpus', id), { recursive: true });
+  for (const id of ['0000:3b:00.0', '0000:04:00.0'])
+    mkdirSync(join(paths.proc, 'driver/nvidia/gpus', id), { recursive: true });
   t.same(await kernel.cards(), ['0000:04:00.0', '0000:3b:00.0']);
 });
 

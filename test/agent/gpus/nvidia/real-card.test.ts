@@ -26,13 +26,23 @@ if (skip === false) driverContract('nvidia, a real card', async () => open());
 
 test('a real card says what nvidia-smi says of it', { skip }, async (t) => {
   const fields = 'index,uuid,name,pci.bus_id,memory.total,compute_cap';
-  const lines = execFileSync('nvidia-smi', [`--query-gpu=${fields}`, '--format=csv,noheader,nounits']).toString().trim().split('\n');
+  const lines = execFileSync('nvidia-smi', [`--query-gpu=${fields}`, '--format=csv,noheader,nounits'])
+    .toString()
+    .trim()
+    .split('\n');
   const driver = open();
   const { gpus, excluded } = await driver.inventory();
   await driver.close();
   const cards = [...gpus, ...excluded.map(({ gpu }) => gpu)].sort((a, b) => a.index - b.index);
   t.same(
-    cards.map((gpu) => [String(gpu.index), gpu.uuid, gpu.model, gpu.pciBusId, String(Math.round(gpu.memoryBytes / 1024 ** 2)), gpu.computeCapability]),
+    cards.map((gpu) => [
+      String(gpu.index),
+      gpu.uuid,
+      gpu.model,
+      gpu.pciBusId,
+      String(Math.round(gpu.memoryBytes / 1024 ** 2)),
+      gpu.computeCapability,
+    ]),
     lines.map((line) => line.split(', ')),
   );
 });

@@ -19,26 +19,39 @@ const MACHINE = new SimulatedMachine(cards(3));
 /** The agent on the simulated libraries, asked through NVML, and an emulated kubelet. */
 async function startedNode(t: Test) {
   const told: string[] = [];
-  const notices: Notices = { ...NO_NOTICES, gpuUnhealthy: (owners, _uuid, reason) => told.push(...owners.map((owner) => `${owner.pod}: ${reason}`)) };
-  const node = new SimulatedNode({ directory: await scratchDirectory(t), gpus: cards(3), log: silentLog(), seams: { driver: MACHINE.open(), notices } });
+  const notices: Notices = {
+    ...NO_NOTICES,
+    gpuUnhealthy: (owners, _uuid, reason) => told.push(...owners.map((owner) => `${owner.pod}: ${reason}`)),
+  };
+  const node = new SimulatedNode({
+    directory: await scratchDirectory(t),
+    gpus: cards(3),
+    log: silentLog(),
+    seams: { driver: MACHINE.open(), notices },
+  });
   await node.start();
   t.teardown(() => node.stop());
-  const offers = (cores: number, timeoutMs = NOTICED_MS) => node.kubelet.until(() => node.kubelet.allocatable('core') === cores, timeoutMs);
+  const offers = (cores: number, timeoutMs = NOTICED_MS) =>
+    node.kubelet.until(() => node.kubelet.allocatable('core') === cores, timeoutMs);
   return { node, told, offers };
 }
 
-test('a card that falls off the bus is unhealthy for the kubelet in time, its pod hears of it, and nothing new goes there', { skip }, async (t) => {
-  const { node, told, offers } = await startedNode(t);
-  await offers(300);
-  const running = simplePod(30, 4);
-  t.same(gpuIndexes(await runPod(node, running)), [0]);
-  await MACHINE.order('lose', '0');
-  await offers(200);
-  t.match(told[0], new RegExp(`^${running.name}: `));
-  t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [1]);
-  t.match(await node.kubelet.admit(simplePod(300, 0)), { ok: false });
-  await MACHINE.order('restore', '0');
-});
+test(
+  'a card that falls off the bus is unhealthy for the kubelet in time, its pod hears of it, and nothing new goes there',
+  { skip },
+  async (t) => {
+    const { node, told, offers } = await startedNode(t);
+    await offers(300);
+    const running = simplePod(30, 4);
+    t.same(gpuIndexes(await runPod(node, running)), [0]);
+    await MACHINE.order('lose', '0');
+    await offers(200);
+    t.match(told[0], new RegExp(`^${running.name}: `));
+    t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [1]);
+    t.match(await node.kubelet.admit(simplePod(300, 0)), { ok: false });
+    await MACHINE.order('restore', '0');
+  },
+);
 
 test('uncorrected memory errors take a card out, errors of applications do not', { skip }, async (t) => {
   const { node, told, offers } = await startedNode(t);

@@ -63,8 +63,19 @@ test('a removed card leaves inventory and topology, those behind move up, and it
   driver.subscribe((event) => events.push(event));
   driver.remove(uuid(0));
   const { gpus, topology } = await driver.inventory();
-  t.same(gpus.map((gpu) => [gpu.index, gpu.uuid]), [[0, uuid(1)], [1, uuid(2)], [2, uuid(3)]]);
-  t.same(topology.nvlinks, [[0, 0, 0], [0, 0, 0], [0, 0, 0]]);
+  t.same(
+    gpus.map((gpu) => [gpu.index, gpu.uuid]),
+    [
+      [0, uuid(1)],
+      [1, uuid(2)],
+      [2, uuid(3)],
+    ],
+  );
+  t.same(topology.nvlinks, [
+    [0, 0, 0],
+    [0, 0, 0],
+    [0, 0, 0],
+  ]);
   t.equal(topology.levels[1]?.[2], 'PIX');
   await t.rejects(driver.sample(uuid(0)), { code: 'unknown-gpu' });
   driver.add(uuid(0));
@@ -84,7 +95,10 @@ test('in an outage every call rejects, and works again afterwards', async (t) =>
 
 test('a load shows as utilisation, memory and processes', async (t) => {
   const driver = new SimDriver(FOUR, { ...systemClock, now: () => 1234 });
-  const processes = [{ pid: 41, usedMemoryBytes: 1000, utilizationPercent: 60 }, { pid: 42, usedMemoryBytes: 500, utilizationPercent: null }];
+  const processes = [
+    { pid: 41, usedMemoryBytes: 1000, utilizationPercent: 60 },
+    { pid: 42, usedMemoryBytes: 500, utilizationPercent: null },
+  ];
   driver.setLoad(uuid(3), { utilizationPercent: 70, processes });
   t.match(await driver.sample(uuid(3)), { atMs: 1234, utilizationPercent: 70, usedMemoryBytes: 1500 });
   t.same(await driver.processes(uuid(3)), processes);

@@ -12,8 +12,20 @@ const MACHINE = new SimulatedMachine(
     driverVersion: '570.11',
     cudaVersion: 12080,
     gpus: [
-      { model: 'NVIDIA A100-SXM4-40GB', memoryMiB: 40_960, multiprocessors: 108, computeCapability: '8.0', numaNode: 0 },
-      { model: 'NVIDIA A100-SXM4-40GB', memoryMiB: 40_960, multiprocessors: 108, computeCapability: '8.0', numaNode: 0 },
+      {
+        model: 'NVIDIA A100-SXM4-40GB',
+        memoryMiB: 40_960,
+        multiprocessors: 108,
+        computeCapability: '8.0',
+        numaNode: 0,
+      },
+      {
+        model: 'NVIDIA A100-SXM4-40GB',
+        memoryMiB: 40_960,
+        multiprocessors: 108,
+        computeCapability: '8.0',
+        numaNode: 0,
+      },
       { model: 'Tesla T4', memoryMiB: 15_360, multiprocessors: 40, computeCapability: '7.5', numaNode: 1, minor: 5 },
       { model: 'Tesla T4', memoryMiB: 15_360, multiprocessors: 40, computeCapability: '7.5', numaNode: 1, minor: 7 },
     ],
@@ -47,8 +59,24 @@ test('what is described is what NVML tells', { skip }, async (t) => {
   await driver.close();
   t.equal(inventory.driverVersion, '570.11');
   t.equal(inventory.cudaVersion, 12080);
-  const facts = ({ index, minor, uuid: id, pciBusId, model, memoryBytes, numaNode, computeCapability }: (typeof inventory.gpus)[number]) => ({
-    index, minor, id, pciBusId, model, memoryBytes, numaNode, computeCapability,
+  const facts = ({
+    index,
+    minor,
+    uuid: id,
+    pciBusId,
+    model,
+    memoryBytes,
+    numaNode,
+    computeCapability,
+  }: (typeof inventory.gpus)[number]) => ({
+    index,
+    minor,
+    id,
+    pciBusId,
+    model,
+    memoryBytes,
+    numaNode,
+    computeCapability,
   });
   t.same(inventory.gpus.map(facts), MACHINE.node.gpus.map(facts));
   t.same(inventory.topology.nvlinks, MACHINE.node.topology.nvlinks);
@@ -57,23 +85,27 @@ test('what is described is what NVML tells', { skip }, async (t) => {
   t.match(inventory.notes, [/^unequal cards: NVIDIA A100-SXM4-40GB \(40.0 GiB\), Tesla T4 \(15.0 GiB\)/]);
 });
 
-test('a program on a card shows as a process, with its memory and its share of the time', { skip: skip || noCompiler }, async (t) => {
-  const driver = MACHINE.open();
-  t.same(await driver.processes(uuid(0)), []);
-  const program = MACHINE.startProgram(t);
-  const seen = async () => (await driver.processes(uuid(0))).find((entry) => entry.pid === program.pid);
-  let found = await seen();
-  for (let tries = 0; (found?.utilizationPercent ?? 0) < 50 && tries < 500; tries++) {
-    await sleep(20);
-    found = await seen();
-  }
-  t.match(found, { pid: program.pid, usedMemoryBytes: Number, utilizationPercent: Number });
-  t.ok((found?.usedMemoryBytes ?? 0) >= 64 * 1024 * 1024);
-  t.ok((found?.utilizationPercent ?? 0) >= 50, `${found?.utilizationPercent} percent`);
-  t.ok(((await driver.sample(uuid(0))).usedMemoryBytes ?? 0) >= 64 * 1024 * 1024);
-  t.same(await driver.processes(uuid(1)), [], 'the other card is idle');
-  await driver.close();
-});
+test(
+  'a program on a card shows as a process, with its memory and its share of the time',
+  { skip: skip || noCompiler },
+  async (t) => {
+    const driver = MACHINE.open();
+    t.same(await driver.processes(uuid(0)), []);
+    const program = MACHINE.startProgram(t);
+    const seen = async () => (await driver.processes(uuid(0))).find((entry) => entry.pid === program.pid);
+    let found = await seen();
+    for (let tries = 0; (found?.utilizationPercent ?? 0) < 50 && tries < 500; tries++) {
+      await sleep(20);
+      found = await seen();
+    }
+    t.match(found, { pid: program.pid, usedMemoryBytes: Number, utilizationPercent: Number });
+    t.ok((found?.usedMemoryBytes ?? 0) >= 64 * 1024 * 1024);
+    t.ok((found?.utilizationPercent ?? 0) >= 50, `${found?.utilizationPercent} percent`);
+    t.ok(((await driver.sample(uuid(0))).usedMemoryBytes ?? 0) >= 64 * 1024 * 1024);
+    t.same(await driver.processes(uuid(1)), [], 'the other card is idle');
+    await driver.close();
+  },
+);
 
 test('errors that are put into the machine arrive', { skip }, async (t) => {
   const driver = MACHINE.open({ beatMs: 20 });
@@ -115,29 +147,54 @@ for (const [call, code, survives] of [
   });
 }
 
-test('whatever call fails in whatever way, the driver answers or says why, and works again afterwards', { skip }, async (t) => {
-  const calls = [
-    'nvmlInit*', 'nvmlDeviceGetCount*', 'nvmlDeviceGetHandleByIndex*', 'nvmlDeviceGetUUID', 'nvmlDeviceGetName', 'nvmlDeviceGetMinorNumber',
-    'nvmlDeviceGetPciInfo*', 'nvmlDeviceGetMemoryInfo', 'nvmlDeviceGetMigMode', 'nvmlDeviceGetEccMode', 'nvmlDeviceGetMemoryAffinity',
-    'nvmlDeviceGetTopologyCommonAncestor', 'nvmlDeviceGetNvLink*', 'nvmlEventSet*', 'nvmlDeviceRegisterEvents', 'nvmlDeviceGetComputeRunningProcesses*',
-    'nvmlDeviceGetProcessUtilization', 'nvmlSystemGet*', 'nvmlDeviceGetTotalEccErrors', 'nvmlDeviceGet*',
-  ];
-  let answered = 0;
-  for (const call of calls) {
-    for (const code of ['not-supported', 'unknown', 'lost', 'no-permission', 'timeout']) {
-      await MACHINE.order('fault', call, code);
-      const driver = MACHINE.open();
-      const answers = await Promise.allSettled([driver.inventory(), driver.sample(uuid(0)), driver.processes(uuid(0))]);
-      for (const answer of answers) {
-        if (answer.status === 'rejected' && !(answer.reason instanceof DriverError)) t.fail(`${call} ${code}: ${(answer.reason as Error).message}`);
+test(
+  'whatever call fails in whatever way, the driver answers or says why, and works again afterwards',
+  { skip },
+  async (t) => {
+    const calls = [
+      'nvmlInit*',
+      'nvmlDeviceGetCount*',
+      'nvmlDeviceGetHandleByIndex*',
+      'nvmlDeviceGetUUID',
+      'nvmlDeviceGetName',
+      'nvmlDeviceGetMinorNumber',
+      'nvmlDeviceGetPciInfo*',
+      'nvmlDeviceGetMemoryInfo',
+      'nvmlDeviceGetMigMode',
+      'nvmlDeviceGetEccMode',
+      'nvmlDeviceGetMemoryAffinity',
+      'nvmlDeviceGetTopologyCommonAncestor',
+      'nvmlDeviceGetNvLink*',
+      'nvmlEventSet*',
+      'nvmlDeviceRegisterEvents',
+      'nvmlDeviceGetComputeRunningProcesses*',
+      'nvmlDeviceGetProcessUtilization',
+      'nvmlSystemGet*',
+      'nvmlDeviceGetTotalEccErrors',
+      'nvmlDeviceGet*',
+    ];
+    let answered = 0;
+    for (const call of calls) {
+      for (const code of ['not-supported', 'unknown', 'lost', 'no-permission', 'timeout']) {
+        await MACHINE.order('fault', call, code);
+        const driver = MACHINE.open();
+        const answers = await Promise.allSettled([
+          driver.inventory(),
+          driver.sample(uuid(0)),
+          driver.processes(uuid(0)),
+        ]);
+        for (const answer of answers) {
+          if (answer.status === 'rejected' && !(answer.reason instanceof DriverError))
+            t.fail(`${call} ${code}: ${(answer.reason as Error).message}`);
+        }
+        answered += answers.filter((answer) => answer.status === 'fulfilled').length;
+        await driver.close();
+        await MACHINE.order('clear');
       }
-      answered += answers.filter((answer) => answer.status === 'fulfilled').length;
-      await driver.close();
-      await MACHINE.order('clear');
     }
-  }
-  t.ok(answered > calls.length * 5, `${answered} answers in spite of faults`);
-  const driver = MACHINE.open();
-  t.equal((await driver.inventory()).gpus.length, 4);
-  await driver.close();
-});
+    t.ok(answered > calls.length * 5, `${answered} answers in spite of faults`);
+    const driver = MACHINE.open();
+    t.equal((await driver.inventory()).gpus.length, 4);
+    await driver.close();
+  },
+);

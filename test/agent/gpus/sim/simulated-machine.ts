@@ -13,7 +13,8 @@ export const libraryPath = join(built, 'libnvidia-ml.so.1');
 const control = join(built, '../gpu-sim');
 
 /** Why there is no simulated machine here; false where there is one. */
-export const notBuilt: string | false = existsSync(libraryPath) && existsSync(control) ? false : 'the simulated driver is not built (npm run native)';
+export const notBuilt: string | false =
+  existsSync(libraryPath) && existsSync(control) ? false : 'the simulated driver is not built (npm run native)';
 
 /** Why no program can be built for it; false where one can. */
 export const noCompiler: string | false = spawnSync('gcc', ['--version']).status === 0 ? false : 'gcc is not installed';
@@ -45,15 +46,30 @@ export class SimulatedMachine {
   /** Starts a program that holds 64 MiB of the first card and keeps it busy; it ends with the test. */
   startProgram(t: { teardown(action: () => void): void }): ChildProcess {
     const program = join(this.#directory, 'busy');
-    execFileSync('gcc', ['-O1', '-Wall', '-o', program, programSource, '-L', built, '-l:libcuda.so.1', `-Wl,-rpath,${built}`]);
-    const child = spawn(program, { stdio: 'inherit', env: { ...process.env, GPU_SIM_STATE: this.statePath, GPU_SIM_NODE: this.nodePath } });
+    execFileSync('gcc', [
+      '-O1',
+      '-Wall',
+      '-o',
+      program,
+      programSource,
+      '-L',
+      built,
+      '-l:libcuda.so.1',
+      `-Wl,-rpath,${built}`,
+    ]);
+    const child = spawn(program, {
+      stdio: 'inherit',
+      env: { ...process.env, GPU_SIM_STATE: this.statePath, GPU_SIM_NODE: this.nodePath },
+    });
     t.teardown(() => void child.kill('SIGKILL'));
     return child;
   }
 
   /** Lets something happen to the machine: see the usage of gpu-sim. */
   async order(...args: readonly string[]): Promise<string> {
-    const { stdout } = await promisify(execFile)(control, [...args], { env: { ...process.env, GPU_SIM_STATE: this.statePath, GPU_SIM_NODE: this.nodePath } });
+    const { stdout } = await promisify(execFile)(control, [...args], {
+      env: { ...process.env, GPU_SIM_STATE: this.statePath, GPU_SIM_NODE: this.nodePath },
+    });
     return stdout;
   }
 }
