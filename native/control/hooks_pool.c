@@ -25,7 +25,7 @@ static CUresult call(const struct request *request) {
                              : driver.cuMemAllocAsync(request->pointer, request->bytes, request->stream);
 }
 
-/* No pool to charge: one that is not known any more, or too many of them. Then the pointer itself is charged. */
+/* No pool to charge: one that cannot be remembered. Then the pointer itself is charged. */
 static CUresult allocate_unpooled(const struct request *request, int device, CUcontext context) {
   struct memory_claim claim;
   if (!memory_claim(&claim, device, request->bytes, VGPU_DENIED_ASYNC)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -117,16 +117,18 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
   struct memory_claim nothing;
   if (on_device && !memory_claim(&nothing, device, 0, VGPU_DENIED_POOL)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemPoolCreate(pool, properties);
-  if (result == CUDA_SUCCESS) pools_made(*pool, device);
-  return result;
+  if (result != CUDA_SUCCESS || pools_made(*pool, device)) return result;
+  driver.cuMemPoolDestroy(*pool);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* The exporter pays for what it shares. */
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CUmemAllocationHandleType type,
                                             unsigned long long flags) {
   CUresult result = driver.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
-  if (result == CUDA_SUCCESS && control_enforces()) pools_made(*pool, DEVICE_UNLISTED);
-  return result;
+  if (result != CUDA_SUCCESS || !control_enforces() || pools_made(*pool, DEVICE_UNLISTED)) return result;
+  driver.cuMemPoolDestroy(*pool);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {

@@ -68,4 +68,5 @@ MIRRORED := $(addprefix $(MIRROR)/,libcuda.so.1 libcuda-origin.so.1 libnvidia-ml
 ALL += $(MIRRORED)
 MIRROR_LIBRARIES := $(MIRROR)/libcuda-origin.so.1 $(MIRROR)/libnvidia-ml-origin.so.1
 $(eval $(call tests,control,$(MIRRORED),$(MIRROR_LIBRARIES) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../mirror' -pthread -ldl))
+$(eval $(call tests,attack,$(MIRRORED),$(MIRROR_LIBRARIES) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../mirror' -pthread -ldl))
 $(eval $(call tests,loader,$(MIRRORED) $(FUTURE),-ldl))

@@ -3,9 +3,9 @@
 #include "devices.h"
 #include "driver.h"
 #include "lock.h"
+#include "os.h"
 #include <string.h>
 
-#define MOST_POOLS 64
 /* Pools take memory from the device in pieces of at least this size. */
 #define GROWTH_BYTES (2ull << 20)
 
@@ -22,25 +22,55 @@ struct pool {
   bool freed_into;
 };
 
+/* As many chunks as there have to be. They stay: entries of `track` point into them. */
+#define POOLS_IN_CHUNK 64
+
+struct chunk {
+  struct chunk *next;
+  struct pool pools[POOLS_IN_CHUNK];
+};
+
 static struct lock lock; /* of everything below; never held across a driver call */
-static struct pool pools[MOST_POOLS];
+static struct chunk first;
 static struct pool graph_pools[VGPU_MAX_DEVICES];
 static bool any_freed_into;
 static uint32_t graph_trims[VGPU_MAX_DEVICES];
 
+/* Walks all pools. Chunks are only ever added, so this needs no lock. */
+struct walk {
+  struct chunk *chunk;
+  int index;
+};
+
+#define FROM_FIRST ((struct walk){&first, 0})
+
+static struct pool *next(struct walk *walk) {
+  if (walk->index == POOLS_IN_CHUNK) *walk = (struct walk){__atomic_load_n(&walk->chunk->next, __ATOMIC_ACQUIRE), 0};
+  return walk->chunk == NULL ? NULL : &walk->chunk->pools[walk->index++];
+}
+
 static struct pool *known(CUmemoryPool handle) {
-  for (int i = 0; i < MOST_POOLS; i++)
-    if (pools[i].state == POOL_USED && pools[i].handle == handle) return &pools[i];
-  return NULL;
+  struct track_entry entry;
+  return track_find(TRACK_POOL, (uint64_t)handle, &entry) ? (struct pool *)entry.link : NULL;
+}
+
+static struct pool *unused(void) {
+  struct chunk *last = &first;
+  struct walk walk = FROM_FIRST;
+  for (struct pool *pool; (pool = next(&walk)) != NULL; last = walk.chunk)
+    if (pool->state == POOL_FREE) return pool;
+  struct chunk *more = os_map_memory(sizeof *more);
+  if (more == NULL) return NULL;
+  __atomic_store_n(&last->next, more, __ATOMIC_RELEASE);
+  return more->pools;
 }
 
 static struct pool *make(CUmemoryPool handle, int device) {
-  for (int i = 0; i < MOST_POOLS; i++) {
-    if (pools[i].state != POOL_FREE) continue;
-    pools[i] = (struct pool){.handle = handle, .device = device, .state = POOL_USED};
-    return &pools[i];
-  }
-  return NULL;
+  struct pool *pool = unused();
+  struct track_entry entry = {.key = (uint64_t)handle, .link = (uint64_t)pool, .kind = TRACK_POOL};
+  if (pool == NULL || track_add(&entry) != 0) return NULL;
+  *pool = (struct pool){.handle = handle, .device = device, .state = POOL_USED};
+  return pool;
 }
 
 struct pool *pools_find(CUmemoryPool handle, int device, bool *counts) {
@@ -60,12 +90,13 @@ struct pool *pools_of_graphs(int device) {
   return pool;
 }
 
-void pools_made(CUmemoryPool handle, int device) {
+bool pools_made(CUmemoryPool handle, int device) {
   lock_take(&lock);
   struct pool *pool = known(handle);
   if (pool == NULL) pool = make(handle, device);
   if (pool != NULL) pool->device = device;
   lock_release(&lock);
+  return pool != NULL;
 }
 
 static void give_back(int device, uint64_t bytes) {
@@ -76,6 +107,8 @@ void pools_destroyed(CUmemoryPool handle) {
   lock_take(&lock);
   struct pool *pool = known(handle);
   if (pool != NULL) {
+    struct track_entry gone;
+    track_remove(TRACK_POOL, (uint64_t)handle, &gone);
     /* The driver keeps what is in use until it is freed. */
     uint64_t kept = pool->outstanding < pool->charged ? pool->outstanding : pool->charged;
     if (pool->device >= 0) give_back(pool->device, pool->charged - kept);
@@ -213,8 +246,9 @@ static bool counts(const struct pool *pool, uint32_t device) {
 }
 
 void pools_settle(uint32_t device) {
-  for (int i = 0; i < MOST_POOLS; i++)
-    if (counts(&pools[i], device)) bring_up_to_date(&pools[i], 0, true);
+  struct walk walk = FROM_FIRST;
+  for (struct pool *pool; (pool = next(&walk)) != NULL;)
+    if (counts(pool, device)) bring_up_to_date(pool, 0, true);
   if (counts(&graph_pools[device], device)) bring_up_to_date(&graph_pools[device], 0, true);
 }
 
@@ -228,13 +262,14 @@ void pools_settle_one(CUmemoryPool handle) {
 void pools_settle_freed(void) {
   if (!__atomic_load_n(&any_freed_into, __ATOMIC_RELAXED)) return;
   __atomic_store_n(&any_freed_into, false, __ATOMIC_RELAXED);
-  for (int i = 0; i < MOST_POOLS; i++) {
-    if (!pools[i].freed_into || pools[i].state != POOL_USED || pools[i].device < 0) continue;
-    pools[i].freed_into = false;
-    bring_up_to_date(&pools[i], 0, true);
+  struct walk walk = FROM_FIRST;
+  for (struct pool *pool; (pool = next(&walk)) != NULL;) {
+    if (!pool->freed_into || pool->state != POOL_USED || pool->device < 0) continue;
+    pool->freed_into = false;
+    bring_up_to_date(pool, 0, true);
     /* What is still reserved may shrink at a later wait. */
-    if (pools[i].charged > pools[i].outstanding) {
-      pools[i].freed_into = true;
+    if (pool->charged > pool->outstanding) {
+      pool->freed_into = true;
       __atomic_store_n(&any_freed_into, true, __ATOMIC_RELAXED);
     }
   }
@@ -242,8 +277,9 @@ void pools_settle_freed(void) {
 
 bool pools_relieve(uint32_t device) {
   uint64_t before = ledger_held(&control.ledger, device);
-  for (int i = 0; i < MOST_POOLS; i++)
-    if (counts(&pools[i], device)) driver.cuMemPoolTrimTo(pools[i].handle, 0);
+  struct walk walk = FROM_FIRST;
+  for (struct pool *pool; (pool = next(&walk)) != NULL;)
+    if (counts(pool, device)) driver.cuMemPoolTrimTo(pool->handle, 0);
   if (counts(&graph_pools[device], device)) {
     driver.cuDeviceGraphMemTrim(devices_ordinal(device));
     pools_graph_trimmed(device);
@@ -261,7 +297,8 @@ void pools_graph_trimmed(uint32_t device) {
 }
 
 void pools_after_fork(void) {
-  memset(pools, 0, sizeof pools);
+  for (struct chunk *chunk = &first; chunk != NULL; chunk = chunk->next)
+    memset(chunk->pools, 0, sizeof chunk->pools);
   memset(graph_pools, 0, sizeof graph_pools);
   lock.taken = 0;
   any_freed_into = false;

@@ -14,16 +14,17 @@
 struct pool;
 
 /*
- * The pool behind a handle, made known on `device` if it was not. NULL when the table is full, or when its memory is
- * not this container's to pay (`*counts` is then false): host memory, and pools that another process shares.
+ * The pool behind a handle, made known on `device` if it was not. NULL when the process is out of memory, or when its
+ * memory is not this container's to pay (`*counts` is then false): host memory, and pools that another process shares.
  */
 struct pool *pools_find(CUmemoryPool handle, int device, bool *counts);
 
 /* The pool that the driver keeps for graphs on a device of the limits file; NULL if it shows no such device. */
 struct pool *pools_of_graphs(int device);
 
-/* A pool was made here on `device`, or is none that counts: DEVICE_UNLISTED for host memory and imports. */
-void pools_made(CUmemoryPool handle, int device);
+/* A pool was made here on `device`, or is none that counts: DEVICE_UNLISTED for host memory and imports. False: it
+ * cannot be remembered, and must not stay. */
+bool pools_made(CUmemoryPool handle, int device);
 void pools_destroyed(CUmemoryPool handle);
 
 /* Takes what an allocation of `bytes` may make the pool grow by. False: refused and counted. */

@@ -11,6 +11,7 @@
 enum track_kind {
   TRACK_MEMORY = 1,  /* device pointer */
   TRACK_POOLED,      /* device pointer out of a pool; the pool is charged, not the pointer */
+  TRACK_POOL,        /* handle of a pool; `link` is what pools.c keeps of it */
   TRACK_ARRAY,       /* CUarray */
   TRACK_MIPMAP,      /* CUmipmappedArray */
   TRACK_VMM_OBJECT,  /* physical allocation, by a number of our own */

@@ -1,0 +1,43 @@
+#include "card.h"
+
+/* More than any table of fixed size would be given. */
+#define POOLS 150
+#define LIMIT (256 * MIB)
+
+int main(void) {
+  TEST_BEGIN("attack: memory that many pools keep in reserve is charged, however many there are");
+  sandbox_make();
+  sandbox_limits(card_uuid(), LIMIT, 100, 0);
+  card_open();
+  size_t free_before, free_after, total;
+  CUdeviceptr pointer;
+  cuuint64_t keep = UINT64_MAX, reserved, kept = 0;
+  OK(cuMemGetInfo_v2(&free_before, &total));
+  CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                               .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+  CUmemoryPool pools[POOLS];
+  int refused = 0;
+  for (int i = 0; i < POOLS; i++) {
+    OK(cuMemPoolCreate(&pools[i], &properties));
+    OK(cuMemPoolSetAttribute(pools[i], CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
+    CUresult result = cuMemAllocFromPoolAsync(&pointer, 1 * MIB, pools[i], NULL);
+    refused += result == CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS) OK(cuMemFreeAsync(pointer, NULL));
+    OK(cuStreamSynchronize(NULL));
+    kept = 0;
+    for (int j = 0; j <= i; j++) {
+      OK(cuMemPoolGetAttribute(pools[j], CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
+      kept += reserved;
+    }
+    CHECK(kept <= LIMIT);
+  }
+  /* Those before give up what they keep, so that each gets its turn. */
+  CHECK_EQ(refused, 0);
+  CHECK_EQ(card_held(), kept);
+  OK(cuMemGetInfo_v2(&free_after, &total));
+  CHECK(free_before - free_after <= LIMIT);
+  for (int i = 0; i < POOLS; i++)
+    OK(cuMemPoolDestroy(pools[i]));
+  CHECK_EQ(card_held(), 0);
+  return TEST_END;
+}
