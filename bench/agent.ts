@@ -3,9 +3,9 @@ import { BenchNode, emptyNode } from './agent/node.js';
 import { cpuSeconds, residentMib } from './agent/process-cost.js';
 import { measured, median, type BenchOptions } from './report.js';
 
-const CARDS = 8;
+const GPUS = 8;
 const COUNTS = [8, 64, 256] as const;
-/** A part of a card that 32 containers fit on. */
+/** A part of a GPU that 32 containers fit on. */
 const PART = { cores: 3, memoryBlocks: 2 };
 /** One millisecond of work at the start, and nothing after that; a millisecond of work, and then nothing for 100. */
 const MANNERS = { rest: 'burst:1000:1:1000000', work: 'burst:1000:1:100' } as const;
@@ -18,7 +18,7 @@ const STARTS = 5;
 const GOALS = { restPercent: 1, growth: 1.5, residentMib: 120, startMs: 1_000 } as const;
 
 /**
- * What the agent costs: a process of its own (`gpu-manager run`) on eight simulated cards, asked through NVML, with 8, 64 and 256 containers that have a
+ * What the agent costs: a process of its own (`gpu-manager run`) on eight simulated GPUs, asked through NVML, with 8, 64 and 256 containers that have a
  * process each (but the last six, see below); at rest, and while every one of them works a hundredth of its time. Measured by /proc, all threads together: the
  * simulated NVML runs in the agent and looks whether the processes of its machine live, which costs more with each of them.
  *
@@ -64,7 +64,7 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
 
 /** Medians over several starts, the agent's and an empty Node's in turn. */
 async function measureStart(starts: number): Promise<{ readonly agentMs: number; readonly emptyMs: number }> {
-  const node = await BenchNode.open(CARDS);
+  const node = await BenchNode.open(GPUS);
   const [agent, empty]: [number[], number[]] = [[], []];
   try {
     for (let count = 0; count < starts; count += 1) {
@@ -85,7 +85,7 @@ async function measureCost(
   manner: string,
   quick: boolean,
 ): Promise<{ readonly percent: number; readonly resident: number }> {
-  const node = await BenchNode.open(CARDS);
+  const node = await BenchNode.open(GPUS);
   try {
     await node.agent.start();
     for (let container = 0; container < count; container += 1)

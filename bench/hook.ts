@@ -25,7 +25,7 @@ const LIMITS = [
 
 /**
  * What the control library adds to a call of the driver: batches through it and batches to the simulated driver below it take turns in one process, on
- * one card. The value is the call through the library, the baseline the same call to the driver; both are medians over all batches.
+ * one GPU. The value is the call through the library, the baseline the same call to the driver; both are medians over all batches.
  *
  *     npm run bench -- hook
  */
@@ -42,7 +42,7 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
         const text = await machine.finish({
           name: 'hook',
           args: [SimulatedMachine.controlPath, String(BATCHES)],
-          card: 0,
+          gpu: 0,
           slice,
         });
         for (const { what, ...batch } of parse(text)) batches.set(what, [...(batches.get(what) ?? []), batch]);

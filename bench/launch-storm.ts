@@ -72,7 +72,7 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
 
 /** One run of all processes, which the machine may hold up for some seconds: a figure for each second that all of them worked through. */
 async function storm(machine: SimulatedMachine, kernelNs: number, slice: string | null): Promise<Storm[]> {
-  const program = { name: 'storm', args: [String(SECONDS + 1), String(kernelNs)], card: 0, slice };
+  const program = { name: 'storm', args: [String(SECONDS + 1), String(kernelNs)], gpu: 0, slice };
   const texts = await Promise.all(Array.from({ length: PROCESSES }, () => machine.finish(program)));
   const seconds = texts.map((text) =>
     text

@@ -4,19 +4,19 @@ import { SteeringAgent } from './sim/agent.js';
 import { SimulatedMachine } from './sim/machine.js';
 import { resized, visited, type Change } from './share/change.js';
 import { LONELY, missesOf, NEIGHBOURS, REACHED_MS, type Goals } from './share/goals.js';
-import { ShareBench, type CardResult } from './share/measure.js';
-import { lonely, neighbours, soft, type CardRow, type Round } from './share/rows.js';
+import { ShareBench, type GpuResult } from './share/measure.js';
+import { lonely, neighbours, soft, type GpuRow, type Round } from './share/rows.js';
 
 const SECONDS = 10;
 const QUICK_SECONDS = 3;
-const CARDS = 5;
+const GPUS = 5;
 /** How often a row is measured at most. */
 const ATTEMPTS = 3;
 
 /**
- * How exactly containers get their share of a simulated card, by the card's own account: one container on a card and two to four, with kernels from
+ * How exactly containers get their share of a simulated GPU, by the GPU's own account: one container on a GPU and two to four, with kernels from
  * 20 us to 20 ms, several streams, graphs, cooperative launches, bursts and launch-and-wait; under soft limits; while shares change and neighbours come
- * and go; with the agent, without it, and on cards whose NVML is silent. The baseline of a share is what was asked.
+ * and go; with the agent, without it, and on GPUs whose NVML is silent. The baseline of a share is what was asked.
  *
  * A program that does not run launches nothing, whatever its share. So a witness looks how long the machine kept each program from running, and a row
  * that misses a goal while its programs were held up for longer than that goal allows is measured again, twice at most. What the last time
@@ -28,7 +28,7 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const quick = args.includes('--quick');
   const wanted = args.filter((argument) => !argument.startsWith('-'));
   const seconds = quick ? QUICK_SECONDS : SECONDS;
-  const machine = await SimulatedMachine.open(CARDS);
+  const machine = await SimulatedMachine.open(GPUS);
   const agent = await SteeringAgent.start(machine);
   const bench = new ShareBench(machine, agent);
   const lateness = monitorEventLoopDelay({ resolution: 5 });
@@ -38,28 +38,28 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const known = new Set<string>();
   let heldUpMs = 0;
 
-  /** Measures a round; what the machine spoiled once more. In the order of its cards. */
-  async function settled(round: Round, goals: Goals): Promise<CardResult[]> {
-    const results = new Map<CardRow, CardResult>();
-    let cards = round.cards;
-    for (let attempt = 1; cards.length > 0; attempt += 1) {
-      for (const result of await bench.measure({ ...round, cards }, seconds)) results.set(result.row, result);
-      const spoiled = cards.filter((card) => card.knownError === null && isSpoiled(results.get(card), goals, seconds));
+  /** Measures a round; what the machine spoiled once more. In the order of its GPUs. */
+  async function settled(round: Round, goals: Goals): Promise<GpuResult[]> {
+    const results = new Map<GpuRow, GpuResult>();
+    let gpus = round.gpus;
+    for (let attempt = 1; gpus.length > 0; attempt += 1) {
+      for (const result of await bench.measure({ ...round, gpus }, seconds)) results.set(result.row, result);
+      const spoiled = gpus.filter((gpu) => gpu.knownError === null && isSpoiled(results.get(gpu), goals, seconds));
       if (attempt === ATTEMPTS) break;
-      for (const card of spoiled)
+      for (const gpu of spoiled)
         again.push(
-          ...missesOf(resultOf(card, results), goals, seconds).map(({ what }) => `${nameOf(round, card)}: ${what}`),
+          ...missesOf(resultOf(gpu, results), goals, seconds).map(({ what }) => `${nameOf(round, gpu)}: ${what}`),
         );
-      cards = spoiled;
+      gpus = spoiled;
     }
-    return round.cards.map((card) => resultOf(card, results));
+    return round.gpus.map((gpu) => resultOf(gpu, results));
   }
 
   /** Measures, reports and judges; the results that goals are for. */
-  async function measure(rounds: readonly Round[], goals: Goals): Promise<CardResult[]> {
-    const judged: CardResult[] = [];
+  async function measure(rounds: readonly Round[], goals: Goals): Promise<GpuResult[]> {
+    const judged: GpuResult[] = [];
     for (const round of rounds.map((candidate) => chosen(candidate, wanted))) {
-      if (round.cards.length === 0) continue;
+      if (round.gpus.length === 0) continue;
       for (const result of await settled(round, goals)) {
         const name = nameOf(round, result.row);
         for (const tenant of result.tenants) {
@@ -140,22 +140,22 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
 
 function chosen(round: Round, wanted: readonly string[]): Round {
   if (wanted.length === 0) return round;
-  return { ...round, cards: round.cards.filter((card) => wanted.some((text) => nameOf(round, card).includes(text))) };
+  return { ...round, gpus: round.gpus.filter((gpu) => wanted.some((text) => nameOf(round, gpu).includes(text))) };
 }
 
-const nameOf = ({ steering }: Round, { name }: CardRow): string =>
+const nameOf = ({ steering }: Round, { name }: GpuRow): string =>
   steering === 'agent' ? name : `${name}, ${steering}`;
 
 const listed = (lines: readonly string[]): string => lines.map((line) => `  ${line}`).join('\n');
 
-function resultOf(card: CardRow, results: ReadonlyMap<CardRow, CardResult>): CardResult {
-  const result = results.get(card);
-  if (result === undefined) throw new RangeError(`${card.name} was not measured`);
+function resultOf(gpu: GpuRow, results: ReadonlyMap<GpuRow, GpuResult>): GpuResult {
+  const result = results.get(gpu);
+  if (result === undefined) throw new RangeError(`${gpu.name} was not measured`);
   return result;
 }
 
-const isSpoiled = (result: CardResult | undefined, goals: Goals, seconds: number): boolean =>
+const isSpoiled = (result: GpuResult | undefined, goals: Goals, seconds: number): boolean =>
   result !== undefined && missesOf(result, goals, seconds).some(({ heldUp }) => heldUp);
 
-const largestError = (tenants: CardResult['tenants']): number =>
+const largestError = (tenants: GpuResult['tenants']): number =>
   Math.max(...tenants.map(({ asked, got }) => Math.abs(got - asked)));

@@ -26,15 +26,15 @@ export class BenchNode {
     this.#directory = directory;
   }
 
-  static async open(cards: number, nodeFlags: readonly string[] = []): Promise<BenchNode> {
-    const machine = await SimulatedMachine.open(cards);
+  static async open(gpus: number, nodeFlags: readonly string[] = []): Promise<BenchNode> {
+    const machine = await SimulatedMachine.open(gpus);
     const directory = await mkdtemp(join(tmpdir(), 'gm-'));
     const agent = new AgentProcess({ directory, machine, nodeFlags, environment: manifestEnvironment() });
     await agent.kubelet.start();
     return new BenchNode(machine, agent, directory);
   }
 
-  /** Starts one more container that has a part of a card, with a program in it that uses the card in this manner (see native/bench/tenant.c); null: without. */
+  /** Starts one more container that has a part of a GPU, with a program in it that uses the GPU in this manner (see native/bench/tenant.c); null: without. */
   async run(cores: number, memoryBlocks: number, manner: string | null): Promise<void> {
     this.#pods += 1;
     const uid = `uid-${this.#pods}`;
@@ -49,8 +49,8 @@ export class BenchNode {
     if (given === undefined) throw new Error(admission.ok ? 'the pod has no container' : admission.message);
     await this.agent.kubelet.startContainer(uid, 'main');
     const slice = given.mounts.find(({ containerPath }) => containerPath === '/etc/vcuda')?.hostPath ?? '';
-    const card = Number(/nvidia(\d+)$/.exec(given.annotations['tencent.com/vcuda-device'] ?? '')?.[1]);
-    if (manner !== null) this.machine.start({ name: 'tenant', args: [LONGEST_S, manner], card, slice });
+    const gpu = Number(/nvidia(\d+)$/.exec(given.annotations['tencent.com/vcuda-device'] ?? '')?.[1]);
+    if (manner !== null) this.machine.start({ name: 'tenant', args: [LONGEST_S, manner], gpu, slice });
   }
 
   async close(): Promise<void> {

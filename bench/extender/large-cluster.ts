@@ -8,7 +8,7 @@ import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../src/gp
 import { topologyOfPairs } from '../../src/gpu/topology/topology.js';
 import { randomIndex, type Random } from '../openb/random.js';
 
-/** Kinds of node: cards, blocks of each, CPUs; the first is the most frequent. */
+/** Kinds of node: GPUs, blocks of each, CPUs; the first is the most frequent. */
 const NODE_KINDS = [
   { count: 8, blocks: 128, cpu: 96 },
   { count: 2, blocks: 64, cpu: 104 },
@@ -82,7 +82,7 @@ export class LargeCluster implements ClusterSource, PodWriter {
   }
 }
 
-/** A cluster of so many nodes with so many pods, of which `gpuPods` have a GPU; each fills the first card with room, node after node. */
+/** A cluster of so many nodes with so many pods, of which `gpuPods` have a GPU; each fills the first GPU with room, node after node. */
 export function largeCluster(random: Random, nodeCount: number, podCount: number, gpuPods: number): LargeCluster {
   const kinds = Array.from(
     { length: nodeCount },
@@ -96,13 +96,13 @@ export function largeCluster(random: Random, nodeCount: number, podCount: number
   for (let at = 0; at < gpuPods; at++) {
     const [cores, blocks] = POD_KINDS[randomIndex(random, 5)] ?? POD_KINDS[0];
     const node = randomIndex(random, nodeCount);
-    const card = (free[node] ?? []).findIndex((left) => left >= cores);
-    if (card < 0) continue;
-    (free[node] as number[])[card] = ((free[node] as number[])[card] as number) - cores;
+    const gpu = (free[node] ?? []).findIndex((left) => left >= cores);
+    if (gpu < 0) continue;
+    (free[node] as number[])[gpu] = ((free[node] as number[])[gpu] as number) - cores;
     const pod = gpuPod(`gpu-${at}`, cores, blocks, 2);
     pods.push({
       ...pod,
-      metadata: { ...pod.metadata, annotations: { 'tencent.com/predicate-gpu-idx-0': String(card) } },
+      metadata: { ...pod.metadata, annotations: { 'tencent.com/predicate-gpu-idx-0': String(gpu) } },
       spec: { ...pod.spec, nodeName: `node-${node}` },
     });
   }
@@ -117,7 +117,7 @@ export function newPod(random: Random, name: string): PodObject {
 
 function nodeObject(name: string, kind: (typeof NODE_KINDS)[number]): NodeObject {
   const memoryBytes = kind.blocks * MEMORY_BLOCK_BYTES;
-  const cards = Array.from({ length: kind.count }, (_, index) => ({
+  const gpus = Array.from({ length: kind.count }, (_, index) => ({
     gpu: {
       index,
       minor: index,
@@ -141,7 +141,7 @@ function nodeObject(name: string, kind: (typeof NODE_KINDS)[number]): NodeObject
     metadata: {
       name,
       labels: { 'kubernetes.io/hostname': name },
-      annotations: { [NODE_INVENTORY_KEY]: encodeInventory({ cards, topology }) },
+      annotations: { [NODE_INVENTORY_KEY]: encodeInventory({ cards: gpus, topology }) },
     },
     status: {
       allocatable: {

@@ -41,7 +41,7 @@ export function replay(
   const cluster = new Cluster(policy === 'best-fit' || policy === 'random' ? bestFit : policyOf(policy));
   for (const node of nodes) cluster.setNode(node);
   const names = nodes.map((node) => node.name);
-  const capacity = nodes.reduce((sum, node) => sum + node.cards.length, 0) * CORES_PER_GPU;
+  const capacity = nodes.reduce((sum, node) => sum + node.gpus.length, 0) * CORES_PER_GPU;
   const pods = podsOf(random, demands, (capacity * load) / 100);
   const choices = seededRandom(seed + 1_000_003);
 
@@ -115,7 +115,7 @@ function book(cluster: Cluster, uid: string, demand: Demand, node: ClusterNode, 
     if (!placed.ok) throw new Error(`${node.name} was said to have room: ${placed.reason}`);
     return;
   }
-  const fitting = [...node.shape.cards.keys()].filter((at) => (node.free.cores[at] as number) >= part.cores);
+  const fitting = [...node.shape.gpus.keys()].filter((at) => (node.free.cores[at] as number) >= part.cores);
   const index = fitting[randomIndex(random, fitting.length)] as number;
   cluster.setPod({ uid, nodeName: node.name, demand, gpus: [{ container: part.container, indexes: [index] }] });
 }

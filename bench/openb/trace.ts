@@ -11,8 +11,8 @@ import { uniformTopology, type Topology } from '../../src/gpu/topology/topology.
 const MIB = 1024 * 1024;
 const MODEL_LABEL = 'gpu-model';
 
-/** Memory of the trace's cards is not known: every card has 100 blocks, of which a part takes as large a share as of the cores. */
-const CARD_BYTES = CORES_PER_GPU * MEMORY_BLOCK_BYTES;
+/** Memory of the trace's GPUs is not known: every GPU has 100 blocks, of which a part takes as large a share as of the cores. */
+const GPU_BYTES = CORES_PER_GPU * MEMORY_BLOCK_BYTES;
 
 /** Every node of the list that has a GPU. */
 export function readNodes(file: string): NodeShape[] {
@@ -26,27 +26,27 @@ export function readNodes(file: string): NodeShape[] {
         name: textOf(row, 'sn'),
         labels: { [MODEL_LABEL]: textOf(row, 'model') },
         topology,
-        cards: Array.from({ length: count }, (_, index) => ({
+        gpus: Array.from({ length: count }, (_, index) => ({
           gpu: {
             index,
             minor: index,
             uuid: `GPU-${index}`,
             pciBusId: '',
             model: textOf(row, 'model'),
-            memoryBytes: CARD_BYTES,
+            memoryBytes: GPU_BYTES,
             numaNode: null,
           },
           usable: true,
           foreign: false,
           freeCores: CORES_PER_GPU,
-          freeMemoryBytes: CARD_BYTES,
+          freeMemoryBytes: GPU_BYTES,
         })),
         memoryKnown: true,
         cpuMilli: numberOf(row, 'cpu_milli'),
         hostMemoryBytes: numberOf(row, 'memory_mib') * MIB,
       };
     })
-    .filter((node) => node.cards.length > 0);
+    .filter((node) => node.gpus.length > 0);
 }
 
 /** What each pod of the list asks for; pods without GPU included. */

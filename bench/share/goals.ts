@@ -1,12 +1,12 @@
-import type { CardResult } from './measure.js';
+import type { GpuResult } from './measure.js';
 
-/** What is promised of a row, in points of a card. */
+/** What is promised of a row, in points of a GPU. */
 export interface Goals {
   /** Over the whole measurement. */
   readonly points: number;
   /** In any second of it; null: nothing is promised. */
   readonly secondPoints: number | null;
-  /** Least work of all containers, in percent of the card's time, where they may use all of it; null: nothing is promised. */
+  /** Least work of all containers, in percent of the GPU's time, where they may use all of it; null: nothing is promised. */
   readonly work: number | null;
 }
 
@@ -22,7 +22,7 @@ export interface Miss {
 }
 
 /** What a row missed; `seconds` it was measured. */
-export function missesOf({ row, tenants, work }: CardResult, goals: Goals, seconds: number): Miss[] {
+export function missesOf({ row, tenants, work }: GpuResult, goals: Goals, seconds: number): Miss[] {
   const misses: Miss[] = [];
   const longest = Math.max(...tenants.map(({ heldUpMs }) => heldUpMs));
   for (const { asked, got, charged, worstSecond, heldUpMs, heldUpSecondMs } of tenants) {
@@ -42,7 +42,7 @@ export function missesOf({ row, tenants, work }: CardResult, goals: Goals, secon
   const whole = row.tenants.reduce((sum, { due, share }) => sum + (due ?? share), 0) >= 100;
   if (goals.work !== null && whole && work < goals.work)
     misses.push({
-      what: `${work.toFixed(2)} % of the card's time is work (held up for ${longest.toFixed(0)} ms)`,
+      what: `${work.toFixed(2)} % of the GPU's time is work (held up for ${longest.toFixed(0)} ms)`,
       heldUp: longest > (100 - goals.work) * seconds * 10,
     });
   return misses;

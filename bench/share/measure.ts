@@ -7,7 +7,7 @@ import { decodeUsageSummary, USAGE_FILE_NAME } from '../../src/abi/usage-file.js
 import { LimitsWriter } from '../../src/agent/slices/limits-writer.js';
 import { stop, type MachineStatus, type SimulatedMachine } from '../sim/machine.js';
 import type { SliceLimits, SteeringAgent } from '../sim/agent.js';
-import type { CardRow, Round, Steering, TenantRow } from './rows.js';
+import type { GpuRow, Round, Steering, TenantRow } from './rows.js';
 import { Witness } from './witness.js';
 
 /** For starting, and for learning what launches cost. */
@@ -20,7 +20,7 @@ export interface RunningTenant {
   readonly children: readonly ChildProcess[];
 }
 
-/** What one container got, in percent of the card. */
+/** What one container got, in percent of the GPU. */
 export interface TenantResult {
   readonly asked: number;
   readonly got: number;
@@ -33,10 +33,10 @@ export interface TenantResult {
   readonly heldUpSecondMs: number;
 }
 
-export interface CardResult {
-  readonly row: CardRow;
+export interface GpuResult {
+  readonly row: GpuRow;
   readonly tenants: readonly TenantResult[];
-  /** Kernels of all containers, in percent of the card's time. */
+  /** Kernels of all containers, in percent of the GPU's time. */
   readonly work: number;
 }
 
@@ -49,7 +49,7 @@ interface Look {
   readonly chargedNs: ReadonlyMap<string, number>;
 }
 
-/** Runs containers on a simulated machine and looks at the card's own account of what they got. */
+/** Runs containers on a simulated machine and looks at the GPU's own account of what they got. */
 export class ShareBench {
   readonly machine: SimulatedMachine;
   readonly agent: SteeringAgent;
@@ -61,14 +61,14 @@ export class ShareBench {
   }
 
   async start(
-    card: number,
+    gpu: number,
     { manner, share, softLimit, processes = 1 }: TenantRow,
     steering: Steering = 'agent',
   ): Promise<RunningTenant> {
-    const limits: SliceLimits = { card, share, softLimit: softLimit ?? null };
+    const limits: SliceLimits = { gpu, share, softLimit: softLimit ?? null };
     const slice = steering === 'library alone' ? await this.#unsteered(limits) : await this.agent.slice(limits);
     const children = Array.from({ length: processes }, () =>
-      this.machine.start({ name: 'tenant', args: [LONGEST_S, manner], card, slice }),
+      this.machine.start({ name: 'tenant', args: [LONGEST_S, manner], gpu, slice }),
     );
     return { slice, children };
   }
@@ -78,12 +78,12 @@ export class ShareBench {
     for (const { slice } of tenants) await this.agent.remove(slice);
   }
 
-  /** Card i of the machine is for row i of the round. */
-  async measure(round: Round, seconds: number): Promise<CardResult[]> {
+  /** GPU i of the machine is for row i of the round. */
+  async measure(round: Round, seconds: number): Promise<GpuResult[]> {
     if (round.steering === 'silent NVML') await this.machine.silenceNvml();
     const running = await Promise.all(
-      round.cards.map(({ tenants }, card) =>
-        Promise.all(tenants.map((tenant) => this.start(card, tenant, round.steering))),
+      round.gpus.map(({ tenants }, gpu) =>
+        Promise.all(tenants.map((tenant) => this.start(gpu, tenant, round.steering))),
       ),
     );
     await sleep(WARM_UP_MS);
@@ -100,7 +100,7 @@ export class ShareBench {
     await witness.close();
     await this.end(tenants);
     if (round.steering === 'silent NVML') await this.machine.hearNvml();
-    return round.cards.map((row, card) => resultOf(row, running[card] ?? [], looks));
+    return round.gpus.map((row, gpu) => resultOf(row, running[gpu] ?? [], looks));
   }
 
   async #look(tenants: readonly RunningTenant[], witness: Witness): Promise<Look> {
@@ -109,11 +109,11 @@ export class ShareBench {
   }
 
   /** A slice that no agent knows: the limits file alone. */
-  async #unsteered({ card, share, softLimit }: SliceLimits): Promise<string> {
+  async #unsteered({ gpu, share, softLimit }: SliceLimits): Promise<string> {
     this.#made += 1;
     const directory = join(this.machine.directory, 'unsteered', String(this.#made));
     await mkdir(join(directory, 'usage'), { recursive: true });
-    const device = { uuid: this.machine.uuidOf(card), pciBusId: '', memoryBytes: null, share, softLimit };
+    const device = { uuid: this.machine.uuidOf(gpu), pciBusId: '', memoryBytes: null, share, softLimit };
     (await LimitsWriter.create(join(directory, 'vgpu.limits'), { allocation: 'bench', devices: [device] })).close();
     return directory;
   }
@@ -126,7 +126,7 @@ function chargedIn(slice: string): number {
   return usage.ok ? (usage.devices[0]?.chargedNs ?? 0) : 0;
 }
 
-/** Percent of the card that a container's kernels had between two looks. */
+/** Percent of the GPU that a container's kernels had between two samples. */
 export function rateOf({ children }: RunningTenant, from: MachineStatus, to: MachineStatus): number {
   const worked = children.reduce(
     (sum, { pid }) => sum + (to.workNs.get(pid ?? 0) ?? 0) - (from.workNs.get(pid ?? 0) ?? 0),
@@ -135,7 +135,7 @@ export function rateOf({ children }: RunningTenant, from: MachineStatus, to: Mac
   return (100 * worked) / (to.nowNs - from.nowNs);
 }
 
-function resultOf(row: CardRow, running: readonly RunningTenant[], looks: readonly Look[]): CardResult {
+function resultOf(row: GpuRow, running: readonly RunningTenant[], looks: readonly Look[]): GpuResult {
   const tenants = row.tenants.map(({ share, due = share }, index): TenantResult => {
     const tenant = running[index];
     if (tenant === undefined) throw new RangeError(`${row.name}: container ${index} did not run`);

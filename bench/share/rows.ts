@@ -1,7 +1,7 @@
 /** One container on a card: how its programs use it (see native/bench/tenant.c), and what it was given. */
 export interface TenantRow {
   readonly manner: string;
-  /** Hundredths of the card. */
+  /** Hundredths of the GPU. */
   readonly share: number;
   readonly softLimit?: number;
   /** What it ought to get, where that is not its share: under a soft limit what the others leave. */
@@ -10,24 +10,24 @@ export interface TenantRow {
   readonly processes?: number;
 }
 
-/** Who steers: the agent with all it can know, the agent on a card whose NVML says nothing of single processes, or the library by itself. */
+/** Who steers: the agent with all it can know, the agent on a GPU whose NVML says nothing of single processes, or the library by itself. */
 export type Steering = 'agent' | 'silent NVML' | 'library alone';
 
-/** One card and its containers. */
-export interface CardRow {
+/** One GPU and its containers. */
+export interface GpuRow {
   readonly name: string;
   /** Why nobody could keep these shares; null: they are to be kept. */
   readonly knownError: string | null;
   readonly tenants: readonly TenantRow[];
 }
 
-/** Cards that are measured side by side: as many as this machine's processors bear without the programs waiting for each other. */
+/** GPUs that are measured side by side: as many as this machine's processors bear without the programs waiting for each other. */
 export interface Round {
   readonly steering: Steering;
-  readonly cards: readonly CardRow[];
+  readonly gpus: readonly GpuRow[];
 }
 
-/** Ways of using a card that cost this machine next to nothing: programs sleep while they wait for tokens. */
+/** Ways of using a GPU that cost this machine next to nothing: programs sleep while they wait for tokens. */
 const CALM = [
   'async:20',
   'async:200',
@@ -39,15 +39,15 @@ const CALM = [
   'burst:200:20:1',
   'shapes',
 ];
-/** Ways that keep a processor busy: their launches wait for the card, which the simulated driver does by spinning. */
+/** Ways that keep a processor busy: their launches wait for the GPU, which the simulated driver does by spinning. */
 const BUSY = ['sync:20', 'sync:200', 'sync:2000'];
 
 const SHARES = [10, 30, 50, 70, 90];
 const FEW_SHARES = [10, 50, 90];
 
-const alone = (manner: string, share: number): CardRow => side({ manner, share });
+const alone = (manner: string, share: number): GpuRow => side({ manner, share });
 
-const side = (...tenants: TenantRow[]): CardRow => ({
+const side = (...tenants: TenantRow[]): GpuRow => ({
   name: tenants.map(nameOf).join(' + '),
   knownError: null,
   tenants,
@@ -56,21 +56,21 @@ const side = (...tenants: TenantRow[]): CardRow => ({
 const nameOf = ({ manner, share, softLimit, processes }: TenantRow): string =>
   `${processes === undefined ? '' : `${processes}x `}${manner} @${share}${softLimit === undefined ? '' : ` to ${softLimit}`}`;
 
-/** One container on a card. */
+/** One container on a GPU. */
 export function lonely(quick: boolean): Round[] {
   const shares = quick ? FEW_SHARES : SHARES;
-  const calm = CALM.map((manner): Round => ({ steering: 'agent', cards: shares.map((share) => alone(manner, share)) }));
+  const calm = CALM.map((manner): Round => ({ steering: 'agent', gpus: shares.map((share) => alone(manner, share)) }));
   const busy = BUSY.flatMap((manner) =>
-    FEW_SHARES.map((share): Round => ({ steering: 'agent', cards: [alone(manner, share)] })),
+    FEW_SHARES.map((share): Round => ({ steering: 'agent', gpus: [alone(manner, share)] })),
   );
   const without = (steering: Steering): Round => ({
     steering,
-    cards: ['async:20', 'async:2000', 'mixed:200:4', 'graph:20:20', 'shapes'].map((manner) => alone(manner, 50)),
+    gpus: ['async:20', 'async:2000', 'mixed:200:4', 'graph:20:20', 'shapes'].map((manner) => alone(manner, 50)),
   });
   return [...calm, ...(quick ? [] : busy), without('library alone'), without('silent NVML')];
 }
 
-const NEIGHBOURS: readonly CardRow[] = [
+const NEIGHBOURS: readonly GpuRow[] = [
   side({ manner: 'async:200', share: 30 }, { manner: 'async:200', share: 70 }),
   side({ manner: 'async:20', share: 20 }, { manner: 'async:20000', share: 80 }),
   side({ manner: 'async:2000', share: 10 }, { manner: 'shapes', share: 40 }),
@@ -91,27 +91,27 @@ const NEIGHBOURS: readonly CardRow[] = [
   side({ manner: 'async:200', share: 40, processes: 4 }, { manner: 'async:2000', share: 60 }),
 ];
 
-/** Two to four containers on a card. */
+/** Two to four containers on a GPU. */
 export function neighbours(quick: boolean): Round[] {
   const half = Math.ceil(NEIGHBOURS.length / 2);
   const parts = [NEIGHBOURS.slice(0, half), NEIGHBOURS.slice(half)];
   const steerings: Steering[] = quick ? ['agent'] : ['agent', 'library alone', 'silent NVML'];
   return steerings.flatMap((steering) =>
-    parts.map((cards): Round => ({ steering, cards: cards.map((card) => withKnownError(card, steering)) })),
+    parts.map((gpus): Round => ({ steering, gpus: gpus.map((gpu) => withKnownError(gpu, steering)) })),
   );
 }
 
 /** Longer than a time slice, so that others' slices are in every one of its samples. */
 const LONG = 'async:20000';
 
-function withKnownError(card: CardRow, steering: Steering): CardRow {
-  const hidden = steering === 'library alone' && card.tenants.some(({ manner }) => manner === LONG);
+function withKnownError(gpu: GpuRow, steering: Steering): GpuRow {
+  const hidden = steering === 'library alone' && gpu.tenants.some(({ manner }) => manner === LONG);
   return hidden
-    ? { ...card, knownError: "without an agent nothing tells how much of a long kernel's time was others'" }
-    : card;
+    ? { ...gpu, knownError: "without an agent nothing tells how much of a long kernel's time was others'" }
+    : gpu;
 }
 
-const SOFT: readonly CardRow[] = [
+const SOFT: readonly GpuRow[] = [
   side({ manner: 'async:200', share: 30, softLimit: 90, due: 90 }, { manner: 'idle', share: 70, due: 0 }),
   side({ manner: 'async:200', share: 30, softLimit: 90 }, { manner: 'async:2000', share: 70 }),
   side({ manner: 'async:200', share: 20, softLimit: 90, due: 60 }, { manner: 'shapes', share: 40 }),
@@ -129,6 +129,6 @@ const SOFT: readonly CardRow[] = [
 export function soft(quick: boolean): Round[] {
   return (quick ? (['agent'] as const) : (['agent', 'silent NVML'] as const)).map((steering): Round => ({
     steering,
-    cards: SOFT,
+    gpus: SOFT,
   }));
 }

@@ -9,7 +9,7 @@ import { SimulatedMachine } from './machine.js';
 const NOBODY = { podUid: '', namespace: '', pod: '', container: '' };
 
 export interface SliceLimits {
-  readonly card: number;
+  readonly gpu: number;
   readonly share: number;
   /** Null: hard. */
   readonly softLimit: number | null;
@@ -43,7 +43,7 @@ export class SteeringAgent {
     const vgpu = buildVgpu({
       path,
       knowledge: { placeOf: async () => null, pidsOf: async () => [], nameOf: async () => null },
-      wishes: { annotations: () => null, onAnnotations: () => () => undefined },
+      limitAnnotations: { annotations: () => null, onAnnotations: () => () => undefined },
       notices: { note: () => undefined },
       evictor: { evict: () => undefined },
       auditPolicy: 'report',
@@ -59,10 +59,10 @@ export class SteeringAgent {
   }
 
   /** Makes a slice; its directory is what a container sees as /etc/vcuda. */
-  async slice({ card, share, softLimit }: SliceLimits): Promise<string> {
+  async slice({ gpu, share, softLimit }: SliceLimits): Promise<string> {
     this.#made += 1;
     const allocation = this.#made.toString(16).padStart(16, '0');
-    const uuid = this.#machine.uuidOf(card);
+    const uuid = this.#machine.uuidOf(gpu);
     await this.#vgpu.slices.start({
       allocation,
       owner: NOBODY,

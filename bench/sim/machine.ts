@@ -13,7 +13,7 @@ const MIRROR = join(build, 'mirror');
 
 const run = promisify(execFile);
 
-/** What the machine's cards and processes have done by now. */
+/** What the machine's GPUs and processes have done by now. */
 export interface MachineStatus {
   readonly nowNs: number;
   /** By card: time in which its multiprocessors belonged to a program. */
@@ -25,7 +25,7 @@ export interface MachineStatus {
 export interface Program {
   readonly name: string;
   readonly args: readonly string[];
-  readonly card: number;
+  readonly gpu: number;
   /** What the container sees as /etc/vcuda; null: the driver without the control library. */
   readonly slice: string | null;
   readonly output?: 'pipe' | 'ignore';
@@ -34,12 +34,12 @@ export interface Program {
 /** A simulated machine of its own, with programs on it; all gone when it is closed. */
 export class SimulatedMachine {
   readonly directory: string;
-  readonly cards: number;
+  readonly gpus: number;
   readonly #children = new Set<ChildProcess>();
 
-  private constructor(directory: string, cards: number) {
+  private constructor(directory: string, gpus: number) {
     this.directory = directory;
-    this.cards = cards;
+    this.gpus = gpus;
   }
 
   static async open(cards: number): Promise<SimulatedMachine> {
@@ -72,15 +72,15 @@ export class SimulatedMachine {
     return join(MIRROR, 'libcuda.so.1');
   }
 
-  uuidOf(card: number): string {
-    const digit = card.toString(16);
+  uuidOf(gpu: number): string {
+    const digit = gpu.toString(16);
     return `GPU-0000000${digit}-0000-0000-0000-00000000000${digit}`;
   }
 
-  start({ name, args, card, slice, output = 'ignore' }: Program): ChildProcess {
+  start({ name, args, gpu, slice, output = 'ignore' }: Program): ChildProcess {
     const env = {
       ...this.#environment,
-      CUDA_VISIBLE_DEVICES: this.uuidOf(card),
+      CUDA_VISIBLE_DEVICES: this.uuidOf(gpu),
       LD_LIBRARY_PATH: slice === null ? DIRECT : MIRROR,
       ...(slice === null ? {} : { VGPU_SANDBOX_DIRECTORY: slice }),
     };
@@ -126,7 +126,7 @@ export class SimulatedMachine {
     };
   }
 
-  /** From now on NVML says nothing of what single processes use, as on cards that cannot. */
+  /** From now on NVML says nothing of what single processes use, as on GPUs that cannot. */
   async silenceNvml(): Promise<void> {
     await this.#command('fault', 'nvmlDeviceGetProcessUtilization', 'not-supported');
     await this.#command('fault', 'nvmlDeviceGetProcessesUtilizationInfo', 'not-supported');

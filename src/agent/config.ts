@@ -9,9 +9,9 @@ import { StartupError } from '../host/startup-error.js';
 /** What `gpu-manager run` was asked to do; flags, environment and defaults already put together. */
 export interface AgentConfig {
   readonly driver: 'nvidia' | 'sim' | 'dummy';
-  /** Description of the simulated node; null: one card. */
+  /** Description of the simulated node; null: one GPU. */
   readonly simNodePath: string | null;
-  /** Folder of the simulated machine whose libraries programs run on; null: cards that only the agent knows of. */
+  /** Folder of the simulated machine whose libraries programs run on; null: GPUs that only the agent knows of. */
   readonly simStatePath: string | null;
   /** Where the simulated device nodes are made. */
   readonly simDevicePath: string;

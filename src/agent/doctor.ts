@@ -108,11 +108,11 @@ async function examineDriver({ config, clock, log }: DoctorOptions): Promise<rea
       failed(
         'driver',
         reasonOf(error),
-        'load the kernel module on the host (modprobe nvidia; nvidia-smi must list the cards), and mount the host at --host-root or name libnvidia-ml with --nvml-path',
+        'load the kernel module on the host (modprobe nvidia; nvidia-smi must list the GPUs), and mount the host at --host-root or name libnvidia-ml with --nvml-path',
       ),
     ];
   } finally {
-    // A card that hangs was said already.
+    // A GPU that hangs was said already.
     await driver?.close().catch(() => undefined);
   }
 }
@@ -178,7 +178,7 @@ async function examineMirror(config: AgentConfig): Promise<readonly Diagnosis[]>
     return [
       warning(
         'mirror',
-        'no mirror of the driver for shared cards is configured: containers get what their runtime gives them, without limits',
+        'no mirror of the driver for shared GPUs is configured: containers get what their runtime gives them, without limits',
         'set --volume-config',
       ),
     ];
@@ -202,7 +202,7 @@ async function examineInterposition(config: AgentConfig): Promise<readonly Diagn
   const mirror = await sharedMirror(config).catch(() => null);
   if (mirror === null) return [skipped('interposition', 'there is no mirror to try')];
   const advice =
-    'containers with a part of a card would fail in the same way: look at the files in the mirror, and at docs/libraries.md';
+    'containers with a part of a GPU would fail in the same way: look at the files in the mirror, and at docs/libraries.md';
   let report: ProbeReport;
   try {
     report = await runProbe(join(mirror, 'lib64'));
@@ -241,7 +241,7 @@ async function examineInterposition(config: AgentConfig): Promise<readonly Diagn
 
 const MIB = 1 << 20;
 
-/** Whether a process that may have a little memory of a card is refused more. */
+/** Whether a process that may have a little memory of a GPU is refused more. */
 async function examineEnforcement(libraries: string, uuids: readonly string[]): Promise<Diagnosis> {
   const check = 'enforcement';
   if (uuids.length === 0) return skipped(check, 'there is no GPU to try a limit on');
@@ -268,13 +268,13 @@ async function examineEnforcement(libraries: string, uuids: readonly string[]): 
     return warning(
       check,
       `a limit could not be tried: cuCtxCreate answers ${context} (CUresult)`,
-      'the card may be full, or in exclusive mode; try again when it has room',
+      'the GPU may be full, or in exclusive mode; try again when it has room',
     );
   if (within !== 0)
     return warning(
       check,
       `a limit could not be tried: an allocation within it answers ${within} (CUresult)`,
-      'the card may be full; try again when it has room',
+      'the GPU may be full; try again when it has room',
     );
   if (beyond === 0)
     return failed(

@@ -48,7 +48,7 @@ async function nvmlPaths({ nvmlPath, hostRoot }: AgentConfig): Promise<readonly 
   }
 }
 
-/** The cards of the simulated driver libraries, which programs find there as well. */
+/** The GPUs of the simulated driver libraries, which programs find there as well. */
 async function simMachine(config: AgentConfig, statePath: string, clock: Clock, log: Log): Promise<Driver> {
   const text = await descriptionText(config.simNodePath);
   simNode(text, config.simNodePath);
@@ -75,11 +75,11 @@ async function simMachine(config: AgentConfig, statePath: string, clock: Clock, 
   });
 }
 
-const ONE_CARD = '{"gpus":[{}]}';
+const ONE_GPU = '{"gpus":[{}]}';
 
-/** Text of the description of the simulated cards, or a StartupError. */
+/** Text of the description of the simulated GPUs, or a StartupError. */
 async function descriptionText(path: string | null): Promise<string> {
-  if (path === null) return ONE_CARD;
+  if (path === null) return ONE_GPU;
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
@@ -87,7 +87,7 @@ async function descriptionText(path: string | null): Promise<string> {
   }
 }
 
-/** The simulated cards; a StartupError says what is wrong with their description. */
+/** The simulated GPUs; a StartupError says what is wrong with their description. */
 function simNode(text: string, path: string | null): SimNode {
   const parsed = parseSimNode(text);
   if (!parsed.ok) throw new StartupError(`--sim-node: ${path ?? 'built-in'}: ${parsed.reason}`);

@@ -13,7 +13,7 @@ const PROBE = packageFile('dist/src/agent/interposition-probe.js');
 const PROBE_TIMEOUT_MS = 20_000;
 const ALLOCATION = '00000000000d0c70';
 
-/** Memory that the process of the trial is given of each card. It allocates 16 MiB, which is to succeed, and then 64, which is not. */
+/** Memory that the process of the trial is given of each GPU. It allocates 16 MiB, which is to succeed, and then 64, which is not. */
 export const TRIAL_BYTES = 64 << 20;
 
 /** Runs the probe with the libraries of a directory, as a container without limits would. Rejects when it crashes, hangs or cannot load them. */
@@ -27,9 +27,9 @@ export async function runProbe(libraries: string, ...directory: string[]): Promi
 }
 
 /**
- * Runs the probe as a container that is given little memory of each card, whose UUIDs are 32 hexadecimal digits each. The files that make it
+ * Runs the probe as a container that is given little memory of each GPU, whose UUIDs are 32 hexadecimal digits each. The files that make it
  * one lie in a directory of their own and stand in their place for that process alone. It needs a context, so some hundred
- * megabytes of the first card for a second. Null where the probe says nothing of limits.
+ * megabytes of the first GPU for a second. Null where the probe says nothing of limits.
  */
 export async function tryEnforcement(libraries: string, uuids: readonly string[]): Promise<LimitedReport | null> {
   const base = await mkdtemp(join(tmpdir(), 'gpu-manager-doctor-'));

@@ -31,7 +31,7 @@ export async function readHealthPolicy(path: string | null): Promise<HealthPolic
 
 /**
  * The node as the ledger sees it. GPUs of `unusable` (by UUID, with the reason) are kept, but nothing new is placed on them; those on which
- * `strangers` run (by UUID, how many processes) are taken last.
+ * `foreign processes` run (by UUID, how many processes) are taken last.
  */
 export function ledgerNode(
   inventory: Inventory,
@@ -57,13 +57,13 @@ export interface GpuWatchOptions {
   readonly notices: Notices;
   /** Processes on each GPU, by UUID, that belong to no container of ours. */
   readonly strangers: () => ReadonlyMap<string, number>;
-  /** How often `strangers` is asked. */
+  /** How often `foreign processes` is asked. */
   readonly periodMs: number;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Carries the state of the cards to the ledger, and so to the kubelet, and to the owners of pods on a card that failed. */
+/** Carries the state of the GPUs to the ledger, and so to the kubelet, and to the owners of pods on a GPU that failed. */
 export class GpuWatch {
   readonly #options: GpuWatchOptions;
   #unsubscribe: () => void = () => undefined;
@@ -101,7 +101,7 @@ export class GpuWatch {
       case 'remark':
         log.warn(
           { gpu: news.uuid, remark: news.text },
-          'the driver reports an error that says nothing against the card',
+          'the driver reports an error that says nothing against the GPU',
         );
         return;
       case 'health':

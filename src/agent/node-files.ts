@@ -6,7 +6,7 @@ import type { Gpu } from '../gpu/gpu.js';
 import { makeHarmlessNode } from '../host/device-nodes.js';
 import { findNvidiaNodes } from '../host/nvidia-nodes.js';
 
-/** Nodes that a simulated machine has besides those of its cards. */
+/** Nodes that a simulated machine has besides those of its GPUs. */
 const SIMULATED_NODES = ['nvidiactl', 'nvidia-uvm'];
 
 const gpuNodeName = (gpu: Gpu): string => `nvidia${gpu.minor}`;
@@ -16,7 +16,7 @@ function nodeAt(hostDirectory: string, name: string): DeviceNode {
 }
 
 /**
- * The device nodes of real cards, in /dev. Looked for at each request, as some are made only when the driver is first
+ * The device nodes of real GPUs, in /dev. Looked for at each request, as some are made only when the driver is first
  * used; in the host's /dev where that is mounted, as a container's own is filled when it starts.
  */
 export function deviceFiles(
@@ -33,7 +33,7 @@ export function deviceFiles(
   };
 }
 
-/** Device nodes that do nothing, made below `directory`, for simulated cards. */
+/** Device nodes that do nothing, made below `directory`, for simulated GPUs. */
 export async function simulatedDeviceFiles(
   directory: string,
   gpus: readonly Gpu[],

@@ -1,4 +1,4 @@
-/** Labels of the node that say what cards it has. The first is the original's; selectors and quotas name cards by it. */
+/** Labels of the node that say what GPUs it has. The first is the original's; selectors and quotas name GPUs by it. */
 export const GPU_MODEL_LABEL = 'gaia.tencent.com/gpu-model';
 export const GPU_PRODUCT_LABEL = 'gaia.tencent.com/gpu-product';
 export const DRIVER_VERSION_LABEL = 'gaia.tencent.com/gpu-driver-version';
@@ -6,7 +6,7 @@ export const CUDA_VERSION_LABEL = 'gaia.tencent.com/cuda-version';
 
 /** What the labels are made of. */
 export interface NodeFacts {
-  /** Product names of the cards, in the driver's order. */
+  /** Product names of the GPUs, in the driver's order. */
   readonly models: readonly string[];
   readonly driverVersion: string | null;
   /** 1000 x major + 10 x minor. */
@@ -14,8 +14,8 @@ export interface NodeFacts {
 }
 
 /**
- * The labels of a node; one that cannot be known is left out. As in the original the first card speaks for the node: nodes with unequal
- * cards are rare, and a label has one value.
+ * The labels of a node; one that cannot be known is left out. As in the original the first GPU speaks for the node: nodes with unequal
+ * GPUs are rare, and a label has one value.
  */
 export function nodeLabels(facts: NodeFacts): ReadonlyMap<string, string> {
   const first = facts.models[0] ?? '';

@@ -49,7 +49,7 @@ export async function openNodeLibraries(config: AgentConfig, clock: Clock, log: 
   return {
     mounts(limited) {
       const shared = mirrors.directory('shared');
-      // The control library limits nobody without limits: whole cards do with it where there is no mirror of the originals.
+      // The control library limits nobody without limits: whole GPUs do with it where there is no mirror of the originals.
       const directory = limited ? shared : (mirrors.directory('origin') ?? shared);
       if (directory === null) return [];
       return [

@@ -87,7 +87,7 @@ export class NodeRecord {
     };
   }
 
-  /** Writes down what becomes of the cards; the answer ends that. */
+  /** Writes down what becomes of the GPUs; the answer ends that. */
   follow(health: HealthMonitor): () => void {
     return health.subscribe((news) => this.#hear(news, health));
   }
@@ -113,7 +113,7 @@ export class NodeRecord {
         this.journal.note({
           level: 'warning',
           kind: 'Health',
-          message: `${name(news.uuid)}: ${news.text}; nothing against the card`,
+          message: `${name(news.uuid)}: ${news.text}; nothing against the GPU`,
           gpuUuid: news.uuid,
         });
         break;

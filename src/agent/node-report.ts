@@ -12,7 +12,7 @@ export interface NodeReportOptions {
   readonly allocator: Allocator;
   readonly health: HealthMonitor;
   readonly labels: NodeLabels;
-  /** Labels that the operator asked for; one that follows from the cards says what the cards say. */
+  /** Labels that the operator asked for; one that follows from the GPUs says what the GPUs say. */
   readonly wantedLabels: ReadonlyMap<string, string>;
   readonly clock: Clock;
 }
@@ -20,7 +20,7 @@ export interface NodeReportOptions {
 /** The extender decides with what it is told here: soon enough, and one write for a burst of pods. */
 const PERIOD_MS = 2_000;
 
-/** Keeps the node's labels and the annotation that the scheduler extender reads in step with cards and ledger. */
+/** Keeps the node's labels and the annotation that the scheduler extender reads in step with GPUs and ledger. */
 export class NodeReport {
   readonly #options: NodeReportOptions;
   #told: { readonly state: LedgerState; readonly reasons: string } | null = null;

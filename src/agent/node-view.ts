@@ -9,7 +9,7 @@ import { buildTree, type TreeNode } from '../gpu/topology/tree.js';
 import type { UsageCounters } from './slices/usage-counters.js';
 import type {
   AllocationSnapshot,
-  CardSnapshot,
+  GpuSnapshot,
   HealthSnapshot,
   NodeCounts,
   NodeSnapshot,
@@ -62,7 +62,7 @@ export function nodeView(options: NodeViewOptions): NodeView {
         driverVersion: options.driverVersion(),
         driverOutage: options.driverOutage(),
         notReady: options.notReady(),
-        cards: cards(state, options),
+        cards: gpus(state, options),
         ...picture.of(state.node.topology),
         allocations: allocations(state, slices),
       };
@@ -118,7 +118,7 @@ function linkedPairs(topology: Topology): (readonly [number, number, number])[] 
 
 const HEALTHY: HealthSnapshot = { status: 'healthy', reason: null, sinceMs: 0 };
 
-function cards(state: LedgerState, options: NodeViewOptions): CardSnapshot[] {
+function gpus(state: LedgerState, options: NodeViewOptions): GpuSnapshot[] {
   const seen = new Map(options.observeGpus().map((gpu) => [gpu.gpuUuid, gpu]));
   return slots(state).map(({ gpu, usable, freeCores, freeMemoryBytes }) => {
     const observed = seen.get(gpu.uuid);
@@ -133,7 +133,7 @@ function cards(state: LedgerState, options: NodeViewOptions): CardSnapshot[] {
       usable,
       health: options.health(gpu.uuid) ?? HEALTHY,
       givenCores: CORES_PER_GPU - freeCores,
-      // What is less than a block at the card's end is never given to anybody.
+      // What is less than a block at the GPU's end is never given to anybody.
       givenMemoryBytes: Math.floor(gpu.memoryBytes / MEMORY_BLOCK_BYTES) * MEMORY_BLOCK_BYTES - freeMemoryBytes,
       usedPercent: look?.utilizationPercent ?? null,
       usedMemoryBytes: look?.usedMemoryBytes ?? null,
@@ -187,7 +187,7 @@ function allocations(state: LedgerState, observed: ReadonlyMap<string, SliceObse
       socketFloods: slice?.refusals.floods ?? 0,
       slices: allocation.parts.flatMap((part) => {
         const gpu = gpus.get(part.gpuUuid);
-        // A card that was taken out of the machine: there is nothing to show of it.
+        // A GPU that was taken out of the machine: there is nothing to show of it.
         if (gpu === undefined) return [];
         return [
           sliceOf(
@@ -215,7 +215,7 @@ function sliceOf(
     gpuUuid: gpu.uuid,
     gpuIndex: gpu.index,
     pciBusId: gpu.pciBusId,
-    cardMemoryBytes: gpu.memoryBytes,
+    gpuMemoryBytes: gpu.memoryBytes,
     givenCores,
     givenMemoryBytes,
     share: device?.share ?? givenCores,

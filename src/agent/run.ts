@@ -90,7 +90,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   const vgpu = buildVgpu({
     path: config.virtualManagerPath,
     knowledge: seams.containers ?? containerKnowledge(containers, log),
-    wishes: pods,
+    limitAnnotations: pods,
     notices: record.sliceNotices(seams.sliceNotices ?? podNotices(apiServer)),
     evictor: seams.evictor ?? podEvictor(apiServer),
     auditPolicy: config.auditPolicy,
@@ -184,7 +184,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   };
 }
 
-/** Writes down what becomes of the cards. */
+/** Writes down what becomes of the GPUs. */
 function healthRecord(record: NodeRecord, health: HealthMonitor): Part {
   let leave = (): void => undefined;
   return {

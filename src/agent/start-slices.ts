@@ -18,7 +18,7 @@ import {
   type SliceObservation,
   type UseObservation,
 } from './slices/observation.js';
-import type { ContainerKnowledge, Evictor, GpuSource, PodWishes, SliceNotices } from './slices/ports.js';
+import type { ContainerKnowledge, Evictor, GpuSource, PodLimitAnnotations, SliceNotices } from './slices/ports.js';
 import { OperatorLimits } from './slices/operator-limits.js';
 import { ProcessOwners } from './slices/process-owners.js';
 import { Resizer } from './slices/resizer.js';
@@ -29,7 +29,7 @@ import type { RpcService } from '../rpc/rpc-server.js';
 import type { Part } from '../host/lifecycle.js';
 
 export interface VgpuOptions {
-  readonly wishes: PodWishes;
+  readonly limitAnnotations: PodLimitAnnotations;
   readonly notices: SliceNotices;
   readonly evictor: Evictor;
   /** `--audit-policy`. */
@@ -71,7 +71,7 @@ export interface Vgpu {
 export function buildVgpu(options: VgpuOptions): Vgpu {
   const directories = new SliceDirectories(options.path);
   const operator = new OperatorLimits(directories);
-  const policy = new LimitPolicy(options.wishes, operator);
+  const policy = new LimitPolicy(options.limitAnnotations, operator);
   const slices = new Slices({ ...options, directories, policy });
   const legacyPods = new LegacyPods(options);
   const resizer = new Resizer({ ...options, slices, policy, operator });

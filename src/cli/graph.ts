@@ -20,9 +20,9 @@ export function graphCommand(): Command {
           process.stdout.write(await node.graph(options.extended === true));
           return;
         }
-        const { cards, tree, nvlinks } = await node.snapshot();
+        const { cards: gpus, tree, nvlinks } = await node.snapshot();
         process.stdout.write(
-          `${JSON.stringify({ graph: await node.graph(options.extended === true), cards, tree, nvlinks }, null, 2)}\n`,
+          `${JSON.stringify({ graph: await node.graph(options.extended === true), cards: gpus, tree, nvlinks }, null, 2)}\n`,
         );
       }),
     );

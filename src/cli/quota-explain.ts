@@ -68,15 +68,15 @@ export function quotaExplainCommand(): Command {
     });
 }
 
-async function explainGroup({ api, books }: QuotaBooks, name: string, { output }: Options): Promise<string> {
+async function explainGroup({ api, books: ledgers }: QuotaBooks, name: string, { output }: Options): Promise<string> {
   const answer = await api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
-  const account = accountOf(books, name, answer.ok ? answer.body : null, Date.now());
+  const account = accountOf(ledgers, name, answer.ok ? answer.body : null, Date.now());
   if (account === null) throw new Error(`quota: no group ${name}`);
   return output === 'table' ? accountText(account) : `${JSON.stringify(plainAccount(account))}\n`;
 }
 
 async function explainObject(
-  { api, books }: QuotaBooks,
+  { api, books: ledgers }: QuotaBooks,
   kindName: string,
   name: string,
   { namespace, replicas, output }: Options,
@@ -90,7 +90,7 @@ async function explainObject(
   const found = await findSubject(api, kinds, kind, namespace, name, replicas ?? null);
   if (!found.ok) throw new Error(found.reason);
   const { subject } = found;
-  const answer = explainDemand(books, subject.evaluation, output);
+  const answer = explainDemand(ledgers, subject.evaluation, output);
   const owners = subject.owners.map((owner) => `  of ${owner}\n`).join('');
   return output === 'json' ? answer : { ...answer, text: `${subject.name}\n${owners}${answer.text}` };
 }

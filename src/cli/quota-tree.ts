@@ -13,8 +13,8 @@ export function quotaTreeCommand(): Command {
     .addOption(quotaOutputOption())
     .option(...QUOTA_KUBECONFIG)
     .action((group: string | undefined, { output, kubeconfig }: QuotaOutput & { readonly kubeconfig?: string }) =>
-      withQuotaBooks(kubeconfig, async ({ books }) => {
-        const all = statusesOf(books, null, Date.now());
+      withQuotaBooks(kubeconfig, async ({ books: ledgers }) => {
+        const all = statusesOf(ledgers, null, Date.now());
         const shown = group === undefined ? all : subtreeOf(all, group);
         if (group !== undefined && shown.length === 0) throw new Error(`quota: no group ${group}`);
         process.stdout.write(

@@ -35,7 +35,7 @@ export const RUN_FLAGS: readonly Flag[] = [
     name: 'sim-device-path',
     value: 'dir',
     default: '/var/run/gpu-manager/devices',
-    help: 'where device nodes of simulated cards are made',
+    help: 'where device nodes of simulated GPUs are made',
   },
   { name: 'nvml-path', value: 'file', default: '', help: 'libnvidia-ml to use; empty: looked for at the usual places' },
   {

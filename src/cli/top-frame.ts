@@ -1,4 +1,4 @@
-import type { CardSnapshot, NodeSnapshot, SliceSnapshot } from '../agent/display/view.js';
+import type { GpuSnapshot, NodeSnapshot, SliceSnapshot } from '../agent/display/view.js';
 import { printable } from './terminal-text.js';
 import { containerName } from './usage.js';
 
@@ -11,7 +11,7 @@ export interface FrameOptions {
   readonly color: boolean;
   /** The look before, for what happened since; null at first. */
   readonly before: NodeSnapshot | null;
-  /** Use of each card in percent at the last looks, by UUID, the latest last. */
+  /** Use of each GPU in percent at the last samples, by UUID, the latest last. */
   readonly trails: ReadonlyMap<string, readonly number[]>;
 }
 
@@ -19,7 +19,7 @@ const GIB = 2 ** 30;
 const BLOCKS = '▁▂▃▄▅▆▇█';
 const TRAIL_WIDTH = 20;
 
-/** What `top` shows: a line for each card, then the containers, the busiest first. No line is wider than the terminal, and there are no more than its rows. */
+/** What `top` shows: a line for each GPU, then the containers, the busiest first. No line is wider than the terminal, and there are no more than its rows. */
 export function topFrame(snapshot: NodeSnapshot, options: FrameOptions): string[] {
   const { columns, rows, sort } = options;
   const head = `${printable(snapshot.node)}  gpu-manager ${snapshot.version}  driver ${snapshot.driverVersion ?? '-'}  ${new Date(snapshot.atMs).toISOString().slice(11, 19)}`;
@@ -27,17 +27,17 @@ export function topFrame(snapshot: NodeSnapshot, options: FrameOptions): string[
     ...(snapshot.driverOutage === null ? [] : [`the driver does not answer: ${snapshot.driverOutage}`]),
     ...snapshot.notReady,
   ].map((trouble) => paint(`! ${printable(trouble)}`, 'bad', options));
-  const cards = snapshot.cards.map((card) => cardLine(card, options));
+  const gpus = snapshot.cards.map((gpu) => gpuLine(gpu, options));
   const keys = `q quit   c cores  m memory  t throttled: sorted by ${sort}`;
   const list = containers(snapshot, options);
   const titles = line(['CONTAINER', 'GPU', 'CORES', 'MEMORY', 'THROTTLED', 'PIDS'], columns);
-  const room = Math.max(0, rows - 2 - troubles.length - cards.length - 3);
+  const room = Math.max(0, rows - 2 - troubles.length - gpus.length - 3);
   const shown = list.slice(0, room);
   const rest = list.length > shown.length ? [`  and ${list.length - shown.length} more`] : [];
   return [
     clip(head, columns),
     ...troubles,
-    ...cards,
+    ...gpus,
     '',
     clip(keys, columns),
     paint(titles, 'quiet', options),
@@ -46,38 +46,38 @@ export function topFrame(snapshot: NodeSnapshot, options: FrameOptions): string[
   ].slice(0, rows);
 }
 
-function cardLine(card: CardSnapshot, options: FrameOptions): string {
-  const trail = (options.trails.get(card.uuid) ?? [])
+function gpuLine(gpu: GpuSnapshot, options: FrameOptions): string {
+  const trail = (options.trails.get(gpu.uuid) ?? [])
     .slice(-TRAIL_WIDTH)
     .map((percent) => BLOCKS[Math.min(7, Math.floor((percent / 100) * 8))])
     .join('');
-  const name = `GPU ${String(card.index).padEnd(2)}`;
-  if (card.health.status !== 'healthy')
+  const name = `GPU ${String(gpu.index).padEnd(2)}`;
+  if (gpu.health.status !== 'healthy')
     return paint(
-      clip(`${name} ${card.health.status}: ${printable(card.health.reason ?? '')}`, options.columns),
+      clip(`${name} ${gpu.health.status}: ${printable(gpu.health.reason ?? '')}`, options.columns),
       'bad',
       options,
     );
   const wide = options.columns >= 100;
   const width = wide ? 20 : 10;
   const memory =
-    card.usedMemoryBytes === null
+    gpu.usedMemoryBytes === null
       ? '      -      '
-      : `${gib(card.usedMemoryBytes)}/${gib(card.memoryBytes)} GiB`.padStart(15);
+      : `${gib(gpu.usedMemoryBytes)}/${gib(gpu.memoryBytes)} GiB`.padStart(15);
   const rest = [
-    card.temperatureCelsius === null ? '' : `${card.temperatureCelsius} °C`,
-    card.powerWatts === null ? '' : `${Math.round(card.powerWatts)} W`,
+    gpu.temperatureCelsius === null ? '' : `${gpu.temperatureCelsius} °C`,
+    gpu.powerWatts === null ? '' : `${Math.round(gpu.powerWatts)} W`,
   ]
     .map((text) => text.padStart(6))
     .join('');
-  const used = card.usedPercent === null ? '   -' : `${Math.round(card.usedPercent)} %`.padStart(5);
+  const used = gpu.usedPercent === null ? '   -' : `${Math.round(gpu.usedPercent)} %`.padStart(5);
   const parts = [
     name,
-    paint(bar((card.usedPercent ?? 0) / 100, width), (card.usedPercent ?? 0) > 90 ? 'warn' : 'good', options),
+    paint(bar((gpu.usedPercent ?? 0) / 100, width), (gpu.usedPercent ?? 0) > 90 ? 'warn' : 'good', options),
     used,
-    paint(bar((card.usedMemoryBytes ?? 0) / card.memoryBytes, width), 'second', options),
+    paint(bar((gpu.usedMemoryBytes ?? 0) / gpu.memoryBytes, width), 'second', options),
     memory,
-    ...(options.columns >= 70 ? [`${card.givenCores} given`.padStart(9)] : []),
+    ...(options.columns >= 70 ? [`${gpu.givenCores} given`.padStart(9)] : []),
     ...(wide ? [rest, trail] : []),
   ];
   return parts.join(' ');
@@ -94,7 +94,7 @@ function containers(snapshot: NodeSnapshot, options: FrameOptions): string[] {
     allocation.slices.map((slice) => {
       const waited = secondsWaited(slice, before.get(`${allocation.id}/${slice.gpuUuid}`));
       const rate = elapsedSeconds > 0 && waited !== null ? waited / elapsedSeconds : null;
-      const limit = slice.memoryLimitBytes ?? slice.cardMemoryBytes;
+      const limit = slice.memoryLimitBytes ?? slice.gpuMemoryBytes;
       const order: Readonly<Record<SortKey, number>> = {
         cores: slice.usedPercent,
         memory: slice.usedMemoryBytes,

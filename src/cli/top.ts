@@ -17,10 +17,10 @@ const SORT_KEYS: Readonly<Record<string, SortKey>> = { c: 'cores', m: 'memory', 
 const ENTER_SCREEN = '\u001b[?1049h\u001b[?25l';
 const LEAVE_SCREEN = '\u001b[?25h\u001b[?1049l';
 
-/** `gpu-manager top`: cards and containers of this node, again and again. */
+/** `gpu-manager top`: GPUs and containers of this node, again and again. */
 export function topCommand(): Command {
   return new Command('top')
-    .description('watch cards and containers of this node; keys: q quit, c m t sort by cores, memory, throttling')
+    .description('watch GPUs and containers of this node; keys: q quit, c m t sort by cores, memory, throttling')
     .option('-d, --delay <seconds>', 'time between two looks', seconds, 1)
     .option('--once', 'print one look and end; also where the output is no terminal')
     .addOption(outputOption())
@@ -35,12 +35,12 @@ export function topCommand(): Command {
     );
 }
 
-/** Use of each card at the last looks. */
+/** Use of each GPU at the last samples. */
 class Trails {
   readonly byUuid = new Map<string, number[]>();
 
-  add({ cards }: NodeSnapshot): void {
-    for (const { uuid, usedPercent } of cards) {
+  add({ cards: gpus }: NodeSnapshot): void {
+    for (const { uuid, usedPercent } of gpus) {
       const trail = this.byUuid.get(uuid) ?? [];
       trail.push(usedPercent ?? 0);
       this.byUuid.set(uuid, trail.slice(-MOST_TRAIL));

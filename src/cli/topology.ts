@@ -27,7 +27,7 @@ interface Options {
 /** The GPUs of a machine, real or described. */
 interface Machine {
   readonly gpus: readonly GpuDetails[];
-  /** False for a bare matrix: the cards themselves are not known, only their names. */
+  /** False for a bare matrix: the GPUs themselves are not known, only their names. */
   readonly described: boolean;
   readonly topology: Topology;
   readonly notes: readonly string[];
@@ -98,7 +98,7 @@ async function thisMachine(library: string | undefined): Promise<Machine> {
     return { ...(await driver.inventory()), described: true };
   } finally {
     endAnyway();
-    // A card that hangs is among the notes already.
+    // A GPU that hangs is among the notes already.
     await driver.close().catch(() => undefined);
   }
 }

@@ -31,7 +31,7 @@ export function usageTable({ allocations }: NodeSnapshot): string {
       `${slice.usedPercent.toFixed(0)} %`,
       `${slice.share} %`,
       mib(slice.usedMemoryBytes),
-      mib(slice.memoryLimitBytes ?? slice.cardMemoryBytes),
+      mib(slice.memoryLimitBytes ?? slice.gpuMemoryBytes),
       slice.counters === null ? '-' : `${slice.counters.throttledSeconds.toFixed(1)} s`,
       slice.pids.join(',') || '-',
     ]),

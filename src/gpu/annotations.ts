@@ -29,5 +29,5 @@ export const SHARE_LIMIT_KEY = 'tencent.com/vcuda-share-limit';
 /** Container annotation (through the CRI): `/dev/nvidia0,/dev/nvidia1`. */
 export const DEVICE_KEY = 'tencent.com/vcuda-device';
 
-/** Node annotation: the node's cards as its agent sees them, for the scheduler extender; see `node-inventory.ts`. */
+/** Node annotation: the node's GPUs as its agent sees them, for the scheduler extender; see `node-inventory.ts`. */
 export const NODE_INVENTORY_KEY = 'tencent.com/gpu-inventory';

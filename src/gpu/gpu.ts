@@ -12,6 +12,6 @@ export interface Gpu {
   readonly model: string;
   /** Total memory in bytes. */
   readonly memoryBytes: number;
-  /** NUMA node the card hangs on; null where the platform does not say. */
+  /** NUMA node the GPU hangs on; null where the platform does not say. */
   readonly numaNode: number | null;
 }

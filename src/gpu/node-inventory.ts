@@ -4,8 +4,8 @@ import { levelOfLabel, type Level } from './topology/level.js';
 import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './topology/topology.js';
 
 /**
- * What a node's agent tells the scheduler extender about its cards, as a node annotation (`NODE_INVENTORY_KEY`). Written whenever
- * it changes, read by every extender. JSON, a few hundred bytes a card.
+ * What a node's agent tells the scheduler extender about its GPUs, as a node annotation (`NODE_INVENTORY_KEY`). Written whenever
+ * it changes, read by every extender. JSON, a few hundred bytes a GPU.
  *
  *     {"version":1,
  *      "cards":[{"index":0,"minor":0,"uuid":"GPU-...","pciBusId":"00000000:3B:00.0","model":"...","memoryBytes":85899345920,"numaNode":0,
@@ -17,16 +17,16 @@ import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './to
  * Readers ignore fields that they do not know; a change that they could not ignore gets a new version.
  */
 export interface NodeInventory {
-  readonly cards: readonly InventoryCard[];
+  readonly cards: readonly InventoryGpu[];
   /** Position i is `cards[i]`. */
   readonly topology: Topology;
 }
 
-export interface InventoryCard {
+export interface InventoryGpu {
   readonly gpu: Gpu;
-  /** Healthy cards may be given to pods. */
+  /** Healthy GPUs may be given to pods. */
   readonly healthy: boolean;
-  /** Why not, for people; empty for a healthy card. */
+  /** Why not, for people; empty for a healthy GPU. */
   readonly reason: string;
   /** Processes use it that belong to no pod of ours. */
   readonly foreign: boolean;
@@ -40,8 +40,8 @@ export type InventoryResult =
 
 const VERSION = 1;
 
-/** Sets of cards are bits of a number. */
-const MAX_CARDS = 31;
+/** Sets of GPUs are bits of a number. */
+const MAX_GPUS = 31;
 
 /** The annotation's value. Equal inventories give equal texts, so that writers can tell whether anything changed. */
 export function encodeInventory(inventory: NodeInventory): string {
@@ -96,33 +96,34 @@ function readInventory(value: unknown): NodeInventory {
   const document = record(value, 'the inventory');
   if (document.version !== VERSION)
     throw new Malformed(`version ${JSON.stringify(document.version)}, this reads ${VERSION}`);
-  const cards = list(document.cards, 'cards').map((card, at) => readCard(record(card, `card ${at}`), `card ${at}`));
-  if (cards.length > MAX_CARDS) throw new Malformed(`${cards.length} cards, at most ${MAX_CARDS} are read`);
-  for (const [at, { gpu }] of cards.entries()) {
-    const other = cards.findIndex((card) => card.gpu.index === gpu.index || card.gpu.uuid === gpu.uuid);
-    if (other !== at) throw new Malformed(`cards ${other} and ${at} have the same index or UUID`);
+  const gpus = list(document.cards, 'cards').map((gpu, at) => readGpu(record(gpu, `GPU ${at}`), `GPU ${at}`));
+  if (gpus.length > MAX_GPUS) throw new Malformed(`${gpus.length} GPUs, at most ${MAX_GPUS} are read`);
+  for (const [at, { gpu }] of gpus.entries()) {
+    const other = gpus.findIndex((candidate) => candidate.gpu.index === gpu.index || candidate.gpu.uuid === gpu.uuid);
+    if (other !== at) throw new Malformed(`GPUs ${other} and ${at} have the same index or UUID`);
   }
-  return { cards, topology: readTopology(cards.length, document) };
+  return { cards: gpus, topology: readTopology(gpus.length, document) };
 }
 
-function readCard(card: Record<string, unknown>, where: string): InventoryCard {
-  const memoryBytes = whole(card.memoryBytes, `${where}: memoryBytes`);
+function readGpu(entry: Record<string, unknown>, where: string): InventoryGpu {
+  const memoryBytes = whole(entry.memoryBytes, `${where}: memoryBytes`);
   const gpu: Gpu = {
-    index: whole(card.index, `${where}: index`),
-    minor: whole(card.minor, `${where}: minor`),
-    uuid: text(card.uuid, `${where}: uuid`),
-    pciBusId: text(card.pciBusId, `${where}: pciBusId`),
-    model: text(card.model, `${where}: model`),
+    index: whole(entry.index, `${where}: index`),
+    minor: whole(entry.minor, `${where}: minor`),
+    uuid: text(entry.uuid, `${where}: uuid`),
+    pciBusId: text(entry.pciBusId, `${where}: pciBusId`),
+    model: text(entry.model, `${where}: model`),
     memoryBytes,
-    numaNode: card.numaNode === null || card.numaNode === undefined ? null : whole(card.numaNode, `${where}: numaNode`),
+    numaNode:
+      entry.numaNode === null || entry.numaNode === undefined ? null : whole(entry.numaNode, `${where}: numaNode`),
   };
   return {
     gpu,
-    healthy: card.health === 'healthy',
-    reason: card.reason === undefined ? '' : text(card.reason, `${where}: reason`),
-    foreign: card.foreign === true,
-    freeCores: Math.min(CORES_PER_GPU, whole(card.freeCores, `${where}: freeCores`)),
-    freeMemoryBytes: Math.min(memoryBytes, whole(card.freeMemoryBytes, `${where}: freeMemoryBytes`)),
+    healthy: entry.health === 'healthy',
+    reason: entry.reason === undefined ? '' : text(entry.reason, `${where}: reason`),
+    foreign: entry.foreign === true,
+    freeCores: Math.min(CORES_PER_GPU, whole(entry.freeCores, `${where}: freeCores`)),
+    freeMemoryBytes: Math.min(memoryBytes, whole(entry.freeMemoryBytes, `${where}: freeMemoryBytes`)),
   };
 }
 
@@ -140,14 +141,14 @@ function triangle<T>(value: unknown, count: number, where: string, read: (cell: 
     list(row, `${where}[${a}]`).map((cell, k) => read(cell, `${where}[${a}][${k}]`)),
   );
   const right = rows.length === Math.max(0, count - 1) && rows.every((row, a) => row.length === count - 1 - a);
-  if (!right) throw new Malformed(`${where} is not the upper triangle of ${count} cards`);
+  if (!right) throw new Malformed(`${where} is not the upper triangle of ${count} GPUs`);
   return rows;
 }
 
 function readLevel(value: unknown, where: string): Level {
   const level = levelOfLabel(text(value, where));
   if (level === null || level === 'X')
-    throw new Malformed(`${where} is ${JSON.stringify(value)}, no level between two cards`);
+    throw new Malformed(`${where} is ${JSON.stringify(value)}, no level between two GPUs`);
   return level;
 }
 

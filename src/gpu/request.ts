@@ -28,7 +28,7 @@ export interface ContainerRequest {
   readonly memoryBlocks: number;
 }
 
-/** Less than one GPU: placed on a single card, limits enforced. */
+/** Less than one GPU: placed on a single GPU, limits enforced. */
 export function isFraction(cores: number): boolean {
   return cores > 0 && cores < CORES_PER_GPU;
 }
@@ -65,13 +65,13 @@ export function checkPair(request: ContainerRequest): Refusal | null {
   return null;
 }
 
-/** Memory that even empty cards could not give. */
-export function checkMemory(request: ContainerRequest, cardMemoryBytes: readonly number[]): Refusal | null {
-  const cards = Math.max(1, Math.floor(request.cores / CORES_PER_GPU));
-  const blocks = cardMemoryBytes.map(memoryBlocks).sort((a, b) => b - a);
-  const most = blocks.slice(0, cards).reduce((sum, count) => sum + count, 0);
+/** Memory that even empty GPUs could not give. */
+export function checkMemory(request: ContainerRequest, gpuMemoryBytes: readonly number[]): Refusal | null {
+  const gpus = Math.max(1, Math.floor(request.cores / CORES_PER_GPU));
+  const blocks = gpuMemoryBytes.map(memoryBlocks).sort((a, b) => b - a);
+  const most = blocks.slice(0, gpus).reduce((sum, count) => sum + count, 0);
   if (request.memoryBlocks <= most) return null;
-  const what = cards === 1 ? 'the largest GPU of this node has' : `the ${cards} largest GPUs of this node have`;
+  const what = gpus === 1 ? 'the largest GPU of this node has' : `the ${gpus} largest GPUs of this node have`;
   return refuse(
     'memory-too-large',
     `${MEMORY_RESOURCE}: ${request.memoryBlocks} blocks of 256 MiB, but ${what} ${most}`,

@@ -15,7 +15,7 @@ export const CORES_PER_GPU = 100;
 /** One unit of `tencent.com/vcuda-memory`: 256 MiB. */
 export const MEMORY_BLOCK_BYTES = 268_435_456;
 
-/** Whole blocks that a card of `memoryBytes` can hand out: floored for each card, since a block never spans two cards. */
+/** Whole blocks that a GPU of `memoryBytes` can hand out: floored for each GPU, since a block never spans two GPUs. */
 export function memoryBlocks(memoryBytes: number): number {
   return Math.floor(memoryBytes / MEMORY_BLOCK_BYTES);
 }

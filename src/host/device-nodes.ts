@@ -9,7 +9,7 @@ const run = promisify(execFile);
 const NULL_DEVICE = ['1', '3'] as const;
 
 /**
- * Makes a device node that does nothing, for a simulated card. Where making nodes is not allowed (no root, no
+ * Makes a device node that does nothing, for a simulated GPU. Where making nodes is not allowed (no root, no
  * CAP_MKNOD) an empty file stands for it; answers which of the two it is.
  */
 export async function makeHarmlessNode(path: string): Promise<'device' | 'file'> {

@@ -12,7 +12,7 @@ const CAPABILITY_DIRECTORY = 'nvidia-caps';
 /** Minor numbers of `mig/config` and `mig/monitor` where the driver does not tell them. */
 const USUAL_MANAGEMENT_MINORS = [1, 2];
 
-/** The device nodes of the NVIDIA driver besides those of the cards, as paths below the directory that was looked at. */
+/** The device nodes of the NVIDIA driver besides those of the GPUs, as paths below the directory that was looked at. */
 export interface NvidiaNodes {
   readonly found: readonly string[];
   /** What no CUDA program works without and is not there. */
@@ -21,7 +21,7 @@ export interface NvidiaNodes {
 
 /**
  * Looks for the driver's nodes. Of the nodes below `nvidia-caps` only those are found that give access to a part of a card:
- * those for configuring and watching all of it would let one container change another's card.
+ * those for configuring and watching all of it would let one container change another's GPU.
  */
 export function findNvidiaNodes(devices = '/dev', capabilities = '/proc/driver/nvidia/capabilities'): NvidiaNodes {
   const present = (name: string) =>

@@ -3,7 +3,7 @@ import type { KubeClient } from './client.js';
 import type { KubeFailure } from './failure.js';
 
 /** What the API server says of a bearer token that asks to read a path which is no object of the API. */
-export type TokenVerdict =
+export type TokenReviewResult =
   | { readonly kind: 'allowed' }
   | { readonly kind: 'unknown' }
   | { readonly kind: 'forbidden'; readonly user: string }
@@ -17,7 +17,7 @@ interface UserInfo {
 }
 
 /** Asks whose token it is (TokenReview), and whether its owner may get the path (SubjectAccessReview). Never rejects. */
-export async function reviewToken(client: KubeClient, token: string, path: string): Promise<TokenVerdict> {
+export async function reviewToken(client: KubeClient, token: string, path: string): Promise<TokenReviewResult> {
   const review = await client.request({
     method: 'POST',
     path: TOKEN_REVIEWS,
@@ -49,6 +49,6 @@ function statusOf<T extends object>(body: unknown): Partial<T> {
   return (body as { readonly status?: Partial<T> } | null)?.status ?? {};
 }
 
-function unavailable(failure: KubeFailure): TokenVerdict {
+function unavailable(failure: KubeFailure): TokenReviewResult {
   return { kind: 'unavailable', reason: `${failure.code}: ${failure.message}` };
 }

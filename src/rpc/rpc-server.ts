@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net';
 import { Server, ServerCredentials, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import { UnixListener } from '../host/unix-socket.js';
-import { AuthorityStream } from './authority-stream.js';
+import { AuthorityStream } from './http2-authority-stream.js';
 
 export interface RpcService {
   readonly definition: ServiceDefinition;
   readonly handlers: UntypedServiceImplementation;
 }
 
-/** 16 MiB: a ListAndWatch answer for 16 cards of 192 GiB is about 1 MiB; a request never comes near. */
+/** 16 MiB: a ListAndWatch answer for 16 GPUs of 192 GiB is about 1 MiB; a request never comes near. */
 const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
 
 /** A gRPC server without a listener of its own: whoever owns connections hands them in. */

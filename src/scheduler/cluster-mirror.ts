@@ -72,7 +72,7 @@ export class ClusterMirror implements ClusterObserver {
     if (inventoryProblem !== null)
       this.#log.warn(
         { node: name, problem: inventoryProblem },
-        'the inventory of the node is not readable, its cards are guessed',
+        'the inventory of the node is not readable, its GPUs are guessed',
       );
     this.#cluster.setNode(shape);
     this.changed();

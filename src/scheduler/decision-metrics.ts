@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Cluster } from './cluster/cluster.js';
 import { CORES_PER_GPU } from '../gpu/resources.js';
 import { sumCores } from './cluster/node.js';
-import type { Refusal } from './cluster/verdict.js';
+import type { Refusal } from './cluster/fit-result.js';
 
 /** What the decider counts. */
 export interface DecisionMetrics {
@@ -73,9 +73,9 @@ export class ExtenderMetrics implements DecisionMetrics {
       });
     };
     const nodes = () => [...cluster.nodes.values()];
-    gauge('gpu_extender_nodes', 'Nodes with GPUs', () => nodes().filter((node) => node.shape.cards.length > 0).length);
+    gauge('gpu_extender_nodes', 'Nodes with GPUs', () => nodes().filter((node) => node.shape.gpus.length > 0).length);
     gauge('gpu_extender_gpus', 'GPUs of all nodes', () =>
-      nodes().reduce((sum, node) => sum + node.shape.cards.length, 0),
+      nodes().reduce((sum, node) => sum + node.shape.gpus.length, 0),
     );
     gauge('gpu_extender_free_gpus', 'GPUs of which nothing is taken', () =>
       nodes().reduce((sum, node) => sum + node.wholeCount, 0),
@@ -92,7 +92,7 @@ export class ExtenderMetrics implements DecisionMetrics {
     );
     gauge(
       'gpu_extender_pods_without_card',
-      'Pods on nodes where no card had room for them',
+      'Pods on nodes where no GPU had room for them',
       () =>
         [...cluster.bookings.values()].filter(
           ({ source, pod }) => source === 'nowhere' && pod.demand.containers.length > 0,

@@ -83,7 +83,7 @@ function obstacle(node: ClusterNode, mirror: ClusterMirror, pod: PodView): strin
   if (demand.hostMemoryBytes > free.hostMemoryBytes)
     return `memory: ${mib(demand.hostMemoryBytes)} asked for, ${mib(free.hostMemoryBytes)} free`;
   if (!needsGpu(demand)) return null;
-  if (shape.cards.length === 0) return 'the node has no GPU to share';
+  if (shape.gpus.length === 0) return 'the node has no GPU to share';
   const placed = placePod(shape, slotsOf(shape, free), demand);
   return placed.ok ? null : placed.reason;
 }

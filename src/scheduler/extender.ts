@@ -6,13 +6,13 @@ import type { Log } from '../host/log.js';
 import { AnnotationQueue } from './annotation-queue.js';
 import { ClusterMirror } from './cluster-mirror.js';
 import type { ClusterSource } from './cluster-source.js';
-import { Decider, type DeciderOptions } from './decider.js';
+import { ExtenderService, type ExtenderServiceOptions } from './extender-service.js';
 import { ExtenderMetrics } from './decision-metrics.js';
 import { HttpServer, type TlsMaterial } from './http-server.js';
 import type { PodWriter } from './pod-writer.js';
 import { predictionAnnotations } from './prediction.js';
 
-export interface ExtenderOptions extends DeciderOptions {
+export interface ExtenderOptions extends ExtenderServiceOptions {
   readonly address: string;
   readonly port: number;
   readonly tls: TlsMaterial | null;
@@ -34,7 +34,7 @@ const SWEEP_PERIOD_MS = 1000;
 export class Extender {
   readonly #world: ExtenderWorld;
   readonly #mirror: ClusterMirror;
-  readonly #decider: Decider;
+  readonly #service: ExtenderService;
   readonly #annotations: AnnotationQueue;
   readonly #server: HttpServer;
   #endSweep: (() => void) | null = null;
@@ -54,9 +54,9 @@ export class Extender {
       unwritten: () => this.#annotations.length,
       silentMs: () => source.silentMs,
     });
-    this.#decider = new Decider({ cluster, mirror: this.#mirror, writer, clock, log, metrics, options });
+    this.#service = new ExtenderService({ cluster, mirror: this.#mirror, writer, clock, log, metrics, options });
     const notReady = (): string | null => (this.#mirror.isSynced ? null : 'nodes and pods are not listed yet');
-    this.#server = new HttpServer({ ...options, notReady }, this.#decider, metrics, log);
+    this.#server = new HttpServer({ ...options, notReady }, this.#service, metrics, log);
   }
 
   get port(): number {
@@ -67,7 +67,7 @@ export class Extender {
   async start(): Promise<void> {
     await this.#server.start();
     this.#world.source.start(this.#mirror);
-    this.#endSweep = this.#world.clock.every(SWEEP_PERIOD_MS, () => this.#decider.sweep());
+    this.#endSweep = this.#world.clock.every(SWEEP_PERIOD_MS, () => this.#service.sweep());
   }
 
   async stop(): Promise<void> {

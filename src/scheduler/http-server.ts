@@ -3,7 +3,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Log } from '../host/log.js';
 import { BadArguments, readBindingArguments, readExtenderArguments, readPreemptionArguments } from './arguments.js';
-import type { Decider } from './decider.js';
+import type { ExtenderService } from './extender-service.js';
 import type { ExtenderMetrics } from './decision-metrics.js';
 import { filterError } from './results.js';
 
@@ -52,11 +52,11 @@ export class HttpServer {
   readonly #server: Server;
   readonly #verbs: ReadonlyMap<string, Verb>;
 
-  constructor(options: HttpServerOptions, decider: Decider, metrics: ExtenderMetrics, log: Log) {
+  constructor(options: HttpServerOptions, service: ExtenderService, metrics: ExtenderMetrics, log: Log) {
     this.#options = options;
     this.#metrics = metrics;
     this.#log = log;
-    this.#verbs = verbsOf(decider);
+    this.#verbs = verbsOf(service);
     const { tls } = options;
     const handle = (request: IncomingMessage, response: ServerResponse): void => void this.#handle(request, response);
     this.#server =
@@ -153,30 +153,30 @@ export class HttpServer {
   }
 }
 
-function verbsOf(decider: Decider): Map<string, Verb> {
+function verbsOf(service: ExtenderService): Map<string, Verb> {
   const hasError = (answer: unknown): boolean => (answer as { Error?: string }).Error !== '';
   const verbs: Record<string, Verb> = {
     predicates: {
       name: 'filter',
-      answer: (body) => decider.filter(readExtenderArguments(body)),
+      answer: (body) => service.filter(readExtenderArguments(body)),
       failure: filterError,
       failed: hasError,
     },
     prioritize: {
       name: 'prioritize',
-      answer: (body) => decider.prioritize(readExtenderArguments(body)),
+      answer: (body) => service.prioritize(readExtenderArguments(body)),
       failure: null,
       failed: () => false,
     },
     bind: {
       name: 'bind',
-      answer: (body) => decider.bind(readBindingArguments(body)),
+      answer: (body) => service.bind(readBindingArguments(body)),
       failure: (Error) => ({ Error }),
       failed: hasError,
     },
     preempt: {
       name: 'preempt',
-      answer: (body) => decider.preempt(readPreemptionArguments(body)),
+      answer: (body) => service.preempt(readPreemptionArguments(body)),
       failure: null,
       failed: () => false,
     },

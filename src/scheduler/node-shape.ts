@@ -1,5 +1,5 @@
 import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
-import type { Card, NodeShape } from './cluster/node.js';
+import type { NodeGpu, NodeShape } from './cluster/node.js';
 import { decodeInventory, type NodeInventory } from '../gpu/node-inventory.js';
 import { parseQuantity } from '../gpu/quantity.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
@@ -12,11 +12,11 @@ export interface ShapeResult {
   readonly inventoryProblem: string | null;
 }
 
-/** More cards than any node has, and than sets of cards can hold: a capacity beyond is a mistake. */
-const MAX_CARDS = 31;
+/** More GPUs than any node has, and than sets of GPUs can hold: a capacity beyond is a mistake. */
+const MAX_GPUS = 31;
 
 /**
- * Reads nodes. The agent's inventory says which cards there are; a node without one (an older agent) is taken to have equal cards: its capacity
+ * Reads nodes. The agent's inventory says which GPUs there are; a node without one (an older agent) is taken to have equal GPUs: its capacity
  * of `vcuda-core` by 100, and as large a part of its memory blocks each, as the original's extender did.
  *
  * Nodes that are connected alike share one topology object: what placement works out of it is worked out once.
@@ -52,25 +52,25 @@ export class NodeShapes {
     return { shape: { ...host, ...this.#fromCapacity(cores, amount(MEMORY_RESOURCE)) }, inventoryProblem: null };
   }
 
-  #fromInventory(inventory: NodeInventory): { cards: Card[]; topology: Topology } {
-    const cards = inventory.cards.map(({ gpu, healthy, foreign, freeCores, freeMemoryBytes }): Card => ({
+  #fromInventory(inventory: NodeInventory): { gpus: NodeGpu[]; topology: Topology } {
+    const gpus = inventory.cards.map(({ gpu, healthy, foreign, freeCores, freeMemoryBytes }): NodeGpu => ({
       gpu,
       usable: healthy,
       foreign,
       freeCores,
       freeMemoryBytes,
     }));
-    return { cards, topology: this.#shared(inventory.topology) };
+    return { gpus, topology: this.#shared(inventory.topology) };
   }
 
-  #fromCapacity(cores: number, blocks: number): { cards: Card[]; topology: Topology; memoryKnown: false } {
-    const count = Math.min(MAX_CARDS, Math.floor(cores / CORES_PER_GPU));
+  #fromCapacity(cores: number, blocks: number): { gpus: NodeGpu[]; topology: Topology; memoryKnown: false } {
+    const count = Math.min(MAX_GPUS, Math.floor(cores / CORES_PER_GPU));
     const memoryBytes = count === 0 ? 0 : Math.floor(blocks / count) * MEMORY_BLOCK_BYTES;
-    const cards = Array.from({ length: count }, (_, index): Card => {
+    const gpus = Array.from({ length: count }, (_, index): NodeGpu => {
       const gpu = { index, minor: index, uuid: '', pciBusId: '', model: '', memoryBytes, numaNode: null };
       return { gpu, usable: true, foreign: false, freeCores: CORES_PER_GPU, freeMemoryBytes: memoryBytes };
     });
-    return { cards, topology: this.#shared(uniformTopology(count)), memoryKnown: false };
+    return { gpus, topology: this.#shared(uniformTopology(count)), memoryKnown: false };
   }
 
   #shared(topology: Topology): Topology {

@@ -2,13 +2,13 @@ import type { Booking } from './cluster/bookings.js';
 import type { Cluster } from './cluster/cluster.js';
 import { needsGpu } from './cluster/demand.js';
 import type { ClusterNode } from './cluster/node.js';
-import { tryPod } from './cluster/trial.js';
+import { tryPod } from './cluster/fit-simulation.js';
 import type { Victims } from './arguments.js';
 import type { PodView } from './pod-view.js';
 
 /**
- * Which pods have to go so that a pod gets its cards. The scheduler proposes victims by sums over the node; whether those free the right
- * cards only the extender knows. A node keeps the proposal where it does; where it does not, pods of lower priority are added, the lowest
+ * Which pods have to go so that a pod gets its GPUs. The scheduler proposes victims by sums over the node; whether those free the right
+ * GPUs only the extender knows. A node keeps the proposal where it does; where it does not, pods of lower priority are added, the lowest
  * first, as few as will do; where not even all of them are enough, the node is left out.
  */
 export function preempt(

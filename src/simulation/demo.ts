@@ -11,7 +11,7 @@ import { packageFile } from '../host/package-files.js';
 import { DemoPrograms, type ProbeTask } from './demo-programs.js';
 import { SimulatedNode } from './simulated-node.js';
 
-/** Four cards of 16 GiB: 0-1 and 2-3 are NVLink pairs on a CPU socket each. */
+/** Four GPUs of 16 GiB: 0-1 and 2-3 are NVLink pairs on a CPU socket each. */
 export const DEMO_NODE = `\tGPU0\tGPU1\tGPU2\tGPU3
 GPU0\tX\tNV4\tSYS\tSYS
 GPU1\tNV4\tX\tSYS\tSYS
@@ -24,7 +24,7 @@ const BUILT_NATIVE = packageFile('native/build');
 const OUT_OF_MEMORY = '2';
 /** Long enough that the burst a program may begin with does not show. */
 const PACED_MS = 3_000;
-/** Hundredths of a card that a share may be exceeded by in so short a time. */
+/** Hundredths of a GPU that a share may be exceeded by in so short a time. */
 const TOLERANCE = 5;
 
 /** Pods that `liveOn` starts, what their programs hold, and for how long they work and rest in turn. */
@@ -59,7 +59,7 @@ export class Demo {
   /** Everything lies below `directory`; a short path, sockets are among it. */
   constructor(directory: string, log: Log, queryPort: number) {
     const statePath = join(directory, 'machine');
-    const gpus = printSimNode(demoCards());
+    const gpus = printSimNode(demoGpus());
     const config = { queryPort, simStatePath: statePath, nativePath: BUILT_NATIVE };
     this.node = new SimulatedNode({ directory, gpus, log, knowsPods: true, config, seams: { graceMs: 0 } });
     this.programs = new DemoPrograms(statePath, this.node.config.simNodePath ?? '');
@@ -130,7 +130,7 @@ export class Demo {
   }
 }
 
-function demoCards(): SimNode {
+function demoGpus(): SimNode {
   const parsed = parseSimNode(DEMO_NODE);
   if (!parsed.ok) throw new Error(parsed.reason);
   return parsed.node;
@@ -160,14 +160,14 @@ async function checkLimits(wanted: EmulatedContainer, given: GivenContainer): Pr
   );
 }
 
-function cardsOf(containers: readonly GivenContainer[]): number[] {
+function gpusOf(containers: readonly GivenContainer[]): number[] {
   const paths = containers.flatMap((container) => (container.annotations['tencent.com/vcuda-device'] ?? '').split(','));
   return [...new Set(paths.map((path) => Number(/(\d+)$/.exec(path)?.[1])))].sort((a, b) => a - b);
 }
 
-async function runOn(demo: Demo, pod: EmulatedPod, cards: readonly number[]): Promise<string> {
-  const got = cardsOf(await demo.runPod(pod));
-  expect(got.join() === cards.join(), `got GPU ${got.join(', ')} instead of ${cards.join(', ')}`);
+async function runOn(demo: Demo, pod: EmulatedPod, gpus: readonly number[]): Promise<string> {
+  const got = gpusOf(await demo.runPod(pod));
+  expect(got.join() === gpus.join(), `got GPU ${got.join(', ')} instead of ${gpus.join(', ')}`);
   return `GPU ${got.join(', ')}`;
 }
 
@@ -189,7 +189,7 @@ function allocations(node: SimulatedNode): string {
 function scenario(): readonly Step[] {
   return [
     { title: 'a pod asks for 30 cores and 16 blocks', run: (demo) => runOn(demo, demoPod('a', [main(30, 16)]), [0]) },
-    { title: 'a pod of 50 cores shares that card', run: (demo) => runOn(demo, demoPod('b', [main(50, 32)]), [0]) },
+    { title: 'a pod of 50 cores shares that GPU', run: (demo) => runOn(demo, demoPod('b', [main(50, 32)]), [0]) },
     { title: 'a pod of 20 cores fills it', run: (demo) => runOn(demo, demoPod('c', [main(20, 16)]), [0]) },
     {
       title: 'the program in the first pod sees its slice, and is refused memory beyond it',
@@ -209,7 +209,7 @@ function scenario(): readonly Step[] {
         const shares = await Promise.all(
           Object.entries(asked).map(async ([pod, cores]) => {
             const share = Number(/^share (\d+)$/.exec(await demo.runProgram(pod, ['share', PACED_MS]))?.[1]);
-            // How much a program gets at least depends on the machine that simulates the card; how much it gets at most does not.
+            // How much a program gets at least depends on the machine that simulates the GPU; how much it gets at most does not.
             expect(share > 0 && share <= cores + TOLERANCE, `${pod} used ${share} % instead of ${cores} %`);
             return share;
           }),
@@ -223,26 +223,26 @@ function scenario(): readonly Step[] {
         refused(demo, demoPod('odd', [main(150, 16)]), /150 is more than one GPU and not a multiple of 100/),
     },
     {
-      title: 'a whole card keeps the linked pair free',
+      title: 'a whole GPU keeps the linked pair free',
       run: (demo) => runOn(demo, demoPod('whole', [main(100, 0)]), [1]),
     },
     {
-      title: 'two whole cards are an NVLink pair',
+      title: 'two whole GPUs are an NVLink pair',
       run: (demo) => runOn(demo, demoPod('pair', [main(200, 0)]), [2, 3]),
     },
     {
-      title: 'a pod for which no card is left is refused, with what there was',
+      title: 'a pod for which no GPU is left is refused, with what there was',
       run: (demo) => refused(demo, demoPod('late', [main(10, 8)]), /Available: 0|asked for 10 cores/),
     },
     {
-      title: 'a pod ends, and its cards are free again',
+      title: 'a pod ends, and its GPUs are free again',
       async run(demo) {
         demo.node.kubelet.remove('demo-pair');
         return runOn(demo, demoPod('next-pair', [main(200, 16)]), [2, 3]);
       },
     },
     {
-      title: 'two containers and an init container share a card in one pod',
+      title: 'two containers and an init container share a GPU in one pod',
       async run(demo) {
         demo.node.kubelet.remove('demo-next-pair');
         const pod = demoPod(
@@ -282,7 +282,7 @@ function scenario(): readonly Step[] {
         const answer = await fetch(`http://127.0.0.1:${node.agent.httpPort()}/graph`);
         const { graph } = (await answer.json()) as { graph: string };
         expect(/^ROOT:1\n/.test(graph), `unexpected graph: ${graph}`);
-        return 'ROOT:1, one card is free';
+        return 'ROOT:1, one GPU is free';
       },
     },
     {

@@ -88,7 +88,7 @@ test('the node shows its cards: labels, and an inventory that follows the ledger
     return read.ok ? read.inventory : null;
   });
   t.equal(first.cards.length, 6);
-  t.ok(first.cards.every((card) => card.healthy && card.freeCores === 100));
+  t.ok(first.cards.every((gpu) => gpu.healthy && gpu.freeCores === 100));
   const labels = cluster.server.read('nodes', '', NODE_NAME)?.metadata.labels ?? {};
   t.equal(labels.team, 'vision');
   t.ok(labels['gaia.tencent.com/gpu-model']);
@@ -98,7 +98,7 @@ test('the node shows its cards: labels, and an inventory that follows the ledger
   admitted(await cluster.admit(wanted));
   await eventually(() => {
     const read = inventory();
-    return read.ok && read.inventory.cards.some((card) => card.freeCores === 70);
+    return read.ok && read.inventory.cards.some((gpu) => gpu.freeCores === 70);
   });
 });
 
@@ -194,7 +194,7 @@ async function wrongAnswers(
     given.push(only(admission.containers));
     await cluster.node.kubelet.startContainer(wanted.uid, 'main');
   }
-  const coresOfCard = new Map<number, number>();
+  const coresOfGpu = new Map<number, number>();
   for (const entry of given) {
     const { devices } = await limitsOf(entry);
     const share = devices.reduce((sum, device) => sum + device.share, 0);
@@ -203,9 +203,9 @@ async function wrongAnswers(
       wrong.push(
         `${share} cores and ${blocks} blocks instead of ${entry.coreIds.length} and ${entry.memoryIds.length}`,
       );
-    for (const card of gpuIndexes(entry)) {
-      coresOfCard.set(card, (coresOfCard.get(card) ?? 0) + share);
-      if ((coresOfCard.get(card) ?? 0) > 100) wrong.push(`card ${card} was given away twice`);
+    for (const gpu of gpuIndexes(entry)) {
+      coresOfGpu.set(gpu, (coresOfGpu.get(gpu) ?? 0) + share);
+      if ((coresOfGpu.get(gpu) ?? 0) > 100) wrong.push(`GPU ${gpu} was given away twice`);
     }
   }
   return wrong;

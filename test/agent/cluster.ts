@@ -10,7 +10,7 @@ import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';
 import { scratchDirectory } from '../scratch.js';
-import { SIX_CARDS } from './gpus.js';
+import { SIX_GPUS } from './gpus.js';
 
 export const NODE_NAME = 'simulated';
 
@@ -30,7 +30,7 @@ export class Cluster {
     this.#directory = directory;
     this.node = new SimulatedNode({
       directory: join(directory, 'n'),
-      gpus: SIX_CARDS,
+      gpus: SIX_GPUS,
       log: silentLog(),
       ...options,
       config: { standalone: false, kubeconfig: join(directory, 'kubeconfig'), nodeName: NODE_NAME, ...options.config },

@@ -8,13 +8,13 @@ import { cards } from './gpus.js';
 import { admitted, gpuIndexes, limitsOf, runPod, sliceDirectory, startedNode } from './node.js';
 import { container, pod, simplePod } from './pods.js';
 
-test('both resources are registered: 100 cores and its memory blocks for each card', async (t) => {
+test('both resources are registered: 100 cores and its memory blocks for each GPU', async (t) => {
   const node = await startedNode(t);
   t.equal(node.kubelet.allocatable('core'), 600);
   t.equal(node.kubelet.allocatable('memory'), 6 * 64);
 });
 
-test('parts that fill a card share it, and a part that does not fit goes elsewhere', async (t) => {
+test('parts that fill a GPU share it, and a part that does not fit goes elsewhere', async (t) => {
   const node = await startedNode(t);
   const indexes: number[] = [];
   for (const cores of [30, 50, 20]) indexes.push(...gpuIndexes(await runPod(node, simplePod(cores, 8))));
@@ -22,7 +22,7 @@ test('parts that fill a card share it, and a part that does not fit goes elsewhe
   t.same(gpuIndexes(await runPod(node, simplePod(10, 8))), [1]);
 });
 
-test('a container gets device nodes, environment, mounts and annotations of its own card', async (t) => {
+test('a container gets device nodes, environment, mounts and annotations of its own GPU', async (t) => {
   const node = await startedNode(t);
   const given = await runPod(node, simplePod(30, 16));
   t.same(
@@ -63,7 +63,7 @@ for (const first of ['core', 'memory'] as const) {
   });
 }
 
-test('whole cards: one keeps subtrees whole, two are a linked pair', async (t) => {
+test('whole GPUs: one keeps subtrees whole, two are a linked pair', async (t) => {
   const node = await startedNode(t);
   t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [4]);
   t.same(gpuIndexes(await runPod(node, simplePod(200, 0))), [0, 1]);
@@ -106,7 +106,7 @@ test('two containers and an init container of one pod each get what they asked f
     if (given === undefined) throw new Error('container missing');
     t.match((await limitsOf(given)).devices, [{ share: cores, memoryBytes: blocks * 268_435_456 }], given.name);
   }
-  t.equal(new Set(containers.flatMap(gpuIndexes)).size, 1, 'the containers follow the init container to its card');
+  t.equal(new Set(containers.flatMap(gpuIndexes)).size, 1, 'the containers follow the init container to its GPU');
 });
 
 test('a restarted kubelet gets its plugins back, and pods keep what they hold', async (t) => {
@@ -194,7 +194,7 @@ test('a pod is not refused for the faults of another one of its size that was re
 
 test('an agent that comes back knowing nothing, before the kubelet does, asks it before it gives anything away', async (t) => {
   const node = await startedNode(t, { gpus: cards(2) });
-  for (const card of [0, 1]) t.same(gpuIndexes(await runPod(node, simplePod(60, 8))), [card]);
+  for (const gpu of [0, 1]) t.same(gpuIndexes(await runPod(node, simplePod(60, 8))), [gpu]);
   await node.stopAgent();
   await rm(node.config.checkpointPath, { recursive: true });
   await node.kubelet.stop();

@@ -11,13 +11,13 @@ export interface Living {
 /** What is wrong with a container that was admitted and started; empty when it has exactly what it asked for. */
 async function faultsOf(wanted: EmulatedContainer, given: GivenContainer): Promise<string[]> {
   const faults: string[] = [];
-  const cards = gpuIndexes(given);
+  const gpus = gpuIndexes(given);
   const expected = Math.max(1, wanted.cores / 100);
-  if (cards.length !== expected) faults.push(`${cards.length} cards instead of ${expected}`);
+  if (gpus.length !== expected) faults.push(`${gpus.length} GPUs instead of ${expected}`);
   const { devices } = await limitsOf(given);
   const limited = devices.map((device) => Number.parseInt(device.uuid.slice(4, 12), 16)).sort((a, b) => a - b);
-  if (limited.join() !== [...cards].sort((a, b) => a - b).join())
-    faults.push(`limits for cards ${limited.join()} but devices ${cards.join()}`);
+  if (limited.join() !== [...gpus].sort((a, b) => a - b).join())
+    faults.push(`limits for GPUs ${limited.join()} but devices ${gpus.join()}`);
   const memory = devices.reduce((sum, device) => sum + (device.memoryBytes ?? 0), 0) / 268_435_456;
   if (memory !== wanted.memoryBlocks) faults.push(`limit of ${memory} blocks instead of ${wanted.memoryBlocks}`);
   const share = devices.reduce((sum, device) => sum + device.share, 0);
@@ -25,19 +25,19 @@ async function faultsOf(wanted: EmulatedContainer, given: GivenContainer): Promi
   return faults;
 }
 
-/** What is wrong with all living pods together: a card given twice, an id held twice, a directory shared by two pods. */
+/** What is wrong with all living pods together: a GPU given twice, an id held twice, a directory shared by two pods. */
 export function conflicts(living: readonly Living[]): string[] {
   const faults: string[] = [];
   const load = new Map<number, number>();
   const owners = new Map<string, string>();
   for (const { pod: owner, given } of living) {
-    const perCard = new Map<number, number>();
+    const perGpu = new Map<number, number>();
     for (const [at, container] of given.entries()) {
       if (at < owner.initContainers.length) continue;
-      const cards = gpuIndexes(container);
-      for (const card of cards) perCard.set(card, (perCard.get(card) ?? 0) + container.coreIds.length / cards.length);
+      const gpus = gpuIndexes(container);
+      for (const gpu of gpus) perGpu.set(gpu, (perGpu.get(gpu) ?? 0) + container.coreIds.length / gpus.length);
     }
-    for (const [card, cores] of perCard) load.set(card, (load.get(card) ?? 0) + cores);
+    for (const [gpu, cores] of perGpu) load.set(gpu, (load.get(gpu) ?? 0) + cores);
     for (const name of new Set(
       given.flatMap((container) => [...container.coreIds, ...container.memoryIds, sliceDirectory(container)]),
     )) {
@@ -46,12 +46,12 @@ export function conflicts(living: readonly Living[]): string[] {
       owners.set(name, owner.uid);
     }
   }
-  for (const [card, cores] of load) if (cores > 100) faults.push(`card ${card} gives ${cores} cores`);
+  for (const [gpu, cores] of load) if (cores > 100) faults.push(`GPU ${gpu} gives ${cores} cores`);
   return faults;
 }
 
-/** Which card an id belongs to: the cards of this node are numbered in the first digits of their UUIDs. */
-export function cardOf(id: string): number {
+/** Which GPU an id belongs to: the GPUs of this node are numbered in the first digits of their UUIDs. */
+export function gpuOf(id: string): number {
   return Number.parseInt(id.slice(0, 8), 16);
 }
 

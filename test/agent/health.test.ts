@@ -8,14 +8,14 @@ import { gpuIndexes, runPod, startedNode } from './node.js';
 import { simplePod } from './pods.js';
 import { until } from './slices/tenant.js';
 
-function twoCards(): SimDriver {
+function twoGpus(): SimDriver {
   const parsed = parseSimNode(cards(2));
   if (!parsed.ok) throw new Error(parsed.reason);
   return new SimDriver(parsed.node);
 }
 
-test('a card that falls off the bus is not offered any more, its pods hear of it, and it rests when it is back', async (t) => {
-  const driver = twoCards();
+test('a GPU that falls off the bus is not offered any more, its pods hear of it, and it rests when it is back', async (t) => {
+  const driver = twoGpus();
   const told: string[] = [];
   const notices: Notices = {
     ...NO_NOTICES,
@@ -29,14 +29,14 @@ test('a card that falls off the bus is not offered any more, its pods hear of it
   driver.lose(uuid);
   await node.kubelet.until(() => node.kubelet.allocatable('core') === 100);
   t.match(told, [new RegExp(`^${running.name} ${uuid} .+`)]);
-  t.same(gpuIndexes(await runPod(node, simplePod(30, 8))), [1], 'nothing new goes to the lost card');
+  t.same(gpuIndexes(await runPod(node, simplePod(30, 8))), [1], 'nothing new goes to the lost GPU');
 
   driver.find(uuid);
-  t.equal(node.kubelet.allocatable('core'), 100, 'a card that came back rests before it is used again');
+  t.equal(node.kubelet.allocatable('core'), 100, 'a GPU that came back rests before it is used again');
 });
 
-test('a whole card goes to a card that nobody uses, rather than to one with a process that is not ours', async (t) => {
-  const driver = twoCards();
+test('a whole GPU goes to a GPU that nobody uses, rather than to one with a process that is not ours', async (t) => {
+  const driver = twoGpus();
   const first = (await driver.inventory()).gpus[0]?.uuid ?? '';
   driver.processes = async (uuid) =>
     uuid === first ? [{ pid: process.pid, usedMemoryBytes: 1 << 20, utilizationPercent: 0 }] : [];

@@ -26,7 +26,7 @@ const HASTY: Clock = {
   every: (periodMs, action) => systemClock.every(periodMs >= 1_000 ? periodMs / 10 : periodMs, action),
 };
 
-/** A node with one card, a container that works on it, and others that mean harm. */
+/** A node with one GPU, a container that works on it, and others that mean harm. */
 async function besieged(t: Test) {
   const directory = await scratchDirectory(t);
   const tenant = buildProgram('test/harness/gpu-machine/tenant.c', directory, 'tenant');

@@ -48,7 +48,7 @@ async function withDriver(
 const hostPathOf = (given: { mounts: readonly { hostPath: string; containerPath: string }[] }, containerPath: string) =>
   given.mounts.find((mount) => mount.containerPath === containerPath)?.hostPath;
 
-test('a part of a card comes with the control libraries, a whole card with the driver itself', async (t) => {
+test('a part of a GPU comes with the control libraries, a whole GPU with the driver itself', async (t) => {
   const { config, scratch } = await withDriver(t);
   const node = await startedNode(t, { config, gpus: cards(2), knowsPods: true });
   const part = await runPod(node, simplePod(30, 8));

@@ -9,7 +9,7 @@ import {
   nodeLabels,
 } from '../../src/agent/node-labels.js';
 
-test('the model is what people call the card', (t) => {
+test('the model is what people call the GPU', (t) => {
   const names: Readonly<Record<string, string>> = {
     'NVIDIA H200': 'H200',
     'NVIDIA B200': 'B200',
@@ -75,7 +75,7 @@ test('what is not known is no label', (t) => {
   t.end();
 });
 
-test('whatever a card is called, the labels are ones that Kubernetes takes', (t) => {
+test('whatever a GPU is called, the labels are ones that Kubernetes takes', (t) => {
   const valid = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
   fc.assert(
     fc.property(fc.string({ maxLength: 120 }), fc.string({ maxLength: 80 }), (model, driverVersion) =>

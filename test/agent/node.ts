@@ -6,15 +6,15 @@ import type { Admission, GivenContainer } from '../../src/simulation/kubelet/kub
 import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import { silentLog } from '../../src/host/log.js';
 import { scratchDirectory } from '../scratch.js';
-import { SIX_CARDS } from './gpus.js';
+import { SIX_GPUS } from './gpus.js';
 
 type Teardown = Parameters<typeof scratchDirectory>[0];
 
-/** A started node of six cards, unless told otherwise, that ends with the test. */
+/** A started node of six GPUs, unless told otherwise, that ends with the test. */
 export async function startedNode(t: Teardown, options: Partial<SimulatedNodeOptions> = {}): Promise<SimulatedNode> {
   const node = new SimulatedNode({
     directory: await scratchDirectory(t),
-    gpus: SIX_CARDS,
+    gpus: SIX_GPUS,
     log: silentLog(),
     ...options,
   });
@@ -43,7 +43,7 @@ export async function runPod(node: SimulatedNode, wanted: EmulatedPod): Promise<
   return given;
 }
 
-/** Which cards a container was given: the N of its /dev/nvidiaN. */
+/** Which GPUs a container was given: the N of its /dev/nvidiaN. */
 export function gpuIndexes(given: GivenContainer): number[] {
   return (given.annotations['tencent.com/vcuda-device'] ?? '')
     .split(',')

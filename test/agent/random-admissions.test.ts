@@ -19,7 +19,7 @@ for (const { knowsPods, part, seed, strayLimit, lateLimit } of [
 ]) {
   const count = ADMISSIONS * part;
   const knowledge = knowsPods ? 'known from the API server' : 'known from the kubelet alone';
-  const name = `${count} pods that look alike, ${knowledge}, in random orders (seed ${seed}), get their own card, directory and limits`;
+  const name = `${count} pods that look alike, ${knowledge}, in random orders (seed ${seed}), get their own GPU, directory and limits`;
   void test(name, { timeout: 900_000, buffered: true }, async (t) => {
     const { stdout } = await promisify(execFile)(process.execPath, [
       PROGRAM,
@@ -30,6 +30,6 @@ for (const { knowsPods, part, seed, strayLimit, lateLimit } of [
     const { faults, strayShare, lateShare } = JSON.parse(stdout) as Outcome;
     t.same(faults, []);
     t.ok(lateShare <= lateLimit, `${(100 * lateShare).toFixed(2)} % are refused when they start`);
-    t.ok(strayShare <= strayLimit, `${(100 * strayShare).toFixed(2)} % hold ids that stand for another card`);
+    t.ok(strayShare <= strayLimit, `${(100 * strayShare).toFixed(2)} % hold ids that stand for another GPU`);
   });
 }

@@ -9,7 +9,7 @@ import { cards } from './gpus.js';
 import { startedNode } from './node.js';
 import { admitRandomPods } from './random-pods.js';
 
-const CARDS = 4;
+const GPUS = 4;
 
 const [knowledge, count, seed] = process.argv.slice(2);
 const random = generator(Number(seed));
@@ -17,7 +17,7 @@ const ends: (() => Promise<void>)[] = [];
 const scope = { teardown: (end: () => Promise<void>): void => void ends.unshift(end) };
 const node = await startedNode(scope, {
   directory: await fastDirectory(scope),
-  gpus: cards(CARDS),
+  gpus: cards(GPUS),
   kubelet: { order: () => (random() < 0.5 ? ['core', 'memory'] : ['memory', 'core']) },
   knowsPods: knowledge === 'known',
 });

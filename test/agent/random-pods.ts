@@ -1,7 +1,7 @@
 import type { SimulatedNode } from '../../src/simulation/simulated-node.js';
 import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
 import type { EmulatedContainer, EmulatedPod } from '../../src/simulation/kubelet/pod.js';
-import { cardOf, conflicts, faultsOfPod, type Living } from './given.js';
+import { gpuOf, conflicts, faultsOfPod, type Living } from './given.js';
 import { gpuIndexes } from './node.js';
 import { container, pod } from './pods.js';
 
@@ -20,10 +20,10 @@ const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
   [200, 8],
 ];
 
-/** Ids of one card may stand for another: where a kubelet hands on those of an init container, or fails a pod between two requests. */
+/** Ids of one GPU may stand for another: where a kubelet hands on those of an init container, or fails a pod between two requests. */
 function hasStrayIds(given: GivenContainer): boolean {
-  const cards = gpuIndexes(given);
-  return [...given.coreIds, ...given.memoryIds].some((id) => !cards.includes(cardOf(id)));
+  const gpus = gpuIndexes(given);
+  return [...given.coreIds, ...given.memoryIds].some((id) => !gpus.includes(gpuOf(id)));
 }
 
 export interface Run {
@@ -34,7 +34,7 @@ export interface Run {
 
 export interface Outcome {
   readonly faults: readonly string[];
-  /** Share of the containers, without an init container before them, that hold ids of another card than theirs. */
+  /** Share of the containers, without an init container before them, that hold ids of another GPU than theirs. */
   readonly strayShare: number;
   /** Share of the admitted pods that were refused when they started: without pod knowledge the last resort. */
   readonly lateShare: number;

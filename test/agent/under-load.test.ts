@@ -17,7 +17,7 @@ const skip = notBuilt || tenantSkipReason;
 const MACHINE = new SimulatedMachine(cards(8));
 const MIB = 2 ** 20;
 const BLOCK = 256 * MIB;
-/** What a context takes of a simulated card. */
+/** What a context takes of a simulated GPU. */
 const CONTEXT = 256 * MIB;
 const PATIENCE_MS = 60_000;
 

@@ -24,10 +24,10 @@ const OLD: EmulatedPod = {
 };
 const GONE = 'b0c1d2e3-0000-4000-8000-00000000000b';
 
-/** How the agent may learn that the old pod runs on card 1. */
+/** How the agent may learn that the old pod runs on GPU 1. */
 type Source = "the original's checkpoint" | 'the answer that the kubelet keeps';
 
-/** A node of two cards where tkestack gpu-manager ran until now, and a pod of its runs on. */
+/** A node of two GPUs where tkestack gpu-manager ran until now, and a pod of its runs on. */
 async function upgradedNode(t: Test, source: Source): Promise<SimulatedNode> {
   const directory = await scratchDirectory(t);
   const node = new SimulatedNode({ directory, gpus: cards(2), log: silentLog(), seams: { graceMs: 0 } });
@@ -70,7 +70,7 @@ const free = (node: SimulatedNode): string[] =>
   );
 
 for (const source of ["the original's checkpoint", 'the answer that the kubelet keeps'] as const) {
-  test(`a pod of tkestack gpu-manager keeps its share until it ends, its card known from ${source}`, async (t) => {
+  test(`a pod of tkestack gpu-manager keeps its share until it ends, its GPU known from ${source}`, async (t) => {
     const node = await upgradedNode(t, source);
     t.equal(node.kubelet.allocatable('core'), 200, 'the scheduler subtracts the old pod by itself');
     await node.agent.allocator.reconcile();
@@ -80,7 +80,7 @@ for (const source of ["the original's checkpoint", 'the answer that the kubelet 
       [OLD.uid, 'something-else'],
       'directories of pods of the past are gone, and no others',
     );
-    t.same(gpuIndexes(await runPod(node, simplePod(100, 64))), [0], 'a whole card is one where nobody runs');
+    t.same(gpuIndexes(await runPod(node, simplePod(100, 64))), [0], 'a whole GPU is one where nobody runs');
     t.same(gpuIndexes(await runPod(node, simplePod(40, 16))), [1]);
     t.match(await node.kubelet.admit(simplePod(10, 4)), { ok: false, message: /gpu-manager: / });
 

@@ -127,7 +127,7 @@ test('as a process at an API server it decides, binds, follows, explains and end
       api.read('pods', 'default', 'bound-elsewhere')?.metadata.annotations?.['tencent.com/predicate-gpu-idx-0'] === '1',
   );
 
-  t.equal(await decide('next', 60), 'n1', 'both cards of n0 are taken');
+  t.equal(await decide('next', 60), 'n1', 'both GPUs of n0 are taken');
   const podFile = join(dirname(config), 'pod.json');
   writeFileSync(podFile, JSON.stringify({ kind: 'Pod', ...pod('asked', [[60, 4]]) }));
   const live = JSON.parse(await printed('--explain', podFile, '--kubeconfig', config, '-o', 'json')) as {
@@ -140,7 +140,7 @@ test('as a process at an API server it decides, binds, follows, explains and end
   ]);
 
   api.remove('pods', 'default', 'bound-here');
-  await until('the card to be free', async () =>
+  await until('the GPU to be free', async () =>
     (await (await fetch(`${url}/metrics`)).text()).includes('gpu_extender_free_gpus 3'),
   );
 

@@ -9,7 +9,7 @@ import { topFrame, type FrameOptions } from '../../src/cli/top-frame.js';
 import { printable, table } from '../../src/cli/terminal-text.js';
 import { runPod, startedNode } from '../agent/node.js';
 import { simplePod } from '../agent/pods.js';
-import { allocation, card, GIB, node, slice } from '../agent/display/fixture.js';
+import { allocation, gpu, GIB, node, slice } from '../agent/display/fixture.js';
 import { scratchDirectory } from '../scratch.js';
 import { mirrorIn, noMirror } from './mirror.js';
 
@@ -78,14 +78,14 @@ test('a command that finds no agent says so, and ends with 1; version answers al
   t.match(await command('usage', '-o', 'xml'), { code: 2, err: /Allowed choices are text, json/ });
 });
 
-const CARDS = [
-  card(0, { usedPercent: 62, usedMemoryBytes: 3 * GIB }),
-  card(1, { health: { status: 'lost', reason: 'gone', sinceMs: 0 } }),
+const GPUS = [
+  gpu(0, { usedPercent: 62, usedMemoryBytes: 3 * GIB }),
+  gpu(1, { health: { status: 'lost', reason: 'gone', sinceMs: 0 } }),
 ];
-const COUNTERS = slice(CARDS[0]!).counters!;
+const COUNTERS = slice(GPUS[0]!).counters!;
 const container = (name: string, usedPercent: number, usedGib: number, throttledSeconds: number) =>
   allocation(name, [
-    slice(CARDS[0]!, { usedPercent, usedMemoryBytes: usedGib * GIB, counters: { ...COUNTERS, throttledSeconds } }),
+    slice(GPUS[0]!, { usedPercent, usedMemoryBytes: usedGib * GIB, counters: { ...COUNTERS, throttledSeconds } }),
   ]);
 const OPTIONS: FrameOptions = {
   columns: 100,
@@ -93,16 +93,16 @@ const OPTIONS: FrameOptions = {
   sort: 'cores',
   color: false,
   before: null,
-  trails: new Map([[CARDS[0]!.uuid, [0, 50, 100]]]),
+  trails: new Map([[GPUS[0]!.uuid, [0, 50, 100]]]),
 };
 const snapshot = (seconds: number) =>
   node({
     atMs: 1_700_000_000_000 + seconds * 1000,
-    cards: CARDS,
+    gpus: GPUS,
     allocations: [container('a', 5, 3, 0), container('b', 20, 1, seconds * 0.5), container('c', 10, 2, 0)],
   });
 
-test('top shows cards, and containers by what is asked for', (t) => {
+test('top shows GPUs, and containers by what is asked for', (t) => {
   const names = (options: Partial<FrameOptions>): string[] =>
     topFrame(snapshot(2), { ...OPTIONS, ...options }).flatMap((line) => /default\/(\w)\/main/.exec(line)?.[1] ?? []);
   t.same(names({}), ['b', 'c', 'a']);
@@ -120,7 +120,7 @@ test('top shows cards, and containers by what is asked for', (t) => {
 
 test('top keeps to the terminal: no line too wide, none too many', (t) => {
   const many = node({
-    cards: CARDS,
+    gpus: GPUS,
     allocations: Array.from({ length: 50 }, (_, at) => container(`quite-a-long-name-of-a-pod-number-${at}`, at, 1, 0)),
   });
   for (const columns of [60, 80, 100, 200]) {
@@ -139,11 +139,11 @@ test('top keeps to the terminal: no line too wide, none too many', (t) => {
 test('what tenants chose moves no cursor', (t) => {
   t.equal(printable('a\u001b[2J\r\n\u202eb\u0085é'), 'a?[2J???b?é');
   t.equal(table(['A', 'B'], [['x\u001b[31m', '1']]), 'A       B\nx?[31m  1\n');
-  const evil = allocation('evil', [slice(CARDS[0]!)], {
+  const evil = allocation('evil', [slice(GPUS[0]!)], {
     owners: [{ podUid: 'u', namespace: 'n', pod: 'p\u001b[2J', container: 'c' }],
   });
   t.notOk(
-    topFrame(node({ cards: CARDS, allocations: [evil] }), OPTIONS)
+    topFrame(node({ gpus: GPUS, allocations: [evil] }), OPTIONS)
       .join('')
       .includes('\u001b'),
   );

@@ -101,7 +101,7 @@ for (const [what, flag, text, message] of [
   ],
   ['a topology that is none', 'sim-node', 'hello\nworld\n', /--sim-node: /],
   ['a topology with a ragged row', 'sim-node', '\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\n', /--sim-node: .*line 3/],
-  ['a node without cards', 'sim-node', '{"gpus":[]}', /--sim-node: .*gpus/],
+  ['a node without GPUs', 'sim-node', '{"gpus":[]}', /--sim-node: .*gpus/],
 ] as const) {
   test(`${what} is named with its place`, async (t) => {
     const directory = await scratchDirectory(t);

@@ -108,11 +108,11 @@ test('what cannot be had fails, what cannot be read is a mistake of the caller',
 });
 
 test('without a file it is this machine, through its driver', { skip: noCompiler }, async (t) => {
-  order('cards 2');
+  order('GPUs 2');
   const { code, out } = await run(['--nvml-library', oddLibrary, '-o', 'json']);
   t.equal(code, 0);
   t.match(JSON.parse(out), {
-    gpus: [{ index: 0, model: 'Odd Card', pciBusId: '00000000:3A:00.0' }, { index: 1 }],
+    gpus: [{ index: 0, model: 'Odd GPU', pciBusId: '00000000:3A:00.0' }, { index: 1 }],
     links: [
       ['X', 'NV2'],
       ['NV2', 'X'],
@@ -121,10 +121,10 @@ test('without a file it is this machine, through its driver', { skip: noCompiler
 });
 
 test(
-  'a card whose calls never return keeps neither the answer nor the end of the command',
+  'a GPU whose calls never return keeps neither the answer nor the end of the command',
   { skip: noCompiler },
   async (t) => {
-    order('cards 2', 'hang 1');
+    order('GPUs 2', 'hang 1');
     const { code, out, err } = await run(['--nvml-library', oddLibrary, '-o', 'json']);
     order();
     t.same([code, err], [0, '']);

@@ -17,11 +17,11 @@ import { imageSkipReason } from '../agent/runtimes/test-image.js';
 import { scratchDirectory } from '../scratch.js';
 import { nativeSkipReason, PROBE, simulatedHost } from './simulated-host.js';
 
-/** What the container asks for: 30 hundredths of the card and 4 blocks of 256 MiB. */
+/** What the container asks for: 30 hundredths of the GPU and 4 blocks of 256 MiB. */
 const CORES = 30;
 const BLOCKS = 4;
 const LIMIT_MIB = BLOCKS * 256;
-const CARD_MIB = 16_384;
+const GPU_MIB = 16_384;
 
 /** A container of `given`, as the kubelet would start it, whose first process runs both parts of the probe and then waits. */
 async function start(
@@ -31,7 +31,7 @@ async function start(
   podUid: string,
   user: number,
 ): Promise<string> {
-  // The card's state: one folder for each container, as each has a card of its own here.
+  // The GPU's state: one folder for each container, as each has a GPU of its own here.
   const state = join(scratch, `card-${user}`);
   const results = join(scratch, `results-${user}`);
   for (const directory of [state, results]) {
@@ -124,7 +124,7 @@ function contract(engine: Engine, programs: readonly string[]): void {
     const { files, config } = await simulatedHost(scratch);
     t.teardown(() => engine.stop());
     await engine.start(scratch, files);
-    const node: SimulatedNode = await startedNode(t, { config, gpus: cards(2, CARD_MIB), knowsPods: true });
+    const node: SimulatedNode = await startedNode(t, { config, gpus: cards(2, GPU_MIB), knowsPods: true });
 
     const started: string[] = [];
     for (const [user, how] of [
@@ -143,11 +143,11 @@ function contract(engine: Engine, programs: readonly string[]): void {
       });
     }
 
-    await t.test('a container with a whole card is not', async (t) => {
+    await t.test('a container with a whole GPU is not', async (t) => {
       const pod = simplePod(100, 0);
       const id = await start(engine, scratch, await runPod(node, pod), pod.uid, 2000);
       const output = await firstResult(engine, id, 'memory');
-      t.ok(Number(/^memory (\d+)/.exec(output)?.[1]) > CARD_MIB / 2, output.trim());
+      t.ok(Number(/^memory (\d+)/.exec(output)?.[1]) > GPU_MIB / 2, output.trim());
       const share = await firstResult(engine, id, 'share');
       t.ok(shareIn(share) > CORES, share.trim());
     });

@@ -6,7 +6,7 @@ import { until } from './until.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
-/** The agent as a daemon on the test cluster's node, on simulated cards. */
+/** The agent as a daemon on the test cluster's node, on simulated GPUs. */
 export class AgentProcess {
   readonly directory: string;
   readonly port: number;

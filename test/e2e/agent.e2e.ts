@@ -7,7 +7,7 @@ import { NODE, TestCluster } from './cluster.js';
 import { podManifest, readShown, SHOW, type Shown, type TestContainer } from './pods.js';
 import { until } from './until.js';
 
-/** Four cards of 16 GiB; 0-1 and 2-3 share a PCIe switch. */
+/** Four GPUs of 16 GiB; 0-1 and 2-3 share a PCIe switch. */
 const GPUS = `\tGPU0\tGPU1\tGPU2\tGPU3
 GPU0\tX\tPIX\tSYS\tSYS
 GPU1\tPIX\tX\tSYS\tSYS
@@ -78,7 +78,7 @@ test('the node offers both resources', async (t) => {
   t.equal(node.allocatable['tencent.com/vcuda-core'], '400');
 });
 
-test('a part of a card runs to completion with its device node, environment and mounts', async (t) => {
+test('a part of a GPU runs to completion with its device node, environment and mounts', async (t) => {
   await cluster.apply(podManifest('part', [{ name: 'main', cores: 30, memoryBlocks: 16, command: SHOW }]));
   await phase('part', 'Succeeded');
   const seen = await shown('part', 'main');
@@ -91,7 +91,7 @@ test('a part of a card runs to completion with its device node, environment and 
   await remove('part');
 });
 
-test('whole cards, several containers and init containers each get what they asked for', async (t) => {
+test('whole GPUs, several containers and init containers each get what they asked for', async (t) => {
   await cluster.apply(
     podManifest('whole', [worker(100, 0)]),
     podManifest('pair', [worker(200, 0)]),
@@ -107,7 +107,7 @@ test('whole cards, several containers and init containers each get what they ask
   t.same(limitsOnDisk(), ['100/0', '20/8', '20/8', '200/0', '30/12', '40/10']);
 });
 
-test('cores that are no multiple of a card are refused with the rule, and nothing of it stays', async (t) => {
+test('cores that are no multiple of a GPU are refused with the rule, and nothing of it stays', async (t) => {
   await cluster.apply(podManifest('odd', [worker(150, 8)]));
   const { status } = await phase('odd', 'Failed');
   t.equal(status.reason, 'UnexpectedAdmissionError');
@@ -134,7 +134,7 @@ test('a kubelet and an agent that restart find the same allocations', async (t) 
   for (const name of ['whole', 'pair', 'two', 'init']) t.equal((await pod(name)).status.phase, 'Running', name);
 });
 
-test('a container that starts again keeps its card and limits', async (t) => {
+test('a container that starts again keeps its GPU and limits', async (t) => {
   await remove('pair');
   await cluster.apply(
     podManifest(

@@ -15,7 +15,7 @@ import { until } from './until.js';
 
 tap.setTimeout(900_000);
 
-const CARD = 'nvidia.com/gpu';
+const GPU = 'nvidia.com/gpu';
 const TENANTS = ['first', 'second'] as const;
 const GRACE_SECONDS = 12;
 const ACCOUNT = 'gpu-manager-quota';
@@ -66,17 +66,17 @@ tap.teardown(async () => {
   await Promise.all([planner, ...replicas.values()].map((process) => process.end('SIGTERM')));
   await cluster.kubectl('delete', 'namespace', ...TENANTS, '--ignore-not-found', '--wait=true', '--timeout=120s');
   await cluster.kubectl('delete', 'consumers,allocations', '--all');
-  await setCards(null);
+  await setGpus(null);
   client.close();
 });
 
 /** As an operator announces devices that no plugin knows: the kubelet keeps what it finds. */
-async function setCards(count: string | null): Promise<void> {
+async function setGpus(count: string | null): Promise<void> {
   await client.request({
     method: 'PATCH',
     path: `/api/v1/nodes/${NODE}/status`,
     contentType: MERGE_PATCH,
-    body: { status: { capacity: { [CARD]: count }, allocatable: { [CARD]: count } } },
+    body: { status: { capacity: { [GPU]: count }, allocatable: { [GPU]: count } } },
   });
 }
 
@@ -107,7 +107,7 @@ async function writeAccountKubeconfig(): Promise<void> {
   writeFileSync(kubeconfig, JSON.stringify({ ...config, users: [{ name: 'admin', user: { token } }] }));
 }
 
-/** Pods of one card each that run until they are ended. */
+/** Pods of one GPU each that run until they are ended. */
 function deployment(namespace: string, replicaCount: number): object {
   const { spec } = podManifest(
     'tenant',
@@ -118,7 +118,7 @@ function deployment(namespace: string, replicaCount: number): object {
   ) as { readonly spec: { readonly containers: readonly object[] } };
   const containers = spec.containers.map((container) => ({
     ...container,
-    resources: { requests: { cpu: '10m' }, limits: { [CARD]: '1' } },
+    resources: { requests: { cpu: '10m' }, limits: { [GPU]: '1' } },
   }));
   return {
     apiVersion: 'apps/v1',
@@ -163,17 +163,17 @@ const running = (namespace: string, count: number): Promise<unknown> =>
     async () => (await podsOf(namespace, 'Running')).length === count,
     90_000,
   );
-const deserves = (namespace: string, cards: string | undefined): Promise<unknown> =>
+const deserves = (namespace: string, gpus: string | undefined): Promise<unknown> =>
   until(
-    `${namespace} to deserve ${cards ?? 'no'} cards`,
-    async () => (await statusOf(namespace)).deserved?.[CARD] === cards,
+    `${namespace} to deserve ${gpus ?? 'no'} GPUs`,
+    async () => (await statusOf(namespace)).deserved?.[GPU] === gpus,
   );
 
 /** The oldest pod of the first tenant: nobody should touch it. */
 let oldest = '';
 
 test('a plan is logged, with the permissions to look only, and nothing is written', async (t) => {
-  await setCards('2');
+  await setGpus('2');
   for (const name of TENANTS) await cluster.kubectl('create', 'namespace', name);
   await writeAccountKubeconfig();
   await cluster.kubectl('delete', 'clusterrolebinding', 'gpu-manager-quota-reclaim');
@@ -208,8 +208,8 @@ test('T2: when another one comes both deserve half, and who has more is told', a
   await deserves('first', '1');
   await deserves('second', '1');
   const first = await statusOf('first');
-  t.equal(first.allocated?.[CARD], '2');
-  t.ok(first.overused?.includes(CARD));
+  t.equal(first.allocated?.[GPU], '2');
+  t.ok(first.overused?.includes(GPU));
   t.equal(first.conditions?.find(({ type }) => type === 'Overused')?.status, 'True');
   t.ok(first.reclaimAt);
   await until('the event', async () =>
@@ -284,8 +284,8 @@ test('what is reserved comes before the equal parts, and an object that can not 
     spec,
   });
   await cluster.apply(
-    consumer('first', { reserved: { [CARD]: 2 }, weight: 2 }),
-    consumer('second', { hard: { [CARD]: 1 }, reserved: { [CARD]: '2' } }),
+    consumer('first', { reserved: { [GPU]: 2 }, weight: 2 }),
+    consumer('second', { hard: { [GPU]: 1 }, reserved: { [GPU]: '2' } }),
   );
   await until('the verdict', async () =>
     /ReservedAboveHard/.test(await cluster.kubectl('get', 'consumer', 'second', '-o', 'yaml')),
@@ -293,14 +293,14 @@ test('what is reserved comes before the equal parts, and an object that can not 
   t.match(
     await cluster.kubectl('get', 'consumer', 'first', '-o', 'jsonpath={.status.conditions[0].reason}'),
     /ReservedAboveCluster/,
-    'three cards are reserved, two are there',
+    'three GPUs are reserved, two are there',
   );
   await t.rejects(
-    cluster.apply(consumer('third', { reserved: { [CARD]: '-1' } })),
+    cluster.apply(consumer('third', { reserved: { [GPU]: '-1' } })),
     /should match|Invalid value/,
     'the schema refuses what is no amount',
   );
-  await cluster.apply(consumer('second', { hard: { [CARD]: 1 } }));
+  await cluster.apply(consumer('second', { hard: { [GPU]: 1 } }));
   await deserves('first', '2');
   await running('first', 2);
   t.equal((await podsOf('second', 'Running')).length, 0);

@@ -10,10 +10,10 @@ import { until } from './until.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const SCHEDULER_CONFIG = fileURLToPath(new URL('../../../etc/extender/scheduler-config-v1beta1.yaml', import.meta.url));
-const CARDS = 8;
+const GPUS = 8;
 const PODS = 100;
 
-/** Cores and memory blocks, in turn: 100 pods of these fill most of eight cards. */
+/** Cores and memory blocks, in turn: 100 pods of these fill most of eight GPUs. */
 const SHAPES: readonly (readonly [number, number])[] = [
   [5, 2],
   [10, 4],
@@ -22,7 +22,7 @@ const SHAPES: readonly (readonly [number, number])[] = [
 ];
 
 const cluster = new TestCluster();
-const agent = new AgentProcess(cluster, JSON.stringify({ gpus: Array.from({ length: CARDS }, () => ({})) }));
+const agent = new AgentProcess(cluster, JSON.stringify({ gpus: Array.from({ length: GPUS }, () => ({})) }));
 
 tap.setTimeout(900_000);
 tap.teardown(async () => {
@@ -82,7 +82,7 @@ async function useExtender(): Promise<void> {
   ]);
 }
 
-test(`${PODS} pods at once on ${CARDS} cards: no card is booked twice, none fails, and the agent does what was predicted`, async (t) => {
+test(`${PODS} pods at once on ${GPUS} cards: no GPU is booked twice, none fails, and the agent does what was predicted`, async (t) => {
   await agent.start();
   await useExtender();
   const wanted = Array.from({ length: PODS }, (_, at) => {
@@ -119,8 +119,8 @@ test(`${PODS} pods at once on ${CARDS} cards: no card is booked twice, none fail
   const usage = await agent.usage();
   const cores = new Map<string, number>();
   for (const { stat, spec } of Object.values(usage)) {
-    const card = stat.main?.dev[0]?.card_idx ?? '?';
-    cores.set(card, (cores.get(card) ?? 0) + Math.round(100 * (spec.main?.gpu ?? 0)));
+    const gpu = stat.main?.dev[0]?.card_idx ?? '?';
+    cores.set(gpu, (cores.get(gpu) ?? 0) + Math.round(100 * (spec.main?.gpu ?? 0)));
   }
   t.ok(
     [...cores.values()].every((sum) => sum <= 100),
@@ -128,7 +128,7 @@ test(`${PODS} pods at once on ${CARDS} cards: no card is booked twice, none fail
   );
   const predicted = predictions();
   t.equal(predicted.size, PODS, 'every prediction was seen');
-  // Of pods that ask for the same, the kubelet may admit another one first: what counts is what each card was given.
+  // Of pods that ask for the same, the kubelet may admit another one first: what counts is what each GPU was given.
   const shapeOf = (uid: string): string => `${Math.round(100 * (usage[uid]?.spec.main?.gpu ?? 0))} cores`;
   const chosen = Object.keys(usage).map(
     (uid) => `${shapeOf(uid)} on ${usage[uid]?.stat.main?.dev[0]?.card_idx ?? '?'}`,

@@ -258,7 +258,7 @@ test('why a pod was refused stands in its status, in our words', async (t) => {
     await agent.start();
     try {
       await until(
-        'allocatable cards',
+        'allocatable GPUs',
         async () =>
           (await cluster.get<{ status: { allocatable: Record<string, string> } }>('node', NODE)).status.allocatable[
             CORE_RESOURCE

@@ -47,7 +47,7 @@ interface UsageDocument {
   >;
 }
 
-test('installed as docs/install.md says, two pods share a card within their limits, and a third is told why it cannot', async (t) => {
+test('installed as docs/install.md says, two pods share a GPU within their limits, and a third is told why it cannot', async (t) => {
   importOwnImage(cluster.containerdSocket, IMAGE);
   await cluster.kubectl('label', 'node', NODE, 'nvidia-device-enable=enable', '--overwrite');
   await cluster.kubectl('apply', '-f', manifest('daemonset.yaml'));
@@ -79,7 +79,7 @@ test('installed as docs/install.md says, two pods share a card within their limi
   });
   await system('rollout', 'status', 'daemonset/gpu-manager', '--timeout=120s');
   await until(
-    'the node to offer its cards',
+    'the node to offer its GPUs',
     async () =>
       (await cluster.kubectl('get', 'node', NODE, '-o', 'jsonpath={.status.allocatable.tencent\\.com/vcuda-core}')) ===
       '400',
@@ -103,7 +103,7 @@ test('installed as docs/install.md says, two pods share a card within their limi
     },
     90_000,
   );
-  t.equal(usage[0]?.card_idx, usage[1]?.card_idx, 'on one card');
+  t.equal(usage[0]?.card_idx, usage[1]?.card_idx, 'on one GPU');
   const [small, large] = usage
     .map((device) => ({ cores: device?.gpu ?? 0, mib: device?.mem ?? 0 }))
     .sort((a, b) => a.mib - b.mib);

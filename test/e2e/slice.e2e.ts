@@ -59,9 +59,9 @@ test('a CUDA program in a pod is kept to its slice', { skip: nativeSkipReason() 
     { name: 'as-root', user: 0, readOnlyRoot: false },
     { name: 'as-user', user: 1000, readOnlyRoot: true },
   ]) {
-    const card = join(scratch, name);
-    mkdirSync(card);
-    chmodSync(card, 0o1777);
+    const gpu = join(scratch, name);
+    mkdirSync(gpu);
+    chmodSync(gpu, 0o1777);
     const container = {
       name: 'main',
       cores: CORES,
@@ -71,7 +71,7 @@ test('a CUDA program in a pod is kept to its slice', { skip: nativeSkipReason() 
       user,
       readOnlyRoot,
     };
-    await cluster.apply(podManifest(name, [{ ...container, directories: { [`/dev/shm/gpu-sim-${user}`]: card } }]));
+    await cluster.apply(podManifest(name, [{ ...container, directories: { [`/dev/shm/gpu-sim-${user}`]: gpu } }]));
     const log = await until(`${name} to be done`, async () => {
       const text = await cluster.kubectl('logs', name);
       return /^DONE$/m.test(text) && text;
@@ -96,7 +96,7 @@ test('a CUDA program in a pod is kept to its slice', { skip: nativeSkipReason() 
       t.ok(found.allocatedMib > 0 && found.allocatedMib <= LIMIT_MIB, `${name}, ${way}: got ${found.allocatedMib} MiB`);
       t.ok(
         found.sharePercent > 0 && found.sharePercent < 1.5 * CORES,
-        `${name}, ${way}: used ${found.sharePercent} % of the card`,
+        `${name}, ${way}: used ${found.sharePercent} % of the GPU`,
       );
     }
     await cluster.kubectl('delete', 'pod', name, '--wait=true', '--timeout=60s');

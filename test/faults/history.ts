@@ -8,7 +8,7 @@ import type { AgentHouse } from './agent-house.js';
 import { corrupt, CORRUPTIONS } from './corruption.js';
 import { halfWritten, leftOver, lostOrDoubled, straySockets, type KnownPod } from './inspection.js';
 import type { DiskError } from './named-steps.js';
-import { CARDS, FaultNode, type Cluster } from './node.js';
+import { GPUS, FaultNode, type Cluster } from './node.js';
 import type { LedgerReport, Order } from './orders.js';
 
 export interface HistoryOptions {
@@ -95,7 +95,7 @@ export class History {
     this.#note(`begins, API server: ${this.#cluster}`);
     await this.node.open();
     if (this.#random() >= 0.25) return;
-    const card = Math.floor(this.#random() * CARDS);
+    const gpu = Math.floor(this.#random() * GPUS);
     const uid = `00000000-0000-4000-8000-${Math.floor(this.#random() * 1e12)
       .toString()
       .padStart(12, '0')}`;
@@ -108,8 +108,8 @@ export class History {
       ]),
     };
     this.#oldPod = { uid, namespace: 'default', name: `${this.name}-old`, containers: [container], initContainers: [] };
-    this.#note(`a pod of the original's plugin holds ${container.cores}/${container.memoryBlocks} of card ${card}`);
-    await this.node.inheritOldPod(this.#oldPod, card, this.#random() < 0.5);
+    this.#note(`a pod of the original's plugin holds ${container.cores}/${container.memoryBlocks} of GPU ${gpu}`);
+    await this.node.inheritOldPod(this.#oldPod, gpu, this.#random() < 0.5);
   }
 
   /** One life of the agent: it starts, is looked at, and lives through a few actions, during one of which it is stopped. */
@@ -168,7 +168,7 @@ export class History {
       this.#endOld();
       for (const { pod } of this.#pods.splice(0)) this.node.end(pod);
       await this.#compare();
-      const whole = this.#newPod([['all', CARDS * 100, CARDS * 8]]);
+      const whole = this.#newPod([['all', GPUS * 100, GPUS * 8]]);
       if (!(await this.#admit(whole))) this.#violated(['the empty node is refused to a pod that wants all of it']);
       await this.#startOne(whole);
       this.node.end(whole.pod);

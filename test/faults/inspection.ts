@@ -15,7 +15,7 @@ export interface KnownPod extends Living {
 
 /**
  * What an agent that came back has wrong: something that a living pod holds and the ledger does not know, or knows otherwise;
- * a running container without its directory, limits or socket; a card or an id given twice.
+ * a running container without its directory, limits or socket; a GPU or an id given twice.
  */
 export async function lostOrDoubled(
   node: FaultNode,
@@ -43,10 +43,10 @@ export async function lostOrDoubled(
         faults.push(`${who} holds ${container.coreIds.length} cores that the ledger does not know`);
         continue;
       }
-      const cards = new Set(allocation.parts.map((part) => part.gpuUuid));
+      const gpus = new Set(allocation.parts.map((part) => part.gpuUuid));
       const told = (container.environment.NVIDIA_VISIBLE_DEVICES ?? '').split(',');
-      if (told.length !== cards.size || told.some((uuid) => !cards.has(uuid)))
-        faults.push(`${who} was given ${told.join()}, the ledger says ${[...cards].join()}`);
+      if (told.length !== gpus.size || told.some((uuid) => !gpus.has(uuid)))
+        faults.push(`${who} was given ${told.join()}, the ledger says ${[...gpus].join()}`);
       if (!started.has(container.name)) continue;
       // Where an init container and the one after it have the same ids, the kubelet names only the latter; a pod's UID comes with the
       // kubelet's checkpoint, which may be unreadable for a while.

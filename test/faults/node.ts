@@ -16,7 +16,7 @@ import { certificateAuthority } from '../harness/certificate.js';
 /** Whether the agent has an API server, and how it speaks with it. */
 export type Cluster = 'none' | 'http' | 'https';
 
-export const CARDS = 4;
+export const GPUS = 4;
 
 export interface FaultNodeOptions {
   readonly directory: string;
@@ -63,7 +63,7 @@ export class FaultNode {
   async open(): Promise<void> {
     const { directory } = this.#options;
     await mkdir(directory, { recursive: true });
-    await writeFile(join(directory, 'gpus'), cards(CARDS));
+    await writeFile(join(directory, 'gpus'), cards(GPUS));
     await this.kubelet.start();
     if (this.server === null) return;
     await this.server.start();
@@ -80,15 +80,15 @@ export class FaultNode {
     await this.server?.stop();
   }
 
-  /** tkestack gpu-manager was here, and a pod of its runs on: `cores` and memory of one card. */
-  async inheritOldPod(pod: EmulatedPod, card: number, withCheckpoint: boolean): Promise<void> {
+  /** tkestack gpu-manager was here, and a pod of its runs on: `cores` and memory of one GPU. */
+  async inheritOldPod(pod: EmulatedPod, gpu: number, withCheckpoint: boolean): Promise<void> {
     const [wanted] = pod.containers;
     if (wanted === undefined) return;
     const { virtualManagerPath, checkpointPath } = this.config;
     await mkdir(join(virtualManagerPath, pod.uid), { recursive: true });
     await mkdir(checkpointPath, { recursive: true });
     const entry = {
-      Devices: [`/dev/nvidia${card}`],
+      Devices: [`/dev/nvidia${gpu}`],
       Cores: wanted.cores,
       Memory: wanted.memoryBlocks * MEMORY_BLOCK_BYTES,
     };
@@ -98,7 +98,7 @@ export class FaultNode {
         JSON.stringify({ PodGPUMapping: { [pod.uid]: { [wanted.name]: entry } } }),
       );
     const response = devicePluginProto().v1beta1.ContainerAllocateResponse.serialize({
-      annotations: { 'tencent.com/vcuda-device': `/dev/nvidia${card}` },
+      annotations: { 'tencent.com/vcuda-device': `/dev/nvidia${gpu}` },
     });
     const held = { podUid: pod.uid, container: wanted.name, response };
     const ids = (prefix: string, count: number): string[] =>

@@ -3,12 +3,12 @@ import { test } from 'tap';
 import {
   decodeInventory,
   encodeInventory,
-  type InventoryCard,
+  type InventoryGpu,
   type NodeInventory,
 } from '../../src/gpu/node-inventory.js';
 import { topologyOfPairs } from '../../src/gpu/topology/topology.js';
 
-function card(index: number, differing: Partial<InventoryCard> = {}): InventoryCard {
+function card(index: number, differing: Partial<InventoryGpu> = {}): InventoryGpu {
   const gpu = {
     index,
     minor: index + 1,
@@ -117,22 +117,22 @@ test('a state of health that this does not know is not healthy', (t) => {
 });
 
 test('what does not hold together is refused, and said where', (t) => {
-  const document = JSON.parse(encodeInventory(inventory)) as { cards: Record<string, unknown>[] };
-  const withCard = (differing: Record<string, unknown>) => ({
+  const document = JSON.parse(encodeInventory(inventory)) as { gpus: Record<string, unknown>[] };
+  const withGpu = (differing: Record<string, unknown>) => ({
     ...document,
-    cards: [{ ...document.cards[0], ...differing }, ...document.cards.slice(1)],
+    cards: [{ ...document.gpus[0], ...differing }, ...document.gpus.slice(1)],
   });
   const rows: [unknown, RegExp][] = [
     ['text', /^the inventory is no object/],
-    [{ ...document, cards: {} }, /^cards is no list/],
-    [{ ...document, cards: [1] }, /^card 0 is no object/],
-    [withCard({ index: 1 }), /^cards 0 and 1 have the same index or UUID/],
-    [withCard({ uuid: 'GPU-2' }), /^cards 0 and 2 have/],
-    [withCard({ index: -1 }), /^card 0: index is no whole number/],
-    [withCard({ memoryBytes: 1.5 }), /^card 0: memoryBytes/],
-    [withCard({ freeCores: '100' }), /^card 0: freeCores/],
-    [withCard({ model: 'x'.repeat(300) }), /^card 0: model/],
-    [{ ...document, levels: [['PIX'], ['PIX']] }, /^levels is not the upper triangle of 3 cards/],
+    [{ ...document, cards: {} }, /^GPUs is no list/],
+    [{ ...document, cards: [1] }, /^GPU 0 is no object/],
+    [withGpu({ index: 1 }), /^GPUs 0 and 1 have the same index or UUID/],
+    [withGpu({ uuid: 'GPU-2' }), /^GPUs 0 and 2 have/],
+    [withGpu({ index: -1 }), /^GPU 0: index is no whole number/],
+    [withGpu({ memoryBytes: 1.5 }), /^GPU 0: memoryBytes/],
+    [withGpu({ freeCores: '100' }), /^GPU 0: freeCores/],
+    [withGpu({ model: 'x'.repeat(300) }), /^GPU 0: model/],
+    [{ ...document, levels: [['PIX'], ['PIX']] }, /^levels is not the upper triangle of 3 GPUs/],
     [{ ...document, levels: [['PIX', 'NV4'], ['PIX']] }, /^levels\[0\]\[1\] is "NV4"/],
     [{ ...document, levels: [['PIX', 'X'], ['PIX']] }, /^levels\[0\]\[1\] is "X"/],
     [{ ...document, nvlinks: undefined }, /^nvlinks is no list/],

@@ -33,7 +33,7 @@ test('a plain file is no device node', async (t) => {
   t.same(findNvidiaNodes(devices, devices).found, []);
 });
 
-test('capabilities for a part of a card are found, those for managing cards are not', { skip }, async (t) => {
+test('capabilities for a part of a GPU are found, those for managing GPUs are not', { skip }, async (t) => {
   const devices = await scratchDirectory(t);
   makeNodes(devices, [
     'nvidia-caps/nvidia-cap1',

@@ -25,7 +25,7 @@ function booked(rig: Rig): Map<string, number> {
 }
 
 for (const binds of ['extender', 'scheduler'] as const) {
-  test(`a hundred pods at once, bound by the ${binds}: every card is filled, none beyond what it has`, async (t) => {
+  test(`a hundred pods at once, bound by the ${binds}: every GPU is filled, none beyond what it has`, async (t) => {
     const rig = await start(t, [node('n', new Array<number>(8).fill(16))]);
     rig.api.watchLagMs = 5;
     rig.api.writeLagMs = 3;
@@ -158,14 +158,14 @@ test('a pod that comes again is decided again, whatever its annotations say', as
   t.equal(await settle(rig, stale), 'n: 0');
 });
 
-test('a refused binding gives the cards back, and the pod can be decided again', async (t) => {
+test('a refused binding gives the GPUs back, and the pod can be decided again', async (t) => {
   const rig = await start(t, [node('n', [16])]);
   rig.api.failures.push({ ok: false, code: 'refused', reason: 'forbidden' });
   t.equal(await settle(rig, pod('p', [[100, 0]])), 'error: forbidden');
   t.equal(await settle(rig, pod('q', [[100, 0]])), 'n: 0');
 });
 
-test('a binding without an answer keeps its cards until it is known what became of it', async (t) => {
+test('a binding without an answer keeps its GPUs until it is known what became of it', async (t) => {
   const rig = await start(t, [node('n', [16]), node('m', [16])]);
   rig.api.failures.push({ ok: false, code: 'unreachable', reason: 'timeout' });
   const wanted = pod('p', [[100, 0]]);
@@ -185,7 +185,7 @@ test('a pod is not bound twice', async (t) => {
   t.match(await rig.scheduler.bind(pod('unheard-of', [[10, 1]]), 'n'), { Error: /is not known/ });
 });
 
-test('the end of a pod frees its cards', async (t) => {
+test('the end of a pod frees its GPUs', async (t) => {
   const rig = await start(t, [node('n', [16])]);
   t.equal(await settle(rig, pod('p', [[100, 0]])), 'n: 0');
   t.equal(await settle(rig, pod('q', [[10, 1]])), 'none');
@@ -207,7 +207,7 @@ test('pods wait a moment for decisions that stand in their way, not longer', asy
   t.match(late.FailedNodes.m, /is kept for pods that are being placed/);
 });
 
-test('unequal and unhealthy cards are what the node says they are', async (t) => {
+test('unequal and unhealthy GPUs are what the node says they are', async (t) => {
   const rig = await start(t, [node('n', [16, 40, 40], { unhealthy: [2] })]);
   t.equal(await settle(rig, pod('large', [[50, 30]])), 'n: 1');
   t.equal(await settle(rig, pod('larger', [[50, 30]])), 'none');

@@ -2,7 +2,7 @@ import { test } from 'tap';
 import { Cluster } from '../../src/scheduler/cluster/cluster.js';
 import { policyOf } from '../../src/scheduler/cluster/policy/policies.js';
 import { ClusterMirror } from '../../src/scheduler/cluster-mirror.js';
-import { Decider } from '../../src/scheduler/decider.js';
+import { ExtenderService } from '../../src/scheduler/extender-service.js';
 import type { PodObject } from '../../src/scheduler/kube-objects.js';
 import type { Clock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
@@ -30,8 +30,8 @@ class ManualClock implements Clock {
   }
 }
 
-function decider(api: FakeApi): {
-  readonly decider: Decider;
+function service(api: FakeApi): {
+  readonly service: ExtenderService;
   readonly clock: ManualClock;
   readonly fits: (wanted: PodObject) => Promise<readonly string[] | null>;
 } {
@@ -44,7 +44,7 @@ function decider(api: FakeApi): {
     expired: () => undefined,
     waited: () => undefined,
   };
-  const made = new Decider({
+  const made = new ExtenderService({
     cluster,
     mirror,
     writer: api,
@@ -55,7 +55,7 @@ function decider(api: FakeApi): {
   });
   api.start(mirror);
   return {
-    decider: made,
+    service: made,
     clock,
     fits: async (wanted) => (await made.filter({ pod: wanted, nodes: null, nodeNames: ['n'] })).NodeNames,
   };
@@ -66,7 +66,7 @@ const bindingOf = (name: string) => ({ podName: name, podNamespace: 'default', p
 test('room is kept for a pod that never comes until its time is over', async (t) => {
   const api = new FakeApi();
   api.setNode(node('n', [16]));
-  const { decider: made, clock, fits } = decider(api);
+  const { service: made, clock, fits } = service(api);
   t.same(await fits(pod('p', [[100, 0]])), ['n']);
   clock.advance(29_999);
   made.sweep();
@@ -76,10 +76,10 @@ test('room is kept for a pod that never comes until its time is over', async (t)
   t.same(await fits(pod('q', [[100, 0]])), ['n']);
 });
 
-test('a pod of which the binding got no answer, and which is never seen, gives its cards back', async (t) => {
+test('a pod of which the binding got no answer, and which is never seen, gives its GPUs back', async (t) => {
   const api = new FakeApi();
   api.setNode(node('n', [16]));
-  const { decider: made, clock, fits } = decider(api);
+  const { service: made, clock, fits } = service(api);
   await fits(pod('p', [[100, 0]]));
   api.failures.push({ ok: false, code: 'unreachable', reason: 'timeout' });
   t.match(await made.bind(bindingOf('p')), { Error: 'timeout' });
@@ -95,7 +95,7 @@ for (const wanted of [pod('gpu', [[60, 4]]), pod('web', [null])]) {
   test(`a pod that is seen on its node stays there (${wanted.metadata?.name ?? ''})`, async (t) => {
     const api = new FakeApi();
     api.setNode(node('n', [16]));
-    const { decider: made, clock, fits } = decider(api);
+    const { service: made, clock, fits } = service(api);
     api.setPod(wanted);
     await fits(wanted);
     t.match(await made.bind(bindingOf(wanted.metadata?.name ?? '')), { Error: '' });

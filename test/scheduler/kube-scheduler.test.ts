@@ -73,19 +73,19 @@ async function end(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
-/** A scheduler with one of the files of etc/extender, changed by `change`, over nodes of so many cards. */
+/** A scheduler with one of the files of etc/extender, changed by `change`, over nodes of so many GPUs. */
 async function start(
   t: Test,
   file: string,
-  nodeCards: readonly number[],
+  nodeGpus: readonly number[],
   change: (extender: Record<string, unknown>) => void = () => undefined,
 ): Promise<Setting> {
   const api = new ApiServer();
   api.define(...LISTED);
   await api.start();
   t.teardown(() => api.stop());
-  for (const [at, cards] of nodeCards.entries()) {
-    const there = node(`n${at}`, new Array<number>(cards).fill(64));
+  for (const [at, gpus] of nodeGpus.entries()) {
+    const there = node(`n${at}`, new Array<number>(gpus).fill(64));
     api.seed('nodes', {
       ...there,
       status: { ...there.status, conditions: [{ type: 'Ready', status: 'True' }] },
@@ -165,7 +165,7 @@ function predicted({ metadata }: SchedulerPod): string | undefined {
   return metadata.annotations?.['tencent.com/predicate-gpu-idx-0'];
 }
 
-/** Cores taken of each card that has any taken. */
+/** Cores taken of each GPU that has any taken. */
 function taken(pods: readonly SchedulerPod[]): number[] {
   const cores = new Map<string, number>();
   for (const there of pods) {
@@ -186,20 +186,20 @@ const VARIANTS: readonly [string, string, ((extender: Record<string, unknown>) =
 ];
 
 for (const [name, file, change] of VARIANTS) {
-  test(`a real scheduler ${name} places a hundred pods at once, no card twice`, { skip: absent }, async (t) => {
+  test(`a real scheduler ${name} places a hundred pods at once, no GPU twice`, { skip: absent }, async (t) => {
     const { pods, create } = await start(t, file, [8, 8, 8], change);
     for (let at = 0; at < 100; at++) create(`p${at}`, at % 2 === 0 ? 30 : 50, 4);
     await until('every pod to be placed or refused', () =>
       pods().every((there) => (there.spec.nodeName === undefined ? isRefused(there) : predicted(there) !== undefined)),
     );
-    const cards = taken(pods());
-    t.equal(cards.length, 24);
+    const gpus = taken(pods());
+    t.equal(gpus.length, 24);
     t.ok(
-      cards.every((cores) => cores <= 100),
-      cards.join(),
+      gpus.every((cores) => cores <= 100),
+      gpus.join(),
     );
     t.ok(
-      cards.every((cores) => cores >= 80),
+      gpus.every((cores) => cores >= 80),
       'what is left would not have served anybody',
     );
     t.match(

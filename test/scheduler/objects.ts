@@ -22,13 +22,13 @@ export function plainNode(
   };
 }
 
-/** A node with an agent that publishes cards of so many blocks each. */
+/** A node with an agent that publishes GPUs of so many blocks each. */
 export function node(
   name: string,
   blocks: readonly number[],
   differing: Partial<{ unhealthy: number[]; freeCores: number[]; labels: Record<string, string> }> = {},
 ): NodeObject {
-  const cards = blocks.map((of, index) => ({
+  const gpus = blocks.map((of, index) => ({
     gpu: {
       index,
       minor: index,
@@ -44,7 +44,7 @@ export function node(
     freeCores: differing.freeCores?.[index] ?? 100,
     freeMemoryBytes: of * BLOCK,
   }));
-  const inventory = encodeInventory({ cards, topology: uniformTopology(cards.length, 'PHB') });
+  const inventory = encodeInventory({ cards: gpus, topology: uniformTopology(gpus.length, 'PHB') });
   const total = blocks.reduce((sum, of) => sum + of, 0);
   return plainNode(name, blocks.length * 100, total, {
     annotations: { [NODE_INVENTORY_KEY]: inventory },

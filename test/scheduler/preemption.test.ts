@@ -33,14 +33,14 @@ function uids({ NodeNameToMetaVictims }: PreemptionResult): string[] | undefined
   return NodeNameToMetaVictims.n?.Pods.map(({ UID }) => UID.replace('uid-', ''));
 }
 
-test('victims that free the right card are kept', async (t) => {
+test('victims that free the right GPU are kept', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await busy(rig);
   const result = await preempt(rig, 100, 10, ['mid']);
   t.same(result, { NodeNameToMetaVictims: { n: { Pods: [{ UID: 'uid-mid' }], NumPDBViolations: 1 } } });
 });
 
-test('where the proposal frees half of each card, more have to go: the least important, and no more than needed', async (t) => {
+test('where the proposal frees half of each GPU, more have to go: the least important, and no more than needed', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await busy(rig);
   t.same(uids(await preempt(rig, 100, 10, ['low-b'])), ['low-b', 'low-a']);
@@ -89,7 +89,7 @@ async function makingRoom(rig: Rig): Promise<PodObject> {
   return vip;
 }
 
-test('the card that is being emptied for a pod is kept for it', async (t) => {
+test('the GPU that is being emptied for a pod is kept for it', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   const vip = await makingRoom(rig);
   rig.api.deletePod('low-a');
@@ -98,7 +98,7 @@ test('the card that is being emptied for a pod is kept for it', async (t) => {
     [],
     'what is free of it already is not to be had',
   );
-  t.same((await rig.scheduler.filter(pod('other', [[50, 4]]), ['n'])).NodeNames, ['n'], 'other cards are');
+  t.same((await rig.scheduler.filter(pod('other', [[50, 4]]), ['n'])).NodeNames, ['n'], 'other GPUs are');
   t.same((await rig.scheduler.filter(vip, ['n'])).NodeNames, [], 'not empty yet');
   t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, [], 'and still kept');
   rig.api.deletePod('low-b');

@@ -332,7 +332,7 @@ export class Allocator {
     const { files, slices } = this.#options;
     const cores = coreIdsOf(allocation).length;
     const memory = memoryIdsOf(allocation).length;
-    // The memory may still follow: whole cards get the control library unless it is known that they ask for none.
+    // The memory may still follow: whole GPUs get the control library unless it is known that they ask for none.
     const waiting = this.#state.open?.kind === 'core' && this.#state.open.allocationId === allocation.id;
     const candidates = this.#options.pods.pending()?.filter((container) => container.cores === cores) ?? [];
     const mayFollow =

@@ -31,7 +31,7 @@ export interface SliceLimits {
   readonly owner: ContainerRef;
   readonly devices: readonly {
     readonly gpu: Gpu;
-    /** Bytes; null where the container may use all of the card. */
+    /** Bytes; null where the container may use all of the GPU. */
     readonly memoryBytes: number | null;
     /** Hundredths of the GPU. */
     readonly share: number;

@@ -46,7 +46,7 @@ export class FailedPods {
   readonly #options: FailedPodsOptions;
   /** Pods that were dealt with, by UID; emptied as they go. */
   readonly #handled = new Set<string>();
-  /** Containers whose start we refused, by pod; waiting for the second look. */
+  /** Containers whose start we refused, by pod; waiting for the second sample. */
   readonly #refusedStarts = new Map<string, () => void>();
   readonly #delays = new Map<string, { delayMs: number; at: number }>();
   readonly #timers = new Set<() => void>();

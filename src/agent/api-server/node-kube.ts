@@ -8,7 +8,7 @@ import { NodePods } from './node-pods.js';
 import { Notices } from './notices.js';
 import type { WatchTiming } from '../../kube/object-watch.js';
 import { PodWriter, type PodRef } from './pod-writer.js';
-import { reviewToken, type TokenVerdict } from '../../kube/token-review.js';
+import { reviewToken, type TokenReviewResult } from '../../kube/token-review.js';
 import { WriteQueue, type WriteCounts } from '../../kube/write-queue.js';
 
 export interface NodeKubeOptions {
@@ -60,7 +60,7 @@ export class NodeKube {
   }
 
   /** Whether the owner of a bearer token may read a path of ours. Never rejects. */
-  reviewToken(token: string, path: string): Promise<TokenVerdict> {
+  reviewToken(token: string, path: string): Promise<TokenReviewResult> {
     return reviewToken(this.#client, token, path);
   }
 

@@ -100,7 +100,7 @@ export class Notices {
     }
   }
 
-  /** A card failed under these containers. */
+  /** A GPU failed under these containers. */
   gpuUnhealthy(owners: readonly ContainerRef[], gpuUuid: string, reason: string): void {
     for (const { podUid, namespace, pod, container } of owners) {
       if (podUid === '' || pod === '') continue;

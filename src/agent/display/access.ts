@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import type { Clock } from '../../host/clock.js';
 
 /** What the cluster says of a bearer token that asks to read a path. */
-export type Verdict =
+export type AccessDecision =
   | { readonly kind: 'allowed' }
   /** Nobody's token. */
   | { readonly kind: 'unknown' }
@@ -12,7 +12,7 @@ export type Verdict =
   | { readonly kind: 'unavailable'; readonly reason: string };
 
 /** Asks the cluster. Never rejects. */
-export type TokenReviewer = (token: string, path: string) => Promise<Verdict>;
+export type TokenReviewer = (token: string, path: string) => Promise<AccessDecision>;
 
 /** A token that was taken away is believed for so long at most, and one that is not good is asked about again after so long. */
 const GOOD_MS = 60_000;
@@ -23,7 +23,7 @@ const MOST_REMEMBERED = 1_024;
 export class Access {
   readonly #review: TokenReviewer;
   readonly #clock: Clock;
-  readonly #known = new Map<string, { readonly verdict: Verdict; readonly untilMs: number }>();
+  readonly #known = new Map<string, { readonly decision: AccessDecision; readonly untilMs: number }>();
 
   constructor(review: TokenReviewer, clock: Clock) {
     this.#review = review;
@@ -31,18 +31,18 @@ export class Access {
   }
 
   /** `authorization`: the header of the request. */
-  async check(authorization: string | undefined, path: string): Promise<Verdict> {
+  async check(authorization: string | undefined, path: string): Promise<AccessDecision> {
     const token = /^Bearer ([\w.~+/=-]+)$/iu.exec(authorization ?? '')?.[1];
     if (token === undefined) return { kind: 'unknown' };
     const key = createHash('sha256').update(`${token}\n${path}`).digest('base64');
     const now = this.#clock.now();
     const known = this.#known.get(key);
-    if (known !== undefined && now < known.untilMs) return known.verdict;
-    const verdict = await this.#review(token, path);
-    if (verdict.kind === 'unavailable') return verdict;
+    if (known !== undefined && now < known.untilMs) return known.decision;
+    const decision = await this.#review(token, path);
+    if (decision.kind === 'unavailable') return decision;
     if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
-    this.#known.set(key, { verdict, untilMs: now + (verdict.kind === 'allowed' ? GOOD_MS : BAD_MS) });
-    return verdict;
+    this.#known.set(key, { decision, untilMs: now + (decision.kind === 'allowed' ? GOOD_MS : BAD_MS) });
+    return decision;
   }
 }
 

@@ -5,12 +5,12 @@ import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 
 const MIB = 1024 * 1024;
 
-/** One container as the original sees it: what it asked for, and what it uses of each card. Memory in whole MiB, as there. */
+/** One container as the original sees it: what it asked for, and what it uses of each GPU. Memory in whole MiB, as there. */
 export interface ContainerAnswer {
   readonly owner: ContainerRef;
-  /** Fraction of a card, over all cards. */
+  /** Fraction of a GPU, over all GPUs. */
   readonly requestedGpu: number;
-  /** MiB; the whole of its cards where no memory was asked for. */
+  /** MiB; the whole of its GPUs where no memory was asked for. */
   readonly requestedMemory: number;
   readonly devices: readonly DeviceAnswer[];
 }
@@ -18,7 +18,7 @@ export interface ContainerAnswer {
 export interface DeviceAnswer {
   readonly index: number;
   readonly pciBusId: string;
-  /** Percent of the card, summed over processes. */
+  /** Percent of the GPU, summed over processes. */
   readonly usedPercent: number;
   readonly usedMemory: number;
   readonly totalMemory: number;
@@ -41,7 +41,7 @@ export function containerAnswers(snapshot: NodeSnapshot): ContainerAnswer[] {
 }
 
 function requestedBytes({ memoryBytes, slices }: AllocationSnapshot): number {
-  return memoryBytes ?? slices.reduce((sum, slice) => sum + slice.cardMemoryBytes, 0);
+  return memoryBytes ?? slices.reduce((sum, slice) => sum + slice.gpuMemoryBytes, 0);
 }
 
 function deviceAnswer(slice: SliceSnapshot, runs: boolean): DeviceAnswer {
@@ -50,7 +50,7 @@ function deviceAnswer(slice: SliceSnapshot, runs: boolean): DeviceAnswer {
     pciBusId: slice.pciBusId,
     usedPercent: runs ? slice.usedPercent : 0,
     usedMemory: runs ? Math.floor(slice.usedMemoryBytes / MIB) : 0,
-    totalMemory: Math.floor(slice.cardMemoryBytes / MIB),
+    totalMemory: Math.floor(slice.gpuMemoryBytes / MIB),
     pids: runs ? slice.pids : [],
   };
 }

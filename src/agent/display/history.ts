@@ -7,7 +7,7 @@ export const HISTORY_LENGTH = 150;
 const MIB = 1024 * 1024;
 
 /** What was measured in the last minutes, one number a period, the latest last; a series that began later is shorter. */
-export interface CardSeries {
+export interface GpuSeries {
   /** Percent; null where the driver did not say. */
   readonly used: readonly (number | null)[];
   /** MiB. */
@@ -30,7 +30,7 @@ interface Kept {
   throttledSeconds: number;
 }
 
-/** Use of cards and containers in the last minutes. */
+/** Use of GPUs and containers in the last minutes. */
 export class History {
   #cards = new Map<string, Kept>();
   /** By allocation, then GPU. */
@@ -48,14 +48,14 @@ export class History {
     if (!this.isDue(moment.atMs)) return;
     const elapsedSeconds = this.#lastMs === null ? 0 : (moment.atMs - this.#lastMs) / 1000;
     this.#lastMs = moment.atMs;
-    const cards = new Map<string, Kept>();
+    const gpus = new Map<string, Kept>();
     for (const { uuid, usedPercent, usedMemoryBytes } of moment.cards) {
       const kept = this.#cards.get(uuid) ?? fresh(uuid, 0);
       push(kept.used, tenths(usedPercent));
       push(kept.memory, mib(usedMemoryBytes));
-      cards.set(uuid, kept);
+      gpus.set(uuid, kept);
     }
-    this.#cards = cards;
+    this.#cards = gpus;
     const slices = new Map<string, Map<string, Kept>>();
     for (const { id, slices: present } of moment.allocations) {
       const byGpu = new Map<string, Kept>();
@@ -79,7 +79,7 @@ export class History {
   }
 
   /** By UUID. */
-  cards(): Record<string, CardSeries> {
+  cards(): Record<string, GpuSeries> {
     return Object.fromEntries([...this.#cards].map(([uuid, { used, memory }]) => [uuid, { used, memory }]));
   }
 

@@ -105,16 +105,16 @@ export class HttpServer {
       return plain(421, 'this server is known as localhost only');
     // The page itself says nothing of the node, and asks for a token where it needs one.
     if (access === null || PROBES.has(pathname) || page.has(pathname)) return null;
-    const verdict = await access.check(request.headers.authorization, pathname);
-    switch (verdict.kind) {
+    const decision = await access.check(request.headers.authorization, pathname);
+    switch (decision.kind) {
       case 'allowed':
         return null;
       case 'unknown':
         return plain(401, 'a bearer token of this cluster is needed', { 'www-authenticate': 'Bearer' });
       case 'forbidden':
-        return plain(403, `${verdict.user} may not get the non-resource URL ${pathname}`);
+        return plain(403, `${decision.user} may not get the non-resource URL ${pathname}`);
       case 'unavailable':
-        return plain(503, `the cluster cannot be asked about the token: ${verdict.reason}`, { 'retry-after': '5' });
+        return plain(503, `the cluster cannot be asked about the token: ${decision.reason}`, { 'retry-after': '5' });
     }
   }
 

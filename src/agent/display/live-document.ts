@@ -11,10 +11,10 @@ export interface LiveDocument {
 
 /** Both texts are JSON. */
 export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
-  const { atMs, cards, allocations, ...rest } = snapshot;
+  const { atMs, cards: gpus, allocations, ...rest } = snapshot;
   const usage = {
     at: atMs,
-    cards: cards.map(({ usedPercent, usedMemoryBytes, temperatureCelsius, powerWatts, strangerPids }) => [
+    cards: gpus.map(({ usedPercent, usedMemoryBytes, temperatureCelsius, powerWatts, strangerPids }) => [
       tenth(usedPercent),
       usedMemoryBytes,
       temperatureCelsius,
@@ -31,7 +31,7 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
   };
   const state = {
     ...rest,
-    cards: cards.map(
+    cards: gpus.map(
       ({ index, uuid, model, pciBusId, numaNode, memoryBytes, usable, health, givenCores, givenMemoryBytes }) => ({
         index,
         uuid,

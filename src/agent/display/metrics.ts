@@ -1,5 +1,5 @@
 import { Histogram, Registry } from 'prom-client';
-import { CARD_METRICS } from './card-metrics.js';
+import { GPU_METRICS } from './gpu-metrics.js';
 import { CONTAINER_METRICS } from './container-metrics.js';
 import type { Metric, Sample, Scrape } from './metric.js';
 import { NODE_METRICS } from './node-metrics.js';
@@ -7,7 +7,7 @@ import { ORIGINAL_METRICS } from './original-metrics.js';
 import type { NodeView } from './view.js';
 
 /** Every family that is read from the node at a scrape. */
-export const METRICS: readonly Metric[] = [...NODE_METRICS, ...CARD_METRICS, ...CONTAINER_METRICS, ...ORIGINAL_METRICS];
+export const METRICS: readonly Metric[] = [...NODE_METRICS, ...GPU_METRICS, ...CONTAINER_METRICS, ...ORIGINAL_METRICS];
 
 /** What the kubelet calls. */
 export type KubeletCall = 'preferred' | 'allocate' | 'prestart';

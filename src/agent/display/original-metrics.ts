@@ -3,7 +3,7 @@ import type { Metric, Sample, Scrape } from './metric.js';
 
 const LABELS = ['pod_name', 'namespace', 'node', 'container_name'] as const;
 
-/** A gauge of the original (one that it calls a total carries no type, which promtool would object to), which says `total` and, for what is used, each card under a fourth label. */
+/** A gauge of the original (one that it calls a total carries no type, which promtool would object to), which says `total` and, for what is used, each GPU under a fourth label. */
 function original(
   name: string,
   help: string,
@@ -39,7 +39,7 @@ const sum = (values: readonly number[]): number => values.reduce((total, value) 
 export const ORIGINAL_METRICS: readonly Metric[] = [
   original(
     'container_gpu_utilization',
-    'GPU utilization of the container in percent of a card',
+    'GPU utilization of the container in percent of a GPU',
     'gpu',
     ({ devices }) => sum(devices.map((used) => used.usedPercent)),
     (used) => used.usedPercent,
@@ -53,7 +53,7 @@ export const ORIGINAL_METRICS: readonly Metric[] = [
   ),
   original(
     'container_request_gpu_utilization',
-    'Fraction of a card that the container asked for',
+    'Fraction of a GPU that the container asked for',
     'req_of_gpu',
     ({ requestedGpu }) => requestedGpu,
   ),

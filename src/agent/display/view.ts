@@ -2,7 +2,7 @@ import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import type { Level } from '../../gpu/topology/level.js';
 import type { DeniedApi } from '../../abi/usage-file.js';
 
-/** How a card is; `core/health.ts` says what each status means. */
+/** How a GPU is; `core/health.ts` says what each status means. */
 export interface HealthSnapshot {
   readonly status: 'healthy' | 'probation' | 'reset' | 'failed' | 'lost';
   /** Null when healthy. */
@@ -11,7 +11,7 @@ export interface HealthSnapshot {
 }
 
 /** One GPU of the node. Null: the driver does not say. */
-export interface CardSnapshot {
+export interface GpuSnapshot {
   /** As the driver counts. */
   readonly index: number;
   readonly uuid: string;
@@ -22,21 +22,21 @@ export interface CardSnapshot {
   /** New containers may be placed on it. */
   readonly usable: boolean;
   readonly health: HealthSnapshot;
-  /** Hundredths of the card, and bytes, that are given to containers. */
+  /** Hundredths of the GPU, and bytes, that are given to containers. */
   readonly givenCores: number;
   readonly givenMemoryBytes: number;
   readonly usedPercent: number | null;
   readonly usedMemoryBytes: number | null;
   readonly temperatureCelsius: number | null;
   readonly powerWatts: number | null;
-  /** Host pids of processes that belong to no container which was given this card. */
+  /** Host pids of processes that belong to no container which was given this GPU. */
   readonly strangerPids: readonly number[];
   /** Looks at the driver since the agent started, and those that failed. */
   readonly looks: number;
   readonly failedLooks: number;
 }
 
-/** Counters of one container on one card, since it started as far as the agent knows; they never fall. */
+/** Counters of one container on one GPU, since it started as far as the agent knows; they never fall. */
 export interface SliceCounters {
   readonly launches: number;
   readonly waits: number;
@@ -46,21 +46,21 @@ export interface SliceCounters {
   readonly denied: Readonly<Record<DeniedApi, number>>;
 }
 
-/** What one container has and does on one card. */
+/** What one container has and does on one GPU. */
 export interface SliceSnapshot {
   readonly gpuUuid: string;
   readonly gpuIndex: number;
   readonly pciBusId: string;
-  readonly cardMemoryBytes: number;
-  /** What it was given: hundredths of the card; bytes, null where it has all of the card. */
+  readonly gpuMemoryBytes: number;
+  /** What it was given: hundredths of the GPU; bytes, null where it has all of the GPU. */
   readonly givenCores: number;
   readonly givenMemoryBytes: number | null;
   /** What holds now: the same, unless its pod or an operator asked for less. */
   readonly share: number;
-  /** Hundredths it may use while others leave the card idle; null: no more than its share. */
+  /** Hundredths it may use while others leave the GPU idle; null: no more than its share. */
   readonly softLimit: number | null;
   readonly memoryLimitBytes: number | null;
-  /** Percent of the card. */
+  /** Percent of the GPU. */
   readonly usedPercent: number;
   readonly usedMemoryBytes: number;
   /** Of that, what the driver keeps for itself. */
@@ -69,11 +69,11 @@ export interface SliceSnapshot {
   readonly pids: readonly number[];
   /** Null while the slice has not been started. */
   readonly counters: SliceCounters | null;
-  /** Asked minus given in the last seconds, as a fraction of the card; null while it did not want its share. */
+  /** Asked minus given in the last seconds, as a fraction of the GPU; null while it did not want its share. */
   readonly controlError: number | null;
   /** Factor on what its launches are charged. */
   readonly correction: number;
-  /** The driver's view less the container's own account: GPU time in the last seconds, as a fraction of the card; bytes now. Null where the driver does not say. */
+  /** The driver's view less the container's own account: GPU time in the last seconds, as a fraction of the GPU; bytes now. Null where the driver does not say. */
   readonly timeDrift: number | null;
   readonly memoryDriftBytes: number | null;
 }
@@ -93,9 +93,9 @@ export interface AllocationSnapshot {
   readonly owners: readonly ContainerRef[];
   /** Milliseconds since 1970. */
   readonly allocatedAtMs: number;
-  /** Hundredths of a GPU over all cards. */
+  /** Hundredths of a GPU over all GPUs. */
   readonly cores: number;
-  /** Null where no memory was asked for: all of its cards. */
+  /** Null where no memory was asked for: all of its GPUs. */
   readonly memoryBytes: number | null;
   /** Processes that greeted the agent and live. */
   readonly processes: number;
@@ -106,7 +106,7 @@ export interface AllocationSnapshot {
   readonly slices: readonly SliceSnapshot[];
 }
 
-/** A group of the PCIe tree, or a card (level X, one position). */
+/** A group of the PCIe tree, or a GPU (level X, one position). */
 export interface TreeSnapshot {
   readonly level: Level;
   /** Positions in `cards`. */
@@ -124,7 +124,7 @@ export interface NodeSnapshot {
   /** Why the GPU driver does not answer; null while it does. */
   readonly driverOutage: string | null;
   readonly notReady: readonly string[];
-  readonly cards: readonly CardSnapshot[];
+  readonly cards: readonly GpuSnapshot[];
   readonly tree: readonly TreeSnapshot[];
   /** Two positions in `cards`, and the NVLinks between them. */
   readonly nvlinks: readonly (readonly [number, number, number])[];
@@ -156,7 +156,7 @@ export interface NodeCounts {
 /** What is used at one moment: the part of a snapshot that is kept as history. */
 export interface UseMoment {
   readonly atMs: number;
-  readonly cards: readonly Pick<CardSnapshot, 'uuid' | 'usedPercent' | 'usedMemoryBytes'>[];
+  readonly cards: readonly Pick<GpuSnapshot, 'uuid' | 'usedPercent' | 'usedMemoryBytes'>[];
   readonly allocations: readonly {
     readonly id: string;
     readonly slices: readonly (Pick<SliceSnapshot, 'gpuUuid' | 'usedPercent' | 'usedMemoryBytes'> & {
@@ -170,9 +170,9 @@ export interface NodeView {
   readonly nodeName: string;
   readonly version: string;
   snapshot(): NodeSnapshot;
-  /** A small part of that, for little: counters are as of the last beat of steering. */
+  /** A small part of that, for little: counters are as of the last tick of steering. */
   use(): UseMoment;
-  /** The topology as the original prints it; extended: with NVLinks, model and whether the card may be chosen. */
+  /** The topology as the original prints it; extended: with NVLinks, model and whether the GPU may be chosen. */
   graph(options?: { readonly extended?: boolean }): string;
   pod(podUid: string): PodFacts | null;
   counts(): NodeCounts;

@@ -1,17 +1,17 @@
 import type { Gpu } from '../../gpu/gpu.js';
 import type { Topology } from '../../gpu/topology/topology.js';
 
-/** One card as its driver describes it. Null where the driver or the card has no answer. */
+/** One GPU as its driver describes it. Null where the driver or the GPU has no answer. */
 export interface GpuDetails extends Gpu {
   /** `9.0`. */
   readonly computeCapability: string | null;
   /** ECC is on now. */
   readonly ecc: boolean | null;
-  /** The card is cut into MIG instances now. */
+  /** The GPU is cut into MIG instances now. */
   readonly mig: boolean | null;
 }
 
-/** A card that is there but cannot be shared, and why. */
+/** A GPU that is there but cannot be shared, and why. */
 export interface ExcludedGpu {
   readonly gpu: GpuDetails;
   readonly reason: string;
@@ -22,16 +22,16 @@ export interface Inventory {
   readonly driverVersion: string | null;
   /** CUDA version that the driver supports: 1000 x major + 10 x minor. */
   readonly cudaVersion: number | null;
-  /** Cards that can be shared, in the driver's order; `index` counts excluded ones too, so it may skip numbers. */
+  /** GPUs that can be shared, in the driver's order; `index` counts excluded ones too, so it may skip numbers. */
   readonly gpus: readonly GpuDetails[];
   /** Position i is `gpus[i]`. */
   readonly topology: Topology;
   readonly excluded: readonly ExcludedGpu[];
-  /** What an operator should know about this machine: unequal cards, answers that are missing and what that costs. */
+  /** What an operator should know about this machine: unequal GPUs, answers that are missing and what that costs. */
   readonly notes: readonly string[];
 }
 
-/** One look at a card. Null where it does not answer that question. */
+/** One look at a GPU. Null where it does not answer that question. */
 export interface GpuSample {
   /** When the sample was taken, by the driver object's clock. */
   readonly atMs: number;
@@ -42,29 +42,29 @@ export interface GpuSample {
   readonly powerMilliwatts: number | null;
 }
 
-/** A process that has a context on a card. */
+/** A process that has a context on a GPU. */
 export interface GpuProcess {
   /** In the pid namespace of the host. */
   readonly pid: number;
   readonly usedMemoryBytes: number | null;
-  /** Share of the card's multiprocessors in the last seconds, 0 to 100; null where the card keeps no such figures. */
+  /** Share of the GPU's multiprocessors in the last seconds, 0 to 100; null where the GPU keeps no such figures. */
   readonly utilizationPercent: number | null;
 }
 
 /** What happens to the GPUs while nobody asks. */
 export type DriverEvent =
-  /** The driver reported error `xid` of a card. */
+  /** The driver reported error `xid` of a GPU. */
   | { readonly kind: 'xid'; readonly uuid: string; readonly xid: number }
   /** Memory errors that ECC could not correct. */
   | { readonly kind: 'ecc'; readonly uuid: string }
-  /** The card no longer answers: fallen off the bus. */
+  /** The GPU no longer answers: fallen off the bus. */
   | { readonly kind: 'lost'; readonly uuid: string; readonly reason: string }
-  /** A lost card answers again. */
+  /** A lost GPU answers again. */
   | { readonly kind: 'found'; readonly uuid: string }
-  /** The driver itself does not answer; nothing is known of any card. */
+  /** The driver itself does not answer; nothing is known of any GPU. */
   | { readonly kind: 'unreachable'; readonly reason: string }
   | { readonly kind: 'reachable' }
-  /** Cards came or went: the inventory is to be read anew. */
+  /** GPUs came or went: the inventory is to be read anew. */
   | { readonly kind: 'changed' };
 
 export type DriverListener = (event: DriverEvent) => void;
@@ -82,7 +82,7 @@ export class DriverError extends Error {
 
 /**
  * The GPUs of this machine. One implementation a vendor, in a folder of its own; `contract.test.ts` holds for all of them.
- * Cards are named by UUID, since indexes change when a card comes or goes. Every call rejects with a `DriverError` when the driver
+ * GPUs are named by UUID, since indexes change when a GPU comes or goes. Every call rejects with a `DriverError` when the driver
  * does not answer, and never hangs.
  */
 export interface Driver {

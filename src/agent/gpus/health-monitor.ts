@@ -5,25 +5,25 @@ import type { Driver, DriverEvent, Inventory } from './driver.js';
 
 /** What the agent has to act on. */
 export type HealthNews =
-  /** A card's health changed; `after.reason` is for operators and for the owners of pods on it. */
+  /** A GPU's health changed; `after.reason` is for operators and for the owners of pods on it. */
   | { readonly kind: 'health'; readonly uuid: string; readonly before: GpuHealth; readonly after: GpuHealth }
-  /** Cards came or went, or are described anew. */
+  /** GPUs came or went, or are described anew. */
   | { readonly kind: 'inventory'; readonly inventory: Inventory }
-  /** The driver as a whole: null when it answers again. While it does not, no card is usable. */
+  /** The driver as a whole: null when it answers again. While it does not, no GPU is usable. */
   | { readonly kind: 'driver'; readonly outage: string | null }
-  /** An error that says nothing against the card: worth a line in the log, and in a metric. */
+  /** An error that says nothing against the GPU: worth a line in the log, and in a metric. */
   | { readonly kind: 'remark'; readonly uuid: string; readonly text: string };
 
 export interface HealthMonitorOptions {
   readonly driver: Driver;
-  /** As the driver gave it; health is kept for its cards. */
+  /** As the driver gave it; health is kept for its GPUs. */
   readonly inventory: Inventory;
   readonly policy: HealthPolicy;
   readonly clock: Clock;
 }
 
 /**
- * Turns what the driver reports into the health of each card, and tells at once what changed. Probations end by the clock. Listeners are called in
+ * Turns what the driver reports into the health of each GPU, and tells at once what changed. Probations end by the clock. Listeners are called in
  * turn and must not throw.
  */
 export class HealthMonitor {
@@ -73,14 +73,14 @@ export class HealthMonitor {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Health of a card of the inventory. */
+  /** Health of a GPU of the inventory. */
   health(uuid: string): GpuHealth {
     const health = this.#health.get(uuid);
     if (health === undefined) throw new RangeError(`no GPU ${uuid}`);
     return health;
   }
 
-  /** Cards that nothing new may be placed on, and why. */
+  /** GPUs that nothing new may be placed on, and why. */
   unusable(): ReadonlyMap<string, string> {
     const found = new Map<string, string>();
     for (const [uuid, health] of this.#health) {
@@ -124,7 +124,7 @@ export class HealthMonitor {
 
   #apply(uuid: string, event: HealthEvent): void {
     const before = this.#health.get(uuid);
-    // A card that is left out of sharing has no health to keep.
+    // A GPU that is left out of sharing has no health to keep.
     if (before === undefined) return;
     this.#change(uuid, before, afterEvent(before, event, this.#clock.now(), this.#policy));
   }
@@ -162,7 +162,7 @@ export class HealthMonitor {
     });
   }
 
-  /** Keeps the health of cards that are still there; a card that is new, or was taken out and put back, starts fresh. */
+  /** Keeps the health of GPUs that are still there; a GPU that is new, or was taken out and put back, starts fresh. */
   #keep(inventory: Inventory): void {
     const present = new Set(inventory.gpus.map((gpu) => gpu.uuid));
     for (const uuid of [...this.#health.keys()]) if (!present.has(uuid)) this.#health.delete(uuid);

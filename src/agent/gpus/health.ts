@@ -1,7 +1,7 @@
 import type { HealthPolicy, XidClass } from './health-policy.js';
 
 /**
- * How a card is. `healthy` alone may be given to new containers. `probation`: had an error and rests until a time; `reset`: needs one; `failed`:
+ * How a GPU is. `healthy` alone may be given to new containers. `probation`: had an error and rests until a time; `reset`: needs one; `failed`:
  * broken; `lost`: does not answer.
  */
 export type HealthStatus = 'healthy' | 'probation' | 'reset' | 'failed' | 'lost';
@@ -17,7 +17,7 @@ export interface GpuHealth {
   readonly strikesMs: readonly number[];
 }
 
-/** What happened to a card, or to all. */
+/** What happened to a GPU, or to all. */
 export type HealthEvent =
   | { readonly kind: 'xid'; readonly xid: number }
   | { readonly kind: 'ecc' }
@@ -26,7 +26,7 @@ export type HealthEvent =
   /** The driver was away and is back: what only a reset could cure has had one. */
   | { readonly kind: 'restarted' };
 
-/** A card that nothing is known against. */
+/** A GPU that nothing is known against. */
 export function freshHealth(nowMs: number): GpuHealth {
   return { status: 'healthy', reason: null, sinceMs: nowMs, untilMs: null, strikesMs: [] };
 }
@@ -45,7 +45,7 @@ export function afterEvent(health: GpuHealth, event: HealthEvent, nowMs: number,
         ? health
         : { ...health, status: 'lost', reason: event.reason, sinceMs: nowMs, untilMs: null };
     case 'found':
-      // A card comes back to the bus through a reset, and with it goes whatever was held against it.
+      // A GPU comes back to the bus through a reset, and with it goes whatever was held against it.
       return health.status === 'lost' ? onProbation([], 'answers again after it was lost', nowMs, policy) : health;
     case 'restarted':
       return health.status === 'reset' || health.status === 'failed' || health.status === 'lost'
@@ -66,7 +66,7 @@ export function xidReason(xid: number, policy: HealthPolicy): string {
   return `XID ${xid}${meaning === undefined ? '' : ` (${meaning})`}`;
 }
 
-/** Worse first: an error never makes a card look better than it is. */
+/** Worse first: an error never makes a GPU look better than it is. */
 const SEVERITY: Readonly<Record<HealthStatus, number>> = { lost: 4, failed: 3, reset: 2, probation: 1, healthy: 0 };
 
 function afterError(

@@ -35,7 +35,7 @@ interface Mirror {
 
 /**
  * Keeps the mirrors of a node as volume.conf and the host's driver say. After {@link start} it looks at the host's files every
- * period; a driver that changed becomes a new version once two looks in a row agree, so that an installation under way is
+ * period; a driver that changed becomes a new version once two samples in a row agree, so that an installation under way is
  * not mirrored half done.
  */
 export class LibraryMirrors {
@@ -65,7 +65,7 @@ export class LibraryMirrors {
     );
   }
 
-  /** Puts every mirror in place. A refusal (no driver on the host, no control library) says so and leaves what was there; the next looks may mend it. */
+  /** Puts every mirror in place. A refusal (no driver on the host, no control library) says so and leaves what was there; the next samples may mend it. */
   async start(): Promise<MirrorsResult> {
     const result = await this.#look({ atOnce: true });
     this.#cancel = this.#options.clock.every(this.#options.periodMs ?? 30_000, () => {

@@ -32,7 +32,7 @@ export function reasonToLeaveOut(library: HostLibrary, context: RuleContext): st
   if (!belongsToNode(facts.architecture, context.architecture))
     return `it is for ${facts.architecture}, the node for ${context.architecture}`;
   if (facts.architecture !== context.architecture && bearsNameOf(library, context.controlled)) {
-    return `there is no ${facts.architecture} control library: a program that loads it would get the whole card`;
+    return `there is no ${facts.architecture} control library: a program that loads it would get the whole GPU`;
   }
   if (SHARED_GL_NAME.test(fileName) && !facts.needed.some((needed) => NVIDIA_GL.test(needed)))
     return 'it belongs to another GL implementation';

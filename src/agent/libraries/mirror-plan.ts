@@ -85,7 +85,7 @@ export function planMirror(request: MirrorRequest): MirrorPlanResult {
     return {
       ok: false,
       code: 'no-control-library',
-      reason: `no control library for ${DRIVER_LIBRARY} on ${architecture}: containers would get the whole card`,
+      reason: `no control library for ${DRIVER_LIBRARY} on ${architecture}: containers would get the whole GPU`,
     };
 
   const missing = volume.libraries.filter(

@@ -16,7 +16,7 @@ export type VolumeConfigResult =
   | { readonly ok: true; readonly volumes: readonly VolumeDescription[] }
   | { readonly ok: false; readonly code: 'not-json' | 'wrong-shape'; readonly reason: string };
 
-/** The mirror that fractions of a card get. */
+/** The mirror that fractions of a GPU get. */
 export const SHARED_VOLUME = 'nvidia';
 
 const names = z

@@ -15,7 +15,7 @@ export interface Standing {
 export type FindingState = ReadonlyMap<string, Standing>;
 export const NO_FINDINGS: FindingState = new Map();
 
-/** One moment proves nothing: processes start and end between two looks. */
+/** One moment proves nothing: processes start and end between two samples. */
 const AUDITS_TO_RAISE = 2;
 const AUDITS_TO_EVICT = 3;
 /** An eviction may be refused, by a disruption budget for one; it is asked for again after so many audits. */

@@ -1,5 +1,5 @@
 import { NO_TENANTS, steer, stepCorrection, withCorrection, type SteeringState } from './steering.js';
-import type { GpuLook, GpuProcessView, GpuSource } from './ports.js';
+import type { GpuReading, GpuProcessView, GpuSource } from './ports.js';
 import type { ProcessOwners } from './process-owners.js';
 import { Tenant } from './tenant.js';
 import type { Slice } from './slice.js';
@@ -8,7 +8,7 @@ import type { Slice } from './slice.js';
 const ACCOUNT_MS = 5_000;
 
 /** What a GPU looked like, and when. */
-export interface GpuState extends GpuLook {
+export interface GpuState extends GpuReading {
   /** Milliseconds since 1970. */
   readonly atMs: number;
   /** Those of no container that was given this GPU. */
@@ -29,7 +29,7 @@ export class GpuMonitor {
   #steering: SteeringState = NO_TENANTS;
   #state: GpuState | null = null;
   #foreignPpm = 0;
-  #beatAtNs: bigint | null = null;
+  #tickAtNs: bigint | null = null;
   #lookedAtNs: bigint | null = null;
   #accountMs = 0;
   #busy = false;
@@ -47,7 +47,7 @@ export class GpuMonitor {
     return this.#tenants;
   }
 
-  /** As of the last look; null before the first that succeeded. */
+  /** As of the last sample; null before the first that succeeded. */
   get state(): GpuState | null {
     return this.#state;
   }
@@ -61,23 +61,23 @@ export class GpuMonitor {
     return this.#failedLooks;
   }
 
-  /** Every process on it at the last look. */
+  /** Every process on it at the last sample. */
   get pids(): readonly number[] {
     const ours = this.#tenants.flatMap(({ processes }) => processes);
     return [...ours, ...(this.#state?.strangers ?? [])].map(({ pid }) => pid);
   }
 
-  /** True while a beat may change something: a container that is paced used the GPU lately. */
+  /** True while a tick may change something: a container that is paced used the GPU lately. */
   get busy(): boolean {
     return this.#busy;
   }
 
-  /** Containers that the last beat read and may have told something. */
+  /** Containers that the last tick read and may have told something. */
   get crowd(): number {
     return this.#crowd;
   }
 
-  /** True when nobody used it at the last look, and nobody that is paced did since. */
+  /** True when nobody used it at the last sample, and nobody that is paced did since. */
   get idle(): boolean {
     return !this.#busy && this.#state?.utilizationPercent === 0;
   }
@@ -95,10 +95,10 @@ export class GpuMonitor {
     this.#tenants = tenants;
   }
 
-  /** Steers. `nowNs` of CLOCK_MONOTONIC; the next beat is `nextMs` later, or this one was the last for a while. */
-  beat(nowNs: bigint, nextMs: number): void {
-    const elapsedNs = this.#beatAtNs === null ? 0 : Number(nowNs - this.#beatAtNs);
-    this.#beatAtNs = nowNs;
+  /** Steers. `nowNs` of CLOCK_MONOTONIC; the next tick is `nextMs` later, or this one was the last for a while. */
+  tick(nowNs: bigint, nextMs: number): void {
+    const elapsedNs = this.#tickAtNs === null ? 0 : Number(nowNs - this.#tickAtNs);
+    this.#tickAtNs = nowNs;
     const present = this.#tenants.filter((tenant) => tenant.present && tenant.paced);
     this.#crowd = present.length;
     if (present.length === 0) {
@@ -106,18 +106,18 @@ export class GpuMonitor {
       this.#steering = NO_TENANTS;
       return;
     }
-    const beats = present.flatMap((tenant) => {
-      const beat = tenant.beat(nowNs);
-      return beat === null ? [] : [{ tenant, beat }];
+    const ticks = present.flatMap((tenant) => {
+      const tick = tenant.tick(nowNs);
+      return tick === null ? [] : [{ tenant, beat: tick }];
     });
     const { state, decisions } = steer(this.#steering, {
       elapsedNs,
-      tenants: beats.map(({ beat }) => beat),
+      tenants: ticks.map(({ beat: tick }) => tick),
       foreignPpm: this.#foreignPpm,
     });
     this.#steering = state;
     this.#busy = decisions.some(({ active }) => active);
-    decisions.forEach((decision, at) => beats[at]?.tenant.tell(decision, nowNs, nextMs));
+    decisions.forEach((decision, at) => ticks[at]?.tenant.tell(decision, nowNs, nextMs));
   }
 
   /** Asks the driver; rejects with its error, and everything stays as it was then. `nowNs` and `nowMs` are functions since asking takes time. */
@@ -137,7 +137,7 @@ export class GpuMonitor {
       ({ present, live }) => live.memoryBytes !== null && (present || live.driverOverheadBytes > 0),
     );
     const moving = limited.filter(({ overheadMoves }) => overheadMoves);
-    // On a GPU that nobody uses nobody allocates while the driver is asked, or hardly ever: the next look sets that right.
+    // On a GPU that nobody uses nobody allocates while the driver is asked, or hardly ever: the next sample sets that right.
     const heldBefore = this.idle ? null : new Map(moving.map((tenant) => [tenant, tenant.held()]));
     const processes = await this.#source.processes(this.uuid);
     const heldAfter = new Map(moving.map((tenant) => [tenant, tenant.held()]));
@@ -172,7 +172,7 @@ export class GpuMonitor {
     const byOwner = new Map<string | null, GpuProcessView[]>();
     for (const process of processes) {
       const allocation = this.#owners.ownerOf(process.pid)?.allocation ?? null;
-      // Of a container that has other GPUs than this one: a stranger here.
+      // Of a container that has other GPUs than this one: a foreign process here.
       const key = allocation !== null && here.has(allocation) ? allocation : null;
       byOwner.set(key, [...(byOwner.get(key) ?? []), process]);
     }

@@ -5,7 +5,7 @@ import { parseDriverVersion, type VcudaConfig } from '../../abi/vcuda-config.js'
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { CompatRegistry, type Registered } from './compat-registry.js';
-import type { ContainerKnowledge, PodWishes } from './ports.js';
+import type { ContainerKnowledge, PodLimitAnnotations } from './ports.js';
 import { ConnectionBudget, SliceSocket } from './slice-socket.js';
 
 /** What a container was given by the original's plugin. */
@@ -21,7 +21,7 @@ export interface LegacyPodsOptions {
   /** `--virtual-manager-path`, the same as the original's. */
   readonly path: string;
   readonly knowledge: ContainerKnowledge;
-  readonly wishes: PodWishes;
+  readonly limitAnnotations: PodLimitAnnotations;
   readonly driverVersion: () => string | null;
   readonly clock: Clock;
   readonly log: Log;
@@ -122,7 +122,7 @@ export class LegacyPods {
 
   /** What the original wrote for the container that registered. */
   async #configOf(podUid: string, { name, containerId }: Registered): Promise<VcudaConfig> {
-    const { knowledge, wishes, driverVersion } = this.#options;
+    const { knowledge, limitAnnotations, driverVersion } = this.#options;
     const containers = this.#served.get(podUid)?.containers ?? [];
     const called = containers.length > 1 && containerId !== null ? await knowledge.nameOf(containerId) : null;
     const found = containers.find(({ container }) => container === called || container === name) ?? containers[0];
@@ -132,7 +132,7 @@ export class LegacyPods {
       busId: '',
       gpuMemoryBytes: found?.memoryBytes ?? 0,
       cores: found?.cores ?? 0,
-      softLimit: readLimitAnnotations(wishes.annotations(podUid) ?? new Map()).request.softLimit,
+      softLimit: readLimitAnnotations(limitAnnotations.annotations(podUid) ?? new Map()).request.softLimit,
       driverVersion: parseDriverVersion(driverVersion() ?? ''),
     };
   }

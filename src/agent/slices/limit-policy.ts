@@ -1,6 +1,6 @@
 import { holdLimits, mergeRequests, NO_REQUEST, readLimitAnnotations, type HeldLimits } from './live-limits.js';
 import type { OperatorLimits } from './operator-limits.js';
-import type { PodWishes } from './ports.js';
+import type { PodLimitAnnotations } from './ports.js';
 import type { HeldDevices, SliceSpec } from './slice.js';
 
 /** What limits a container has to keep to, and why not exactly those that were asked for. */
@@ -11,11 +11,11 @@ export interface WantedLimits extends HeldLimits {
 
 /** Decides the limits of a container: what it was given, less what its pod's annotations ask for, less what an operator asked for. */
 export class LimitPolicy {
-  readonly #wishes: PodWishes;
+  readonly #limitAnnotations: PodLimitAnnotations;
   readonly #operator: OperatorLimits;
 
-  constructor(wishes: PodWishes, operator: OperatorLimits) {
-    this.#wishes = wishes;
+  constructor(limitAnnotations: PodLimitAnnotations, operator: OperatorLimits) {
+    this.#limitAnnotations = limitAnnotations;
     this.#operator = operator;
   }
 
@@ -27,7 +27,7 @@ export class LimitPolicy {
 
   /** The limits as they should be now; `operator` in place of what an operator asked for. */
   wanted(spec: SliceSpec, operator = this.#operator.get(spec.allocation)): WantedLimits {
-    const annotations = this.#wishes.annotations(spec.owner.podUid);
+    const annotations = this.#limitAnnotations.annotations(spec.owner.podUid);
     const read = readLimitAnnotations(annotations ?? new Map());
     const { devices, notes } = holdLimits(spec.devices, mergeRequests(read.request, operator ?? NO_REQUEST));
     return { devices, notes: [...read.problems, ...notes], podKnown: annotations !== null };

@@ -11,7 +11,7 @@ import { writeFileAtomically } from '../../host/atomic-file.js';
 
 /**
  * The agent's hand on one limits file: the only writer. What may change while the container runs is published in place, so that
- * processes which have mapped the file see it at their next look.
+ * processes which have mapped the file see it at their next sample.
  */
 export class LimitsWriter {
   #fd: number | null;

@@ -19,14 +19,14 @@ export interface MonitorOptions {
   readonly monotonicNs?: () => bigint;
 }
 
-/** The beat of steering. */
-const BEAT_MS = 100;
+/** The tick of steering. */
+const TICK_MS = 100;
 /** How often what is known of processes that ended is dropped. */
-const BEATS_PER_SWEEP = 100;
-/** Where there is nothing to steer only every tenth beat looks whether there is. */
-const BEATS_AT_REST = 10;
+const TICKS_PER_SWEEP = 100;
+/** Where there is nothing to steer only every tenth tick looks whether there is. */
+const TICKS_AT_REST = 10;
 /** Of more containers on a GPU than these each is read a little less often, so that a GPU costs the same however many share it; 32 wait 0.8 s. */
-const CROWD_PER_BEAT = 4;
+const CROWD_PER_TICK = 4;
 /**
  * How much later than evenly looks come, in turn and in parts of a period: a report is of one short window, and what programs do often has a period, of which
  * reports at even intervals may always show the same part.
@@ -44,11 +44,11 @@ export class Monitor {
   readonly #nowNs: () => bigint;
   readonly #looking = new Set<string>();
   readonly #failing = new Set<string>();
-  /** By GPU: the company at the last look. */
+  /** By GPU: the company at the last sample. */
   readonly #seenCompany = new Map<string, number>();
   #gpus: readonly GpuMonitor[] = [];
   #sliceVersion = -1;
-  #beats = 0;
+  #ticks = 0;
   #cancel: () => void = () => undefined;
 
   constructor(options: MonitorOptions) {
@@ -62,7 +62,7 @@ export class Monitor {
   }
 
   start(): void {
-    this.#cancel = this.#options.clock.every(BEAT_MS, () => this.#beat());
+    this.#cancel = this.#options.clock.every(TICK_MS, () => this.#tick());
   }
 
   /** No look is begun any more; one under way ends by itself. */
@@ -70,21 +70,21 @@ export class Monitor {
     this.#cancel();
   }
 
-  #beat(): void {
-    const beat = this.#beats++;
+  #tick(): void {
+    const tick = this.#ticks++;
     this.#follow();
-    if (beat % BEATS_PER_SWEEP === 0) this.#options.owners.keepOnly(new Set(this.#gpus.flatMap(({ pids }) => pids)));
-    const beatsPerLook = Math.max(1, Math.round(this.#options.lookMs / BEAT_MS));
+    if (tick % TICKS_PER_SWEEP === 0) this.#options.owners.keepOnly(new Set(this.#gpus.flatMap(({ pids }) => pids)));
+    const ticksPerLook = Math.max(1, Math.round(this.#options.lookMs / TICK_MS));
     this.#gpus.forEach((gpu, index) => {
       const works = gpu.busy || this.#isStirred(gpu);
-      const beats = works ? Math.max(1, Math.ceil(gpu.crowd / CROWD_PER_BEAT)) : BEATS_AT_REST;
-      if (beat % beats === 0) gpu.beat(this.#nowNs(), beats * BEAT_MS);
+      const ticks = works ? Math.max(1, Math.ceil(gpu.crowd / CROWD_PER_TICK)) : TICKS_AT_REST;
+      if (tick % ticks === 0) gpu.tick(this.#nowNs(), ticks * TICK_MS);
       // One after another, not all at once.
-      if (isLookDue(beat + index, beatsPerLook, gpu.idle && !this.#isStirred(gpu))) this.#look(gpu);
+      if (isLookDue(tick + index, ticksPerLook, gpu.idle && !this.#isStirred(gpu))) this.#look(gpu);
     });
   }
 
-  /** Somebody came or went since the last look, maybe here. */
+  /** Somebody came or went since the last sample, maybe here. */
   #isStirred({ uuid }: GpuMonitor): boolean {
     return this.#seenCompany.get(uuid) !== this.#options.slices.company;
   }
@@ -106,7 +106,7 @@ export class Monitor {
 
   #look(gpu: GpuMonitor): void {
     const { uuid } = gpu;
-    // The driver has not answered the last time yet: a card that hangs is asked no more until it does.
+    // The driver has not answered the last time yet: a GPU that hangs is asked no more until it does.
     if (this.#looking.has(uuid)) return;
     this.#looking.add(uuid);
     this.#seenCompany.set(uuid, this.#options.slices.company);
@@ -124,9 +124,9 @@ export class Monitor {
   }
 }
 
-/** Whether a GPU is to be looked at in its beat `turn`. */
-function isLookDue(turn: number, beatsPerLook: number, atRest: boolean): boolean {
-  const period = Math.floor(turn / beatsPerLook);
+/** Whether a GPU is to be looked at in its tick `turn`. */
+function isLookDue(turn: number, ticksPerLook: number, atRest: boolean): boolean {
+  const period = Math.floor(turn / ticksPerLook);
   if (atRest && period % PERIODS_AT_REST !== 0) return false;
-  return turn % beatsPerLook === Math.floor(beatsPerLook * (LOOK_DELAYS[period % LOOK_DELAYS.length] ?? 0));
+  return turn % ticksPerLook === Math.floor(ticksPerLook * (LOOK_DELAYS[period % LOOK_DELAYS.length] ?? 0));
 }

@@ -1,13 +1,13 @@
 import type { Finding } from './audit.js';
 import type { UsageCounters } from './usage-counters.js';
 import type { GpuMonitor } from './gpu-monitor.js';
-import type { GpuLook, SliceOwner } from './ports.js';
+import type { GpuReading, SliceOwner } from './ports.js';
 import type { SocketRefusals } from './slice-socket.js';
 import type { Slices } from './slices.js';
 import type { Drift, Tenant } from './tenant.js';
 
 /**
- * What a container does on one of its GPUs, as of the last look and beat; counters as of now. Counters come from a file that the container
+ * What a container does on one of its GPUs, as of the last sample and tick; counters as of now. Counters come from a file that the container
  * can write: they say nothing about anybody but itself.
  */
 export interface DeviceObservation {
@@ -56,7 +56,7 @@ export interface SliceObservation {
   readonly findings: readonly Finding[];
 }
 
-/** The least of it, as of the last look and beat. */
+/** The least of it, as of the last sample and tick. */
 export interface UseObservation {
   readonly allocation: string;
   readonly devices: readonly (Pick<DeviceObservation, 'gpuUuid' | 'usedPercent' | 'usedMemoryBytes'> & {
@@ -68,8 +68,8 @@ export interface UseObservation {
 /** One GPU of the node, and how well it can be watched. */
 export interface GpuObservation {
   readonly gpuUuid: string;
-  /** As of the last look that succeeded; null before the first. */
-  readonly look: GpuLook | null;
+  /** As of the last sample that succeeded; null before the first. */
+  readonly look: GpuReading | null;
   /** When that was, in milliseconds since 1970. */
   readonly lookedAtMs: number | null;
   /** Looks at the driver since the agent started, and those of them that failed. */

@@ -24,7 +24,7 @@ export interface ContainerKnowledge {
 }
 
 /** What pods ask for while they run; answers from memory. */
-export interface PodWishes {
+export interface PodLimitAnnotations {
   /** Null for a pod that is not known (yet). */
   annotations(podUid: string): ReadonlyMap<string, string> | null;
   /** Tells of pods that appeared, or whose annotations changed; the answer ends that. */
@@ -49,7 +49,7 @@ export interface Evictor {
   evict(owner: SliceOwner, why: string): void;
 }
 
-/** A process that has a context on a GPU, as the driver lists it. Null where the card does not say. */
+/** A process that has a context on a GPU, as the driver lists it. Null where the GPU does not say. */
 export interface GpuProcessView {
   /** Of the host. */
   readonly pid: number;
@@ -59,7 +59,7 @@ export interface GpuProcessView {
 }
 
 /** One look at a GPU. */
-export interface GpuLook {
+export interface GpuReading {
   readonly utilizationPercent: number | null;
   readonly usedMemoryBytes: number | null;
   readonly temperatureCelsius: number | null;
@@ -68,6 +68,6 @@ export interface GpuLook {
 
 /** The GPUs as their driver shows them. Calls may take long and may reject. */
 export interface GpuSource {
-  sample(uuid: string): Promise<GpuLook>;
+  sample(uuid: string): Promise<GpuReading>;
   processes(uuid: string): Promise<readonly GpuProcessView[]>;
 }

@@ -32,7 +32,7 @@ export class ProcessOwners {
     this.#knowledge = knowledge;
   }
 
-  /** The owner as far as it is known by now; null for a stranger. */
+  /** The owner as far as it is known by now; null for a foreign process. */
   ownerOf(pid: number): ProcessOwner | null {
     const session = this.#slices.sessionOf(pid);
     if (session !== null) return { allocation: session.allocation, greeted: true };

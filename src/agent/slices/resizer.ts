@@ -3,7 +3,7 @@ import { describeLimit, NO_REQUEST, sameLimits, type LimitRequest } from './live
 import type { Log } from '../../host/log.js';
 import type { LimitPolicy } from './limit-policy.js';
 import type { OperatorLimits } from './operator-limits.js';
-import type { PodWishes, SliceNotices } from './ports.js';
+import type { PodLimitAnnotations, SliceNotices } from './ports.js';
 import type { Slice } from './slice.js';
 import type { Slices } from './slices.js';
 
@@ -11,7 +11,7 @@ export interface ResizerOptions {
   readonly slices: Slices;
   readonly policy: LimitPolicy;
   readonly operator: OperatorLimits;
-  readonly wishes: PodWishes;
+  readonly limitAnnotations: PodLimitAnnotations;
   readonly notices: SliceNotices;
   readonly log: Log;
 }
@@ -35,7 +35,7 @@ export class Resizer {
   }
 
   start(): void {
-    this.#unsubscribe = this.#options.wishes.onAnnotations((podUid) => {
+    this.#unsubscribe = this.#options.limitAnnotations.onAnnotations((podUid) => {
       for (const slice of this.#options.slices.started.values())
         if (slice.spec.owner.podUid === podUid) this.reconsider(slice);
     });

@@ -36,7 +36,7 @@ export interface SliceOptions {
 }
 
 /**
- * How often a restored slice is published anew, a maintenance apart: processes that greeted the agent before this one look then whether they
+ * How often a restored slice is published anew, a maintenance apart: processes that greeted the agent before this one sample then whether they
  * still have a connection, but not twice within a second. The first time may fall into that second, the third cannot.
  */
 const SIGNS_OF_LIFE = 3;

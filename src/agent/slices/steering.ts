@@ -1,5 +1,5 @@
 /**
- * How the agent steers the containers of one GPU: from what each was charged in the last beat follows what each may use in the next.
+ * How the agent steers the containers of one GPU: from what each was charged in the last tick follows what each may use in the next.
  * The control library keeps a share by arithmetic alone; what it cannot know is what the others do. That is added here: idle time is lent
  * to containers with a soft limit and taken back when its owner returns, and charges that are wrong for long are corrected.
  * Pure: no clock, no files. Shares in hundredths of a GPU, `ppm` in parts per million of one.
@@ -7,34 +7,34 @@
 import { PPM_WHOLE } from '../../abi/limits-file.js';
 import { CORRECTION_MAX_PPM, CORRECTION_MIN_PPM, effectivePpm } from '../../gpu/share-law.js';
 
-/** One container on this GPU, and what it did in one beat. */
-export interface TenantBeat {
+/** One container on this GPU, and what it did in one tick. */
+export interface TenantTick {
   readonly id: string;
   readonly share: number;
   /** Null: hard. */
   readonly softLimit: number | null;
-  /** GPU time that its launches were charged in the beat, before correction; null in its first beat, when there is nothing to compare with. */
+  /** GPU time that its launches were charged in the tick, before correction; null in its first tick, when there is nothing to compare with. */
   readonly chargedNs: number | null;
   /** Launches waited for tokens, or the next one would have to: it would use more if it might. */
   readonly waiting: boolean;
 }
 
-/** One beat of one GPU. */
-export interface GpuBeat {
+/** One tick of one GPU. */
+export interface GpuTick {
   readonly elapsedNs: number;
   /** Those that may use the GPU, idle or not. Who is missing is forgotten. */
-  readonly tenants: readonly TenantBeat[];
+  readonly tenants: readonly TenantTick[];
   /** What processes take that are no container's: nobody can lend that. */
   readonly foreignPpm: number;
 }
 
-/** What is remembered of a container from beat to beat. */
+/** What is remembered of a container from tick to tick. */
 export interface TenantState {
   /** What it would use if it might: all of the GPU while it waits. Rises at once and falls slowly. */
   readonly demandPpm: number;
   /** Factor on its charges. */
   readonly correctionPpm: number;
-  /** What it used lately: the mean of some beats, since a launch is charged at once and may take longer than a beat; null: nothing is known. */
+  /** What it used lately: the mean of some ticks, since a launch is charged at once and may take longer than a tick; null: nothing is known. */
   readonly meanUsedPpm: number | null;
 }
 
@@ -48,13 +48,13 @@ export interface Decision {
   /** Null under a hard limit: the library knows its share by itself. */
   readonly grantPpm: number | null;
   readonly correctionPpm: number;
-  /** Nobody else used the GPU in the beat. */
+  /** Nobody else used the GPU in the tick. */
   readonly alone: boolean;
   /** What everybody else used lately: of a long launch's time that much is not its own. */
   readonly othersPpm: number;
-  /** It used the GPU in the beat or shortly before. */
+  /** It used the GPU in the tick or shortly before. */
   readonly active: boolean;
-  /** What it used in the beat, corrected. */
+  /** What it used in the tick, corrected. */
   readonly usedPpm: number;
 }
 
@@ -63,20 +63,20 @@ const GRANT_STEP_PPM = 10_000;
 /** What a container that does not wait is believed to need next: a part more than it used, and a little. */
 const HEADROOM = 1.2;
 const HEADROOM_PPM = 10_000;
-/** Old demand fades by this factor a beat; below the least it is none. */
+/** Old demand fades by this factor a tick; below the least it is none. */
 const DEMAND_FADING = 0.6;
 const LEAST_DEMAND_PPM = 5_000;
 /** Beats that the mean use is of, about. */
-const MEAN_BEATS = 5;
+const MEAN_TICKS = 5;
 
-/** One beat: the new state, and a decision for each tenant in their order. */
+/** One tick: the new state, and a decision for each tenant in their order. */
 export function steer(
   state: SteeringState,
-  beat: GpuBeat,
+  tick: GpuTick,
 ): { readonly state: SteeringState; readonly decisions: readonly Decision[] } {
-  const seen = beat.tenants.map((tenant) => {
+  const seen = tick.tenants.map((tenant) => {
     const before = state.get(tenant.id) ?? NEW_TENANT;
-    const usedPpm = usedOf(tenant, before.correctionPpm, beat.elapsedNs);
+    const usedPpm = usedOf(tenant, before.correctionPpm, tick.elapsedNs);
     const meanUsedPpm = tenant.chargedNs === null ? before.meanUsedPpm : meanOf(before.meanUsedPpm, usedPpm);
     return {
       tenant,
@@ -86,12 +86,12 @@ export function steer(
       correctionPpm: before.correctionPpm,
     };
   });
-  const grants = divide(seen, Math.max(0, PPM_WHOLE - beat.foreignPpm));
+  const grants = divide(seen, Math.max(0, PPM_WHOLE - tick.foreignPpm));
   const activeCount = seen.reduce((count, { demandPpm }) => count + (demandPpm > 0 ? 1 : 0), 0);
-  const meanUsedPpm = seen.reduce((sum, tenant) => sum + (tenant.meanUsedPpm ?? 0), beat.foreignPpm);
+  const meanUsedPpm = seen.reduce((sum, tenant) => sum + (tenant.meanUsedPpm ?? 0), tick.foreignPpm);
   const decisions = seen.map(({ tenant, usedPpm, demandPpm, correctionPpm, ...mean }, index) => {
     const active = demandPpm > 0;
-    const alone = activeCount - (active ? 1 : 0) === 0 && beat.foreignPpm === 0;
+    const alone = activeCount - (active ? 1 : 0) === 0 && tick.foreignPpm === 0;
     const othersPpm = Math.min(PPM_WHOLE, meanUsedPpm - (mean.meanUsedPpm ?? 0));
     return {
       id: tenant.id,
@@ -114,19 +114,19 @@ export function steer(
   };
 }
 
-const isSoft = (tenant: TenantBeat): boolean =>
+const isSoft = (tenant: TenantTick): boolean =>
   tenant.softLimit !== null && tenant.softLimit > tenant.share && tenant.share < 100;
 
 const meanOf = (before: number | null, usedPpm: number): number =>
-  before === null ? usedPpm : Math.round(before + (usedPpm - before) / MEAN_BEATS);
+  before === null ? usedPpm : Math.round(before + (usedPpm - before) / MEAN_TICKS);
 
-function usedOf({ chargedNs }: TenantBeat, correctionPpm: number, elapsedNs: number): number {
+function usedOf({ chargedNs }: TenantTick, correctionPpm: number, elapsedNs: number): number {
   if (elapsedNs <= 0 || chargedNs === null) return 0;
   // Whatever a container writes into its usage file: nobody uses more than the GPU.
   return Math.min(PPM_WHOLE, Math.max(0, Math.round((chargedNs / elapsedNs) * correctionPpm)));
 }
 
-function demandOf(tenant: TenantBeat, usedPpm: number, beforePpm: number): number {
+function demandOf(tenant: TenantTick, usedPpm: number, beforePpm: number): number {
   if (tenant.waiting) return PPM_WHOLE;
   const needed = usedPpm > 0 ? usedPpm * HEADROOM + HEADROOM_PPM : 0;
   const demand = Math.min(PPM_WHOLE, Math.max(needed, beforePpm * DEMAND_FADING));
@@ -134,7 +134,7 @@ function demandOf(tenant: TenantBeat, usedPpm: number, beforePpm: number): numbe
 }
 
 interface Claim {
-  readonly tenant: TenantBeat;
+  readonly tenant: TenantTick;
   readonly demandPpm: number;
 }
 

@@ -1,6 +1,6 @@
 import type { LiveLimit, Steering } from '../../abi/limits-file.js';
 import { AHEAD_NS, effectivePpm } from '../../gpu/share-law.js';
-import type { Account, Decision, TenantBeat } from './steering.js';
+import type { Account, Decision, TenantTick } from './steering.js';
 import type { UsageCounters } from './usage-counters.js';
 import type { DeviceUsage } from '../../abi/usage-file.js';
 import { CounterTally } from './counter-tally.js';
@@ -30,7 +30,7 @@ interface Evidence {
   /** Null once a process had no report. */
   reportedNs: number | null;
   reports: number;
-  /** The time that the reports are for: looks and beats begin and end at other moments. */
+  /** The time that the reports are for: looks and ticks begin and end at other moments. */
   reportedForNs: number;
 }
 
@@ -53,16 +53,16 @@ const NO_EVIDENCE: Readonly<Evidence> = {
   reportedForNs: 0,
 };
 
-/** One container on one GPU: its counters from beat to beat, and what it was told. */
+/** One container on one GPU: its counters from tick to tick, and what it was told. */
 export class Tenant {
   readonly slice: Slice;
   /** Position of the GPU in the slice's limits and usage files. */
   readonly index: number;
-  /** Its processes on this GPU at the last look; null before the first. */
+  /** Its processes on this GPU at the last sample; null before the first. */
   #processes: readonly GpuProcessView[] | null = null;
   readonly #tally: CounterTally;
   #reader: UsageReader | null = null;
-  /** As of the last beat. */
+  /** As of the last tick. */
   #counters: DeviceUsage | null = null;
   #readAtNs = 0n;
   #told: Decision | null = null;
@@ -133,7 +133,7 @@ export class Tenant {
     return this.#controlErrorPpm;
   }
 
-  /** What holds of the driver's view against its own, as of the last look and account. */
+  /** What holds of the driver's view against its own, as of the last sample and account. */
   get drift(): Drift {
     const [used, held] = [this.#processes === null ? null : this.usedMemoryBytes, this.held()];
     return {
@@ -143,7 +143,7 @@ export class Tenant {
   }
 
   /** Reads its counters; null where they cannot be read. The first time says whether it waits, and nothing of what it used. */
-  beat(nowNs: bigint): TenantBeat | null {
+  tick(nowNs: bigint): TenantTick | null {
     const reader = this.#openReader();
     const before = this.#counters;
     const elapsedNs = Number(nowNs - this.#readAtNs);
@@ -161,7 +161,7 @@ export class Tenant {
     return { id: this.slice.id, share, softLimit, chargedNs, waiting };
   }
 
-  /** Publishes a decision where it says something new to somebody who may listen, or where the last one would grow old until the next beat, in `nextMs`. */
+  /** Publishes a decision where it says something new to somebody who may listen, or where the last one would grow old until the next tick, in `nextMs`. */
   tell(decision: Decision, nowNs: bigint, nextMs: number): void {
     const ageMs = Number(nowNs - this.#toldAtNs) / 1e6 + nextMs;
     const before = this.#told;
@@ -215,12 +215,12 @@ export class Tenant {
     return sumKnown(this.processes.map(({ usedMemoryBytes }) => usedMemoryBytes));
   }
 
-  /** False while neither what the driver counts nor what the container holds has moved since both were compared, as far as the last looks tell. */
+  /** False while neither what the driver counts nor what the container holds has moved since both were compared, as far as the last samples tell. */
   get overheadMoves(): boolean {
     return this.#compared === null;
   }
 
-  /** Looks, in passing, whether there is something to compare at the next look. */
+  /** Looks, in passing, whether there is something to compare at the next sample. */
   watchOverhead(): void {
     const { usedMemoryBytes } = this;
     if (
@@ -235,7 +235,7 @@ export class Tenant {
     const used = this.usedMemoryBytes;
     if (this.live.memoryBytes === null || used === null || heldBefore === null || heldAfter === null) return;
     if (heldBefore === heldAfter) this.#compared = { usedBytes: used, heldBytes: heldAfter };
-    // An allocation in between belongs to one side only: then the next look will do, or the smaller difference if there was none before.
+    // An allocation in between belongs to one side only: then the next sample will do, or the smaller difference if there was none before.
     if (heldBefore !== heldAfter && this.live.driverOverheadBytes > 0) return;
     const overhead = Math.max(0, used - Math.max(heldBefore, heldAfter));
     const before = this.live.driverOverheadBytes;

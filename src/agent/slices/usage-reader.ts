@@ -112,7 +112,7 @@ export class UsageReader {
     return refuseUsage(head.subarray(0, length), head.length);
   }
 
-  /** The whole file: processes and what each holds. About 0.3 MB, so not for every beat. */
+  /** The whole file: processes and what each holds. About 0.3 MB, so not for every tick. */
   all(): UsageDecoded {
     const length = this.#fd === null ? 0 : readSync(this.#fd, whole, 0, whole.length, 0);
     return decodeUsage(whole.subarray(0, length));

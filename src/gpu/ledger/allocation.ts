@@ -52,7 +52,7 @@ export function memoryIdsOf(allocation: Allocation): string[] {
 
 /**
  * Bytes that the container may use of each of its GPUs, by UUID; empty where it asked for no memory. Several whole GPUs
- * divide what was asked for evenly, whichever cards the ids are of: nobody else is on them.
+ * divide what was asked for evenly, whichever GPUs the ids are of: nobody else is on them.
  */
 export function memoryLimits(allocation: Allocation): ReadonlyMap<string, number> {
   const bytes = memoryIdsOf(allocation).length * MEMORY_BLOCK_BYTES;

@@ -20,7 +20,7 @@ export interface LedgerGpu {
   readonly gpu: Gpu;
   /** False when unhealthy or excluded: what it holds stays, nothing new is placed on it. */
   readonly usable: boolean;
-  /** Processes on it that belong to no container of ours: the card is taken last. */
+  /** Processes on it that belong to no container of ours: the GPU is taken last. */
   readonly processCount: number;
 }
 

@@ -77,7 +77,7 @@ function agrees(state: LedgerState, allocation: Allocation, holder: Holder): boo
   );
 }
 
-/** False when the holder was given other GPUs: ids that stand for another card do not always stand for the same one. */
+/** False when the holder was given other GPUs: ids that stand for another GPU do not always stand for the same one. */
 function hasItsGpus(state: LedgerState, { parts }: Allocation, { gpuNames }: Holder): boolean {
   const given = gpusNamed(state.node, gpuNames);
   return (

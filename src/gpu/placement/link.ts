@@ -4,7 +4,7 @@ import { searchLargeSet } from './large-set.js';
 import type { Exact, Machine } from './machine.js';
 import { originalLink } from './original.js';
 import type { SetTable } from './set-table.js';
-import { compareWorth } from './worth.js';
+import { compareFutureValue } from './future-value.js';
 
 /**
  * Chooses `choice.count` whole GPUs: the free set with the highest score, exactly, on machines of up to 16 GPUs (beyond, a
@@ -27,13 +27,18 @@ export function chooseLink(machine: Machine, choice: Choice): readonly number[] 
 }
 
 /** Of sets that are equally good themselves, the one whose taking leaves the rest worth most; `first` is one of them. */
-export function leavesMost({ table, worth }: Exact, free: BitSet, first: BitSet, sets: readonly BitSet[]): BitSet {
+export function leavesMost(
+  { table, futureValue }: Exact,
+  free: BitSet,
+  first: BitSet,
+  sets: readonly BitSet[],
+): BitSet {
   if (sets.length === 1) return first;
   let chosen = first;
-  let most = worth.of(free & ~first);
+  let most = futureValue.of(free & ~first);
   for (const set of sets) {
-    const left = worth.of(free & ~set);
-    const better = compareWorth(left, most) || table.value(set) - table.value(chosen);
+    const left = futureValue.of(free & ~set);
+    const better = compareFutureValue(left, most) || table.value(set) - table.value(chosen);
     if (better > 0) [chosen, most] = [set, left];
   }
   return chosen;

@@ -1,12 +1,12 @@
 import { gpuCount, hasNvlink, type Topology } from '../topology/topology.js';
 import { buildTree, type TreeNode } from '../topology/tree.js';
 import { MAX_TABLE_GPUS, SetTable } from './set-table.js';
-import { Worth } from './worth.js';
+import { FutureValue } from './future-value.js';
 
 /** Tables for exact answers. */
 export interface Exact {
   readonly table: SetTable;
-  readonly worth: Worth;
+  readonly futureValue: FutureValue;
 }
 
 /** What placement works out of a topology once and then uses for every request. */
@@ -37,5 +37,5 @@ export function machineOf(topology: Topology): Machine {
 
 function exactOf(topology: Topology): Exact {
   const table = new SetTable(topology);
-  return { table, worth: new Worth(table) };
+  return { table, futureValue: new FutureValue(table) };
 }

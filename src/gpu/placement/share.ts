@@ -2,7 +2,7 @@ import { MEMORY_BLOCK_BYTES } from '../resources.js';
 import { bitsOf } from './bit-set.js';
 import type { Machine } from './machine.js';
 import { isWhole, type GpuSlot } from './slot.js';
-import { compareWorth } from './worth.js';
+import { compareFutureValue } from './future-value.js';
 
 /**
  * Chooses the GPU for a part of one, among those positions of `slots` that are given and have room: the one with the fewest free cores, then
@@ -13,9 +13,9 @@ export function chooseShare(machine: Machine, slots: readonly GpuSlot[], fitting
   const slotAt = (position: number) => slots[position] as GpuSlot;
   const blocks = (slot: GpuSlot) => Math.floor(slot.freeMemoryBytes / MEMORY_BLOCK_BYTES);
   const whole = bitsOf([...slots.keys()].filter((position) => isWhole(slotAt(position))));
-  const worthLeft = (position: number) => {
+  const futureValueLeft = (position: number) => {
     if (!machine.hasNvlink || machine.exact === null || !isWhole(slotAt(position))) return [];
-    return machine.exact.worth.of(whole & ~(1 << position));
+    return machine.exact.futureValue.of(whole & ~(1 << position));
   };
   const order = (a: number, b: number): number => {
     const [x, y] = [slotAt(a), slotAt(b)];
@@ -23,7 +23,7 @@ export function chooseShare(machine: Machine, slots: readonly GpuSlot[], fitting
       x.freeCores - y.freeCores ||
       blocks(x) - blocks(y) ||
       x.processCount - y.processCount ||
-      compareWorth(worthLeft(b), worthLeft(a)) ||
+      compareFutureValue(futureValueLeft(b), futureValueLeft(a)) ||
       a - b
     );
   };

@@ -13,8 +13,8 @@ export interface BoundPod {
 }
 
 /**
- * How it is known which cards a pod uses: its annotations name them; this process chose them; it was concluded, as the node agent would
- * choose; or no card had room, so that none is charged.
+ * How it is known which GPUs a pod uses: its annotations name them; this process chose them; it was concluded, as the node agent would
+ * choose; or no GPU had room, so that none is charged.
  */
 export type BookingSource = 'named' | 'decided' | 'concluded' | 'nowhere';
 
@@ -26,7 +26,7 @@ export interface Booking {
   readonly gpus: readonly ContainerGpus[];
 }
 
-/** The cards of a pod on a node as it is now, from its annotations or else by placement. */
+/** The GPUs of a pod on a node as it is now, from its annotations or else by placement. */
 export function bookingOn(node: ClusterNode, pod: BoundPod): Booking {
   const { shape } = node;
   const named = pod.gpus === null ? null : namedCharges(shape, pod, pod.gpus);
@@ -46,7 +46,7 @@ function namedCharges(shape: NodeShape, pod: BoundPod, gpus: readonly ContainerG
   const charges: Charge[] = [];
   for (const wanted of pod.demand.containers) {
     const indexes = gpus.find((named) => named.container === wanted.container)?.indexes ?? [];
-    const positions = indexes.map((index) => shape.cards.findIndex((card) => card.gpu.index === index));
+    const positions = indexes.map((index) => shape.gpus.findIndex((gpu) => gpu.gpu.index === index));
     if (positions.length !== Math.max(1, Math.floor(wanted.cores / CORES_PER_GPU)) || positions.includes(-1))
       return null;
     charges.push(...positions.map((position) => chargeOf(shape, position, wanted)));
@@ -54,7 +54,7 @@ function namedCharges(shape: NodeShape, pod: BoundPod, gpus: readonly ContainerG
   return [...charges, ...initCharges(shape, pod, charges)];
 }
 
-/** Annotations do not name the GPUs of init containers; what those take beyond the containers after them is on the same cards. */
+/** Annotations do not name the GPUs of init containers; what those take beyond the containers after them is on the same GPUs. */
 function initCharges(shape: NodeShape, pod: BoundPod, charges: readonly Charge[]): Charge[] {
   const most = pod.demand.init.reduce(
     (largest, wanted) => (wanted.cores > (largest?.cores ?? 0) ? wanted : largest),

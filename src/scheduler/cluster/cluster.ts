@@ -1,5 +1,5 @@
 import { bookingOn, decidedBooking, type Booking, type BoundPod } from './bookings.js';
-import { Claims } from './claims.js';
+import { Reservations } from './reservations.js';
 import { CostTable, type Costs } from './cost-table.js';
 import { needsGpu, type Demand } from './demand.js';
 import { ClusterNode, slotsOf, type NodeShape } from './node.js';
@@ -7,7 +7,7 @@ import { placePod, type PodPlacement } from './pod-placement.js';
 import { compareCosts, type Policy } from './policy/policy.js';
 import { ScratchStates } from './scratch.js';
 import { MixLearner, type TypicalMix } from './typical-mix.js';
-import { judgeFit, type Refusal } from './verdict.js';
+import { judgeFit, type Refusal } from './fit-result.js';
 
 /** Which nodes a pod fits on, and why not on the others. */
 export interface Evaluation {
@@ -28,7 +28,7 @@ export class Cluster {
   readonly #scratch = new ScratchStates();
   readonly #learner = new MixLearner();
   readonly #costs: CostTable;
-  readonly claims = new Claims();
+  readonly claims = new Reservations();
 
   constructor(policy: Policy) {
     this.#costs = new CostTable(policy, this.#learner.mix);
@@ -108,7 +108,7 @@ export class Cluster {
   }
 
   /**
-   * Decides that a pod goes to a node and books its cards. Room kept for other pods is respected; where there is none beside it, the pod
+   * Decides that a pod goes to a node and ledgers its GPUs. Room kept for other pods is respected; where there is none beside it, the pod
    * that is decided now comes first. Its own claim, if any, is settled by this.
    */
   decide(uid: string, nodeName: string, demand: Demand): PodPlacement {
@@ -204,7 +204,7 @@ export class Cluster {
     node?.charge(booking.charges, demand.cpuMilli, demand.hostMemoryBytes, 1);
   }
 
-  /** Books all pods of a node whose cards are new: first those that name their GPUs, the others around them. */
+  /** Books all pods of a node whose GPUs are new: first those that name their GPUs, the others around them. */
   #rebook(node: ClusterNode): void {
     const bookings = [...(this.#podsOn.get(node.name) ?? [])].map((uid) => this.#bookings.get(uid) as Booking);
     const named = (booking: Booking) => booking.pod.gpus ?? (booking.gpus.length > 0 ? booking.gpus : null);
@@ -223,7 +223,7 @@ export class Cluster {
     }
   }
 
-  /** Something became free: pods for which no card had room may find one now. */
+  /** Something became free: pods for which no GPU had room may find one now. */
   #retry(node: ClusterNode | undefined): void {
     if (node === undefined) return;
     for (const uid of this.#podsOn.get(node.name) ?? []) {

@@ -2,7 +2,7 @@ import type { Demand } from './demand.js';
 import { copyState, type ClusterNode } from './node.js';
 import type { Cost, Judge, Policy } from './policy/policy.js';
 import { ScratchStates } from './scratch.js';
-import { tryPod } from './trial.js';
+import { tryPod } from './fit-simulation.js';
 import type { TypicalMix } from './typical-mix.js';
 
 /** Kinds of pod for which costs are remembered; the one not asked for longest is forgotten first. */

@@ -4,7 +4,7 @@ import { CORES_PER_GPU } from '../../gpu/resources.js';
 import type { Topology } from '../../gpu/topology/topology.js';
 
 /** One GPU of a node, as the node publishes it. */
-export interface Card {
+export interface NodeGpu {
   readonly gpu: Gpu;
   /** False when unhealthy or excluded: nothing is placed there. */
   readonly usable: boolean;
@@ -19,10 +19,10 @@ export interface Card {
 export interface NodeShape {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  readonly cards: readonly Card[];
+  readonly gpus: readonly NodeGpu[];
   readonly topology: Topology;
   /**
-   * False where the memory of a card is only an estimate (what the node has, divided by its cards): then whole GPUs are
+   * False where the memory of a GPU is only an estimate (what the node has, divided by its GPUs): then whole GPUs are
    * taken as they are, and the scheduler's own sum over the node judges their memory.
    */
   readonly memoryKnown: boolean;
@@ -30,7 +30,7 @@ export interface NodeShape {
   readonly hostMemoryBytes: number;
 }
 
-/** What a pod takes of one card. */
+/** What a pod takes of one GPU. */
 export interface Charge {
   readonly position: number;
   readonly cores: number;
@@ -65,15 +65,15 @@ export class ClusterNode {
   #uniform = true;
   #wholeCount = 0;
   #usableCount = 0;
-  #largestCardBytes = 0;
+  #largestGpuBytes = 0;
   version = 0;
 
   constructor(slot: number, shape: NodeShape) {
     this.slot = slot;
     this.#shape = shape;
-    this.#usedCores = new Float64Array(shape.cards.length);
-    this.#usedMemory = new Float64Array(shape.cards.length);
-    this.#free = emptyState(shape.cards.length);
+    this.#usedCores = new Float64Array(shape.gpus.length);
+    this.#usedMemory = new Float64Array(shape.gpus.length);
+    this.#free = emptyState(shape.gpus.length);
     this.#refresh();
   }
 
@@ -85,7 +85,7 @@ export class ClusterNode {
     return this.#shape.name;
   }
 
-  /** All usable cards have the same memory: which of several equally free ones is taken makes no difference to what fits. */
+  /** All usable GPUs have the same memory: which of several equally free ones is taken makes no difference to what fits. */
   get uniform(): boolean {
     return this.#uniform;
   }
@@ -95,38 +95,38 @@ export class ClusterNode {
     return this.#free;
   }
 
-  /** Usable cards of which nothing is taken, holds not regarded. */
+  /** Usable GPUs of which nothing is taken, holds not regarded. */
   get wholeCount(): number {
     return this.#wholeCount;
   }
 
-  /** Cards that may be given to pods, whether they are taken or not. */
+  /** GPUs that may be given to pods, whether they are taken or not. */
   get usableCount(): number {
     return this.#usableCount;
   }
 
   /** Memory of the largest of those. */
-  get largestCardBytes(): number {
-    return this.#largestCardBytes;
+  get largestGpuBytes(): number {
+    return this.#largestGpuBytes;
   }
 
   get held(): boolean {
     return this.#holds.length > 0;
   }
 
-  /** A new description of the same node. True when the cards changed so that bookings have to be made anew. */
+  /** A new description of the same node. True when the GPUs changed so that bookings have to be made anew. */
   reshape(shape: NodeShape): boolean {
     const same =
-      shape.cards.length === this.#shape.cards.length &&
-      shape.cards.every((card, at) => card.gpu.index === this.#shape.cards[at]?.gpu.index);
+      shape.gpus.length === this.#shape.gpus.length &&
+      shape.gpus.every((gpu, at) => gpu.gpu.index === this.#shape.gpus[at]?.gpu.index);
     this.#shape = shape;
     if (!same) {
-      this.#usedCores = new Float64Array(shape.cards.length);
-      this.#usedMemory = new Float64Array(shape.cards.length);
+      this.#usedCores = new Float64Array(shape.gpus.length);
+      this.#usedMemory = new Float64Array(shape.gpus.length);
       this.#usedCpuMilli = 0;
       this.#usedHostMemory = 0;
       this.#holds = NONE;
-      this.#free = emptyState(shape.cards.length);
+      this.#free = emptyState(shape.gpus.length);
     }
     this.#refresh();
     return !same;
@@ -154,7 +154,7 @@ export class ClusterNode {
       this.#holds.length === 1 && this.#holds[0] === charges ? NONE : this.#holds.filter((held) => held !== charges);
   }
 
-  /** Writes what is free with holds regarded into `into`, which must have room for the node's cards. */
+  /** Writes what is free with holds regarded into `into`, which must have room for the node's GPUs. */
   copyUnheld(into: FreeState): void {
     copyState(this.#free, into);
     for (const charges of this.#holds) {
@@ -167,53 +167,53 @@ export class ClusterNode {
 
   /** What would be free if these charges were given back; what the node says is free is taken to grow along. CPU and memory of the host do not limit. */
   without(charges: readonly Charge[]): FreeState {
-    const state = emptyState(this.#shape.cards.length);
-    for (const [at, card] of this.#shape.cards.entries()) {
+    const state = emptyState(this.#shape.gpus.length);
+    for (const [at, gpu] of this.#shape.gpus.entries()) {
       const back = charges.filter(({ position }) => position === at);
       const cores = back.reduce((sum, charge) => sum + charge.cores, 0);
       const bytes = back.reduce((sum, charge) => sum + charge.memoryBytes, 0);
-      if (!card.usable) continue;
+      if (!gpu.usable) continue;
       state.cores[at] = Math.max(0, Math.min(CORES_PER_GPU, (this.#free.cores[at] as number) + cores));
-      state.memory[at] = Math.max(0, Math.min(card.gpu.memoryBytes, (this.#free.memory[at] as number) + bytes));
+      state.memory[at] = Math.max(0, Math.min(gpu.gpu.memoryBytes, (this.#free.memory[at] as number) + bytes));
     }
     state.cpuMilli = Infinity;
     state.hostMemoryBytes = Infinity;
     return state;
   }
 
-  /** Cores and memory taken of a card, as booked here; more than it has where pods were placed by somebody else. */
+  /** Cores and memory taken of a GPU, as booked here; more than it has where pods were placed by somebody else. */
   used(position: number): { readonly cores: number; readonly memoryBytes: number } {
     return { cores: this.#usedCores[position] ?? 0, memoryBytes: this.#usedMemory[position] ?? 0 };
   }
 
   #refresh(): void {
     this.version++;
-    const { cards } = this.#shape;
+    const { gpus } = this.#shape;
     let memory = -1;
     this.#uniform = true;
     this.#wholeCount = 0;
     this.#usableCount = 0;
-    this.#largestCardBytes = 0;
-    for (const [at, card] of cards.entries()) {
-      const cores = Math.min(CORES_PER_GPU - (this.#usedCores[at] as number), card.freeCores);
-      const bytes = Math.min(card.gpu.memoryBytes - (this.#usedMemory[at] as number), card.freeMemoryBytes);
-      this.#free.cores[at] = card.usable ? Math.max(0, cores) : 0;
-      this.#free.memory[at] = card.usable ? Math.max(0, bytes) : 0;
-      if (!card.usable) continue;
+    this.#largestGpuBytes = 0;
+    for (const [at, gpu] of gpus.entries()) {
+      const cores = Math.min(CORES_PER_GPU - (this.#usedCores[at] as number), gpu.freeCores);
+      const bytes = Math.min(gpu.gpu.memoryBytes - (this.#usedMemory[at] as number), gpu.freeMemoryBytes);
+      this.#free.cores[at] = gpu.usable ? Math.max(0, cores) : 0;
+      this.#free.memory[at] = gpu.usable ? Math.max(0, bytes) : 0;
+      if (!gpu.usable) continue;
       this.#usableCount++;
-      this.#largestCardBytes = Math.max(this.#largestCardBytes, card.gpu.memoryBytes);
+      this.#largestGpuBytes = Math.max(this.#largestGpuBytes, gpu.gpu.memoryBytes);
       if (this.#free.cores[at] === CORES_PER_GPU) this.#wholeCount++;
-      if (memory >= 0 && memory !== card.gpu.memoryBytes) this.#uniform = false;
-      memory = card.gpu.memoryBytes;
+      if (memory >= 0 && memory !== gpu.gpu.memoryBytes) this.#uniform = false;
+      memory = gpu.gpu.memoryBytes;
     }
     this.#free.cpuMilli = this.#shape.cpuMilli - this.#usedCpuMilli;
     this.#free.hostMemoryBytes = this.#shape.hostMemoryBytes - this.#usedHostMemory;
   }
 }
 
-/** A state with room for `cards` cards. */
-export function emptyState(cards: number): FreeState {
-  return { cores: new Float64Array(cards), memory: new Float64Array(cards), cpuMilli: 0, hostMemoryBytes: 0 };
+/** A state with room for `cards` GPUs. */
+export function emptyState(gpus: number): FreeState {
+  return { cores: new Float64Array(gpus), memory: new Float64Array(gpus), cpuMilli: 0, hostMemoryBytes: 0 };
 }
 
 /** Copies one state into another that has room for it. */
@@ -224,25 +224,25 @@ export function copyState(from: FreeState, into: FreeState): void {
   into.hostMemoryBytes = from.hostMemoryBytes;
 }
 
-/** The cards as node-level placement sees them in a state of the node. */
+/** The GPUs as node-level placement sees them in a state of the node. */
 export function slotsOf(shape: NodeShape, state: FreeState): GpuSlot[] {
-  return shape.cards.map((card, at) => ({
-    gpu: card.gpu,
+  return shape.gpus.map((entry, at) => ({
+    gpu: entry.gpu,
     freeCores: state.cores[at] as number,
     freeMemoryBytes: state.memory[at] as number,
-    processCount: card.foreign ? 1 : 0,
-    usable: card.usable,
+    processCount: entry.foreign ? 1 : 0,
+    usable: entry.usable,
   }));
 }
 
-/** Free cores of all cards. */
+/** Free cores of all GPUs. */
 export function sumCores(state: FreeState): number {
   let sum = 0;
   for (const cores of state.cores) sum += cores;
   return sum;
 }
 
-/** Free memory of all cards. */
+/** Free memory of all GPUs. */
 export function sumMemory(state: FreeState): number {
   let sum = 0;
   for (const bytes of state.memory) sum += bytes;

@@ -21,7 +21,7 @@ type Left = Map<number, { cores: number; memoryBytes: number }>;
 
 /**
  * Chooses the GPUs of all containers of a pod on one node, one container after another as the kubelet does, with the node's own
- * placement: the node agent, asked in the same state, answers the same. `slots` are the node's cards in that state.
+ * placement: the node agent, asked in the same state, answers the same. `slots` are the node's GPUs in that state.
  *
  * An init container's GPUs stay with the pod: the containers after it have to take them first (the kubelet's `mustInclude`).
  * A refusal says which container found no place, and why.
@@ -53,10 +53,10 @@ export function placePod(shape: NodeShape, slots: readonly GpuSlot[], demand: De
   return { ok: true, containers, charges };
 }
 
-/** What a container takes of a card: a part as asked, or the whole card with all its memory. */
+/** What a container takes of a GPU: a part as asked, or the whole GPU with all its memory. */
 export function chargeOf(shape: NodeShape, position: number, wanted: ContainerDemand): Charge {
   if (wanted.cores < CORES_PER_GPU) return { position, cores: wanted.cores, memoryBytes: wanted.memoryBytes };
-  return { position, cores: CORES_PER_GPU, memoryBytes: shape.cards[position]?.gpu.memoryBytes ?? 0 };
+  return { position, cores: CORES_PER_GPU, memoryBytes: shape.gpus[position]?.gpu.memoryBytes ?? 0 };
 }
 
 type Chosen =
@@ -80,12 +80,12 @@ function placeContainer(
         : { mustInclude: kept.map((position) => indexAt(shape, position)) };
   const placed = place(shape.topology, slots, request, options);
   if (!placed.ok) return { ok: false, reason: placed.reason };
-  const positions = placed.gpus.map((gpu) => shape.cards.findIndex((card) => card.gpu.index === gpu.index));
+  const positions = placed.gpus.map((gpu) => shape.gpus.findIndex((candidate) => candidate.gpu.index === gpu.index));
   return { ok: true, positions };
 }
 
 function indexAt(shape: NodeShape, position: number): number {
-  return shape.cards[position]?.gpu.index ?? position;
+  return shape.gpus[position]?.gpu.index ?? position;
 }
 
 function withLeft(slots: readonly GpuSlot[], left: Left): readonly GpuSlot[] {

@@ -1,14 +1,14 @@
 import { emptyState, type ClusterNode, type FreeState } from './node.js';
 
-/** States to try in, one for each number of cards, used again and again. */
+/** States to try in, one for each number of GPUs, used again and again. */
 export class ScratchStates {
   readonly #states = new Map<number, FreeState>();
 
-  /** A state with room for the node's cards. Its content is whatever was there last. */
+  /** A state with room for the node's GPUs. Its content is whatever was there last. */
   of(node: ClusterNode): FreeState {
-    const cards = node.shape.cards.length;
-    let state = this.#states.get(cards);
-    if (state === undefined) this.#states.set(cards, (state = emptyState(cards)));
+    const gpus = node.shape.gpus.length;
+    let state = this.#states.get(gpus);
+    if (state === undefined) this.#states.set(gpus, (state = emptyState(gpus)));
     return state;
   }
 }

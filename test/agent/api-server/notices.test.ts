@@ -224,7 +224,7 @@ test('refusals are counted by their code', (t) => {
   t.end();
 });
 
-test('whoever holds a card that failed is told', (t) => {
+test('whoever holds a GPU that failed is told', (t) => {
   const scene = new Scene(t);
   scene.notices.gpuUnhealthy([ref(), { podUid: '', namespace: '', pod: '', container: '' }], 'GPU-7', 'XID 79');
   t.same(scene.told, ['main Warning GPUUnhealthy: GPU-7 of node node1: XID 79']);

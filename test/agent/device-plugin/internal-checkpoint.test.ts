@@ -36,7 +36,7 @@ for (const [format, document] of [
   });
 }
 
-test("the cards that a container was given are read from the plugin's answer: by UUID, or by device file", (t) => {
+test("the GPUs that a container was given are read from the plugin's answer: by UUID, or by device file", (t) => {
   const { ContainerAllocateResponse } = devicePluginProto().v1beta1;
   const annotations = { 'tencent.com/vcuda-device': '/dev/nvidia3' };
   for (const [envs, expectedNames] of [

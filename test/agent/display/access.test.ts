@@ -2,21 +2,21 @@ import { rename, writeFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { Access, namesLoopback, type Verdict } from '../../../src/agent/display/access.js';
+import { Access, namesLoopback, type AccessDecision } from '../../../src/agent/display/access.js';
 import { CertificateFiles } from '../../../src/agent/display/certificate.js';
 import { silentLog } from '../../../src/host/log.js';
 import { certificateAuthority, type Certificate } from '../../harness/certificate.js';
 import { eventually } from '../../harness/eventually.js';
 import { ManualClock } from '../../manual-clock.js';
 import { scratchDirectory } from '../../scratch.js';
-import { card, node, served, viewOf } from './fixture.js';
+import { gpu, node, served, viewOf } from './fixture.js';
 
-const VIEW = viewOf(() => node({ cards: [card(0)] }));
+const VIEW = viewOf(() => node({ gpus: [gpu(0)] }));
 
 test('with token review data needs a token of the cluster that may read it; the page and probes do not', async (t) => {
   const clock = new ManualClock();
   const asked: string[] = [];
-  const verdicts: Record<string, Verdict> = {
+  const verdicts: Record<string, AccessDecision> = {
     good: { kind: 'allowed' },
     other: { kind: 'forbidden', user: 'system:serviceaccount:a:b' },
     away: { kind: 'unavailable', reason: 'down' },

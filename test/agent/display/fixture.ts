@@ -6,7 +6,7 @@ import { CallTimes, NodeMetrics } from '../../../src/agent/display/metrics.js';
 import { readPageFiles } from '../../../src/agent/display/page-files.js';
 import type {
   AllocationSnapshot,
-  CardSnapshot,
+  GpuSnapshot,
   NodeSnapshot,
   NodeView,
   SliceSnapshot,
@@ -20,7 +20,7 @@ import { silentLog, type Log } from '../../../src/host/log.js';
 
 export const GIB = 2 ** 30;
 
-export function card(index: number, changes: Partial<CardSnapshot> = {}): CardSnapshot {
+export function gpu(index: number, changes: Partial<GpuSnapshot> = {}): GpuSnapshot {
   return {
     index,
     uuid: `GPU-${String(index).padStart(8, '0')}-0000-0000-0000-000000000000`,
@@ -43,12 +43,12 @@ export function card(index: number, changes: Partial<CardSnapshot> = {}): CardSn
   };
 }
 
-export function slice(of: CardSnapshot, changes: Partial<SliceSnapshot> = {}): SliceSnapshot {
+export function slice(of: GpuSnapshot, changes: Partial<SliceSnapshot> = {}): SliceSnapshot {
   return {
     gpuUuid: of.uuid,
     gpuIndex: of.index,
     pciBusId: of.pciBusId,
-    cardMemoryBytes: of.memoryBytes,
+    gpuMemoryBytes: of.memoryBytes,
     givenCores: 30,
     givenMemoryBytes: 4 * GIB,
     share: 30,
@@ -99,10 +99,10 @@ export function allocation(
   };
 }
 
-/** A node with what is given filled in; sums on the cards follow from the allocations. */
+/** A node with what is given filled in; sums on the GPUs follow from the allocations. */
 export function node(
   parts: {
-    readonly cards: readonly CardSnapshot[];
+    readonly gpus: readonly GpuSnapshot[];
     readonly allocations?: readonly AllocationSnapshot[];
     readonly topology?: Topology;
   } & Partial<NodeSnapshot>,
@@ -126,8 +126,8 @@ export function node(
         ? [
             {
               level: 'SYS',
-              positions: parts.cards.map((_, at) => at),
-              children: parts.cards.map((_, at) => ({ level: 'X' as const, positions: [at], children: [] })),
+              positions: parts.gpus.map((_, at) => at),
+              children: parts.gpus.map((_, at) => ({ level: 'X' as const, positions: [at], children: [] })),
             },
           ]
         : buildTree(topology),
@@ -138,7 +138,7 @@ export function node(
             row.flatMap((links, b) => (b > a && links > 0 ? [[a, b, links] as const] : [])),
           ),
     ...rest,
-    cards: parts.cards.map((one) => ({
+    cards: parts.gpus.map((one) => ({
       ...one,
       givenCores: sum(one.uuid, ({ givenCores }) => givenCores),
       givenMemoryBytes: sum(one.uuid, ({ givenMemoryBytes }) => givenMemoryBytes ?? one.memoryBytes),

@@ -8,16 +8,16 @@ import { systemClock } from '../../../src/host/clock.js';
 import { displayProto, nodeProto } from '../../../src/rpc/proto.js';
 import { callUnary } from '../../../src/rpc/unary.js';
 import { scratchDirectory } from '../../scratch.js';
-import { allocation, card, GIB, node, served, slice, viewOf } from './fixture.js';
+import { allocation, gpu, GIB, node, served, slice, viewOf } from './fixture.js';
 
-const CARDS = [card(0), card(1, { memoryBytes: 80 * GIB })];
-const BUSY = slice(CARDS[0]!, { usedPercent: 100 / 3, usedMemoryBytes: 3 * GIB + 700_000, pids: [4711, 4712] });
+const GPUS = [gpu(0), gpu(1, { memoryBytes: 80 * GIB })];
+const BUSY = slice(GPUS[0]!, { usedPercent: 100 / 3, usedMemoryBytes: 3 * GIB + 700_000, pids: [4711, 4712] });
 const STATE = node({
-  cards: CARDS,
+  gpus: GPUS,
   allocations: [
     allocation('train', [BUSY]),
-    allocation('app', [slice(CARDS[1]!, { givenCores: 100, givenMemoryBytes: null, memoryLimitBytes: null })]),
-    allocation('nameless', [slice(CARDS[1]!)], { owners: [] }),
+    allocation('app', [slice(GPUS[1]!, { givenCores: 100, givenMemoryBytes: null, memoryLimitBytes: null })]),
+    allocation('nameless', [slice(GPUS[1]!)], { owners: [] }),
   ],
 });
 
@@ -41,7 +41,7 @@ test('the gateway answers byte for byte as the original', async (t) => {
   t.equal((await get('/version')).text, '{"version":"1.2.3"}');
   const { get: getEmpty } = await served(
     t,
-    viewOf(() => node({ cards: CARDS })),
+    viewOf(() => node({ gpus: GPUS })),
   );
   t.equal((await getEmpty('/usage')).text, '{}', 'a node that nobody uses');
 });
@@ -94,7 +94,7 @@ test("containers that hold the same devices do so in turn: what is used is the l
   const owners = ['warm-up', 'main'].map((container) => ({ podUid: 'u', namespace: 'n', pod: 'p', container }));
   const { get } = await served(
     t,
-    viewOf(() => node({ cards: CARDS, allocations: [allocation('two', [BUSY], { owners })] })),
+    viewOf(() => node({ gpus: GPUS, allocations: [allocation('two', [BUSY], { owners })] })),
   );
   const { usage } = JSON.parse((await get('/usage')).text) as {
     usage: Record<string, { stat: Record<string, { dev: { pids?: number[] }[] }> }>;

@@ -2,7 +2,7 @@ import { test } from 'tap';
 import { History } from '../../../src/agent/display/history.js';
 import { Journal } from '../../../src/agent/display/journal.js';
 import { ManualClock } from '../../manual-clock.js';
-import { allocation, card, node, slice } from './fixture.js';
+import { allocation, gpu, node, slice } from './fixture.js';
 
 test('events are numbered, kept up to a limit, and asked for by number', (t) => {
   const clock = new ManualClock();
@@ -48,13 +48,13 @@ test('what repeats counts up and comes to the end again: a controller that tries
 
 test('history of a container: percent, MiB and how long its launches waited, from its begin to its end', (t) => {
   const history = new History();
-  const one = card(0);
+  const one = gpu(0);
   const at = (atMs: number, throttledSeconds: number | null) => {
     const counters = { ...slice(one).counters!, throttledSeconds: throttledSeconds ?? 0 };
     history.add(
       node({
         atMs,
-        cards: [one],
+        gpus: [one],
         allocations:
           throttledSeconds === null
             ? []

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { test } from 'tap';
 import { eventually } from '../../harness/eventually.js';
 import { ManualClock } from '../../manual-clock.js';
-import { allocation, card, node, served, slice, viewOf } from './fixture.js';
+import { allocation, gpu, node, served, slice, viewOf } from './fixture.js';
 import { Scene } from './scene.js';
 
-const CARD = card(0);
+const GPU = gpu(0);
 
 /** A reader of the stream that says nothing to anybody: a raw connection. */
 async function reader(port: number): Promise<Socket> {
@@ -37,7 +37,7 @@ function collect(socket: Socket): [string, Record<string, unknown>][] {
 
 test('a reader is told everything once, then what changes and what is used', async (t) => {
   const clock = new ManualClock();
-  let state = node({ atMs: clock.now(), cards: [CARD] });
+  let state = node({ atMs: clock.now(), gpus: [GPU] });
   const { server, journal } = await served(
     t,
     viewOf(() => ({ ...state, atMs: clock.now() })),
@@ -65,7 +65,7 @@ test('a reader is told everything once, then what changes and what is used', asy
   );
   await tick(7);
   t.same(events.at(-1)?.[0], 'usage', 'nothing changed');
-  state = node({ cards: [CARD], allocations: [allocation('new', [slice(CARD, { usedPercent: 12.34 })])] });
+  state = node({ gpus: [GPU], allocations: [allocation('new', [slice(GPU, { usedPercent: 12.34 })])] });
   journal.note({ level: 'info', kind: 'Started', message: 'new' });
   await tick(10);
   t.same(
@@ -78,11 +78,11 @@ test('a reader is told everything once, then what changes and what is used', asy
 
 test('a reader that stops reading misses what it cannot take, costs nobody anything, and is let go', async (t) => {
   const clock = new ManualClock();
-  const scene = new Scene({ cards: 16, slices: 500 });
+  const scene = new Scene({ gpus: 16, slices: 500 });
   let looks = 0;
   const view = viewOf(() => {
     looks += 1;
-    // Every look sees another state: each reader is owed all of it each second.
+    // Every sample sees another state: each reader is owed all of it each second.
     return { ...scene.snapshot(), version: String(looks) };
   });
   const { server, feed } = await served(t, view, { clock });
@@ -108,11 +108,11 @@ test('nobody looks at the node for nobody but the history', async (t) => {
   const clock = new ManualClock();
   const { history } = await served(
     t,
-    viewOf(() => node({ atMs: clock.now(), cards: [{ ...CARD, usedPercent: 50, usedMemoryBytes: null }] })),
+    viewOf(() => node({ atMs: clock.now(), gpus: [{ ...GPU, usedPercent: 50, usedMemoryBytes: null }] })),
     { clock },
   );
   clock.advance(600_000);
-  const { used, memory } = history.cards()[CARD.uuid] ?? { used: [], memory: [] };
+  const { used, memory } = history.cards()[GPU.uuid] ?? { used: [], memory: [] };
   t.equal(used.length, 150);
   t.ok(used.every((percent) => percent === 50) && memory.every((mib) => mib === null));
 });
@@ -122,7 +122,7 @@ test('a view that fails is a line in the log, and the feed goes on', async (t) =
   let broken = false;
   const view = viewOf(() => {
     if (broken) throw new Error('no');
-    return node({ cards: [CARD] });
+    return node({ gpus: [GPU] });
   });
   const { server } = await served(t, view, { clock });
   const socket = await reader(server.port);
@@ -140,7 +140,7 @@ test('a view that fails is a line in the log, and the feed goes on', async (t) =
 test('too many readers are sent away', async (t) => {
   const { base, feed, get } = await served(
     t,
-    viewOf(() => node({ cards: [CARD] })),
+    viewOf(() => node({ gpus: [GPU] })),
   );
   const abort = new AbortController();
   const streams = await Promise.all(

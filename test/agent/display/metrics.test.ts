@@ -4,19 +4,19 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { CALL_DURATION, METRICS } from '../../../src/agent/display/metrics.js';
-import { allocation, card, GIB, node, served, slice, viewOf } from './fixture.js';
+import { allocation, gpu, GIB, node, served, slice, viewOf } from './fixture.js';
 
-const CARDS = [
-  card(0, { usedPercent: 40, usedMemoryBytes: 3 * GIB }),
-  card(1, {
+const GPUS = [
+  gpu(0, { usedPercent: 40, usedMemoryBytes: 3 * GIB }),
+  gpu(1, {
     usedPercent: null,
     temperatureCelsius: null,
     health: { status: 'reset', reason: 'XID 48', sinceMs: 5 },
     usable: false,
   }),
 ];
-const BASE = slice(CARDS[0]!);
-const TRAIN = slice(CARDS[0]!, {
+const BASE = slice(GPUS[0]!);
+const TRAIN = slice(GPUS[0]!, {
   share: 20,
   softLimit: 60,
   memoryLimitBytes: 2 * GIB,
@@ -40,7 +40,7 @@ const TRAIN = slice(CARDS[0]!, {
   },
 });
 const STATE = node({
-  cards: CARDS,
+  gpus: GPUS,
   allocations: [
     allocation('train', [TRAIN], {
       refusedConnections: 12,
@@ -48,9 +48,9 @@ const STATE = node({
       findings: [{ code: 'over-limit', message: 'm', serious: false }],
     }),
     allocation('whole', [
-      slice(CARDS[1]!, { givenCores: 100, share: 100, givenMemoryBytes: null, memoryLimitBytes: null }),
+      slice(GPUS[1]!, { givenCores: 100, share: 100, givenMemoryBytes: null, memoryLimitBytes: null }),
     ]),
-    allocation('unstarted', [slice(CARDS[0]!)], { owners: [], phase: 'allocated' }),
+    allocation('unstarted', [slice(GPUS[0]!)], { owners: [], phase: 'allocated' }),
   ],
 });
 const VIEW = viewOf(() => STATE, {
@@ -90,7 +90,7 @@ test('the metrics carry the original names, labels and values, on both paths', a
 test('beside them stand base units, and what nobody knows is absent', async (t) => {
   const lines = (await scraped(t)).split('\n');
   const train = 'namespace="default",pod="train",container="main",gpu="0"';
-  const gpu = (at: number): string => `gpu="${at}",uuid="${CARDS[at]?.uuid}"`;
+  const gpu = (at: number): string => `gpu="${at}",uuid="${GPUS[at]?.uuid}"`;
   for (const line of [
     `vgpu_container_requested_ratio{${train}} 0.3`,
     `vgpu_container_limit_ratio{${train}} 0.2`,
@@ -122,7 +122,7 @@ test('beside them stand base units, and what nobody knows is absent', async (t) 
   }
   t.notOk(
     lines.some((line) => line.startsWith(`vgpu_gpu_utilization_ratio{${gpu(1)}`)),
-    'a card that does not say',
+    'a GPU that does not say',
   );
   t.notOk(
     lines.some((line) => line.startsWith('vgpu_container_memory_limit_bytes') && line.includes('"whole"')),
@@ -143,12 +143,12 @@ test('a name that comes twice, as when a pod takes the place of another, is one 
   const twice = (podUid: string, seconds: number) =>
     allocation(
       `twice-${podUid}`,
-      [slice(CARDS[0]!, { usedPercent: seconds, counters: { ...BASE.counters!, throttledSeconds: seconds } })],
+      [slice(GPUS[0]!, { usedPercent: seconds, counters: { ...BASE.counters!, throttledSeconds: seconds } })],
       { owners: [{ podUid, namespace: 'n', pod: 'p\\"\n', container: 'c' }] },
     );
   const { get } = await served(
     t,
-    viewOf(() => node({ cards: CARDS, allocations: [twice('1', 10), twice('2', 20)] })),
+    viewOf(() => node({ gpus: GPUS, allocations: [twice('1', 10), twice('2', 20)] })),
   );
   const lines = (await get('/metrics')).text.split('\n');
   const labels = 'namespace="n",pod="p\\\\\\"\\n",container="c",gpu="0"';

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import type { Browser, Page } from 'playwright-core';
-import { allocation, card, node, served, slice, viewOf } from './fixture.js';
+import { allocation, gpu, node, served, slice, viewOf } from './fixture.js';
 import { DESKTOP, keep, noBrowser, openBrowser, openPage, PHONE } from './browser.js';
 import { Scene } from './scene.js';
 import { runPod, startedNode } from '../node.js';
@@ -52,16 +52,16 @@ test('the page', { skip }, async (t) => {
     await page.context().close();
   });
 
-  t.test('a card that falls ill is shown as ill at once, with the reason', async (t) => {
-    const scene = new Scene({ cards: 4 });
+  t.test('a GPU that falls ill is shown as ill at once, with the reason', async (t) => {
+    const scene = new Scene({ gpus: 4 });
     const { base } = await served(
       t,
       viewOf(() => scene.snapshot()),
     );
     const { page, complaints } = await openPage(await browser(), base, '/', DESKTOP);
     await page.locator('.card.healthy').nth(3).waitFor();
-    scene.cards[2] = {
-      ...scene.cards[2]!,
+    scene.gpus[2] = {
+      ...scene.gpus[2]!,
       usable: false,
       health: { status: 'lost', reason: 'fallen off the bus', sinceMs: Date.now() },
     };
@@ -76,15 +76,15 @@ test('the page', { skip }, async (t) => {
     ['desktop', DESKTOP],
     ['phone', PHONE],
   ] as const) {
-    t.test(`16 cards with 200 containers stand beside each other and not upon each other: ${name}`, async (t) => {
-      const scene = new Scene({ cards: 16, slices: 200, links: () => 18 });
+    t.test(`16 GPUs with 200 containers stand beside each other and not upon each other: ${name}`, async (t) => {
+      const scene = new Scene({ gpus: 16, slices: 200, links: () => 18 });
       const { base } = await served(
         t,
         viewOf(() => scene.snapshot()),
       );
       const { page, complaints } = await openPage(await browser(), base, '/', options);
       await page.locator('a.slice').nth(199).waitFor();
-      t.same(await overlaps(page, '.tile'), [], 'cards of the picture');
+      t.same(await overlaps(page, '.tile'), [], 'GPUs of the picture');
       t.same(await overlaps(page, '.card'), [], 'cards');
       t.same(await overlaps(page, 'a.slice'), [], 'containers');
       t.same(await overlaps(page, '.slice .use, .slice .name', 'a.slice'), [], 'figures of a container');
@@ -96,7 +96,7 @@ test('the page', { skip }, async (t) => {
   }
 
   t.test('the keyboard reaches everything', async (t) => {
-    const scene = new Scene({ cards: 2 });
+    const scene = new Scene({ gpus: 2 });
     const { base } = await served(
       t,
       viewOf(() => scene.snapshot()),
@@ -104,10 +104,10 @@ test('the page', { skip }, async (t) => {
     const { page } = await openPage(await browser(), base, '/', DESKTOP);
     await page.locator('a.slice').first().waitFor();
     await page.keyboard.press('Tab');
-    t.equal(await focused(page), 'Skip to the cards');
+    t.equal(await focused(page), 'Skip to the GPUs');
     await page.keyboard.press('j');
     await page.keyboard.press('ArrowDown');
-    // By its name: the figures beside it move between the two looks.
+    // By its name: the figures beside it move between the two samples.
     const second = await page.locator('a.slice').nth(1).locator('.pod').textContent();
     t.match(await focused(page), new RegExp(`^${second}`));
     scene.allocations = scene.allocations.filter((_, at) => at !== 0);
@@ -137,11 +137,11 @@ test('the page', { skip }, async (t) => {
 
   t.test('what tenants call their pods is text and nothing else', async (t) => {
     const evil = '"><img src=x onerror="document.title=1"><script>document.title=2</script>\u202e';
-    const one = card(0, { model: evil });
+    const one = gpu(0, { model: evil });
     const owners = [{ podUid: 'u', namespace: evil, pod: evil, container: evil }];
     const state = node({
       node: 'n',
-      cards: [one],
+      gpus: [one],
       notReady: [evil],
       allocations: [
         allocation('evil', [slice(one)], { owners, findings: [{ code: evil, message: evil, serious: true }] }),
@@ -163,7 +163,7 @@ test('the page', { skip }, async (t) => {
   });
 
   t.test('the page says that the agent is away, and goes on by itself when it is back', async (t) => {
-    const state = node({ cards: [card(0)] });
+    const state = node({ gpus: [gpu(0)] });
     const first = await served(
       t,
       viewOf(() => state),
@@ -184,9 +184,9 @@ test('the page', { skip }, async (t) => {
   });
 
   t.test('pictures for people', async (t) => {
-    const scene = new Scene({ cards: 8, links: (a, b) => (a < 4 === b < 4 ? 4 : 0) });
-    scene.cards[5] = {
-      ...scene.cards[5]!,
+    const scene = new Scene({ gpus: 8, links: (a, b) => (a < 4 === b < 4 ? 4 : 0) });
+    scene.gpus[5] = {
+      ...scene.gpus[5]!,
       usable: false,
       health: { status: 'reset', reason: 'XID 48 (double bit ECC error): needs a reset', sinceMs: Date.now() },
     };
@@ -200,7 +200,7 @@ test('the page', { skip }, async (t) => {
       level: 'warning',
       kind: 'Health',
       message: 'GPU 5 is reset: XID 48 (double bit ECC error): needs a reset',
-      gpuUuid: scene.cards[5].uuid,
+      gpuUuid: scene.gpus[5].uuid,
     });
     const container = `/#/container/${scene.allocations[0]?.id}`;
     const pictures = [

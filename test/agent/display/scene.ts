@@ -1,9 +1,9 @@
 import { topologyOfPairs, type Topology } from '../../../src/gpu/topology/topology.js';
 import type { Level } from '../../../src/gpu/topology/level.js';
-import type { AllocationSnapshot, CardSnapshot, NodeSnapshot } from '../../../src/agent/display/view.js';
-import { allocation, card, GIB, node, slice } from './fixture.js';
+import type { AllocationSnapshot, GpuSnapshot, NodeSnapshot } from '../../../src/agent/display/view.js';
+import { allocation, gpu, GIB, node, slice } from './fixture.js';
 
-/** A machine of `count` cards: switches of two, sockets of half the cards, NVLink as `links` says. */
+/** A machine of `count` cards: switches of two, sockets of half the GPUs, NVLink as `links` says. */
 export function machine(count: number, links: (a: number, b: number) => number): Topology {
   const level = (a: number, b: number): Level => {
     if (a >> 1 === b >> 1) return 'PIX';
@@ -28,7 +28,7 @@ const WORDS = [
 ];
 const NAMESPACES = ['research', 'serving', 'team-vision', 'batch'];
 
-/** Cores of the containers of one card, together at most 100. */
+/** Cores of the containers of one GPU, together at most 100. */
 const SPLITS = [
   [30, 20, 20, 10, 10],
   [50, 50],
@@ -41,8 +41,8 @@ const SPLITS = [
 ];
 
 export interface SceneOptions {
-  readonly cards: number;
-  /** Containers altogether, spread over all cards; without it, as the splits say. */
+  readonly gpus: number;
+  /** Containers altogether, spread over all GPUs; without it, as the splits say. */
   readonly slices?: number;
   readonly links?: (a: number, b: number) => number;
   readonly memoryGib?: number;
@@ -50,22 +50,22 @@ export interface SceneOptions {
 
 /** A busy node whose use goes up and down with time: what a page is looked at with. */
 export class Scene {
-  cards: CardSnapshot[];
+  gpus: GpuSnapshot[];
   allocations: readonly AllocationSnapshot[];
   readonly #topology: Topology;
   readonly #begin = Date.now();
 
-  constructor({ cards, slices, links = () => 0, memoryGib = 80 }: SceneOptions) {
-    this.#topology = machine(cards, links);
-    this.cards = Array.from({ length: cards }, (_, index) =>
-      card(index, {
-        numaNode: index < cards / 2 ? 0 : 1,
+  constructor({ gpus, slices, links = () => 0, memoryGib = 80 }: SceneOptions) {
+    this.#topology = machine(gpus, links);
+    this.gpus = Array.from({ length: gpus }, (_, index) =>
+      gpu(index, {
+        numaNode: index < gpus / 2 ? 0 : 1,
         memoryBytes: memoryGib * GIB,
         model: 'NVIDIA H100 80GB HBM3',
       }),
     );
-    this.allocations = this.cards.flatMap((of, at) =>
-      this.#containers(of, slices === undefined ? (SPLITS[at % SPLITS.length] ?? []) : even(slices, cards, at)),
+    this.allocations = this.gpus.flatMap((of, at) =>
+      this.#containers(of, slices === undefined ? (SPLITS[at % SPLITS.length] ?? []) : even(slices, gpus, at)),
     );
   }
 
@@ -77,7 +77,7 @@ export class Scene {
       slices: one.slices.map((of) => this.#busy(of, at, phase)),
     }));
     const all = allocations.flatMap(({ slices }) => slices);
-    const cards = this.cards.map((one) => {
+    const gpus = this.gpus.map((one) => {
       const here = all.filter(({ gpuUuid }) => gpuUuid === one.uuid);
       const usedPercent = Math.min(
         100,
@@ -92,10 +92,10 @@ export class Scene {
         powerWatts: dead ? null : 72 + usedPercent * 5.1,
       };
     });
-    return node({ atMs, node: 'gpu-node-07', version: '0.1.0', cards, allocations, topology: this.#topology });
+    return node({ atMs, node: 'gpu-node-07', version: '0.1.0', gpus, allocations, topology: this.#topology });
   }
 
-  #containers(of: CardSnapshot, split: readonly number[]): AllocationSnapshot[] {
+  #containers(of: GpuSnapshot, split: readonly number[]): AllocationSnapshot[] {
     return split.map((cores, at) => {
       const name = `${WORDS[(of.index * 5 + at) % WORDS.length]}-${(of.index * 31 + at * 7).toString(36)}`;
       const memory = cores === 100 ? null : Math.floor((of.memoryBytes * cores) / 100 / (GIB / 4)) * (GIB / 4);
@@ -139,7 +139,7 @@ export class Scene {
             denied: { ...of.counters.denied, alloc: at % 6 === 0 ? 3 : 0 },
             deniedBytes: at % 6 === 0 ? 3 * GIB : 0,
           };
-    const limit = of.memoryLimitBytes ?? of.cardMemoryBytes;
+    const limit = of.memoryLimitBytes ?? of.gpuMemoryBytes;
     return {
       ...of,
       usedPercent,
@@ -152,7 +152,7 @@ export class Scene {
   }
 }
 
-function even(slices: number, cards: number, at: number): number[] {
-  const here = Math.floor(slices / cards) + (at < slices % cards ? 1 : 0);
+function even(slices: number, gpus: number, at: number): number[] {
+  const here = Math.floor(slices / gpus) + (at < slices % gpus ? 1 : 0);
   return Array.from({ length: here }, () => Math.floor(100 / here));
 }

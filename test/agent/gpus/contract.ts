@@ -2,8 +2,8 @@ import { test, type Test } from 'tap';
 import { DriverError, type Driver } from '../../../src/agent/gpus/driver.js';
 
 /**
- * What holds for every driver, whoever made the cards. `open` gives a driver of its own to each test; the machine may have any
- * number of cards.
+ * What holds for every driver, whoever made the GPUs. `open` gives a driver of its own to each test; the machine may have any
+ * number of GPUs.
  */
 export function driverContract(name: string, open: () => Promise<Driver>): void {
   const contract = (sentence: string, body: (t: Test, driver: Driver) => Promise<void>): void => {
@@ -14,7 +14,7 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
     });
   };
 
-  contract('the topology has one place for each card, connected both ways alike', async (t, driver) => {
+  contract('the topology has one place for each GPU, connected both ways alike', async (t, driver) => {
     const { gpus, topology } = await driver.inventory();
     t.equal(topology.levels.length, gpus.length);
     t.equal(topology.nvlinks.length, gpus.length);
@@ -27,7 +27,7 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
     }
   });
 
-  contract('every card has its own index, UUID, minor and bus id, and some memory', async (t, driver) => {
+  contract('every GPU has its own index, UUID, minor and bus id, and some memory', async (t, driver) => {
     const { gpus, excluded } = await driver.inventory();
     const cards = [...gpus, ...excluded.map(({ gpu }) => gpu)];
     for (const key of ['index', 'uuid', 'minor', 'pciBusId'] as const) {
@@ -49,9 +49,9 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
     t.same(await driver.inventory(), await driver.inventory());
   });
 
-  contract('every card answers with a sample and its processes', async (t, driver) => {
+  contract('every GPU answers with a sample and its processes', async (t, driver) => {
     const { gpus } = await driver.inventory();
-    if (gpus.length === 0) t.pass('there is no card to ask');
+    if (gpus.length === 0) t.pass('there is no GPU to ask');
     for (const { uuid, memoryBytes } of gpus) {
       const sample = await driver.sample(uuid);
       t.ok(sample.atMs > 0);
@@ -61,7 +61,7 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
     }
   });
 
-  contract('a card that is not there is refused by name', async (t, driver) => {
+  contract('a GPU that is not there is refused by name', async (t, driver) => {
     const unknown = 'GPU-ffffffff-ffff-ffff-ffff-ffffffffffff';
     for (const call of [() => driver.sample(unknown), () => driver.processes(unknown)]) {
       await t.rejects(async () => void (await call()), {
@@ -78,7 +78,7 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
       notes.filter((note) => !/^\S[^\n]*$/.test(note)),
       [],
     );
-    if (gpus.length === 0) t.ok(notes.length > 0, 'no card is worth a word');
+    if (gpus.length === 0) t.ok(notes.length > 0, 'no GPU is worth a word');
   });
 
   contract('a listener hears nothing after it has left', async (t, driver) => {

@@ -23,7 +23,7 @@ async function watched(t: Test) {
   return { clock, driver, monitor, news, uuid, statuses: () => [0, 1, 2].map((at) => monitor.health(uuid(at)).status) };
 }
 
-test('at first every card is healthy', async (t) => {
+test('at first every GPU is healthy', async (t) => {
   const { monitor, statuses } = await watched(t);
   t.same(statuses(), ['healthy', 'healthy', 'healthy']);
   t.equal(monitor.unusable().size, 0);
@@ -41,7 +41,7 @@ test('a transient error is news at once, and so is the end of the probation', as
   t.equal(monitor.unusable().size, 0);
 });
 
-test('probations of several cards end each at its own time', async (t) => {
+test('probations of several GPUs end each at its own time', async (t) => {
   const { clock, driver, news, uuid, statuses } = await watched(t);
   driver.raiseXid(uuid(0), 94);
   clock.advance(20_000);
@@ -60,7 +60,7 @@ test("an application's error is a remark and nothing more", async (t) => {
   t.same(statuses(), ['healthy', 'healthy', 'healthy']);
 });
 
-test('a card that falls off the bus is out, and back on probation when it answers', async (t) => {
+test('a GPU that falls off the bus is out, and back on probation when it answers', async (t) => {
   const { clock, driver, uuid, statuses, monitor } = await watched(t);
   driver.raiseXid(uuid(2), 79);
   driver.lose(uuid(2));
@@ -72,7 +72,7 @@ test('a card that falls off the bus is out, and back on probation when it answer
   t.same(statuses(), ['healthy', 'healthy', 'healthy']);
 });
 
-test('while the driver does not answer no card is usable; afterwards those that were healthy are', async (t) => {
+test('while the driver does not answer no GPU is usable; afterwards those that were healthy are', async (t) => {
   const { driver, monitor, news, uuid, statuses } = await watched(t);
   driver.raiseEcc(uuid(1));
   driver.breakDown('driver reload');
@@ -88,7 +88,7 @@ test('while the driver does not answer no card is usable; afterwards those that 
   );
 });
 
-test('a card that is taken out has no health, and is fresh when put back', async (t) => {
+test('a GPU that is taken out has no health, and is fresh when put back', async (t) => {
   const { driver, monitor, news, uuid } = await watched(t);
   driver.raiseXid(uuid(0), 48);
   driver.remove(uuid(0));

@@ -20,7 +20,7 @@ test("a limited container finds the control libraries, and they find the driver'
   t.end();
 });
 
-test('a container with whole cards finds the driver itself', (t) => {
+test('a container with whole GPUs finds the driver itself', (t) => {
   t.same(
     defaultPathMounts(MIRROR, false, 'aarch64').map(({ containerPath }) => containerPath),
     [

@@ -11,7 +11,7 @@ import {
   ledgerRange,
   slotsRange,
 } from '../../../src/abi/usage-file.js';
-import type { GpuLook, GpuProcessView, GpuSource } from '../../../src/agent/slices/ports.js';
+import type { GpuReading, GpuProcessView, GpuSource } from '../../../src/agent/slices/ports.js';
 
 /** GPUs whose answers a test sets. */
 export class FakeGpus implements GpuSource {
@@ -22,7 +22,7 @@ export class FakeGpus implements GpuSource {
   /** Set while the driver does not answer: it does when this resolves. */
   hold: Promise<void> | null = null;
 
-  async sample(): Promise<GpuLook> {
+  async sample(): Promise<GpuReading> {
     if (this.failure !== null) throw this.failure;
     return {
       utilizationPercent: this.utilizationPercent,

@@ -52,9 +52,9 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
   const settle = async (): Promise<void> => {
     for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   };
-  const beats = async (count: number, each: (beat: number) => void = () => undefined): Promise<void> => {
-    for (let beat = 0; beat < count; beat += 1) {
-      each(beat);
+  const ticks = async (count: number, each: (tick: number) => void = () => undefined): Promise<void> => {
+    for (let tick = 0; tick < count; tick += 1) {
+      each(tick);
       clock.advance(100);
       await settle();
     }
@@ -64,11 +64,11 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
     node,
     gpus,
     monitor,
-    /** Lets beats go by; what `each` does is done before each of them. */
-    beats,
-    /** Lets beats go by until the driver has been asked so many times more. */
+    /** Lets ticks go by; what `each` does is done before each of them. */
+    beats: ticks,
+    /** Lets ticks go by until the driver has been asked so many times more. */
     async looks(count: number): Promise<void> {
-      for (const end = looked() + count; looked() < end;) await beats(1);
+      for (const end = looked() + count; looked() < end;) await ticks(1);
     },
     async start(allocation: string, spec: Partial<SliceSpec> = {}): Promise<FakeContainer> {
       await node.slices.start(
@@ -137,10 +137,10 @@ test('idle time is lent to a soft container and taken back in the beat in which 
   node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
   await node.beats(12);
   t.equal(soft.told(0).steering, null, 'who does nothing is told nothing');
-  let beat = 0;
+  let tick = 0;
   const work = (): void => {
-    beat += 1;
-    soft.count(0, { chargedNs: beat * 30_000_000, waits: beat, launches: beat });
+    tick += 1;
+    soft.count(0, { chargedNs: tick * 30_000_000, waits: tick, launches: tick });
   };
   await node.beats(15, work);
   t.match(soft.told(0).steering, { grantPpm: 900_000, alone: true });
@@ -161,10 +161,10 @@ test('a container that comes has what was lent of its share in the first beat af
   const owner = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
   node.run(listed(PID_A, MIB, null));
   await node.beats(12);
-  let beat = 0;
+  let tick = 0;
   const work = (): void => {
-    beat += 1;
-    soft.count(0, { chargedNs: beat * 90_000_000, waits: beat });
+    tick += 1;
+    soft.count(0, { chargedNs: tick * 90_000_000, waits: tick });
   };
   await node.beats(15, work);
   t.match(soft.told(0).steering, { grantPpm: 900_000, alone: true });
@@ -208,10 +208,10 @@ test('use of a process of no container is held against others once it is seen ag
   node.run(listed(PID_A, MIB, 30));
   await node.beats(30, work);
   const before = node.monitor.gpus[0]?.looks ?? 0;
-  await node.beats(20, (beat) => {
+  await node.beats(20, (tick) => {
     const seen = (node.monitor.gpus[0]?.looks ?? 0) > before;
     node.run(listed(PID_A, MIB, 30), ...(seen ? [] : [listed(STRANGER, MIB, 60)]));
-    if (beat > 0) work();
+    if (tick > 0) work();
   });
   t.equal(company, false, 'it was dying, or had not greeted yet');
   node.run(listed(PID_A, MIB, 30), listed(STRANGER, MIB, 60));
@@ -243,9 +243,9 @@ test("a container that waits for a long kernel's debt counts as waiting although
   const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 100 })] });
   node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
   await node.beats(12);
-  let beat = 0;
+  let tick = 0;
   await node.beats(10, () => {
-    soft.count(0, { waits: ++beat, chargedNs: beat * 1_000_000 });
+    soft.count(0, { waits: ++tick, chargedNs: tick * 1_000_000 });
     debtor.count(0, { levelAtNs: node.nowNs() + 5_000_000_000n });
   });
   t.match(soft.told(0).steering, { grantPpm: 900_000, alone: false });
@@ -264,10 +264,10 @@ test('charges that the driver contradicts for long are corrected, and the contro
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });
   node.run(listed(PID_A, MIB, 80));
-  let beat = 0;
+  let tick = 0;
   const work = (): void => {
-    beat += 1;
-    container.count(0, { chargedNs: beat * 40_000_000, launches: beat * 200, waits: beat });
+    tick += 1;
+    container.count(0, { chargedNs: tick * 40_000_000, launches: tick * 200, waits: tick });
   };
   await node.beats(70, work);
   const first = node.device(A).correctionPpm;
@@ -287,8 +287,8 @@ test('a share that is kept stays uncorrected, however few of its kernels a repor
     const periodMs = (100 * kernelMs) / share;
     const busyMs = (ms: number): number => Math.floor(ms / periodMs) * kernelMs + Math.min(kernelMs, ms % periodMs);
     let worst = 0;
-    await node.beats(900, (beat) => {
-      const nowMs = (beat + 1) * 100;
+    await node.beats(900, (tick) => {
+      const nowMs = (tick + 1) * 100;
       const from = Math.floor(nowMs / windowMs - 1) * windowMs;
       node.run(listed(PID_A, MIB, Math.floor((100 * (busyMs(from + windowMs) - busyMs(from))) / windowMs)));
       const launches = Math.ceil(nowMs / periodMs);
@@ -375,7 +375,7 @@ test('of every GPU it is known how often it was looked at, how often in vain, an
     strangerPids: [STRANGER],
     look: { temperatureCelsius: 40 },
   });
-  node.gpus.failure = new Error('the card fell off the bus');
+  node.gpus.failure = new Error('the GPU fell off the bus');
   await node.looks(2);
   t.match(observeGpus(node.monitor.gpus), [
     { looks: 4, failedLooks: 2, lookedAtMs: gpu?.lookedAtMs, strangerPids: [STRANGER] },
@@ -396,7 +396,7 @@ test('what the driver keeps for itself becomes part of the limit', async (t) => 
   t.equal(container.sequence, sequence, 'a few bytes are not worth a publication');
   container.hold(0, 0, 500 * MIB);
   await node.looks(2);
-  t.equal(container.told(0).driverOverheadBytes, 0, 'memory that is held but not on the card is no negative overhead');
+  t.equal(container.told(0).driverOverheadBytes, 0, 'memory that is held but not on the GPU is no negative overhead');
   container.hold(0, 0, 100 * MIB);
   await node.looks(2);
   t.equal(container.told(0).driverOverheadBytes, 300 * MIB + 1_000);
@@ -431,14 +431,14 @@ test('a driver that does not answer is asked once, and steering goes on without 
   let answer = (): void => undefined;
   node.gpus.hold = new Promise((resolve) => (answer = resolve));
   const asked = node.gpus.asked.get(GPU) ?? 0;
-  let beat = 0;
-  await node.beats(50, () => container.count(0, { chargedNs: ++beat * 30_000_000, waits: beat }));
+  let tick = 0;
+  await node.beats(50, () => container.count(0, { chargedNs: ++tick * 30_000_000, waits: tick }));
   t.equal(node.gpus.asked.get(GPU), asked + 1);
   t.match(container.told(0).steering, { grantPpm: 600_000 });
   answer();
   node.gpus.hold = null;
-  node.gpus.failure = new Error('the card fell off the bus');
-  await node.beats(30, () => container.count(0, { chargedNs: ++beat * 30_000_000, waits: beat }));
+  node.gpus.failure = new Error('the GPU fell off the bus');
+  await node.beats(30, () => container.count(0, { chargedNs: ++tick * 30_000_000, waits: tick }));
   t.match(node.device(A).pids, [PID_A], 'what was known stands');
   node.gpus.failure = null;
   node.run();
@@ -453,8 +453,8 @@ test('a usage file that is cut off stops the counting and nothing else', async (
   node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
   await node.beats(11);
   truncateSync(join(node.node.base, A, 'usage/vgpu.usage'), 0);
-  let beat = 0;
-  await node.beats(10, () => other.count(0, { chargedNs: ++beat * 30_000_000, waits: beat }));
+  let tick = 0;
+  await node.beats(10, () => other.count(0, { chargedNs: ++tick * 30_000_000, waits: tick }));
   t.equal(node.device(A).peakMemoryBytes, null);
   t.match(other.told(0).steering, { grantPpm: 600_000 });
   t.equal(container.told(0).share, 30);
@@ -464,8 +464,8 @@ test('slices that come, start again and go are followed', async (t) => {
   const node = await monitored(t);
   const first = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
   node.run(listed(PID_A, MIB, null));
-  let beat = 0;
-  const work = (): void => first.count(0, { chargedNs: ++beat * 30_000_000, waits: beat });
+  let tick = 0;
+  const work = (): void => first.count(0, { chargedNs: ++tick * 30_000_000, waits: tick });
   await node.beats(25, work);
   t.match(first.told(0).steering, { grantPpm: 600_000 });
   await node.start(A, { devices: [gpuLimits(0, { share: 50, softLimit: 55 })] });
@@ -486,9 +486,9 @@ test('a GPU that nobody uses is asked about less often, until somebody comes, go
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
   node.gpus.utilizationPercent = 0;
   await node.beats(20);
-  const asked = async (beats: number, each?: () => void): Promise<number> => {
+  const asked = async (ticks: number, each?: () => void): Promise<number> => {
     const before = node.gpus.asked.get(GPU) ?? 0;
-    await node.beats(beats, each);
+    await node.beats(ticks, each);
     return (node.gpus.asked.get(GPU) ?? 0) - before;
   };
   t.equal(await asked(80), 2, 'every four seconds');

@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/host/clock.js';
 import { silentLog } from '../../../src/host/log.js';
 import { LimitPolicy } from '../../../src/agent/slices/limit-policy.js';
 import { OperatorLimits } from '../../../src/agent/slices/operator-limits.js';
-import type { ContainerKnowledge, PodWishes } from '../../../src/agent/slices/ports.js';
+import type { ContainerKnowledge, PodLimitAnnotations } from '../../../src/agent/slices/ports.js';
 import { SliceDirectories } from '../../../src/agent/slices/slice-directory.js';
 import type { SliceSpec } from '../../../src/agent/slices/slice.js';
 import { Slices, type SlicesOptions } from '../../../src/agent/slices/slices.js';
@@ -22,7 +22,7 @@ export const IGNORANT: ContainerKnowledge = {
 };
 
 /** Pods that are not known. */
-export const NO_WISHES: PodWishes = { annotations: () => null, onAnnotations: () => () => undefined };
+export const NO_WISHES: PodLimitAnnotations = { annotations: () => null, onAnnotations: () => () => undefined };
 
 export function gpuLimits(index: number, limits: Partial<NewDeviceLimits> = {}): NewDeviceLimits {
   return {
@@ -58,14 +58,14 @@ export interface TestSlices {
 
 export interface TestSlicesOptions extends Partial<SlicesOptions> {
   readonly base?: string;
-  readonly wishes?: PodWishes;
+  readonly limitAnnotations?: PodLimitAnnotations;
 }
 
 /** A vGPU manager without the rest of the agent. */
 export async function openSlices(t: Teardown, options: TestSlicesOptions = {}): Promise<TestSlices> {
   const base = options.base ?? join(await scratchDirectory(t), 'vm');
   const operator = new OperatorLimits(new SliceDirectories(base));
-  const policy = new LimitPolicy(options.wishes ?? NO_WISHES, operator);
+  const policy = new LimitPolicy(options.limitAnnotations ?? NO_WISHES, operator);
   const slices = new Slices({
     directories: new SliceDirectories(base),
     knowledge: IGNORANT,

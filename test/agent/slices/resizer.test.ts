@@ -4,7 +4,7 @@ import { test } from 'tap';
 import { LIMITS_FILE_NAME, type LiveLimit } from '../../../src/abi/limits-file.js';
 import { NO_REQUEST } from '../../../src/agent/slices/live-limits.js';
 import { silentLog } from '../../../src/host/log.js';
-import type { PodWishes, SliceNote } from '../../../src/agent/slices/ports.js';
+import type { PodLimitAnnotations, SliceNote } from '../../../src/agent/slices/ports.js';
 import { Resizer } from '../../../src/agent/slices/resizer.js';
 import type { scratchDirectory } from '../../scratch.js';
 import { FakeContainer } from './fake-gpu.js';
@@ -18,7 +18,7 @@ const SHARE = 'tencent.com/vcuda-share-limit';
 const SOFT = 'tencent.com/vcuda-core-limit';
 
 /** Pods whose annotations a test sets. */
-class Pods implements PodWishes {
+class Pods implements PodLimitAnnotations {
   readonly #annotations = new Map<string, ReadonlyMap<string, string>>();
   readonly #listeners = new Set<(podUid: string) => void>();
 
@@ -49,14 +49,16 @@ interface Resizable {
 async function resizable(t: Teardown, earlier?: Resizable): Promise<Resizable> {
   const pods = earlier?.pods ?? new Pods();
   const node =
-    earlier === undefined ? await openSlices(t, { wishes: pods }) : await earlier.node.again({ wishes: pods });
+    earlier === undefined
+      ? await openSlices(t, { limitAnnotations: pods })
+      : await earlier.node.again({ limitAnnotations: pods });
   const notes: SliceNote[] = [];
   const notices = { note: (_owner: unknown, note: SliceNote) => void notes.push(note) };
   const resizer = new Resizer({
     slices: node.slices,
     policy: node.policy,
     operator: node.operator,
-    wishes: pods,
+    limitAnnotations: pods,
     notices,
     log: silentLog(),
   });

@@ -178,7 +178,7 @@ for (const [what, spoil] of [
   ['missing', (path: string) => rm(path)],
   ['cut off', (path: string) => truncate(path, 100)],
   ['empty', (path: string) => writeFile(path, '')],
-  ['of other cards', null],
+  ['of other GPUs', null],
 ] as const) {
   test(`limits that are ${what} after a restart are written anew`, async (t) => {
     const first = await openSlices(t);

@@ -21,7 +21,7 @@ export interface ModelTenant {
 }
 
 const STEP_US = 100;
-const BEAT_MS = 100;
+const TICK_MS = 100;
 const EVIDENCE_MS = 5_000;
 
 interface Running {
@@ -64,7 +64,7 @@ export function runModel(tenants: readonly ModelTenant[], fromMs: number, toMs: 
     const ms = us / 1_000;
     for (const one of all) submit(one, BigInt(us) * 1_000n + 10n ** 9n, one.tenant.wants?.(ms) ?? 1);
     serve(all, ms >= fromMs);
-    if (us % (BEAT_MS * 1_000) === 0) state = beat(all, state);
+    if (us % (TICK_MS * 1_000) === 0) state = tick(all, state);
     if (reports && us > 0 && us % (EVIDENCE_MS * 1_000) === 0) state = learn(all, state);
   }
   return all.map((one) => one.usedUs / ((toMs - fromMs) * 1_000));
@@ -108,7 +108,7 @@ function serve(all: readonly Running[], counts: boolean): void {
   }
 }
 
-function beat(all: readonly Running[], before: SteeringState): SteeringState {
+function tick(all: readonly Running[], before: SteeringState): SteeringState {
   const tenants = all.map(({ tenant, charged, waited }, index) => ({
     id: String(index),
     share: tenant.share,
@@ -116,7 +116,7 @@ function beat(all: readonly Running[], before: SteeringState): SteeringState {
     chargedNs: charged,
     waiting: waited,
   }));
-  const { state, decisions } = steer(before, { elapsedNs: BEAT_MS * 1e6, tenants, foreignPpm: 0 });
+  const { state, decisions } = steer(before, { elapsedNs: TICK_MS * 1e6, tenants, foreignPpm: 0 });
   decisions.forEach(({ grantPpm, correctionPpm }, index) => {
     const one = all[index];
     if (one === undefined) return;

@@ -8,21 +8,21 @@ import {
   steer,
   stepCorrection,
   withCorrection,
-  type TenantBeat,
+  type TenantTick,
 } from '../../../src/agent/slices/steering.js';
 import { runModel } from './steered-gpu.js';
 
-const BEAT_NS = 100_000_000;
+const TICK_NS = 100_000_000;
 
 /** Containers of one GPU: their shares add up to no more than it has. */
-const tenantBeats: fc.Arbitrary<TenantBeat[]> = fc
+const tenantTicks: fc.Arbitrary<TenantTick[]> = fc
   .array(
     fc.record({
       share: fc.integer({ min: 1, max: 100 }),
       softLimit: fc.option(fc.integer({ min: 1, max: 100 })),
       chargedNs: fc.oneof(
         fc.constant(0),
-        fc.integer({ min: 0, max: BEAT_NS }),
+        fc.integer({ min: 0, max: TICK_NS }),
         fc.constantFrom(-1, Number.MAX_SAFE_INTEGER, Number.NaN, null),
       ),
       waiting: fc.boolean(),
@@ -40,15 +40,15 @@ const tenantBeats: fc.Arbitrary<TenantBeat[]> = fc
       .map((one, index) => ({ ...one, id: String(index) }));
   });
 
-const beats = fc.record({
+const ticks = fc.record({
   history: fc.array(fc.integer({ min: 0, max: 7 }), { maxLength: 4 }),
-  tenants: tenantBeats,
+  tenants: tenantTicks,
   foreignPpm: fc.integer({ min: 0, max: PPM_WHOLE }),
 });
 
 test('every grant lies between the share and the soft limit, and a hard limit has none', (t) => {
-  const property = fc.property(beats, ({ tenants, foreignPpm }) => {
-    const { decisions } = steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants, foreignPpm });
+  const property = fc.property(ticks, ({ tenants, foreignPpm }) => {
+    const { decisions } = steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants, foreignPpm });
     return decisions.every(({ id, grantPpm }) => {
       const tenant = tenants[Number(id)];
       if (tenant === undefined) return false;
@@ -62,8 +62,8 @@ test('every grant lies between the share and the soft limit, and a hard limit ha
 });
 
 test('what is lent was left over: what all may take fits on the GPU beside strangers, unless shares alone do not', (t) => {
-  const property = fc.property(beats, ({ tenants, foreignPpm }) => {
-    const { state, decisions } = steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants, foreignPpm });
+  const property = fc.property(ticks, ({ tenants, foreignPpm }) => {
+    const { state, decisions } = steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants, foreignPpm });
     const own = (index: number): number => (tenants[index]?.share ?? 0) * 10_000;
     const needs = decisions.map(({ id }, index) => Math.min(own(index), state.get(id)?.demandPpm ?? 0));
     const lent = decisions.reduce((sum, { grantPpm }, index) => sum + Math.max(0, (grantPpm ?? 0) - own(index)), 0);
@@ -74,10 +74,10 @@ test('what is lent was left over: what all may take fits on the GPU beside stran
 });
 
 test('when all who wait are soft without end, nothing but a rounding is left idle', (t) => {
-  const property = fc.property(tenantBeats, (all) => {
+  const property = fc.property(tenantTicks, (all) => {
     const tenants = all.map((one) => ({ ...one, softLimit: 100, waiting: true })).filter((one) => one.share < 100);
     if (tenants.length === 0) return true;
-    const { decisions } = steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants, foreignPpm: 0 });
+    const { decisions } = steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants, foreignPpm: 0 });
     return decisions.reduce((sum, { grantPpm }) => sum + (grantPpm ?? 0), 0) > PPM_WHOLE - tenants.length * 10_001;
   });
   t.doesNotThrow(() => fc.assert(property, { numRuns: 500 }));
@@ -85,9 +85,9 @@ test('when all who wait are soft without end, nothing but a rounding is left idl
 });
 
 test('the order of containers decides nothing', (t) => {
-  const property = fc.property(beats, ({ tenants, foreignPpm }) => {
-    const one = steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants, foreignPpm }).decisions;
-    const other = steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants: [...tenants].reverse(), foreignPpm }).decisions;
+  const property = fc.property(ticks, ({ tenants, foreignPpm }) => {
+    const one = steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants, foreignPpm }).decisions;
+    const other = steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants: [...tenants].reverse(), foreignPpm }).decisions;
     return one.every(
       ({ id, grantPpm }) =>
         Math.abs((other.find((decision) => decision.id === id)?.grantPpm ?? 0) - (grantPpm ?? 0)) <= 10_000,
@@ -97,7 +97,7 @@ test('the order of containers decides nothing', (t) => {
   t.end();
 });
 
-const tenant = (id: string, changes: Partial<TenantBeat> = {}): TenantBeat => ({
+const tenant = (id: string, changes: Partial<TenantTick> = {}): TenantTick => ({
   id,
   share: 50,
   softLimit: null,
@@ -106,12 +106,12 @@ const tenant = (id: string, changes: Partial<TenantBeat> = {}): TenantBeat => ({
   ...changes,
 });
 
-function decide(tenants: readonly TenantBeat[], before = NO_TENANTS, foreignPpm = 0) {
-  return steer(before, { elapsedNs: BEAT_NS, tenants, foreignPpm });
+function decide(tenants: readonly TenantTick[], before = NO_TENANTS, foreignPpm = 0) {
+  return steer(before, { elapsedNs: TICK_NS, tenants, foreignPpm });
 }
 
 test('an idle owner lends its share, and has it back in the beat in which it waits', (t) => {
-  const soft = tenant('soft', { share: 30, softLimit: 90, chargedNs: 0.3 * BEAT_NS, waiting: true });
+  const soft = tenant('soft', { share: 30, softLimit: 90, chargedNs: 0.3 * TICK_NS, waiting: true });
   const lent = decide([soft, tenant('owner', { share: 70 })]);
   t.equal(lent.decisions[0]?.grantPpm, 900_000);
   const back = decide([soft, tenant('owner', { share: 70, waiting: true })], lent.state);
@@ -120,32 +120,32 @@ test('an idle owner lends its share, and has it back in the beat in which it wai
 });
 
 test('of a first beat only the waiting counts: what it used before is not known', (t) => {
-  const soft = tenant('soft', { share: 30, softLimit: 90, chargedNs: 0.3 * BEAT_NS, waiting: true });
+  const soft = tenant('soft', { share: 30, softLimit: 90, chargedNs: 0.3 * TICK_NS, waiting: true });
   const first = decide([soft, tenant('owner', { share: 70, chargedNs: null, waiting: true })]);
   t.match(first.decisions, [
     { grantPpm: 300_000, othersPpm: 0 },
     { usedPpm: 0, othersPpm: 300_000, active: true },
   ]);
-  const second = decide([soft, tenant('owner', { share: 70, chargedNs: 0.7 * BEAT_NS, waiting: true })], first.state);
+  const second = decide([soft, tenant('owner', { share: 70, chargedNs: 0.7 * TICK_NS, waiting: true })], first.state);
   t.match(second.decisions, [{ othersPpm: 700_000 }, { usedPpm: 700_000 }]);
   t.end();
 });
 
 test('an owner that uses a part of its share lends the rest, less some room to grow', (t) => {
   const soft = tenant('soft', { share: 30, softLimit: 100, waiting: true });
-  const { decisions } = decide([soft, tenant('owner', { share: 70, chargedNs: 0.2 * BEAT_NS })]);
+  const { decisions } = decide([soft, tenant('owner', { share: 70, chargedNs: 0.2 * TICK_NS })]);
   t.equal(decisions[0]?.grantPpm, 750_000);
   t.end();
 });
 
 test('an owner whose launches come seldom is not forgotten between two of them', (t) => {
   const soft = tenant('soft', { share: 30, softLimit: 100, waiting: true });
-  let step = decide([soft, tenant('owner', { share: 70, chargedNs: 0.5 * BEAT_NS })]);
+  let step = decide([soft, tenant('owner', { share: 70, chargedNs: 0.5 * TICK_NS })]);
   t.equal(step.decisions[0]?.grantPpm, 390_000);
   step = decide([soft, tenant('owner', { share: 70 })], step.state);
   t.equal(step.decisions[0]?.grantPpm, 630_000);
   t.equal(step.decisions[1]?.active, true);
-  for (let beat = 0; beat < 12; beat += 1) step = decide([soft, tenant('owner', { share: 70 })], step.state);
+  for (let tick = 0; tick < 12; tick += 1) step = decide([soft, tenant('owner', { share: 70 })], step.state);
   t.match(step.decisions, [{ grantPpm: 1_000_000, alone: true }, { active: false }]);
   t.end();
 });
@@ -155,7 +155,7 @@ test('two who borrow share what is lent by their shares, and what one cannot use
   const two = tenant('two', { share: 40, softLimit: 100, waiting: true });
   t.match(decide([one, two]).decisions, [{ grantPpm: 330_000 }, { grantPpm: 660_000 }]);
   t.match(decide([one, { ...two, softLimit: 50 }]).decisions, [{ grantPpm: 500_000 }, { grantPpm: 500_000 }]);
-  t.match(decide([one, { ...two, waiting: false, chargedNs: 0.2 * BEAT_NS }]).decisions, [
+  t.match(decide([one, { ...two, waiting: false, chargedNs: 0.2 * TICK_NS }]).decisions, [
     { grantPpm: 750_000 },
     { grantPpm: 400_000 },
   ]);
@@ -295,20 +295,20 @@ test('on a model of a GPU, charges that are wrong for long are corrected where t
 });
 
 test('every container is told what all others used lately, strangers included, and never its own use', (t) => {
-  const a = (chargedNs: number): TenantBeat => ({ id: 'a', share: 60, softLimit: null, chargedNs, waiting: true });
-  const b: TenantBeat = { id: 'b', share: 20, softLimit: null, chargedNs: 0.2 * BEAT_NS, waiting: true };
-  const first = steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants: [a(0.6 * BEAT_NS), b], foreignPpm: 50_000 });
+  const a = (chargedNs: number): TenantTick => ({ id: 'a', share: 60, softLimit: null, chargedNs, waiting: true });
+  const b: TenantTick = { id: 'b', share: 20, softLimit: null, chargedNs: 0.2 * TICK_NS, waiting: true };
+  const first = steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants: [a(0.6 * TICK_NS), b], foreignPpm: 50_000 });
   t.same(
     first.decisions.map(({ othersPpm }) => othersPpm),
     [250_000, 650_000],
   );
-  // A launch of several beats is charged in one of them.
+  // A launch of several ticks is charged in one of them.
   let state = first.state;
   const told: number[] = [];
-  for (let beat = 0; beat < 60; beat += 1) {
+  for (let tick = 0; tick < 60; tick += 1) {
     const next = steer(state, {
-      elapsedNs: BEAT_NS,
-      tenants: [a(beat % 2 === 0 ? BEAT_NS : 0.2 * BEAT_NS), b],
+      elapsedNs: TICK_NS,
+      tenants: [a(tick % 2 === 0 ? TICK_NS : 0.2 * TICK_NS), b],
       foreignPpm: 0,
     });
     state = next.state;
@@ -318,15 +318,15 @@ test('every container is told what all others used lately, strangers included, a
     told.slice(20).every((ppm) => Math.abs(ppm - 600_000) < 60_000),
     `${Math.min(...told)} to ${Math.max(...told)}`,
   );
-  const many = Array.from({ length: 4 }, (_, at): TenantBeat => ({
+  const many = Array.from({ length: 4 }, (_, at): TenantTick => ({
     id: String(at),
     share: 25,
     softLimit: null,
-    chargedNs: BEAT_NS,
+    chargedNs: TICK_NS,
     waiting: true,
   }));
   t.ok(
-    steer(NO_TENANTS, { elapsedNs: BEAT_NS, tenants: many, foreignPpm: 0 }).decisions.every(
+    steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants: many, foreignPpm: 0 }).decisions.every(
       ({ othersPpm }) => othersPpm === PPM_WHOLE,
     ),
   );

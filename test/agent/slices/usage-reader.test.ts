@@ -24,7 +24,7 @@ async function usageFile(
   return { path, reader: opened.reader };
 }
 
-test('counters of one card are read by themselves and with all the rest', async (t) => {
+test('counters of one GPU are read by themselves and with all the rest', async (t) => {
   const content = encodeUsage();
   content.writeBigUInt64LE(7n, USAGE_LAYOUT.devices + 2 * DEVICE_USAGE.structSize + DEVICE_USAGE.launches);
   const { reader } = await usageFile(t, content);

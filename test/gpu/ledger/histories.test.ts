@@ -6,7 +6,7 @@ import { usage } from '../../../src/gpu/ledger/state.js';
 import type { ResourceKind } from '../../../src/gpu/resources.js';
 import { GRACE_MS, KubeletModel, nodeOf } from './kubelet-model.js';
 
-const CARDS = 3;
+const GPUS = 3;
 const BLOCKS = 16;
 
 type Step =
@@ -107,7 +107,7 @@ function violations(model: KubeletModel): string[] {
     if (memoryIdsOf(allocation).length !== pod.memoryBlocks)
       faults.push(`${pod.uid} runs with ${memoryIdsOf(allocation).length} blocks instead of ${pod.memoryBlocks}`);
     if (allocation.parts.length !== Math.max(1, pod.cores / 100))
-      faults.push(`${pod.uid} runs on ${allocation.parts.length} cards`);
+      faults.push(`${pod.uid} runs on ${allocation.parts.length} GPUs`);
   }
   return faults;
 }
@@ -116,7 +116,7 @@ for (const knowsPods of [true, false]) {
   test(`the ledger keeps its promises in random histories, with pods ${knowsPods ? 'known' : 'unknown'}`, (t) => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
-        const model = new KubeletModel(nodeOf(CARDS, BLOCKS));
+        const model = new KubeletModel(nodeOf(GPUS, BLOCKS));
         for (const [at, next] of steps.entries()) {
           take(model, next, knowsPods);
           const faults = violations(model);
@@ -132,7 +132,7 @@ for (const knowsPods of [true, false]) {
 test('with pods known, what was admitted is never refused when it starts', (t) => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
-      const model = new KubeletModel(nodeOf(CARDS, BLOCKS));
+      const model = new KubeletModel(nodeOf(GPUS, BLOCKS));
       for (const next of steps) take(model, next, true);
       if (model.lateRefusals.length > 0) throw new Error(model.lateRefusals.join('; '));
     }),
@@ -144,7 +144,7 @@ test('with pods known, what was admitted is never refused when it starts', (t) =
 test('when all pods are gone and the time of grace is over, nothing is held', (t) => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), fc.boolean(), (steps, knowsPods) => {
-      const model = new KubeletModel(nodeOf(CARDS, BLOCKS));
+      const model = new KubeletModel(nodeOf(GPUS, BLOCKS));
       for (const next of steps) take(model, next, knowsPods);
       model.pods.clear();
       model.reconcile(GRACE_MS);

@@ -12,7 +12,7 @@ import { uniformTopology } from '../../../src/gpu/topology/topology.js';
 
 export const GRACE_MS = 10_000;
 
-/** A node of equal cards with `blocks` memory blocks each. */
+/** A node of equal GPUs with `blocks` memory blocks each. */
 export function nodeOf(cards: number, blocks: number): LedgerNode {
   const gpus = Array.from({ length: cards }, (_, index): Gpu => ({
     index,

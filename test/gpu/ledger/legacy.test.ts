@@ -6,10 +6,10 @@ import { emptyLedger, keptFor, slots, usage, type LedgerState } from '../../../s
 import { MEMORY_BLOCK_BYTES } from '../../../src/gpu/resources.js';
 import { GRACE_MS, KubeletModel, nodeOf } from './kubelet-model.js';
 
-const CARDS = 3;
+const GPUS = 3;
 const BLOCKS = 16;
-const NODE = nodeOf(CARDS, BLOCKS);
-const uuid = (card: number): string => NODE.gpus[card]?.gpu.uuid ?? '';
+const NODE = nodeOf(GPUS, BLOCKS);
+const uuid = (gpu: number): string => NODE.gpus[gpu]?.gpu.uuid ?? '';
 const NOBODY: ReadonlySet<string> = new Set();
 
 /** A container as the kubelet names it after the upgrade. */
@@ -43,7 +43,7 @@ test("what the original's checkpoint gives a container is kept from the first mo
   t.end();
 });
 
-test("the card in the answer that the kubelet kept is believed, not the original's record of it, which was a guess", (t) => {
+test("the GPU in the answer that the kubelet kept is believed, not the original's record of it, which was a guess", (t) => {
   const legacy = legacyFromOriginal(NODE, [
     { podUid: 'a', container: 'main', devicePaths: ['/dev/nvidia1'], cores: 30, memoryBytes: MEMORY_BLOCK_BYTES },
   ]);
@@ -57,7 +57,7 @@ test("the card in the answer that the kubelet kept is believed, not the original
   t.end();
 });
 
-test('a share on nobody knows which card is kept free on each', (t) => {
+test('a share on nobody knows which GPU is kept free on each', (t) => {
   t.same(free(noteLegacy(emptyLedger(NODE), oldHolder('a', 30, 4, ['GPU-gone']))), ['70/12', '70/12', '70/12']);
   t.end();
 });
@@ -90,7 +90,7 @@ test('a holding ends with its pod at once, or when the kubelet has not named it 
 
 const oldPods = fc.array(
   fc.record({
-    card: fc.nat(CARDS - 1),
+    card: fc.nat(GPUS - 1),
     cores: fc.integer({ min: 5, max: 100 }),
     blocks: fc.integer({ min: 1, max: BLOCKS }),
   }),
@@ -106,17 +106,17 @@ const newPods = fc.array(
   { maxLength: 30 },
 );
 
-test('old and new pods together never hold more than a card has, and all of it is free when the old are gone', (t) => {
+test('old and new pods together never hold more than a GPU has, and all of it is free when the old are gone', (t) => {
   fc.assert(
     fc.property(oldPods, newPods, (old, fresh) => {
       const model = new KubeletModel(NODE);
       const room = NODE.gpus.map(() => ({ cores: 100, blocks: BLOCKS }));
-      const holders = old.flatMap(({ card, cores, blocks }, at) => {
-        const left = room[card];
+      const holders = old.flatMap(({ card: gpu, cores, blocks }, at) => {
+        const left = room[gpu];
         if (left === undefined || left.cores < cores || left.blocks < blocks) return [];
         left.cores -= cores;
         left.blocks -= blocks;
-        return [oldHolder(`old-${at}`, cores, blocks, [uuid(card)])];
+        return [oldHolder(`old-${at}`, cores, blocks, [uuid(gpu)])];
       });
       model.state = holders.reduce(noteLegacy, model.state);
       for (const { shape, coreFirst, endsOld, starts } of fresh) {
@@ -130,12 +130,12 @@ test('old and new pods together never hold more than a card has, and all of it i
           knowsPods: true,
         });
         if (starts) for (const pod of model.pods.values()) model.start(pod);
-        for (const [card, held] of usage(model.state)) {
-          const kept = keptFor(model.state, card);
+        for (const [gpu, held] of usage(model.state)) {
+          const kept = keptFor(model.state, gpu);
           if (held.coreIds.size + kept.cores > 100)
-            throw new Error(`${card} gives ${held.coreIds.size} cores beside ${kept.cores} kept`);
+            throw new Error(`${gpu} gives ${held.coreIds.size} cores beside ${kept.cores} kept`);
           if (held.memoryIds.size + kept.memoryBlocks > BLOCKS)
-            throw new Error(`${card} gives ${held.memoryIds.size} blocks beside ${kept.memoryBlocks} kept`);
+            throw new Error(`${gpu} gives ${held.memoryIds.size} blocks beside ${kept.memoryBlocks} kept`);
         }
       }
       if (model.lateRefusals.length > 0) throw new Error(model.lateRefusals.join('; '));

@@ -57,7 +57,7 @@ test('memory of a failed pod that is offered again does not make older cores wai
   const model = new KubeletModel(nodeOf(3, 16));
   const unknown = (...wanted: Parameters<typeof wish>) => ({ ...wish(...wanted), knowsPods: false });
   t.ok(model.admit(unknown(200, 0)));
-  t.notOk(model.admit(unknown(150, 4, ['memory', 'core'])), 'its memory was taken for that of the two cards');
+  t.notOk(model.admit(unknown(150, 4, ['memory', 'core'])), 'its memory was taken for that of the two GPUs');
   t.ok(model.admit(unknown(60, 8)));
   for (const pod of model.pods.values()) {
     const held = model.state.allocations.get(allocationId(pod.coreIds));

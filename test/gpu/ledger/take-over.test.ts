@@ -72,7 +72,7 @@ test('an init container and the container after it are both known, whichever hol
   t.end();
 });
 
-test('a container keeps the card that it was given, also where its ids are of another one and that one has room', (t) => {
+test('a container keeps the GPU that it was given, also where its ids are of another one and that one has room', (t) => {
   const [, second] = NODE.gpus.map(({ gpu }) => gpu);
   const running = holder('pod', ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: [second?.uuid ?? ''] });
   const state = after(emptyLedger(NODE), [running]);
@@ -83,13 +83,13 @@ test('a container keeps the card that it was given, also where its ids are of an
   t.end();
 });
 
-test('the same ids on another card than an old checkpoint says are where their container is', (t) => {
+test('the same ids on another GPU than an old checkpoint says are where their container is', (t) => {
   const [first, second] = NODE.gpus.map(({ gpu }) => gpu.uuid);
-  const ofCard = (pod: string, card = '') =>
-    holder(pod, ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: [card] });
+  const ofGpu = (pod: string, gpu = '') =>
+    holder(pod, ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: [gpu] });
   const { state, dropped, adopted } = takeOver(
-    after(emptyLedger(NODE), [ofCard('past', second)]),
-    [ofCard('present', first)],
+    after(emptyLedger(NODE), [ofGpu('past', second)]),
+    [ofGpu('present', first)],
     { now: NOW, graceMs: GRACE_MS },
   );
   t.same(
@@ -101,7 +101,7 @@ test('the same ids on another card than an old checkpoint says are where their c
   t.end();
 });
 
-test('a card that the node no longer has is not believed in', (t) => {
+test('a GPU that the node no longer has is not believed in', (t) => {
   const running = holder('pod', ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: ['GPU-gone'] });
   t.same(
     after(emptyLedger(NODE), [running])
@@ -113,7 +113,7 @@ test('a card that the node no longer has is not believed in', (t) => {
 });
 
 /**
- * What a kubelet may name at one moment: containers with ids of their own, of one card each. Those of another moment are of other pods:
+ * What a kubelet may name at one moment: containers with ids of their own, of one GPU each. Those of another moment are of other pods:
  * a container keeps the ids that it was given.
  */
 const named = (moment: string): fc.Arbitrary<readonly Holder[]> =>
@@ -122,15 +122,15 @@ const named = (moment: string): fc.Arbitrary<readonly Holder[]> =>
       fc.record({ card: fc.nat(2), cores: fc.integer({ min: 1, max: 40 }), blocks: fc.integer({ min: 1, max: 5 }) }),
       { maxLength: 8 },
     )
-    .map((wishes) => {
+    .map((limitAnnotations) => {
       const used = [0, 1, 2].map(() => ({ core: 0, memory: 0 }));
-      return wishes.flatMap(({ card, cores, blocks }, at) => {
-        const next = used[card];
+      return limitAnnotations.flatMap(({ card: gpu, cores, blocks }, at) => {
+        const next = used[gpu];
         if (next === undefined || next.core + cores > 100 || next.memory + blocks > 16) return [];
         const entry = holder(
           `${moment}-${at}`,
-          ids('core', card, next.core, cores),
-          ids('memory', card, next.memory, blocks),
+          ids('core', gpu, next.core, cores),
+          ids('memory', gpu, next.memory, blocks),
         );
         next.core += cores;
         next.memory += blocks;

@@ -60,8 +60,8 @@ test('ties go to what leaves the best sets of 8, 4 and 2, then to the nearer by 
       if (count > free.length) return true;
       const judged = subsets(free, count).map((set) => {
         const rest = free.filter((position) => !set.includes(position));
-        const worth = [8, 4, 2].map((size) => packingOpinion(topology, rest, size));
-        return { set, order: [scoreOpinion(topology, set), ...worth, fineOpinion(topology, set)] };
+        const futureValue = [8, 4, 2].map((size) => packingOpinion(topology, rest, size));
+        return { set, order: [scoreOpinion(topology, set), ...futureValue, fineOpinion(topology, set)] };
       });
       const before = (a: readonly number[], b: readonly number[]): boolean => {
         const at = a.findIndex((value, place) => value !== b[place]);
@@ -184,7 +184,7 @@ test('what is unhealthy is never chosen', (t) => {
   t.end();
 });
 
-test('memory asked for with whole GPUs is there, on unequal cards too', (t) => {
+test('memory asked for with whole GPUs is there, on unequal GPUs too', (t) => {
   const slots = slotsOf(6).map((slot, at) => {
     const memoryBytes = at === 3 ? 80 * GIB : 16 * GIB;
     return { ...slot, gpu: gpuAt(at, { memoryBytes }), freeMemoryBytes: memoryBytes };

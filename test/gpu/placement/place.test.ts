@@ -8,7 +8,7 @@ import { subsets } from './exhaustive.js';
 
 const ALL = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/** A node of eight cards of two sizes in any state, whose indexes skip numbers, and a request with any options. */
+/** A node of eight GPUs of two sizes in any state, whose indexes skip numbers, and a request with any options. */
 const anySituation = fc.record({
   topology: fc.constantFrom(T8, CUBE_MESH, BRIDGED, switched(8, 4)),
   cards: fc.array(
@@ -31,10 +31,10 @@ const anySituation = fc.record({
 });
 
 function nodeOf(
-  cards: readonly { usedCores: number; large: boolean; processCount: number; usable: boolean }[],
+  gpus: readonly { usedCores: number; large: boolean; processCount: number; usable: boolean }[],
 ): GpuSlot[] {
-  return slotsOf(cards.length).map((slot, at) => {
-    const card = cards[at] ?? { usedCores: 0, large: false, processCount: 0, usable: true };
+  return slotsOf(gpus.length).map((slot, at) => {
+    const card = gpus[at] ?? { usedCores: 0, large: false, processCount: 0, usable: true };
     const memoryBytes = (card.large ? 80 : 16) * GIB;
     return {
       gpu: { ...slot.gpu, index: at * 3 + 1, memoryBytes },
@@ -63,8 +63,8 @@ function canServe(slots: readonly GpuSlot[], set: readonly number[], cores: numb
 test('whatever is asked, the answer serves and keeps to the options; a refusal means that nothing could', (t) => {
   let [placedCount, refusedCount] = [0, 0];
   fc.assert(
-    fc.property(anySituation, ({ topology, cards, cores, gib, hint, among, mustInclude }) => {
-      const slots = nodeOf(cards);
+    fc.property(anySituation, ({ topology, cards: gpus, cores, gib, hint, among, mustInclude }) => {
+      const slots = nodeOf(gpus);
       const indexOf = (position: number) => (slots[position] as GpuSlot).gpu.index;
       const options: PlacementOptions = {
         ...(hint === undefined ? {} : { hint: hint.map(indexOf) }),
@@ -98,9 +98,9 @@ test('whatever is asked, the answer serves and keeps to the options; a refusal m
 
 test('quiet GPUs come before ones that somebody else uses, as long as they suffice', (t) => {
   fc.assert(
-    fc.property(anySituation, ({ topology, cards, cores }) => {
+    fc.property(anySituation, ({ topology, cards: gpus, cores }) => {
       if (cores < 100) return true;
-      const slots = nodeOf(cards);
+      const slots = nodeOf(gpus);
       const quiet = slots.filter((slot) => slot.usable && slot.freeCores === 100 && slot.processCount === 0);
       const placed = place(topology, slots, { cores, memoryBytes: 0 });
       if (!placed.ok || quiet.length < cores / 100) return true;

@@ -58,7 +58,7 @@ const VECTORS: readonly Vector[] = [
   ['T6 share, one byte more than is left', T6, { 0: 50 }, 50, 8 * GIB + 1, [1]],
   ['T6 share 20, 0 half and 3 at 70', T6, { 0: 50, 3: 70 }, 20, GIB, [3]],
   ['T6 share 40, 0 half and 3 at 70', T6, { 0: 50, 3: 70 }, 40, GIB, [0]],
-  ['T6 share of more memory than a card has', T6, {}, 50, 17 * GIB, []],
+  ['T6 share of more memory than a GPU has', T6, {}, 50, 17 * GIB, []],
   ['T8 link 200', T8, {}, 200, 0, [0, 1]],
   ['T8 link 400', T8, {}, 400, 0, [0, 1, 2, 3]],
   ['T8 link 500', T8, {}, 500, 0, [0, 1, 2, 3, 4]],

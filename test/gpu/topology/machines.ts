@@ -41,7 +41,7 @@ export const T8 = pcieMachine(
   ['NODE', [0, 1, 2, 3, 4, 5, 6, 7]],
 );
 
-/** Eight cards in a hybrid cube mesh: two quads of NV1 and NV2, joined GPU to GPU; PCIe switches hold neighbours. */
+/** Eight GPUs in a hybrid cube mesh: two quads of NV1 and NV2, joined GPU to GPU; PCIe switches hold neighbours. */
 export const CUBE_MESH = withNvlinks(
   pcieMachine(8, ['PIX', [0, 1], [2, 3], [4, 5], [6, 7]], ['NODE', [0, 1, 2, 3], [4, 5, 6, 7]]),
   [
@@ -64,7 +64,7 @@ export const CUBE_MESH = withNvlinks(
   ],
 );
 
-/** `count` cards, every pair joined through NVSwitch, two NUMA nodes. */
+/** `count` GPUs, every pair joined through NVSwitch, two NUMA nodes. */
 export function switched(count: number, links: number): Topology {
   const half = Array.from({ length: count / 2 }, (_, position) => position);
   return topologyOfPairs(count, (a, b) => ({
@@ -73,7 +73,7 @@ export function switched(count: number, links: number): Topology {
   }));
 }
 
-/** Eight cards on two sockets, three bridged pairs and two singles. */
+/** Eight GPUs on two sockets, three bridged pairs and two singles. */
 export const BRIDGED = withNvlinks(pcieMachine(8, ['NODE', [0, 1, 2, 3], [4, 5, 6, 7]]), [
   [0, 1, 4],
   [2, 3, 4],
@@ -94,7 +94,7 @@ export function gpuAt(index: number, change: Partial<Gpu> = {}): Gpu {
   };
 }
 
-/** Slots of `count` free 16 GiB cards of which `used[index]` cores are taken, and memory in proportion. */
+/** Slots of `count` free 16 GiB GPUs of which `used[index]` cores are taken, and memory in proportion. */
 export function slotsOf(count: number, used: Readonly<Record<number, number>> = {}): GpuSlot[] {
   return Array.from({ length: count }, (_, index) => {
     const gpu = gpuAt(index);

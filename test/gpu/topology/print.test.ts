@@ -34,7 +34,7 @@ test('a pair shows its NVLinks before its PCIe level', (t) => {
 
 test('a tree shows levels and what each GPU is called', (t) => {
   t.equal(
-    printTree(T3, (position) => `card ${position}`),
+    printTree(T3, (position) => `GPU ${position}`),
     '|---NODE\n|   |---card 0\n|   |---PIX\n|   |   |---card 1\n|   |   |---card 2\n',
   );
   t.equal(

@@ -36,7 +36,7 @@ export interface MachinePaths {
   readonly statePath: string;
 }
 
-/** What a process in a container sees: its card, its allocation's directory, and the library before the driver. */
+/** What a process in a container sees: its GPU, its allocation's directory, and the library before the driver. */
 export function tenantEnvironment(
   { nodePath, statePath }: MachinePaths,
   slice: { readonly directory: string; readonly gpu: number },

@@ -1,12 +1,12 @@
 import { demandOf, type Demand } from '../../../src/scheduler/cluster/demand.js';
-import type { Card, NodeShape } from '../../../src/scheduler/cluster/node.js';
+import type { NodeGpu, NodeShape } from '../../../src/scheduler/cluster/node.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../../src/gpu/resources.js';
 import { uniformTopology, type Topology } from '../../../src/gpu/topology/topology.js';
 
 export const BLOCK = MEMORY_BLOCK_BYTES;
 
-/** A card of so many blocks; index, minor and UUID follow from its place. */
-export function card(index: number, blocks: number, differing: Partial<Card> = {}): Card {
+/** A GPU of so many blocks; index, minor and UUID follow from its place. */
+export function nodeGpu(index: number, blocks: number, differing: Partial<NodeGpu> = {}): NodeGpu {
   const memoryBytes = blocks * BLOCK;
   const gpu = {
     index,
@@ -20,12 +20,12 @@ export function card(index: number, blocks: number, differing: Partial<Card> = {
   return { gpu, usable: true, foreign: false, freeCores: CORES_PER_GPU, freeMemoryBytes: memoryBytes, ...differing };
 }
 
-/** A node with cards of so many blocks each, all idle, and more host than anybody asks for. */
+/** A node with GPUs of so many blocks each, all idle, and more host than anybody asks for. */
 export function node(name: string, blocks: readonly number[], differing: Partial<NodeShape> = {}): NodeShape {
   return {
     name,
     labels: {},
-    cards: blocks.map((of, index) => card(index, of)),
+    gpus: blocks.map((of, index) => nodeGpu(index, of)),
     topology: uniformTopology(blocks.length, 'PHB') satisfies Topology,
     memoryKnown: true,
     cpuMilli: 96_000,

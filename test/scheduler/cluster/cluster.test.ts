@@ -3,7 +3,7 @@ import { test } from 'tap';
 import { Cluster } from '../../../src/scheduler/cluster/cluster.js';
 import { policyOf } from '../../../src/scheduler/cluster/policy/policies.js';
 import type { Demand } from '../../../src/scheduler/cluster/demand.js';
-import { BLOCK, card, node, pod } from './builders.js';
+import { BLOCK, nodeGpu, node, pod } from './builders.js';
 
 function cluster(...nodes: readonly (readonly number[])[]): Cluster {
   const made = new Cluster(policyOf('binpack'));
@@ -60,7 +60,7 @@ test('annotations that cannot be right are not believed', (t) => {
   t.end();
 });
 
-test('pods are known before their node is, and after it came back with other cards', (t) => {
+test('pods are known before their node is, and after it came back with other GPUs', (t) => {
   const of = cluster();
   of.setPod({ uid: 'a', nodeName: 'late', demand: pod([[30, 4]]), gpus: [{ container: 0, indexes: [1] }] });
   of.setPod({ uid: 'b', nodeName: 'late', demand: pod([[100, 0]]), gpus: null });
@@ -78,7 +78,7 @@ test('pods are known before their node is, and after it came back with other car
   t.end();
 });
 
-test('a pod for which no card had room is charged as soon as there is some', (t) => {
+test('a pod for which no GPU had room is charged as soon as there is some', (t) => {
   const of = cluster([16]);
   of.setPod({ uid: 'a', nodeName: 'n0', demand: pod([[100, 0]]), gpus: null });
   t.equal(of.setPod({ uid: 'b', nodeName: 'n0', demand: pod([[60, 4]]), gpus: null })?.source, 'nowhere');
@@ -90,7 +90,7 @@ test('a pod for which no card had room is charged as soon as there is some', (t)
 
 test('what the node says is free counts where it is less than what is booked', (t) => {
   const of = cluster();
-  of.setNode(node('n', [16, 16], { cards: [card(0, 16, { freeCores: 40 }), card(1, 16, { usable: false })] }));
+  of.setNode(node('n', [16, 16], { gpus: [nodeGpu(0, 16, { freeCores: 40 }), nodeGpu(1, 16, { usable: false })] }));
   t.same(fitting(of, pod([[40, 4]])), ['n']);
   t.same(fitting(of, pod([[41, 4]])), [], 'the agent still holds 60 of GPU 0, GPU 1 is unhealthy');
   of.setPod({ uid: 'a', nodeName: 'n', demand: pod([[70, 4]]), gpus: [{ container: 0, indexes: [0] }] });
@@ -184,7 +184,7 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('end' as const), pod: fc.nat(9) }),
 );
 
-test('whatever the order of offers, decisions and ends: what was offered can be had, and no card is booked beyond what it has', (t) => {
+test('whatever the order of offers, decisions and ends: what was offered can be had, and no GPU is booked beyond what it has', (t) => {
   const check = fc.property(
     fc.array(fc.array(fc.constant(16), { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 3 }),
     fc.array(step, { maxLength: 40 }),
@@ -204,14 +204,14 @@ test('whatever the order of offers, decisions and ends: what was offered can be 
         } else if (now.do === 'forget') of.claims.drop(uid);
         else if (now.do === 'end') of.removePod(uid);
         for (const there of of.nodes.values()) {
-          for (const [at, { gpu }] of there.shape.cards.entries()) {
+          for (const [at, { gpu }] of there.shape.gpus.entries()) {
             const { cores, memoryBytes } = there.used(at);
             if (cores < 0 || cores > 100 || memoryBytes < 0 || memoryBytes > gpu.memoryBytes) return false;
           }
         }
       }
       for (const uid of [...of.bookings.keys()]) of.removePod(uid);
-      return [...of.nodes.values()].every((there) => there.shape.cards.every((_, at) => there.used(at).cores === 0));
+      return [...of.nodes.values()].every((there) => there.shape.gpus.every((_, at) => there.used(at).cores === 0));
     },
   );
   t.doesNotThrow(() => fc.assert(check, { numRuns: 1500 }));

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { MixLearner } from '../../../src/scheduler/cluster/typical-mix.js';
-import { UsableMeter } from '../../../src/scheduler/cluster/usable.js';
+import { FragmentationScore } from '../../../src/scheduler/cluster/fragmentation-score.js';
 import { ClusterNode } from '../../../src/scheduler/cluster/node.js';
 import { BLOCK, node, pod } from './builders.js';
 
@@ -75,14 +75,14 @@ test('a new mix is made often at first and seldom later', (t) => {
 test('usable capacity falls with what pods cannot use any more', (t) => {
   const learner = new MixLearner();
   for (let round = 0; round < 16; round++) learner.observe(pod([[60, 8]], { cpuMilli: 4000 }));
-  const meter = new UsableMeter(learner.mix, []);
+  const meter = new FragmentationScore(learner.mix, []);
   const there = new ClusterNode(0, node('n', [16, 16], { cpuMilli: 8000 }));
   const usable = () => meter.usable(there.shape, there.free);
   const idle = usable();
   t.ok(idle > 0);
   there.charge([{ position: 0, cores: 50, memoryBytes: 0 }], 0, 0, 1);
   const halved = usable();
-  t.ok(Math.abs(halved - idle / 2) < 1e-9, 'a card with 50 cores left is of no use to pods of 60');
+  t.ok(Math.abs(halved - idle / 2) < 1e-9, 'a GPU with 50 cores left is of no use to pods of 60');
   there.charge([{ position: 1, cores: 0, memoryBytes: 9 * BLOCK }], 0, 0, 1);
   t.equal(usable(), 0, 'nor is one with too little memory');
   there.charge([{ position: 1, cores: 0, memoryBytes: 9 * BLOCK }], 0, 0, -1);
@@ -94,7 +94,7 @@ test('usable capacity falls with what pods cannot use any more', (t) => {
 test('usable capacity counts how often a request fits', (t) => {
   const learner = new MixLearner();
   for (let round = 0; round < 16; round++) learner.observe(pod([[30, 2]]));
-  const meter = new UsableMeter(learner.mix, []);
+  const meter = new FragmentationScore(learner.mix, []);
   const usable = (taken: number): number => {
     const there = new ClusterNode(0, node('n', [16]));
     there.charge([{ position: 0, cores: taken, memoryBytes: 0 }], 0, 0, 1);
@@ -113,12 +113,15 @@ test('what few nodes can serve counts more than what all can', (t) => {
   }
   const large = new ClusterNode(0, node('large', [16], { cpuMilli: 64_000 }));
   const small = [1, 2, 3].map((slot) => new ClusterNode(slot, node(`small-${slot}`, [16], { cpuMilli: 8000 })));
-  const lost = (meter: UsableMeter): number => {
+  const lost = (meter: FragmentationScore): number => {
     const there = new ClusterNode(0, large.shape);
     const before = meter.usable(there.shape, there.free);
     there.charge([], 1000, 0, 1);
     return before - meter.usable(there.shape, there.free);
   };
-  t.ok(lost(new UsableMeter(learner.mix, [large, ...small])) > 1.2 * lost(new UsableMeter(learner.mix, [large])));
+  t.ok(
+    lost(new FragmentationScore(learner.mix, [large, ...small])) >
+      1.2 * lost(new FragmentationScore(learner.mix, [large])),
+  );
   t.end();
 });

@@ -35,7 +35,7 @@ export function containerView(id, store) {
 }
 
 function back() {
-  return h('p', { class: 'back' }, h('a', { href: '#/' }, '← all cards'));
+  return h('p', { class: 'back' }, h('a', { href: '#/' }, '← all GPUs'));
 }
 
 function gone(id) {
@@ -45,14 +45,14 @@ function gone(id) {
     h(
       'p',
       { class: 'quiet' },
-      `No allocation ${id} is on this node any more. Its pod ended, and its part of the card is free.`,
+      `No allocation ${id} is on this node any more. Its pod ended, and its part of the GPU is free.`,
     ),
   ];
 }
 
 function picture({ allocation, series, events }, now) {
   const { namespace, pod, container } = names(allocation);
-  const memory = allocation.memoryBytes === null ? 'all memory of its cards' : bytes(allocation.memoryBytes);
+  const memory = allocation.memoryBytes === null ? 'all memory of its GPUs' : bytes(allocation.memoryBytes);
   return [
     back(),
     h(
@@ -99,7 +99,7 @@ function fact(name, value) {
   return h('div', {}, h('dt', {}, name), h('dd', {}, value));
 }
 
-/** What it does on one of its cards. */
+/** What it does on one of its GPUs. */
 function device(slice, series = { used: [], memory: [], throttled: [] }) {
   const { share, softLimit, memoryLimitBytes, cardMemoryBytes, counters } = slice;
   const limit = memoryLimitBytes ?? cardMemoryBytes;

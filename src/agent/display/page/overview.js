@@ -1,10 +1,10 @@
-import { cardPanel } from './card.js';
+import { cardPanel } from './gpu.js';
 import { h, setText } from './dom.js';
 import { eventList } from './events.js';
 import { bytesOf, count, names, percent, trimmed } from './format.js';
 import { topology } from './topology.js';
 
-/** The node: figures, topology, cards with their containers, events. */
+/** The node: figures, topology, GPUs with their containers, events. */
 export function overview(store, filterText) {
   const { state } = store;
   const byGpu = new Map(state.cards.map((card) => [card.uuid, []]));
@@ -23,7 +23,7 @@ export function overview(store, filterText) {
     figures.element,
     section('Topology', picture.element),
     section(
-      'Cards',
+      'GPUs',
       nothing,
       h(
         'div',
@@ -104,8 +104,8 @@ function figureList(store) {
   const memory = cards.reduce((sum, card) => sum + card.memoryBytes, 0);
   const givenMemory = cards.reduce((sum, card) => sum + card.givenMemoryBytes, 0);
   const pods = new Set(allocations.flatMap(({ owners }) => owners.map(({ podUid }) => podUid)));
-  setText(values.given.main, `${trimmed(given)} of ${count(cards.length, 'card')}`);
-  setText(values.given.small, free === 0 ? 'no whole card free' : `${count(free, 'whole card')} free`);
+  setText(values.given.main, `${trimmed(given)} of ${count(cards.length, 'GPU')}`);
+  setText(values.given.small, free === 0 ? 'no whole GPU free' : `${count(free, 'whole GPU')} free`);
   setText(values.memory.small, `${bytesOf(givenMemory, memory)} given`);
   setText(values.containers.main, String(allocations.length));
   setText(values.containers.small, `in ${count(pods.size, 'pod')}`);
@@ -119,7 +119,7 @@ function figureList(store) {
       );
       setText(
         values.busy.small,
-        known.length === 0 ? 'the driver does not say' : `busiest card ${percent(Math.max(...known))}`,
+        known.length === 0 ? 'the driver does not say' : `busiest GPU ${percent(Math.max(...known))}`,
       );
       setText(
         values.memory.main,

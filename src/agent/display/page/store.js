@@ -17,7 +17,7 @@ export class Store {
     this.events = events;
   }
 
-  /** Takes in what cards and containers use now; true when a moment was added to the history. */
+  /** Takes in what GPUs and containers use now; true when a moment was added to the history. */
   use(usage) {
     this.usage = usage;
     if (usage.at - this.#sampledAt < this.periodMs * 0.9) return false;

@@ -1,5 +1,5 @@
 import { h, s } from './dom.js';
-import { STATUS_TEXT } from './card.js';
+import { STATUS_TEXT } from './gpu.js';
 import { percent } from './format.js';
 
 /** Cards are drawn as wide as they can be without another row. */
@@ -8,7 +8,7 @@ const TILE_HEIGHT = 56;
 const PAD = 10;
 const LABEL = 18;
 const GAP = 10;
-/** Below a row of cards that NVLink joins: room for the line. */
+/** Below a row of GPUs that NVLink joins: room for the line. */
 const WIRE = 14;
 
 const MEANING = {
@@ -19,7 +19,7 @@ const MEANING = {
   SYS: 'link between NUMA nodes',
 };
 
-/** The node as a picture: boxes within boxes for PCIe and NUMA, cards in them, lines for NVLink. Laid out for the width there is. */
+/** The node as a picture: boxes within boxes for PCIe and NUMA, GPUs in them, lines for NVLink. Laid out for the width there is. */
 export function topology(store) {
   const { state } = store;
   const holder = h('div', { class: 'topology' });
@@ -213,7 +213,7 @@ function fill({ cores, memory, number, laneWidth }, card, [used, usedBytes]) {
   number.textContent = percent(used);
 }
 
-/** NVLinks as things to draw: all-to-all groups of cards with equally many links become one bus, everything else a line a pair. */
+/** NVLinks as things to draw: all-to-all groups of GPUs with equally many links become one bus, everything else a line a pair. */
 export function wiring(nvlinks) {
   const group = new Map();
   for (const [a, b] of nvlinks) {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../host/clock.js';
 import { DriverError } from '../driver.js';
 
-/** The lane of calls that are about no single card. */
+/** The lane of calls that are about no single GPU. */
 export const SYSTEM_LANE = 'driver';
 
 interface Waiting {
@@ -18,9 +18,9 @@ export interface CallGateOptions {
 }
 
 /**
- * Lets calls into a library that may block for ever: one at a time in each lane (a card, or the driver), in the order they were asked for, and
+ * Lets calls into a library that may block for ever: one at a time in each lane (a GPU, or the driver), in the order they were asked for, and
  * few at once in all. A call that takes too long rejects, and its lane stays shut until it does return: what is asked meanwhile is
- * refused at once, so nobody waits behind a dead card, and no more than `limit` threads can ever be lost.
+ * refused at once, so nobody waits behind a dead GPU, and no more than `limit` threads can ever be lost.
  */
 export class CallGate {
   readonly #options: CallGateOptions;

@@ -2,7 +2,7 @@ import { busId } from './identity.js';
 import { NVML } from './nvml-code.js';
 import { filling, uint, type Handle, type Question } from './question.js';
 
-/** Questions that say how cards are connected. */
+/** Questions that say how GPUs are connected. */
 
 /** `nvmlGpuTopologyLevel_t` of a pair. */
 export const commonAncestor = (a: Handle, b: Handle): Question<number> =>
@@ -17,16 +17,16 @@ export const commonAncestor = (a: Handle, b: Handle): Question<number> =>
     read: uint,
   });
 
-/** More links than any card has; a card answers INVALID_ARGUMENT from its first missing one on. */
+/** More links than any GPU has; a GPU answers INVALID_ARGUMENT from its first missing one on. */
 export const MAX_LINKS = 64;
 
-/** Whether a link is up; `absent` where the card has no link of this number. Null: no NVLink at all. */
-export const linkState = (card: Handle, link: number): Question<'up' | 'down' | 'absent'> =>
+/** Whether a link is up; `absent` where the GPU has no link of this number. Null: no NVLink at all. */
+export const linkState = (gpu: Handle, link: number): Question<'up' | 'down' | 'absent'> =>
   filling<'up' | 'down' | 'absent'>({
     feature: null,
     names: ['nvmlDeviceGetNvLinkState'],
     inputs: [
-      ['handle', card],
+      ['handle', gpu],
       ['uint', link],
     ],
     sizes: [4],
@@ -38,24 +38,24 @@ export const linkState = (card: Handle, link: number): Question<'up' | 'down' | 
 export const REMOTE_GPU = 0;
 export const REMOTE_SWITCH = 2;
 
-export const linkRemoteType = (card: Handle, link: number): Question<number> =>
+export const linkRemoteType = (gpu: Handle, link: number): Question<number> =>
   filling({
     feature: null,
     names: ['nvmlDeviceGetNvLinkRemoteDeviceType'],
     inputs: [
-      ['handle', card],
+      ['handle', gpu],
       ['uint', link],
     ],
     sizes: [4],
     read: uint,
   });
 
-export const linkRemoteBusId = (card: Handle, link: number): Question<string> =>
+export const linkRemoteBusId = (gpu: Handle, link: number): Question<string> =>
   busId(
     null,
     ['nvmlDeviceGetNvLinkRemotePciInfo_v2', 'nvmlDeviceGetNvLinkRemotePciInfo'],
     [
-      ['handle', card],
+      ['handle', gpu],
       ['uint', link],
     ],
   );

@@ -1,31 +1,31 @@
 import { NVML } from './nvml-code.js';
 import { command, filling, type Handle, type Question } from './question.js';
 
-/** Questions about errors that cards report by themselves. */
+/** Questions about errors that GPUs report by themselves. */
 
 /** `nvmlEventType`, as far as it says that something broke: bits. */
 export const EVENT_DOUBLE_BIT_ECC = 2n;
 export const EVENT_XID = 8n;
 
-const FEATURE = 'report of errors (only a card that is lost is noticed)';
+const FEATURE = 'report of errors (only a GPU that is lost is noticed)';
 
 export const createEventSet = (): Question<Handle> =>
   filling({ feature: FEATURE, names: ['nvmlEventSetCreate'], sizes: [8], read: (_name, out) => out.readBigUInt64LE() });
 
-export const supportedEvents = (card: Handle): Question<bigint> =>
+export const supportedEvents = (gpu: Handle): Question<bigint> =>
   filling({
     feature: FEATURE,
     names: ['nvmlDeviceGetSupportedEventTypes'],
-    inputs: [['handle', card]],
+    inputs: [['handle', gpu]],
     sizes: [8],
     read: (_name, out) => out.readBigUInt64LE(),
   });
 
-export const registerEvents = (card: Handle, types: bigint, set: Handle): Question<true> => ({
+export const registerEvents = (gpu: Handle, types: bigint, set: Handle): Question<true> => ({
   ...command(
     ['nvmlDeviceRegisterEvents'],
     [
-      ['handle', card],
+      ['handle', gpu],
       ['ulong', types],
       ['handle', set],
     ],
@@ -36,7 +36,7 @@ export const registerEvents = (card: Handle, types: bigint, set: Handle): Questi
 export const freeEventSet = (set: Handle): Question<true> => command(['nvmlEventSetFree'], [['handle', set]]);
 
 export interface NvmlEvent {
-  readonly card: Handle;
+  readonly gpu: Handle;
   readonly type: bigint;
   /** The XID, for that type. */
   readonly data: number;
@@ -53,7 +53,7 @@ export const nextEvent = (set: Handle): Question<NvmlEvent | 'none'> =>
     read: (_name, out) => {
       const event = out;
       return {
-        card: event.readBigUInt64LE(0),
+        gpu: event.readBigUInt64LE(0),
         type: event.readBigUInt64LE(8),
         data: Number(event.readBigUInt64LE(16)),
       };

@@ -1,6 +1,6 @@
 import { command, filling, text, textAt, uint, type Handle, type Question } from './question.js';
 
-/** Questions that say what is there: the driver, its cards, what each is. Layouts of nvml.h, CUDA 10 to 13. */
+/** Questions that say what is there: the driver, its GPUs, what each is. Layouts of nvml.h, CUDA 10 to 13. */
 
 export const init = (): Question<true> => command(['nvmlInit_v2', 'nvmlInit']);
 export const shutdown = (): Question<true> => command(['nvmlShutdown']);
@@ -26,15 +26,14 @@ export const handleByIndex = (index: number): Question<Handle> =>
     read: (_name, out) => out.readBigUInt64LE(),
   });
 
-export const uuid = (card: Handle): Question<string> => text('UUID', ['nvmlDeviceGetUUID'], [['handle', card]]);
-export const model = (card: Handle): Question<string> =>
-  text('product name', ['nvmlDeviceGetName'], [['handle', card]]);
+export const uuid = (gpu: Handle): Question<string> => text('UUID', ['nvmlDeviceGetUUID'], [['handle', gpu]]);
+export const model = (gpu: Handle): Question<string> => text('product name', ['nvmlDeviceGetName'], [['handle', gpu]]);
 
-export const minor = (card: Handle): Question<number> =>
+export const minor = (gpu: Handle): Question<number> =>
   filling({
     feature: 'minor number',
     names: ['nvmlDeviceGetMinorNumber'],
-    inputs: [['handle', card]],
+    inputs: [['handle', gpu]],
     sizes: [4],
     read: uint,
   });
@@ -44,8 +43,8 @@ const PCI_INFO_SIZE = 68;
 const PCI_BUS_ID_AT = 36;
 
 /** `00000000:3B:00.0`: upper case, domain of eight digits. */
-export const pciBusId = (card: Handle): Question<string> =>
-  busId('PCI bus id', ['nvmlDeviceGetPciInfo_v3', 'nvmlDeviceGetPciInfo_v2'], [['handle', card]]);
+export const pciBusId = (gpu: Handle): Question<string> =>
+  busId('PCI bus id', ['nvmlDeviceGetPciInfo_v3', 'nvmlDeviceGetPciInfo_v2'], [['handle', gpu]]);
 
 /** A function that fills an `nvmlPciInfo_t`; under its first name with the long id. */
 export function busId(
@@ -72,11 +71,11 @@ export interface MemoryInfo {
 }
 
 /** `nvmlMemory_t`: total, free, used, 64 bits each. Its second version counts what the driver reserves apart; the first shows it as used. */
-export const memory = (card: Handle): Question<MemoryInfo> =>
+export const memory = (gpu: Handle): Question<MemoryInfo> =>
   filling({
     feature: 'memory size',
     names: ['nvmlDeviceGetMemoryInfo'],
-    inputs: [['handle', card]],
+    inputs: [['handle', gpu]],
     sizes: [24],
     read: (_name, out) => ({
       totalBytes: Number(out.readBigUInt64LE(0)),
@@ -84,38 +83,38 @@ export const memory = (card: Handle): Question<MemoryInfo> =>
     }),
   });
 
-export const eccMode = (card: Handle): Question<boolean> => mode(card, 'nvmlDeviceGetEccMode');
-export const migMode = (card: Handle): Question<boolean> => mode(card, 'nvmlDeviceGetMigMode');
+export const eccMode = (gpu: Handle): Question<boolean> => mode(gpu, 'nvmlDeviceGetEccMode');
+export const migMode = (gpu: Handle): Question<boolean> => mode(gpu, 'nvmlDeviceGetMigMode');
 
 /** The mode now; the second answer is the one after the next reset. */
-function mode(card: Handle, name: string): Question<boolean> {
+function mode(gpu: Handle, name: string): Question<boolean> {
   return filling({
     feature: null,
     names: [name],
-    inputs: [['handle', card]],
+    inputs: [['handle', gpu]],
     sizes: [4, 4],
     read: (_name, current) => uint(name, current) === 1,
   });
 }
 
-export const computeCapability = (card: Handle): Question<string> =>
+export const computeCapability = (gpu: Handle): Question<string> =>
   filling({
     feature: 'compute capability',
     names: ['nvmlDeviceGetCudaComputeCapability'],
-    inputs: [['handle', card]],
+    inputs: [['handle', gpu]],
     sizes: [4, 4],
     read: (name, major, minorPart) => `${uint(name, major)}.${uint(name, minorPart)}`,
   });
 
 const NODE_WORDS = 16;
 
-/** The lowest NUMA node that is near to the card, of a mask of 1024; -1 for an empty mask. */
-export const numaNode = (card: Handle): Question<number> =>
+/** The lowest NUMA node that is near to the GPU, of a mask of 1024; -1 for an empty mask. */
+export const numaNode = (gpu: Handle): Question<number> =>
   filling({
     feature: null,
     names: ['nvmlDeviceGetMemoryAffinity'],
     inputs: [
-      ['handle', card],
+      ['handle', gpu],
       ['uint', NODE_WORDS],
     ],
     sizes: [NODE_WORDS * 8],

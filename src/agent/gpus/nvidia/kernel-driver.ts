@@ -3,13 +3,13 @@ import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** The kernel's side of the driver: modules, device nodes, and the cards that it holds. */
+/** The kernel's side of the driver: modules, device nodes, and the GPUs that it holds. */
 export interface KernelDriver {
   /** Loads the modules where their device nodes are missing; says what it did or could not do, null where nothing was to be done. */
   ensureLoaded(): Promise<string | null>;
-  /** PCI bus ids of the cards that the kernel driver holds now; null where the kernel does not say. */
-  cards(): Promise<readonly string[] | null>;
-  /** NUMA node of a card by the kernel's own account; null where it has none. */
+  /** PCI bus ids of the GPUs that the kernel driver holds now; null where the kernel does not say. */
+  gpus(): Promise<readonly string[] | null>;
+  /** NUMA node of a GPU by the kernel's own account; null where it has none. */
   numaNode(pciBusId: string): Promise<number | null>;
 }
 
@@ -28,7 +28,7 @@ const runProgram: RunProgram = async (program, args) => {
   await promisify(execFile)(program, [...args], { timeout: RUN_TIMEOUT_MS });
 };
 
-/** Nodes without which no container can use a card. */
+/** Nodes without which no container can use a GPU. */
 const NODES = ['nvidiactl', 'nvidia-uvm'] as const;
 
 /** `modprobe` loads the modules; without udev it is `nvidia-modprobe` that makes their nodes. */
@@ -62,7 +62,7 @@ export function kernelDriver(
       }
       return `there is no ${(await missing()).join(' and ')}, and kernel modules could not be loaded (${tried.join('; ')})`;
     },
-    async cards() {
+    async gpus() {
       const names = await readdir(join(paths.proc, 'driver/nvidia/gpus')).catch(() => null);
       return names === null ? null : names.sort();
     },
@@ -78,7 +78,7 @@ export function kernelDriver(
 /** No kernel driver at all: for libraries that need none, as the simulated one. */
 export const noKernelDriver: KernelDriver = {
   ensureLoaded: () => Promise.resolve(null),
-  cards: () => Promise.resolve(null),
+  gpus: () => Promise.resolve(null),
   numaNode: () => Promise.resolve(null),
 };
 

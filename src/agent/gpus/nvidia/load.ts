@@ -1,24 +1,24 @@
 import { filling, listing, uint, type Handle, type Listed, type Question } from './question.js';
 
-/** Questions that say what a card does now. */
+/** Questions that say what a GPU does now. */
 
 /** Share of the last sample period in which a kernel ran: the first number of `nvmlUtilization_t`. */
-export const utilization = (card: Handle): Question<number> =>
+export const utilization = (gpu: Handle): Question<number> =>
   filling({
     feature: 'utilisation',
     names: ['nvmlDeviceGetUtilizationRates'],
-    inputs: [['handle', card]],
+    inputs: [['handle', gpu]],
     sizes: [8],
     read: uint,
   });
 
 /** Of the chip, in degrees. */
-export const temperature = (card: Handle): Question<number> =>
+export const temperature = (gpu: Handle): Question<number> =>
   filling({
     feature: null,
     names: ['nvmlDeviceGetTemperature'],
     inputs: [
-      ['handle', card],
+      ['handle', gpu],
       ['uint', 0],
     ],
     sizes: [4],
@@ -26,17 +26,17 @@ export const temperature = (card: Handle): Question<number> =>
   });
 
 /** In milliwatts. */
-export const power = (card: Handle): Question<number> =>
-  filling({ feature: null, names: ['nvmlDeviceGetPowerUsage'], inputs: [['handle', card]], sizes: [4], read: uint });
+export const power = (gpu: Handle): Question<number> =>
+  filling({ feature: null, names: ['nvmlDeviceGetPowerUsage'], inputs: [['handle', gpu]], sizes: [4], read: uint });
 
 /** Memory errors since the driver was loaded that ECC could not correct. */
-export const uncorrectedErrors = (card: Handle): Question<number> =>
+export const uncorrectedErrors = (gpu: Handle): Question<number> =>
   filling({
     feature: null,
     names: ['nvmlDeviceGetTotalEccErrors'],
     // Uncorrected errors (1) of the volatile counter (0).
     inputs: [
-      ['handle', card],
+      ['handle', gpu],
       ['uint', 1],
       ['uint', 0],
     ],
@@ -56,7 +56,7 @@ const NOT_AVAILABLE = 0xffff_ffff_ffff_ffffn;
 
 /** `nvmlProcessInfo_t`: pid, memory at 8; since its second version also GPU and compute instance. */
 export function runningProcesses(
-  card: Handle,
+  gpu: Handle,
   context: (typeof CONTEXTS)[number],
   room: number,
 ): Question<Listed<RunningProcess>> {
@@ -64,7 +64,7 @@ export function runningProcesses(
   return listing({
     feature: context === 'Compute' ? 'list of processes' : null,
     names: [`${oldest}_v3`, `${oldest}_v2`, oldest],
-    inputs: [['handle', card]],
+    inputs: [['handle', gpu]],
     room,
     size: (name) => (name === oldest ? 16 : 24),
     entry: (out, at) => {
@@ -80,11 +80,11 @@ export interface ProcessShare {
 }
 
 /** `nvmlProcessUtilizationSample_t`: pid, time at 8, then percent of multiprocessors, memory, encoder and decoder. Without idle processes. */
-export const processShares = (card: Handle, sinceMicroseconds: number, room: number): Question<Listed<ProcessShare>> =>
+export const processShares = (gpu: Handle, sinceMicroseconds: number, room: number): Question<Listed<ProcessShare>> =>
   listing({
     feature: 'utilisation by process',
     names: ['nvmlDeviceGetProcessUtilization'],
-    inputs: [['handle', card]],
+    inputs: [['handle', gpu]],
     room,
     entriesFirst: true,
     tail: [['ulong', BigInt(sinceMicroseconds)]],

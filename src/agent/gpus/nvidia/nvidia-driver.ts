@@ -9,7 +9,7 @@ import {
   type Inventory,
 } from '../driver.js';
 import { CallGate } from './call-gate.js';
-import { optional, type Card } from './card.js';
+import { optional, type NvmlGpu } from './nvidia-gpu.js';
 import { memory } from './identity.js';
 import { kernelDriver, type KernelDriver } from './kernel-driver.js';
 import { LIBRARY_PATHS, Library } from './library.js';
@@ -26,21 +26,21 @@ export interface NvidiaOptions {
   readonly libraryPaths?: readonly string[];
   readonly kernel?: KernelDriver;
   readonly clock?: Clock;
-  /** Hears, once each, what this driver or a card cannot do, and what was done about missing modules. */
+  /** Hears, once each, what this driver or a GPU cannot do, and what was done about missing modules. */
   readonly report?: (note: string) => void;
   /** A call that takes longer has failed. */
   readonly callTimeoutMs?: number;
-  /** How often cards are looked after while somebody listens. */
-  readonly beatMs?: number;
+  /** How often GPUs are looked after while somebody listens. */
+  readonly tickMs?: number;
 }
 
 /** Threads of Node's pool that calls into the driver may hold at once. */
 const CALL_LIMIT = 2;
-/** Reported errors are fetched on every beat; on some of them more is done. */
-const BEATS_PER_VISIT = 2;
-const BEATS_PER_ROUND = 10;
-const BEATS_PER_SURVEY = 10;
-const BEATS_PER_RETRY = 10;
+/** Reported errors are fetched on every tick; on some of them more is done. */
+const TICKS_PER_VISIT = 2;
+const TICKS_PER_ROUND = 10;
+const TICKS_PER_SURVEY = 10;
+const TICKS_PER_RETRY = 10;
 /** Utilisation by process is asked for this far back. */
 const SHARE_WINDOW_MS = 1000;
 
@@ -50,8 +50,8 @@ interface Contact {
 }
 
 /**
- * NVIDIA cards through NVML. The driver is contacted at the first call, and again after an outage; what stays the same is asked once for
- * each contact. While somebody listens, errors are fetched on every beat (twice a second unless told otherwise), so that a fault is known within a
+ * NVIDIA GPUs through NVML. The driver is contacted at the first call, and again after an outage; what stays the same is asked once for
+ * each contact. While somebody listens, errors are fetched on every tick (twice a second unless told otherwise), so that a fault is known within a
  * second without a thread that waits in the driver.
  */
 export class NvidiaDriver implements Driver {
@@ -59,7 +59,7 @@ export class NvidiaDriver implements Driver {
   readonly #paths: readonly string[];
   readonly #kernel: KernelDriver;
   readonly #clock: Clock;
-  readonly #beatMs: number;
+  readonly #tickMs: number;
   readonly #report: (note: string) => void;
   readonly #gate: CallGate;
   readonly #listeners = new Set<DriverListener>();
@@ -68,11 +68,11 @@ export class NvidiaDriver implements Driver {
   #contact: Contact | null = null;
   #connecting: Promise<Contact> | null = null;
   #outage = false;
-  /** Fingerprint of the last contact: a new one with another has cards that came or went. */
+  /** Fingerprint of the last contact: a new one with another has GPUs that came or went. */
   #known: string | null = null;
-  #stopBeating: (() => void) | null = null;
-  #beating: Promise<void> | null = null;
-  #beats = 0;
+  #stopTicking: (() => void) | null = null;
+  #ticking: Promise<void> | null = null;
+  #ticks = 0;
   #closed = false;
 
   constructor(options: NvidiaOptions = {}) {
@@ -80,7 +80,7 @@ export class NvidiaDriver implements Driver {
     this.#paths = options.libraryPaths ?? LIBRARY_PATHS;
     this.#kernel = options.kernel ?? kernelDriver();
     this.#clock = options.clock ?? systemClock;
-    this.#beatMs = options.beatMs ?? 500;
+    this.#tickMs = options.tickMs ?? 500;
     this.#report = options.report ?? (() => undefined);
     this.#gate = new CallGate({ clock: this.#clock, timeoutMs: options.callTimeoutMs ?? 5000, limit: CALL_LIMIT });
   }
@@ -91,7 +91,7 @@ export class NvidiaDriver implements Driver {
   }
 
   async sample(uuid: string): Promise<GpuSample> {
-    return this.#onCard(uuid, async ({ session: { nvml } }, { lane, handle }) => {
+    return this.#onGpu(uuid, async ({ session: { nvml } }, { lane, handle }) => {
       const used = await nvml.ask(lane, memory(handle));
       return {
         atMs: this.#clock.now(),
@@ -104,16 +104,16 @@ export class NvidiaDriver implements Driver {
   }
 
   async processes(uuid: string): Promise<readonly GpuProcess[]> {
-    return this.#onCard(uuid, ({ session }, card) =>
-      askProcesses(session.nvml, card, this.#clock.now() - SHARE_WINDOW_MS),
+    return this.#onGpu(uuid, ({ session }, gpu) =>
+      askProcesses(session.nvml, gpu, this.#clock.now() - SHARE_WINDOW_MS),
     );
   }
 
   subscribe(listener: DriverListener): () => void {
     this.#listeners.add(listener);
-    this.#stopBeating ??= this.#clock.every(this.#beatMs, () => {
-      this.#beating ??= this.#beat().finally(() => {
-        this.#beating = null;
+    this.#stopTicking ??= this.#clock.every(this.#tickMs, () => {
+      this.#ticking ??= this.#tick().finally(() => {
+        this.#ticking = null;
       });
     });
     return () => {
@@ -126,7 +126,7 @@ export class NvidiaDriver implements Driver {
     this.#closed = true;
     this.#listeners.clear();
     this.#stop();
-    await this.#beating;
+    await this.#ticking;
     await this.#connecting?.catch(() => undefined);
     const contact = this.#contact;
     this.#contact = null;
@@ -140,8 +140,8 @@ export class NvidiaDriver implements Driver {
   }
 
   #stop(): void {
-    this.#stopBeating?.();
-    this.#stopBeating = null;
+    this.#stopTicking?.();
+    this.#stopTicking = null;
   }
 
   /** The contact with the driver, made where there is none. */
@@ -192,12 +192,12 @@ export class NvidiaDriver implements Driver {
     await closeSession(contact.session);
   }
 
-  async #onCard<T>(uuid: string, work: (contact: Contact, card: Card) => Promise<T>): Promise<T> {
+  async #onGpu<T>(uuid: string, work: (contact: Contact, gpu: NvmlGpu) => Promise<T>): Promise<T> {
     const contact = await this.#reach();
-    const card = contact.session.cards.get(uuid);
-    if (card === undefined) throw new DriverError('unknown-gpu', `no GPU ${uuid}`);
+    const gpu = contact.session.gpus.get(uuid);
+    if (gpu === undefined) throw new DriverError('unknown-gpu', `no GPU ${uuid}`);
     try {
-      return await work(contact, card);
+      return await work(contact, gpu);
     } catch (error) {
       if (contact === this.#contact) {
         this.#emit(...contact.watch.missed(uuid, error));
@@ -212,21 +212,21 @@ export class NvidiaDriver implements Driver {
     await this.#leave(contact);
   }
 
-  async #beat(): Promise<void> {
-    const beat = this.#beats++;
-    if (this.#contact === null && this.#outage && beat % BEATS_PER_RETRY !== 0) return;
+  async #tick(): Promise<void> {
+    const tick = this.#ticks++;
+    if (this.#contact === null && this.#outage && tick % TICKS_PER_RETRY !== 0) return;
     let contact: Contact;
     try {
       contact = await this.#reach();
     } catch {
-      // Listeners have been told by then; the next beats try again.
+      // Listeners have been told by then; the next ticks try again.
       return;
     }
     try {
       this.#emit(...(await contact.watch.reported()));
-      if (beat % BEATS_PER_VISIT === 0) this.#emit(...(await contact.watch.visited(beat % BEATS_PER_ROUND === 0)));
+      if (tick % TICKS_PER_VISIT === 0) this.#emit(...(await contact.watch.visited(tick % TICKS_PER_ROUND === 0)));
       if (
-        beat % BEATS_PER_SURVEY === 0 &&
+        tick % TICKS_PER_SURVEY === 0 &&
         (await surveyMachine(contact.session, this.#kernel)) !== contact.session.fingerprint
       ) {
         await this.#leave(contact);
@@ -248,7 +248,7 @@ export class NvidiaDriver implements Driver {
   }
 }
 
-/** True for failures after which nothing can be expected of the driver: not those of one card. */
+/** True for failures after which nothing can be expected of the driver: not those of one GPU. */
 function isOutage(error: unknown): error is DriverError {
   return error instanceof DriverError && error.code === 'unreachable';
 }

@@ -41,7 +41,7 @@ export function meaning(code: number): string {
   return MEANING[code] ?? `NVML error ${code}`;
 }
 
-/** True when the driver or the card simply has no answer to this question. */
+/** True when the driver or the GPU simply has no answer to this question. */
 export function isUnsupported(code: number): boolean {
   return (
     code === NVML.NOT_SUPPORTED ||
@@ -52,7 +52,7 @@ export function isUnsupported(code: number): boolean {
   );
 }
 
-/** The error for a return code: what is broken, one card or the driver as a whole. */
+/** The error for a return code: what is broken, one GPU or the driver as a whole. */
 export function errorOf(what: string, code: number): DriverError {
   const message = `${what}: ${meaning(code)}`;
   switch (code) {

@@ -3,7 +3,7 @@ import type { Library } from './library.js';
 import { NVML, errorOf, isUnsupported, meaning } from './nvml-code.js';
 import type { Question } from './question.js';
 
-/** Calls to NVML through the gate. A question that this driver or card cannot answer gives null and is reported once. */
+/** Calls to NVML through the gate. A question that this driver or GPU cannot answer gives null and is reported once. */
 export class Nvml {
   readonly #library: Library;
   readonly #gate: CallGate;
@@ -17,7 +17,7 @@ export class Nvml {
   }
 
   /**
-   * Asks one question in the lane of a card (or `SYSTEM_LANE`). Null: the driver has no such function or the card does not support it.
+   * Asks one question in the lane of a GPU (or `SYSTEM_LANE`). Null: the driver has no such function or the GPU does not support it.
    * Rejects with a `DriverError` for everything else that is no success.
    */
   async ask<T>(lane: string, question: Question<T>): Promise<T | null> {

@@ -1,5 +1,5 @@
 import type { GpuProcess } from '../driver.js';
-import { optional, type Card } from './card.js';
+import { optional, type NvmlGpu } from './nvidia-gpu.js';
 import { CONTEXTS, processShares, runningProcesses, type ProcessShare, type RunningProcess } from './load.js';
 import type { Nvml } from './nvml.js';
 import type { Listed, Question } from './question.js';
@@ -8,18 +8,18 @@ import type { Listed, Question } from './question.js';
 const FIRST_ROOM = 64;
 const MAX_ROOM = 65_536;
 
-/** Processes on a card with what each uses; a process with several kinds of context comes once. */
-export async function askProcesses(nvml: Nvml, card: Card, sinceMs: number): Promise<readonly GpuProcess[]> {
+/** Processes on a GPU with what each uses; a process with several kinds of context comes once. */
+export async function askProcesses(nvml: Nvml, gpu: NvmlGpu, sinceMs: number): Promise<readonly GpuProcess[]> {
   const memory = new Map<number, number | null>();
   for (const context of CONTEXTS) {
-    const running = await askList<RunningProcess>(nvml, card, (room) => runningProcesses(card.handle, context, room));
+    const running = await askList<RunningProcess>(nvml, gpu, (room) => runningProcesses(gpu.handle, context, room));
     // Compute and graphics contexts of a process are listed with the memory of both together: the larger is the whole.
     for (const { pid, usedMemoryBytes } of running) memory.set(pid, larger(memory.get(pid) ?? null, usedMemoryBytes));
   }
   const shares = await askList<ProcessShare>(
     nvml,
-    card,
-    (room) => processShares(card.handle, sinceMs * 1000, room),
+    gpu,
+    (room) => processShares(gpu.handle, sinceMs * 1000, room),
     null,
   );
   return [...memory].map(([pid, usedMemoryBytes]) => ({
@@ -31,23 +31,23 @@ export async function askProcesses(nvml: Nvml, card: Card, sinceMs: number): Pro
 
 async function askList<T>(
   nvml: Nvml,
-  card: Card,
+  gpu: NvmlGpu,
   question: (room: number) => Question<Listed<T>>,
 ): Promise<readonly T[]>;
 async function askList<T>(
   nvml: Nvml,
-  card: Card,
+  gpu: NvmlGpu,
   question: (room: number) => Question<Listed<T>>,
   otherwise: null,
 ): Promise<readonly T[] | null>;
 async function askList<T>(
   nvml: Nvml,
-  card: Card,
+  gpu: NvmlGpu,
   question: (room: number) => Question<Listed<T>>,
   otherwise: readonly T[] | null = [],
 ): Promise<readonly T[] | null> {
   for (let room = FIRST_ROOM; room <= MAX_ROOM;) {
-    const answer = await optional(nvml.ask(card.lane, question(room)));
+    const answer = await optional(nvml.ask(gpu.lane, question(room)));
     if (answer === null) return otherwise;
     if ('entries' in answer) return answer.entries;
     // More may have started since the driver counted.

@@ -1,12 +1,12 @@
 import type { Argument, Parameter } from './library.js';
 import { NVML } from './nvml-code.js';
 
-/** A card or another object of the driver's, as NVML names it; valid until `nvmlShutdown`. */
+/** A GPU or another object of the driver's, as NVML names it; valid until `nvmlShutdown`. */
 export type Handle = bigint;
 
 /** One question to NVML: which function to call, with what, and how to read its answer. Made anew for every call: it owns its buffers. */
 export interface Question<T> {
-  /** What is missing when nobody answers, for operators; null where that is normal on many cards. */
+  /** What is missing when nobody answers, for operators; null where that is normal on many GPUs. */
   readonly feature: string | null;
   /** The function under its names, newest first. */
   readonly names: readonly string[];
@@ -51,7 +51,7 @@ export function filling<T>(
   return { ...question, read: (name) => form.read(name, ...out), instead: (code) => form.instead?.(code) ?? null };
 }
 
-/** A function that fills one buffer with a text: card or nothing, buffer, its size. */
+/** A function that fills one buffer with a text: GPU or nothing, buffer, its size. */
 export function text(feature: string, names: readonly string[], inputs: Typed = []): Question<string> {
   const size = 96;
   return filling({

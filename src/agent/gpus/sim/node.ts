@@ -6,10 +6,10 @@ import type { GpuDetails } from '../driver.js';
 import { reader, DecodeError, type Reader } from '../json-reader.js';
 
 const MIB = 1024 * 1024;
-/** Most cards that a simulated machine has. */
+/** Most GPUs that a simulated machine has. */
 const MAX_GPUS = 16;
 
-/** One simulated card. */
+/** One simulated GPU. */
 export interface SimGpu extends GpuDetails {
   readonly multiprocessors: number;
 }
@@ -70,7 +70,7 @@ export function printSimNode(node: SimNode): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** A card of the defaults, at place `index`. */
+/** A GPU of the defaults, at place `index`. */
 export function defaultGpu(index: number): SimGpu {
   const hex = index.toString(16);
   return {
@@ -100,13 +100,13 @@ function fromMatrix(text: string): SimNodeResult {
 }
 
 function fromDocument(root: Reader): SimNode {
-  const cards = root.field('gpus').list();
-  if (cards.length < 1 || cards.length > MAX_GPUS) throw root.field('gpus').wrong(`1 to ${MAX_GPUS} cards`);
-  const gpus = cards.map(readGpu);
-  for (const [at, card] of cards.entries()) {
+  const entries = root.field('gpus').list();
+  if (entries.length < 1 || entries.length > MAX_GPUS) throw root.field('gpus').wrong(`1 to ${MAX_GPUS} GPUs`);
+  const gpus = entries.map(readGpu);
+  for (const [at, entry] of entries.entries()) {
     for (const key of ['uuid', 'minor', 'pciBusId'] as const) {
       const first = gpus.findIndex((gpu) => gpu[key] === gpus[at]?.[key]);
-      if (first !== at) throw card.field(key).wrong(`a value of its own, not that of gpus[${first}]`);
+      if (first !== at) throw entry.field(key).wrong(`a value of its own, not that of gpus[${first}]`);
     }
   }
   const links = root.field('links');
@@ -118,18 +118,18 @@ function fromDocument(root: Reader): SimNode {
   };
 }
 
-function readGpu(card: Reader, index: number): SimGpu {
+function readGpu(gpu: Reader, index: number): SimGpu {
   const given = defaultGpu(index);
   return {
     ...given,
-    uuid: card.field('uuid').text(given.uuid, /^GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u),
-    model: card.field('model').text(given.model),
-    memoryBytes: card.field('memoryMiB').integer(given.memoryBytes / MIB, 1, 16_777_216) * MIB,
-    multiprocessors: card.field('multiprocessors').integer(given.multiprocessors, 1, 4096),
-    computeCapability: card.field('computeCapability').text(given.computeCapability ?? '', /^\d{1,2}\.\d$/u),
-    minor: card.field('minor').integer(given.minor, 0, 255),
-    pciBusId: card.field('pciBusId').text(given.pciBusId, /^[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7]$/u),
-    numaNode: card.field('numaNode').integerOrNull(given.numaNode, 0, 1023),
+    uuid: gpu.field('uuid').text(given.uuid, /^GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u),
+    model: gpu.field('model').text(given.model),
+    memoryBytes: gpu.field('memoryMiB').integer(given.memoryBytes / MIB, 1, 16_777_216) * MIB,
+    multiprocessors: gpu.field('multiprocessors').integer(given.multiprocessors, 1, 4096),
+    computeCapability: gpu.field('computeCapability').text(given.computeCapability ?? '', /^\d{1,2}\.\d$/u),
+    minor: gpu.field('minor').integer(given.minor, 0, 255),
+    pciBusId: gpu.field('pciBusId').text(given.pciBusId, /^[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7]$/u),
+    numaNode: gpu.field('numaNode').integerOrNull(given.numaNode, 0, 1023),
   };
 }
 

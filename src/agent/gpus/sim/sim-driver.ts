@@ -12,7 +12,7 @@ import {
 } from '../driver.js';
 import type { SimNode } from './node.js';
 
-/** What runs on a simulated card: a test or a demonstration sets it. */
+/** What runs on a simulated GPU: a test or a demonstration sets it. */
 export interface SimLoad {
   readonly utilizationPercent: number;
   readonly processes: readonly GpuProcess[];
@@ -43,7 +43,7 @@ export class SimDriver implements Driver {
   async inventory(): Promise<Inventory> {
     this.#answer();
     const positions = [...this.#node.gpus.keys()].filter((at) => !this.#removed.has(this.#uuidAt(at)));
-    // As the driver does it: cards behind one that went move up.
+    // As the driver does it: GPUs behind one that went move up.
     const gpus = positions.map((at, index) => ({ ...(this.#node.gpus[at] as SimNode['gpus'][number]), index }));
     return {
       driverVersion: this.#node.driverVersion,
@@ -80,44 +80,44 @@ export class SimDriver implements Driver {
     this.#listeners.clear();
   }
 
-  /** Lets `load` run on a card from now on. */
+  /** Lets `load` run on a GPU from now on. */
   setLoad(uuid: string, load: SimLoad): void {
     this.#load(uuid);
     this.#loads.set(uuid, load);
   }
 
-  /** The card reports error `xid`. */
+  /** The GPU reports error `xid`. */
   raiseXid(uuid: string, xid: number): void {
     this.#load(uuid);
     this.#emit({ kind: 'xid', uuid, xid });
   }
 
-  /** The card reports memory errors that ECC could not correct. */
+  /** The GPU reports memory errors that ECC could not correct. */
   raiseEcc(uuid: string): void {
     this.#load(uuid);
     this.#emit({ kind: 'ecc', uuid });
   }
 
-  /** The card falls off the bus: it stays in the inventory and answers nothing. */
+  /** The GPU falls off the bus: it stays in the inventory and answers nothing. */
   lose(uuid: string): void {
     this.#load(uuid);
     this.#lost.add(uuid);
     this.#emit({ kind: 'lost', uuid, reason: 'fallen off the bus (simulated)' });
   }
 
-  /** A lost card answers again. */
+  /** A lost GPU answers again. */
   find(uuid: string): void {
     if (this.#lost.delete(uuid)) this.#emit({ kind: 'found', uuid });
   }
 
-  /** The card is taken out of the machine. */
+  /** The GPU is taken out of the machine. */
   remove(uuid: string): void {
     this.#load(uuid);
     this.#removed.add(uuid);
     this.#emit({ kind: 'changed' });
   }
 
-  /** A removed card is put back in. */
+  /** A removed GPU is put back in. */
   add(uuid: string): void {
     if (this.#removed.delete(uuid)) this.#emit({ kind: 'changed' });
   }

@@ -1,6 +1,6 @@
 import type { ClusterNode, FreeState } from '../node.js';
 import { sumCores } from '../node.js';
-import { UsableMeter } from '../usable.js';
+import { FragmentationScore } from '../fragmentation-score.js';
 import { inGpus, type Policy } from './policy.js';
 
 /** What a large node has; sets how a thousandth of a CPU weighs against a hundredth of a GPU in choosing the fuller of two nodes. */
@@ -17,7 +17,7 @@ export const fragmentation: Policy = {
   inWords: ({ first, second }) =>
     `pods of the usual kinds could use ${inGpus(first)} GPUs less; emptiness of the node ${second.toFixed(2)}`,
   judge: (mix, nodes) => {
-    const meter = new UsableMeter(mix, nodes);
+    const meter = new FragmentationScore(mix, nodes);
     /** By node slot: what is usable now, which is asked for again with every kind of pod. */
     const known = new Map<number, { readonly node: ClusterNode; readonly version: number; readonly usable: number }>();
     const before = (node: ClusterNode): number => {

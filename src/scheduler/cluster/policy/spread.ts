@@ -10,7 +10,7 @@ export const spread: Policy = {
   judge: () => ({
     cost: (node, after) => {
       const free = sumCores(after);
-      const capacity = node.shape.cards.length * CORES_PER_GPU;
+      const capacity = node.shape.gpus.length * CORES_PER_GPU;
       return { first: capacity === 0 ? 1 : 1 - free / capacity, second: -free };
     },
   }),

@@ -2,7 +2,7 @@ import { positionsOf, size, type BitSet } from '../../../gpu/placement/bit-set.j
 import { machineOf } from '../../../gpu/placement/machine.js';
 import { place } from '../../../gpu/placement/place.js';
 import { setScore } from '../../../gpu/placement/score.js';
-import { JOB_SIZES } from '../../../gpu/placement/worth.js';
+import { JOB_SIZES } from '../../../gpu/placement/future-value.js';
 import { CORES_PER_GPU } from '../../../gpu/resources.js';
 import type { Topology } from '../../../gpu/topology/topology.js';
 import type { Demand } from '../demand.js';
@@ -46,42 +46,42 @@ class TopologyJudge implements Judge {
   #lost(machine: Topology, free: BitSet, taken: number): number {
     const { exact } = machineOf(machine);
     if (taken === 0 || exact === null) return 0;
-    const before = weigh(exact.worth.of(free));
+    const before = weigh(exact.futureValue.of(free));
     let rest = free;
     for (let left = taken; left > 0; left--) {
       let best = 0;
-      let bestWorth = -1;
+      let bestFutureValue = -1;
       for (const position of positionsOf(rest)) {
-        const worth = weigh(exact.worth.of(rest & ~(1 << position)));
-        if (worth > bestWorth) [best, bestWorth] = [position, worth];
+        const futureValue = weigh(exact.futureValue.of(rest & ~(1 << position)));
+        if (futureValue > bestFutureValue) [best, bestFutureValue] = [position, futureValue];
       }
       rest &= ~(1 << best);
     }
-    return before - weigh(exact.worth.of(rest));
+    return before - weigh(exact.futureValue.of(rest));
   }
 }
 
 /** One number for what `Worth` says: the value of a pair, summed over the sizes of job. */
-function weigh(worth: readonly number[]): number {
-  return JOB_SIZES.reduce((sum, jobSize, at) => sum + (worth[at] ?? 0) / ((jobSize * (jobSize - 1)) / 2), 0);
+function weigh(futureValue: readonly number[]): number {
+  return JOB_SIZES.reduce((sum, jobSize, at) => sum + (futureValue[at] ?? 0) / ((jobSize * (jobSize - 1)) / 2), 0);
 }
 
 function meanPairScore(shape: NodeShape, free: BitSet, count: number): number {
-  const state = emptyState(shape.cards.length);
+  const state = emptyState(shape.gpus.length);
   for (const position of positionsOf(free)) {
     state.cores[position] = CORES_PER_GPU;
-    state.memory[position] = shape.cards[position]?.gpu.memoryBytes ?? 0;
+    state.memory[position] = shape.gpus[position]?.gpu.memoryBytes ?? 0;
   }
   const placed = place(shape.topology, slotsOf(shape, state), { cores: count * CORES_PER_GPU, memoryBytes: 0 });
   if (!placed.ok) return 0;
-  const positions = placed.gpus.map((gpu) => shape.cards.findIndex((card) => card.gpu.index === gpu.index));
+  const positions = placed.gpus.map((gpu) => shape.gpus.findIndex((candidate) => candidate.gpu.index === gpu.index));
   return setScore(shape.topology, positions) / ((count * (count - 1)) / 2);
 }
 
 function wholeOf(shape: NodeShape, state: FreeState): BitSet {
   let bits = 0;
-  for (let at = 0; at < shape.cards.length; at++) {
-    if ((state.cores[at] as number) >= CORES_PER_GPU && shape.cards[at]?.usable === true) bits |= 1 << at;
+  for (let at = 0; at < shape.gpus.length; at++) {
+    if ((state.cores[at] as number) >= CORES_PER_GPU && shape.gpus[at]?.usable === true) bits |= 1 << at;
   }
   return bits;
 }

@@ -41,13 +41,13 @@ function history(...events: readonly (readonly [minute: number, event: HealthEve
   return health;
 }
 
-test("an application's own error says nothing against the card", (t) => {
+test("an application's own error says nothing against the GPU", (t) => {
   const fresh = freshHealth(0);
   t.equal(afterEvent(fresh, xid(13), MINUTE, POLICY), fresh);
   t.end();
 });
 
-test('after a transient error the card rests and comes back', (t) => {
+test('after a transient error the GPU rests and comes back', (t) => {
   const resting = history([0, xid(94)]);
   t.match(resting, { status: 'probation', reason: 'XID 94 (contained memory error)', sinceMs: 0, untilMs: MINUTE });
   t.equal(afterTime(resting, MINUTE - 1), resting);
@@ -95,7 +95,7 @@ test('what needs a reset does not come back by waiting', (t) => {
   t.end();
 });
 
-test('a lost card that answers again is on probation, with a clean record', (t) => {
+test('a lost GPU that answers again is on probation, with a clean record', (t) => {
   t.match(history([0, xid(79)]), { status: 'failed', reason: 'XID 79 (off the bus)' });
   t.match(history([0, xid(79)], [0, LOST]), { status: 'lost', reason: 'fell off' });
   t.match(history([0, xid(94)], [0, xid(79)], [0, LOST], [5, FOUND]), {
@@ -109,7 +109,7 @@ test('a lost card that answers again is on probation, with a clean record', (t) 
   t.end();
 });
 
-test('a restart of the driver puts broken cards on probation and leaves healthy ones alone', (t) => {
+test('a restart of the driver puts broken GPUs on probation and leaves healthy ones alone', (t) => {
   for (const event of [xid(48), xid(79), LOST]) {
     t.match(history([0, event], [1, RESTARTED]), { status: 'probation', reason: 'the driver was restarted' });
   }
@@ -145,7 +145,7 @@ function walk(
   });
 }
 
-test('whatever happens, an error never makes a card look better', (t) => {
+test('whatever happens, an error never makes a GPU look better', (t) => {
   fc.assert(
     fc.property(anyHistory, (steps) =>
       walk(steps).every(({ before, event, after }) => {
@@ -159,7 +159,7 @@ test('whatever happens, an error never makes a card look better', (t) => {
   t.end();
 });
 
-test('whatever happens, a card that is not healthy has a reason, and probation an end within the longest', (t) => {
+test('whatever happens, a GPU that is not healthy has a reason, and probation an end within the longest', (t) => {
   fc.assert(
     fc.property(anyHistory, (steps) =>
       walk(steps).every(({ after, nowMs }) => {
@@ -179,7 +179,7 @@ test('whatever happens, a card that is not healthy has a reason, and probation a
   t.end();
 });
 
-test('whatever happened, a card whose driver restarts and that stays quiet is healthy again', (t) => {
+test('whatever happened, a GPU whose driver restarts and that stays quiet is healthy again', (t) => {
   fc.assert(
     fc.property(anyHistory, (steps) => {
       const last = walk(steps).at(-1) ?? { after: freshHealth(0), nowMs: 0 };

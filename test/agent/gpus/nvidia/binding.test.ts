@@ -11,7 +11,7 @@ const skip = noCompiler;
 const uuid = (index: number): string => `GPU-0000000${index}-0000-0000-0000-000000000000`;
 
 function open(t: Test, options: NvidiaOptions = {}): NvidiaDriver {
-  const driver = new NvidiaDriver({ libraryPaths: [oddLibrary], kernel: noKernelDriver, beatMs: 10, ...options });
+  const driver = new NvidiaDriver({ libraryPaths: [oddLibrary], kernel: noKernelDriver, tickMs: 10, ...options });
   t.teardown(async () => {
     await driver.close();
     command();
@@ -46,7 +46,7 @@ if (skip === false) {
   );
 }
 
-test('a card is described by what NVML says of it', { skip }, async (t) => {
+test('a GPU is described by what NVML says of it', { skip }, async (t) => {
   const inventory = await open(t).inventory();
   t.equal(inventory.driverVersion, '999.1');
   t.equal(inventory.cudaVersion, 12080);
@@ -55,7 +55,7 @@ test('a card is described by what NVML says of it', { skip }, async (t) => {
     minor: 6,
     uuid: uuid(1),
     pciBusId: '00000000:3B:00.0',
-    model: 'Odd Card',
+    model: 'Odd GPU',
     memoryBytes: 16 * 1024 ** 3,
     numaNode: 65,
     ecc: null,
@@ -65,23 +65,19 @@ test('a card is described by what NVML says of it', { skip }, async (t) => {
   t.same(inventory.excluded, []);
 });
 
-test(
-  'links count when both ends see them, through switches as many as the card with fewer has',
-  { skip },
-  async (t) => {
-    command('cards 4');
-    const { topology } = await open(t).inventory();
-    t.same(topology.nvlinks, [
-      [0, 2, 1, 1],
-      [2, 0, 1, 1],
-      [1, 1, 0, 1],
-      [1, 1, 1, 0],
-    ]);
-  },
-);
+test('links count when both ends see them, through switches as many as the GPU with fewer has', { skip }, async (t) => {
+  command('GPUs 4');
+  const { topology } = await open(t).inventory();
+  t.same(topology.nvlinks, [
+    [0, 2, 1, 1],
+    [2, 0, 1, 1],
+    [1, 1, 0, 1],
+    [1, 1, 1, 0],
+  ]);
+});
 
 test('two GPUs of one board are PIX, a level that NVML does not define counts as the farthest', { skip }, async (t) => {
-  command('cards 4');
+  command('GPUs 4');
   const { topology } = await open(t).inventory();
   t.equal(topology.levels[0]?.[1], 'PIX');
   t.equal(topology.levels[0]?.[2], 'SYS');
@@ -110,13 +106,13 @@ test('a driver with the first version of every function works, and says once wha
     `GPU 0: no utilisation: ${missing}`,
     `no CUDA version: ${missing}`,
     `no driver version: ${missing}`,
-    `no report of errors (only a card that is lost is noticed): ${missing}`,
+    `no report of errors (only a GPU that is lost is noticed): ${missing}`,
   ]);
   t.same((await driver.inventory()).notes, said);
 });
 
-test('a card that is cut by MIG is left out, and said', { skip }, async (t) => {
-  command('cards 3', 'mig 1');
+test('a GPU that is cut by MIG is left out, and said', { skip }, async (t) => {
+  command('GPUs 3', 'mig 1');
   const { gpus, excluded, topology, notes } = await open(t).inventory();
   t.same(
     gpus.map((gpu) => gpu.index),
@@ -130,8 +126,8 @@ test('a card that is cut by MIG is left out, and said', { skip }, async (t) => {
   t.ok(notes.includes(`GPU 1 (${uuid(1)}) is left out: it is cut into MIG instances, which are not shared further`));
 });
 
-test('a card that does not answer at start is left out, and said', { skip }, async (t) => {
-  command('cards 2', 'lost 0');
+test('a GPU that does not answer at start is left out, and said', { skip }, async (t) => {
+  command('GPUs 2', 'lost 0');
   const { gpus, notes } = await open(t).inventory();
   t.same(
     gpus.map((gpu) => gpu.index),
@@ -143,7 +139,7 @@ test('a card that does not answer at start is left out, and said', { skip }, asy
   );
 });
 
-test('a card that did not answer at start joins when it does', { skip }, async (t) => {
+test('a GPU that did not answer at start joins when it does', { skip }, async (t) => {
   command('lost 0');
   const driver = open(t);
   t.equal((await driver.inventory()).gpus.length, 1);
@@ -153,8 +149,8 @@ test('a card that did not answer at start joins when it does', { skip }, async (
   t.equal((await driver.inventory()).gpus.length, 2);
 });
 
-test('a machine without cards has an inventory', { skip }, async (t) => {
-  command('cards 0');
+test('a machine without GPUs has an inventory', { skip }, async (t) => {
+  command('GPUs 0');
   const { gpus, topology, notes } = await open(t).inventory();
   t.same(gpus, []);
   t.same(topology, { levels: [], nvlinks: [] });
@@ -175,7 +171,7 @@ test('processes come once each, with their larger figure, however many there are
   t.same(many[150], { pid: 1150, usedMemoryBytes: 151_000, utilizationPercent: 0 });
 });
 
-test('XIDs and memory errors arrive with the card that has them', { skip }, async (t) => {
+test('XIDs and memory errors arrive with the GPU that has them', { skip }, async (t) => {
   const driver = open(t);
   const { until } = listen(driver);
   command('events 1 79');
@@ -194,7 +190,7 @@ test('memory errors that are only counted are noticed when they become more', { 
   t.same(await until(1), [{ kind: 'ecc', uuid: uuid(1) }]);
 });
 
-test('a card that is lost is noticed, refuses its calls, and is found again', { skip }, async (t) => {
+test('a GPU that is lost is noticed, refuses its calls, and is found again', { skip }, async (t) => {
   const driver = open(t);
   await driver.inventory();
   const { until } = listen(driver);
@@ -208,7 +204,7 @@ test('a card that is lost is noticed, refuses its calls, and is found again', { 
   t.same((await until(2))[1], { kind: 'found', uuid: uuid(1) });
 });
 
-test('a card whose calls hang is lost after the time limit, and the others go on', { skip }, async (t) => {
+test('a GPU whose calls hang is lost after the time limit, and the others go on', { skip }, async (t) => {
   const driver = open(t, { callTimeoutMs: 200 });
   await driver.inventory();
   const { until } = listen(driver);
@@ -252,14 +248,14 @@ test('a driver that goes away is told once, and when it is back', { skip }, asyn
   t.equal((await driver.inventory()).gpus.length, 2);
 });
 
-test('cards that come, go or are cut are noticed without a restart', { skip }, async (t) => {
+test('GPUs that come, go or are cut are noticed without a restart', { skip }, async (t) => {
   const driver = open(t);
   t.equal((await driver.inventory()).gpus.length, 2);
   const { until } = listen(driver);
-  command('cards 3');
+  command('GPUs 3');
   t.same(await until(1), [{ kind: 'changed' }]);
   t.equal((await driver.inventory()).gpus.length, 3);
-  command('cards 3', 'mig 0');
+  command('GPUs 3', 'mig 0');
   t.same((await until(2))[1], { kind: 'changed' });
   t.same(
     (await driver.inventory()).gpus.map((gpu) => gpu.index),
@@ -267,9 +263,9 @@ test('cards that come, go or are cut are noticed without a restart', { skip }, a
   );
 });
 
-test('a card that the kernel takes over is noticed, even while the count stays', { skip }, async (t) => {
+test('a GPU that the kernel takes over is noticed, even while the count stays', { skip }, async (t) => {
   let held = ['0000:3a:00.0', '0000:3b:00.0'];
-  const kernel: KernelDriver = { ...noKernelDriver, cards: async () => held };
+  const kernel: KernelDriver = { ...noKernelDriver, gpus: async () => held };
   const driver = open(t, { kernel });
   await driver.inventory();
   const { until } = listen(driver);

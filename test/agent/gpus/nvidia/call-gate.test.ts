@@ -38,7 +38,7 @@ function bench(limit = 2) {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('calls of one card go one after another, in order', async (t) => {
+test('calls of one GPU go one after another, in order', async (t) => {
   const { ask, call, startedNames, outcome } = bench();
   for (const name of ['a', 'b', 'c']) ask('GPU 0', name);
   t.same(startedNames(), ['a']);
@@ -57,7 +57,7 @@ test('calls of one card go one after another, in order', async (t) => {
   );
 });
 
-test('cards do not wait for each other, up to the limit', async (t) => {
+test('GPUs do not wait for each other, up to the limit', async (t) => {
   const { ask, call, startedNames } = bench();
   for (const lane of ['GPU 0', 'GPU 1', 'GPU 2']) ask(lane, lane);
   t.same(startedNames(), ['GPU 0', 'GPU 1']);
@@ -66,7 +66,7 @@ test('cards do not wait for each other, up to the limit', async (t) => {
   t.same(startedNames(), ['GPU 0', 'GPU 1', 'GPU 2']);
 });
 
-test('a call that takes too long rejects, and its card is shut until it returns', async (t) => {
+test('a call that takes too long rejects, and its GPU is shut until it returns', async (t) => {
   const { clock, ask, call, startedNames, outcome } = bench();
   ask('GPU 0', 'slow');
   ask('GPU 0', 'behind');
@@ -107,7 +107,7 @@ test('when every thread is taken by calls that do not return, others are told so
   t.same(startedNames(), ['dead 0', 'dead 1', 'next']);
 });
 
-test('whatever happens, a card has one call at a time, the limit holds, and every caller gets an answer', async (t) => {
+test('whatever happens, a GPU has one call at a time, the limit holds, and every caller gets an answer', async (t) => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('ask' as const), lane: fc.nat(3) }),
     fc.record({ kind: fc.constant('answer' as const), which: fc.nat(20) }),

@@ -14,9 +14,9 @@ const skip = noCompiler;
 /** So long may it take from a fault to the kubelet. */
 const NOTICED_MS = 2000;
 
-/** The agent on two cards of the odd library, through FFI, and an emulated kubelet. */
+/** The agent on two GPUs of the odd library, through FFI, and an emulated kubelet. */
 async function startedNode(t: Test): Promise<SimulatedNode> {
-  command('cards 2');
+  command('GPUs 2');
   const driver = new NvidiaDriver({ libraryPaths: [oddLibrary], kernel: noKernelDriver });
   const node = new SimulatedNode({
     directory: await scratchDirectory(t),
@@ -35,37 +35,37 @@ async function startedNode(t: Test): Promise<SimulatedNode> {
 const offered = (node: SimulatedNode, cores: number) =>
   node.kubelet.until(() => node.kubelet.allocatable('core') === cores, NOTICED_MS);
 
-test('a card that falls off the bus is unhealthy for the kubelet, and pods go to the other', { skip }, async (t) => {
+test('a GPU that falls off the bus is unhealthy for the kubelet, and pods go to the other', { skip }, async (t) => {
   const node = await startedNode(t);
   t.equal(node.kubelet.allocatable('core'), 200);
-  command('cards 2', 'lost 0');
+  command('GPUs 2', 'lost 0');
   await offered(node, 100);
-  // The odd cards have their device nodes the other way round.
+  // The odd GPUs have their device nodes the other way round.
   t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [6]);
   t.same(gpuIndexes(await runPod(node, simplePod(70, 4))), [6]);
   t.match(await node.kubelet.admit(simplePod(30, 4)), { ok: false });
 });
 
-test('an XID that needs a reset takes a card out, one of the application does not', { skip }, async (t) => {
+test('an XID that needs a reset takes a GPU out, one of the application does not', { skip }, async (t) => {
   const node = await startedNode(t);
-  command('cards 2', 'events 0 31');
-  command('cards 2', 'events 0 31', 'events 1 48');
+  command('GPUs 2', 'events 0 31');
+  command('GPUs 2', 'events 0 31', 'events 1 48');
   await offered(node, 100);
   t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [7]);
 });
 
-test('while the driver is away nothing is offered; when it is back the cards are', { skip }, async (t) => {
+test('while the driver is away nothing is offered; when it is back the GPUs are', { skip }, async (t) => {
   const node = await startedNode(t);
   command('code 1', 'init 9');
   await offered(node, 0);
-  command('cards 2');
+  command('GPUs 2');
   await node.kubelet.until(() => node.kubelet.allocatable('core') === 200, 10_000);
   t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [7]);
 });
 
-test('a card that is added is offered without a restart', { skip }, async (t) => {
+test('a GPU that is added is offered without a restart', { skip }, async (t) => {
   const node = await startedNode(t);
-  command('cards 3');
+  command('GPUs 3');
   await node.kubelet.until(
     () => node.kubelet.allocatable('core') === 300 && node.kubelet.allocatable('memory') === 3 * 64,
     10_000,

@@ -65,16 +65,16 @@ test('modules that cannot be loaded are named with what was tried', async (t) =>
   );
 });
 
-test('the kernel names the cards it holds, or says nothing', async (t) => {
+test('the kernel names the GPUs it holds, or says nothing', async (t) => {
   const { paths } = machine(t);
   const kernel = kernelDriver(paths, async () => undefined);
-  t.equal(await kernel.cards(), null);
+  t.equal(await kernel.gpus(), null);
   for (const id of ['0000:3b:00.0', '0000:04:00.0'])
     mkdirSync(join(paths.proc, 'driver/nvidia/gpus', id), { recursive: true });
-  t.same(await kernel.cards(), ['0000:04:00.0', '0000:3b:00.0']);
+  t.same(await kernel.gpus(), ['0000:04:00.0', '0000:3b:00.0']);
 });
 
-test('the NUMA node of a card is the one of its PCI device', async (t) => {
+test('the NUMA node of a GPU is the one of its PCI device', async (t) => {
   const { paths, put } = machine(t);
   const kernel = kernelDriver(paths, async () => undefined);
   put(join(paths.sys, 'bus/pci/devices/0000:3b:00.0/numa_node'), '1\n');
@@ -86,6 +86,6 @@ test('the NUMA node of a card is the one of its PCI device', async (t) => {
 
 test('a library that needs no kernel driver has one that says nothing', async (t) => {
   t.equal(await noKernelDriver.ensureLoaded(), null);
-  t.equal(await noKernelDriver.cards(), null);
+  t.equal(await noKernelDriver.gpus(), null);
   t.equal(await noKernelDriver.numaNode('00000000:3B:00.0'), null);
 });

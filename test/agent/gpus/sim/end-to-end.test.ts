@@ -37,7 +37,7 @@ async function startedNode(t: Test) {
 }
 
 test(
-  'a card that falls off the bus is unhealthy for the kubelet in time, its pod hears of it, and nothing new goes there',
+  'a GPU that falls off the bus is unhealthy for the kubelet in time, its pod hears of it, and nothing new goes there',
   { skip },
   async (t) => {
     const { node, told, offers } = await startedNode(t);
@@ -53,19 +53,19 @@ test(
   },
 );
 
-test('uncorrected memory errors take a card out, errors of applications do not', { skip }, async (t) => {
+test('uncorrected memory errors take a GPU out, errors of applications do not', { skip }, async (t) => {
   const { node, told, offers } = await startedNode(t);
   await offers(300);
   t.same(gpuIndexes(await runPod(node, simplePod(50, 4))), [0]);
   await MACHINE.order('xid', '0', '31');
   await MACHINE.order('ecc', '1', 'uncorrected', '1');
   await offers(200);
-  t.same(told, [], 'no pod is on that card');
+  t.same(told, [], 'no pod is on that GPU');
   t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [0]);
   t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [2]);
 });
 
-test('while every call to the driver fails nothing is offered, and afterwards the cards are', { skip }, async (t) => {
+test('while every call to the driver fails nothing is offered, and afterwards the GPUs are', { skip }, async (t) => {
   const { node, offers } = await startedNode(t);
   await offers(300);
   // Codes of NVML: not initialised; the kernel driver is not loaded.

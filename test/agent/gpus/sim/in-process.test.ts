@@ -20,7 +20,7 @@ GPU3 SYS SYS PIX X 8-15 1
 `);
 
 driverContract('sim', async () => new SimDriver(FOUR));
-driverContract('sim with one card', async () => new SimDriver(node('{"gpus":[{}]}')));
+driverContract('sim with one GPU', async () => new SimDriver(node('{"gpus":[{}]}')));
 driverContract('dummy', async () => new DummyDriver());
 
 const uuid = (at: number): string => FOUR.gpus[at]?.uuid ?? '';
@@ -48,7 +48,7 @@ test('events reach every listener, in order', (t) => {
   t.end();
 });
 
-test('a lost card stays in the inventory and answers nothing', async (t) => {
+test('a lost GPU stays in the inventory and answers nothing', async (t) => {
   const driver = new SimDriver(FOUR);
   driver.lose(uuid(0));
   t.equal((await driver.inventory()).gpus.length, 4);
@@ -57,7 +57,7 @@ test('a lost card stays in the inventory and answers nothing', async (t) => {
   await t.resolves(driver.sample(uuid(0)));
 });
 
-test('a removed card leaves inventory and topology, those behind move up, and it can come back', async (t) => {
+test('a removed GPU leaves inventory and topology, those behind move up, and it can come back', async (t) => {
   const driver = new SimDriver(FOUR);
   const events: DriverEvent[] = [];
   driver.subscribe((event) => events.push(event));
@@ -105,8 +105,8 @@ test('a load shows as utilisation, memory and processes', async (t) => {
   t.same(await driver.processes(uuid(2)), []);
 });
 
-test('unequal cards and an empty machine are said', async (t) => {
+test('unequal GPUs and an empty machine are said', async (t) => {
   const mixed = new SimDriver(node('{"gpus":[{"model":"Tesla T4"},{"model":"NVIDIA H200","memoryMiB":143771}]}'));
-  t.match((await mixed.inventory()).notes, [/^unequal cards: Tesla T4 \(16.0 GiB\), NVIDIA H200 \(140.4 GiB\)/]);
+  t.match((await mixed.inventory()).notes, [/^unequal GPUs: Tesla T4 \(16.0 GiB\), NVIDIA H200 \(140.4 GiB\)/]);
   t.same((await new DummyDriver().inventory()).notes, ['no GPU that can be shared']);
 });

@@ -6,7 +6,7 @@ import { SimulatedMachine, noCompiler, notBuilt } from './simulated-machine.js';
 
 const skip = notBuilt;
 
-/** Two bridged cards and two behind one switch, unequal. */
+/** Two bridged GPUs and two behind one switch, unequal. */
 const MACHINE = new SimulatedMachine(
   JSON.stringify({
     driverVersion: '570.11',
@@ -82,11 +82,11 @@ test('what is described is what NVML tells', { skip }, async (t) => {
   t.same(inventory.topology.nvlinks, MACHINE.node.topology.nvlinks);
   t.equal(inventory.topology.levels[2]?.[3], 'PIX');
   t.equal(inventory.topology.levels[0]?.[2], 'SYS');
-  t.match(inventory.notes, [/^unequal cards: NVIDIA A100-SXM4-40GB \(40.0 GiB\), Tesla T4 \(15.0 GiB\)/]);
+  t.match(inventory.notes, [/^unequal GPUs: NVIDIA A100-SXM4-40GB \(40.0 GiB\), Tesla T4 \(15.0 GiB\)/]);
 });
 
 test(
-  'a program on a card shows as a process, with its memory and its share of the time',
+  'a program on a GPU shows as a process, with its memory and its share of the time',
   { skip: skip || noCompiler },
   async (t) => {
     const driver = MACHINE.open();
@@ -102,13 +102,13 @@ test(
     t.ok((found?.usedMemoryBytes ?? 0) >= 64 * 1024 * 1024);
     t.ok((found?.utilizationPercent ?? 0) >= 50, `${found?.utilizationPercent} percent`);
     t.ok(((await driver.sample(uuid(0))).usedMemoryBytes ?? 0) >= 64 * 1024 * 1024);
-    t.same(await driver.processes(uuid(1)), [], 'the other card is idle');
+    t.same(await driver.processes(uuid(1)), [], 'the other GPU is idle');
     await driver.close();
   },
 );
 
 test('errors that are put into the machine arrive', { skip }, async (t) => {
-  const driver = MACHINE.open({ beatMs: 20 });
+  const driver = MACHINE.open({ tickMs: 20 });
   await driver.inventory();
   const { until } = listen(driver);
   await MACHINE.order('xid', '1', '31');
@@ -118,8 +118,8 @@ test('errors that are put into the machine arrive', { skip }, async (t) => {
   await driver.close();
 });
 
-test('a card that falls off the bus is lost with its XID, and found when it is back', { skip }, async (t) => {
-  const driver = MACHINE.open({ beatMs: 20 });
+test('a GPU that falls off the bus is lost with its XID, and found when it is back', { skip }, async (t) => {
+  const driver = MACHINE.open({ tickMs: 20 });
   await driver.inventory();
   const { heard, until } = listen(driver);
   await MACHINE.order('lose', '3');

@@ -13,7 +13,7 @@ function refused(document: unknown): string {
   return result.ok ? 'read without complaint' : result.reason;
 }
 
-test('an empty card gets every default', (t) => {
+test('an empty GPU gets every default', (t) => {
   const { driverVersion, cudaVersion, gpus, topology } = node('{"gpus": [{}, {}]}');
   t.equal(driverVersion, '580.95.05');
   t.equal(cudaVersion, 13000);
@@ -75,7 +75,7 @@ test('what is given is taken', (t) => {
   t.end();
 });
 
-test('a matrix of nvidia-smi is a node of default cards', (t) => {
+test('a matrix of nvidia-smi is a node of default GPUs', (t) => {
   const { gpus, topology } = node('GPU0 GPU3 NUMA Affinity\nGPU0 X PIX 1\nGPU3 PIX X 1\n');
   t.same(
     gpus.map((gpu) => [gpu.index, gpu.minor, gpu.numaNode]),
@@ -91,7 +91,7 @@ test('a matrix of nvidia-smi is a node of default cards', (t) => {
 test('what is wrong is said in one line that names the place', (t) => {
   t.match(refused('{"gpus": ['), /^not JSON: /);
   t.equal(refused({}), 'gpus: expected a list, got nothing');
-  t.equal(refused({ gpus: [] }), 'gpus: expected 1 to 16 cards, got []');
+  t.equal(refused({ gpus: [] }), 'gpus: expected 1 to 16 GPUs, got []');
   t.equal(refused({ gpus: [3] }), 'gpus[0]: expected an object, got 3');
   t.equal(
     refused({ gpus: [{}, { memoryMiB: 'much' }] }),

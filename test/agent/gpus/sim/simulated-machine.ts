@@ -39,11 +39,11 @@ export class SimulatedMachine {
     process.on('exit', () => rmSync(this.#directory, { recursive: true, force: true }));
   }
 
-  open(options: { readonly callTimeoutMs?: number; readonly beatMs?: number } = {}): Driver {
+  open(options: { readonly callTimeoutMs?: number; readonly tickMs?: number } = {}): Driver {
     return simLibraryDriver({ libraryPath, nodePath: this.nodePath, statePath: this.statePath, ...options });
   }
 
-  /** Starts a program that holds 64 MiB of the first card and keeps it busy; it ends with the test. */
+  /** Starts a program that holds 64 MiB of the first GPU and keeps it busy; it ends with the test. */
   startProgram(t: { teardown(action: () => void): void }): ChildProcess {
     const program = join(this.#directory, 'busy');
     execFileSync('gcc', [

@@ -2,7 +2,7 @@ import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import { needsGpu, type ContainerDemand, type Demand } from './demand.js';
 import { copyState, type ClusterNode, type FreeState } from './node.js';
 import type { ScratchStates } from './scratch.js';
-import { findPart, tryPod } from './trial.js';
+import { findPart, tryPod } from './fit-simulation.js';
 
 /**
  * Why a pod does not fit on a node. `no-room` and `held` may change when pods end or are preempted, `held` as soon as a decision on
@@ -43,7 +43,7 @@ function fitsAlone(node: ClusterNode, wanted: ContainerDemand): boolean {
   if (node.wholeCount < wanted.cores / CORES_PER_GPU || wanted.cores % CORES_PER_GPU !== 0) return false;
   const { shape } = node;
   if (wanted.memoryBytes === 0 || !shape.memoryKnown) return true;
-  const memory = shape.cards.map((_, at) =>
+  const memory = shape.gpus.map((_, at) =>
     (free.cores[at] as number) >= CORES_PER_GPU ? (free.memory[at] as number) : 0,
   );
   return largestSum(memory, wanted.cores / CORES_PER_GPU) >= wanted.memoryBytes;
@@ -60,11 +60,11 @@ function largestSum(numbers: number[], count: number): number {
 function fitsIdle(node: ClusterNode, demand: Demand, scratch: ScratchStates): boolean {
   const [only, another] = demand.containers;
   if (only !== undefined && another === undefined && demand.init.length === 0) {
-    if (only.cores < CORES_PER_GPU) return node.largestCardBytes >= only.memoryBytes;
+    if (only.cores < CORES_PER_GPU) return node.largestGpuBytes >= only.memoryBytes;
     const count = only.cores / CORES_PER_GPU;
     if (node.usableCount < count || !Number.isInteger(count)) return false;
     if (only.memoryBytes === 0 || !node.shape.memoryKnown) return true;
-    if (node.uniform) return count * node.largestCardBytes >= only.memoryBytes;
+    if (node.uniform) return count * node.largestGpuBytes >= only.memoryBytes;
   }
   const state = scratch.of(node);
   fillIdle(node, state);
@@ -73,9 +73,9 @@ function fitsIdle(node: ClusterNode, demand: Demand, scratch: ScratchStates): bo
 
 /** The node as if nothing ran there. */
 function fillIdle(node: ClusterNode, state: FreeState): void {
-  for (const [at, card] of node.shape.cards.entries()) {
-    state.cores[at] = card.usable ? CORES_PER_GPU : 0;
-    state.memory[at] = card.usable ? card.gpu.memoryBytes : 0;
+  for (const [at, gpu] of node.shape.gpus.entries()) {
+    state.cores[at] = gpu.usable ? CORES_PER_GPU : 0;
+    state.memory[at] = gpu.usable ? gpu.gpu.memoryBytes : 0;
   }
   state.cpuMilli = Infinity;
   state.hostMemoryBytes = Infinity;

@@ -6,7 +6,7 @@ import { placePod } from './pod-placement.js';
 /**
  * Places a pod on trial: takes from `state` what the pod would take on the node and answers whether it fits; what is in `state`
  * afterwards counts only if it does. Agrees with `placePod` on whether the pod fits, at a small part of its cost: which of several equal
- * cards is taken makes no difference to what is left. Where cards differ so that it could, `placePod` itself is asked.
+ * GPUs is taken makes no difference to what is left. Where GPUs differ so that it could, `placePod` itself is asked.
  */
 export function tryPod(node: ClusterNode, state: FreeState, demand: Demand): boolean {
   const { shape } = node;
@@ -38,7 +38,7 @@ function tryPart(state: FreeState, wanted: ContainerDemand): boolean {
 }
 
 /**
- * The position of the card with the fewest free cores that has room for a part, then the least memory: the choice of the `share`
+ * The position of the GPU with the fewest free cores that has room for a part, then the least memory: the choice of the `share`
  * evaluator. -1 where none has.
  */
 export function findPart({ cores: freeCores, memory: freeMemory }: FreeState, wanted: ContainerDemand): number {
@@ -69,7 +69,7 @@ function tryWhole(shape: NodeShape, state: FreeState, wanted: ContainerDemand): 
   return true;
 }
 
-/** Positions of cards that could be the whole ones a container asks for; null where there are too few, or too little memory on them. */
+/** Positions of GPUs that could be the whole ones a container asks for; null where there are too few, or too little memory on them. */
 export function findWhole(shape: NodeShape, state: FreeState, wanted: ContainerDemand): number[] | null {
   const count = wanted.cores / CORES_PER_GPU;
   if (!Number.isInteger(count)) return null;

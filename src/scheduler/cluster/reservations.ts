@@ -3,13 +3,13 @@ import type { Demand } from './demand.js';
 import type { Charge, ClusterNode, FreeState } from './node.js';
 import { copyState, emptyState } from './node.js';
 import type { ScratchStates } from './scratch.js';
-import { findPart, findWhole, tryPod } from './trial.js';
+import { findPart, findWhole, tryPod } from './fit-simulation.js';
 
 /**
  * A pod for which nodes were offered to the scheduler, which has not said yet which it takes. Room for the pod is kept on each of them,
- * on certain cards: whatever the order in which the pods come to their nodes, no card is promised twice.
+ * on certain GPUs: whatever the order in which the pods come to their nodes, no GPU is promised twice.
  */
-export interface Claim {
+export interface Reservation {
   readonly uid: string;
   readonly demand: Demand;
   readonly expiresMs: number;
@@ -22,14 +22,14 @@ export interface Claim {
 }
 
 /** All open claims. */
-export class Claims {
-  readonly #claims = new Map<string, Claim>();
+export class Reservations {
+  readonly #claims = new Map<string, Reservation>();
 
   get size(): number {
     return this.#claims.size;
   }
 
-  get(uid: string): Claim | undefined {
+  get(uid: string): Reservation | undefined {
     return this.#claims.get(uid);
   }
 
@@ -55,7 +55,7 @@ export class Claims {
   }
 
   /**
-   * Keeps the room that is being made for a pod on a node by removing others: the cards it would get once `leaving` is free. Pods that
+   * Keeps the room that is being made for a pod on a node by removing others: the GPUs it would get once `leaving` is free. Pods that
    * come in between do not get them.
    */
   nominate(uid: string, demand: Demand, priority: number, node: ClusterNode, leaving: readonly Charge[]): void {
@@ -97,7 +97,7 @@ export class Claims {
   }
 }
 
-/** The cards on which the pod would be kept room; null where there is none. */
+/** The GPUs on which the pod would be kept room; null where there is none. */
 function roomOn(node: ClusterNode, demand: Demand, scratch: ScratchStates): readonly Charge[] | null {
   const [only, another] = demand.containers;
   let state = node.free;

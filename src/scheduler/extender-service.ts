@@ -1,7 +1,7 @@
 import type { Cluster, Evaluation } from './cluster/cluster.js';
 import { needsGpu } from './cluster/demand.js';
 import type { ClusterNode } from './cluster/node.js';
-import { isResolvable, refusalText, type Refusal } from './cluster/verdict.js';
+import { isResolvable, refusalText, type Refusal } from './cluster/fit-result.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { BindingArguments, ExtenderArguments, PreemptionArguments } from './arguments.js';
@@ -23,7 +23,7 @@ import {
   type PreemptionResult,
 } from './results.js';
 
-export interface DeciderOptions {
+export interface ExtenderServiceOptions {
   /** How long room is kept for a pod of which the scheduler does not say where it goes. */
   readonly claimTtlMs: number;
   /** How long a pod waits that would fit but for room kept for others, of whom it is known within moments where they go. */
@@ -46,14 +46,14 @@ interface Handed {
  * Answers the scheduler. Every answer is worked out at once, on one state; only a pod in the way of which other decisions stand waits a
  * moment for those.
  */
-export class Decider {
+export class ExtenderService {
   readonly #cluster: Cluster;
   readonly #mirror: ClusterMirror;
   readonly #writer: PodWriter;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #metrics: DecisionMetrics;
-  readonly #options: DeciderOptions;
+  readonly #options: ExtenderServiceOptions;
   readonly #handed = new Map<string, Handed>();
 
   constructor(parts: {
@@ -63,7 +63,7 @@ export class Decider {
     readonly clock: Clock;
     readonly log: Log;
     readonly metrics: DecisionMetrics;
-    readonly options: DeciderOptions;
+    readonly options: ExtenderServiceOptions;
   }) {
     this.#cluster = parts.cluster;
     this.#mirror = parts.mirror;
@@ -109,7 +109,7 @@ export class Decider {
     return names.map((name) => ({ Host: name, Score: known[next]?.name === name ? (scores[next++] as number) : 0 }));
   }
 
-  /** Chooses the cards, and binds the pod with the choice in its annotations. Empty error for success. */
+  /** Chooses the GPUs, and binds the pod with the choice in its annotations. Empty error for success. */
   async bind(given: BindingArguments): Promise<BindingResult> {
     const uid = given.podUid;
     await this.#handed.get(uid)?.done;
@@ -157,7 +157,7 @@ export class Decider {
     const done = writing.then(() => undefined);
     this.#handed.set(uid, { node, expiresMs: null, done });
     const result = await writing;
-    // An API server that did not answer may have bound the pod all the same: its cards stay booked until more is known.
+    // An API server that did not answer may have bound the pod all the same: its GPUs stay booked until more is known.
     const open = result.ok || result.code === 'unreachable';
     if (open) this.#handed.set(uid, { node, expiresMs: this.#clock.now() + UNSEEN_TTL_MS, done });
     else this.#undo(uid);

@@ -8,7 +8,7 @@ export const JOB_SIZES = [8, 4, 2] as const;
  * What free GPUs are worth to the jobs to come: for each job size, the value of the best disjoint sets of that size among them,
  * as many as there can be. Worked out when first asked for, and kept.
  */
-export class Worth {
+export class FutureValue {
   readonly #table: SetTable;
   readonly #ranked = new Map<number, Ranking>();
   readonly #known = JOB_SIZES.map(() => new Map<BitSet, number>());
@@ -45,7 +45,7 @@ export class Worth {
 }
 
 /** Negative when `a` is worth less than `b`. */
-export function compareWorth(a: readonly number[], b: readonly number[]): number {
+export function compareFutureValue(a: readonly number[], b: readonly number[]): number {
   for (const [at, value] of a.entries()) {
     const difference = value - (b[at] as number);
     if (difference !== 0) return difference;
@@ -74,7 +74,7 @@ function rank(table: SetTable, jobSize: number): Ranking {
 
 /**
  * The largest sum of `jobs` disjoint sets within `among`: tries sets from the most valuable on, and turns back as soon as not even
- * repeating the present set could beat what is known.
+ * repeating the present set could tick what is known.
  */
 function bestDisjoint(ranking: Ranking, among: BitSet, jobs: number): number {
   const { sets, values } = ranking;

@@ -8,11 +8,11 @@ import { driverContract } from '../contract.js';
 /** A test looks, it loads no kernel modules. */
 const open = () => new NvidiaDriver({ kernel: { ...kernelDriver(), ensureLoaded: async () => null } });
 
-/** Why there is no card to try; false where there is one. */
-async function missingCard(): Promise<string | false> {
+/** Why there is no GPU to try; false where there is one. */
+async function missingGpu(): Promise<string | false> {
   const driver = open();
   try {
-    return (await driver.inventory()).gpus.length > 0 ? false : 'NVML knows no card';
+    return (await driver.inventory()).gpus.length > 0 ? false : 'NVML knows no GPU';
   } catch (error) {
     return (error as Error).message.replace(/ \(.*/u, '');
   } finally {
@@ -20,11 +20,11 @@ async function missingCard(): Promise<string | false> {
   }
 }
 
-const skip = await missingCard();
+const skip = await missingGpu();
 
-if (skip === false) driverContract('nvidia, a real card', async () => open());
+if (skip === false) driverContract('nvidia, a real GPU', async () => open());
 
-test('a real card says what nvidia-smi says of it', { skip }, async (t) => {
+test('a real GPU says what nvidia-smi says of it', { skip }, async (t) => {
   const fields = 'index,uuid,name,pci.bus_id,memory.total,compute_cap';
   const lines = execFileSync('nvidia-smi', [`--query-gpu=${fields}`, '--format=csv,noheader,nounits'])
     .toString()

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { AuthorityRewriter } from './authority.js';
+import { AuthorityRewriter } from './http2-authority.js';
 
 /** A connection whose incoming bytes pass through an AuthorityRewriter. Owns the socket: ends and closes with it. */
 export class AuthorityStream extends Duplex {

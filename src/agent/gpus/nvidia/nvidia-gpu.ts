@@ -5,16 +5,16 @@ import * as identity from './identity.js';
 import type { Nvml } from './nvml.js';
 import type { Handle } from './question.js';
 
-/** A card that answered when the session was opened. */
-export interface Card {
+/** A GPU that answered when the session was opened. */
+export interface NvmlGpu {
   readonly handle: Handle;
   /** Its calls go one after another in this lane; also how it is called in messages. */
   readonly lane: string;
   readonly details: GpuDetails;
 }
 
-/** Asks a card all that stays the same while it is there. Rejects when it does not answer. */
-export async function describeCard(nvml: Nvml, kernel: KernelDriver, index: number): Promise<Card> {
+/** Asks a GPU all that stays the same while it is there. Rejects when it does not answer. */
+export async function describeGpu(nvml: Nvml, kernel: KernelDriver, index: number): Promise<NvmlGpu> {
   const lane = `GPU ${index}`;
   const handle = await nvml.require(lane, identity.handleByIndex(index));
   const pciBusId = await nvml.require(lane, identity.pciBusId(handle));
@@ -36,7 +36,7 @@ export async function describeCard(nvml: Nvml, kernel: KernelDriver, index: numb
   return { handle, lane, details };
 }
 
-/** A failure of one question is no failure of the card, as long as the card and the driver are there. */
+/** A failure of one question is no failure of the GPU, as long as the GPU and the driver are there. */
 export async function optional<T>(answer: Promise<T | null>): Promise<T | null> {
   try {
     return await answer;

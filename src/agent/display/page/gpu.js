@@ -10,7 +10,7 @@ export const STATUS_TEXT = {
   lost: 'lost',
 };
 
-/** One card: its state, two lanes with what is given and used, history, and its containers. */
+/** One GPU: its state, two lanes with what is given and used, history, and its containers. */
 export function cardPanel(store, card, position, entries) {
   const cores = lane(
     'Cores',
@@ -86,7 +86,7 @@ export function cardPanel(store, card, position, entries) {
       });
       if (sampled) history.draw(store.series[card.uuid]?.used ?? []);
     },
-    /** True when something of the card is shown. */
+    /** True when something of the GPU is shown. */
     filter(words) {
       const shown = rows.map((one) => one.filter(words));
       element.hidden = words.length > 0 && !shown.some((some) => some);
@@ -95,7 +95,7 @@ export function cardPanel(store, card, position, entries) {
   };
 }
 
-/** A card as a bar: one segment for each container, as wide as what it was given, filled with what it uses. */
+/** A GPU as a bar: one segment for each container, as wide as what it was given, filled with what it uses. */
 function lane(label, entries) {
   const figure = h('span', { class: 'figure' });
   const fills = entries.map(() => h('span', { class: 'fill' }));
@@ -117,7 +117,7 @@ function lane(label, entries) {
   };
 }
 
-/** One container on this card. */
+/** One container on this GPU. */
 function row({ allocation, slice }, card) {
   const { namespace, pod, container } = names(allocation);
   const cores = h('span', { class: 'number' });

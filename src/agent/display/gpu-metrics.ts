@@ -1,10 +1,10 @@
 import type { Metric, Sample } from './metric.js';
-import type { CardSnapshot } from './view.js';
+import type { GpuSnapshot } from './view.js';
 
 const LABELS = ['gpu', 'uuid'] as const;
 
-/** A value of each card; cards that do not say are left out. */
-function card(name: string, type: Metric['type'], help: string, value: (card: CardSnapshot) => number | null): Metric {
+/** A value of each GPU; GPUs that do not say are left out. */
+function gpu(name: string, type: Metric['type'], help: string, value: (gpu: GpuSnapshot) => number | null): Metric {
   return {
     name,
     type,
@@ -19,14 +19,14 @@ function card(name: string, type: Metric['type'], help: string, value: (card: Ca
   };
 }
 
-function labelsOf({ index, uuid }: CardSnapshot): Record<(typeof LABELS)[number], string> {
+function labelsOf({ index, uuid }: GpuSnapshot): Record<(typeof LABELS)[number], string> {
   return { gpu: String(index), uuid };
 }
 
-const STATUSES: readonly CardSnapshot['health']['status'][] = ['healthy', 'probation', 'reset', 'failed', 'lost'];
+const STATUSES: readonly GpuSnapshot['health']['status'][] = ['healthy', 'probation', 'reset', 'failed', 'lost'];
 
 /** Metrics of each GPU. */
-export const CARD_METRICS: readonly Metric[] = [
+export const GPU_METRICS: readonly Metric[] = [
   {
     name: 'vgpu_gpu_info',
     type: 'gauge',
@@ -57,44 +57,44 @@ export const CARD_METRICS: readonly Metric[] = [
           yield { labels: { ...labelsOf(one), status }, value: one.health.status === status ? 1 : 0 };
     },
   },
-  card('vgpu_gpu_usable', 'gauge', '1 while new containers may be placed on the GPU', ({ usable }) => (usable ? 1 : 0)),
-  card('vgpu_gpu_utilization_ratio', 'gauge', 'Fraction of the time in which a kernel ran', ({ usedPercent }) =>
+  gpu('vgpu_gpu_usable', 'gauge', '1 while new containers may be placed on the GPU', ({ usable }) => (usable ? 1 : 0)),
+  gpu('vgpu_gpu_utilization_ratio', 'gauge', 'Fraction of the time in which a kernel ran', ({ usedPercent }) =>
     usedPercent === null ? null : usedPercent / 100,
   ),
-  card(
+  gpu(
     'vgpu_gpu_given_ratio',
     'gauge',
     'Fraction of the GPU that is given to containers',
     ({ givenCores }) => givenCores / 100,
   ),
-  card('vgpu_gpu_memory_bytes', 'gauge', 'Memory of the GPU', ({ memoryBytes }) => memoryBytes),
-  card(
+  gpu('vgpu_gpu_memory_bytes', 'gauge', 'Memory of the GPU', ({ memoryBytes }) => memoryBytes),
+  gpu(
     'vgpu_gpu_memory_given_bytes',
     'gauge',
     'Memory of the GPU that is given to containers',
     ({ givenMemoryBytes }) => givenMemoryBytes,
   ),
-  card(
+  gpu(
     'vgpu_gpu_memory_used_bytes',
     'gauge',
     'Memory in use on the GPU, whoever uses it',
     ({ usedMemoryBytes }) => usedMemoryBytes,
   ),
-  card(
+  gpu(
     'vgpu_gpu_temperature_celsius',
     'gauge',
     'Temperature of the GPU',
     ({ temperatureCelsius }) => temperatureCelsius,
   ),
-  card('vgpu_gpu_power_watts', 'gauge', 'Power that the GPU draws', ({ powerWatts }) => powerWatts),
-  card(
+  gpu('vgpu_gpu_power_watts', 'gauge', 'Power that the GPU draws', ({ powerWatts }) => powerWatts),
+  gpu(
     'vgpu_gpu_foreign_processes',
     'gauge',
     'Processes on the GPU that belong to no container which was given it',
     ({ strangerPids }) => strangerPids.length,
   ),
-  card('vgpu_gpu_looks_total', 'counter', 'How often the driver was asked about the GPU', ({ looks }) => looks),
-  card(
+  gpu('vgpu_gpu_looks_total', 'counter', 'How often the driver was asked about the GPU', ({ looks }) => looks),
+  gpu(
     'vgpu_gpu_failed_looks_total',
     'counter',
     'How often the driver did not answer',

@@ -4,15 +4,15 @@ import { selects } from './node-selector.js';
 import type { TypicalMix } from './typical-mix.js';
 
 /**
- * How much of the judgement is "which free cards could host such a pod" (the measure of FGD: Weng et al., "Beware of Fragmentation",
+ * How much of the judgement is "which free GPUs could host such a pod" (the measure of FGD: Weng et al., "Beware of Fragmentation",
  * USENIX ATC 2023); the rest is "how much would be used if such pods filled the node". The first keeps chances for pods that come
- * seldom (several whole cards), the second sees how well parts pack. On the openb trace each alone allocates less than both.
+ * seldom (several whole GPUs), the second sees how well parts pack. On the openb trace each alone allocates less than both.
  */
 const HOSTING_SHARE = 0.7;
 
 /**
  * A request counts by how often it comes, and the more the less there is that could host it: with the ratio of what is free to what could
- * host it, to this power. What only few nodes can serve (eight cards and 120 CPUs, say) is kept for those who need it.
+ * host it, to this power. What only few nodes can serve (eight GPUs and 120 CPUs, say) is kept for those who need it.
  */
 const SCARCITY_POWER = 0.75;
 
@@ -30,7 +30,7 @@ interface Columns {
 }
 
 /** Measures how much of a node's free capacity a typical mix of pods could use. */
-export class UsableMeter {
+export class FragmentationScore {
   readonly #mix: TypicalMix;
   readonly #columns: Columns;
   /** By node name: which requests of the mix may run there at all. Selectors seldom change, labels seldom do. */
@@ -61,13 +61,13 @@ export class UsableMeter {
   }
 
   /**
-   * Capacity in hundredths of a card that the mix could use in this state of the node: the mean over its requests, weighted by how often
-   * they come. What is free of a card counts by its scarcer part, what a request takes by its larger part, of cores and memory.
+   * Capacity in hundredths of a GPU that the mix could use in this state of the node: the mean over its requests, weighted by how often
+   * they come. What is free of a GPU counts by its scarcer part, what a request takes by its larger part, of cores and memory.
    */
   usable(shape: NodeShape, state: FreeState): number {
     const { weight, count, cores, memory, cpuMilli, hostMemory } = this.#columns;
     const eligible = this.#everywhere ?? this.#mask(shape);
-    const cards = shape.cards.length;
+    const gpus = shape.gpus.length;
     let sum = 0;
     for (let k = 0; k < weight.length; k++) {
       if (eligible[k] === 0) continue;
@@ -83,11 +83,11 @@ export class UsableMeter {
       let hosting = 0;
       let fitting = 0;
       let size = wantedCores;
-      for (let at = 0; at < cards; at++) {
+      for (let at = 0; at < gpus; at++) {
         const freeCores = state.cores[at] as number;
         const freeMemory = state.memory[at] as number;
         if (freeCores < wantedCores || freeMemory < wantedMemory || freeCores === 0) continue;
-        const total = (shape.cards[at] as { gpu: { memoryBytes: number } }).gpu.memoryBytes;
+        const total = (shape.gpus[at] as { gpu: { memoryBytes: number } }).gpu.memoryBytes;
         hosting += Math.min(freeCores, (freeMemory / total) * CORES_PER_GPU);
         size = Math.max(wantedCores, (wantedMemory / total) * CORES_PER_GPU);
         fitting += Math.floor(
@@ -122,19 +122,19 @@ export class UsableMeter {
     for (let k = 0; k < weight.length; k++) weight[k] = (weight[k] as number) / sum;
   }
 
-  /** Free cores of the cards that could host request k. */
+  /** Free cores of the GPUs that could host request k. */
   #hostable(k: number, state: FreeState): number {
     const { count, cores, memory, cpuMilli, hostMemory } = this.#columns;
     if (state.cpuMilli < (cpuMilli[k] as number) || state.hostMemoryBytes < (hostMemory[k] as number)) return 0;
     let sum = 0;
-    let cards = 0;
+    let gpus = 0;
     for (let at = 0; at < state.cores.length; at++) {
       const free = state.cores[at] as number;
       if (free < (cores[k] as number) || (state.memory[at] as number) < (memory[k] as number)) continue;
       sum += free;
-      cards++;
+      gpus++;
     }
-    return cards < (count[k] as number) ? 0 : sum;
+    return gpus < (count[k] as number) ? 0 : sum;
   }
 
   #mask(shape: NodeShape): Uint8Array {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { test } from 'tap';
 import { bitsOf, eachSubset, positionsOf } from '../../../src/gpu/placement/bit-set.js';
 import { MAX_TABLE_GPUS, SetTable } from '../../../src/gpu/placement/set-table.js';
-import { JOB_SIZES, Worth, compareWorth } from '../../../src/gpu/placement/worth.js';
+import { JOB_SIZES, FutureValue, compareFutureValue } from '../../../src/gpu/placement/future-value.js';
 import { uniformTopology, type Topology } from '../../../src/gpu/topology/topology.js';
 import { BRIDGED, CUBE_MESH, T8, switched } from '../topology/machines.js';
 import { anyMachine } from '../topology/random-machines.js';
@@ -68,8 +68,8 @@ test('worth is what the best disjoint jobs of 8, 4 and 2 would score', (t) => {
     fc.property(
       machine.chain((topology) => fc.tuple(fc.constant(topology), fc.subarray([...topology.levels.keys()]))),
       ([topology, free]) => {
-        const worth = new Worth(new SetTable(topology)).of(bitsOf(free));
-        return JOB_SIZES.every((size, at) => worth[at] === packingOpinion(topology, free, size));
+        const futureValue = new FutureValue(new SetTable(topology)).of(bitsOf(free));
+        return JOB_SIZES.every((size, at) => futureValue[at] === packingOpinion(topology, free, size));
       },
     ),
     { numRuns: 120 },
@@ -80,7 +80,7 @@ test('worth is what the best disjoint jobs of 8, 4 and 2 would score', (t) => {
 
 test('sixteen GPUs are worth two jobs of eight, four of four, eight of two', (t) => {
   const machine = switched(16, 6);
-  const [eights, fours, twos] = new Worth(new SetTable(machine)).of(0xffff);
+  const [eights, fours, twos] = new FutureValue(new SetTable(machine)).of(0xffff);
   const halves = [
     [0, 1, 2, 3, 4, 5, 6, 7],
     [8, 9, 10, 11, 12, 13, 14, 15],
@@ -97,10 +97,10 @@ test('sixteen GPUs are worth two jobs of eight, four of four, eight of two', (t)
 test('taking a GPU away never makes the rest worth more', (t) => {
   fc.assert(
     fc.property(anyMachine(8, 2), (topology) => {
-      const worth = new Worth(new SetTable(topology));
+      const futureValue = new FutureValue(new SetTable(topology));
       let right = true;
       eachSubset(everything(topology), Math.max(0, topology.levels.length - 1), (rest) => {
-        right &&= worth.of(rest).every((value, at) => value <= (worth.of(everything(topology))[at] ?? 0));
+        right &&= futureValue.of(rest).every((value, at) => value <= (futureValue.of(everything(topology))[at] ?? 0));
       });
       return right;
     }),
@@ -111,8 +111,8 @@ test('taking a GPU away never makes the rest worth more', (t) => {
 });
 
 test('worths are compared by the largest job first', (t) => {
-  t.ok(compareWorth([1, 0, 0], [0, 9, 9]) > 0);
-  t.ok(compareWorth([1, 2, 3], [1, 2, 4]) < 0);
-  t.equal(compareWorth([1, 2, 3], [1, 2, 3]), 0);
+  t.ok(compareFutureValue([1, 0, 0], [0, 9, 9]) > 0);
+  t.ok(compareFutureValue([1, 2, 3], [1, 2, 4]) < 0);
+  t.equal(compareFutureValue([1, 2, 3], [1, 2, 3]), 0);
   t.end();
 });

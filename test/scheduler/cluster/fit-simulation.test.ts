@@ -4,11 +4,11 @@ import type { Demand } from '../../../src/scheduler/cluster/demand.js';
 import { ClusterNode, copyState, emptyState, slotsOf, type FreeState } from '../../../src/scheduler/cluster/node.js';
 import { placePod } from '../../../src/scheduler/cluster/pod-placement.js';
 import { ScratchStates } from '../../../src/scheduler/cluster/scratch.js';
-import { tryPod } from '../../../src/scheduler/cluster/trial.js';
-import { judgeFit } from '../../../src/scheduler/cluster/verdict.js';
+import { tryPod } from '../../../src/scheduler/cluster/fit-simulation.js';
+import { judgeFit } from '../../../src/scheduler/cluster/fit-result.js';
 import { BLOCK, node, pod } from './builders.js';
 
-const cardsOf = fc.array(fc.constantFrom(16, 16, 16, 24), { minLength: 1, maxLength: 5 });
+const gpusOf = fc.array(fc.constantFrom(16, 16, 16, 24), { minLength: 1, maxLength: 5 });
 const container = fc.oneof(
   fc.tuple(fc.integer({ min: 1, max: 99 }), fc.integer({ min: 1, max: 20 })),
   fc.tuple(fc.constantFrom(100, 200, 300), fc.integer({ min: 0, max: 50 })),
@@ -28,12 +28,12 @@ function busyNode(blocks: readonly number[], taken: readonly (readonly [number, 
 }
 
 function tried(there: ClusterNode, demand: Demand): { fits: boolean; after: FreeState } {
-  const after = emptyState(there.shape.cards.length);
+  const after = emptyState(there.shape.gpus.length);
   copyState(there.free, after);
   return { fits: tryPod(there, after, demand), after };
 }
 
-/** What each card has left, regardless of which card it is. */
+/** What each GPU has left, regardless of which GPU it is. */
 function left(cores: readonly number[], memory: readonly number[]): string[] {
   return cores.map((of, at) => (of === 0 ? '0' : `${of}/${memory[at]}`)).sort();
 }
@@ -42,7 +42,7 @@ test('a trial and the placement agree on what fits', (t) => {
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(
-        cardsOf,
+        gpusOf,
         used,
         fc.array(container, { minLength: 1, maxLength: 3 }),
         fc.array(container, { maxLength: 1 }),
@@ -62,11 +62,11 @@ test('a trial and the placement agree on what fits', (t) => {
   t.end();
 });
 
-test('on equal cards a trial leaves what the placement leaves', (t) => {
-  const cards = fc.integer({ min: 1, max: 5 }).map((count) => new Array<number>(count).fill(16));
+test('on equal GPUs a trial leaves what the placement leaves', (t) => {
+  const gpus = fc.integer({ min: 1, max: 5 }).map((count) => new Array<number>(count).fill(16));
   t.doesNotThrow(() =>
     fc.assert(
-      fc.property(cards, used, fc.array(container, { minLength: 1, maxLength: 3 }), (blocks, taken, wanted) => {
+      fc.property(gpus, used, fc.array(container, { minLength: 1, maxLength: 3 }), (blocks, taken, wanted) => {
         const there = busyNode(blocks, taken);
         const demand = pod(wanted);
         const placed = placePod(there.shape, slotsOf(there.shape, there.free), demand);
@@ -84,11 +84,11 @@ test('on equal cards a trial leaves what the placement leaves', (t) => {
   t.end();
 });
 
-test('no card is charged beyond what it has', (t) => {
+test('no GPU is charged beyond what it has', (t) => {
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(
-        cardsOf,
+        gpusOf,
         used,
         fc.array(container, { minLength: 1, maxLength: 3 }),
         fc.array(container, { maxLength: 2 }),
@@ -135,7 +135,7 @@ test('a container takes over the GPU of its init container and grows on it', (t)
   t.end();
 });
 
-test('where the memory of a card is an estimate, whole GPUs are taken as they are', (t) => {
+test('where the memory of a GPU is an estimate, whole GPUs are taken as they are', (t) => {
   const known = new ClusterNode(0, node('n', [4, 4]));
   const estimated = new ClusterNode(0, node('n', [4, 4], { memoryKnown: false }));
   t.notOk(tried(known, pod([[200, 10]])).fits);
