@@ -14,7 +14,9 @@ CFLAGS_control := -ftls-model=initial-exec
 # libdl the library has to bring it along.
 # RPATH and not RUNPATH: it also holds for what the driver behind the library opens at run time (the PTX compiler, NVVM). Where a program runs
 # with an empty environment, the library is found in a default directory, and the driver's other libraries lie in the mirror alone.
-CONTROL_LDFLAGS := $(filter-out %defs,$(LDFLAGS)) -shared -Wl,-Bsymbolic -Wl,--no-undefined -Wl,-rpath,'$$ORIGIN:/usr/local/nvidia/lib64' -Wl,--disable-new-dtags -Wl,--no-as-needed
+# NODELETE: a program that closes the driver and opens it again must meet the library again. Unloaded, it would leave the driver behind, whose SONAME
+# is the name that the program asks for.
+CONTROL_LDFLAGS := -Wl,-z,nodelete $(filter-out %defs,$(LDFLAGS)) -shared -Wl,-Bsymbolic -Wl,--no-undefined -Wl,-rpath,'$$ORIGIN:/usr/local/nvidia/lib64' -Wl,--disable-new-dtags -Wl,--no-as-needed
 CONTROL_LIBDL := $(shell $(CC) -print-file-name=libdl.so.2)
 
 $(BUILD)/control/origin/lib%-origin.so.1:
@@ -63,10 +65,16 @@ $(BUILD)/future/libfuture-companion.so.1:
 	@mkdir -p $(@D)
 	$(CC) -shared -nostdlib -x c /dev/null -o $@
 
+# A mirror of a driver whose SONAME is that of its link; sim/module.mk links it.
+RENAMED := $(BUILD)/mirror-renamed
+$(eval $(call linked_as,$(RENAMED)/libcuda.so.1,$(BUILD)/sandbox/libcuda-control.so))
+$(eval $(call linked_as,$(RENAMED)/libnvidia-ml.so.1,$(BUILD)/sandbox/libnvml-control.so))
+RENAMED := $(addprefix $(RENAMED)/,libcuda.so.1 libcuda-origin.so.1 libnvidia-ml.so.1 libnvidia-ml-origin.so.1)
+
 # Programs are linked with the driver, whose SONAME is libcuda.so.1, and find the library in front of it under that name.
 MIRRORED := $(addprefix $(MIRROR)/,libcuda.so.1 libcuda-origin.so.1 libnvidia-ml.so.1 libnvidia-ml-origin.so.1)
 ALL += $(MIRRORED)
 MIRROR_LIBRARIES := $(MIRROR)/libcuda-origin.so.1 $(MIRROR)/libnvidia-ml-origin.so.1
 $(eval $(call tests,control,$(MIRRORED),$(MIRROR_LIBRARIES) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../mirror' -pthread -ldl))
 $(eval $(call tests,attack,$(MIRRORED),$(MIRROR_LIBRARIES) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../mirror' -pthread -ldl))
-$(eval $(call tests,loader,$(MIRRORED) $(FUTURE),-ldl))
+$(eval $(call tests,loader,$(MIRRORED) $(RENAMED) $(FUTURE),-ldl -pthread))

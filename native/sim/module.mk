@@ -6,14 +6,18 @@ SIM_CUDA := $(filter-out gpu_sim $(SIM_NVML) $(SIM_MACHINE),$(patsubst sim/%.c,%
 SIM_OBJECTS = $(patsubst %,$(BUILD)/sim/%.o,$(1))
 CFLAGS_sim := -Isim
 
-# Calls among its own functions stay inside, as in the real driver: whoever stands before it must not meet them.
-$(BUILD)/sim/libcuda.so.1: $(call SIM_OBJECTS,$(SIM_CUDA) $(SIM_MACHINE))
-	$(CC) -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 $^ $(LDFLAGS) -lpthread -o $@
-	ln -sf libcuda.so.1 $(@D)/libcuda.so
-
-$(BUILD)/sim/libnvidia-ml.so.1: $(call SIM_OBJECTS,$(SIM_NVML) $(SIM_MACHINE))
-	$(CC) -shared -Wl,-Bsymbolic -Wl,-soname,libnvidia-ml.so.1 $^ $(LDFLAGS) -lpthread -o $@
-	ln -sf libnvidia-ml.so.1 $(@D)/libnvidia-ml.so
+# $(1): target, whose file name is the SONAME, $(2): objects. Calls among its own functions stay inside, as in the real driver: a library
+# that stands before it must not meet them.
+define simulated
+$(1): $(call SIM_OBJECTS,$(2))
+	@mkdir -p $$(@D)
+	$$(CC) -shared -Wl,-Bsymbolic -Wl,-soname,$$(@F) $$^ $$(LDFLAGS) -lpthread -o $$@
+	ln -sf $$(@F) $$(basename $$@)
+endef
+$(eval $(call simulated,$(BUILD)/sim/libcuda.so.1,$(SIM_CUDA) $(SIM_MACHINE)))
+$(eval $(call simulated,$(BUILD)/sim/libnvidia-ml.so.1,$(SIM_NVML) $(SIM_MACHINE)))
+$(eval $(call simulated,$(BUILD)/mirror-renamed/libcuda-origin.so.1,$(SIM_CUDA) $(SIM_MACHINE)))
+$(eval $(call simulated,$(BUILD)/mirror-renamed/libnvidia-ml-origin.so.1,$(SIM_NVML) $(SIM_MACHINE)))
 
 $(BUILD)/gpu-sim: $(call SIM_OBJECTS,gpu_sim $(SIM_MACHINE))
 	$(CC) $^ $(LDFLAGS) -lpthread -o $@

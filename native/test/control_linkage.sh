@@ -29,6 +29,7 @@ check() { # library, SONAME, the driver's other name
     fail "$1: it does not look beside itself and in the mirror, for itself and for the driver"
   # A RUNPATH would take the RPATH's place and hold for the library alone.
   echo "$dynamic" | grep -q 'RUNPATH' && fail "$1: it has a RUNPATH"
+  echo "$dynamic" | grep -q 'FLAGS_1.*NODELETE' || fail "$1: a program that closes it can unload it"
   needed=$(echo "$dynamic" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | sort | tr '\n' ' ')
   [ "$needed" = "$(printf '%s\n' libc.so.6 libdl.so.2 "$3" | sort | tr '\n' ' ')" ] || fail "$1: it needs $needed"
   newest=$(nm -D --undefined-only "$1" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -V | tail -n 1)
