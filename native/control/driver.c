@@ -22,10 +22,9 @@ static void *find(void *origin, const char *name) {
 __attribute__((constructor)) static void resolve(void) {
   void *origin = dlopen(ORIGIN, RTLD_LAZY | RTLD_NOLOAD);
   found = origin != NULL;
-#define RESOLVE(name, ...) driver.name = (__typeof__(&name))find(origin, #name);
-  HOOKS(RESOLVE)
-  CALLS(RESOLVE)
-#undef RESOLVE
+#define CUDA_HOOK(since, name, symbol, ...) driver.symbol = (__typeof__(&symbol))find(origin, #symbol);
+#define CUDA_CALL CUDA_HOOK
+#include "cuda_calls.def"
 }
 
 bool driver_found(void) {

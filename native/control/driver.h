@@ -10,10 +10,9 @@
 
 /* A function that this driver does not have answers CUDA_ERROR_NOT_FOUND; `driver_has` tells. */
 struct driver {
-#define MEMBER(name, ...) __typeof__(name) *name;
-  HOOKS(MEMBER)
-  CALLS(MEMBER)
-#undef MEMBER
+#define CUDA_HOOK(since, name, symbol, ...) __typeof__(symbol) *symbol;
+#define CUDA_CALL CUDA_HOOK
+#include "cuda_calls.def"
 };
 
 extern struct driver driver __attribute__((visibility("hidden")));

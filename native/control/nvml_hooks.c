@@ -14,19 +14,13 @@
 #define ORIGIN "libnvidia-ml-origin.so.1"
 #define RECLAIM_EVERY_NS 100000000ull
 
-#define NVML_HOOKS(HOOK)                                                                                               \
-  HOOK(nvmlDeviceGetMemoryInfo)                                                                                        \
-  HOOK(nvmlDeviceGetMemoryInfo_v2)
-
-#define EXPORT(name) extern __typeof__(name) name __attribute__((visibility("default")));
-NVML_HOOKS(EXPORT)
-#undef EXPORT
+#define NVML_HOOK(type, symbol, parameters) extern __typeof__(symbol) symbol __attribute__((visibility("default")));
+#include "nvml_calls.def"
 
 static struct {
-#define MEMBER(name) __typeof__(name) *name;
-  NVML_HOOKS(MEMBER)
-  MEMBER(nvmlDeviceGetUUID)
-#undef MEMBER
+#define NVML_HOOK(type, symbol, parameters) __typeof__(symbol) *symbol;
+#define NVML_CALL NVML_HOOK
+#include "nvml_calls.def"
 } driver;
 
 static struct {
@@ -49,10 +43,9 @@ static void *find(void *origin, const char *name) {
 
 __attribute__((constructor)) static void resolve(void) {
   void *origin = dlopen(ORIGIN, RTLD_LAZY | RTLD_NOLOAD);
-#define RESOLVE(name) driver.name = (__typeof__(&name))find(origin, #name);
-  NVML_HOOKS(RESOLVE)
-  RESOLVE(nvmlDeviceGetUUID)
-#undef RESOLVE
+#define NVML_HOOK(type, symbol, parameters) driver.symbol = (__typeof__(&symbol))find(origin, #symbol);
+#define NVML_CALL NVML_HOOK
+#include "nvml_calls.def"
 }
 
 static void open_view(void) {

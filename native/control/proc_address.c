@@ -13,10 +13,11 @@ struct hook {
   cuuint64_t stream;
 };
 
-#define ENTRY(function, base, since, default_stream)                                                                   \
-  {.name = base, .hooked = (void *)function, .version = since, .stream = default_stream},
-static struct hook hooks[] = {HOOKS(ENTRY)};
-#undef ENTRY
+static struct hook hooks[] = {
+#define CUDA_HOOK(since, call, symbol, default_stream, ...)                                                            \
+  {.name = #call, .hooked = (void *)symbol, .version = since, .stream = default_stream},
+#include "cuda_calls.def"
+};
 #define HOOK_COUNT (sizeof hooks / sizeof hooks[0])
 
 static void *answered(const struct hook *hook) {
@@ -29,9 +30,8 @@ static void *answered(const struct hook *hook) {
 
 void proc_address_learn(void) {
   size_t i = 0;
-#define EXPORTED(function, ...) hooks[i++].exported = driver_has(function) ? (void *)driver.function : NULL;
-  HOOKS(EXPORTED)
-#undef EXPORTED
+#define CUDA_HOOK(since, call, symbol, ...) hooks[i++].exported = driver_has(symbol) ? (void *)driver.symbol : NULL;
+#include "cuda_calls.def"
   if (!driver_has(cuGetProcAddress) && !driver_has(cuGetProcAddress_v2)) return;
   for (i = 0; i < HOOK_COUNT; i++)
     hooks[i].handed_out = answered(&hooks[i]);

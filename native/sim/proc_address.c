@@ -8,9 +8,10 @@ static const struct {
   const char *name;
   void *function;
 } symbols[] = {
-#define SYMBOL(version, call, symbol, own) {version, own, #call, (void *)(uintptr_t)symbol},
-#include "symbols.def"
-#undef SYMBOL
+#define LEGACY false
+#define PER_THREAD true
+#define CUDA_FUNCTION(version, call, symbol, own, ...) {version, own, #call, (void *)(uintptr_t)symbol},
+#include "cuda_calls.def"
 };
 
 /* The form of a call that a program of the given version expects. NULL: none; `known` says whether the call exists at

@@ -8,4 +8,4 @@ for candidate in "${NVML_H:-}" "${CUDA_HOME:-/usr/local/cuda}/include/nvml.h" /u
 done
 [ -n "$header" ] || { echo "skip: no nvml.h is installed"; exit 77; }
 SKIP_TYPES="nvmlPciInfo_v2_t nvmlEventData_v1_t"
-compare_abi "-DNVML_NO_UNVERSIONED_FUNC_DEFS -include $header" include/nvml_functions.h include/nvml_abi.h
+compare_abi "-DNVML_NO_UNVERSIONED_FUNC_DEFS -include $header" include/nvml_functions.h include/nvml_calls.def include/nvml_abi.h

@@ -1,11 +1,12 @@
-# Compares headers of our own with the vendor's: compare_abi VENDOR_FLAGS FUNCTIONS_HEADER HEADER...
+# Compares headers of our own with the vendor's: compare_abi VENDOR_FLAGS FUNCTIONS_HEADER CALLS HEADER...
 # The numbers, types and fields that our headers name are printed by one program compiled against either side, and the two
 # outputs must be the same; the header with the functions is compiled after the vendor's, which makes the compiler compare
 # every prototype. SKIP_TYPES names types that the vendor no longer declares.
 compare_abi() {
   vendor=$1
   functions=$2
-  shift 2
+  calls=$3
+  shift 3
   compiler="${CC:-cc} -std=gnu11 -w -Iinclude"
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
@@ -36,7 +37,7 @@ compare_abi() {
   $compiler $vendor "$work/facts.c" -o "$work/theirs" || exit 1
   "$work/ours" >"$work/ours.txt"
   "$work/theirs" >"$work/theirs.txt"
-  echo "$(wc -l <"$work/ours.txt") facts, $(grep -c '^[A-Za-z].*(' "$functions") prototypes"
+  echo "$(wc -l <"$work/ours.txt") facts, $(grep -cE '^[A-Z]+_(HOOK|CALL|FORWARD)\(' "$calls") prototypes"
   diff "$work/ours.txt" "$work/theirs.txt" || exit 1
   printf '#include "%s"\n' "$(basename "$functions")" >"$work/prototypes.c"
   ${CC:-cc} -std=gnu11 -Wall -Wextra -Werror -Iinclude $vendor -fsyntax-only "$work/prototypes.c" || exit 1

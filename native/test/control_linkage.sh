@@ -15,9 +15,9 @@ BUILD=${NATIVE_BUILD:-build}
 case $BUILD in */debug) echo "skip: sanitizers bring libraries and symbols of their own"; exit 77 ;; esac
 
 # exports: what the one list names, nothing else
-listed=$(grep -o 'HOOK([a-zA-Z0-9_]*,' control/hooks.h | sed 's/HOOK(//; s/,//' | sort)
+listed=$(sed -nE 's/^CUDA_HOOK\(([^,]*, ){2}([A-Za-z0-9_]+),.*/\2/p' include/cuda_calls.def | sort)
 exported=$(nm -D --defined-only "$BUILD/libcuda-control.so" | awk '{print $3}' | sed 's/@.*//' | sort)
-[ "$listed" = "$exported" ] || fail "libcuda-control.so exports other functions than control/hooks.h lists"
+[ "$listed" = "$exported" ] || fail "libcuda-control.so exports other functions than include/cuda_calls.def lists"
 [ "$(nm -D --defined-only "$BUILD/libnvml-control.so" | awk '{print $3}' | sort | tr '\n' ' ')" = "nvmlDeviceGetMemoryInfo nvmlDeviceGetMemoryInfo_v2 " ] ||
   fail "libnvml-control.so exports other functions than its hooks"
 
