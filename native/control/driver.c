@@ -1,34 +1,34 @@
 #define _GNU_SOURCE
 #include "driver.h"
+#include "forward.h"
 #include "symbol_version.h"
 #include <dlfcn.h>
 
 #define ORIGIN "libcuda-origin.so.1"
 
 struct driver driver;
-static bool found;
+static void *origin;
 
 /* Called through pointers of other types, whose arguments it ignores: on x86-64 and aarch64 the caller cleans up. */
 CUresult driver_missing(void) {
   return CUDA_ERROR_NOT_FOUND;
 }
 
-static void *find(void *origin, const char *name) {
+void *forward_target(const char *name) {
   void *function = origin == NULL ? NULL : dlsym(origin, name);
   return function == NULL ? (void *)driver_missing : function;
 }
 
 /* Runs before any code of the program can call a hook, so that no hook has to ask whether the table is there. */
 __attribute__((constructor)) static void resolve(void) {
-  void *origin = dlopen(ORIGIN, RTLD_LAZY | RTLD_NOLOAD);
-  found = origin != NULL;
-#define CUDA_HOOK(since, name, symbol, ...) driver.symbol = (__typeof__(&symbol))find(origin, #symbol);
+  origin = dlopen(ORIGIN, RTLD_LAZY | RTLD_NOLOAD);
+#define CUDA_HOOK(since, name, symbol, ...) driver.symbol = (__typeof__(&symbol))forward_target(#symbol);
 #define CUDA_CALL CUDA_HOOK
 #include "cuda_calls.def"
 }
 
 bool driver_found(void) {
-  return found && driver_has(cuInit);
+  return origin != NULL && driver_has(cuInit);
 }
 
 void *driver_look_up(const char *name, int version, cuuint64_t flags) {

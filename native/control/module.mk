@@ -5,8 +5,8 @@
 comma := ,
 
 CONTROL_SHARED := directory ledger limits os process usage
-CONTROL_NVML := nvml_hooks
-CONTROL_CUDA := $(filter-out $(CONTROL_SHARED) $(CONTROL_NVML) directory_fixed directory_sandbox,$(patsubst control/%.c,%,$(wildcard control/*.c)))
+CONTROL_NVML := nvml_hooks forward_nvml
+CONTROL_CUDA := forward_cuda $(filter-out $(CONTROL_SHARED) $(CONTROL_NVML) directory_fixed directory_sandbox,$(patsubst control/%.c,%,$(wildcard control/*.c)))
 
 CFLAGS_control := -ftls-model=initial-exec
 
@@ -42,7 +42,7 @@ $(BUILD)/control/parts.a: $(patsubst %,$(BUILD)/control/%.o,$(CONTROL_SHARED) $(
 	$(AR) rcs $@ $^
 
 $(eval $(call tests,part,$(BUILD)/control/parts.a,-Icontrol $(BUILD)/control/parts.a))
-SCRIPTS += test/control_linkage.sh
+SCRIPTS += test/control_link.sh test/control_linkage.sh
 
 # A mirror as a container sees it, with the simulated driver behind the sandbox builds, and one with a driver of the future.
 MIRROR := $(BUILD)/mirror

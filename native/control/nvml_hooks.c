@@ -3,6 +3,7 @@
  * CUDA shows. Everything else is the driver's own.
  */
 #define _GNU_SOURCE
+#include "forward.h"
 #include "ledger.h"
 #include "limits.h"
 #include "lock.h"
@@ -32,18 +33,20 @@ static struct {
 
 static struct lock opening;
 
+static void *origin;
+
 static nvmlReturn_t missing(void) {
   return NVML_ERROR_FUNCTION_NOT_FOUND;
 }
 
-static void *find(void *origin, const char *name) {
+void *forward_target(const char *name) {
   void *function = origin == NULL ? NULL : dlsym(origin, name);
   return function == NULL ? (void *)missing : function;
 }
 
 __attribute__((constructor)) static void resolve(void) {
-  void *origin = dlopen(ORIGIN, RTLD_LAZY | RTLD_NOLOAD);
-#define NVML_HOOK(type, symbol, parameters) driver.symbol = (__typeof__(&symbol))find(origin, #symbol);
+  origin = dlopen(ORIGIN, RTLD_LAZY | RTLD_NOLOAD);
+#define NVML_HOOK(type, symbol, parameters) driver.symbol = (__typeof__(&symbol))forward_target(#symbol);
 #define NVML_CALL NVML_HOOK
 #include "nvml_calls.def"
 }

@@ -4,6 +4,7 @@
  */
 #include "cuda_abi.h"
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -25,6 +26,19 @@ EXPORT int cuFutureCall(int value) {
 /* Drivers open libraries of their own at run time: the PTX compiler and others. */
 EXPORT int cuFutureOpensCompanion(void) {
   return dlopen("libfuture-companion.so.1", RTLD_LAZY | RTLD_LOCAL) != NULL;
+}
+
+/* Calls that are only forwarded; each says whether its arguments arrived. */
+EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
+                                 unsigned int count, CUjit_option *options, void **values) {
+  bool arrived = state == (CUlinkState)1 && type == (CUjitInputType)2 && data == (void *)3 && size == 4 &&
+                 name == (const char *)5 && count == 6 && options == (CUjit_option *)7 && values == (void **)8;
+  return arrived ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuTexRefSetMipmapLevelClamp(void *reference, float least, float most);
+EXPORT CUresult cuTexRefSetMipmapLevelClamp(void *reference, float least, float most) {
+  return reference == (void *)1 && least == 0.5f && most == 8.25f ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuMemAlloc_v9(CUdeviceptr *pointer, size_t bytes, const char *why) {

@@ -1,0 +1,7 @@
+/* What libnvml-control.so forwards: every call of NVML that is known and not hooked. */
+#include "forward.inc"
+
+#define NVML_CALL(type, symbol, parameters) FORWARD symbol
+#define NVML_FORWARD NVML_CALL
+#define NVML_NAME(symbol) FORWARD symbol
+#include "nvml_calls.def"
