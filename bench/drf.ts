@@ -1,8 +1,8 @@
 import {
   arbitrate,
-  deserved,
+  fairShares,
   NO_MEMORY,
-  type Claim,
+  type ShareRequest,
   type Quantities,
   type RunningPod,
 } from '../src/quota/arbitrator/index.js';
@@ -29,7 +29,7 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
     const random = seededRandom(SEED);
     const claims = Array.from({ length: consumers }, (_, at) => claimOf(at, random));
     const capacity = capacityFor(claims);
-    const times = Array.from({ length: ROUNDS }, () => timeOf(() => deserved(claims, capacity)));
+    const times = Array.from({ length: ROUNDS }, () => timeOf(() => fairShares(claims, capacity)));
     report(
       measured(
         `${consumers} consumers x ${RESOURCES.length} resources, median`,
@@ -68,7 +68,7 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
   note(`a period with ${plans[0]?.evictions ?? 0} evictions`);
 }
 
-function claimOf(at: number, random: Random): Claim {
+function claimOf(at: number, random: Random): ShareRequest {
   const request = amounts(random, 1 + randomIndex(random, RESOURCES.length));
   const reserved = new Map([...request].slice(0, 2).map(([resource, amount]) => [resource, Math.floor(amount / 4)]));
   return { name: `consumer-${at}`, request, weight: 1 + randomIndex(random, 4), ...(at % 3 === 0 ? { reserved } : {}) };
@@ -84,7 +84,7 @@ function amounts(random: Random, count: number): Quantities {
 }
 
 /** Half of what is asked for: of some resources more, of some less. */
-function capacityFor(claims: readonly Claim[]): Quantities {
+function capacityFor(claims: readonly ShareRequest[]): Quantities {
   return new Map(
     RESOURCES.map((resource, at) => [
       resource,
@@ -94,10 +94,10 @@ function capacityFor(claims: readonly Claim[]): Quantities {
 }
 
 /** How long the search takes; says how far it and the other way are apart. */
-function searchedMs(claims: readonly Claim[], capacity: Quantities, note: BenchOptions['note']): number {
+function searchedMs(claims: readonly ShareRequest[], capacity: Quantities, note: BenchOptions['note']): number {
   let searched: number[][] = [];
   const ms = timeOf(() => (searched = bisected(claims, capacity)));
-  const { of } = deserved(claims, capacity);
+  const { of } = fairShares(claims, capacity);
   const apart = claims.flatMap(({ name }, who) =>
     [...capacity.keys()].map((resource, r) => Math.abs((of.get(name)?.get(resource) ?? 0) - (searched[who]?.[r] ?? 0))),
   );

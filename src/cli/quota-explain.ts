@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { StartupError } from '../host/startup-error.js';
-import { withQuotaBooks, type QuotaBooks } from '../quota-controller/stored-ledgers.js';
+import { withClusterLedger, type ClusterLedger } from '../quota-controller/open-cluster-ledger.js';
 import { KNOWN_KINDS } from '../quota/index.js';
 import { readManifests } from '../quota/command/manifest-file.js';
 import { explainDemand, whatIf, type WhatIf } from '../quota/command/what-if.js';
@@ -52,7 +52,7 @@ export function quotaExplainCommand(): Command {
         if (!read.ok) throw new StartupError(`quota: ${file}: ${read.problems.join('; ')}`);
         manifests.push(...read.manifests);
       }
-      await withQuotaBooks(options.kubeconfig, async (cluster) => {
+      await withClusterLedger(options.kubeconfig, async (cluster) => {
         let refused = 0;
         const show = (answer: WhatIf): void => {
           process.stdout.write(answer.text);
@@ -62,21 +62,21 @@ export function quotaExplainCommand(): Command {
           if (GROUP_NAMES.has(kind.toLowerCase())) process.stdout.write(await explainGroup(cluster, name, options));
           else show(await explainObject(cluster, kind, name, options));
         }
-        show(whatIf(cluster.books, manifests, options.output, {}));
+        show(whatIf(cluster.ledger, manifests, options.output, {}));
         if (refused > 0) process.exitCode = 1;
       });
     });
 }
 
-async function explainGroup({ api, books: ledgers }: QuotaBooks, name: string, { output }: Options): Promise<string> {
+async function explainGroup({ api, ledger }: ClusterLedger, name: string, { output }: Options): Promise<string> {
   const answer = await api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
-  const account = accountOf(ledgers, name, answer.ok ? answer.body : null, Date.now());
+  const account = accountOf(ledger, name, answer.ok ? answer.body : null, Date.now());
   if (account === null) throw new Error(`quota: no group ${name}`);
   return output === 'table' ? accountText(account) : `${JSON.stringify(plainAccount(account))}\n`;
 }
 
 async function explainObject(
-  { api, books: ledgers }: QuotaBooks,
+  { api, ledger }: ClusterLedger,
   kindName: string,
   name: string,
   { namespace, replicas, output }: Options,
@@ -90,7 +90,7 @@ async function explainObject(
   const found = await findSubject(api, kinds, kind, namespace, name, replicas ?? null);
   if (!found.ok) throw new Error(found.reason);
   const { subject } = found;
-  const answer = explainDemand(ledgers, subject.evaluation, output);
+  const answer = explainDemand(ledger, subject.evaluation, output);
   const owners = subject.owners.map((owner) => `  of ${owner}\n`).join('');
   return output === 'json' ? answer : { ...answer, text: `${subject.name}\n${owners}${answer.text}` };
 }

@@ -1,5 +1,5 @@
 import { Argument, Command } from 'commander';
-import { withQuotaBooks } from '../quota-controller/stored-ledgers.js';
+import { withClusterLedger } from '../quota-controller/open-cluster-ledger.js';
 import { statusesOf } from '../quota/command/replay.js';
 import {
   plainTopGroup,
@@ -28,9 +28,9 @@ export function quotaTopCommand(): Command {
     .addOption(quotaOutputOption())
     .option(...QUOTA_KUBECONFIG)
     .action((what: 'groups' | 'workloads', { by: key, group, output, kubeconfig }: Options) =>
-      withQuotaBooks(kubeconfig, async ({ books: ledgers }) => {
+      withClusterLedger(kubeconfig, async ({ ledger }) => {
         const by = key ?? null;
-        const all = statusesOf(ledgers, null, Date.now());
+        const all = statusesOf(ledger, null, Date.now());
         const statuses = group === undefined ? all : subtreeOf(all, group);
         if (group !== undefined && statuses.length === 0) throw new Error(`quota: no group ${group}`);
         if (by !== null && !statuses.some(({ hard }) => hard.has(by))) throw new Error(`quota: no group limits ${by}`);
@@ -42,7 +42,7 @@ export function quotaTopCommand(): Command {
         } else {
           const rows = topWorkloads(
             statuses,
-            statuses.flatMap(({ name }) => ledgers.charges(name)),
+            statuses.flatMap(({ name }) => ledger.charges(name)),
             by,
           );
           process.stdout.write(output === 'table' ? topWorkloadsTable(rows) : lines(rows.map(plainTopWorkload)));

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { withQuotaBooks } from '../quota-controller/stored-ledgers.js';
+import { withClusterLedger } from '../quota-controller/open-cluster-ledger.js';
 import { plainStatus } from '../quota/command/report.js';
 import { reportOf, statusesOf } from '../quota/command/replay.js';
 import { subtreeOf } from '../quota/command/tree-order.js';
@@ -13,8 +13,8 @@ export function quotaTreeCommand(): Command {
     .addOption(quotaOutputOption())
     .option(...QUOTA_KUBECONFIG)
     .action((group: string | undefined, { output, kubeconfig }: QuotaOutput & { readonly kubeconfig?: string }) =>
-      withQuotaBooks(kubeconfig, async ({ books: ledgers }) => {
-        const all = statusesOf(ledgers, null, Date.now());
+      withClusterLedger(kubeconfig, async ({ ledger }) => {
+        const all = statusesOf(ledger, null, Date.now());
         const shown = group === undefined ? all : subtreeOf(all, group);
         if (group !== undefined && shown.length === 0) throw new Error(`quota: no group ${group}`);
         process.stdout.write(

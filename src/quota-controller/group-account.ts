@@ -18,18 +18,18 @@ export interface GroupAccount {
   readonly conditions: readonly KubeCondition[];
 }
 
-/** Null where the books have no such group. `object` is its BizGroupResourceQuota, or null. */
-export function accountOf(books: Quota, name: string, object: unknown, now: number): GroupAccount | null {
-  const status = books.status(name, now);
+/** Null where the ledger has no such group. `object` is its BizGroupResourceQuota, or null. */
+export function accountOf(ledger: Quota, name: string, object: unknown, now: number): GroupAccount | null {
+  const status = ledger.status(name, now);
   if (status === null) return null;
   const above: GroupStatus[] = [];
   for (let at = status.parent; at !== ''; at = above.at(-1)?.parent ?? '') {
-    const parent = books.status(at, now);
+    const parent = ledger.status(at, now);
     if (parent === null) break;
     above.push(parent);
   }
-  const below = status.children.flatMap((child) => books.status(child, now) ?? []);
-  const largest = topWorkloads([status], books.charges(name), null).slice(0, LARGEST);
+  const below = status.children.flatMap((child) => ledger.status(child, now) ?? []);
+  const largest = topWorkloads([status], ledger.charges(name), null).slice(0, LARGEST);
   return {
     status,
     above,

@@ -43,7 +43,7 @@ export interface GroupObjectStatus {
   readonly conditions?: readonly KubeCondition[];
 }
 
-/** Keeps a group whose parts still stand in the books from going. */
+/** Keeps a group whose parts still stand in the ledger from going. */
 export const GROUP_FINALIZER = 'quota.gpu-manager.io/books';
 
 /** Annotation, `true`: deleting the group releases its workloads; lowering it may go below what its children have. */

@@ -1,8 +1,8 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { QuotaEngine } from '../quota/engine.js';
 import { unitOfKey } from '../quota/core/key.js';
-import type { Verdict } from './admission/review.js';
-import type { Mirror } from './mirror/mirror.js';
+import type { AdmissionResponse } from './admission/review.js';
+import type { Reconciler } from './reconciler/reconciler.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -16,7 +16,7 @@ export class QuotaMetrics {
   readonly #amounts: Gauge;
   readonly #reservations: Gauge;
   #engine: QuotaEngine | null = null;
-  #mirror: Mirror | null = null;
+  #reconciler: Reconciler | null = null;
 
   constructor() {
     const registers = [this.#registry];
@@ -58,9 +58,9 @@ export class QuotaMetrics {
   }
 
   /** Where the amounts of groups come from. */
-  watch(engine: QuotaEngine, mirror: Mirror): void {
+  watch(engine: QuotaEngine, reconciler: Reconciler): void {
     this.#engine = engine;
-    this.#mirror = mirror;
+    this.#reconciler = reconciler;
   }
 
   /** Where other parts of the service register what they count. */
@@ -68,7 +68,7 @@ export class QuotaMetrics {
     return this.#registry;
   }
 
-  decided(path: string, { allowed, code }: Verdict, seconds: number): void {
+  decided(path: string, { allowed, code }: AdmissionResponse, seconds: number): void {
     this.#decisions.observe({ path, allowed: String(allowed) }, seconds);
     if (!allowed) this.#refused.inc({ path, code: String(code ?? 403) });
   }
@@ -81,7 +81,7 @@ export class QuotaMetrics {
   async text(): Promise<string> {
     this.#amounts.reset();
     this.#reservations.reset();
-    for (const name of this.#mirror?.synced === true ? (this.#engine?.groups() ?? []) : []) {
+    for (const name of this.#reconciler?.synced === true ? (this.#engine?.groups() ?? []) : []) {
       const status = this.#engine?.status(name);
       if (status === null || status === undefined) continue;
       this.#reservations.set({ group: name }, status.reservations);

@@ -3,7 +3,7 @@ import { createEngine, type QuotaEngine } from '../quota/engine.js';
 import { KNOWN_KINDS, type EvaluationOptions } from '../quota/evaluators/evaluate.js';
 import { CertificateKeeper } from './admission/certificate-keeper.js';
 import { GroupReview } from './admission/group-review.js';
-import type { Review, Verdict } from './admission/review.js';
+import type { Review, AdmissionResponse } from './admission/review.js';
 import { register, type WebhookTarget } from './admission/webhook-objects.js';
 import { WebhookServer } from './admission/webhook-server.js';
 import { WorkloadReview } from './admission/workload-review.js';
@@ -15,7 +15,7 @@ import { Controller } from './controller/controller.js';
 import { Leader } from './controller/leader.js';
 import { ServedKinds } from './served-kinds.js';
 import type { QuotaLog } from './log.js';
-import { Mirror } from './mirror/mirror.js';
+import { Reconciler } from './reconciler/reconciler.js';
 import type { QuotaMetrics } from './quota-metrics.js';
 import { KubeStore } from './store/kube-store.js';
 import { systemTiming, type Timing } from './timing.js';
@@ -43,7 +43,7 @@ export interface QuotaServiceOptions {
   /** What renewals and looks for new kinds wait by. */
   readonly timing?: Timing;
   readonly kindsMs?: number;
-  readonly holdMs?: number;
+  readonly reservationMs?: number;
   readonly othersMs?: number;
   readonly refreshMs?: number;
   readonly leaseMs?: number;
@@ -64,11 +64,11 @@ const HOLD_MS = 60_000;
 const LATE_EVENTS_MS = 600_000;
 const LEASE = 'gpu-manager-quota';
 
-/** Quota on Kubernetes: the webhooks that admit, the mirror that follows, and on one replica of several the controller. */
+/** Quota on Kubernetes: the webhooks that admit, the reconciler that follows, and on one replica of several the controller. */
 export class QuotaService {
   readonly #options: QuotaServiceOptions;
   #engine: QuotaEngine | null = null;
-  #mirror: Mirror | null = null;
+  #reconciler: Reconciler | null = null;
   #server: WebhookServer | null = null;
   #leader: Leader | null = null;
   #controller: Controller | null = null;
@@ -91,7 +91,7 @@ export class QuotaService {
 
   /** Why nothing can be decided yet; null once it can. */
   get notReady(): string | null {
-    return this.#mirror?.synced === true ? null : 'the books are not in line with the API server yet';
+    return this.#reconciler?.synced === true ? null : 'the ledger is not in sync with the API server yet';
   }
 
   /** Rejects where the API server does not answer or the address can not be listened on. */
@@ -102,7 +102,7 @@ export class QuotaService {
       metrics,
       now = Date.now,
       evaluation = {},
-      holdMs = HOLD_MS,
+      reservationMs = HOLD_MS,
       othersMs,
       certificate,
       timing = systemTiming,
@@ -122,30 +122,30 @@ export class QuotaService {
       api,
       evaluation,
       kinds: () => served.kinds,
-      holdMs,
-      admitted: (uid) => mirror.admitted(uid),
+      reservationMs,
+      admitted: (uid) => reconciler.admitted(uid),
     });
-    const mirror = new Mirror({
+    const reconciler = new Reconciler({
       api,
       engine,
       kinds: served.kinds,
       evaluation,
       log,
-      holdMs,
+      reservationMs,
       ownerIsThere: (owner, namespace) => workloads.ownerIsThere(owner, namespace),
       ...(othersMs === undefined ? {} : { othersMs }),
     });
     const groups = new GroupReview({ engine, api });
-    const reviews: Record<string, (review: Review) => Promise<Verdict>> = {
+    const reviews: Record<string, (review: Review) => Promise<AdmissionResponse>> = {
       '/groups': (review) => groups.decide(review),
       '/workloads': (review) => workloads.decide(review),
       '/scale': (review) => workloads.scale(review),
       '/autoscalers': (review) => workloads.autoscaler(review),
     };
     this.#engine = engine;
-    this.#mirror = mirror;
-    metrics.watch(engine, mirror);
-    mirror.start();
+    this.#reconciler = reconciler;
+    metrics.watch(engine, reconciler);
+    reconciler.start();
     const { address, port } = this.#options;
     this.#server = new WebhookServer({
       address,
@@ -155,15 +155,15 @@ export class QuotaService {
       log,
       notReady: () => this.notReady,
       metrics: () => metrics.text(),
-      decided: (path, verdict, seconds) => metrics.decided(path, verdict, seconds),
+      decided: (path, response, seconds) => metrics.decided(path, response, seconds),
     });
     await this.#server.start();
     this.#kinds = served;
     await this.#register();
-    this.#leader = this.#candidate(engine, store, mirror, served, now);
+    this.#leader = this.#candidate(engine, store, reconciler, served, now);
     this.#leader.start();
     served.onChange(async (kinds) => {
-      mirror.serve(kinds);
+      reconciler.serve(kinds);
       this.#controller?.serve(kinds);
       await this.#register();
     });
@@ -176,7 +176,7 @@ export class QuotaService {
     await Promise.all([this.#keeper?.stop(), this.#kinds?.stop()]);
     await this.#server?.stop();
     await this.#leader?.stop();
-    await this.#mirror?.stop();
+    await this.#reconciler?.stop();
     await this.#engine?.close();
   }
 
@@ -208,7 +208,13 @@ export class QuotaService {
     this.#keeper.start();
   }
 
-  #candidate(engine: QuotaEngine, store: KubeStore, mirror: Mirror, served: ServedKinds, now: () => number): Leader {
+  #candidate(
+    engine: QuotaEngine,
+    store: KubeStore,
+    reconciler: Reconciler,
+    served: ServedKinds,
+    now: () => number,
+  ): Leader {
     const { api, log, metrics, namespace, identity, refreshMs, leaseMs, retryMs, arbitrator = null } = this.#options;
     const counted = arbitrator === null ? null : new ArbitratorMetrics(metrics.registry);
     return new Leader({
@@ -225,7 +231,7 @@ export class QuotaService {
           api,
           engine,
           store,
-          mirror,
+          reconciler,
           kinds: served.kinds,
           log,
           now,

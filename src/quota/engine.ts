@@ -8,7 +8,7 @@ import type { GrantSpec } from './core/grants.js';
 import type { GroupSpec } from './core/group-spec.js';
 import type { GroupUpdate } from './core/group-update.js';
 import type { LoanSpec } from './core/loans.js';
-import type { Sighting } from './core/observe.js';
+import type { Observation } from './core/observe.js';
 import { DEFAULT_POLICY, type Policy } from './core/policy.js';
 import { Quota, type Clock, type Simulation, type Timed } from './core/quota.js';
 import type { DriftReport } from './core/refresh.js';
@@ -123,8 +123,8 @@ export class QuotaEngine {
   }
 
   /** Tells of an object as it is: see observe.ts. */
-  observe(sighting: Sighting): Promise<Decision> {
-    return this.execute({ type: 'observe', ...sighting });
+  observe(observation: Observation): Promise<Decision> {
+    return this.execute({ type: 'observe', ...observation });
   }
 
   /** The latest time that a command carried. */

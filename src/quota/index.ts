@@ -13,7 +13,7 @@ export type { GroupUpdate } from './core/group-update.js';
 export type { Mode } from './core/group.js';
 export { cashTarget, keyProblem, unitOfKey, type Key } from './core/key.js';
 export type { LoanSpec } from './core/loans.js';
-export type { Sighting } from './core/observe.js';
+export type { Observation } from './core/observe.js';
 export { DEFAULT_POLICY, type Policy } from './core/policy.js';
 export { formatQuantity, parseQuantity, type Quantity } from './core/quantity.js';
 export { Quota, type Clock, type Simulation, type Timed } from './core/quota.js';

@@ -32,7 +32,7 @@ await cluster.deploy('api', 'vision', 1, 1);
 await cluster.deploy('bot', 'speech', 1, 30);
 await eventually(
   () => cluster.used('vision') === '9' && cluster.used('speech') === '30',
-  'the Deployments to be in the books',
+  'the Deployments to be in the ledger',
 );
 
 function quota(...args: readonly string[]): Promise<Ended> {

@@ -107,7 +107,7 @@ async function cleared(t: Test, groups: readonly string[], deployments: readonly
       40_000,
     );
   }
-  t.notOk(await exists(`${LEDGERS_PATH}/${groups[0] ?? ''}`), 'nothing is left in the books');
+  t.notOk(await exists(`${LEDGERS_PATH}/${groups[0] ?? ''}`), 'nothing is left in the ledger');
 }
 
 test('two replicas come up, register and are asked', async (t) => {
@@ -139,7 +139,7 @@ test('a deployment over quota is refused whole, with the reason', async (t) => {
   await cleared(t, ['team'], ['web']);
 });
 
-test('commands show the books of the cluster, and why something would be refused', async (t) => {
+test('commands show the ledger of the cluster, and why something would be refused', async (t) => {
   await makeGroup('company', { 'limits.cpu': 20 });
   await makeGroup('team', { 'limits.cpu': 8 }, 'company');
   await deploy('web', 'team', 3, 2);

@@ -75,7 +75,7 @@ export class QuotaCluster {
   async join(
     options: {
       readonly refreshMs?: number;
-      readonly holdMs?: number;
+      readonly reservationMs?: number;
       readonly kindsMs?: number;
       readonly arbitrator?: ArbitratorConfig;
     } = {},

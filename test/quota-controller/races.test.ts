@@ -8,7 +8,7 @@ const HOLD_MS = 60_000;
 const REQUEST_MS = 30_000;
 
 /** What decides, and hears later what came of it. */
-interface Books {
+interface LedgerModel {
   /** Asked before an object of `count` cores is written over one of `before` (0 for a new one) in version `base`. */
   admit(name: string, uid: string, base: number, before: number, count: number): boolean;
   /** Told late, by several that do not know of each other, of an object as it is or (null) that it went. */
@@ -19,7 +19,7 @@ interface Books {
 }
 
 /** A counter that is raised at admission, lowered at deletion and now and then set to what is known: as quotas are kept in many places. */
-class Counter implements Books {
+class Counter implements LedgerModel {
   #used = 0;
   readonly #known = [new Map<string, number>(), new Map<string, number>()];
 
@@ -45,8 +45,8 @@ class Counter implements Books {
   }
 }
 
-/** The engine as the webhooks and the mirror use it. */
-class Engine implements Books {
+/** The engine as the webhooks and the reconciler use it. */
+class Engine implements LedgerModel {
   readonly #quota = new Quota();
   #now = 0;
 
@@ -102,7 +102,7 @@ interface Flight extends Omit<Stored, 'version'> {
 }
 
 /** One history of an API server: requests are admitted, written or not, and told of late. True if more came to be there than fits. */
-function goesOver(books: Books, random: (below: number) => number): boolean {
+function goesOver(ledger: LedgerModel, random: (below: number) => number): boolean {
   const objects = new Map<string, Stored>();
   const flights: Flight[] = [];
   const news: [string, string, number, number | null][] = [];
@@ -126,7 +126,7 @@ function goesOver(books: Books, random: (below: number) => number): boolean {
       case 1: {
         const count = 1 + random(6);
         const [uid, base] = there === undefined ? [`u${++uids}`, 0] : [there.uid, there.version];
-        if (books.admit(name, uid, base, there?.count ?? 0, count)) flights.push({ name, uid, base, count, at: now });
+        if (ledger.admit(name, uid, base, there?.count ?? 0, count)) flights.push({ name, uid, base, count, at: now });
         break;
       }
       case 2:
@@ -147,15 +147,15 @@ function goesOver(books: Books, random: (below: number) => number): boolean {
         const [told, uid, at, count] = news[heard[observer] as number] ?? [];
         if (told === undefined || uid === undefined || at === undefined || count === undefined) break;
         heard[observer] = (heard[observer] as number) + 1;
-        books.told(observer, told, uid, at, count);
+        ledger.told(observer, told, uid, at, count);
         break;
       }
       default:
-        if (random(2) === 0) books.refresh(random(2));
+        if (random(2) === 0) ledger.refresh(random(2));
         else {
           const ms = random(4000);
           now += ms;
-          books.pass(ms);
+          ledger.pass(ms);
         }
     }
     if ([...objects.values()].reduce((sum, { count }) => sum + count, 0) > HARD) return true;
@@ -173,7 +173,7 @@ function generator(seed: number): (below: number) => number {
   };
 }
 
-function countOver(runs: number, make: () => Books): number {
+function countOver(runs: number, make: () => LedgerModel): number {
   let over = 0;
   for (let run = 0; run < runs; run++) if (goesOver(make(), generator(run))) over++;
   return over;

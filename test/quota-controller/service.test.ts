@@ -120,7 +120,7 @@ test('a dry run answers as the real thing would and writes nothing', async (t) =
 test('an object that was admitted and refused by somebody else gives back what was held', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
-  await on.join({ holdMs: 300 });
+  await on.join({ reservationMs: 300 });
   await on.createGroup('team', { 'limits.cpu': 4 });
   const fault = on.server.inject({ verb: 'create', resource: 'deployments' }, { do: 'answer', code: 500 }, 1);
   const review = {
@@ -192,7 +192,7 @@ test('a tree is carved, resized and taken down from its leaves', async (t) => {
     await eventually(async () => (await on.deleteGroup(name)).ok, `${name} to be deleted`);
     await eventually(() => on.server.read('bizgroupresourcequotas', '', name) === null, `${name} to be gone`);
   }
-  await eventually(() => on.server.all('bizgroupledgers').length === 0, 'the books to be empty');
+  await eventually(() => on.server.all('bizgroupledgers').length === 0, 'the ledger to be empty');
 });
 
 test('a group that is shrunk below its use blocks growth and says so', async (t) => {

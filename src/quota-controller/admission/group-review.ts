@@ -4,7 +4,7 @@ import type { QuotaEngine } from '../../quota/engine.js';
 import { NOT_FOUND, type Api } from '../api.js';
 import { readGroup, type GroupObject } from '../group-object.js';
 import { GROUPS_PATH, itemPath } from '../names.js';
-import { ALLOWED, verdictOf, type Review, type Verdict } from './review.js';
+import { ALLOWED, admissionResponseOf, type Review, type AdmissionResponse } from './review.js';
 
 export interface GroupReviewOptions {
   readonly engine: QuotaEngine;
@@ -24,7 +24,7 @@ export class GroupReview {
     this.#api = api;
   }
 
-  async decide({ operation, object, oldObject, dryRun, user }: Review): Promise<Verdict> {
+  async decide({ operation, object, oldObject, dryRun, user }: Review): Promise<AdmissionResponse> {
     const actor = user.slice(0, 200);
     if (operation === 'DELETE') return this.#delete(readGroup(oldObject));
     if (object === null) return ALLOWED;
@@ -32,39 +32,39 @@ export class GroupReview {
     return this.#update(readGroup(oldObject), readGroup(object), dryRun, actor);
   }
 
-  async #create({ spec }: GroupObject, dryRun: boolean, actor: string): Promise<Verdict> {
+  async #create({ spec }: GroupObject, dryRun: boolean, actor: string): Promise<AdmissionResponse> {
     if (dryRun) return this.#tried({ type: 'createGroup', ...spec });
     const made = await this.#engine.execute({ type: 'createGroup', ...spec, actor });
-    if (made.code !== 'AlreadyExists') return verdictOf(made);
+    if (made.code !== 'AlreadyExists') return admissionResponseOf(made);
     const there = await this.#api.request({ method: 'GET', path: itemPath(GROUPS_PATH, spec.name) });
-    if (there.ok || there.code !== NOT_FOUND) return verdictOf(made);
-    // In the books and not at the server: the same creation was asked before, or one that came to nothing.
-    return verdictOf(await this.#engine.execute({ type: 'updateGroup', ...spec, actor }));
+    if (there.ok || there.code !== NOT_FOUND) return admissionResponseOf(made);
+    // In the ledger and not at the server: the same creation was asked before, or one that came to nothing.
+    return admissionResponseOf(await this.#engine.execute({ type: 'updateGroup', ...spec, actor }));
   }
 
-  async #update(before: GroupObject, after: GroupObject, dryRun: boolean, actor: string): Promise<Verdict> {
+  async #update(before: GroupObject, after: GroupObject, dryRun: boolean, actor: string): Promise<AdmissionResponse> {
     if (after.terminating || JSON.stringify(before.spec) === JSON.stringify(after.spec)) return ALLOWED;
     const wanted = { type: 'updateGroup' as const, ...after.spec, force: after.force, actor };
-    const verdict = await this.#tried(wanted);
-    if (!verdict.allowed || dryRun) return verdict;
+    const response = await this.#tried(wanted);
+    if (!response.allowed || dryRun) return response;
     // Until the object is seen to be changed, the group has of each key the more of both.
     const most = await this.#engine.execute({ ...wanted, hard: mostOf(before.spec.hard, after.spec.hard) });
-    return most.allowed ? verdict : verdictOf(most);
+    return most.allowed ? response : admissionResponseOf(most);
   }
 
-  async #delete(group: GroupObject): Promise<Verdict> {
+  async #delete(group: GroupObject): Promise<AdmissionResponse> {
     return this.#tried({ type: 'deleteGroup', name: group.spec.name, force: group.force });
   }
 
   /** What the engine would answer, on what is known now. */
-  async #tried(command: Parameters<QuotaEngine['execute']>[0]): Promise<Verdict> {
+  async #tried(command: Parameters<QuotaEngine['execute']>[0]): Promise<AdmissionResponse> {
     const once = this.#engine.simulate([{ command }]).decisions[0];
-    if (once !== undefined && once.allowed) return verdictOf(once);
+    if (once !== undefined && once.allowed) return admissionResponseOf(once);
     await this.#engine.catchUp();
     const [again] = this.#engine.simulate([{ command }]).decisions;
-    // A group that the books do not have holds nothing back.
+    // A group that the ledger does not have holds nothing back.
     if (again === undefined || (command.type === 'deleteGroup' && again.code === 'GroupNotFound')) return ALLOWED;
-    return verdictOf(again);
+    return admissionResponseOf(again);
   }
 }
 

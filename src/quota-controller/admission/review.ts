@@ -21,7 +21,7 @@ export interface Review {
 }
 
 /** The answer to a review. */
-export interface Verdict {
+export interface AdmissionResponse {
   readonly allowed: boolean;
   /** HTTP status and reason of a refusal. */
   readonly code?: number;
@@ -30,7 +30,7 @@ export interface Verdict {
   readonly warnings?: readonly string[];
 }
 
-export const ALLOWED: Verdict = { allowed: true };
+export const ALLOWED: AdmissionResponse = { allowed: true };
 
 interface ReviewObject {
   readonly kind?: unknown;
@@ -91,7 +91,7 @@ export function readReview(
 }
 
 /** The AdmissionReview that answers one. */
-export function reviewAnswer(uid: string, { allowed, code, reason, message, warnings }: Verdict): unknown {
+export function reviewAnswer(uid: string, { allowed, code, reason, message, warnings }: AdmissionResponse): unknown {
   return {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -105,7 +105,7 @@ export function reviewAnswer(uid: string, { allowed, code, reason, message, warn
 }
 
 /** The engine's decision in the words of the API server: what is refused is forbidden, what others came before may be tried again. */
-export function verdictOf(decision: Decision): Verdict {
+export function admissionResponseOf(decision: Decision): AdmissionResponse {
   const warnings = decision.warnings.map(({ code, reason }) => `${code}: ${reason}`);
   if (decision.allowed) return warnings.length === 0 ? ALLOWED : { allowed: true, warnings };
   if (decision.code === 'Conflict') return { allowed: false, code: 409, reason: 'Conflict', message: decision.message };
@@ -119,6 +119,6 @@ export function verdictOf(decision: Decision): Verdict {
 }
 
 /** A refusal of something that can not be read. */
-export function invalid({ code, reason }: Refusal): Verdict {
+export function invalid({ code, reason }: Refusal): AdmissionResponse {
   return { allowed: false, code: 422, reason: 'Invalid', message: `${code}: ${reason}` };
 }

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { ApiError } from '../api.js';
 import type { QuotaLog } from '../log.js';
-import { readReview, reviewAnswer, type Review, type Verdict } from './review.js';
+import { readReview, reviewAnswer, type Review, type AdmissionResponse } from './review.js';
 
 export interface Certificate {
   /** PEM. */
@@ -16,13 +16,13 @@ export interface WebhookServerOptions {
   readonly port: number;
   readonly certificate: Certificate;
   /** By path: `/workloads`. */
-  readonly reviews: Readonly<Record<string, (review: Review) => Promise<Verdict>>>;
+  readonly reviews: Readonly<Record<string, (review: Review) => Promise<AdmissionResponse>>>;
   /** Why nothing can be decided yet; null once it can. */
   readonly notReady: () => string | null;
   /** Text of GET /metrics. */
   readonly metrics: () => Promise<string>;
-  /** Told of each decision: path, verdict, seconds. */
-  readonly decided: (path: string, verdict: Verdict, seconds: number) => void;
+  /** Told of each decision: path, response, seconds. */
+  readonly decided: (path: string, response: AdmissionResponse, seconds: number) => void;
   readonly log: QuotaLog;
 }
 
@@ -89,7 +89,7 @@ export class WebhookServer {
 
   async #review(
     path: string,
-    decide: (review: Review) => Promise<Verdict>,
+    decide: (review: Review) => Promise<AdmissionResponse>,
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
@@ -101,13 +101,13 @@ export class WebhookServer {
     if (notReady !== null) return answer(response, 503, notReady);
     const read = readReview(body);
     if (!read.ok) return answer(response, 400, read.reason);
-    const verdict = await this.#decided(decide, read.review);
-    this.#options.decided(path, verdict, (performance.now() - started) / 1000);
-    answer(response, 200, JSON.stringify(reviewAnswer(read.review.uid, verdict)), 'application/json');
+    const decision = await this.#decided(decide, read.review);
+    this.#options.decided(path, decision, (performance.now() - started) / 1000);
+    answer(response, 200, JSON.stringify(reviewAnswer(read.review.uid, decision)), 'application/json');
   }
 
   /** What can not be decided because the API server failed is refused for now: nothing is let through unseen. */
-  async #decided(decide: (review: Review) => Promise<Verdict>, review: Review): Promise<Verdict> {
+  async #decided(decide: (review: Review) => Promise<AdmissionResponse>, review: Review): Promise<AdmissionResponse> {
     try {
       return await decide(review);
     } catch (error) {

@@ -11,7 +11,7 @@ import {
 import type { Api } from '../api.js';
 import { readObject, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../object.js';
-import { ALLOWED, invalid, verdictOf, type Review, type Verdict } from './review.js';
+import { ALLOWED, invalid, admissionResponseOf, type Review, type AdmissionResponse } from './review.js';
 
 export interface WorkloadReviewOptions {
   readonly engine: QuotaEngine;
@@ -21,7 +21,7 @@ export interface WorkloadReviewOptions {
   /** Told of objects that this process admitted: it is the first to hear that they came. */
   readonly admitted: (uid: string) => void;
   /** How long what was admitted is held until the object is seen. */
-  readonly holdMs: number;
+  readonly reservationMs: number;
 }
 
 /**
@@ -36,7 +36,7 @@ export class WorkloadReview {
   }
 
   /** A workload comes or changes. */
-  async decide({ object, oldObject, dryRun, user }: Review): Promise<Verdict> {
+  async decide({ object, oldObject, dryRun, user }: Review): Promise<AdmissionResponse> {
     if (object === null) return ALLOWED;
     const wanted = await this.#evaluate(object);
     if (!wanted.ok) return invalid(wanted);
@@ -46,7 +46,7 @@ export class WorkloadReview {
   }
 
   /** A workload is scaled through its subresource, which says nothing but how many and whose. */
-  async scale(review: Review): Promise<Verdict> {
+  async scale(review: Review): Promise<AdmissionResponse> {
     const replicas = replicasOf(review.object);
     const target =
       replicas === null
@@ -61,7 +61,7 @@ export class WorkloadReview {
   }
 
   /** An autoscaler is to be allowed as many replicas as fit. Charges nothing: they are charged when it scales. */
-  async autoscaler({ object, namespace }: Review): Promise<Verdict> {
+  async autoscaler({ object, namespace }: Review): Promise<AdmissionResponse> {
     const { scaleTargetRef: ref, maxReplicas } = (object?.spec ?? {}) as {
       readonly scaleTargetRef?: { apiVersion?: string; kind?: string; name?: string };
       readonly maxReplicas?: unknown;
@@ -72,7 +72,7 @@ export class WorkloadReview {
     if (target === null) return ALLOWED;
     const wanted = await this.#evaluate(withReplicas(target, maxReplicas));
     if (!wanted.ok || wanted.demand === null || wanted.demand.group === '') return ALLOWED;
-    return verdictOf(await this.#options.engine.admit(wanted.demand, { dryRun: true }));
+    return admissionResponseOf(await this.#options.engine.admit(wanted.demand, { dryRun: true }));
   }
 
   async #admit(
@@ -81,23 +81,23 @@ export class WorkloadReview {
     version: number,
     dryRun: boolean,
     user: string,
-  ): Promise<Verdict> {
-    const { engine, holdMs } = this.#options;
+  ): Promise<AdmissionResponse> {
+    const { engine, reservationMs } = this.#options;
     // What does not grow is covered by what the object before it was charged.
     if (before !== null && !grows(before, demand)) return ALLOWED;
-    if (demand.group === '') return verdictOf(await engine.admit(demand, { dryRun: true }));
+    if (demand.group === '') return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
     const uid = demand.workload.uid ?? '';
-    if (dryRun) return verdictOf(await engine.admit(demand, { dryRun: true }));
+    if (dryRun) return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
     const decision = await engine.execute({
       type: 'reserve',
       ...demand,
       workload: { ...demand.workload, version },
-      ttlMs: holdMs,
+      ttlMs: reservationMs,
       operation: operationOf(demand, version),
       actor: user.slice(0, 200),
     });
     if (decision.allowed) this.#options.admitted(uid);
-    return verdictOf(decision);
+    return admissionResponseOf(decision);
   }
 
   async #evaluate(object: KubeObject): Promise<Evaluation> {

@@ -4,18 +4,18 @@ import { Events } from '../events.js';
 import { GROUP_FINALIZER, type GroupObject, type GroupObjectStatus } from '../group-object.js';
 import type { ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
-import type { Mirror } from '../mirror/mirror.js';
-import { SightingQueue } from '../mirror/sighting-queue.js';
+import type { Reconciler } from '../reconciler/reconciler.js';
+import { WorkQueue } from '../reconciler/work-queue.js';
 import { GROUP_KIND, API_VERSION, GROUPS_PATH, itemPath } from '../names.js';
 import type { KubeStore } from '../store/kube-store.js';
-import { Cash } from './cash.js';
+import { UsageMeter } from './usage-meter.js';
 import { groupReport, isNews, levelOf } from './group-report.js';
 
 export interface ControllerOptions {
   readonly api: WatchableApi;
   readonly engine: QuotaEngine;
   readonly store: KubeStore;
-  readonly mirror: Mirror;
+  readonly reconciler: Reconciler;
   readonly kinds: readonly ServedKind[];
   readonly log: QuotaLog;
   readonly now: () => number;
@@ -31,9 +31,9 @@ export interface ControllerOptions {
  */
 export class Controller {
   readonly #options: Required<ControllerOptions>;
-  readonly #cash: Cash;
+  readonly #usageMeter: UsageMeter;
   readonly #events: Events;
-  readonly #queue: SightingQueue;
+  readonly #queue: WorkQueue;
   #ignore: () => void = () => undefined;
   #refresh: NodeJS.Timeout | null = null;
   #tick: NodeJS.Timeout | null = null;
@@ -42,35 +42,35 @@ export class Controller {
 
   constructor(options: ControllerOptions) {
     this.#options = { refreshMs: 300_000, reportDelayMs: 300, ...options };
-    const { api, engine, kinds, mirror, log, now } = options;
+    const { api, engine, kinds, reconciler, log, now } = options;
     this.#events = new Events(api, log, now);
-    this.#queue = new SightingQueue(
-      (name) => this.#attend(name),
+    this.#queue = new WorkQueue(
+      (name) => this.#reconcile(name),
       (name, error) => log.warn({ err: error, group: name }, 'a group could not be reported; trying again'),
     );
-    this.#cash = new Cash({
+    this.#usageMeter = new UsageMeter({
       api,
       engine,
       kinds,
       log,
       now,
-      workloads: () => mirror.workloads(),
+      workloads: () => reconciler.workloads(),
       reportedAt: (name) => {
-        const at = Date.parse(mirror.group(name)?.status.lastReconcileTime ?? '');
+        const at = Date.parse(reconciler.group(name)?.status.lastReconcileTime ?? '');
         return Number.isFinite(at) ? at : null;
       },
     });
   }
 
   start(): void {
-    const { mirror, reportDelayMs } = this.#options;
-    this.#ignore = mirror.onChange((name) => {
+    const { reconciler, reportDelayMs } = this.#options;
+    this.#ignore = reconciler.onChange((name) => {
       this.#queue.put(name, reportDelayMs);
-      const parent = mirror.group(name)?.spec.parent ?? '';
+      const parent = reconciler.group(name)?.spec.parent ?? '';
       if (parent !== '') this.#queue.put(parent, reportDelayMs);
     });
-    this.#cash.start();
-    for (const { spec } of mirror.groups()) this.#queue.put(spec.name, 0);
+    this.#usageMeter.start();
+    for (const { spec } of reconciler.groups()) this.#queue.put(spec.name, 0);
     this.#tick = setInterval(
       () =>
         void this.#options.engine
@@ -83,7 +83,7 @@ export class Controller {
 
   /** The API server has these kinds now. */
   serve(kinds: readonly ServedKind[]): void {
-    this.#cash.serve(kinds);
+    this.#usageMeter.serve(kinds);
   }
 
   async stop(): Promise<void> {
@@ -91,23 +91,23 @@ export class Controller {
     this.#ignore();
     if (this.#refresh !== null) clearTimeout(this.#refresh);
     if (this.#tick !== null) clearInterval(this.#tick);
-    await Promise.all([this.#cash.stop(), this.#queue.stop(), this.#working]);
+    await Promise.all([this.#usageMeter.stop(), this.#queue.stop(), this.#working]);
   }
 
   #schedule(): void {
     // Apart from each other, so that controllers of many clusters, and restarts, do not beat in time.
     const afterMs = this.#options.refreshMs * (0.9 + Math.random() * 0.2);
     this.#refresh = setTimeout(() => {
-      this.#working = this.#lookAgain().finally(() => {
+      this.#working = this.#refreshAll().finally(() => {
         if (!this.#stopped) this.#schedule();
       });
     }, afterMs).unref();
   }
 
-  async #lookAgain(): Promise<void> {
-    const { engine, store, mirror, log, now, refreshed } = this.#options;
+  async #refreshAll(): Promise<void> {
+    const { engine, store, reconciler, log, now, refreshed } = this.#options;
     try {
-      await mirror.compare();
+      await reconciler.compare();
       const { drift, workloads } = engine.refresh();
       refreshed(drift.length);
       if (drift.length > 0)
@@ -116,16 +116,16 @@ export class Controller {
           'counters were not what the workloads add up to',
         );
       log.info({ workloads, drift: drift.length }, 'everything was looked at again');
-      this.#cash.again();
-      for (const { spec } of mirror.groups()) this.#queue.put(spec.name, 0);
+      this.#usageMeter.again();
+      for (const { spec } of reconciler.groups()) this.#queue.put(spec.name, 0);
       await store.sweep(now());
     } catch (error) {
       log.warn({ err: error }, 'a refresh failed; the next one is tried in time');
     }
   }
 
-  async #attend(name: string): Promise<void> {
-    const object = this.#options.mirror.group(name);
+  async #reconcile(name: string): Promise<void> {
+    const object = this.#options.reconciler.group(name);
     if (object === null) return;
     if (object.terminating) return this.#release(object);
     if (!object.finalizers.includes(GROUP_FINALIZER)) {
@@ -136,7 +136,7 @@ export class Controller {
     await this.#report(object);
   }
 
-  /** Lets a group go when the books have let it go. */
+  /** Lets a group go when the ledger has let it go. */
   async #release(object: GroupObject): Promise<void> {
     const { engine } = this.#options;
     const { name } = object.spec;
@@ -155,11 +155,11 @@ export class Controller {
   }
 
   async #report(object: GroupObject, held: string | null = null): Promise<void> {
-    const { engine, mirror, now, refreshMs } = this.#options;
+    const { engine, reconciler, now, refreshMs } = this.#options;
     const { name } = object.spec;
     const known = engine.status(name);
     const before = object.status;
-    const after = groupReport(object, known, held ?? mirror.problemOf(name), now());
+    const after = groupReport(object, known, held ?? reconciler.problemOf(name), now());
     if (!isNews(before, after, refreshMs, now())) return;
     await this.#patch(`${itemPath(GROUPS_PATH, name)}/status`, { status: withRemovals(before, after) });
     await this.#announce(object, before, after, levelOf(known));

@@ -5,7 +5,7 @@ import { usageOf, type GroupObject, type GroupObjectStatus } from '../group-obje
 /** Percent of a budget at which people are told. */
 const LEVELS = [100, 90, 80] as const;
 
-/** What the status of a group's object should be. `known` is null for a group that the books do not have, `problem` says why. */
+/** What the status of a group's object should be. `known` is null for a group that the ledger does not have, `problem` says why. */
 export function groupReport(
   object: GroupObject,
   known: GroupStatus | null,
@@ -36,12 +36,12 @@ function findingsOf(object: GroupObject, known: GroupStatus | null, problem: str
     known?.conditions.find((condition) => condition.type === type)?.keys;
   return [
     problem === null && known !== null
-      ? { type: 'Ready', status: 'True', reason: 'InTheBooks', message: 'the group has what its object asks for' }
+      ? { type: 'Ready', status: 'True', reason: 'InLedger', message: 'the group has what its object asks for' }
       : {
           type: 'Ready',
           status: 'False',
-          reason: 'NotInTheBooks',
-          message: problem ?? 'the group is not in the books yet',
+          reason: 'NotInLedger',
+          message: problem ?? 'the group is not in the ledger yet',
         },
     flag('OverQuota', keysOf('OverQuota'), 'UsedBeyondHard', 'WithinHard'),
     flag('CashExhausted', keysOf('CashExhausted'), 'BudgetSpent', 'BudgetLeft'),

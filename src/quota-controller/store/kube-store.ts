@@ -76,7 +76,7 @@ export class KubeStore implements Store {
   async load(sink: RecordSink): Promise<Loaded> {
     for (const found of await this.#objects.list())
       this.#learn(found.group, await settled(this.#objects, found, this.#pause));
-    sink.newBook();
+    sink.newDictionary();
     for (const { page } of this.#ledgers.values()) for (const record of page?.records.values() ?? []) sink.add(record);
     const revisions = [...this.#ledgers].filter(([group]) => group !== NO_GROUP);
     return {

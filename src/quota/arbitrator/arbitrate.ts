@@ -1,10 +1,10 @@
 import type { ConsumerSpec } from './consumer.js';
-import { deserved } from './deserved.js';
-import type { Eviction } from './donor.js';
+import { fairShares } from './fair-share.js';
+import type { Eviction } from './victim.js';
 import { planEvictions } from './eviction.js';
 import { NOTHING, of, total, type Quantities } from './quantities.js';
 import type { RunningPod } from './running-pod.js';
-import { excessOf, missing, waiting, type Standing } from './standing.js';
+import { excessOf, missing, waiting, type ConsumerUsage } from './consumer-usage.js';
 
 /** Everything that the arbitrator looks at in one period. */
 export interface Situation {
@@ -44,7 +44,7 @@ export interface ArbitratorMemory {
 export const NO_MEMORY: ArbitratorMemory = { noticedAt: new Map(), evictedAt: new Map() };
 
 /** What is to be written to the Allocation of a consumer. */
-export interface Allocation extends Standing {
+export interface Allocation extends ConsumerUsage {
   readonly hard: Quantities | undefined;
   /** The largest part of the cluster that it uses of anything. */
   readonly dominantShare: number;
@@ -88,8 +88,8 @@ export function arbitrate(
       request: total([used.get(spec.name) ?? NOTHING, pending]),
     };
   });
-  const shares = deserved(claims, capacity, { lendReserved });
-  const standings = claims.map(({ name, hard, reserved = NOTHING, used: uses, pending }) => ({
+  const shares = fairShares(claims, capacity, { lendReserved });
+  const usages = claims.map(({ name, hard, reserved = NOTHING, used: uses, pending }) => ({
     name,
     hard,
     reserved,
@@ -97,18 +97,18 @@ export function arbitrate(
     pending,
     deserved: shares.of.get(name) ?? NOTHING,
   }));
-  const noticedAt = notices(capacity, standings, memory, now);
+  const noticedAt = notices(capacity, usages, memory, now);
   const mayReclaim = (from: string, to: string): boolean =>
     now - (noticedAt.get(from) ?? Infinity) >= graceMs &&
     now - (memory.evictedAt.get(from)?.get(to) ?? -Infinity) >= cooldownMs;
-  const evictions = planEvictions({ capacity, standings, pods, disruptions, mayReclaim });
-  const allocations = standings.map((standing): Allocation => {
-    const noticed = noticedAt.get(standing.name);
+  const evictions = planEvictions({ capacity, usages, pods, disruptions, mayReclaim });
+  const allocations = usages.map((usage): Allocation => {
+    const noticed = noticedAt.get(usage.name);
     return {
-      ...standing,
-      dominantShare: dominantShare(standing.used, capacity),
-      overused: [...excessOf(standing).keys()].sort(),
-      notGuaranteed: shares.notGuaranteed.filter((resource) => of(standing.reserved, resource) > 0),
+      ...usage,
+      dominantShare: dominantShare(usage.used, capacity),
+      overused: [...excessOf(usage).keys()].sort(),
+      notGuaranteed: shares.notGuaranteed.filter((resource) => of(usage.reserved, resource) > 0),
       reclaimAt: noticed === undefined ? null : noticed + graceMs,
     };
   });
@@ -142,16 +142,16 @@ function usedBy(pods: readonly RunningPod[]): ReadonlyMap<string, Quantities> {
 /** Since when somebody else waits for what a consumer has too much of. It ends, and starts anew, when that is no longer so. */
 function notices(
   capacity: Quantities,
-  standings: readonly Standing[],
+  usages: readonly ConsumerUsage[],
   memory: ArbitratorMemory,
   now: number,
 ): ReadonlyMap<string, number> {
-  const short = missing(capacity, standings);
-  const names = waiting(standings);
+  const short = missing(capacity, usages);
+  const names = waiting(usages);
   return new Map(
-    standings.flatMap((standing) => {
-      const { name } = standing;
-      const excess = excessOf(standing);
+    usages.flatMap((usage) => {
+      const { name } = usage;
+      const excess = excessOf(usage);
       const isWanted = [...short.keys()].some(
         (resource) => excess.has(resource) && names.get(resource)?.some((other) => other !== name) === true,
       );

@@ -1,12 +1,12 @@
-import { Donor, type Chosen, type Eviction } from './donor.js';
+import { VictimSource, type Chosen, type Eviction } from './victim.js';
 import { of, total, type Quantities } from './quantities.js';
 import { firstToGo, type RunningPod } from './running-pod.js';
-import { missing, waiting, type Standing } from './standing.js';
+import { missing, waiting, type ConsumerUsage } from './consumer-usage.js';
 
 /** What a plan is made of. */
 export interface EvictionNeed {
   readonly capacity: Quantities;
-  readonly standings: readonly Standing[];
+  readonly usages: readonly ConsumerUsage[];
   readonly pods: readonly RunningPod[];
   /** How many pods each disruption budget lets go now. One that is not named lets go none. */
   readonly disruptions: ReadonlyMap<string, number>;
@@ -18,32 +18,32 @@ export interface EvictionNeed {
  * Who has to go so that those who wait get what they deserve: nobody while what they wait for is free or becoming free. One pod after the
  * other: of the consumer that is most above what it deserves of something that is missing, its pod of the lowest priority, the last that
  * came first. Disruption budgets are kept, nobody falls below what is reserved for it, and whoever turns out not to be needed in the end
- * stays. In the order in which they were chosen. Pods of consumers without a standing are left alone.
+ * stays. In the order in which they were chosen. Pods of consumers without a usage are left alone.
  */
 export function planEvictions({
   capacity,
-  standings,
+  usages,
   pods,
   disruptions,
   mayReclaim = () => true,
 }: EvictionNeed): readonly Eviction[] {
-  const wants = missing(capacity, standings);
+  const wants = missing(capacity, usages);
   if (wants.size === 0) return [];
   const needed = new Map(wants);
   const allowed = new Map(disruptions);
-  const names = waiting(standings);
-  const donors = new Map(standings.map((standing) => [standing.name, new Donor(standing, names, mayReclaim)]));
+  const names = waiting(usages);
+  const sources = new Map(usages.map((usage) => [usage.name, new VictimSource(usage, names, mayReclaim)]));
   for (const pod of pods)
-    if (pod.isLeaving !== true && pod.isProtected !== true) donors.get(pod.consumer)?.candidates.push(pod);
-  const open = new Set([...donors.values()].filter(({ candidates }) => candidates.length > 0));
-  for (const donor of open) donor.open(needed, capacity);
+    if (pod.isLeaving !== true && pod.isProtected !== true) sources.get(pod.consumer)?.candidates.push(pod);
+  const open = new Set([...sources.values()].filter(({ candidates }) => candidates.length > 0));
+  for (const source of open) source.open(needed, capacity);
   const chosen: Chosen[] = [];
   while (needed.size > 0) {
-    const donor = mostOverused(open);
-    if (donor === null) break;
-    const next = donor.next(needed, allowed);
+    const source = mostOverused(open);
+    if (source === null) break;
+    const next = source.next(needed, allowed);
     if (next === null) {
-      open.delete(donor);
+      open.delete(source);
       continue;
     }
     chosen.push(next);
@@ -55,20 +55,20 @@ export function planEvictions({
       else needed.delete(resource);
     }
     // What is still missing decides how overused somebody is.
-    for (const each of needed.size < before ? open : [donor]) each.rescore(needed, capacity);
+    for (const each of needed.size < before ? open : [source]) each.rescore(needed, capacity);
   }
   return withoutNeedless(chosen, wants);
 }
 
 /** The one with the highest score above zero; the first by name among equals. */
-function mostOverused(donors: ReadonlySet<Donor>): Donor | null {
-  let found: Donor | null = null;
-  for (const donor of donors) {
+function mostOverused(sources: ReadonlySet<VictimSource>): VictimSource | null {
+  let found: VictimSource | null = null;
+  for (const source of sources) {
     if (
-      donor.score > 0 &&
-      (found === null || donor.score > found.score || (donor.score === found.score && donor.name < found.name))
+      source.score > 0 &&
+      (found === null || source.score > found.score || (source.score === found.score && source.name < found.name))
     )
-      found = donor;
+      found = source;
   }
   return found;
 }

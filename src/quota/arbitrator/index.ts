@@ -25,10 +25,10 @@ export {
   type Situation,
 } from './arbitrate.js';
 export { consumerProblems, type ConsumerProblem, type ConsumerSpec, type ConsumerSurroundings } from './consumer.js';
-export { deserved, type Claim, type Deserved, type DeservedOptions } from './deserved.js';
-export type { Eviction } from './donor.js';
+export { fairShares, type ShareRequest, type FairShares, type FairShareOptions } from './fair-share.js';
+export type { Eviction } from './victim.js';
 export { planEvictions, type EvictionNeed } from './eviction.js';
 export type { RunningPod } from './running-pod.js';
-export type { Standing } from './standing.js';
+export type { ConsumerUsage } from './consumer-usage.js';
 export { taskByTask, type TaskQueue } from './task-by-task.js';
 export type { Quantities } from './quantities.js';

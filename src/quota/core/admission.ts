@@ -1,23 +1,23 @@
 import { minus, plus, timesIn, type Amount } from './amount.js';
 import { usedAt, type Budget } from './budget.js';
-import { whenCashReturns, whenRoomReturns } from './comeback.js';
+import { whenCashReturns, whenRoomReturns } from './retry-after.js';
 import { LazyDecision, type Decision, type Hints, type Violation } from './decision.js';
 import type { Group } from './group.js';
 import { CASH, type Key } from './key.js';
 import type { Layout } from './layout.js';
-import { chainOf, charge, roomOf, type Chain } from './pool.js';
+import { chainOf, charge, roomOf, type Chain } from './cohort.js';
 import type { Code } from './refusal.js';
-import type { PodSetCharge } from './shape.js';
+import type { PodSetCharge } from './request-shape.js';
 import type { QuotaState } from './state.js';
-import { addPods, emptyTally, tallyOf, type Tally } from './tally.js';
+import { addPods, emptyChargeVector, chargeVectorOf, type ChargeVector } from './charge-vector.js';
 import { chargedCount, type Workload } from './workload.js';
 
 /** What a workload asks of a group, tested. */
-export interface Verdict {
+export interface FitResult {
   /** Null where nothing speaks against it. */
   readonly decision: Decision | null;
   /** By slot, what its charge grows or falls by. */
-  readonly delta: Tally;
+  readonly delta: ChargeVector;
   readonly chain: Chain;
 }
 
@@ -25,8 +25,14 @@ export interface Verdict {
  * Tests whether `workload` may be charged to `group` as it is, whole, where its charges were `before`. Only keys that grow are tested:
  * scaling down and new images pass in a group that is over its quota.
  */
-export function test(state: QuotaState, group: Group, workload: Workload, before: Tally | null, now: number): Verdict {
-  return testChange(state, group, workload, before, tallyOf(group.layout, workload), now);
+export function test(
+  state: QuotaState,
+  group: Group,
+  workload: Workload,
+  before: ChargeVector | null,
+  now: number,
+): FitResult {
+  return testChange(state, group, workload, before, chargeVectorOf(group.layout, workload), now);
 }
 
 /** `test` for charges that are known; `after` becomes the difference. */
@@ -34,10 +40,10 @@ export function testChange(
   state: QuotaState,
   group: Group,
   workload: Workload,
-  before: Tally | null,
-  after: Tally,
+  before: ChargeVector | null,
+  after: ChargeVector,
   now: number,
-): Verdict {
+): FitResult {
   const delta = after;
   const chain = chainOf(state, group);
   let grows = before === null;
@@ -68,7 +74,7 @@ export function testChange(
 }
 
 /** Charges what was tested to an owned chain. */
-export function commit(state: QuotaState, chain: Chain, delta: Tally): void {
+export function commit(state: QuotaState, chain: Chain, delta: ChargeVector): void {
   const keys = (chain[0] as Group).layout.keys.length;
   for (let slot = 0; slot < keys; slot++) {
     const amount = delta[slot] as Amount;
@@ -76,8 +82,8 @@ export function commit(state: QuotaState, chain: Chain, delta: Tally): void {
   }
 }
 
-/** The charges of a tally by key, those that are not zero; cash keys are charged by the hour and do not stand here. */
-export function chargesOf(layout: Layout, delta: Tally): ReadonlyMap<Key, bigint> {
+/** The charges of a vector by key, those that are not zero; cash keys are charged by the hour and do not stand here. */
+export function chargesOf(layout: Layout, delta: ChargeVector): ReadonlyMap<Key, bigint> {
   return new Map(
     layout.keys.flatMap((key, slot): [Key, bigint][] =>
       delta[slot] === 0 ? [] : [[key, BigInt(delta[slot] as Amount)]],
@@ -145,7 +151,7 @@ function denial(
   state: QuotaState,
   chain: Chain,
   workload: Workload,
-  before: Tally | null,
+  before: ChargeVector | null,
   violations: readonly Violation[],
   now: number,
 ): Decision {
@@ -169,14 +175,14 @@ export function mostReplicas(
   state: QuotaState,
   chain: Chain,
   workload: Workload,
-  before: Tally | null,
+  before: ChargeVector | null,
   now: number,
 ): number | null {
   const [podSet] = workload.podSets;
   if (podSet === undefined || workload.podSets.length !== 1) return null;
   const group = chain[0] as Group;
   const { layout } = group;
-  const pod = emptyTally(layout);
+  const pod = emptyChargeVector(layout);
   addPods(pod, layout, podSet, 1);
   let most = Infinity;
   for (let slot = 0; slot < pod.length; slot++) {

@@ -1,14 +1,14 @@
 import { minus } from './amount.js';
-import { chargesOf, commit, refusal, test, type Verdict } from './admission.js';
+import { chargesOf, commit, refusal, test, type FitResult } from './admission.js';
 import { AllowedDecision } from './allowed.js';
 import { LazyDecision, type Decision } from './decision.js';
 import { readDemand, type Demand } from './demand.js';
 import type { Group } from './group.js';
-import type { Chain } from './pool.js';
+import type { Chain } from './cohort.js';
 import { movePods } from './pods.js';
 import { release } from './release.js';
 import type { QuotaState } from './state.js';
-import { chargeOf, tallyOf, type Tally } from './tally.js';
+import { chargeOf, chargeVectorOf, type ChargeVector } from './charge-vector.js';
 import { chargedCount, refKey, refOfKey, type Workload, type WorkloadRef } from './workload.js';
 
 /**
@@ -36,11 +36,11 @@ export function place(state: QuotaState, old: Workload | undefined, workload: Wo
       refusal(state, 'GroupNotFound', `there is no group ${workload.group.slice(0, 80)}`),
     );
   }
-  const verdict = test(state, group, workload, chargeOf(state, group, workload.key, old), state.now);
-  if (verdict.decision !== null) return denied(state, workload.key, group.name, verdict.decision);
+  const fit = test(state, group, workload, chargeOf(state, group, workload.key, old), state.now);
+  if (fit.decision !== null) return denied(state, workload.key, group.name, fit.decision);
   if (!dryRun && (old === undefined || !isSame(old, workload) || state.reservedIn.has(workload.key)))
-    put(state, group, old, workload, verdict);
-  return allowed(state, verdict.chain, verdict.delta);
+    put(state, group, old, workload, fit);
+  return allowed(state, fit.chain, fit.delta);
 }
 
 /** Whether two entries of a workload charge the same for the same object. */
@@ -98,7 +98,7 @@ export function releaseWorkload(state: QuotaState, ref: WorkloadRef): Decision {
 }
 
 /** A decision that nobody objected to. */
-export function allowed(state: QuotaState, chain: Chain, delta: Tally, reservation?: string): Decision {
+export function allowed(state: QuotaState, chain: Chain, delta: ChargeVector, reservation?: string): Decision {
   return new AllowedDecision(state.revision, chain, delta, reservation);
 }
 
@@ -121,7 +121,7 @@ function put(
   found: Group,
   old: Workload | undefined,
   workload: Workload,
-  { delta, chain }: Verdict,
+  { delta, chain }: FitResult,
 ): void {
   state.revision++;
   const group = state.own(found);
@@ -174,6 +174,6 @@ export function isOtherLife(old: Workload, uid: string): boolean {
 function releasedBy(group: Group, entry: Workload): ReturnType<typeof chargesOf> {
   return chargesOf(
     group.layout,
-    tallyOf(group.layout, entry).map((amount) => minus(0, amount)),
+    chargeVectorOf(group.layout, entry).map((amount) => minus(0, amount)),
   );
 }

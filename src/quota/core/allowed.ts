@@ -3,8 +3,8 @@ import { NO_HINTS, NO_VIOLATIONS, NO_WARNINGS, type Decision } from './decision.
 import type { Group } from './group.js';
 import type { Key } from './key.js';
 import type { Layout } from './layout.js';
-import type { Chain } from './pool.js';
-import type { Tally } from './tally.js';
+import type { Chain } from './cohort.js';
+import type { ChargeVector } from './charge-vector.js';
 
 /** What most workloads hear: nothing speaks against them. Its parts are put together only when somebody reads them. */
 export class AllowedDecision implements Decision {
@@ -14,9 +14,9 @@ export class AllowedDecision implements Decision {
   readonly reservation?: string;
   readonly #chain: Chain;
   readonly #layout: Layout;
-  readonly #delta: Tally;
+  readonly #delta: ChargeVector;
 
-  constructor(revision: number, chain: Chain, delta: Tally, reservation: string | undefined) {
+  constructor(revision: number, chain: Chain, delta: ChargeVector, reservation: string | undefined) {
     this.revision = revision;
     this.#chain = chain;
     this.#layout = (chain[0] as Group).layout;

@@ -3,7 +3,7 @@ import type { Group } from './group.js';
 import type { Key } from './key.js';
 import type { QuotaState } from './state.js';
 import type { Amounts } from './status.js';
-import { chargeOf, type Tally } from './tally.js';
+import { chargeOf, type ChargeVector } from './charge-vector.js';
 import { chargedCount, type Workload } from './workload.js';
 
 /** What one workload takes of its group. */
@@ -22,14 +22,14 @@ export interface Charge {
 export function chargesOf(state: QuotaState, group: Group): readonly Charge[] {
   const charges: Charge[] = [];
   const add = (workload: string, entry: Workload | undefined, pods: number): void => {
-    const tally = chargeOf(state, group, workload, entry);
-    if (tally !== null)
+    const vector = chargeOf(state, group, workload, entry);
+    if (vector !== null)
       charges.push({
         workload,
         group: group.name,
         pods,
         isReserved: entry === undefined,
-        amounts: amountsOf(group, tally),
+        amounts: amountsOf(group, vector),
       });
   };
   group.workloads.forEach(state.workloads, (entry) => add(entry.key, entry, podsOf(entry)));
@@ -45,10 +45,10 @@ function podsOf(workload: Workload): number {
   return workload.podSets.reduce((sum, _, index) => sum + chargedCount(workload, index), 0);
 }
 
-function amountsOf({ layout }: Group, tally: Tally): Amounts {
+function amountsOf({ layout }: Group, vector: ChargeVector): Amounts {
   return new Map(
     layout.keys.flatMap((key, slot): [Key, bigint][] =>
-      tally[slot] === 0 ? [] : [[key, BigInt(tally[slot] as Amount)]],
+      vector[slot] === 0 ? [] : [[key, BigInt(vector[slot] as Amount)]],
     ),
   );
 }

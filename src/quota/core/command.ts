@@ -3,7 +3,7 @@ import type { GrantSpec } from './grants.js';
 import type { GroupSpec } from './group-spec.js';
 import type { GroupUpdate } from './group-update.js';
 import type { LoanSpec } from './loans.js';
-import type { Sighting } from './observe.js';
+import type { Observation } from './observe.js';
 import type { Types } from './type-family.js';
 import type { WorkloadRef } from './workload.js';
 
@@ -23,7 +23,7 @@ export type Command =
   | ({ readonly type: 'confirm'; readonly reservation: string } & Asked)
   | ({ readonly type: 'cancel'; readonly reservation: string } & Asked)
   /** An object was seen as it is, or was seen to be gone: see observe.ts. */
-  | ({ readonly type: 'observe' } & Sighting & Asked)
+  | ({ readonly type: 'observe' } & Observation & Asked)
   | ({ readonly type: 'release'; readonly workload: WorkloadRef } & Asked)
   | ({
       readonly type: 'scale';

@@ -2,7 +2,7 @@ import { MAX_QUANTITY, times, type Amount } from './amount.js';
 import { isExtended, resourceProblem } from './key.js';
 import { readQuantity, type Quantity } from './quantity.js';
 import type { Refusal } from './refusal.js';
-import type { Need, PodSetCharge, ShapeTable } from './shape.js';
+import type { Need, PodSetCharge, RequestShapeTable } from './request-shape.js';
 import { sideOf, typeProblem, type Types } from './type-family.js';
 import { refKey, refProblem, type Workload, type WorkloadRef } from './workload.js';
 
@@ -40,7 +40,7 @@ const MAX_POD_SETS = 1000;
 const MAX_RESOURCES = 200;
 
 /** Checks a demand and turns it into what is charged. */
-export function readDemand(shapes: ShapeTable, demand: Demand): ReadDemand {
+export function readDemand(shapes: RequestShapeTable, demand: Demand): ReadDemand {
   const key = refKey(demand.workload);
   const problem = refProblem(demand.workload, key);
   if (problem !== null) return refuse('InvalidName', problem);
@@ -73,7 +73,7 @@ export function readDemand(shapes: ShapeTable, demand: Demand): ReadDemand {
 }
 
 /** Checks the pods of one set. */
-export function readPodSet(shapes: ShapeTable, podSet: PodSet, types: Types): ReadPod {
+export function readPodSet(shapes: RequestShapeTable, podSet: PodSet, types: Types): ReadPod {
   const { count } = podSet;
   if (!Number.isSafeInteger(count) || count < 0) return refuse('InvalidCount', `a count of ${count}`);
   const requests = podSet.requests ?? {};

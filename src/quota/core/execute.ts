@@ -1,6 +1,6 @@
 import { refusal } from './admission.js';
 import { admit, releaseWorkload } from './admit.js';
-import { advance } from './advance.js';
+import { runTimers } from './run-timers.js';
 import type { Command } from './command.js';
 import { LazyDecision, type Decision } from './decision.js';
 import { addGrant } from './grants.js';
@@ -19,7 +19,7 @@ export function arriveAt(state: QuotaState, now: number, actor: string | undefin
   if (!Number.isSafeInteger(now) || now < 0) return refusal(state, 'InvalidTime', `the time ${now}`);
   if (now < state.now)
     state.emit({ type: 'clockSkew', group: '', reason: `a command of ${now} after one of ${state.now}` });
-  else if (now > state.now) advance(state, now);
+  else if (now > state.now) runTimers(state, now);
   state.actor = actor;
   return null;
 }

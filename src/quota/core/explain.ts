@@ -5,9 +5,9 @@ import { readDemand, type Demand } from './demand.js';
 import type { Decision } from './decision.js';
 import type { Group } from './group.js';
 import { CASH, type Key } from './key.js';
-import { chainOf, roomOf, type Chain } from './pool.js';
+import { chainOf, roomOf, type Chain } from './cohort.js';
 import type { QuotaState } from './state.js';
-import { chargeOf, tallyOf, type Tally } from './tally.js';
+import { chargeOf, chargeVectorOf, type ChargeVector } from './charge-vector.js';
 import { execute } from './execute.js';
 import type { Workload } from './workload.js';
 
@@ -55,10 +55,15 @@ export function explain(state: QuotaState, demand: Demand, now: number): Explana
   };
 }
 
-function keysOf(state: QuotaState, chain: Chain, workload: Workload, before: Tally | null): readonly ExplainedKey[] {
+function keysOf(
+  state: QuotaState,
+  chain: Chain,
+  workload: Workload,
+  before: ChargeVector | null,
+): readonly ExplainedKey[] {
   const group = chain[0] as Group;
   const { layout } = group;
-  const after = tallyOf(layout, workload);
+  const after = chargeVectorOf(layout, workload);
   const at = (slot: number) => ({
     group: group.name,
     charged: BigInt(before?.[slot] ?? 0),
@@ -135,6 +140,6 @@ function typesNamed(group: Group, resources: readonly string[]): readonly string
 }
 
 function chargesType(group: Group, workload: Workload, type: string): boolean {
-  const tally = tallyOf(group.layout, workload);
-  return group.layout.keys.some((key, slot) => key.endsWith(`.${type}`) && (tally[slot] as Amount) > 0);
+  const vector = chargeVectorOf(group.layout, workload);
+  return group.layout.keys.some((key, slot) => key.endsWith(`.${type}`) && (vector[slot] as Amount) > 0);
 }

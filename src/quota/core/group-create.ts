@@ -1,14 +1,14 @@
 import { type Amount } from './amount.js';
 import { refusal } from './admission.js';
 import { newBudget } from './budget.js';
-import { applyTake, exceeded, missingParentKey, takeOf } from './carve.js';
+import { applyChildQuota, childQuotaViolations, missingParentKey, childQuotaChange } from './child-quota.js';
 import { LazyDecision, type Decision, type Violation, type Warning } from './decision.js';
 import { hardOf } from './group-hard.js';
 import { nameProblem, readSpec, unreachableKeys, type GroupSpec, type ReadSpec } from './group-spec.js';
 import { bareGroup, type Group } from './group.js';
 import { CASH, type Key } from './key.js';
 import type { Layout } from './layout.js';
-import { overdraft, restructure } from './pool.js';
+import { overdraft, restructure } from './cohort.js';
 import type { Code } from './refusal.js';
 import type { QuotaState } from './state.js';
 
@@ -37,7 +37,7 @@ function tryCreate(state: QuotaState, spec: GroupSpec): Decision {
   const missing = missingParentKey(parent, read);
   if (missing !== null)
     return refusal(state, 'MissingParentKey', `group ${parent.name} limits ${missing}, its children have to as well`);
-  const violations = exceeded(parent, takeOf(parent, read, null), state.now);
+  const violations = childQuotaViolations(parent, childQuotaChange(parent, read, null), state.now);
   if (violations.length > 0) return parentExceeded(state, parent, violations);
   const lentOut =
     parent.mode === 'elastic' || read.mode === 'elastic' || parent.spilled.some((amount) => amount !== 0)
@@ -68,7 +68,7 @@ function insert(state: QuotaState, name: string, parent: Group | null, spec: Rea
   state.add(group);
   if (parent !== null) {
     parent.children.set(name, true);
-    applyTake(state, parent, takeOf(parent, spec, null));
+    applyChildQuota(state, parent, childQuotaChange(parent, spec, null));
   }
   restructure(state, group, () => {
     group.mode = spec.mode;

@@ -1,12 +1,12 @@
 import { minus, type Amount } from './amount.js';
 import { refusal } from './admission.js';
 import { consumedAt } from './budget.js';
-import { applyTake } from './carve.js';
+import { applyChildQuota } from './child-quota.js';
 import { LazyDecision, type Decision } from './decision.js';
 import { hardOf } from './group-hard.js';
 import type { Group } from './group.js';
 import { endLoansOf, overdueAgain } from './loans.js';
-import { restructure } from './pool.js';
+import { restructure } from './cohort.js';
 import { stopAll } from './pods.js';
 import { release } from './release.js';
 import type { QuotaState } from './state.js';
@@ -76,7 +76,7 @@ function giveBack(state: QuotaState, group: Group): void {
   const parent = state.own(found);
   parent.children.delete(group.name);
   const listed = group.budgets.filter((budget) => budget.listed);
-  applyTake(state, parent, {
+  applyChildQuota(state, parent, {
     hard: new Map(
       parent.layout.keys.map((key) => [key, minus(0, group.hard[group.layout.slots.get(key) as number] as Amount)]),
     ),

@@ -1,7 +1,7 @@
 import { minus, plus, type Amount } from './amount.js';
 import { refusal } from './admission.js';
 import { newBudget, usedAt, type Budget } from './budget.js';
-import { applyTake, exceeded, missingParentKey, takeOf } from './carve.js';
+import { applyChildQuota, childQuotaViolations, missingParentKey, childQuotaChange } from './child-quota.js';
 import { LazyDecision, type Decision, type Violation, type Warning } from './decision.js';
 import { layoutOf, parentExceeded, setLimits, unreachable } from './group-create.js';
 import { hardOf } from './group-hard.js';
@@ -9,7 +9,7 @@ import { readSpec, type GroupSpec, type Hard, type ReadSpec } from './group-spec
 import type { Group, Mode } from './group.js';
 import { CASH, type Key } from './key.js';
 import { overdueAgain } from './loans.js';
-import { restructure } from './pool.js';
+import { restructure } from './cohort.js';
 import { announceThreshold, countRunning } from './pods.js';
 import { childCashOf, childrenOf, selfUsedOf } from './recompute.js';
 import type { QuotaState } from './state.js';
@@ -48,7 +48,7 @@ function tryUpdate(state: QuotaState, update: GroupUpdate): Decision {
     const missing = missingParentKey(parent, read);
     if (missing !== null)
       return refusal(state, 'MissingParentKey', `group ${parent.name} limits ${missing}, its children have to as well`);
-    const violations = exceeded(parent, takeOf(parent, read, group), state.now);
+    const violations = childQuotaViolations(parent, childQuotaChange(parent, read, group), state.now);
     if (violations.length > 0) return parentExceeded(state, parent, violations);
   }
   return (
@@ -140,7 +140,7 @@ function applied(state: QuotaState, old: Group, spec: ReadSpec): Decision {
   const group = state.own(old);
   const before = hardOf(group);
   const parent = group.parent === '' ? undefined : state.group(group.parent);
-  if (parent !== undefined) applyTake(state, state.own(parent), takeOf(parent, spec, group));
+  if (parent !== undefined) applyChildQuota(state, state.own(parent), childQuotaChange(parent, spec, group));
   restructure(state, group, () => {
     relayout(state, group, spec);
     group.mode = spec.mode;
@@ -178,8 +178,8 @@ export function relayout(state: QuotaState, group: Group, spec: ReadSpec): void 
   group.selfUsed = from(selfUsed, (slot) => counted[slot] as Amount);
   group.childSum = from(childSum, (slot) => children[slot]?.childSum ?? 0);
   group.lent = from(lent, (slot) => children[slot]?.lent ?? 0);
-  group.pool = [];
-  group.kept = [];
+  group.subtreeQuota = [];
+  group.localQuota = [];
   group.spilled = from(spilled, (slot) => children[slot]?.spilled ?? 0);
 }
 

@@ -2,7 +2,7 @@ import type { Amount } from './amount.js';
 import type { Budget } from './budget.js';
 import { LayeredMap } from './layered-map.js';
 import type { Layout } from './layout.js';
-import { Roster } from './roster.js';
+import { GroupWorkloads } from './group-workloads.js';
 
 /**
  * How a group relates to its parent. `carved`: what it has is its own, nothing is lent or borrowed. `elastic`: what it does not use may
@@ -37,16 +37,16 @@ export interface Group {
   /** What elastic children use of this group's pool. */
   spilled: Amount[];
   /** Follows from the above: what is in the pool, the group's own and what children lend it. */
-  pool: Amount[];
+  subtreeQuota: Amount[];
   /** Follows from the above: what of the pool is for this group alone. */
-  kept: Amount[];
+  localQuota: Amount[];
   /** Beside `layout.cashKeys`, and behind them budgets whose keys left `hard`: what was consumed stays consumed. */
   budgets: Budget[];
   terminating: boolean;
   /** The group and all above it, once somebody asked: groups do not move. Never in a fork, whose groups are copied one by one. */
-  path: readonly Group[] | null;
+  ancestry: readonly Group[] | null;
   readonly children: LayeredMap<string, true>;
-  readonly workloads: Roster;
+  readonly workloads: GroupWorkloads;
   /** Keys of reservations for workloads that are admitted but not there yet. */
   readonly reserved: LayeredMap<string, true>;
   /** Pods that run on account of this group, by id. */
@@ -57,14 +57,14 @@ export interface Group {
 export function forkGroup(group: Group): Group {
   return {
     ...group,
-    path: null,
+    ancestry: null,
     hard: [...group.hard],
     selfUsed: [...group.selfUsed],
     childSum: [...group.childSum],
     lent: [...group.lent],
     spilled: [...group.spilled],
-    pool: [...group.pool],
-    kept: [...group.kept],
+    subtreeQuota: [...group.subtreeQuota],
+    localQuota: [...group.localQuota],
     lendLimit: [...group.lendLimit],
     borrowLimit: [...group.borrowLimit],
     budgets: group.budgets.map((budget) => ({ ...budget, grants: [...budget.grants] })),
@@ -91,13 +91,13 @@ export function bareGroup(name: string, life: number, parent: string, depth: num
     borrowLimit: [],
     lent: [],
     spilled: [],
-    pool: [],
-    kept: [],
+    subtreeQuota: [],
+    localQuota: [],
     budgets: [],
     terminating: false,
-    path: null,
+    ancestry: null,
     children: new LayeredMap(),
-    workloads: new Roster(),
+    workloads: new GroupWorkloads(),
     reserved: new LayeredMap(),
     pods: new LayeredMap(),
   };

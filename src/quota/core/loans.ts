@@ -5,7 +5,7 @@ import type { Hard } from './group-spec.js';
 import type { Group } from './group.js';
 import { cashTarget, type Key } from './key.js';
 import type { Loan } from './loan.js';
-import { restructure } from './pool.js';
+import { restructure } from './cohort.js';
 import { readQuantity } from './quantity.js';
 import type { QuotaState } from './state.js';
 

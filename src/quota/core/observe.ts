@@ -9,7 +9,7 @@ import type { QuotaState } from './state.js';
 import { refKey, refProblem, type Workload, type WorkloadRef } from './workload.js';
 
 /** An object as somebody saw it. */
-export interface Sighting {
+export interface Observation {
   /** With uid and version. */
   readonly workload: WorkloadRef;
   /** The group it was last known to belong to: where to look first for what is charged. */
@@ -20,22 +20,28 @@ export interface Sighting {
 
 /**
  * Lets the charge of a workload follow its object: what is there is charged, beyond the quota if it came in round it, and what is gone is
- * not. Sightings may come late and more than once: one that is older than what is charged changes nothing.
+ * not. Observations may come late and more than once: one that is older than what is charged changes nothing.
  *
  * A reservation made on an earlier version of the object is settled by any later one: either this is what it was made for, or what it was
  * made for can not come any more.
  */
-export function observe(state: QuotaState, sighting: Sighting): Decision {
-  const { workload: ref, demand } = sighting;
+export function observe(state: QuotaState, observation: Observation): Decision {
+  const { workload: ref, demand } = observation;
   const key = refKey(ref);
   const uid = ref.uid ?? '';
   const problem = refProblem(ref, key) ?? (uid === '' ? `${key} was seen without a uid` : null);
   if (problem !== null) return refusal(state, 'InvalidName', problem);
   const old = state.workloads.get(key);
-  return demand === null ? gone(state, key, uid, old) : seen(state, key, uid, old, demand);
+  return demand === null ? observeDeletion(state, key, uid, old) : observeObject(state, key, uid, old, demand);
 }
 
-function seen(state: QuotaState, key: string, uid: string, old: Workload | undefined, demand: Demand): Decision {
+function observeObject(
+  state: QuotaState,
+  key: string,
+  uid: string,
+  old: Workload | undefined,
+  demand: Demand,
+): Decision {
   const read = readDemand(state.shapes, demand);
   if (!read.ok) return refusal(state, read.code, read.reason);
   const home = state.group(read.workload.group);
@@ -76,7 +82,7 @@ function seen(state: QuotaState, key: string, uid: string, old: Workload | undef
   return answer(state, [home.name]);
 }
 
-function gone(state: QuotaState, key: string, uid: string, old: Workload | undefined): Decision {
+function observeDeletion(state: QuotaState, key: string, uid: string, old: Workload | undefined): Decision {
   const isLeft = ({ workload }: Candidate): boolean => workload.uid !== uid;
   const mine = old?.uid === uid ? old : undefined;
   const names = [...new Set([...(mine === undefined ? [] : [mine.group]), ...(state.reservedIn.get(key) ?? [])])];

@@ -1,5 +1,5 @@
 import type { Amount } from './amount.js';
-import type { Shape } from './shape.js';
+import type { RequestShape } from './request-shape.js';
 
 /** From `at` on the pod holds these amounts on account of that group. */
 export interface PodSpan {
@@ -7,7 +7,7 @@ export interface PodSpan {
   readonly group: string;
   /** Life of the group: a group of the same name made later has nothing to do with it. */
   readonly life: number;
-  readonly shape: Shape;
+  readonly shape: RequestShape;
   /** Beside `shape.needs`. */
   readonly amounts: readonly Amount[];
 }

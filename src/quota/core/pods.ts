@@ -6,7 +6,7 @@ import { readPodSet, type Resources } from './demand.js';
 import type { Group } from './group.js';
 import { CASH, type Key } from './key.js';
 import type { Pod, PodSpan } from './pod.js';
-import { POD } from './shape.js';
+import { POD } from './request-shape.js';
 import type { QuotaState } from './state.js';
 import type { Types } from './type-family.js';
 import { refKey, refProblem, type WorkloadRef } from './workload.js';

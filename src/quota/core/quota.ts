@@ -1,5 +1,5 @@
 import { admit } from './admit.js';
-import { advance } from './advance.js';
+import { runTimers } from './run-timers.js';
 import type { Change } from './change.js';
 import { chargesOf, type Charge } from './charges.js';
 import type { Command } from './command.js';
@@ -193,7 +193,7 @@ export class Quota {
   #stateAt(at: number): QuotaState {
     if (this.#state.timers.nextAt > at) return this.#state;
     const fork = this.#state.fork();
-    advance(fork, at);
+    runTimers(fork, at);
     return fork;
   }
 }

@@ -2,16 +2,16 @@ import { plus, times, type Amount } from './amount.js';
 import type { Budget } from './budget.js';
 import type { Group } from './group.js';
 import type { Key } from './key.js';
-import { flowOf } from './pool.js';
+import { flowOf } from './cohort.js';
 import { reservationKey } from './reservation.js';
-import type { PodSetCharge } from './shape.js';
+import type { PodSetCharge } from './request-shape.js';
 import type { QuotaState } from './state.js';
-import { addPods, addWorkload, chargeOf, emptyTally, type Tally } from './tally.js';
+import { addPods, addWorkload, chargeOf, emptyChargeVector, type ChargeVector } from './charge-vector.js';
 
 /** What the workloads and reservations of a group charge by slot, counted anew. */
-export function selfUsedOf(state: QuotaState, group: Group): Tally {
+export function selfUsedOf(state: QuotaState, group: Group): ChargeVector {
   const { layout } = group;
-  const sum = emptyTally(layout);
+  const sum = emptyChargeVector(layout);
   // Most workloads share their pods with others: those are counted first and multiplied once.
   const alike = new Map<readonly PodSetCharge[], number>();
   const objects = new Map<Key, number>();
@@ -23,9 +23,9 @@ export function selfUsedOf(state: QuotaState, group: Group): Tally {
     if (countKey !== '') objects.set(countKey, (objects.get(countKey) ?? 0) + 1);
   });
   for (const [podSets, count] of alike) {
-    const tally = emptyTally(layout);
-    for (const podSet of podSets) addPods(tally, layout, podSet, podSet.count);
-    tally.forEach((amount, slot) => {
+    const vector = emptyChargeVector(layout);
+    for (const podSet of podSets) addPods(vector, layout, podSet, podSet.count);
+    vector.forEach((amount, slot) => {
       sum[slot] = plus(sum[slot] as Amount, times(amount, count));
     });
   }

@@ -6,7 +6,7 @@ import type { Key } from './key.js';
 import type { Loan } from './loan.js';
 import type { Pod } from './pod.js';
 import type { Candidate } from './reservation.js';
-import type { Need, PodSetCharge, Shape, ShapeTable } from './shape.js';
+import type { Need, PodSetCharge, RequestShape, RequestShapeTable } from './request-shape.js';
 import type { Types } from './type-family.js';
 import type { Workload } from './workload.js';
 
@@ -109,21 +109,21 @@ export interface LoanRecord {
 }
 
 /**
- * How records name shapes. Without a book every record has its shapes in full. With one, the first record of a file that uses a shape
+ * How records name shapes. Without a dictionary every record has its shapes in full. With one, the first record of a file that uses a shape
  * has it in full and the next ones its number, in order of appearance.
  */
-export class ShapeBook {
-  readonly #numbers = new Map<Shape, number>();
-  readonly #shapes: Shape[] = [];
+export class ShapeDictionary {
+  readonly #numbers = new Map<RequestShape, number>();
+  readonly #shapes: RequestShape[] = [];
 
-  write(shape: Shape): ShapeRecord | number {
+  write(shape: RequestShape): ShapeRecord | number {
     const number = this.#numbers.get(shape);
     if (number !== undefined) return number;
     this.#numbers.set(shape, this.#numbers.size);
     return shapeRecord(shape);
   }
 
-  read(record: ShapeRecord | number, shapes: ShapeTable): Shape {
+  read(record: ShapeRecord | number, shapes: RequestShapeTable): RequestShape {
     if (typeof record === 'number') {
       const shape = this.#shapes[record];
       if (shape === undefined) throw new Error(`a record names shape ${record} of ${this.#shapes.length}`);
@@ -137,21 +137,21 @@ export class ShapeBook {
 }
 
 /** A change as plain JSON. */
-export function toRecord(change: Change, book: ShapeBook | null): StoredRecord {
+export function toRecord(change: Change, dictionary: ShapeDictionary | null): StoredRecord {
   const { kind, key, group } = change;
   switch (kind) {
     case 'group':
       return { kind, key, group, value: change.value === null ? null : groupRecord(change.value) };
     case 'workload':
-      return { kind, key, group, value: change.value === null ? null : workloadRecord(change.value, book) };
+      return { kind, key, group, value: change.value === null ? null : workloadRecord(change.value, dictionary) };
     case 'pod':
-      return { kind, key, group, value: change.value === null ? null : podRecord(change.value, book) };
+      return { kind, key, group, value: change.value === null ? null : podRecord(change.value, dictionary) };
     case 'reservation': {
       const candidates =
         change.value?.candidates.map(({ id, expiresAt, workload }) => ({
           id,
           expiresAt,
-          workload: workloadRecord(workload, book),
+          workload: workloadRecord(workload, dictionary),
         })) ?? [];
       return {
         kind,
@@ -220,12 +220,12 @@ export function readBudgets(records: readonly BudgetRecord[]): Budget[] {
   }));
 }
 
-function workloadRecord(workload: Workload, book: ShapeBook | null): WorkloadRecord {
+function workloadRecord(workload: Workload, dictionary: ShapeDictionary | null): WorkloadRecord {
   const { uid, countKey, heldReplicas, version } = workload;
   const podSets = workload.podSets.map(({ name, count, shape, amounts }): PodSetRecord => [
     name,
     count,
-    shapeIn(book, shape),
+    shapeIn(dictionary, shape),
     amounts.map(digits),
   ]);
   return { uid, podSets, countKey, heldReplicas, ...(version === 0 ? {} : { version }) };
@@ -236,11 +236,11 @@ export function readWorkload(
   key: string,
   group: string,
   record: WorkloadRecord,
-  book: ShapeBook,
-  shapes: ShapeTable,
+  dictionary: ShapeDictionary,
+  shapes: RequestShapeTable,
 ): Workload {
   const podSets = record.podSets.map(([name, count, written, amounts]): PodSetCharge => {
-    const shape = book.read(written, shapes);
+    const shape = dictionary.read(written, shapes);
     return { name, count, shape, amounts: shape.share(amounts.map(amountOfDigits)) };
   });
   const [only] = podSets;
@@ -256,20 +256,21 @@ export function readWorkload(
   };
 }
 
-function podRecord(pod: Pod, book: ShapeBook | null): PodRecord {
+function podRecord(pod: Pod, dictionary: ShapeDictionary | null): PodRecord {
   return {
     workload: pod.workload,
     end: finite(pod.end),
     spans: pod.spans.map(
-      ({ at, group, life, shape, amounts }) => [at, group, life, shapeIn(book, shape), amounts.map(digits)] as const,
+      ({ at, group, life, shape, amounts }) =>
+        [at, group, life, shapeIn(dictionary, shape), amounts.map(digits)] as const,
     ),
   };
 }
 
 /** The pod of a record. */
-export function readPod(id: string, record: PodRecord, book: ShapeBook, shapes: ShapeTable): Pod {
+export function readPod(id: string, record: PodRecord, dictionary: ShapeDictionary, shapes: RequestShapeTable): Pod {
   const spans = record.spans.map(([at, group, life, written, amounts]) => {
-    const shape = book.read(written, shapes);
+    const shape = dictionary.read(written, shapes);
     return { at, group, life, shape, amounts: shape.share(amounts.map(amountOfDigits)) };
   });
   return { id, workload: record.workload, end: record.end ?? Infinity, spans };
@@ -279,13 +280,13 @@ export function readPod(id: string, record: PodRecord, book: ShapeBook, shapes: 
 export function readCandidates(
   group: string,
   record: ReservationRecord,
-  book: ShapeBook,
-  shapes: ShapeTable,
+  dictionary: ShapeDictionary,
+  shapes: RequestShapeTable,
 ): readonly Candidate[] {
   return record.candidates.map(({ id, expiresAt, workload }) => ({
     id,
     expiresAt,
-    workload: readWorkload(record.workload, group, workload, book, shapes),
+    workload: readWorkload(record.workload, group, workload, dictionary, shapes),
   }));
 }
 
@@ -321,10 +322,10 @@ function finite(time: number): number | null {
   return Number.isFinite(time) ? time : null;
 }
 
-function shapeIn(book: ShapeBook | null, shape: Shape): ShapeRecord | number {
-  return book === null ? shapeRecord(shape) : book.write(shape);
+function shapeIn(dictionary: ShapeDictionary | null, shape: RequestShape): ShapeRecord | number {
+  return dictionary === null ? shapeRecord(shape) : dictionary.write(shape);
 }
 
-function shapeRecord({ signature, needs, types, unspecified }: Shape): ShapeRecord {
+function shapeRecord({ signature, needs, types, unspecified }: RequestShape): ShapeRecord {
   return { signature, needs, types, unspecified };
 }

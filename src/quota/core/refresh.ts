@@ -2,7 +2,7 @@ import { minus, type Amount } from './amount.js';
 import type { Group } from './group.js';
 import type { Key } from './key.js';
 import { announceThreshold } from './pods.js';
-import { chainOf, charge } from './pool.js';
+import { chainOf, charge } from './cohort.js';
 import { selfUsedOf } from './recompute.js';
 import type { QuotaState } from './state.js';
 

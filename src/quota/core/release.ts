@@ -1,10 +1,10 @@
 import { minus } from './amount.js';
 import { chargesOf, commit } from './admission.js';
 import type { Group } from './group.js';
-import { chainOf } from './pool.js';
+import { chainOf } from './cohort.js';
 import { reservationKey, type Candidate } from './reservation.js';
 import type { QuotaState } from './state.js';
-import { chargeOf, emptyTally, type Tally } from './tally.js';
+import { chargeOf, emptyChargeVector, type ChargeVector } from './charge-vector.js';
 import type { Workload } from './workload.js';
 
 /**
@@ -17,15 +17,15 @@ export function settle(
   key: string,
   entry: Workload | null,
   candidates: readonly Candidate[],
-): Tally {
+): ChargeVector {
   const old = state.workloads.get(key);
-  const before = chargeOf(state, group, key, old) ?? emptyTally(group.layout);
+  const before = chargeOf(state, group, key, old) ?? emptyChargeVector(group.layout);
   const mine = old?.group === group.name ? old : null;
   if (entry !== null) state.putWorkload(group, entry, mine);
   else if (mine !== null) state.removeWorkload(group, mine);
   if (candidates.length > 0 || group.reserved.has(reservationKey(key, group.name)))
     state.putReservation(group, key, candidates);
-  const after = chargeOf(state, group, key, state.workloads.get(key)) ?? emptyTally(group.layout);
+  const after = chargeOf(state, group, key, state.workloads.get(key)) ?? emptyChargeVector(group.layout);
   const delta = after.map((amount, slot) => minus(amount, before[slot] ?? 0));
   commit(state, state.ownAll(chainOf(state, group)), delta);
   return delta;

@@ -5,12 +5,12 @@ import { LazyDecision, type Decision } from './decision.js';
 import { readDemand, type Demand } from './demand.js';
 import type { Group } from './group.js';
 import type { Key } from './key.js';
-import { chainOf, roomOf, type Chain } from './pool.js';
+import { chainOf, roomOf, type Chain } from './cohort.js';
 import { movePods } from './pods.js';
 import { release, settle } from './release.js';
 import { reservationKey, type Candidate, type Reservation } from './reservation.js';
 import type { QuotaState } from './state.js';
-import { chargeOf, largest, tallyOf, type Tally } from './tally.js';
+import { chargeOf, largest, chargeVectorOf, type ChargeVector } from './charge-vector.js';
 import { refKey } from './workload.js';
 
 /** What is held for one group at a time: beyond this something is wrong with confirming. */
@@ -50,13 +50,17 @@ export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operat
     );
   const entry = state.workloads.get(key);
   const others = (state.reservations.get(home)?.candidates ?? []).filter((other) => other.id !== id);
-  const held = [workload, ...others.map((other) => other.workload), ...(entry?.group === found.name ? [entry] : [])];
-  const after = largest(held.map((each) => tallyOf(found.layout, each))) ?? [];
+  const reserved = [
+    workload,
+    ...others.map((other) => other.workload),
+    ...(entry?.group === found.name ? [entry] : []),
+  ];
+  const after = largest(reserved.map((each) => chargeVectorOf(found.layout, each))) ?? [];
   const before = chargeOf(state, found, key, entry);
-  const verdict = testChange(state, found, workload, before, after, state.now);
-  if (verdict.decision !== null) return deny(verdict.decision);
+  const fit = testChange(state, found, workload, before, after, state.now);
+  if (fit.decision !== null) return deny(fit.decision);
   if (entry !== undefined && before !== null && isOtherLife(entry, workload.uid)) {
-    const full = fullInstead(state, verdict.chain, tallyOf(found.layout, workload), before);
+    const full = fullInstead(state, fit.chain, chargeVectorOf(found.layout, workload), before);
     if (full !== null)
       return deny(
         refusal(
@@ -69,11 +73,11 @@ export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operat
   state.revision++;
   const group = state.own(found);
   const candidate: Candidate = { id, workload, expiresAt: state.now + ttlMs };
-  commit(state, state.ownAll(verdict.chain), verdict.delta);
+  commit(state, state.ownAll(fit.chain), fit.delta);
   state.putReservation(group, key, [...others, candidate]);
   state.timers.push({ at: candidate.expiresAt, kind: 'reservation', subject: id, group: group.name });
-  state.emit({ type: 'reserved', group: group.name, subject: key, amounts: chargesOf(group.layout, verdict.delta) });
-  return allowed(state, verdict.chain, verdict.delta, id);
+  state.emit({ type: 'reserved', group: group.name, subject: key, amounts: chargesOf(group.layout, fit.delta) });
+  return allowed(state, fit.chain, fit.delta, id);
 }
 
 /** The object of a reservation is there: it is charged for what it was admitted with. */
@@ -141,7 +145,7 @@ export function expire(state: QuotaState, id: string): void {
  * A key that has no room for `alone` even with what is charged for an earlier object of the same name taken away, or null. What that one is
  * charged need not have been tested: it may have been seen to be there when it was not any more.
  */
-function fullInstead(state: QuotaState, chain: Chain, alone: Tally, before: Tally): Key | null {
+function fullInstead(state: QuotaState, chain: Chain, alone: ChargeVector, before: ChargeVector): Key | null {
   const { keys } = (chain[0] as Group).layout;
   return (
     keys.find(

@@ -2,11 +2,11 @@ import { plus, type Amount } from './amount.js';
 import { bareGroup, type Group } from './group.js';
 import { CASH } from './key.js';
 import type { Change } from './change.js';
-import { flowOf, repool } from './pool.js';
+import { flowOf, recomputeQuota } from './cohort.js';
 import type { Policy } from './policy.js';
 import { childCashOf, selfUsedOf } from './recompute.js';
 import {
-  ShapeBook,
+  ShapeDictionary,
   amountOfDigits,
   readBudgets,
   readCandidates,
@@ -32,20 +32,20 @@ export function latestHead(a: StateHead, b: StateHead): StateHead {
 
 /**
  * Builds a state from records, the later ones in place of earlier ones; `finish` counts everything and sets the timers. Records that
- * were written with one ShapeBook have to be added in that order, between `newBook` calls.
+ * were written with one ShapeBook have to be added in that order, between `newDictionary` calls.
  */
 export class Restorer {
   readonly #state: QuotaState;
   readonly #groups = new Map<string, GroupRecord>();
-  #book = new ShapeBook();
+  #dictionary = new ShapeDictionary();
 
   constructor(policy: Policy) {
     this.#state = new QuotaState(policy);
   }
 
   /** The records that follow are of another file. */
-  newBook(): void {
-    this.#book = new ShapeBook();
+  newDictionary(): void {
+    this.#dictionary = new ShapeDictionary();
   }
 
   /** Adds one record. */
@@ -59,16 +59,16 @@ export class Restorer {
         return;
       case 'workload':
         if (record.value === null) state.workloads.delete(key);
-        else state.workloads.set(key, readWorkload(key, record.group, record.value, this.#book, state.shapes));
+        else state.workloads.set(key, readWorkload(key, record.group, record.value, this.#dictionary, state.shapes));
         return;
       case 'pod':
         if (record.value === null) state.pods.delete(key);
-        else state.pods.set(key, readPod(key, record.value, this.#book, state.shapes));
+        else state.pods.set(key, readPod(key, record.value, this.#dictionary, state.shapes));
         return;
       case 'reservation':
         if (record.value === null) state.reservations.delete(key);
         else {
-          const candidates = readCandidates(record.group, record.value, this.#book, state.shapes);
+          const candidates = readCandidates(record.group, record.value, this.#dictionary, state.shapes);
           state.reservations.set(key, { key, workload: record.value.workload, group: record.group, candidates });
         }
         return;
@@ -132,7 +132,7 @@ export class Restorer {
       group.selfUsed = selfUsedOf(state, group);
       for (const budget of group.budgets) if (budget.listed) budget.childSum = childCashOf(state, group, budget.key);
       group.layout.keys.forEach((key, slot) => {
-        repool(group, slot);
+        recomputeQuota(group, slot);
         const above = parent?.layout.slots.get(key);
         if (parent === undefined || above === undefined) return;
         const { lends, spills } = flowOf(group, slot);

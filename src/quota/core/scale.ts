@@ -3,9 +3,9 @@ import { refusal } from './admission.js';
 import { allowed, denied, place } from './admit.js';
 import { test } from './admission.js';
 import { LazyDecision, type Decision } from './decision.js';
-import type { PodSetCharge } from './shape.js';
+import type { PodSetCharge } from './request-shape.js';
 import type { QuotaState } from './state.js';
-import { chargeOf } from './tally.js';
+import { chargeOf } from './charge-vector.js';
 import { refKey, type Workload, type WorkloadRef } from './workload.js';
 
 /** Charges a workload for another number of replicas: of its only pod set, or of the one that is named. */
@@ -42,10 +42,8 @@ export function checkHpa(
   if (mode === 'reserve') return place(state, old, { ...old, heldReplicas: maxReplicas }, dryRun);
   const group = state.group(old.group);
   if (group === undefined) return refusal(state, 'GroupNotFound', `there is no group ${old.group}`);
-  const verdict = test(state, group, scaled, chargeOf(state, group, key, old), state.now);
-  return verdict.decision === null
-    ? allowed(state, verdict.chain, verdict.delta)
-    : denied(state, key, group.name, verdict.decision);
+  const fit = test(state, group, scaled, chargeOf(state, group, key, old), state.now);
+  return fit.decision === null ? allowed(state, fit.chain, fit.delta) : denied(state, key, group.name, fit.decision);
 }
 
 function scaledTo(

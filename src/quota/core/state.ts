@@ -7,8 +7,8 @@ import type { Loan } from './loan.js';
 import type { Pod } from './pod.js';
 import type { Policy } from './policy.js';
 import { reservationKey, type Candidate, type Reservation } from './reservation.js';
-import { Roster } from './roster.js';
-import { ShapeTable } from './shape.js';
+import { GroupWorkloads } from './group-workloads.js';
+import { RequestShapeTable } from './request-shape.js';
 import { TimerQueue } from './timers.js';
 import type { Workload } from './workload.js';
 
@@ -22,7 +22,7 @@ export interface Counters {
 export class QuotaState {
   readonly policy: Policy;
   readonly layouts: LayoutTable;
-  readonly shapes: ShapeTable;
+  readonly shapes: RequestShapeTable;
   readonly groups: LayeredMap<string, Group>;
   readonly workloads: LayeredMap<string, Workload>;
   readonly pods: LayeredMap<string, Pod>;
@@ -52,7 +52,7 @@ export class QuotaState {
   constructor(policy: Policy, below: QuotaState | null = null) {
     this.policy = policy;
     this.layouts = below?.layouts ?? new LayoutTable();
-    this.shapes = below?.shapes ?? new ShapeTable(policy.families);
+    this.shapes = below?.shapes ?? new RequestShapeTable(policy.families);
     this.groups = new LayeredMap(below?.groups);
     this.workloads = new LayeredMap(below?.workloads);
     this.pods = new LayeredMap(below?.pods);
@@ -92,11 +92,11 @@ export class QuotaState {
   /** A group and all above it, to read. */
   pathOf(group: Group): readonly Group[] {
     // In a fork a group that is not copied may stand below one that is.
-    if (group.path !== null && this.#owned === null) return group.path;
+    if (group.ancestry !== null && this.#owned === null) return group.ancestry;
     const path: Group[] = [];
     for (let at: Group | undefined = group; at !== undefined; at = at.parent === '' ? undefined : this.group(at.parent))
       path.push(at);
-    if (this.#owned === null) group.path = path;
+    if (this.#owned === null) group.ancestry = path;
     return path;
   }
 
@@ -202,7 +202,7 @@ export class QuotaState {
       const mine = this.groups.get(name);
       if (changed === undefined) this.groups.delete(name);
       else if (mine === undefined || mine.life !== changed.life)
-        this.groups.set(name, { ...changed, workloads: new Roster(), path: null });
+        this.groups.set(name, { ...changed, workloads: new GroupWorkloads(), ancestry: null });
       else adoptGroup(mine, changed);
     }
     for (const [key, workload] of fork.workloads.changes()) {
@@ -228,5 +228,5 @@ function adoptGroup(mine: Group, changed: Group): void {
   children.adopt(changed.children);
   reserved.adopt(changed.reserved);
   pods.adopt(changed.pods);
-  Object.assign(mine, { ...changed, children, workloads, reserved, pods, path: mine.path });
+  Object.assign(mine, { ...changed, children, workloads, reserved, pods, path: mine.ancestry });
 }

@@ -3,7 +3,7 @@ import { exhaustedAt, usedAt, consumedAt } from './budget.js';
 import { hardOf } from './group-hard.js';
 import type { Group, Mode } from './group.js';
 import { CASH, type Key } from './key.js';
-import { chainOf, roomOf } from './pool.js';
+import { chainOf, roomOf } from './cohort.js';
 import type { QuotaState } from './state.js';
 
 /** Something worth knowing about a group, in the manner of Kubernetes conditions. */

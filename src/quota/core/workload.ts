@@ -1,4 +1,4 @@
-import type { PodSetCharge } from './shape.js';
+import type { PodSetCharge } from './request-shape.js';
 
 /** Which object: kind, namespace and name say it, the uid tells two lives of the same name apart. */
 export interface WorkloadRef {
@@ -25,7 +25,7 @@ export interface Workload {
   readonly heldReplicas: number;
   /** Version of the object that this is the charge of; of a reservation, the one it was to follow. 0 where nobody counts. */
   readonly version: number;
-  /** Left its group or was replaced: for Roster alone. */
+  /** Left its group or was replaced: for GroupWorkloads alone. */
   gone: boolean;
 }
 

@@ -25,7 +25,7 @@ export class MemoryStore implements Store {
 
   async load(sink: RecordSink): Promise<Loaded> {
     const { records, head, revisions } = this.#memory;
-    sink.newBook();
+    sink.newDictionary();
     for (const record of records.values()) sink.add(record);
     return { head, revisions: new Map(revisions) };
   }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { happenLate } from '../core/advance.js';
+import { runTimerLate } from '../core/run-timers.js';
 import type { Change } from '../core/change.js';
 import type { Command } from '../core/command.js';
 import { LazyDecision, type Decision } from '../core/decision.js';
@@ -8,9 +8,9 @@ import { execute } from '../core/execute.js';
 import { recordsOf } from '../core/restore.js';
 import type { QuotaState } from '../core/state.js';
 import type { Timer } from '../core/timers.js';
-import { catchUp, changedIn } from './follow.js';
-import { footprintOf, footprintOfChanges, footprintOfTimer, groupName } from './footprint.js';
-import { Lanes, type Lane } from './lanes.js';
+import { syncGroups, changedIn } from './sync-groups.js';
+import { conflictKeysOf, conflictKeysOfChanges, conflictKeysOfTimer, groupKey } from './conflict-keys.js';
+import { KeyedScheduler, type KeyedBatch } from './keyed-scheduler.js';
 import type { Revision, Store } from './store.js';
 import type { Writer } from './writer.js';
 
@@ -51,7 +51,7 @@ interface Reading {
 type Task = Asked | Due | Reading;
 
 /** What carrying tasks out on a fork led to. */
-interface Trial {
+interface Attempt {
   readonly fork: QuotaState;
   readonly changes: readonly Change[];
   readonly events: ReadonlyMap<Asked | Due, readonly QuotaEvent[]>;
@@ -69,7 +69,7 @@ const PAUSE_GROWTH = 1.6;
  * read anew first.
  *
  * Decisions about different groups are committed at the same time; those about the same ones wait for the commit under way and are
- * written with the next: see Lanes. A state is changed only for the names that a lane holds, so that no lane notices another one.
+ * written with the next: see KeyedScheduler. A state is changed only for the names that a batch holds, so that no batch notices another one.
  */
 export class OptimisticWriter implements Writer {
   wantsEvents = false;
@@ -78,7 +78,7 @@ export class OptimisticWriter implements Writer {
   readonly #store: Store;
   readonly #revisions: Map<string, Revision>;
   readonly #pause: Pause;
-  readonly #lanes = new Lanes<Task>((lane) => this.#run(lane));
+  readonly #scheduler = new KeyedScheduler<Task>((batch) => this.#run(batch));
   #latest = 0;
 
   constructor(state: QuotaState, store: Store, revisions: ReadonlyMap<string, Revision>, pause: Pause = delay) {
@@ -102,7 +102,7 @@ export class OptimisticWriter implements Writer {
   }
 
   idle(): Promise<void> {
-    return this.#lanes.idle();
+    return this.#scheduler.idle();
   }
 
   records(): Iterable<Change> {
@@ -129,13 +129,13 @@ export class OptimisticWriter implements Writer {
   }
 
   #ask(asked: Omit<Asked, 'kind' | 'names'>): void {
-    const names = footprintOf(this.#state, asked.command);
-    this.#lanes.add({ kind: 'asked', names, ...asked }, names);
+    const names = conflictKeysOf(this.#state, asked.command);
+    this.#scheduler.add({ kind: 'asked', names, ...asked }, names);
   }
 
   #read(groups: readonly string[], isNeeded: (group: string) => boolean): Promise<void> {
     return new Promise((done, reject) =>
-      this.#lanes.add({ kind: 'reading', groups, isNeeded, done, reject }, new Set(groups.map(groupName))),
+      this.#scheduler.add({ kind: 'reading', groups, isNeeded, done, reject }, new Set(groups.map(groupKey))),
     );
   }
 
@@ -143,25 +143,25 @@ export class OptimisticWriter implements Writer {
   #wake(at: number): readonly Promise<void>[] {
     const woken: Promise<void>[] = [];
     for (let timer = this.#state.timers.takeDue(at); timer !== null; timer = this.#state.timers.takeDue(at)) {
-      const names = footprintOfTimer(this.#state, timer);
+      const names = conflictKeysOfTimer(this.#state, timer);
       if (names === null) continue;
       const due = timer;
-      woken.push(new Promise((done) => this.#lanes.add({ kind: 'due', timer: due, at, done }, names)));
+      woken.push(new Promise((done) => this.#scheduler.add({ kind: 'due', timer: due, at, done }, names)));
     }
     return woken;
   }
 
-  async #run(lane: Lane<Task>): Promise<void> {
-    const open = new Set(lane.items);
+  async #run(batch: KeyedBatch<Task>): Promise<void> {
+    const open = new Set(batch.items);
     try {
-      const readings = lane.items.flatMap((task) => (task.kind === 'reading' ? [task] : []));
+      const readings = batch.items.flatMap((task) => (task.kind === 'reading' ? [task] : []));
       const groups = readings.flatMap((task) => task.groups.filter(task.isNeeded));
-      if (groups.length > 0 && !(await this.#follow(lane, open, groups))) return;
+      if (groups.length > 0 && !(await this.#sync(batch, open, groups))) return;
       for (const task of readings) {
         open.delete(task);
         task.done();
       }
-      await this.#decide(lane, open);
+      await this.#decide(batch, open);
     } catch (error) {
       for (const task of open) this.#fail(task, error);
     }
@@ -174,44 +174,44 @@ export class OptimisticWriter implements Writer {
     task.done();
   }
 
-  /** Reads groups anew. False where that needs more of them than the lane has: its tasks wait for them then. */
-  async #follow(lane: Lane<Task>, open: ReadonlySet<Task>, groups: readonly string[]): Promise<boolean> {
-    const missing = await catchUp(this.#state, this.#revisions, this.#store, groups, (names) =>
-      this.#lanes.extend(lane, names.map(groupName)),
+  /** Reads groups anew. False where that needs more of them than the batch has: its tasks wait for them then. */
+  async #sync(batch: KeyedBatch<Task>, open: ReadonlySet<Task>, groups: readonly string[]): Promise<boolean> {
+    const missing = await syncGroups(this.#state, this.#revisions, this.#store, groups, (names) =>
+      this.#scheduler.extend(batch, names.map(groupKey)),
     );
-    if (missing !== null) this.#lanes.again(lane, [...open], missing.map(groupName));
+    if (missing !== null) this.#scheduler.again(batch, [...open], missing.map(groupKey));
     return missing === null;
   }
 
   /** Decides what is `open`, and takes from it what was answered. */
-  async #decide(lane: Lane<Task>, open: Set<Task>): Promise<void> {
+  async #decide(batch: KeyedBatch<Task>, open: Set<Task>): Promise<void> {
     let isFresh = false;
     for (let attempt = 0; open.size > 0;) {
-      const trial = this.#try(open);
-      const touched = footprintOfChanges(trial.fork, trial.changes);
-      if (!this.#lanes.extend(lane, touched)) return this.#lanes.again(lane, [...open], touched);
+      const attempted = this.#try(open);
+      const touched = conflictKeysOfChanges(attempted.fork, attempted.changes);
+      if (!this.#scheduler.extend(batch, touched)) return this.#scheduler.again(batch, [...open], touched);
       let proven: ReadonlySet<string> = new Set();
-      if (trial.changes.length > 0) {
-        const conflict = await this.#commit(trial);
+      if (attempted.changes.length > 0) {
+        const conflict = await this.#commit(attempted);
         if (conflict !== null) {
           if (++attempt >= MAX_ATTEMPTS) return this.#giveUp(open);
           await this.#pause(FIRST_PAUSE_MS * PAUSE_GROWTH ** (attempt - 1) * Math.random());
-          if (!(await this.#follow(lane, open, [...new Set([...trial.fork.changedNames(), ...conflict])]))) return;
+          if (!(await this.#sync(batch, open, [...new Set([...attempted.fork.changedNames(), ...conflict])]))) return;
           isFresh = false;
           continue;
         }
-        proven = new Set(trial.fork.changedNames().map(groupName));
+        proven = new Set(attempted.fork.changedNames().map(groupKey));
       }
       const isFinal = (task: Asked, decision: Decision): boolean =>
         isFresh || task.isCurrent || !isDoubtful(decision) || isProven(task.names, proven);
-      this.#answer(trial, open, isFinal);
+      this.#answer(attempted, open, isFinal);
       if (open.size === 0) return;
-      if (!(await this.#readFor(lane, open))) return;
+      if (!(await this.#readFor(batch, open))) return;
       isFresh = true;
     }
   }
 
-  #try(open: ReadonlySet<Task>): Trial {
+  #try(open: ReadonlySet<Task>): Attempt {
     const fork = this.#state.fork();
     const changes: Change[] = [];
     const events = new Map<Asked | Due, readonly QuotaEvent[]>();
@@ -221,7 +221,7 @@ export class OptimisticWriter implements Writer {
       if (task.kind === 'reading') continue;
       const told: QuotaEvent[] = [];
       if (this.wantsEvents) fork.onEvent = (event) => told.push(event);
-      if (task.kind === 'due') happenLate(fork, task.timer, task.at);
+      if (task.kind === 'due') runTimerLate(fork, task.timer, task.at);
       else decisions.set(task, execute(fork, task.command, task.isInTime ? Math.max(task.at, fork.now) : task.at));
       events.set(task, told);
     }
@@ -229,7 +229,7 @@ export class OptimisticWriter implements Writer {
   }
 
   /** Null when it is durable; else the groups that others changed. */
-  async #commit({ fork, changes }: Trial): Promise<readonly string[] | null> {
+  async #commit({ fork, changes }: Attempt): Promise<readonly string[] | null> {
     const touched = fork.changedNames();
     const expected = new Map(touched.map((name) => [name, this.#revisions.get(name) ?? null]));
     const head = { revision: fork.revision, now: fork.now, lives: fork.lives };
@@ -247,7 +247,11 @@ export class OptimisticWriter implements Writer {
     return null;
   }
 
-  #answer({ events, decisions }: Trial, open: Set<Task>, isFinal: (task: Asked, decision: Decision) => boolean): void {
+  #answer(
+    { events, decisions }: Attempt,
+    open: Set<Task>,
+    isFinal: (task: Asked, decision: Decision) => boolean,
+  ): void {
     const answered = [...open].filter(
       (task): task is Asked | Due =>
         task.kind === 'due' || (task.kind === 'asked' && isFinal(task, decisions.get(task) as Decision)),
@@ -262,7 +266,7 @@ export class OptimisticWriter implements Writer {
   }
 
   /** Reads what could change the answers to what is open. False where that is done elsewhere. */
-  async #readFor(lane: Lane<Task>, open: Set<Task>): Promise<boolean> {
+  async #readFor(batch: KeyedBatch<Task>, open: Set<Task>): Promise<boolean> {
     const groups = new Set<string>();
     for (const task of open) {
       if (task.kind !== 'asked') continue;
@@ -273,7 +277,7 @@ export class OptimisticWriter implements Writer {
       // Not from here: who holds names does not wait for others.
       this.catchUp().then(() => this.#ask({ ...task, isCurrent: true }), task.reject);
     }
-    return open.size > 0 && (await this.#follow(lane, open, [...groups]));
+    return open.size > 0 && (await this.#sync(batch, open, [...groups]));
   }
 
   #giveUp(open: ReadonlySet<Task>): void {

@@ -8,7 +8,7 @@ export type Revision = string;
 /** Takes records as a store reads them. */
 export interface RecordSink {
   /** The records that follow name shapes on their own: they were written with a ShapeBook of their own. */
-  newBook(): void;
+  newDictionary(): void;
   add(record: StoredRecord): void;
 }
 

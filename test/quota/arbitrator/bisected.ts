@@ -1,12 +1,12 @@
-import type { Claim, Quantities } from '../../../src/quota/arbitrator/index.js';
+import type { ShareRequest, Quantities } from '../../../src/quota/arbitrator/index.js';
 
 const HALVINGS = 100;
 
 /**
- * The fluid division by the book: search for the highest level at which everything fits, stop who has everything or needs what is used up,
+ * The fluid division by definition: search for the highest level at which everything fits, stop who has everything or needs what is used up,
  * and search again. Without system consumers, and where what is reserved fits. By claim and by resource in the order of `capacity`.
  */
-export function bisected(claims: readonly Claim[], capacity: Quantities): number[][] {
+export function bisected(claims: readonly ShareRequest[], capacity: Quantities): number[][] {
   const resources = [...capacity.keys()];
   const limits = resources.map((resource) => capacity.get(resource) ?? 0);
   const demands = claims.map(({ request, hard }) =>

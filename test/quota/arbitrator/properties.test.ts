@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { test } from 'tap';
 import {
   arbitrate,
-  deserved,
+  fairShares,
   NO_MEMORY,
   planEvictions,
-  type Claim,
+  type ShareRequest,
   type Quantities,
   type RunningPod,
 } from '../../../src/quota/arbitrator/index.js';
@@ -26,7 +26,7 @@ const capacities = fc
   .array(fc.integer({ min: 0, max: 1000 }), { minLength: 3, maxLength: 3 })
   .map((amounts): Quantities => new Map(amounts.map((amount, r) => [RESOURCES[r] as string, amount])));
 
-const claimsOf = (max: number): fc.Arbitrary<readonly Claim[]> =>
+const claimsOf = (max: number): fc.Arbitrary<readonly ShareRequest[]> =>
   fc
     .array(
       fc.record({
@@ -45,7 +45,7 @@ const at = (amounts: Quantities | undefined, resource: string): number => amount
 test('nobody gets more than there is, than it may have, or than it asks for and has reserved', (t) => {
   fc.assert(
     fc.property(claimsOf(800), capacities, fc.boolean(), (claims, capacity, lendReserved) => {
-      const { of } = deserved(claims, capacity, { lendReserved });
+      const { of } = fairShares(claims, capacity, { lendReserved });
       return RESOURCES.every((resource) => {
         const sum = claims.reduce((all, { name }) => all + at(of.get(name), resource), 0);
         return (
@@ -71,9 +71,9 @@ test('everybody has what is reserved while there is enough, and its part of it w
   fc.assert(
     fc.property(claimsOf(800), capacities, (all, capacity) => {
       const claims = all.filter(({ isSystem }) => !isSystem);
-      const { of, notGuaranteed } = deserved(claims, capacity);
+      const { of, notGuaranteed } = fairShares(claims, capacity);
       return RESOURCES.every((resource) => {
-        const floor = ({ reserved, hard }: Claim): number =>
+        const floor = ({ reserved, hard }: ShareRequest): number =>
           Math.min(at(reserved, resource), hard?.get(resource) ?? Infinity);
         const sum = claims.reduce((total, claim) => total + floor(claim), 0);
         const limit = at(capacity, resource);
@@ -90,7 +90,7 @@ test('everybody has what is reserved while there is enough, and its part of it w
 test('nobody is left wanting while everything that it asks for is there', (t) => {
   fc.assert(
     fc.property(claimsOf(800), capacities, (claims, capacity) => {
-      const { of } = deserved(claims, capacity);
+      const { of } = fairShares(claims, capacity);
       const free = (resource: string): number =>
         at(capacity, resource) - claims.reduce((sum, { name }) => sum + at(of.get(name), resource), 0);
       return claims.every(({ name, request, hard }) => {
@@ -115,7 +115,7 @@ test('taking step after step leads to what searching for each level leads to', (
   fc.assert(
     fc.property(claimsOf(800), capacities, (all, capacity) => {
       const claims = all.filter(({ isSystem }) => !isSystem);
-      const { of, notGuaranteed } = deserved(claims, capacity);
+      const { of, notGuaranteed } = fairShares(claims, capacity);
       if (notGuaranteed.length > 0) return true;
       const searched = bisected(claims, capacity);
       return claims.every(({ name }, who) =>
@@ -130,7 +130,7 @@ test('taking step after step leads to what searching for each level leads to', (
 test('the order of the consumers changes nothing', (t) => {
   fc.assert(
     fc.property(claimsOf(800), capacities, (claims, capacity) => {
-      const [there, back] = [deserved(claims, capacity), deserved([...claims].reverse(), capacity)];
+      const [there, back] = [fairShares(claims, capacity), fairShares([...claims].reverse(), capacity)];
       // System consumers take in their order.
       if (claims.filter(({ isSystem }) => isSystem).length > 1) return true;
       return claims.every(({ name }) =>
@@ -176,11 +176,11 @@ test('a plan takes only pods that may go, keeps budgets and what is reserved, an
     fc.property(situations, (situation) => {
       const plan = arbitrate(situation, NO_MEMORY, { graceMs: 0 });
       const allowed = new Map(situation.disruptions);
-      const standing = new Map(plan.allocations.map((each) => [each.name, { ...each, left: new Map(each.used) }]));
+      const usage = new Map(plan.allocations.map((each) => [each.name, { ...each, left: new Map(each.used) }]));
       evictions += plan.evictions.length;
       return plan.evictions.every(({ pod: id, consumer, resource: goesFor, beneficiaries }) => {
         const victim = situation.pods.find((each) => each.id === id);
-        const from = standing.get(consumer);
+        const from = usage.get(consumer);
         if (
           victim === undefined ||
           from === undefined ||
@@ -273,7 +273,7 @@ test('period after period evictions come to an end', (t) => {
 });
 
 test('nothing is planned where nothing is known', (t) => {
-  t.same(planEvictions({ capacity: new Map(), standings: [], pods: [], disruptions: new Map() }), []);
+  t.same(planEvictions({ capacity: new Map(), usages: [], pods: [], disruptions: new Map() }), []);
   t.same(
     arbitrate({ now: 0, capacity: new Map(), consumers: [], pods: [], pending: new Map(), disruptions: new Map() })
       .allocations,

@@ -52,7 +52,7 @@ test('a change that was admitted and came differently holds nothing any more', (
   t.end();
 });
 
-test('an old sighting neither shrinks what is newer nor settles what follows it', (t) => {
+test('an old observation neither shrinks what is newer nor settles what follows it', (t) => {
   const engine = quota();
   see(engine, 'u', 5, 8);
   see(engine, 'u', 7, 3);
@@ -88,7 +88,7 @@ test('an object that moved is charged where it is', (t) => {
   t.end();
 });
 
-test('the same sighting again changes nothing', (t) => {
+test('the same observation again changes nothing', (t) => {
   const engine = quota();
   see(engine, 'u', 5, 3);
   const { revision } = engine;

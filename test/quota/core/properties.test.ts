@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import { plus, type Amount } from '../../../src/quota/core/amount.js';
-import { absorb } from '../../../src/quota/core/absorb.js';
+import { applyRecord } from '../../../src/quota/core/apply-record.js';
 import { consumedAt, usedAt } from '../../../src/quota/core/budget.js';
 import { execute } from '../../../src/quota/core/execute.js';
 import { DEFAULT_POLICY } from '../../../src/quota/core/policy.js';
 import { refresh } from '../../../src/quota/core/refresh.js';
 import { Restorer, recordsOf } from '../../../src/quota/core/restore.js';
-import { ShapeBook, toRecord, type StoredRecord } from '../../../src/quota/core/record.js';
+import { ShapeDictionary, toRecord, type StoredRecord } from '../../../src/quota/core/record.js';
 import { QuotaState } from '../../../src/quota/core/state.js';
 import { WORKLOADS, busyHistory, command, dump, history, type Timed } from './histories.js';
 
@@ -44,9 +44,9 @@ test('a state that is written down and read again is the same', (t) => {
     fc.property(histories(60), (steps) => {
       const state = fresh();
       run(state, steps);
-      const book = new ShapeBook();
+      const dictionary = new ShapeDictionary();
       const records = [...recordsOf(state)].map(
-        (change) => JSON.parse(JSON.stringify(toRecord(change, book))) as StoredRecord,
+        (change) => JSON.parse(JSON.stringify(toRecord(change, dictionary))) as StoredRecord,
       );
       const restorer = new Restorer(DEFAULT_POLICY);
       for (const record of records) restorer.add(record);
@@ -62,8 +62,9 @@ test('the records of changes, in order, lead to the same state', (t) => {
     fc.property(histories(60), (steps) => {
       const state = fresh();
       const restorer = new Restorer(DEFAULT_POLICY);
-      const book = new ShapeBook();
-      state.onChange = (change) => restorer.add(JSON.parse(JSON.stringify(toRecord(change, book))) as StoredRecord);
+      const dictionary = new ShapeDictionary();
+      state.onChange = (change) =>
+        restorer.add(JSON.parse(JSON.stringify(toRecord(change, dictionary))) as StoredRecord);
       run(state, steps);
       return dump(restorer.finish(state)) === dump(state);
     }),
@@ -76,9 +77,9 @@ test('a state that only follows the records of another is the same', (t) => {
   fc.assert(
     fc.property(histories(60), (steps) => {
       const [state, follower] = [fresh(), fresh()];
-      const [written, read] = [new ShapeBook(), new ShapeBook()];
+      const [written, read] = [new ShapeDictionary(), new ShapeDictionary()];
       state.onChange = (change) =>
-        absorb(follower, JSON.parse(JSON.stringify(toRecord(change, written))) as StoredRecord, read);
+        applyRecord(follower, JSON.parse(JSON.stringify(toRecord(change, written))) as StoredRecord, read);
       run(state, steps);
       Object.assign(follower, { revision: state.revision, now: state.now, lives: state.lives });
       return dump(follower) === dump(state) && refresh(follower).drift.length === 0;
@@ -132,8 +133,8 @@ function over(state: QuotaState): Map<string, Amount> {
     group.layout.keys.forEach((key, slot) => {
       if (group.mode === 'elastic' && parent?.layout.slots.has(key) === true) return;
       const used = plus(group.selfUsed[slot] as Amount, group.spilled[slot] as Amount);
-      if (used > (group.pool[slot] as Amount))
-        found.set(`${group.name} ${key}`, Number(used) - Number(group.pool[slot]));
+      if (used > (group.subtreeQuota[slot] as Amount))
+        found.set(`${group.name} ${key}`, Number(used) - Number(group.subtreeQuota[slot]));
     });
   }
   return found;

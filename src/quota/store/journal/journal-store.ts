@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import type { Change } from '../../core/change.js';
-import { ShapeBook, toRecord, type StoredRecord } from '../../core/record.js';
+import { ShapeDictionary, toRecord, type StoredRecord } from '../../core/record.js';
 import type { StateHead } from '../../core/restore.js';
 import type { Batch, Committed, GroupImage, Loaded, RecordSink, Store } from '../store.js';
 import { directoryFiles, type JournalFile, type JournalFiles } from './files.js';
@@ -37,7 +37,7 @@ export class JournalStore implements Store {
   readonly #warn: (reason: string) => void;
   #number = 0;
   #file: JournalFile | null = null;
-  #book = new ShapeBook();
+  #dictionary = new ShapeDictionary();
   #bytes = 0;
   #previousBytes = 0;
   #snapshotting: Promise<void> | null = null;
@@ -100,7 +100,7 @@ export class JournalStore implements Store {
   async commit(batch: Batch): Promise<Committed> {
     if (this.#failed !== null) throw this.#failed;
     if (this.#file === null || this.#closing) throw new Error('the journal is not open');
-    const payload = encode(batch, this.#book);
+    const payload = encode(batch, this.#dictionary);
     try {
       await this.#write(payload);
       this.#durable = batch.head.revision;
@@ -129,7 +129,7 @@ export class JournalStore implements Store {
   async #begin(): Promise<void> {
     const file = await this.#files.create(`journal-${this.#number}`);
     this.#file = file;
-    this.#book = new ShapeBook();
+    this.#dictionary = new ShapeDictionary();
     const header = frameOf(
       Buffer.from(JSON.stringify({ format: FORMAT, number: this.#number, previousBytes: this.#previousBytes })),
     );
@@ -168,12 +168,12 @@ export class JournalStore implements Store {
     const file = await this.#files.create(temporary);
     let count = 0;
     try {
-      const book = new ShapeBook();
+      const dictionary = new ShapeDictionary();
       await file.append(frameOf(Buffer.from(JSON.stringify({ format: FORMAT, number }))));
       for (const slice of slices(everything())) {
         if (this.#closing) throw new Error('closed before it was done');
         await file.append(
-          frameOf(Buffer.from(slice.map((change) => JSON.stringify(toRecord(change, book))).join('\n'))),
+          frameOf(Buffer.from(slice.map((change) => JSON.stringify(toRecord(change, dictionary))).join('\n'))),
         );
         count += slice.length;
         await nextTurn();
@@ -209,7 +209,7 @@ export class JournalStore implements Store {
         : (JSON.parse(last.toString()) as { readonly end?: true; readonly count: number; readonly head: StateHead });
     if (first === undefined || end?.end !== true) throw new Error(`snapshot-${number} is damaged`);
     checkFormat(first, `snapshot-${number}`);
-    sink.newBook();
+    sink.newDictionary();
     let count = 0;
     for (const payload of rest) {
       for (const line of linesOf(payload)) {
@@ -231,7 +231,7 @@ export class JournalStore implements Store {
     // A start that was cut off before it had written a header has acknowledged nothing.
     if (first === undefined) return head;
     checkFormat(first, `journal-${number}`);
-    sink.newBook();
+    sink.newDictionary();
     let latest = head;
     for (const payload of commits) {
       const lines = linesOf(payload);
@@ -242,12 +242,13 @@ export class JournalStore implements Store {
   }
 }
 
-function encode({ head, changes }: Batch, book: ShapeBook): Buffer {
+function encode({ head, changes }: Batch, dictionary: ShapeDictionary): Buffer {
   const { revision, now, lives } = head;
   return Buffer.from(
-    [JSON.stringify({ revision, now, lives }), ...changes.map((change) => JSON.stringify(toRecord(change, book)))].join(
-      '\n',
-    ),
+    [
+      JSON.stringify({ revision, now, lives }),
+      ...changes.map((change) => JSON.stringify(toRecord(change, dictionary))),
+    ].join('\n'),
   );
 }
 

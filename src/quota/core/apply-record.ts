@@ -1,12 +1,12 @@
 import { plus, type Amount } from './amount.js';
 import type { Budget } from './budget.js';
-import { takeOf } from './carve.js';
+import { childQuotaChange } from './child-quota.js';
 import type { ReadSpec } from './group-spec.js';
 import { setLimits } from './group-create.js';
 import { relayout } from './group-update.js';
 import { bareGroup, type Group } from './group.js';
 import type { Key } from './key.js';
-import { restructure } from './pool.js';
+import { restructure } from './cohort.js';
 import {
   amountOfDigits,
   readBudgets,
@@ -16,7 +16,7 @@ import {
   readWorkload,
   type GroupRecord,
   type PodRecord,
-  type ShapeBook,
+  type ShapeDictionary,
   type StoredRecord,
 } from './record.js';
 import { childCashOf } from './recompute.js';
@@ -28,13 +28,13 @@ import type { QuotaState } from './state.js';
  * Takes over a record that somebody else wrote: the state becomes what it would be if it had made that change itself, without a test and
  * without an event. This is how an engine follows a store that others write to as well.
  */
-export function absorb(state: QuotaState, record: StoredRecord, book: ShapeBook): void {
+export function applyRecord(state: QuotaState, record: StoredRecord, dictionary: ShapeDictionary): void {
   const { key } = record;
   switch (record.kind) {
     case 'group':
       return record.value === null ? removeGroup(state, key) : putGroup(state, key, record.value);
     case 'pod':
-      return putPod(state, key, record.value, book);
+      return putPod(state, key, record.value, dictionary);
     case 'loan': {
       const loan = record.value === null ? null : readLoan(key, record.value);
       state.putLoan(key, loan);
@@ -45,19 +45,19 @@ export function absorb(state: QuotaState, record: StoredRecord, book: ShapeBook)
       return;
     }
     case 'workload':
-      return putWorkload(state, record, book);
+      return putWorkload(state, record, dictionary);
     case 'reservation':
-      return putReservation(state, record, book);
+      return putReservation(state, record, dictionary);
   }
 }
 
 function putWorkload(
   state: QuotaState,
   record: Extract<StoredRecord, { readonly kind: 'workload' }>,
-  book: ShapeBook,
+  dictionary: ShapeDictionary,
 ): void {
   const { key, group: name, value } = record;
-  const entry = value === null ? null : readWorkload(key, name, value, book, state.shapes);
+  const entry = value === null ? null : readWorkload(key, name, value, dictionary, state.shapes);
   const old = state.workloads.get(key);
   const from = old !== undefined && old.group !== name ? state.group(old.group) : undefined;
   // A record that is gone says only that it is gone from this group.
@@ -70,12 +70,12 @@ function putWorkload(
 function putReservation(
   state: QuotaState,
   record: Extract<StoredRecord, { readonly kind: 'reservation' }>,
-  book: ShapeBook,
+  dictionary: ShapeDictionary,
 ): void {
   const group = state.group(record.group);
   const workload = record.value?.workload ?? state.reservations.get(record.key)?.workload;
   if (group === undefined || workload === undefined) return;
-  const candidates = record.value === null ? [] : readCandidates(record.group, record.value, book, state.shapes);
+  const candidates = record.value === null ? [] : readCandidates(record.group, record.value, dictionary, state.shapes);
   const entry = state.workloads.get(workload);
   settle(state, state.own(group), workload, entry?.group === group.name ? entry : null, candidates);
   for (const { id, expiresAt } of candidates)
@@ -87,8 +87,8 @@ function candidatesOf(state: QuotaState, workload: string, group: string) {
 }
 
 /** What pods consumed is in the budgets of their groups' records already. */
-function putPod(state: QuotaState, id: string, record: PodRecord | null, book: ShapeBook): void {
-  const pod = record === null ? null : readPod(id, record, book, state.shapes);
+function putPod(state: QuotaState, id: string, record: PodRecord | null, dictionary: ShapeDictionary): void {
+  const pod = record === null ? null : readPod(id, record, dictionary, state.shapes);
   const old = state.pods.get(id);
   const last = pod?.spans.at(-1);
   for (const { group: name, life } of [...(old?.spans ?? []), ...(pod?.spans ?? [])]) {
@@ -112,7 +112,7 @@ function putGroup(state: QuotaState, name: string, record: GroupRecord): void {
   const spec = specOf(record, budgets);
   const above = record.parent === '' ? undefined : state.group(record.parent);
   const parent = above === undefined ? undefined : state.own(above);
-  if (parent !== undefined) carve(state, parent, takeOf(parent, spec, group).hard);
+  if (parent !== undefined) addToChildren(state, parent, childQuotaChange(parent, spec, group).hard);
   restructure(state, group, () => {
     relayout(state, group, spec);
     group.mode = record.mode;
@@ -164,13 +164,13 @@ function removeGroup(state: QuotaState, name: string): void {
       borrow: new Map(),
       lend: new Map(),
     };
-    carve(state, parent, takeOf(parent, none, group).hard);
+    addToChildren(state, parent, childQuotaChange(parent, none, group).hard);
     recountCash(state, parent);
   }
   state.remove(group);
 }
 
-function carve(state: QuotaState, parent: Group, take: ReadonlyMap<Key, Amount>): void {
+function addToChildren(state: QuotaState, parent: Group, take: ReadonlyMap<Key, Amount>): void {
   restructure(state, parent, () => {
     for (const [key, amount] of take) {
       const slot = parent.layout.slots.get(key) as number;

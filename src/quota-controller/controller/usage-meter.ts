@@ -5,11 +5,11 @@ import type { Followed, WatchableApi } from '../api.js';
 import type { ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
 import type { KubeObject } from '../object.js';
-import type { WorkloadObject } from '../mirror/workload-object.js';
-import { SightingQueue } from '../mirror/sighting-queue.js';
+import type { WorkloadObject } from '../reconciler/workload-object.js';
+import { WorkQueue } from '../reconciler/work-queue.js';
 import { readPodObject, type PodObject } from './pod-object.js';
 
-export interface CashOptions {
+export interface UsageMeterOptions {
   readonly api: WatchableApi;
   readonly engine: QuotaEngine;
   readonly kinds: readonly ServedKind[];
@@ -30,28 +30,28 @@ interface Link {
 const LONGEST_CHAIN = 6;
 
 /**
- * Tells the books when pods of charged workloads were scheduled and when they ended, as the API server has it: hours are counted from
+ * Tells the ledger when pods of charged workloads were scheduled and when they ended, as the API server has it: hours are counted from
  * that, whenever it is told. Pods of groups without budgets are none of its business.
  */
-export class Cash {
-  readonly #options: CashOptions;
+export class UsageMeter {
+  readonly #options: UsageMeterOptions;
   readonly #pods: Followed<PodObject>;
   /** By path of the kind. */
   readonly #links = new Map<string, Followed<Link>>();
   readonly #podByUid = new Map<string, PodObject>();
   readonly #ownerOf = new Map<string, string>();
-  readonly #queue: SightingQueue;
+  readonly #queue: WorkQueue;
   /** Pods of which the start was told and not the end. */
   readonly #running = new Set<string>();
   readonly #goneAt = new Map<string, number>();
   #begun = false;
   #stopped = false;
 
-  constructor(options: CashOptions) {
+  constructor(options: UsageMeterOptions) {
     this.#options = options;
     const { api, kinds, catalog } = options;
-    this.#queue = new SightingQueue(
-      (uid) => this.#attend(uid),
+    this.#queue = new WorkQueue(
+      (uid) => this.#reconcile(uid),
       (uid, error) => options.log.warn({ err: error, pod: uid }, 'hours of a pod could not be booked; trying again'),
     );
     this.#pods = api.follow({ path: '/api/v1/pods', keep: (object) => readPodObject(object, catalog) });
@@ -130,7 +130,7 @@ export class Cash {
     for (const uid of [...this.#goneAt.keys(), ...this.#podByUid.keys()]) this.#queue.put(uid, 0);
   }
 
-  async #attend(uid: string): Promise<void> {
+  async #reconcile(uid: string): Promise<void> {
     const { engine } = this.#options;
     const goneAt = this.#goneAt.get(uid);
     if (goneAt !== undefined) {

@@ -1,7 +1,7 @@
 import { of, total, type Quantities } from './quantities.js';
 
 /** How a consumer stands. */
-export interface Standing {
+export interface ConsumerUsage {
   readonly name: string;
   readonly deserved: Quantities;
   readonly reserved: Quantities;
@@ -12,7 +12,7 @@ export interface Standing {
 }
 
 /** What a consumer uses beyond what it deserves. */
-export function excessOf({ used, deserved }: Pick<Standing, 'used' | 'deserved'>): Quantities {
+export function excessOf({ used, deserved }: Pick<ConsumerUsage, 'used' | 'deserved'>): Quantities {
   return new Map(
     [...used].flatMap(([resource, amount]) => {
       const excess = amount - of(deserved, resource);
@@ -22,7 +22,7 @@ export function excessOf({ used, deserved }: Pick<Standing, 'used' | 'deserved'>
 }
 
 /** What a consumer waits for and deserves. */
-export function lackOf({ used, pending, deserved }: Pick<Standing, 'used' | 'pending' | 'deserved'>): Quantities {
+export function lackOf({ used, pending, deserved }: Pick<ConsumerUsage, 'used' | 'pending' | 'deserved'>): Quantities {
   return new Map(
     [...pending].flatMap(([resource, waits]) => {
       const lack = Math.min(of(deserved, resource), of(used, resource) + waits) - of(used, resource);
@@ -32,10 +32,10 @@ export function lackOf({ used, pending, deserved }: Pick<Standing, 'used' | 'pen
 }
 
 /** What is missing for those who wait for what they deserve, once everything that is leaving has left. */
-export function missing(capacity: Quantities, standings: readonly Standing[]): Map<string, number> {
-  const used = total(standings.map((standing) => standing.used));
+export function missing(capacity: Quantities, usages: readonly ConsumerUsage[]): Map<string, number> {
+  const used = total(usages.map((usage) => usage.used));
   const found = new Map<string, number>();
-  for (const [resource, lack] of total(standings.map(lackOf))) {
+  for (const [resource, lack] of total(usages.map(lackOf))) {
     const short = lack - (of(capacity, resource) - of(used, resource));
     if (short > 0) found.set(resource, short);
   }
@@ -43,13 +43,13 @@ export function missing(capacity: Quantities, standings: readonly Standing[]): M
 }
 
 /** Who waits for something that it deserves: names by resource. */
-export function waiting(standings: readonly Standing[]): ReadonlyMap<string, readonly string[]> {
+export function waiting(usages: readonly ConsumerUsage[]): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, string[]>();
-  for (const standing of standings) {
-    for (const resource of lackOf(standing).keys()) {
+  for (const usage of usages) {
+    for (const resource of lackOf(usage).keys()) {
       const names = found.get(resource);
-      if (names === undefined) found.set(resource, [standing.name]);
-      else names.push(standing.name);
+      if (names === undefined) found.set(resource, [usage.name]);
+      else names.push(usage.name);
     }
   }
   return found;

@@ -1,5 +1,5 @@
 /** Does things one after the other for each key, many keys at once, again after a while where they failed, and only the latest of a key. */
-export class SightingQueue {
+export class WorkQueue {
   readonly #attempt: (key: string) => Promise<void>;
   readonly #failed: (key: string, error: unknown) => void;
   readonly #due = new Map<string, NodeJS.Timeout>();

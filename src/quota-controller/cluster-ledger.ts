@@ -6,11 +6,11 @@ import type { Ledger, LedgerPage } from './store/ledger.js';
 import { LedgerObjects, type Outcome } from './store/ledger-objects.js';
 
 /**
- * The books of a cluster as they are now, in memory: whatever is done to them stays here. Writes nothing, so that whoever may read ledgers
+ * The ledger of a cluster as they are now, in memory: whatever is done to them stays here. Writes nothing, so that whoever may read ledgers
  * and transactions may look: of a change of several groups that is under way, the pages before or those after it are taken, by its outcome.
  * Rejects with an ApiError where they can not be read.
  */
-export async function readBooks(api: Api, clock: Clock = Date.now): Promise<Quota> {
+export async function readClusterLedger(api: Api, clock: Clock = Date.now): Promise<Quota> {
   const objects = new LedgerObjects(api);
   const restorer = new Restorer(DEFAULT_POLICY);
   const outcomes = new Map<string, Promise<Outcome | null>>();
@@ -19,7 +19,7 @@ export async function readBooks(api: Api, clock: Clock = Date.now): Promise<Quot
     const page = await pageOf(objects, found, outcomes);
     if (page !== null) pages.push(page);
   }
-  restorer.newBook();
+  restorer.newDictionary();
   for (const { records } of pages) for (const record of records.values()) restorer.add(record);
   return new Quota({
     clock,

@@ -1,21 +1,21 @@
 import type { ConsumerSpec } from './consumer.js';
-import { Filling } from './filling.js';
+import { ProgressiveFilling } from './progressive-filling.js';
 import { of, type Quantities } from './quantities.js';
 
 /** A consumer and what it asks for: what it uses and what waits. */
-export interface Claim extends ConsumerSpec {
+export interface ShareRequest extends ConsumerSpec {
   readonly request: Quantities;
 }
 
 /** What everybody deserves. */
-export interface Deserved {
+export interface FairShares {
   /** By name, for every resource that the cluster has. Whole numbers. */
   readonly of: ReadonlyMap<string, Quantities>;
   /** Resources of which more is reserved than there is: what is reserved was scaled down. */
   readonly notGuaranteed: readonly string[];
 }
 
-export interface DeservedOptions {
+export interface FairShareOptions {
   /** What is reserved and not asked for goes to others. */
   readonly lendReserved?: boolean | undefined;
 }
@@ -28,11 +28,11 @@ export interface DeservedOptions {
  * Never more than there is, never more than `hard`, at least what is reserved while the cluster suffices, and nobody is left wanting
  * while everything that it asks for is there. Resources that the cluster does not have are left out. O(n R log n).
  */
-export function deserved(
-  claims: readonly Claim[],
+export function fairShares(
+  claims: readonly ShareRequest[],
   capacity: Quantities,
-  { lendReserved = false }: DeservedOptions = {},
-): Deserved {
+  { lendReserved = false }: FairShareOptions = {},
+): FairShares {
   const resources = [...capacity.keys()].filter((resource) => of(capacity, resource) > 0).sort();
   const left = resources.map((resource) => of(capacity, resource));
   const found = new Map<string, number[]>();
@@ -44,7 +44,7 @@ export function deserved(
   const others = claims.filter(({ isSystem }) => isSystem !== true);
   const demands = others.map((claim) => resources.map((resource) => wanted(claim, resource)));
   const { floors, notGuaranteed } = floorsOf(others, demands, resources, left, lendReserved);
-  const filling = new Filling(
+  const filling = new ProgressiveFilling(
     demands,
     floors,
     others.map(({ weight }) => weight ?? 1),
@@ -64,7 +64,7 @@ export function deserved(
   };
 }
 
-function wanted({ request, hard }: Claim, resource: string): number {
+function wanted({ request, hard }: ShareRequest, resource: string): number {
   return Math.min(of(request, resource), hard?.get(resource) ?? Infinity);
 }
 
@@ -75,7 +75,7 @@ interface Floors {
 
 /** What everybody has in any case; in proportion where that is more than there is. */
 function floorsOf(
-  claims: readonly Claim[],
+  claims: readonly ShareRequest[],
   demands: readonly (readonly number[])[],
   resources: readonly string[],
   capacity: readonly number[],

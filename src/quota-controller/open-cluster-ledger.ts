@@ -4,29 +4,29 @@ import { delimiter, join } from 'node:path';
 import { systemClock } from '../host/clock.js';
 import type { Quota } from '../quota/index.js';
 import type { Api } from './api.js';
-import { readBooks } from './books.js';
+import { readClusterLedger } from './cluster-ledger.js';
 import { openKubeClient } from '../kube/open-client.js';
 import { StartupError } from '../host/startup-error.js';
 
 /** The quota of a cluster for somebody who looks. */
-export interface QuotaBooks {
+export interface ClusterLedger {
   readonly api: Api;
   /** As they were when they were read; a copy. */
-  readonly books: Quota;
+  readonly ledger: Quota;
 }
 
-/** Reads the books of a cluster and hands them to `look`. Rejects with a `StartupError` where there is no access, or no quota. */
-export async function withQuotaBooks(
+/** Reads the ledger of a cluster and hands them to `look`. Rejects with a `StartupError` where there is no access, or no quota. */
+export async function withClusterLedger(
   kubeconfig: string | undefined,
-  look: (books: QuotaBooks) => Promise<void>,
+  look: (ledger: ClusterLedger) => Promise<void>,
 ): Promise<void> {
   const client = await openKubeClient(kubeconfig ?? operatorsKubeconfig(process.env), systemClock);
   try {
     const api: Api = { request: (request) => client.request(request) };
-    const books = await readBooks(api, () => systemClock.now()).catch((error: unknown) => {
+    const ledger = await readClusterLedger(api, () => systemClock.now()).catch((error: unknown) => {
       throw new StartupError(`quota: ${(error as Error).message}`);
     });
-    await look({ api, books });
+    await look({ api, ledger });
   } finally {
     client.close();
   }

@@ -16,7 +16,7 @@ const NEARLY_FULL = 1e-12;
  *
  * Consumers and resources are numbered; `demands[i][r]`, `floors[i][r]` and `capacity[r]` in the same units. Floors fit into capacity.
  */
-export class Filling {
+export class ProgressiveFilling {
   readonly #demands: readonly (readonly number[])[];
   readonly #floors: readonly (readonly number[])[];
   /** Growth of a consumer's fraction with the level: w / s. 0 for who demands nothing, or what nobody has. */

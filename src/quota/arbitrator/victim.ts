@@ -1,6 +1,6 @@
 import { of, type Quantities } from './quantities.js';
 import { firstToGo, type RunningPod } from './running-pod.js';
-import type { Standing } from './standing.js';
+import type { ConsumerUsage } from './consumer-usage.js';
 
 /** One pod that has to go. */
 export interface Eviction {
@@ -19,12 +19,12 @@ export interface Chosen {
 }
 
 /** A consumer that may lose pods. What it can not lose once it can not lose later: budgets, needs and what it has only fall. */
-export class Donor {
+export class VictimSource {
   readonly name: string;
   readonly candidates: RunningPod[] = [];
   /** How far it is above what it deserves of something that is missing, in parts of the cluster. */
   score = 0;
-  readonly #standing: Standing;
+  readonly #usage: ConsumerUsage;
   readonly #remaining: Map<string, number>;
   readonly #waiting: ReadonlyMap<string, readonly string[]>;
   readonly #mayReclaim: (from: string, to: string) => boolean;
@@ -33,13 +33,13 @@ export class Donor {
   #at = 0;
 
   constructor(
-    standing: Standing,
+    usage: ConsumerUsage,
     waitingFor: ReadonlyMap<string, readonly string[]>,
     mayReclaim: (from: string, to: string) => boolean,
   ) {
-    this.name = standing.name;
-    this.#standing = standing;
-    this.#remaining = new Map(standing.used);
+    this.name = usage.name;
+    this.#usage = usage;
+    this.#remaining = new Map(usage.used);
     this.#waiting = waitingFor;
     this.#mayReclaim = mayReclaim;
   }
@@ -73,12 +73,12 @@ export class Donor {
   }
 
   #excess(resource: string): number {
-    return of(this.#remaining, resource) - of(this.#standing.deserved, resource);
+    return of(this.#remaining, resource) - of(this.#usage.deserved, resource);
   }
 
   #keepsReserved({ uses }: RunningPod): boolean {
     for (const [resource, amount] of uses)
-      if (amount > 0 && of(this.#remaining, resource) - amount < of(this.#standing.reserved, resource)) return false;
+      if (amount > 0 && of(this.#remaining, resource) - amount < of(this.#usage.reserved, resource)) return false;
     return true;
   }
 

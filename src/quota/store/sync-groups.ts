@@ -1,11 +1,11 @@
-import { absorb } from '../core/absorb.js';
+import { applyRecord } from '../core/apply-record.js';
 import type { Group } from '../core/group.js';
-import { ShapeBook, toRecord, type GroupRecord, type StoredRecord } from '../core/record.js';
+import { ShapeDictionary, toRecord, type GroupRecord, type StoredRecord } from '../core/record.js';
 import type { QuotaState } from '../core/state.js';
 import type { GroupImage, Revision, Store } from './store.js';
 
 /** Takes more groups for whoever follows; false where somebody else is changing one of them. */
-export type Claim = (groups: readonly string[]) => boolean;
+export type AcquireKeys = (groups: readonly string[]) => boolean;
 
 /**
  * Brings some groups of a state to what the store has now, and with them the groups above and below that changed too: what a group may
@@ -14,16 +14,16 @@ export type Claim = (groups: readonly string[]) => boolean;
  * Nobody else may change the groups meanwhile: those that turn out to be needed as well are claimed first. Null when all is done; where a
  * claim failed, nothing was, and the answer is the groups that were needed.
  */
-export async function catchUp(
+export async function syncGroups(
   state: QuotaState,
   revisions: Map<string, Revision>,
   store: Store,
   names: readonly string[],
-  claim: Claim,
+  acquire: AcquireKeys,
 ): Promise<readonly string[] | null> {
   const images = new Map<string, GroupImage>();
   for (let wanted = [...new Set(names)]; wanted.length > 0;) {
-    if (!claim(wanted)) return wanted;
+    if (!acquire(wanted)) return wanted;
     for (const image of await store.read(wanted)) images.set(image.name, image);
     wanted = [...new Set(wanted.flatMap((name) => relatives(state, revisions, images.get(name))))].filter(
       (name) => !images.has(name),
@@ -104,7 +104,7 @@ function depthOf(image: GroupImage, images: ReadonlyMap<string, GroupImage>): nu
 
 function remove(state: QuotaState, revisions: Map<string, Revision>, name: string): void {
   revisions.delete(name);
-  absorb(state, { kind: 'group', key: name, group: name, value: null }, new ShapeBook());
+  applyRecord(state, { kind: 'group', key: name, group: name, value: null }, new ShapeDictionary());
 }
 
 const ORDER: readonly StoredRecord['kind'][] = ['group', 'workload', 'reservation', 'pod', 'loan'];
@@ -113,20 +113,22 @@ function put(state: QuotaState, revisions: Map<string, Revision>, image: GroupIm
   const known = revisions.get(image.name);
   if (known === revision) return;
   revisions.set(image.name, revision);
-  const book = new ShapeBook();
+  const dictionary = new ShapeDictionary();
   if (known !== undefined && image.since?.revision === known) {
     const { records } = image.since;
     for (const record of records)
       if (record.value === null && isMine(state, image.name, record))
-        absorb(state, { ...record, group: image.name }, book);
+        applyRecord(state, { ...record, group: image.name }, dictionary);
     for (const kind of ORDER)
-      for (const record of records) if (record.kind === kind && record.value !== null) absorb(state, record, book);
+      for (const record of records)
+        if (record.kind === kind && record.value !== null) applyRecord(state, record, dictionary);
     return;
   }
   const there = new Set(image.records.map(({ kind, key }) => `${kind} ${key}`));
   for (const record of mineOf(state, image.name))
-    if (!there.has(`${record.kind} ${record.key}`)) absorb(state, record, book);
-  for (const kind of ORDER) for (const record of image.records) if (record.kind === kind) absorb(state, record, book);
+    if (!there.has(`${record.kind} ${record.key}`)) applyRecord(state, record, dictionary);
+  for (const kind of ORDER)
+    for (const record of image.records) if (record.kind === kind) applyRecord(state, record, dictionary);
 }
 
 /** Whether something stands in a group still: what left one may be in another already. */

@@ -14,7 +14,7 @@ export interface PodSetCharge {
   /** Role of the pods: `worker`; empty for the only one. */
   readonly name: string;
   readonly count: number;
-  readonly shape: Shape;
+  readonly shape: RequestShape;
   /** Of one pod, beside `shape.needs`. */
   readonly amounts: readonly Amount[];
 }
@@ -41,7 +41,7 @@ const RECENT = 256;
 /**
  * What a pod asks for, without the amounts: pods of the same kind share it, and with it the work of finding the keys they charge.
  */
-export class Shape {
+export class RequestShape {
   /** Equal for shapes that are the same. */
   readonly signature: string;
   readonly needs: readonly Need[];
@@ -188,22 +188,22 @@ function placeOf(amounts: readonly Amount[], seed: number): number {
 const MAX_KNOWN = 4096;
 
 /** Hands out shapes: one object for the same needs, types and families. */
-export class ShapeTable {
+export class RequestShapeTable {
   readonly #families: readonly TypeFamily[];
-  readonly #known = new Map<string, Shape>();
+  readonly #known = new Map<string, RequestShape>();
 
   constructor(families: readonly TypeFamily[]) {
     this.#families = families;
   }
 
   /** The shape with that signature. */
-  find(signature: string): Shape | undefined {
+  find(signature: string): RequestShape | undefined {
     return this.#known.get(signature);
   }
 
   /** Makes a shape and keeps it under its signature. */
-  add(signature: string, needs: readonly Need[], types: Types, unspecified: readonly string[]): Shape {
-    const shape = new Shape(signature, needs, { ...types }, unspecified, this.#families);
+  add(signature: string, needs: readonly Need[], types: Types, unspecified: readonly string[]): RequestShape {
+    const shape = new RequestShape(signature, needs, { ...types }, unspecified, this.#families);
     // Forgetting is harmless: workloads keep their shapes, equal ones are only no longer shared.
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     this.#known.set(signature, shape);

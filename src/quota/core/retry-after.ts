@@ -4,7 +4,7 @@ import type { Violation } from './decision.js';
 import type { Group } from './group.js';
 import { CASH } from './key.js';
 import type { QuotaState } from './state.js';
-import { chargeOf, tallyOf } from './tally.js';
+import { chargeOf, chargeVectorOf } from './charge-vector.js';
 
 /** When grants that are due give every exhausted budget something to spend, if nothing more is consumed; null if they do not. */
 export function whenCashReturns(group: Group, violations: readonly Violation[], now: number): number | null {
@@ -27,16 +27,16 @@ export function whenCashReturns(group: Group, violations: readonly Violation[], 
 /** When reservations that expire unconfirmed leave room for what is missing in their group; null if they do not. */
 export function whenRoomReturns(state: QuotaState, group: Group, violations: readonly Violation[]): number | null {
   if (group.reserved.size === 0 || group.mode === 'elastic') return null;
-  const held: { readonly at: number; readonly tally: readonly Amount[] }[] = [];
+  const held: { readonly at: number; readonly vector: readonly Amount[] }[] = [];
   group.reserved.forEach((_, key) => {
     const reservation = state.reservations.get(key);
     const entry = reservation === undefined ? undefined : state.workloads.get(reservation.workload);
     const charged = reservation === undefined ? null : chargeOf(state, group, reservation.workload, entry);
     if (reservation === undefined || charged === null) return;
-    const stays = entry?.group === group.name ? tallyOf(group.layout, entry) : null;
+    const stays = entry?.group === group.name ? chargeVectorOf(group.layout, entry) : null;
     held.push({
       at: Math.max(...reservation.candidates.map(({ expiresAt }) => expiresAt)),
-      tally: charged.map((amount, slot) => minus(amount, stays?.[slot] ?? 0)),
+      vector: charged.map((amount, slot) => minus(amount, stays?.[slot] ?? 0)),
     });
   });
   held.sort((a, b) => a.at - b.at);
@@ -45,7 +45,7 @@ export function whenRoomReturns(state: QuotaState, group: Group, violations: rea
     if (key.startsWith(CASH)) return null;
     const slot = group.layout.slots.get(key) as number;
     let sum: Amount = 0;
-    const enough = held.find(({ tally }) => (sum = plus(sum, tally[slot] as Amount)) >= short);
+    const enough = held.find(({ vector }) => (sum = plus(sum, vector[slot] as Amount)) >= short);
     if (enough === undefined) return null;
     at = Math.max(at ?? 0, enough.at);
   }

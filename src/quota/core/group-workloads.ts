@@ -5,12 +5,12 @@ import type { Workload } from './workload.js';
  * The workloads of a group, in a list that is only appended to: one that left or was replaced stays in it, marked, until the list is
  * tidied. That costs some ten bytes a workload, where a map for each group would cost as much as the map of all.
  */
-export class Roster {
-  readonly #below: Roster | null;
+export class GroupWorkloads {
+  readonly #below: GroupWorkloads | null;
   readonly #entered: Workload[] = [];
   #size: number;
 
-  constructor(below: Roster | null = null) {
+  constructor(below: GroupWorkloads | null = null) {
     this.#below = below;
     this.#size = below === null ? 0 : below.size;
   }
@@ -34,7 +34,7 @@ export class Roster {
     this.#tidy();
   }
 
-  /** Calls `visit` with each workload of the group once. `all` has the entries that are valid where this roster is. */
+  /** Calls `visit` with each workload of the group once. `all` has the entries that are valid where this group workloads is. */
   forEach(all: LayeredMap<string, Workload>, visit: (workload: Workload) => void): void {
     if (this.#below === null) {
       for (const workload of this.#entered) if (!workload.gone) visit(workload);
@@ -44,9 +44,9 @@ export class Roster {
     for (const workload of this.#candidates()) if (all.get(workload.key) === workload) visit(workload);
   }
 
-  /** A roster that starts as this one. */
-  fork(): Roster {
-    return new Roster(this);
+  /** A group workloads that starts as this one. */
+  fork(): GroupWorkloads {
+    return new GroupWorkloads(this);
   }
 
   #candidates(): readonly Workload[] {

@@ -6,24 +6,24 @@ import type { QuotaState } from './state.js';
 import type { Timer } from './timers.js';
 
 /** Lets the time come that a command carries: what is due until then happens first, each at its own time. Time never goes back. */
-export function advance(state: QuotaState, now: number): void {
+export function runTimers(state: QuotaState, now: number): void {
   while (state.timers.nextAt <= now) {
     const timer = state.timers.takeDue(now);
     if (timer === null) break;
     state.now = Math.max(state.now, timer.at);
-    happen(state, timer, now);
+    runTimer(state, timer, now);
   }
   if (now > state.now) state.now = now;
 }
 
 /** Lets one thing happen at its own time, or now where that is past. `until` is the time that has come meanwhile. */
-export function happenLate(state: QuotaState, timer: Timer, until: number): void {
+export function runTimerLate(state: QuotaState, timer: Timer, until: number): void {
   state.now = Math.max(state.now, timer.at);
-  happen(state, timer, until);
+  runTimer(state, timer, until);
   if (until > state.now) state.now = until;
 }
 
-function happen(state: QuotaState, timer: Timer, until: number): void {
+function runTimer(state: QuotaState, timer: Timer, until: number): void {
   switch (timer.kind) {
     case 'reservation':
       return expire(state, timer.subject);

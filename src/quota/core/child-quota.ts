@@ -4,7 +4,7 @@ import type { Violation } from './decision.js';
 import type { Group } from './group.js';
 import type { ReadSpec } from './group-spec.js';
 import { CASH, type Key } from './key.js';
-import { restructure } from './pool.js';
+import { restructure } from './cohort.js';
 import { announceThreshold } from './pods.js';
 import { budgetOf } from './recompute.js';
 import type { QuotaState } from './state.js';
@@ -23,13 +23,17 @@ export function missingParentKey(parent: Group, spec: ReadSpec): Key | null {
 }
 
 /** What a child would take from its parent beyond what it has: by key of the parent, and by budget. */
-export interface Take {
+export interface ChildQuotaChange {
   readonly hard: ReadonlyMap<Key, Amount>;
   readonly cash: ReadonlyMap<Key, bigint>;
 }
 
 /** The difference between two specifications of a child, for the keys of its parent. */
-export function takeOf(parent: Group, spec: Pick<ReadSpec, 'hard' | 'cash'>, old: Group | null): Take {
+export function childQuotaChange(
+  parent: Group,
+  spec: Pick<ReadSpec, 'hard' | 'cash'>,
+  old: Group | null,
+): ChildQuotaChange {
   const before = (key: Key): Amount => {
     const slot = old?.layout.slots.get(key);
     return old === null || slot === undefined ? 0 : (old.hard[slot] as Amount);
@@ -46,9 +50,9 @@ export function takeOf(parent: Group, spec: Pick<ReadSpec, 'hard' | 'cash'>, old
 }
 
 /** Keys of which the parent has not enough left. Only what grows is tested. */
-export function exceeded(parent: Group, take: Take, now: number): readonly Violation[] {
+export function childQuotaViolations(parent: Group, change: ChildQuotaChange, now: number): readonly Violation[] {
   const violations: Violation[] = [];
-  for (const [key, need] of take.hard) {
+  for (const [key, need] of change.hard) {
     const slot = parent.layout.slots.get(key) as number;
     const used = plus(parent.selfUsed[slot] as Amount, parent.childSum[slot] as Amount);
     const hard = parent.hard[slot] as Amount;
@@ -63,7 +67,7 @@ export function exceeded(parent: Group, take: Take, now: number): readonly Viola
       short,
     });
   }
-  for (const [key, need] of take.cash) {
+  for (const [key, need] of change.cash) {
     const budget = budgetOf(parent, key);
     if (budget === undefined || need <= 0n) continue;
     const used = usedAt(budget, now);
@@ -75,14 +79,14 @@ export function exceeded(parent: Group, take: Take, now: number): readonly Viola
 }
 
 /** Charges or gives back to the parent. */
-export function applyTake(state: QuotaState, parent: Group, take: Take): void {
+export function applyChildQuota(state: QuotaState, parent: Group, change: ChildQuotaChange): void {
   restructure(state, parent, () => {
-    for (const [key, amount] of take.hard) {
+    for (const [key, amount] of change.hard) {
       const slot = parent.layout.slots.get(key) as number;
       parent.childSum[slot] = plus(parent.childSum[slot] as Amount, amount);
     }
   });
-  for (const [key, amount] of take.cash) {
+  for (const [key, amount] of change.cash) {
     const budget = budgetOf(parent, key);
     if (budget === undefined) continue;
     budget.childSum += amount;

@@ -11,10 +11,10 @@ import type { QuotaLog } from '../log.js';
 import { GROUPS_PATH, LEDGERS_PATH, itemPath } from '../names.js';
 import type { Revision } from '../../quota/store/store.js';
 import { groupOfLedger, NO_GROUP } from '../store/ledger.js';
-import { SightingQueue } from './sighting-queue.js';
+import { WorkQueue } from './work-queue.js';
 import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
 
-export interface MirrorOptions {
+export interface ReconcilerOptions {
   readonly api: WatchableApi;
   readonly engine: QuotaEngine;
   readonly kinds: readonly ServedKind[];
@@ -24,7 +24,7 @@ export interface MirrorOptions {
   /** How long this process leaves to others to tell of what they admitted, before it tells of it as well. */
   readonly othersMs?: number;
   /** How long the object of a group that was admitted is waited for. */
-  readonly holdMs: number;
+  readonly reservationMs: number;
 }
 
 /** News of ledgers that come together are read together. */
@@ -33,12 +33,12 @@ const CATCH_UP_MS = 150;
 const MOST_ADMITTED = 10_000;
 
 /**
- * Lets the books follow the objects that are at the API server: groups and workloads, as they come, change and go. Every replica does
+ * Lets the ledger follow the objects that are at the API server: groups and workloads, as they come, change and go. Every replica does
  * so for all of them; who admitted an object tells of it at once, the others only later, when nobody has. What they tell is the same, and
  * told twice it changes nothing.
  */
-export class Mirror {
-  readonly #options: MirrorOptions;
+export class Reconciler {
+  readonly #options: ReconcilerOptions;
   readonly #groups: Followed<GroupObject>;
   /** By path of the kind. */
   readonly #workloads = new Map<string, Followed<WorkloadObject>>();
@@ -46,26 +46,26 @@ export class Mirror {
   readonly #ledgers: Followed<{ readonly group: string; readonly resourceVersion: string }>;
   readonly #groupByName = new Map<string, GroupObject>();
   readonly #workloadByKey = new Map<string, WorkloadObject>();
-  /** Objects that went, with the group they were in, until the books know. */
+  /** Objects that went, with the group they were in, until the ledger knows. */
   readonly #gone = new Map<string, WorkloadObject>();
   readonly #admitted = new Set<string>();
-  /** Groups in the books without an object, since when; -Infinity for those whose object was seen to go. */
+  /** Groups in the ledger without an object, since when; -Infinity for those whose object was seen to go. */
   readonly #absent = new Map<string, number>();
   readonly #problems = new Map<string, string>();
-  readonly #queue: SightingQueue;
+  readonly #queue: WorkQueue;
   readonly #listeners = new Set<(group: string) => void>();
   /** Ledgers that were seen to change, and what they are now. */
-  readonly #news = new Map<string, Revision | null>();
+  readonly #changedLedgers = new Map<string, Revision | null>();
   #catchingUp: NodeJS.Timeout | null = null;
   #synced = false;
   #stopped = false;
 
-  constructor(options: MirrorOptions) {
+  constructor(options: ReconcilerOptions) {
     this.#options = options;
     const { api, kinds } = options;
-    this.#queue = new SightingQueue(
-      (key) => this.#attend(key),
-      (key, error) => options.log.warn({ err: error, subject: key }, 'the books could not follow; trying again'),
+    this.#queue = new WorkQueue(
+      (key) => this.#reconcile(key),
+      (key, error) => options.log.warn({ err: error, subject: key }, 'reconciliation of the ledger failed; retrying'),
     );
     this.#groups = api.follow({ path: GROUPS_PATH, keep: readGroup });
     this.#ledgers = api.follow({ path: LEDGERS_PATH, keep: groupOfLedger });
@@ -73,12 +73,12 @@ export class Mirror {
     this.#follow(kinds);
   }
 
-  /** True once everything that was there at the beginning is in the books. */
+  /** True once everything that was there at the beginning is in the ledger. */
   get synced(): boolean {
     return this.#synced;
   }
 
-  /** Why a group's object is not what the books have, or null. */
+  /** Why a group's object is not what the ledger has, or null. */
   problemOf(group: string): string | null {
     return this.#problems.get(group) ?? null;
   }
@@ -166,7 +166,7 @@ export class Mirror {
   }
 
   /**
-   * Compares the books with everything that is there, read anew: releases what has no object any more, and tells of what they do not have.
+   * Compares the ledger with everything that is there, read anew: releases what has no object any more, and tells of what they do not have.
    */
   async compare(): Promise<void> {
     const { engine, log } = this.#options;
@@ -224,12 +224,12 @@ export class Mirror {
       try {
         await this.#options.engine.catchUp();
         const groups = [...this.#groupByName.values()];
-        for (const { spec } of parentsFirst(groups)) await this.#attend(groupKey(spec.name));
-        await Promise.all(this.workloads().map(({ key }) => this.#attend(key)));
+        for (const { spec } of parentsFirst(groups)) await this.#reconcile(groupKey(spec.name));
+        await Promise.all(this.workloads().map(({ key }) => this.#reconcile(key)));
         await this.compare();
         this.#synced = true;
       } catch (error) {
-        this.#options.log.warn({ err: error }, 'the books are not in line with the API server yet');
+        this.#options.log.warn({ err: error }, 'the ledger is not in sync with the API server yet');
         await new Promise((resolve) => setTimeout(resolve, 1000).unref());
       }
     }
@@ -244,7 +244,7 @@ export class Mirror {
       this.#groupByName.set(name, after);
       this.#absent.delete(name);
     }
-    this.#tell(name);
+    this.#notify(name);
     if (
       before !== null &&
       after !== null &&
@@ -279,34 +279,35 @@ export class Mirror {
 
   /** `version` is null where it is gone. */
   #ledgerChanged(group: string, version: Revision | null): void {
-    this.#tell(group);
+    this.#notify(group);
     if (!this.#synced) return;
-    if (group !== NO_GROUP && !this.#groupByName.has(group)) this.#queue.put(groupKey(group), this.#options.holdMs);
-    if (group !== NO_GROUP) this.#news.set(group, version);
-    this.#catchingUp ??= setTimeout(() => void this.#followLedgers(), CATCH_UP_MS).unref();
+    if (group !== NO_GROUP && !this.#groupByName.has(group))
+      this.#queue.put(groupKey(group), this.#options.reservationMs);
+    if (group !== NO_GROUP) this.#changedLedgers.set(group, version);
+    this.#catchingUp ??= setTimeout(() => void this.#syncLedgers(), CATCH_UP_MS).unref();
   }
 
   /** Reads the ledgers that others wrote. Of most news this process is the author: by now it knows. */
-  async #followLedgers(): Promise<void> {
+  async #syncLedgers(): Promise<void> {
     const { engine, log } = this.#options;
     this.#catchingUp = null;
-    const news = [...this.#news].filter(([group, version]) => isNewer(version, engine.revisionOf(group)));
-    this.#news.clear();
+    const news = [...this.#changedLedgers].filter(([group, version]) => isNewer(version, engine.revisionOf(group)));
+    this.#changedLedgers.clear();
     if (news.length === 0) return;
     try {
       await engine.catchUp(news.map(([group]) => group));
-      for (const [group] of news) this.#tell(group);
+      for (const [group] of news) this.#notify(group);
     } catch (error) {
       log.warn({ err: error }, 'ledgers can not be read; trying again');
       for (const [group, version] of news) if (!this.#stopped) this.#ledgerChanged(group, version);
     }
   }
 
-  #tell(group: string): void {
+  #notify(group: string): void {
     for (const listener of this.#listeners) listener(group);
   }
 
-  async #attend(key: string): Promise<void> {
+  async #reconcile(key: string): Promise<void> {
     const gone = this.#gone.get(key);
     if (gone !== undefined) {
       await this.#observeGone(gone.key, gone.uid, gone.group);
@@ -314,12 +315,12 @@ export class Mirror {
       this.#admitted.delete(gone.uid);
       return;
     }
-    if (key.startsWith(GROUP)) return this.#attendGroup(key.slice(GROUP.length));
+    if (key.startsWith(GROUP)) return this.#reconcileGroup(key.slice(GROUP.length));
     const object = this.#workloadByKey.get(key);
-    if (object !== undefined) await this.#attendWorkload(object);
+    if (object !== undefined) await this.#reconcileWorkload(object);
   }
 
-  async #attendWorkload(object: WorkloadObject): Promise<void> {
+  async #reconcileWorkload(object: WorkloadObject): Promise<void> {
     const { engine, ownerIsThere, log } = this.#options;
     const { key, uid, group, demand, owner } = object;
     if (object.problem !== null) {
@@ -342,7 +343,7 @@ export class Mirror {
     if (decision.code === 'Conflict') throw new Error(decision.message);
   }
 
-  async #attendGroup(name: string): Promise<void> {
+  async #reconcileGroup(name: string): Promise<void> {
     const { engine } = this.#options;
     const object = this.#groupByName.get(name);
     const known = engine.status(name);
@@ -359,7 +360,7 @@ export class Mirror {
     const problem = decision === null || decision.allowed ? null : decision.message;
     if (problem === null) this.#problems.delete(name);
     else this.#problems.set(name, problem);
-    this.#tell(name);
+    this.#notify(name);
   }
 
   async #addGroup(object: GroupObject): Promise<Decision> {
@@ -376,7 +377,7 @@ export class Mirror {
   async #removeGroup(name: string): Promise<Decision | null> {
     const since = this.#absent.get(name) ?? performance.now();
     this.#absent.set(name, since);
-    const waitMs = since + this.#options.holdMs - performance.now();
+    const waitMs = since + this.#options.reservationMs - performance.now();
     if (waitMs > 0) {
       setTimeout(() => this.#queue.put(groupKey(name), 0), waitMs).unref();
       return null;
@@ -413,7 +414,7 @@ function parentsFirst(groups: readonly GroupObject[]): readonly GroupObject[] {
   return [...groups].sort((a, b) => depthOf(a) - depthOf(b));
 }
 
-/** Whether the books have the limits that an object asks for. Budgets that grants add to are at least what it asks for. */
+/** Whether the ledger has the limits that an object asks for. Budgets that grants add to are at least what it asks for. */
 function isInLine({ spec }: GroupObject, hard: ReadonlyMap<string, bigint>): boolean {
   const keys = Object.keys(spec.hard);
   return (

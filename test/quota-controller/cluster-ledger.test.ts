@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap';
 import { createEngine } from '../../src/quota/index.js';
-import { readBooks } from '../../src/quota-controller/books.js';
+import { readClusterLedger } from '../../src/quota-controller/cluster-ledger.js';
 import { KubeStore } from '../../src/quota-controller/store/kube-store.js';
 import type { Api } from '../../src/quota-controller/api.js';
 import type { FaultEffect, FaultMatch } from '../harness/api-server/fault.js';
@@ -17,8 +17,12 @@ function readOnly(api: Api): Api {
   };
 }
 
-/** Looks at the books while a change of two groups is stuck. */
-async function stuck(t: Test, match: FaultMatch, effect: FaultEffect): Promise<Awaited<ReturnType<typeof readBooks>>> {
+/** Looks at the ledger while a change of two groups is stuck. */
+async function stuck(
+  t: Test,
+  match: FaultMatch,
+  effect: FaultEffect,
+): Promise<Awaited<ReturnType<typeof readClusterLedger>>> {
   const server = await quotaServer();
   const [author, reader] = [clientTo(server.url), clientTo(server.url)];
   t.teardown(async () => {
@@ -30,25 +34,25 @@ async function stuck(t: Test, match: FaultMatch, effect: FaultEffect): Promise<A
   const fault = server.inject(match, effect);
   const failing = engine.createGroup({ name: 'child', parent: 'root', hard: { 'limits.cpu': 4 } }).catch(() => null);
   await eventually(() => fault.hits > 0, 'the fault');
-  const books = await readBooks(readOnly(reader), () => 0);
+  const ledger = await readClusterLedger(readOnly(reader), () => 0);
   author.close();
   await failing;
-  return books;
+  return ledger;
 }
 
-test('who looks at the books writes nothing, and sees a change without an outcome as one that did not happen', async (t) => {
-  const books = await stuck(t, { verb: 'create', resource: 'bizgrouptransactions' }, { do: 'hang' });
-  t.strictSame(books.groups(), ['root']);
-  t.equal(books.status('root')?.used.get('limits.cpu'), 0n);
+test('who looks at the ledger writes nothing, and sees a change without an outcome as one that did not happen', async (t) => {
+  const ledger = await stuck(t, { verb: 'create', resource: 'bizgrouptransactions' }, { do: 'hang' });
+  t.strictSame(ledger.groups(), ['root']);
+  t.equal(ledger.status('root')?.used.get('limits.cpu'), 0n);
 });
 
 test('a change that has its outcome is seen, though its pages are not in their places yet', async (t) => {
-  const books = await stuck(t, { verb: 'create', resource: 'bizgrouptransactions' }, { do: 'lose-answer' });
-  t.strictSame(books.groups(), ['root', 'child']);
-  t.equal(books.status('root')?.used.get('limits.cpu'), 4000n);
+  const ledger = await stuck(t, { verb: 'create', resource: 'bizgrouptransactions' }, { do: 'lose-answer' });
+  t.strictSame(ledger.groups(), ['root', 'child']);
+  t.equal(ledger.status('root')?.used.get('limits.cpu'), 4000n);
 });
 
-test('what is done to the books that were read stays with who read them', async (t) => {
+test('what is done to the ledger that were read stays with who read them', async (t) => {
   const server = await quotaServer();
   const client = clientTo(server.url);
   t.teardown(async () => {
@@ -61,10 +65,10 @@ test('what is done to the books that were read stays with who read them', async 
     { workload: { kind: 'Job', name: 'a' }, group: 'root', podSets: [{ name: '', count: 3, limits: { cpu: '2' } }] },
     1000,
   );
-  const books = await readBooks(readOnly(client), () => 0);
-  t.match(books.charges('root'), [
+  const ledger = await readClusterLedger(readOnly(client), () => 0);
+  t.match(ledger.charges('root'), [
     { workload: 'Job//a', pods: 3, isReserved: true, amounts: new Map([['limits.cpu', 6000n]]) },
   ]);
-  t.equal(books.createGroup({ name: 'mine', hard: {} }).allowed, true);
-  t.strictSame((await readBooks(readOnly(client), () => 0)).groups(), ['root']);
+  t.equal(ledger.createGroup({ name: 'mine', hard: {} }).allowed, true);
+  t.strictSame((await readClusterLedger(readOnly(client), () => 0)).groups(), ['root']);
 });

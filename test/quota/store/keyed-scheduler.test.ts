@@ -1,23 +1,23 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { Lanes, type Lane } from '../../../src/quota/store/lanes.js';
+import { KeyedScheduler, type KeyedBatch } from '../../../src/quota/store/keyed-scheduler.js';
 
-/** Lanes whose work ends when the test says so. */
+/** KeyedScheduler whose work ends when the test says so. */
 class Bench {
-  /** Lanes under way. */
-  readonly running: { readonly lane: Lane<string>; readonly end: () => void }[] = [];
+  /** KeyedScheduler under way. */
+  readonly running: { readonly batch: KeyedBatch<string>; readonly end: () => void }[] = [];
   readonly begun: (readonly string[])[] = [];
-  readonly lanes = new Lanes<string>((lane) => {
-    this.begun.push(lane.items);
-    return new Promise((resolve) => this.running.push({ lane, end: resolve }));
+  readonly batches = new KeyedScheduler<string>((batch) => {
+    this.begun.push(batch.items);
+    return new Promise((resolve) => this.running.push({ batch, end: resolve }));
   });
 
   add(item: string, ...names: readonly string[]): void {
-    this.lanes.add(item, new Set(names));
+    this.batches.add(item, new Set(names));
   }
 
   async end(item: string): Promise<void> {
-    const at = this.running.findIndex(({ lane }) => lane.items.includes(item));
+    const at = this.running.findIndex(({ batch }) => batch.items.includes(item));
     this.running.splice(at, 1)[0]?.end();
     await settle();
   }
@@ -39,7 +39,7 @@ test('what has no name in common goes on at the same time; what has waits and is
   t.same(bench.begun.at(-1), ['a2', 'a3']);
 });
 
-test('what comes at once and hangs together through others is one lane', async (t) => {
+test('what comes at once and hangs together through others is one batch', async (t) => {
   const bench = new Bench();
   bench.add('ab', 'a', 'b');
   bench.add('cd', 'c', 'd');
@@ -63,18 +63,18 @@ test('work on two names is not kept waiting by streams of work on each of them',
   t.same(bench.begun.at(-1), ['both', 'a1', 'b1']);
 });
 
-test('a lane can take names that are free, and gives its work back where they are not', async (t) => {
+test('a batch can take names that are free, and gives its work back where they are not', async (t) => {
   const bench = new Bench();
   bench.add('a', 'a');
   bench.add('b', 'b');
   await settle();
-  const lane = bench.running[0]?.lane as Lane<string>;
-  t.equal(bench.lanes.extend(lane, ['a', 'c']), true);
-  t.equal(bench.lanes.extend(lane, ['d', 'b']), false);
+  const batch = bench.running[0]?.batch as KeyedBatch<string>;
+  t.equal(bench.batches.extend(batch, ['a', 'c']), true);
+  t.equal(bench.batches.extend(batch, ['d', 'b']), false);
   bench.add('d', 'd');
   await settle();
   t.same(bench.begun.at(-1), ['d'], 'nothing was taken');
-  bench.lanes.again(lane, ['a'], ['b']);
+  bench.batches.again(batch, ['a'], ['b']);
   await bench.end('a');
   bench.add('late', 'a');
   t.equal(bench.begun.length, 3);
@@ -93,21 +93,21 @@ test('whatever names work has and discovers, no name is worked on twice at once 
     fc.asyncProperty(fc.array(item, { maxLength: 40 }), async (items) => {
       const held = new Set<string>();
       const done: number[] = [];
-      const lanes = new Lanes<number>(async (lane) => {
-        const own = new Set(lane.names);
+      const batches = new KeyedScheduler<number>(async (batch) => {
+        const own = new Set(batch.keys);
         for (const each of own) if (held.has(each)) throw new Error(`${each} twice`);
         for (const each of own) held.add(each);
-        for (let turn = 0; turn < (items[lane.items[0] as number]?.ms ?? 0); turn++) await settle();
-        const more = lane.items.flatMap((index) => items[index]?.more ?? []);
-        if (lanes.extend(lane, more)) done.push(...lane.items);
-        else lanes.again(lane, lane.items, more);
+        for (let turn = 0; turn < (items[batch.items[0] as number]?.ms ?? 0); turn++) await settle();
+        const more = batch.items.flatMap((index) => items[index]?.more ?? []);
+        if (batches.extend(batch, more)) done.push(...batch.items);
+        else batches.again(batch, batch.items, more);
         for (const each of own) held.delete(each);
       });
       for (const [index, { names }] of items.entries()) {
-        lanes.add(index, new Set(names));
+        batches.add(index, new Set(names));
         if (index % 3 === 0) await settle();
       }
-      await lanes.idle();
+      await batches.idle();
       return done.length === items.length && new Set(done).size === items.length && held.size === 0;
     }),
     { numRuns: 200 },

@@ -28,21 +28,21 @@ export function roomOf(state: QuotaState, chain: Chain, slot: number): Amount {
   state.counters.keysTested += top + 1;
   const at = (level: number): number => (slots === null ? slot : (slots[level] as number));
   const highest = chain[top] as Group;
-  let room = minus(highest.pool[at(top)] as Amount, usedOfPool(highest, at(top)));
+  let room = minus(highest.subtreeQuota[at(top)] as Amount, subtreeUsage(highest, at(top)));
   for (let level = top - 1; level >= 0; level--) room = roomBelow(chain[level] as Group, at(level), room);
   return room;
 }
 
 /** What a group could use more of where the pool above it has `above` left. */
 function roomBelow(group: Group, slot: number, above: Amount): Amount {
-  const used = usedOfPool(group, slot);
-  const kept = group.kept[slot] as Amount;
+  const used = subtreeUsage(group, slot);
+  const kept = group.localQuota[slot] as Amount;
   const borrowLimit = group.borrowLimit[slot] as Amount;
   let room = above;
   if (borrowLimit !== Infinity)
     room = least(
       room,
-      plus(minus(minus(most(0, group.pool[slot] as Amount), kept), most(0, minus(used, kept))), borrowLimit),
+      plus(minus(minus(most(0, group.subtreeQuota[slot] as Amount), kept), most(0, minus(used, kept))), borrowLimit),
     );
   // What is kept at home is there even if the pool above is overdrawn.
   return kept > used ? plus(minus(kept, used), most(0, room)) : room;
@@ -51,7 +51,7 @@ function roomBelow(group: Group, slot: number, above: Amount): Amount {
 /** Adds to what the group of a chain and, where it spills, the groups above it use. The groups have to be owned. */
 export function charge(state: QuotaState, chain: Chain, slot: number, delta: Amount): void {
   const group = chain[0] as Group;
-  const used = usedOfPool(group, slot);
+  const used = subtreeUsage(group, slot);
   state.counters.keysCharged++;
   group.selfUsed[slot] = plus(group.selfUsed[slot] as Amount, delta);
   let spill = chain.length === 1 ? 0 : spillChange(group, slot, used, delta);
@@ -60,7 +60,7 @@ export function charge(state: QuotaState, chain: Chain, slot: number, delta: Amo
     below = aboveSlot(chain, at - 1, below);
     if (below < 0) return;
     const parent = chain[at] as Group;
-    const before = usedOfPool(parent, below);
+    const before = subtreeUsage(parent, below);
     state.counters.keysCharged++;
     parent.spilled[below] = plus(parent.spilled[below] as Amount, spill);
     spill = spillChange(parent, below, before, spill);
@@ -68,7 +68,7 @@ export function charge(state: QuotaState, chain: Chain, slot: number, delta: Amo
 }
 
 function spillChange(group: Group, slot: number, used: Amount, delta: Amount): Amount {
-  const kept = group.kept[slot] as Amount;
+  const kept = group.localQuota[slot] as Amount;
   // Who spills already and uses more spills all of that: what nearly every charge meets on its way up.
   if (used >= kept && delta >= 0) return delta;
   return minus(most(0, minus(plus(used, delta), kept)), most(0, minus(used, kept)));
@@ -87,7 +87,7 @@ export function restructure(state: QuotaState, group: Group, change: () => void)
   const before = new Map(group.layout.keys.map((key, slot) => [key, flowOf(group, slot)]));
   change();
   group.layout.keys.forEach((key, slot) => {
-    repool(group, slot);
+    recomputeQuota(group, slot);
     passOn(state, group, slot, before.get(key) ?? NO_FLOW);
   });
 }
@@ -102,32 +102,32 @@ function passOn(state: QuotaState, group: Group, slot: number, old: Flow): void 
   const before = flowOf(parent, above);
   parent.lent[above] = plus(parent.lent[above] as Amount, minus(flow.lends, old.lends));
   parent.spilled[above] = plus(parent.spilled[above] as Amount, minus(flow.spills, old.spills));
-  repool(parent, above);
+  recomputeQuota(parent, above);
   passOn(state, parent, above, before);
 }
 
 /** What a group passes on: nothing, unless it is elastic. */
 export function flowOf(group: Group, slot: number): Flow {
   if (group.mode === 'carved') return NO_FLOW;
-  const kept = group.kept[slot] as Amount;
+  const kept = group.localQuota[slot] as Amount;
   return {
-    lends: minus(most(0, group.pool[slot] as Amount), kept),
-    spills: most(0, minus(usedOfPool(group, slot), kept)),
+    lends: minus(most(0, group.subtreeQuota[slot] as Amount), kept),
+    spills: most(0, minus(subtreeUsage(group, slot), kept)),
   };
 }
 
 /** What of the pool is used, by the group itself and by what children spill. */
-export function usedOfPool(group: Group, slot: number): Amount {
+export function subtreeUsage(group: Group, slot: number): Amount {
   const spilled = group.spilled[slot] as Amount;
   return spilled === 0 ? (group.selfUsed[slot] as Amount) : plus(group.selfUsed[slot] as Amount, spilled);
 }
 
 /** Computes what follows from the limits and sums of a group, for one key. */
-export function repool(group: Group, slot: number): void {
+export function recomputeQuota(group: Group, slot: number): void {
   const pool = plus(minus(group.hard[slot] as Amount, group.childSum[slot] as Amount), group.lent[slot] as Amount);
   const has = most(0, pool);
-  group.pool[slot] = pool;
-  group.kept[slot] = group.mode === 'carved' ? has : minus(has, least(has, group.lendLimit[slot] as Amount));
+  group.subtreeQuota[slot] = pool;
+  group.localQuota[slot] = group.mode === 'carved' ? has : minus(has, least(has, group.lendLimit[slot] as Amount));
 }
 
 /** The slots of a key up the chain as far as groups have it; null where it is `slot` in all of them. */
@@ -155,5 +155,5 @@ export function overdraft(state: QuotaState, group: Group, key: string): Amount 
   const chain = chainOf(state, group).filter(({ layout }) => layout.slots.has(key));
   const top = chain.at(-1) ?? group;
   const slot = top.layout.slots.get(key) as number;
-  return minus(usedOfPool(top, slot), top.pool[slot] as Amount);
+  return minus(subtreeUsage(top, slot), top.subtreeQuota[slot] as Amount);
 }

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { deserved, taskByTask, type Claim } from '../../../src/quota/arbitrator/index.js';
+import { fairShares, taskByTask, type ShareRequest } from '../../../src/quota/arbitrator/index.js';
 import { inThings, things } from './quantities.js';
 
 type Amounts = Readonly<Record<string, number>>;
@@ -151,7 +151,7 @@ const VECTORS: readonly Vector[] = [
 
 for (const { id, says, cluster, rows, expected, lendReserved, notGuaranteed = [] } of VECTORS) {
   test(`${id}: ${says}`, (t) => {
-    const claims = Object.entries(rows).map(([name, { asks, hard, reserved, weight, isSystem }]): Claim => ({
+    const claims = Object.entries(rows).map(([name, { asks, hard, reserved, weight, isSystem }]): ShareRequest => ({
       name,
       request: things(asks),
       hard: hard && things(hard),
@@ -159,7 +159,7 @@ for (const { id, says, cluster, rows, expected, lendReserved, notGuaranteed = []
       weight,
       isSystem,
     }));
-    const found = deserved(claims, things(cluster), { lendReserved });
+    const found = fairShares(claims, things(cluster), { lendReserved });
     t.same(Object.fromEntries([...found.of].map(([name, share]) => [name, inThings(share)])), expected);
     t.same(found.notGuaranteed, notGuaranteed);
     t.end();
@@ -216,14 +216,14 @@ test('what the cluster does not have takes nothing from who asks for it', (t) =>
     { name: 'a', request: things({ cpu: 10, 'example.com/fpga': 1 }) },
     { name: 'b', request: things({ cpu: 10 }) },
   ];
-  const { of } = deserved(claims, new Map([...things({ cpu: 10 }), ['example.com/fpga', 0]]));
+  const { of } = fairShares(claims, new Map([...things({ cpu: 10 }), ['example.com/fpga', 0]]));
   t.same([inThings(of.get('a')), inThings(of.get('b'))], [{ cpu: 5 }, { cpu: 5 }]);
   t.end();
 });
 
 test('amounts that do not divide are rounded down, and fit together', (t) => {
   const claims = ['a', 'b', 'c'].map((name) => ({ name, request: new Map([['memory', 2 ** 50]]) }));
-  const shares = [...deserved(claims, new Map([['memory', 2 ** 45 + 1]])).of.values()].map(
+  const shares = [...fairShares(claims, new Map([['memory', 2 ** 45 + 1]])).of.values()].map(
     (share) => share.get('memory') ?? 0,
   );
   t.same(
