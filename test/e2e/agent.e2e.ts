@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import tap, { test } from 'tap';
 import { decodeLimits } from '../../src/abi/limits-file.js';
+import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../src/gpu/resources.js';
 import { AgentProcess } from './agent-process.js';
 import { NODE, TestCluster } from './cluster.js';
 import { podManifest, readShown, SHOW, type Shown, type TestContainer } from './pods.js';
@@ -120,11 +121,8 @@ test('a kubelet and an agent that restart find the same allocations', async (t) 
   const limits = limitsOnDisk();
   t.ok(Object.keys(before).length >= 4, 'pods are running');
   await cluster.restartKubelet();
+  await cluster.kubeletIsBack(CORE_RESOURCE, MEMORY_RESOURCE);
   await agent.ready();
-  await until('the resources to be back', async () => {
-    const { status } = await cluster.get<{ status: { allocatable: Record<string, string> } }>('node', NODE);
-    return status.allocatable['tencent.com/vcuda-core'] === '400';
-  });
   t.same(await agent.usage(), before);
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     await agent.restart(signal);

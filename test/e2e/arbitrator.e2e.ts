@@ -80,6 +80,15 @@ async function setGpus(count: string | null): Promise<void> {
   });
 }
 
+/** A token of the service account: asked for, or before 1.24 found in the secret that was made with it. */
+async function accountToken(): Promise<string | null> {
+  const system = (...args: string[]): Promise<string> => cluster.kubectl('-n', 'kube-system', ...args);
+  if (cluster.version.atLeast(24)) return system('create', 'token', ACCOUNT);
+  const secret = await system('get', 'serviceaccount', ACCOUNT, '-o', 'jsonpath={.secrets[0].name}');
+  if (secret === '') return null;
+  return Buffer.from(await system('get', 'secret', secret, '-o', 'jsonpath={.data.token}'), 'base64').toString();
+}
+
 /** Access with the token of the service account that the manifests make. */
 async function writeAccountKubeconfig(): Promise<void> {
   const isRole = ({ kind = '' }: { readonly kind?: string }): boolean =>
@@ -87,22 +96,7 @@ async function writeAccountKubeconfig(): Promise<void> {
   await cluster.apply(
     ...['etc/quota/deployment.yaml', 'etc/quota/arbitrator.yaml'].flatMap(manifestsOf).filter(isRole),
   );
-  const token = await until('the token of the service account', async () => {
-    const secret = await cluster.kubectl(
-      '-n',
-      'kube-system',
-      'get',
-      'serviceaccount',
-      ACCOUNT,
-      '-o',
-      'jsonpath={.secrets[0].name}',
-    );
-    if (secret === '') return null;
-    return Buffer.from(
-      await cluster.kubectl('-n', 'kube-system', 'get', 'secret', secret, '-o', 'jsonpath={.data.token}'),
-      'base64',
-    ).toString();
-  });
+  const token = await until('the token of the service account', accountToken);
   const config = JSON.parse(readFileSync(cluster.kubeconfig, 'utf8')) as object;
   writeFileSync(kubeconfig, JSON.stringify({ ...config, users: [{ name: 'admin', user: { token } }] }));
 }
@@ -253,7 +247,7 @@ test('T3: the leader is killed in the middle of the grace; the other one ends it
 
 test('a disruption budget keeps a pod, until it lets one go', async (t) => {
   await cluster.apply({
-    apiVersion: 'policy/v1beta1',
+    apiVersion: cluster.version.atLeast(21) ? 'policy/v1' : 'policy/v1beta1',
     kind: 'PodDisruptionBudget',
     metadata: { name: 'both', namespace: 'first' },
     spec: { minAvailable: 2, selector: { matchLabels: { app: 'tenant' } } },

@@ -1,10 +1,11 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { certificates } from './certificates.js';
 import { importImage } from './image.js';
+import { chosenVersion, type KubernetesVersion } from './kubernetes-version.js';
+import { Leftovers } from './leftovers.js';
 import { ProcessTable } from './process-table.js';
 import { until } from './until.js';
 
@@ -14,29 +15,38 @@ export const NODE = 'node1';
 /** The image of test pods: busybox and nothing else. */
 export const BUSYBOX_IMAGE = 'docker.io/local/busybox:1';
 
-const COMPONENTS = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubelet'];
-const PROGRAMS = ['etcd', 'containerd', 'runc', 'ctr', 'kubectl', 'openssl', 'busybox'];
+const PROGRAMS = ['etcd', 'containerd', 'runc', 'ctr', 'kubectl', 'openssl', 'busybox', 'ip', 'curl'];
 const KUBELET_SOCKET = '/var/lib/kubelet/device-plugins/kubelet.sock';
+const KUBELET_CHECKPOINT = '/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint';
+const KUBELET_PORT = 10_250;
+const LARGE = { maxBuffer: 64 * 1024 * 1024 };
 const PORT = { api: 16_543, etcd: 23_890, etcdPeer: 23_990 } as const;
+/** State of test clusters. Not below a home directory: containers in user namespaces have to search every directory above it. */
+const STATE = process.env.GPU_MANAGER_E2E_STATE ?? '/var/lib/gpu-manager-e2e';
+/** The network device that pods without the node's network share; it leads nowhere. */
+const BRIDGE = 'gm-e2e0';
+const CGROUP2_MAGIC = 0x63677270;
 
-/** Where the binaries of a Kubernetes are expected, in `bin`; state of test clusters goes beside them. */
-export function clusterHome(): string {
-  return process.env.KUBE_E2E ?? join(homedir(), '.cache/kube-e2e');
-}
-
-/** Why no cluster can be started here, or null. */
-export function whyNoCluster(): string | null {
+/** Why no cluster of this version can be started here, or null. */
+export function whyNoCluster(find: () => KubernetesVersion = chosenVersion): string | null {
   if (process.getuid?.() !== 0) return 'needs root';
-  const missing = COMPONENTS.filter((name) => !existsSync(join(clusterHome(), 'bin', name)));
-  if (missing.length > 0) return `no ${missing.join(', ')} in ${join(clusterHome(), 'bin')} (set KUBE_E2E)`;
-  const absent = PROGRAMS.filter((name) => !isInPath(name));
+  let version: KubernetesVersion;
+  try {
+    version = find();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  const { missing } = version;
+  if (missing.length > 0)
+    return `no ${missing.join(', ')} in ${version.directory}: run npm run kubernetes -- build ${version.name}`;
+  const absent = PROGRAMS.filter((name) => !isInPath(name, version));
   if (absent.length > 0) return `${absent.join(', ')} not installed`;
   return null;
 }
 
-function isInPath(name: string): boolean {
+function isInPath(name: string, version: KubernetesVersion): boolean {
   try {
-    execFileSync('sh', ['-c', `command -v ${name}`], { stdio: 'ignore' });
+    execFileSync('sh', ['-c', `command -v ${name}`], { stdio: 'ignore', env: version.environment });
     return true;
   } catch {
     return false;
@@ -46,60 +56,86 @@ function isInPath(name: string): boolean {
 export interface ClusterOptions {
   readonly schedulerArgs?: readonly string[];
   readonly apiServerArgs?: readonly string[];
+  /** Goes on with the state of the cluster that was stopped last, as an upgrade does. */
+  readonly keepState?: boolean;
 }
 
 /** A real Kubernetes of one node on loopback: etcd, API server, controllers, scheduler, containerd, kubelet. */
 export class TestCluster {
-  readonly directory = join(clusterHome(), 'gpu-manager');
+  readonly directory = join(STATE, 'cluster');
   readonly kubeconfig = join(this.directory, 'kubeconfig');
   readonly containerdSocket = join(this.directory, 'containerd.sock');
-  readonly processes = new ProcessTable(join(this.directory, 'processes'));
+  readonly version: KubernetesVersion;
+  readonly processes: ProcessTable;
+  readonly leftovers = new Leftovers(this.directory, BRIDGE);
+
+  constructor(version: KubernetesVersion = chosenVersion()) {
+    this.version = version;
+    this.processes = new ProcessTable(join(this.directory, 'processes'), version.environment);
+    // Programs that are started by name from here on are those of this version.
+    process.env.PATH = version.environment.PATH;
+  }
 
   async start(options: ClusterOptions = {}): Promise<void> {
     const tls = await this.startServer(options);
     const at = (name: string): string => join(this.directory, name);
-    const binary = (name: string): string => join(clusterHome(), 'bin', name);
-    this.processes.start('controller-manager', binary('kube-controller-manager'), [
+    this.processes.start('controller-manager', this.version.program('kube-controller-manager'), [
       `--kubeconfig=${this.kubeconfig}`,
       `--service-account-private-key-file=${tls.saKey}`,
       `--root-ca-file=${tls.ca}`,
       '--leader-elect=false',
-      '--port=0',
+      '--use-service-account-credentials',
+      this.noPort,
       '--bind-address=127.0.0.1',
     ]);
-    this.processes.start('scheduler', binary('kube-scheduler'), [
-      `--kubeconfig=${this.kubeconfig}`,
-      '--leader-elect=false',
-      '--port=0',
-      '--bind-address=127.0.0.1',
-      ...(options.schedulerArgs ?? []),
-    ]);
+    this.startScheduler([`--kubeconfig=${this.kubeconfig}`, '--leader-elect=false', ...(options.schedulerArgs ?? [])]);
     this.processes.start('containerd', 'containerd', ['--config', at('containerd.toml')]);
     await until('containerd', async () => run('ctr', ['-a', this.containerdSocket, 'version']).then(() => true));
     importImage(this.containerdSocket, BUSYBOX_IMAGE);
-    this.processes.start('kubelet', binary('kubelet'), [
-      `--config=${at('kubelet.yaml')}`,
+    this.startKubelet();
+    await until('service accounts', async () => (await this.kubectl('get', 'serviceaccount', 'default')) !== '');
+    await until(`${NODE} to be ready`, async () => /\sReady\s/.test(await this.kubectl('get', 'node', NODE)), 120_000);
+  }
+
+  /** Starts the kubelet of this version, or of another one on the same node. */
+  startKubelet(version: KubernetesVersion = this.version): void {
+    this.#writeKubeletFile(version);
+    const runtime = version.atLeast(27)
+      ? []
+      : ['--container-runtime=remote', `--container-runtime-endpoint=unix://${this.containerdSocket}`];
+    this.processes.start('kubelet', version.program('kubelet'), [
+      `--config=${join(this.directory, 'kubelet.yaml')}`,
       `--kubeconfig=${this.kubeconfig}`,
-      '--container-runtime=remote',
-      `--container-runtime-endpoint=unix://${this.containerdSocket}`,
+      ...runtime,
       `--hostname-override=${NODE}`,
       '--v=2',
     ]);
-    await until('service accounts', async () => (await this.kubectl('get', 'serviceaccount', 'default')) !== '');
-    await until(`${NODE} to be ready`, async () => /\sReady\s/.test(await this.kubectl('get', 'node', NODE)), 120_000);
+  }
+
+  /** Starts the scheduler with these arguments; one that runs must have been stopped. */
+  startScheduler(args: readonly string[]): void {
+    this.processes.start('scheduler', this.version.program('kube-scheduler'), [
+      ...args,
+      this.noPort,
+      '--bind-address=127.0.0.1',
+    ]);
+  }
+
+  /** The flag by which a component of this version serves nothing. */
+  get noPort(): string {
+    return this.version.atLeast(24) ? '--secure-port=0' : '--port=0';
   }
 
   /** etcd and the API server alone; whatever else ran before is ended. */
   async startServer(options: ClusterOptions = {}): Promise<ReturnType<typeof certificates>> {
     await this.stop();
-    this.#forget();
-    mkdirSync(this.directory, { recursive: true });
+    if (options.keepState !== true) this.leftovers.removeState();
+    mkdirSync(join(this.directory, 'processes'), { recursive: true });
     this.#nameNode();
     const api = `https://127.0.0.1:${PORT.api}`;
-    const tls = certificates(join(clusterHome(), 'gpu-manager-certificates'));
+    const tls = certificates(join(STATE, 'certificates'));
     this.#writeFiles(api, tls.ca);
     const at = (name: string): string => join(this.directory, name);
-    const binary = (name: string): string => join(clusterHome(), 'bin', name);
     const etcd = `http://127.0.0.1:${PORT.etcd}`;
     const peer = `http://127.0.0.1:${PORT.etcdPeer}`;
     this.processes.start('etcd', 'etcd', [
@@ -116,7 +152,7 @@ export class TestCluster {
       '--initial-cluster',
       `default=${peer}`,
     ]);
-    this.processes.start('apiserver', binary('kube-apiserver'), [
+    this.processes.start('apiserver', this.version.program('kube-apiserver'), [
       `--etcd-servers=${etcd}`,
       `--secure-port=${PORT.api}`,
       '--bind-address=127.0.0.1',
@@ -139,9 +175,7 @@ export class TestCluster {
 
   /** Runs kubectl and answers what it printed; rejects with what it complained about. */
   async kubectl(...args: string[]): Promise<string> {
-    const { stdout } = await run('kubectl', ['--kubeconfig', this.kubeconfig, ...args], {
-      maxBuffer: 64 * 1024 * 1024,
-    });
+    const { stdout } = await run('kubectl', ['--kubeconfig', this.kubeconfig, ...args], LARGE);
     return stdout.trim();
   }
 
@@ -163,47 +197,55 @@ export class TestCluster {
     return this.processes.restart('kubelet', signal);
   }
 
-  /** Ends every process that was started, containers first. What lies on disk stays until the next start. */
-  async stop(): Promise<void> {
-    for (const name of ['kubelet', 'scheduler', 'controller-manager']) await this.processes.stop(name);
-    if (this.processes.isAlive('containerd')) {
-      const { stdout } = await run('ctr', ['-a', this.containerdSocket, '-n', 'k8s.io', 'tasks', 'ls', '-q']).catch(
-        () => ({ stdout: '' }),
+  /**
+   * Waits until the kubelet that runs now has the lists of these resources and has admitted the node's pods again. The API server would answer
+   * with what an earlier kubelet reported; a kubelet counts registrations from its own start, and writes its checkpoint for every list that it takes.
+   */
+  async kubeletIsBack(...resources: readonly string[]): Promise<void> {
+    const pods = (
+      await this.kubectl('get', 'pods', '-A', `--field-selector=spec.nodeName=${NODE}`, '-o', 'name')
+    ).split('\n');
+    await until('the kubelet to have its device plugins and its pods', async () => {
+      const metrics = await this.#askKubelet('metrics');
+      const registered = resources.every((name) =>
+        new RegExp(`^kubelet_device_plugin_registration_total\\{resource_name="${name}"\\} [1-9]`, 'm').test(metrics),
       );
-      for (const task of stdout.split('\n').filter((line) => line !== '')) {
-        await run('ctr', ['-a', this.containerdSocket, '-n', 'k8s.io', 'tasks', 'kill', '-s', 'SIGKILL', task]).catch(
-          () => undefined,
-        );
-      }
-      await until(
-        'containers to end',
-        async () =>
-          (await run('ctr', ['-a', this.containerdSocket, '-n', 'k8s.io', 'tasks', 'ls'])).stdout.includes(
-            'RUNNING',
-          ) === false,
-        10_000,
-      ).catch(() => undefined);
-    }
-    for (const name of ['apiserver', 'etcd', 'containerd']) await this.processes.stop(name);
+      const { items } = JSON.parse(await this.#askKubelet('pods')) as { readonly items: readonly object[] | null };
+      const listed = statSync(KUBELET_CHECKPOINT).mtimeMs > this.processes.startedAt('kubelet');
+      return registered && listed && (items ?? []).length >= pods.filter((name) => name !== '').length;
+    });
   }
 
-  /** Removes the state of an earlier cluster, its mounts first. */
-  #forget(): void {
-    const mounts = readFileSync('/proc/mounts', 'utf8')
-      .split('\n')
-      .map((line) => line.split(' ')[1] ?? '')
-      .filter((path) => path.startsWith('/var/lib/kubelet/pods') || path.startsWith(this.directory));
-    for (const path of mounts.sort().reverse()) execFileSync('umount', ['-l', path], { stdio: 'ignore' });
-    for (const path of [
-      this.directory,
-      '/var/lib/kubelet/pods',
-      '/var/lib/kubelet/device-plugins',
-      '/var/lib/kubelet/cpu_manager_state',
-      '/var/log/pods',
-    ]) {
-      rmSync(path, { recursive: true, force: true });
+  async #askKubelet(path: string): Promise<string> {
+    return (await run('curl', ['-sk', `https://127.0.0.1:${KUBELET_PORT}/${path}`], LARGE)).stdout;
+  }
+
+  /** Ends every process that was started, containers first, and removes what they leave. What lies on disk stays until the next start. */
+  async stop(): Promise<void> {
+    for (const name of ['kubelet', 'scheduler', 'controller-manager']) await this.processes.stop(name);
+    if (this.processes.isAlive('containerd')) await this.#endContainers();
+    for (const name of ['apiserver', 'etcd', 'containerd']) await this.processes.stop(name);
+    await until(
+      'the remains of the cluster to go',
+      async () => {
+        this.leftovers.remove();
+        return this.leftovers.list().length === 0;
+      },
+      10_000,
+    ).catch(() => undefined);
+  }
+
+  async #endContainers(): Promise<void> {
+    const ctr = (...args: string[]): Promise<string> =>
+      run('ctr', ['-a', this.containerdSocket, '-n', 'k8s.io', ...args]).then(
+        ({ stdout }) => stdout,
+        () => '',
+      );
+    const containers = (await ctr('containers', 'ls', '-q')).split('\n').filter((line) => line !== '');
+    for (const container of containers) {
+      await ctr('tasks', 'delete', '--force', container);
+      await ctr('containers', 'delete', container);
     }
-    mkdirSync(join(this.directory, 'processes'), { recursive: true });
   }
 
   #nameNode(): void {
@@ -224,14 +266,30 @@ export class TestCluster {
     };
     writeFileSync(this.kubeconfig, JSON.stringify(config));
     mkdirSync(at('cni'), { recursive: true });
-    writeFileSync(
-      at('cni/10-loopback.conflist'),
-      JSON.stringify({ cniVersion: '0.4.0', name: 'lo', plugins: [{ type: 'loopback' }] }),
-    );
-    // A sandbox without CAP_SYS_RESOURCE cannot lower OOM scores.
-    writeFileSync(
-      at('containerd.toml'),
-      `version = 2
+    writeFileSync(at('cni/10-pods.conflist'), JSON.stringify(this.#network()));
+    writeFileSync(at('containerd.toml'), this.#containerdFile());
+  }
+
+  /** Pods that do not use the node's network get an interface of their own that leads nowhere; on old versions loopback only. */
+  #network(): object {
+    if (!this.version.atLeast(30)) return { cniVersion: '0.4.0', name: 'lo', plugins: [{ type: 'loopback' }] };
+    const ipam = {
+      type: 'host-local',
+      dataDir: join(this.directory, 'cni-ips'),
+      ranges: [[{ subnet: '127.89.0.0/16' }]],
+    };
+    return {
+      cniVersion: '1.0.0',
+      name: 'pods',
+      plugins: [{ type: 'bridge', bridge: BRIDGE, isGateway: false, ipam }],
+    };
+  }
+
+  /** `restrict_oom_score_adj`: a sandbox without CAP_SYS_RESOURCE cannot lower OOM scores. */
+  #containerdFile(): string {
+    const at = (name: string): string => join(this.directory, name);
+    if (!this.version.atLeast(30))
+      return `version = 2
 root = "${at('containerd')}"
 state = "${at('containerd-state')}"
 [grpc]
@@ -242,8 +300,28 @@ state = "${at('containerd-state')}"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
     conf_dir = "${at('cni')}"
-`,
-    );
+`;
+    return `version = 3
+root = "${at('containerd')}"
+state = "${at('containerd-state')}"
+[grpc]
+  address = "${this.containerdSocket}"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "${at('containerd-opt')}"
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "${BUSYBOX_IMAGE}"
+[plugins."io.containerd.cri.v1.runtime"]
+  restrict_oom_score_adj = true
+  enable_cdi = true
+  cdi_spec_dirs = ["/etc/cdi", "/var/run/cdi"]
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    bin_dirs = ["${this.version.program('cni')}"]
+    conf_dir = "${at('cni')}"
+`;
+  }
+
+  #writeKubeletFile(version: KubernetesVersion): void {
+    const controlGroups2 = statfsSync('/sys/fs/cgroup').type === CGROUP2_MAGIC;
     const kubelet = {
       apiVersion: 'kubelet.config.k8s.io/v1beta1',
       kind: 'KubeletConfiguration',
@@ -255,8 +333,14 @@ state = "${at('containerd-state')}"
       enforceNodeAllocatable: [],
       address: '127.0.0.1',
       syncFrequency: '5s',
+      maxPods: 500,
+      staticPodPath: join(this.directory, 'static-pods'),
+      ...(version.atLeast(27) ? { containerRuntimeEndpoint: `unix://${this.containerdSocket}` } : {}),
+      // From 1.35 on a kubelet needs leave to use control groups v1; 1.31 was the first to know the field.
+      ...(version.atLeast(31) && !controlGroups2 ? { failCgroupV1: false } : {}),
     };
-    writeFileSync(at('kubelet.yaml'), JSON.stringify(kubelet));
+    mkdirSync(kubelet.staticPodPath, { recursive: true });
+    writeFileSync(join(this.directory, 'kubelet.yaml'), JSON.stringify(kubelet));
   }
 }
 

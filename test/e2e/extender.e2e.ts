@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
 import { AgentProcess } from './agent-process.js';
-import { clusterHome, TestCluster } from './cluster.js';
+import { TestCluster } from './cluster.js';
 import { podManifest } from './pods.js';
 import { until } from './until.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
-const SCHEDULER_CONFIG = fileURLToPath(new URL('../../../etc/extender/scheduler-config-v1beta1.yaml', import.meta.url));
+const MANIFESTS = fileURLToPath(new URL('../../../etc/extender/', import.meta.url));
 const GPUS = 8;
 const PODS = 100;
 
@@ -70,16 +70,15 @@ async function useExtender(): Promise<void> {
   const config = join(cluster.directory, 'scheduler.yaml');
   writeFileSync(
     config,
-    readFileSync(SCHEDULER_CONFIG, 'utf8')
+    readFileSync(
+      join(MANIFESTS, cluster.version.atLeast(25) ? 'scheduler-config.yaml' : 'scheduler-config-v1beta1.yaml'),
+      'utf8',
+    )
       .replace('/etc/kubernetes/scheduler.conf', cluster.kubeconfig)
       .concat('leaderElection:\n  leaderElect: false\n'),
   );
   await cluster.processes.stop('scheduler');
-  cluster.processes.start('scheduler', join(clusterHome(), 'bin', 'kube-scheduler'), [
-    `--config=${config}`,
-    '--port=0',
-    '--bind-address=127.0.0.1',
-  ]);
+  cluster.startScheduler([`--config=${config}`]);
 }
 
 test(`${PODS} pods at once on ${GPUS} cards: no GPU is booked twice, none fails, and the agent does what was predicted`, async (t) => {

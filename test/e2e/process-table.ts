@@ -7,14 +7,18 @@ interface Recorded {
   readonly pid: number;
   readonly command: string;
   readonly args: readonly string[];
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
 }
 
 /** Daemons of a test cluster. Each is recorded in a file, so that another process can restart or end it, by pid. */
 export class ProcessTable {
   readonly #directory: string;
+  readonly #environment: NodeJS.ProcessEnv;
 
-  constructor(directory: string) {
+  constructor(directory: string, environment: NodeJS.ProcessEnv) {
     this.#directory = directory;
+    this.#environment = environment;
     mkdirSync(directory, { recursive: true });
   }
 
@@ -23,12 +27,20 @@ export class ProcessTable {
   }
 
   start(name: string, command: string, args: readonly string[]): void {
+    const startedAt = Date.now();
     const log = openSync(this.logOf(name), 'a');
-    const child = spawn(command, args, { detached: true, stdio: ['ignore', log, log] });
+    const child = spawn(command, args, { detached: true, stdio: ['ignore', log, log], env: this.#environment });
     closeSync(log);
     child.unref();
     if (child.pid === undefined) throw new Error(`${command} did not start`);
-    writeFileSync(this.#record(name), JSON.stringify({ pid: child.pid, command, args } satisfies Recorded));
+    writeFileSync(this.#record(name), JSON.stringify({ pid: child.pid, command, args, startedAt } satisfies Recorded));
+  }
+
+  /** When a daemon was started, in milliseconds since the epoch. Throws for one that was not. */
+  startedAt(name: string): number {
+    const recorded = this.#read(name);
+    if (recorded === null) throw new Error(`${name} is not running`);
+    return recorded.startedAt;
   }
 
   isAlive(name: string): boolean {

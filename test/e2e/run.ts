@@ -1,51 +1,83 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { kubeletIsRunning, TestCluster, whyNoCluster } from './cluster.js';
+import { builtVersions, chosenVersion, KubernetesVersion, VERSION_VARIABLE } from './kubernetes-version.js';
 
 /**
- * Runs every *.e2e.js, or those that begin with one of the words given, on one real cluster, one after another. `--seconds`: how
- * long faults are made. Without the means for a cluster it says so and succeeds.
+ * Runs every *.e2e.js, or those that begin with one of the words given, each on an empty real cluster.
+ * `--kubernetes VERSION`: which one (default: the newest that is built); `--all-versions`: one after another all that are built.
+ * `--seconds`: how long faults are made. Without the means for a cluster it says so and succeeds.
  */
 async function main(): Promise<number> {
-  const cluster = new TestCluster();
-  const reason =
-    whyNoCluster() ??
-    (kubeletIsRunning() && !cluster.processes.isAlive('kubelet') ? 'another kubelet runs on this machine' : null);
-  if (reason !== null) {
-    console.log(`end-to-end tests skipped: ${reason}`);
-    return 0;
-  }
-  const directory = fileURLToPath(new URL('.', import.meta.url));
   const { values, positionals: wanted } = parseArgs({
     allowPositionals: true,
-    options: { seconds: { type: 'string' } },
+    options: {
+      seconds: { type: 'string' },
+      kubernetes: { type: 'string' },
+      'all-versions': { type: 'boolean', default: false },
+    },
   });
-  const duration = values.seconds === undefined ? {} : { GPU_MANAGER_E2E_SECONDS: values.seconds };
-  const files = readdirSync(directory).filter(
-    (name) => name.endsWith('.e2e.js') && (wanted.length === 0 || wanted.some((word) => name.startsWith(word))),
+  const versions = values['all-versions'] ? builtVersions() : [];
+  const { kubernetes } = values;
+  const find = kubernetes === undefined ? chosenVersion : () => new KubernetesVersion(kubernetes);
+  const reason = whyNoCluster(find) ?? otherKubelet(find());
+  if (reason !== null) {
+    console.log(`end-to-end tests skipped: ${reason}`);
+    return kubernetes === undefined ? 0 : 1;
+  }
+  const files = filesOf(wanted);
+  if (files.length === 0) {
+    console.error(`no end-to-end file begins with ${wanted.join(' or ')}`);
+    return 2;
+  }
+  const failed: string[] = [];
+  for (const version of versions.length > 0 ? versions : [find()])
+    for (const file of files)
+      if (!(await passes(version, file, Number(values.seconds ?? 0)))) failed.push(`${file} on ${version.name}`);
+  for (const line of failed) console.log(`# failed: ${line}`);
+  const total = files.length * Math.max(1, versions.length);
+  console.log(`# end-to-end: ${total - failed.length} of ${total} files passed`);
+  return failed.length === 0 ? 0 : 1;
+}
+
+function otherKubelet(version: KubernetesVersion): string | null {
+  const ours = new TestCluster(version).processes.isAlive('kubelet');
+  return kubeletIsRunning() && !ours ? 'another kubelet runs on this machine' : null;
+}
+
+function filesOf(words: readonly string[]): readonly string[] {
+  return readdirSync(fileURLToPath(new URL('.', import.meta.url))).filter(
+    (name) => name.endsWith('.e2e.js') && (words.length === 0 || words.some((word) => name.startsWith(word))),
   );
-  console.log('starting the cluster');
-  await cluster.start();
-  let failed = 0;
+}
+
+/** Runs one file on an empty cluster; what the stopped cluster leaves behind counts as a failure. */
+async function passes(version: KubernetesVersion, file: string, seconds: number): Promise<boolean> {
+  console.log(`# ${file} on Kubernetes ${version.name}`);
+  const cluster = new TestCluster(version);
   try {
-    for (const file of files) {
-      console.log(`# ${file}`);
-      const { status } = spawnSync(process.execPath, [join(directory, file)], {
-        stdio: 'inherit',
-        env: { ...process.env, ...duration, TAP_TIMEOUT: String(900 + Number(values.seconds ?? 0)) },
-      });
-      if (status !== 0) failed += 1;
-      // Whatever a file leaves, also when it fails, the next one finds an empty cluster.
-      await cluster.kubectl('delete', 'pods', '--all', '--force', '--grace-period=0', '--wait=true', '--timeout=240s');
-    }
+    await cluster.start();
+    const { status } = spawnSync(process.execPath, [fileURLToPath(new URL(file, import.meta.url))], {
+      stdio: 'inherit',
+      env: {
+        ...version.environment,
+        [VERSION_VARIABLE]: version.name,
+        ...(seconds === 0 ? {} : { GPU_MANAGER_E2E_SECONDS: String(seconds) }),
+        TAP_TIMEOUT: String(900 + seconds),
+      },
+    });
+    await cluster.stop();
+    const left = cluster.leftovers.list();
+    for (const line of left) console.log(`# left behind: ${line}`);
+    return status === 0 && left.length === 0;
+  } catch (error) {
+    console.log(`# ${(error as Error).message}`);
+    return false;
   } finally {
     await cluster.stop();
   }
-  console.log(`# end-to-end: ${files.length - failed} of ${files.length} files passed`);
-  return failed === 0 ? 0 : 1;
 }
 
 process.exitCode = await main();

@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test, type Test } from 'tap';
@@ -15,15 +14,16 @@ import { ApiServer } from '../harness/api-server/api-server.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import type { ResourceType } from '../harness/api-server/resource-type.js';
+import { kubernetesHome } from '../e2e/kubernetes-version.js';
 import { clientOf } from '../kube/setting.js';
 import { node, pod } from './objects.js';
 
 // The real kube-scheduler (1.19 to 1.22, which take both kinds of configuration) at an API server in memory, asking the extender.
 // Its preemption is not tried here: 1.20.0 to 1.20.9 never ask extenders about it (kubernetes pull request 103019).
 
-const SCHEDULER = join(process.env.KUBE_E2E ?? join(homedir(), '.cache/kube-e2e'), 'bin/kube-scheduler');
+const SCHEDULER = join(kubernetesHome(), '1.20/bin/kube-scheduler');
 const MANIFESTS = fileURLToPath(new URL('../../../etc/extender', import.meta.url));
-const absent = existsSync(SCHEDULER) ? false : `no ${SCHEDULER} (KUBE_E2E names the folder above bin)`;
+const absent = existsSync(SCHEDULER) ? false : `no ${SCHEDULER}: run npm run kubernetes -- build 1.20`;
 
 /** What the scheduler lists besides pods and nodes; all of it is empty. */
 const resource = (group: string, version: string, plural: string, kind: string, namespaced: boolean): ResourceType => ({
