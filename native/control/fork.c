@@ -4,12 +4,14 @@
 #include "devices.h"
 #include "gate.h"
 #include "ledger.h"
+#include "objects.h"
 #include "pools.h"
 #include "sampler.h"
 #include "track.h"
 
 void after_fork(void) {
   ledger_after_fork();
+  objects_after_fork();
   track_after_fork();
   devices_after_fork();
   pools_after_fork();

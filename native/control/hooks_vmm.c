@@ -1,31 +1,38 @@
 /*
- * Virtual memory management. Physical memory lives as long as a handle of it or a mapping does, so the charge belongs
- * to the object behind them, which is counted in references: handles that were made or retained, and mappings.
+ * Virtual memory management. Physical memory lives as long as a handle of it, a mapping or a descriptor does, in any
+ * process. So the charge belongs to what is behind them, which is counted in references: handles that were made,
+ * retained or imported, and mappings. What was exported is charged as an object of the whole container (objects.h).
  */
 #include "control.h"
 #include "devices.h"
 #include "driver.h"
 #include "memory.h"
+#include "objects.h"
 
-static uint64_t next_object;
+/* As the link of a physical allocation: it came from somebody who is not of this container, or not known any more. Its
+ * size is not known either, so its mappings are charged. */
+#define FOREIGN 1u
 
-static bool add_reference(enum track_kind kind, uint64_t key, uint64_t object, uint64_t bytes) {
-  struct track_entry entry = {.key = key, .bytes = bytes, .link = object, .kind = (uint16_t)kind, .references = 1};
+static uint64_t next_physical;
+
+static bool add_handle(CUmemGenericAllocationHandle handle, uint64_t physical) {
+  struct track_entry entry = {.key = handle, .link = physical, .kind = TRACK_VMM_HANDLE, .references = 1};
   return track_add(&entry) == 0;
 }
 
-static void drop_object(uint64_t object) {
+static void drop_physical(uint64_t physical) {
   struct track_entry last;
-  if (track_refer(TRACK_VMM_OBJECT, object, -1, &last) == 0 && last.kind != 0) memory_forgotten(&last, true);
+  if (track_refer(TRACK_VMM_PHYSICAL, physical, -1, &last) == 0 && last.kind != 0) memory_forgotten(&last, true);
 }
 
-static bool add_object(const struct memory_claim *claim, CUmemGenericAllocationHandle handle) {
-  uint64_t object = __atomic_add_fetch(&next_object, 1, __ATOMIC_RELAXED);
-  struct track_entry last;
-  if (!memory_remember(claim, TRACK_VMM_OBJECT, object, 0)) return false;
-  track_refer(TRACK_VMM_OBJECT, object, 1, &last);
-  if (add_reference(TRACK_VMM_HANDLE, handle, object, 0)) return true;
-  track_remove(TRACK_VMM_OBJECT, object, &last);
+/* Remembers a physical allocation and its first handle. */
+static bool add_physical(struct track_entry *physical, CUmemGenericAllocationHandle handle) {
+  physical->key = __atomic_add_fetch(&next_physical, 1, __ATOMIC_RELAXED);
+  physical->kind = TRACK_VMM_PHYSICAL;
+  physical->references = 1;
+  if (track_add(physical) != 0) return false;
+  if (add_handle(handle, physical->key)) return true;
+  track_remove(TRACK_VMM_PHYSICAL, physical->key, physical);
   return false;
 }
 
@@ -38,7 +45,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemCreate(handle, bytes, properties, flags);
   if (result == CUDA_SUCCESS) {
-    if (claim.device < 0 || add_object(&claim, *handle)) return result;
+    struct track_entry physical = {.bytes = claim.bytes, .device = (uint16_t)claim.device};
+    if (claim.device < 0 || add_physical(&physical, *handle)) return result;
     driver.cuMemRelease(*handle);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -54,7 +62,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   bool mine = entry.kind != 0;
   CUresult result = driver.cuMemRelease(handle);
   if (result == CUDA_SUCCESS) {
-    if (last) drop_object(entry.link);
+    if (last) drop_physical(entry.link);
   } else if (last) {
     entry.references = 1;
     track_add(&entry);
@@ -64,17 +72,45 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return result;
 }
 
+/* What the handle stands for, with one reference more; kind 0: nothing that counts. */
+static struct track_entry refer_to(CUmemGenericAllocationHandle handle) {
+  struct track_entry entry, physical = {.kind = 0};
+  if (track_find(TRACK_VMM_HANDLE, handle, &entry)) track_refer(TRACK_VMM_PHYSICAL, entry.link, 1, &physical);
+  return physical;
+}
+
+static bool claim_mapping(struct memory_claim *claim, const struct track_entry *physical, uint64_t bytes) {
+  *claim = (struct memory_claim){.device = DEVICE_UNLISTED};
+  if (physical->kind == 0 || physical->link != FOREIGN) return true;
+  return memory_claim(claim, physical->device, bytes, VGPU_DENIED_VMM);
+}
+
 CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags) {
-  CUresult result = driver.cuMemMap(address, bytes, offset, handle, flags);
-  struct track_entry entry = {.link = 0}, object;
-  if (result != CUDA_SUCCESS || !control_enforces()) return result;
-  /* An import is not charged here, but its mapping is remembered too: one unmap may cover both kinds. */
-  if (track_find(TRACK_VMM_HANDLE, handle, &entry)) track_refer(TRACK_VMM_OBJECT, entry.link, 1, &object);
-  if (add_reference(TRACK_VMM_MAPPING, address, entry.link, bytes)) return result;
-  driver.cuMemUnmap(address, bytes);
-  if (entry.link != 0) drop_object(entry.link);
-  return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!control_enforces()) return driver.cuMemMap(address, bytes, offset, handle, flags);
+  struct track_entry physical = refer_to(handle);
+  struct memory_claim claim;
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  if (claim_mapping(&claim, &physical, bytes)) {
+    result = driver.cuMemMap(address, bytes, offset, handle, flags);
+    /* Mappings of what does not count are remembered too: one unmap may cover both kinds. */
+    struct track_entry mapping = {
+        .key = address,
+        .bytes = bytes,
+        .link = physical.kind == 0 ? 0 : physical.key,
+        .kind = TRACK_VMM_MAPPING,
+        .device = claim.device >= 0 ? (uint16_t)(claim.device + 1) : 0,
+        .references = 1,
+    };
+    if (result == CUDA_SUCCESS && track_add(&mapping) == 0) return result;
+    if (result == CUDA_SUCCESS) {
+      driver.cuMemUnmap(address, bytes);
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    memory_release(&claim);
+  }
+  if (physical.kind != 0) drop_physical(physical.key);
+  return result;
 }
 
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
@@ -82,8 +118,11 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   struct track_entry entry;
   if (result != CUDA_SUCCESS || !control_enforces()) return result;
   /* One call may unmap several allocations that lie side by side. */
-  for (CUdeviceptr at = address; at - address < bytes && track_remove(TRACK_VMM_MAPPING, at, &entry); at += entry.bytes)
-    if (entry.link != 0) drop_object(entry.link);
+  for (CUdeviceptr at = address; at - address < bytes && track_remove(TRACK_VMM_MAPPING, at, &entry);
+       at += entry.bytes) {
+    if (entry.device != 0) ledger_give_back(&control.ledger, entry.device - 1u, entry.bytes);
+    if (entry.link != 0) drop_physical(entry.link);
+  }
   return result;
 }
 
@@ -93,7 +132,82 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
   if (result != CUDA_SUCCESS || !control_enforces()) return result;
   if (track_refer(TRACK_VMM_HANDLE, *handle, 1, &known) > 0) return result;
   if (!track_find(TRACK_VMM_MAPPING, (uint64_t)address, &mapping)) return result;
-  if (track_refer(TRACK_VMM_OBJECT, mapping.link, 1, &known) > 0)
-    add_reference(TRACK_VMM_HANDLE, *handle, mapping.link, 0);
+  if (track_refer(TRACK_VMM_PHYSICAL, mapping.link, 1, &known) > 0) add_handle(*handle, mapping.link);
+  return result;
+}
+
+/*
+ * What leaves this process as a descriptor stays charged until the last copy of it is closed. Where that cannot be
+ * followed it is charged as long as this process lives.
+ */
+static void exported(uint64_t physical, const void *shareable, CUmemAllocationHandleType type) {
+  struct track_entry entry;
+  uint64_t key = type == CU_MEM_HANDLE_TYPE_FABRIC ? objects_key(shareable, CU_IPC_HANDLE_SIZE) : 0;
+  uint32_t object = memory_share(TRACK_VMM_PHYSICAL, physical, key);
+  if (object != OBJECT_NONE && key != 0) objects_set_key(control.ledger.usage, object, key);
+  if (object != OBJECT_NONE && (key != 0 || objects_described(control.ledger.usage, object, *(const int *)shareable)))
+    return;
+  track_refer(TRACK_VMM_PHYSICAL, physical, 1, &entry);
+}
+
+CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags) {
+  CUresult result = driver.cuMemExportToShareableHandle(shareable, handle, type, flags);
+  struct track_entry entry;
+  bool followed = type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || type == CU_MEM_HANDLE_TYPE_FABRIC;
+  if (result == CUDA_SUCCESS && followed && control_enforces() && track_find(TRACK_VMM_HANDLE, handle, &entry))
+    exported(entry.link, shareable, type);
+  return result;
+}
+
+static uint32_t object_behind(void *shareable, CUmemAllocationHandleType type) {
+  const struct ledger *ledger = &control.ledger;
+  if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    return objects_hold_descriptor(ledger->usage, ledger->slot, (int)(intptr_t)shareable);
+  if (type == CU_MEM_HANDLE_TYPE_FABRIC)
+    return objects_hold_key(ledger->usage, ledger->slot, objects_key(shareable, CU_IPC_HANDLE_SIZE));
+  return OBJECT_NONE;
+}
+
+/* The device that imported memory of nobody in this container is on. */
+static int device_of(CUmemGenericAllocationHandle handle) {
+  CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_INVALID};
+  CUcontext context;
+  if (driver.cuMemGetAllocationPropertiesFromHandle(&properties, handle) != CUDA_SUCCESS)
+    return devices_current(&context);
+  return properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? devices_index(properties.location.id)
+                                                                 : DEVICE_UNLISTED;
+}
+
+static bool add_import(CUmemGenericAllocationHandle handle, uint32_t object) {
+  struct track_entry physical = {.link = FOREIGN};
+  if (object != OBJECT_NONE) {
+    physical =
+        (struct track_entry){.device = (uint16_t)objects_device(control.ledger.usage, object), .object = object + 1};
+  } else {
+    int device = device_of(handle);
+    if (device < 0) return true;
+    physical.device = (uint16_t)device;
+  }
+  return add_physical(&physical, handle);
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
+                                        CUmemAllocationHandleType type) {
+  if (!control_enforces()) return driver.cuMemImportFromShareableHandle(handle, shareable, type);
+  /* Before the driver is asked, which may close the descriptor. */
+  uint32_t object = object_behind(shareable, type);
+  CUresult result = driver.cuMemImportFromShareableHandle(handle, shareable, type);
+  struct track_entry known;
+  if (result == CUDA_SUCCESS) {
+    /* The driver may answer with a handle that this process has already. */
+    bool again = track_refer(TRACK_VMM_HANDLE, *handle, 1, &known) > 0;
+    if (!again && add_import(*handle, object)) return result;
+    if (!again) {
+      driver.cuMemRelease(*handle);
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  }
+  if (object != OBJECT_NONE) objects_release(control.ledger.usage, control.ledger.slot, object);
   return result;
 }

@@ -1,5 +1,6 @@
 #include "ledger.h"
 #include "lock.h"
+#include "objects.h"
 #include "os.h"
 #include <errno.h>
 
@@ -22,7 +23,7 @@ static uint64_t add_saturating(uint64_t a, uint64_t b) {
 }
 
 static struct sums sum(const struct ledger *ledger, uint32_t device) {
-  struct sums sums = {0, 0, 0};
+  struct sums sums = {objects_charged(ledger->usage, device), 0, 0};
   const struct vgpu_ledger_entry *entries = ledger->usage->ledger[device];
   uint32_t high = usage_slot_high(ledger->usage);
   for (uint32_t i = 0; i < high; i++) {
@@ -125,7 +126,7 @@ void ledger_force(const struct ledger *ledger, uint32_t device, uint64_t bytes) 
 }
 
 uint64_t ledger_held(const struct ledger *ledger, uint32_t device) {
-  uint64_t held = 0;
+  uint64_t held = objects_charged(ledger->usage, device);
   const struct vgpu_ledger_entry *entries = ledger->usage->ledger[device];
   uint32_t high = usage_slot_high(ledger->usage);
   for (uint32_t i = 0; i < high; i++)

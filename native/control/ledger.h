@@ -25,7 +25,7 @@ void ledger_give_back(const struct ledger *ledger, uint32_t device, uint64_t byt
 /* Adds bytes that the driver has taken already, limit or not. */
 void ledger_force(const struct ledger *ledger, uint32_t device, uint64_t bytes);
 
-/* What all processes hold together. */
+/* What all processes hold together, shared memory included. */
 uint64_t ledger_held(const struct ledger *ledger, uint32_t device);
 
 /* In a child made by fork: another thread's lock is nobody's. */

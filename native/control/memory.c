@@ -2,6 +2,7 @@
 #include "control.h"
 #include "devices.h"
 #include "log.h"
+#include "objects.h"
 #include "pools.h"
 
 static uint64_t budget_of(uint32_t device) {
@@ -17,6 +18,7 @@ static bool take(uint32_t device, uint64_t bytes) {
 static bool take_after_relief(uint32_t device, uint64_t bytes) {
   if (bytes > budget_of(device)) return false;
   if (usage_reclaim(control.ledger.usage, &control.self) > 0 && take(device, bytes)) return true;
+  if (objects_settle(control.ledger.usage) && take(device, bytes)) return true;
   if (!pools_relieve(device)) return false;
   return take(device, bytes);
 }
@@ -82,21 +84,40 @@ bool memory_forget(enum track_kind kind, uint64_t key, struct track_entry *entry
   return key != 0 && track_remove(kind, key, entry);
 }
 
+static void drop(const struct track_entry *entry, void *context) {
+  (void)context;
+  if (entry->bytes > 0) ledger_give_back(&control.ledger, entry->device, entry->bytes);
+  if (entry->object != 0) objects_release(control.ledger.usage, control.ledger.slot, entry->object - 1);
+}
+
 void memory_forgotten(const struct track_entry *entry, bool freed) {
   if (freed)
-    ledger_give_back(&control.ledger, entry->device, entry->bytes);
+    drop(entry, NULL);
   else
     track_add(entry);
 }
 
-static bool is_of_context(const struct track_entry *entry, void *context) {
-  bool bound = entry->kind == TRACK_MEMORY || entry->kind == TRACK_ARRAY || entry->kind == TRACK_MIPMAP;
-  return bound && entry->link == (uint64_t)context;
+uint32_t memory_share(enum track_kind kind, uint64_t key, uint64_t object_key) {
+  struct vgpu_usage *usage = control.ledger.usage;
+  struct track_entry entry;
+  uint64_t bytes;
+  if (!track_find(kind, key, &entry)) return OBJECT_NONE;
+  if (entry.object != 0) return entry.object - 1;
+  uint32_t object = objects_make(usage, control.ledger.slot, entry.device, entry.bytes, object_key);
+  if (object == OBJECT_NONE) return object;
+  if (track_share(kind, key, object, &bytes)) {
+    ledger_give_back(&control.ledger, entry.device, bytes);
+    return object;
+  }
+  /* Another thread was first. */
+  objects_release(control.ledger.usage, control.ledger.slot, object);
+  return track_find(kind, key, &entry) && entry.object != 0 ? entry.object - 1 : OBJECT_NONE;
 }
 
-static void drop(const struct track_entry *entry, void *context) {
-  (void)context;
-  ledger_give_back(&control.ledger, entry->device, entry->bytes);
+static bool is_of_context(const struct track_entry *entry, void *context) {
+  bool bound = entry->kind == TRACK_MEMORY || entry->kind == TRACK_ARRAY || entry->kind == TRACK_MIPMAP ||
+               entry->kind == TRACK_IMPORT;
+  return bound && entry->link == (uint64_t)context;
 }
 
 void memory_drop_context(CUcontext context) {
@@ -113,7 +134,7 @@ bool memory_view(int device, uint64_t *total, uint64_t *left) {
   if (device < 0) return false;
   limits_read(control.limits, (uint32_t)device, &live);
   if (live.memory_limit_bytes == 0) return false;
-  usage_reclaim_rarely(control.ledger.usage, &control.self);
+  if (usage_reclaim_rarely(control.ledger.usage, &control.self)) objects_settle(control.ledger.usage);
   pools_settle((uint32_t)device);
   uint64_t budget = limits_memory_budget(&live);
   uint64_t held = ledger_held(&control.ledger, (uint32_t)device);

@@ -35,6 +35,10 @@ bool memory_remember(const struct memory_claim *claim, enum track_kind kind, uin
 bool memory_forget(enum track_kind kind, uint64_t key, struct track_entry *entry);
 void memory_forgotten(const struct track_entry *entry, bool freed);
 
+/* Other processes may hold the memory of an entry too from now on: it is charged as an object (objects.h), which
+ * importers know by `key`. OBJECT_NONE: it cannot be followed, and stays with this process. */
+uint32_t memory_share(enum track_kind kind, uint64_t key, uint64_t object_key);
+
 /* A context ended, and with it all that was allocated in it. */
 void memory_drop_context(CUcontext context);
 

@@ -4,7 +4,7 @@
 
 comma := ,
 
-CONTROL_SHARED := directory ledger limits os process usage
+CONTROL_SHARED := descriptor directory ledger limits objects os process usage
 CONTROL_NVML := nvml_hooks forward_nvml
 CONTROL_CUDA := forward_cuda $(filter-out $(CONTROL_SHARED) $(CONTROL_NVML) directory_fixed directory_sandbox,$(patsubst control/%.c,%,$(wildcard control/*.c)))
 

@@ -8,6 +8,7 @@
 #include "limits.h"
 #include "lock.h"
 #include "nvml_abi.h"
+#include "objects.h"
 #include "os.h"
 #include "symbol_version.h"
 #include <dlfcn.h>
@@ -86,6 +87,7 @@ static uint64_t used_bytes(uint32_t index, const struct vgpu_device_live *live) 
       __atomic_store_n(&view.reclaimed_at_ns, now, __ATOMIC_RELAXED);
       process_self(&self);
       usage_reclaim(view.ledger.usage, &self);
+      objects_settle(view.ledger.usage);
     }
     used += ledger_held(&view.ledger, index);
   }

@@ -127,6 +127,20 @@ uint32_t track_refer(enum track_kind kind, uint64_t key, int by, struct track_en
   return left;
 }
 
+bool track_share(enum track_kind kind, uint64_t key, uint32_t object, uint64_t *bytes) {
+  uint64_t hashed = hash(kind, key);
+  struct shard *shard = take_shard(hashed);
+  struct track_entry *entry = probe(shard, hashed, kind, key);
+  bool shared = entry->kind != 0 && entry->object == 0;
+  if (shared) {
+    *bytes = entry->bytes;
+    entry->bytes = 0;
+    entry->object = object + 1;
+  }
+  lock_release(&shard->lock);
+  return shared;
+}
+
 void track_sweep(bool (*matches)(const struct track_entry *, void *), void (*drop)(const struct track_entry *, void *),
                  void *with) {
   for (uint32_t i = 0; i < SHARDS; i++) {

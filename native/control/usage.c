@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "usage.h"
 #include "directory.h"
+#include "objects.h"
 #include "os.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -84,6 +85,7 @@ static void clear_slot(struct vgpu_usage *usage, uint32_t slot) {
     bytes += __atomic_exchange_n(&entry->tentative_bytes, 0, __ATOMIC_ACQ_REL);
     if (bytes > 0) usage_count(&usage->devices[device].reclaimed_bytes, bytes);
   }
+  objects_drop_slot(usage, slot);
 }
 
 static bool owner_is_gone(const struct vgpu_process_slot *slot, uint64_t owner, const struct process_identity *self) {
@@ -116,14 +118,15 @@ unsigned usage_reclaim(struct vgpu_usage *usage, const struct process_identity *
   return reclaimed;
 }
 
-void usage_reclaim_rarely(struct vgpu_usage *usage, const struct process_identity *self) {
+bool usage_reclaim_rarely(struct vgpu_usage *usage, const struct process_identity *self) {
   static uint64_t next;
   uint64_t now = os_now_ns();
   uint64_t due = __atomic_load_n(&next, __ATOMIC_RELAXED);
   if (now < due ||
       !__atomic_compare_exchange_n(&next, &due, now + RECLAIM_EVERY_NS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    return;
+    return false;
   usage_reclaim(usage, self);
+  return true;
 }
 
 static uint32_t take_free_slot(struct vgpu_usage *usage, const struct process_identity *self) {

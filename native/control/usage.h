@@ -17,8 +17,8 @@ uint32_t usage_register(struct vgpu_usage *usage, const struct process_identity 
  * were. */
 unsigned usage_reclaim(struct vgpu_usage *usage, const struct process_identity *self);
 
-/* The same, at most ten times a second. */
-void usage_reclaim_rarely(struct vgpu_usage *usage, const struct process_identity *self);
+/* The same, at most ten times a second: true when it was done now. */
+bool usage_reclaim_rarely(struct vgpu_usage *usage, const struct process_identity *self);
 
 /* The first slot that was never used. */
 uint32_t usage_slot_high(const struct vgpu_usage *usage);

@@ -135,10 +135,39 @@ struct vgpu_usage_header {
   uint32_t size;
   uint32_t device_count;
   uint32_t slot_count;
-  uint32_t slot_high; /* slots at and above were never used */
-  uint32_t reserved0;
-  uint8_t reserved[224];
+  uint32_t slot_high;   /* slots at and above were never used */
+  uint32_t object_high; /* the same of objects: 0 while no memory was ever shared */
+  /* The one file that the driver's descriptors of exported memory are of, its device node. */
+  uint64_t descriptor_device;
+  uint64_t descriptor_inode;
+  uint32_t descriptor_known; /* enum vgpu_descriptor_file */
+  char descriptor_path[140];
+  uint8_t reserved[64];
 };
+
+enum vgpu_descriptor_file { VGPU_DESCRIPTOR_NONE = 0, VGPU_DESCRIPTOR_WRITING = 1, VGPU_DESCRIPTOR_KNOWN = 2 };
+
+/*
+ * Memory that was exported to other processes. It is charged once, to nobody's line in the ledger, for as long as a
+ * process holds it (by pointer, handle or mapping) or a descriptor of it is open in any. A dead process's bit among the
+ * holders is cleared by whoever reclaims its slot, so memory whose exporter has ended stays charged while another
+ * process has it. Object i lies in process slot i, and the bits of its holders in the ledger's lines i: both were there
+ * before objects were, and have nothing else to do with them.
+ */
+struct vgpu_object {
+  uint64_t state; /* odd: being made; each object that takes this place moves it on by two */
+  uint64_t key;   /* hash of the handle that importers come with; 0: they come with descriptors alone */
+  uint64_t bytes;
+  uint32_t device; /* position in the limits file */
+  /*
+   * How many descriptors were made since none was open; 0: none is. The one with number n has an open file lock
+   * (F_OFD_SETLK) on byte VGPU_DESCRIPTOR_LOCKS + VGPU_DESCRIPTORS_OF_OBJECT * i + n of their file, which lasts as long
+   * as a copy of it is open anywhere.
+   */
+  uint32_t descriptors;
+};
+#define VGPU_DESCRIPTOR_LOCKS (1ull << 41)
+#define VGPU_DESCRIPTORS_OF_OBJECT 65536u
 
 struct vgpu_device_usage {
   /*
@@ -176,7 +205,8 @@ struct vgpu_process_slot {
   uint32_t self_test; /* enum vgpu_self_test */
   uint32_t unhooked;  /* variants of hooked functions that the driver handed out and the library did not recognise */
   char name[16];      /* comm, for messages */
-  uint8_t reserved[72];
+  struct vgpu_object object;
+  uint8_t reserved[40];
 };
 
 /* One process on one device. What a device holds is the sum of these: a dead process takes its own bytes with it,
@@ -185,7 +215,7 @@ struct vgpu_ledger_entry {
   uint64_t held_bytes;
   uint64_t tentative_bytes; /* reserved for driver calls that are not decided yet */
   uint64_t last_charge_ns;  /* by how much the last charge moved level_at_ns: given back if the process is killed */
-  uint64_t reserved;
+  uint64_t object_holders;  /* line i of device d: which of the process slots from 64 d on hold object i; d below 8 */
 };
 
 struct vgpu_usage {

@@ -118,7 +118,7 @@ static int status(struct sim_machine *machine) {
     printf(",\"model\":");
     print_text(machine->node.gpus[i].model);
     printf(",\"memoryBytes\":%llu,\"usedBytes\":%llu,\"lost\":%s,\"busyNs\":%llu,\"switches\":%llu}\n",
-           (unsigned long long)machine->node.gpus[i].memory_bytes, (unsigned long long)atomic_load(&board->memory_used),
+           (unsigned long long)machine->node.gpus[i].memory_bytes, (unsigned long long)sim_ledger_used(machine, i),
            atomic_load(&board->lost) ? "true" : "false", (unsigned long long)board->card.usage.total_busy_ns,
            (unsigned long long)board->card.switches);
     sim_model_leave(machine, i);

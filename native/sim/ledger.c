@@ -1,4 +1,5 @@
 #include "ledger.h"
+#include "descriptor.h"
 
 #include <limits.h>
 #include <string.h>
@@ -37,8 +38,39 @@ static void add(_Atomic uint64_t *counter, uint64_t bytes) {
   atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + bytes, memory_order_relaxed);
 }
 
+/* Frees an object that nobody holds any more. The caller has the lock. */
+static void free_unheld(struct sim_machine *machine, struct sim_object *object) {
+  for (uint32_t i = 0; i < SIM_OBJECT_HOLDERS; i++)
+    if (object->holders[i].count > 0) return;
+  if (atomic_load(&object->described) > 0 && sim_descriptor_is_open((uint32_t)(object - machine->objects))) return;
+  char path[PATH_MAX];
+  sim_machine_object_path(object->id, path, sizeof path);
+  unlink(path);
+  atomic_store(&object->used, SIM_OBJECT_FREE);
+  add(&machine->boards[object->card].memory_used, -object->bytes);
+}
+
+/* Nobody tells when a descriptor is closed: whoever wants to know what a card has looks. The caller has the lock. */
+static void sweep(struct sim_machine *machine, uint32_t card) {
+  if (atomic_load(&machine->descriptors) == 0) return;
+  for (uint32_t i = 0; i < SIM_MAX_OBJECTS; i++) {
+    struct sim_object *object = &machine->objects[i];
+    if (exists(object) && object->card == card && atomic_load(&object->described) > 0) free_unheld(machine, object);
+  }
+}
+
+uint64_t sim_ledger_used(struct sim_machine *machine, uint32_t card) {
+  take_lock(machine, card);
+  sweep(machine, card);
+  uint64_t used = atomic_load(&machine->boards[card].memory_used);
+  give_lock(machine, card);
+  return used;
+}
+
 bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t card, uint64_t bytes) {
   take_lock(machine, card);
+  if (atomic_load(&machine->boards[card].memory_used) + bytes > sim_ledger_capacity(machine, card))
+    sweep(machine, card);
   uint64_t used = atomic_load(&machine->boards[card].memory_used), capacity = sim_ledger_capacity(machine, card);
   bool fits = used <= capacity && bytes <= capacity - used;
   if (fits) {
@@ -85,6 +117,7 @@ int sim_ledger_share(struct sim_machine *machine, uint32_t process, uint32_t car
     object->card = card;
     object->bytes = bytes;
     object->inode = inode;
+    atomic_store(&object->described, 0);
     object->id = atomic_fetch_add(&machine->ids, 1) + 1;
     object->holders[0].process = process + 1;
     object->holders[0].count = 1;
@@ -99,17 +132,6 @@ int sim_ledger_find(struct sim_machine *machine, uint64_t inode) {
   for (int i = 0; i < SIM_MAX_OBJECTS; i++)
     if (exists(&machine->objects[i]) && machine->objects[i].inode == inode) return i;
   return -1;
-}
-
-/* Frees an object that nobody holds any more. The caller has the lock. */
-static void free_unheld(struct sim_machine *machine, struct sim_object *object) {
-  for (uint32_t i = 0; i < SIM_OBJECT_HOLDERS; i++)
-    if (object->holders[i].count > 0) return;
-  char path[PATH_MAX];
-  sim_machine_object_path(object->id, path, sizeof path);
-  unlink(path);
-  atomic_store(&object->used, SIM_OBJECT_FREE);
-  add(&machine->boards[object->card].memory_used, -object->bytes);
 }
 
 bool sim_ledger_hold(struct sim_machine *machine, uint32_t process, uint32_t index, uint64_t id) {

@@ -10,6 +10,9 @@
 /* What programs can have of a card. */
 uint64_t sim_ledger_capacity(const struct sim_machine *machine, uint32_t card);
 
+/* What is in use of a card, less what the driver keeps for itself. */
+uint64_t sim_ledger_used(struct sim_machine *machine, uint32_t card);
+
 /* Takes memory for a process; false: the card has not that much left. */
 bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t card, uint64_t bytes);
 void sim_ledger_give(struct sim_machine *machine, uint32_t process, uint32_t card, uint64_t bytes);
@@ -20,7 +23,7 @@ uint64_t sim_ledger_of(struct sim_machine *machine, uint32_t process, uint32_t c
 /* Makes an object of memory that the process holds alone. Returns its number, or -1. */
 int sim_ledger_share(struct sim_machine *machine, uint32_t process, uint32_t card, uint64_t bytes, uint64_t inode);
 
-/* The object that a descriptor stands for, by its inode; -1: none. */
+/* The pool that a descriptor stands for, by its inode; -1: none. */
 int sim_ledger_find(struct sim_machine *machine, uint64_t inode);
 
 /* One more and one fewer reference. False from `hold`: no such object any more. */

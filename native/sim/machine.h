@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 enum {
-  SIM_MACHINE_VERSION = 2,
+  SIM_MACHINE_VERSION = 3,
   SIM_MAX_FAULTS = 64,
   SIM_FAULT_NAME = 56,
   SIM_NEWS = 256,
@@ -44,7 +44,8 @@ struct sim_process {
   _Atomic uint32_t contexts[SIM_MAX_CARDS];
 };
 
-/* What other processes may hold too: memory or pools that were exported. It lives until its last holder lets go. */
+/* What other processes may hold too: memory or pools that were exported. It lives until its last holder lets go, and
+ * the last descriptor that stands for it is closed. */
 enum { SIM_OBJECT_FREE, SIM_OBJECT_CLAIMED, SIM_OBJECT_USED };
 
 struct sim_object {
@@ -52,7 +53,8 @@ struct sim_object {
   uint32_t card;
   uint64_t id;
   uint64_t bytes;
-  uint64_t inode; /* of the descriptor that stands for it; 0: none */
+  uint64_t inode;             /* of the descriptor that stands for it; 0: none, or those of descriptor.h do */
+  _Atomic uint32_t described; /* how many descriptors were made of it, see descriptor.h; 0 once all are closed */
   struct {
     uint32_t process; /* slot + 1 */
     uint32_t count;
@@ -104,7 +106,8 @@ struct sim_machine {
   struct sim_news news[SIM_NEWS];
 
   _Atomic uint64_t ids;
-  _Atomic uint32_t event_top; /* events from here on were never used */
+  _Atomic uint32_t descriptors; /* were ever made: zero is all that most machines see */
+  _Atomic uint32_t event_top;   /* events from here on were never used */
   _Atomic uint64_t swept_ns;
   struct sim_process processes[SIM_MAX_PROCESSES];
   struct sim_object objects[SIM_MAX_OBJECTS];

@@ -18,7 +18,7 @@ SIM_API CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
   NEED(free_bytes != NULL && total != NULL);
   TRY(driver_current(&context));
   uint64_t capacity = sim_ledger_capacity(driver.machine, context->card);
-  uint64_t used = atomic_load(&context->board->memory_used);
+  uint64_t used = sim_ledger_used(driver.machine, context->card);
   *total = capacity;
   *free_bytes = used < capacity ? capacity - used : 0;
   return CUDA_SUCCESS;

@@ -13,7 +13,7 @@ static struct amounts amounts_of(uint32_t card) {
   uint64_t total = nvml_gpu(card)->memory_bytes;
   return (struct amounts){.total = total,
                           .reserved = total - sim_ledger_capacity(nvml.machine, card),
-                          .used = atomic_load(&nvml.machine->boards[card].memory_used)};
+                          .used = sim_ledger_used(nvml.machine, card)};
 }
 
 /* The first form knows no reserved memory: there it is in use. */

@@ -3,13 +3,14 @@
 
 #include "capture.h"
 #include "context.h"
+#include "descriptor.h"
 #include "ledger.h"
 #include "memory.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Memory without an address. The number that callers know is its address here. */
@@ -151,6 +152,13 @@ SIM_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, 
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   physical->properties = *properties;
+  if (device != CU_DEVICE_CPU && properties->requestedHandleTypes != 0) {
+    physical->object = sim_ledger_share(driver.machine, driver.process, driver.cards[device], size, 0);
+    if (physical->object < 0) {
+      cuMemRelease(handle_of(physical));
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  }
   *handle = handle_of(physical);
   return CUDA_SUCCESS;
 }
@@ -205,10 +213,16 @@ SIM_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *pro
 
 /* ---- mappings ---- */
 
-/* The file that holds the contents: several mappings of one memory show the same. */
+/* The file that holds the contents: several mappings of one memory show the same, those of other processes too. */
 static bool has_file(struct physical *physical) {
+  char path[PATH_MAX];
   if (physical->file >= 0) return true;
-  physical->file = memfd_create("gpu-sim", MFD_CLOEXEC);
+  if (physical->object >= 0) {
+    sim_machine_object_path(driver.machine->objects[physical->object].id, path, sizeof path);
+    physical->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  } else {
+    physical->file = memfd_create("gpu-sim", MFD_CLOEXEC);
+  }
   return physical->file >= 0 && ftruncate(physical->file, (off_t)physical->size) == 0;
 }
 
@@ -330,21 +344,7 @@ SIM_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handl
   return CUDA_SUCCESS;
 }
 
-/* ---- to other processes: a descriptor, which the ledger knows again by its inode ---- */
-
-static uint64_t inode_of(int file) {
-  struct stat status;
-  return fstat(file, &status) == 0 ? (uint64_t)status.st_ino : 0;
-}
-
-/* The caller holds the lock. */
-static CUresult share(struct physical *physical) {
-  if (physical->object >= 0) return CUDA_SUCCESS;
-  if (!has_file(physical)) return CUDA_ERROR_OPERATING_SYSTEM;
-  physical->object = sim_ledger_share(driver.machine, driver.process, driver.cards[physical->device], physical->size,
-                                      inode_of(physical->file));
-  return physical->object < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
-}
+/* ---- to other processes ---- */
 
 SIM_API CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
                                               CUmemAllocationHandleType type, unsigned long long flags) {
@@ -354,13 +354,9 @@ SIM_API CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAlloc
   NEED(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   NEED(physical->properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   if (physical->device == CU_DEVICE_CPU) return CUDA_ERROR_NOT_SUPPORTED;
-  pthread_mutex_lock(&lock);
-  CUresult result = share(physical);
-  int copy = result == CUDA_SUCCESS ? fcntl(physical->file, F_DUPFD_CLOEXEC, 3) : -1;
-  pthread_mutex_unlock(&lock);
-  TRY(result);
-  if (copy < 0) return CUDA_ERROR_OPERATING_SYSTEM;
-  *(int *)shareable = copy;
+  int descriptor = sim_descriptor_make(driver.machine, (uint32_t)physical->object);
+  if (descriptor < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  *(int *)shareable = descriptor;
   return CUDA_SUCCESS;
 }
 
@@ -368,8 +364,7 @@ SIM_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
                                                 CUmemAllocationHandleType type) {
   ENTER();
   NEED(handle != NULL && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-  int file = (int)(intptr_t)shareable;
-  int number = sim_ledger_find(driver.machine, inode_of(file));
+  int number = sim_descriptor_object(driver.machine, (int)(intptr_t)shareable);
   NEED(number >= 0);
   const struct sim_object *object = &driver.machine->objects[number];
   CUdevice device = 0;
@@ -378,10 +373,9 @@ SIM_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
   NEED_DEVICE(device);
   NEED(sim_ledger_hold(driver.machine, driver.process, (uint32_t)number, object->id));
   struct physical *physical = make(object->bytes, device);
-  if (physical == NULL || (physical->file = fcntl(file, F_DUPFD_CLOEXEC, 3)) < 0) {
+  if (physical == NULL) {
     sim_ledger_drop(driver.machine, driver.process, (uint32_t)number);
-    free(physical);
-    return CUDA_ERROR_OPERATING_SYSTEM;
+    return CUDA_ERROR_OUT_OF_MEMORY;
   }
   physical->object = number;
   physical->properties = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -44,6 +44,7 @@ static void usage(void) {
   FIELD(vgpu_usage_header, device_count);
   FIELD(vgpu_usage_header, slot_count);
   FIELD(vgpu_usage_header, slot_high);
+  FIELD(vgpu_usage_header, object_high);
   SIZE(vgpu_usage_header);
   FIELD(vgpu_device_usage, level_at_ns);
   FIELD(vgpu_device_usage, soft_changed_at_ns);
@@ -68,10 +69,18 @@ static void usage(void) {
   FIELD(vgpu_process_slot, self_test);
   FIELD(vgpu_process_slot, unhooked);
   FIELD(vgpu_process_slot, name);
+  FIELD(vgpu_process_slot, object);
   SIZE(vgpu_process_slot);
+  FIELD(vgpu_object, state);
+  FIELD(vgpu_object, key);
+  FIELD(vgpu_object, bytes);
+  FIELD(vgpu_object, device);
+  FIELD(vgpu_object, descriptors);
+  SIZE(vgpu_object);
   FIELD(vgpu_ledger_entry, held_bytes);
   FIELD(vgpu_ledger_entry, tentative_bytes);
   FIELD(vgpu_ledger_entry, last_charge_ns);
+  FIELD(vgpu_ledger_entry, object_holders);
   SIZE(vgpu_ledger_entry);
   FIELD(vgpu_usage, devices);
   FIELD(vgpu_usage, slots);

@@ -38,13 +38,13 @@ int main(void) {
   CHECK(track_find(TRACK_MEMORY, key(1), &found) && found.bytes == 1);
   CHECK(track_find(TRACK_ARRAY, key(1), &found) && found.bytes == 7);
 
-  entry = (struct track_entry){.kind = TRACK_VMM_OBJECT, .key = 1, .references = 1};
+  entry = (struct track_entry){.kind = TRACK_VMM_PHYSICAL, .key = 1, .references = 1};
   REQUIRE(track_add(&entry) == 0);
-  CHECK_EQ(track_refer(TRACK_VMM_OBJECT, 1, 1, &found), 2);
-  CHECK_EQ(track_refer(TRACK_VMM_OBJECT, 1, -1, &found), 1);
-  CHECK_EQ(track_refer(TRACK_VMM_OBJECT, 1, -1, &found), 0);
-  CHECK_EQ(found.kind, TRACK_VMM_OBJECT);
-  CHECK_EQ(track_refer(TRACK_VMM_OBJECT, 1, -1, &found), 0);
+  CHECK_EQ(track_refer(TRACK_VMM_PHYSICAL, 1, 1, &found), 2);
+  CHECK_EQ(track_refer(TRACK_VMM_PHYSICAL, 1, -1, &found), 1);
+  CHECK_EQ(track_refer(TRACK_VMM_PHYSICAL, 1, -1, &found), 0);
+  CHECK_EQ(found.kind, TRACK_VMM_PHYSICAL);
+  CHECK_EQ(track_refer(TRACK_VMM_PHYSICAL, 1, -1, &found), 0);
   CHECK_EQ(found.kind, 0);
 
   uint64_t swept = 0;

@@ -1,7 +1,7 @@
+#include "passing.h"
 #include "sim.h"
 
 #include <string.h>
-#include <sys/socket.h>
 
 static const size_t MIB = 1 << 20;
 static struct sim_pipe go, told;
@@ -11,28 +11,6 @@ struct handles {
   CUipcMemHandle memory, small;
   CUipcEventHandle event;
 };
-
-static int receive_descriptor(int from) {
-  char byte, room[CMSG_SPACE(sizeof(int))];
-  struct iovec data = {&byte, 1};
-  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
-  int descriptor = -1;
-  REQUIRE(recvmsg(from, &message, 0) == 1);
-  memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof descriptor);
-  return descriptor;
-}
-
-static void send_descriptor(int to, int descriptor) {
-  char byte = 0, room[CMSG_SPACE(sizeof(int))] = {0};
-  struct iovec data = {&byte, 1};
-  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
-  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof descriptor);
-  memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  REQUIRE(sendmsg(to, &message, 0) == 1);
-}
 
 static int importer(void *nothing) {
   struct handles received;
@@ -58,7 +36,7 @@ static int importer(void *nothing) {
   OK(cuStreamSynchronize(NULL));
   CHECK_EQ(cuEventQuery(event), CUDA_SUCCESS);
 
-  int descriptor = receive_descriptor(sockets[1]);
+  int descriptor = passing_receive(sockets[1]);
   OK(cuMemImportFromShareableHandle(&physical, (void *)(intptr_t)descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   close(descriptor);
   CUmemAccessDesc access = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -122,7 +100,7 @@ int main(void) {
   sim_launch(NULL, 80, 300000);
   OK(cuEventRecord(event, NULL));
   REQUIRE(write(handles[1], &sent, sizeof sent) == sizeof sent);
-  send_descriptor(sockets[0], descriptor);
+  passing_send(sockets[0], descriptor);
   close(descriptor);
   sim_hear(&told);
   OK(cuMemcpyDtoH_v2(&word, memory + 8192, sizeof word));

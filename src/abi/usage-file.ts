@@ -18,6 +18,7 @@ export const USAGE_HEADER = {
   deviceCount: 16,
   slotCount: 20,
   slotHigh: 24,
+  objectHigh: 28,
   structSize: 256,
 } as const;
 export const DEVICE_USAGE = {
@@ -46,9 +47,21 @@ export const PROCESS_SLOT = {
   selfTest: 32,
   unhooked: 36,
   name: 40,
+  object: 56,
   structSize: 128,
 } as const;
-export const LEDGER_ENTRY = { heldBytes: 0, tentativeBytes: 8, lastChargeNs: 16, structSize: 32 } as const;
+/** Memory that several processes may hold. Object i lies in slot i, whoever lives there. */
+export const SHARED_OBJECT = { state: 0, key: 8, bytes: 16, device: 24, descriptors: 28, structSize: 32 } as const;
+/** In line i of the first eight GPUs, `objectHolders` says which of the slots from 64 d on hold object i. */
+export const LEDGER_ENTRY = {
+  heldBytes: 0,
+  tentativeBytes: 8,
+  lastChargeNs: 16,
+  objectHolders: 24,
+  structSize: 32,
+} as const;
+
+const HOLDERS_IN_WORD = 64;
 
 const DEVICES_OFFSET = USAGE_HEADER.structSize;
 const SLOTS_OFFSET = DEVICES_OFFSET + MAX_DEVICES * DEVICE_USAGE.structSize;
@@ -129,7 +142,7 @@ export interface ProcessUsage extends ProcessSlot {
 export interface Usage {
   readonly devices: readonly DeviceUsage[];
   readonly processes: readonly ProcessUsage[];
-  /** By GPU: the sum over all processes, those that died and are not reclaimed yet included. */
+  /** By GPU: the sum over all processes, those that died and are not reclaimed yet included, with what they share. */
   readonly heldBytes: readonly number[];
 }
 
@@ -206,6 +219,41 @@ export function sumLedger(entries: Buffer, without: ReadonlySet<number> = new Se
     );
   }
   return sum;
+}
+
+/** How many words of holders have to be read when that many slots were ever used. */
+export function holderWords(slotHigh: number): number {
+  return Math.ceil(Math.min(slotHigh, MAX_PROCESSES) / HOLDERS_IN_WORD);
+}
+
+/**
+ * Sums the shared memory on one GPU that a process holds or a descriptor may keep. `slots` are process slots from the first on;
+ * `holders[d]` are as many ledger entries of the d-th GPU.
+ */
+export function sumObjects(
+  slots: Buffer,
+  holders: readonly Buffer[],
+  device: number,
+  without: ReadonlySet<number> = new Set(),
+): number {
+  const dead = holders.map((_, word) => deadMask(word, without));
+  let sum = 0;
+  for (let object = 0; (object + 1) * PROCESS_SLOT.structSize <= slots.length; object++) {
+    const offset = object * PROCESS_SLOT.structSize + PROCESS_SLOT.object;
+    if (slots.readUInt32LE(offset + SHARED_OBJECT.device) !== device) continue;
+    const position = object * LEDGER_ENTRY.structSize + LEDGER_ENTRY.objectHolders;
+    const held = holders.some((entries, word) => (entries.readBigUInt64LE(position) & ~(dead[word] ?? 0n)) !== 0n);
+    if (held || slots.readUInt32LE(offset + SHARED_OBJECT.descriptors) !== 0)
+      sum = saturatingSum(sum, readCounter(slots, offset + SHARED_OBJECT.bytes));
+  }
+  return sum;
+}
+
+function deadMask(word: number, without: ReadonlySet<number>): bigint {
+  let mask = 0n;
+  for (const slot of without)
+    if (Math.floor(slot / HOLDERS_IN_WORD) === word) mask |= 1n << BigInt(slot % HOLDERS_IN_WORD);
+  return mask;
 }
 
 function readHeld(buffer: Buffer, device: number, slot: number): number {
@@ -306,6 +354,16 @@ export function decodeUsage(buffer: Buffer): UsageDecoded {
     for (let device = 0; device < MAX_DEVICES; device++) {
       heldBytes[device] = saturatingSum(heldBytes[device] ?? 0, readHeld(buffer, device, slot));
     }
+  }
+  const objects = Math.min(buffer.readUInt32LE(USAGE_HEADER.objectHigh), MAX_PROCESSES);
+  if (objects > 0) {
+    const shared = slotsRange(objects);
+    const holders = Array.from({ length: holderWords(slots) }, (_, word) => ledgerRange(word, objects));
+    const part = ({ position, length }: { position: number; length: number }): Buffer =>
+      buffer.subarray(position, position + length);
+    heldBytes.forEach((held, device) => {
+      heldBytes[device] = saturatingSum(held, sumObjects(part(shared), holders.map(part), device));
+    });
   }
   return { ok: true, usage: { devices: summary.devices, processes, heldBytes } };
 }

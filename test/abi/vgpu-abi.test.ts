@@ -42,6 +42,7 @@ const STRUCTS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   vgpu_usage_header: usage.USAGE_HEADER,
   vgpu_device_usage: usage.DEVICE_USAGE,
   vgpu_process_slot: usage.PROCESS_SLOT,
+  vgpu_object: usage.SHARED_OBJECT,
   vgpu_ledger_entry: usage.LEDGER_ENTRY,
   vgpu_usage: usage.USAGE_LAYOUT,
   vgpu_greeting: greeting.GREETING,

@@ -7,10 +7,12 @@ import {
   decodeDeviceUsage,
   decodeSlots,
   decodeUsage,
+  holderWords,
   ledgerRange,
   refuseUsage,
   slotsRange,
   sumLedger,
+  sumObjects,
   type DeviceUsage,
   type ProcessSlot,
   type UsageDecoded,
@@ -33,9 +35,11 @@ export type UsageOpened = { readonly ok: true; readonly reader: UsageReader } | 
 const whole = Buffer.alloc(USAGE_LAYOUT.structSize);
 const part = Buffer.alloc(DEVICE_USAGE.structSize);
 const word = Buffer.alloc(4);
+const highs = Buffer.alloc(USAGE_HEADER.objectHigh + 4 - USAGE_HEADER.slotHigh);
 const head = Buffer.alloc(USAGE_HEADER.structSize);
 const slots = Buffer.alloc(slotsRange(MAX_PROCESSES).length);
 const ledger = Buffer.alloc(ledgerRange(0, MAX_PROCESSES).length);
+const holders = Array.from({ length: holderWords(MAX_PROCESSES) }, () => Buffer.alloc(ledger.length));
 
 /**
  * Reads the usage file of one container. The container can write it, so it is not mapped (who shortens a mapped file kills
@@ -46,8 +50,9 @@ export class UsageReader {
   readonly #path: string;
   #fd: number | null;
   readonly #identity: Stats;
-  /** Lines that were in use when they were last counted. */
+  /** Lines that were in use when they were last counted, and shared objects. */
   #slotHigh = 0;
+  #objectHigh = 0;
 
   private constructor(path: string, fd: number, identity: Stats) {
     this.#path = path;
@@ -88,15 +93,32 @@ export class UsageReader {
 
   /** Bytes that all processes but those in the slots of `without` hold on the i-th GPU; null when the file does not reach that far. */
   held(index: number, without?: ReadonlySet<number>): number | null {
-    if (!this.#read(word, word.length, USAGE_HEADER.slotHigh)) return null;
-    this.#slotHigh = word.readUInt32LE(0);
+    if (!this.#read(highs, highs.length, USAGE_HEADER.slotHigh)) return null;
+    this.#slotHigh = highs.readUInt32LE(0);
+    this.#objectHigh = highs.readUInt32LE(USAGE_HEADER.objectHigh - USAGE_HEADER.slotHigh);
     return this.heldByKnown(index, without);
   }
 
   /** The same in half the time, of the lines that were in use when `held` was last called. */
   heldByKnown(index: number, without?: ReadonlySet<number>): number | null {
     const { position, length } = ledgerRange(index, this.#slotHigh);
-    return this.#read(ledger, length, position) ? sumLedger(ledger.subarray(0, length), without) : null;
+    if (!this.#read(ledger, length, position)) return null;
+    const own = sumLedger(ledger.subarray(0, length), without);
+    if (this.#objectHigh === 0) return own;
+    const shared = this.#shared(index, without);
+    return shared === null ? null : Math.min(own + shared, Number.MAX_SAFE_INTEGER);
+  }
+
+  #shared(index: number, without?: ReadonlySet<number>): number | null {
+    const { position, length } = slotsRange(this.#objectHigh);
+    if (!this.#read(slots, length, position)) return null;
+    const words: Buffer[] = [];
+    for (const [word, entries] of holders.slice(0, holderWords(this.#slotHigh)).entries()) {
+      const range = ledgerRange(word, this.#objectHigh);
+      if (!this.#read(entries, range.length, range.position)) return null;
+      words.push(entries.subarray(0, range.length));
+    }
+    return sumObjects(slots.subarray(0, length), words, index, without);
   }
 
   /** The processes that say they live in the container; null when the file does not reach that far. */

@@ -4,7 +4,17 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { test } from 'tap';
-import { DEVICE_USAGE, encodeUsage, USAGE_LAYOUT } from '../../../src/abi/usage-file.js';
+import {
+  DEVICE_USAGE,
+  encodeUsage,
+  LEDGER_ENTRY,
+  ledgerRange,
+  MAX_PROCESSES,
+  PROCESS_SLOT,
+  SHARED_OBJECT,
+  USAGE_HEADER,
+  USAGE_LAYOUT,
+} from '../../../src/abi/usage-file.js';
 import { UsageReader } from '../../../src/agent/slices/usage-reader.js';
 import { scratchDirectory } from '../../scratch.js';
 
@@ -81,3 +91,32 @@ test(
     t.match(UsageReader.open(path), { ok: false, code: 'not-a-file' });
   },
 );
+
+/** Object 3: `bytes` on the GPU with index 1, held by the processes in these slots. */
+function withObject(content: Buffer, bytes: bigint, slots: readonly number[], descriptors = 0): Buffer {
+  const object = 3;
+  const at = USAGE_LAYOUT.slots + object * PROCESS_SLOT.structSize + PROCESS_SLOT.object;
+  content.writeUInt32LE(object + 1, USAGE_HEADER.objectHigh);
+  content.writeUInt32LE(MAX_PROCESSES, USAGE_HEADER.slotHigh);
+  content.writeBigUInt64LE(bytes, at + SHARED_OBJECT.bytes);
+  content.writeUInt32LE(1, at + SHARED_OBJECT.device);
+  content.writeUInt32LE(descriptors, at + SHARED_OBJECT.descriptors);
+  for (const slot of slots) {
+    const word = ledgerRange(Math.floor(slot / 64), MAX_PROCESSES).position + object * LEDGER_ENTRY.structSize;
+    const position = word + LEDGER_ENTRY.objectHolders;
+    content.writeBigUInt64LE(content.readBigUInt64LE(position) | (1n << BigInt(slot % 64)), position);
+  }
+  return content;
+}
+
+test('shared memory counts once, while a living process holds it or a descriptor may', async (t) => {
+  const { reader } = await usageFile(t, withObject(encodeUsage(), 4096n, [2, 70]));
+  t.equal(reader.held(1), 4096);
+  t.equal(reader.held(0), 0);
+  t.equal(reader.held(1, new Set([2])), 4096);
+  t.equal(reader.held(1, new Set([2, 70])), 0);
+  const all = reader.all();
+  t.equal(all.ok && all.usage.heldBytes[1], 4096);
+  const kept = await usageFile(t, withObject(encodeUsage(), 4096n, [], 1));
+  t.equal(kept.reader.held(1), 4096);
+});

@@ -1,0 +1,83 @@
+/*
+ * Memory of other processes, by the 64 bytes of an IPC handle. It is charged once, to the container, for as long as the
+ * process that allocated it or one that has it open lives (objects.h). Memory from elsewhere its importer pays for.
+ */
+#include "control.h"
+#include "devices.h"
+#include "driver.h"
+#include "memory.h"
+#include "objects.h"
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
+  CUresult result = driver.cuIpcGetMemHandle(handle, pointer);
+  CUdeviceptr base;
+  size_t bytes;
+  if (result != CUDA_SUCCESS || !control_enforces()) return result;
+  /* A handle stands for the whole allocation. Where it cannot be listed, importers pay as for memory from elsewhere. */
+  if (driver.cuMemGetAddressRange_v2(&base, &bytes, pointer) == CUDA_SUCCESS)
+    memory_share(TRACK_MEMORY, base, objects_key(handle, sizeof *handle));
+  return result;
+}
+
+/* The driver counts how often a context opened a handle, and answers with the same pointer. */
+static bool known(CUdeviceptr pointer) {
+  struct track_entry entry;
+  return track_refer(TRACK_IMPORT, pointer, 1, &entry) > 0;
+}
+
+static bool remember(CUdeviceptr pointer, CUcontext context, const CUipcMemHandle *handle) {
+  uint32_t object = objects_hold_key(control.ledger.usage, control.ledger.slot, objects_key(handle, sizeof *handle));
+  struct track_entry entry = {.key = pointer, .link = (uint64_t)context, .kind = TRACK_IMPORT, .references = 1};
+  struct memory_claim claim = {.device = DEVICE_UNLISTED};
+  if (object != OBJECT_NONE) {
+    entry.object = object + 1;
+    entry.device = (uint16_t)objects_device(control.ledger.usage, object);
+  } else {
+    CUdeviceptr base;
+    size_t bytes;
+    CUcontext ignored;
+    if (driver.cuMemGetAddressRange_v2(&base, &bytes, pointer) != CUDA_SUCCESS) bytes = 0;
+    if (!memory_claim(&claim, devices_current(&ignored), bytes, VGPU_DENIED_ALLOC)) return false;
+    if (claim.device < 0) return true;
+    entry.bytes = bytes;
+    entry.device = (uint16_t)claim.device;
+  }
+  if (track_add(&entry) == 0) return true;
+  memory_release(&claim);
+  if (object != OBJECT_NONE) objects_release(control.ledger.usage, control.ledger.slot, object);
+  return false;
+}
+
+static CUresult opened(CUresult result, CUdeviceptr pointer, const CUipcMemHandle *handle) {
+  CUcontext context;
+  if (result != CUDA_SUCCESS || !control_enforces() || known(pointer)) return result;
+  devices_current(&context);
+  if (remember(pointer, context, handle)) return result;
+  driver.cuIpcCloseMemHandle(pointer);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags) {
+  CUresult result = driver.cuIpcOpenMemHandle_v2(pointer, handle, flags);
+  return opened(result, result == CUDA_SUCCESS ? *pointer : 0, &handle);
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags) {
+  CUresult result = driver.cuIpcOpenMemHandle(pointer, handle, flags);
+  return opened(result, result == CUDA_SUCCESS ? *pointer : 0, &handle);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
+  if (!control_enforces()) return driver.cuIpcCloseMemHandle(pointer);
+  /* The address may be given out again as soon as the driver has it back: what it stood for is taken out first. */
+  struct track_entry entry;
+  bool last = track_refer(TRACK_IMPORT, pointer, -1, &entry) == 0 && entry.kind != 0;
+  CUresult result = driver.cuIpcCloseMemHandle(pointer);
+  if (last) {
+    entry.references = 1;
+    memory_forgotten(&entry, result == CUDA_SUCCESS);
+  } else if (entry.kind != 0 && result != CUDA_SUCCESS) {
+    track_refer(TRACK_IMPORT, pointer, 1, &entry);
+  }
+  return result;
+}

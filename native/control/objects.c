@@ -1,0 +1,224 @@
+#include "objects.h"
+#include "descriptor.h"
+#include "lock.h"
+#include <string.h>
+
+#define MOST_OBJECTS VGPU_MAX_PROCESSES
+#define HOLDER_WORDS (VGPU_MAX_PROCESSES / 64)
+
+static struct lock lock;            /* of `held` and this process's bits */
+static uint32_t held[MOST_OBJECTS]; /* how often this process holds each */
+
+uint64_t objects_key(const void *handle, size_t size) {
+  uint64_t key = 0xcbf29ce484222325ull;
+  for (size_t i = 0; i < size; i++)
+    key = (key ^ ((const unsigned char *)handle)[i]) * 0x100000001b3ull;
+  return key | 1;
+}
+
+static uint32_t high(const struct vgpu_usage *usage) {
+  uint32_t value = __atomic_load_n(&usage->header.object_high, __ATOMIC_ACQUIRE);
+  return value < MOST_OBJECTS ? value : MOST_OBJECTS;
+}
+
+static void raise_high(struct vgpu_usage *usage, uint32_t to) {
+  uint32_t value = __atomic_load_n(&usage->header.object_high, __ATOMIC_RELAXED);
+  while (value < to && !__atomic_compare_exchange_n(&usage->header.object_high, &value, to, false, __ATOMIC_SEQ_CST,
+                                                    __ATOMIC_RELAXED)) {
+  }
+}
+
+static uint64_t *holders(struct vgpu_usage *usage, uint32_t number, uint32_t slot) {
+  return &usage->ledger[slot / 64][number].object_holders;
+}
+
+static void set_holder(struct vgpu_usage *usage, uint32_t number, uint32_t slot) {
+  __atomic_fetch_or(holders(usage, number, slot), 1ull << slot % 64, __ATOMIC_SEQ_CST);
+}
+
+static void clear_holder(struct vgpu_usage *usage, uint32_t number, uint32_t slot) {
+  __atomic_fetch_and(holders(usage, number, slot), ~(1ull << slot % 64), __ATOMIC_SEQ_CST);
+}
+
+/* Somebody has it, or may have it. Where processes come and go few slots are used, so the first word mostly says it. */
+static bool is_charged(const struct vgpu_usage *usage, uint32_t number) {
+  for (uint32_t i = 0; i < HOLDER_WORDS; i++)
+    if (__atomic_load_n(&usage->ledger[i][number].object_holders, __ATOMIC_SEQ_CST) != 0) return true;
+  return __atomic_load_n(&usage->slots[number].object.descriptors, __ATOMIC_SEQ_CST) != 0;
+}
+
+uint64_t objects_charged_slowly(const struct vgpu_usage *usage, uint32_t device) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0, end = high(usage); i < end; i++) {
+    const struct vgpu_object *object = &usage->slots[i].object;
+    if (__atomic_load_n(&object->device, __ATOMIC_RELAXED) != device || !is_charged(usage, i)) continue;
+    uint64_t more = __atomic_load_n(&object->bytes, __ATOMIC_RELAXED);
+    bytes = bytes + more < bytes ? UINT64_MAX : bytes + more;
+  }
+  return bytes;
+}
+
+/* Takes a place that nobody holds; only one process can move its state on. One that a killed process was about to take
+ * stays unused. */
+static bool claim(struct vgpu_usage *usage, uint32_t number, uint64_t *state) {
+  uint64_t *word = &usage->slots[number].object.state;
+  *state = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+  if ((*state & 1) != 0 || is_charged(usage, number)) return false;
+  if (!__atomic_compare_exchange_n(word, state, *state + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return false;
+  /* An importer may have come meanwhile: it finds the state moved, and leaves; or it was first, and has it. */
+  if (!is_charged(usage, number)) return true;
+  __atomic_store_n(word, *state + 2, __ATOMIC_SEQ_CST);
+  return false;
+}
+
+uint32_t objects_make(struct vgpu_usage *usage, uint32_t slot, uint32_t device, uint64_t bytes, uint64_t key) {
+  uint32_t made = OBJECT_NONE;
+  lock_take(&lock);
+  for (uint32_t i = 0; i < MOST_OBJECTS && made == OBJECT_NONE; i++) {
+    struct vgpu_object *object = &usage->slots[i].object;
+    uint64_t state;
+    if (!claim(usage, i, &state)) continue;
+    __atomic_store_n(&object->key, key, __ATOMIC_RELAXED);
+    __atomic_store_n(&object->device, device, __ATOMIC_RELAXED);
+    __atomic_store_n(&object->bytes, bytes, __ATOMIC_RELAXED);
+    raise_high(usage, i + 1);
+    set_holder(usage, i, slot);
+    __atomic_store_n(&object->state, state + 2, __ATOMIC_SEQ_CST);
+    held[i] = 1;
+    made = i;
+  }
+  lock_release(&lock);
+  return made;
+}
+
+/* The caller has the lock. False: another object has taken the place meanwhile. */
+static bool hold(struct vgpu_usage *usage, uint32_t number, uint64_t state, uint32_t slot) {
+  if (held[number] == 0) {
+    set_holder(usage, number, slot);
+    if (__atomic_load_n(&usage->slots[number].object.state, __ATOMIC_SEQ_CST) != state) {
+      clear_holder(usage, number, slot);
+      return false;
+    }
+  }
+  held[number]++;
+  return true;
+}
+
+uint32_t objects_hold_key(struct vgpu_usage *usage, uint32_t slot, uint64_t key) {
+  uint32_t found = OBJECT_NONE;
+  lock_take(&lock);
+  for (uint32_t i = 0, end = high(usage); i < end && found == OBJECT_NONE; i++) {
+    const struct vgpu_object *object = &usage->slots[i].object;
+    uint64_t state = __atomic_load_n(&object->state, __ATOMIC_ACQUIRE);
+    bool same = (state & 1) == 0 && __atomic_load_n(&object->key, __ATOMIC_RELAXED) == key;
+    if (same && is_charged(usage, i) && hold(usage, i, state, slot)) found = i;
+  }
+  lock_release(&lock);
+  return found;
+}
+
+static uint64_t locks_of(uint32_t number) {
+  return VGPU_DESCRIPTOR_LOCKS + (uint64_t)VGPU_DESCRIPTORS_OF_OBJECT * number;
+}
+
+/* Its own mark is the one that only others see. */
+static bool stands_for(int fd, int probe, uint32_t number, uint32_t count) {
+  for (uint32_t i = 0; i < count && i < VGPU_DESCRIPTORS_OF_OBJECT; i++)
+    if (descriptor_others_have(probe, locks_of(number) + i, 1) && !descriptor_others_have(fd, locks_of(number) + i, 1))
+      return true;
+  return false;
+}
+
+uint32_t objects_hold_descriptor(struct vgpu_usage *usage, uint32_t slot, int fd) {
+  int probe = high(usage) == 0 ? -1 : descriptor_probe_by(fd);
+  uint32_t found = OBJECT_NONE;
+  for (uint32_t i = 0, end = high(usage); i < end && probe >= 0 && found == OBJECT_NONE; i++) {
+    const struct vgpu_object *object = &usage->slots[i].object;
+    uint64_t state = __atomic_load_n(&object->state, __ATOMIC_ACQUIRE);
+    uint32_t count = __atomic_load_n(&object->descriptors, __ATOMIC_ACQUIRE);
+    if ((state & 1) != 0 || !stands_for(fd, probe, i, count)) continue;
+    lock_take(&lock);
+    if (hold(usage, i, state, slot)) found = i;
+    lock_release(&lock);
+  }
+  descriptor_leave(probe);
+  return found;
+}
+
+void objects_release(struct vgpu_usage *usage, uint32_t slot, uint32_t number) {
+  lock_take(&lock);
+  if (held[number] > 0 && --held[number] == 0) clear_holder(usage, number, slot);
+  lock_release(&lock);
+}
+
+void objects_set_key(struct vgpu_usage *usage, uint32_t number, uint64_t key) {
+  __atomic_store_n(&usage->slots[number].object.key, key, __ATOMIC_RELAXED);
+}
+
+uint32_t objects_device(const struct vgpu_usage *usage, uint32_t number) {
+  return __atomic_load_n(&usage->slots[number].object.device, __ATOMIC_RELAXED) % VGPU_MAX_DEVICES;
+}
+
+/* The first descriptor in the container says which file all are of. Whoever is killed while it writes that leaves it
+ * unknown: then descriptors cannot be followed. */
+static bool learn_file(struct vgpu_usage_header *header, int fd) {
+  struct os_file file;
+  char path[sizeof header->descriptor_path];
+  uint32_t none = VGPU_DESCRIPTOR_NONE;
+  if (!os_identify(fd, &file)) return false;
+  if (__atomic_load_n(&header->descriptor_known, __ATOMIC_ACQUIRE) == none && descriptor_path(fd, path, sizeof path) &&
+      __atomic_compare_exchange_n(&header->descriptor_known, &none, VGPU_DESCRIPTOR_WRITING, false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_RELAXED)) {
+    header->descriptor_device = file.device;
+    header->descriptor_inode = file.inode;
+    memcpy(header->descriptor_path, path, sizeof path);
+    __atomic_store_n(&header->descriptor_known, VGPU_DESCRIPTOR_KNOWN, __ATOMIC_RELEASE);
+  }
+  return __atomic_load_n(&header->descriptor_known, __ATOMIC_ACQUIRE) == VGPU_DESCRIPTOR_KNOWN &&
+         header->descriptor_device == file.device && header->descriptor_inode == file.inode;
+}
+
+/* The mark comes before its number, so that whoever finds the number finds the mark. */
+bool objects_described(struct vgpu_usage *usage, uint32_t number, int fd) {
+  uint32_t *descriptors = &usage->slots[number].object.descriptors;
+  if (!learn_file(&usage->header, fd)) return false;
+  uint32_t count = __atomic_load_n(descriptors, __ATOMIC_SEQ_CST);
+  do {
+    if (count >= VGPU_DESCRIPTORS_OF_OBJECT || !descriptor_mark(fd, locks_of(number) + count)) return false;
+  } while (!__atomic_compare_exchange_n(descriptors, &count, count + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+  return true;
+}
+
+/* The path was written by somebody of the same container, who could lead it elsewhere, and take the locks away too. */
+static int probe_file(const struct vgpu_usage_header *header) {
+  struct os_file file = {.device = header->descriptor_device, .inode = header->descriptor_inode};
+  char path[sizeof header->descriptor_path];
+  if (__atomic_load_n(&header->descriptor_known, __ATOMIC_ACQUIRE) != VGPU_DESCRIPTOR_KNOWN) return -1;
+  memcpy(path, header->descriptor_path, sizeof path);
+  path[sizeof path - 1] = '\0';
+  return descriptor_probe(path, &file);
+}
+
+bool objects_settle(struct vgpu_usage *usage) {
+  bool freed = false;
+  int probe = high(usage) == 0 ? -1 : probe_file(&usage->header);
+  for (uint32_t i = 0, end = high(usage); i < end && probe >= 0; i++) {
+    uint32_t *descriptors = &usage->slots[i].object.descriptors;
+    uint32_t count = __atomic_load_n(descriptors, __ATOMIC_SEQ_CST);
+    if (count == 0 || descriptor_others_have(probe, locks_of(i), VGPU_DESCRIPTORS_OF_OBJECT)) continue;
+    /* Only as many as were seen: another may have been made meanwhile. */
+    if (__atomic_compare_exchange_n(descriptors, &count, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) freed = true;
+  }
+  descriptor_leave(probe);
+  return freed;
+}
+
+void objects_drop_slot(struct vgpu_usage *usage, uint32_t slot) {
+  for (uint32_t i = 0, end = high(usage); i < end; i++)
+    clear_holder(usage, i, slot);
+}
+
+void objects_after_fork(void) {
+  memset(held, 0, sizeof held);
+  lock.taken = 0;
+}
