@@ -53,6 +53,16 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const 
   return begun(driver.cuStreamBeginCaptureToGraph_ptsz(stream, graph, dependencies, edges, count, mode));
 }
 
+CUresult cuStreamBeginRecaptureToGraph(CUstream stream, CUstreamCaptureMode mode, CUgraph graph,
+                                       CUgraphRecaptureCallback differs, void *data) {
+  return begun(driver.cuStreamBeginRecaptureToGraph(stream, mode, graph, differs, data));
+}
+
+CUresult cuStreamBeginRecaptureToGraph_ptsz(CUstream stream, CUstreamCaptureMode mode, CUgraph graph,
+                                            CUgraphRecaptureCallback differs, void *data) {
+  return begun(driver.cuStreamBeginRecaptureToGraph_ptsz(stream, mode, graph, differs, data));
+}
+
 /* A capture may end although the call fails, and not end although a call was made: only the stream knows. */
 static void ended(CUstream stream, bool was_capturing) {
   if (was_capturing && !is_capturing(stream)) count(-1u);

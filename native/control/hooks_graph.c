@@ -29,6 +29,12 @@ CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *
   return driver.cuGraphAddNode_v2(node, graph, dependencies, edges, count, parameters);
 }
 
+CUresult cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                           const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *parameters) {
+  notice(parameters);
+  return driver.cuGraphAddNode_v3(node, graph, dependencies, edges, count, parameters);
+}
+
 static CUresult instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph) {
   if (result != CUDA_SUCCESS || !control_enforces()) return result;
   cost_forget(launch_key_of_graph(*exec));

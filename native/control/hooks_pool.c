@@ -163,3 +163,7 @@ CUresult cuEventSynchronize(CUevent event) {
 CUresult cuCtxSynchronize(void) {
   return waited(driver.cuCtxSynchronize());
 }
+
+CUresult cuCtxSynchronize_v2(CUcontext context) {
+  return waited(driver.cuCtxSynchronize_v2(context));
+}

@@ -23,6 +23,15 @@ $(BUILD)/control/origin/lib%-origin.so.1:
 	@mkdir -p $(@D)
 	$(CC) -shared -nostdlib -x c /dev/null -Wl,-soname,lib$*-origin.so.1 -o $@
 
+# A version of a hooked call that is not hooked would pass by the limits: the build fails where the list has one.
+$(BUILD)/control/versions.checked: include/cuda_calls.def Makefile
+	@mkdir -p $(@D)
+	@sed -nE 's/^CUDA_([A-Z]+)\(([0-9]+), ([A-Za-z0-9_]+), ([A-Za-z0-9_]+).*/\1 \2 \3 \4/p' $< | awk ' \
+	  $$1 == "HOOK" { hooked[$$3] = 1; next } { other[$$3] = other[$$3] " " $$4 " (CUDA " $$2 ")" } \
+	  END { for (name in other) if (name in hooked) { print "$<: " name " is hooked, and not in the form" other[name]; failed = 1 } exit failed }' >&2
+	@touch $@
+ALL += $(BUILD)/control/versions.checked
+
 # $(1): target, $(2): SONAME, $(3): the driver's other name, $(4): objects
 define control_library
 $(1): $(patsubst %,$(BUILD)/control/%.o,$(4)) $(BUILD)/control/origin/$(3)

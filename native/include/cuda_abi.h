@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CUDA_ABI_VERSION 13000 /* the newest interface described here */
+#define CUDA_ABI_VERSION 13050 /* the newest interface described here */
 
 /* ---- handles ---- */
 

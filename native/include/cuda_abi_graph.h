@@ -176,6 +176,8 @@ typedef CUDA_HOST_NODE_PARAMS_v1 CUDA_HOST_NODE_PARAMS;
 typedef struct {
   CUhostFn fn;
   void *userData;
+  unsigned int syncMode; /* this and the context since CUDA 13.4 */
+  CUcontext ctx;
 } CUDA_HOST_NODE_PARAMS_v2;
 
 typedef struct {
@@ -221,6 +223,7 @@ typedef struct {
 
 typedef struct {
   CUevent event;
+  CUcontext ctx; /* since CUDA 13.4 */
 } CUDA_EVENT_RECORD_NODE_PARAMS;
 
 typedef struct {
@@ -255,5 +258,14 @@ typedef struct {
   };
   long long reserved2;
 } CUgraphNodeParams;
+
+/* What a capture into a graph that exists already asks where a node's parameters differ. */
+typedef enum CUgraphRecaptureStatus_enum {
+  CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE = 0,
+  CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE = 1,
+  CU_GRAPH_RECAPTURE_ERROR = 2,
+} CUgraphRecaptureStatus;
+typedef CUresult (*CUgraphRecaptureCallback)(void *, CUgraphNode, const CUgraphNodeParams *, const CUgraphNodeParams *,
+                                             CUgraphRecaptureStatus);
 
 #endif

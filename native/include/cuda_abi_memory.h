@@ -333,6 +333,8 @@ typedef enum {
   CU_MEM_LOCATION_TYPE_HOST = 0x2,
   CU_MEM_LOCATION_TYPE_HOST_NUMA = 0x3,
   CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 0x4,
+  CU_MEM_LOCATION_TYPE_INVISIBLE = 0x5,
+  CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN = 0x6,
   CU_MEM_LOCATION_TYPE_MAX = 0x7FFFFFFF,
 } CUmemLocationType;
 
@@ -383,6 +385,10 @@ typedef enum {
   CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
   CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
   CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8,
+  CU_MEMPOOL_ATTR_ALLOCATION_TYPE = 9,
+  CU_MEMPOOL_ATTR_EXPORT_HANDLE_TYPES = 10,
+  CU_MEMPOOL_ATTR_LOCATION_ID = 11,
+  CU_MEMPOOL_ATTR_LOCATION_TYPE = 12,
 } CUmemPool_attribute;
 
 typedef struct {
@@ -392,7 +398,8 @@ typedef struct {
   void *win32SecurityAttributes;
   size_t maxSize;
   unsigned short usage;
-  unsigned char reserved[54];
+  unsigned char gpuDirectRDMACapable; /* reserved before CUDA 13.2 */
+  unsigned char reserved[53];
 } CUmemPoolProps_v1;
 typedef CUmemPoolProps_v1 CUmemPoolProps;
 

@@ -302,6 +302,16 @@ PER_THREAD_SZ(cuStreamBeginCaptureToGraph,
                CUstreamCaptureMode mode),
               own_stream(stream), graph, waits, edges, count, mode)
 
+SIM_API CUresult cuStreamBeginRecaptureToGraph(CUstream stream, CUstreamCaptureMode mode, CUgraph graph,
+                                               CUgraphRecaptureCallback differs, void *data) {
+  (void)stream, (void)mode, (void)graph, (void)differs, (void)data;
+  ENTER();
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+PER_THREAD_SZ(cuStreamBeginRecaptureToGraph,
+              (CUstream stream, CUstreamCaptureMode mode, CUgraph graph, CUgraphRecaptureCallback differs, void *data),
+              own_stream(stream), mode, graph, differs, data)
+
 SIM_API CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
   CUstream stream;
   ENTER();

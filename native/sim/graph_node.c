@@ -164,6 +164,11 @@ SIM_API CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgra
   ADD(general_task(p, &task));
 }
 
+SIM_API CUresult cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                                   const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *p) {
+  return cuGraphAddNode_v2(node, graph, dependencies, edges, count, p);
+}
+
 SIM_API CUresult cuGraphAddNode(PLACE, CUgraphNodeParams *p) {
   return cuGraphAddNode_v2(node, graph, dependencies, NULL, count, p);
 }

@@ -2,9 +2,10 @@
 # Compares the lists of calls with the toolkit's headers. CUDA_HEADERS names folders that have cudaTypedefs.h, cuda.h or nvml.h, one for each
 # CUDA version, with colons between them.
 echo "the lists of calls have every call, every version of it and every symbol that the toolkit's headers name"
+. "$(dirname "$0")/compare-abi.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-folders=${CUDA_HEADERS:-$(printf '%s:' "${CUDA_HOME:-/usr/local/cuda}/include" /usr/local/cuda-*/include /usr/include)}
+folders=$(header_folders)
 compared=0
 failed=0
 

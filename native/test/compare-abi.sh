@@ -1,3 +1,15 @@
+# Where the vendor's headers are looked for: CUDA_HEADERS names folders with colons between them.
+header_folders() {
+  echo "${CUDA_HEADERS:-$(printf '%s:' "${CUDA_HOME:-/usr/local/cuda}/include" /usr/local/cuda-*/include)/usr/include}"
+}
+
+# find_header NAME PATTERN: the first header of that name with a line that matches.
+find_header() {
+  header_folders | tr ':' '\n' | while read -r folder; do
+    grep -qs "$2" "$folder/$1" && echo "$folder/$1" && break
+  done
+}
+
 # Compares headers of our own with the vendor's: compare_abi VENDOR_FLAGS FUNCTIONS_HEADER CALLS HEADER...
 # The numbers, types and fields that our headers name are printed by one program compiled against either side, and the two
 # outputs must be the same; the header with the functions is compiled after the vendor's, which makes the compiler compare

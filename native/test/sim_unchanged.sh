@@ -11,7 +11,7 @@ cat >"$GPU_SIM_STATE/program.c" <<'C'
 #include <string.h>
 #define OK(call) do { CUresult r = (call); if (r != CUDA_SUCCESS) { printf("%s: %d\n", #call, (int)r); return 1; } } while (0)
 int main(void) {
-  CUdevice device; CUcontext context; CUmodule module; CUfunction kernel; CUdeviceptr memory; CUevent a, b;
+  int version; CUdevice device; CUcontext context; CUmodule module; CUfunction kernel; CUdeviceptr memory; CUevent a, b;
   CUgraph graph; CUgraphExec exec; CUstream stream; char name[64]; char data[256], back[256]; float ms; size_t bytes;
   unsigned long long us = 500; void *parameters[] = {&us}; void *entry; CUdriverProcAddressQueryResult found;
   OK(cuInit(0));
@@ -39,7 +39,8 @@ int main(void) {
   OK(cuGraphInstantiate(&exec, graph, 0));
   OK(cuGraphLaunch(exec, stream));
   OK(cuCtxSynchronize());
-  OK(cuGetProcAddress("cuMemAlloc", &entry, CUDA_VERSION, 0, &found));
+  OK(cuDriverGetVersion(&version));
+  OK(cuGetProcAddress("cuMemAlloc", &entry, version < CUDA_VERSION ? version : CUDA_VERSION, 0, &found));
   OK(cuMemFree(memory));
   OK(cuCtxDestroy(context));
   return memcmp(data, back, sizeof data) != 0 || ms < 0.499 || entry != (void *)cuMemAlloc;
