@@ -15,7 +15,7 @@ export { cashTarget, keyProblem, unitOfKey, type Key } from './core/key.js';
 export type { LoanSpec } from './core/loans.js';
 export type { Observation } from './core/observe.js';
 export { DEFAULT_POLICY, type Policy } from './core/policy.js';
-export { formatQuantity, parseQuantity, type Quantity } from './core/quantity.js';
+export { formatQuantity, parseQuantity, readQuantity, wholeQuantity, type Quantity } from './core/quantity.js';
 export { Quota, type Clock, type Simulation, type Timed } from './core/quota.js';
 export type { Drift, DriftReport } from './core/refresh.js';
 export type { Code, Refusal } from './core/refusal.js';

@@ -1,9 +1,9 @@
 import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
 import type { NodeGpu, NodeShape } from './cluster/node.js';
 import { decodeInventory, type NodeInventory } from '../gpu/node-inventory.js';
-import { parseQuantity } from '../gpu/quantity.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { uniformTopology, type Topology } from '../gpu/topology/topology.js';
+import { readAmounts } from '../kube/amounts.js';
 import type { NodeObject } from './kube-objects.js';
 
 export interface ShapeResult {
@@ -26,12 +26,12 @@ export class NodeShapes {
 
   read(node: NodeObject): ShapeResult {
     const { metadata = {}, status = {} } = node;
-    const allocatable = status.allocatable ?? status.capacity ?? {};
-    const amount = (resource: string): number => parseQuantity(allocatable[resource] ?? 0) ?? 0;
+    const { amounts } = readAmounts(status.allocatable ?? status.capacity, 'down');
+    const amount = (resource: string): number => amounts.get(resource) ?? 0;
     const host = {
       name: metadata.name ?? '',
       labels: metadata.labels ?? {},
-      cpuMilli: Math.round(amount('cpu') * 1000),
+      cpuMilli: amount('cpu'),
       hostMemoryBytes: amount('memory'),
     };
     const text = metadata.annotations?.[NODE_INVENTORY_KEY];

@@ -2,10 +2,10 @@ import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resou
 import { GPU_ASSIGNED_KEY, PREDICATE_NODE_KEY, predicateGpuIndexKey } from '../gpu/annotations.js';
 import type { ContainerDemand, Demand } from './cluster/demand.js';
 import { demandOf } from './cluster/demand.js';
-import type { NodeSelector, Requirement } from './cluster/node-selector.js';
+import type { NodeSelector } from './cluster/node-selector.js';
 import type { ContainerGpus } from './cluster/pod-placement.js';
-import { parseQuantity } from '../gpu/quantity.js';
 import { checkCores, checkPair } from '../gpu/request.js';
+import { parseQuantity, readQuantity } from '../quota/core/quantity.js';
 import type { ContainerSpec, LabelRequirement, PodObject } from './kube-objects.js';
 
 /** A pod as the extender sees it. */
@@ -64,8 +64,8 @@ export function viewPod(pod: PodObject): PodView {
       ...sidecars.flatMap((sidecar) => gpuDemands([sidecar], containers.length + init.indexOf(sidecar))),
     ],
     init: init.flatMap((container, at) => (isSidecar(container) ? [] : gpuDemands([container], at))),
-    cpuMilli: Math.round(hostRequest(pod, 'cpu') * 1000),
-    hostMemoryBytes: Math.round(hostRequest(pod, 'memory')),
+    cpuMilli: hostRequest(pod, 'cpu'),
+    hostMemoryBytes: hostRequest(pod, 'memory'),
     selector: selectorOf(pod),
   });
   const nodeName = textOrNull(spec.nodeName);
@@ -130,17 +130,20 @@ function requestOf(container: ContainerSpec): { cores: number; memoryBlocks: num
 
 function amountOf(container: ContainerSpec, resource: string): number {
   const { limits, requests } = container.resources ?? {};
-  const quantity = limits?.[resource] ?? requests?.[resource];
-  return quantity === undefined ? 0 : (parseQuantity(quantity) ?? 0);
+  // In thousandths, so that a fraction is seen and refused.
+  const read = parseQuantity(limits?.[resource] ?? requests?.[resource] ?? 0, 3, 'up');
+  return read.ok ? Number(read.amount) / 1000 : 0;
 }
 
 /** What the scheduler counts for a pod: its containers together, or its largest init container beside the sidecars before it. */
 function hostRequest(pod: PodObject, resource: 'cpu' | 'memory'): number {
   const { spec = {} } = pod;
-  const of = (container: ContainerSpec): number => {
-    const quantity = container.resources?.requests?.[resource] ?? container.resources?.limits?.[resource];
-    return quantity === undefined ? 0 : (parseQuantity(quantity) ?? 0);
+  const amount = (quantity: string | number | undefined): number => {
+    const read = readQuantity(resource, quantity ?? 0, 'up');
+    return read.ok ? Number(read.amount) : 0;
   };
+  const of = ({ resources }: ContainerSpec): number =>
+    amount(resources?.requests?.[resource] ?? resources?.limits?.[resource]);
   let sidecars = 0;
   let starting = 0;
   for (const container of spec.initContainers ?? []) {
@@ -148,8 +151,7 @@ function hostRequest(pod: PodObject, resource: 'cpu' | 'memory'): number {
     starting = Math.max(starting, sidecars + (isSidecar(container) ? 0 : of(container)));
   }
   const running = (spec.containers ?? []).reduce((sum, container) => sum + of(container), sidecars);
-  const overhead = spec.overhead?.[resource];
-  return Math.max(starting, running) + (overhead === undefined ? 0 : (parseQuantity(overhead) ?? 0));
+  return Math.max(starting, running) + amount(spec.overhead?.[resource]);
 }
 
 function selectorOf(pod: PodObject): NodeSelector {
@@ -158,16 +160,12 @@ function selectorOf(pod: PodObject): NodeSelector {
     labels: pod.spec?.nodeSelector ?? {},
     terms:
       terms?.map((term) => ({
-        labels: (term.matchExpressions ?? []).flatMap(requirementOf),
-        fields: (term.matchFields ?? []).flatMap(requirementOf),
+        labels: (term.matchExpressions ?? []).map(requirementOf),
+        fields: (term.matchFields ?? []).map(requirementOf),
       })) ?? null,
   };
 }
 
-const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt'] as const;
-
-function requirementOf({ key = '', operator, values = [] }: LabelRequirement): Requirement[] {
-  const known = OPERATORS.find((candidate) => candidate === operator);
-  // An operator of a later Kubernetes: nothing is known to match it.
-  return [known === undefined ? { key, operator: 'In', values: [] } : { key, operator: known, values }];
+function requirementOf({ key = '', operator = '', values = [] }: LabelRequirement): Required<LabelRequirement> {
+  return { key, operator, values };
 }

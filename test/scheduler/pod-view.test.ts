@@ -48,6 +48,7 @@ test('CPU and memory of the host are counted as the scheduler counts them', (t) 
   const spec = (initContainers: ContainerSpec[], containers: ContainerSpec[], overhead?: Record<string, string>) =>
     viewPod({ spec: { initContainers, containers, ...(overhead === undefined ? {} : { overhead }) } }).demand;
   t.match(spec([], [host('500m', '1Gi'), host('1', '1Gi')]), { cpuMilli: 1500, hostMemoryBytes: 2 * 2 ** 30 });
+  t.match(spec([], [host('100u', '0.5')]), { cpuMilli: 1, hostMemoryBytes: 1 }, 'fractions are rounded up');
   t.match(spec([host('4', '100Mi')], [host('1', '1Gi')]), { cpuMilli: 4000, hostMemoryBytes: 2 ** 30 });
   t.match(
     spec([host('1', '1Gi', { restartPolicy: 'Always' }), host('4', '100Mi')], [host('2', '1Gi')]),
@@ -125,7 +126,7 @@ test('a node affinity and a node selector are read', (t) => {
       {
         labels: [
           { key: 'gpu', operator: 'In', values: ['T4'] },
-          { key: 'x', operator: 'In', values: [] },
+          { key: 'x', operator: 'Newer', values: [] },
         ],
         fields: [],
       },

@@ -1,6 +1,6 @@
 import type { NodePod, PodContainer } from './node-pod.js';
-import { wholeQuantity } from '../../gpu/quantity.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../gpu/resources.js';
+import { wholeQuantity } from '../../quota/core/quantity.js';
 
 /** Annotations of a static pod's entry at the API server: the UID by which the kubelet calls it, and the mark that it is one. */
 const CONFIG_HASH_KEY = 'kubernetes.io/config.hash';
@@ -84,7 +84,7 @@ function containersOf(specs: readonly unknown[], statuses: readonly unknown[]): 
 }
 
 function amount(value: unknown): number {
-  const whole = typeof value === 'string' || typeof value === 'number' ? wholeQuantity(String(value)) : null;
+  const whole = typeof value === 'string' || typeof value === 'number' ? wholeQuantity(value) : null;
   return whole === null || whole < 0 ? 0 : whole;
 }
 

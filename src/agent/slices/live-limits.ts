@@ -3,8 +3,8 @@
  */
 import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, SHARE_LIMIT_KEY } from '../../gpu/annotations.js';
 import type { DeviceLimit } from '../../abi/limits-file.js';
-import { parseQuantity } from '../../gpu/quantity.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
+import { wholeQuantity } from '../../quota/core/quantity.js';
 
 /** What one container is asked to keep to; null: as it was given. */
 export interface LimitRequest {
@@ -49,8 +49,8 @@ export function readLimitAnnotations(annotations: ReadonlyMap<string, string>): 
 /** Bytes from a whole number of blocks ("16") or a quantity with a unit ("4Gi", "1500M"); null for what is neither, or nothing. */
 export function parseMemory(text: string): number | null {
   if (/^\d{1,9}$/.test(text)) return Number(text) > 0 ? Number(text) * MEMORY_BLOCK_BYTES : null;
-  const bytes = parseQuantity(text);
-  return bytes !== null && Number.isSafeInteger(bytes) && bytes > 0 ? bytes : null;
+  const bytes = wholeQuantity(text);
+  return bytes !== null && bytes > 0 ? bytes : null;
 }
 
 /** 1 to 100; null for anything else. */

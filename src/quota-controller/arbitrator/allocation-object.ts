@@ -1,6 +1,6 @@
 import type { KubeCondition } from '../group-object.js';
 import { versionOf, type KubeObject } from '../object.js';
-import type { WrittenAmounts } from './amounts.js';
+import type { WrittenAmounts } from '../../kube/amounts.js';
 
 /** Status of an Allocation: all that there is of one. Times are RFC 3339, with milliseconds where the next leader reckons with them. */
 export interface AllocationStatus {

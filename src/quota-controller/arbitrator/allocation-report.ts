@@ -1,6 +1,6 @@
 import type { Allocation, ArbitratorMemory } from '../../quota/arbitrator/index.js';
 import type { AllocationObject, AllocationStatus } from './allocation-object.js';
-import { writeAmounts } from './amounts.js';
+import { writeAmounts } from '../../kube/amounts.js';
 import { conditionsAt, type Finding } from '../condition.js';
 
 /** What the status of an Allocation is made of. */

@@ -1,7 +1,7 @@
 import type { ConsumerSpec } from '../../quota/arbitrator/index.js';
 import type { KubeCondition } from '../group-object.js';
 import { versionOf, type KubeObject } from '../object.js';
-import { readAmounts } from './amounts.js';
+import { readAmounts } from '../../kube/amounts.js';
 
 export interface ConsumerStatus {
   readonly observedGeneration?: number;

@@ -1,5 +1,5 @@
+import { selectsLabels, type LabelSelector } from '../../kube/label-selector.js';
 import type { KubeObject } from '../object.js';
-import { selects, type LabelSelector } from './label-selector.js';
 
 /** A PodDisruptionBudget. */
 export interface DisruptionBudget {
@@ -30,6 +30,6 @@ export function readDisruptionBudget(object: unknown, version: 'v1' | 'v1beta1')
     key: `${namespace}/${name}`,
     // Not counted since it was changed: the API refuses everything until it is.
     allowed: observedGeneration < generation ? 0 : disruptionsAllowed,
-    guards: (labels) => selectsAny && selects(selector, labels),
+    guards: (labels) => selectsAny && selectsLabels(selector, labels),
   };
 }

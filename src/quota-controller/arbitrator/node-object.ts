@@ -1,6 +1,6 @@
 import type { Quantities } from '../../quota/arbitrator/index.js';
 import type { KubeObject } from '../object.js';
-import { readAmounts } from './amounts.js';
+import { readAmounts } from '../../kube/amounts.js';
 
 /** What is kept of a node. */
 export interface NodeObject {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ArbitrationPlan } from '../../quota/arbitrator/index.js';
 import type { QuotaLog } from '../log.js';
-import { writeAmounts } from './amounts.js';
+import { writeAmounts } from '../../kube/amounts.js';
 import type { ClusterPod } from './cluster-pod.js';
 
 /** Writes plans that nobody carries out into the log, each when it differs from the one before. */

@@ -28,7 +28,9 @@ const MAX_LENGTH = 64;
  * between two integers is rounded `up` (requests: a fraction is charged) or `down` (limits: a fraction is not granted).
  * Grammar: the Kubernetes API's resource.Quantity. Beyond 64 bits: QuantityTooLarge.
  */
-export function parseQuantity(text: string, decimals: number, round: 'up' | 'down'): Parsed {
+export function parseQuantity(quantity: string | number, decimals: number, round: 'up' | 'down'): Parsed {
+  if (typeof quantity === 'number') return parseNumber(quantity, decimals, round);
+  const text = quantity;
   const plain = plainQuantity(text, decimals);
   if (plain !== null) return { ok: true, amount: plain };
   const match = text.length <= MAX_LENGTH ? SHAPE.exec(text) : null;
@@ -45,6 +47,12 @@ export function parseQuantity(text: string, decimals: number, round: 'up' | 'dow
   else numerator = divide(numerator, 10n ** BigInt(-power), (round === 'up') !== (sign === '-'));
   if (numerator > MAX_QUANTITY) return tooLarge(text);
   return { ok: true, amount: amountOf(sign === '-' ? -numerator : numerator) };
+}
+
+/** JSON and YAML let authors leave the quotes out. */
+function parseNumber(quantity: number, decimals: number, round: 'up' | 'down'): Parsed {
+  if (decimals === 0 && Number.isSafeInteger(quantity)) return { ok: true, amount: quantity === 0 ? 0 : quantity };
+  return Number.isFinite(quantity) ? parseQuantity(decimalText(quantity), decimals, round) : invalid(`${quantity}`);
 }
 
 const BYTES: Readonly<Record<string, number>> = { Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40 };
@@ -71,12 +79,15 @@ export function readQuantity(key: string, quantity: Quantity, round: 'up' | 'dow
     return { ok: true, amount: amountOf(quantity) };
   }
   const { decimals } = unitOfKey(key);
-  if (typeof quantity === 'number') {
-    if (decimals === 0 && Number.isSafeInteger(quantity)) return { ok: true, amount: quantity === 0 ? 0 : quantity };
-    return Number.isFinite(quantity) ? parseQuantity(decimalText(quantity), decimals, round) : invalid(`${quantity}`);
-  }
-  if (typeof quantity !== 'string') return invalid(typeof quantity);
+  if (typeof quantity !== 'string' && typeof quantity !== 'number') return invalid(typeof quantity);
   return parseQuantity(quantity, decimals, round);
+}
+
+/** Reads a quantity that has to be a whole number, as those of extended resources: `1k` is 1000. Null for a fraction and for what is no quantity. */
+export function wholeQuantity(quantity: string | number): number | null {
+  const [down, up] = [parseQuantity(quantity, 0, 'down'), parseQuantity(quantity, 0, 'up')];
+  const isWhole = down.ok && up.ok && down.amount === up.amount && typeof down.amount === 'number';
+  return isWhole ? down.amount : null;
 }
 
 /** An amount of `key` in Kubernetes' form: `500m`, `8Gi`, `4`. */

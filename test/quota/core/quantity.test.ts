@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import { amountOf, minus, plus, times, timesIn, type Amount } from '../../../src/quota/core/amount.js';
-import { HOUR_MS, formatCash, formatQuantity, parseQuantity, readQuantity } from '../../../src/quota/core/quantity.js';
+import {
+  HOUR_MS,
+  formatCash,
+  formatQuantity,
+  parseQuantity,
+  readQuantity,
+  wholeQuantity,
+} from '../../../src/quota/core/quantity.js';
 
 const read = (text: string, decimals = 0, round: 'up' | 'down' = 'up') => {
   const parsed = parseQuantity(text, decimals, round);
@@ -73,6 +80,44 @@ test('what does not fit into 64 bits is refused, however it is written', (t) => 
   for (const text of ['9223372036854775808', '8Ei', '1e19', '1e9999', '-9223372036854775808', '9'.repeat(60), '10E'])
     t.equal(read(text), 'QuantityTooLarge', text);
   t.equal(read('9223372036854775807', 3), 'QuantityTooLarge', 'thousandths');
+  t.end();
+});
+
+test('a part of a thousandth is charged as one, as kube-scheduler counts it', (t) => {
+  const milli = (text: string | number) => {
+    const parsed = readQuantity('cpu', text, 'up');
+    return parsed.ok ? parsed.amount : parsed.code;
+  };
+  for (const text of ['0.0001', '100u', '999n', 0.0001]) t.equal(milli(text), 1, String(text));
+  t.equal(milli('1.0001'), 1001);
+  t.end();
+});
+
+test('a whole quantity is none with a fraction, none beyond safe integers and none that is unreadable', (t) => {
+  const rows: readonly (readonly [string | number, number | null])[] = [
+    ['30', 30],
+    ['+7', 7],
+    ['-2', -2],
+    ['1k', 1_000],
+    ['1500m', null],
+    ['2000m', 2],
+    ['2Ki', 2_048],
+    ['1.5k', 1_500],
+    ['.5k', 500],
+    ['5.', 5],
+    ['1.3333Gi', null],
+    ['1Ei', null],
+    ['8Ei', null],
+    ['', null],
+    ['1kk', null],
+    ['1e99', null],
+    [7, 7],
+    [0.5, null],
+    [1e21, null],
+    [NaN, null],
+  ];
+  for (const [text, whole] of rows) t.equal(wholeQuantity(text), whole, String(text));
+  t.doesNotThrow(() => fc.assert(fc.property(fc.maxSafeInteger(), (value) => wholeQuantity(String(value)) === value)));
   t.end();
 });
 

@@ -1,15 +1,10 @@
 import { test } from 'tap';
-import {
-  ANY_NODE,
-  selectorKey,
-  selects,
-  type NodeSelector,
-  type Requirement,
-} from '../../../src/scheduler/cluster/node-selector.js';
+import type { LabelRequirement } from '../../../src/kube/label-selector.js';
+import { ANY_NODE, selectorKey, selects, type NodeSelector } from '../../../src/scheduler/cluster/node-selector.js';
 
 const labels = { 'gpu-model': 'V100', zone: 'a', 'gpu-count': '8' };
 
-function affinity(...requirements: Requirement[]): NodeSelector {
+function affinity(...requirements: LabelRequirement[]): NodeSelector {
   return { labels: {}, terms: [{ labels: requirements, fields: [] }] };
 }
 
@@ -28,7 +23,7 @@ test('every label of nodeSelector has to be equal', (t) => {
 });
 
 test('each operator of node affinity decides as in Kubernetes', (t) => {
-  const rows: [Requirement, boolean][] = [
+  const rows: [LabelRequirement, boolean][] = [
     [{ key: 'gpu-model', operator: 'In', values: ['T4', 'V100'] }, true],
     [{ key: 'gpu-model', operator: 'In', values: ['T4'] }, false],
     [{ key: 'missing', operator: 'In', values: ['T4'] }, false],
@@ -44,6 +39,7 @@ test('each operator of node affinity decides as in Kubernetes', (t) => {
     [{ key: 'gpu-count', operator: 'Lt', values: ['9'] }, true],
     [{ key: 'zone', operator: 'Lt', values: ['9'] }, false],
     [{ key: 'missing', operator: 'Gt', values: ['1'] }, false],
+    [{ key: 'zone', operator: 'Near', values: ['a'] }, false],
   ];
   for (const [requirement, expected] of rows) {
     t.equal(
@@ -56,8 +52,8 @@ test('each operator of node affinity decides as in Kubernetes', (t) => {
 });
 
 test('one of several terms is enough, all requirements of a term are needed, an empty term matches nothing', (t) => {
-  const isV100: Requirement = { key: 'gpu-model', operator: 'In', values: ['V100'] };
-  const inZoneB: Requirement = { key: 'zone', operator: 'In', values: ['b'] };
+  const isV100: LabelRequirement = { key: 'gpu-model', operator: 'In', values: ['V100'] };
+  const inZoneB: LabelRequirement = { key: 'zone', operator: 'In', values: ['b'] };
   t.notOk(selects(affinity(isV100, inZoneB), 'n', labels));
   t.ok(
     selects(

@@ -1,5 +1,5 @@
-import type { Quantities } from '../../quota/arbitrator/index.js';
-import { formatQuantity, readQuantity } from '../../quota/core/quantity.js';
+import type { Quantities } from '../quota/arbitrator/index.js';
+import { formatQuantity, readQuantity } from '../quota/core/quantity.js';
 
 /** Amounts as objects of Kubernetes have them: `{ cpu: '500m', memory: '8Gi' }`. */
 export type WrittenAmounts = Readonly<Record<string, string>>;
