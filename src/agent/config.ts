@@ -1,7 +1,7 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AuditPolicy } from './slices/findings.js';
-import { isLoopback } from './display/access.js';
+import { isLoopback } from '../http/loopback.js';
 import type { LogLevel } from '../host/log.js';
 import { socketPathProblem } from '../host/unix-socket.js';
 import { StartupError } from '../host/startup-error.js';

@@ -1,5 +1,5 @@
-import { Access } from './display/access.js';
-import { CertificateFiles } from './display/certificate.js';
+import { CertificateFiles } from '../http/certificate-files.js';
+import { TokenAccess } from '../http/token-access.js';
 import { displayServer } from './display/display-server.js';
 import { History } from './display/history.js';
 import { HttpServer } from './display/http-server.js';
@@ -52,12 +52,11 @@ export async function buildDisplay({
     journal,
     feed: new LiveFeed({ view, history, journal, clock, log }),
     page: await readPageFiles(),
-    certificate: config.tls === null ? null : new CertificateFiles(config.tls.certFile, config.tls.keyFile),
+    certificate: config.tls === null ? null : new CertificateFiles({ ...config.tls, clock, log }),
     access:
       config.tokenReview && apiServer !== null
-        ? new Access((token, path) => apiServer.reviewToken(token, path), clock)
+        ? new TokenAccess((token, path) => apiServer.reviewToken(token, path), clock)
         : null,
-    clock,
     log,
   });
   const socket = displayServer(config.displaySocket, view, journal, services);

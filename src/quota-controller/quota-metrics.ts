@@ -63,6 +63,10 @@ export class QuotaMetrics {
     this.#reconciler = reconciler;
   }
 
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
   /** Where other parts of the service register what they count. */
   get registry(): Registry {
     return this.#registry;

@@ -5,7 +5,11 @@ import { CertificateKeeper } from './admission/certificate-keeper.js';
 import { GroupReview } from './admission/group-review.js';
 import type { Review, AdmissionResponse } from './admission/review.js';
 import { register, type WebhookTarget } from './admission/webhook-objects.js';
-import { WebhookServer } from './admission/webhook-server.js';
+import { reviewRoutes } from './admission/review-routes.js';
+import type { ListenerLimits } from '../http/limits.js';
+import { Listener, type Route } from '../http/listener.js';
+import { probeRoutes } from '../http/probe-routes.js';
+import { fixedTls } from '../http/tls.js';
 import { WorkloadReview } from './admission/workload-review.js';
 import type { Issued } from './admission/certificate-secret.js';
 import type { WatchableApi } from './api.js';
@@ -64,12 +68,20 @@ const HOLD_MS = 60_000;
 const LATE_EVENTS_MS = 600_000;
 const LEASE = 'gpu-manager-quota';
 
+/** An object has 1.5 MiB at most, and a review has two of them; one API server asks from one address, some hundred times at once. */
+const LIMITS: Partial<ListenerLimits> = {
+  connections: 512,
+  connectionsPerAddress: 256,
+  bodyBytes: 8 << 20,
+  bodiesBytes: 64 << 20,
+};
+
 /** Quota on Kubernetes: the webhooks that admit, the reconciler that follows, and on one replica of several the controller. */
 export class QuotaService {
   readonly #options: QuotaServiceOptions;
   #engine: QuotaEngine | null = null;
   #reconciler: Reconciler | null = null;
-  #server: WebhookServer | null = null;
+  #server: Listener | null = null;
   #leader: Leader | null = null;
   #controller: Controller | null = null;
   #arbitrator: Arbitrator | null = null;
@@ -147,15 +159,22 @@ export class QuotaService {
     metrics.watch(engine, reconciler);
     reconciler.start();
     const { address, port } = this.#options;
-    this.#server = new WebhookServer({
+    const routes: Readonly<Record<string, Route>> = {
+      ...reviewRoutes({
+        reviews,
+        log,
+        notReady: () => this.notReady,
+        decided: (path, verdict, seconds) => metrics.decided(path, verdict, seconds),
+      }),
+      ...probeRoutes({ notReady: () => [this.notReady ?? []].flat(), metrics }),
+    };
+    this.#server = new Listener({
       address,
       port,
-      certificate,
-      reviews,
+      tls: fixedTls(certificate),
+      limits: LIMITS,
+      route: (path) => (Object.hasOwn(routes, path) ? (routes[path] as Route) : null),
       log,
-      notReady: () => this.notReady,
-      metrics: () => metrics.text(),
-      decided: (path, response, seconds) => metrics.decided(path, response, seconds),
     });
     await this.#server.start();
     this.#kinds = served;
@@ -203,7 +222,7 @@ export class QuotaService {
       log,
       timing,
       announce: () => this.#register(),
-      serve: (renewed) => this.#server?.renew(renewed),
+      serve: ({ certificate, key }) => this.#server?.renew({ certificate, key, clientAuthority: null }),
     });
     this.#keeper.start();
   }

@@ -8,14 +8,20 @@ import { ClusterMirror } from './cluster-mirror.js';
 import type { ClusterSource } from './cluster-source.js';
 import { ExtenderService, type ExtenderServiceOptions } from './extender-service.js';
 import { ExtenderMetrics } from './decision-metrics.js';
-import { HttpServer, type TlsMaterial } from './http-server.js';
+import { verbRoutes } from './verb-routes.js';
+import { plain } from '../http/answer.js';
+import type { ListenerLimits } from '../http/limits.js';
+import { Listener, type Route } from '../http/listener.js';
+import { probeRoutes } from '../http/probe-routes.js';
+import type { TlsSource } from '../http/tls.js';
 import type { PodWriter } from './pod-writer.js';
 import { predictionAnnotations } from './prediction.js';
 
 export interface ExtenderOptions extends ExtenderServiceOptions {
   readonly address: string;
   readonly port: number;
-  readonly tls: TlsMaterial | null;
+  /** Null: plain HTTP. */
+  readonly tls: TlsSource | null;
   readonly policy: PolicyName;
   readonly version: string;
 }
@@ -30,13 +36,16 @@ export interface ExtenderWorld {
 
 const SWEEP_PERIOD_MS = 1000;
 
+/** Five thousand whole nodes are about 64 MiB; kube-scheduler sends one such body at a time. */
+const LIMITS: Partial<ListenerLimits> = { bodyBytes: 128 << 20, bodiesBytes: 256 << 20, requestMs: 30_000 };
+
 /** The scheduler extender. It answers probes from the start, and the scheduler as soon as nodes and pods are known. */
 export class Extender {
   readonly #world: ExtenderWorld;
   readonly #mirror: ClusterMirror;
   readonly #service: ExtenderService;
   readonly #annotations: AnnotationQueue;
-  readonly #server: HttpServer;
+  readonly #server: Listener;
   #endSweep: (() => void) | null = null;
 
   constructor(options: ExtenderOptions, world: ExtenderWorld) {
@@ -56,7 +65,13 @@ export class Extender {
     });
     this.#service = new ExtenderService({ cluster, mirror: this.#mirror, writer, clock, log, metrics, options });
     const notReady = (): string | null => (this.#mirror.isSynced ? null : 'nodes and pods are not listed yet');
-    this.#server = new HttpServer({ ...options, notReady }, this.#service, metrics, log);
+    const routes = new Map<string, Route>([
+      ...Object.entries(verbRoutes({ service: this.#service, metrics, notReady, log })),
+      ...Object.entries(probeRoutes({ notReady: () => [notReady() ?? []].flat(), metrics })),
+      ['/version', { method: 'GET', answer: () => plain(200, options.version) }],
+    ]);
+    const { address, port, tls } = options;
+    this.#server = new Listener({ address, port, tls, limits: LIMITS, route: (path) => routes.get(path) ?? null, log });
   }
 
   get port(): number {

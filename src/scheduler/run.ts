@@ -1,9 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { Extender, type ExtenderOptions } from './extender.js';
 import type { ClusterSource } from './cluster-source.js';
 import { ClusterMirror } from './cluster-mirror.js';
 import { explainPod, type NodeExplanation } from './explain.js';
-import type { TlsMaterial } from './http-server.js';
 import type { PodObject } from './kube-objects.js';
 import { viewPod, type PodView } from './pod-view.js';
 import { Cluster } from './cluster/cluster.js';
@@ -13,6 +11,7 @@ import { systemClock } from '../host/clock.js';
 import { silentLog, type Log } from '../host/log.js';
 import { ClusterWatch } from './cluster-watch.js';
 import { FixedSource, readObjects } from './start-state.js';
+import { CertificateFiles } from '../http/certificate-files.js';
 import { openKubeClient } from '../kube/open-client.js';
 import type { Part } from '../host/lifecycle.js';
 import { PodWrites } from './pod-writes.js';
@@ -35,7 +34,11 @@ export interface ExtenderConfig {
 export async function buildExtender(config: ExtenderConfig, log: Log): Promise<readonly Part[]> {
   const clock = systemClock;
   const client = await openKubeClient(config.kubeconfig, clock);
-  const options: ExtenderOptions = { ...config, version: VERSION, tls: await readTls(config) };
+  const tls = config.tls === null ? null : new CertificateFiles({ ...config.tls, clock, log });
+  await tls?.read().catch((error: unknown) => {
+    throw new StartupError(`the TLS certificate cannot be used: ${(error as Error).message}`);
+  });
+  const options: ExtenderOptions = { ...config, version: VERSION, tls };
   const source = new ClusterWatch({ client, clock, log });
   const extender = new Extender(options, { source, writer: new PodWrites(client), clock, log });
   return [
@@ -123,17 +126,4 @@ async function listed(source: ClusterSource, mirror: ClusterMirror): Promise<voi
     clearTimeout(late);
     await source.stop();
   }
-}
-
-async function readTls({ tls }: ExtenderConfig): Promise<TlsMaterial | null> {
-  if (tls === null) return null;
-  const read = (file: string): Promise<string> =>
-    readFile(file, 'utf8').catch((error: unknown) => {
-      throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
-    });
-  return {
-    cert: await read(tls.certFile),
-    key: await read(tls.keyFile),
-    clientCa: tls.clientCaFile === null ? null : await read(tls.clientCaFile),
-  };
 }

@@ -9,7 +9,7 @@ const source = join(repository, 'src');
 /** What programs share, from the floor up. */
 const PURE = ['gpu', 'abi'];
 const NODE_PART = [...PURE, 'host', 'rpc'];
-const PROGRAM = [...PURE, 'quota', 'host', 'kube', 'rpc'];
+const PROGRAM = [...PURE, 'quota', 'host', 'http', 'kube', 'rpc'];
 
 /** The border of every part; the same table stands in docs/architecture.md. A file belongs to the longest of these paths that leads to it. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -17,12 +17,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   gpu: ['abi'],
   quota: [],
   host: [],
+  http: ['host'],
   rpc: ['host'],
   kube: ['host', 'quota'],
   'agent/allocator': [...PURE, 'host'],
   'agent/api-server': [...PURE, 'quota', 'host', 'kube'],
   'agent/device-plugin': NODE_PART,
-  'agent/display': NODE_PART,
+  'agent/display': [...NODE_PART, 'http'],
   'agent/gpus': [...PURE, 'host'],
   'agent/libraries': [...PURE, 'host'],
   'agent/runtimes': NODE_PART,

@@ -1,5 +1,6 @@
 import { request } from 'node:https';
 import { test } from 'tap';
+import { fixedTls } from '../../src/http/tls.js';
 import { certificateAuthority, type Certificate } from '../harness/certificate.js';
 import { node } from './objects.js';
 import { start } from './scheduler.js';
@@ -24,7 +25,7 @@ function get(port: number, client: Certificate | null): Promise<number> {
 
 test('with a certificate it serves HTTPS', async (t) => {
   const { extender } = await start(t, [node('n', [16])], {
-    tls: { cert: server.certificate, key: server.key, clientCa: null },
+    tls: fixedTls(server),
   });
   t.equal(await get(extender.port, null), 200);
   await t.rejects(fetch(`http://127.0.0.1:${extender.port}/healthz`));
@@ -32,7 +33,7 @@ test('with a certificate it serves HTTPS', async (t) => {
 
 test('with a client authority only callers that it signed are heard', async (t) => {
   const { extender } = await start(t, [node('n', [16])], {
-    tls: { cert: server.certificate, key: server.key, clientCa: ca.certificate },
+    tls: fixedTls({ ...server, clientAuthority: ca.certificate }),
   });
   t.equal(await get(extender.port, ca.client('system:kube-scheduler')), 200);
   await t.rejects(get(extender.port, null));

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { ALREADY_EXISTS, ApiError, CONFLICT, NOT_FOUND, type Api } from '../api.js';
-import type { Certificate } from './webhook-server.js';
+import type { Certificate } from '../../host/certificate.js';
 
 /** A certificate, and that of the authority that signed it. */
 export interface Issued extends Certificate {

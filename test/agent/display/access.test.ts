@@ -2,8 +2,9 @@ import { rename, writeFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { Access, namesLoopback, type AccessDecision } from '../../../src/agent/display/access.js';
-import { CertificateFiles } from '../../../src/agent/display/certificate.js';
+import { CertificateFiles } from '../../../src/http/certificate-files.js';
+import { namesLoopback } from '../../../src/http/loopback.js';
+import { TokenAccess, type AccessDecision } from '../../../src/http/token-access.js';
 import { silentLog } from '../../../src/host/log.js';
 import { certificateAuthority, type Certificate } from '../../harness/certificate.js';
 import { eventually } from '../../harness/eventually.js';
@@ -21,7 +22,7 @@ test('with token review data needs a token of the cluster that may read it; the 
     other: { kind: 'forbidden', user: 'system:serviceaccount:a:b' },
     away: { kind: 'unavailable', reason: 'down' },
   };
-  const access = new Access(async (token, path) => {
+  const access = new TokenAccess(async (token, path) => {
     asked.push(`${token} ${path}`);
     return verdicts[token] ?? { kind: 'unknown' };
   }, clock);
@@ -129,7 +130,9 @@ test('it serves HTTPS with the certificate in the files, and follows them when t
   };
   await place(ca.server(['127.0.0.1']));
   const clock = new ManualClock();
-  const { server } = await served(t, VIEW, { certificate: new CertificateFiles(certFile, keyFile), clock });
+  const { server } = await served(t, VIEW, {
+    certificate: new CertificateFiles({ certFile, keyFile, clock, log: silentLog() }),
+  });
   t.equal(await shownName(server.port), '127.0.0.1');
   await t.rejects(fetch(`http://127.0.0.1:${server.port}/healthz`), 'and no plain HTTP');
   await writeFile(certFile, ca.server(['wrong']).certificate);
@@ -145,8 +148,13 @@ test('it serves HTTPS with the certificate in the files, and follows them when t
 
 test('files that are no certificate are said at the start', async (t) => {
   const directory = await scratchDirectory(t);
-  const files = new CertificateFiles(join(directory, 'none.crt'), join(directory, 'none.key'));
+  const files = new CertificateFiles({
+    certFile: join(directory, 'none.crt'),
+    keyFile: join(directory, 'none.key'),
+    clock: new ManualClock(),
+    log: silentLog(),
+  });
   await t.rejects(files.read(), { code: 'ENOENT' });
-  files.follow(new ManualClock(), silentLog(), () => undefined);
+  files.follow(() => undefined);
   files.stop();
 });

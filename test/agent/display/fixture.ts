@@ -194,7 +194,6 @@ export async function served(
     page: await readPageFiles(),
     certificate: null,
     access: null,
-    clock,
     log,
     ...changes,
   });

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isIP } from 'node:net';
-import type { Clock } from '../../host/clock.js';
+import type { Clock } from '../host/clock.js';
 
 /** What the cluster says of a bearer token that asks to read a path. */
 export type AccessDecision =
@@ -20,7 +19,7 @@ const BAD_MS = 5_000;
 const MOST_REMEMBERED = 1_024;
 
 /** Who may read. Answers of the cluster are remembered for a while, so that a scrape every few seconds costs it nothing. */
-export class Access {
+export class TokenAccess {
   readonly #review: TokenReviewer;
   readonly #clock: Clock;
   readonly #known = new Map<string, { readonly decision: AccessDecision; readonly untilMs: number }>();
@@ -44,22 +43,4 @@ export class Access {
     this.#known.set(key, { decision, untilMs: now + (decision.kind === 'allowed' ? GOOD_MS : BAD_MS) });
     return decision;
   }
-}
-
-/** True for an address that only this machine reaches. */
-export function isLoopback(address: string): boolean {
-  return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/u.test(address);
-}
-
-/**
- * True when a request's Host may name a server on loopback: an address or localhost. Any other name was made to resolve to this machine by
- * somebody whose page wants to read what only this machine may.
- */
-export function namesLoopback(host: string | undefined): boolean {
-  if (host === undefined) return true;
-  const name = host
-    .replace(/:\d+$/u, '')
-    .replace(/^\[(.*)\]$/u, '$1')
-    .toLowerCase();
-  return name === 'localhost' || isIP(name) !== 0;
 }

@@ -1,0 +1,11 @@
+/**
+ * On every answer of the display. The page runs its own scripts and styles and nothing else, talks to its own server only, builds no HTML from
+ * text, and is shown in no frame.
+ */
+export const PAGE_POLICY: Readonly<Record<string, string>> = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+};

@@ -1,0 +1,229 @@
+import {
+  createServer as createHttpServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { systemClock } from '../host/clock.js';
+import { plain, RefusedRequest, type Answer } from './answer.js';
+import { BodyReader } from './body-reader.js';
+import { ConnectionCounter } from './connection-counter.js';
+import { LISTENER_LIMITS, type ListenerLimits } from './limits.js';
+import { isLoopback, namesLoopback } from './loopback.js';
+import type { TlsMaterial, TlsSource } from './tls.js';
+import type { TokenAccess } from './token-access.js';
+
+/** A request whose route was found and whose caller may make it. */
+export interface HttpRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingHttpHeaders;
+  /** The whole body. Rejects with a RefusedRequest where it is too large. */
+  body(): Promise<string>;
+}
+
+/** What is answered on one path. */
+export interface Route {
+  /** GET answers HEAD too. */
+  readonly method: 'GET' | 'POST';
+  /** Answered without a token where the listener asks for one. */
+  readonly isOpen?: boolean;
+  readonly answer: (request: HttpRequest) => Answer | Promise<Answer>;
+}
+
+/** Where a listener tells of requests that failed. */
+export interface ListenerLog {
+  error(fields: object, message: string): void;
+}
+
+export interface ListenerOptions {
+  readonly address: string;
+  /** 0 for a free one. */
+  readonly port: number;
+  /** Null: plain HTTP. */
+  readonly tls: TlsSource | null;
+  /** The route of a path; null where there is none. */
+  readonly route: (path: string) => Route | null;
+  /** Who may use routes that are not open; null: everybody who reaches the port. */
+  readonly access?: TokenAccess | null;
+  readonly limits?: Partial<ListenerLimits>;
+  /** On every answer. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly log: ListenerLog;
+}
+
+/** How often Node looks for connections that are late. */
+const LOOK_MS = 1_000;
+
+const LEAST_TLS = 'TLSv1.2';
+
+/**
+ * The one way in which programs of ours serve HTTP: bounded in connections, time and bytes, TLS 1.2 or later, tokens where they are asked for.
+ * What a route does not answer is answered here, and what fails inside is never told to the caller.
+ */
+export class Listener {
+  readonly #options: ListenerOptions;
+  readonly #server: Server | HttpsServer;
+  readonly #bodies: BodyReader;
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+    const limits = { ...LISTENER_LIMITS, ...options.limits };
+    this.#bodies = new BodyReader(limits);
+    const serverOptions: ServerOptions = {
+      maxHeaderSize: limits.headerBytes,
+      headersTimeout: limits.headerMs,
+      requestTimeout: limits.requestMs,
+      keepAliveTimeout: limits.idleMs,
+      connectionsCheckingInterval: Math.min(LOOK_MS, limits.headerMs),
+    };
+    const handle = (request: IncomingMessage, response: ServerResponse): void => void this.#handle(request, response);
+    this.#server =
+      options.tls === null
+        ? createHttpServer(serverOptions, handle)
+        : createHttpsServer(
+            {
+              ...serverOptions,
+              handshakeTimeout: limits.headerMs,
+              minVersion: LEAST_TLS,
+              requestCert: options.tls.asksForCertificate,
+              rejectUnauthorized: options.tls.asksForCertificate,
+            },
+            handle,
+          );
+    this.#server.maxConnections = limits.connections;
+    const counter = new ConnectionCounter(limits.connectionsPerAddress);
+    this.#server.prependListener('connection', (socket: Socket) => counter.admit(socket));
+  }
+
+  /** The port in use: of interest where 0 was asked for; 0 before `start`. */
+  get port(): number {
+    return (this.#server.address() as AddressInfo | null)?.port ?? 0;
+  }
+
+  /** Rejects when the address cannot be listened on, or the certificate cannot be used. */
+  async start(): Promise<void> {
+    const { port, address, tls } = this.#options;
+    if (tls !== null) {
+      this.renew(await tls.read());
+      tls.follow((material) => this.renew(material));
+    }
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(port, address, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
+    });
+  }
+
+  /** Connections made from now on see this certificate. */
+  renew({ certificate, key, clientAuthority }: TlsMaterial): void {
+    if (!('setSecureContext' in this.#server)) return;
+    const ca = clientAuthority === null ? {} : { ca: clientAuthority };
+    this.#server.setSecureContext({ cert: certificate, key, minVersion: LEAST_TLS, ...ca });
+  }
+
+  /** Takes no more connections and lets requests under way be answered; those that take longer than `graceMs` are cut. */
+  async stop(graceMs = 2_000): Promise<void> {
+    this.#options.tls?.stop();
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    const cancel = graceMs > 0 ? systemClock.after(graceMs, () => this.#server.closeAllConnections()) : () => undefined;
+    if (graceMs === 0) this.#server.closeAllConnections();
+    await closed;
+    cancel();
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // A caller that goes is no error of ours.
+    response.on('error', () => undefined);
+    let answer: Answer;
+    try {
+      answer = await this.#answer(request);
+    } catch (error) {
+      if (!(error instanceof RefusedRequest))
+        this.#options.log.error({ err: error, url: request.url }, 'an HTTP request failed');
+      answer = error instanceof RefusedRequest ? error.answer : plain(500, 'internal error');
+    }
+    if (!response.destroyed && !response.headersSent) this.#send(request, response, answer);
+  }
+
+  async #answer(request: IncomingMessage): Promise<Answer> {
+    const { address, access = null, route } = this.#options;
+    const url = readUrl(request.url);
+    if (url === null) return plain(400, 'the request names no path of this server');
+    if (isLoopback(address) && !namesLoopback(request.headers.host))
+      return plain(421, 'this server is known as localhost only');
+    const { pathname: path, searchParams: query } = url;
+    const found = route(path);
+    const method = request.method ?? 'GET';
+    if (found !== null && method !== found.method && !(found.method === 'GET' && method === 'HEAD'))
+      return plain(405, `only ${found.method}`, { allow: found.method === 'GET' ? 'GET, HEAD' : found.method });
+    if (access !== null && found?.isOpen !== true) {
+      const refusal = await refusedToken(access, request.headers.authorization, path);
+      if (refusal !== null) return refusal;
+    }
+    if (found === null) return plain(404, 'not found');
+    let release: () => void = () => undefined;
+    try {
+      return await found.answer({
+        method,
+        path,
+        query,
+        headers: request.headers,
+        body: async () => {
+          const body = await this.#bodies.read(request);
+          release = body.release;
+          return body.text;
+        },
+      });
+    } finally {
+      release();
+    }
+  }
+
+  #send(request: IncomingMessage, response: ServerResponse, { status, type, body, headers, stream }: Answer): void {
+    const length = status === 304 || stream !== undefined ? {} : { 'content-length': Buffer.byteLength(body) };
+    response.writeHead(status, {
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+      ...this.#options.headers,
+      'content-type': type,
+      ...length,
+      ...headers,
+    });
+    if (stream !== undefined && request.method !== 'HEAD') stream(response);
+    else response.end(request.method === 'HEAD' ? undefined : body);
+  }
+}
+
+function readUrl(text: string | undefined): URL | null {
+  // A path only: `http://other/` would be a request to a proxy, and `//` names a server without a name.
+  if (text?.startsWith('/') !== true || text.startsWith('//')) return null;
+  return URL.canParse(text, 'http://localhost') ? new URL(text, 'http://localhost') : null;
+}
+
+/** Why a caller may not read a path; null where it may. */
+async function refusedToken(
+  access: TokenAccess,
+  authorization: string | undefined,
+  path: string,
+): Promise<Answer | null> {
+  const decision = await access.check(authorization, path);
+  switch (decision.kind) {
+    case 'allowed':
+      return null;
+    case 'unknown':
+      return plain(401, 'a bearer token of this cluster is needed', { 'www-authenticate': 'Bearer' });
+    case 'forbidden':
+      return plain(403, `${decision.user} may not get the non-resource URL ${path}`);
+    case 'unavailable':
+      return plain(503, `the cluster cannot be asked about the token: ${decision.reason}`, { 'retry-after': '5' });
+  }
+}

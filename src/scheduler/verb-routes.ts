@@ -1,0 +1,86 @@
+import type { Log } from '../host/log.js';
+import { json, plain, RefusedRequest, type Answer } from '../http/answer.js';
+import type { HttpRequest, Route } from '../http/listener.js';
+import { BadArguments, readBindingArguments, readExtenderArguments, readPreemptionArguments } from './arguments.js';
+import type { ExtenderService } from './extender-service.js';
+import type { ExtenderMetrics } from './decision-metrics.js';
+import { filterError } from './results.js';
+
+export interface VerbRoutesOptions {
+  readonly service: ExtenderService;
+  readonly metrics: ExtenderMetrics;
+  /** Why scheduling cannot be answered yet; null once it can. */
+  readonly notReady: () => string | null;
+  readonly log: Log;
+}
+
+/** One verb of the scheduler. */
+interface Verb {
+  readonly name: string;
+  readonly answer: (body: string) => unknown;
+  /** What tells the scheduler of an error in this verb's own words; null where only the HTTP status can. */
+  readonly failure: ((reason: string) => unknown) | null;
+  readonly failed: (answer: unknown) => boolean;
+}
+
+/** What kube-scheduler calls: `POST /scheduler/<verb>`, by path. */
+export function verbRoutes(options: VerbRoutesOptions): Readonly<Record<string, Route>> {
+  const verbs = Object.entries(verbsOf(options.service));
+  return Object.fromEntries(
+    verbs.map(([path, verb]): [string, Route] => [
+      `/scheduler/${path}`,
+      { method: 'POST', answer: (request) => call(verb, request, options) },
+    ]),
+  );
+}
+
+async function call(verb: Verb, request: HttpRequest, { metrics, notReady, log }: VerbRoutesOptions): Promise<Answer> {
+  const started = performance.now();
+  const answered = (result: 'ok' | 'error'): void =>
+    metrics.answered(verb.name, result, (performance.now() - started) / 1000);
+  try {
+    const body = await request.body();
+    const waiting = notReady();
+    if (waiting !== null) throw new RefusedRequest(503, waiting);
+    const answer = await verb.answer(body);
+    answered(verb.failed(answer) ? 'error' : 'ok');
+    return json(answer);
+  } catch (error) {
+    const refusal = error instanceof BadArguments ? new RefusedRequest(400, error.message) : error;
+    if (!(refusal instanceof RefusedRequest)) throw error;
+    answered('error');
+    const reason = refusal.message;
+    log.warn({ verb: verb.name, reason }, 'a call of the scheduler was answered with an error');
+    return verb.failure === null ? plain(refusal.answer.status, reason) : json(verb.failure(reason));
+  }
+}
+
+function verbsOf(service: ExtenderService): Record<string, Verb> {
+  const hasError = (answer: unknown): boolean => (answer as { Error?: string }).Error !== '';
+  return {
+    predicates: {
+      name: 'filter',
+      answer: (body) => service.filter(readExtenderArguments(body)),
+      failure: filterError,
+      failed: hasError,
+    },
+    prioritize: {
+      name: 'prioritize',
+      answer: (body) => service.prioritize(readExtenderArguments(body)),
+      failure: null,
+      failed: () => false,
+    },
+    bind: {
+      name: 'bind',
+      answer: (body) => service.bind(readBindingArguments(body)),
+      failure: (Error) => ({ Error }),
+      failed: hasError,
+    },
+    preempt: {
+      name: 'preempt',
+      answer: (body) => service.preempt(readPreemptionArguments(body)),
+      failure: null,
+      failed: () => false,
+    },
+  };
+}

@@ -1,0 +1,145 @@
+import { request } from 'node:https';
+import { connect } from 'node:tls';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { test } from 'tap';
+import { AUTHORITY, PROGRAMS, type Served } from './servers.js';
+
+interface Asked {
+  readonly method?: string;
+  readonly path: string;
+  readonly host?: string;
+  readonly body?: string;
+  readonly from?: string;
+}
+
+interface Answered {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+function ask({ port }: Served, { method = 'GET', path, host, body, from }: Asked): Promise<Answered> {
+  return new Promise((resolve, reject) => {
+    const headers = { ...(host === undefined ? {} : { host }) };
+    const outgoing = request(
+      {
+        host: '127.0.0.1',
+        port,
+        path,
+        method,
+        headers,
+        ca: AUTHORITY,
+        agent: false,
+        servername: 'localhost',
+        ...(from === undefined ? {} : { localAddress: from }),
+      },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('data', (chunk: string) => (text += chunk));
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
+        response.on('error', reject);
+      },
+    );
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+/** Connections that say nothing, from one address. */
+function silentConnections({ port }: Served, count: number, from: string): Promise<Socket[]> {
+  return Promise.all(
+    Array.from(
+      { length: count },
+      () =>
+        new Promise<Socket>((resolve) => {
+          const socket = connectTcp({ port, host: '127.0.0.1', localAddress: from });
+          socket.on('error', () => undefined);
+          socket.once('connect', () => resolve(socket));
+          socket.once('close', () => resolve(socket));
+        }),
+    ),
+  );
+}
+
+for (const { name, serve } of PROGRAMS) {
+  test(`${name}: a probe says that the program lives and whether it is ready`, async (t) => {
+    const ready = await serve(t, true);
+    t.match(await ask(ready, { path: '/healthz' }), { status: 200, text: 'ok\n' });
+    t.match(await ask(ready, { path: '/readyz' }), { status: 200, text: 'ok\n' });
+    t.match(await ask(ready, { path: '/healthz', method: 'HEAD' }), { status: 200, text: '' });
+    const waiting = await serve(t, false);
+    t.match(await ask(waiting, { path: '/readyz' }), { status: 503, text: /^\w.*\n$/ }, 'says what it waits for');
+    t.match(await ask(waiting, { path: '/healthz' }), { status: 200 });
+  });
+
+  test(`${name}: metrics are sent in the exposition format that they are written in`, async (t) => {
+    const { status, headers } = await ask(await serve(t, true), { path: '/metrics' });
+    t.equal(status, 200);
+    t.match(headers['content-type'], /^text\/plain; version=0\.0\.4/);
+  });
+
+  test(`${name}: a path that only answers GET says so to other methods`, async (t) => {
+    const server = await serve(t, true);
+    for (const path of ['/healthz', '/metrics'])
+      t.match(
+        await ask(server, { path, method: 'POST', body: '{}' }),
+        { status: 405, headers: { allow: 'GET, HEAD' } },
+        path,
+      );
+    t.match(await ask(server, { path: '/nothing' }), { status: 404 });
+    if (server.takesBodies !== null)
+      t.match(await ask(server, { path: server.takesBodies }), { status: 405, headers: { allow: 'POST' } });
+  });
+
+  test(`${name}: a request without a readable path is refused, not an error of the server`, async (t) => {
+    t.match(await ask(await serve(t, true), { path: '//' }), { status: 400 });
+  });
+
+  test(`${name}: answers are not sniffed for another type and not stored`, async (t) => {
+    const { headers } = await ask(await serve(t, true), { path: '/readyz' });
+    t.match(headers, { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' });
+  });
+
+  test(`${name}: on loopback only names of loopback are answered`, async (t) => {
+    t.match(await ask(await serve(t, true), { path: '/metrics', host: 'evil.example' }), { status: 421 });
+  });
+
+  test(`${name}: TLS below 1.2 is refused`, async (t) => {
+    const { port } = await serve(t, true);
+    const failed = await new Promise<boolean>((resolve) => {
+      const socket = connect({
+        port,
+        host: '127.0.0.1',
+        ca: AUTHORITY,
+        minVersion: 'TLSv1',
+        maxVersion: 'TLSv1.1',
+        ciphers: 'DEFAULT@SECLEVEL=0',
+      });
+      socket.once('secureConnect', () => resolve(false));
+      socket.once('error', () => resolve(true));
+    });
+    t.ok(failed);
+  });
+
+  test(`${name}: a body beyond the limit is answered with 413`, async (t) => {
+    const server = await serve(t, true);
+    const { takesBodies: path, mostBodyBytes } = server;
+    if (path === null) return t.pass('takes no bodies');
+    const body = ' '.repeat(mostBodyBytes + 1);
+    t.match(await ask(server, { path, method: 'POST', body }), { status: 413 });
+    return undefined;
+  });
+
+  test(`${name}: one address that hoards connections does not keep others out`, async (t) => {
+    const server = await serve(t, true);
+    const sockets = await silentConnections(server, 600, '127.0.0.2');
+    t.teardown(async () => sockets.forEach((socket) => socket.destroy()));
+    t.match(await ask(server, { path: '/healthz' }), { status: 200 });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    t.ok(
+      sockets.filter((socket) => socket.destroyed || socket.readyState !== 'open').length >= 300,
+      'most are closed again',
+    );
+  });
+}

@@ -1,0 +1,129 @@
+import { connect, type Socket } from 'node:net';
+import { test, type Test } from 'tap';
+import { plain } from '../../src/http/answer.js';
+import { Listener, type ListenerOptions, type Route } from '../../src/http/listener.js';
+import { silentLog } from '../../src/host/log.js';
+import { eventually } from '../harness/eventually.js';
+
+async function listening(t: Test, options: Partial<ListenerOptions> = {}): Promise<Listener> {
+  const routes: Readonly<Record<string, Route>> = {
+    '/hello': { method: 'GET', answer: () => plain(200, 'hello') },
+    '/length': { method: 'POST', answer: async (request) => plain(200, String((await request.body()).length)) },
+    '/broken': {
+      method: 'GET',
+      answer: () => {
+        throw new Error('a secret detail');
+      },
+    },
+    '/never': { method: 'GET', answer: () => new Promise(() => undefined) },
+  };
+  const listener = new Listener({
+    address: '127.0.0.1',
+    port: 0,
+    tls: null,
+    route: (path) => (Object.hasOwn(routes, path) ? (routes[path] as Route) : null),
+    log: silentLog(),
+    ...options,
+    limits: { bodyBytes: 1_000, bodiesBytes: 1_500, ...options.limits },
+  });
+  await listener.start();
+  t.teardown(() => listener.stop(0));
+  return listener;
+}
+
+interface Connection {
+  readonly socket: Socket;
+  readonly said: () => string;
+  readonly closed: () => boolean;
+}
+
+async function connected(t: Test, port: number, from = '127.0.0.1'): Promise<Connection> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: from });
+  let [said, closed] = ['', false];
+  socket.setEncoding('latin1').on('data', (chunk: string) => (said += chunk));
+  socket.on('error', () => undefined);
+  socket.once('close', () => (closed = true));
+  t.teardown(() => void socket.destroy());
+  await new Promise<void>((resolve) => {
+    socket.once('connect', () => resolve());
+    socket.once('close', () => resolve());
+  });
+  return { socket, said: () => said, closed: () => closed };
+}
+
+const ask = (port: number, path: string, init?: RequestInit): Promise<Response> =>
+  fetch(`http://127.0.0.1:${port}${path}`, init);
+
+test('an answer that fails inside says nothing of why', async (t) => {
+  const { port } = await listening(t);
+  const response = await ask(port, '/broken');
+  t.equal(response.status, 500);
+  t.notMatch(await response.text(), /secret/);
+});
+
+test('a connection that sends no request is closed when its time is over', async (t) => {
+  const { port } = await listening(t, { limits: { headerMs: 100, requestMs: 200 } });
+  const silent = await connected(t, port);
+  const slow = await connected(t, port);
+  slow.socket.write('GET /hello HTTP/1.1\r\nhost: localhost\r\nx-slow: ');
+  await eventually(() => silent.closed() && slow.closed(), 'both to be closed');
+  t.match(slow.said(), /^HTTP\/1\.1 408 /);
+});
+
+test('a body that does not come is not waited for', async (t) => {
+  const { port } = await listening(t, { limits: { headerMs: 100, requestMs: 200 } });
+  const { socket, closed } = await connected(t, port);
+  socket.write('POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nabc');
+  await eventually(closed, 'the connection to be closed');
+  t.equal(await (await ask(port, '/length', { method: 'POST', body: 'abcd' })).text(), '4\n');
+});
+
+test('one address has some of the connections, all addresses have no more than there are', async (t) => {
+  const { port } = await listening(t, { limits: { connections: 6, connectionsPerAddress: 4 } });
+  const first = await Promise.all(Array.from({ length: 10 }, () => connected(t, port, '127.0.0.2')));
+  await eventually(() => first.filter(({ closed }) => closed()).length === 6, 'those beyond its share to be closed');
+  const second = await connected(t, port, '127.0.0.3');
+  second.socket.write('GET /hello HTTP/1.1\r\nhost: localhost\r\n\r\n');
+  await eventually(() => second.said().includes('hello'), 'another address to be answered');
+  const third = await Promise.all(Array.from({ length: 4 }, () => connected(t, port, '127.0.0.4')));
+  await eventually(() => third.filter(({ closed }) => closed()).length === 3, 'those beyond the sum to be closed');
+  first.forEach(({ socket }) => socket.destroy());
+  await eventually(async () => {
+    const { said, socket } = await connected(t, port, '127.0.0.2');
+    socket.end('GET /hello HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n');
+    return eventually(() => said().includes('hello'), 'an answer', 200).catch(() => false);
+  }, 'connections that were closed to count no more');
+});
+
+test('a body is bounded, announced or not, and the caller is told', async (t) => {
+  const { port } = await listening(t);
+  const chunked = { duplex: 'half', body: new Blob(['x'.repeat(1_500)]).stream() } as RequestInit;
+  for (const init of [{ body: 'x'.repeat(1_001) }, { body: 'x'.repeat(9_000) }, chunked]) {
+    const response = await ask(port, '/length', { method: 'POST', ...init });
+    t.equal(response.status, 413);
+    t.match(await response.text(), /larger than 1000 bytes/);
+  }
+  t.equal((await ask(port, '/length', { method: 'POST', body: 'x'.repeat(1_000) })).status, 200);
+});
+
+test('bodies that are read at the same time are bounded in sum, and those that were answered count no more', async (t) => {
+  const { port } = await listening(t);
+  const { socket, said } = await connected(t, port);
+  socket.write(`POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n${'x'.repeat(900)}`);
+  const body = 'x'.repeat(800);
+  await eventually(async () => (await ask(port, '/length', { method: 'POST', body })).status === 503, 'a refusal');
+  socket.write('x'.repeat(100));
+  await eventually(() => said().includes('1000'), 'the first body to be answered');
+  for (let times = 0; times < 5; times++)
+    t.equal((await ask(port, '/length', { method: 'POST', body })).status, 200, 'room again');
+});
+
+test('stopping cuts what is not answered in time, and returns', async (t) => {
+  const listener = await listening(t);
+  const { socket, closed } = await connected(t, listener.port);
+  socket.write('GET /never HTTP/1.1\r\nhost: localhost\r\n\r\n');
+  await eventually(async () => (await ask(listener.port, '/hello')).ok, 'the listener to answer');
+  await listener.stop(20);
+  await eventually(closed, 'the connection to be cut');
+  await t.rejects(ask(listener.port, '/hello'));
+});

@@ -1,0 +1,93 @@
+import type { Test } from 'tap';
+import { systemClock } from '../../src/host/clock.js';
+import { silentLog } from '../../src/host/log.js';
+import { fixedTls } from '../../src/http/tls.js';
+import { quotaApi } from '../../src/quota-controller/kube-api.js';
+import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
+import { QuotaService } from '../../src/quota-controller/service.js';
+import { gpu, node as nodeSnapshot, served, viewOf } from '../agent/display/fixture.js';
+import { certificateAuthority } from '../harness/certificate.js';
+import { eventually } from '../harness/eventually.js';
+import { clientTo, quotaServer } from '../quota-controller/setting.js';
+import { FakeApi } from '../scheduler/fake-api.js';
+import { node } from '../scheduler/objects.js';
+import { start } from '../scheduler/scheduler.js';
+
+/** A program that serves HTTPS, as the contract of all listeners sees it. */
+export interface Served {
+  readonly port: number;
+  /** A path that takes bodies by POST; null where there is none. */
+  readonly takesBodies: string | null;
+  /** The most bytes of a body. */
+  readonly mostBodyBytes: number;
+}
+
+export interface Program {
+  readonly name: string;
+  /** Serves on a free port of loopback and is stopped with the test; it is ready to do its work, or stays short of that. */
+  readonly serve: (t: Test, isReady: boolean) => Promise<Served>;
+}
+
+const ca = certificateAuthority();
+const identity = ca.server(['localhost', '127.0.0.1']);
+
+/** The authority of every program's certificate, PEM. */
+export const AUTHORITY = ca.certificate;
+
+/** Every program of ours that listens for HTTP. */
+export const PROGRAMS: readonly Program[] = [
+  {
+    name: 'display',
+    async serve(t, isReady) {
+      const view = viewOf(() => nodeSnapshot({ gpus: [gpu(0)] }), {
+        notReady: () => (isReady ? [] : ['not registered with the kubelet']),
+      });
+      const { server } = await served(t, view, { certificate: fixedTls(identity) });
+      return { port: server.port, takesBodies: null, mostBodyBytes: 0 };
+    },
+  },
+  {
+    name: 'extender',
+    async serve(t, isReady) {
+      const api = Object.assign(new FakeApi(), { answersLists: isReady });
+      const { extender } = await start(t, [node('n', [16])], { tls: fixedTls(identity) }, api);
+      return { port: extender.port, takesBodies: '/scheduler/prioritize', mostBodyBytes: 128 << 20 };
+    },
+  },
+  {
+    name: 'webhook',
+    async serve(t, isReady) {
+      const server = await quotaServer();
+      const client = clientTo(server.url);
+      const api = quotaApi(client, systemClock, silentLog());
+      const neverSynced = {
+        start: () => undefined,
+        stop: async () => undefined,
+        synced: false,
+        values: () => [],
+        onChange: () => () => undefined,
+      };
+      const service = new QuotaService({
+        api: isReady ? api : { ...api, follow: () => neverSynced },
+        log: silentLog(),
+        metrics: new QuotaMetrics(),
+        address: '127.0.0.1',
+        port: 0,
+        certificate: { ...identity, authority: AUTHORITY },
+        target: null,
+        webhookName: 'quota',
+        unlabelled: 'Ignore',
+        namespace: 'kube-system',
+        identity: 'replica',
+      });
+      t.teardown(async () => {
+        await service.stop();
+        client.close();
+        await server.stop();
+      });
+      await service.start();
+      if (isReady) await eventually(() => service.notReady === null, 'the replica to be ready');
+      return { port: service.port, takesBodies: '/workloads', mostBodyBytes: 8 << 20 };
+    },
+  },
+];
