@@ -26,6 +26,20 @@ export { JournalStore, type JournalOptions } from './store/journal/journal-store
 export { MemoryStore, SharedMemory } from './store/memory-store.js';
 export type { Batch, Committed, GroupImage, Loaded, RecordSink, Revision, Store } from './store/store.js';
 export {
+  ShapeDictionary,
+  toRecord,
+  type GroupRecord,
+  type LoanRecord,
+  type PodRecord,
+  type ReservationRecord,
+  type ShapeRecord,
+  type StoredRecord,
+  type WorkloadRecord,
+} from './core/record.js';
+export { latestHead, type StateHead } from './core/restore.js';
+export { AuditChain, verifyChain, type VerifiedChain } from './audit/chain.js';
+export { openAuditFile, verifyAuditFile, type AuditFile } from './audit/audit-file.js';
+export {
   GROUP_LABEL,
   KNOWN_KINDS,
   evaluate,

@@ -51,7 +51,7 @@ export type Committed =
   | { readonly ok: false; readonly code: 'Conflict'; readonly groups: readonly string[] };
 
 /**
- * Where the state of an engine outlives it. Every implementation passes the contract in test/quota/store/contract.ts.
+ * Where the state of an engine outlives it. Every implementation keeps the rules of contract.ts.
  *
  * An `exclusive` store belongs to one engine at a time: commits never conflict. The others may be written by many engines; each commit is
  * decided on revisions, and conflicts if one of them is not current any more.

@@ -1,0 +1,287 @@
+import assert from 'node:assert/strict';
+import { createEngine, type QuotaEngine } from '../engine.js';
+import type { Command } from '../core/command.js';
+import { toRecord } from '../core/record.js';
+import type { Store } from './store.js';
+
+/** A place that stores are opened on, one after the other or, if it is shared, at the same time. */
+export interface StorePlace {
+  open(): Promise<Store>;
+  /** Removes everything. */
+  destroy(): Promise<void>;
+}
+
+/** One rule that every store keeps. `run` rejects with an AssertionError where the store does not. */
+export interface StoreRule {
+  readonly name: string;
+  readonly run: () => Promise<void>;
+}
+
+/** The records that an engine holds, sorted: equal texts mean equal content. */
+export function contentOf(engine: QuotaEngine): string {
+  return [...engine.records()]
+    .map((change) => JSON.stringify(toRecord(change, null)))
+    .sort()
+    .join('\n');
+}
+
+/**
+ * The rules of a store, to be run by any test runner. `place` makes an empty place; `shared` says whether several engines may write to it
+ * at the same time (`Store.exclusive` is false then).
+ */
+export function storeContract(place: () => Promise<StorePlace>, shared: boolean): readonly StoreRule[] {
+  return shared ? [...RULES, ...SHARED_RULES].map(bound(place)) : RULES.map(bound(place));
+}
+
+interface Rule {
+  readonly name: string;
+  readonly keeps: (at: StorePlace) => Promise<void>;
+}
+
+function bound(place: () => Promise<StorePlace>): (rule: Rule) => StoreRule {
+  return ({ name, keeps }) => ({
+    name,
+    run: async () => {
+      const at = await place();
+      try {
+        await keeps(at);
+      } finally {
+        await at.destroy();
+      }
+    },
+  });
+}
+
+async function opened(at: StorePlace, clock: () => number = () => 0): Promise<QuotaEngine> {
+  return createEngine({ store: await at.open(), clock, pause: () => Promise.resolve() });
+}
+
+const cores = (workload: string, group: string, count: number) => ({
+  workload: { kind: 'Job', name: workload },
+  group,
+  podSets: [{ count, limits: { cpu: 1 } }],
+});
+
+const usedCores = (engine: QuotaEngine, group: string): bigint | undefined =>
+  engine.status(group)?.used.get('limits.cpu');
+
+/** A command of every kind that leaves a record. */
+const HISTORY: readonly (readonly [number, Command])[] = [
+  [0, { type: 'createGroup', name: 'root', hard: { 'limits.cpu': 30, 'cash/limits.cpu': 100 } }],
+  [0, { type: 'createGroup', name: 'a', parent: 'root', hard: { 'limits.cpu': 10, 'cash/limits.cpu': 40 } }],
+  [
+    0,
+    {
+      type: 'createGroup',
+      name: 'b',
+      parent: 'root',
+      mode: 'elastic',
+      hard: { 'limits.cpu': 10, 'limits.cpu.A4': 4, 'cash/limits.cpu': 40 },
+      lend: { 'limits.cpu': 3 },
+    },
+  ],
+  [1, { type: 'admit', ...cores('one', 'a', 3) }],
+  [2, { type: 'admit', ...cores('typed', 'b', 2), types: { cpu: 'A4' } }],
+  [3, { type: 'reserve', ...cores('later', 'a', 2), ttlMs: 1_000_000, operation: 'op' }],
+  [4, { type: 'podStarted', pod: 'one-0', workload: { kind: 'Job', name: 'one' }, since: 2 }],
+  [5, { type: 'podStarted', pod: 'typed-0', workload: { kind: 'Job', name: 'typed' }, since: 3 }],
+  [3_600_005, { type: 'podStopped', pod: 'typed-0', end: 3_600_000 }],
+  [3_600_006, { type: 'grant', id: 'weekly', group: 'a', key: 'cash/limits.cpu', amount: 5, everyMs: 604_800_000 }],
+  [
+    3_600_007,
+    { type: 'loan', id: 'lent', lender: 'a', borrower: 'b', amounts: { 'limits.cpu': 1 }, until: 9_000_000_000_000 },
+  ],
+  [3_600_008, { type: 'scale', workload: { kind: 'Job', name: 'one' }, replicas: 4 }],
+  [3_600_009, { type: 'release', workload: { kind: 'Job', name: 'typed' } }],
+  [3_600_010, { type: 'updateGroup', name: 'a', hard: { 'limits.cpu': 12, 'cash/limits.cpu': 41 } }],
+  [3_600_011, { type: 'terminateGroup', name: 'b' }],
+];
+
+const RULES: readonly Rule[] = [
+  {
+    name: 'a change that was acknowledged is there after the store is opened again',
+    keeps: async (at) => {
+      let engine = await opened(at);
+      for (const [time, command] of HISTORY) {
+        const decision = await engine.execute(command, time);
+        assert.equal(decision.allowed, true, `${command.type}: ${decision.message}`);
+        const before = contentOf(engine);
+        await engine.close();
+        engine = await opened(at, () => time);
+        assert.equal(contentOf(engine), before, `after ${command.type}`);
+        assert.deepEqual(engine.refresh().drift, []);
+      }
+      await engine.close();
+    },
+  },
+  {
+    name: 'what is removed is gone after the store is opened again',
+    keeps: async (at) => {
+      const engine = await opened(at);
+      for (const [time, command] of HISTORY.slice(0, 5)) await engine.execute(command, time);
+      await engine.deleteGroup('b', { force: true });
+      await engine.release({ kind: 'Job', name: 'one' });
+      const before = contentOf(engine);
+      await engine.close();
+      const again = await opened(at);
+      assert.equal(contentOf(again), before);
+      assert.deepEqual(again.groups(), ['root', 'a']);
+      await again.close();
+    },
+  },
+  {
+    name: 'of many requests that come at once as many are admitted as fit',
+    keeps: async (at) => {
+      const engine = await opened(at);
+      await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
+      await engine.admit(cores('first', 'g', 1));
+      const decisions = await Promise.all(
+        Array.from({ length: 200 }, (_, index) => engine.admit(cores(`w${index}`, 'g', 5))),
+      );
+      assert.equal(decisions.filter(({ allowed }) => allowed).length, 1);
+      assert.equal(usedCores(engine, 'g'), 6000n);
+      await engine.close();
+    },
+  },
+  {
+    name: 'a reservation outlives the engine that made it, and its expiry',
+    keeps: async (at) => {
+      const first = await opened(at);
+      await first.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
+      await first.reserve(cores('a', 'g', 6), 1000, 'op-a');
+      await first.reserve(cores('b', 'g', 2), 5000, 'op-b');
+      await first.close();
+      let now = 500;
+      const second = await opened(at, () => now);
+      assert.equal((await second.admit(cores('c', 'g', 3))).code, 'QuotaExceeded');
+      now = 2000;
+      assert.equal((await second.admit(cores('c', 'g', 3))).code, 'OK');
+      assert.equal((await second.confirm('op-a')).code, 'ReservationNotFound');
+      assert.equal((await second.confirm('op-b')).code, 'OK');
+      now = 9000;
+      assert.equal(usedCores(second, 'g'), 5000n);
+      await second.close();
+    },
+  },
+  {
+    name: 'events are told in order, once they are durable',
+    keeps: async (at) => {
+      const engine = await opened(at);
+      const told: string[] = [];
+      const end = engine.on(({ type, revision }) => told.push(`${type} ${revision}`));
+      await Promise.all([
+        engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } }),
+        engine.admit(cores('a', 'g', 6)),
+        engine.admit(cores('b', 'g', 6)),
+      ]);
+      end();
+      await engine.admit(cores('c', 'g', 1));
+      assert.deepEqual(told, ['groupCreated 1', 'admitted 2', 'denied 2']);
+      await engine.close();
+    },
+  },
+];
+
+const SHARED_RULES: readonly Rule[] = [
+  {
+    name: 'a commit on a revision that is not current writes nothing and names the group',
+    keeps: async (at) => {
+      const engine = await opened(at);
+      await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
+      await engine.admit(cores('w', 'g', 2));
+      const store = await at.open();
+      const revision = (await store.list()).get('g');
+      assert.notEqual(revision, undefined, 'list() has the group');
+      for (const expected of [null, `${revision ?? ''}0`]) {
+        const committed = await store.commit({
+          head: { revision: 9, now: 0, lives: 0 },
+          changes: [{ kind: 'workload', key: 'Job//w', group: 'g', value: null }],
+          expected: new Map([['g', expected]]),
+          everything: () => engine.records(),
+          reached: () => 9,
+        });
+        assert.deepEqual(committed, { ok: false, code: 'Conflict', groups: ['g'] });
+      }
+      assert.equal((await store.list()).get('g'), revision);
+      const [image] = await store.read(['g']);
+      assert.equal(image?.revision, revision);
+      assert.deepEqual(image?.records.map(({ kind }) => kind).sort(), ['group', 'workload']);
+      await store.close();
+      await engine.close();
+    },
+  },
+  {
+    name: 'a group that does not exist is read as an image without a revision',
+    keeps: async (at) => {
+      const store = await at.open();
+      const [image] = await store.read(['nobody']);
+      assert.equal(image?.name, 'nobody');
+      assert.equal(image?.revision, null);
+      await store.close();
+    },
+  },
+  {
+    name: 'engines that share a store admit together what fits',
+    keeps: async (at) => {
+      const engines = [await opened(at), await opened(at), await opened(at)];
+      const [one] = engines as [QuotaEngine];
+      await one.createGroup({ name: 'root', hard: { 'limits.cpu': 30 } });
+      await one.createGroup({ name: 'g', parent: 'root', hard: { 'limits.cpu': 20 } });
+      const all = engines.flatMap((engine, which) =>
+        Array.from({ length: 20 }, (_, index) => engine.admit(cores(`w${which}-${index}`, 'g', 2))),
+      );
+      const decisions = await Promise.all(all);
+      assert.equal(decisions.filter(({ allowed }) => allowed).length, 10);
+      for (const engine of engines) {
+        await engine.catchUp();
+        assert.equal(usedCores(engine, 'g'), 20_000n);
+        assert.deepEqual(engine.refresh().drift, []);
+      }
+      assert.equal(new Set(engines.map(contentOf)).size, 1);
+      for (const engine of engines) await engine.close();
+    },
+  },
+  {
+    name: 'children and workloads of one parent, made by several engines, fit it together',
+    keeps: async (at) => {
+      const engines = [await opened(at), await opened(at)];
+      const [one] = engines as [QuotaEngine];
+      await one.createGroup({ name: 'p', hard: { 'limits.cpu': 10 } });
+      const decisions = await Promise.all(
+        engines.flatMap((engine, which) => [
+          engine.createGroup({ name: `c${which}`, parent: 'p', hard: { 'limits.cpu': 4 } }),
+          engine.admit(cores(`w${which}`, 'p', 4)),
+        ]),
+      );
+      assert.equal(decisions.filter(({ allowed }) => allowed).length, 2);
+      for (const engine of engines) await engine.catchUp();
+      assert.deepEqual(
+        engines.map((engine) => usedCores(engine, 'p')),
+        [8000n, 8000n],
+      );
+      for (const engine of engines) await engine.close();
+    },
+  },
+  {
+    name: 'one engine scales, moves and releases what another engine admitted',
+    keeps: async (at) => {
+      const [one, two] = [await opened(at), await opened(at)];
+      for (const group of ['g', 'h']) await one.createGroup({ name: group, hard: { 'limits.cpu': 10 } });
+      await one.admit(cores('w', 'g', 2));
+      assert.equal((await two.scale({ kind: 'Job', name: 'w' }, 4)).code, 'OK');
+      assert.equal((await one.admit(cores('w', 'h', 5))).code, 'OK');
+      await two.catchUp();
+      assert.deepEqual(
+        ['g', 'h'].map((group) => usedCores(two, group)),
+        [0n, 5000n],
+      );
+      assert.equal((await two.release({ kind: 'Job', name: 'w' })).code, 'OK');
+      assert.equal((await one.deleteGroup('h')).code, 'OK');
+      assert.equal((await two.createGroup({ name: 'h', hard: { pods: 1 } })).code, 'OK');
+      await one.catchUp();
+      assert.equal(contentOf(one), contentOf(two));
+      await one.close();
+      await two.close();
+    },
+  },
+];

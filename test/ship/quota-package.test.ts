@@ -1,0 +1,149 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from 'tap';
+import { scratchDirectory } from '../scratch.js';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
+
+/** A store that a user of the package wrote: records in one map, one revision for each group. */
+const CUSTOM_STORE = `
+import {
+  toRecord, latestHead, createEngine,
+  type Batch, type Committed, type GroupImage, type GroupRecord, type Loaded, type RecordSink, type Revision,
+  type StateHead, type Store, type StoredRecord,
+} from 'gpu-manager-quota';
+
+export class Shelf {
+  readonly records = new Map<string, StoredRecord>();
+  readonly revisions = new Map<string, Revision>();
+  head: StateHead = { revision: 0, now: 0, lives: 0 };
+  written = 0;
+}
+
+export class ShelfStore implements Store {
+  readonly exclusive = false;
+  constructor(readonly shelf: Shelf) {}
+  async load(sink: RecordSink): Promise<Loaded> {
+    sink.newDictionary();
+    for (const record of this.shelf.records.values()) sink.add(record);
+    return { head: this.shelf.head, revisions: new Map(this.shelf.revisions) };
+  }
+  async list(): Promise<ReadonlyMap<string, Revision>> { return new Map(this.shelf.revisions); }
+  async read(groups: readonly string[]): Promise<readonly GroupImage[]> {
+    const all = [...this.shelf.records.values()];
+    return groups.map((name) => ({
+      name,
+      revision: this.shelf.revisions.get(name) ?? null,
+      records: all.filter((record) => record.group === name),
+      children: new Map(all.flatMap((record): [string, Revision][] => {
+        const value: GroupRecord | null = record.kind === 'group' ? record.value : null;
+        return value !== null && value.parent === name ? [[record.key, this.shelf.revisions.get(record.key) ?? '']] : [];
+      })),
+    }));
+  }
+  async commit({ head, changes, expected }: Batch): Promise<Committed> {
+    const { records, revisions } = this.shelf;
+    const groups = [...expected].filter(([name, revision]) => (revisions.get(name) ?? null) !== revision).map(([name]) => name);
+    if (groups.length > 0) return { ok: false, code: 'Conflict', groups };
+    for (const change of changes) {
+      const place = [change.kind, change.group, change.key].join(' ');
+      if (change.value === null) records.delete(place);
+      else records.set(place, toRecord(change, null));
+    }
+    this.shelf.head = latestHead(this.shelf.head, head);
+    const now = new Map<string, Revision>();
+    for (const name of expected.keys()) {
+      if (!records.has(['group', name, name].join(' '))) { revisions.delete(name); continue; }
+      const revision = String(++this.shelf.written);
+      revisions.set(name, revision);
+      now.set(name, revision);
+    }
+    return { ok: true, revisions: now };
+  }
+  async close(): Promise<void> {}
+}
+
+export const open = (shelf: Shelf) => createEngine({ store: new ShelfStore(shelf) });
+`;
+
+const RUN = `
+import { test } from 'node:test';
+import { storeContract } from 'gpu-manager-quota/store/contract.js';
+import { Shelf, ShelfStore } from './store.js';
+
+const rules = storeContract(async () => {
+  const shelf = new Shelf();
+  return { open: async () => new ShelfStore(shelf), destroy: async () => undefined };
+}, true);
+for (const rule of rules) test(rule.name, rule.run);
+`;
+
+test('the engine is a package of its own: installed offline, type checked, and its store contract runs', async (t) => {
+  const scratch = await scratchDirectory(t);
+  const npm = (cwd: string, ...args: string[]): string =>
+    execFileSync('npm', [...args, '--offline', '--no-audit', '--no-fund', '--loglevel=error'], {
+      cwd,
+      encoding: 'utf8',
+      env: { ...process.env, npm_config_cache: join(scratch, 'cache') },
+    });
+  const staged = join(scratch, 'staged');
+  execFileSync(process.execPath, [join(ROOT, 'scripts/quota-package.mjs'), staged]);
+  const [packed] = JSON.parse(npm(staged, 'pack', '--json', '--pack-destination', scratch)) as {
+    readonly filename: string;
+    readonly unpackedSize: number;
+    readonly files: readonly { readonly path: string }[];
+  }[];
+  const paths = packed?.files.map(({ path }) => path) ?? [];
+  for (const path of ['index.d.ts', 'store/contract.js', 'README.md', 'LICENSE', 'docs/quota.md'])
+    t.ok(paths.includes(path), `${path} is in the package`);
+  t.notOk(
+    paths.some((path) => path.startsWith('command/')),
+    'the commands of gpu-manager are not',
+  );
+  t.ok((packed?.unpackedSize ?? Infinity) < 1_500_000, `${packed?.unpackedSize} bytes`);
+
+  const home = join(scratch, 'home');
+  mkdirSync(home);
+  writeFileSync(join(home, 'package.json'), JSON.stringify({ name: 'home', private: true, type: 'module' }));
+  npm(home, 'install', join(scratch, packed?.filename ?? ''));
+  t.same(
+    readdirSync(join(home, 'node_modules')).filter((name) => !name.startsWith('.')),
+    ['gpu-manager-quota'],
+    'nothing comes with it',
+  );
+
+  writeFileSync(join(home, 'store.ts'), CUSTOM_STORE);
+  writeFileSync(join(home, 'store.test.ts'), RUN);
+  const check = (...flags: string[]): void => {
+    const common = ['--strict', '--target', 'es2022', '--typeRoots', join(ROOT, 'node_modules/@types')];
+    const outcome = (() => {
+      try {
+        return execFileSync(process.execPath, [TSC, ...common, '--types', 'node', ...flags], {
+          cwd: home,
+          encoding: 'utf8',
+        });
+      } catch (error) {
+        return (error as { stdout: string }).stdout;
+      }
+    })();
+    t.equal(outcome, '', flags.join(' '));
+  };
+  check('--noEmit', '--module', 'es2022', '--moduleResolution', 'node', 'store.ts', 'store.test.ts');
+  check('--module', 'nodenext', '--moduleResolution', 'nodenext', 'store.ts', 'store.test.ts');
+  const told = execFileSync(process.execPath, ['--test', '--test-reporter=tap', 'store.test.js'], {
+    cwd: home,
+    encoding: 'utf8',
+    env: { ...process.env, NODE_OPTIONS: '', NODE_TEST_CONTEXT: undefined },
+  });
+  t.match(told, /# pass 1[0-9]\n# fail 0/);
+});
+
+test('the engine and the repository have the same version', (t) => {
+  const versionOf = (path: string): string =>
+    (JSON.parse(readFileSync(join(ROOT, path), 'utf8')) as { version: string }).version;
+  t.equal(versionOf(join('src/quota', 'package.json')), versionOf('package.json'));
+  t.end();
+});
