@@ -21,6 +21,7 @@ import {
 import type { ContainerKnowledge, Evictor, GpuSource, PodLimitAnnotations, SliceNotices } from './slices/ports.js';
 import { OperatorLimits } from './slices/operator-limits.js';
 import { ProcessOwners } from './slices/process-owners.js';
+import { REGISTRATION_PACE, RegistrationPace } from './slices/registration-pace.js';
 import { Resizer } from './slices/resizer.js';
 import { SliceDirectories } from './slices/slice-directory.js';
 import type { SliceSpec } from './slices/slice.js';
@@ -72,8 +73,9 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   const directories = new SliceDirectories(options.path);
   const operator = new OperatorLimits(directories);
   const policy = new LimitPolicy(options.limitAnnotations, operator);
-  const slices = new Slices({ ...options, directories, policy });
-  const legacyPods = new LegacyPods(options);
+  const pace = new RegistrationPace(options.clock, REGISTRATION_PACE);
+  const slices = new Slices({ ...options, directories, policy, pace });
+  const legacyPods = new LegacyPods({ ...options, pace });
   const resizer = new Resizer({ ...options, slices, policy, operator });
   const owners = new ProcessOwners(slices, options.knowledge);
   const monitor = new Monitor({

@@ -6,9 +6,9 @@ declare module 'hpack.js' {
   }
   export interface Decompressor {
     write(block: Buffer): void;
-    /** Decodes what was written; emits 'error' on a malformed block. */
+    /** Decodes what was written, calling `push` for each field; emits 'error' on a malformed block and on what `push` throws. */
     execute(): void;
-    read(): HeaderField | null;
+    push: (field: HeaderField) => void;
     on(event: 'error', listener: (error: Error) => void): void;
   }
   export const decompressor: { create(options: { table: { maxSize: number } }): Decompressor };

@@ -2,17 +2,25 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { AuthorityRewriter } from './http2-authority.js';
 
-/** A connection whose incoming bytes pass through an AuthorityRewriter. Owns the socket: ends and closes with it. */
+/**
+ * A connection whose incoming bytes pass through an AuthorityRewriter. Owns the socket: ends and closes with it. What is no HTTP/2, exceeds a
+ * limit of the rewriter, or comes after `bytesLimit` bytes ends it with an error.
+ */
 export class AuthorityStream extends Duplex {
   readonly #socket: Socket;
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, bytesLimit = Infinity) {
     super({ allowHalfOpen: true });
     this.#socket = socket;
     const rewriter = new AuthorityRewriter();
+    let bytes = 0;
     socket.on('data', (chunk: Buffer) => {
+      if (this.destroyed) return;
       let wanted = true;
       try {
+        // Counted before anything is made of them.
+        bytes += chunk.length;
+        if (bytes > bytesLimit) throw new Error(`more than ${bytesLimit} bytes on one connection`);
         for (const part of rewriter.feed(chunk)) if (part.length > 0) wanted = this.push(part);
       } catch (error) {
         this.destroy(error as Error);

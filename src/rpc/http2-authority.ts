@@ -1,10 +1,12 @@
-import hpack from 'hpack.js';
+import { HeaderListDecoder, type HeaderListField } from './header-list.js';
 
 /**
  * Kubelets before 1.26, and every grpc-go client that dials a bare socket path, send that path as `:authority`. Node's
  * HTTP/2 answers such a request with PROTOCOL_ERROR before any handler runs. This rewriter stands between socket and
- * server: it looks at the first HEADERS frame of a connection, and if its authority is one that Node refuses,
- * replaces it in that and every later HEADERS frame; otherwise the connection passes through untouched.
+ * server and replaces an authority that Node refuses.
+ *
+ * It is also where header lists are bounded, for every connection: Node's own limits hold only for peers that have
+ * acknowledged them, and let 128 fields of a whole table each pass.
  *
  * Frame layout: RFC 9113 section 4.1; header compression: RFC 7541 (decoded with the connection's own table, written
  * again as literals without indexing, so that the server's table stays empty and both ends agree).
@@ -19,8 +21,8 @@ const FLAG_PADDED = 0x8;
 const FLAG_PRIORITY = 0x20;
 /** The largest frame a peer may send before it was told otherwise; grpc-js's servers never raise it. */
 const FRAME_LIMIT_BYTES = 16_384;
-const HEADER_BLOCK_LIMIT_BYTES = 65_536;
-const HEADER_TABLE_BYTES = 4_096;
+/** Of one request's fields, encoded and decoded. gRPC clients send a few hundred bytes. */
+export const HEADER_LIST_LIMIT_BYTES = 8_192;
 const ACCEPTED_AUTHORITY = /^[A-Za-z0-9\-._~%!$&'()*+,;=:@[\]]+$/;
 const REPLACEMENT = 'localhost';
 
@@ -32,27 +34,21 @@ interface Frame {
   readonly bytes: Buffer;
 }
 
-interface Field {
-  readonly name: string;
-  readonly value: string;
+interface OpenBlock {
+  readonly first: Frame;
+  readonly block: Buffer[];
+  blockBytes: number;
 }
 
 export class AuthorityRewriter {
-  #mode: 'deciding' | 'rewriting' | 'raw' = 'deciding';
   #pending: Buffer = Buffer.alloc(0);
   #prefaceSeen = false;
   /** HEADERS frame whose CONTINUATION frames are still to come. */
-  #open: { first: Frame; originals: Buffer[]; block: Buffer[]; blockBytes: number } | null = null;
-  readonly #decompressor = hpack.decompressor.create({ table: { maxSize: HEADER_TABLE_BYTES } });
-  #decodeError: Error | null = null;
-
-  constructor() {
-    this.#decompressor.on('error', (error) => (this.#decodeError = error));
-  }
+  #open: OpenBlock | null = null;
+  readonly #decoder = new HeaderListDecoder(HEADER_LIST_LIMIT_BYTES);
 
   /** Takes bytes from the client, returns those for the server. Throws on bytes that are not HTTP/2. */
   feed(chunk: Buffer): Buffer[] {
-    if (this.#mode === 'raw') return [chunk];
     this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     const out: Buffer[] = [];
     if (!this.#prefaceSeen) {
@@ -66,15 +62,7 @@ export class AuthorityRewriter {
       const frame = this.#nextFrame();
       if (frame === null) return out;
       out.push(...this.#handle(frame));
-      if (this.#isRaw()) {
-        out.push(this.#take(this.#pending.length));
-        return out;
-      }
     }
-  }
-
-  #isRaw(): boolean {
-    return this.#mode === 'raw';
   }
 
   #take(bytes: number): Buffer {
@@ -100,43 +88,26 @@ export class AuthorityRewriter {
   }
 
   #handle(frame: Frame): Buffer[] {
-    if (this.#open === null) {
+    const open = this.#open;
+    if (open === null) {
       if (frame.type !== FRAME_HEADERS) return [frame.bytes];
-      const block = headerBlockOf(frame);
-      this.#open = { first: frame, originals: [frame.bytes], block: [block], blockBytes: block.length };
-    } else {
-      if (frame.type !== FRAME_CONTINUATION || frame.streamId !== this.#open.first.streamId) {
-        throw new Error('HTTP/2 header block is interrupted by another frame');
-      }
-      this.#open.originals.push(frame.bytes);
-      this.#open.block.push(frame.payload);
-      this.#open.blockBytes += frame.payload.length;
-      if (this.#open.blockBytes > HEADER_BLOCK_LIMIT_BYTES) throw new Error('HTTP/2 header block exceeds 64 KiB');
+      this.#open = { first: frame, block: [], blockBytes: 0 };
+      return this.#extend(this.#open, frame, headerBlockOf(frame));
     }
-    if ((frame.flags & FLAG_END_HEADERS) === 0) return [];
-    const { first, originals, block } = this.#open;
-    this.#open = null;
-    const fields = this.#decode(Buffer.concat(block));
-    if (this.#mode === 'deciding') {
-      const authority = fields.find((field) => field.name === ':authority')?.value ?? '';
-      if (ACCEPTED_AUTHORITY.test(authority)) {
-        this.#mode = 'raw';
-        return originals;
-      }
-      this.#mode = 'rewriting';
-    }
-    return encodeHeaders(first, withAuthority(fields));
+    if (frame.type !== FRAME_CONTINUATION || frame.streamId !== open.first.streamId)
+      throw new Error('HTTP/2 header block is interrupted by another frame');
+    return this.#extend(open, frame, frame.payload);
   }
 
-  #decode(block: Buffer): Field[] {
-    this.#decompressor.write(block);
-    this.#decompressor.execute();
-    if (this.#decodeError !== null) throw new Error(`malformed HTTP/2 header block: ${this.#decodeError.message}`);
-    const fields: Field[] = [];
-    for (let field = this.#decompressor.read(); field !== null; field = this.#decompressor.read()) {
-      fields.push({ name: field.name, value: field.value });
-    }
-    return fields;
+  #extend(open: OpenBlock, frame: Frame, part: Buffer): Buffer[] {
+    open.block.push(part);
+    // An empty frame counts too: a block of many of them never ends.
+    open.blockBytes += part.length + 1;
+    if (open.blockBytes > HEADER_LIST_LIMIT_BYTES)
+      throw new Error(`HTTP/2 header block exceeds ${HEADER_LIST_LIMIT_BYTES} bytes`);
+    if ((frame.flags & FLAG_END_HEADERS) === 0) return [];
+    this.#open = null;
+    return encodeHeaders(open.first, withAuthority(this.#decoder.decode(Buffer.concat(open.block))));
   }
 }
 
@@ -153,14 +124,16 @@ function headerBlockOf(frame: Frame): Buffer {
   return frame.payload.subarray(start, end);
 }
 
-/** Trailers have no pseudo header fields and get none; a request gets the replacement where the original stood. */
-function withAuthority(fields: readonly Field[]): Field[] {
-  if (!fields.some((field) => field.name.startsWith(':'))) return [...fields];
+/** Trailers have no pseudo header fields and get none; a request keeps its authority, or gets the replacement. */
+function withAuthority(fields: readonly HeaderListField[]): readonly HeaderListField[] {
+  if (!fields.some((field) => field.name.startsWith(':'))) return fields;
+  const authority = fields.find((field) => field.name === ':authority')?.value ?? '';
+  if (ACCEPTED_AUTHORITY.test(authority)) return fields;
   const others = fields.filter((field) => field.name !== ':authority');
   return [{ name: ':authority', value: REPLACEMENT }, ...others];
 }
 
-function encodeHeaders(original: Frame, fields: readonly Field[]): Buffer[] {
+function encodeHeaders(original: Frame, fields: readonly HeaderListField[]): Buffer[] {
   const block = Buffer.concat(
     fields.flatMap((field) => [Buffer.of(0x00), encodeString(field.name), encodeString(field.value)]),
   );

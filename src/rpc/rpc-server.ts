@@ -1,37 +1,78 @@
 import type { Socket } from 'node:net';
-import { Server, ServerCredentials, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { ServiceDefinition } from '@grpc/grpc-js';
 import { UnixListener } from '../host/unix-socket.js';
 import { AuthorityStream } from './http2-authority-stream.js';
+import type { RpcHandler } from './grpc-call.js';
+import { GrpcConnection, type RpcMethod } from './grpc-connection.js';
 
 export interface RpcService {
   readonly definition: ServiceDefinition;
-  readonly handlers: UntypedServiceImplementation;
+  /** By the method's name. */
+  readonly handlers: Readonly<Record<string, RpcHandler<never, unknown>>>;
+}
+
+/** How much one connection may take; what is not given is not limited, or as for the kubelet. */
+export interface RpcLimits {
+  readonly messageLimitBytes?: number;
+  /** All that a connection may send. */
+  readonly bytesLimit?: number;
+  readonly callsLimit?: number;
 }
 
 /** 16 MiB: a ListAndWatch answer for 16 GPUs of 192 GiB is about 1 MiB; a request never comes near. */
 const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
+/** A kubelet has a stream open for each resource, and asks one thing at a time. */
+const CALLS_LIMIT = 100;
 
 /** A gRPC server without a listener of its own: whoever owns connections hands them in. */
 export class RpcServer {
-  readonly #server;
-  readonly #injector;
+  readonly #methods: ReadonlyMap<string, RpcMethod>;
+  readonly #limits: RpcLimits;
+  readonly #onFailure: (error: unknown) => void;
+  readonly #connections = new Set<GrpcConnection>();
 
-  constructor(services: readonly RpcService[], options: { readonly messageLimitBytes?: number } = {}) {
-    this.#server = new Server({ 'grpc.max_receive_message_length': options.messageLimitBytes ?? MESSAGE_LIMIT_BYTES });
-    for (const service of services) this.#server.addService(service.definition, service.handlers);
-    this.#injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
+  /** `onFailure` hears what is thrown while a connection is served, which ends that connection. */
+  constructor(
+    services: readonly RpcService[],
+    limits: RpcLimits = {},
+    onFailure: (error: unknown) => void = () => undefined,
+  ) {
+    this.#methods = methodsOf(services);
+    this.#limits = limits;
+    this.#onFailure = onFailure;
   }
 
-  /** Serves one connection. The stream belongs to the server from here on. */
-  accept(connection: Socket): void {
-    this.#injector.injectConnection(new AuthorityStream(connection));
+  /** Serves one connection, which belongs to the server from here on; `onRefused` hears why it was cut off, if it was. */
+  accept(connection: Socket, onRefused: (error: Error) => void = () => undefined): void {
+    const { messageLimitBytes = MESSAGE_LIMIT_BYTES, callsLimit = CALLS_LIMIT, bytesLimit } = this.#limits;
+    const stream = new AuthorityStream(connection, bytesLimit);
+    stream.on('error', onRefused);
+    const served = new GrpcConnection(stream, {
+      methods: this.#methods,
+      messageLimitBytes,
+      callsLimit,
+      onFailure: this.#onFailure,
+    });
+    this.#connections.add(served);
+    stream.once('close', () => this.#connections.delete(served));
   }
 
-  /** Ends every call and connection at once; streams see CANCELLED. */
+  /** Ends every call and connection at once. */
   stop(): void {
-    this.#injector.destroy();
-    this.#server.forceShutdown();
+    for (const connection of this.#connections) connection.close();
+    this.#connections.clear();
   }
+}
+
+function methodsOf(services: readonly RpcService[]): ReadonlyMap<string, RpcMethod> {
+  const methods = new Map<string, RpcMethod>();
+  for (const { definition, handlers } of services) {
+    for (const [name, method] of Object.entries(definition)) {
+      const handler = handlers[name];
+      if (handler !== undefined) methods.set(method.path, { definition: method, handler });
+    }
+  }
+  return methods;
 }
 
 /** gRPC services on a unix socket. */

@@ -1,4 +1,5 @@
-import { Metadata, status, type CallOptions, type handleUnaryCall, type requestCallback } from '@grpc/grpc-js';
+import { Metadata, status, type CallOptions, type requestCallback } from '@grpc/grpc-js';
+import type { RpcHandler } from './grpc-call.js';
 
 /** A refusal with a gRPC status; its message is written for the person who reads `kubectl describe pod`. */
 export class RpcRefusal extends Error {
@@ -12,22 +13,25 @@ export class RpcRefusal extends Error {
 }
 
 /**
- * Turns an async function into a gRPC handler. Without this a rejection would be unhandled - Node then ends the daemon -
- * and the caller would hang until its deadline, or for ever, as the kubelet's Allocate has none.
+ * Turns an async function into a handler. Without this a rejection would be unhandled - Node then ends the daemon - and the
+ * caller would hang until its deadline, or for ever, as the kubelet's Allocate has none.
  */
 export function unary<Request, Response>(
   answer: (request: Request) => Promise<Response>,
   onFailure: (error: unknown) => void = () => undefined,
-): handleUnaryCall<Request, Response> {
-  return (call, callback) => {
+): RpcHandler<Request, Response> {
+  return (call) => {
     Promise.resolve()
       .then(() => answer(call.request))
       .then(
-        (response) => callback(null, response),
+        (response) => {
+          call.send(response);
+          call.end();
+        },
         (error: unknown) => {
           if (!(error instanceof RpcRefusal)) onFailure(error);
           const code = error instanceof RpcRefusal ? error.code : status.INTERNAL;
-          callback({ code, details: error instanceof Error ? error.message : String(error) });
+          call.end(code, error instanceof Error ? error.message : String(error));
         },
       );
   };

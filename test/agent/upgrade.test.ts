@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { SimulatedNode } from '../../src/simulation/simulated-node.js';
 import { CHECKPOINT_FILE } from '../../src/gpu/ledger/checkpoint.js';
+import type { ContainerKnowledge } from '../../src/agent/slices/ports.js';
 import { slots } from '../../src/gpu/ledger/state.js';
 import { MEMORY_BLOCK_BYTES } from '../../src/gpu/resources.js';
 import { decodeVcudaConfig } from '../../src/abi/vcuda-config.js';
@@ -30,7 +31,13 @@ type Source = "the original's checkpoint" | 'the answer that the kubelet keeps';
 /** A node of two GPUs where tkestack gpu-manager ran until now, and a pod of its runs on. */
 async function upgradedNode(t: Test, source: Source): Promise<SimulatedNode> {
   const directory = await scratchDirectory(t);
-  const node = new SimulatedNode({ directory, gpus: cards(2), log: silentLog(), seams: { graceMs: 0 } });
+  // The test's own process stands in the old pod's container.
+  const containers: ContainerKnowledge = {
+    placeOf: async () => ({ containerId: 'd1f0'.repeat(16), podUid: OLD.uid }),
+    pidsOf: async () => [process.pid],
+    nameOf: async () => 'main',
+  };
+  const node = new SimulatedNode({ directory, gpus: cards(2), log: silentLog(), seams: { graceMs: 0, containers } });
   const { virtualManagerPath, checkpointPath, devicePluginPath } = node.config;
   for (const path of [
     checkpointPath,

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { credentials, status, type ServerWritableStream } from '@grpc/grpc-js';
+import { credentials, status } from '@grpc/grpc-js';
 import type { ContainerEdits } from '../../gpu/container-edits.js';
 import { markRefusal } from '../../gpu/refusal-mark.js';
 import type { Refusal } from '../../gpu/request.js';
@@ -9,6 +9,7 @@ import { socketIdentity } from '../../host/unix-socket.js';
 import type { ContainerAllocateResponse } from '../../rpc/gen/v1beta1/ContainerAllocateResponse.js';
 import type { Empty__Output } from '../../rpc/gen/v1beta1/Empty.js';
 import type { ListAndWatchResponse } from '../../rpc/gen/v1beta1/ListAndWatchResponse.js';
+import type { RpcCall } from '../../rpc/grpc-call.js';
 import { devicePluginProto } from '../../rpc/proto.js';
 import { UnixRpcServer } from '../../rpc/rpc-server.js';
 import { callUnary, RpcRefusal, unary } from '../../rpc/unary.js';
@@ -20,7 +21,7 @@ export const PLUGIN_SOCKET: Readonly<Record<ResourceKind, string>> = { core: 'vc
 /** What is told at registration and on request: every start goes through PreStartContainer, every choice through us. */
 export const PLUGIN_OPTIONS = { pre_start_required: true, get_preferred_allocation_available: true } as const;
 
-type WatchStream = ServerWritableStream<Empty__Output, ListAndWatchResponse>;
+type WatchStream = RpcCall<Empty__Output, ListAndWatchResponse>;
 
 /** The device plugin of one resource, on its own socket. A fresh one is made for each registration with a kubelet. */
 export class PluginServer {
@@ -124,10 +125,7 @@ export class PluginServer {
 
   #watch(stream: WatchStream): void {
     this.#watchers.add(stream);
-    const gone = (): void => void this.#watchers.delete(stream);
-    stream.on('close', gone);
-    stream.on('cancelled', gone);
-    stream.on('error', gone);
+    stream.onOver(() => this.#watchers.delete(stream));
     this.#send(stream);
   }
 
@@ -137,7 +135,7 @@ export class PluginServer {
       health: device.healthy ? 'Healthy' : 'Unhealthy',
       topology: device.numaNode === null ? null : { nodes: [{ ID: device.numaNode }] },
     }));
-    stream.write({ devices });
+    stream.send({ devices });
   }
 }
 

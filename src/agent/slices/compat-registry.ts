@@ -18,11 +18,10 @@ export interface CompatRegistryOptions {
   readonly config: (container: Registered) => VcudaConfig | Promise<VcudaConfig>;
   /** Host pids of the processes that greeted, which need no control group to be known. */
   readonly greeted: () => readonly number[];
+  /** When it is this slice's turn to register a process. */
+  readonly turn: () => Promise<void>;
   readonly onFailure: (error: unknown) => void;
 }
-
-/** More calls on one connection than any client makes. */
-const CALLS_PER_CONNECTION = 4;
 
 /** A container that registered. */
 export interface Registered {
@@ -55,14 +54,13 @@ export class CompatRegistry {
 
   /** The service for one connection of `peer`. */
   service(peer: PeerCredentials): RpcService {
-    let calls = 0;
+    let called = false;
     return {
       definition: vcudaProto().vcuda.VCUDAService.service,
       handlers: {
         RegisterVDevice: unary(async (request: VDeviceRequest__Output) => {
-          calls += 1;
-          if (calls > CALLS_PER_CONNECTION)
-            throw new RpcRefusal(status.RESOURCE_EXHAUSTED, 'too many calls on one connection');
+          if (called) throw new RpcRefusal(status.RESOURCE_EXHAUSTED, 'one registration a connection');
+          called = true;
           await this.#enqueue(() => this.#register(peer, request));
           return {};
         }, this.#options.onFailure),
@@ -79,8 +77,9 @@ export class CompatRegistry {
         const alive = decodePids(content ?? Buffer.alloc(0)).find((pid) => processStat(pid) !== null);
         if (alive === undefined) continue;
         const place = await this.#options.knowledge.placeOf(alive);
-        this.#registered.set(entry.name, { name: entry.name, containerId: place?.containerId ?? null });
-        await this.#write(entry.name);
+        const containerId = place?.containerId ?? null;
+        this.#registered.set(entry.name, { name: entry.name, containerId });
+        await this.#write(entry.name, containerId === null ? [] : await this.#options.knowledge.pidsOf(containerId));
       }
     });
   }
@@ -88,7 +87,13 @@ export class CompatRegistry {
   /** Makes the files say what holds now: processes that came and went, limits that were changed. */
   refresh(): Promise<void> {
     return this.#enqueue(async () => {
-      for (const name of this.#registered.keys()) await this.#write(name);
+      const listed = new Map<string, readonly number[]>();
+      for (const { name, containerId } of this.#registered.values()) {
+        // However many names a container registered under, its processes are the same.
+        if (containerId !== null && !listed.has(containerId))
+          listed.set(containerId, await this.#options.knowledge.pidsOf(containerId));
+        await this.#write(name, listed.get(containerId ?? '') ?? []);
+      }
     });
   }
 
@@ -113,19 +118,27 @@ export class CompatRegistry {
         status.FAILED_PRECONDITION,
         'the agent does not see the processes of this node: it needs hostPID',
       );
+    await this.#options.turn();
     const place = await this.#options.knowledge.placeOf(peer.pid);
-    this.#registered.set(name, { name, containerId: place?.containerId ?? null });
-    await this.#write(name, peer.pid);
+    const pids = place === null ? [] : await this.#options.knowledge.pidsOf(place.containerId);
+    // The original's library takes an incomplete list for the whole container, and then keeps no limit at all.
+    if (place === null || !pids.includes(peer.pid))
+      throw new RpcRefusal(
+        status.FAILED_PRECONDITION,
+        `the processes of the container of process ${peer.pid} are not known: ` +
+          (place === null ? 'it is in no container' : 'the container runtime does not answer, or lists others'),
+      );
+    this.#registered.set(name, { name, containerId: place.containerId });
+    await this.#write(name, pids);
   }
 
-  async #write(name: string, caller: number | null = null): Promise<void> {
+  /** `listed`: the container's processes; none where it is over, or nobody can tell. */
+  async #write(name: string, listed: readonly number[]): Promise<void> {
     const container = this.#registered.get(name);
     if (container === undefined) return;
-    const { knowledge, greeted, config } = this.#options;
-    const listed = container.containerId === null ? [] : await knowledge.pidsOf(container.containerId);
-    // The container is over, or nobody can tell: what the file says of processes stays.
-    const known = listed.length > 0 || caller !== null;
-    const pids = known ? [...listed, ...greeted(), ...(caller === null ? [] : [caller])] : null;
+    const { greeted, config } = this.#options;
+    // Of a container of which nothing is known what the file says of processes stays.
+    const pids = listed.length > 0 ? [...listed, ...greeted()] : null;
     await this.#files.write(name, pids, await config(container));
   }
 

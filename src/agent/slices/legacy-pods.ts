@@ -6,6 +6,7 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { CompatRegistry, type Registered } from './compat-registry.js';
 import type { ContainerKnowledge, PodLimitAnnotations } from './ports.js';
+import { REGISTRATION_PACE, RegistrationPace } from './registration-pace.js';
 import { ConnectionBudget, SliceSocket } from './slice-socket.js';
 
 /** What a container was given by the original's plugin. */
@@ -23,6 +24,7 @@ export interface LegacyPodsOptions {
   readonly knowledge: ContainerKnowledge;
   readonly limitAnnotations: PodLimitAnnotations;
   readonly driverVersion: () => string | null;
+  readonly pace?: RegistrationPace;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -45,9 +47,11 @@ export class LegacyPods {
   readonly #options: LegacyPodsOptions;
   readonly #served = new Map<string, Served>();
   readonly #budget = new ConnectionBudget(MOST_CONNECTIONS);
+  readonly #pace: RegistrationPace;
 
   constructor(options: LegacyPodsOptions) {
     this.#options = options;
+    this.#pace = options.pace ?? new RegistrationPace(options.clock, REGISTRATION_PACE);
   }
 
   /** Serves the pods of these containers. One whose directory cannot be used is logged, and tried again at the next call. */
@@ -106,6 +110,7 @@ export class LegacyPods {
       knowledge,
       config: (registered) => this.#configOf(podUid, registered),
       greeted: () => [],
+      turn: () => this.#pace.turn(),
       onFailure: (error) => log.error({ err: error, podUid }, 'a registration failed'),
     });
     const socket = new SliceSocket({

@@ -11,6 +11,8 @@ import { ConnectionRate, type RateLimit } from './connection-rate.js';
 /** What one container may do to its socket. */
 export interface SocketLimits {
   readonly rate: RateLimit;
+  /** gRPC connections: each is a registration, which costs a hundred times as much as a greeting. */
+  readonly registrations: Pick<RateLimit, 'burst' | 'perSecond'>;
   /** Connections that have not said what they are. */
   readonly silent: number;
   /** From connecting to the whole greeting. */
@@ -24,7 +26,8 @@ export interface SocketLimits {
 }
 
 export const SOCKET_LIMITS: SocketLimits = {
-  rate: { burst: 2 * MAX_PROCESSES, perSecond: 50, penaltyMs: 1_000, longestPenaltyMs: 60_000 },
+  rate: { burst: 2 * MAX_PROCESSES, perSecond: 10, penaltyMs: 1_000, longestPenaltyMs: 60_000 },
+  registrations: { burst: 128, perSecond: 4 },
   silent: 64,
   greetMs: 5_000,
   sessions: MAX_PROCESSES,
@@ -32,6 +35,9 @@ export const SOCKET_LIMITS: SocketLimits = {
   rpcMs: 30_000,
   rpcBytes: 16_384,
 };
+
+/** Calls on one connection; the original's client makes one. */
+const CALLS_AT_ONCE = 4;
 
 /** Who has fewer connections than this gets more while there are any. */
 const FEW = 32;
@@ -97,6 +103,7 @@ export class SliceSocket {
   readonly #limits: SocketLimits;
   readonly #listener: UnixListener;
   readonly #rate: ConnectionRate;
+  readonly #registrations: ConnectionRate;
   readonly #open: Record<Kind, number> = { silent: 0, session: 0, rpc: 0 };
   #cancelReopen: () => void = () => undefined;
   #floods = 0;
@@ -109,6 +116,10 @@ export class SliceSocket {
     this.#options = options;
     this.#limits = options.limits ?? SOCKET_LIMITS;
     this.#rate = new ConnectionRate(this.#limits.rate, options.clock.now());
+    this.#registrations = new ConnectionRate(
+      { ...this.#limits.registrations, penaltyMs: 0, longestPenaltyMs: 0 },
+      options.clock.now(),
+    );
     // Anybody in the container may connect, whoever its image says it runs as; nobody else gets as far as the directory.
     this.#listener = new UnixListener(options.path, (socket) => this.#accept(socket), { mode: 0o666, anyLength: true });
   }
@@ -182,7 +193,9 @@ export class SliceSocket {
       head = head.length === 0 ? chunk : Buffer.concat([head, chunk]);
       if (!looksLikeGreeting(head)) {
         socket.off('data', hear);
-        if (become('rpc', this.#limits.rpcs)) this.#serve(socket, peer, head);
+        if (!become('rpc', this.#limits.rpcs)) return;
+        if (this.#registrations.take(this.#options.clock.now()).ok) this.#serve(socket, peer, head);
+        else this.#cut(socket);
         return;
       }
       const decoded = decodeGreeting(head);
@@ -205,18 +218,21 @@ export class SliceSocket {
   }
 
   #serve(socket: Socket, peer: PeerCredentials, head: Buffer): void {
-    const server = new RpcServer([this.#options.handlers.service(peer)], { messageLimitBytes: this.#limits.rpcBytes });
-    const cancel = this.#options.clock.after(this.#limits.rpcMs, () => this.#cut(socket));
+    const { rpcBytes, rpcMs } = this.#limits;
+    const server = new RpcServer(
+      [this.#options.handlers.service(peer)],
+      { messageLimitBytes: rpcBytes, bytesLimit: rpcBytes, callsLimit: CALLS_AT_ONCE },
+      (error) =>
+        this.#options.log.error({ err: error, socket: this.#options.path }, 'a connection of a container failed'),
+    );
+    const cancel = this.#options.clock.after(rpcMs, () => this.#cut(socket));
     socket.once('close', () => {
       cancel();
       server.stop();
     });
-    socket.on('data', () => {
-      if (socket.bytesRead > this.#limits.rpcBytes) this.#cut(socket);
-    });
     socket.pause();
     socket.unshift(head);
-    server.accept(socket);
+    server.accept(socket, () => (this.#cutOff += 1));
   }
 
   #cut(socket: Socket): void {

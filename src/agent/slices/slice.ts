@@ -9,6 +9,7 @@ import { CompatRegistry } from './compat-registry.js';
 import { DepartedProcesses } from './departed.js';
 import { LimitsWriter } from './limits-writer.js';
 import type { ContainerKnowledge, SliceOwner } from './ports.js';
+import type { RegistrationPace } from './registration-pace.js';
 import { newSession, type Session } from './session.js';
 import type { SliceDirectories } from './slice-directory.js';
 import { SliceSocket, type ConnectionBudget, type SocketLimits, type SocketRefusals } from './slice-socket.js';
@@ -28,6 +29,7 @@ export interface SliceOptions {
   readonly directories: SliceDirectories;
   readonly knowledge: ContainerKnowledge;
   readonly budget: ConnectionBudget;
+  readonly pace: RegistrationPace;
   /** Of the driver on this node, `580.95.05`; null where it is not known. */
   readonly driverVersion: () => string | null;
   readonly clock: Clock;
@@ -77,6 +79,7 @@ export class Slice {
       knowledge: options.knowledge,
       config: () => this.#vcudaConfig(),
       greeted: () => [...this.#sessions].flatMap(({ pid }) => pid ?? []),
+      turn: () => options.pace.turn(),
       onFailure: (error) => log.error({ err: error, allocation: this.id }, 'a registration failed'),
     });
     this.#socket = new SliceSocket({

@@ -3,6 +3,7 @@ import type { Log } from '../../host/log.js';
 import { openFileLimit } from '../../host/open-files.js';
 import type { LimitPolicy } from './limit-policy.js';
 import type { ContainerKnowledge } from './ports.js';
+import { REGISTRATION_PACE, RegistrationPace } from './registration-pace.js';
 import type { Session } from './session.js';
 import { Slice, type SliceOptions, type SliceSpec } from './slice.js';
 import type { SliceDirectories } from './slice-directory.js';
@@ -16,6 +17,8 @@ export interface SlicesOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly socketLimits?: SocketLimits;
+  /** Registrations of all containers together; shared with whoever else takes some. */
+  readonly pace?: RegistrationPace;
   /** Connections of all containers together. */
   readonly mostConnections?: number;
 }
@@ -42,7 +45,11 @@ export class Slices {
 
   constructor(options: SlicesOptions) {
     this.#options = options;
-    this.#sliceOptions = { ...options, budget: new ConnectionBudget(options.mostConnections ?? mostConnections()) };
+    this.#sliceOptions = {
+      ...options,
+      budget: new ConnectionBudget(options.mostConnections ?? mostConnections()),
+      pace: options.pace ?? new RegistrationPace(options.clock, REGISTRATION_PACE),
+    };
   }
 
   /** The started ones, by allocation id. */

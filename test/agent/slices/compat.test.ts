@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'tap';
 import { systemClock } from '../../../src/host/clock.js';
 import type { ContainerKnowledge } from '../../../src/agent/slices/ports.js';
-import { ALLOCATION, gpuLimits, MIB, openSlices, sliceSpec, type TestSlices } from './node-slices.js';
+import { ALLOCATION, gpuLimits, IGNORANT, MIB, openSlices, sliceSpec, type TestSlices } from './node-slices.js';
 import { greetingBytes, register, say, until } from './tenant.js';
 
 const CONTAINER_ID = 'd1f0'.repeat(16);
@@ -27,8 +27,11 @@ function containerOf(pids: { current: readonly number[] }): ContainerKnowledge {
   };
 }
 
+/** A container that holds this process and no other. */
+const SELF = containerOf({ current: [process.pid] });
+
 test('registered by id, a container finds vcuda.config byte for byte and its pids sorted', async (t) => {
-  const node = await openSlices(t, { knowledge: containerOf({ current: [4_000_000, 17, 300] }) });
+  const node = await openSlices(t, { knowledge: containerOf({ current: [4_000_000, 17, process.pid, 300] }) });
   await node.slices.start(sliceSpec({ devices: [gpuLimits(0, { memoryBytes: 0x1122_3344_5566, share: 50 })] }));
   await register(node.socketPath(), { pod_uid: 'whatever it says', container_id: CONTAINER_ID });
   const config = await readFile(fileOf(node, CONTAINER_ID, 'vcuda.config'));
@@ -49,17 +52,34 @@ test('registered by id, a container finds vcuda.config byte for byte and its pid
 });
 
 test('a soft limit is written as the original did, and registration by name serves the older library', async (t) => {
-  const node = await openSlices(t);
+  const node = await openSlices(t, { knowledge: SELF });
   await node.slices.start(sliceSpec({ devices: [gpuLimits(0, { share: 30, softLimit: 80 })] }));
   await register(node.socketPath(), { pod_uid: sliceSpec().owner.podUid, container_name: 'main' });
   const config = await readFile(fileOf(node, 'main', 'vcuda.config'));
   t.equal(config.readInt32LE(48), 80, 'limit');
   t.equal(config.readInt32LE(8_220), 0, 'not a hard limit');
-  t.same(await pidsIn(node, 'main'), [process.pid], 'without a runtime the caller itself is known');
+  t.same(await pidsIn(node, 'main'), [process.pid]);
 });
 
+for (const [what, knowledge] of [
+  ['that is in no container', IGNORANT],
+  ['of a container whose runtime does not answer', containerOf({ current: [] })],
+  ['of a container that is said to hold others', containerOf({ current: [1, 2] })],
+] as const) {
+  test(`a process ${what} is refused: the original would keep no limit on what it does not list`, async (t) => {
+    const node = await openSlices(t, { knowledge });
+    await node.slices.start(sliceSpec());
+    const before = (await readdir(join(node.base, ALLOCATION))).sort();
+    await t.rejects(register(node.socketPath(), { container_id: CONTAINER_ID }), {
+      code: 9,
+      details: /the processes of the container of process \d+ are not known/,
+    });
+    t.same((await readdir(join(node.base, ALLOCATION))).sort(), before);
+  });
+}
+
 test('when both are named the id counts', async (t) => {
-  const node = await openSlices(t);
+  const node = await openSlices(t, { knowledge: SELF });
   await node.slices.start(sliceSpec());
   await register(node.socketPath(), { container_id: CONTAINER_ID, container_name: 'main' });
   t.same(
@@ -69,7 +89,7 @@ test('when both are named the id counts', async (t) => {
 });
 
 test('pids that come and go, and limits that change, are written while the container lives', async (t) => {
-  const pids = { current: [10, 20] };
+  const pids = { current: [10, 20, process.pid] };
   const node = await openSlices(t, { knowledge: containerOf(pids) });
   await node.slices.start(sliceSpec());
   await register(node.socketPath(), { container_id: CONTAINER_ID });
@@ -91,7 +111,7 @@ test('pids that come and go, and limits that change, are written while the conta
 });
 
 test('a reader never sees half a file, however often it is written', async (t) => {
-  const pids = { current: [1, 2, 3] };
+  const pids = { current: [1, 2, 3, process.pid] };
   const node = await openSlices(t, {
     knowledge: containerOf(pids),
     clock: { ...systemClock, every: (_, action) => systemClock.every(2, action) },
@@ -106,12 +126,12 @@ test('a reader never sees half a file, however often it is written', async (t) =
   t.same(
     [...sizes].filter((size) => ![12, 16, 2_000].includes(size)),
     [],
-    'three pids, the caller with them, or all',
+    'three pids, four or all',
   );
 });
 
 test('processes that greeted are among the pids', async (t) => {
-  const node = await openSlices(t);
+  const node = await openSlices(t, { knowledge: SELF });
   await node.slices.start(sliceSpec());
   const script = `const s = require('node:net').connect(process.argv[1]); s.write(Buffer.from(process.argv[2], 'hex'));`;
   const child = spawn(process.execPath, ['-e', script, node.socketPath(), greetingBytes(1, 0).toString('hex')], {
@@ -156,7 +176,7 @@ for (const name of [
 }
 
 test('a container that invents ids gets so many directories and no more', async (t) => {
-  const node = await openSlices(t);
+  const node = await openSlices(t, { knowledge: SELF });
   await node.slices.start(sliceSpec());
   for (let count = 0; count < 16; count += 1) await register(node.socketPath(), { container_id: `c${count}` });
   await t.rejects(register(node.socketPath(), { container_id: 'c16' }), { code: 8 });
@@ -210,7 +230,7 @@ test('registering while the slice ends leaves nothing behind', async (t) => {
 });
 
 test('a process that keeps its connection silent holds up no other', async (t) => {
-  const node = await openSlices(t);
+  const node = await openSlices(t, { knowledge: SELF });
   await node.slices.start(sliceSpec());
   const silent = await Promise.all(Array.from({ length: 40 }, () => say(node.socketPath(), new Uint8Array())));
   await register(node.socketPath(), { container_id: CONTAINER_ID });

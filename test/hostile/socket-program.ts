@@ -1,0 +1,71 @@
+/**
+ * A program with the agent's sockets and nothing else: slices in DIRECTORY, each of whose containers says to hold every process of this
+ * machine that calls. Attacks count what it takes: `usage` on its standard input answers with a line of figures.
+ *
+ *     socket-program.js DIRECTORY SLICES [unlimited]
+ */
+import { createInterface } from 'node:readline';
+import { join } from 'node:path';
+import { systemClock } from '../../src/host/clock.js';
+import { LimitPolicy } from '../../src/agent/slices/limit-policy.js';
+import { OperatorLimits } from '../../src/agent/slices/operator-limits.js';
+import { SliceDirectories } from '../../src/agent/slices/slice-directory.js';
+import { SOCKET_LIMITS } from '../../src/agent/slices/slice-socket.js';
+import { Slices } from '../../src/agent/slices/slices.js';
+import { displayProto } from '../../src/rpc/proto.js';
+import { UnixRpcServer } from '../../src/rpc/rpc-server.js';
+import { unary } from '../../src/rpc/unary.js';
+import { silentLog } from '../../src/host/log.js';
+import { NO_WISHES, sliceSpec } from '../agent/slices/node-slices.js';
+
+const [base = '', slicesText = '1', rate] = process.argv.slice(2);
+let failures = 0;
+const log = Object.assign(silentLog(), { error: () => void (failures += 1) });
+const directories = new SliceDirectories(base);
+const callers = new Set<number>();
+const slices = new Slices({
+  directories,
+  knowledge: {
+    placeOf: async (pid) => {
+      callers.add(pid);
+      return { containerId: 'c0'.repeat(32), podUid: null };
+    },
+    pidsOf: async () => [...callers],
+    nameOf: async () => null,
+  },
+  driverVersion: () => '570.86.10',
+  policy: new LimitPolicy(NO_WISHES, new OperatorLimits(directories)),
+  clock: systemClock,
+  log,
+  ...(rate === 'unlimited'
+    ? {
+        socketLimits: {
+          ...SOCKET_LIMITS,
+          rate: { burst: 1e9, perSecond: 1e9, penaltyMs: 0, longestPenaltyMs: 0 },
+          registrations: { burst: 1e9, perSecond: 1e9 },
+        },
+      }
+    : {}),
+});
+await slices.open();
+for (let index = 0; index < Number(slicesText); index += 1)
+  await slices.start(sliceSpec({ allocation: index.toString(16).padStart(16, '0') }));
+const display = new UnixRpcServer(join(base, 'display.sock'), [
+  {
+    definition: displayProto().display.GPUDisplay.service,
+    handlers: { Version: unary(async () => ({ version: 'of a test' })) },
+  },
+]);
+await display.start();
+console.log(JSON.stringify({ ready: true }));
+process.on('uncaughtException', (error) => {
+  console.log(JSON.stringify({ uncaught: error.stack }));
+  process.exit(70);
+});
+for await (const line of createInterface({ input: process.stdin })) {
+  if (line !== 'usage') continue;
+  const { user, system } = process.cpuUsage();
+  const { maxRSS } = process.resourceUsage();
+  console.log(JSON.stringify({ cpuUs: user + system, peakBytes: maxRSS * 1024, failures }));
+}
+process.exit(0);
