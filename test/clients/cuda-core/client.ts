@@ -1,0 +1,17 @@
+import type { Client } from '../client.js';
+
+export const client: Client = {
+  title: 'cuda.core',
+  version: '1.2.2',
+  way: 'dlopen, cuGetProcAddress',
+  quick: true,
+  programs: (workshop) => {
+    const { interpreter } = workshop.python('cuda-core');
+    return [
+      {
+        name: 'memory resources, kernels, graphs, a share',
+        command: [interpreter, workshop.source('cuda-core', 'memory.py')],
+      },
+    ];
+  },
+};

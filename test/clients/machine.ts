@@ -1,0 +1,191 @@
+import { spawn } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { encodeLimits, LIMITS_FILE_NAME } from '../../src/abi/limits-file.js';
+import { decodeUsage, encodeUsage, USAGE_FILE_NAME } from '../../src/abi/usage-file.js';
+import { audit } from '../../src/agent/slices/audit.js';
+import { packageFile } from '../../src/host/package-files.js';
+import type { Program } from './client.js';
+import type { Expectation } from './report.js';
+
+/** What one process of a program printed, and how it ended. */
+export interface Output {
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Null where a signal ended it, or its time was up. */
+  readonly status: number | null;
+}
+
+/** A run of a program: its processes, and what the agent's audit would say of their slice. */
+export interface Run {
+  readonly outputs: readonly Output[];
+  readonly findings: readonly string[];
+}
+
+/** The GPU of the simulated driver's default description. */
+const GPU_UUID = 'GPU-00000000-0000-0000-0000-000000000000';
+const MIB = 2 ** 20;
+const LIBRARIES = ['libcuda', 'libnvidia-ml'] as const;
+/** How often the slice's usage file is read while a program runs. */
+const AUDIT_PERIOD_MS = 50;
+const TIMEOUT_MS = 120_000;
+
+/** Why no client can be run here; null where they can. */
+export function whyNoMachine(): string | null {
+  return existsSync(packageFile('native/build/mirror/libcuda.so.1'))
+    ? null
+    : 'the control library and the simulated driver are not built (npm run native)';
+}
+
+/** A machine with one simulated GPU, and containers that have a slice of it. */
+export class ClientMachine {
+  readonly expectation: Expectation;
+  readonly #directory: string;
+  #runs = 0;
+
+  constructor(expectation: Expectation) {
+    this.expectation = expectation;
+    this.#directory = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gm-clients-'));
+    const built = (path: string): string => packageFile(`native/build/${path}`);
+    for (const name of ['alone', 'mirror']) mkdirSync(join(this.#directory, name));
+    for (const library of LIBRARIES) {
+      const soname = `${library}.so.1`;
+      copyFileSync(built(`sim/${soname}`), join(this.#directory, 'alone', soname));
+      // Copies: the control library looks for the driver in its own folder.
+      copyFileSync(built(`mirror/${soname}`), join(this.#directory, 'mirror', soname));
+      copyFileSync(built(`mirror/${library}-origin.so.1`), join(this.#directory, 'mirror', `${library}-origin.so.1`));
+      for (const name of ['alone', 'mirror']) symlinkSync(soname, join(this.#directory, name, `${library}.so`));
+    }
+  }
+
+  /** Frees what the machine keeps in memory. */
+  close(): void {
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  /** Runs a program on the simulated driver as it is. */
+  async alone(program: Program): Promise<Run> {
+    return this.#run(program, 'alone', null);
+  }
+
+  /** Runs a program behind the control library, in a container that has one slice. */
+  async inSlice(program: Program): Promise<Run> {
+    const slice = join(this.#directory, `slice-${this.#runs}`);
+    const { limitMib, share } = this.expectation;
+    mkdirSync(join(slice, 'usage'), { recursive: true });
+    const device = { uuid: GPU_UUID, pciBusId: '', memoryBytes: limitMib * MIB, share, softLimit: null };
+    writeFileSync(join(slice, LIMITS_FILE_NAME), encodeLimits({ allocation: 'clients', devices: [device] }));
+    writeFileSync(join(slice, USAGE_FILE_NAME), encodeUsage());
+    return this.#run(program, 'mirror', slice);
+  }
+
+  async #run(program: Program, libraries: 'alone' | 'mirror', slice: string | null): Promise<Run> {
+    const state = join(this.#directory, `state-${this.#runs}`);
+    this.#runs += 1;
+    const environment: NodeJS.ProcessEnv = {
+      ...process.env,
+      ...program.environment,
+      GPU_SIM_STATE: state,
+      LD_LIBRARY_PATH: [join(this.#directory, libraries), ...(program.libraries ?? [])].join(':'),
+      CLIENT_LIMIT_MIB: String(this.expectation.limitMib),
+      PYTHONPATH: packageFile('test/clients/python'),
+    };
+    if (slice !== null) environment.VGPU_SANDBOX_DIRECTORY = slice;
+    const findings = new Set<string>();
+    const observe = (): void => {
+      if (slice !== null) for (const finding of auditSlice(slice, this.expectation)) findings.add(finding);
+    };
+    const timer = setInterval(observe, AUDIT_PERIOD_MS);
+    try {
+      const outputs = await runTogether(program, environment, observe);
+      return { outputs, findings: [...findings] };
+    } finally {
+      clearInterval(timer);
+      rmSync(state, { recursive: true, force: true });
+      if (slice !== null) rmSync(slice, { recursive: true, force: true });
+    }
+  }
+}
+
+/** Starts all processes of a program, and lets go of those that hold their memory once every one has said so. */
+async function runTogether(program: Program, environment: NodeJS.ProcessEnv, ready: () => void): Promise<Output[]> {
+  const [file = '', ...args] = program.command;
+  const count = program.processes ?? 1;
+  let holding = 0;
+  const children = Array.from({ length: count }, () =>
+    spawn(file, args, { env: environment, stdio: ['pipe', 'pipe', 'pipe'], detached: true }),
+  );
+  const letGo = (): void => {
+    holding += 1;
+    if (holding < count) return;
+    ready();
+    for (const child of children) child.stdin.end();
+  };
+  return Promise.all(
+    children.map(
+      (child) =>
+        new Promise<Output>((resolve) => {
+          let stdout = '';
+          let stderr = '';
+          let held = false;
+          const hold = (): void => {
+            if (held) return;
+            held = true;
+            letGo();
+          };
+          // Its whole group: a shell's or a test runner's children must not outlive it.
+          const timer = setTimeout(() => {
+            if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+          }, program.timeoutMs ?? TIMEOUT_MS);
+          child.stdin.on('error', () => undefined);
+          child.stdout.setEncoding('utf8').on('data', (text: string) => {
+            stdout += text;
+            if (/^holding$/m.test(stdout)) hold();
+          });
+          child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+          child.on('error', (error) => (stderr += error.message));
+          child.on('close', (status) => {
+            clearTimeout(timer);
+            hold();
+            resolve({ stdout, stderr, status });
+          });
+        }),
+    ),
+  );
+}
+
+/** What the agent would report of a slice whose processes all greeted it and whose GPU lists them. */
+function auditSlice(slice: string, { limitMib, share }: Expectation): string[] {
+  const decoded = decodeUsage(readFileSync(join(slice, USAGE_FILE_NAME)));
+  if (!decoded.ok) return [decoded.reason];
+  const { processes, devices } = decoded.usage;
+  const [device] = devices;
+  if (processes.length === 0 || device === undefined) return [];
+  return audit({
+    processes: processes.map(({ pid, name }) => ({ pid, name, greeted: true, claimed: true, active: true })),
+    sessions: processes.map((slot) => ({ pid: slot.pid, slot, onGpu: slot.selfTest.driverFound })),
+    devices: [
+      {
+        gpuUuid: GPU_UUID,
+        memoryLimitBytes: limitMib * MIB,
+        usedMemoryBytes: null,
+        share,
+        launches: device.launches,
+        samples: device.samples,
+        wentBack: false,
+      },
+    ],
+    trespasses: [],
+    fileProblem: null,
+  }).map(({ code, message }) => `the audit reports ${code}: ${message.replace(/ \(\d+\)/g, '')}`);
+}

@@ -1,0 +1,38 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+
+/** What running one program alone and in a slice showed. */
+export interface ProgramResult {
+  readonly name: string;
+  /** How much it compared between the two. */
+  readonly facts: number;
+  /** Of a test suite: the tests that pass alone. */
+  readonly passes: number;
+  readonly alone: readonly string[];
+  readonly inSlice: readonly string[];
+  /** What it could not try, and why. */
+  readonly skipped: Readonly<Record<string, string>>;
+}
+
+export interface ClientResult {
+  readonly title: string;
+  readonly version: string;
+  readonly programs: readonly ProgramResult[];
+}
+
+/** The latest result of every client, kept from run to run: the table of docs/compatibility.md is made from it. */
+export class ResultsFile {
+  readonly #path: string;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  read(): Readonly<Record<string, ClientResult>> {
+    if (!existsSync(this.#path)) return {};
+    return JSON.parse(readFileSync(this.#path, 'utf8')) as Record<string, ClientResult>;
+  }
+
+  write(client: string, result: ClientResult): void {
+    writeFileSync(this.#path, JSON.stringify({ ...this.read(), [client]: result }, null, 2));
+  }
+}

@@ -1,0 +1,137 @@
+import { readdirSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import type { Client, Program } from './client.js';
+import { ClientMachine, whyNoMachine, type Run } from './machine.js';
+import { faultsAlone, faultsInSlice, readReport, type Report } from './report.js';
+import { ResultsFile, type ProgramResult } from './results.js';
+import { NotInstallable, Workshop } from './workshop.js';
+
+const LIMIT_MIB = 1_000;
+const SHARE = 20;
+
+/**
+ * Runs programs that other people made, alone on the simulated driver and in a slice of it, and says what differs: all of them, those
+ * whose folder is named, or with `--quick` those that take little. What cannot be installed is skipped with the reason.
+ */
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { quick: { type: 'boolean', default: false }, verbose: { type: 'boolean', default: false } },
+  });
+  const reason = whyNoMachine();
+  if (reason !== null) {
+    console.log(`clients skipped: ${reason}`);
+    return 0;
+  }
+  const clients = await loadClients(positionals, values.quick);
+  if (clients.length === 0) {
+    console.error(`no client is called ${positionals.join(' or ')}; expected one of the folders of test/clients`);
+    return 2;
+  }
+  const machine = new ClientMachine({ limitMib: LIMIT_MIB, share: SHARE });
+  const workshop = new Workshop();
+  const results = new ResultsFile(workshop.resultsPath);
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  try {
+    for (const [index, [name, client]] of clients.entries()) {
+      const line = `${index + 1} - ${client.title} ${client.version}`;
+      let programs: readonly Program[];
+      try {
+        programs = client.programs(workshop);
+      } catch (error) {
+        if (!(error instanceof NotInstallable)) throw error;
+        counts.skipped += 1;
+        console.log(`ok ${line} # SKIP ${error.message}`);
+        continue;
+      }
+      const done: ProgramResult[] = [];
+      for (const program of programs) {
+        const result = await runProgram(machine, program, values.verbose);
+        done.push(result);
+        for (const fault of result.alone) console.log(`# ${program.name}, alone: ${fault}`);
+        for (const fault of result.inSlice) console.log(`# ${program.name}, in a slice: ${fault}`);
+        for (const [what, why] of Object.entries(result.skipped))
+          console.log(`# ${program.name}: ${what} skipped: ${why}`);
+      }
+      const failed = done.some(({ alone, inSlice }) => alone.length + inSlice.length > 0);
+      if (failed) counts.failed += 1;
+      else counts.passed += 1;
+      console.log(`${failed ? 'not ok' : 'ok'} ${line}: ${done.map(({ name: program }) => program).join('; ')}`);
+      results.write(name, { title: client.title, version: client.version, programs: done });
+    }
+  } finally {
+    machine.close();
+  }
+  console.log(`1..${clients.length}`);
+  console.log(`clients: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
+  return counts.failed === 0 ? 0 : 1;
+}
+
+/** The clients in the order of their folders. */
+async function loadClients(wanted: readonly string[], quick: boolean): Promise<[string, Client][]> {
+  const here = new URL('.', import.meta.url);
+  const clients: [string, Client][] = [];
+  for (const entry of readdirSync(here, { withFileTypes: true })) {
+    if (!entry.isDirectory() || (wanted.length > 0 && !wanted.includes(entry.name))) continue;
+    const { client } = (await import(new URL(`${entry.name}/client.js`, here).href)) as { readonly client: Client };
+    if (quick && client.quick !== true) continue;
+    clients.push([entry.name, client]);
+  }
+  return clients;
+}
+
+async function runProgram(machine: ClientMachine, program: Program, verbose: boolean): Promise<ProgramResult> {
+  const alone = await machine.alone(program);
+  const inSlice = await machine.inSlice(program);
+  if (verbose)
+    for (const [where, { outputs }] of [['alone', alone] as const, ['in a slice', inSlice] as const])
+      for (const { stdout, stderr, status } of outputs)
+        console.log(`--- ${program.name}, ${where}: status ${status}\n${stdout}${stderr}`);
+  const reportsAlone = readReports(program, alone);
+  const reportsInSlice = readReports(program, inSlice);
+  const [before] = reportsAlone.reports;
+  const mayFail = program.mayFail === true;
+  return {
+    name: program.name,
+    facts: before?.is.size ?? 0,
+    passes: [...(before?.is.values() ?? [])].filter((value) => value === 'ok').length,
+    alone: [
+      ...(mayFail ? [] : faultsOfEnd(alone)),
+      ...reportsAlone.faults,
+      ...(before === undefined ? [] : faultsAlone(before, machine.expectation)),
+    ],
+    inSlice: [
+      ...(mayFail ? [] : faultsOfEnd(inSlice)),
+      ...reportsInSlice.faults,
+      ...inSlice.findings,
+      ...(before === undefined ? [] : faultsInSlice(before, reportsInSlice.reports, machine.expectation)),
+    ],
+    skipped: Object.fromEntries(before?.skipped ?? []),
+  };
+}
+
+/** The reports of a run's processes; what one says that is no report is a fault. */
+function readReports(program: Program, { outputs }: Run): { readonly reports: Report[]; readonly faults: string[] } {
+  const reports: Report[] = [];
+  const faults: string[] = [];
+  for (const output of outputs) {
+    try {
+      reports.push(readReport(program.describe === undefined ? output.stdout : program.describe(output)));
+    } catch (error) {
+      faults.push(error instanceof Error ? error.message : String(error));
+    }
+  }
+  return { reports, faults };
+}
+
+/** How processes ended that did not end well, with the last that they said. */
+function faultsOfEnd({ outputs }: Run): string[] {
+  return outputs
+    .filter(({ status }) => status !== 0)
+    .map(({ status, stdout, stderr }) => {
+      const last = `${stdout}\n${stderr}`.split('\n').findLast((line) => line.trim() !== '') ?? 'nothing said';
+      return `${status === null ? 'ended by a signal or out of time' : `exit code ${status}`}: ${last.trim()}`;
+    });
+}
+
+process.exitCode = await main();
