@@ -3,6 +3,7 @@
 #include "devices.h"
 #include "driver.h"
 #include "os.h"
+#include "place.h"
 #include "pools.h"
 #include <string.h>
 
@@ -33,13 +34,6 @@ static void add_nodes(CUgraph graph, uint64_t *bytes, int depth) {
   os_unmap_memory(nodes, size);
 }
 
-/* Where it says nothing, the allocation was captured on the current device. */
-static int device_of(const CUmemLocation *location) {
-  CUcontext context;
-  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) return devices_index(location->id);
-  return location->type == CU_MEM_LOCATION_TYPE_INVALID ? devices_current(&context) : DEVICE_UNLISTED;
-}
-
 static void add_node(CUgraphNode node, uint64_t *bytes, int depth) {
   CUgraphNodeType type;
   CUDA_MEM_ALLOC_NODE_PARAMS allocation;
@@ -49,7 +43,7 @@ static void add_node(CUgraphNode node, uint64_t *bytes, int depth) {
     add_nodes(child, bytes, depth + 1);
   if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || driver.cuGraphMemAllocNodeGetParams(node, &allocation) != CUDA_SUCCESS)
     return;
-  int device = device_of(&allocation.poolProps.location);
+  int device = place_of(allocation.poolProps.allocType, &allocation.poolProps.location);
   if (device >= 0) bytes[device] += allocation.bytesize;
 }
 

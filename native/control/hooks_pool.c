@@ -5,6 +5,7 @@
 #include "driver.h"
 #include "graphs.h"
 #include "memory.h"
+#include "place.h"
 #include "pools.h"
 
 struct request {
@@ -67,6 +68,7 @@ static CUresult allocate(const struct request *request) {
   if (handle == NULL && device >= 0) driver.cuDeviceGetMemPool(&handle, devices_ordinal((uint32_t)device));
   if (handle == NULL) return allocate_unpooled(request, device, context);
   bool counts;
+  if (request->pool != NULL && !pools_knows(handle)) device = place_of_pool(handle, device);
   struct pool *pool = pools_find(handle, device, &counts);
   if (!counts) return call(request);
   if (pool == NULL) return allocate_unpooled(request, device, context);
@@ -112,10 +114,9 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
   if (!control_enforces() || properties == NULL) return driver.cuMemPoolCreate(pool, properties);
-  bool on_device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-  int device = on_device ? devices_index(properties->location.id) : DEVICE_UNLISTED;
+  int device = place_of(properties->allocType, &properties->location);
   struct memory_claim nothing;
-  if (on_device && !memory_claim(&nothing, device, 0, VGPU_DENIED_POOL)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (device != PLACE_HOST && !memory_claim(&nothing, device, 0, VGPU_DENIED_POOL)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemPoolCreate(pool, properties);
   if (result != CUDA_SUCCESS || pools_made(*pool, device)) return result;
   driver.cuMemPoolDestroy(*pool);

@@ -8,6 +8,7 @@
 #include "driver.h"
 #include "memory.h"
 #include "objects.h"
+#include "place.h"
 
 /* As the link of a physical allocation: it came from somebody who is not of this container, or not known any more. Its
  * size is not known either, so its mappings are charged. */
@@ -38,11 +39,11 @@ static bool add_physical(struct track_entry *physical, CUmemGenericAllocationHan
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
                      unsigned long long flags) {
-  bool on_device = properties != NULL && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-  if (!on_device || !control_enforces()) return driver.cuMemCreate(handle, bytes, properties, flags);
+  int device =
+      properties != NULL && control_enforces() ? place_of(properties->type, &properties->location) : PLACE_HOST;
+  if (device == PLACE_HOST) return driver.cuMemCreate(handle, bytes, properties, flags);
   struct memory_claim claim;
-  if (!memory_claim(&claim, devices_index(properties->location.id), bytes, VGPU_DENIED_VMM))
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!memory_claim(&claim, device, bytes, VGPU_DENIED_VMM)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemCreate(handle, bytes, properties, flags);
   if (result == CUDA_SUCCESS) {
     struct track_entry physical = {.bytes = claim.bytes, .device = (uint16_t)claim.device};
@@ -175,8 +176,7 @@ static int device_of(CUmemGenericAllocationHandle handle) {
   CUcontext context;
   if (driver.cuMemGetAllocationPropertiesFromHandle(&properties, handle) != CUDA_SUCCESS)
     return devices_current(&context);
-  return properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? devices_index(properties.location.id)
-                                                                 : DEVICE_UNLISTED;
+  return place_of(properties.type, &properties.location);
 }
 
 static bool add_import(CUmemGenericAllocationHandle handle, uint32_t object) {

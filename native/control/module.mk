@@ -80,10 +80,16 @@ $(eval $(call linked_as,$(RENAMED)/libcuda.so.1,$(BUILD)/sandbox/libcuda-control
 $(eval $(call linked_as,$(RENAMED)/libnvidia-ml.so.1,$(BUILD)/sandbox/libnvml-control.so))
 RENAMED := $(addprefix $(RENAMED)/,libcuda.so.1 libcuda-origin.so.1 libnvidia-ml.so.1 libnvidia-ml-origin.so.1)
 
+# A driver of test/places_driver.c before the simulated one.
+$(eval $(call linked_as,$(BUILD)/places/libcuda.so.1,$(BUILD)/sandbox/libcuda-control.so))
+$(BUILD)/places/libcuda-origin.so.1: test/places_driver.c $(BUILD)/places/libsimulated.so.1
+	$(CC) $(CFLAGS) -shared -Wl,--no-as-needed $(filter %.c %.so.1,$^) -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -Wl,--disable-new-dtags -ldl -o $@
+PLACES := $(addprefix $(BUILD)/places/,libcuda.so.1 libcuda-origin.so.1)
+
 # Programs are linked with the driver, whose SONAME is libcuda.so.1, and find the library in front of it under that name.
 MIRRORED := $(addprefix $(MIRROR)/,libcuda.so.1 libcuda-origin.so.1 libnvidia-ml.so.1 libnvidia-ml-origin.so.1)
 ALL += $(MIRRORED)
 MIRROR_LIBRARIES := $(MIRROR)/libcuda-origin.so.1 $(MIRROR)/libnvidia-ml-origin.so.1
 $(eval $(call tests,control,$(MIRRORED),$(MIRROR_LIBRARIES) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../mirror' -pthread -ldl))
 $(eval $(call tests,attack,$(MIRRORED),$(MIRROR_LIBRARIES) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../mirror' -pthread -ldl))
-$(eval $(call tests,loader,$(MIRRORED) $(RENAMED) $(FUTURE),-ldl -pthread))
+$(eval $(call tests,loader,$(MIRRORED) $(RENAMED) $(PLACES) $(FUTURE),-ldl -pthread))

@@ -54,6 +54,13 @@ static struct pool *known(CUmemoryPool handle) {
   return track_find(TRACK_POOL, (uint64_t)handle, &entry) ? (struct pool *)entry.link : NULL;
 }
 
+bool pools_knows(CUmemoryPool handle) {
+  lock_take(&lock);
+  bool knows = known(handle) != NULL;
+  lock_release(&lock);
+  return knows;
+}
+
 static struct pool *unused(void) {
   struct chunk *last = &first;
   struct walk walk = FROM_FIRST;

@@ -19,6 +19,9 @@ struct pool;
  */
 struct pool *pools_find(CUmemoryPool handle, int device, bool *counts);
 
+/* Whether that pool has been made known. */
+bool pools_knows(CUmemoryPool handle);
+
 /* The pool that the driver keeps for graphs on a device of the limits file; NULL if it shows no such device. */
 struct pool *pools_of_graphs(int device);
 

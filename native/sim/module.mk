@@ -18,6 +18,7 @@ $(eval $(call simulated,$(BUILD)/sim/libcuda.so.1,$(SIM_CUDA) $(SIM_MACHINE)))
 $(eval $(call simulated,$(BUILD)/sim/libnvidia-ml.so.1,$(SIM_NVML) $(SIM_MACHINE)))
 $(eval $(call simulated,$(BUILD)/mirror-renamed/libcuda-origin.so.1,$(SIM_CUDA) $(SIM_MACHINE)))
 $(eval $(call simulated,$(BUILD)/mirror-renamed/libnvidia-ml-origin.so.1,$(SIM_NVML) $(SIM_MACHINE)))
+$(eval $(call simulated,$(BUILD)/places/libsimulated.so.1,$(SIM_CUDA) $(SIM_MACHINE)))
 
 $(BUILD)/gpu-sim: $(call SIM_OBJECTS,gpu_sim $(SIM_MACHINE))
 	$(CC) $^ $(LDFLAGS) -lpthread -o $@
