@@ -18,7 +18,15 @@ export interface KubeRequest {
 
 export type KubeAnswer = { readonly ok: true; readonly body: unknown } | KubeFailure;
 
+/** Speaks to an API server. Never rejects. */
+export interface KubeApi {
+  request(request: KubeRequest): Promise<KubeAnswer>;
+}
+
 export const MERGE_PATCH = 'application/merge-patch+json';
+
+/** To be accepted where of an object, or of those of a watch, only the metadata is of interest. */
+export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 export interface KubeClientOptions {
   readonly credentials: Credentials;
@@ -50,7 +58,7 @@ const KEEP_ALIVE_MS = 15_000;
  * retried but what is safe to repeat at once: a request on a kept connection that turned out to be dead, and one whose
  * credentials had expired.
  */
-export class KubeClient {
+export class KubeClient implements KubeApi {
   readonly #options: KubeClientOptions;
   readonly #timeoutMs: number;
   readonly #largestBytes: number;

@@ -29,6 +29,17 @@ export interface KubeFailure {
   readonly retryAfterMs: number | null;
 }
 
+/** The API server failed where an answer was needed. */
+export class KubeError extends Error {
+  readonly code: KubeFailureCode;
+
+  constructor(what: string, { code, message }: KubeFailure) {
+    super(`${what}: ${message}`);
+    this.name = 'KubeError';
+    this.code = code;
+  }
+}
+
 export function failure(code: KubeFailureCode, message: string, retryAfterMs: number | null = null): KubeFailure {
   return { ok: false, code, message, retryAfterMs };
 }

@@ -1,16 +1,16 @@
 import { DEFAULT_POLICY } from '../quota/core/policy.js';
 import { Quota, type Clock } from '../quota/core/quota.js';
 import { Restorer, latestHead } from '../quota/core/restore.js';
-import type { Api } from './api.js';
+import type { KubeApi } from '../kube/client.js';
 import type { Ledger, LedgerPage } from './store/ledger.js';
 import { LedgerObjects, type Outcome } from './store/ledger-objects.js';
 
 /**
  * The ledger of a cluster as they are now, in memory: whatever is done to them stays here. Writes nothing, so that whoever may read ledgers
  * and transactions may look: of a change of several groups that is under way, the pages before or those after it are taken, by its outcome.
- * Rejects with an ApiError where they can not be read.
+ * Rejects with an KubeError where they can not be read.
  */
-export async function readClusterLedger(api: Api, clock: Clock = Date.now): Promise<Quota> {
+export async function readClusterLedger(api: KubeApi, clock: Clock = Date.now): Promise<Quota> {
   const objects = new LedgerObjects(api);
   const restorer = new Restorer(DEFAULT_POLICY);
   const outcomes = new Map<string, Promise<Outcome | null>>();

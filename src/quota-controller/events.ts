@@ -1,4 +1,4 @@
-import type { Api } from './api.js';
+import type { KubeApi } from '../kube/client.js';
 import type { QuotaLog } from './log.js';
 
 /** What an event is about. */
@@ -22,11 +22,11 @@ const COMPONENT = 'gpu-manager-quota';
 
 /** Writes events. One that can not be written is logged, and nothing else: they are for people, and live for an hour. */
 export class Events {
-  readonly #api: Api;
+  readonly #api: KubeApi;
   readonly #log: QuotaLog;
   readonly #now: () => number;
 
-  constructor(api: Api, log: QuotaLog, now: () => number) {
+  constructor(api: KubeApi, log: QuotaLog, now: () => number) {
     this.#api = api;
     this.#log = log;
     this.#now = now;

@@ -1,5 +1,6 @@
 import type { Evaluator } from '../quota/evaluators/evaluator.js';
-import { ApiError, NOT_FOUND, type Api } from './api.js';
+import type { KubeApi } from '../kube/client.js';
+import { KubeError } from '../kube/failure.js';
 import type { KubeObject } from './object.js';
 
 /** A kind of workload that the API server has. */
@@ -23,7 +24,7 @@ export function resourceOf({ resource, apiGroup }: Evaluator): string {
 }
 
 /** Finds which of the kinds the API server has, in the version that it prefers. Kinds that nobody installed are missing. */
-export async function servedKinds(api: Api, evaluators: readonly Evaluator[]): Promise<readonly ServedKind[]> {
+export async function servedKinds(api: KubeApi, evaluators: readonly Evaluator[]): Promise<readonly ServedKind[]> {
   const roots = new Map<
     string,
     Promise<{ readonly root: string; readonly names: ReadonlyMap<string, readonly string[]> } | null>
@@ -54,33 +55,33 @@ function objectPath(kind: ServedKind, namespace: string, name: string): string {
   return `${kind.path.slice(0, at)}/namespaces/${encodeURIComponent(namespace)}/${kind.resource}/${encodeURIComponent(name)}`;
 }
 
-/** An object of a kind as it is now; null where there is none. Rejects with an ApiError where the API server does not say. */
+/** An object of a kind as it is now; null where there is none. Rejects with an KubeError where the API server does not say. */
 export async function readObject(
-  api: Api,
+  api: KubeApi,
   kind: ServedKind,
   namespace: string,
   name: string,
 ): Promise<KubeObject | null> {
   const answer = await api.request({ method: 'GET', path: objectPath(kind, namespace, name) });
   if (answer.ok) return answer.body as KubeObject;
-  if (answer.code === NOT_FOUND) return null;
-  throw new ApiError(`${kind.resource} ${namespace}/${name} can not be read`, answer);
+  if (answer.code === 'not-found') return null;
+  throw new KubeError(`${kind.resource} ${namespace}/${name} can not be read`, answer);
 }
 
 async function discover(
-  api: Api,
+  api: KubeApi,
   apiGroup: string,
 ): Promise<{ readonly root: string; readonly names: ReadonlyMap<string, readonly string[]> } | null> {
   let root = '/api/v1';
   if (apiGroup !== '') {
     const answer = await api.request({ method: 'GET', path: `/apis/${apiGroup}` });
-    if (!answer.ok && answer.code === NOT_FOUND) return null;
-    if (!answer.ok) throw new ApiError(`the API group ${apiGroup} can not be read`, answer);
+    if (!answer.ok && answer.code === 'not-found') return null;
+    if (!answer.ok) throw new KubeError(`the API group ${apiGroup} can not be read`, answer);
     const { preferredVersion } = answer.body as { readonly preferredVersion: { readonly groupVersion: string } };
     root = `/apis/${preferredVersion.groupVersion}`;
   }
   const answer = await api.request({ method: 'GET', path: root });
-  if (!answer.ok) throw new ApiError(`the resources of ${root} can not be read`, answer);
+  if (!answer.ok) throw new KubeError(`the resources of ${root} can not be read`, answer);
   return {
     root,
     names: new Map(

@@ -3,14 +3,14 @@ import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { systemClock } from '../host/clock.js';
 import type { Quota } from '../quota/index.js';
-import type { Api } from './api.js';
+import type { KubeApi } from '../kube/client.js';
 import { readClusterLedger } from './cluster-ledger.js';
 import { openKubeClient } from '../kube/open-client.js';
 import { StartupError } from '../host/startup-error.js';
 
 /** The quota of a cluster for somebody who looks. */
 export interface ClusterLedger {
-  readonly api: Api;
+  readonly api: KubeApi;
   /** As they were when they were read; a copy. */
   readonly ledger: Quota;
 }
@@ -22,7 +22,7 @@ export async function withClusterLedger(
 ): Promise<void> {
   const client = await openKubeClient(kubeconfig ?? operatorsKubeconfig(process.env), systemClock);
   try {
-    const api: Api = { request: (request) => client.request(request) };
+    const api: KubeApi = { request: (request) => client.request(request) };
     const ledger = await readClusterLedger(api, () => systemClock.now()).catch((error: unknown) => {
       throw new StartupError(`quota: ${(error as Error).message}`);
     });

@@ -4,13 +4,13 @@ import { hostname } from 'node:os';
 import { certificateAuthority } from '../host/certificate.js';
 import { systemClock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
-import type { WatchTiming } from '../kube/object-watch.js';
+import type { InformerTiming } from '../kube/informer.js';
 import { sharedCertificate, type Issued } from './admission/certificate-secret.js';
 import { QuotaMetrics } from './quota-metrics.js';
 import { QuotaService, type ArbitratorConfig, type QuotaServiceOptions } from './service.js';
 import { openKubeClient } from '../kube/open-client.js';
 import type { Part } from '../host/lifecycle.js';
-import { quotaApi } from './kube-api.js';
+import { watchableApi } from '../kube/watchable-api.js';
 import { StartupError } from '../host/startup-error.js';
 
 export interface QuotaServeConfig {
@@ -34,7 +34,7 @@ export interface QuotaServeConfig {
   readonly leaseMs: number;
   /** Null: the cluster is not divided. */
   readonly arbitrator: ArbitratorConfig | null;
-  readonly watchTiming?: Partial<WatchTiming>;
+  readonly watchTiming?: Partial<InformerTiming>;
 }
 
 const SECRET = 'gpu-manager-quota-tls';
@@ -46,7 +46,7 @@ const CERTIFICATE_DAYS = 365;
 export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promise<readonly Part[]> {
   const clock = systemClock;
   const client = await openKubeClient(config.kubeconfig, clock);
-  const api = quotaApi(client, clock, log, config.watchTiming);
+  const api = watchableApi(client, clock, log, config.watchTiming);
   const hosts =
     config.url === null
       ? [`${config.service}.${config.namespace}.svc`]

@@ -1,11 +1,11 @@
 import type { Evaluator } from '../quota/evaluators/evaluator.js';
-import type { Api } from './api.js';
+import type { KubeApi } from '../kube/client.js';
 import { servedKinds, type ServedKind } from './kinds.js';
 import type { QuotaLog } from './log.js';
 import { Rounds, type Timing } from './timing.js';
 
 export interface ServedKindsOptions {
-  readonly api: Api;
+  readonly api: KubeApi;
   readonly evaluators: readonly Evaluator[];
   readonly log: QuotaLog;
   readonly timing: Timing;
@@ -24,7 +24,7 @@ export class ServedKinds {
     this.#rounds = new Rounds(options.timing, options.everyMs ?? 30_000, () => this.#lookAgain());
   }
 
-  /** Rejects with an ApiError where the API server does not say what it has. */
+  /** Rejects with an KubeError where the API server does not say what it has. */
   static async read(options: ServedKindsOptions): Promise<ServedKinds> {
     const read = new ServedKinds(options);
     read.#kinds = await servedKinds(options.api, options.evaluators);

@@ -12,7 +12,7 @@ import { probeRoutes } from '../http/probe-routes.js';
 import { fixedTls } from '../http/tls.js';
 import { WorkloadReview } from './admission/workload-review.js';
 import type { Issued } from './admission/certificate-secret.js';
-import type { WatchableApi } from './api.js';
+import type { WatchableApi } from '../kube/watchable-api.js';
 import { ArbitratorMetrics } from './arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from './arbitrator/arbitrator.js';
 import { Controller } from './controller/controller.js';

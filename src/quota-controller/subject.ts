@@ -1,5 +1,5 @@
 import { apiGroupOf, evaluateAlone, type Evaluation } from '../quota/evaluators/evaluate.js';
-import type { Api } from './api.js';
+import type { KubeApi } from '../kube/client.js';
 import { readObject, type ServedKind } from './kinds.js';
 
 /** A workload that somebody asks about, and who is charged for it. */
@@ -33,7 +33,7 @@ export function kindCalled(kinds: readonly ServedKind[], text: string): ServedKi
 
 /** Finds a workload and follows its owners up to the one that is charged. With `replicas`, as if it was scaled to so many. Rejects where the API server fails. */
 export async function findSubject(
-  api: Api,
+  api: KubeApi,
   kinds: readonly ServedKind[],
   kind: ServedKind,
   namespace: string,

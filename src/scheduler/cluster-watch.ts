@@ -6,32 +6,27 @@ import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import { ALL_NODES, ALL_PODS } from '../kube/api-path.js';
 import type { KubeClient } from '../kube/client.js';
-import { ObjectWatch, type WatchTiming } from '../kube/object-watch.js';
+import { WatchInformer, type InformerTiming } from '../kube/informer.js';
 
 export interface ClusterWatchOptions {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly log: Log;
-  readonly timing?: Partial<WatchTiming>;
+  readonly timing?: Partial<InformerTiming>;
 }
 
 /** Large clusters have a hundred thousand pods: a page at a time. */
 const PAGE_SIZE = 1000;
 
-const SYNC_PERIOD_MS = 50;
-
 /** All nodes and pods of the cluster, followed at the API server. */
 export class ClusterWatch implements ClusterSource {
-  readonly #nodes: ObjectWatch<NodeObject>;
-  readonly #pods: ObjectWatch<PodView>;
-  readonly #clock: Clock;
-  #endSyncing: (() => void) | null = null;
+  readonly #nodes: WatchInformer<NodeObject>;
+  readonly #pods: WatchInformer<PodView>;
 
   constructor(options: ClusterWatchOptions) {
     const views = new PodViews();
-    this.#clock = options.clock;
-    this.#nodes = new ObjectWatch({ ...options, path: ALL_NODES, pageSize: PAGE_SIZE, keep: readNode });
-    this.#pods = new ObjectWatch({
+    this.#nodes = new WatchInformer({ ...options, path: ALL_NODES, pageSize: PAGE_SIZE, keep: readNode });
+    this.#pods = new WatchInformer({
       ...options,
       path: ALL_PODS,
       pageSize: PAGE_SIZE,
@@ -54,15 +49,12 @@ export class ClusterWatch implements ClusterSource {
     });
     this.#nodes.start();
     this.#pods.start();
-    this.#endSyncing = this.#clock.every(SYNC_PERIOD_MS, () => {
-      if (!this.#nodes.synced || !this.#pods.synced) return;
-      this.#endSyncing?.();
-      observer.synced();
+    void Promise.all([this.#nodes.whenSynced(), this.#pods.whenSynced()]).then(() => {
+      if (this.#nodes.synced && this.#pods.synced) observer.synced();
     });
   }
 
   async stop(): Promise<void> {
-    this.#endSyncing?.();
     await Promise.all([this.#nodes.stop(), this.#pods.stop()]);
   }
 }

@@ -1,5 +1,5 @@
 import tap from 'tap';
-import type { Api } from '../../src/quota-controller/api.js';
+import type { KubeApi } from '../../src/kube/client.js';
 import { LEDGERS_PATH, itemPath } from '../../src/quota-controller/names.js';
 import { ledgerObject } from '../../src/quota-controller/store/ledger.js';
 import { RecordLog } from '../../src/quota-controller/store/record-log.js';
@@ -13,7 +13,7 @@ const PROBE = 'can-this-be-written';
  * Makes the quota engine's resources known and writes one object of them. Kubernetes 1.20 as Debian's compiler builds it crashes there (its
  * reflect2 1.0.1 reads maps as Go did before 1.18): then the file ends here, skipped, with the server started again for the next.
  */
-export async function customResourcesOrSkip(cluster: TestCluster, api: Api): Promise<void> {
+export async function customResourcesOrSkip(cluster: TestCluster, api: KubeApi): Promise<void> {
   await installDefinitions(api);
   const records = RecordLog.empty().with(
     new Map([['group', { kind: 'group', key: PROBE, group: PROBE, value: null }]]),

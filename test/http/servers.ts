@@ -2,7 +2,7 @@ import type { Test } from 'tap';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { fixedTls } from '../../src/http/tls.js';
-import { quotaApi } from '../../src/quota-controller/kube-api.js';
+import { watchableApi } from '../../src/kube/watchable-api.js';
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import { QuotaService } from '../../src/quota-controller/service.js';
 import { gpu, node as nodeSnapshot, served, viewOf } from '../agent/display/fixture.js';
@@ -59,16 +59,17 @@ export const PROGRAMS: readonly Program[] = [
     async serve(t, isReady) {
       const server = await quotaServer();
       const client = clientTo(server.url);
-      const api = quotaApi(client, systemClock, silentLog());
+      const api = watchableApi(client, systemClock, silentLog());
       const neverSynced = {
         start: () => undefined,
         stop: async () => undefined,
         synced: false,
+        whenSynced: () => new Promise<void>(() => undefined),
         values: () => [],
         onChange: () => () => undefined,
       };
       const service = new QuotaService({
-        api: isReady ? api : { ...api, follow: () => neverSynced },
+        api: isReady ? api : { ...api, informer: () => neverSynced },
         log: silentLog(),
         metrics: new QuotaMetrics(),
         address: '127.0.0.1',

@@ -3,7 +3,7 @@ import type { Test } from 'tap';
 import { systemClock } from '../../src/host/clock.js';
 import { KubeClient, type KubeClientOptions } from '../../src/kube/client.js';
 import type { Access, Credentials } from '../../src/kube/credentials.js';
-import { WATCH_TIMING, type WatchTiming } from '../../src/kube/object-watch.js';
+import { INFORMER_TIMING, type InformerTiming } from '../../src/kube/informer.js';
 import { ApiServer, type ApiServerOptions } from '../harness/api-server/api-server.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 
@@ -44,7 +44,7 @@ export function clientOf(t: Test, url: string, options: Partial<KubeClientOption
 }
 
 /** Everything that waits, waits next to nothing. */
-export const QUICK: WatchTiming = { ...WATCH_TIMING, floorMs: 1, backoffMs: 1, longestBackoffMs: 20 };
+export const QUICK: InformerTiming = { ...INFORMER_TIMING, floorMs: 1, backoffMs: 1, longestBackoffMs: 20 };
 
 export interface PodSpec {
   readonly name: string;

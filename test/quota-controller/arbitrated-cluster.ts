@@ -1,9 +1,9 @@
 import { Registry } from 'prom-client';
-import { quotaApi } from '../../src/quota-controller/kube-api.js';
+import { watchableApi } from '../../src/kube/watchable-api.js';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import type { KubeClient } from '../../src/kube/client.js';
-import { WATCH_TIMING } from '../../src/kube/object-watch.js';
+import { INFORMER_TIMING } from '../../src/kube/informer.js';
 import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/arbitrator/index.js';
 import type { AllocationStatus } from '../../src/quota-controller/arbitrator/allocation-object.js';
 import { ArbitratorMetrics } from '../../src/quota-controller/arbitrator/arbitrator-metrics.js';
@@ -14,7 +14,7 @@ import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';
 import { clientTo, quotaServer } from './setting.js';
 
-const QUICK = { ...WATCH_TIMING, floorMs: 1, backoffMs: 1, longestBackoffMs: 20 };
+const QUICK = { ...INFORMER_TIMING, floorMs: 1, backoffMs: 1, longestBackoffMs: 20 };
 const START = Date.UTC(2026, 10, 21, 12);
 
 export type Amounts = Readonly<Record<string, string | number>>;
@@ -60,7 +60,7 @@ export class ArbitratedCluster {
       void this.logged.push({ fields: fields as Readonly<Record<string, unknown>>, message });
     const log: QuotaLog = { info: note, warn: note, error: note };
     const arbitrator = new Arbitrator({
-      api: quotaApi(this.client, systemClock, silentLog(), QUICK),
+      api: watchableApi(this.client, systemClock, silentLog(), QUICK),
       log,
       metrics: this.#metrics,
       mode,

@@ -2,7 +2,7 @@ import { test } from 'tap';
 import type { ApiRequest } from '../harness/api-server/api-request.js';
 import { eventually } from '../harness/eventually.js';
 import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/arbitrator/index.js';
-import type { Api } from '../../src/quota-controller/api.js';
+import type { KubeApi } from '../../src/kube/client.js';
 import { servedPolicy } from '../../src/quota-controller/arbitrator/served-policy.js';
 import { ArbitratedCluster } from './arbitrated-cluster.js';
 import { QuotaCluster } from './cluster.js';
@@ -124,7 +124,7 @@ test('one of two replicas divides the cluster, and when it goes the other one do
 });
 
 test('old servers are asked in the versions that they have', async (t) => {
-  const server = (versions: readonly string[], eviction: string | null): Api => ({
+  const server = (versions: readonly string[], eviction: string | null): KubeApi => ({
     request: async ({ path }) => ({
       ok: true,
       body:

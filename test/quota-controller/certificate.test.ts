@@ -6,7 +6,7 @@ import { connect, type TLSSocket } from 'node:tls';
 import { test } from 'tap';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
-import { quotaApi } from '../../src/quota-controller/kube-api.js';
+import { watchableApi } from '../../src/kube/watchable-api.js';
 import { issue, readCertificate } from '../../src/quota-controller/run.js';
 import type { KubeClient } from '../../src/kube/client.js';
 import { sharedCertificate, type Issued } from '../../src/quota-controller/admission/certificate-secret.js';
@@ -49,7 +49,7 @@ async function replica(
 ): Promise<{ readonly service: QuotaService; readonly stop: () => Promise<void> }> {
   const client = clientTo(server.url);
   const service = new QuotaService({
-    api: quotaApi(client, systemClock, silentLog()),
+    api: watchableApi(client, systemClock, silentLog()),
     log: silentLog(),
     metrics: new QuotaMetrics(),
     address: '127.0.0.1',

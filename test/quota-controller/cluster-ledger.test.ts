@@ -2,13 +2,13 @@ import { test, type Test } from 'tap';
 import { createEngine } from '../../src/quota/index.js';
 import { readClusterLedger } from '../../src/quota-controller/cluster-ledger.js';
 import { KubeStore } from '../../src/quota-controller/store/kube-store.js';
-import type { Api } from '../../src/quota-controller/api.js';
+import type { KubeApi } from '../../src/kube/client.js';
 import type { FaultEffect, FaultMatch } from '../harness/api-server/fault.js';
 import { eventually } from '../harness/eventually.js';
 import { clientTo, quotaServer } from './setting.js';
 
 /** Lets nothing but reading through. */
-function readOnly(api: Api): Api {
+function readOnly(api: KubeApi): KubeApi {
   return {
     request: (request) => {
       if (request.method !== 'GET') throw new Error(`${request.method} ${request.path}`);

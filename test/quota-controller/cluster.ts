@@ -1,10 +1,10 @@
 import { Agent, request } from 'node:https';
 import { issue } from '../../src/quota-controller/run.js';
-import { quotaApi } from '../../src/quota-controller/kube-api.js';
+import { watchableApi } from '../../src/kube/watchable-api.js';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import type { KubeAnswer, KubeClient } from '../../src/kube/client.js';
-import { WATCH_TIMING } from '../../src/kube/object-watch.js';
+import { INFORMER_TIMING } from '../../src/kube/informer.js';
 import { GROUP_LABEL } from '../../src/quota/index.js';
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import { QuotaService, type ArbitratorConfig } from '../../src/quota-controller/service.js';
@@ -15,7 +15,7 @@ import type { Admission } from '../harness/api-server/resources.js';
 import { eventually } from '../harness/eventually.js';
 import { clientTo, quotaServer } from './setting.js';
 
-const QUICK = { ...WATCH_TIMING, floorMs: 1, backoffMs: 1, longestBackoffMs: 20 };
+const QUICK = { ...INFORMER_TIMING, floorMs: 1, backoffMs: 1, longestBackoffMs: 20 };
 const IDENTITY = issue(['127.0.0.1']);
 const DEPLOYMENTS = '/apis/apps/v1/namespaces/default/deployments';
 
@@ -81,7 +81,7 @@ export class QuotaCluster {
     } = {},
   ): Promise<QuotaService> {
     const service = new QuotaService({
-      api: quotaApi(this.client, systemClock, silentLog(), QUICK),
+      api: watchableApi(this.client, systemClock, silentLog(), QUICK),
       log: silentLog(),
       metrics: new QuotaMetrics(),
       address: '127.0.0.1',

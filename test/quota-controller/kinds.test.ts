@@ -2,7 +2,8 @@ import { test } from 'tap';
 import { silentLog } from '../../src/host/log.js';
 import { KNOWN_KINDS } from '../../src/quota/evaluators/evaluate.js';
 import { GROUP_LABEL } from '../../src/quota/index.js';
-import type { Api } from '../../src/quota-controller/api.js';
+import { failure } from '../../src/kube/failure.js';
+import type { KubeApi } from '../../src/kube/client.js';
 import { ServedKinds } from '../../src/quota-controller/served-kinds.js';
 import { eventually } from '../harness/eventually.js';
 import { ManualClock } from '../manual-clock.js';
@@ -61,10 +62,10 @@ test('while the API server does not say what it has, nothing is dropped, and it 
   });
   const clock = new ManualClock();
   let [asked, isDown] = [0, false];
-  const api: Api = {
+  const api: KubeApi = {
     request: async (request) => {
       asked++;
-      return isDown ? { ok: false, code: 'server-error', message: 'down' } : client.request(request);
+      return isDown ? failure('server-error', 'down') : client.request(request);
     },
   };
   const served = await ServedKinds.read({ api, log: silentLog(), timing: clock, evaluators: KNOWN_KINDS });

@@ -5,7 +5,7 @@ import { parseAllDocuments } from 'yaml';
 import { systemClock } from '../../src/host/clock.js';
 import { KubeClient } from '../../src/kube/client.js';
 import { kubeconfigCredentials, type Credentials } from '../../src/kube/credentials.js';
-import type { Api } from '../../src/quota-controller/api.js';
+import type { KubeApi } from '../../src/kube/client.js';
 import { ApiServer, type ApiServerOptions } from '../harness/api-server/api-server.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';
@@ -58,7 +58,7 @@ export async function realClient(): Promise<KubeClient> {
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
 /** Makes the engine's resources known to a real server, and waits until it serves them. */
-export async function installDefinitions(api: Api): Promise<void> {
+export async function installDefinitions(api: KubeApi): Promise<void> {
   for (const definition of CRDS) {
     await api.request({ method: 'POST', path: DEFINITIONS, body: definition });
     const { group, names } = definition.spec as { readonly group: string; readonly names: { readonly plural: string } };
@@ -70,6 +70,6 @@ export async function installDefinitions(api: Api): Promise<void> {
 }
 
 /** Removes every object of a collection. */
-export async function emptied(api: Api, collection: string): Promise<void> {
+export async function emptied(api: KubeApi, collection: string): Promise<void> {
   await api.request({ method: 'DELETE', path: collection });
 }

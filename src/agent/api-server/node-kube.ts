@@ -6,7 +6,7 @@ import { FailedPods } from './failed-pods.js';
 import { NodeLabels } from './node-labels.js';
 import { NodePods } from './node-pods.js';
 import { Notices } from './notices.js';
-import type { WatchTiming } from '../../kube/object-watch.js';
+import type { InformerTiming } from '../../kube/informer.js';
 import { PodWriter, type PodRef } from './pod-writer.js';
 import { reviewToken, type TokenReviewResult } from '../../kube/token-review.js';
 import { WriteQueue, type WriteCounts } from '../../kube/write-queue.js';
@@ -17,7 +17,7 @@ export interface NodeKubeOptions {
   readonly nodeName: string;
   readonly clock: Clock;
   readonly log: Log;
-  readonly timing?: Partial<WatchTiming>;
+  readonly timing?: Partial<InformerTiming>;
 }
 
 /** What the agent knows and says of this node at the API server. Everything answers from memory; everything written waits in queues. */

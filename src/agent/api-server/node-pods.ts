@@ -5,7 +5,7 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { ALL_PODS } from '../../kube/api-path.js';
 import type { KubeClient } from '../../kube/client.js';
-import { ObjectWatch, type ObjectChange, type WatchTiming } from '../../kube/object-watch.js';
+import { WatchInformer, type ObjectChange, type InformerTiming } from '../../kube/informer.js';
 import { readPod } from './pod-reader.js';
 
 export interface NodePodsOptions {
@@ -13,7 +13,7 @@ export interface NodePodsOptions {
   readonly nodeName: string;
   readonly clock: Clock;
   readonly log: Log;
-  readonly timing?: Partial<WatchTiming>;
+  readonly timing?: Partial<InformerTiming>;
   readonly random?: () => number;
 }
 
@@ -39,7 +39,7 @@ interface Gone {
 
 /** The pods of this node as the API server shows them. Answers from memory and waits for nobody. */
 export class NodePods {
-  readonly #watch: ObjectWatch<NodePod>;
+  readonly #watch: WatchInformer<NodePod>;
   readonly #clock: Clock;
   readonly #byUid = new Map<string, NodePod>();
   readonly #byName = new Map<string, NodePod>();
@@ -53,7 +53,7 @@ export class NodePods {
     const { nodeName } = options;
     if (nodeName === '') throw new Error('the name of this node is empty');
     this.#clock = options.clock;
-    this.#watch = new ObjectWatch<NodePod>({
+    this.#watch = new WatchInformer<NodePod>({
       ...options,
       path: ALL_PODS,
       fieldSelector: `spec.nodeName=${nodeName}`,
@@ -88,7 +88,7 @@ export class NodePods {
     return this.#watch.silentMs;
   }
 
-  get counts(): ObjectWatch<NodePod>['counts'] {
+  get counts(): WatchInformer<NodePod>['counts'] {
     return this.#watch.counts;
   }
 

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import { ALREADY_EXISTS, ApiError, CONFLICT, NOT_FOUND, type Api } from '../api.js';
+import type { KubeApi } from '../../kube/client.js';
+import { KubeError } from '../../kube/failure.js';
 import type { Certificate } from '../../host/certificate.js';
 
 /** A certificate, and that of the authority that signed it. */
@@ -9,7 +10,7 @@ export interface Issued extends Certificate {
 }
 
 export interface CertificateSecretOptions {
-  readonly api: Api;
+  readonly api: KubeApi;
   readonly namespace: string;
   readonly name: string;
   /** Names and addresses that the certificate has to be for. */
@@ -33,8 +34,8 @@ export async function sharedCertificate(options: CertificateSecretOptions): Prom
   const path = `${secrets}/${encodeURIComponent(name)}`;
   for (let attempt = 0; attempt < 5; attempt++) {
     const there = await api.request({ method: 'GET', path });
-    if (!there.ok && there.code !== NOT_FOUND)
-      throw new ApiError(`the Secret ${namespace}/${name} can not be read`, there);
+    if (!there.ok && there.code !== 'not-found')
+      throw new KubeError(`the Secret ${namespace}/${name} can not be read`, there);
     const secret = there.ok
       ? (there.body as { readonly metadata: object; readonly data?: Readonly<Record<string, string>> })
       : null;
@@ -60,8 +61,8 @@ export async function sharedCertificate(options: CertificateSecretOptions): Prom
         : await api.request({ method: 'PUT', path, body });
     if (answer.ok) return issued;
     // Another replica was faster: its certificate is as good.
-    if (![CONFLICT, ALREADY_EXISTS, NOT_FOUND].includes(answer.code))
-      throw new ApiError(`the Secret ${namespace}/${name} can not be written`, answer);
+    if (!['conflict', 'already-exists', 'not-found'].includes(answer.code))
+      throw new KubeError(`the Secret ${namespace}/${name} can not be written`, answer);
   }
   throw new Error(`the Secret ${namespace}/${name} is changed all the time`);
 }

@@ -1,14 +1,14 @@
 import type { Hard } from '../../quota/core/group-spec.js';
 import { readQuantity, type Quantity } from '../../quota/core/quantity.js';
 import type { QuotaEngine } from '../../quota/engine.js';
-import { NOT_FOUND, type Api } from '../api.js';
+import type { KubeApi } from '../../kube/client.js';
 import { readGroup, type GroupObject } from '../group-object.js';
 import { GROUPS_PATH, itemPath } from '../names.js';
 import { ALLOWED, admissionResponseOf, type Review, type AdmissionResponse } from './review.js';
 
 export interface GroupReviewOptions {
   readonly engine: QuotaEngine;
-  readonly api: Api;
+  readonly api: KubeApi;
 }
 
 /**
@@ -17,7 +17,7 @@ export interface GroupReviewOptions {
  */
 export class GroupReview {
   readonly #engine: QuotaEngine;
-  readonly #api: Api;
+  readonly #api: KubeApi;
 
   constructor({ engine, api }: GroupReviewOptions) {
     this.#engine = engine;
@@ -37,7 +37,7 @@ export class GroupReview {
     const made = await this.#engine.execute({ type: 'createGroup', ...spec, actor });
     if (made.code !== 'AlreadyExists') return admissionResponseOf(made);
     const there = await this.#api.request({ method: 'GET', path: itemPath(GROUPS_PATH, spec.name) });
-    if (there.ok || there.code !== NOT_FOUND) return admissionResponseOf(made);
+    if (there.ok || there.code !== 'not-found') return admissionResponseOf(made);
     // In the ledger and not at the server: the same creation was asked before, or one that came to nothing.
     return admissionResponseOf(await this.#engine.execute({ type: 'updateGroup', ...spec, actor }));
   }

@@ -1,6 +1,6 @@
 import { json, plain, type Answer } from '../../http/answer.js';
 import type { HttpRequest, Route } from '../../http/listener.js';
-import { ApiError } from '../api.js';
+import { KubeError } from '../../kube/failure.js';
 import type { QuotaLog } from '../log.js';
 import { readReview, reviewAnswer, type Review, type AdmissionResponse } from './review.js';
 
@@ -50,7 +50,7 @@ async function decisionOf(
   try {
     return await decide(review);
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
+    if (!(error instanceof KubeError)) throw error;
     log.warn({ err: error, resource: review.resource, name: review.name }, 'a review could not be decided');
     return {
       allowed: false,

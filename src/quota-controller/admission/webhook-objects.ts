@@ -1,5 +1,6 @@
 import { GROUP_LABEL } from '../../quota/evaluators/evaluate.js';
-import { ApiError, NOT_FOUND, type Api } from '../api.js';
+import type { KubeApi } from '../../kube/client.js';
+import { KubeError } from '../../kube/failure.js';
 import type { ServedKind } from '../kinds.js';
 import { API_GROUP } from '../names.js';
 
@@ -113,11 +114,12 @@ export interface RegisterOptions extends Omit<WebhookOptions, 'authority'> {
 }
 
 /** Makes the API server ask, or ask as it should now. */
-export async function register(api: Api, options: RegisterOptions): Promise<void> {
+export async function register(api: KubeApi, options: RegisterOptions): Promise<void> {
   const path = `${PATH}/${encodeURIComponent(options.name)}`;
   for (let attempt = 0; attempt < 5; attempt++) {
     const there = await api.request({ method: 'GET', path });
-    if (!there.ok && there.code !== NOT_FOUND) throw new ApiError('the webhook configuration can not be read', there);
+    if (!there.ok && there.code !== 'not-found')
+      throw new KubeError('the webhook configuration can not be read', there);
     const { metadata } = (there.ok ? there.body : { metadata: {} }) as {
       readonly metadata: { readonly resourceVersion?: string };
     };
@@ -136,6 +138,6 @@ export async function register(api: Api, options: RegisterOptions): Promise<void
       : await api.request({ method: 'POST', path: PATH, body });
     if (answer.ok) return;
     if (attempt === 4 || !['conflict', 'already-exists', 'not-found'].includes(answer.code))
-      throw new ApiError('the webhook configuration can not be written', answer);
+      throw new KubeError('the webhook configuration can not be written', answer);
   }
 }

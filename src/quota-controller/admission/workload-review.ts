@@ -8,14 +8,14 @@ import {
   type EvaluationOptions,
   type Owner,
 } from '../../quota/evaluators/evaluate.js';
-import type { Api } from '../api.js';
+import type { KubeApi } from '../../kube/client.js';
 import { readObject, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../object.js';
 import { ALLOWED, invalid, admissionResponseOf, type Review, type AdmissionResponse } from './review.js';
 
 export interface WorkloadReviewOptions {
   readonly engine: QuotaEngine;
-  readonly api: Api;
+  readonly api: KubeApi;
   readonly evaluation: EvaluationOptions;
   readonly kinds: () => readonly ServedKind[];
   /** Told of objects that this process admitted: it is the first to hear that they came. */

@@ -9,7 +9,7 @@ import {
   type Eviction,
   type Quantities,
 } from '../../quota/arbitrator/index.js';
-import type { WatchableApi } from '../api.js';
+import type { WatchableApi } from '../../kube/watchable-api.js';
 import { Events } from '../events.js';
 import type { QuotaLog } from '../log.js';
 import { ALLOCATIONS_PATH, ALLOCATION_KIND, API_VERSION, CONSUMERS_PATH, CONSUMER_KIND } from '../names.js';

@@ -6,7 +6,8 @@ import {
   type RunningPod,
   type Situation,
 } from '../../quota/arbitrator/index.js';
-import type { Followed, WatchableApi } from '../api.js';
+import type { Informer } from '../../kube/informer.js';
+import type { WatchableApi } from '../../kube/watchable-api.js';
 import { ALLOCATIONS_PATH, CONSUMERS_PATH } from '../names.js';
 import type { KubeObject } from '../object.js';
 import { readAllocation, type AllocationObject } from './allocation-object.js';
@@ -31,27 +32,27 @@ const SYSTEM_NAMESPACE = 'kube-system';
 export class ClusterView {
   readonly consumers: KnownObjects<ConsumerObject>;
   readonly allocations: KnownObjects<AllocationObject>;
-  readonly #nodes: Followed<NodeObject>;
-  readonly #pods: Followed<ClusterPod>;
-  readonly #namespaces: Followed<string>;
-  readonly #budgets: Followed<DisruptionBudget>;
-  readonly #quotas: Followed<NamespaceQuota>;
+  readonly #nodes: Informer<NodeObject>;
+  readonly #pods: Informer<ClusterPod>;
+  readonly #namespaces: Informer<string>;
+  readonly #budgets: Informer<DisruptionBudget>;
+  readonly #quotas: Informer<NamespaceQuota>;
   #isNew = true;
 
   constructor(api: WatchableApi, policy: ServedPolicy) {
-    this.consumers = new KnownObjects(api.follow({ path: CONSUMERS_PATH, keep: readConsumer }));
-    this.allocations = new KnownObjects(api.follow({ path: ALLOCATIONS_PATH, keep: readAllocation }));
-    this.#nodes = api.follow({ path: '/api/v1/nodes', keep: readNode });
-    this.#pods = api.follow({ path: '/api/v1/pods', keep: readClusterPod });
-    this.#namespaces = api.follow({
+    this.consumers = new KnownObjects(api.informer({ path: CONSUMERS_PATH, keep: readConsumer }));
+    this.allocations = new KnownObjects(api.informer({ path: ALLOCATIONS_PATH, keep: readAllocation }));
+    this.#nodes = api.informer({ path: '/api/v1/nodes', keep: readNode });
+    this.#pods = api.informer({ path: '/api/v1/pods', keep: readClusterPod });
+    this.#namespaces = api.informer({
       path: '/api/v1/namespaces',
       keep: (object) => (object as KubeObject).metadata?.name ?? null,
     });
-    this.#budgets = api.follow({
+    this.#budgets = api.informer({
       path: `/apis/policy/${policy.budgets}/poddisruptionbudgets`,
       keep: (object) => readDisruptionBudget(object, policy.budgets),
     });
-    this.#quotas = api.follow({ path: '/api/v1/resourcequotas', keep: readResourceQuota });
+    this.#quotas = api.informer({ path: '/api/v1/resourcequotas', keep: readResourceQuota });
   }
 
   start(): void {
@@ -172,7 +173,7 @@ export class ClusterView {
     return [...specs.values()];
   }
 
-  #all(): readonly Pick<Followed<unknown>, 'start' | 'stop' | 'synced' | 'onChange'>[] {
+  #all(): readonly Pick<Informer<unknown>, 'start' | 'stop' | 'synced' | 'onChange'>[] {
     return [
       this.consumers.followed,
       this.allocations.followed,

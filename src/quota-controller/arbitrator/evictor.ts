@@ -1,4 +1,4 @@
-import { NOT_FOUND, TOO_MANY_REQUESTS, type Api } from '../api.js';
+import type { KubeApi } from '../../kube/client.js';
 import type { QuotaLog } from '../log.js';
 import type { ClusterPod } from './cluster-pod.js';
 import type { PodMark } from './cluster-view.js';
@@ -8,7 +8,7 @@ import type { ServedPolicy } from './served-policy.js';
 export type EvictionResult = 'evicted' | 'refused' | 'failed';
 
 export interface EvictorOptions {
-  readonly api: Api;
+  readonly api: KubeApi;
   readonly version: ServedPolicy['eviction'];
   readonly log: QuotaLog;
   readonly now: () => number;
@@ -67,12 +67,12 @@ export class Evictor {
       },
     });
     const at = now();
-    if (answer.ok || answer.code === NOT_FOUND) {
+    if (answer.ok || answer.code === 'not-found') {
       this.#marks.set(uid, { leavingUntil: at + UNSEEN_MS, protectedUntil: 0 });
       return 'evicted';
     }
     log.warn({ namespace, pod: name, podUid: uid, code: answer.code, reason: answer.message }, 'a pod was not evicted');
-    const isRefused = answer.code === TOO_MANY_REQUESTS;
+    const isRefused = answer.code === 'too-many-requests';
     this.#marks.set(
       uid,
       isRefused

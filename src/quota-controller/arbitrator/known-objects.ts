@@ -1,4 +1,4 @@
-import type { Followed } from '../api.js';
+import type { Informer } from '../../kube/informer.js';
 
 /** What tells states of one object apart. */
 interface Named {
@@ -13,10 +13,10 @@ interface Named {
  * only later. Without the latter every second write would be one on something old.
  */
 export class KnownObjects<T extends Named> {
-  readonly #followed: Followed<T>;
+  readonly #followed: Informer<T>;
   readonly #byName = new Map<string, T>();
 
-  constructor(followed: Followed<T>) {
+  constructor(followed: Informer<T>) {
     this.#followed = followed;
     followed.onChange(({ before, after }) => {
       if (after !== null) this.learn(after);
@@ -24,7 +24,7 @@ export class KnownObjects<T extends Named> {
     });
   }
 
-  get followed(): Followed<T> {
+  get followed(): Informer<T> {
     return this.#followed;
   }
 

@@ -1,4 +1,5 @@
-import { ApiError, type Api } from '../api.js';
+import type { KubeApi } from '../../kube/client.js';
+import { KubeError } from '../../kube/failure.js';
 
 /** Which versions of its policy API a server has. */
 export interface ServedPolicy {
@@ -16,11 +17,11 @@ interface GroupVersions {
   readonly versions?: readonly { readonly version: string }[];
 }
 
-/** Asks the server; throws an ApiError where it does not answer. */
-export async function servedPolicy(api: Api): Promise<ServedPolicy> {
+/** Asks the server; throws an KubeError where it does not answer. */
+export async function servedPolicy(api: KubeApi): Promise<ServedPolicy> {
   const read = async (path: string): Promise<unknown> => {
     const answer = await api.request({ method: 'GET', path });
-    if (!answer.ok) throw new ApiError(`${path} can not be read`, answer);
+    if (!answer.ok) throw new KubeError(`${path} can not be read`, answer);
     return answer.body;
   };
   const [core, policy] = await Promise.all([read('/api/v1'), read('/apis/policy')]);

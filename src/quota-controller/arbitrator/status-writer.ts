@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ALREADY_EXISTS, ApiError, CONFLICT, NOT_FOUND, type Api, type ApiAnswer } from '../api.js';
+import type { KubeApi, KubeAnswer } from '../../kube/client.js';
+import { KubeError } from '../../kube/failure.js';
 import { API_VERSION, itemPath } from '../names.js';
 import type { KnownObjects } from './known-objects.js';
 
@@ -12,7 +13,7 @@ interface WithStatus<S> {
 }
 
 export interface StatusWriterOptions<S extends object, T extends WithStatus<S>> {
-  readonly api: Api;
+  readonly api: KubeApi;
   readonly collection: string;
   readonly kind: string;
   readonly known: KnownObjects<T>;
@@ -48,7 +49,7 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
     return this.#due.size > 0;
   }
 
-  /** Brings objects nearer to what they should be, by name. Throws an ApiError where the server failed; the next round goes on from there. */
+  /** Brings objects nearer to what they should be, by name. Throws an KubeError where the server failed; the next round goes on from there. */
   async round(wanted: ReadonlyMap<string, S>): Promise<void> {
     const { known, isOurs, atOnce, isUrgent = () => false } = this.#options;
     for (const [name, status] of wanted) {
@@ -112,8 +113,8 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
       path: itemPath(collection, name),
       body: { preconditions: { uid } },
     });
-    if (answer.ok || answer.code === NOT_FOUND) known.forget({ name, uid });
-    else if (answer.code !== CONFLICT) throw new ApiError(`${name} can not be removed`, answer);
+    if (answer.ok || answer.code === 'not-found') known.forget({ name, uid });
+    else if (answer.code !== 'conflict') throw new KubeError(`${name} can not be removed`, answer);
   }
 
   #learn(body: unknown): T | null {
@@ -124,10 +125,10 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
   }
 
   /** False where somebody was faster: the watch tells what there is now, and the next round starts from that. */
-  #isDone(answer: ApiAnswer, name: string): answer is Extract<ApiAnswer, { readonly ok: true }> {
+  #isDone(answer: KubeAnswer, name: string): answer is Extract<KubeAnswer, { readonly ok: true }> {
     if (answer.ok) return true;
-    if (![CONFLICT, NOT_FOUND, ALREADY_EXISTS].includes(answer.code))
-      throw new ApiError(`the status of ${name} can not be written`, answer);
+    if (!['conflict', 'not-found', 'already-exists'].includes(answer.code))
+      throw new KubeError(`the status of ${name} can not be written`, answer);
     return false;
   }
 }

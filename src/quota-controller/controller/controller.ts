@@ -1,5 +1,6 @@
 import type { QuotaEngine } from '../../quota/engine.js';
-import { CONFLICT, MERGE_PATCH, NOT_FOUND, type WatchableApi } from '../api.js';
+import { MERGE_PATCH } from '../../kube/client.js';
+import type { WatchableApi } from '../../kube/watchable-api.js';
 import { Events } from '../events.js';
 import { GROUP_FINALIZER, type GroupObject, type GroupObjectStatus } from '../group-object.js';
 import type { ServedKind } from '../kinds.js';
@@ -201,7 +202,7 @@ export class Controller {
   async #patch(path: string, body: unknown): Promise<void> {
     const answer = await this.#options.api.request({ method: 'PATCH', path, body, contentType: MERGE_PATCH });
     // Gone, or changed meanwhile: the watch tells, and it is looked at again.
-    if (!answer.ok && answer.code !== NOT_FOUND && answer.code !== CONFLICT) throw new Error(answer.message);
+    if (!answer.ok && answer.code !== 'not-found' && answer.code !== 'conflict') throw new Error(answer.message);
   }
 }
 

@@ -1,8 +1,8 @@
-import { ALREADY_EXISTS, CONFLICT, NOT_FOUND, type Api } from '../api.js';
+import type { KubeApi } from '../../kube/client.js';
 import type { QuotaLog } from '../log.js';
 
 export interface LeaderOptions {
-  readonly api: Api;
+  readonly api: KubeApi;
   readonly namespace: string;
   /** Of the Lease. */
   readonly name: string;
@@ -117,7 +117,7 @@ export class Leader {
     const { api, name } = this.#options;
     const answer = await api.request({ method: 'GET', path: `${this.#path()}/${encodeURIComponent(name)}` });
     if (answer.ok) return answer.body as Lease;
-    return answer.code === NOT_FOUND ? null : undefined;
+    return answer.code === 'not-found' ? null : undefined;
   }
 
   async #write(lease: Lease | null, holderIdentity: string): Promise<boolean> {
@@ -140,7 +140,7 @@ export class Leader {
       lease === null
         ? await api.request({ method: 'POST', path: this.#path(), body })
         : await api.request({ method: 'PUT', path: `${this.#path()}/${encodeURIComponent(name)}`, body });
-    if (!answer.ok && ![CONFLICT, ALREADY_EXISTS].includes(answer.code))
+    if (!answer.ok && !['conflict', 'already-exists'].includes(answer.code))
       log.warn({ reason: answer.message }, 'the lease can not be written');
     return answer.ok;
   }

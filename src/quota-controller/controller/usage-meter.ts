@@ -1,7 +1,8 @@
 import type { QuotaEngine } from '../../quota/engine.js';
 import { refOfKey } from '../../quota/core/workload.js';
 import type { CardCatalog } from '../../quota/evaluators/gpu-resources.js';
-import type { Followed, WatchableApi } from '../api.js';
+import type { Informer } from '../../kube/informer.js';
+import type { WatchableApi } from '../../kube/watchable-api.js';
 import type { ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
 import type { KubeObject } from '../object.js';
@@ -35,9 +36,9 @@ const LONGEST_CHAIN = 6;
  */
 export class UsageMeter {
   readonly #options: UsageMeterOptions;
-  readonly #pods: Followed<PodObject>;
+  readonly #pods: Informer<PodObject>;
   /** By path of the kind. */
-  readonly #links = new Map<string, Followed<Link>>();
+  readonly #links = new Map<string, Informer<Link>>();
   readonly #podByUid = new Map<string, PodObject>();
   readonly #ownerOf = new Map<string, string>();
   readonly #queue: WorkQueue;
@@ -54,7 +55,7 @@ export class UsageMeter {
       (uid) => this.#reconcile(uid),
       (uid, error) => options.log.warn({ err: error, pod: uid }, 'hours of a pod could not be booked; trying again'),
     );
-    this.#pods = api.follow({ path: '/api/v1/pods', keep: (object) => readPodObject(object, catalog) });
+    this.#pods = api.informer({ path: '/api/v1/pods', keep: (object) => readPodObject(object, catalog) });
     this.#link(kinds);
   }
 
@@ -85,11 +86,11 @@ export class UsageMeter {
   }
 
   /** Prepares to follow the owners of kinds that are not followed yet. */
-  #link(kinds: readonly ServedKind[]): readonly Followed<Link>[] {
+  #link(kinds: readonly ServedKind[]): readonly Informer<Link>[] {
     return kinds
       .filter(({ resource, path }) => resource !== 'pods' && !this.#links.has(path))
       .map(({ path }) => {
-        const links = this.#options.api.follow({ path, keep: readLink });
+        const links = this.#options.api.informer({ path, keep: readLink });
         links.onChange(({ before, after }) => {
           if (after !== null) this.#ownerOf.set(after.uid, after.ownerUid);
           else if (before !== null) this.#ownerOf.delete(before.uid);
@@ -99,7 +100,7 @@ export class UsageMeter {
       });
   }
 
-  #followed(): readonly Followed<unknown>[] {
+  #followed(): readonly Informer<unknown>[] {
     return [this.#pods, ...this.#links.values()];
   }
 
@@ -116,8 +117,9 @@ export class UsageMeter {
   }
 
   async #begin(): Promise<void> {
+    // Kinds may come and go meanwhile.
     while (!this.#stopped && !this.#followed().every(({ synced }) => synced))
-      await new Promise((resolve) => setTimeout(resolve, 20).unref());
+      await Promise.all(this.#followed().map((informer) => informer.whenSynced()));
     if (this.#stopped) return;
     const { engine, reportedAt, now } = this.#options;
     for (const change of engine.records()) {

@@ -4,7 +4,9 @@ import { HOUR_MS, readQuantity } from '../../quota/core/quantity.js';
 import { refOfKey } from '../../quota/core/workload.js';
 import type { QuotaEngine } from '../../quota/engine.js';
 import { GROUP_LABEL, type EvaluationOptions, type Owner } from '../../quota/evaluators/evaluate.js';
-import { NOT_FOUND, ApiError, type Followed, type WatchableApi } from '../api.js';
+import { KubeError } from '../../kube/failure.js';
+import type { Informer } from '../../kube/informer.js';
+import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../group-object.js';
 import type { ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
@@ -39,11 +41,11 @@ const MOST_ADMITTED = 10_000;
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
-  readonly #groups: Followed<GroupObject>;
+  readonly #groups: Informer<GroupObject>;
   /** By path of the kind. */
-  readonly #workloads = new Map<string, Followed<WorkloadObject>>();
+  readonly #workloads = new Map<string, Informer<WorkloadObject>>();
   #kinds: readonly ServedKind[];
-  readonly #ledgers: Followed<{ readonly group: string; readonly resourceVersion: string }>;
+  readonly #ledgers: Informer<{ readonly group: string; readonly resourceVersion: string }>;
   readonly #groupByName = new Map<string, GroupObject>();
   readonly #workloadByKey = new Map<string, WorkloadObject>();
   /** Objects that went, with the group they were in, until the ledger knows. */
@@ -67,8 +69,8 @@ export class Reconciler {
       (key) => this.#reconcile(key),
       (key, error) => options.log.warn({ err: error, subject: key }, 'reconciliation of the ledger failed; retrying'),
     );
-    this.#groups = api.follow({ path: GROUPS_PATH, keep: readGroup });
-    this.#ledgers = api.follow({ path: LEDGERS_PATH, keep: groupOfLedger });
+    this.#groups = api.informer({ path: GROUPS_PATH, keep: readGroup });
+    this.#ledgers = api.informer({ path: LEDGERS_PATH, keep: groupOfLedger });
     this.#kinds = kinds;
     this.#follow(kinds);
   }
@@ -137,13 +139,13 @@ export class Reconciler {
   }
 
   /** Prepares to follow kinds that are not followed yet. */
-  #follow(kinds: readonly ServedKind[]): readonly Followed<WorkloadObject>[] {
+  #follow(kinds: readonly ServedKind[]): readonly Informer<WorkloadObject>[] {
     const { api, evaluation } = this.#options;
     const labelSelector = evaluation.groupLabel ?? GROUP_LABEL;
     return kinds
       .filter(({ path }) => !this.#workloads.has(path))
       .map((kind) => {
-        const followed = api.follow({
+        const followed = api.informer({
           path: kind.path,
           labelSelector,
           keep: (object) => readWorkloadObject(kind, object, evaluation),
@@ -154,7 +156,7 @@ export class Reconciler {
       });
   }
 
-  #followed(): readonly Followed<unknown>[] {
+  #followed(): readonly Informer<unknown>[] {
     return [this.#groups, this.#ledgers, ...this.#workloads.values()];
   }
 
@@ -205,7 +207,7 @@ export class Reconciler {
         ...(next === '' ? {} : { continue: next }),
       };
       const answer = await api.request({ method: 'GET', path: kind.path, query });
-      if (!answer.ok) throw new ApiError(`${kind.resource} can not be listed`, answer);
+      if (!answer.ok) throw new KubeError(`${kind.resource} can not be listed`, answer);
       const { items, metadata } = answer.body as {
         readonly items: readonly unknown[] | null;
         readonly metadata?: { readonly continue?: string };
@@ -218,8 +220,9 @@ export class Reconciler {
 
   /** Parents before children, groups before workloads. */
   async #begin(): Promise<void> {
+    // Kinds may come and go meanwhile.
     while (!this.#stopped && !this.#followed().every(({ synced }) => synced))
-      await new Promise((resolve) => setTimeout(resolve, 20).unref());
+      await Promise.all(this.#followed().map((informer) => informer.whenSynced()));
     while (!this.#stopped && !this.#synced) {
       try {
         await this.#options.engine.catchUp();
@@ -384,7 +387,7 @@ export class Reconciler {
     }
     const answer = await this.#options.api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
     if (answer.ok) return null;
-    if (answer.code !== NOT_FOUND) throw new ApiError(`group ${name} can not be read`, answer);
+    if (answer.code !== 'not-found') throw new KubeError(`group ${name} can not be read`, answer);
     return this.#options.engine.deleteGroup(name);
   }
 }

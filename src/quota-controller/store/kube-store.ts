@@ -3,14 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { toRecord, type StoredRecord } from '../../quota/core/record.js';
 import { latestHead, type StateHead } from '../../quota/core/restore.js';
 import type { Batch, Committed, GroupImage, Loaded, RecordSink, Revision, Store } from '../../quota/store/store.js';
-import type { Api } from '../api.js';
+import type { KubeApi } from '../../kube/client.js';
 import { NO_GROUP, type Ledger } from './ledger.js';
 import { LedgerObjects } from './ledger-objects.js';
 import { RecordLog, recordKey, type Edits } from './record-log.js';
 import { settled, writeOne, writeTogether, type Draft } from './transaction.js';
 
 export interface KubeStoreOptions {
-  readonly api: Api;
+  readonly api: KubeApi;
   /** Waits for some milliseconds. */
   readonly pause?: (ms: number) => Promise<unknown>;
 }

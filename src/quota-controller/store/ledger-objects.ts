@@ -1,13 +1,5 @@
-import {
-  ALREADY_EXISTS,
-  ApiError,
-  CONFLICT,
-  METADATA_ONLY,
-  NOT_FOUND,
-  type Api,
-  type ApiAnswer,
-  type ApiRefusal,
-} from '../api.js';
+import { METADATA_ONLY, type KubeApi, type KubeAnswer } from '../../kube/client.js';
+import { KubeError, type KubeFailure } from '../../kube/failure.js';
 import { API_VERSION, LEDGERS_PATH, TRANSACTIONS_PATH, TRANSACTION_KIND, itemPath } from '../names.js';
 import {
   groupOfLedger,
@@ -34,11 +26,11 @@ export interface TransactionRecord {
 const PAGE_SIZE = '200';
 const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
 
-/** Ledgers and transactions at the API server, one request each. Rejects with an ApiError where it is unknown what became of a request. */
+/** Ledgers and transactions at the API server, one request each. Rejects with an KubeError where it is unknown what became of a request. */
 export class LedgerObjects {
-  readonly #api: Api;
+  readonly #api: KubeApi;
 
-  constructor(api: Api) {
+  constructor(api: KubeApi) {
     this.#api = api;
   }
 
@@ -46,8 +38,8 @@ export class LedgerObjects {
   async get(group: string, known: Ledger | null = null): Promise<ReadLedger | null> {
     const answer = await this.#api.request({ method: 'GET', path: itemPath(LEDGERS_PATH, ledgerName(group)) });
     if (answer.ok) return readLedger(answer.body, known);
-    if (answer.code === NOT_FOUND) return null;
-    throw new ApiError(`the ledger of ${group} can not be read`, answer);
+    if (answer.code === 'not-found') return null;
+    throw new KubeError(`the ledger of ${group} can not be read`, answer);
   }
 
   async list(): Promise<readonly Ledger[]> {
@@ -104,16 +96,16 @@ export class LedgerObjects {
     };
     const answer = await this.#api.request({ method: 'POST', path: TRANSACTIONS_PATH, body });
     if (answer.ok) return true;
-    if (answer.code === ALREADY_EXISTS) return false;
-    throw new ApiError('a transaction can not be written', answer);
+    if (answer.code === 'already-exists') return false;
+    throw new KubeError('a transaction can not be written', answer);
   }
 
   /** Null while nobody has said. */
   async outcome(transaction: string): Promise<Outcome | null> {
     const answer = await this.#api.request({ method: 'GET', path: itemPath(TRANSACTIONS_PATH, transaction) });
     if (answer.ok) return (answer.body as { readonly spec: { readonly outcome: Outcome } }).spec.outcome;
-    if (answer.code === NOT_FOUND) return null;
-    throw new ApiError('a transaction can not be read', answer);
+    if (answer.code === 'not-found') return null;
+    throw new KubeError('a transaction can not be read', answer);
   }
 
   /** Takes a transaction away that no ledger waits for; one that stays is swept up later. */
@@ -132,13 +124,13 @@ export class LedgerObjects {
     const items: unknown[] = [];
     for (let next = ''; ;) {
       const query = { limit: PAGE_SIZE, ...(next === '' ? {} : { continue: next }) };
-      const answer: ApiAnswer = await this.#api.request({
+      const answer: KubeAnswer = await this.#api.request({
         method: 'GET',
         path,
         query,
         ...(accept === undefined ? {} : { accept }),
       });
-      if (!answer.ok) throw new ApiError(`${path} can not be listed`, answer);
+      if (!answer.ok) throw new KubeError(`${path} can not be listed`, answer);
       // Of nothing, some servers make no list but null.
       const list = answer.body as {
         readonly items: readonly unknown[] | null;
@@ -170,7 +162,7 @@ function metadataOf(object: unknown): {
 }
 
 /** Somebody else came first; or, as an error, nobody knows. */
-function lost(what: string, answer: ApiRefusal): { readonly ok: false } {
-  if ([CONFLICT, NOT_FOUND, ALREADY_EXISTS].includes(answer.code)) return { ok: false };
-  throw new ApiError(what, answer);
+function lost(what: string, answer: KubeFailure): { readonly ok: false } {
+  if (['conflict', 'not-found', 'already-exists'].includes(answer.code)) return { ok: false };
+  throw new KubeError(what, answer);
 }

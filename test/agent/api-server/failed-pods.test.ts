@@ -3,7 +3,7 @@ import type { NodePod } from '../../../src/agent/api-server/node-pod.js';
 import { markRefusal } from '../../../src/gpu/refusal-mark.js';
 import { silentLog } from '../../../src/host/log.js';
 import { FailedPods } from '../../../src/agent/api-server/failed-pods.js';
-import type { ObjectChange } from '../../../src/kube/object-watch.js';
+import type { ObjectChange } from '../../../src/kube/informer.js';
 import { readPod } from '../../../src/agent/api-server/pod-reader.js';
 import { ManualClock } from '../../manual-clock.js';
 import { podObject, type PodSpec } from '../../kube/setting.js';

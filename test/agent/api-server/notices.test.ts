@@ -3,7 +3,7 @@ import type { Allocation, ContainerRef } from '../../../src/gpu/ledger/allocatio
 import type { NodePod } from '../../../src/agent/api-server/node-pod.js';
 import { refuse } from '../../../src/gpu/request.js';
 import { Notices } from '../../../src/agent/api-server/notices.js';
-import type { ObjectChange } from '../../../src/kube/object-watch.js';
+import type { ObjectChange } from '../../../src/kube/informer.js';
 import { readPod } from '../../../src/agent/api-server/pod-reader.js';
 import { ManualClock } from '../../manual-clock.js';
 import { podObject, type PodSpec } from '../../kube/setting.js';

@@ -4,7 +4,22 @@ import type { KubeClient, OpenWatch } from './client.js';
 import { failure, type KubeFailure, type KubeFailureCode } from './failure.js';
 import { Pause } from './pause.js';
 
-export interface ObjectWatchOptions<T> {
+/** A collection that is followed: what is known of it may be late, and is never mixed. */
+export interface Informer<T> {
+  /** Begins; does not wait for the server. */
+  start(): void;
+  stop(): Promise<void>;
+  /** True once the collection was listed. */
+  readonly synced: boolean;
+  /** Resolves once the collection was listed and its objects were told of, or the informer was stopped. */
+  whenSynced(): Promise<void>;
+  /** Everything known, in no particular order; empty before the first list. */
+  values(): readonly T[];
+  /** Calls `listener` with every change. Returns what ends that. */
+  onChange(listener: (change: ObjectChange<T>) => void): () => void;
+}
+
+export interface InformerOptions<T> {
   readonly client: KubeClient;
   /** Of the collection. */
   readonly path: string;
@@ -16,12 +31,12 @@ export interface ObjectWatchOptions<T> {
   readonly keep: (object: unknown) => T | null;
   readonly clock: Clock;
   readonly log: Log;
-  readonly timing?: Partial<WatchTiming>;
+  readonly timing?: Partial<InformerTiming>;
   /** 0 to 1, for jitter. */
   readonly random?: () => number;
 }
 
-export interface WatchTiming {
+export interface InformerTiming {
   /** Least time between the starts of two connections. */
   readonly floorMs: number;
   /** First and longest wait after a failure; it doubles in between. */
@@ -35,7 +50,7 @@ export interface WatchTiming {
   readonly relistMs: number;
 }
 
-export const WATCH_TIMING: WatchTiming = {
+export const INFORMER_TIMING: InformerTiming = {
   floorMs: 1_000,
   backoffMs: 1_000,
   longestBackoffMs: 30_000,
@@ -67,9 +82,9 @@ interface Entry<T> {
  * Follows a collection: lists it, watches it from there, and begins again whenever the watch ends - in order, broken, with
  * 410, or by silence. Keeps slim copies by UID. What it knows may be old, never mixed: a list replaces everything at once.
  */
-export class ObjectWatch<T> {
-  readonly #options: ObjectWatchOptions<T>;
-  readonly #timing: WatchTiming;
+export class WatchInformer<T> implements Informer<T> {
+  readonly #options: InformerOptions<T>;
+  readonly #timing: InformerTiming;
   readonly #random: () => number;
   readonly #listeners = new Set<(change: ObjectChange<T>) => void>();
   readonly #failures = new Map<KubeFailureCode, number>();
@@ -84,18 +99,19 @@ export class ObjectWatch<T> {
   #watch: OpenWatch | null = null;
   #running: Promise<void> | null = null;
   #stopped = false;
+  #tellSynced: () => void = () => undefined;
+  readonly #whenSynced = new Promise<void>((resolve) => (this.#tellSynced = resolve));
   #lists = 0;
   #watches = 0;
 
-  constructor(options: ObjectWatchOptions<T>) {
+  constructor(options: InformerOptions<T>) {
     this.#options = options;
-    this.#timing = { ...WATCH_TIMING, ...options.timing };
+    this.#timing = { ...INFORMER_TIMING, ...options.timing };
     this.#random = options.random ?? Math.random;
     this.#pause = new Pause(options.clock);
     this.#silentSince = options.clock.now();
   }
 
-  /** Begins; does not wait for the server. */
   start(): void {
     this.#running ??= this.#run();
   }
@@ -105,14 +121,17 @@ export class ObjectWatch<T> {
     this.#pause.end();
     this.#watch?.close();
     await this.#running;
+    this.#tellSynced();
   }
 
-  /** True once the collection was listed. */
   get synced(): boolean {
     return this.#entries !== null;
   }
 
-  /** Everything known, in no particular order; empty before the first list. */
+  whenSynced(): Promise<void> {
+    return this.#whenSynced;
+  }
+
   values(): T[] {
     return [...(this.#entries?.values() ?? [])].map((entry) => entry.value);
   }
@@ -218,6 +237,7 @@ export class ObjectWatch<T> {
     this.#listedAt = this.#options.clock.now();
     this.#silentSince = this.#listedAt;
     this.#replace(entries);
+    this.#tellSynced();
   }
 
   #selectors(): Record<string, string> {

@@ -1,14 +1,14 @@
 import { test, type Test } from 'tap';
 import { systemClock, type Clock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
-import { ObjectWatch, WATCH_TIMING, type ObjectChange, type WatchTiming } from '../../src/kube/object-watch.js';
+import { WatchInformer, INFORMER_TIMING, type ObjectChange, type InformerTiming } from '../../src/kube/informer.js';
 import type { ApiServer } from '../harness/api-server/api-server.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';
 import { apiServer, clientOf, NODE, podObject, QUICK } from './setting.js';
 
 interface Options {
-  readonly timing?: Partial<WatchTiming>;
+  readonly timing?: Partial<InformerTiming>;
   readonly pageSize?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -19,8 +19,8 @@ function follow(
   t: Test,
   server: ApiServer,
   options: Options = {},
-): ObjectWatch<string> & { readonly changes: string[] } {
-  const watch = new ObjectWatch<string>({
+): WatchInformer<string> & { readonly changes: string[] } {
+  const watch = new WatchInformer<string>({
     client: clientOf(t, server.url),
     path: '/api/v1/pods',
     fieldSelector: `spec.nodeName=${NODE}`,
@@ -47,8 +47,8 @@ async function following(t: Test, server: ApiServer, options?: Options): Promise
   return watch;
 }
 
-const names = (watch: ObjectWatch<string>): string => watch.values().sort().join(' ');
-const seen = (watch: ObjectWatch<string>, wanted: string): Promise<true> =>
+const names = (watch: WatchInformer<string>): string => watch.values().sort().join(' ');
+const seen = (watch: WatchInformer<string>, wanted: string): Promise<true> =>
   eventually(() => names(watch) === wanted, `${wanted} (there is ${names(watch)})`);
 const relabel = (server: ApiServer, name: string, v: string): KubeObject =>
   server.edit('pods', 'default', name, (pod) => ({ ...pod, metadata: { ...pod.metadata, labels: { v } } }));
@@ -350,7 +350,7 @@ test('after failures it waits 1 to 30 s, doubling and jittered, and never less t
   server.inject({ verb: 'list' }, { do: 'answer', code: 503 }, 12);
   const run = async (random: () => number): Promise<number[]> => {
     const waits: number[] = [];
-    const watch = follow(t, server, { clock: impatientClock(waits), random, timing: WATCH_TIMING });
+    const watch = follow(t, server, { clock: impatientClock(waits), random, timing: INFORMER_TIMING });
     watch.start();
     await eventually(() => waits.length >= 7);
     await watch.stop();
@@ -366,7 +366,7 @@ test('a server that asks for more time gets it, within reason', async (t) => {
   server.inject({ verb: 'list' }, { do: 'answer', code: 429, retryAfterSeconds: 20 }, 1);
   server.inject({ verb: 'list' }, { do: 'answer', code: 429, retryAfterSeconds: 86_400 }, 1);
   const waits: number[] = [];
-  const watch = follow(t, server, { clock: impatientClock(waits), random: () => 1, timing: WATCH_TIMING });
+  const watch = follow(t, server, { clock: impatientClock(waits), random: () => 1, timing: INFORMER_TIMING });
   watch.start();
   await eventually(() => watch.synced);
   t.same(waits.slice(0, 2), [20_000, 60_000]);
@@ -375,7 +375,7 @@ test('a server that asks for more time gets it, within reason', async (t) => {
 test('a server that closes every watch at once is not hammered', async (t) => {
   const server = await apiServer(t);
   const waits: number[] = [];
-  const watch = follow(t, server, { clock: impatientClock(waits), random: () => 1, timing: WATCH_TIMING });
+  const watch = follow(t, server, { clock: impatientClock(waits), random: () => 1, timing: INFORMER_TIMING });
   watch.start();
   const closing = setInterval(() => server.watches()[0]?.end(), 1);
   t.teardown(() => clearInterval(closing));
@@ -398,4 +398,25 @@ test('stopping ends it wherever it is: listing, watching or waiting', async (t) 
   const idle = follow(t, server);
   await idle.stop();
   t.equal(idle.synced, false);
+});
+
+test('who waits for the cache is told once it is there and told of, or when nobody will fill it', async (t) => {
+  const server = await apiServer(t);
+  server.seed('pods', podObject({ name: 'a' }));
+  const watch = follow(t, server);
+  let isSynced = false;
+  const waiting = watch.whenSynced().then(() => {
+    isSynced = true;
+    return [...watch.changes];
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  t.equal(isSynced, false);
+  watch.start();
+  t.same(await waiting, ['>a'], 'after the objects were told of');
+  await watch.whenSynced();
+  const never = follow(t, server);
+  const stopped = never.whenSynced();
+  await never.stop();
+  await stopped;
+  t.equal(never.synced, false);
 });
