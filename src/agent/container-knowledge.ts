@@ -29,7 +29,7 @@ export function containerKnowledge(containers: NodeContainers, log: Log): Contai
       return answer;
     } catch (error) {
       if (!(error instanceof RuntimeError)) throw error;
-      if (!away) log.warn({ err: error }, 'the container runtime cannot be asked for processes of containers');
+      if (!away) log.warn({ err: error }, 'the container runtime does not answer; processes of containers are unknown');
       away = true;
       return null;
     }

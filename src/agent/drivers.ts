@@ -31,7 +31,7 @@ export async function openDriver(config: AgentConfig, clock: Clock, log: Log): P
       return new NvidiaDriver({
         clock,
         libraryPaths: await nvmlPaths(config),
-        report: (note) => log.warn({ note }, 'about the NVIDIA driver'),
+        report: (note) => log.warn({ note }, 'NVIDIA driver note'),
       });
   }
 }
@@ -71,7 +71,7 @@ async function simMachine(config: AgentConfig, statePath: string, clock: Clock, 
     nodePath: config.simNodePath,
     statePath,
     clock,
-    report: (note) => log.warn({ note }, 'about the simulated driver'),
+    report: (note) => log.warn({ note }, 'simulated driver note'),
   });
 }
 

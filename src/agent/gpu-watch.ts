@@ -75,7 +75,7 @@ export class GpuWatch {
 
   async start(): Promise<void> {
     const { health, clock, periodMs, log } = this.#options;
-    for (const note of health.inventory.notes) log.warn({ note }, 'about the GPUs of this node');
+    for (const note of health.inventory.notes) log.warn({ note }, 'GPU inventory note');
     this.#unsubscribe = health.subscribe((news) => this.#hear(news));
     this.#cancel = clock.every(periodMs, () => this.#lookForStrangers());
     health.start();
@@ -101,13 +101,13 @@ export class GpuWatch {
       case 'remark':
         log.warn(
           { gpu: news.uuid, remark: news.text },
-          'the driver reports an error that says nothing against the GPU',
+          'the driver reported an error that does not affect the health of the GPU',
         );
         return;
       case 'health':
         log.warn(
           { gpu: news.uuid, from: news.before.status, to: news.after.status, reason: news.after.reason },
-          'health of a GPU',
+          'GPU health changed',
         );
         if (news.after.reason !== null)
           this.#options.notices.gpuUnhealthy(this.#holders(news.uuid), news.uuid, news.after.reason);
@@ -128,7 +128,9 @@ export class GpuWatch {
   #renew(): void {
     const { health, allocator, strangers, log } = this.#options;
     const node = ledgerNode(health.inventory, allocator.state.node.shareMode, health.unusable(), strangers());
-    allocator.setNode(node).catch((error: unknown) => log.error({ err: error }, 'the GPUs could not be taken over'));
+    allocator
+      .setNode(node)
+      .catch((error: unknown) => log.error({ err: error }, 'the changed GPU inventory could not be applied'));
   }
 
   #holders(gpuUuid: string) {

@@ -17,20 +17,20 @@ export async function restoredCheckpoint(
   try {
     text = await checkpoint.load();
   } catch (error) {
-    log.warn({ err: error }, 'the checkpoint cannot be read; allocations are rebuilt from the kubelet');
+    log.warn({ err: error }, 'the checkpoint could not be read; rebuilding allocations from the kubelet');
     return EMPTY_CHECKPOINT;
   }
   if (text === null) return EMPTY_CHECKPOINT;
   const decoded = decodeCheckpoint(text);
   if (!decoded.ok) {
-    log.warn({ reason: decoded.reason }, 'the checkpoint is not used; allocations are rebuilt from the kubelet');
+    log.warn({ reason: decoded.reason }, 'the checkpoint is not valid; rebuilding allocations from the kubelet');
     return EMPTY_CHECKPOINT;
   }
   if (decoded.format === 'current') return decoded.content;
   const legacy = legacyFromOriginal(node, decoded.allocations);
   log.warn(
     { containers: legacy },
-    'checkpoint of tkestack gpu-manager found: its containers keep what they have until they end',
+    'found a checkpoint of tkestack gpu-manager; its containers keep their GPUs until they end',
   );
   return { ...EMPTY_CHECKPOINT, legacy };
 }

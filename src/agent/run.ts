@@ -228,7 +228,12 @@ function clusterSide(apiServer: NodeKube, allocator: Allocator, log: Log): Part 
         if (ended)
           allocator
             .reconcile()
-            .catch((error: unknown) => log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
+            .catch((error: unknown) =>
+              log.error(
+                { err: error },
+                'ledger reconciliation with the kubelet failed; it is retried in the next period',
+              ),
+            );
       });
       await apiServer.start();
     },
@@ -271,7 +276,9 @@ function reconciler(allocator: Allocator, clock: Clock, periodMs: number, log: L
   const reconcile = (): Promise<void> =>
     allocator
       .reconcile()
-      .catch((error: unknown) => log.error({ err: error }, 'comparing the ledger with the kubelet failed'));
+      .catch((error: unknown) =>
+        log.error({ err: error }, 'ledger reconciliation with the kubelet failed; it is retried in the next period'),
+      );
   return {
     name: 'reconciler',
     async start() {

@@ -15,10 +15,10 @@ interface DemoOptions {
 /** `gpu-manager demo`: the agent on simulated GPUs and an emulated kubelet, taken through its main job. */
 export function demoCommand(): Command {
   return new Command('demo')
-    .description('run the agent on simulated GPUs and an emulated kubelet, without a GPU, a cluster or root')
-    .option('--once', 'go through the scenario and exit; 0 only if every step held')
+    .description('run the agent on simulated GPUs and an emulated kubelet; needs no GPU, no cluster and no root')
+    .option('--once', 'run the scenario and exit; exit code 0 only if every step passed')
     .option('--verbose', "print the agent's log as well")
-    .option('--query-port <port>', 'HTTP port to look at afterwards', '5678')
+    .option('--query-port <port>', 'HTTP port of the page', '5678')
     .action(async (options: DemoOptions) => {
       const directory = await mkdtemp(join(tmpdir(), 'gpu-demo-'));
       const once = options.once === true;

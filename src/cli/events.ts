@@ -16,10 +16,8 @@ const LOOK_MS = 1_000;
 /** `gpu-manager events`: what happened on this node lately. */
 export function eventsCommand(): Command {
   return new Command('events')
-    .description(
-      'print what happened on this node: containers, refusals, health of GPUs, limits, findings of the audit',
-    )
-    .option('-f, --follow', 'go on printing as things happen')
+    .description('print the events of this node: containers, refusals, GPU health, limits, audit findings')
+    .option('-f, --follow', 'keep printing new events')
     .addOption(outputOption())
     .option(...DISPLAY_SOCKET_OPTION)
     .action((options: Options) =>

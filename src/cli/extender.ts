@@ -25,17 +25,17 @@ interface Options {
 /** `gpu-manager extender`: the scheduler extender, or with `--explain` what it would answer and why. */
 export function extenderCommand(): Command {
   return new Command('extender')
-    .description('answer kube-scheduler: which nodes have the GPUs that a pod asks for, and which of them suits best')
+    .description('serve the scheduler extender: filter, prioritize, bind and preempt for kube-scheduler')
     .addOption(
-      new Option('--address <host:port>', 'where to listen')
+      new Option('--address <host:port>', 'address to listen on')
         .default(addressOf('127.0.0.1:3456'), '127.0.0.1:3456')
         .argParser(addressOf),
     )
     .addOption(new Option('--policy <name>', 'what makes a node suit').choices(POLICY_NAMES).default('fragmentation'))
-    .option('--kubeconfig <file>', 'access to the API server; without it, that of the pod this runs in')
+    .option('--kubeconfig <file>', 'kubeconfig for the API server; default: the service account of the pod')
     .option('--tls-cert-file <file>', 'serve HTTPS with this certificate (PEM)')
-    .option('--tls-private-key-file <file>', 'its key (PEM)')
-    .option('--client-ca-file <file>', 'callers have to show a certificate of this authority (PEM)')
+    .option('--tls-private-key-file <file>', 'private key of the TLS certificate (PEM)')
+    .option('--client-ca-file <file>', 'CA (PEM) that must have signed the client certificate')
     .addOption(
       new Option(
         '--claim-ttl <seconds>',
@@ -50,14 +50,14 @@ export function extenderCommand(): Command {
         .argParser(seconds),
     )
     .addOption(
-      new Option('--log-level <level>', 'how much to log')
+      new Option('--log-level <level>', 'log level')
         .choices(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
         .default('info'),
     )
-    .option('--explain <pod.yaml>', 'do not serve: say for each node why the pod of this file fits there or not')
+    .option('--explain <pod.yaml>', 'print for each node why the pod of this file fits or does not fit; do not serve')
     .option(
       '--state <file>',
-      'with --explain: nodes and pods from a file (kubectl get nodes,pods -A -o yaml) instead of the API server',
+      'with --explain: read nodes and pods from a file (kubectl get nodes,pods -A -o yaml) instead of the API server',
     )
     .addOption(new Option('-o, --output <format>', 'with --explain').choices(['text', 'json']).default('text'))
     .action((options: Options) =>

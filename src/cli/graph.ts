@@ -11,7 +11,7 @@ interface Options {
 export function graphCommand(): Command {
   return new Command('graph')
     .description("print the topology of this node's GPUs, and what of them is free")
-    .option('--extended', 'with NVLinks, models and which GPUs may be chosen')
+    .option('--extended', 'include NVLinks, models, and whether each GPU may be chosen')
     .addOption(outputOption())
     .option(...DISPLAY_SOCKET_OPTION)
     .action((options: Options) =>

@@ -32,7 +32,7 @@ export function limitsCommand(): Command {
   const command = new Command('limits').description('show and set the limits of running containers on this node');
   command
     .command('list', { isDefault: true })
-    .description('show what each container may use, was given, and uses')
+    .description('show the limits, the allocation and the use of each container')
     .option(...DISPLAY_SOCKET_OPTION)
     .option('-o, --output <format>', 'text or json', outputFormat, 'text')
     .action((options: ListOptions) =>
@@ -45,11 +45,19 @@ export function limitsCommand(): Command {
     );
   command
     .command('set')
-    .description('let a container use less than it was given, from now on')
+    .description('lower the limits of a running container')
     .argument('<container>', CONTAINER)
-    .option('--memory <amount>', 'blocks of 256 MiB, or bytes with a unit (1536Mi), over all its GPUs', memory)
-    .option('--share <hundredths>', 'hundredths of a GPU that are its own', hundredths)
-    .option('--soft <hundredths>', 'hundredths it may use while others leave the GPU idle', hundredths)
+    .option(
+      '--memory <amount>',
+      'memory limit over all GPUs of the container: blocks of 256 MiB, or bytes with a unit (1536Mi)',
+      memory,
+    )
+    .option('--share <hundredths>', 'cores of each GPU that belong to the container', hundredths)
+    .option(
+      '--soft <hundredths>',
+      'cores that the container may use while other containers leave the GPU idle',
+      hundredths,
+    )
     .option(...DISPLAY_SOCKET_OPTION)
     .action((name: string, options: SetOptions) =>
       connected(options, async (client) => {
@@ -67,7 +75,7 @@ export function limitsCommand(): Command {
     );
   command
     .command('release')
-    .description('forget what was set: the container has again what it was given, or what its pod asks for')
+    .description('remove the limits that were set; the container gets its allocation or its limit annotations again')
     .argument('<container>', CONTAINER)
     .option(...DISPLAY_SOCKET_OPTION)
     .action((name: string, options: Connection) =>

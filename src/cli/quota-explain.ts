@@ -29,17 +29,17 @@ const GROUP_NAMES = new Set([
 export function quotaExplainCommand(): Command {
   return new Command('explain')
     .description(
-      'say why workloads are or would be admitted or refused, or what stands behind the numbers of a group; changes nothing',
+      'explain why workloads are or would be admitted or refused, or the figures of a group; changes nothing',
     )
-    .argument('[objects...]', 'of the cluster: deployment/web, pytorchjobs/train, bizrq/vision')
+    .argument('[objects...]', 'objects of the cluster: deployment/web, pytorchjobs/train, bizrq/vision')
     .option(
       '-f, --filename <file>',
-      'YAML or JSON of workloads that could come; - for standard input; may be repeated',
+      'YAML or JSON of workloads; - reads standard input; may be repeated',
       (file: string, files: readonly string[]) => [...files, file],
       [],
     )
-    .option('-n, --namespace <name>', 'of the objects', 'default')
-    .option('--replicas <count>', 'as if the objects were scaled to so many', count)
+    .option('-n, --namespace <name>', 'namespace of the objects', 'default')
+    .option('--replicas <count>', 'evaluate the objects with this number of replicas', count)
     .addOption(quotaOutputOption())
     .option(...QUOTA_KUBECONFIG)
     .action(async (objects: readonly string[], options: Options) => {

@@ -32,26 +32,24 @@ interface Options {
 /** `gpu-manager quota serve`: quota on Kubernetes. */
 export function quotaServeCommand(): Command {
   return new Command('serve')
-    .description(
-      'serve the webhooks that admit workloads and groups, and on one of several replicas report and clean up',
-    )
-    .option('--address <host>', 'where to listen', '0.0.0.0')
-    .addOption(new Option('--port <port>', 'where to listen').default(8443).argParser(port))
-    .option('--kubeconfig <file>', 'access to the API server; without it, that of the pod this runs in')
-    .option('--namespace <name>', 'where the Secret of the certificate and the Lease of the leader are', 'kube-system')
+    .description('serve the admission webhooks; the elected replica also runs the controller')
+    .option('--address <host>', 'address to listen on', '0.0.0.0')
+    .addOption(new Option('--port <port>', 'address to listen on').default(8443).argParser(port))
+    .option('--kubeconfig <file>', 'kubeconfig for the API server; default: the service account of the pod')
+    .option('--namespace <name>', 'namespace of the Secret with the certificate and of the Lease', 'kube-system')
     .option(
       '--service <name>',
-      'service of that namespace by which the API server reaches the webhooks, at its port 443',
+      'Service of that namespace, port 443, at which the API server reaches the webhooks',
       'gpu-manager-quota',
     )
-    .option('--url <https://host:port>', 'how the API server reaches the webhooks, where that is not by a service')
+    .option('--url <https://host:port>', 'URL at which the API server reaches the webhooks; default: the Service')
     .option(
       '--tls-cert-file <file>',
-      'serve with this certificate (PEM); without it the replicas make one and share it in a Secret',
+      'TLS certificate (PEM); default: the replicas create one and share it in a Secret',
     )
-    .option('--tls-private-key-file <file>', 'its key (PEM)')
-    .option('--ca-file <file>', 'the authority that signed it (PEM), for the API server')
-    .option('--no-register', 'leave the ValidatingWebhookConfiguration as it is')
+    .option('--tls-private-key-file <file>', 'private key of the TLS certificate (PEM)')
+    .option('--ca-file <file>', 'CA (PEM) that signed the certificate; the API server verifies it')
+    .option('--no-register', 'do not write the ValidatingWebhookConfiguration')
     .addOption(
       new Option(
         '--unlabelled <policy>',
@@ -60,9 +58,9 @@ export function quotaServeCommand(): Command {
         .choices(['Ignore', 'Fail'])
         .default('Ignore'),
     )
-    .option('--identity <name>', 'name of this replica in the Lease; host name and process without')
+    .option('--identity <name>', 'name of this replica in the Lease; default: host name and process id')
     .addOption(
-      new Option('--refresh-period <seconds>', 'how often everything is looked at again')
+      new Option('--refresh-period <seconds>', 'interval of the full refresh')
         .default(300_000, '300')
         .argParser(seconds),
     )
@@ -105,9 +103,9 @@ export function quotaServeCommand(): Command {
         .default(8)
         .argParser(count),
     )
-    .option('--lend-reserved', 'what is reserved for a namespace that does not ask for it is given to others')
+    .option('--lend-reserved', 'give reserved amounts that a namespace does not request to other namespaces')
     .addOption(
-      new Option('--log-level <level>', 'how much to log')
+      new Option('--log-level <level>', 'log level')
         .choices(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
         .default('info'),
     )

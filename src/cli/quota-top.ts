@@ -21,10 +21,10 @@ interface Options extends QuotaOutput {
 /** `gpu-manager quota top`: who uses most of what there is. */
 export function quotaTopCommand(): Command {
   return new Command('top')
-    .description('show which groups are nearest to their limits, or which workloads take most of their group')
+    .description('show the groups nearest to their limits, or the workloads that take most of their group')
     .addArgument(new Argument('[what]', 'of what').choices(['groups', 'workloads']).default('groups'))
-    .option('--by <key>', 'the limit to go by, as limits.cpu; without it, of each the one of which most is taken')
-    .option('--group <name>', 'only this one and what is below it')
+    .option('--by <key>', 'limit to sort by, for example limits.cpu; default: the fullest limit of each group')
+    .option('--group <name>', 'only this group and its descendants')
     .addOption(quotaOutputOption())
     .option(...QUOTA_KUBECONFIG)
     .action((what: 'groups' | 'workloads', { by: key, group, output, kubeconfig }: Options) =>

@@ -8,8 +8,8 @@ import { QUOTA_KUBECONFIG, quotaOutputOption, type QuotaOutput } from './quota-o
 /** `gpu-manager quota tree`: what the groups of a cluster have and use. */
 export function quotaTreeCommand(): Command {
   return new Command('tree')
-    .description('show what the groups of a cluster have, use and could still admit')
-    .argument('[group]', 'only this one and what is below it')
+    .description('show quota, usage and remaining quota of the groups of a cluster')
+    .argument('[group]', 'only this group and its descendants')
     .addOption(quotaOutputOption())
     .option(...QUOTA_KUBECONFIG)
     .action((group: string | undefined, { output, kubeconfig }: QuotaOutput & { readonly kubeconfig?: string }) =>

@@ -27,7 +27,7 @@ interface ReplayOptions extends QuotaOutput {
 /** `gpu-manager quota`: the quota engine on files, without a cluster; with `serve` in one; `tree`, `top` and `explain` look at one. */
 export function quotaCommand(): Command {
   const quota = new Command('quota').description(
-    'validate quota trees, try manifests and scripts against them, check audit files; serve quota in a cluster, and look at it',
+    'validate quota trees, try manifests and scripts, verify audit files; serve and inspect quota in a cluster',
   );
   quota
     .command('validate')
@@ -40,7 +40,7 @@ export function quotaCommand(): Command {
     });
   quota
     .command('what-if')
-    .description('would these workloads be admitted, one after the other, and why not')
+    .description('tell for each workload, in order, whether it would be admitted, and why not')
     .argument('<tree>', 'YAML: groups, or BizGroupResourceQuota objects')
     .argument('<manifests...>', 'YAML or JSON of workloads; - for standard input')
     .addOption(quotaOutputOption())
@@ -56,21 +56,21 @@ export function quotaCommand(): Command {
     });
   quota
     .command('replay')
-    .description('carry out a script of commands, one JSON object a line, at the times it gives')
+    .description('run a script of commands: one JSON object per line, with its time')
     .argument(
       '<script>',
       'createGroup, updateGroup, deleteGroup, admit, reserve, scale, checkHpa, podStarted, podStopped, release, grant, loan, status; - for standard input',
     )
     .addOption(quotaOutputOption())
-    .option('--tree <file>', 'groups that are there from the beginning')
-    .option('--store <directory>', 'keep the state in a journal there, and go on with what it has')
-    .option('--audit <file>', 'append what happens to a hash-chained audit file')
-    .option('--report', 'show usage and cash of all groups in the end')
+    .option('--tree <file>', 'groups that exist at the start')
+    .option('--store <directory>', 'keep the state in a journal in this directory, and continue an existing journal')
+    .option('--audit <file>', 'append every event to a hash-chained audit file')
+    .option('--report', 'show usage and usage meters of all groups at the end')
     .action(replayScript);
   quota
     .command('report')
-    .description('show usage and cash of all groups of a journal, at its last time')
-    .argument('<directory>', 'what replay --store was given')
+    .description('show usage and usage meters of all groups of a journal, at its last time')
+    .argument('<directory>', 'the directory of replay --store')
     .addOption(quotaOutputOption())
     .action(async (directory: string, { output }: QuotaOutput) => {
       const engine = await createEngine({ store: await JournalStore.open(directory), clock: () => 0 });
@@ -82,9 +82,9 @@ export function quotaCommand(): Command {
     });
   quota
     .command('verify')
-    .description('check that nothing of an audit file was changed, taken out or put in')
+    .description('verify that no line of an audit file was changed, removed or inserted')
     .argument('<file>')
-    .option('--head <digest>', 'the digest that the last line has to have: shows what was cut off')
+    .option('--head <digest>', 'expected digest of the last line; detects a truncated file')
     .action(async (file: string, { head }: { readonly head?: string }) => {
       const verified = await verifyAuditFile(file, head).catch((error: NodeJS.ErrnoException) => {
         throw new StartupError(`quota: ${file}: ${error.code ?? error.message}`);

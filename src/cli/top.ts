@@ -21,8 +21,8 @@ const LEAVE_SCREEN = '\u001b[?25h\u001b[?1049l';
 export function topCommand(): Command {
   return new Command('top')
     .description('watch GPUs and containers of this node; keys: q quit, c m t sort by cores, memory, throttling')
-    .option('-d, --delay <seconds>', 'time between two looks', seconds, 1)
-    .option('--once', 'print one look and end; also where the output is no terminal')
+    .option('-d, --delay <seconds>', 'time between two samples', seconds, 1)
+    .option('--once', 'print one sample and exit; the default if the output is not a terminal')
     .addOption(outputOption())
     .option(...DISPLAY_SOCKET_OPTION)
     .action((options: Options) =>

@@ -36,16 +36,16 @@ interface Machine {
 /** `gpu-manager topology`: how the GPUs are connected, and which of them a request would get. */
 export function topologyCommand(): Command {
   return new Command('topology')
-    .description('show how GPUs are connected and which ones a request for whole GPUs would get')
+    .description('show how GPUs are connected and which GPUs a request for whole GPUs would get')
     .argument(
       '[file]',
-      'output of "nvidia-smi topo -m", or the description of a simulated node; - for standard input; without it, this machine',
+      'output of "nvidia-smi topo -m", or the description of a simulated node; - reads standard input; default: this machine',
     )
-    .option('--free <indexes>', 'GPUs that are free, as 0,1,4; all unless said', indexList)
-    .option('-k, --count <n>', 'how many GPUs are asked for; every number unless said', positive)
+    .option('--free <indexes>', 'free GPUs, for example 0,1,4; default: all', indexList)
+    .option('-k, --count <n>', 'number of requested GPUs; default: every number', positive)
     .option('-o, --output <format>', 'text or json', outputFormat, 'text')
     .option('--as-node', 'print the description of a simulated node with this topology')
-    .option('--nvml-library <path>', 'libnvidia-ml.so.1 of this machine, where it is not found by itself')
+    .option('--nvml-library <path>', 'path of libnvidia-ml.so.1; default: search the usual places')
     .action(async (file: string | undefined, options: Options) => {
       if (options.asNode === true) {
         process.stdout.write(await asNode(file));

@@ -6,7 +6,7 @@ import { mib, table } from './terminal-text.js';
 /** `gpu-manager usage`: what the containers of this node asked for and use. */
 export function usageCommand(): Command {
   return new Command('usage')
-    .description('print what the containers of this node asked for and use')
+    .description('print the requests and the use of the containers of this node')
     .addOption(outputOption())
     .option(...DISPLAY_SOCKET_OPTION)
     .action((options: { readonly displaySocket: string; readonly output: Output }) =>

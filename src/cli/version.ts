@@ -5,7 +5,7 @@ import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type Output } from './di
 /** `gpu-manager version`: of this program, and of the agent that runs on this node. */
 export function versionCommand(): Command {
   return new Command('version')
-    .description('print the version of this program, and of the agent that runs on this node')
+    .description('print the versions of this program and of the agent on this node')
     .addOption(outputOption())
     .option(...DISPLAY_SOCKET_OPTION)
     .action(async (options: { readonly displaySocket: string; readonly output: Output }) => {

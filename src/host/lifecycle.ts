@@ -52,9 +52,9 @@ export class Lifecycle {
     for (const part of parts) {
       try {
         if (!(await within(part.stop(), Math.max(0, end - performance.now()))))
-          this.#log.error({ part: part.name }, 'did not stop in time');
+          this.#log.error({ part: part.name }, 'a component did not stop in time');
       } catch (error) {
-        this.#log.error({ err: error, part: part.name }, 'failed to stop');
+        this.#log.error({ err: error, part: part.name }, 'a component failed to stop');
       }
     }
   }

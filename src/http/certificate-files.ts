@@ -61,7 +61,7 @@ export class CertificateFiles implements TlsSource {
           this.#refused = error.message;
           log.warn(
             { file: certFile, reason: error.message },
-            'the new TLS certificate cannot be used; the old one stays',
+            'the new TLS certificate is not valid; the previous one stays in use',
           );
         },
       );

@@ -173,7 +173,7 @@ export class WatchInformer<T> implements Informer<T> {
         failed += 1;
         log.warn(
           { path, code: end.code, reason: end.message, attempt: failed },
-          'the watch at the API server broke; trying again',
+          'the watch at the API server failed; retrying',
         );
       }
       const asked = end.ok ? 0 : Math.min(end.retryAfterMs ?? 0, 2 * this.#timing.longestBackoffMs);

@@ -183,7 +183,10 @@ export class WriteQueue {
   #drop(job: Job, why: string, reason?: string): void {
     this.#dropped.set(why, (this.#dropped.get(why) ?? 0) + 1);
     if (why !== 'gone')
-      this.#options.log.warn({ write: job.key, why, reason }, 'a write to the API server is given up');
+      this.#options.log.warn(
+        { write: job.key, why, reason },
+        'a write to the API server was abandoned after its last retry',
+      );
     job.write.ended?.();
   }
 }

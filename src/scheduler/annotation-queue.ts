@@ -64,7 +64,7 @@ export class AnnotationQueue {
       this.#items.delete(pod.uid);
       this.#log.error(
         { pod: `${pod.namespace}/${pod.name}`, reason: result.reason, tries: item.tries },
-        'the predicted GPUs could not be written to the pod',
+        'the predicted GPUs could not be written to the annotations of the pod',
       );
       return;
     }

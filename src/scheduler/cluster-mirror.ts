@@ -72,7 +72,7 @@ export class ClusterMirror implements ClusterObserver {
     if (inventoryProblem !== null)
       this.#log.warn(
         { node: name, problem: inventoryProblem },
-        'the inventory of the node is not readable, its GPUs are guessed',
+        'the inventory annotation of a node is not valid; deriving its GPUs from its capacity',
       );
     this.#cluster.setNode(shape);
     this.changed();
@@ -165,7 +165,7 @@ export class ClusterMirror implements ClusterObserver {
       needsGpu(pod.demand) &&
       this.#cluster.nodes.has(pod.nodeName)
     ) {
-      this.#log.warn({ pod: pod.uid, node: pod.nodeName }, 'a pod came to a node that has no GPU free for it');
+      this.#log.warn({ pod: pod.uid, node: pod.nodeName }, 'a pod was bound to a node that has no free GPU for it');
     }
   }
 }

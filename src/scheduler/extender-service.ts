@@ -146,7 +146,7 @@ export class ExtenderService {
       if (seen || expiresMs <= now) this.#handed.delete(uid);
       if (seen || expiresMs > now) continue;
       this.#cluster.removePod(uid);
-      this.#log.warn({ pod: uid, node }, 'a pod was not seen on the node it was bound to, its GPUs are given back');
+      this.#log.warn({ pod: uid, node }, 'a bound pod was not seen on its node in time; its GPUs are free again');
       changed = true;
     }
     if (changed) this.#mirror.changed();

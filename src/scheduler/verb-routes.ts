@@ -50,7 +50,7 @@ async function call(verb: Verb, request: HttpRequest, { metrics, notReady, log }
     if (!(refusal instanceof RefusedRequest)) throw error;
     answered('error');
     const reason = refusal.message;
-    log.warn({ verb: verb.name, reason }, 'a call of the scheduler was answered with an error');
+    log.warn({ verb: verb.name, reason }, 'a request of the scheduler failed');
     return verb.failure === null ? plain(refusal.answer.status, reason) : json(verb.failure(reason));
   }
 }

@@ -201,7 +201,7 @@ export class Allocator {
       this.#tellOfLegacy(followed.begun, followed.ended);
       const taken = takeOver(followed.state, living, { now, graceMs });
       for (const { container, reason } of taken.refused)
-        log.warn({ container, reason }, 'a container of the kubelet cannot be taken over');
+        log.warn({ container, reason }, 'a container that the kubelet names could not be added to the ledger');
       const heldIds = new Set(holders.flatMap((holder) => [...holder.coreIds, ...holder.memoryIds]));
       const { state, freed } = reconcile(taken.state, { heldIds, endedPods, now, graceMs });
       this.#state = state;
@@ -222,7 +222,10 @@ export class Allocator {
     if (this.#questionsLeft === 0) return;
     this.#questionsLeft -= 1;
     await this.reconcile().catch((error: unknown) =>
-      this.#options.log.error({ err: error }, 'comparing the ledger with the kubelet failed'),
+      this.#options.log.error(
+        { err: error },
+        'ledger reconciliation with the kubelet failed; it is retried in the next period',
+      ),
     );
   }
 
@@ -271,12 +274,15 @@ export class Allocator {
       log.warn(
         { container, cores, memoryBlocks, gpus },
         gpusKnown
-          ? 'a container of the plugin before us keeps its share until it ends'
+          ? 'a container of the previous device plugin keeps its GPU share until it ends'
           : 'a container of the plugin before us runs on nobody knows which GPU: its share is kept free on each until it ends',
       );
     }
     for (const { container, cores, memoryBlocks } of ended)
-      log.info({ container, cores, memoryBlocks }, 'a container of the plugin before us is over, its share is free');
+      log.info(
+        { container, cores, memoryBlocks },
+        'a container of the previous device plugin has ended; its GPU share is free',
+      );
   }
 
   #hasStarted(memoryIds: readonly string[]): boolean {
@@ -305,7 +311,7 @@ export class Allocator {
     await this.#options.slices.start(limitsOf(this.#state.node, allocation));
     this.#options.log.warn(
       { allocation: allocation.id, ...request },
-      'a container starts that the kubelet does not name; its limits follow from its device ids',
+      'a container starts that the kubelet does not name; its limits are derived from its device ids',
     );
     return { ok: true };
   }
@@ -372,7 +378,7 @@ export class Allocator {
     } catch (error) {
       this.#options.log.error(
         { err: error },
-        'the checkpoint cannot be written; allocations will be rebuilt from the kubelet at the next start',
+        'the checkpoint could not be written; the next start rebuilds allocations from the kubelet',
       );
     }
   }

@@ -38,7 +38,7 @@ export class SliceUpkeep {
     }
     for (const id of await this.#slices.list()) {
       if (allocations.has(id)) continue;
-      if (await this.remove(id)) this.#log.info({ allocation: id }, 'directory of an earlier allocation removed');
+      if (await this.remove(id)) this.#log.info({ allocation: id }, 'removed the directory of a freed allocation');
     }
   }
 
@@ -50,7 +50,7 @@ export class SliceUpkeep {
     } catch (error) {
       this.#log.error(
         { err: error, allocation: id },
-        'the directory of an earlier allocation cannot be removed; it is tried again',
+        'the directory of a freed allocation could not be removed; retrying',
       );
       return false;
     }
@@ -64,10 +64,7 @@ export class SliceUpkeep {
       this.#missing.delete(id);
     } catch (error) {
       this.#missing.add(id);
-      this.#log.error(
-        { err: error, allocation: id },
-        'the slice of a running container cannot be opened; it is tried again',
-      );
+      this.#log.error({ err: error, allocation: id }, 'the slice of a running container could not be opened; retrying');
     }
   }
 }

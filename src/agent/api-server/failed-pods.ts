@@ -111,7 +111,7 @@ export class FailedPods {
     const delayMs = this.#delayFor(pod, controller);
     this.#options.log.info(
       { pod: `${pod.namespace}/${pod.name}`, controller, reason, delayMs },
-      'a pod that we refused is deleted, its controller creates it anew',
+      'a refused pod was deleted; its controller creates a new one',
     );
     this.#after(delayMs, () => this.#options.remove(pod));
   }

@@ -46,7 +46,8 @@ export class NodeLabels {
   label(labels: ReadonlyMap<string, string | null>): void {
     const valid = [...labels].filter(([key, value]) => {
       const problem = labelProblem(key, value ?? '');
-      if (problem !== null) this.#options.log.warn({ key, value, problem }, 'this label of the node is left out');
+      if (problem !== null)
+        this.#options.log.warn({ key, value, problem }, 'a node label is not valid and was left out');
       return problem === null;
     });
     this.#labels = { ...this.#labels, ...Object.fromEntries(valid) };

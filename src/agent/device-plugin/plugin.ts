@@ -65,10 +65,7 @@ export class DevicePlugin {
     this.#looking = this.#looking
       .then(() => this.#lookOnce())
       .catch((error: unknown) => {
-        this.#options.log.warn(
-          { reason: (error as Error).message },
-          'registration with the kubelet failed, trying again',
-        );
+        this.#options.log.warn({ reason: (error as Error).message }, 'registration with the kubelet failed; retrying');
         this.#options.clock.after(RETRY_MS, () => void this.look());
       });
     return this.#looking;

@@ -2,7 +2,7 @@ import { credentials } from '@grpc/grpc-js';
 import { podResourcesProto } from '../../rpc/proto.js';
 import { callUnary, type CallPatience } from '../../rpc/unary.js';
 
-/** The devices of one container, as the kubelet's pod-resources service lists them. */
+/** The devices of one container, as socket of the kubelet's pod-resources service lists them. */
 export interface ContainerDevices {
   readonly namespace: string;
   readonly pod: string;

@@ -85,7 +85,7 @@ export class LiveFeed {
     try {
       this.#look();
     } catch (error) {
-      this.#options.log.error({ err: error }, 'the node cannot be shown');
+      this.#options.log.error({ err: error }, 'the display snapshot of the node failed');
     }
   }
 

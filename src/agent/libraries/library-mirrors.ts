@@ -36,7 +36,7 @@ interface Mirror {
 /**
  * Keeps the mirrors of a node as volume.conf and the host's driver say. After {@link start} it looks at the host's files every
  * period; a driver that changed becomes a new version once two samples in a row agree, so that an installation under way is
- * not mirrored half done.
+ * library mirror: file skipped half done.
  */
 export class LibraryMirrors {
   readonly #options: LibraryMirrorsOptions;
@@ -80,7 +80,7 @@ export class LibraryMirrors {
       const result = await this.#look({ atOnce: false });
       if (!result.ok) this.#warnOnce(result.reason, { code: result.code });
     } catch (error) {
-      this.#options.log.error({ error }, 'library mirror: could not be compared with the host');
+      this.#options.log.error({ error }, 'library mirror: comparing it with the host failed');
     }
   }
 
@@ -134,15 +134,13 @@ export class LibraryMirrors {
     const { base, name } = mirror.volume;
     const version = await applyMirror(join(base, name), plan);
     mirror.applied = plan;
-    log.info(
-      { volume: name, version, driver: plan.driverVersion, files: plan.steps.length },
-      'library mirror is in place',
-    );
+    log.info({ volume: name, version, driver: plan.driverVersion, files: plan.steps.length }, 'library mirror updated');
     const missing = plan.missing.filter((listed) => !this.#warned.has(listed));
     missing.forEach((listed) => this.#warned.add(listed));
     if (missing.length > 0)
-      log.warn({ volume: name, missing }, 'library mirror: the host has not all that volume.conf lists');
-    for (const { path, reason } of plan.leftOut) log.debug({ volume: name, path, reason }, 'not mirrored');
+      log.warn({ volume: name, missing }, 'library mirror: the host lacks files that volume.conf lists');
+    for (const { path, reason } of plan.leftOut)
+      log.debug({ volume: name, path, reason }, 'library mirror: file skipped');
   }
 
   async #removeUnused(mirror: Mirror): Promise<void> {
@@ -150,7 +148,7 @@ export class LibraryMirrors {
     if (mirror.applied === null) return;
     const removed = await removeUnusedVersions(join(base, name), this.#options.clock.now(), this.#options.processes);
     for (const { version, reason } of removed)
-      this.#options.log.info({ volume: name, version, reason }, 'old library mirror removed');
+      this.#options.log.info({ volume: name, version, reason }, 'removed an old version of the library mirror');
   }
 
   #warnOnce(message: string, fields: object): void {

@@ -98,7 +98,7 @@ export class Auditor {
       try {
         this.#audit(slice, tenants.get(slice.id) ?? []);
       } catch (error) {
-        log.error({ err: error, allocation: slice.id }, 'a container cannot be audited');
+        log.error({ err: error, allocation: slice.id }, 'the audit of a container failed');
       }
     }
     for (const id of this.#states.keys()) if (!slices.started.has(id)) this.#states.delete(id);
@@ -121,14 +121,17 @@ export class Auditor {
     const { owner } = slice.spec;
     for (const finding of news.raised) {
       this.#raised[finding.code] += 1;
-      log.warn({ allocation: slice.id, owner, finding }, 'a container does not keep to its limits, or may not');
+      log.warn(
+        { allocation: slice.id, owner, finding },
+        'audit finding: a container uses a GPU outside its limits, or could',
+      );
       notices.note(owner, { type: 'Warning', reason: 'GPUAudit', message: `${owner.container}: ${finding.message}` });
     }
     for (const finding of news.cleared)
-      log.info({ allocation: slice.id, owner, finding }, 'a finding of the audit is no more');
+      log.info({ allocation: slice.id, owner, finding }, 'an audit finding is resolved');
     if (news.evict === null) return;
     this.#evictions += 1;
-    log.warn({ allocation: slice.id, owner, finding: news.evict }, 'a container is evicted');
+    log.warn({ allocation: slice.id, owner, finding: news.evict }, 'the agent evicts a pod for an audit finding');
     evictor.evict(owner, news.evict.message);
   }
 

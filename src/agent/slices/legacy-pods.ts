@@ -65,7 +65,7 @@ export class LegacyPods {
       } catch (error) {
         this.#options.log.error(
           { err: error, podUid },
-          'a pod of the plugin before us cannot be served; it is tried again',
+          'the directory of a pod of the previous device plugin could not be served; retrying',
         );
       }
     }
@@ -82,7 +82,7 @@ export class LegacyPods {
     for (const name of await readdir(this.#options.path)) {
       if (!POD_UID.test(name) || podUids.has(name)) continue;
       await rm(join(this.#options.path, name), { recursive: true, force: true });
-      this.#options.log.info({ podUid: name }, 'directory of a pod of the plugin before us removed');
+      this.#options.log.info({ podUid: name }, 'removed the directory of a pod of the previous device plugin');
     }
   }
 

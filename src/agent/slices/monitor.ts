@@ -116,7 +116,7 @@ export class Monitor {
         () => this.#failing.delete(uuid),
         (error: unknown) => {
           if (!this.#failing.has(uuid))
-            this.#options.log.warn({ err: error, gpu: uuid }, 'the driver does not say what runs on a GPU');
+            this.#options.log.warn({ err: error, gpu: uuid }, 'the driver does not list the processes of a GPU');
           this.#failing.add(uuid);
         },
       )

@@ -134,7 +134,7 @@ export class Resizer {
     if (text === '') return;
     this.#options.log.warn(
       { allocation: slice.id, owner: slice.spec.owner, reason: text },
-      'limits that were asked for do not hold',
+      'a requested limit was refused',
     );
     this.#options.notices.note(slice.spec.owner, { type: 'Warning', reason: 'GPULimitRefused', message: text });
   }

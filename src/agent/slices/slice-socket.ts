@@ -246,7 +246,7 @@ export class SliceSocket {
     if (!this.#listener.listening) return;
     this.#options.log.warn(
       { socket: this.#options.path, penaltyMs },
-      'a container floods its socket; it is closed for a while',
+      'a container floods vcuda.sock; the agent closes the socket temporarily',
     );
     this.#floods += 1;
     this.#shutNow = true;
@@ -259,7 +259,7 @@ export class SliceSocket {
       this.#reopen().catch((error: unknown) => {
         this.#options.log.error(
           { err: error, socket: this.#options.path },
-          'the socket of a container cannot be opened again',
+          'the socket of a container could not be reopened',
         );
         this.#reopenAfter(delayMs);
       });

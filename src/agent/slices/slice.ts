@@ -247,7 +247,7 @@ export class Slice {
     } catch (error) {
       this.#options.log.error(
         { err: error, allocation: this.id },
-        'the socket of a container cannot be opened; it is tried again',
+        'the socket of a container could not be opened; retrying',
       );
     }
   }

@@ -144,7 +144,10 @@ export class Slices {
       try {
         await slice.maintain();
       } catch (error) {
-        this.#options.log.error({ err: error, allocation: slice.id }, 'the files of a container are not up to date');
+        this.#options.log.error(
+          { err: error, allocation: slice.id },
+          'the compatibility files of a container could not be updated',
+        );
       }
     }
   }

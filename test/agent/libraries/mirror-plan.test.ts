@@ -262,7 +262,7 @@ test('of two libraries of one name, the one that programs load is taken', (t) =>
   t.end();
 });
 
-test('what an earlier driver left behind is not mirrored', (t) => {
+test('what an earlier driver left behind is library mirror: file skipped', (t) => {
   const stale = library('libnvidia-tls.so.470.1', { soname: 'libnvidia-tls.so.470.1' });
   const tls = library('libnvidia-tls.so.535.54.03', { soname: 'libnvidia-tls.so.535.54.03' });
   const result = plan([CUDA, stale, tls]);
