@@ -68,8 +68,13 @@ $(eval $(call linked_as,$(BUILD)/future/libcuda.so.1,$(BUILD)/sandbox/libcuda-co
 $(BUILD)/future/libcuda-origin.so.1: test/future_driver.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -shared $< -Wl,-soname,libcuda.so.1 -ldl -o $@
+# It has no NVML at all.
+$(eval $(call linked_as,$(BUILD)/future/libnvidia-ml.so.1,$(BUILD)/sandbox/libnvml-control.so))
+$(BUILD)/future/libnvidia-ml-origin.so.1:
+	@mkdir -p $(@D)
+	$(CC) -shared -nostdlib -x c /dev/null -Wl,-soname,libnvidia-ml.so.1 -o $@
 
-FUTURE := $(addprefix $(BUILD)/future/,libcuda.so.1 libcuda-origin.so.1 libfuture-companion.so.1)
+FUTURE := $(addprefix $(BUILD)/future/,libcuda.so.1 libcuda-origin.so.1 libnvidia-ml.so.1 libnvidia-ml-origin.so.1 libfuture-companion.so.1)
 $(BUILD)/future/libfuture-companion.so.1:
 	@mkdir -p $(@D)
 	$(CC) -shared -nostdlib -x c /dev/null -o $@

@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+/* Of calls that are not simulated the list has no types. */
+#define CUDA_NAME(version, call, symbol, own) CUresult symbol(void);
+#include "cuda_calls.def"
+
 static const struct {
   int since;
   bool per_thread;
@@ -11,6 +15,7 @@ static const struct {
 #define LEGACY false
 #define PER_THREAD true
 #define CUDA_FUNCTION(version, call, symbol, own, ...) {version, own, #call, (void *)(uintptr_t)symbol},
+#define CUDA_NAME CUDA_FUNCTION
 #include "cuda_calls.def"
 };
 

@@ -61,7 +61,7 @@ int main(void) {
   CHECK_EQ(missing(&device), CUDA_ERROR_NOT_FOUND);
   CHECK_EQ(missing(&device), CUDA_ERROR_NOT_FOUND);
   nvmlReturn_t (*absent)(unsigned int, unsigned long long *) =
-      (nvmlReturn_t(*)(unsigned int, unsigned long long *))symbol(open_library("mirror/libnvidia-ml.so.1"),
+      (nvmlReturn_t(*)(unsigned int, unsigned long long *))symbol(open_library("future/libnvidia-ml.so.1"),
                                                                   "nvmlVgpuInstanceGetFbUsage");
   unsigned long long bytes;
   CHECK_EQ(absent(1, &bytes), NVML_ERROR_FUNCTION_NOT_FOUND);
