@@ -183,6 +183,8 @@ function auditSlice(slice: string, { limitMib, share }: Expectation): string[] {
         launches: device.launches,
         samples: device.samples,
         wentBack: false,
+        uncountedMemoryBytes: null,
+        unchargedTimePpm: null,
       },
     ],
     trespasses: [],

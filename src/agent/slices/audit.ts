@@ -65,6 +65,10 @@ export interface AuditedDevice {
   readonly samples: number;
   /** A counter is lower than it was: only its writer can have done that. */
   readonly wentBack: boolean;
+  /** Memory in bytes that the driver counts and the container's own account does not; null where one of the two is not known. */
+  readonly uncountedMemoryBytes: number | null;
+  /** GPU time in ppm of the GPU that the driver reports and launches were not charged; null where the driver does not say. */
+  readonly unchargedTimePpm: number | null;
 }
 
 export interface AuditView {
@@ -82,6 +86,8 @@ export interface AuditView {
 const MEMORY_SLACK_BYTES = 64 * 2 ** 20;
 /** Contexts and modules come on top of what was allocated before anybody could count them; more than this a process is something else. */
 const CONTEXT_BYTES = 2 ** 30;
+/** Charges are estimates, which are corrected within these bounds; more time than this goes past them. */
+const UNCHARGED_TIME_PPM = 100_000;
 /** So many launches and none timed: timing does not work. */
 const LAUNCHES_TO_TIME = 1_000;
 
@@ -95,13 +101,7 @@ export function audit(view: AuditView): Finding[] {
   }));
   const limited = view.devices.some(({ memoryLimitBytes, share }) => memoryLimitBytes !== null || share < 100);
   if (!limited) return trespasses;
-  return [
-    ...trespasses,
-    ...auditProcesses(view),
-    ...view.sessions.flatMap(auditSession),
-    ...auditDevices(view),
-    ...auditFile(view),
-  ];
+  return [...trespasses, ...auditProcesses(view), ...auditSessions(view), ...auditDevices(view), ...auditFile(view)];
 }
 
 function auditProcesses({ processes, sessions }: AuditView): Finding[] {
@@ -137,7 +137,24 @@ const SELF_TEST_FAILURES: Readonly<Record<keyof SelfTest, string | null>> = {
   eventsWork: null,
 };
 
-function auditSession({ pid, slot, onGpu }: AuditedSession): Finding[] {
+function auditSessions(view: AuditView): Finding[] {
+  const evidence = view.devices.flatMap((device) => evidenceOn(device, view.processes.length));
+  return view.sessions.flatMap((session) => auditSession(session, evidence));
+}
+
+/** What the driver counts on a GPU and the slice does not: use past the control library, and not only the possibility of it. */
+function evidenceOn(device: AuditedDevice, processes: number): string[] {
+  const { gpuUuid, memoryLimitBytes, share, uncountedMemoryBytes, unchargedTimePpm } = device;
+  const contexts = MEMORY_SLACK_BYTES + Math.max(1, processes) * CONTEXT_BYTES;
+  const evidence: string[] = [];
+  if (memoryLimitBytes !== null && uncountedMemoryBytes !== null && uncountedMemoryBytes > contexts)
+    evidence.push(`${mib(uncountedMemoryBytes)} on ${gpuUuid} are not counted`);
+  if (share < 100 && unchargedTimePpm !== null && unchargedTimePpm > UNCHARGED_TIME_PPM)
+    evidence.push(`${Math.round(unchargedTimePpm / 10_000)} % of the time of ${gpuUuid} are not charged`);
+  return evidence;
+}
+
+function auditSession({ pid, slot, onGpu }: AuditedSession, evidence: readonly string[]): Finding[] {
   const subject = String(pid ?? '?');
   if (slot === null) {
     return [
@@ -152,14 +169,15 @@ function auditSession({ pid, slot, onGpu }: AuditedSession): Finding[] {
   const failures = (Object.keys(SELF_TEST_FAILURES) as (keyof SelfTest)[]).flatMap((test) =>
     slot.selfTest[test] ? [] : (SELF_TEST_FAILURES[test] ?? []),
   );
-  if (slot.unhooked > 0) failures.push(`passes ${slot.unhooked} functions of the driver by`);
+  // A function that was handed out may never be called, or do nothing that is limited.
+  if (slot.unhooked > 0) failures.push(`handed out ${slot.unhooked} functions of the driver that it does not limit`);
   if (failures.length === 0 || !onGpu) return [];
   return [
     {
       code: 'not-enforcing',
       subject,
-      message: `the control library in ${slot.name} (${subject}) ${failures.join(', ')}`,
-      serious: true,
+      message: [`the control library in ${slot.name} (${subject}) ${failures.join(', ')}`, ...evidence].join('; '),
+      serious: !slot.selfTest.driverFound || evidence.length > 0,
     },
   ];
 }

@@ -171,6 +171,8 @@ export class Auditor {
       launches: 0,
       samples: 0,
       wentBack: false,
+      uncountedMemoryBytes: null,
+      unchargedTimePpm: null,
     }));
     return { processes: [], sessions: [], devices, trespasses: [], fileProblem: this.#fileProblem(slice) };
   }
@@ -231,9 +233,13 @@ function limitsOf({ live, gpuUuid }: Tenant): Pick<AuditedDevice, 'gpuUuid' | 'm
 
 function deviceOf(tenant: Tenant): AuditedDevice {
   const counters = tenant.readCounters();
+  const { timePpm, memoryBytes } = tenant.drift;
   return {
     ...limitsOf(tenant),
     usedMemoryBytes: tenant.usedMemoryBytes,
+    // What is published as the driver's overhead is of the driver's count too.
+    uncountedMemoryBytes: memoryBytes === null ? null : memoryBytes + tenant.live.driverOverheadBytes,
+    unchargedTimePpm: timePpm,
     launches: counters?.launches ?? 0,
     samples: counters?.samples ?? 0,
     wentBack: tenant.takeWentBack(),

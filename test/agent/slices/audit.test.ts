@@ -46,6 +46,8 @@ const device = (changes: Partial<AuditedDevice> = {}): AuditedDevice => ({
   launches: 5_000,
   samples: 100,
   wentBack: false,
+  uncountedMemoryBytes: 300 * MIB,
+  unchargedTimePpm: 5_000,
   ...changes,
 });
 
@@ -120,10 +122,42 @@ for (const [test_, says] of [
   });
 }
 
-test('functions of the driver that pass the library by are counted', (t) => {
-  t.match(audit(view({ sessions: [session(100, { slot: slot({ unhooked: 2 }) })] })), [
-    { code: 'not-enforcing', message: /passes 2 functions of the driver by/ },
+test('functions of the driver that are not hooked are reported, and no reason to evict by themselves', (t) => {
+  const sessions = [session(100, { slot: slot({ unhooked: 2 }) })];
+  t.match(audit(view({ sessions })), [
+    { code: 'not-enforcing', serious: false, message: /handed out 2 functions of the driver that it does not limit$/ },
   ]);
+  let state = NO_FINDINGS;
+  for (let audits = 0; audits < 20; audits++) {
+    const news = advance(state, audit(view({ sessions })), 'evict');
+    t.equal(news.evict, null);
+    state = news.state;
+  }
+  t.equal(standing(state).length, 1, 'it is said all the same');
+  t.end();
+});
+
+test('memory or time that the driver shows and the slice does not is evidence that they are used', (t) => {
+  const sessions = [session(100, { slot: slot({ unhooked: 1 }) })];
+  const serious = (changes: Partial<AuditedDevice>) =>
+    audit(view({ sessions, devices: [device(changes)] })).some((finding) => finding.serious);
+  t.notOk(serious({ uncountedMemoryBytes: 1024 * MIB }), 'a context');
+  t.ok(serious({ uncountedMemoryBytes: 1200 * MIB }));
+  t.notOk(serious({ uncountedMemoryBytes: 1200 * MIB, memoryLimitBytes: null }), 'memory is not limited');
+  t.ok(serious({ unchargedTimePpm: 150_000 }));
+  t.notOk(serious({ unchargedTimePpm: 90_000 }), 'charges are estimates');
+  t.notOk(serious({ unchargedTimePpm: 900_000, share: 100 }), 'nothing is charged');
+  t.notOk(serious({ uncountedMemoryBytes: null, unchargedTimePpm: null }), 'the driver does not say');
+  t.match(audit(view({ sessions, devices: [device({ unchargedTimePpm: 150_000 })] })), [
+    { message: /does not limit; 15 % of the time of GPU-0 are not charged/ },
+  ]);
+  t.same(codes({ devices: [device({ uncountedMemoryBytes: 1200 * MIB, unchargedTimePpm: 150_000 })] }), []);
+  t.end();
+});
+
+test('a library that found no driver is a reason to evict when its process uses the GPU', (t) => {
+  const blind = slot({ selfTest: { ...slot().selfTest, driverFound: false } });
+  t.match(audit(view({ sessions: [session(100, { slot: blind })] })), [{ code: 'not-enforcing', serious: true }]);
   t.end();
 });
 
