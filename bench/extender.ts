@@ -1,7 +1,7 @@
 import { Agent, createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Extender } from '../src/scheduler/extender.js';
-import type { PodObject } from '../src/scheduler/kube-objects.js';
+import type { PodObject } from '../test/scheduler/objects.js';
 import type { FilterResult, HostPriority } from '../src/scheduler/results.js';
 import { systemClock } from '../src/host/clock.js';
 import { silentLog } from '../src/host/log.js';

@@ -1,5 +1,7 @@
 import type { ClusterObserver, ClusterSource } from '../../src/scheduler/cluster-source.js';
-import type { NodeObject, PodObject } from '../../src/scheduler/kube-objects.js';
+import { readPod } from '../../src/kube/pod.js';
+import type { NodeObject } from '../../src/scheduler/node-object.js';
+import type { PodObject } from '../../test/scheduler/objects.js';
 import { PodViews } from '../../src/scheduler/pod-view.js';
 import type { PodName, PodWriter, WriteResult } from '../../src/scheduler/pod-writer.js';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
@@ -47,7 +49,7 @@ export class LargeCluster implements ClusterSource, PodWriter {
   start(observer: ClusterObserver): void {
     this.#observer = observer;
     this.nodes.forEach((node) => observer.nodeSeen(node));
-    this.#pods.forEach((pod) => observer.podSeen(this.#views.read(pod)));
+    this.#pods.forEach((pod) => observer.podSeen(this.#views.view(readPod(pod))));
     observer.synced();
   }
 
@@ -57,7 +59,7 @@ export class LargeCluster implements ClusterSource, PodWriter {
 
   create(pod: PodObject): void {
     this.#waiting.set(pod.metadata?.uid ?? '', pod);
-    this.#observer?.podSeen(this.#views.read(pod));
+    this.#observer?.podSeen(this.#views.view(readPod(pod)));
   }
 
   delete(uid: string): void {
@@ -73,7 +75,7 @@ export class LargeCluster implements ClusterSource, PodWriter {
       metadata: { ...object.metadata, annotations },
       spec: { ...object.spec, nodeName: node },
     };
-    setImmediate(() => this.#observer?.podSeen(this.#views.read(bound)));
+    setImmediate(() => this.#observer?.podSeen(this.#views.view(readPod(bound))));
     return { ok: true };
   }
 

@@ -1,5 +1,5 @@
-import type { PodObject } from './kube-objects.js';
-import { nameOf, readPod } from './object-reader.js';
+import { readPod, type Pod } from '../kube/pod.js';
+import { nameOf } from './node-object.js';
 
 /**
  * Bodies of the scheduler's calls. Their Go types have no JSON tags today (`Pod`, `NodeNames`) and had lower-case ones before
@@ -9,7 +9,7 @@ import { nameOf, readPod } from './object-reader.js';
 
 /** `ExtenderArgs`: of filter and prioritize. */
 export interface ExtenderArguments {
-  readonly pod: PodObject;
+  readonly pod: Pod;
   /** Whole nodes, from schedulers with `nodeCacheCapable: false`. */
   readonly nodes: NodeList | null;
   /** Their names, from schedulers with `nodeCacheCapable: true`. */
@@ -44,7 +44,7 @@ export interface Victims {
 
 /** `ExtenderPreemptionArgs`. */
 export interface PreemptionArguments {
-  readonly pod: PodObject;
+  readonly pod: Pod;
   readonly victims: ReadonlyMap<string, Victims>;
 }
 
@@ -112,7 +112,7 @@ function documentOf(body: string): Record<string, unknown> {
   return document;
 }
 
-function podOf(document: Record<string, unknown>): PodObject {
+function podOf(document: Record<string, unknown>): Pod {
   const pod = field(document, 'Pod');
   if (!isRecord(pod)) throw new BadArguments('Pod is missing');
   return readPod(pod);

@@ -6,7 +6,7 @@ import { needsGpu } from './cluster/demand.js';
 import type { ContainerGpus } from './cluster/pod-placement.js';
 import type { Log } from '../host/log.js';
 import type { ClusterObserver } from './cluster-source.js';
-import type { NodeObject } from './kube-objects.js';
+import type { NodeObject } from './node-object.js';
 import { NodeShapes } from './node-shape.js';
 import type { PodView } from './pod-view.js';
 

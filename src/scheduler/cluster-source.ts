@@ -1,4 +1,4 @@
-import type { NodeObject } from './kube-objects.js';
+import type { NodeObject } from './node-object.js';
 import type { PodView } from './pod-view.js';
 
 /**

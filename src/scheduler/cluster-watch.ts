@@ -1,6 +1,6 @@
 import type { ClusterObserver, ClusterSource } from './cluster-source.js';
-import type { NodeObject } from './kube-objects.js';
-import { readNode, readPod } from './object-reader.js';
+import { readPod } from '../kube/pod.js';
+import { readNode, type NodeObject } from './node-object.js';
 import { PodViews, type PodView } from './pod-view.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
@@ -30,7 +30,7 @@ export class ClusterWatch implements ClusterSource {
       ...options,
       path: ALL_PODS,
       pageSize: PAGE_SIZE,
-      keep: (object) => views.read(readPod(object)),
+      keep: (object) => views.view(readPod(object)),
     });
   }
 

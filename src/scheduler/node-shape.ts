@@ -4,7 +4,7 @@ import { decodeInventory, type NodeInventory } from '../gpu/node-inventory.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { uniformTopology, type Topology } from '../gpu/topology/topology.js';
 import { readAmounts } from '../kube/amounts.js';
-import type { NodeObject } from './kube-objects.js';
+import type { NodeObject } from './node-object.js';
 
 export interface ShapeResult {
   readonly shape: NodeShape;

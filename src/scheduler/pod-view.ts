@@ -2,11 +2,10 @@ import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resou
 import { GPU_ASSIGNED_KEY, PREDICATE_NODE_KEY, predicateGpuIndexKey } from '../gpu/annotations.js';
 import type { ContainerDemand, Demand } from './cluster/demand.js';
 import { demandOf } from './cluster/demand.js';
-import type { NodeSelector } from './cluster/node-selector.js';
 import type { ContainerGpus } from './cluster/pod-placement.js';
 import { checkCores, checkPair } from '../gpu/request.js';
-import { parseQuantity, readQuantity } from '../quota/core/quantity.js';
-import type { ContainerSpec, LabelRequirement, PodObject } from './kube-objects.js';
+import type { Pod, PodContainer } from '../kube/pod.js';
+import { parseQuantity } from '../quota/core/quantity.js';
 
 /** A pod as the extender sees it. */
 export interface PodView {
@@ -36,7 +35,8 @@ const MAX_SHARED_DEMANDS = 10_000;
 export class PodViews {
   readonly #demands = new Map<string, Demand>();
 
-  read(pod: PodObject): PodView {
+  /** As `viewPod`. */
+  view(pod: Pod): PodView {
     const view = viewPod(pod);
     const known = this.#demands.get(view.demand.key);
     if (known !== undefined && sameContainers(known, view.demand)) return { ...view, demand: known };
@@ -51,41 +51,36 @@ function sameContainers(a: Demand, b: Demand): boolean {
   return a.containers.every(({ container }, at) => container === b.containers[at]?.container);
 }
 
-/** Reads a pod. What is missing or unreadable counts as not asked for: the API server has judged the pod before. */
-export function viewPod(pod: PodObject): PodView {
-  const { metadata = {}, spec = {} } = pod;
-  const containers = spec.containers ?? [];
-  const init = spec.initContainers ?? [];
-  const sidecars = init.filter(isSidecar);
-  const broken = [...init, ...containers].map(brokenRuleOf).find((rule) => rule !== null) ?? null;
+/** What the extender looks at of a pod. */
+export function viewPod(pod: Pod): PodView {
+  const { containers, initContainers: init } = pod;
+  const sidecars = init.filter(({ isSidecar }) => isSidecar);
+  const needs = pod.needs();
+  const amount = (resource: string): number => (needs.ok ? Number(needs.requests[resource] ?? 0) : 0);
+  const broken = needs.ok ? null : needs.reason;
   const demand = demandOf({
     containers: [
       ...gpuDemands(containers),
       ...sidecars.flatMap((sidecar) => gpuDemands([sidecar], containers.length + init.indexOf(sidecar))),
     ],
-    init: init.flatMap((container, at) => (isSidecar(container) ? [] : gpuDemands([container], at))),
-    cpuMilli: hostRequest(pod, 'cpu'),
-    hostMemoryBytes: hostRequest(pod, 'memory'),
-    selector: selectorOf(pod),
+    init: init.flatMap((container, at) => (container.isSidecar ? [] : gpuDemands([container], at))),
+    cpuMilli: amount('cpu'),
+    hostMemoryBytes: amount('memory'),
+    selector: { labels: pod.nodeSelector, terms: pod.nodeTerms },
   });
-  const nodeName = textOrNull(spec.nodeName);
   return {
-    uid: metadata.uid ?? '',
-    namespace: metadata.namespace ?? 'default',
-    name: metadata.name ?? '',
-    nodeName,
-    ended: pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed',
-    leaving: (metadata.deletionTimestamp ?? null) !== null,
-    nominatedNode: textOrNull(pod.status?.nominatedNodeName),
-    priority: spec.priority ?? 0,
+    uid: pod.uid,
+    namespace: pod.namespace,
+    name: pod.name,
+    nodeName: pod.node,
+    ended: pod.isDone,
+    leaving: pod.isLeaving,
+    nominatedNode: pod.nominatedNode,
+    priority: pod.priority,
     demand,
-    brokenRule: broken,
-    gpus: nodeName === null ? null : namedGpus(metadata.annotations ?? {}, nodeName, demand.containers),
+    brokenRule: broken ?? [...init, ...containers].map(brokenRuleOf).find((rule) => rule !== null) ?? null,
+    gpus: pod.node === null ? null : namedGpus(pod.annotations, pod.node, demand.containers),
   };
-}
-
-function textOrNull(text: string | undefined): string | null {
-  return text === undefined || text === '' ? null : text;
 }
 
 /** Annotations that were made for this node. Those of an unbound pod are never believed: they are left over, or were copied with a manifest. */
@@ -104,11 +99,7 @@ function namedGpus(
   return gpus.length === 0 ? null : gpus;
 }
 
-function isSidecar(container: ContainerSpec): boolean {
-  return container.restartPolicy === 'Always';
-}
-
-function gpuDemands(containers: readonly ContainerSpec[], firstIndex = 0): ContainerDemand[] {
+function gpuDemands(containers: readonly PodContainer[], firstIndex = 0): ContainerDemand[] {
   return containers.flatMap((container, at) => {
     const { cores, memoryBlocks } = requestOf(container);
     if (cores === 0) return [];
@@ -116,56 +107,19 @@ function gpuDemands(containers: readonly ContainerSpec[], firstIndex = 0): Conta
   });
 }
 
-function brokenRuleOf(container: ContainerSpec): string | null {
+function brokenRuleOf(container: PodContainer): string | null {
   const request = requestOf(container);
   if (request.cores === 0 && request.memoryBlocks === 0) return null;
   const refusal = (request.cores === 0 ? null : checkCores(request.cores, true)) ?? checkPair(request);
-  return refusal === null ? null : `container ${container.name ?? '?'}: ${refusal.reason}`;
+  return refusal === null ? null : `container ${container.name || '?'}: ${refusal.reason}`;
 }
 
-/** Extended resources have limits equal to their requests; either may be left out. */
-function requestOf(container: ContainerSpec): { cores: number; memoryBlocks: number } {
+function requestOf(container: PodContainer): { cores: number; memoryBlocks: number } {
   return { cores: amountOf(container, CORE_RESOURCE), memoryBlocks: amountOf(container, MEMORY_RESOURCE) };
 }
 
-function amountOf(container: ContainerSpec, resource: string): number {
-  const { limits, requests } = container.resources ?? {};
+function amountOf(container: PodContainer, resource: string): number {
   // In thousandths, so that a fraction is seen and refused.
-  const read = parseQuantity(limits?.[resource] ?? requests?.[resource] ?? 0, 3, 'up');
+  const read = parseQuantity(container.extended(resource), 3, 'up');
   return read.ok ? Number(read.amount) / 1000 : 0;
-}
-
-/** What the scheduler counts for a pod: its containers together, or its largest init container beside the sidecars before it. */
-function hostRequest(pod: PodObject, resource: 'cpu' | 'memory'): number {
-  const { spec = {} } = pod;
-  const amount = (quantity: string | number | undefined): number => {
-    const read = readQuantity(resource, quantity ?? 0, 'up');
-    return read.ok ? Number(read.amount) : 0;
-  };
-  const of = ({ resources }: ContainerSpec): number =>
-    amount(resources?.requests?.[resource] ?? resources?.limits?.[resource]);
-  let sidecars = 0;
-  let starting = 0;
-  for (const container of spec.initContainers ?? []) {
-    if (isSidecar(container)) sidecars += of(container);
-    starting = Math.max(starting, sidecars + (isSidecar(container) ? 0 : of(container)));
-  }
-  const running = (spec.containers ?? []).reduce((sum, container) => sum + of(container), sidecars);
-  return Math.max(starting, running) + amount(spec.overhead?.[resource]);
-}
-
-function selectorOf(pod: PodObject): NodeSelector {
-  const terms = pod.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
-  return {
-    labels: pod.spec?.nodeSelector ?? {},
-    terms:
-      terms?.map((term) => ({
-        labels: (term.matchExpressions ?? []).map(requirementOf),
-        fields: (term.matchFields ?? []).map(requirementOf),
-      })) ?? null,
-  };
-}
-
-function requirementOf({ key = '', operator = '', values = [] }: LabelRequirement): Required<LabelRequirement> {
-  return { key, operator, values };
 }

@@ -2,7 +2,7 @@ import { Extender, type ExtenderOptions } from './extender.js';
 import type { ClusterSource } from './cluster-source.js';
 import { ClusterMirror } from './cluster-mirror.js';
 import { explainPod, type NodeExplanation } from './explain.js';
-import type { PodObject } from './kube-objects.js';
+import type { Pod } from '../kube/pod.js';
 import { viewPod, type PodView } from './pod-view.js';
 import { Cluster } from './cluster/cluster.js';
 import { policyOf } from './cluster/policy/policies.js';
@@ -87,8 +87,8 @@ export async function explain(options: {
 }
 
 /** A pod from a running cluster is explained as if it came now: without the room that it has already. */
-function asNew(wanted: PodObject, cluster: Cluster): PodView {
-  const pod = viewPod({ ...wanted, spec: { ...wanted.spec, nodeName: '' } });
+function asNew(wanted: Pod, cluster: Cluster): PodView {
+  const pod = viewPod({ ...wanted, node: null });
   if (pod.uid !== '') cluster.removePod(pod.uid);
   return pod;
 }

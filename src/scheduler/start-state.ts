@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { parseAllDocuments } from 'yaml';
 import type { ClusterObserver, ClusterSource } from './cluster-source.js';
-import type { NodeObject, PodObject } from './kube-objects.js';
-import { readNode, readPod } from './object-reader.js';
+import { readPod, type Pod } from '../kube/pod.js';
+import { readNode, type NodeObject } from './node-object.js';
 import { PodViews } from './pod-view.js';
 import { StartupError } from '../host/startup-error.js';
 
 /** Objects of the API as `kubectl get -o yaml` or `-o json` writes them: single ones, several documents, lists. */
-export async function readObjects(file: string): Promise<{ readonly nodes: NodeObject[]; readonly pods: PodObject[] }> {
+export async function readObjects(file: string): Promise<{ readonly nodes: NodeObject[]; readonly pods: Pod[] }> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
   });
@@ -29,9 +29,9 @@ function flatten(value: unknown): { kind?: unknown }[] {
 export class FixedSource implements ClusterSource {
   readonly silentMs = 0;
   readonly #nodes: readonly NodeObject[];
-  readonly #pods: readonly PodObject[];
+  readonly #pods: readonly Pod[];
 
-  constructor(nodes: readonly NodeObject[], pods: readonly PodObject[]) {
+  constructor(nodes: readonly NodeObject[], pods: readonly Pod[]) {
     this.#nodes = nodes;
     this.#pods = pods;
   }
@@ -39,7 +39,7 @@ export class FixedSource implements ClusterSource {
   start(observer: ClusterObserver): void {
     const views = new PodViews();
     this.#nodes.forEach((node) => observer.nodeSeen(node));
-    this.#pods.forEach((pod) => observer.podSeen(views.read(pod)));
+    this.#pods.forEach((pod) => observer.podSeen(views.view(pod)));
     observer.synced();
   }
 

@@ -3,7 +3,8 @@ import { Cluster } from '../../src/scheduler/cluster/cluster.js';
 import { policyOf } from '../../src/scheduler/cluster/policy/policies.js';
 import { ClusterMirror } from '../../src/scheduler/cluster-mirror.js';
 import { ExtenderService } from '../../src/scheduler/extender-service.js';
-import type { PodObject } from '../../src/scheduler/kube-objects.js';
+import { readPod } from '../../src/kube/pod.js';
+import type { PodObject } from './objects.js';
 import type { Clock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { FakeApi } from './fake-api.js';
@@ -57,7 +58,7 @@ function service(api: FakeApi): {
   return {
     service: made,
     clock,
-    fits: async (wanted) => (await made.filter({ pod: wanted, nodes: null, nodeNames: ['n'] })).NodeNames,
+    fits: async (wanted) => (await made.filter({ pod: readPod(wanted), nodes: null, nodeNames: ['n'] })).NodeNames,
   };
 }
 

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClusterObserver, ClusterSource } from '../../src/scheduler/cluster-source.js';
-import type { NodeObject, PodObject } from '../../src/scheduler/kube-objects.js';
+import { readPod } from '../../src/kube/pod.js';
+import type { NodeObject } from '../../src/scheduler/node-object.js';
+import type { PodObject } from './objects.js';
 import { PodViews } from '../../src/scheduler/pod-view.js';
 import type { PodName, PodWriter, WriteResult } from '../../src/scheduler/pod-writer.js';
 
@@ -34,7 +36,7 @@ export class FakeApi implements ClusterSource, PodWriter {
   /** The lists arrive. */
   list(): void {
     for (const node of this.nodes.values()) this.#observer?.nodeSeen(node);
-    for (const pod of this.pods.values()) this.#observer?.podSeen(this.#views.read(pod));
+    for (const pod of this.pods.values()) this.#observer?.podSeen(this.#views.view(readPod(pod)));
     this.#observer?.synced();
   }
 
@@ -49,7 +51,7 @@ export class FakeApi implements ClusterSource, PodWriter {
 
   setPod(pod: PodObject): void {
     this.pods.set(pod.metadata?.uid ?? '', pod);
-    this.#later((observer) => observer.podSeen(this.#views.read(pod)));
+    this.#later((observer) => observer.podSeen(this.#views.view(readPod(pod))));
   }
 
   deletePod(name: string): void {

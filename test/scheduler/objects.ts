@@ -1,7 +1,41 @@
 import { encodeInventory } from '../../src/gpu/node-inventory.js';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
 import { uniformTopology } from '../../src/gpu/topology/topology.js';
-import type { NodeObject, PodObject } from '../../src/scheduler/kube-objects.js';
+import type { NodeObject } from '../../src/scheduler/node-object.js';
+
+/** A container as files and schedulers write it. */
+export interface ContainerSpec {
+  readonly name?: string;
+  /** `Always` makes an init container a sidecar. */
+  readonly restartPolicy?: string;
+  readonly resources?: {
+    readonly limits?: Readonly<Record<string, string | number>>;
+    readonly requests?: Readonly<Record<string, string | number>>;
+  };
+}
+
+/** A pod as files and schedulers write it. */
+export interface PodObject {
+  readonly metadata?: {
+    readonly name?: string;
+    readonly namespace?: string;
+    readonly uid?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+    readonly deletionTimestamp?: unknown;
+  };
+  readonly spec?: {
+    readonly nodeName?: string | undefined;
+    readonly priority?: number;
+    readonly nodeSelector?: Readonly<Record<string, string>>;
+    readonly affinity?: unknown;
+    readonly resources?: ContainerSpec['resources'];
+    readonly overhead?: Readonly<Record<string, string | number>>;
+    readonly initContainers?: readonly ContainerSpec[];
+    readonly containers?: readonly ContainerSpec[];
+  };
+  readonly status?: { readonly phase?: string; readonly nominatedNodeName?: string };
+}
 
 const CORE = 'tencent.com/vcuda-core';
 const MEMORY = 'tencent.com/vcuda-memory';
@@ -16,7 +50,7 @@ export function plainNode(
 ): NodeObject {
   const amounts = { cpu: '96', memory: '384Gi', pods: '110', [CORE]: String(cores), [MEMORY]: String(blocks) };
   return {
-    metadata: { name, uid: `uid-${name}`, labels: { 'kubernetes.io/hostname': name }, ...differing },
+    metadata: { name, labels: { 'kubernetes.io/hostname': name }, ...differing },
     spec: {},
     status: { capacity: amounts, allocatable: amounts },
   };

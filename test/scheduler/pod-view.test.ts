@@ -1,7 +1,9 @@
 import { test } from 'tap';
-import { viewPod } from '../../src/scheduler/pod-view.js';
-import type { ContainerSpec } from '../../src/scheduler/kube-objects.js';
-import { pod } from './objects.js';
+import { readPod } from '../../src/kube/pod.js';
+import { viewPod as viewRead, type PodView } from '../../src/scheduler/pod-view.js';
+import { pod, type ContainerSpec, type PodObject } from './objects.js';
+
+const viewPod = (object: PodObject): PodView => viewRead(readPod(object));
 
 const BLOCK = 256 * 2 ** 20;
 

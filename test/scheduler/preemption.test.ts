@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import type { PreemptionResult } from '../../src/scheduler/results.js';
-import type { PodObject } from '../../src/scheduler/kube-objects.js';
+import type { PodObject } from './objects.js';
 import { node, pod } from './objects.js';
 import { post, settle, start, type Rig } from './scheduler.js';
 

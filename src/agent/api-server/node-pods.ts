@@ -6,7 +6,7 @@ import type { Log } from '../../host/log.js';
 import { ALL_PODS } from '../../kube/api-path.js';
 import type { KubeClient } from '../../kube/client.js';
 import { WatchInformer, type ObjectChange, type InformerTiming } from '../../kube/informer.js';
-import { readPod } from './pod-reader.js';
+import { readNodePod } from './pod-reader.js';
 
 export interface NodePodsOptions {
   readonly client: KubeClient;
@@ -59,7 +59,7 @@ export class NodePods {
       fieldSelector: `spec.nodeName=${nodeName}`,
       // A proxy that drops the selector must not make another node's pods ours.
       keep: (object) => {
-        const pod = readPod(object);
+        const pod = readNodePod(object);
         return pod?.node === nodeName ? pod : null;
       },
     });

@@ -27,7 +27,8 @@ interface Container extends Needs {
 /**
  * Sums up a pod template as the scheduler does: all containers that run together, or the largest step of initialisation with the
  * sidecars that run by then, whichever is more; with the pod's overhead; and resources of the pod as a whole in place of its containers'.
- * `spec` is a PodSpec.
+ * `spec` is a PodSpec. With the `status` of a running pod, what it still holds counts while its resources are changed in place, as for
+ * the scheduler.
  */
 export function podNeeds(
   reader: ManifestReader,
@@ -35,20 +36,28 @@ export function podNeeds(
   path: string,
   gpuType: string,
   catalog: CardCatalog,
+  status?: Json,
 ): PodNeeds | Refusal {
   const missing = new Set<string>();
-  const read = (name: string): readonly Container[] | Refusal => {
+  const isInfeasible = status !== undefined && isResizeInfeasible(reader, status);
+  const read = (name: string, statuses: string): readonly Container[] | Refusal => {
+    const held = heldByName(reader, reader.at(status, statuses));
     const containers: Container[] = [];
     for (const [index, container] of reader.items(reader.at(spec, name), `${path}.${name}`).entries()) {
-      const needs = containerNeeds(reader, container, `${path}.${name}[${index}]`, gpuType, catalog, missing);
+      const isSidecar = reader.at(container, 'restartPolicy') === 'Always';
+      const resized = name === 'containers' || isSidecar ? held.get(reader.at(container, 'name')) : undefined;
+      const needs = containerNeeds(reader, container, `${path}.${name}[${index}]`, gpuType, catalog, missing, {
+        held: resized,
+        isInfeasible,
+      });
       if (!('requests' in needs)) return needs;
       containers.push(needs);
     }
     return containers;
   };
-  const main = read('containers');
+  const main = read('containers', 'containerStatuses');
   if (!Array.isArray(main)) return main as Refusal;
-  const init = read('initContainers');
+  const init = read('initContainers', 'initContainerStatuses');
   if (!Array.isArray(init)) return init as Refusal;
   const whole = resourcesOf(reader, reader.at(spec, 'resources'), `${path}.resources`);
   const overhead = amountsOf(reader, reader.at(spec, 'overhead'), `${path}.overhead`);
@@ -59,6 +68,13 @@ export function podNeeds(
     ['limits', whole.limits],
   ] as const) {
     for (const name of given.keys()) missing.delete(`${what}.${name}`);
+  }
+  // As the API server fills in pods: a limit of the whole pod is its request where no container requests anything of it.
+  const requested = [...(main as readonly Container[]), ...(init as readonly Container[])];
+  for (const [name, amount] of whole.limits) {
+    if (whole.requests.has(name) || requested.some(({ requests }) => requests.has(name))) continue;
+    whole.requests.set(name, amount);
+    missing.delete(`requests.${name}`);
   }
   return {
     ok: true,
@@ -91,6 +107,40 @@ function total(
   return Object.fromEntries([...peak].map(([name, amount]) => [name, BigInt(amount)]));
 }
 
+/** What a container holds while its resources are changed in place. */
+interface Resize {
+  readonly held: Amounts | undefined;
+  /** The kubelet will never grant what is asked for: only what it holds counts. */
+  readonly isInfeasible: boolean;
+}
+
+/** What the kubelet says that containers hold: what they run with, and what is reserved for them. */
+function heldByName(reader: ManifestReader, statuses: Json): ReadonlyMap<Json, Amounts> {
+  const held = new Map<Json, Amounts>();
+  for (const status of reader.items(statuses, 'status')) {
+    const amounts: Amounts = new Map();
+    for (const given of [reader.at(status, 'resources', 'requests'), reader.at(status, 'allocatedResources')]) {
+      const read = amountsOf(reader, given, 'status');
+      if (!('code' in read)) raise(amounts, read);
+    }
+    if (amounts.size > 0) held.set(reader.at(status, 'name'), amounts);
+  }
+  return held;
+}
+
+/** Servers before 1.33 say it in a field, later ones in a condition. */
+function isResizeInfeasible(reader: ManifestReader, status: Json): boolean {
+  if (reader.at(status, 'resize') === 'Infeasible') return true;
+  return reader
+    .items(reader.at(status, 'conditions'), 'status.conditions')
+    .some(
+      (condition) =>
+        reader.at(condition, 'type') === 'PodResizePending' &&
+        reader.at(condition, 'status') === 'True' &&
+        reader.at(condition, 'reason') === 'Infeasible',
+    );
+}
+
 function containerNeeds(
   reader: ManifestReader,
   container: Json,
@@ -98,6 +148,7 @@ function containerNeeds(
   gpuType: string,
   catalog: CardCatalog,
   missing: Set<string>,
+  { held, isInfeasible }: Resize,
 ): Container | Refusal {
   const needs = resourcesOf(reader, reader.at(container, 'resources'), `${path}.resources`);
   if ('code' in needs) return needs;
@@ -109,6 +160,8 @@ function containerNeeds(
     if (!needs.requests.has(name)) missing.add(`requests.${name}`);
     if (!needs.limits.has(name)) missing.add(`limits.${name}`);
   }
+  for (const [name, amount] of held ?? [])
+    needs.requests.set(name, isInfeasible ? amount : most(needs.requests.get(name) ?? 0, amount));
   const [requests, limits] = [deriveGpu(needs.requests, gpuType, catalog), deriveGpu(needs.limits, gpuType, catalog)];
   if (requests.isMemoryUnknown) missing.add('gpu.memory');
   const isSidecar = reader.text(reader.at(container, 'restartPolicy'), `${path}.restartPolicy`) === 'Always';

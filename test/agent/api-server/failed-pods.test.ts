@@ -4,7 +4,7 @@ import { markRefusal } from '../../../src/gpu/refusal-mark.js';
 import { silentLog } from '../../../src/host/log.js';
 import { FailedPods } from '../../../src/agent/api-server/failed-pods.js';
 import type { ObjectChange } from '../../../src/kube/informer.js';
-import { readPod } from '../../../src/agent/api-server/pod-reader.js';
+import { readNodePod } from '../../../src/agent/api-server/pod-reader.js';
 import { ManualClock } from '../../manual-clock.js';
 import { podObject, type PodSpec } from '../../kube/setting.js';
 
@@ -66,7 +66,7 @@ class Scene {
   }
 
   see(spec: PodSpec): void {
-    const after = readPod(podObject({ uid: `uid-${spec.name}`, createdAt: at(NOW), ...spec }));
+    const after = readNodePod(podObject({ uid: `uid-${spec.name}`, createdAt: at(NOW), ...spec }));
     if (after === null) throw new Error('no pod');
     const before = this.#pods.get(after.uid) ?? null;
     this.#pods.set(after.uid, after);

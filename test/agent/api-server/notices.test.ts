@@ -4,7 +4,7 @@ import type { NodePod } from '../../../src/agent/api-server/node-pod.js';
 import { refuse } from '../../../src/gpu/request.js';
 import { Notices } from '../../../src/agent/api-server/notices.js';
 import type { ObjectChange } from '../../../src/kube/informer.js';
-import { readPod } from '../../../src/agent/api-server/pod-reader.js';
+import { readNodePod } from '../../../src/agent/api-server/pod-reader.js';
 import { ManualClock } from '../../manual-clock.js';
 import { podObject, type PodSpec } from '../../kube/setting.js';
 
@@ -58,7 +58,7 @@ class Scene {
   }
 
   see(spec: Partial<PodSpec> = {}): void {
-    const after = readPod(podObject({ name: 'a', uid: 'u1', ...spec }));
+    const after = readNodePod(podObject({ name: 'a', uid: 'u1', ...spec }));
     if (after === null) throw new Error('no pod');
     const before = this.#pods.get(after.uid) ?? null;
     this.#pods.set(after.uid, after);

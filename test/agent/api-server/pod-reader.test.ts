@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { readPod } from '../../../src/agent/api-server/pod-reader.js';
+import { readNodePod } from '../../../src/agent/api-server/pod-reader.js';
 import { podObject, type PodSpec } from '../../kube/setting.js';
 
 const read = (spec: PodSpec) => {
-  const pod = readPod(podObject({ uid: 'u1', ...spec }));
+  const pod = readNodePod(podObject({ uid: 'u1', ...spec }));
   if (pod === null) throw new Error('no pod');
   return pod;
 };
@@ -106,7 +106,7 @@ test('what is no pod is no pod', (t) => {
     { metadata: { name: 'a' } },
     { metadata: { uid: 'a' } },
   ])
-    t.equal(readPod(object), null);
+    t.equal(readNodePod(object), null);
   t.end();
 });
 
@@ -142,7 +142,7 @@ test('nonsense in any field is read without harm', (t) => {
     status: tree,
   });
   const harmless = fc.property(object, (value) => {
-    const pod = readPod(value);
+    const pod = readNodePod(value);
     return (
       pod !== null &&
       [...pod.initContainers, ...pod.containers].every(

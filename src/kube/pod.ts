@@ -1,0 +1,215 @@
+import { DEFAULT_CATALOG, type CardCatalog } from '../quota/evaluators/gpu-resources.js';
+import { ManifestReader } from '../quota/evaluators/manifest.js';
+import { podNeeds, type PodNeeds } from '../quota/evaluators/pod-template.js';
+import type { Refusal } from '../quota/core/refusal.js';
+import { list, record, text, texts, time, type JsonRecord } from './json.js';
+import type { LabelRequirement } from './label-selector.js';
+
+/** A pod as the API server's JSON shows it, or a file of somebody's. What is missing or of the wrong type counts as absent. */
+export interface Pod {
+  /** Of its object; see `kubeletUid`. */
+  readonly uid: string;
+  /** By which the kubelet knows it: another one for static pods, whose object only mirrors them. */
+  readonly kubeletUid: string;
+  /** `default` where it has none, as for kubectl. */
+  readonly namespace: string;
+  readonly name: string;
+  readonly resourceVersion: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** What creates it anew; null for a naked pod. */
+  readonly controller: { readonly kind: string; readonly name: string; readonly uid: string } | null;
+  /** Static: comes from a file on the node, the API server only shows it. */
+  readonly isMirror: boolean;
+  /** Null until one was chosen. */
+  readonly node: string | null;
+  readonly phase: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
+  /** Succeeded or failed: it uses nothing any more, though it may still exist. */
+  readonly isDone: boolean;
+  /** Being deleted. */
+  readonly isLeaving: boolean;
+  /** Why the pod as a whole is as it is, mostly for failed ones. */
+  readonly reason: string;
+  readonly message: string;
+  readonly priority: number;
+  /** On which others are removed to make room for it; null for none. */
+  readonly nominatedNode: string | null;
+  /** Nobody is to schedule it yet. */
+  readonly isGated: boolean;
+  readonly nodeSelector: Readonly<Record<string, string>>;
+  /** Of which one has to hold; null where any node will do. */
+  readonly nodeTerms: readonly NodeTerm[] | null;
+  /** Milliseconds since 1970, null where it has not come to that. */
+  readonly createdAt: number | null;
+  /** When the kubelet took the pod on, or refused it. */
+  readonly admittedAt: number | null;
+  readonly scheduledAt: number | null;
+  /** When it has to be gone. */
+  readonly deletedAt: number | null;
+  /** When its last container ended. */
+  readonly endedAt: number | null;
+  /** Why the scheduler has found no node; empty where it has, or says nothing. */
+  readonly unscheduled: string;
+  /** In the order of its specification. */
+  readonly initContainers: readonly PodContainer[];
+  readonly containers: readonly PodContainer[];
+  /** What it asks for, of a type of GPU that its workload declares. */
+  readonly needs: (gpuType?: string, catalog?: CardCatalog) => PodNeeds | Refusal;
+}
+
+export interface PodContainer {
+  readonly name: string;
+  /** An init container that goes on running beside the others. */
+  readonly isSidecar: boolean;
+  /** An extended resource as it is written, 0 without. Its limit equals its request; either may be left out. */
+  readonly extended: (resource: string) => string | number;
+  /** Environment variables that have a value of their own. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly running: boolean;
+  /** It has run, ended, and not begun again. */
+  readonly terminated: boolean;
+  /** Why it waits, in the kubelet's words; empty where it does not wait, or for nothing. */
+  readonly waiting: string;
+}
+
+/** All of the requirements have to hold. */
+export interface NodeTerm {
+  readonly labels: readonly LabelRequirement[];
+  /** Only `metadata.name` exists as a field of nodes. */
+  readonly fields: readonly LabelRequirement[];
+}
+
+/** Annotations of a static pod's object: the UID by which the kubelet calls it, and the mark that it is one. */
+const CONFIG_HASH_KEY = 'kubernetes.io/config.hash';
+const CONFIG_MIRROR_KEY = 'kubernetes.io/config.mirror';
+
+/** Reads a pod: the one place that knows the shape of its JSON. The UID and name are empty where it has none. */
+export function readPod(object: unknown): Pod {
+  const { metadata: meta, spec: rawSpec, status: rawStatus } = record(object);
+  const [metadata, spec, status] = [record(meta), record(rawSpec), record(rawStatus)];
+  const annotations = texts(metadata.annotations);
+  const uid = text(metadata.uid);
+  const isMirror = (annotations[CONFIG_MIRROR_KEY] ?? '') !== '';
+  const phase = phaseOf(text(status.phase));
+  const isDone = phase === 'Succeeded' || phase === 'Failed';
+  const scheduled = list(status.conditions)
+    .map(record)
+    .find(({ type }) => type === 'PodScheduled');
+  const controller = list(metadata.ownerReferences)
+    .map(record)
+    .find((owner) => owner.controller === true);
+  const { containers, initContainers, overhead, resources, priority } = spec;
+  const held = resizeOf(status);
+  return {
+    uid,
+    kubeletUid: (isMirror && annotations[CONFIG_HASH_KEY]) || uid,
+    namespace: text(metadata.namespace) || 'default',
+    name: text(metadata.name),
+    resourceVersion: text(metadata.resourceVersion),
+    labels: texts(metadata.labels),
+    annotations,
+    controller:
+      controller === undefined
+        ? null
+        : { kind: text(controller.kind), name: text(controller.name), uid: text(controller.uid) },
+    isMirror,
+    node: text(spec.nodeName) || null,
+    phase,
+    isDone,
+    isLeaving: (metadata.deletionTimestamp ?? null) !== null,
+    reason: text(status.reason),
+    message: text(status.message),
+    priority: typeof priority === 'number' ? priority : 0,
+    nominatedNode: text(status.nominatedNodeName) || null,
+    isGated: list(spec.schedulingGates).length > 0,
+    nodeSelector: texts(spec.nodeSelector),
+    nodeTerms: nodeTermsOf(spec),
+    createdAt: time(metadata.creationTimestamp),
+    admittedAt: time(status.startTime),
+    scheduledAt: scheduled?.status === 'True' ? time(scheduled.lastTransitionTime) : null,
+    deletedAt: time(metadata.deletionTimestamp),
+    endedAt: isDone ? endOf(list(status.containerStatuses)) : null,
+    unscheduled: scheduled?.status === 'False' ? text(scheduled.message) : '',
+    initContainers: containersOf(list(initContainers), list(status.initContainerStatuses)),
+    containers: containersOf(list(containers), list(status.containerStatuses)),
+    needs: (gpuType = '', catalog = DEFAULT_CATALOG) =>
+      podNeeds(
+        new ManifestReader(),
+        { containers, initContainers, overhead, resources },
+        'spec',
+        gpuType,
+        catalog,
+        held,
+      ),
+  };
+}
+
+/** What containers of a running pod hold while their resources are changed in place; the rest of the status is not kept. */
+function resizeOf({ conditions, containerStatuses, initContainerStatuses, resize }: JsonRecord): JsonRecord {
+  const held = (statuses: unknown): readonly JsonRecord[] =>
+    list(statuses).flatMap((status) => {
+      const { name, resources, allocatedResources } = record(status);
+      return resources === undefined && allocatedResources === undefined
+        ? []
+        : [{ name, resources, allocatedResources }];
+    });
+  return {
+    conditions: list(conditions).filter((condition) => record(condition).type === 'PodResizePending'),
+    containerStatuses: held(containerStatuses),
+    initContainerStatuses: held(initContainerStatuses),
+    resize,
+  };
+}
+
+function phaseOf(phase: string): Pod['phase'] {
+  return phase === 'Running' || phase === 'Succeeded' || phase === 'Failed' || phase === 'Unknown' ? phase : 'Pending';
+}
+
+function containersOf(specs: readonly unknown[], statuses: readonly unknown[]): PodContainer[] {
+  return specs.map((value) => {
+    const spec = record(value);
+    const name = text(spec.name);
+    const { limits, requests } = record(spec.resources);
+    const state = record(statuses.map(record).find((entry) => text(entry.name) === name)?.state);
+    return {
+      name,
+      isSidecar: spec.restartPolicy === 'Always',
+      extended: (resource) => quantity(record(limits)[resource]) ?? quantity(record(requests)[resource]) ?? 0,
+      env: Object.fromEntries(list(spec.env).map((entry) => [text(record(entry).name), text(record(entry).value)])),
+      running: isPresent(state.running),
+      terminated: isPresent(state.terminated),
+      waiting: text(record(state.waiting).message),
+    };
+  });
+}
+
+function isPresent(state: unknown): boolean {
+  return typeof state === 'object' && state !== null;
+}
+
+function quantity(value: unknown): string | number | null {
+  return typeof value === 'string' || typeof value === 'number' ? value : null;
+}
+
+function endOf(statuses: readonly unknown[]): number | null {
+  const ends = statuses.flatMap((status) => time(record(record(record(status).state).terminated).finishedAt) ?? []);
+  return ends.length === 0 ? null : Math.max(...ends);
+}
+
+function nodeTermsOf(spec: JsonRecord): NodeTerm[] | null {
+  const required = record(record(record(spec.affinity).nodeAffinity).requiredDuringSchedulingIgnoredDuringExecution);
+  if (!Array.isArray(required.nodeSelectorTerms)) return null;
+  return list(required.nodeSelectorTerms).map((term) => ({
+    labels: list(record(term).matchExpressions).map(requirementOf),
+    fields: list(record(term).matchFields).map(requirementOf),
+  }));
+}
+
+function requirementOf(value: unknown): LabelRequirement {
+  const { key, operator, values } = record(value);
+  return {
+    key: text(key),
+    operator: text(operator),
+    values: list(values).filter((entry): entry is string => typeof entry === 'string'),
+  };
+}

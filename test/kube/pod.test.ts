@@ -1,0 +1,119 @@
+import { test } from 'tap';
+import { readNodePod } from '../../src/agent/api-server/pod-reader.js';
+import { readPod } from '../../src/kube/pod.js';
+import { readClusterPod } from '../../src/quota-controller/arbitrator/cluster-pod.js';
+import { readPodObject } from '../../src/quota-controller/controller/pod-object.js';
+import { viewPod } from '../../src/scheduler/pod-view.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const container = (requests: Fields, rest: Fields = {}): Fields => ({ name: 'c', resources: { requests }, ...rest });
+const pod = (spec: Fields = {}, metadata: Fields = {}, status: Fields = {}): Fields => ({
+  metadata: { name: 'p', namespace: 'n', uid: 'u', ...metadata },
+  spec: { nodeName: 'n1', containers: [container({ cpu: '1', memory: '1Gi' })], ...spec },
+  status,
+});
+
+/** Thousandths of a core that each program counts for a pod. */
+const cpuOf = (object: unknown): readonly number[] => [
+  viewPod(readPod(object)).demand.cpuMilli,
+  Number(readPodObject(object)?.needs('')?.requests['cpu'] ?? 0),
+  readClusterPod(object)?.uses.get('cpu') ?? 0,
+];
+
+const resized = (asked: string, held: string, more: Fields = {}): Fields =>
+  pod(
+    { containers: [container({ cpu: asked })] },
+    {},
+    {
+      containerStatuses: [{ name: 'c', resources: { requests: { cpu: held } }, allocatedResources: { cpu: held } }],
+      ...more,
+    },
+  );
+
+for (const [what, object, milli] of [
+  ['containers together', pod({ containers: [container({ cpu: '1' }), container({ cpu: '500m' })] }), 1500],
+  [
+    'a limit stands for a request left out',
+    pod({ containers: [{ name: 'c', resources: { limits: { cpu: '2' } } }] }),
+    2000,
+  ],
+  ['an init container that asks for more', pod({ initContainers: [container({ cpu: '3' })] }), 3000],
+  [
+    'a sidecar beside a later init container',
+    pod({ initContainers: [container({ cpu: '1' }, { restartPolicy: 'Always' }), container({ cpu: '4' })] }),
+    5000,
+  ],
+  ['overhead', pod({ overhead: { cpu: '250m' } }), 1250],
+  ['requests of the whole pod', pod({ resources: { requests: { cpu: '4' } } }), 4000],
+  [
+    'a limit of the whole pod where nobody requests',
+    pod({ containers: [{ name: 'c' }], resources: { limits: { cpu: '2' } } }),
+    2000,
+  ],
+  ['a limit of the whole pod beside requests', pod({ resources: { limits: { cpu: '2' } } }), 1000],
+  ['a resize down that is not done', resized('1', '2'), 2000],
+  ['a resize up that is not done', resized('3', '2'), 3000],
+  [
+    'a resize that will never be done',
+    resized('64', '2', { conditions: [{ type: 'PodResizePending', status: 'True', reason: 'Infeasible' }] }),
+    2000,
+  ],
+  ['the same as servers before 1.33 say it', resized('64', '2', { resize: 'Infeasible' }), 2000],
+  [
+    'an init container is not resized',
+    pod(
+      { initContainers: [container({ cpu: '2' })] },
+      {},
+      { initContainerStatuses: [{ name: 'c', resources: { requests: { cpu: '9' } } }] },
+    ),
+    2000,
+  ],
+] as const) {
+  test(`every program counts the same for ${what}`, (t) => {
+    t.same(cpuOf(object), [milli, milli, milli]);
+    t.end();
+  });
+}
+
+test('a quantity that cannot be read is a broken rule, and nothing is counted for it', (t) => {
+  const object = pod({ containers: [container({ cpu: 'x' }), container({ cpu: '1' })] });
+  t.same(cpuOf(object), [0, 0, 0]);
+  t.match(viewPod(readPod(object)).brokenRule, /containers\[0\].*"x" is not a quantity/);
+  t.end();
+});
+
+test('every program knows the same of where a pod is and whether it stays', (t) => {
+  const facts = (object: unknown) => {
+    const [agent, view, cluster] = [readNodePod(object), viewPod(readPod(object)), readClusterPod(object)];
+    return {
+      node: [agent?.node === '' ? null : agent?.node, view.nodeName, cluster?.node],
+      leaving: [agent?.deletedAt !== null, view.leaving, cluster?.isLeaving],
+      priority: [view.priority, cluster?.priority],
+      namespace: [agent?.namespace, view.namespace, readPodObject(object)?.namespace],
+    };
+  };
+  t.match(facts(pod()), { node: ['n1', 'n1', 'n1'], leaving: [false, false, false], priority: [0, 0] });
+  t.match(facts(pod({ nodeName: '' })), { node: [null, null, null] });
+  t.match(facts(pod({}, { deletionTimestamp: null })), { leaving: [false, false, false] });
+  t.match(facts(pod({}, { deletionTimestamp: '2026-01-01T00:00:00Z' })), { leaving: [true, true, true] });
+  t.match(facts(pod({ priority: null })), { priority: [0, 0] });
+  t.match(facts(pod({}, { namespace: undefined })), { namespace: ['default', 'default', 'default'] });
+  t.equal(readPodObject(pod({ nodeName: '' }, { creationTimestamp: '2026-01-01T00:00:00Z' }))?.startedAt, null);
+  t.end();
+});
+
+test('an owner counts where it controls the pod, and a list of owners that is none breaks nothing', (t) => {
+  const owners = [
+    { kind: 'ConfigMap', name: 'x', uid: '1' },
+    { kind: 'ReplicaSet', name: 'r', uid: '2', controller: true },
+  ];
+  const owned = pod({}, { ownerReferences: owners });
+  t.match(readNodePod(owned)?.controller, { kind: 'ReplicaSet', name: 'r' });
+  t.equal(readPodObject(owned)?.ownerUid, '2');
+  for (const ownerReferences of [{}, null, 'x', [null]]) {
+    t.equal(readPodObject(pod({}, { ownerReferences }))?.ownerUid, 'u');
+    t.equal(readClusterPod(pod({}, { ownerReferences }))?.isBoundToStay, false);
+  }
+  t.end();
+});
