@@ -268,4 +268,16 @@ typedef enum CUgraphRecaptureStatus_enum {
 typedef CUresult (*CUgraphRecaptureCallback)(void *, CUgraphNode, const CUgraphNodeParams *, const CUgraphNodeParams *,
                                              CUgraphRecaptureStatus);
 
+/* ---- user objects: what a graph keeps for as long as it may run ---- */
+
+typedef struct CUuserObject_st *CUuserObject;
+
+typedef enum {
+  CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1,
+} CUuserObject_flags;
+
+typedef enum {
+  CU_GRAPH_USER_OBJECT_MOVE = 1,
+} CUuserObjectRetain_flags;
+
 #endif

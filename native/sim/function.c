@@ -1,7 +1,7 @@
 #include "module.h"
 
-/* What kernels answer about themselves: plausible constants, and what was set. */
-enum { REGISTERS = 32, MAX_THREADS = 1024, SHARED_BYTES = 49152, OPTIONAL_SHARED = 98304 };
+/* What kernels answer about themselves: what a small one of nvcc's has, and what was set. */
+enum { CONSTANT_BYTES = 360, REGISTERS = 32, MAX_THREADS = 1024, SHARED_BYTES = 49152, OPTIONAL_SHARED = 98304 };
 
 static CUresult get(int *value, CUfunction_attribute attribute, const struct CUfunc_st *function,
                     const struct sim_gpu *gpu) {
@@ -11,6 +11,12 @@ static CUresult get(int *value, CUfunction_attribute attribute, const struct CUf
     break;
   case CU_FUNC_ATTRIBUTE_NUM_REGS:
     *value = REGISTERS;
+    break;
+  case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+    *value = CONSTANT_BYTES;
+    break;
+  case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+    *value = 1;
     break;
   case CU_FUNC_ATTRIBUTE_PTX_VERSION:
   case CU_FUNC_ATTRIBUTE_BINARY_VERSION:

@@ -28,6 +28,7 @@ void graph_free(CUgraph graph) {
   for (size_t i = 0; i < graph->count; i++)
     free_node(graph->nodes[i]);
   graph->magic = 0;
+  user_objects_free(&graph->objects);
   free(graph->nodes);
   free(graph);
 }
@@ -87,6 +88,10 @@ static CUgraphNode clone_of(CUgraph clone, CUgraphNode original) {
 
 CUgraph graph_clone(CUgraph graph) {
   CUgraph clone = graph_make();
+  if (clone != NULL && !user_objects_copy(&clone->objects, &graph->objects)) {
+    graph_free(clone);
+    return NULL;
+  }
   for (size_t i = 0; clone != NULL && i < graph->count; i++) {
     CUgraphNode original = graph->nodes[i], node;
     struct task task = original->task;

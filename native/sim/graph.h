@@ -5,6 +5,7 @@
 #define SIM_GRAPH_H
 
 #include "task.h"
+#include "user_object.h"
 
 enum { GRAPH_MAGIC = 0x47524148, NODE_MAGIC = 0x4e4f4445, EXEC_MAGIC = 0x45584543 };
 
@@ -23,6 +24,7 @@ struct CUgraph_st {
   uint32_t magic;
   CUgraphNode *nodes;
   size_t count, room;
+  struct user_objects objects;
 };
 
 /* A node of an executable graph. */
@@ -48,6 +50,7 @@ struct CUgraphExec_st {
   pthread_mutex_t lock;
   uint32_t last_channel; /* where the last launch ended: launches of one graph never overlap */
   uint64_t last_ticket;  /* 0: there was none */
+  struct user_objects objects;
 };
 
 CUresult graph_check(CUgraph graph);

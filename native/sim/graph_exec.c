@@ -132,6 +132,9 @@ static void free_nodes(struct exec_node *nodes, size_t count) {
 CUresult exec_make(CUgraph graph, unsigned long long flags, CUgraphExec *result, CUgraphNode *wrong) {
   CUcontext context;
   struct places none = {0}, ends = {0};
+  unsigned long long conflict =
+      CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+  NEED((flags & conflict) != conflict);
   TRY(driver_current(&context));
   if (wrong != NULL) *wrong = NULL;
   CUgraphExec exec = calloc(1, sizeof *exec);
@@ -141,7 +144,7 @@ CUresult exec_make(CUgraph graph, unsigned long long flags, CUgraphExec *result,
   exec->context = context;
   exec->flags = flags;
   pthread_mutex_init(&exec->lock, NULL);
-  bool good = flatten(exec, graph, &none, &ends);
+  bool good = flatten(exec, graph, &none, &ends) && user_objects_copy(&exec->objects, &graph->objects);
   free(ends.at);
   exec->tickets = good ? calloc(exec->count + 1, sizeof *exec->tickets) : NULL;
   if (!good || exec->tickets == NULL || !assign_lanes(exec)) {
@@ -153,6 +156,9 @@ CUresult exec_make(CUgraph graph, unsigned long long flags, CUgraphExec *result,
 }
 
 void exec_free(CUgraphExec exec) {
+  /* A launch under way may still use what the objects stand for. */
+  if (exec->objects.count > 0 && exec->last_ticket > 0 && !exec->context->destroyed) context_synchronize(exec->context);
+  user_objects_free(&exec->objects);
   if (exec->context->destroyed) exec->lanes = 0;
   for (unsigned int lane = 1; exec->streams != NULL && lane < exec->lanes; lane++)
     if (exec->streams[lane] != NULL) stream_close(exec->streams[lane]);
@@ -313,6 +319,9 @@ SIM_API CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphEx
     pthread_mutex_lock(&exec->lock);
     for (size_t i = 0; i < exec->count; i++)
       exec->nodes[i].task = fresh->nodes[i].task;
+    struct user_objects before = exec->objects;
+    exec->objects = fresh->objects;
+    fresh->objects = before;
     pthread_mutex_unlock(&exec->lock);
   }
   exec_free(fresh);

@@ -157,6 +157,8 @@ static bool is_small(const struct allocation *allocation) {
 /* The caller holds the lock. */
 static void release(struct allocation *allocation) {
   struct space_keeper keeper = {grow, shrink, allocation->context};
+  bool ours = allocation->kind == MEMORY_MANAGED || allocation->kind == MEMORY_HOST ||
+              (allocation->kind == MEMORY_POOLED && !space_has(allocation->base));
   if (!space_has(allocation->base))
     take_outside(allocation);
   else if (is_small(allocation))
@@ -167,8 +169,7 @@ static void release(struct allocation *allocation) {
     sim_ledger_give(driver.machine, driver.process, driver.cards[allocation->device], allocation->charged);
   ipc_forget(allocation);
   if (allocation->object > 0) sim_ledger_drop(driver.machine, driver.process, (uint32_t)allocation->object - 1);
-  if (allocation->kind == MEMORY_MANAGED || allocation->kind == MEMORY_HOST)
-    munmap((void *)(uintptr_t)allocation->base, allocation->size);
+  if (ours) munmap((void *)(uintptr_t)allocation->base, allocation->size);
   delist(allocation);
 }
 

@@ -5,14 +5,22 @@
 
 #include <string.h>
 
+static bool is_pooled(const struct allocation *allocation, enum pool_place place) {
+  return allocation->kind == MEMORY_POOLED && pool_of(allocation)->place == place;
+}
+
 static bool is_host(const struct allocation *allocation) {
-  return allocation->kind == MEMORY_HOST || allocation->kind == MEMORY_REGISTERED;
+  return allocation->kind == MEMORY_HOST || allocation->kind == MEMORY_REGISTERED || is_pooled(allocation, POOL_HOST);
+}
+
+static bool is_managed(const struct allocation *allocation) {
+  return allocation->kind == MEMORY_MANAGED || is_pooled(allocation, POOL_MANAGED);
 }
 
 /* Writes what the attribute is of the allocation; addresses of nobody have types and flags of nothing. */
 static CUresult attribute_of(void *data, CUpointer_attribute attribute, CUdeviceptr pointer,
                              const struct allocation *allocation) {
-  bool managed = allocation->kind == MEMORY_MANAGED, host = is_host(allocation);
+  bool managed = is_managed(allocation), host = is_host(allocation);
   switch (attribute) {
   case CU_POINTER_ATTRIBUTE_CONTEXT:
     *(CUcontext *)data = allocation->context;
@@ -117,7 +125,7 @@ SIM_API CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute at
 
 static CUresult check_managed(CUdeviceptr pointer, size_t size) {
   const struct allocation *allocation = memory_find(pointer);
-  NEED(size > 0 && allocation != NULL && allocation->kind == MEMORY_MANAGED);
+  NEED(size > 0 && allocation != NULL && is_managed(allocation));
   NEED(size <= allocation->size - (pointer - allocation->base));
   return CUDA_SUCCESS;
 }

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { ALIGNMENT = 512 };
 
@@ -28,7 +29,7 @@ struct piece {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUmemoryPool pools;
-static CUmemoryPool defaults[SIM_MAX_CARDS], currents[SIM_MAX_CARDS];
+static CUmemoryPool defaults[POOL_PLACES][SIM_MAX_CARDS], currents[POOL_PLACES][SIM_MAX_CARDS];
 
 CUmemoryPool pool_of(const struct allocation *allocation) {
   return ((struct piece *)allocation->detail)->pool;
@@ -56,29 +57,51 @@ void pool_unlock(void) {
 
 /* ---- life; the callers hold the lock ---- */
 
-CUmemoryPool pool_make(CUdevice device, bool is_default) {
+CUmemoryPool pool_make(CUdevice device, enum pool_place place, bool is_default) {
   CUmemoryPool pool = calloc(1, sizeof *pool);
   if (pool == NULL) return NULL;
   pool->magic = POOL_MAGIC;
   pool->device = device;
+  pool->place = place;
   pool->is_default = is_default;
   pool->follow = pool->opportunistic = pool->internal = 1;
+  pool->properties.allocType = place == POOL_MANAGED ? CU_MEM_ALLOCATION_TYPE_MANAGED : CU_MEM_ALLOCATION_TYPE_PINNED;
+  pool->properties.location = (CUmemLocation){
+      .type = place == POOL_HOST ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
   pool->next = pools;
   pools = pool;
   return pool;
 }
 
-CUmemoryPool pool_default(CUdevice device) {
-  if (defaults[device] == NULL) defaults[device] = pool_make(device, true);
-  return defaults[device];
+CUmemoryPool pool_default(CUdevice device, enum pool_place place) {
+  CUmemoryPool *pool = &defaults[place][device];
+  if (*pool == NULL) *pool = pool_make(device, place, true);
+  return *pool;
 }
 
-CUmemoryPool pool_current(CUdevice device) {
-  return currents[device] != NULL ? currents[device] : pool_default(device);
+CUmemoryPool pool_current(CUdevice device, enum pool_place place) {
+  CUmemoryPool pool = currents[place][device];
+  return pool != NULL ? pool : pool_default(device, place);
 }
 
-void pool_set_current(CUdevice device, CUmemoryPool pool) {
-  currents[device] = pool;
+void pool_set_current(CUmemoryPool pool) {
+  currents[pool->place][pool->device] = pool;
+}
+
+/* Holds so many bytes from now on. False: the card has not so many more. */
+static bool hold(CUmemoryPool pool, uint64_t bytes) {
+  uint32_t card = driver.cards[pool->device];
+  if (bytes > pool->reserved) {
+    uint64_t more = bytes - pool->reserved;
+    bool paid = pool->place != POOL_HOST && sim_ledger_take(driver.machine, driver.process, card, more);
+    if (pool->place == POOL_DEVICE && !paid) return false;
+    if (paid) pool->charged += more;
+  } else if (bytes < pool->charged) {
+    sim_ledger_give(driver.machine, driver.process, card, pool->charged - bytes);
+    pool->charged = bytes;
+  }
+  pool->reserved = bytes;
+  return true;
 }
 
 static bool is_free_for(const struct piece *piece, CUstream stream) {
@@ -104,9 +127,8 @@ bool pool_trim(CUmemoryPool pool, uint64_t keep) {
   }
   uint64_t least = chunks(held) > keep ? chunks(held) : chunks(keep);
   if (least >= pool->reserved) return false;
-  sim_ledger_give(driver.machine, driver.process, driver.cards[pool->device], pool->reserved - least);
-  pool->reserved = least;
-  return pool->reserved < before;
+  hold(pool, least);
+  return least < before;
 }
 
 void pool_destroy(CUmemoryPool pool) {
@@ -115,7 +137,7 @@ void pool_destroy(CUmemoryPool pool) {
     *at = pool->next;
     break;
   }
-  if (currents[pool->device] == pool) currents[pool->device] = NULL;
+  if (currents[pool->place][pool->device] == pool) currents[pool->place][pool->device] = NULL;
   pool->magic = 0;
   while (pool->pieces != NULL) {
     struct piece *next = pool->pieces->next;
@@ -123,7 +145,7 @@ void pool_destroy(CUmemoryPool pool) {
     free(pool->pieces);
     pool->pieces = next;
   }
-  if (pool->reserved > 0) sim_ledger_give(driver.machine, driver.process, driver.cards[pool->device], pool->reserved);
+  hold(pool, 0);
   free(pool);
 }
 
@@ -141,10 +163,8 @@ static uint64_t pending(CUmemoryPool pool, CUstream stream) {
 static bool reserve(CUmemoryPool pool, uint64_t bytes, CUstream stream) {
   uint64_t needed = pool->used + pending(pool, stream) + bytes;
   if (needed <= pool->reserved) return true;
-  uint64_t more = chunks(needed) - pool->reserved;
-  if (pool->max_bytes > 0 && pool->reserved + more > pool->max_bytes) return false;
-  if (!sim_ledger_take(driver.machine, driver.process, driver.cards[pool->device], more)) return false;
-  pool->reserved += more;
+  if (pool->max_bytes > 0 && chunks(needed) > pool->max_bytes) return false;
+  if (!hold(pool, chunks(needed))) return false;
   raise_to(&pool->reserved_high, pool->reserved);
   return true;
 }
@@ -154,6 +174,18 @@ static struct piece *reuse(CUmemoryPool pool, size_t bytes, CUstream stream) {
   for (struct piece *piece = pool->pieces; piece != NULL; piece = piece->next)
     if (piece->bytes == bytes && is_free_for(piece, stream)) return piece;
   return NULL;
+}
+
+/* Addresses for a piece: those of managed memory and of the host's are the program's own. */
+static CUresult place(CUmemoryPool pool, size_t bytes, CUcontext context, struct allocation **allocation) {
+  if (pool->place == POOL_DEVICE) return memory_place(context, bytes, MEMORY_POOLED, allocation);
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct allocation model = {
+      .base = (CUdeviceptr)(uintptr_t)memory, .size = bytes, .kind = MEMORY_POOLED, .context = context};
+  CUresult result = memory_enlist(&model, allocation);
+  if (result != CUDA_SUCCESS) munmap(memory, bytes);
+  return result;
 }
 
 static CUresult take(CUmemoryPool pool, size_t size, CUstream stream, CUdeviceptr *pointer) {
@@ -166,7 +198,7 @@ static CUresult take(CUmemoryPool pool, size_t size, CUstream stream, CUdevicept
     if (piece == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     piece->pool = pool;
     piece->bytes = bytes;
-    CUresult placed = memory_place(stream->context, bytes, MEMORY_POOLED, &piece->allocation);
+    CUresult placed = place(pool, bytes, stream->context, &piece->allocation);
     if (placed != CUDA_SUCCESS) {
       free(piece);
       return placed;
@@ -252,7 +284,7 @@ static CUresult allocate(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, C
   }
   sim_model_touch(driver.machine, stream->context->card);
   pthread_mutex_lock(&lock);
-  if (pool == NULL) pool = pool_current(stream->context->device);
+  if (pool == NULL) pool = pool_current(stream->context->device, POOL_DEVICE);
   CUresult result = pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : take(pool, size, stream, pointer);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && pool != NULL) {
     /* What other pools of the device hold unused comes first. */

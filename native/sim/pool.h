@@ -9,12 +9,22 @@
 
 enum { POOL_MAGIC = 0x504f4f4c };
 
+/* Where a pool's memory lies. */
+enum pool_place {
+  POOL_DEVICE,
+  POOL_MANAGED, /* on the card as long as there is room, else in the host's memory: never refused for the card's sake */
+  POOL_HOST,
+  POOL_PLACES,
+};
+
 struct CUmemPoolHandle_st {
   uint32_t magic;
   CUdevice device;
+  enum pool_place place;
   bool is_default, imported;
   struct piece *pieces;
   uint64_t reserved, reserved_high, used, used_high;
+  uint64_t charged; /* of what is reserved, what the card pays for */
   uint64_t threshold, max_bytes;
   int follow, opportunistic, internal;
   CUmemPoolProps properties;
@@ -40,11 +50,11 @@ void pool_close_context(CUcontext context);
 CUresult pool_check(CUmemoryPool pool);
 void pool_lock(void);
 void pool_unlock(void);
-CUmemoryPool pool_make(CUdevice device, bool is_default);
+CUmemoryPool pool_make(CUdevice device, enum pool_place place, bool is_default);
 void pool_destroy(CUmemoryPool pool);
-CUmemoryPool pool_default(CUdevice device);
-CUmemoryPool pool_current(CUdevice device);
-void pool_set_current(CUdevice device, CUmemoryPool pool);
+CUmemoryPool pool_default(CUdevice device, enum pool_place place);
+CUmemoryPool pool_current(CUdevice device, enum pool_place place);
+void pool_set_current(CUmemoryPool pool);
 
 /* Lets go of unused pieces until no more than `keep` bytes are reserved. True: something came free. */
 bool pool_trim(CUmemoryPool pool, uint64_t keep);

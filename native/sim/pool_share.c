@@ -32,6 +32,7 @@ SIM_API CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool 
   ENTER();
   TRY(pool_check(pool));
   NEED(shareable != NULL && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && flags == 0);
+  if (pool->place != POOL_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
   NEED(pool->properties.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   int file = memfd_create("gpu-sim-pool", MFD_CLOEXEC);
   if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
@@ -54,7 +55,7 @@ SIM_API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *sh
     device++;
   NEED_DEVICE(device);
   pool_lock();
-  *pool = pool_make(device, false);
+  *pool = pool_make(device, POOL_DEVICE, false);
   if (*pool != NULL) (*pool)->imported = true;
   pool_unlock();
   return *pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
