@@ -8,6 +8,7 @@
 #include "pools.h"
 #include "sampler.h"
 #include "track.h"
+#include "visible.h"
 
 void after_fork(void) {
   ledger_after_fork();
@@ -19,4 +20,5 @@ void after_fork(void) {
   sampler_after_fork();
   gate_after_fork();
   capture_after_fork();
+  visible_after_fork();
 }

@@ -4,6 +4,7 @@
 #include "driver.h"
 #include "gate.h"
 #include "proc_address.h"
+#include "visible.h"
 
 static void *recognised(void) {
   void *function = driver_look_up("cuLaunchKernel", 13000, LEGACY);
@@ -13,7 +14,9 @@ static void *recognised(void) {
 CUresult cuInit(unsigned int flags) {
   /* A slice whose limits cannot be kept would be a whole card. */
   if (!control_start()) return CUDA_ERROR_NOT_INITIALIZED;
+  bool hides = visible_begin();
   CUresult result = driver.cuInit(flags);
+  if (hides) visible_end(result == CUDA_SUCCESS);
   if (result != CUDA_SUCCESS || !control_enforces()) return result;
   devices_match();
   proc_address_learn();

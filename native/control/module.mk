@@ -5,7 +5,7 @@
 comma := ,
 
 CONTROL_SHARED := descriptor directory ledger limits objects os process usage
-CONTROL_NVML := nvml_hooks forward_nvml
+CONTROL_NVML := forward_nvml $(patsubst control/%.c,%,$(wildcard control/nvml_*.c))
 CONTROL_CUDA := forward_cuda $(filter-out $(CONTROL_SHARED) $(CONTROL_NVML) directory_fixed directory_sandbox,$(patsubst control/%.c,%,$(wildcard control/*.c)))
 
 CFLAGS_control := -ftls-model=initial-exec

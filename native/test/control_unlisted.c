@@ -1,11 +1,15 @@
 #include "card.h"
 
 int main(void) {
-  TEST_BEGIN("a GPU that is visible but not listed gives no memory, unless the policy lets it");
+  TEST_BEGIN("a GPU that is seen but not listed gives no memory, unless the policy lets it");
   sandbox_make();
   struct vgpu_limits *limits = sandbox_limits("GPU-ffffffff-ffff-ffff-ffff-ffffffffffff", 64 * MIB, 50, 0);
   limits->header.log_level = VGPU_LOG_NONE;
+  /* With the policy that denies from the beginning it would be hidden. */
+  CHECK_EQ(cuInit(0), CUDA_ERROR_NO_DEVICE);
+  limits->header.policy = 0;
   card_open();
+  limits->header.policy = VGPU_POLICY_DENY_UNLISTED;
   CUdeviceptr pointer;
   CUmemoryPool pool;
   CUmemGenericAllocationHandle handle;

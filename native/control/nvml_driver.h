@@ -1,0 +1,18 @@
+/* The real NVML's functions, found once when the library is loaded; one that it lacks answers that it is not found. */
+#ifndef VGPU_NVML_DRIVER_H
+#define VGPU_NVML_DRIVER_H
+
+#include "nvml_abi.h"
+
+#define NVML_HOOK(type, symbol, parameters) extern __typeof__(symbol) symbol __attribute__((visibility("default")));
+#include "nvml_calls.def"
+
+struct nvml_driver {
+#define NVML_HOOK(type, symbol, parameters) __typeof__(symbol) *symbol;
+#define NVML_CALL NVML_HOOK
+#include "nvml_calls.def"
+};
+
+extern struct nvml_driver driver __attribute__((visibility("hidden")));
+
+#endif

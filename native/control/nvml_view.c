@@ -1,0 +1,56 @@
+#include "nvml_view.h"
+#include "lock.h"
+#include "nvml_driver.h"
+#include <string.h>
+
+static struct nvml_view view;
+static bool opened;
+static struct lock opening;
+
+/* A MIG device is listed with the address of its GPU, which NVML counts; without one there is no telling. */
+static bool can_be_told(const struct vgpu_device_identity *identity) {
+  return strncmp(identity->uuid, "GPU-", 4) == 0 ||
+         (strncmp(identity->uuid, "MIG-", 4) == 0 && identity->pci_bus_id[0] != '\0');
+}
+
+static void open_view(void) {
+  const struct vgpu_limits *limits;
+  const char *why;
+  if (limits_open(&limits, &why) == LIMITS_PRESENT) {
+    view.ledger.usage = usage_open(&why);
+    view.limits = limits;
+    view.hides = (limits->header.policy & VGPU_POLICY_DENY_UNLISTED) != 0 && limits->header.device_count > 0;
+    for (uint32_t i = 0; i < limits->header.device_count && i < VGPU_MAX_DEVICES; i++)
+      view.hides &= can_be_told(&limits->devices[i]);
+  }
+  __atomic_store_n(&opened, true, __ATOMIC_RELEASE);
+}
+
+const struct nvml_view *nvml_view(void) {
+  if (!__atomic_load_n(&opened, __ATOMIC_ACQUIRE)) {
+    lock_take(&opening);
+    if (!opened) open_view();
+    lock_release(&opening);
+  }
+  return &view;
+}
+
+/* False where the driver does not say. */
+static bool find(const struct nvml_view *seen, nvmlDevice_t device, int *index) {
+  char uuid[96];
+  nvmlPciInfo_t pci;
+  if (driver.nvmlDeviceGetUUID(device, uuid, sizeof uuid) != NVML_SUCCESS) return false;
+  bool placed = driver.nvmlDeviceGetPciInfo_v3(device, &pci) == NVML_SUCCESS;
+  *index = limits_find_device(seen->limits, uuid, placed ? pci.busId : NULL);
+  return true;
+}
+
+int nvml_view_index(const struct nvml_view *seen, nvmlDevice_t device) {
+  int index;
+  return seen->limits != NULL && find(seen, device, &index) ? index : -1;
+}
+
+bool nvml_view_shows(const struct nvml_view *seen, nvmlDevice_t device) {
+  int index;
+  return !seen->hides || !find(seen, device, &index) || index >= 0;
+}
