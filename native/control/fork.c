@@ -1,5 +1,6 @@
 #include "fork.h"
 #include "capture.h"
+#include "contexts.h"
 #include "cost.h"
 #include "devices.h"
 #include "gate.h"
@@ -12,6 +13,7 @@
 
 void after_fork(void) {
   ledger_after_fork();
+  contexts_after_fork();
   objects_after_fork();
   track_after_fork();
   devices_after_fork();

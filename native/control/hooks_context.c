@@ -1,9 +1,29 @@
-/* A context that ends takes its memory with it. */
+/* A context takes memory for itself; when it ends it takes all of its memory with it. */
+#include "contexts.h"
 #include "control.h"
 #include "devices.h"
 #include "driver.h"
 #include "memory.h"
 #include "sampler.h"
+
+#define CREATES(name, parameters, arguments)                                                                           \
+  CUresult name parameters {                                                                                           \
+    struct contexts_claim claim;                                                                                       \
+    if (!control_enforces()) return driver.name arguments;                                                             \
+    if (!contexts_claim(&claim, devices_index(device))) return CUDA_ERROR_OUT_OF_MEMORY;                               \
+    CUresult result = driver.name arguments;                                                                           \
+    if (contexts_settle(&claim, result == CUDA_SUCCESS ? *context : NULL)) return result;                              \
+    driver.cuCtxDestroy_v2(*context);                                                                                  \
+    return CUDA_ERROR_OUT_OF_MEMORY;                                                                                   \
+  }
+
+CREATES(cuCtxCreate, (CUcontext * context, unsigned int flags, CUdevice device), (context, flags, device))
+CREATES(cuCtxCreate_v2, (CUcontext * context, unsigned int flags, CUdevice device), (context, flags, device))
+CREATES(cuCtxCreate_v3,
+        (CUcontext * context, CUexecAffinityParam *affinities, int count, unsigned int flags, CUdevice device),
+        (context, affinities, count, flags, device))
+CREATES(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *creation, unsigned int flags, CUdevice device),
+        (context, creation, flags, device))
 
 static CUresult ended(CUresult result, CUcontext context) {
   if (result == CUDA_SUCCESS && context != NULL && control_enforces()) {
@@ -46,6 +66,17 @@ static CUcontext primary(CUdevice device) {
   if (driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return NULL;
   driver.cuDevicePrimaryCtxRelease(device);
   return context;
+}
+
+/* Only what makes it active takes memory. */
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  struct contexts_claim claim;
+  if (!control_enforces() || primary(device) != NULL) return driver.cuDevicePrimaryCtxRetain(context, device);
+  if (!contexts_claim(&claim, devices_index(device))) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = driver.cuDevicePrimaryCtxRetain(context, device);
+  if (contexts_settle(&claim, result == CUDA_SUCCESS ? *context : NULL)) return result;
+  driver.cuDevicePrimaryCtxRelease(device);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUcontext before_primary_may_end(CUdevice device) {

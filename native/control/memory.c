@@ -1,4 +1,5 @@
 #include "memory.h"
+#include "contexts.h"
 #include "control.h"
 #include "devices.h"
 #include "log.h"
@@ -11,16 +12,16 @@ static uint64_t budget_of(uint32_t device) {
   return limits_memory_budget(&live);
 }
 
-static bool take(uint32_t device, uint64_t bytes) {
+bool memory_take(uint32_t device, uint64_t bytes) {
   return ledger_reserve(&control.ledger, device, bytes, budget_of(device)) == 0;
 }
 
 static bool take_after_relief(uint32_t device, uint64_t bytes) {
   if (bytes > budget_of(device)) return false;
-  if (usage_reclaim(control.ledger.usage, &control.self) > 0 && take(device, bytes)) return true;
-  if (objects_settle(control.ledger.usage) && take(device, bytes)) return true;
+  if (usage_reclaim(control.ledger.usage, &control.self) > 0 && memory_take(device, bytes)) return true;
+  if (objects_settle(control.ledger.usage) && memory_take(device, bytes)) return true;
   if (!pools_relieve(device)) return false;
-  return take(device, bytes);
+  return memory_take(device, bytes);
 }
 
 static void count_denied(uint32_t device, uint64_t bytes, enum vgpu_denied_api api) {
@@ -44,7 +45,7 @@ bool memory_claim(struct memory_claim *claim, int device, uint64_t bytes, enum v
   claim->bytes = bytes;
   follow_sequence();
   if (device < 0) return (control.limits->header.policy & VGPU_POLICY_DENY_UNLISTED) == 0;
-  if (take((uint32_t)device, bytes) || take_after_relief((uint32_t)device, bytes)) return true;
+  if (memory_take((uint32_t)device, bytes) || take_after_relief((uint32_t)device, bytes)) return true;
   count_denied((uint32_t)device, bytes, api);
   return false;
 }
@@ -57,7 +58,7 @@ bool memory_settle(struct memory_claim *claim, uint64_t bytes, enum vgpu_denied_
   if (claim->device >= 0) {
     uint32_t device = (uint32_t)claim->device;
     if (bytes < claim->bytes) ledger_give_back(&control.ledger, device, claim->bytes - bytes);
-    if (bytes > claim->bytes && !take(device, bytes - claim->bytes)) {
+    if (bytes > claim->bytes && !memory_take(device, bytes - claim->bytes)) {
       count_denied(device, bytes, api);
       return false;
     }
@@ -88,6 +89,7 @@ static void drop(const struct track_entry *entry, void *context) {
   (void)context;
   if (entry->bytes > 0) ledger_give_back(&control.ledger, entry->device, entry->bytes);
   if (entry->object != 0) objects_release(control.ledger.usage, control.ledger.slot, entry->object - 1);
+  if (entry->kind == TRACK_CONTEXT) contexts_ended(entry->device);
 }
 
 void memory_forgotten(const struct track_entry *entry, bool freed) {
@@ -116,7 +118,7 @@ uint32_t memory_share(enum track_kind kind, uint64_t key, uint64_t object_key) {
 
 static bool is_of_context(const struct track_entry *entry, void *context) {
   bool bound = entry->kind == TRACK_MEMORY || entry->kind == TRACK_ARRAY || entry->kind == TRACK_MIPMAP ||
-               entry->kind == TRACK_IMPORT;
+               entry->kind == TRACK_IMPORT || entry->kind == TRACK_CONTEXT;
   return bound && entry->link == (uint64_t)context;
 }
 

@@ -42,6 +42,9 @@ uint32_t memory_share(enum track_kind kind, uint64_t key, uint64_t object_key);
 /* A context ended, and with it all that was allocated in it. */
 void memory_drop_context(CUcontext context);
 
+/* Takes what the driver is known to have taken, if it fits; no pool is trimmed, nothing is counted as refused. */
+bool memory_take(uint32_t device, uint64_t bytes);
+
 /* Bytes of a and b multiplied, UINT64_MAX when they overflow: no limit has room for that. */
 uint64_t memory_product(uint64_t a, uint64_t b);
 

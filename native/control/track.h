@@ -20,6 +20,7 @@ enum track_kind {
                          the one that the mapping is charged on, plus one; 0: it is not */
   TRACK_IMPORT,       /* device pointer to memory of another process; `references` counts how often it was opened */
   TRACK_EXTERNAL,     /* imported external memory */
+  TRACK_CONTEXT,      /* context; contexts.h has what it is charged */
   TRACK_GRAPH,        /* executable graph that allocates, on one device */
 };
 

@@ -108,6 +108,7 @@ enum vgpu_denied_api {
   VGPU_DENIED_MIPMAP = 7,
   VGPU_DENIED_GRAPH = 8,
   VGPU_DENIED_EXTERNAL = 9,
+  VGPU_DENIED_CONTEXT = 10,
   VGPU_DENIED_KINDS = 16,
 };
 
@@ -180,7 +181,11 @@ struct vgpu_device_usage {
   uint32_t soft_grant_ppm; /* what the library itself grants under a soft limit while the agent does not; 0: share */
   uint32_t reserved0;
   uint64_t alone_until_ns; /* when everything charged would be done if nobody else used the GPU */
-  uint64_t reserved1[4];
+  /* What the driver takes for a context, as a process of the container measured it; 0 with `context_known` too. */
+  uint64_t context_bytes;
+  uint32_t context_known;    /* 0: nobody has measured it yet */
+  uint32_t context_measurer; /* process slot + 1 of who is about to; 0: nobody is */
+  uint64_t reserved1[2];
   uint64_t launches;
   uint64_t charged_ns;   /* GPU time charged, before correction */
   uint64_t throttled_ns; /* time that launches waited */

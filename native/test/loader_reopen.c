@@ -220,6 +220,7 @@ static void start_case(const char *mirror, const char *name) {
   snprintf(path, sizeof path, "%s/%s", getenv("NATIVE_BUILD"), mirror);
   sandbox_path(usage, sizeof usage, VGPU_USAGE_FILE);
   unlink(usage);
+  sandbox_know_contexts(true);
   pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {

@@ -88,6 +88,7 @@ export const DENIED_APIS = [
   'mipmap',
   'graph',
   'external',
+  'context',
 ] as const;
 export type DeniedApi = (typeof DENIED_APIS)[number];
 
@@ -185,6 +186,7 @@ function readDevice(buffer: Buffer, offset: number): DeviceUsage {
       mipmap: readCounter(buffer, denials + 56),
       graph: readCounter(buffer, denials + 64),
       external: readCounter(buffer, denials + 72),
+      context: readCounter(buffer, denials + 80),
     },
     deniedBytes: readCounter(buffer, offset + DEVICE_USAGE.deniedBytes),
     peakBytes: readCounter(buffer, offset + DEVICE_USAGE.peakBytes),

@@ -41,7 +41,7 @@ async function besieged(t: Test) {
   await node.start();
   t.teardown(() => node.stop());
   const container = async (cores: number) => {
-    const pod = simplePod(cores, 2);
+    const pod = simplePod(cores, 3);
     const slice = sliceDirectory(await runPod(node, pod));
     const start = (program: string, ...args: string[]): TenantProcess => {
       const child = new TenantProcess(program, args, tenantEnvironment(MACHINE, { directory: slice, gpu: 0 }));

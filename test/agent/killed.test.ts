@@ -49,7 +49,7 @@ async function mortalNode(t: Test, options: { readonly openFiles?: number } = {}
     allocations,
     /** What the kubelet's word of a container came to: null, or why it did not start. */
     admit: async (cores: number) => {
-      const pod = simplePod(cores, 2);
+      const pod = simplePod(cores, 3);
       const admission = await agent.kubelet.admit(pod);
       if (!admission.ok) return { ok: false as const, reason: admission.message };
       const given = only(admission.containers);

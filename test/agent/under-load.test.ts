@@ -85,7 +85,7 @@ test(
       const isUsed =
         device !== undefined &&
         device.usedMemoryBytes >= CONTEXT + 64 * MIB &&
-        device.driverOverheadBytes >= CONTEXT &&
+        device.driverOverheadBytes > 0 &&
         device.counters.launches > 0;
       return isUsed && slice.processes === 1 && device.pids.join() === String(tenants[at]?.pid);
     };
@@ -143,7 +143,8 @@ test(
   { skip },
   async (t) => {
     const { node, ...loaded } = await loadedNode(t);
-    const container = await loaded.run(simplePod(10, 4), 640, 20_000);
+    // Each takes a context of 256 MiB besides.
+    const container = await loaded.run(simplePod(10, 4), 384, 20_000);
     const [first, second] = [container.start(), container.start()];
     const holds = (tenant: TenantProcess): boolean => tenant.output.includes('holds\n');
     await eventually(() => holds(first) || holds(second), 'one of them to have its memory');

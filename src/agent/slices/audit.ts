@@ -84,8 +84,10 @@ export interface AuditView {
 
 /** Driver and ledger round differently, and look at different moments. */
 const MEMORY_SLACK_BYTES = 64 * 2 ** 20;
-/** Contexts and modules come on top of what was allocated before anybody could count them; more than this a process is something else. */
-const CONTEXT_BYTES = 2 ** 30;
+/** Modules that a program loads when its memory is full come on top of it; more than this a container is something else. */
+const MODULE_BYTES = 256 * 2 ** 20;
+/** What the modules of all processes may take without a charge of their own; more than this is use past the control library. */
+const UNCOUNTED_BYTES = 2 ** 30;
 /** Charges are estimates, which are corrected within these bounds; more time than this goes past them. */
 const UNCHARGED_TIME_PPM = 100_000;
 /** So many launches and none timed: timing does not work. */
@@ -138,16 +140,15 @@ const SELF_TEST_FAILURES: Readonly<Record<keyof SelfTest, string | null>> = {
 };
 
 function auditSessions(view: AuditView): Finding[] {
-  const evidence = view.devices.flatMap((device) => evidenceOn(device, view.processes.length));
+  const evidence = view.devices.flatMap((device) => evidenceOn(device));
   return view.sessions.flatMap((session) => auditSession(session, evidence));
 }
 
 /** What the driver counts on a GPU and the slice does not: use past the control library, and not only the possibility of it. */
-function evidenceOn(device: AuditedDevice, processes: number): string[] {
+function evidenceOn(device: AuditedDevice): string[] {
   const { gpuUuid, memoryLimitBytes, share, uncountedMemoryBytes, unchargedTimePpm } = device;
-  const contexts = MEMORY_SLACK_BYTES + Math.max(1, processes) * CONTEXT_BYTES;
   const evidence: string[] = [];
-  if (memoryLimitBytes !== null && uncountedMemoryBytes !== null && uncountedMemoryBytes > contexts)
+  if (memoryLimitBytes !== null && uncountedMemoryBytes !== null && uncountedMemoryBytes > UNCOUNTED_BYTES)
     evidence.push(`${mib(uncountedMemoryBytes)} on ${gpuUuid} are not counted`);
   if (share < 100 && unchargedTimePpm !== null && unchargedTimePpm > UNCHARGED_TIME_PPM)
     evidence.push(`${Math.round(unchargedTimePpm / 10_000)} % of the time of ${gpuUuid} are not charged`);
@@ -182,7 +183,7 @@ function auditSession({ pid, slot, onGpu }: AuditedSession, evidence: readonly s
   ];
 }
 
-function auditDevices({ devices, processes }: AuditView): Finding[] {
+function auditDevices({ devices }: AuditView): Finding[] {
   return devices.flatMap((device): Finding[] => {
     const findings: Finding[] = [];
     const { gpuUuid, memoryLimitBytes, usedMemoryBytes } = device;
@@ -191,8 +192,7 @@ function auditDevices({ devices, processes }: AuditView): Finding[] {
       usedMemoryBytes !== null &&
       usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES
     ) {
-      const serious =
-        usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES + Math.max(1, processes.length) * CONTEXT_BYTES;
+      const serious = usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES + MODULE_BYTES;
       findings.push({
         code: 'over-limit',
         subject: gpuUuid,
