@@ -69,10 +69,10 @@ export function nodeView(options: NodeViewOptions): NodeView {
     },
     use: () => ({
       atMs: options.clock.now(),
-      cards: options.observeGpus().map(({ gpuUuid, look }) => ({
+      cards: options.observeGpus().map(({ gpuUuid, sample }) => ({
         uuid: gpuUuid,
-        usedPercent: look?.utilizationPercent ?? null,
-        usedMemoryBytes: look?.usedMemoryBytes ?? null,
+        usedPercent: sample?.utilizationPercent ?? null,
+        usedMemoryBytes: sample?.usedMemoryBytes ?? null,
       })),
       allocations: options.observeUse().map(({ allocation, devices }) => ({
         id: allocation,
@@ -122,7 +122,7 @@ function gpus(state: LedgerState, options: NodeViewOptions): GpuSnapshot[] {
   const seen = new Map(options.observeGpus().map((gpu) => [gpu.gpuUuid, gpu]));
   return slots(state).map(({ gpu, usable, freeCores, freeMemoryBytes }) => {
     const observed = seen.get(gpu.uuid);
-    const look = observed?.look ?? null;
+    const sample = observed?.sample ?? null;
     return {
       index: gpu.index,
       uuid: gpu.uuid,
@@ -135,13 +135,13 @@ function gpus(state: LedgerState, options: NodeViewOptions): GpuSnapshot[] {
       givenCores: CORES_PER_GPU - freeCores,
       // What is less than a block at the GPU's end is never given to anybody.
       givenMemoryBytes: Math.floor(gpu.memoryBytes / MEMORY_BLOCK_BYTES) * MEMORY_BLOCK_BYTES - freeMemoryBytes,
-      usedPercent: look?.utilizationPercent ?? null,
-      usedMemoryBytes: look?.usedMemoryBytes ?? null,
-      temperatureCelsius: look?.temperatureCelsius ?? null,
-      powerWatts: look === null || look.powerMilliwatts === null ? null : look.powerMilliwatts / 1000,
-      strangerPids: observed?.strangerPids ?? [],
-      looks: observed?.looks ?? 0,
-      failedLooks: observed?.failedLooks ?? 0,
+      usedPercent: sample?.utilizationPercent ?? null,
+      usedMemoryBytes: sample?.usedMemoryBytes ?? null,
+      temperatureCelsius: sample?.temperatureCelsius ?? null,
+      powerWatts: sample === null || sample.powerMilliwatts === null ? null : sample.powerMilliwatts / 1000,
+      strangerPids: observed?.foreignPids ?? [],
+      looks: observed?.samples ?? 0,
+      failedLooks: observed?.failedSamples ?? 0,
     };
   });
 }
@@ -163,8 +163,8 @@ function gpuUsages(
   }
   return state.node.gpus.map(({ gpu }) => {
     const observed = seen.get(gpu.uuid);
-    const all = [...(pids.get(gpu.uuid) ?? []), ...(observed?.strangerPids ?? [])];
-    return { pids: all.sort((a, b) => a - b), usedMemoryBytes: observed?.look?.usedMemoryBytes ?? 0 };
+    const all = [...(pids.get(gpu.uuid) ?? []), ...(observed?.foreignPids ?? [])];
+    return { pids: all.sort((a, b) => a - b), usedMemoryBytes: observed?.sample?.usedMemoryBytes ?? 0 };
   });
 }
 

@@ -210,7 +210,7 @@ function nodeCounts(record: NodeRecord, vgpu: Vgpu, apiServer: NodeKube | null):
   const kube = apiServer?.counts;
   const errors = new Map([
     ['kubelet-call', record.failedCalls],
-    ['driver-look', sum(vgpu.observeGpus().map(({ failedLooks }) => failedLooks))],
+    ['driver-look', sum(vgpu.observeGpus().map(({ failedSamples }) => failedSamples))],
     ['api-watch', sum(kube?.watch.failures.values())],
     ['api-write', sum(kube?.writes.dropped.values())],
     ['event-write', sum(kube?.events.dropped.values()) + (kube?.events.suppressed ?? 0)],

@@ -85,7 +85,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     gpus: options.gpus,
     clock: options.clock,
     log: options.log,
-    lookMs: options.samplePeriodMs,
+    sampleMs: options.samplePeriodMs,
   });
   const auditor = new Auditor({
     ...options,
@@ -131,7 +131,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       new Map(
         monitor.gpus.map(({ uuid, state }) => [
           uuid,
-          (state?.strangers.length ?? 0) - (state?.trespassers.length ?? 0),
+          (state?.foreignProcesses.length ?? 0) - (state?.trespassers.length ?? 0),
         ]),
       ),
     limitsService: limitsService({ slices, operator, resizer, observe }),

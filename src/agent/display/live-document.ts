@@ -1,8 +1,8 @@
 import type { NodeSnapshot } from './view.js';
 
 /**
- * A snapshot in two texts: what changes when something happens, and what changes all the time, as bare numbers in the order of the first. A
- * page that follows the node gets the first one rarely and the second every second.
+ * A snapshot in two texts: the state, which changes when something happens, and the usage, which changes all the time. The entries of the usage
+ * are in the order of the state. A page that follows the node gets the state rarely and the usage every second.
  */
 export interface LiveDocument {
   readonly state: string;
@@ -14,19 +14,19 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
   const { atMs, cards: gpus, allocations, ...rest } = snapshot;
   const usage = {
     at: atMs,
-    cards: gpus.map(({ usedPercent, usedMemoryBytes, temperatureCelsius, powerWatts, strangerPids }) => [
-      tenth(usedPercent),
+    cards: gpus.map(({ usedPercent, usedMemoryBytes, temperatureCelsius, powerWatts, strangerPids }) => ({
+      usedPercent: tenth(usedPercent),
       usedMemoryBytes,
       temperatureCelsius,
-      tenth(powerWatts),
-      strangerPids.length,
-    ]),
+      powerWatts: tenth(powerWatts),
+      foreignProcesses: strangerPids.length,
+    })),
     slices: allocations.flatMap(({ slices }) =>
-      slices.map(({ usedPercent, usedMemoryBytes, counters }) => [
-        tenth(usedPercent),
+      slices.map(({ usedPercent, usedMemoryBytes, counters }) => ({
+        usedPercent: tenth(usedPercent),
         usedMemoryBytes,
-        Math.round((counters?.throttledSeconds ?? 0) * 1000) / 1000,
-      ]),
+        throttledSeconds: Math.round((counters?.throttledSeconds ?? 0) * 1000) / 1000,
+      })),
     ),
   };
   const state = {

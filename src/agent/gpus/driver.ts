@@ -1,4 +1,5 @@
 import type { Gpu } from '../../gpu/gpu.js';
+import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
 import type { Topology } from '../../gpu/topology/topology.js';
 
 /** One GPU as its driver describes it. Null where the driver or the GPU has no answer. */
@@ -29,26 +30,6 @@ export interface Inventory {
   readonly excluded: readonly ExcludedGpu[];
   /** What an operator should know about this machine: unequal GPUs, answers that are missing and what that costs. */
   readonly notes: readonly string[];
-}
-
-/** One look at a GPU. Null where it does not answer that question. */
-export interface GpuSample {
-  /** When the sample was taken, by the driver object's clock. */
-  readonly atMs: number;
-  /** Share of the time in which a kernel ran, 0 to 100. */
-  readonly utilizationPercent: number | null;
-  readonly usedMemoryBytes: number | null;
-  readonly temperatureCelsius: number | null;
-  readonly powerMilliwatts: number | null;
-}
-
-/** A process that has a context on a GPU. */
-export interface GpuProcess {
-  /** In the pid namespace of the host. */
-  readonly pid: number;
-  readonly usedMemoryBytes: number | null;
-  /** Share of the GPU's multiprocessors in the last seconds, 0 to 100; null where the GPU keeps no such figures. */
-  readonly utilizationPercent: number | null;
 }
 
 /** What happens to the GPUs while nobody asks. */

@@ -108,17 +108,17 @@ export function audit(view: AuditView): Finding[] {
 
 function auditProcesses({ processes, sessions }: AuditView): Finding[] {
   // One that this agent has not met yet but that left its line before is met at its next launch: until then it does nothing.
-  const strangers = processes.filter(({ greeted, claimed, active }) => !greeted && (!claimed || active));
-  if (strangers.length > 0 && sessions.length === 0 && !processes.some(({ claimed }) => claimed)) {
+  const foreignProcesses = processes.filter(({ greeted, claimed, active }) => !greeted && (!claimed || active));
+  if (foreignProcesses.length > 0 && sessions.length === 0 && !processes.some(({ claimed }) => claimed)) {
     const message =
-      `${list(strangers)} use the GPU, and no process of the container has loaded the control library: ` +
+      `${list(foreignProcesses)} use the GPU, and no process of the container has loaded the control library: ` +
       'its image sets LD_LIBRARY_PATH, or another runtime put the real driver in its place';
     return [{ code: 'no-library', subject: '', message, serious: true }];
   }
-  return strangers.map((stranger) => ({
+  return foreignProcesses.map((foreignProcess) => ({
     code: 'unregistered',
-    subject: String(stranger.pid),
-    message: `${list([stranger])} uses the GPU without the control library`,
+    subject: String(foreignProcess.pid),
+    message: `${list([foreignProcess])} uses the GPU without the control library`,
     serious: true,
   }));
 }

@@ -1,5 +1,6 @@
 import { NO_TENANTS, steer, stepCorrection, withCorrection, type SteeringState } from './steering.js';
-import type { GpuReading, GpuProcessView, GpuSource } from './ports.js';
+import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
+import type { GpuSource } from './ports.js';
 import type { ProcessOwners } from './process-owners.js';
 import { Tenant } from './tenant.js';
 import type { Slice } from './slice.js';
@@ -7,18 +8,16 @@ import type { Slice } from './slice.js';
 /** Charges are compared with the driver's reports over this long. */
 const ACCOUNT_MS = 5_000;
 
-/** What a GPU looked like, and when. */
-export interface GpuState extends GpuReading {
-  /** Milliseconds since 1970. */
-  readonly atMs: number;
-  /** Those of no container that was given this GPU. */
-  readonly strangers: readonly GpuProcessView[];
-  /** Of these, those of containers that were given others. */
+/** The last sample of a GPU, and the processes on it that belong to no container which was allocated this GPU. */
+export interface GpuState {
+  readonly sample: GpuSample;
+  readonly foreignProcesses: readonly GpuProcess[];
+  /** Foreign processes that belong to containers on other GPUs. */
   readonly trespassers: readonly { readonly allocation: string; readonly pid: number }[];
 }
 
 /**
- * One GPU and the containers on it. `look` asks the driver, about once a second: what processes use, and whose they are. `beat` reads counters
+ * One GPU and the containers on it. `takeSample` asks the driver, about once a second: what processes use, and whose they are. `tick` reads counters
  * and steers, ten times a second while there is something to steer; it asks nobody and waits for nothing.
  */
 export class GpuMonitor {
@@ -30,12 +29,12 @@ export class GpuMonitor {
   #state: GpuState | null = null;
   #foreignPpm = 0;
   #tickAtNs: bigint | null = null;
-  #lookedAtNs: bigint | null = null;
+  #sampledAtNs: bigint | null = null;
   #accountMs = 0;
   #busy = false;
   #crowd = 0;
-  #looks = 0;
-  #failedLooks = 0;
+  #samples = 0;
+  #failedSamples = 0;
 
   constructor(uuid: string, source: GpuSource, owners: ProcessOwners) {
     this.uuid = uuid;
@@ -52,19 +51,19 @@ export class GpuMonitor {
     return this.#state;
   }
 
-  /** Looks that were begun and have ended, one way or the other. */
-  get looks(): number {
-    return this.#looks;
+  /** Samples that have ended, with success or not. */
+  get samples(): number {
+    return this.#samples;
   }
 
-  get failedLooks(): number {
-    return this.#failedLooks;
+  get failedSamples(): number {
+    return this.#failedSamples;
   }
 
   /** Every process on it at the last sample. */
   get pids(): readonly number[] {
     const ours = this.#tenants.flatMap(({ processes }) => processes);
-    return [...ours, ...(this.#state?.strangers ?? [])].map(({ pid }) => pid);
+    return [...ours, ...(this.#state?.foreignProcesses ?? [])].map(({ pid }) => pid);
   }
 
   /** True while a tick may change something: a container that is paced used the GPU lately. */
@@ -79,7 +78,7 @@ export class GpuMonitor {
 
   /** True when nobody used it at the last sample, and nobody that is paced did since. */
   get idle(): boolean {
-    return !this.#busy && this.#state?.utilizationPercent === 0;
+    return !this.#busy && this.#state?.sample.utilizationPercent === 0;
   }
 
   /** The slices of this node, of which those on this GPU are kept. */
@@ -108,11 +107,11 @@ export class GpuMonitor {
     }
     const ticks = present.flatMap((tenant) => {
       const tick = tenant.tick(nowNs);
-      return tick === null ? [] : [{ tenant, beat: tick }];
+      return tick === null ? [] : [{ tenant, tick }];
     });
     const { state, decisions } = steer(this.#steering, {
       elapsedNs,
-      tenants: ticks.map(({ beat: tick }) => tick),
+      tenants: ticks.map(({ tick }) => tick),
       foreignPpm: this.#foreignPpm,
     });
     this.#steering = state;
@@ -121,18 +120,18 @@ export class GpuMonitor {
   }
 
   /** Asks the driver; rejects with its error, and everything stays as it was then. `nowNs` and `nowMs` are functions since asking takes time. */
-  async look(nowNs: () => bigint, nowMs: () => number): Promise<void> {
+  async takeSample(nowNs: () => bigint, nowMs: () => number): Promise<void> {
     try {
-      await this.#look(nowNs, nowMs);
+      await this.#takeSample(nowNs, nowMs);
     } catch (error) {
-      this.#failedLooks += 1;
+      this.#failedSamples += 1;
       throw error;
     } finally {
-      this.#looks += 1;
+      this.#samples += 1;
     }
   }
 
-  async #look(nowNs: () => bigint, nowMs: () => number): Promise<void> {
+  async #takeSample(nowNs: () => bigint, nowMs: () => number): Promise<void> {
     const limited = this.#tenants.filter(
       ({ present, live }) => live.memoryBytes !== null && (present || live.driverOverheadBytes > 0),
     );
@@ -141,14 +140,14 @@ export class GpuMonitor {
     const heldBefore = this.idle ? null : new Map(moving.map((tenant) => [tenant, tenant.held()]));
     const processes = await this.#source.processes(this.uuid);
     const heldAfter = new Map(moving.map((tenant) => [tenant, tenant.held()]));
-    const look = await this.#source.sample(this.uuid);
+    const sample = await this.#source.sample(this.uuid);
     await this.#owners.learn(
       processes.map(({ pid }) => pid),
       nowMs(),
     );
     const atNs = nowNs();
-    const elapsedNs = this.#lookedAtNs === null ? 0 : Number(atNs - this.#lookedAtNs);
-    this.#lookedAtNs = atNs;
+    const elapsedNs = this.#sampledAtNs === null ? 0 : Number(atNs - this.#sampledAtNs);
+    this.#sampledAtNs = atNs;
     const byOwner = this.#byOwner(processes);
     for (const tenant of this.#tenants) tenant.see(byOwner.get(tenant.slice.id) ?? [], elapsedNs);
     for (const tenant of limited) {
@@ -156,20 +155,20 @@ export class GpuMonitor {
         tenant.chargeOverhead((heldBefore ?? heldAfter).get(tenant) ?? null, heldAfter.get(tenant) ?? null);
       else tenant.watchOverhead();
     }
-    const strangers = byOwner.get(null) ?? [];
-    const trespassers = strangers.flatMap(({ pid }) => {
+    const foreignProcesses = byOwner.get(null) ?? [];
+    const trespassers = foreignProcesses.flatMap(({ pid }) => {
       const owner = this.#owners.ownerOf(pid);
       return owner === null ? [] : [{ allocation: owner.allocation, pid }];
     });
-    this.#foreignPpm = foreignPpm(strangers, this.#state?.strangers ?? []);
-    this.#state = { ...look, atMs: nowMs(), strangers, trespassers };
+    this.#foreignPpm = foreignPpm(foreignProcesses, this.#state?.foreignProcesses ?? []);
+    this.#state = { sample: { ...sample, atMs: nowMs() }, foreignProcesses, trespassers };
     this.#accountMs += elapsedNs / 1e6;
     if (this.#accountMs >= ACCOUNT_MS) this.#closeAccounts();
   }
 
-  #byOwner(processes: readonly GpuProcessView[]): Map<string | null, GpuProcessView[]> {
+  #byOwner(processes: readonly GpuProcess[]): Map<string | null, GpuProcess[]> {
     const here = new Set(this.#tenants.map(({ slice }) => slice.id));
-    const byOwner = new Map<string | null, GpuProcessView[]>();
+    const byOwner = new Map<string | null, GpuProcess[]>();
     for (const process of processes) {
       const allocation = this.#owners.ownerOf(process.pid)?.allocation ?? null;
       // Of a container that has other GPUs than this one: a foreign process here.
@@ -194,9 +193,9 @@ export class GpuMonitor {
  * What processes of no container use, in ppm of the GPU. Only of those that were there at the look before: a container's own process may be listed once before its
  * greeting has come, and once more when it has ended and its slice is gone, with all that it used until then.
  */
-function foreignPpm(strangers: readonly GpuProcessView[], before: readonly GpuProcessView[]): number {
+function foreignPpm(foreignProcesses: readonly GpuProcess[], before: readonly GpuProcess[]): number {
   const known = new Set(before.map(({ pid }) => pid));
-  const percent = strangers.reduce(
+  const percent = foreignProcesses.reduce(
     (sum, { pid, utilizationPercent }) => sum + (known.has(pid) ? (utilizationPercent ?? 0) : 0),
     0,
   );

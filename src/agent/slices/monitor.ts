@@ -14,7 +14,7 @@ export interface MonitorOptions {
   readonly clock: Clock;
   readonly log: Log;
   /** How often the driver is asked about each GPU: `--sample-period`. */
-  readonly lookMs: number;
+  readonly sampleMs: number;
   /** CLOCK_MONOTONIC, which the control library compares publications with. */
   readonly monotonicNs?: () => bigint;
 }
@@ -31,7 +31,7 @@ const CROWD_PER_TICK = 4;
  * How much later than evenly looks come, in turn and in parts of a period: a report is of one short window, and what programs do often has a period, of which
  * reports at even intervals may always show the same part.
  */
-const LOOK_DELAYS = [0, 0.3, 0.1, 0.4, 0.2];
+const SAMPLE_DELAYS = [0, 0.3, 0.1, 0.4, 0.2];
 /** A GPU that nobody uses is asked about so much less often, as long as nobody comes or goes. */
 const PERIODS_AT_REST = 4;
 
@@ -74,13 +74,13 @@ export class Monitor {
     const tick = this.#ticks++;
     this.#follow();
     if (tick % TICKS_PER_SWEEP === 0) this.#options.owners.keepOnly(new Set(this.#gpus.flatMap(({ pids }) => pids)));
-    const ticksPerLook = Math.max(1, Math.round(this.#options.lookMs / TICK_MS));
+    const ticksPerSample = Math.max(1, Math.round(this.#options.sampleMs / TICK_MS));
     this.#gpus.forEach((gpu, index) => {
       const works = gpu.busy || this.#isStirred(gpu);
       const ticks = works ? Math.max(1, Math.ceil(gpu.crowd / CROWD_PER_TICK)) : TICKS_AT_REST;
       if (tick % ticks === 0) gpu.tick(this.#nowNs(), ticks * TICK_MS);
       // One after another, not all at once.
-      if (isLookDue(tick + index, ticksPerLook, gpu.idle && !this.#isStirred(gpu))) this.#look(gpu);
+      if (isSampleDue(tick + index, ticksPerSample, gpu.idle && !this.#isStirred(gpu))) this.#takeSample(gpu);
     });
   }
 
@@ -104,14 +104,14 @@ export class Monitor {
     this.#sliceVersion = slices.version;
   }
 
-  #look(gpu: GpuMonitor): void {
+  #takeSample(gpu: GpuMonitor): void {
     const { uuid } = gpu;
     // The driver has not answered the last time yet: a GPU that hangs is asked no more until it does.
     if (this.#looking.has(uuid)) return;
     this.#looking.add(uuid);
     this.#seenCompany.set(uuid, this.#options.slices.company);
     gpu
-      .look(this.#nowNs, () => this.#options.clock.now())
+      .takeSample(this.#nowNs, () => this.#options.clock.now())
       .then(
         () => this.#failing.delete(uuid),
         (error: unknown) => {
@@ -125,8 +125,8 @@ export class Monitor {
 }
 
 /** Whether a GPU is to be looked at in its tick `turn`. */
-function isLookDue(turn: number, ticksPerLook: number, atRest: boolean): boolean {
-  const period = Math.floor(turn / ticksPerLook);
+function isSampleDue(turn: number, ticksPerSample: number, atRest: boolean): boolean {
+  const period = Math.floor(turn / ticksPerSample);
   if (atRest && period % PERIODS_AT_REST !== 0) return false;
-  return turn % ticksPerLook === Math.floor(ticksPerLook * (LOOK_DELAYS[period % LOOK_DELAYS.length] ?? 0));
+  return turn % ticksPerSample === Math.floor(ticksPerSample * (SAMPLE_DELAYS[period % SAMPLE_DELAYS.length] ?? 0));
 }

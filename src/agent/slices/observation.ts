@@ -1,7 +1,8 @@
 import type { Finding } from './audit.js';
 import type { UsageCounters } from './usage-counters.js';
 import type { GpuMonitor } from './gpu-monitor.js';
-import type { GpuReading, SliceOwner } from './ports.js';
+import type { GpuSample } from '../../gpu/sample.js';
+import type { SliceOwner } from './ports.js';
 import type { SocketRefusals } from './slice-socket.js';
 import type { Slices } from './slices.js';
 import type { Drift, Tenant } from './tenant.js';
@@ -68,18 +69,16 @@ export interface UseObservation {
 /** One GPU of the node, and how well it can be watched. */
 export interface GpuObservation {
   readonly gpuUuid: string;
-  /** As of the last sample that succeeded; null before the first. */
-  readonly look: GpuReading | null;
-  /** When that was, in milliseconds since 1970. */
-  readonly lookedAtMs: number | null;
-  /** Looks at the driver since the agent started, and those of them that failed. */
-  readonly looks: number;
-  readonly failedLooks: number;
+  /** The last sample that succeeded; null before the first. */
+  readonly sample: GpuSample | null;
+  /** Samples since the agent started, and how many of them failed. */
+  readonly samples: number;
+  readonly failedSamples: number;
   /** Slices on this GPU, and how many of them have a process that may use it. */
   readonly containers: number;
   readonly presentContainers: number;
   /** Host pids of processes on it that belong to no container that was given this GPU. */
-  readonly strangerPids: readonly number[];
+  readonly foreignPids: readonly number[];
 }
 
 /** What is known of every started slice. Reads memory and small files only. */
@@ -115,15 +114,14 @@ export function observeUse(slices: Slices, gpus: readonly GpuMonitor[]): UseObse
 
 /** What is known of every GPU, in the driver's order. Reads memory only. */
 export function observeGpus(gpus: readonly GpuMonitor[]): GpuObservation[] {
-  return gpus.map(({ uuid, state, looks, failedLooks, tenants }) => ({
+  return gpus.map(({ uuid, state, samples, failedSamples, tenants }) => ({
     gpuUuid: uuid,
-    look: state,
-    lookedAtMs: state?.atMs ?? null,
-    looks,
-    failedLooks,
+    sample: state?.sample ?? null,
+    samples,
+    failedSamples,
     containers: tenants.length,
     presentContainers: tenants.filter(({ present }) => present).length,
-    strangerPids: (state?.strangers ?? []).map(({ pid }) => pid),
+    foreignPids: (state?.foreignProcesses ?? []).map(({ pid }) => pid),
   }));
 }
 

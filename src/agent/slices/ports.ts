@@ -1,3 +1,5 @@
+import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
+
 /** Which container of which pod; empty texts where the kubelet has not said. */
 export interface SliceOwner {
   readonly podUid: string;
@@ -49,25 +51,8 @@ export interface Evictor {
   evict(owner: SliceOwner, why: string): void;
 }
 
-/** A process that has a context on a GPU, as the driver lists it. Null where the GPU does not say. */
-export interface GpuProcessView {
-  /** Of the host. */
-  readonly pid: number;
-  readonly usedMemoryBytes: number | null;
-  /** 0 to 100, of the last second or so. */
-  readonly utilizationPercent: number | null;
-}
-
-/** One look at a GPU. */
-export interface GpuReading {
-  readonly utilizationPercent: number | null;
-  readonly usedMemoryBytes: number | null;
-  readonly temperatureCelsius: number | null;
-  readonly powerMilliwatts: number | null;
-}
-
 /** The GPUs as their driver shows them. Calls may take long and may reject. */
 export interface GpuSource {
-  sample(uuid: string): Promise<GpuReading>;
-  processes(uuid: string): Promise<readonly GpuProcessView[]>;
+  sample(uuid: string): Promise<GpuSample>;
+  processes(uuid: string): Promise<readonly GpuProcess[]>;
 }

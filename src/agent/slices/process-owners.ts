@@ -16,7 +16,7 @@ interface Found {
 }
 
 /** A process that is nobody's now may be in a container that the agent learns of a moment later. */
-const FORGET_STRANGERS_MS = 10_000;
+const FORGET_FOREIGN_MS = 10_000;
 
 /**
  * Whose the processes on the GPUs are. Those that greeted are known at once; the control group of any other names its pod, and with
@@ -49,7 +49,7 @@ export class ProcessOwners {
       const stands =
         known !== undefined &&
         known.startTicks === startTicks &&
-        (known.allocation !== null || now - known.foundAt < FORGET_STRANGERS_MS);
+        (known.allocation !== null || now - known.foundAt < FORGET_FOREIGN_MS);
       if (!stands) this.#found.set(pid, { startTicks, allocation: await this.#allocationOf(pid), foundAt: now });
     }
   }

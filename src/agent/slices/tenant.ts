@@ -4,7 +4,8 @@ import type { Account, Decision, TenantTick } from './steering.js';
 import type { UsageCounters } from './usage-counters.js';
 import type { DeviceUsage } from '../../abi/usage-file.js';
 import { CounterTally } from './counter-tally.js';
-import type { GpuProcessView } from './ports.js';
+import type { GpuProcess } from '../../gpu/sample.js';
+
 import type { Slice } from './slice.js';
 import type { UsageReader } from './usage-reader.js';
 
@@ -59,7 +60,7 @@ export class Tenant {
   /** Position of the GPU in the slice's limits and usage files. */
   readonly index: number;
   /** Its processes on this GPU at the last sample; null before the first. */
-  #processes: readonly GpuProcessView[] | null = null;
+  #processes: readonly GpuProcess[] | null = null;
   readonly #tally: CounterTally;
   #reader: UsageReader | null = null;
   /** As of the last tick. */
@@ -100,7 +101,7 @@ export class Tenant {
     return this.live.share < 100;
   }
 
-  get processes(): readonly GpuProcessView[] {
+  get processes(): readonly GpuProcess[] {
     return this.#processes ?? [];
   }
 
@@ -194,7 +195,7 @@ export class Tenant {
   }
 
   /** Takes in what the driver lists of this container, `elapsedNs` after the look before. */
-  see(processes: readonly GpuProcessView[], elapsedNs: number): void {
+  see(processes: readonly GpuProcess[], elapsedNs: number): void {
     const appeared = this.processes.length === 0 && processes.length > 0;
     this.#processes = processes;
     // Reports are of windows that have ended: of its first moments there are none, while its first launches were charged at once.

@@ -39,7 +39,7 @@ async function audited(t: Teardown, policy: AuditPolicy = 'report') {
     gpus: () => [GPU, OTHER_GPU],
     clock,
     log: silentLog(),
-    lookMs: 1_000,
+    sampleMs: 1_000,
   });
   const notes: SliceNote[] = [];
   const evicted: string[] = [];

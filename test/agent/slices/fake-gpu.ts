@@ -11,20 +11,22 @@ import {
   ledgerRange,
   slotsRange,
 } from '../../../src/abi/usage-file.js';
-import type { GpuReading, GpuProcessView, GpuSource } from '../../../src/agent/slices/ports.js';
+import type { GpuProcess, GpuSample } from '../../../src/gpu/sample.js';
+import type { GpuSource } from '../../../src/agent/slices/ports.js';
 
 /** GPUs whose answers a test sets. */
 export class FakeGpus implements GpuSource {
-  readonly running = new Map<string, readonly GpuProcessView[]>();
+  readonly running = new Map<string, readonly GpuProcess[]>();
   readonly asked = new Map<string, number>();
   failure: Error | null = null;
   utilizationPercent = 50;
   /** Set while the driver does not answer: it does when this resolves. */
   hold: Promise<void> | null = null;
 
-  async sample(): Promise<GpuReading> {
+  async sample(): Promise<GpuSample> {
     if (this.failure !== null) throw this.failure;
     return {
+      atMs: 0,
       utilizationPercent: this.utilizationPercent,
       usedMemoryBytes: 1,
       temperatureCelsius: 40,
@@ -32,7 +34,7 @@ export class FakeGpus implements GpuSource {
     };
   }
 
-  async processes(uuid: string): Promise<readonly GpuProcessView[]> {
+  async processes(uuid: string): Promise<readonly GpuProcess[]> {
     this.asked.set(uuid, (this.asked.get(uuid) ?? 0) + 1);
     await this.hold;
     if (this.failure !== null) throw this.failure;
@@ -41,7 +43,7 @@ export class FakeGpus implements GpuSource {
 }
 
 /** A line of the driver's list. */
-export function listed(pid: number, usedMemoryBytes: number | null, utilizationPercent: number | null): GpuProcessView {
+export function listed(pid: number, usedMemoryBytes: number | null, utilizationPercent: number | null): GpuProcess {
   return { pid, usedMemoryBytes, utilizationPercent };
 }
 

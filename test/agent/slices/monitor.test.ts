@@ -4,7 +4,8 @@ import { test } from 'tap';
 import { silentLog } from '../../../src/host/log.js';
 import { Monitor } from '../../../src/agent/slices/monitor.js';
 import { observeGpus, observeSlices, type DeviceObservation } from '../../../src/agent/slices/observation.js';
-import type { ContainerKnowledge, GpuProcessView } from '../../../src/agent/slices/ports.js';
+import type { GpuProcess } from '../../../src/gpu/sample.js';
+import type { ContainerKnowledge } from '../../../src/agent/slices/ports.js';
 import { ProcessOwners } from '../../../src/agent/slices/process-owners.js';
 import type { SliceSpec } from '../../../src/agent/slices/slice.js';
 import { ManualClock } from '../../manual-clock.js';
@@ -44,7 +45,7 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
     gpus: () => [GPU],
     clock,
     log: silentLog(),
-    lookMs: 1_000,
+    sampleMs: 1_000,
     monotonicNs: () => start + BigInt(clock.now() - startMs) * 1_000_000n,
   });
   monitor.start();
@@ -59,7 +60,7 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
       await settle();
     }
   };
-  const looked = (): number => monitor.gpus[0]?.looks ?? 0;
+  const looked = (): number => monitor.gpus[0]?.samples ?? 0;
   return {
     node,
     gpus,
@@ -67,7 +68,7 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
     /** Lets ticks go by; what `each` does is done before each of them. */
     beats: ticks,
     /** Lets ticks go by until the driver has been asked so many times more. */
-    async looks(count: number): Promise<void> {
+    async samples(count: number): Promise<void> {
       for (const end = looked() + count; looked() < end;) await ticks(1);
     },
     async start(allocation: string, spec: Partial<SliceSpec> = {}): Promise<FakeContainer> {
@@ -87,13 +88,13 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
       if (device === undefined) throw new Error(`nothing is seen of ${allocation}`);
       return device;
     },
-    run(...processes: GpuProcessView[]): void {
+    run(...processes: GpuProcess[]): void {
       gpus.running.set(GPU, processes);
     },
   };
 }
 
-test("what the driver lists is added up by container, and nobody's is nobody's", async (t) => {
+test("the monitor adds up what the driver lists by container, and keeps foreign processes apart", async (t) => {
   const node = await monitored(t);
   await node.start(A);
   await node.start(B);
@@ -101,7 +102,7 @@ test("what the driver lists is added up by container, and nobody's is nobody's",
   await node.beats(11);
   t.match(node.device(A), { usedMemoryBytes: 300 * MIB, usedPercent: 20, pids: [PID_A] });
   t.match(node.device(B), { usedMemoryBytes: 100 * MIB, usedPercent: 5, pids: [PID_B] });
-  t.match(node.monitor.gpus[0]?.state, { utilizationPercent: 50, strangers: [{ pid: STRANGER }] });
+  t.match(node.monitor.gpus[0]?.state, { sample: { utilizationPercent: 50 }, foreignProcesses: [{ pid: STRANGER }] });
 });
 
 test("a process that greeted is its container's, whatever its control group says", async (t) => {
@@ -207,9 +208,9 @@ test('use of a process of no container is held against others once it is seen ag
   };
   node.run(listed(PID_A, MIB, 30));
   await node.beats(30, work);
-  const before = node.monitor.gpus[0]?.looks ?? 0;
+  const before = node.monitor.gpus[0]?.samples ?? 0;
   await node.beats(20, (tick) => {
-    const seen = (node.monitor.gpus[0]?.looks ?? 0) > before;
+    const seen = (node.monitor.gpus[0]?.samples ?? 0) > before;
     node.run(listed(PID_A, MIB, 30), ...(seen ? [] : [listed(STRANGER, MIB, 60)]));
     if (tick > 0) work();
   });
@@ -358,27 +359,27 @@ test('counters are those of now, paced or not, and grow over restarts of the con
   t.match(node.device(A), { counters: { launches: 9 }, peakMemoryBytes: null });
 });
 
-test('of every GPU it is known how often it was looked at, how often in vain, and who is on it', async (t) => {
+test('the monitor counts samples, failed samples and foreign processes of every GPU', async (t) => {
   const node = await monitored(t);
   await node.start(A);
   await node.start(B);
   node.run(listed(PID_A, MIB, 1), listed(STRANGER, MIB, 1));
   t.same(observeGpus(node.monitor.gpus), []);
-  await node.looks(2);
+  await node.samples(2);
   const [gpu] = observeGpus(node.monitor.gpus);
   t.match(gpu, {
     gpuUuid: GPU,
-    looks: 2,
-    failedLooks: 0,
+    samples: 2,
+    failedSamples: 0,
     containers: 2,
     presentContainers: 1,
-    strangerPids: [STRANGER],
-    look: { temperatureCelsius: 40 },
+    foreignPids: [STRANGER],
+    sample: { temperatureCelsius: 40 },
   });
   node.gpus.failure = new Error('the GPU fell off the bus');
-  await node.looks(2);
+  await node.samples(2);
   t.match(observeGpus(node.monitor.gpus), [
-    { looks: 4, failedLooks: 2, lookedAtMs: gpu?.lookedAtMs, strangerPids: [STRANGER] },
+    { samples: 4, failedSamples: 2, sample: { atMs: gpu?.sample?.atMs }, foreignPids: [STRANGER] },
   ]);
 });
 
@@ -388,20 +389,20 @@ test('what the driver keeps for itself becomes part of the limit', async (t) => 
   container.hold(0, 0, 100 * MIB);
   container.hold(0, 3, 50 * MIB);
   node.run(listed(PID_A, 450 * MIB, null));
-  await node.looks(3);
+  await node.samples(3);
   t.equal(container.told(0).driverOverheadBytes, 300 * MIB);
   const sequence = container.sequence;
   node.run(listed(PID_A, 450 * MIB + 1_000, null));
-  await node.looks(2);
+  await node.samples(2);
   t.equal(container.sequence, sequence, 'a few bytes are not worth a publication');
   container.hold(0, 0, 500 * MIB);
-  await node.looks(2);
+  await node.samples(2);
   t.equal(container.told(0).driverOverheadBytes, 0, 'memory that is held but not on the GPU is no negative overhead');
   container.hold(0, 0, 100 * MIB);
-  await node.looks(2);
+  await node.samples(2);
   t.equal(container.told(0).driverOverheadBytes, 300 * MIB + 1_000);
   node.run();
-  await node.looks(2);
+  await node.samples(2);
   t.equal(container.told(0).driverOverheadBytes, 0, 'nor do processes that are gone leave any');
 });
 
@@ -478,7 +479,7 @@ test('slices that come, start again and go are followed', async (t) => {
     observeSlices(node.node.slices, node.monitor.gpus, () => []),
     [],
   );
-  t.match(node.monitor.gpus[0]?.state?.strangers, [{ pid: PID_A }]);
+  t.match(node.monitor.gpus[0]?.state?.foreignProcesses, [{ pid: PID_A }]);
 });
 
 test('a GPU that nobody uses is asked about less often, until somebody comes, goes or works', async (t) => {

@@ -60,29 +60,38 @@ export function cardPanel(store, card, position, entries) {
   return {
     element,
     use(sampled) {
-      const [used, usedBytes, temperature, watts, strangers] = store.usage.cards[position];
+      const { usedPercent, usedMemoryBytes, temperatureCelsius, powerWatts, foreignProcesses } =
+        store.usage.cards[position];
       setText(
         more,
         [
-          temperature === null ? null : `${temperature} °C`,
-          watts === null ? null : `${Math.round(watts)} W`,
-          strangers > 0 ? count(strangers, 'foreign process', 'foreign processes') : null,
+          temperatureCelsius === null ? null : `${temperatureCelsius} °C`,
+          powerWatts === null ? null : `${Math.round(powerWatts)} W`,
+          foreignProcesses > 0 ? count(foreignProcesses, 'foreign process', 'foreign processes') : null,
         ]
           .filter((fact) => fact !== null)
           .map((fact) => ` · ${fact}`)
           .join(''),
       );
-      setText(cores.figure, `${percent(used)} used, ${card.givenCores} given`);
+      setText(cores.figure, `${percent(usedPercent)} used, ${card.givenCores} given`);
       setText(
         memory.figure,
-        usedBytes === null ? `${bytes(card.givenMemoryBytes)} given` : `${bytesOf(usedBytes, card.memoryBytes)} used`,
+        usedMemoryBytes === null
+          ? `${bytes(card.givenMemoryBytes)} given`
+          : `${bytesOf(usedMemoryBytes, card.memoryBytes)} used`,
       );
       entries.forEach(({ slice, at }, place) => {
-        const [usedPercent, sliceBytes, throttled] = store.usage.slices[at];
+        const use = store.usage.slices[at];
         const limit = slice.memoryLimitBytes ?? card.memoryBytes;
-        cores.fill(place, (usedPercent / slice.givenCores) * 100);
-        memory.fill(place, (sliceBytes / (slice.givenMemoryBytes ?? card.memoryBytes)) * 100);
-        rows[place].use({ usedPercent, usedBytes: sliceBytes, limit, throttled, at: store.usage.at });
+        cores.fill(place, (use.usedPercent / slice.givenCores) * 100);
+        memory.fill(place, (use.usedMemoryBytes / (slice.givenMemoryBytes ?? card.memoryBytes)) * 100);
+        rows[place].use({
+          usedPercent: use.usedPercent,
+          usedBytes: use.usedMemoryBytes,
+          limit,
+          throttled: use.throttledSeconds,
+          at: store.usage.at,
+        });
       });
       if (sampled) history.draw(store.series[card.uuid]?.used ?? []);
     },

@@ -112,7 +112,7 @@ function figureList(store) {
   return {
     element,
     use() {
-      const known = store.usage.cards.map(([used]) => used).filter((used) => used !== null);
+      const known = store.usage.cards.map(({ usedPercent }) => usedPercent).filter((used) => used !== null);
       setText(
         values.busy.main,
         known.length === 0 ? '–' : percent(known.reduce((sum, used) => sum + used, 0) / known.length),
@@ -124,7 +124,7 @@ function figureList(store) {
       setText(
         values.memory.main,
         bytesOf(
-          store.usage.cards.reduce((sum, [, used]) => sum + (used ?? 0), 0),
+          store.usage.cards.reduce((sum, { usedMemoryBytes }) => sum + (usedMemoryBytes ?? 0), 0),
           memory,
         ),
       );

@@ -24,9 +24,9 @@ export class Store {
     this.#sampledAt = usage.at;
     this.state.cards.forEach(({ uuid }, at) => {
       const kept = (this.series[uuid] ??= { used: [], memory: [] });
-      const [used, memory] = usage.cards[at] ?? [null, null];
-      push(kept.used, used);
-      push(kept.memory, memory === null ? null : memory / 2 ** 20);
+      const { usedPercent, usedMemoryBytes } = usage.cards[at] ?? { usedPercent: null, usedMemoryBytes: null };
+      push(kept.used, usedPercent);
+      push(kept.memory, usedMemoryBytes === null ? null : usedMemoryBytes / 2 ** 20);
     });
     return true;
   }

@@ -204,13 +204,13 @@ function tile({ index, health, usable, model }, x, y, width) {
   return { link, cores, memory, number, laneWidth: width - 20 };
 }
 
-function fill({ cores, memory, number, laneWidth }, card, [used, usedBytes]) {
+function fill({ cores, memory, number, laneWidth }, card, { usedPercent, usedMemoryBytes }) {
   const width = (fraction) => Math.max(0, Math.min(1, fraction)) * laneWidth;
   cores.given.setAttribute('width', width(card.givenCores / 100));
-  cores.used.setAttribute('width', width((used ?? 0) / 100));
+  cores.used.setAttribute('width', width((usedPercent ?? 0) / 100));
   memory.given.setAttribute('width', width(card.givenMemoryBytes / card.memoryBytes));
-  memory.used.setAttribute('width', width((usedBytes ?? 0) / card.memoryBytes));
-  number.textContent = percent(used);
+  memory.used.setAttribute('width', width((usedMemoryBytes ?? 0) / card.memoryBytes));
+  number.textContent = percent(usedPercent);
 }
 
 /** NVLinks as things to draw: all-to-all groups of GPUs with equally many links become one bus, everything else a line a pair. */

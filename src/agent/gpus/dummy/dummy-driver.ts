@@ -1,4 +1,5 @@
-import { DriverError, type Driver, type GpuProcess, type GpuSample, type Inventory } from '../driver.js';
+import type { GpuProcess, GpuSample } from '../../../gpu/sample.js';
+import { DriverError, type Driver, type Inventory } from '../driver.js';
 import { inventoryNotes } from '../notes.js';
 
 /** A machine without GPUs: the agent runs, registers, and has nothing to offer. */

@@ -1,13 +1,6 @@
+import type { GpuProcess, GpuSample } from '../../../gpu/sample.js';
 import { systemClock, type Clock } from '../../../host/clock.js';
-import {
-  DriverError,
-  type Driver,
-  type DriverEvent,
-  type DriverListener,
-  type GpuProcess,
-  type GpuSample,
-  type Inventory,
-} from '../driver.js';
+import { DriverError, type Driver, type DriverEvent, type DriverListener, type Inventory } from '../driver.js';
 import { CallGate } from './call-gate.js';
 import { optional, type NvmlGpu } from './nvidia-gpu.js';
 import { memory } from './identity.js';

@@ -1,4 +1,4 @@
-import type { GpuProcess } from '../driver.js';
+import type { GpuProcess } from '../../../gpu/sample.js';
 import { optional, type NvmlGpu } from './nvidia-gpu.js';
 import { CONTEXTS, processShares, runningProcesses, type ProcessShare, type RunningProcess } from './load.js';
 import type { Nvml } from './nvml.js';

@@ -1,15 +1,8 @@
+import type { GpuProcess, GpuSample } from '../../../gpu/sample.js';
 import { subTopology } from '../../../gpu/topology/topology.js';
 import { systemClock, type Clock } from '../../../host/clock.js';
 import { inventoryNotes } from '../notes.js';
-import {
-  DriverError,
-  type Driver,
-  type DriverEvent,
-  type DriverListener,
-  type GpuProcess,
-  type GpuSample,
-  type Inventory,
-} from '../driver.js';
+import { DriverError, type Driver, type DriverEvent, type DriverListener, type Inventory } from '../driver.js';
 import type { SimNode } from './node.js';
 
 /** What runs on a simulated GPU: a test or a demonstration sets it. */
