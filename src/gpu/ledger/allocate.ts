@@ -4,7 +4,7 @@ import { checkCores, isFraction, refuse, type Refusal } from '../request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks, RESOURCE_NAME, type ResourceKind } from '../resources.js';
 import { allocationId, memoryIdsOf, type Allocation, type Part } from './allocation.js';
 import type { PendingContainers } from './pending.js';
-import { openCores, openMemory } from './prefer.js';
+import { openCores, openMemory } from './pairing.js';
 import { keptFor, slots, usage, type LedgerState, type MemoryHalf, type OpenHalf } from './state.js';
 
 /** The kubelet's Allocate for one resource of one container. */

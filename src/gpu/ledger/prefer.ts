@@ -2,11 +2,21 @@ import type { Gpu } from '../gpu.js';
 import { place } from '../placement/place.js';
 import type { PlacementOptions } from '../placement/request.js';
 import type { GpuSlot } from '../placement/slot.js';
-import { checkCores, checkMemory, checkPair, isFraction, refuse, type Refusal } from '../request.js';
+import { checkCores, checkMemory, isFraction, refuse, type Refusal } from '../request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, RESOURCE_NAME, type ResourceKind } from '../resources.js';
-import { coreIdsOf, memoryIdsOf } from './allocation.js';
-import { mayBelongTogether, type PendingContainer, type PendingContainers } from './pending.js';
-import { slots, type LedgerState } from './state.js';
+import {
+  checkCandidates,
+  matchingContainers,
+  openCores,
+  openMemory,
+  plausibleCores,
+  plausibleMemory,
+  predictedGpus,
+  type BrokenRule,
+} from './pairing.js';
+import type { PendingContainers } from './pending.js';
+import { countByGpu, pickIds } from './pick-ids.js';
+import { ownersOf, slots, type LedgerState } from './state.js';
 
 /** The kubelet's GetPreferredAllocation for one resource of one container. */
 export interface PreferenceRequest {
@@ -19,12 +29,6 @@ export interface PreferenceRequest {
   readonly size: number;
   readonly pending: PendingContainers;
 }
-
-/** A refusal of what a waiting pod asks for, whatever is free. */
-export type BrokenRule = Refusal & {
-  /** The oldest pod that it may be. It fails as a whole and never asks again. */
-  readonly podUid: string;
-};
 
 export type Preference =
   { readonly ok: true; readonly ids: readonly string[]; readonly gpus: readonly Gpu[] } | Refusal | BrokenRule;
@@ -60,13 +64,13 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
     const joined = joinMemory(state, request.size, half, free, must);
     if (joined !== null) return joined;
   }
-  const candidates = matching(request.pending, 'core', request.size);
+  const candidates = matchingContainers(request.pending, 'core', request.size);
   const paired = checkCandidates(candidates);
   if (paired !== null) return paired;
   // Memory that was joined to the cores before may be of these: without knowledge of pods, be prepared for that.
   const joined = request.pending === null && state.open?.kind === 'joined' ? state.open.memoryIds.length : 0;
   const memoryNeeds = half === null ? plausibleMemory(candidates, request.size, joined) : [half.length];
-  const hint = hintOf(state, request, candidates);
+  const hint = predictedGpus(state, request, candidates);
   let refusal: Refusal | null = null;
   // First where the ids of one GPU suffice, then anywhere: the ids of another GPU can stand for it.
   for (const options of [{ mustInclude: must, among, hint }, { among, hint }, { hint }] satisfies PlacementOptions[]) {
@@ -119,11 +123,11 @@ function gpusForMemory(state: LedgerState, request: PreferenceRequest): ChosenGp
       )
     );
   }
-  const candidates = matching(request.pending, 'memory', request.size);
+  const candidates = matchingContainers(request.pending, 'memory', request.size);
   const paired = checkCandidates(candidates);
   if (paired !== null) return paired;
   const must = ownersOf(state, request.mustInclude);
-  const hint = hintOf(state, request, candidates);
+  const hint = predictedGpus(state, request, candidates);
   const memoryBytes = request.size * MEMORY_BLOCK_BYTES;
   let refusal: Refusal | null = null;
   for (const options of [{ mustInclude: must, hint }, { hint }] satisfies PlacementOptions[]) {
@@ -152,138 +156,9 @@ function roomiest(free: readonly GpuSlot[], memoryBytes: number, must: readonly 
   return fitting.sort((a, b) => b.freeCores - a.freeCores || a.gpu.index - b.gpu.index)[0]?.gpu ?? null;
 }
 
-/** The GPUs (indexes) that ids belong to, ascending. */
-export function ownersOf(state: LedgerState, ids: readonly string[]): number[] {
-  const uuids = new Set(ids.map((id) => state.node.ids.decode(id)?.gpuUuid));
-  return state.node.gpus.filter(({ gpu }) => uuids.has(gpu.uuid)).map(({ gpu }) => gpu.index);
-}
-
-/** The memory ids that wait for their cores, if these may be the cores. */
-export function openMemory(state: LedgerState, cores: number, pending: PendingContainers): readonly string[] | null {
-  if (state.open?.kind !== 'memory') return null;
-  return mayBelongTogether(pending, cores, state.open.memoryIds.length) ? state.open.memoryIds : null;
-}
-
-export interface OpenCores {
-  readonly allocationId: string;
-  readonly cores: number;
-  readonly gpuUuids: readonly string[];
-}
-
-/** The allocation that waits for its memory, if this may be its memory. */
-export function openCores(state: LedgerState, memoryBlocks: number, pending: PendingContainers): OpenCores | null {
-  if (state.open?.kind !== 'core') return null;
-  const allocation = state.allocations.get(state.open.allocationId);
-  if (allocation === undefined) return null;
-  const cores = allocation.parts.reduce((sum, part) => sum + part.coreIds.length, 0);
-  if (!mayBelongTogether(pending, cores, memoryBlocks)) return null;
-  return { allocationId: allocation.id, cores, gpuUuids: allocation.parts.map((part) => part.gpuUuid) };
-}
-
-function matching(pending: PendingContainers, kind: ResourceKind, size: number): readonly PendingContainer[] {
-  return (pending ?? []).filter((container) => (kind === 'core' ? container.cores : container.memoryBlocks) === size);
-}
-
-/** Refuses at once what no candidate can be right about: a part without memory, memory without cores. */
-function checkCandidates(candidates: readonly PendingContainer[]): BrokenRule | null {
-  const [first] = candidates;
-  if (first === undefined) return null;
-  const problems = candidates.map((candidate) => checkPair(candidate));
-  const [reason] = problems;
-  return reason !== null && reason !== undefined && problems.every((problem) => problem !== null)
-    ? { ...reason, podUid: first.podUid }
-    : null;
-}
-
-/** Memory that may follow these cores, largest first: the GPU should suit every candidate. */
-function plausibleMemory(candidates: readonly PendingContainer[], cores: number, joined: number): number[] {
-  const known = distinct(candidates.map((candidate) => candidate.memoryBlocks)).sort((a, b) => b - a);
-  if (known.length > 0) return known;
-  const least = isFraction(cores) ? 1 : 0;
-  return joined > least ? [joined, least] : [least];
-}
-
-/** Cores that may follow this memory: the kind that the oldest candidate asks for first, and of each kind the largest. */
-function plausibleCores(candidates: readonly PendingContainer[]): number[] {
-  const known = distinct(
-    candidates.map((candidate) => candidate.cores).filter((cores) => checkCores(cores, true) === null),
-  );
-  const oldest = isFraction(known[0] ?? 0);
-  return known.sort((a, b) => Number(isFraction(b) === oldest) - Number(isFraction(a) === oldest) || b - a);
-}
-
-/**
- * The GPUs (indexes) that the extender meant for the oldest of the candidates that was not answered yet. One that was answered goes on waiting, as
- * far as its pod tells, until it starts: each answer of this size that nobody is known to own stands for the oldest candidate with that
- * prediction or, where it came to other GPUs, for the oldest that is left.
- */
-function hintOf(
-  state: LedgerState,
-  { kind, size }: PreferenceRequest,
-  candidates: readonly PendingContainer[],
-): readonly number[] {
-  const answered = unownedAnswers(state, kind, size).map((ids) => ownersOf(state, ids).join());
-  const waiting = candidates.filter(({ hint }) => {
-    const at = answered.indexOf([...hint].sort((a, b) => a - b).join());
-    if (at >= 0) answered.splice(at, 1);
-    return at < 0;
-  });
-  return waiting.slice(answered.length).find(({ hint }) => hint.length > 0)?.hint ?? [];
-}
-
-/** Ids of that kind that were handed out `size` at a time and are not known to be anybody's. */
-function unownedAnswers(state: LedgerState, kind: ResourceKind, size: number): (readonly string[])[] {
-  const unowned = [...state.allocations.values()].filter(({ owners }) => owners.length === 0);
-  const held = unowned.map((allocation) => (kind === 'core' ? coreIdsOf(allocation) : memoryIdsOf(allocation)));
-  const halves = kind === 'memory' ? state.halves.map(({ memoryIds }) => memoryIds) : [];
-  return [...held, ...halves].filter((ids) => ids.length === size);
-}
-
 function tooMuch(state: LedgerState, cores: number, memoryBlocks: number): Refusal | null {
   return checkMemory(
     { cores, memoryBlocks },
     state.node.gpus.map(({ gpu }) => gpu.memoryBytes),
   );
-}
-
-function distinct(numbers: readonly number[]): number[] {
-  return [...new Set(numbers)];
-}
-
-function countByGpu(state: LedgerState, ids: readonly string[]): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const id of ids) {
-    const uuid = state.node.ids.decode(id)?.gpuUuid;
-    if (uuid !== undefined) counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
-  }
-  return counts;
-}
-
-/**
- * `size` of the available ids: those that must be, then ids of the chosen GPUs in equal shares, lowest numbers first,
- * and only where these do not suffice ids of other GPUs, of which most are left over. Null when there are not enough.
- */
-function pickIds(state: LedgerState, request: PreferenceRequest, gpus: readonly Gpu[]): string[] | null {
-  const must = new Set(request.mustInclude);
-  const byGpu = new Map<string, { id: string; number: number }[]>();
-  for (const id of request.available) {
-    const decoded = state.node.ids.decode(id);
-    if (decoded === null || must.has(id)) continue;
-    const list = byGpu.get(decoded.gpuUuid) ?? [];
-    list.push({ id, number: decoded.number });
-    byGpu.set(decoded.gpuUuid, list);
-  }
-  for (const list of byGpu.values()) list.sort((a, b) => a.number - b.number);
-  const picked = [...must];
-  const take = (uuid: string, count: number): void => {
-    const list = byGpu.get(uuid) ?? [];
-    picked.push(...list.splice(0, Math.max(0, Math.min(count, request.size - picked.length))).map((entry) => entry.id));
-  };
-  const heldOf = countByGpu(state, request.mustInclude);
-  const share = Math.ceil(request.size / Math.max(1, gpus.length));
-  for (const gpu of gpus) take(gpu.uuid, share - (heldOf.get(gpu.uuid) ?? 0));
-  for (const gpu of gpus) take(gpu.uuid, request.size);
-  const others = [...byGpu.entries()].sort((a, b) => b[1].length - a[1].length);
-  for (const [uuid] of others) take(uuid, request.size);
-  return picked.length === request.size ? picked : null;
 }

@@ -149,3 +149,9 @@ function counted(held: ReadonlySet<string> = NOTHING, reused: ReadonlySet<string
   for (const id of reused) if (held.has(id)) count -= 1;
   return count;
 }
+
+/** The GPUs (indexes) that ids belong to, ascending. */
+export function ownersOf(state: LedgerState, ids: readonly string[]): number[] {
+  const uuids = new Set(ids.map((id) => state.node.ids.decode(id)?.gpuUuid));
+  return state.node.gpus.filter(({ gpu }) => uuids.has(gpu.uuid)).map(({ gpu }) => gpu.index);
+}

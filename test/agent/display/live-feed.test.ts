@@ -73,7 +73,9 @@ test('a reader is told everything once, then what changes and what is used', asy
     ['state', 'usage', 'event'],
   );
   t.match(events[7]?.[1], { allocations: [{ slices: [{ share: 30 }] }] });
-  t.same((events[8]?.[1] as { slices: unknown[] }).slices, [{ usedPercent: 12.3, usedMemoryBytes: 0, throttledSeconds: 0 }]);
+  t.same((events[8]?.[1] as { slices: unknown[] }).slices, [
+    { usedPercent: 12.3, usedMemoryBytes: 0, throttledSeconds: 0 },
+  ]);
 });
 
 test('a reader that stops reading misses what it cannot take, costs nobody anything, and is let go', async (t) => {

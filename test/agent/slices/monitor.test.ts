@@ -94,7 +94,7 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
   };
 }
 
-test("the monitor adds up what the driver lists by container, and keeps foreign processes apart", async (t) => {
+test('the monitor adds up what the driver lists by container, and keeps foreign processes apart', async (t) => {
   const node = await monitored(t);
   await node.start(A);
   await node.start(B);

@@ -1,7 +1,8 @@
 import { test } from 'tap';
 import { allocate } from '../../../src/gpu/ledger/allocate.js';
 import type { PendingContainer } from '../../../src/gpu/ledger/pending.js';
-import { ownersOf, prefer } from '../../../src/gpu/ledger/prefer.js';
+import { prefer } from '../../../src/gpu/ledger/prefer.js';
+import { ownersOf } from '../../../src/gpu/ledger/state.js';
 import { emptyLedger, type LedgerState } from '../../../src/gpu/ledger/state.js';
 import type { ResourceKind } from '../../../src/gpu/resources.js';
 import { nodeOf } from './kubelet-model.js';

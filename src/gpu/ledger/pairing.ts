@@ -1,0 +1,105 @@
+/**
+ * Pairing: which waiting container a request of the kubelet may belong to, and what its other resource may be. The kubelet asks for cores and
+ * for memory separately and names no pod.
+ */
+import type { ResourceKind } from '../resources.js';
+import { checkCores, checkPair, isFraction, type Refusal } from '../request.js';
+import { coreIdsOf, memoryIdsOf } from './allocation.js';
+import { mayBelongTogether, type PendingContainer, type PendingContainers } from './pending.js';
+import { ownersOf, type LedgerState } from './state.js';
+
+/** A refusal of what a waiting pod asks for, whatever is free. */
+export type BrokenRule = Refusal & {
+  /** The oldest pod that it may be. It fails as a whole and never asks again. */
+  readonly podUid: string;
+};
+
+/** The memory ids that wait for their cores, if these may be the cores. */
+export function openMemory(state: LedgerState, cores: number, pending: PendingContainers): readonly string[] | null {
+  if (state.open?.kind !== 'memory') return null;
+  return mayBelongTogether(pending, cores, state.open.memoryIds.length) ? state.open.memoryIds : null;
+}
+
+export interface OpenCores {
+  readonly allocationId: string;
+  readonly cores: number;
+  readonly gpuUuids: readonly string[];
+}
+
+/** The allocation that waits for its memory, if this may be its memory. */
+export function openCores(state: LedgerState, memoryBlocks: number, pending: PendingContainers): OpenCores | null {
+  if (state.open?.kind !== 'core') return null;
+  const allocation = state.allocations.get(state.open.allocationId);
+  if (allocation === undefined) return null;
+  const cores = allocation.parts.reduce((sum, part) => sum + part.coreIds.length, 0);
+  if (!mayBelongTogether(pending, cores, memoryBlocks)) return null;
+  return { allocationId: allocation.id, cores, gpuUuids: allocation.parts.map((part) => part.gpuUuid) };
+}
+
+/** The waiting containers that ask for exactly this many units of the resource. */
+export function matchingContainers(
+  pending: PendingContainers,
+  kind: ResourceKind,
+  size: number,
+): readonly PendingContainer[] {
+  return (pending ?? []).filter((container) => (kind === 'core' ? container.cores : container.memoryBlocks) === size);
+}
+
+/** Refuses at once what no candidate can be right about: a part without memory, memory without cores. */
+export function checkCandidates(candidates: readonly PendingContainer[]): BrokenRule | null {
+  const [first] = candidates;
+  if (first === undefined) return null;
+  const problems = candidates.map((candidate) => checkPair(candidate));
+  const [reason] = problems;
+  return reason !== null && reason !== undefined && problems.every((problem) => problem !== null)
+    ? { ...reason, podUid: first.podUid }
+    : null;
+}
+
+/** Memory that may follow these cores, largest first: the GPU should suit every candidate. */
+export function plausibleMemory(candidates: readonly PendingContainer[], cores: number, joined: number): number[] {
+  const known = distinct(candidates.map((candidate) => candidate.memoryBlocks)).sort((a, b) => b - a);
+  if (known.length > 0) return known;
+  const least = isFraction(cores) ? 1 : 0;
+  return joined > least ? [joined, least] : [least];
+}
+
+/** Cores that may follow this memory: the kind that the oldest candidate asks for first, and of each kind the largest. */
+export function plausibleCores(candidates: readonly PendingContainer[]): number[] {
+  const known = distinct(
+    candidates.map((candidate) => candidate.cores).filter((cores) => checkCores(cores, true) === null),
+  );
+  const oldest = isFraction(known[0] ?? 0);
+  return known.sort((a, b) => Number(isFraction(b) === oldest) - Number(isFraction(a) === oldest) || b - a);
+}
+
+/**
+ * The GPUs (indexes) that the extender meant for the oldest of the candidates that was not answered yet. One that was answered goes on waiting, as
+ * far as its pod tells, until it starts: each answer of this size that nobody is known to own stands for the oldest candidate with that
+ * prediction or, where it came to other GPUs, for the oldest that is left.
+ */
+export function predictedGpus(
+  state: LedgerState,
+  { kind, size }: { readonly kind: ResourceKind; readonly size: number },
+  candidates: readonly PendingContainer[],
+): readonly number[] {
+  const answered = unownedAnswers(state, kind, size).map((ids) => ownersOf(state, ids).join());
+  const waiting = candidates.filter(({ hint }) => {
+    const at = answered.indexOf([...hint].sort((a, b) => a - b).join());
+    if (at >= 0) answered.splice(at, 1);
+    return at < 0;
+  });
+  return waiting.slice(answered.length).find(({ hint }) => hint.length > 0)?.hint ?? [];
+}
+
+/** Ids of that kind that were handed out `size` at a time and are not known to be anybody's. */
+function unownedAnswers(state: LedgerState, kind: ResourceKind, size: number): (readonly string[])[] {
+  const unowned = [...state.allocations.values()].filter(({ owners }) => owners.length === 0);
+  const held = unowned.map((allocation) => (kind === 'core' ? coreIdsOf(allocation) : memoryIdsOf(allocation)));
+  const halves = kind === 'memory' ? state.halves.map(({ memoryIds }) => memoryIds) : [];
+  return [...held, ...halves].filter((ids) => ids.length === size);
+}
+
+function distinct(numbers: readonly number[]): number[] {
+  return [...new Set(numbers)];
+}
