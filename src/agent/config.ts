@@ -43,6 +43,8 @@ export interface AgentConfig {
   readonly samplePeriodMs: number;
   readonly virtualManagerPath: string;
   readonly devicePluginPath: string;
+  /** Where the device plugin proxy takes registrations; null: we register with the kubelet ourselves. */
+  readonly pluginProxyPath: string | null;
   readonly podResourcesSocket: string;
   readonly checkpointPath: string;
   readonly shareMode: boolean;
@@ -67,6 +69,7 @@ export async function checkConfig(config: AgentConfig): Promise<void> {
   }
   const sockets: readonly (readonly [string, string])[] = [
     ['--device-plugin-path', join(config.devicePluginPath, 'vmemory.sock')],
+    ['--plugin-proxy-path', join(config.pluginProxyPath ?? '/', 'vmemory.sock')],
     ['--display-socket', config.displaySocket],
   ];
   for (const [flag, path] of sockets) {
@@ -75,6 +78,7 @@ export async function checkConfig(config: AgentConfig): Promise<void> {
   }
   const directories: readonly (readonly [string, string])[] = [
     ['--device-plugin-path', config.devicePluginPath],
+    ...(config.pluginProxyPath === null ? [] : [['--plugin-proxy-path', config.pluginProxyPath] as const]),
     ['--virtual-manager-path', config.virtualManagerPath],
     ['--checkpoint-path', config.checkpointPath],
   ];

@@ -8,6 +8,7 @@ import { systemClock, type Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { NodeKube } from './api-server/node-kube.js';
 import { KubeletHolders } from './device-plugin/holders.js';
+import { callsOf } from './device-plugin/plugin-calls.js';
 import { DevicePlugin } from './device-plugin/plugin.js';
 import type { ContainerKnowledge, Evictor, SliceNotices } from './slices/ports.js';
 import { CdiSpecs } from './libraries/cdi.js';
@@ -129,13 +130,14 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     clock,
     log,
   });
+  const devices = record.timed(
+    specs === null
+      ? allocator
+      : throughCdi(allocator, { specs, kubeletVersion: () => apiServer?.labels.kubeletVersion ?? null, log }),
+  );
   const plugin = new DevicePlugin({
-    directory: config.devicePluginPath,
-    devices: record.timed(
-      specs === null
-        ? allocator
-        : throughCdi(allocator, { specs, kubeletVersion: () => apiServer?.labels.kubeletVersion ?? null, log }),
-    ),
+    directory: config.pluginProxyPath ?? config.devicePluginPath,
+    calls: { core: callsOf('core', devices), memory: callsOf('memory', devices) },
     clock,
     log,
   });

@@ -19,6 +19,7 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
   version: async () => (await import('./version.js')).versionCommand(),
   demo: async () => (await import('./demo.js')).demoCommand(),
   topology: async () => (await import('./topology.js')).topologyCommand(),
+  'plugin-proxy': async () => (await import('./plugin-proxy.js')).pluginProxyCommand(),
   extender: async () => (await import('./extender.js')).extenderCommand(),
   quota: async () => (await import('./quota.js')).quotaCommand(),
   completion: async (program) => (await import('./completion.js')).completionCommand(() => program),

@@ -145,6 +145,12 @@ export const RUN_FLAGS: readonly Flag[] = [
     help: 'folder of kubelet.sock and of the plugin sockets',
   },
   {
+    name: 'plugin-proxy-path',
+    value: 'dir',
+    default: '',
+    help: 'register with the device plugin proxy in this folder (gpu-manager plugin-proxy); empty: with the kubelet',
+  },
+  {
     name: 'pod-resources-socket',
     value: 'path',
     default: '/var/lib/kubelet/pod-resources/kubelet.sock',
@@ -279,6 +285,7 @@ const SCHEMA = z.object({
   'sample-period': whole(1, 3_600),
   'virtual-manager-path': needed,
   'device-plugin-path': needed,
+  'plugin-proxy-path': path,
   'pod-resources-socket': needed,
   'checkpoint-path': needed,
   'share-mode': bool,
@@ -325,6 +332,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     samplePeriodMs: flags['sample-period'] * 1_000,
     virtualManagerPath: flags['virtual-manager-path'],
     devicePluginPath: flags['device-plugin-path'],
+    pluginProxyPath: flags['plugin-proxy-path'],
     podResourcesSocket: flags['pod-resources-socket'],
     checkpointPath: flags['checkpoint-path'],
     shareMode: flags['share-mode'],

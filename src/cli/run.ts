@@ -1,5 +1,8 @@
 import { Command } from 'commander';
+import { checkConfig } from '../agent/config.js';
 import { buildAgent, type Agent } from '../agent/run.js';
+import { takeOver } from '../agent/standby.js';
+import { systemClock } from '../host/clock.js';
 import { VERSION } from '../host/version.js';
 import { createLog } from '../host/log.js';
 import { endAnyway } from './end-anyway.js';
@@ -38,8 +41,11 @@ async function startWithin(agent: Agent, timeoutMs: number): Promise<void> {
 
 async function runAgent(values: Readonly<Record<string, string>>): Promise<void> {
   const config = agentConfig(values, process.env);
+  await checkConfig(config);
   const log = createLog(config.logLevel);
   const stopped = stopSignal();
+  const lock = await takeOver(config, systemClock, log, stopped);
+  if (lock === null) return;
   const agent = await buildAgent(config, log);
   await startWithin(agent, config.waitTimeoutMs);
   log.info({ version: VERSION, node: config.nodeName, driver: config.driver, config: values }, 'the agent runs');
@@ -49,5 +55,6 @@ async function runAgent(values: Readonly<Record<string, string>>): Promise<void>
   clearInterval(alive);
   log.info({ signal }, 'stopping');
   await agent.stop();
+  await lock.release();
   endAnyway();
 }

@@ -48,6 +48,7 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
     samplePeriodMs: 1_000,
     virtualManagerPath: at('vm'),
     devicePluginPath: at('plugins'),
+    pluginProxyPath: null,
     podResourcesSocket: at('pod-resources.sock'),
     checkpointPath: at('checkpoint'),
     shareMode: true,

@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { NODE, type TestCluster } from './cluster.js';
@@ -58,6 +58,20 @@ export class AgentProcess {
   async restart(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     await this.#cluster.processes.restart('agent', signal);
     await this.ready();
+  }
+
+  /** Starts the next agent beside this one, and ends this one when the next stands by. */
+  async handOver(): Promise<void> {
+    const standing = (): number => this.log().split('standing by to take over').length;
+    const before = standing();
+    const endEarlier = this.#cluster.processes.startBeside('agent');
+    await until('the next agent to stand by', async () => standing() > before, 30_000);
+    await endEarlier('SIGTERM');
+    await this.ready();
+  }
+
+  log(): string {
+    return readFileSync(this.#cluster.processes.logOf('agent'), 'utf8');
   }
 
   stop(): Promise<void> {

@@ -1,15 +1,11 @@
 import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
 import { AgentProcess } from './agent-process.js';
 import { TestCluster } from './cluster.js';
+import { startExtender } from './extender-process.js';
 import { podManifest } from './pods.js';
 import { until } from './until.js';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
-const MANIFESTS = fileURLToPath(new URL('../../../etc/extender/', import.meta.url));
 const GPUS = 8;
 const PODS = 100;
 
@@ -63,27 +59,9 @@ function watchPredictions(): () => Map<string, string> {
   };
 }
 
-/** The scheduler of the cluster, started anew with the shipped configuration. */
-async function useExtender(): Promise<void> {
-  cluster.processes.start('extender', process.execPath, [MAIN, 'extender', `--kubeconfig=${cluster.kubeconfig}`]);
-  await until('the extender to be ready', async () => (await fetch('http://127.0.0.1:3456/readyz')).ok, 30_000);
-  const config = join(cluster.directory, 'scheduler.yaml');
-  writeFileSync(
-    config,
-    readFileSync(
-      join(MANIFESTS, cluster.version.atLeast(25) ? 'scheduler-config.yaml' : 'scheduler-config-v1beta1.yaml'),
-      'utf8',
-    )
-      .replace('/etc/kubernetes/scheduler.conf', cluster.kubeconfig)
-      .concat('leaderElection:\n  leaderElect: false\n'),
-  );
-  await cluster.processes.stop('scheduler');
-  cluster.startScheduler([`--config=${config}`]);
-}
-
 test(`${PODS} pods at once on ${GPUS} cards: no GPU is booked twice, none fails, and the agent does what was predicted`, async (t) => {
   await agent.start();
-  await useExtender();
+  await startExtender(cluster);
   const wanted = Array.from({ length: PODS }, (_, at) => {
     const [cores, memoryBlocks] = SHAPES[at % SHAPES.length] ?? [5, 2];
     return podManifest(

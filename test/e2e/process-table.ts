@@ -46,24 +46,23 @@ export class ProcessTable {
   isAlive(name: string): boolean {
     const recorded = this.#read(name);
     if (recorded === null) return false;
-    try {
-      process.kill(recorded.pid, 0);
-      return !/^State:\s+Z/m.test(readFileSync(`/proc/${recorded.pid}/status`, 'utf8'));
-    } catch {
-      return false;
-    }
+    return runs(recorded.pid);
   }
 
   /** Ends a daemon and waits until it is gone; after 10 s it is killed. */
   async stop(name: string, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     const recorded = this.#read(name);
     if (recorded === null) return;
-    if (this.isAlive(name)) process.kill(recorded.pid, signal);
-    for (let waited = 0; this.isAlive(name); waited += 50) {
-      if (waited >= 10_000) process.kill(recorded.pid, 'SIGKILL');
-      await delay(50);
-    }
+    await end(recorded.pid, signal);
     rmSync(this.#record(name), { force: true });
+  }
+
+  /** Starts a daemon once more beside itself; the returned function ends the earlier one. */
+  startBeside(name: string): (signal: NodeJS.Signals) => Promise<void> {
+    const recorded = this.#read(name);
+    if (recorded === null) throw new Error(`${name} is not running`);
+    this.start(name, recorded.command, recorded.args);
+    return (signal) => end(recorded.pid, signal);
   }
 
   /** Ends a daemon and starts it with the same command line. */
@@ -81,5 +80,22 @@ export class ProcessTable {
   #read(name: string): Recorded | null {
     const path = this.#record(name);
     return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Recorded) : null;
+  }
+}
+
+function runs(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+async function end(pid: number, signal: NodeJS.Signals): Promise<void> {
+  if (runs(pid)) process.kill(pid, signal);
+  for (let waited = 0; runs(pid); waited += 50) {
+    if (waited >= 10_000) process.kill(pid, 'SIGKILL');
+    await delay(50);
   }
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { agentConfig, flagValues, RUN_FLAGS } from '../../src/cli/run-flags.js';
 
 interface Manifest {
@@ -17,6 +17,11 @@ interface Manifest {
       };
     };
   };
+}
+
+interface PatchedContainer {
+  readonly name: string;
+  readonly env: readonly { readonly name: string; readonly value: string }[];
 }
 
 const text = readFileSync(fileURLToPath(new URL('../../../daemonset.yaml', import.meta.url)), 'utf8');
@@ -58,5 +63,23 @@ test('every host directory that the agent uses by default is mounted', (t) => {
 test('the agent may do what it needs and nothing by wildcard', (t) => {
   const rules = manifests.find((manifest) => manifest.kind === 'ClusterRole')?.rules ?? [];
   t.notOk(rules.some((rule) => [...rule.resources, ...rule.verbs].includes('*')));
+  t.end();
+});
+
+test('the proxy and the agents that register with it agree on the folder', (t) => {
+  const read = (name: string): string =>
+    readFileSync(fileURLToPath(new URL(`../../../etc/plugin-proxy/${name}`, import.meta.url)), 'utf8');
+  const proxy = (parse(read('daemonset.yaml')) as Manifest).spec?.template.spec.containers[0];
+  const patch = parse(read('agent.yaml')) as {
+    readonly spec: { readonly template: { readonly spec: { readonly containers: readonly [PatchedContainer] } } };
+  };
+  const [agent] = patch.spec.template.spec.containers;
+  const { pluginProxyPath } = agentConfig(
+    flagValues({}, Object.fromEntries(agent.env.map(({ name, value }) => [name, value]))),
+    {},
+  );
+  t.ok(proxy?.volumeMounts.some(({ mountPath }) => mountPath === pluginProxyPath));
+  t.equal(proxy?.args[0], 'plugin-proxy');
+  t.equal(agent.name, 'gpu-manager');
   t.end();
 });

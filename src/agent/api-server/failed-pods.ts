@@ -1,5 +1,6 @@
 import { usesGpu, type NodePod, type PodContainer } from './node-pod.js';
 import { readRefusal } from '../../gpu/refusal-mark.js';
+import { RESOURCE_NAME } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { EventSubject } from '../../kube/events.js';
@@ -31,6 +32,10 @@ const OWNERS_LIMIT = 512;
 /** The reason that the kubelet gives for pods it could not get devices for. */
 const ADMISSION_FAILED = 'UnexpectedAdmissionError';
 
+/** The kubelet's words about a resource whose plugin is away, or was before the list of its devices came. */
+const NO_PLUGIN = /no healthy devices present|cannot allocate unregistered device|endpoint .* has been stopped/;
+const OUR_RESOURCES: readonly string[] = Object.values(RESOURCE_NAME);
+
 /**
  * Their pods are not deleted by us: a daemon set does so itself, with growing pauses that we would undo; a node "controls"
  * its static pods, which come from files.
@@ -38,9 +43,9 @@ const ADMISSION_FAILED = 'UnexpectedAdmissionError';
 const LEFT_TO_THEMSELVES: ReadonlySet<string> = new Set(['DaemonSet', 'Node']);
 
 /**
- * Pods that failed because of our refusal get an event that says why; those that a controller re-creates are deleted, so
- * that they are scheduled anew. The evidence is our own words in the pod's status: a pod that failed for another reason,
- * by whosever decision, is never touched.
+ * Pods that failed because of our refusal, or because no agent was there, get an event that says why; those that a controller re-creates are
+ * deleted, so that they are scheduled anew. The evidence is the pod's status, in our own words or in the kubelet's about our resources: a pod
+ * that failed for another reason, by whosever decision, is never touched.
  */
 export class FailedPods {
   readonly #options: FailedPodsOptions;
@@ -71,7 +76,7 @@ export class FailedPods {
   #look(pod: NodePod): void {
     if (this.#handled.has(pod.objectUid) || !containersOf(pod).some(usesGpu)) return;
     if (pod.phase === 'Failed') {
-      const reason = pod.failure.reason === ADMISSION_FAILED ? readRefusal(pod.failure.message) : null;
+      const reason = refusedAdmission(pod.failure);
       if (reason !== null) this.#refused(pod, undefined, reason);
       return;
     }
@@ -163,6 +168,17 @@ export class FailedPods {
 
 function containersOf(pod: NodePod): readonly PodContainer[] {
   return [...pod.initContainers, ...pod.containers];
+}
+
+/**
+ * Why the kubelet did not admit a pod for want of our resources: our refusal, or its own words where it met no device plugin or an old count of
+ * them, as it does for a moment when agent or kubelet start; null for every other failure.
+ */
+function refusedAdmission({ reason, message }: NodePod['failure']): string | null {
+  if (OUR_RESOURCES.some((resource) => reason === `OutOf${resource}`)) return message;
+  if (reason !== ADMISSION_FAILED) return null;
+  const namesOurs = OUR_RESOURCES.some((resource) => message.includes(resource));
+  return readRefusal(message) ?? (namesOurs && NO_PLUGIN.test(message) ? message : null);
 }
 
 /** Why we refused the start of this container; null where it waits for something else, or not at all. */

@@ -1,19 +1,18 @@
 import { join } from 'node:path';
-import { credentials, status } from '@grpc/grpc-js';
-import type { ContainerEdits } from '../../gpu/container-edits.js';
-import { markRefusal } from '../../gpu/refusal-mark.js';
-import type { Refusal } from '../../gpu/request.js';
+import { credentials } from '@grpc/grpc-js';
 import type { ResourceKind } from '../../gpu/resources.js';
 import type { Log } from '../../host/log.js';
 import { socketIdentity } from '../../host/unix-socket.js';
-import type { ContainerAllocateResponse } from '../../rpc/gen/v1beta1/ContainerAllocateResponse.js';
+import type { AllocateRequest__Output } from '../../rpc/gen/v1beta1/AllocateRequest.js';
 import type { Empty__Output } from '../../rpc/gen/v1beta1/Empty.js';
 import type { ListAndWatchResponse } from '../../rpc/gen/v1beta1/ListAndWatchResponse.js';
 import type { RpcCall } from '../../rpc/grpc-call.js';
+import type { PreferredAllocationRequest__Output } from '../../rpc/gen/v1beta1/PreferredAllocationRequest.js';
+import type { PreStartContainerRequest__Output } from '../../rpc/gen/v1beta1/PreStartContainerRequest.js';
 import { devicePluginProto } from '../../rpc/proto.js';
 import { UnixRpcServer } from '../../rpc/rpc-server.js';
-import { callUnary, RpcRefusal, unary } from '../../rpc/unary.js';
-import type { DeviceSource } from './devices.js';
+import { callUnary, unary } from '../../rpc/unary.js';
+import type { PluginCalls } from './plugin-calls.js';
 
 /** Socket file names below the device plugin directory, those of tkestack gpu-manager. */
 export const PLUGIN_SOCKET: Readonly<Record<ResourceKind, string>> = { core: 'vcore.sock', memory: 'vmemory.sock' };
@@ -26,15 +25,15 @@ type WatchStream = RpcCall<Empty__Output, ListAndWatchResponse>;
 /** The device plugin of one resource, on its own socket. A fresh one is made for each registration with a kubelet. */
 export class PluginServer {
   readonly kind: ResourceKind;
-  readonly #devices: DeviceSource;
+  readonly #calls: PluginCalls;
   readonly #server: UnixRpcServer;
   readonly #watchers = new Set<WatchStream>();
   #unsubscribe: () => void = () => undefined;
   #identity: string | null = null;
 
-  constructor(kind: ResourceKind, directory: string, devices: DeviceSource, log: Log) {
+  constructor(kind: ResourceKind, directory: string, calls: PluginCalls, log: Log) {
     this.kind = kind;
-    this.#devices = devices;
+    this.#calls = calls;
     const failed = (error: unknown): void =>
       log.error({ err: error, resource: kind }, 'a request of the kubelet failed');
     const { DevicePlugin } = devicePluginProto().v1beta1;
@@ -45,12 +44,12 @@ export class PluginServer {
           GetDevicePluginOptions: unary(async () => PLUGIN_OPTIONS, failed),
           ListAndWatch: (stream: WatchStream) => this.#watch(stream),
           GetPreferredAllocation: unary(
-            (request: Parameters<PluginServer['getPreferredAllocation']>[0]) => this.getPreferredAllocation(request),
+            (request: PreferredAllocationRequest__Output) => calls.preferredAllocation(request),
             failed,
           ),
-          Allocate: unary((request: Parameters<PluginServer['allocate']>[0]) => this.allocate(request), failed),
+          Allocate: unary((request: AllocateRequest__Output) => calls.allocate(request), failed),
           PreStartContainer: unary(
-            (request: Parameters<PluginServer['preStartContainer']>[0]) => this.preStartContainer(request),
+            (request: PreStartContainerRequest__Output) => calls.preStartContainer(request),
             failed,
           ),
         },
@@ -61,7 +60,7 @@ export class PluginServer {
   /** Serves, and proves that it answers before anybody is told about it. */
   async start(): Promise<void> {
     await this.#server.start();
-    this.#unsubscribe = this.#devices.onDevicesChanged(() => {
+    this.#unsubscribe = this.#calls.onListChanged(() => {
       for (const stream of this.#watchers) this.#send(stream);
     });
     const { DevicePlugin } = devicePluginProto().v1beta1;
@@ -86,43 +85,6 @@ export class PluginServer {
     await this.#server.stop();
   }
 
-  async getPreferredAllocation(request: {
-    readonly container_requests: readonly {
-      readonly available_deviceIDs: readonly string[];
-      readonly must_include_deviceIDs: readonly string[];
-      readonly allocation_size: number;
-    }[];
-  }) {
-    const responses = [];
-    for (const container of request.container_requests) {
-      const answer = await this.#devices.preferred(
-        this.kind,
-        container.available_deviceIDs,
-        container.must_include_deviceIDs,
-        container.allocation_size,
-      );
-      if (!answer.ok) throw refusalOf(answer);
-      responses.push({ deviceIDs: [...answer.ids] });
-    }
-    return { container_responses: responses };
-  }
-
-  async allocate(request: { readonly container_requests: readonly { readonly devicesIDs: readonly string[] }[] }) {
-    const responses = [];
-    for (const container of request.container_requests) {
-      const answer = await this.#devices.allocate(this.kind, container.devicesIDs);
-      if (!answer.ok) throw refusalOf(answer);
-      responses.push(allocateResponse(answer.edits));
-    }
-    return { container_responses: responses };
-  }
-
-  async preStartContainer(request: { readonly devicesIDs: readonly string[] }) {
-    const answer = await this.#devices.preStart(this.kind, request.devicesIDs);
-    if (!answer.ok) throw refusalOf(answer);
-    return {};
-  }
-
   #watch(stream: WatchStream): void {
     this.#watchers.add(stream);
     stream.onOver(() => this.#watchers.delete(stream));
@@ -130,43 +92,6 @@ export class PluginServer {
   }
 
   #send(stream: WatchStream): void {
-    const devices = this.#devices.devices(this.kind).map((device) => ({
-      ID: device.id,
-      health: device.healthy ? 'Healthy' : 'Unhealthy',
-      topology: device.numaNode === null ? null : { nodes: [{ ID: device.numaNode }] },
-    }));
-    stream.send({ devices });
+    stream.send(this.#calls.list());
   }
-}
-
-const STATUS: Readonly<Partial<Record<Refusal['code'], status>>> = {
-  'bad-core-count': status.INVALID_ARGUMENT,
-  'core-missing': status.INVALID_ARGUMENT,
-  'memory-missing': status.INVALID_ARGUMENT,
-  'memory-too-large': status.INVALID_ARGUMENT,
-  'nothing-fits': status.RESOURCE_EXHAUSTED,
-  'unknown-ids': status.NOT_FOUND,
-  'unknown-container': status.NOT_FOUND,
-};
-
-function refusalOf(refusal: Refusal): RpcRefusal {
-  return new RpcRefusal(STATUS[refusal.code] ?? status.FAILED_PRECONDITION, markRefusal(refusal.reason));
-}
-
-function allocateResponse(edits: ContainerEdits): ContainerAllocateResponse {
-  return {
-    envs: edits.environment,
-    mounts: edits.mounts.map((mount) => ({
-      container_path: mount.containerPath,
-      host_path: mount.hostPath,
-      read_only: !mount.writable,
-    })),
-    devices: edits.deviceNodes.map((node) => ({
-      container_path: node.containerPath,
-      host_path: node.hostPath,
-      permissions: 'rwm',
-    })),
-    annotations: edits.annotations,
-    cdi_devices: edits.cdiDevices.map((name) => ({ name })),
-  };
 }

@@ -4,7 +4,7 @@ import type { ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { socketIdentity } from '../../host/unix-socket.js';
-import type { DeviceSource } from './devices.js';
+import type { PluginCalls } from './plugin-calls.js';
 import { PluginServer } from './plugin-server.js';
 import { register } from './registration.js';
 
@@ -18,7 +18,8 @@ const RETRY_MS = 1_000;
 export interface DevicePluginOptions {
   /** Where kubelet.sock lies and our sockets go, usually /var/lib/kubelet/device-plugins. */
   readonly directory: string;
-  readonly devices: DeviceSource;
+  /** What answers for each resource. */
+  readonly calls: Readonly<Record<ResourceKind, PluginCalls>>;
   readonly clock: Clock;
   readonly log: Log;
   /** Told whenever registration with the kubelet is won or lost. */
@@ -88,7 +89,7 @@ export class DevicePlugin {
     this.#setRegistered(null);
     if (!reachable.every(Boolean) || this.#servers.length === 0) await this.#serve();
     if (kubelet === null) return;
-    for (const kind of KINDS) await register(this.#kubeletSocket, kind);
+    await Promise.all(KINDS.map((kind) => register(this.#kubeletSocket, kind)));
     this.#setRegistered(kubelet);
     this.#options.log.info({ resources: KINDS }, 'registered with the kubelet');
   }
@@ -101,11 +102,9 @@ export class DevicePlugin {
 
   async #serve(): Promise<void> {
     await Promise.all(this.#servers.map((server) => server.stop()));
-    this.#servers = [];
-    for (const kind of KINDS) {
-      const server = new PluginServer(kind, this.#options.directory, this.#options.devices, this.#options.log);
-      await server.start();
-      this.#servers.push(server);
-    }
+    this.#servers = KINDS.map(
+      (kind) => new PluginServer(kind, this.#options.directory, this.#options.calls[kind], this.#options.log),
+    );
+    await Promise.all(this.#servers.map((server) => server.start()));
   }
 }

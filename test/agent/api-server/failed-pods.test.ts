@@ -137,6 +137,28 @@ const NOT_OURS: readonly (readonly [string, PodSpec])[] = [
   ],
 ];
 
+for (const [what, reason, message] of [
+  [
+    'while no plugin was registered',
+    'UnexpectedAdmissionError',
+    'Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate unhealthy devices tencent.com/vcuda-core, which is unexpected',
+  ],
+  [
+    "by the kubelet's old count of the devices",
+    'OutOftencent.com/vcuda-memory',
+    "Pod was rejected: Node didn't have enough resource: tencent.com/vcuda-memory, requested: 8, used: 30, capacity: 36",
+  ],
+] as const) {
+  test(`a pod that failed ${what} is told, and deleted for its controller`, (t) => {
+    const scene = new Scene(t);
+    scene.see({ name: 'web', owner: OWNER, status: { phase: 'Failed', reason, message, startTime: at(NOW) } });
+    t.match(scene.told, [/tencent\.com\/vcuda-.*deleted, so that ReplicaSet web-5d can create it anew/]);
+    scene.clock.advance(1_000);
+    t.same(scene.removed, ['web']);
+    t.end();
+  });
+}
+
 test('pods that failed for any other reason are never touched', (t) => {
   const scene = new Scene(t);
   for (const [what, spec] of NOT_OURS) {

@@ -1,0 +1,190 @@
+import { credentials, status, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js';
+import { markRefusal } from '../../../gpu/refusal-mark.js';
+import type { Clock } from '../../../host/clock.js';
+import type { AllocateRequest__Output } from '../../../rpc/gen/v1beta1/AllocateRequest.js';
+import type { AllocateResponse } from '../../../rpc/gen/v1beta1/AllocateResponse.js';
+import type {
+  ListAndWatchResponse,
+  ListAndWatchResponse__Output,
+} from '../../../rpc/gen/v1beta1/ListAndWatchResponse.js';
+import type { PreferredAllocationRequest__Output } from '../../../rpc/gen/v1beta1/PreferredAllocationRequest.js';
+import type { PreferredAllocationResponse } from '../../../rpc/gen/v1beta1/PreferredAllocationResponse.js';
+import type { PreStartContainerRequest__Output } from '../../../rpc/gen/v1beta1/PreStartContainerRequest.js';
+import { devicePluginProto } from '../../../rpc/proto.js';
+import { callUnary, RpcRefusal } from '../../../rpc/unary.js';
+import type { PluginCalls } from '../plugin-calls.js';
+
+type AgentClient = InstanceType<ReturnType<typeof devicePluginProto>['v1beta1']['DevicePlugin']>;
+type Method = 'GetPreferredAllocation' | 'Allocate' | 'PreStartContainer';
+
+/** The kubelet sets no deadline; an agent that answers later than this is taken for stuck. */
+const CALL_TIMEOUT_MS = 300_000;
+/** How long after a broken call its connection may still seem alive. */
+const BREAK_NOTICE_MS = 1_000;
+/** Codes that a connection which ends gives to the calls on it. The agent itself answers INTERNAL only for its own mistakes. */
+const BROKEN: ReadonlySet<number> = new Set([status.UNAVAILABLE, status.CANCELLED, status.INTERNAL, status.UNKNOWN]);
+
+const NOT_RUNNING = 'the agent of this node is not running';
+
+/** One agent that has registered: its socket, and the stream of its lists. */
+interface Connection {
+  readonly client: AgentClient;
+  readonly stream: ClientReadableStream<ListAndWatchResponse__Output>;
+  /** Resolves when the stream has ended. */
+  readonly gone: Promise<void>;
+}
+
+export interface ForwardedCallsOptions {
+  /** How long calls wait for an agent, and its devices count as healthy, after the last agent has gone. */
+  readonly agentTimeoutMs: number;
+  readonly clock: Clock;
+  /** Told when an agent takes over, leaves, or has been away for too long. */
+  readonly onAgent?: (state: 'connected' | 'gone' | 'missing') => void;
+}
+
+/**
+ * The calls for one resource, answered by the agent that registered last. While there is none the list stays as it was and calls wait;
+ * calls that the leaving agent did not answer are made again to the next one. After `agentTimeoutMs` they are refused, and every device is
+ * unhealthy until an agent is back.
+ */
+export class ForwardedCalls implements PluginCalls {
+  readonly #options: ForwardedCallsOptions;
+  readonly #listeners = new Set<() => void>();
+  #connection: Connection | null = null;
+  #connections = new Set<Connection>();
+  #devices: ListAndWatchResponse__Output['devices'] = [];
+  #missing = false;
+  #cancelTimeout: () => void = () => undefined;
+  #waiting: { readonly resolve: (connection: Connection) => void; readonly reject: (error: Error) => void }[] = [];
+
+  constructor(options: ForwardedCallsOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a list was ever received. */
+  get known(): boolean {
+    return this.#devices.length > 0;
+  }
+
+  /** Takes an agent's socket. It answers from its first list on; the agent before it answers until then. */
+  connect(socketPath: string): void {
+    const { DevicePlugin } = devicePluginProto().v1beta1;
+    const client = new DevicePlugin(`unix:${socketPath}`, credentials.createInsecure(), {
+      'grpc.max_receive_message_length': 64 * 1024 * 1024,
+      // A new agent listens at the path of the one before: it needs a connection of its own.
+      'grpc.use_local_subchannel_pool': 1,
+    });
+    const stream = client.ListAndWatch({});
+    let leave = (): void => undefined;
+    const gone = new Promise<void>((resolve) => (leave = resolve));
+    const connection: Connection = { client, stream, gone };
+    this.#connections.add(connection);
+    stream.on('data', (list: ListAndWatchResponse__Output) => this.#listed(connection, list));
+    const ended = (): void => {
+      if (!this.#connections.delete(connection)) return;
+      leave();
+      client.close();
+      if (this.#connection === connection) this.#left();
+    };
+    stream.on('error', ended);
+    stream.on('end', ended);
+  }
+
+  list(): ListAndWatchResponse {
+    if (!this.#missing) return { devices: this.#devices };
+    return { devices: this.#devices.map((device) => ({ ...device, health: 'Unhealthy' })) };
+  }
+
+  onListChanged(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async preferredAllocation(request: PreferredAllocationRequest__Output): Promise<PreferredAllocationResponse> {
+    return (await this.#forward('GetPreferredAllocation', request)) as PreferredAllocationResponse;
+  }
+
+  async allocate(request: AllocateRequest__Output): Promise<AllocateResponse> {
+    return (await this.#forward('Allocate', request)) as AllocateResponse;
+  }
+
+  async preStartContainer(request: PreStartContainerRequest__Output): Promise<object> {
+    return (await this.#forward('PreStartContainer', request)) as object;
+  }
+
+  /** Ends every connection; calls that wait are refused. */
+  close(): void {
+    this.#cancelTimeout();
+    for (const { stream, client } of this.#connections) {
+      stream.on('error', () => undefined);
+      stream.cancel();
+      client.close();
+    }
+    this.#connections.clear();
+    this.#connection = null;
+    this.#refuseWaiting('the device plugin proxy stops');
+  }
+
+  #listed(connection: Connection, { devices }: ListAndWatchResponse__Output): void {
+    if (!this.#connections.has(connection)) return;
+    this.#devices = devices;
+    const changedHands = this.#connection !== connection;
+    this.#connection = connection;
+    this.#missing = false;
+    this.#cancelTimeout();
+    if (changedHands) this.#options.onAgent?.('connected');
+    for (const { resolve } of this.#waiting.splice(0)) resolve(connection);
+    this.#tell();
+  }
+
+  #left(): void {
+    this.#connection = null;
+    this.#options.onAgent?.('gone');
+    this.#cancelTimeout = this.#options.clock.after(this.#options.agentTimeoutMs, () => {
+      this.#missing = true;
+      this.#options.onAgent?.('missing');
+      this.#refuseWaiting(NOT_RUNNING);
+      this.#tell();
+    });
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  #refuseWaiting(reason: string): void {
+    for (const { reject } of this.#waiting.splice(0)) reject(refusal(reason));
+  }
+
+  #agent(): Promise<Connection> {
+    if (this.#connection !== null) return Promise.resolve(this.#connection);
+    if (this.#missing) return Promise.reject(refusal(NOT_RUNNING));
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+  }
+
+  async #forward(method: Method, request: object): Promise<unknown> {
+    for (;;) {
+      const { client, gone } = await this.#agent();
+      try {
+        return await callUnary(client, method, request as never, CALL_TIMEOUT_MS);
+      } catch (error) {
+        const { code, details } = error as ServiceError;
+        if (!BROKEN.has(code) || !(await this.#isGone(gone))) throw new RpcRefusal(code, details);
+      }
+    }
+  }
+
+  #isGone(gone: Promise<void>): Promise<boolean> {
+    return new Promise((resolve) => {
+      const cancel = this.#options.clock.after(BREAK_NOTICE_MS, () => resolve(false));
+      void gone.then(() => {
+        cancel();
+        resolve(true);
+      });
+    });
+  }
+}
+
+function refusal(reason: string): RpcRefusal {
+  return new RpcRefusal(status.UNAVAILABLE, markRefusal(reason));
+}

@@ -1,0 +1,103 @@
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { RESOURCE_NAME, type ResourceKind } from '../../../gpu/resources.js';
+import type { Clock } from '../../../host/clock.js';
+import type { Log } from '../../../host/log.js';
+import type { RegisterRequest__Output } from '../../../rpc/gen/v1beta1/RegisterRequest.js';
+import { devicePluginProto } from '../../../rpc/proto.js';
+import { UnixRpcServer } from '../../../rpc/rpc-server.js';
+import { RpcRefusal, unary } from '../../../rpc/unary.js';
+import { DevicePlugin, KUBELET_SOCKET } from '../plugin.js';
+import { ForwardedCalls } from './forwarded-calls.js';
+
+const KINDS: readonly ResourceKind[] = ['core', 'memory'];
+
+export interface PluginProxyOptions {
+  /** Where the kubelet's socket lies and ours go, usually /var/lib/kubelet/device-plugins. */
+  readonly kubeletDirectory: string;
+  /** Where agents register: it holds a socket like the kubelet's, and theirs. */
+  readonly agentDirectory: string;
+  readonly agentTimeoutMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Stands between kubelet and agent, so that the kubelet never sees the device plugins go: a kubelet to the agent, an agent to the kubelet.
+ * A kubelet fails pods that it admits while a plugin is away, and from 1.26 on it drops even a new registration when the connection before it
+ * ends; only a connection that stays keeps pods from noticing.
+ */
+export class PluginProxy {
+  readonly #options: PluginProxyOptions;
+  readonly #calls: Readonly<Record<ResourceKind, ForwardedCalls>>;
+  readonly #registration: UnixRpcServer;
+  readonly #plugin: DevicePlugin;
+  #serving: Promise<void> | null = null;
+
+  constructor(options: PluginProxyOptions) {
+    const { kubeletDirectory, agentDirectory, agentTimeoutMs, clock, log } = options;
+    this.#options = options;
+    const forwarded = (kind: ResourceKind): ForwardedCalls =>
+      new ForwardedCalls({
+        agentTimeoutMs,
+        clock,
+        onAgent: (state) => this.#note(kind, state),
+      });
+    this.#calls = { core: forwarded('core'), memory: forwarded('memory') };
+    const { Registration } = devicePluginProto().v1beta1;
+    this.#registration = new UnixRpcServer(join(agentDirectory, KUBELET_SOCKET), [
+      {
+        definition: Registration.service,
+        handlers: { Register: unary((request: RegisterRequest__Output) => this.#register(request)) },
+      },
+    ]);
+    this.#plugin = new DevicePlugin({ directory: kubeletDirectory, calls: this.#calls, clock, log });
+  }
+
+  /** Waits for an agent in the background; the kubelet hears of us once both resources were listed. */
+  async start(): Promise<void> {
+    await this.#registration.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#serving?.catch(() => undefined);
+    if (this.#serving !== null) await this.#plugin.stop();
+    await this.#registration.stop();
+    for (const kind of KINDS) this.#calls[kind].close();
+  }
+
+  async #register({ version, resource_name, endpoint }: RegisterRequest__Output): Promise<object> {
+    const kind = KINDS.find((each) => RESOURCE_NAME[each] === resource_name);
+    if (kind === undefined)
+      throw new RpcRefusal(
+        status.INVALID_ARGUMENT,
+        `expected ${KINDS.map((each) => RESOURCE_NAME[each]).join(' or ')}, found ${resource_name}`,
+      );
+    if (version !== 'v1beta1')
+      throw new RpcRefusal(
+        status.INVALID_ARGUMENT,
+        `expected version v1beta1 of the device plugin API, found ${version}`,
+      );
+    this.#calls[kind].connect(join(this.#options.agentDirectory, endpoint));
+    return {};
+  }
+
+  #note(kind: ResourceKind, state: 'connected' | 'gone' | 'missing'): void {
+    const { log } = this.#options;
+    const resource = RESOURCE_NAME[kind];
+    if (state === 'connected') {
+      log.info({ resource }, 'the agent answers');
+      if (KINDS.every((each) => this.#calls[each].known)) this.#serve();
+    } else if (state === 'gone')
+      log.warn({ resource }, 'the agent has gone; calls of the kubelet wait for the next one');
+    else log.error({ resource }, 'no agent came back in time; the devices are unhealthy until one does');
+  }
+
+  /** Serves the kubelet from the first lists on. */
+  #serve(): void {
+    this.#serving ??= this.#plugin.start().catch((error: unknown) => {
+      this.#serving = null;
+      this.#options.log.error({ err: error }, 'the device plugin directory of the kubelet cannot be used');
+    });
+  }
+}

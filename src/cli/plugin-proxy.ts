@@ -1,0 +1,80 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { PLUGIN_SOCKET } from '../agent/device-plugin/plugin-server.js';
+import { PluginProxy } from '../agent/device-plugin/proxy/plugin-proxy.js';
+import { systemClock } from '../host/clock.js';
+import { createLog, type LogLevel } from '../host/log.js';
+import { StartupError } from '../host/startup-error.js';
+import { socketPathProblem } from '../host/unix-socket.js';
+import { stopSignal } from './stop-signal.js';
+
+interface Options {
+  readonly devicePluginPath: string;
+  readonly pluginProxyPath: string;
+  readonly agentTimeout: number;
+  readonly logLevel: LogLevel;
+}
+
+/** `gpu-manager plugin-proxy`: keeps the kubelet's connection to the device plugins while agents come and go. */
+export function pluginProxyCommand(): Command {
+  return new Command('plugin-proxy')
+    .description('keep the device plugins registered with the kubelet while the agent is restarted or upgraded')
+    .allowExcessArguments(false)
+    .option(
+      '--device-plugin-path <dir>',
+      "where the kubelet's socket lies and ours go",
+      '/var/lib/kubelet/device-plugins',
+    )
+    .option('--plugin-proxy-path <dir>', 'where agents register', '/var/run/gpu-manager/plugin-proxy')
+    .addOption(
+      new Option('--agent-timeout <seconds>', 'how long calls of the kubelet wait for an agent that has gone')
+        .default(10, '10')
+        .argParser(seconds),
+    )
+    .addOption(
+      new Option('--log-level <level>', 'how much to log')
+        .choices(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+        .default('info'),
+    )
+    .action(serve);
+}
+
+async function serve(options: Options): Promise<void> {
+  const log = createLog(options.logLevel);
+  const stopped = stopSignal();
+  await usable('--device-plugin-path', options.devicePluginPath);
+  await usable('--plugin-proxy-path', options.pluginProxyPath);
+  const proxy = new PluginProxy({
+    kubeletDirectory: options.devicePluginPath,
+    agentDirectory: options.pluginProxyPath,
+    agentTimeoutMs: options.agentTimeout * 1_000,
+    clock: systemClock,
+    log,
+  });
+  await proxy.start();
+  log.info({ agents: options.pluginProxyPath }, 'the device plugin proxy runs');
+  const alive = setInterval(() => undefined, 1 << 30);
+  const signal = await stopped;
+  clearInterval(alive);
+  log.info({ signal }, 'stopping');
+  await proxy.stop();
+}
+
+/** Refuses a directory that sockets cannot be made in, before anything is started. */
+async function usable(flag: string, directory: string): Promise<void> {
+  const problem = socketPathProblem(join(directory, PLUGIN_SOCKET.memory));
+  if (problem !== null) throw new StartupError(`${flag}: ${problem}`);
+  try {
+    await mkdir(directory, { recursive: true });
+  } catch (error) {
+    throw new StartupError(`${flag}: ${directory} cannot be made: ${(error as Error).message}`);
+  }
+}
+
+function seconds(text: string): number {
+  const value = Number(text);
+  if (!Number.isFinite(value) || value <= 0 || value > 300)
+    throw new InvalidArgumentError('expected seconds between 0 and 300');
+  return value;
+}

@@ -1,0 +1,35 @@
+import { open, type FileHandle } from 'node:fs/promises';
+import koffi from 'koffi';
+
+// flock(2), and the error of a lock that another process holds; the numbers are those of Linux.
+const LOCK_EXCLUSIVE = 2;
+const LOCK_NON_BLOCKING = 4;
+const EWOULDBLOCK = 11;
+
+type Flock = (fd: number, operation: number) => number;
+
+let bound: Flock | null = null;
+
+/** A lock on a file that the kernel takes back when its process ends, however it ends. */
+export class FileLock {
+  readonly #file: FileHandle;
+
+  private constructor(file: FileHandle) {
+    this.#file = file;
+  }
+
+  /** The lock, or null while another process holds it. Rejects when the file cannot be opened or its file system knows no locks. */
+  static async tryAcquire(path: string): Promise<FileLock | null> {
+    const file = await open(path, 'a', 0o600);
+    bound ??= koffi.load('libc.so.6').func('flock', 'int', ['int', 'int']) as Flock;
+    if (bound(file.fd, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) === 0) return new FileLock(file);
+    const errno = koffi.errno();
+    await file.close();
+    if (errno === EWOULDBLOCK) return null;
+    throw new Error(`${path} cannot be locked: errno ${errno}`);
+  }
+
+  async release(): Promise<void> {
+    await this.#file.close();
+  }
+}

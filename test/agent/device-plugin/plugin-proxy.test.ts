@@ -1,0 +1,130 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import { PluginProxy } from '../../../src/agent/device-plugin/proxy/plugin-proxy.js';
+import { systemClock } from '../../../src/host/clock.js';
+import { silentLog } from '../../../src/host/log.js';
+import { SimulatedNode } from '../../../src/simulation/simulated-node.js';
+import { scratchDirectory } from '../../scratch.js';
+import { simplePod } from '../pods.js';
+
+interface Setting {
+  readonly node: SimulatedNode;
+  readonly proxy: PluginProxy;
+  readonly agentDirectory: string;
+}
+
+/** An emulated kubelet, a proxy and an agent that registers with the proxy. */
+async function setting(t: Test, agentTimeoutMs = 60_000): Promise<Setting> {
+  const directory = await scratchDirectory(t);
+  const agentDirectory = join(directory, 'proxy');
+  const node = new SimulatedNode({
+    directory,
+    gpus: '{"gpus":[{},{}]}',
+    log: silentLog(),
+    config: { pluginProxyPath: agentDirectory },
+  });
+  const proxy = proxyOf(node, agentTimeoutMs);
+  await proxy.start();
+  t.teardown(async () => {
+    await node.stop();
+    await proxy.stop();
+  });
+  await node.start();
+  return { node, proxy, agentDirectory };
+}
+
+function proxyOf(node: SimulatedNode, agentTimeoutMs: number): PluginProxy {
+  return new PluginProxy({
+    kubeletDirectory: node.config.devicePluginPath,
+    agentDirectory: node.config.pluginProxyPath ?? '',
+    agentTimeoutMs,
+    clock: systemClock,
+    log: silentLog(),
+  });
+}
+
+test('the kubelet knows the devices from the proxy, and pods are admitted through it', async (t) => {
+  const { node } = await setting(t);
+  t.equal(node.kubelet.allocatable('core'), 200);
+  const admission = await node.kubelet.admit(simplePod(30, 8));
+  t.ok(admission.ok);
+  t.match(admission, { containers: [{ environment: { NVIDIA_VISIBLE_DEVICES: /^GPU-/ } }] });
+});
+
+test('while the agent restarts the devices stay, and a pod that comes then waits and is admitted', async (t) => {
+  const { node } = await setting(t);
+  await node.stopAgent();
+  const admission = node.kubelet.admit(simplePod(30, 8));
+  t.equal(node.kubelet.allocatable('core'), 200);
+  await node.startAgent();
+  t.match(await admission, { ok: true });
+  const state = node.agent.allocator.state;
+  t.equal(state.allocations.size, 1, 'the new agent decided');
+});
+
+test('ten restarts among pods that come and go fail none of them', async (t) => {
+  const { node } = await setting(t);
+  const admissions: Promise<{ readonly ok: boolean }>[] = [];
+  for (let restart = 0; restart < 10; restart += 1) {
+    const coming = [1, 2, 3].map(() => {
+      const pod = simplePod(5, 2);
+      return node.kubelet.admit(pod).then(async (admission) => {
+        if (admission.ok) for (const { name } of pod.containers) await node.kubelet.startContainer(pod.uid, name);
+        node.kubelet.remove(pod.uid);
+        return admission;
+      });
+    });
+    admissions.push(...coming);
+    await node.stopAgent();
+    await node.startAgent();
+  }
+  t.same(
+    (await Promise.all(admissions)).filter(({ ok }) => !ok),
+    [],
+  );
+});
+
+test('the reason of a refusal reaches the kubelet', async (t) => {
+  const { node } = await setting(t);
+  const admission = await node.kubelet.admit(simplePod(150, 8));
+  t.match(admission, { ok: false, message: /150 is more than one GPU and not a multiple of 100/ });
+});
+
+test('an agent that stays away takes its devices with it, until another one comes', async (t) => {
+  const { node } = await setting(t, 50);
+  await node.stopAgent();
+  await node.kubelet.until(() => node.kubelet.allocatable('core') === 0);
+  t.match(await node.kubelet.admit(simplePod(30, 8)), { ok: false });
+  await node.startAgent();
+  await node.kubelet.until(() => node.kubelet.allocatable('core') === 200);
+  t.match(await node.kubelet.admit(simplePod(30, 8)), { ok: true });
+});
+
+test('a kubelet that restarts while no agent runs has the devices at once', async (t) => {
+  const { node } = await setting(t);
+  await node.stopAgent();
+  await node.kubelet.restart();
+  await node.kubelet.ready();
+  t.equal(node.kubelet.allocatable('memory'), 128);
+  await node.startAgent();
+  t.match(await node.kubelet.admit(simplePod(30, 8)), { ok: true });
+});
+
+test('a proxy that restarts is found again by the agent', async (t) => {
+  const { node, proxy, agentDirectory } = await setting(t);
+  await proxy.stop();
+  await node.kubelet.until(() => node.kubelet.allocatable('core') === 0);
+  const next = proxyOf(node, 60_000);
+  await next.start();
+  t.teardown(() => next.stop());
+  await node.kubelet.until(() => node.kubelet.allocatable('core') === 200);
+  t.match(await node.kubelet.admit(simplePod(30, 8)), { ok: true });
+  await node.stopAgent();
+  await next.stop();
+  t.same(
+    (await readdir(agentDirectory)).filter((name) => name.endsWith('.sock')),
+    [],
+    'no socket is left',
+  );
+});
