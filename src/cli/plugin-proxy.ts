@@ -1,12 +1,7 @@
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { PLUGIN_SOCKET } from '../agent/device-plugin/plugin-server.js';
-import { PluginProxy } from '../agent/device-plugin/proxy/plugin-proxy.js';
+import { buildPluginProxy } from '../agent/plugin-proxy.js';
 import { systemClock } from '../host/clock.js';
 import { createLog, type LogLevel } from '../host/log.js';
-import { StartupError } from '../host/startup-error.js';
-import { socketPathProblem } from '../host/unix-socket.js';
 import { stopSignal } from './stop-signal.js';
 
 interface Options {
@@ -43,33 +38,16 @@ export function pluginProxyCommand(): Command {
 async function serve(options: Options): Promise<void> {
   const log = createLog(options.logLevel);
   const stopped = stopSignal();
-  await usable('--device-plugin-path', options.devicePluginPath);
-  await usable('--plugin-proxy-path', options.pluginProxyPath);
-  const proxy = new PluginProxy({
-    kubeletDirectory: options.devicePluginPath,
-    agentDirectory: options.pluginProxyPath,
-    agentTimeoutMs: options.agentTimeout * 1_000,
-    clock: systemClock,
-    log,
-  });
+  const { devicePluginPath, pluginProxyPath, agentTimeout } = options;
+  const config = { devicePluginPath, pluginProxyPath, agentTimeoutMs: agentTimeout * 1_000 };
+  const proxy = await buildPluginProxy(config, systemClock, log);
   await proxy.start();
-  log.info({ agents: options.pluginProxyPath }, 'the device plugin proxy runs');
+  log.info({ agents: pluginProxyPath }, 'the device plugin proxy runs');
   const alive = setInterval(() => undefined, 1 << 30);
   const signal = await stopped;
   clearInterval(alive);
   log.info({ signal }, 'stopping');
   await proxy.stop();
-}
-
-/** Refuses a directory that sockets cannot be made in, before anything is started. */
-async function usable(flag: string, directory: string): Promise<void> {
-  const problem = socketPathProblem(join(directory, PLUGIN_SOCKET.memory));
-  if (problem !== null) throw new StartupError(`${flag}: ${problem}`);
-  try {
-    await mkdir(directory, { recursive: true });
-  } catch (error) {
-    throw new StartupError(`${flag}: ${directory} cannot be made: ${(error as Error).message}`);
-  }
 }
 
 function seconds(text: string): number {

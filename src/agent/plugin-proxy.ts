@@ -1,0 +1,38 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { PLUGIN_SOCKET } from './device-plugin/plugin-server.js';
+import { PluginProxy } from './device-plugin/proxy/plugin-proxy.js';
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import { StartupError } from '../host/startup-error.js';
+import { socketPathProblem } from '../host/unix-socket.js';
+
+/** What `gpu-manager plugin-proxy` was asked to do. */
+export interface PluginProxyConfig {
+  readonly devicePluginPath: string;
+  readonly pluginProxyPath: string;
+  readonly agentTimeoutMs: number;
+}
+
+/** Builds the device plugin proxy. Rejects with a StartupError when sockets cannot be made in its directories. */
+export async function buildPluginProxy(config: PluginProxyConfig, clock: Clock, log: Log): Promise<PluginProxy> {
+  await checkDirectory('--device-plugin-path', config.devicePluginPath);
+  await checkDirectory('--plugin-proxy-path', config.pluginProxyPath);
+  return new PluginProxy({
+    kubeletDirectory: config.devicePluginPath,
+    agentDirectory: config.pluginProxyPath,
+    agentTimeoutMs: config.agentTimeoutMs,
+    clock,
+    log,
+  });
+}
+
+async function checkDirectory(flag: string, directory: string): Promise<void> {
+  const problem = socketPathProblem(join(directory, PLUGIN_SOCKET.memory));
+  if (problem !== null) throw new StartupError(`${flag}: ${problem}`);
+  try {
+    await mkdir(directory, { recursive: true });
+  } catch (error) {
+    throw new StartupError(`${flag}: ${directory} cannot be made: ${(error as Error).message}`);
+  }
+}
