@@ -98,10 +98,10 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
 }
 
 /** A certificate of an authority whose key is forgotten at once: nobody can sign another one. */
-export function issue(hosts: readonly string[], days = CERTIFICATE_DAYS): Issued {
+export async function issue(hosts: readonly string[], days = CERTIFICATE_DAYS): Promise<Issued> {
   // Two authorities of one name in a bundle are taken for each other.
-  const authority = certificateAuthority(`gpu-manager-quota-${randomBytes(8).toString('hex')}`, days);
-  return { ...authority.server(hosts), authority: authority.certificate };
+  const authority = await certificateAuthority(`gpu-manager-quota-${randomBytes(8).toString('hex')}`, days);
+  return { ...(await authority.server(hosts)), authority: authority.certificate };
 }
 
 /** Reads what was given as files. */

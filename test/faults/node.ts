@@ -26,7 +26,8 @@ export interface FaultNodeOptions {
   readonly order: () => readonly ResourceKind[];
 }
 
-let authority: ReturnType<typeof certificateAuthority> | undefined;
+const authority = await certificateAuthority();
+const identity = await authority.server(['localhost', '127.0.0.1']);
 
 /** All of a node that outlives its agent: the kubelet, the API server, what lies on disk. */
 export class FaultNode {
@@ -38,21 +39,18 @@ export class FaultNode {
 
   constructor(options: FaultNodeOptions) {
     const { directory, cluster } = options;
-    const tls = cluster === 'https' ? (authority ??= certificateAuthority()) : undefined;
+    const isHttps = cluster === 'https';
     const apiServer: Partial<AgentConfig> =
       cluster === 'none' ? {} : { standalone: false, kubeconfig: join(directory, 'kubeconfig') };
     this.#options = options;
-    this.#ca = tls?.certificate;
+    this.#ca = isHttps ? authority.certificate : undefined;
     this.config = simulatedConfig(directory, {
       ...apiServer,
       simDevicePath: options.devices,
       nodeName: NODE_NAME,
       samplePeriodMs: 600_000,
     });
-    this.server =
-      cluster === 'none'
-        ? null
-        : new ApiServer(tls === undefined ? {} : { tls: tls.server(['localhost', '127.0.0.1']) });
+    this.server = cluster === 'none' ? null : new ApiServer(isHttps ? { tls: identity } : {});
     this.kubelet = new KubeletEmulator({
       directory: this.config.devicePluginPath,
       podResourcesSocket: this.config.podResourcesSocket,

@@ -28,8 +28,8 @@ export interface Program {
   readonly serve: (t: Test, isReady: boolean) => Promise<Served>;
 }
 
-const ca = certificateAuthority();
-const identity = ca.server(['localhost', '127.0.0.1']);
+const ca = await certificateAuthority();
+const identity = await ca.server(['localhost', '127.0.0.1']);
 
 /** The authority of every program's certificate, PEM. */
 export const AUTHORITY = ca.certificate;

@@ -10,9 +10,9 @@ import { systemClock } from '../../src/host/clock.js';
 import { scratchDirectory } from '../scratch.js';
 import { apiServer } from './setting.js';
 
-const ca = certificateAuthority();
-const serverTls = (authority = ca) => {
-  const { key, certificate } = authority.server(['127.0.0.1']);
+const ca = await certificateAuthority();
+const serverTls = async (authority = ca) => {
+  const { key, certificate } = await authority.server(['127.0.0.1']);
   return { key, certificate };
 };
 
@@ -33,7 +33,7 @@ async function serviceAccount(t: Test, token: string, authority = ca): Promise<s
 
 test('the service account of the pod we run in is found where the kubelet puts it', async (t) => {
   const server = await apiServer(t, {
-    tls: serverTls(),
+    tls: await serverTls(),
     tokens: new Map([['secret', 'system:serviceaccount:kube-system:gpu-manager']]),
   });
   const directory = await serviceAccount(t, 'secret');
@@ -47,7 +47,7 @@ test('the service account of the pod we run in is found where the kubelet puts i
 });
 
 test('a server that another authority vouches for is not talked to', async (t) => {
-  const server = await apiServer(t, { tls: serverTls(certificateAuthority('other')) });
+  const server = await apiServer(t, { tls: await serverTls(await certificateAuthority('other')) });
   const directory = await serviceAccount(t, 'secret');
   const credentials = await inClusterCredentials({
     clock: systemClock,
@@ -78,7 +78,7 @@ test('a token that the kubelet renewed is used within a minute, and at once when
   credentials.distrust();
   t.equal(await token(), 'Bearer third');
   t.equal((await credentials.access()).agent, agent, 'open connections live on while the authority is the same');
-  await writeFile(join(directory, 'ca.crt'), certificateAuthority('new').certificate);
+  await writeFile(join(directory, 'ca.crt'), (await certificateAuthority('new')).certificate);
   credentials.distrust();
   t.not((await credentials.access()).agent, agent);
 });
@@ -98,13 +98,13 @@ test('outside a cluster the refusal says what to do', async (t) => {
 
 test('a kubeconfig lets in by token and by client certificate', async (t) => {
   const server = await apiServer(t, {
-    tls: { ...serverTls(), clientCa: ca.certificate },
+    tls: { ...(await serverTls()), clientCa: ca.certificate },
     tokens: new Map([['secret', 'ada']]),
   });
   const path = join(await scratchDirectory(t), 'config');
   await writeFile(path, kubeconfig({ url: server.url, ca: ca.certificate }, { token: 'secret' }));
   t.equal(await whoAmI(t, await kubeconfigCredentials(path, systemClock)), 'let in');
-  await writeFile(path, kubeconfig({ url: server.url, ca: ca.certificate }, { certificate: ca.client('grace') }));
+  await writeFile(path, kubeconfig({ url: server.url, ca: ca.certificate }, { certificate: await ca.client('grace') }));
   t.equal(await whoAmI(t, await kubeconfigCredentials(path, systemClock)), 'let in');
   await writeFile(path, kubeconfig({ url: server.url, ca: ca.certificate }, { token: 'wrong' }));
   t.equal(await whoAmI(t, await kubeconfigCredentials(path, systemClock)), 'unauthorized');

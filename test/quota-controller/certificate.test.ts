@@ -142,7 +142,7 @@ test('a certificate of files is served anew when they change, and not before all
     keyFile: join(directory, 'tls.key'),
     authorityFile: join(directory, 'ca.crt'),
   };
-  const [old, next] = [issue(['127.0.0.1']), issue(['127.0.0.1'])];
+  const [old, next] = [await issue(['127.0.0.1']), await issue(['127.0.0.1'])];
   const write = (file: string, text: string): void => writeFileSync(file, text);
   write(files.certFile, old.certificate);
   write(files.keyFile, old.key);

@@ -16,7 +16,7 @@ import { eventually } from '../harness/eventually.js';
 import { clientTo, quotaServer } from './setting.js';
 
 const QUICK = { ...INFORMER_TIMING, floorMs: 1, backoffMs: 1, longestBackoffMs: 20 };
-const IDENTITY = issue(['127.0.0.1']);
+const IDENTITY = await issue(['127.0.0.1']);
 const DEPLOYMENTS = '/apis/apps/v1/namespaces/default/deployments';
 
 interface ReviewAnswer {

@@ -5,8 +5,8 @@ import { certificateAuthority, type Certificate } from '../harness/certificate.j
 import { node } from './objects.js';
 import { start } from './scheduler.js';
 
-const ca = certificateAuthority();
-const server = ca.server(['127.0.0.1']);
+const ca = await certificateAuthority();
+const server = await ca.server(['127.0.0.1']);
 
 function get(port: number, client: Certificate | null): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -35,7 +35,8 @@ test('with a client authority only callers that it signed are heard', async (t) 
   const { extender } = await start(t, [node('n', [16])], {
     tls: fixedTls({ ...server, clientAuthority: ca.certificate }),
   });
-  t.equal(await get(extender.port, ca.client('system:kube-scheduler')), 200);
+  t.equal(await get(extender.port, await ca.client('system:kube-scheduler')), 200);
   await t.rejects(get(extender.port, null));
-  await t.rejects(get(extender.port, certificateAuthority('other').client('system:kube-scheduler')));
+  const other = await certificateAuthority('other');
+  await t.rejects(get(extender.port, await other.client('system:kube-scheduler')));
 });

@@ -16,7 +16,7 @@ export interface CertificateSecretOptions {
   /** Names and addresses that the certificate has to be for. */
   readonly hosts: readonly string[];
   /** Makes a certificate. */
-  readonly issue: (hosts: readonly string[]) => Issued;
+  readonly issue: (hosts: readonly string[]) => Promise<Issued>;
   readonly now: () => number;
 }
 
@@ -41,7 +41,7 @@ export async function sharedCertificate(options: CertificateSecretOptions): Prom
       : null;
     const known = secret === null ? null : issuedOf(secret.data ?? {});
     if (known !== null && isUsable(known, options)) return known;
-    const made = issue(hosts);
+    const made = await issue(hosts);
     const issued = { ...made, authority: [made.authority, ...unended(known?.authority ?? '', options.now())].join('') };
     const encoded = (text: string): string => Buffer.from(text).toString('base64');
     const body = {

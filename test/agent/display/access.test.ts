@@ -99,7 +99,7 @@ test('every answer carries the policy that keeps the page to its own scripts', a
   t.equal((await get('/page/main.js', { headers: { 'if-none-match': headers.get('etag') ?? '' } })).status, 304);
 });
 
-const ca = certificateAuthority();
+const ca = await certificateAuthority();
 
 /** The common name that a server shows. */
 function shownName(port: number): Promise<string> {
@@ -128,18 +128,18 @@ test('it serves HTTPS with the certificate in the files, and follows them when t
       await rename(`${file}.new`, file);
     }
   };
-  await place(ca.server(['127.0.0.1']));
+  await place(await ca.server(['127.0.0.1']));
   const clock = new ManualClock();
   const { server } = await served(t, VIEW, {
     certificate: new CertificateFiles({ certFile, keyFile, clock, log: silentLog() }),
   });
   t.equal(await shownName(server.port), '127.0.0.1');
   await t.rejects(fetch(`http://127.0.0.1:${server.port}/healthz`), 'and no plain HTTP');
-  await writeFile(certFile, ca.server(['wrong']).certificate);
+  await writeFile(certFile, (await ca.server(['wrong'])).certificate);
   clock.advance(10_000);
   await new Promise((resolve) => setTimeout(resolve, 50));
   t.equal(await shownName(server.port), '127.0.0.1', 'a certificate without its key is not taken');
-  await place(ca.server(['renewed', '127.0.0.1']));
+  await place(await ca.server(['renewed', '127.0.0.1']));
   await eventually(async () => {
     clock.advance(10_000);
     return (await shownName(server.port)) === 'renewed';
