@@ -1,10 +1,14 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AuditPolicy } from './slices/findings.js';
+import { kubeletPluginSockets } from './dra/kubelet-plugin.js';
 import { isLoopback } from '../http/loopback.js';
 import type { LogLevel } from '../host/log.js';
 import { socketPathProblem } from '../host/unix-socket.js';
 import { StartupError } from '../host/startup-error.js';
+
+export const ALLOCATION_MODES = ['plugin', 'dra', 'mixed'] as const;
+export type AllocationMode = (typeof ALLOCATION_MODES)[number];
 
 /** What `gpu-manager run` was asked to do; flags, environment and defaults already put together. */
 export interface AgentConfig {
@@ -48,6 +52,16 @@ export interface AgentConfig {
   readonly podResourcesSocket: string;
   readonly checkpointPath: string;
   readonly shareMode: boolean;
+  /** How GPUs are given to pods: by the device plugin, by resource claims, or some this way and some that. */
+  readonly allocation: AllocationMode;
+  /** UUIDs of the GPUs that `mixed` gives through claims. */
+  readonly draGpus: ReadonlySet<string>;
+  /** Whether pods are evicted from a GPU that failed. */
+  readonly draEvictFailed: boolean;
+  /** The kubelet's plugins_registry. */
+  readonly pluginRegistryPath: string;
+  /** Where the socket of the DRA driver lies. */
+  readonly draPath: string;
   readonly allocationCheckPeriodMs: number;
   readonly containerRuntimeEndpoint: string | null;
   readonly dockerEndpoint: string | null;
@@ -67,7 +81,16 @@ export async function checkConfig(config: AgentConfig): Promise<void> {
       '--token-review: tokens would cross the network unprotected; give --tls-cert-file and --tls-private-key-file, or a --query-addr on loopback',
     );
   }
+  if (config.allocation !== 'plugin' && config.standalone)
+    throw new StartupError(
+      `--allocation=${config.allocation}: claims are read from the API server, which --standalone does without`,
+    );
+  if ((config.allocation === 'mixed') !== config.draGpus.size > 0)
+    throw new StartupError('--dra-gpus: expected UUIDs of GPUs with --allocation=mixed, and none otherwise');
+  const dra = kubeletPluginSockets(config.pluginRegistryPath, config.draPath);
   const sockets: readonly (readonly [string, string])[] = [
+    ['--plugin-registry-path', dra.registration],
+    ['--dra-path', dra.driver],
     ['--device-plugin-path', join(config.devicePluginPath, 'vmemory.sock')],
     ['--plugin-proxy-path', join(config.pluginProxyPath ?? '/', 'vmemory.sock')],
     ['--display-socket', config.displaySocket],

@@ -1,6 +1,7 @@
 import type { Allocator } from './allocator/allocator.js';
 import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
-import { slots, type LedgerState } from '../gpu/ledger/state.js';
+import { isOffered } from '../gpu/ledger/door.js';
+import { pluginSlots, type LedgerState } from '../gpu/ledger/state.js';
 import { encodeInventory } from '../gpu/node-inventory.js';
 import { nodeLabels } from './node-labels.js';
 import { CORES_PER_GPU } from '../gpu/resources.js';
@@ -19,6 +20,9 @@ export interface NodeReportOptions {
 
 /** The extender decides with what it is told here: soon enough, and one write for a burst of pods. */
 const PERIOD_MS = 2_000;
+
+/** Why the extender may not place pods of the device plugin on a GPU. */
+const GIVEN_THROUGH_CLAIMS = 'it is given through resource claims';
 
 /** Keeps the node's labels and the annotation that the scheduler extender reads in step with GPUs and ledger. */
 export class NodeReport {
@@ -55,10 +59,10 @@ export class NodeReport {
     this.#told = { state, reasons };
     const inventory = encodeInventory({
       topology: state.node.topology,
-      cards: slots(state).map(({ gpu, usable, freeCores, freeMemoryBytes, processCount }) => ({
+      cards: pluginSlots(state).map(({ gpu, usable, freeCores, freeMemoryBytes, processCount }) => ({
         gpu,
         healthy: usable,
-        reason: unusable.get(gpu.uuid) ?? '',
+        reason: unusable.get(gpu.uuid) ?? (isOffered(state, gpu.uuid, 'plugin') ? '' : GIVEN_THROUGH_CLAIMS),
         foreign: processCount > 0 && freeCores === CORES_PER_GPU,
         freeCores,
         freeMemoryBytes,

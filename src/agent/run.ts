@@ -31,6 +31,8 @@ import { nodeView } from './node-view.js';
 import { restoredCheckpoint } from './restored-checkpoint.js';
 import { podEvictor, podNotices } from './pod-events.js';
 import { VERSION } from '../host/version.js';
+import { openKubeClient } from '../kube/open-client.js';
+import { buildDra, claimGpusOf, draProblems, type Dra } from './start-dra.js';
 import { buildVgpu, type Vgpu } from './start-slices.js';
 
 /** How long an allocation that neither the kubelet nor a living pod vouches for is kept. */
@@ -54,6 +56,8 @@ export interface Agent {
   readonly plugin: DevicePlugin;
   readonly pods: AgentPods;
   readonly vgpu: Vgpu;
+  /** Null where all GPUs are given by the device plugin. */
+  readonly dra: Dra | null;
   readonly httpPort: () => number;
   start(): Promise<void>;
   /** Stops everything in reverse order; no socket of ours is left behind. */
@@ -102,14 +106,20 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     clock,
     log,
   });
-  const specs = config.interposition === 'cdi' ? new CdiSpecs(config.cdiPath) : null;
   const node = ledgerNode(inventory, config.shareMode);
+  const claimGpus = claimGpusOf(config);
+  const restored = await restoredCheckpoint(checkpoint, node, log);
+  // GPUs that go back to the device plugin are served to claims until the last is released.
+  const servesClaims =
+    claimGpus !== 'none' || restored.units.length > 0 || [...restored.doors.values()].includes('claims');
+  const specs = config.interposition === 'cdi' || servesClaims ? new CdiSpecs(config.cdiPath) : null;
+  const slices = specs === null ? vgpu.store : withCdiSpecs(vgpu.store, specs);
   const allocator = new Allocator(
     {
       node,
       pods,
       holders,
-      slices: specs === null ? vgpu.store : withCdiSpecs(vgpu.store, specs),
+      slices,
       legacy: vgpu.legacy,
       checkpoint,
       files,
@@ -117,8 +127,9 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
       clock,
       log,
       graceMs: seams.graceMs ?? GRACE_MS,
+      claimGpus,
     },
-    await restoredCheckpoint(checkpoint, node, log),
+    restored,
   );
   const health = new HealthMonitor({ driver, inventory, policy, clock });
   const gpuWatch = new GpuWatch({
@@ -131,7 +142,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     log,
   });
   const devices = record.timed(
-    specs === null
+    specs === null || config.interposition !== 'cdi'
       ? allocator
       : throughCdi(allocator, { specs, kubeletVersion: () => apiServer?.labels.kubeletVersion ?? null, log }),
   );
@@ -141,6 +152,23 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     clock,
     log,
   });
+  const dra =
+    servesClaims && specs !== null && apiServer !== null
+      ? buildDra({
+          config,
+          client: await openKubeClient(config.kubeconfig, clock),
+          allocator,
+          slices,
+          specs,
+          files,
+          isInUse: (slice) => (vgpu.slices.started.get(slice)?.sessions.size ?? 0) > 0,
+          pods: apiServer.pods,
+          health,
+          label: (labels) => apiServer.labels.label(labels),
+          clock,
+          log,
+        })
+      : null;
   const view = nodeView({
     nodeName: config.nodeName,
     version: VERSION,
@@ -153,7 +181,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     observeGpus: () => vgpu.observeGpus(),
     pod: (podUid) => podFacts(apiServer, podUid),
     counts: () => nodeCounts(record, vgpu, apiServer),
-    notReady: () => (plugin.registered ? [] : ['not registered with the kubelet']),
+    notReady: () => [...(plugin.registered ? [] : ['not registered with the kubelet']), ...draProblems(dra, claimGpus)],
     clock,
   });
   const display = await buildDisplay({ config, view, record, apiServer, services: [vgpu.limitsService], clock, log });
@@ -168,7 +196,9 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
       { name: 'holders', start: async () => undefined, stop: async () => holders.close() },
       { name: 'containers', start: async () => undefined, stop: async () => containers.close() },
       vgpu.part,
+      ...(dra === null ? [] : [dra.restore]),
       reconciler(allocator, clock, config.allocationCheckPeriodMs, log),
+      ...(dra === null ? [] : [dra.serve]),
       ...(apiServer === null ? [] : [report(apiServer, allocator, health, config, clock)]),
       ...display.parts,
       { name: 'device-plugin', start: () => plugin.start(), stop: () => plugin.stop() },
@@ -180,6 +210,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     plugin,
     pods,
     vgpu,
+    dra,
     httpPort: display.httpPort,
     start: () => lifecycle.start(),
     stop: () => lifecycle.stop(),

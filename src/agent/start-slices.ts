@@ -167,12 +167,12 @@ function specOf(limits: SliceLimits): SliceSpec {
   return {
     allocation: limits.allocation,
     owner: limits.owner,
-    devices: limits.devices.map(({ gpu, memoryBytes, share }) => ({
+    devices: limits.devices.map(({ gpu, memoryBytes, share, softLimit }) => ({
       uuid: gpu.uuid,
       pciBusId: gpu.pciBusId,
       memoryBytes,
       share,
-      softLimit: null,
+      softLimit,
     })),
   };
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { z } from 'zod';
-import type { AgentConfig } from '../agent/config.js';
+import { ALLOCATION_MODES, type AgentConfig } from '../agent/config.js';
 import { AUDIT_POLICIES } from '../agent/slices/findings.js';
 import { StartupError } from '../host/startup-error.js';
 import type { LogLevel } from '../host/log.js';
@@ -164,6 +164,31 @@ export const RUN_FLAGS: readonly Flag[] = [
   },
   { name: 'share-mode', value: null, default: 'false', help: 'allocate parts of a GPU, not only whole GPUs' },
   {
+    name: 'allocation',
+    value: 'mode',
+    default: 'plugin',
+    help: 'how GPUs are given to pods: plugin (device plugin), dra (resource claims), or mixed (those of --dra-gpus by claims)',
+  },
+  { name: 'dra-gpus', value: 'uuid,...', default: '', help: 'with --allocation=mixed: GPUs that are given by claims' },
+  {
+    name: 'dra-evict-failed',
+    value: null,
+    default: 'false',
+    help: 'evict pods with claims from a GPU that failed or is lost',
+  },
+  {
+    name: 'plugin-registry-path',
+    value: 'dir',
+    default: '/var/lib/kubelet/plugins_registry',
+    help: 'where the kubelet looks for DRA drivers',
+  },
+  {
+    name: 'dra-path',
+    value: 'dir',
+    default: '/var/lib/kubelet/plugins/gpu.tencent.com',
+    help: 'where the socket of the DRA driver is made',
+  },
+  {
     name: 'allocation-check-period',
     value: 'seconds',
     default: '30',
@@ -289,6 +314,11 @@ const SCHEMA = z.object({
   'pod-resources-socket': needed,
   'checkpoint-path': needed,
   'share-mode': bool,
+  allocation: z.enum(ALLOCATION_MODES, 'expected plugin, dra or mixed'),
+  'dra-gpus': z.string().transform((text) => new Set(text.split(',').filter((uuid) => uuid !== ''))),
+  'dra-evict-failed': bool,
+  'plugin-registry-path': needed,
+  'dra-path': needed,
   'allocation-check-period': whole(1, 86_400),
   'audit-policy': z.enum(AUDIT_POLICIES, 'expected report or evict'),
   'container-runtime-endpoint': path,
@@ -336,6 +366,11 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     podResourcesSocket: flags['pod-resources-socket'],
     checkpointPath: flags['checkpoint-path'],
     shareMode: flags['share-mode'],
+    allocation: flags.allocation,
+    draGpus: flags['dra-gpus'],
+    draEvictFailed: flags['dra-evict-failed'],
+    pluginRegistryPath: flags['plugin-registry-path'],
+    draPath: flags['dra-path'],
     allocationCheckPeriodMs: flags['allocation-check-period'] * 1_000,
     containerRuntimeEndpoint: flags['container-runtime-endpoint'],
     dockerEndpoint: flags['docker-endpoint'],

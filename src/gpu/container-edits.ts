@@ -37,6 +37,13 @@ export const NO_EDITS: ContainerEdits = {
   cdiDevices: [],
 };
 
+/** What containers of a claim unit need: in common, and for each of its devices. */
+export interface UnitEdits {
+  readonly shared: Pick<ContainerEdits, 'environment' | 'mounts' | 'deviceNodes'>;
+  /** Device nodes by position of the device in the unit. */
+  readonly devices: readonly (readonly DeviceNode[])[];
+}
+
 export interface SliceEdits {
   readonly gpus: readonly Gpu[];
   readonly cores: number;
@@ -52,6 +59,40 @@ export interface SliceEdits {
   readonly writableFiles: readonly string[];
 }
 
+/**
+ * The edits for containers of a claim unit. A runtime that adds GPUs by itself for NVIDIA_VISIBLE_DEVICES must add none: the nodes here are
+ * all. `sliceDirectory` null: access for administrators, without limits.
+ */
+export function unitEdits(
+  unit: Pick<SliceEdits, 'commonNodes' | 'libraryMounts' | 'writableFiles'> & {
+    readonly sliceDirectory: string | null;
+    readonly gpuNodes: readonly (readonly DeviceNode[])[];
+  },
+): UnitEdits {
+  return {
+    shared: {
+      environment: { LD_LIBRARY_PATH: `${CONTAINER_LIBRARY_DIRECTORY}/lib64`, NVIDIA_VISIBLE_DEVICES: 'void' },
+      mounts: [
+        ...unit.libraryMounts,
+        ...(unit.sliceDirectory === null ? [] : sliceMounts(unit.sliceDirectory, unit.writableFiles)),
+      ],
+      deviceNodes: unit.commonNodes,
+    },
+    devices: unit.gpuNodes,
+  };
+}
+
+function sliceMounts(sliceDirectory: string, writableFiles: readonly string[]): BindMount[] {
+  return [
+    { hostPath: sliceDirectory, containerPath: CONTAINER_SLICE_DIRECTORY, writable: false },
+    ...writableFiles.map((name) => ({
+      hostPath: `${sliceDirectory}/${name}`,
+      containerPath: `${CONTAINER_SLICE_DIRECTORY}/${name}`,
+      writable: true,
+    })),
+  ];
+}
+
 /** The edits for a container that got these GPUs; tkestack gpu-manager's answer, so that images made for it run unchanged. */
 export function sliceEdits(slice: SliceEdits): ContainerEdits {
   return {
@@ -59,15 +100,7 @@ export function sliceEdits(slice: SliceEdits): ContainerEdits {
       LD_LIBRARY_PATH: `${CONTAINER_LIBRARY_DIRECTORY}/lib64`,
       NVIDIA_VISIBLE_DEVICES: slice.gpus.map((gpu) => gpu.uuid).join(','),
     },
-    mounts: [
-      ...slice.libraryMounts,
-      { hostPath: slice.sliceDirectory, containerPath: CONTAINER_SLICE_DIRECTORY, writable: false },
-      ...slice.writableFiles.map((name) => ({
-        hostPath: `${slice.sliceDirectory}/${name}`,
-        containerPath: `${CONTAINER_SLICE_DIRECTORY}/${name}`,
-        writable: true,
-      })),
-    ],
+    mounts: [...slice.libraryMounts, ...sliceMounts(slice.sliceDirectory, slice.writableFiles)],
     deviceNodes: [...slice.gpuNodes, ...slice.commonNodes],
     annotations: {
       [CORE_RESOURCE]: String(slice.cores),

@@ -16,6 +16,8 @@ export type RefusalCode =
   | 'nothing-fits'
   | 'unknown-ids'
   | 'unknown-container'
+  | 'wrong-door'
+  | 'bad-claim'
   | 'mismatch';
 
 export function refuse(code: RefusalCode, reason: string): Refusal {

@@ -22,3 +22,17 @@ export function bindingPath(namespace: string, pod: string): string {
 export const TOKEN_REVIEWS = '/apis/authentication.k8s.io/v1/tokenreviews';
 
 export const SUBJECT_ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+
+const RESOURCE_API = '/apis/resource.k8s.io/v1';
+
+export const ALL_RESOURCE_SLICES = `${RESOURCE_API}/resourceslices`;
+
+export function resourceSlicePath(name: string): string {
+  return `${ALL_RESOURCE_SLICES}/${encodeURIComponent(name)}`;
+}
+
+export const ALL_RESOURCE_CLAIMS = `${RESOURCE_API}/resourceclaims`;
+
+export function resourceClaimPath(namespace: string, name: string): string {
+  return `${RESOURCE_API}/namespaces/${encodeURIComponent(namespace)}/resourceclaims/${encodeURIComponent(name)}`;
+}

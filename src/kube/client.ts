@@ -14,6 +14,8 @@ export interface KubeRequest {
   readonly contentType?: string;
   /** `application/json` without. */
   readonly accept?: string;
+  /** For the whole answer, where it must come sooner than others. */
+  readonly timeoutMs?: number;
 }
 
 export type KubeAnswer = { readonly ok: true; readonly body: unknown } | KubeFailure;
@@ -121,9 +123,8 @@ export class KubeClient implements KubeApi {
   async #once(request: KubeRequest): Promise<KubeAnswer & { readonly stale?: boolean }> {
     const sent = await this.#send(request);
     if (!sent.ok) return sent;
-    const cancel = this.#options.clock.after(this.#timeoutMs, () =>
-      sent.outgoing.destroy(new LateError(this.#timeoutMs)),
-    );
+    const timeoutMs = request.timeoutMs ?? this.#timeoutMs;
+    const cancel = this.#options.clock.after(timeoutMs, () => sent.outgoing.destroy(new LateError(timeoutMs)));
     try {
       const started = await this.#response(sent.outgoing, null);
       if (!started.ok) return { ...started, stale: sent.outgoing.reusedSocket && started.code === 'unreachable' };

@@ -13,16 +13,18 @@ export class RpcRefusal extends Error {
 }
 
 /**
- * Turns an async function into a handler. Without this a rejection would be unhandled - Node then ends the daemon - and the
+ * Turns an async function into a handler; `isOver` tells it whether the caller still waits. Without this a rejection would be unhandled - Node then ends the daemon - and the
  * caller would hang until its deadline, or for ever, as the kubelet's Allocate has none.
  */
 export function unary<Request, Response>(
-  answer: (request: Request) => Promise<Response>,
+  answer: (request: Request, isOver: () => boolean) => Promise<Response>,
   onFailure: (error: unknown) => void = () => undefined,
 ): RpcHandler<Request, Response> {
   return (call) => {
+    let over = false;
+    call.onOver(() => (over = true));
     Promise.resolve()
-      .then(() => answer(call.request))
+      .then(() => answer(call.request, () => over))
       .then(
         (response) => {
           call.send(response);

@@ -1,4 +1,4 @@
-import { EMPTY_CHECKPOINT, encodeCheckpoint, type CheckpointContent } from '../../gpu/ledger/checkpoint.js';
+import { EMPTY_CHECKPOINT, type CheckpointContent } from '../../gpu/ledger/checkpoint.js';
 import { NO_EDITS, sliceEdits, type ContainerEdits } from '../../gpu/container-edits.js';
 import type { Gpu } from '../../gpu/gpu.js';
 import { allocate, withoutHalf } from '../../gpu/ledger/allocate.js';
@@ -11,7 +11,8 @@ import type { PendingContainers } from '../../gpu/ledger/pending.js';
 import { prefer } from '../../gpu/ledger/prefer.js';
 import { holdsAny, observeOffered, reconcile, releaseEnded } from '../../gpu/ledger/release.js';
 import { takeOver } from '../../gpu/ledger/take-over.js';
-import { emptyLedger, type LedgerNode, type LedgerState } from '../../gpu/ledger/state.js';
+import { isOffered, type ClaimGpus } from '../../gpu/ledger/door.js';
+import { emptyLedger, usage, type LedgerNode, type LedgerState } from '../../gpu/ledger/state.js';
 import { checkPair, isFraction, refuse, type Refusal } from '../../gpu/request.js';
 import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
@@ -25,6 +26,7 @@ import type {
   PodKnowledge,
   SliceStore,
 } from './ports.js';
+import { LedgerKeeper } from './ledger-keeper.js';
 import { gpusOf, limitsOf } from './slice-limits.js';
 import { SliceUpkeep } from './slice-upkeep.js';
 
@@ -41,6 +43,8 @@ export interface AllocatorOptions {
   readonly log: Log;
   /** How long an allocation that nobody vouches for is kept. */
   readonly graceMs: number;
+  /** GPUs that are given through resource claims; none unless told otherwise. */
+  readonly claimGpus?: ClaimGpus;
 }
 
 export interface AllocatorDevice {
@@ -62,36 +66,55 @@ type Answer<T> = ({ readonly ok: true } & T) | Refusal;
 export class Allocator {
   readonly #options: AllocatorOptions;
   readonly #listeners = new Set<() => void>();
-  #state: LedgerState;
+  /** The ledger and its queue, which resource claims go through as well. */
+  readonly ledger: LedgerKeeper;
   readonly #upkeep: SliceUpkeep;
   /** UIDs of pods that were refused for what they ask for, while they are listed as waiting all the same. */
   readonly #failed = new Set<string>();
   /** How often the kubelet may still be asked what is held before something is given away; 0 once it has told. */
   #questionsLeft = MOST_QUESTIONS;
-  #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: AllocatorOptions, restored: CheckpointContent = EMPTY_CHECKPOINT) {
     this.#options = options;
     this.#upkeep = new SliceUpkeep(options.slices, options.log);
-    this.#state = {
-      ...emptyLedger(options.node),
-      allocations: new Map(restored.allocations.map((allocation) => [allocation.id, allocation])),
-      halves: restored.halves,
-      legacy: restored.legacy,
-    };
+    this.ledger = new LedgerKeeper(
+      {
+        ...emptyLedger(options.node, options.claimGpus),
+        allocations: new Map(restored.allocations.map((allocation) => [allocation.id, allocation])),
+        halves: restored.halves,
+        legacy: restored.legacy,
+        units: new Map(restored.units.map((unit) => [unit.id, unit])),
+        doors: restored.doors,
+      },
+      options,
+    );
   }
 
   /** A snapshot; later changes make new ones. */
   get state(): LedgerState {
-    return this.#state;
+    return this.ledger.state;
   }
 
-  /** Every device id of this node. Whole lists, since the kubelet takes nothing less. */
+  get #state(): LedgerState {
+    return this.ledger.state;
+  }
+
+  set #state(state: LedgerState) {
+    this.ledger.state = state;
+  }
+
+  /**
+   * Every device id that this node offers. Whole lists, since the kubelet takes nothing less. Of a GPU that goes through resource claims, or is to,
+   * those that containers still hold: the kubelet must go on knowing them.
+   */
   devices(kind: ResourceKind): AllocatorDevice[] {
-    const { node } = this.#state;
-    return node.gpus.flatMap(({ gpu, usable }) =>
-      node.ids.all(gpu, kind).map((id) => ({ id, healthy: usable, numaNode: gpu.numaNode })),
-    );
+    const state = this.#state;
+    return state.node.gpus.flatMap(({ gpu, usable }) => {
+      const all = state.node.ids.all(gpu, kind);
+      const held = kind === 'core' ? usage(state).get(gpu.uuid)?.coreIds : usage(state).get(gpu.uuid)?.memoryIds;
+      const ids = isOffered(state, gpu.uuid, 'plugin') ? all : all.filter((id) => held?.has(id) === true);
+      return ids.map((id) => ({ id, healthy: usable, numaNode: gpu.numaNode }));
+    });
   }
 
   onDevicesChanged(listener: () => void): () => void {
@@ -103,8 +126,13 @@ export class Allocator {
   setNode(node: LedgerNode): Promise<void> {
     return this.#enqueue(async () => {
       this.#state = { ...this.#state, node };
-      for (const listener of this.#listeners) listener();
+      this.devicesChanged();
     });
+  }
+
+  /** Tells whoever follows the devices that `devices` may answer something else now. */
+  devicesChanged(): void {
+    for (const listener of this.#listeners) listener();
   }
 
   /** GetPreferredAllocation. After a refusal, here or in Allocate, the kubelet fails the pod: nothing waits for its other half any more. */
@@ -371,21 +399,11 @@ export class Allocator {
     }
   }
 
-  /** The checkpoint saves time at the next start and nothing depends on it: a full disk must not stop pod admission. */
-  async #save(): Promise<void> {
-    try {
-      await this.#options.checkpoint.save(encodeCheckpoint(this.#state));
-    } catch (error) {
-      this.#options.log.error(
-        { err: error },
-        'the checkpoint could not be written; the next start rebuilds allocations from the kubelet',
-      );
-    }
+  #save(): Promise<void> {
+    return this.ledger.save();
   }
 
   #enqueue<T>(step: () => Promise<T>): Promise<T> {
-    const result = this.#queue.then(step);
-    this.#queue = result.catch(() => undefined);
-    return result;
+    return this.ledger.run(step);
   }
 }

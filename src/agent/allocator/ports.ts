@@ -1,4 +1,4 @@
-import type { BindMount, DeviceNode } from '../../gpu/container-edits.js';
+import type { BindMount, DeviceNode, UnitEdits } from '../../gpu/container-edits.js';
 import type { Gpu } from '../../gpu/gpu.js';
 import type { Allocation, ContainerRef } from '../../gpu/ledger/allocation.js';
 import type { Holder } from '../../gpu/ledger/identify.js';
@@ -35,6 +35,8 @@ export interface SliceLimits {
     readonly memoryBytes: number | null;
     /** Hundredths of the GPU. */
     readonly share: number;
+    /** Hundredths that it may use while others leave the GPU idle; null: no more than its share. */
+    readonly softLimit: number | null;
   }[];
 }
 
@@ -60,6 +62,13 @@ export interface LegacyStore {
   open(holdings: readonly LegacyHolding[]): Promise<void>;
   /** Ends the service for every other pod, and removes the directories that the original's plugin made for others. */
   keepOnly(holdings: readonly LegacyHolding[]): Promise<void>;
+}
+
+/** CDI specifications of claim units. */
+export interface UnitSpecs {
+  /** Writes the specification of a unit; answers the name of each of its devices. */
+  writeUnit(unitId: string, edits: UnitEdits): Promise<readonly string[]>;
+  remove(unitId: string): Promise<void>;
 }
 
 /** Where the checkpoint lies. */

@@ -1,7 +1,8 @@
 import type { Gpu } from '../../gpu/gpu.js';
 import { memoryLimits, type Allocation, type ContainerRef } from '../../gpu/ledger/allocation.js';
+import { partsOfUnits, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import type { LedgerNode } from '../../gpu/ledger/state.js';
-import { CORES_PER_GPU } from '../../gpu/resources.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../../gpu/resources.js';
 import type { SliceLimits } from './ports.js';
 
 const UNNAMED: ContainerRef = { podUid: '', namespace: '', pod: '', container: '' };
@@ -27,7 +28,38 @@ export function limitsOf(
       const gpu = gpus.get(part.gpuUuid);
       if (gpu === undefined) return [];
       return [
-        { gpu, memoryBytes: limits.get(part.gpuUuid) ?? null, share: Math.min(CORES_PER_GPU, part.coreIds.length) },
+        {
+          gpu,
+          memoryBytes: limits.get(part.gpuUuid) ?? null,
+          share: Math.min(CORES_PER_GPU, part.coreIds.length),
+          softLimit: null,
+        },
+      ];
+    }),
+  };
+}
+
+/** What the containers of claim units that share a slice may use at most. All memory of a GPU is no limit. */
+export function limitsOfUnits(node: LedgerNode, slice: string, units: readonly ClaimUnit[]): SliceLimits {
+  const gpus = new Map(node.gpus.map(({ gpu }) => [gpu.uuid, gpu]));
+  const soft = units.reduce(
+    (most: number | null, { softLimit }) => (softLimit === null ? most : Math.max(most ?? 0, softLimit)),
+    null,
+  );
+  return {
+    allocation: slice,
+    owner: units.flatMap(({ consumers }) => consumers)[0] ?? UNNAMED,
+    devices: partsOfUnits(units).flatMap(({ gpuUuid, cores, memoryBlocks: blocks }) => {
+      const gpu = gpus.get(gpuUuid);
+      if (gpu === undefined) return [];
+      const all = cores >= CORES_PER_GPU && blocks >= memoryBlocks(gpu.memoryBytes);
+      return [
+        {
+          gpu,
+          memoryBytes: all ? null : blocks * MEMORY_BLOCK_BYTES,
+          share: Math.min(CORES_PER_GPU, cores),
+          softLimit: soft,
+        },
       ];
     }),
   };

@@ -30,14 +30,16 @@ export class SliceUpkeep {
   }
 
   /** The same for those that are missing, and the removal of what is nobody's. */
-  async reconcile({ node, allocations }: LedgerState): Promise<void> {
+  async reconcile(state: LedgerState): Promise<void> {
+    const { node, allocations, units } = state;
+    const ofClaims = new Set([...units.values()].flatMap(({ id, slice }) => [id, slice]));
     for (const id of this.#missing) {
       const allocation = allocations.get(id);
       if (allocation === undefined) this.#missing.delete(id);
       else await this.#open(node, allocation);
     }
     for (const id of await this.#slices.list()) {
-      if (allocations.has(id)) continue;
+      if (allocations.has(id) || ofClaims.has(id)) continue;
       if (await this.remove(id)) this.#log.info({ allocation: id }, 'removed the directory of a freed allocation');
     }
   }

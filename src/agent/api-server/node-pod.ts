@@ -1,3 +1,5 @@
+import type { ClaimUser } from '../../gpu/claims/claim-units.js';
+
 /** A pod of this node: the little of it that this project looks at. Whole pods of a busy node are megabytes. */
 export interface NodePod {
   /** By which the kubelet knows it. */
@@ -23,6 +25,8 @@ export interface NodePod {
   readonly mirror: boolean;
   /** Those of tencent.com, and `clusterName`. */
   readonly annotations: ReadonlyMap<string, string>;
+  /** Which of its containers use which resource claims. */
+  readonly claimUsers: readonly ClaimUser[];
   /** Environment variable SUBMITTER of the first container, shown as the user; null without. */
   readonly submitter: string | null;
   /** In the order of the pod's specification. */

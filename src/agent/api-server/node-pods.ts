@@ -1,3 +1,4 @@
+import type { ClaimUser } from '../../gpu/claims/claim-units.js';
 import { PREDICATE_NODE_KEY, PREDICATE_TIME_KEY, predicateGpuIndexKey } from '../../gpu/annotations.js';
 import type { PendingContainer, PendingContainers } from '../../gpu/ledger/pending.js';
 import { isOver, usesGpu, type NodePod, type PodContainer } from './node-pod.js';
@@ -142,6 +143,11 @@ export class NodePods {
     return this.onChange(({ before, after }) => {
       if (after !== null && !sameEntries(before?.annotations, after.annotations)) listener(after.uid);
     });
+  }
+
+  /** Which of its containers use which resource claims; null for a pod that is not known. */
+  claimUsers(podUid: string): readonly ClaimUser[] | null {
+    return this.#byUid.get(podUid)?.claimUsers ?? null;
   }
 
   /** Those of tencent.com; null for a pod that is not known. */

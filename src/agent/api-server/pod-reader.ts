@@ -1,3 +1,4 @@
+import { claimUsersOf } from './claim-users.js';
 import type { NodePod, PodContainer } from './node-pod.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../gpu/resources.js';
 import { readPod, type PodContainer as ContainerInPod } from '../../kube/pod.js';
@@ -24,6 +25,7 @@ export function readNodePod(object: unknown): NodePod | null {
     controller: pod.controller === null ? null : { kind: pod.controller.kind, name: pod.controller.name },
     mirror: pod.isMirror,
     annotations: new Map(Object.entries(pod.annotations).filter(([key]) => isKept(key))),
+    claimUsers: claimUsersOf(object, pod.kubeletUid),
     submitter: pod.containers[0]?.env.SUBMITTER ?? null,
     initContainers: pod.initContainers.map(containerOf),
     containers: pod.containers.map(containerOf),

@@ -1,6 +1,6 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ContainerEdits } from '../../gpu/container-edits.js';
+import type { ContainerEdits, DeviceNode, UnitEdits } from '../../gpu/container-edits.js';
 import { writeFileAtomically } from '../../host/atomic-file.js';
 
 const VENDOR = 'tencent.com';
@@ -33,29 +33,53 @@ export function kubeletPassesCdiDevices(version: string): boolean {
  * version that can say it: runtimes refuse a version that they do not know.
  */
 export function cdiSpec(allocationId: string, edits: ContainerEdits): object {
-  const renamed = edits.deviceNodes.some(({ hostPath, containerPath }) => hostPath !== containerPath);
   return {
-    cdiVersion: renamed ? '0.5.0' : '0.3.0',
+    cdiVersion: oldestVersion(edits.deviceNodes),
     kind: `${VENDOR}/${CLASS}`,
-    devices: [
-      {
-        name: deviceName(allocationId),
-        containerEdits: {
-          env: Object.entries(edits.environment).map(([name, value]) => `${name}=${value}`),
-          deviceNodes: edits.deviceNodes.map(({ hostPath, containerPath }) => ({
-            path: containerPath,
-            ...(hostPath === containerPath ? {} : { hostPath }),
-            permissions: 'rw',
-          })),
-          mounts: edits.mounts.map(({ hostPath, containerPath, writable }) => ({
-            hostPath,
-            containerPath,
-            options: ['rbind', writable ? 'rw' : 'ro', 'nosuid', 'nodev'],
-          })),
-        },
-      },
-    ],
+    devices: [{ name: deviceName(allocationId), containerEdits: containerEdits(edits) }],
   };
+}
+
+/** The specification of one claim unit: a device for each of its GPUs, and what all of them share in the file's own edits. */
+export function cdiUnitSpec(unitId: string, { shared, devices }: UnitEdits): object {
+  return {
+    cdiVersion: oldestVersion([...shared.deviceNodes, ...devices.flat()]),
+    kind: `${VENDOR}/${CLASS}`,
+    containerEdits: containerEdits(shared),
+    devices: devices.map((deviceNodes, at) => ({
+      name: unitDeviceName(unitId, at),
+      // A device without edits of its own is malformed: one whose node another device brings repeats what all share.
+      containerEdits:
+        deviceNodes.length > 0
+          ? { deviceNodes: deviceNodes.map(cdiNode) }
+          : { env: [`NVIDIA_VISIBLE_DEVICES=${shared.environment.NVIDIA_VISIBLE_DEVICES ?? ''}`] },
+    })),
+  };
+}
+
+/** Name of the n-th device of a claim unit, as a runtime is asked for it. */
+export function cdiUnitDeviceName(unitId: string, at: number): string {
+  return `${VENDOR}/${CLASS}=${unitDeviceName(unitId, at)}`;
+}
+
+function oldestVersion(nodes: readonly DeviceNode[]): string {
+  return nodes.some(({ hostPath, containerPath }) => hostPath !== containerPath) ? '0.5.0' : '0.3.0';
+}
+
+function containerEdits(edits: Pick<ContainerEdits, 'environment' | 'mounts' | 'deviceNodes'>): object {
+  return {
+    env: Object.entries(edits.environment).map(([name, value]) => `${name}=${value}`),
+    deviceNodes: edits.deviceNodes.map(cdiNode),
+    mounts: edits.mounts.map(({ hostPath, containerPath, writable }) => ({
+      hostPath,
+      containerPath,
+      options: ['rbind', writable ? 'rw' : 'ro', 'nosuid', 'nodev'],
+    })),
+  };
+}
+
+function cdiNode({ hostPath, containerPath }: DeviceNode): object {
+  return { path: containerPath, ...(hostPath === containerPath ? {} : { hostPath }), permissions: 'rw' };
 }
 
 /** The specifications of this node's allocations, one file each. */
@@ -68,11 +92,19 @@ export class CdiSpecs {
 
   /** Writes the specification of an allocation; answers the name to ask the runtime for. */
   async write(allocationId: string, edits: ContainerEdits): Promise<string> {
-    await mkdir(this.#directory, { recursive: true, mode: 0o755 });
-    await writeFileAtomically(this.#path(allocationId), `${JSON.stringify(cdiSpec(allocationId, edits), null, 2)}\n`, {
-      mode: 0o644,
-    });
+    await this.#writeFile(allocationId, cdiSpec(allocationId, edits));
     return cdiDeviceName(allocationId);
+  }
+
+  /** Writes the specification of a claim unit; answers the name of each of its devices. */
+  async writeUnit(unitId: string, edits: UnitEdits): Promise<string[]> {
+    await this.#writeFile(unitId, cdiUnitSpec(unitId, edits));
+    return edits.devices.map((_, at) => cdiUnitDeviceName(unitId, at));
+  }
+
+  async #writeFile(id: string, spec: object): Promise<void> {
+    await mkdir(this.#directory, { recursive: true, mode: 0o755 });
+    await writeFileAtomically(this.#path(id), `${JSON.stringify(spec, null, 2)}\n`, { mode: 0o644 });
   }
 
   async remove(allocationId: string): Promise<void> {
@@ -96,3 +128,4 @@ export class CdiSpecs {
 }
 
 const deviceName = (allocationId: string): string => `slice-${allocationId}`;
+const unitDeviceName = (unitId: string, at: number): string => `slice-${unitId}-${at}`;

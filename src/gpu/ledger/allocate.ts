@@ -5,7 +5,7 @@ import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks, RESOURCE_NAME, type Re
 import { allocationId, memoryIdsOf, type Allocation, type Part } from './allocation.js';
 import type { PendingContainers } from './pending.js';
 import { openCores, openMemory } from './pairing.js';
-import { keptFor, slots, usage, type LedgerState, type MemoryHalf, type OpenHalf } from './state.js';
+import { keptFor, pluginSlots, usage, type LedgerState, type MemoryHalf, type OpenHalf } from './state.js';
 
 /** The kubelet's Allocate for one resource of one container. */
 export interface AllocateRequest {
@@ -104,7 +104,7 @@ type Stands = { readonly ok: true; readonly gpus: readonly Gpu[] } | Refusal;
 
 /** The GPUs that core ids stand for: their own where that is one GPU, or whole ones, with room; else placed by count. */
 function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: readonly string[]): Stands {
-  const free = slots(state, { coreIds: new Set(coreIds), memoryIds: new Set(memoryIds) });
+  const free = pluginSlots(state, { coreIds: new Set(coreIds), memoryIds: new Set(memoryIds) });
   const cores = coreIds.length;
   const counts = new Map<string, number>();
   for (const id of coreIds) {

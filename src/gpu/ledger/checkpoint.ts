@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { compactIds, expandIds, type CompactIds } from '../device-id.js';
 import type { Allocation, ContainerRef, Part } from './allocation.js';
+import type { ClaimUnit } from './claim-unit.js';
+import type { Door } from './door.js';
 import type { LegacyHolding, OriginalAllocation } from './legacy-holding.js';
 import type { LedgerState, MemoryHalf } from './state.js';
 
@@ -14,9 +16,17 @@ export interface CheckpointContent {
   readonly allocations: readonly Allocation[];
   readonly halves: readonly MemoryHalf[];
   readonly legacy: readonly LegacyHolding[];
+  readonly units: readonly ClaimUnit[];
+  readonly doors: ReadonlyMap<string, Door>;
 }
 
-export const EMPTY_CHECKPOINT: CheckpointContent = { allocations: [], halves: [], legacy: [] };
+export const EMPTY_CHECKPOINT: CheckpointContent = {
+  allocations: [],
+  halves: [],
+  legacy: [],
+  units: [],
+  doors: new Map(),
+};
 
 export type DecodedCheckpoint =
   | { readonly ok: true; readonly format: 'current'; readonly content: CheckpointContent }
@@ -39,10 +49,15 @@ interface StoredState {
   }[];
   halves: { memory: CompactIds; takenAt: number }[];
   legacy: readonly Omit<LegacyHolding, 'missingSince'>[];
+  /** Absent from checkpoints of agents that knew no resource claims. */
+  units?: readonly Omit<ClaimUnit, 'missingSince'>[];
+  doors?: Readonly<Record<string, Door>>;
 }
 
 /** The checkpoint as text: versioned, and with a checksum over the state exactly as it is written. */
-export function encodeCheckpoint(state: Pick<LedgerState, 'allocations' | 'halves' | 'legacy'>): string {
+export function encodeCheckpoint(
+  state: Pick<LedgerState, 'allocations' | 'halves' | 'legacy' | 'units' | 'doors'>,
+): string {
   const stored: StoredState = {
     allocations: [...state.allocations.values()].map((allocation) => ({
       id: allocation.id,
@@ -63,6 +78,8 @@ export function encodeCheckpoint(state: Pick<LedgerState, 'allocations' | 'halve
       parts,
       gpusKnown,
     })),
+    units: [...state.units.values()].map(({ missingSince: _, ...unit }) => unit),
+    doors: Object.fromEntries(state.doors),
   };
   const text = JSON.stringify(stored);
   return `{"version":${VERSION},"checksum":"${checksum(text)}","state":${text}}\n`;
@@ -105,6 +122,8 @@ function readState(stored: StoredState): CheckpointContent {
     })),
     halves: stored.halves.map((half) => ({ memoryIds: expandIds(half.memory), takenAt: half.takenAt })),
     legacy: stored.legacy.map((holding) => ({ ...holding, missingSince: null })),
+    units: (stored.units ?? []).map((unit) => ({ ...unit, missingSince: null })),
+    doors: new Map(Object.entries(stored.doors ?? {})),
   };
 }
 

@@ -16,7 +16,7 @@ import {
 } from './pairing.js';
 import type { PendingContainers } from './pending.js';
 import { countByGpu, pickIds } from './pick-ids.js';
-import { ownersOf, slots, type LedgerState } from './state.js';
+import { ownersOf, pluginSlots, type LedgerState } from './state.js';
 
 /** The kubelet's GetPreferredAllocation for one resource of one container. */
 export interface PreferenceRequest {
@@ -54,7 +54,7 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
   const wrong = checkCores(request.size, state.node.shareMode);
   if (wrong !== null) return wrong;
   const must = ownersOf(state, request.mustInclude);
-  const free = slots(state, { coreIds: new Set(request.mustInclude), memoryIds: new Set() });
+  const free = pluginSlots(state, { coreIds: new Set(request.mustInclude), memoryIds: new Set() });
   const perGpu = Math.min(request.size, CORES_PER_GPU);
   const offered = countByGpu(state, request.available);
   const among = free.filter((slot) => (offered.get(slot.gpu.uuid) ?? 0) >= perGpu).map((slot) => slot.gpu.index);
@@ -108,7 +108,7 @@ function joinMemory(
 
 function gpusForMemory(state: LedgerState, request: PreferenceRequest): ChosenGpus {
   const reused = { coreIds: new Set<string>(), memoryIds: new Set(request.mustInclude) };
-  const free = slots(state, reused);
+  const free = pluginSlots(state, reused);
   const open = openCores(state, request.size, request.pending);
   if (open !== null) {
     const own = free.filter((slot) => open.gpuUuids.includes(slot.gpu.uuid));

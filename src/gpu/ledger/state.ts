@@ -4,6 +4,8 @@ import type { GpuSlot } from '../placement/slot.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js';
 import type { Topology } from '../topology/topology.js';
 import type { Allocation } from './allocation.js';
+import type { ClaimUnit } from './claim-unit.js';
+import { isOffered, type ClaimGpus, type Door } from './door.js';
 import type { LegacyHolding } from './legacy-holding.js';
 
 /** The node as far as the ledger needs it. Replaced whole when a GPU comes, goes, falls ill or recovers. */
@@ -59,10 +61,25 @@ export interface LedgerState {
   readonly open: OpenHalf | null;
   /** What containers hold that the original's plugin started. */
   readonly legacy: readonly LegacyHolding[];
+  /** What resource claims hold, by unit id. */
+  readonly units: ReadonlyMap<string, ClaimUnit>;
+  /** By which way each GPU is given, by UUID; see `doorOf` for those that are missing. */
+  readonly doors: ReadonlyMap<string, Door>;
+  /** GPUs that the configuration gives to claims. */
+  readonly claimGpus: ClaimGpus;
 }
 
-export function emptyLedger(node: LedgerNode): LedgerState {
-  return { node, allocations: new Map(), halves: [], open: null, legacy: [] };
+export function emptyLedger(node: LedgerNode, claimGpus: ClaimGpus = 'none'): LedgerState {
+  return {
+    node,
+    allocations: new Map(),
+    halves: [],
+    open: null,
+    legacy: [],
+    units: new Map(),
+    doors: new Map(),
+    claimGpus,
+  };
 }
 
 /** What is held of one GPU. Sets of ids: an init container and the container after it may hold the same ones. */
@@ -127,19 +144,27 @@ export function slots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuS
   });
 }
 
-/** What of a GPU is kept for containers that hold no ids of ours. */
+/** The same, for requests of the device plugin: GPUs that are given through resource claims are not to be had. */
+export function pluginSlots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuSlot[] {
+  return slots(state, reused).map((slot) => ({
+    ...slot,
+    usable: slot.usable && isOffered(state, slot.gpu.uuid, 'plugin'),
+  }));
+}
+
+/** What of a GPU is kept for containers that hold no ids of ours: those of the original's plugin, and those of resource claims. */
 export function keptFor(
   state: LedgerState,
   gpuUuid: string,
 ): { readonly cores: number; readonly memoryBlocks: number } {
   let [cores, blocks] = [0, 0];
-  for (const { parts } of state.legacy) {
-    for (const part of parts) {
-      if (part.gpuUuid !== gpuUuid) continue;
-      cores += part.cores;
-      blocks += part.memoryBlocks;
-    }
-  }
+  const add = (part: { readonly gpuUuid: string; readonly cores: number; readonly memoryBlocks: number }): void => {
+    if (part.gpuUuid !== gpuUuid) return;
+    cores += part.cores;
+    blocks += part.memoryBlocks;
+  };
+  for (const { parts } of state.legacy) parts.forEach(add);
+  for (const { devices } of state.units.values()) devices.forEach(add);
   return { cores, memoryBlocks: blocks };
 }
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { test } from 'tap';
 import { decodeCheckpoint, encodeCheckpoint } from '../../../src/gpu/ledger/checkpoint.js';
 import type { Allocation } from '../../../src/gpu/ledger/allocation.js';
+import type { ClaimUnit } from '../../../src/gpu/ledger/claim-unit.js';
 import type { LegacyHolding } from '../../../src/gpu/ledger/legacy-holding.js';
 
 const allocation: Allocation = {
@@ -20,10 +21,30 @@ const legacy: LegacyHolding = {
   gpusKnown: true,
   missingSince: null,
 };
+const unit: ClaimUnit = {
+  id: '00112233445566ff',
+  claim: { uid: 'claim-uid', namespace: 'team', name: 'gpu' },
+  request: 'gpu',
+  devices: [
+    { request: 'gpu', pool: 'node/vcuda', device: 'gpu-2', shareId: 's', gpuUuid: 'GPU-2', cores: 30, memoryBlocks: 4 },
+  ],
+  admin: false,
+  softLimit: 60,
+  slice: '00112233445566ff',
+  consumers: [{ podUid: 'p', namespace: 'team', pod: 'a', container: 'main' }],
+  phase: 'prepared',
+  bookedAt: 7,
+  missingSince: null,
+};
 const state = {
   allocations: new Map([[allocation.id, allocation]]),
   halves: [{ memoryIds: ['a-m1', 'a-m2'], takenAt: 5 }],
   legacy: [legacy],
+  units: new Map([[unit.id, unit]]),
+  doors: new Map([
+    ['GPU-1', 'plugin'],
+    ['GPU-2', 'claims'],
+  ] as const),
 };
 
 test('a checkpoint gives back what was written', (t) => {
@@ -33,6 +54,8 @@ test('a checkpoint gives back what was written', (t) => {
     t.same(decoded.content.allocations, [allocation]);
     t.same(decoded.content.halves, state.halves);
     t.same(decoded.content.legacy, [legacy]);
+    t.same(decoded.content.units, [unit]);
+    t.same(decoded.content.doors, state.doors);
   }
   t.end();
 });

@@ -1,6 +1,6 @@
 // Original file: proto/display.proto
 
-import type { DeviceInfo as _display_DeviceInfo, DeviceInfo__Output as _display_DeviceInfo__Output } from './DeviceInfo.js';
+import type { DeviceInfo as _display_DeviceInfo, DeviceInfo__Output as _display_DeviceInfo__Output } from '../display/DeviceInfo.js';
 
 export interface Devices {
   'dev'?: (_display_DeviceInfo)[];

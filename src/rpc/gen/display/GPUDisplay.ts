@@ -2,10 +2,10 @@
 
 import type * as grpc from '@grpc/grpc-js'
 import type { MethodDefinition } from '@grpc/proto-loader'
-import type { Empty as _display_Empty, Empty__Output as _display_Empty__Output } from './Empty.js';
-import type { GraphResponse as _display_GraphResponse, GraphResponse__Output as _display_GraphResponse__Output } from './GraphResponse.js';
-import type { UsageResponse as _display_UsageResponse, UsageResponse__Output as _display_UsageResponse__Output } from './UsageResponse.js';
-import type { VersionResponse as _display_VersionResponse, VersionResponse__Output as _display_VersionResponse__Output } from './VersionResponse.js';
+import type { Empty as _display_Empty, Empty__Output as _display_Empty__Output } from '../display/Empty.js';
+import type { GraphResponse as _display_GraphResponse, GraphResponse__Output as _display_GraphResponse__Output } from '../display/GraphResponse.js';
+import type { UsageResponse as _display_UsageResponse, UsageResponse__Output as _display_UsageResponse__Output } from '../display/UsageResponse.js';
+import type { VersionResponse as _display_VersionResponse, VersionResponse__Output as _display_VersionResponse__Output } from '../display/VersionResponse.js';
 
 export interface GPUDisplayClient extends grpc.Client {
   PrintGraph(argument: _display_Empty, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_display_GraphResponse__Output>): grpc.ClientUnaryCall;

@@ -1,6 +1,6 @@
 // Original file: proto/podresources-v1.proto
 
-import type { TopologyInfo as _v1_TopologyInfo, TopologyInfo__Output as _v1_TopologyInfo__Output } from './TopologyInfo.js';
+import type { TopologyInfo as _v1_TopologyInfo, TopologyInfo__Output as _v1_TopologyInfo__Output } from '../v1/TopologyInfo.js';
 
 export interface ContainerDevices {
   'resource_name'?: (string);

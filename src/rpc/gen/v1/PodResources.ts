@@ -1,6 +1,6 @@
 // Original file: proto/podresources-v1.proto
 
-import type { ContainerResources as _v1_ContainerResources, ContainerResources__Output as _v1_ContainerResources__Output } from './ContainerResources.js';
+import type { ContainerResources as _v1_ContainerResources, ContainerResources__Output as _v1_ContainerResources__Output } from '../v1/ContainerResources.js';
 
 export interface PodResources {
   'name'?: (string);

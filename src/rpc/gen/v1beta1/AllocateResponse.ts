@@ -1,6 +1,6 @@
 // Original file: proto/deviceplugin-v1beta1.proto
 
-import type { ContainerAllocateResponse as _v1beta1_ContainerAllocateResponse, ContainerAllocateResponse__Output as _v1beta1_ContainerAllocateResponse__Output } from './ContainerAllocateResponse.js';
+import type { ContainerAllocateResponse as _v1beta1_ContainerAllocateResponse, ContainerAllocateResponse__Output as _v1beta1_ContainerAllocateResponse__Output } from '../v1beta1/ContainerAllocateResponse.js';
 
 export interface AllocateResponse {
   'container_responses'?: (_v1beta1_ContainerAllocateResponse)[];

@@ -1,6 +1,6 @@
 // Original file: proto/deviceplugin-v1beta1.proto
 
-import type { TopologyInfo as _v1beta1_TopologyInfo, TopologyInfo__Output as _v1beta1_TopologyInfo__Output } from './TopologyInfo.js';
+import type { TopologyInfo as _v1beta1_TopologyInfo, TopologyInfo__Output as _v1beta1_TopologyInfo__Output } from '../v1beta1/TopologyInfo.js';
 
 export interface Device {
   'ID'?: (string);

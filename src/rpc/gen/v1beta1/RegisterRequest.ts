@@ -1,6 +1,6 @@
 // Original file: proto/deviceplugin-v1beta1.proto
 
-import type { DevicePluginOptions as _v1beta1_DevicePluginOptions, DevicePluginOptions__Output as _v1beta1_DevicePluginOptions__Output } from './DevicePluginOptions.js';
+import type { DevicePluginOptions as _v1beta1_DevicePluginOptions, DevicePluginOptions__Output as _v1beta1_DevicePluginOptions__Output } from '../v1beta1/DevicePluginOptions.js';
 
 export interface RegisterRequest {
   'version'?: (string);

@@ -2,8 +2,8 @@
 
 import type * as grpc from '@grpc/grpc-js'
 import type { MethodDefinition } from '@grpc/proto-loader'
-import type { VDeviceRequest as _vcuda_VDeviceRequest, VDeviceRequest__Output as _vcuda_VDeviceRequest__Output } from './VDeviceRequest.js';
-import type { VDeviceResponse as _vcuda_VDeviceResponse, VDeviceResponse__Output as _vcuda_VDeviceResponse__Output } from './VDeviceResponse.js';
+import type { VDeviceRequest as _vcuda_VDeviceRequest, VDeviceRequest__Output as _vcuda_VDeviceRequest__Output } from '../vcuda/VDeviceRequest.js';
+import type { VDeviceResponse as _vcuda_VDeviceResponse, VDeviceResponse__Output as _vcuda_VDeviceResponse__Output } from '../vcuda/VDeviceResponse.js';
 
 export interface VCUDAServiceClient extends grpc.Client {
   RegisterVDevice(argument: _vcuda_VDeviceRequest, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_vcuda_VDeviceResponse__Output>): grpc.ClientUnaryCall;

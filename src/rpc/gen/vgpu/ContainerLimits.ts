@@ -1,6 +1,6 @@
 // Original file: proto/limits.proto
 
-import type { DeviceLimits as _vgpu_DeviceLimits, DeviceLimits__Output as _vgpu_DeviceLimits__Output } from './DeviceLimits.js';
+import type { DeviceLimits as _vgpu_DeviceLimits, DeviceLimits__Output as _vgpu_DeviceLimits__Output } from '../vgpu/DeviceLimits.js';
 
 export interface ContainerLimits {
   'allocation'?: (string);

@@ -2,11 +2,11 @@
 
 import type * as grpc from '@grpc/grpc-js'
 import type { MethodDefinition } from '@grpc/proto-loader'
-import type { ListLimitsRequest as _vgpu_ListLimitsRequest, ListLimitsRequest__Output as _vgpu_ListLimitsRequest__Output } from './ListLimitsRequest.js';
-import type { ListLimitsResponse as _vgpu_ListLimitsResponse, ListLimitsResponse__Output as _vgpu_ListLimitsResponse__Output } from './ListLimitsResponse.js';
-import type { ReleaseLimitsRequest as _vgpu_ReleaseLimitsRequest, ReleaseLimitsRequest__Output as _vgpu_ReleaseLimitsRequest__Output } from './ReleaseLimitsRequest.js';
-import type { SetLimitsRequest as _vgpu_SetLimitsRequest, SetLimitsRequest__Output as _vgpu_SetLimitsRequest__Output } from './SetLimitsRequest.js';
-import type { SetLimitsResponse as _vgpu_SetLimitsResponse, SetLimitsResponse__Output as _vgpu_SetLimitsResponse__Output } from './SetLimitsResponse.js';
+import type { ListLimitsRequest as _vgpu_ListLimitsRequest, ListLimitsRequest__Output as _vgpu_ListLimitsRequest__Output } from '../vgpu/ListLimitsRequest.js';
+import type { ListLimitsResponse as _vgpu_ListLimitsResponse, ListLimitsResponse__Output as _vgpu_ListLimitsResponse__Output } from '../vgpu/ListLimitsResponse.js';
+import type { ReleaseLimitsRequest as _vgpu_ReleaseLimitsRequest, ReleaseLimitsRequest__Output as _vgpu_ReleaseLimitsRequest__Output } from '../vgpu/ReleaseLimitsRequest.js';
+import type { SetLimitsRequest as _vgpu_SetLimitsRequest, SetLimitsRequest__Output as _vgpu_SetLimitsRequest__Output } from '../vgpu/SetLimitsRequest.js';
+import type { SetLimitsResponse as _vgpu_SetLimitsResponse, SetLimitsResponse__Output as _vgpu_SetLimitsResponse__Output } from '../vgpu/SetLimitsResponse.js';
 
 export interface LimitsClient extends grpc.Client {
   List(argument: _vgpu_ListLimitsRequest, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_vgpu_ListLimitsResponse__Output>): grpc.ClientUnaryCall;

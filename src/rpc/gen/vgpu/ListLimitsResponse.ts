@@ -1,6 +1,6 @@
 // Original file: proto/limits.proto
 
-import type { ContainerLimits as _vgpu_ContainerLimits, ContainerLimits__Output as _vgpu_ContainerLimits__Output } from './ContainerLimits.js';
+import type { ContainerLimits as _vgpu_ContainerLimits, ContainerLimits__Output as _vgpu_ContainerLimits__Output } from '../vgpu/ContainerLimits.js';
 
 export interface ListLimitsResponse {
   'containers'?: (_vgpu_ContainerLimits)[];

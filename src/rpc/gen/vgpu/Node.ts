@@ -2,10 +2,10 @@
 
 import type * as grpc from '@grpc/grpc-js'
 import type { MethodDefinition } from '@grpc/proto-loader'
-import type { NodeDocument as _vgpu_NodeDocument, NodeDocument__Output as _vgpu_NodeDocument__Output } from './NodeDocument.js';
-import type { NodeEventsRequest as _vgpu_NodeEventsRequest, NodeEventsRequest__Output as _vgpu_NodeEventsRequest__Output } from './NodeEventsRequest.js';
-import type { NodeGraph as _vgpu_NodeGraph, NodeGraph__Output as _vgpu_NodeGraph__Output } from './NodeGraph.js';
-import type { ShowNodeRequest as _vgpu_ShowNodeRequest, ShowNodeRequest__Output as _vgpu_ShowNodeRequest__Output } from './ShowNodeRequest.js';
+import type { NodeDocument as _vgpu_NodeDocument, NodeDocument__Output as _vgpu_NodeDocument__Output } from '../vgpu/NodeDocument.js';
+import type { NodeEventsRequest as _vgpu_NodeEventsRequest, NodeEventsRequest__Output as _vgpu_NodeEventsRequest__Output } from '../vgpu/NodeEventsRequest.js';
+import type { NodeGraph as _vgpu_NodeGraph, NodeGraph__Output as _vgpu_NodeGraph__Output } from '../vgpu/NodeGraph.js';
+import type { ShowNodeRequest as _vgpu_ShowNodeRequest, ShowNodeRequest__Output as _vgpu_ShowNodeRequest__Output } from '../vgpu/ShowNodeRequest.js';
 
 export interface NodeClient extends grpc.Client {
   Events(argument: _vgpu_NodeEventsRequest, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_vgpu_NodeDocument__Output>): grpc.ClientUnaryCall;

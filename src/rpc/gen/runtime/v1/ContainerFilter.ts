@@ -1,6 +1,6 @@
 // Original file: proto/cri-v1.proto
 
-import type { ContainerStateValue as _runtime_v1_ContainerStateValue, ContainerStateValue__Output as _runtime_v1_ContainerStateValue__Output } from './ContainerStateValue.js';
+import type { ContainerStateValue as _runtime_v1_ContainerStateValue, ContainerStateValue__Output as _runtime_v1_ContainerStateValue__Output } from '../../runtime/v1/ContainerStateValue.js';
 
 export interface ContainerFilter {
   'id'?: (string);

@@ -1,6 +1,6 @@
 // Original file: proto/cri-v1.proto
 
-import type { ContainerState as _runtime_v1_ContainerState, ContainerState__Output as _runtime_v1_ContainerState__Output } from './ContainerState.js';
+import type { ContainerState as _runtime_v1_ContainerState, ContainerState__Output as _runtime_v1_ContainerState__Output } from '../../runtime/v1/ContainerState.js';
 
 export interface ContainerStateValue {
   'state'?: (_runtime_v1_ContainerState);

@@ -1,8 +1,8 @@
 // Original file: proto/cri-v1.proto
 
-import type { ContainerMetadata as _runtime_v1_ContainerMetadata, ContainerMetadata__Output as _runtime_v1_ContainerMetadata__Output } from './ContainerMetadata.js';
-import type { ContainerState as _runtime_v1_ContainerState, ContainerState__Output as _runtime_v1_ContainerState__Output } from './ContainerState.js';
-import type { Mount as _runtime_v1_Mount, Mount__Output as _runtime_v1_Mount__Output } from './Mount.js';
+import type { ContainerMetadata as _runtime_v1_ContainerMetadata, ContainerMetadata__Output as _runtime_v1_ContainerMetadata__Output } from '../../runtime/v1/ContainerMetadata.js';
+import type { ContainerState as _runtime_v1_ContainerState, ContainerState__Output as _runtime_v1_ContainerState__Output } from '../../runtime/v1/ContainerState.js';
+import type { Mount as _runtime_v1_Mount, Mount__Output as _runtime_v1_Mount__Output } from '../../runtime/v1/Mount.js';
 import type { Long } from '@grpc/proto-loader';
 
 export interface ContainerStatus {

@@ -1,6 +1,6 @@
 // Original file: proto/cri-v1.proto
 
-import type { Container as _runtime_v1_Container, Container__Output as _runtime_v1_Container__Output } from './Container.js';
+import type { Container as _runtime_v1_Container, Container__Output as _runtime_v1_Container__Output } from '../../runtime/v1/Container.js';
 
 export interface ListContainersResponse {
   'containers'?: (_runtime_v1_Container)[];

@@ -1,6 +1,6 @@
 // Original file: proto/cri-v1.proto
 
-import type { PodSandboxStateValue as _runtime_v1_PodSandboxStateValue, PodSandboxStateValue__Output as _runtime_v1_PodSandboxStateValue__Output } from './PodSandboxStateValue.js';
+import type { PodSandboxStateValue as _runtime_v1_PodSandboxStateValue, PodSandboxStateValue__Output as _runtime_v1_PodSandboxStateValue__Output } from '../../runtime/v1/PodSandboxStateValue.js';
 
 export interface PodSandboxFilter {
   'id'?: (string);

@@ -1,0 +1,268 @@
+import { unitEdits } from '../../gpu/container-edits.js';
+import { bookUnit, unitsOfClaim, unitsOfSlice, withoutUnits, withUnit } from '../../gpu/ledger/book-unit.js';
+import { describeClaim, partsOfUnits, sameDevices, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
+import type { LedgerState } from '../../gpu/ledger/state.js';
+import { refuse, type Refusal } from '../../gpu/request.js';
+import { CORES_PER_GPU, memoryBlocks } from '../../gpu/resources.js';
+import type { Log } from '../../host/log.js';
+import type { LedgerKeeper } from './ledger-keeper.js';
+import type { NodeFiles, SliceStore, UnitSpecs } from './ports.js';
+import { limitsOfUnits } from './slice-limits.js';
+
+export interface ClaimAllocatorOptions {
+  readonly ledger: LedgerKeeper;
+  readonly slices: SliceStore;
+  readonly specs: UnitSpecs;
+  readonly files: NodeFiles;
+  /** Whether processes of its containers still run, by slice. */
+  readonly isInUse: (slice: string) => boolean;
+  readonly log: Log;
+}
+
+/** What containers are to be given of one unit: the CDI name of each of its devices, by position. */
+export interface PreparedUnit {
+  readonly unit: ClaimUnit;
+  readonly cdiDevices: readonly string[];
+}
+
+export type PreparedUnits = { readonly ok: true; readonly units: readonly PreparedUnit[] } | Refusal;
+
+/**
+ * Books what resource claims were allocated, and makes for it what containers need: directory, limits, socket, CDI specification. Everything
+ * passes through the ledger's queue; the scheduler's choice is checked against the ledger before anything is made.
+ */
+export class ClaimAllocator {
+  readonly #options: ClaimAllocatorOptions;
+  readonly #releaseListeners = new Set<() => void>();
+
+  constructor(options: ClaimAllocatorOptions) {
+    this.#options = options;
+  }
+
+  get state(): LedgerState {
+    return this.#options.ledger.state;
+  }
+
+  /** Calls back whenever a unit was released, so that something may have room now. */
+  onReleased(listener: () => void): () => void {
+    this.#releaseListeners.add(listener);
+    return () => this.#releaseListeners.delete(listener);
+  }
+
+  /**
+   * Prepares all units of one claim, or none. Units that are prepared already, with the same devices, keep what they have, and what is
+   * missing of it is made. Units of the claim that are not asked for any more go: the claim was allocated anew. `givenUp` is asked when
+   * it is this claim's turn.
+   */
+  async prepare(units: readonly ClaimUnit[], givenUp: () => boolean = () => false): Promise<PreparedUnits> {
+    return this.#options.ledger.run(async () => {
+      const [first] = units;
+      if (first === undefined) return { ok: true, units: [] };
+      const name = describeClaim(first.claim);
+      if (givenUp()) return refuse('bad-claim', `${name}: the kubelet gave up waiting`);
+      const known = new Map(unitsOfClaim(this.state, first.claim.uid).map((unit) => [unit.id, unit]));
+      const stays = (unit: ClaimUnit): boolean => {
+        const before = known.get(unit.id);
+        return before !== undefined && before.phase === 'prepared' && sameDevices(before, unit);
+      };
+      const wanted = new Set(units.filter(stays).map(({ id }) => id));
+      await this.#free([...known.values()].filter(({ id }) => !wanted.has(id)));
+      const before = this.state;
+      const fresh: ClaimUnit[] = [];
+      for (const unit of units) {
+        const prepared = known.get(unit.id);
+        if (prepared !== undefined && wanted.has(unit.id)) {
+          if (unit.consumers.length > 0)
+            this.#options.ledger.state = withUnit(this.state, { ...prepared, consumers: merged(prepared, unit) });
+          continue;
+        }
+        const booked = bookUnit(this.state, { ...unit, phase: 'preparing' });
+        if (!booked.ok) {
+          this.#options.ledger.state = before;
+          return booked;
+        }
+        this.#options.ledger.state = booked.state;
+        fresh.push({ ...unit, phase: 'preparing' });
+      }
+      if (fresh.length > 0) await this.#options.ledger.save();
+      try {
+        const answers = await this.#make(
+          units.map(({ id }) => id),
+          new Set(fresh.map(({ slice }) => slice)),
+        );
+        if (fresh.length > 0) await this.#options.ledger.save();
+        this.#tell(fresh);
+        return { ok: true, units: answers };
+      } catch (error) {
+        const { code, message } = error as NodeJS.ErrnoException;
+        await this.#free(fresh);
+        return refuse('bad-claim', `cannot make the directory of ${name}: ${code ?? message}`);
+      }
+    });
+  }
+
+  /** Lets go of everything of a claim. One that is not known has nothing; what cannot be removed now is removed when reconciling. */
+  async release(claimUid: string): Promise<void> {
+    await this.#options.ledger.run(async () => {
+      const units = unitsOfClaim(this.state, claimUid);
+      const busy = units.filter(({ slice }) => this.#options.isInUse(slice));
+      for (const unit of busy) {
+        this.#options.log.warn(
+          { claim: unit.claim, unit: unit.id },
+          'processes of a released claim still run: what it holds is kept until they end',
+        );
+        this.#options.ledger.state = withUnit(this.state, { ...unit, phase: 'released' });
+      }
+      if (busy.length > 0) await this.#options.ledger.save();
+      await this.#free(units.filter((unit) => !busy.includes(unit)));
+    });
+  }
+
+  /** Frees units for which `isOver` has evidence, and those that were released and have no processes any more. */
+  async freeOver(isOver: (unit: ClaimUnit) => boolean): Promise<void> {
+    await this.#options.ledger.run(async () => {
+      const over = [...this.state.units.values()].filter(
+        (unit) => !this.#options.isInUse(unit.slice) && (unit.phase === 'released' || isOver(unit)),
+      );
+      await this.#free(over);
+    });
+  }
+
+  /**
+   * Brings what lies on disk in line with the ledger after a start, before anything is served: prepared units get what is missing, those
+   * whose preparation was cut short are undone unless `isHeld` says that the kubelet has them. `adopted` are units that the ledger does
+   * not know and containers hold.
+   */
+  async restore(isHeld: (unit: ClaimUnit) => boolean, adopted: readonly ClaimUnit[] = []): Promise<void> {
+    const { ledger, log } = this.#options;
+    await ledger.run(async () => {
+      for (const unit of adopted) {
+        if (ledger.state.units.has(unit.id)) continue;
+        const booked = bookUnit(ledger.state, unit);
+        if (!booked.ok)
+          log.warn(
+            { claim: unit.claim, reason: booked.reason },
+            'a claim that containers hold does not fit beside the others',
+          );
+        ledger.state = withUnit(ledger.state, { ...unit, phase: 'prepared' });
+        log.info({ claim: unit.claim, unit: unit.id }, "claim taken over from the kubelet's word");
+      }
+      const cut = [...ledger.state.units.values()].filter((unit) => unit.phase === 'preparing');
+      await this.#free(cut.filter((unit) => !isHeld(unit)));
+      for (const unit of cut.filter(isHeld)) ledger.state = withUnit(ledger.state, { ...unit, phase: 'prepared' });
+      if (cut.length + adopted.length > 0) await ledger.save();
+      for (const id of ledger.state.units.keys()) {
+        await this.#make([id], new Set()).catch((error: unknown) =>
+          log.error(
+            { err: error, unit: id },
+            'the slice of a claim cannot be opened; it is tried again when its claim is prepared',
+          ),
+        );
+      }
+    });
+  }
+
+  /** Makes what containers need of these units; slices of `anew` begin afresh, since no container of theirs runs yet. */
+  async #make(ids: readonly string[], anew: ReadonlySet<string>): Promise<PreparedUnit[]> {
+    const { ledger, slices } = this.#options;
+    const units = ids.flatMap((id) => this.state.units.get(id) ?? []);
+    const made = new Set(units.filter(({ admin }) => !admin).map(({ slice }) => slice));
+    for (const slice of made) {
+      const limits = limitsOfUnits(this.state.node, slice, unitsOfSlice(this.state, slice));
+      if (anew.has(slice)) {
+        await slices.prepare(
+          slice,
+          unitsOfSlice(this.state, slice).every(({ phase }) => phase === 'preparing'),
+        );
+        await slices.start(limits);
+      } else {
+        await slices.prepare(slice, false);
+        await slices.restore(limits);
+      }
+    }
+    const together = [...this.state.units.values()].filter(
+      ({ id, slice, admin }) => ids.includes(id) || (!admin && anew.has(slice)),
+    );
+    const names = new Map<string, readonly string[]>();
+    for (const unit of together) names.set(unit.id, await this.#writeSpec(unit));
+    for (const unit of units)
+      if (unit.phase === 'preparing') ledger.state = withUnit(this.state, { ...unit, phase: 'prepared' });
+    return units.map((unit) => ({ unit, cdiDevices: names.get(unit.id) ?? [] }));
+  }
+
+  #writeSpec(unit: ClaimUnit): Promise<readonly string[]> {
+    const { specs, files, slices } = this.#options;
+    const { node } = this.state;
+    const gpus = new Map(node.gpus.map(({ gpu }) => [gpu.uuid, gpu]));
+    const together = unit.admin ? [unit] : unitsOfSlice(this.state, unit.slice);
+    const whole =
+      unit.admin ||
+      partsOfUnits(together).every(({ gpuUuid, cores, memoryBlocks: blocks }) => {
+        const gpu = gpus.get(gpuUuid);
+        return cores === CORES_PER_GPU && (gpu === undefined || blocks >= memoryBlocks(gpu.memoryBytes));
+      });
+    const seen = new Set<string>();
+    return specs.writeUnit(
+      unit.id,
+      unitEdits({
+        commonNodes: files.commonNodes(),
+        libraryMounts: files.libraryMounts(!whole),
+        writableFiles: slices.writableFiles,
+        sliceDirectory: unit.admin ? null : slices.directoryOf(unit.slice),
+        // Two devices of a unit on one GPU have one node between them.
+        gpuNodes: unit.devices.map(({ gpuUuid }) => {
+          const gpu = gpus.get(gpuUuid);
+          if (gpu === undefined || seen.has(gpuUuid)) return [];
+          seen.add(gpuUuid);
+          return [files.gpuNode(gpu)];
+        }),
+      }),
+    );
+  }
+
+  async #free(units: readonly ClaimUnit[]): Promise<void> {
+    const { ledger, slices, specs, log } = this.#options;
+    if (units.length === 0) return;
+    ledger.state = withoutUnits(
+      this.state,
+      units.map(({ id }) => id),
+    );
+    await ledger.save();
+    for (const unit of units) {
+      // What stays is nobody's, and is removed when reconciling.
+      const failed = (error: unknown): void =>
+        log.error(
+          { err: error, unit: unit.id },
+          'what is left of a released claim cannot be removed; it is tried again',
+        );
+      await specs.remove(unit.id).catch(failed);
+      if (unit.admin || unitsOfSlice(this.state, unit.slice).length > 0) continue;
+      await slices.remove(unit.slice).catch(failed);
+      log.info({ claim: unit.claim, unit: unit.id }, 'claim released');
+    }
+    for (const listener of this.#releaseListeners) listener();
+  }
+
+  #tell(units: readonly ClaimUnit[]): void {
+    const gpus = new Map(this.state.node.gpus.map(({ gpu }) => [gpu.uuid, gpu.index]));
+    for (const { id, claim, request, devices } of units)
+      this.#options.log.info(
+        {
+          claim,
+          request,
+          unit: id,
+          gpus: devices.map(({ gpuUuid }) => gpus.get(gpuUuid)),
+          cores: devices.reduce((sum, { cores }) => sum + cores, 0),
+        },
+        'claim prepared',
+      );
+  }
+}
+
+function merged(before: ClaimUnit, after: ClaimUnit): ClaimUnit['consumers'] {
+  const added = after.consumers.filter(
+    ({ podUid, container }) =>
+      !before.consumers.some((known) => known.podUid === podUid && known.container === container),
+  );
+  return [...before.consumers, ...added];
+}

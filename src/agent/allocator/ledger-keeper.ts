@@ -1,0 +1,37 @@
+import { encodeCheckpoint } from '../../gpu/ledger/checkpoint.js';
+import type { LedgerState } from '../../gpu/ledger/state.js';
+import type { Log } from '../../host/log.js';
+import type { CheckpointStore } from './ports.js';
+
+/** The ledger of this node, its one queue of changes, and its checkpoint. Whoever changes the state does so within `run`. */
+export class LedgerKeeper {
+  state: LedgerState;
+  readonly #checkpoint: CheckpointStore;
+  readonly #log: Log;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(state: LedgerState, { checkpoint, log }: { readonly checkpoint: CheckpointStore; readonly log: Log }) {
+    this.state = state;
+    this.#checkpoint = checkpoint;
+    this.#log = log;
+  }
+
+  /** Runs a step after all that were handed in before it. */
+  run<T>(step: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(step);
+    this.#queue = result.catch(() => undefined);
+    return result;
+  }
+
+  /** The checkpoint saves time at the next start and nothing depends on it: a full disk must not stop pod admission. */
+  async save(): Promise<void> {
+    try {
+      await this.#checkpoint.save(encodeCheckpoint(this.state));
+    } catch (error) {
+      this.#log.error(
+        { err: error },
+        'the checkpoint could not be written; the next start rebuilds allocations from the kubelet',
+      );
+    }
+  }
+}

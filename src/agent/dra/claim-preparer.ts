@@ -1,0 +1,187 @@
+import { sliceUnits, unitsOfAllocation, type ClaimUser } from '../../gpu/claims/claim-units.js';
+import type { ClaimRef } from '../../gpu/claims/resource-claim.js';
+import { unitsOfClaim, unitsOn } from '../../gpu/ledger/book-unit.js';
+import { describeClaim, sameDevices, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
+import type { Clock } from '../../host/clock.js';
+import type { Log } from '../../host/log.js';
+import type { ClaimHandler, ClaimPods, ClaimSource, PreparedClaim, UnitAllocator } from './ports.js';
+
+export interface ClaimPreparerOptions {
+  readonly allocator: UnitAllocator;
+  readonly claims: ClaimSource;
+  readonly pods: ClaimPods;
+  /** Name of this node's pool. */
+  readonly pool: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How long a call may wait for room, and for pods to become known; tests shorten it. */
+  readonly patience?: Partial<Patience>;
+}
+
+export interface Patience {
+  /** For a claim that is not known. */
+  readonly readMs: number;
+  /** For one that is prepared already: what is known of it serves as well. */
+  readonly rereadMs: number;
+  /** A release may follow the scheduler's news by seconds. The kubelet waits 45 s, and tries again only after a minute. */
+  readonly roomMs: number;
+  readonly podMs: number;
+}
+
+const PATIENCE: Patience = { readMs: 5_000, rereadMs: 1_000, roomMs: 20_000, podMs: 2_000 };
+
+/** What was learned of one claim of a call. */
+type Looked =
+  | { readonly ok: true; readonly units: readonly ClaimUnit[]; readonly pods: readonly string[] }
+  | { readonly ok: false; readonly reason: string };
+
+/**
+ * Prepares claims for the kubelet: reads them, checks what they were allocated, puts units that a container uses together into one slice, and
+ * has them booked and made. Reading happens side by side and outside the ledger's queue.
+ */
+export class ClaimPreparer implements ClaimHandler {
+  readonly #options: ClaimPreparerOptions;
+  readonly #patience: Patience;
+
+  constructor(options: ClaimPreparerOptions) {
+    this.#options = options;
+    this.#patience = { ...PATIENCE, ...options.patience };
+  }
+
+  async prepare(claims: readonly ClaimRef[], givenUp: () => boolean): Promise<ReadonlyMap<string, PreparedClaim>> {
+    const looked = await Promise.all(claims.map((claim) => this.#look(claim)));
+    const users = await this.#users(new Set(looked.flatMap((entry) => (entry.ok ? entry.pods : []))));
+    const sliced = this.#slice(
+      looked.flatMap((entry) => (entry.ok ? entry.units : [])),
+      users,
+    );
+    const answers = new Map<string, PreparedClaim>();
+    for (const [at, claim] of claims.entries()) {
+      const entry = looked[at] as Looked;
+      if (!entry.ok) answers.set(claim.uid, entry);
+      else if (!sliced.ok) answers.set(claim.uid, { ok: false, reason: `${describeClaim(claim)}: ${sliced.reason}` });
+      else
+        answers.set(
+          claim.uid,
+          await this.#book(
+            sliced.units.filter((unit) => unit.claim.uid === claim.uid),
+            givenUp,
+          ),
+        );
+      const answer = answers.get(claim.uid);
+      if (answer?.ok === false) this.#options.log.warn({ claim, reason: answer.reason }, 'claim refused');
+    }
+    return answers;
+  }
+
+  async unprepare(claim: ClaimRef): Promise<void> {
+    await this.#options.allocator.release(claim.uid);
+  }
+
+  async #look(claim: ClaimRef): Promise<Looked> {
+    const { allocator, claims, pool, clock } = this.#options;
+    const known = unitsOfClaim(allocator.state, claim.uid).filter(({ phase }) => phase === 'prepared');
+    const read = await claims.read(claim, known.length > 0 ? this.#patience.rereadMs : this.#patience.readMs);
+    if (read.kind === 'gone')
+      return { ok: false, reason: `${describeClaim(claim)}: not found with UID ${claim.uid} (deleted and made anew?)` };
+    if (read.kind === 'unknown') {
+      if (known.length === 0)
+        return { ok: false, reason: `${describeClaim(claim)} cannot be read: ${read.reason}; will be tried again` };
+      return { ok: true, units: known, pods: known.flatMap(({ consumers }) => consumers.map(({ podUid }) => podUid)) };
+    }
+    const { gpus } = allocator.state.node;
+    const units = unitsOfAllocation(read.claim, { pool, gpus: gpus.map(({ gpu }) => gpu), now: clock.now() });
+    if (!units.ok) return units;
+    const merged = units.units.map((unit) => {
+      const before = known.find(({ id }) => id === unit.id);
+      return before !== undefined && sameDevices(before, unit) ? before : unit;
+    });
+    return { ok: true, units: merged, pods: read.claim.pods.map(({ uid }) => uid) };
+  }
+
+  /** The containers of these pods. The agent may hear of a pod a little after the kubelet did. */
+  async #users(pods: ReadonlySet<string>): Promise<readonly ClaimUser[]> {
+    const { clock } = this.#options;
+    const deadline = clock.now() + this.#patience.podMs;
+    for (;;) {
+      const users = [...pods].map((uid) => this.#options.pods.claimUsers(uid));
+      if (users.every((entry) => entry !== null) || clock.now() >= deadline)
+        return users.flatMap((entry) => entry ?? []);
+      await new Promise<void>((resolve) => clock.after(50, resolve));
+    }
+  }
+
+  #slice(units: readonly ClaimUnit[], users: readonly ClaimUser[]) {
+    const pods = new Set(users.map(({ container }) => container.podUid));
+    const settled = units.filter(
+      ({ phase, consumers }) => phase === 'prepared' && consumers.some(({ podUid }) => !pods.has(podUid)),
+    );
+    return sliceUnits(units, users, new Set(settled.map(({ id }) => id)));
+  }
+
+  /** Books the units of one claim; without room, once what is over has gone, and then until something is released. */
+  async #book(units: readonly ClaimUnit[], givenUp: () => boolean): Promise<PreparedClaim> {
+    const { allocator, clock } = this.#options;
+    const deadline = clock.now() + this.#patience.roomMs;
+    for (let attempt = 0; ; attempt += 1) {
+      let heard = (): void => undefined;
+      const released = new Promise<void>((resolve) => (heard = resolve));
+      const leave = allocator.onReleased(() => heard());
+      try {
+        const answer = await allocator.prepare(units, givenUp);
+        if (answer.ok) return { ok: true, devices: devicesOf(answer.units) };
+        if (answer.code !== 'nothing-fits' || clock.now() >= deadline || givenUp())
+          return { ok: false, reason: answer.reason };
+        if (attempt === 0) await this.#freeGone(units);
+        const cancel = clock.after(Math.min(1_000, Math.max(1, deadline - clock.now())), () => heard());
+        await released;
+        cancel();
+      } finally {
+        leave();
+      }
+    }
+  }
+
+  /** Frees holders of the same GPUs whose claim is gone, or was allocated elsewhere, without the kubelet having told. */
+  async #freeGone(units: readonly ClaimUnit[]): Promise<void> {
+    const { allocator, claims, pool, clock } = this.#options;
+    const { state } = allocator;
+    const gpus = new Set(units.flatMap(({ devices }) => devices.map(({ gpuUuid }) => gpuUuid)));
+    const holders = new Map(
+      [...gpus].flatMap((uuid) => unitsOn(state, uuid)).map((unit) => [unit.claim.uid, unit.claim] as const),
+    );
+    for (const { claim } of units) holders.delete(claim.uid);
+    const over = new Set<string>();
+    await Promise.all(
+      [...holders.values()].map(async (claim) => {
+        const read = await claims.read(claim, this.#patience.rereadMs);
+        if (read.kind === 'gone') for (const { id } of unitsOfClaim(state, claim.uid)) over.add(id);
+        if (read.kind !== 'found') return;
+        const present = unitsOfAllocation(read.claim, {
+          pool,
+          gpus: state.node.gpus.map(({ gpu }) => gpu),
+          now: clock.now(),
+        });
+        if (read.claim.allocation !== null && !present.ok) return;
+        const stays = present.ok ? present.units : [];
+        for (const unit of unitsOfClaim(state, claim.uid))
+          if (!stays.some((other) => other.id === unit.id && sameDevices(other, unit))) over.add(unit.id);
+      }),
+    );
+    if (over.size > 0) await allocator.freeOver(({ id }) => over.has(id));
+  }
+}
+
+function devicesOf(
+  units: readonly { readonly unit: ClaimUnit; readonly cdiDevices: readonly string[] }[],
+): Extract<PreparedClaim, { readonly ok: true }>['devices'] {
+  return units.flatMap(({ unit, cdiDevices }) =>
+    unit.devices.map(({ pool, device, shareId }, at) => ({
+      request: unit.request,
+      pool,
+      device,
+      shareId,
+      cdiDevice: cdiDevices[at] ?? '',
+    })),
+  );
+}

@@ -1,0 +1,65 @@
+import type { Log } from '../../host/log.js';
+import { draV1beta1Proto, draV1Proto } from '../../rpc/proto.js';
+import type { RpcService } from '../../rpc/rpc-server.js';
+import { unary } from '../../rpc/unary.js';
+import type { ClaimHandler, PreparedClaim } from './ports.js';
+
+interface ClaimMessage {
+  readonly namespace: string;
+  readonly uid: string;
+  readonly name: string;
+}
+
+interface ClaimsMessage {
+  readonly claims: readonly ClaimMessage[];
+}
+
+/** The kubelet's DRAPlugin service, in both of its versions. Errors of one claim are its own: a failed call would fail all of them. */
+export function draServices(handler: ClaimHandler, log: Log): RpcService[] {
+  const failed = (error: unknown): void => log.error({ err: error }, 'a request of the kubelet about claims failed');
+  const service = (withShareIds: boolean): RpcService['handlers'] => ({
+    NodePrepareResources: unary(async ({ claims }: ClaimsMessage, isOver) => {
+      const answers = await handler.prepare(claims.map(refOf), isOver);
+      return {
+        claims: Object.fromEntries(
+          claims.map(({ uid }) => [uid, prepareAnswer(answers.get(uid) ?? UNANSWERED, withShareIds)]),
+        ),
+      };
+    }, failed),
+    NodeUnprepareResources: unary(async ({ claims }: ClaimsMessage) => {
+      const errors = new Map<string, string>();
+      await Promise.all(
+        claims.map((claim) =>
+          handler.unprepare(refOf(claim)).catch((error: unknown) => {
+            failed(error);
+            errors.set(claim.uid, `cannot be released: ${(error as Error).message}`);
+          }),
+        ),
+      );
+      return { claims: Object.fromEntries(claims.map(({ uid }) => [uid, { error: errors.get(uid) ?? '' }])) };
+    }, failed),
+  });
+  return [
+    { definition: draV1Proto().k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin.service, handlers: service(true) },
+    { definition: draV1beta1Proto().k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin.service, handlers: service(false) },
+  ];
+}
+
+const UNANSWERED: PreparedClaim = { ok: false, reason: 'there was no answer for this claim' };
+
+const refOf = ({ namespace, uid, name }: ClaimMessage): ClaimMessage => ({ namespace, uid, name });
+
+function prepareAnswer(answer: PreparedClaim, withShareIds: boolean): object {
+  if (!answer.ok) return { devices: [], error: answer.reason };
+  return {
+    error: '',
+    devices: answer.devices.map(({ request, pool, device, shareId, cdiDevice }) => ({
+      request_names: [request],
+      pool_name: pool,
+      device_name: device,
+      cdi_device_ids: [cdiDevice],
+      // An empty text would be sent as present.
+      ...(withShareIds && shareId !== null ? { share_id: shareId } : {}),
+    })),
+  };
+}

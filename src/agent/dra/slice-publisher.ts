@@ -1,0 +1,226 @@
+import { DRIVER_NAME } from '../../gpu/claims/names.js';
+import { ALL_FEATURES, type KeptFeatures, type PublishedDevice } from '../../gpu/claims/published-device.js';
+import {
+  keptFeatures,
+  planSlices,
+  sameDevices,
+  type ObservedSlice,
+  type WantedSlice,
+} from '../../gpu/claims/slice-plan.js';
+import type { Clock } from '../../host/clock.js';
+import type { Log } from '../../host/log.js';
+import { ALL_RESOURCE_SLICES, nodePath, resourceSlicePath } from '../../kube/api-path.js';
+import type { KubeClient } from '../../kube/client.js';
+import type { KubeFailure } from '../../kube/failure.js';
+import { WatchInformer, type InformerTiming } from '../../kube/informer.js';
+import { readSlice, sliceObject } from './slice-object.js';
+
+export interface SlicePublisherOptions {
+  readonly client: KubeClient;
+  readonly nodeName: string;
+  /** What the node offers now, as far as the API server keeps it. */
+  readonly devices: (features: KeptFeatures) => readonly PublishedDevice[];
+  /** Told when it turns out that the API server drops features, or keeps them again. */
+  readonly onFeatures?: (features: KeptFeatures) => void;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly timing?: Partial<InformerTiming>;
+}
+
+/** Changes that come together are written together. */
+const LEAST_PERIOD_MS = 2_000;
+const FIRST_BACKOFF_MS = 1_000;
+const LONGEST_BACKOFF_MS = 60_000;
+
+/**
+ * Keeps this node's ResourceSlices as they should be: after changes of the GPUs, and when somebody removes or changes them, as the kubelet does
+ * when it starts. What the API server did not keep of a write is not written again.
+ */
+export class SlicePublisher {
+  readonly #options: SlicePublisherOptions;
+  readonly #watch: WatchInformer<ObservedSlice>;
+  /** What was written last and what became of it, by slice: the server may have dropped some of it. */
+  readonly #written = new Map<
+    string,
+    { readonly sent: readonly PublishedDevice[]; readonly resourceVersion: string }
+  >();
+  #features: KeptFeatures = ALL_FEATURES;
+  #nodeUid: string | null = null;
+  #errors = 0;
+  #failed = 0;
+  #notBefore = 0;
+  #running: Promise<void> | null = null;
+  #wanted = false;
+  #cancel: () => void = () => undefined;
+  #stopped = false;
+
+  constructor(options: SlicePublisherOptions) {
+    this.#options = options;
+    this.#watch = new WatchInformer<ObservedSlice>({
+      ...options,
+      path: ALL_RESOURCE_SLICES,
+      fieldSelector: `spec.driver=${DRIVER_NAME},spec.nodeName=${options.nodeName}`,
+      keep: (object) => readSlice(object, options.nodeName),
+    });
+    this.#watch.onChange(() => this.publish());
+  }
+
+  /** What the API server keeps of devices, as far as is known. */
+  get features(): KeptFeatures {
+    return this.#features;
+  }
+
+  /** Writes that failed since the start. */
+  get errors(): number {
+    return this.#errors;
+  }
+
+  start(): void {
+    this.#watch.start();
+    // The first list may be empty, and then tells of no change.
+    this.publish();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancel();
+    await this.#watch.stop();
+    await this.#running;
+  }
+
+  /** The devices may have changed: they are compared with what is there soon, and written where they differ. */
+  publish(): void {
+    if (this.#stopped || this.#wanted) return;
+    this.#wanted = true;
+    const { clock } = this.#options;
+    this.#cancel = clock.after(Math.max(0, this.#notBefore - clock.now()), () => {
+      this.#running = (this.#running ?? Promise.resolve()).then(() => this.#turn());
+    });
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#stopped) return;
+    const { clock, log } = this.#options;
+    this.#wanted = false;
+    if (!this.#watch.synced) {
+      this.#later(200);
+      return;
+    }
+    const failure = await this.#compare();
+    this.#notBefore = Math.max(this.#notBefore, clock.now());
+    if (failure === null) {
+      this.#failed = 0;
+      return;
+    }
+    this.#errors += 1;
+    const backoff = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(this.#failed, 16));
+    this.#failed += 1;
+    if (failure.code !== 'conflict' && failure.code !== 'already-exists')
+      log.warn(
+        { code: failure.code, reason: failure.message },
+        'the ResourceSlices of this node cannot be written; trying again',
+      );
+    this.#later(Math.max(backoff, failure.retryAfterMs ?? 0));
+  }
+
+  #later(ms: number): void {
+    this.#notBefore = this.#options.clock.now() + ms;
+    this.publish();
+  }
+
+  async #compare(): Promise<KubeFailure | null> {
+    const { nodeName, devices, clock } = this.#options;
+    const wanted = devices(this.#features);
+    const observed = this.#watch.values();
+    const plan = planSlices(nodeName, wanted, observed);
+    const writes = plan.writes.filter(({ slice, replaces }) => !this.#isWritten(slice, replaces));
+    if (writes.length === 0 && plan.removals.length === 0) return null;
+    if (this.#nodeUid === null) {
+      const failure = await this.#readNode();
+      if (failure !== null) return failure;
+    }
+    this.#notBefore = clock.now() + LEAST_PERIOD_MS;
+    for (const { slice, replaces } of writes) {
+      const failure = await this.#write(slice, replaces);
+      if (failure !== null) return failure;
+    }
+    for (const slice of plan.removals) {
+      const failure = await this.#remove(slice);
+      if (failure !== null) return failure;
+    }
+    return null;
+  }
+
+  /** True when what is there is what the server made of the same write. */
+  #isWritten(slice: WantedSlice, observed: ObservedSlice | null): boolean {
+    const last = this.#written.get(slice.name);
+    return (
+      last !== undefined &&
+      observed !== null &&
+      last.resourceVersion === observed.resourceVersion &&
+      sameDevices(last.sent, slice.devices)
+    );
+  }
+
+  async #readNode(): Promise<KubeFailure | null> {
+    const answer = await this.#options.client.request({ method: 'GET', path: nodePath(this.#options.nodeName) });
+    if (!answer.ok) return answer;
+    const uid = (answer.body as { readonly metadata?: { readonly uid?: unknown } } | null)?.metadata?.uid;
+    this.#nodeUid = typeof uid === 'string' ? uid : null;
+    return null;
+  }
+
+  async #write(slice: WantedSlice, replaces: ObservedSlice | null): Promise<KubeFailure | null> {
+    const { client, nodeName, log } = this.#options;
+    const body = sliceObject(slice, { name: nodeName, uid: this.#nodeUid ?? '' }, replaces?.resourceVersion ?? null);
+    const answer = await client.request(
+      replaces === null
+        ? { method: 'POST', path: ALL_RESOURCE_SLICES, body }
+        : { method: 'PUT', path: resourceSlicePath(slice.name), body },
+    );
+    if (!answer.ok) {
+      // The node was made anew meanwhile: its UID is asked for again.
+      if (answer.code === 'invalid') this.#nodeUid = null;
+      return answer;
+    }
+    const stored = readSlice(answer.body, nodeName);
+    if (stored === null) return null;
+    this.#written.set(slice.name, { sent: slice.devices, resourceVersion: stored.resourceVersion });
+    log.info(
+      { slice: slice.name, devices: stored.devices.length, generation: slice.generation },
+      'ResourceSlice written',
+    );
+    this.#learn(keptFeatures(slice.devices, stored.devices));
+    return null;
+  }
+
+  #learn(kept: KeptFeatures): void {
+    const { log, onFeatures } = this.#options;
+    const features: KeptFeatures = {
+      shares: this.#features.shares && kept.shares,
+      taints: this.#features.taints && kept.taints,
+    };
+    if (features.shares === this.#features.shares && features.taints === this.#features.taints) return;
+    if (this.#features.shares && !features.shares)
+      log.warn(
+        'consumable capacity is off at this API server: GPUs are given whole (feature gate DRAConsumableCapacity)',
+      );
+    if (this.#features.taints && !features.taints)
+      log.warn(
+        'device taints are off at this API server: ill GPUs are left out of the ResourceSlice (feature gate DRADeviceTaints)',
+      );
+    this.#features = features;
+    onFeatures?.(features);
+    this.publish();
+  }
+
+  async #remove(slice: ObservedSlice): Promise<KubeFailure | null> {
+    const { client } = this.#options;
+    const answer = await client.request({
+      method: 'DELETE',
+      path: resourceSlicePath(slice.name),
+      body: { preconditions: { uid: slice.uid, resourceVersion: slice.resourceVersion } },
+    });
+    return answer.ok || answer.code === 'not-found' ? null : answer;
+  }
+}

@@ -1,0 +1,372 @@
+import { join, dirname } from 'node:path';
+import { unitsOfAllocation } from '../gpu/claims/claim-units.js';
+import { deviceName, mainRequest, poolName, unitId } from '../gpu/claims/names.js';
+import {
+  publishedDevices,
+  type KeptFeatures,
+  type PublishedDevice,
+  type PublishedGpu,
+} from '../gpu/claims/published-device.js';
+import type { ClaimUnit } from '../gpu/ledger/claim-unit.js';
+import { isOffered, wantedDoor, type ClaimGpus } from '../gpu/ledger/door.js';
+import { handOver, heldByBoth } from '../gpu/ledger/hand-over.js';
+import { CORES_PER_GPU, memoryBlocks } from '../gpu/resources.js';
+import type { Clock } from '../host/clock.js';
+import type { Part } from '../host/lifecycle.js';
+import type { Log } from '../host/log.js';
+import { pcieRoot } from '../host/pcie-root.js';
+import type { KubeClient } from '../kube/client.js';
+import type { Allocator } from './allocator/allocator.js';
+import { ClaimAllocator } from './allocator/claim-allocator.js';
+import type { NodeFiles, SliceStore, UnitSpecs } from './allocator/ports.js';
+import type { AgentConfig } from './config.js';
+import { ClaimPreparer } from './dra/claim-preparer.js';
+import { ClaimReader } from './dra/claim-reader.js';
+import { draServices } from './dra/dra-service.js';
+import { HealthService } from './dra/health-service.js';
+import { KUBELET_CLAIMS_FILE, readKubeletClaims, type KubeletClaim } from './dra/kubelet-claims.js';
+import { KubeletPlugin } from './dra/kubelet-plugin.js';
+import type { ClaimPods, DeviceHealth } from './dra/ports.js';
+import { SlicePublisher } from './dra/slice-publisher.js';
+import type { HealthMonitor } from './gpus/health-monitor.js';
+import { modelName } from './node-labels.js';
+
+/** Says whether this node's shares can be had by claims, for node selectors. */
+export const DRA_SHARES_LABEL = 'gaia.tencent.com/dra-shares';
+
+/** The scheduler may act on a slice for this long after it changed. */
+const WITHDRAWN_MS = 60_000;
+/** How often the ledger's claims are compared with the kubelet and the API server. */
+const SWEEP_MS = 300_000;
+/** For claims that are read at start; what cannot be read is taken from the kubelet's word. */
+const RESTORE_READ_MS = 3_000;
+
+/** GPUs that the configuration gives to claims. */
+export function claimGpusOf({ allocation, draGpus }: Pick<AgentConfig, 'allocation' | 'draGpus'>): ClaimGpus {
+  if (allocation === 'plugin') return 'none';
+  return allocation === 'dra' ? 'every' : draGpus;
+}
+
+export interface DraOptions {
+  readonly config: AgentConfig;
+  /** Ours alone: it is closed when we stop. */
+  readonly client: KubeClient;
+  readonly allocator: Allocator;
+  readonly slices: SliceStore;
+  readonly specs: UnitSpecs;
+  readonly files: NodeFiles;
+  readonly isInUse: (slice: string) => boolean;
+  readonly pods: ClaimPods;
+  readonly health: HealthMonitor;
+  readonly label: (labels: ReadonlyMap<string, string | null>) => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The DRA driver, put together. */
+export interface Dra {
+  readonly claims: ClaimAllocator;
+  readonly publisher: SlicePublisher;
+  readonly plugin: KubeletPlugin;
+  /** What has to be known before the ledger is compared with the kubelet. */
+  readonly restore: Part;
+  /** Everything that is served; to be started once the ledger was compared. */
+  readonly serve: Part;
+}
+
+export function buildDra(options: DraOptions): Dra {
+  const { config, client, allocator, health, clock, log } = options;
+  const pool = poolName(config.nodeName);
+  const claims = new ClaimAllocator({ ...options, ledger: allocator.ledger });
+  const reader = new ClaimReader(client);
+  const roots = new PcieRoots();
+  const listeners = new Set<() => void>();
+  const offered = (uuid: string): boolean => isOffered(allocator.state, uuid, 'claims');
+  const publisher = new SlicePublisher({
+    client,
+    nodeName: config.nodeName,
+    devices: (features) => devicesOf(options, roots, offered, features),
+    onFeatures: ({ shares }) => options.label(new Map([[DRA_SHARES_LABEL, String(shares)]])),
+    clock,
+    log,
+  });
+  const healthService = new HealthService(
+    {
+      health: () => healthOf(allocator, health, pool),
+      onChange: (listener) => {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+    },
+    clock,
+  );
+  const preparer = new ClaimPreparer({ allocator: claims, claims: reader, pods: options.pods, pool, clock, log });
+  const plugin = new KubeletPlugin({
+    registryPath: config.pluginRegistryPath,
+    driverPath: config.draPath,
+    services: [...draServices(preparer, log), ...healthService.services],
+    clock,
+    log,
+  });
+  const kubeletClaims = join(dirname(config.pluginRegistryPath), KUBELET_CLAIMS_FILE);
+  const doors = new DoorKeeper(allocator, reader, pool, clock, log, () => publisher.publish());
+  const sweep = new Sweep(claims, reader, kubeletClaims, pool, clock);
+  const cancels: (() => void)[] = [];
+  const failed = (error: unknown): void => log.error({ err: error }, 'comparing claims with the kubelet failed');
+
+  return {
+    claims,
+    publisher,
+    plugin,
+    restore: {
+      name: 'claims',
+      async start() {
+        const known = await readKubeletClaims(kubeletClaims);
+        if (!known.ok) log.warn({ file: kubeletClaims, reason: known.reason }, "the kubelet's claims cannot be read");
+        const held = known.ok ? known.claims.filter(({ devices }) => devices.length > 0) : [];
+        const uids = new Set(held.map(({ claim }) => claim.uid));
+        const inLedger = new Set([...allocator.state.units.values()].map(({ claim }) => claim.uid));
+        const adopted = await Promise.all(
+          held
+            .filter(({ claim }) => !inLedger.has(claim.uid))
+            .map((entry) => unitsHeld(entry, allocator, reader, pool, clock)),
+        );
+        await claims.restore(({ claim }) => uids.has(claim.uid), adopted.flat());
+      },
+      stop: async () => client.close(),
+    },
+    serve: {
+      name: 'dra',
+      async start() {
+        await roots.read(health.inventory.gpus.map(({ pciBusId }) => pciBusId));
+        await doors.turn();
+        await plugin.serve();
+        healthService.start();
+        publisher.start();
+        cancels.push(
+          allocator.onDevicesChanged(() => {
+            publisher.publish();
+            for (const listener of listeners) listener();
+          }),
+          claims.onReleased(() => void doors.turn().catch(failed)),
+          clock.every(config.allocationCheckPeriodMs, () => {
+            doors.turn().catch(failed);
+            claims.freeOver(() => false).catch(failed);
+          }),
+          clock.every(SWEEP_MS, () => void sweep.turn().catch(failed)),
+        );
+        await plugin.register();
+      },
+      async stop() {
+        for (const cancel of cancels) cancel();
+        await plugin.stop();
+        healthService.stop();
+        await publisher.stop();
+        await allocator.settle();
+      },
+    },
+  };
+}
+
+/** Places of the GPUs in sysfs; they are read once, as no GPU moves. */
+class PcieRoots {
+  readonly #roots = new Map<string, string | null>();
+
+  async read(busIds: readonly string[]): Promise<void> {
+    for (const busId of busIds) this.#roots.set(busId, await pcieRoot(busId));
+  }
+
+  of(busId: string): string | null {
+    return this.#roots.get(busId) ?? null;
+  }
+}
+
+function devicesOf(
+  { allocator, health, config }: DraOptions,
+  roots: PcieRoots,
+  offered: (uuid: string) => boolean,
+  features: KeptFeatures,
+): PublishedDevice[] {
+  const { inventory } = health;
+  const { node } = allocator.state;
+  const details = new Map(inventory.gpus.map((gpu) => [gpu.uuid, gpu]));
+  const unusable = health.unusable();
+  const gpus = node.gpus.map(({ gpu }): PublishedGpu => {
+    const known = details.get(gpu.uuid);
+    const status = known === undefined || health.outage !== null ? 'lost' : health.health(gpu.uuid).status;
+    const evict = config.draEvictFailed && health.outage === null && (status === 'failed' || status === 'lost');
+    return {
+      ...gpu,
+      modelName: modelName(gpu.model),
+      computeCapability: known?.computeCapability ?? null,
+      pcieRoot: roots.of(gpu.pciBusId),
+      illness: unusable.has(gpu.uuid) ? { status, evict } : null,
+    };
+  });
+  return publishedDevices(
+    { gpus, topology: node.topology, driverVersion: inventory.driverVersion, cudaVersion: inventory.cudaVersion },
+    offered,
+    features,
+  );
+}
+
+function healthOf(allocator: Allocator, health: HealthMonitor, pool: string): DeviceHealth[] {
+  const unusable = health.unusable();
+  return allocator.state.node.gpus
+    .filter(({ gpu }) => wantedDoor(allocator.state.claimGpus, gpu.uuid) === 'claims')
+    .map(({ gpu }) => ({
+      pool,
+      device: deviceName(gpu.uuid),
+      healthy: !unusable.has(gpu.uuid),
+      message: unusable.get(gpu.uuid) ?? '',
+    }));
+}
+
+/** The units of a claim that the kubelet has prepared and the ledger does not know: as allocated, or else whole GPUs by the kubelet's word. */
+async function unitsHeld(
+  { claim, devices }: KubeletClaim,
+  allocator: Allocator,
+  reader: ClaimReader,
+  pool: string,
+  clock: Clock,
+): Promise<readonly ClaimUnit[]> {
+  const gpus = allocator.state.node.gpus.map(({ gpu }) => gpu);
+  const read = await reader.read(claim, RESTORE_READ_MS);
+  if (read.kind === 'found') {
+    const units = unitsOfAllocation(read.claim, { pool, gpus, now: clock.now() });
+    if (units.ok) return units.units;
+  }
+  const byDevice = new Map(gpus.map((gpu) => [deviceName(gpu.uuid), gpu]));
+  const byRequest = new Map<string, ClaimUnit>();
+  for (const { pool: devicePool, device, shareId, requests } of devices) {
+    const gpu = byDevice.get(device);
+    if (gpu === undefined) continue;
+    const request = mainRequest(requests[0] ?? '');
+    const id = unitId(claim.uid, request);
+    const known = byRequest.get(request);
+    const amounts = { cores: CORES_PER_GPU, memoryBlocks: memoryBlocks(gpu.memoryBytes) };
+    byRequest.set(request, {
+      id,
+      claim,
+      request,
+      devices: [
+        ...(known?.devices ?? []),
+        { request, pool: devicePool, device, shareId, gpuUuid: gpu.uuid, ...amounts },
+      ],
+      admin: false,
+      softLimit: null,
+      slice: id,
+      consumers: [],
+      phase: 'prepared',
+      bookedAt: clock.now(),
+      missingSince: null,
+    });
+  }
+  return [...byRequest.values()];
+}
+
+/** Hands GPUs over between the device plugin and claims, as the configuration wants it and as soon as nobody holds them. */
+class DoorKeeper {
+  readonly #allocator: Allocator;
+  readonly #reader: ClaimReader;
+  readonly #pool: string;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #changed: () => void;
+  readonly #startedAt: number;
+  #contested = '';
+
+  constructor(allocator: Allocator, reader: ClaimReader, pool: string, clock: Clock, log: Log, changed: () => void) {
+    this.#allocator = allocator;
+    this.#reader = reader;
+    this.#pool = pool;
+    this.#clock = clock;
+    this.#log = log;
+    this.#changed = changed;
+    this.#startedAt = clock.now();
+  }
+
+  async turn(): Promise<void> {
+    const freeOfClaims = await this.#freeOfClaims();
+    const { ledger } = this.#allocator;
+    await ledger.run(async () => {
+      const before = ledger.state;
+      const after = handOver(before, { freeOfClaims });
+      const contested = heldByBoth(after).join(', ');
+      if (contested !== '' && contested !== this.#contested)
+        this.#log.error(
+          { gpus: contested },
+          'pods of the device plugin and pods with claims hold these GPUs: nobody else gets them',
+        );
+      this.#contested = contested;
+      if (after === before) return;
+      ledger.state = after;
+      await ledger.save();
+      for (const [uuid, door] of after.doors)
+        if (before.doors.get(uuid) !== door) this.#log.info({ gpu: uuid, door }, 'GPU handed over');
+      this.#allocator.devicesChanged();
+      this.#changed();
+    });
+  }
+
+  /** GPUs that the scheduler cannot give to a claim any more. Asked only where one is to go back to the device plugin. */
+  async #freeOfClaims(): Promise<ReadonlySet<string> | null> {
+    const { state } = this.#allocator;
+    const leaving = state.node.gpus.filter(
+      ({ gpu }) => wantedDoor(state.claimGpus, gpu.uuid) === 'plugin' && state.doors.get(gpu.uuid) !== 'plugin',
+    );
+    // The configuration changes with a restart only, so nothing that leaves was offered since.
+    if (leaving.length === 0 || this.#clock.now() - this.#startedAt < WITHDRAWN_MS) return null;
+    const allocated = await this.#reader.allocatedDevices(this.#pool);
+    if (allocated === null) return null;
+    return new Set(leaving.map(({ gpu }) => gpu.uuid).filter((uuid) => !allocated.has(deviceName(uuid))));
+  }
+}
+
+/** Finds units whose claim is over although the kubelet did not say so, as after a deletion by force. */
+class Sweep {
+  readonly #claims: ClaimAllocator;
+  readonly #reader: ClaimReader;
+  readonly #kubeletClaims: string;
+  readonly #pool: string;
+  readonly #clock: Clock;
+  #suspects: ReadonlySet<string> = new Set();
+
+  constructor(claims: ClaimAllocator, reader: ClaimReader, kubeletClaims: string, pool: string, clock: Clock) {
+    this.#claims = claims;
+    this.#reader = reader;
+    this.#kubeletClaims = kubeletClaims;
+    this.#pool = pool;
+    this.#clock = clock;
+  }
+
+  /** A unit is freed that was over twice in a row: neither the API server's word nor the kubelet's alone is enough. */
+  async turn(): Promise<void> {
+    const kubelet = await readKubeletClaims(this.#kubeletClaims);
+    if (!kubelet.ok) return;
+    const named = new Set(kubelet.claims.map(({ claim }) => claim.uid));
+    const { state } = this.#claims;
+    const gpus = state.node.gpus.map(({ gpu }) => gpu);
+    const over = new Set<string>();
+    for (const unit of state.units.values()) {
+      if (named.has(unit.claim.uid)) continue;
+      const read = await this.#reader.read(unit.claim, RESTORE_READ_MS);
+      if (read.kind === 'unknown') continue;
+      if (read.kind === 'found') {
+        const units = unitsOfAllocation(read.claim, { pool: this.#pool, gpus, now: this.#clock.now() });
+        if (read.claim.allocation !== null && (!units.ok || units.units.some(({ id }) => id === unit.id))) continue;
+      }
+      over.add(unit.id);
+    }
+    const twice = new Set([...over].filter((id) => this.#suspects.has(id)));
+    this.#suspects = over;
+    if (twice.size > 0) await this.#claims.freeOver(({ id }) => twice.has(id));
+  }
+}
+
+/** What keeps the driver from being used, for readiness. */
+export function draProblems(dra: Dra | null, claimGpus: ClaimGpus): string[] {
+  return dra === null || claimGpus === 'none' || dra.plugin.registered
+    ? []
+    : ['not registered with the kubelet as a DRA driver'];
+}

@@ -1,0 +1,122 @@
+import type { BitSet } from '../placement/bit-set.js';
+import { lowest, positionsOf, size } from '../placement/bit-set.js';
+import { machineOf } from '../placement/machine.js';
+import type { SetTable } from '../placement/set-table.js';
+import { JOB_SIZES, compareFutureValue } from '../placement/future-value.js';
+import { nearer } from '../topology/level.js';
+import { gpuCount, hasNvlink, levelBetween, linksBetween, type Topology } from '../topology/topology.js';
+
+/** Sizes of set that claims can ask for by an attribute, smallest first. */
+export const LINK_GROUP_SIZES = [...JOB_SIZES].reverse();
+
+/**
+ * The partition of a machine's GPUs into sets of `count` that are together connected best; GPUs beyond a multiple of `count` are in none. Exact,
+ * for machines of up to 16 GPUs; none for larger ones.
+ */
+export function bestPartition(topology: Topology, count: number): readonly (readonly number[])[] {
+  const { exact } = machineOf(topology);
+  const gpus = gpuCount(topology);
+  if (exact === null || gpus < count) return [];
+  const { table } = exact;
+  const best = new Map<BitSet, { readonly value: number; readonly set: BitSet }>();
+  // The lowest position is in a set with others, or is one of those left over.
+  const search = (free: BitSet): { readonly value: number; readonly set: BitSet } => {
+    if (size(free) < count) return { value: 0, set: 0 };
+    const known = best.get(free);
+    if (known !== undefined) return known;
+    const first = free & -free;
+    let found = { value: -1, set: 0 };
+    eachWith(table, free & ~first, count - 1, first, (set) => {
+      const value = table.value(set) + search(free & ~set).value;
+      if (value > found.value) found = { value, set };
+    });
+    if (size(free) % count !== 0) {
+      const { value } = search(free & ~first);
+      if (value > found.value) found = { value, set: 0 };
+    }
+    best.set(free, found);
+    return found;
+  };
+  const sets: number[][] = [];
+  for (let free = (1 << gpus) - 1; size(free) >= count;) {
+    const { set } = search(free);
+    if (set === 0) free &= free - 1;
+    else {
+      sets.push(positionsOf(set));
+      free &= ~set;
+    }
+  }
+  return sets;
+}
+
+/** Subsets of `among` with `left` positions joined to `chosen`; of positions that are twins only the lowest free one is taken next. */
+function eachWith(table: SetTable, among: BitSet, left: number, chosen: BitSet, visit: (set: BitSet) => void): void {
+  if (left === 0) {
+    visit(chosen);
+    return;
+  }
+  let passed: BitSet = 0;
+  for (let rest = among; size(rest) >= left; rest &= rest - 1) {
+    const position = lowest(rest);
+    const twin = positionsOf(passed).some((other) => table.areTwins(other, position));
+    passed |= 1 << position;
+    if (!twin) eachWith(table, rest & (rest - 1), left - 1, chosen | (1 << position), visit);
+  }
+}
+
+/** Of each GPU the set of `count` that it belongs to, as a number; null where it belongs to none that is linked. */
+export function linkGroups(topology: Topology, count: number): readonly (number | null)[] {
+  const groups = new Array<number | null>(gpuCount(topology)).fill(null);
+  for (const [at, set] of bestPartition(topology, count).entries())
+    if (isLinked(topology, set)) for (const position of set) groups[position] = at;
+  return groups;
+}
+
+/** Every pair by NVLink; on a machine without NVLink, every pair within one NUMA node's host bridge. */
+function isLinked(topology: Topology, set: readonly number[]): boolean {
+  const nvlink = hasNvlink(topology);
+  return set.every((a, at) =>
+    set
+      .slice(at + 1)
+      .every((b) => (nvlink ? linksBetween(topology, a, b) > 0 : nearer(levelBetween(topology, a, b), 'NODE'))),
+  );
+}
+
+/** Of each GPU the component of the NVLink graph that it belongs to, as a number; null for one without links. */
+export function linkDomains(topology: Topology): readonly (number | null)[] {
+  const gpus = gpuCount(topology);
+  const domains = new Array<number | null>(gpus).fill(null);
+  let next = 0;
+  for (let start = 0; start < gpus; start++) {
+    if (domains[start] !== null) continue;
+    const reached = [start];
+    for (const a of reached)
+      for (let b = 0; b < gpus; b++) if (!reached.includes(b) && linksBetween(topology, a, b) > 0) reached.push(b);
+    if (reached.length === 1) continue;
+    for (const position of reached) domains[position] = next;
+    next += 1;
+  }
+  return domains;
+}
+
+/**
+ * The order in which GPUs are best taken one by one: each time the one without which the best sets for jobs of 8, 4 and 2 are worth most. The
+ * scheduler takes the first device that fits, so this order is a driver's say in placement.
+ */
+export function takingOrder(topology: Topology): readonly number[] {
+  const { exact } = machineOf(topology);
+  const gpus = gpuCount(topology);
+  if (exact === null) return Array.from({ length: gpus }, (_, position) => position);
+  const order: number[] = [];
+  for (let free = (1 << gpus) - 1; free !== 0;) {
+    let chosen = lowest(free);
+    let most = exact.futureValue.of(free & ~(1 << chosen));
+    for (const position of positionsOf(free)) {
+      const left = exact.futureValue.of(free & ~(1 << position));
+      if (compareFutureValue(left, most) > 0) [chosen, most] = [position, left];
+    }
+    order.push(chosen);
+    free &= ~(1 << chosen);
+  }
+  return order;
+}

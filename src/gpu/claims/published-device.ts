@@ -1,0 +1,181 @@
+import type { Gpu } from '../gpu.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js';
+import type { Topology } from '../topology/topology.js';
+import { CORES_CAPACITY, MEMORY_CAPACITY } from './claim-units.js';
+import { LINK_GROUP_SIZES, linkDomains, linkGroups, takingOrder } from './linked-sets.js';
+import { deviceName, HEALTH_TAINT_KEY } from './names.js';
+
+/** A GPU with what is published of it besides. */
+export interface PublishedGpu extends Gpu {
+  /** As the node's label has it: `H200`. */
+  readonly modelName: string;
+  /** `9.0`; null where the driver does not say. */
+  readonly computeCapability: string | null;
+  /** PCIe root complex, `pci0000:3a`; null where that is not known. */
+  readonly pcieRoot: string | null;
+  /** Why nothing new may be placed on it; null for a healthy GPU. */
+  readonly illness: { readonly status: string; readonly evict: boolean } | null;
+}
+
+export interface PublishedNode {
+  /** Position i is `topology`'s. */
+  readonly gpus: readonly PublishedGpu[];
+  readonly topology: Topology;
+  readonly driverVersion: string | null;
+  /** 1000 x major + 10 x minor. */
+  readonly cudaVersion: number | null;
+}
+
+export type AttributeValue =
+  { readonly string: string } | { readonly int: number } | { readonly bool: boolean } | { readonly version: string };
+
+/** A device as ResourceSlices have it. */
+export interface PublishedDevice {
+  readonly name: string;
+  readonly attributes: Readonly<Record<string, AttributeValue>>;
+  readonly capacity: Readonly<Record<string, DeviceCapacity>>;
+  /** Whether several claims may have it, each some of its capacity. */
+  readonly shared: boolean;
+  readonly taints: readonly DeviceTaint[];
+}
+
+/** Cores, or bytes. */
+export interface DeviceCapacity {
+  readonly value: number;
+  /** Parts of it may be asked for, in steps; a request that names no amount gets `default`. Null: it is given whole. */
+  readonly policy: {
+    readonly default: number;
+    readonly min: number;
+    readonly max: number;
+    readonly step: number;
+  } | null;
+}
+
+export interface DeviceTaint {
+  readonly key: string;
+  readonly value: string;
+  readonly effect: 'NoSchedule' | 'NoExecute';
+  /** When the API server first saw it; null for one that is new. */
+  readonly timeAdded: string | null;
+}
+
+/** What the API server keeps of a device; fields of a feature that is off are dropped when they arrive. */
+export interface KeptFeatures {
+  /** Parts of a GPU: `allowMultipleAllocations` and request policies. */
+  readonly shares: boolean;
+  readonly taints: boolean;
+}
+
+export const ALL_FEATURES: KeptFeatures = { shares: true, taints: true };
+
+const LONGEST_STRING = 64;
+
+/**
+ * The devices of a node, in the order in which they are best taken: the scheduler takes the first that fits. `isOffered` tells which go through
+ * claims. Where taints are not kept, ill GPUs are left out.
+ */
+export function publishedDevices(
+  node: PublishedNode,
+  isOffered: (gpuUuid: string) => boolean,
+  features: KeptFeatures = ALL_FEATURES,
+): PublishedDevice[] {
+  const groups = LINK_GROUP_SIZES.map((count) => [count, linkGroups(node.topology, count)] as const);
+  const domains = linkDomains(node.topology);
+  return takingOrder(node.topology).flatMap((position) => {
+    const gpu = node.gpus[position];
+    if (gpu === undefined || !isOffered(gpu.uuid)) return [];
+    if (gpu.illness !== null && !features.taints) return [];
+    const links: [string, AttributeValue][] = groups.flatMap(([count, of]) => group(`linkGroup${count}`, of[position]));
+    return [deviceOf(node, gpu, [...links, ...group('linkDomain', domains[position])], features)];
+  });
+}
+
+function group(name: string, number: number | null | undefined): [string, AttributeValue][] {
+  return number === null || number === undefined ? [] : [[name, { int: number }]];
+}
+
+function deviceOf(
+  { driverVersion, cudaVersion }: PublishedNode,
+  gpu: PublishedGpu,
+  links: readonly [string, AttributeValue][],
+  features: KeptFeatures,
+): PublishedDevice {
+  const text = (name: string, value: string | null): [string, AttributeValue][] =>
+    value === null || value === '' ? [] : [[name, { string: value.slice(0, LONGEST_STRING) }]];
+  const version = (name: string, value: string | null): [string, AttributeValue][] => {
+    const semantic = semanticVersion(value);
+    return semantic === null ? [] : [[name, { version: semantic }]];
+  };
+  const blocks = memoryBlocks(gpu.memoryBytes);
+  const cuda =
+    cudaVersion === null ? null : `${Math.floor(cudaVersion / 1000)}.${Math.floor((cudaVersion % 1000) / 10)}`;
+  const attributes: [string, AttributeValue][] = [
+    ['type', { string: 'gpu' }],
+    ...text('uuid', gpu.uuid),
+    ...text('model', gpu.modelName),
+    ...text('productName', gpu.model),
+    ...text('architecture', architectureOf(gpu.computeCapability)),
+    ...version('cudaComputeCapability', gpu.computeCapability),
+    ...version('driverVersion', driverVersion),
+    ...version('cudaDriverVersion', cuda),
+    ['index', { int: gpu.index }],
+    ['memoryBlocks', { int: blocks }],
+    ...links,
+    ...text('resource.kubernetes.io/pciBusID', shortBusId(gpu.pciBusId)),
+    ...text('resource.kubernetes.io/pcieRoot', gpu.pcieRoot),
+    ...(gpu.numaNode === null
+      ? []
+      : ([['resource.kubernetes.io/numaNode', { int: gpu.numaNode }]] as [string, AttributeValue][])),
+  ];
+  return {
+    name: deviceName(gpu.uuid),
+    attributes: Object.fromEntries(attributes),
+    capacity: {
+      [CORES_CAPACITY]: capacity(CORES_PER_GPU, 1, features),
+      [MEMORY_CAPACITY]: capacity(blocks * MEMORY_BLOCK_BYTES, MEMORY_BLOCK_BYTES, features),
+    },
+    shared: features.shares,
+    taints:
+      gpu.illness === null || !features.taints
+        ? []
+        : [
+            {
+              key: HEALTH_TAINT_KEY,
+              value: gpu.illness.status,
+              effect: gpu.illness.evict ? 'NoExecute' : 'NoSchedule',
+              timeAdded: null,
+            },
+          ],
+  };
+}
+
+function capacity(value: number, step: number, { shares }: KeptFeatures): DeviceCapacity {
+  return { value, policy: shares ? { default: value, min: step, max: value, step } : null };
+}
+
+/** `580.95.05` as `580.95.5`: three numbers without leading zeros. Null for what has no number. */
+export function semanticVersion(text: string | null): string | null {
+  const [, major, minor = '0', patch = '0'] = /^(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?/.exec(text ?? '') ?? [];
+  return major === undefined ? null : [major, minor, patch].map(Number).join('.');
+}
+
+const ARCHITECTURES: readonly (readonly [number, string])[] = [
+  [10, 'Blackwell'],
+  [9, 'Hopper'],
+  [8.9, 'Ada Lovelace'],
+  [8, 'Ampere'],
+  [7.5, 'Turing'],
+  [7, 'Volta'],
+  [6, 'Pascal'],
+  [5, 'Maxwell'],
+];
+
+function architectureOf(computeCapability: string | null): string | null {
+  const capability = Number(computeCapability ?? NaN);
+  return ARCHITECTURES.find(([from]) => capability >= from)?.[1] ?? null;
+}
+
+/** `00000000:3B:00.0` as other drivers write it: `0000:3b:00.0`. */
+function shortBusId(pciBusId: string): string {
+  return pciBusId.toLowerCase().replace(/^0000(?=[0-9a-f]{4}:)/, '');
+}

@@ -1,0 +1,78 @@
+import { CONFIG_API_VERSION, CONFIG_KIND, DRIVER_NAME, mainRequest } from './names.js';
+import type { AllocationConfig } from './resource-claim.js';
+
+/** What the parameters of class and claim ask for one request; null where nobody asked. */
+export interface SliceSettings {
+  /** Hundredths of the GPU that the slice may use while others leave it idle. */
+  readonly softLimit: number | null;
+}
+
+export const NO_SETTINGS: SliceSettings = { softLimit: null };
+
+export type ReadSettings =
+  { readonly ok: true; readonly settings: SliceSettings } | { readonly ok: false; readonly reason: string };
+
+/** Parameters of one object of kind SliceConfig. */
+export interface SliceConfig {
+  readonly softLimit?: number;
+  /** Of a class only: the most that claims may set `softLimit` to. */
+  readonly maxSoftLimit?: number;
+}
+
+const FIELDS: Readonly<Record<string, { readonly of: 'claim' | 'class'; readonly min: number; readonly max: number }>> =
+  {
+    softLimit: { of: 'claim', min: 1, max: 100 },
+    maxSoftLimit: { of: 'class', min: 1, max: 100 },
+  };
+
+export type ReadConfig =
+  { readonly ok: true; readonly config: SliceConfig } | { readonly ok: false; readonly reason: string };
+
+/**
+ * Reads the parameters of one object, strictly: users write them into claims, so a field that is unknown, out of range or not theirs to set is
+ * refused with what was expected.
+ */
+export function readSliceConfig(parameters: unknown, source: AllocationConfig['source']): ReadConfig {
+  if (typeof parameters !== 'object' || parameters === null || Array.isArray(parameters))
+    return wrong(`expected an object of kind ${CONFIG_KIND}`);
+  const { apiVersion, kind, ...fields } = parameters as Readonly<Record<string, unknown>>;
+  if (apiVersion !== CONFIG_API_VERSION)
+    return wrong(`apiVersion: expected ${CONFIG_API_VERSION}, found ${JSON.stringify(apiVersion)}`);
+  if (kind !== CONFIG_KIND) return wrong(`kind: expected ${CONFIG_KIND}, found ${JSON.stringify(kind)}`);
+  for (const [name, value] of Object.entries(fields)) {
+    const field = Object.hasOwn(FIELDS, name) ? FIELDS[name] : undefined;
+    if (field === undefined) return wrong(`${name}: no such field; there are ${Object.keys(FIELDS).join(', ')}`);
+    if (field.of === 'class' && source !== 'FromClass') return wrong(`${name} may be set by a DeviceClass only`);
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < field.min || value > field.max)
+      return wrong(`${name}: ${JSON.stringify(value)} is not a whole number from ${field.min} to ${field.max}`);
+  }
+  return { ok: true, config: fields };
+}
+
+/** What holds for one request of a claim: the class's parameters first, then the claim's, field by field. Other drivers' are passed over. */
+export function settingsOf(configs: readonly AllocationConfig[], request: string): ReadSettings {
+  let settings = NO_SETTINGS;
+  let maxSoftLimit: number | null = null;
+  const ordered = [...configs.entries()].sort(([, a], [, b]) => rank(a) - rank(b));
+  for (const [at, { driver, source, requests, parameters }] of ordered) {
+    if (driver !== DRIVER_NAME) continue;
+    if (requests.length > 0 && !requests.some((name) => name === request || name === mainRequest(request))) continue;
+    const read = readSliceConfig(parameters, source);
+    if (!read.ok) return wrong(`config ${at + 1}: ${read.reason}`);
+    maxSoftLimit = read.config.maxSoftLimit ?? maxSoftLimit;
+    if (read.config.softLimit !== undefined) {
+      if (source === 'FromClaim' && maxSoftLimit !== null && read.config.softLimit > maxSoftLimit)
+        return wrong(
+          `config ${at + 1}: softLimit: ${read.config.softLimit} is more than the class allows, ${maxSoftLimit}`,
+        );
+      settings = { softLimit: read.config.softLimit };
+    }
+  }
+  return { ok: true, settings };
+}
+
+const rank = ({ source }: AllocationConfig): number => (source === 'FromClass' ? 0 : 1);
+
+function wrong(reason: string): { readonly ok: false; readonly reason: string } {
+  return { ok: false, reason };
+}

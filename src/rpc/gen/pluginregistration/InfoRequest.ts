@@ -1,0 +1,8 @@
+// Original file: proto/pluginregistration-v1.proto
+
+
+export interface InfoRequest {
+}
+
+export interface InfoRequest__Output {
+}

@@ -1,0 +1,183 @@
+import { readdirSync, readFileSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import tap, { test } from 'tap';
+import { decodeLimits } from '../../src/abi/limits-file.js';
+import { packageFile } from '../../src/host/package-files.js';
+import { AgentProcess } from './agent-process.js';
+import { BUSYBOX_IMAGE, NODE, TestCluster } from './cluster.js';
+import { readShown, SHOW, type Shown } from './pods.js';
+import { until } from './until.js';
+
+/** Four GPUs of 16 GiB; 0-1 and 2-3 share a PCIe switch. */
+const GPUS = `\tGPU0\tGPU1\tGPU2\tGPU3
+GPU0\tX\tPIX\tSYS\tSYS
+GPU1\tPIX\tX\tSYS\tSYS
+GPU2\tSYS\tSYS\tX\tPIX
+GPU3\tSYS\tSYS\tPIX\tX
+`;
+
+const cluster = new TestCluster();
+const agent = new AgentProcess(cluster, GPUS, ['--allocation=dra']);
+/** Consumable capacity is on by default from 1.36 on. */
+const skip = cluster.version.atLeast(36) ? false : 'shares by claims need Kubernetes 1.36';
+
+tap.setTimeout(900_000);
+tap.teardown(() => agent.stop());
+
+interface PodStatus {
+  readonly metadata: { readonly uid: string };
+  readonly status: {
+    readonly phase: string;
+    readonly conditions?: readonly { readonly type: string; readonly message?: string }[];
+  };
+}
+
+interface SliceObject {
+  readonly metadata: { readonly uid: string };
+  readonly spec: {
+    readonly pool: { readonly name: string; readonly generation: number };
+    readonly devices: readonly {
+      readonly name: string;
+      readonly allowMultipleAllocations?: boolean;
+      readonly attributes: Readonly<Record<string, { readonly string?: string; readonly int?: number }>>;
+      readonly capacity: Readonly<Record<string, { readonly value: string; readonly requestPolicy?: object }>>;
+      readonly taints?: readonly object[];
+    }[];
+  };
+}
+
+async function phase(name: string, wanted: string): Promise<PodStatus> {
+  return until(
+    `pod ${name} to be ${wanted}`,
+    async () => {
+      const status = await cluster.get<PodStatus>('pod', name);
+      return status.status.phase === wanted ? status : null;
+    },
+    120_000,
+  );
+}
+
+async function shown(name: string, container = 'main'): Promise<Shown> {
+  return readShown(await cluster.kubectl('logs', name, '-c', container));
+}
+
+async function remove(...names: readonly string[]): Promise<void> {
+  await cluster.kubectl('delete', 'pod', ...names, '--wait=true', '--timeout=60s');
+}
+
+async function slices(): Promise<readonly SliceObject[]> {
+  return (JSON.parse(await cluster.kubectl('get', 'resourceslices', '-o', 'json')) as { items: SliceObject[] }).items;
+}
+
+interface Request {
+  readonly name: string;
+  readonly exactly?: object;
+  readonly firstAvailable?: readonly object[];
+}
+
+const template = (name: string, requests: readonly Request[], rest: object = {}): object => ({
+  apiVersion: 'resource.k8s.io/v1',
+  kind: 'ResourceClaimTemplate',
+  metadata: { name },
+  spec: { spec: { devices: { requests, ...rest } } },
+});
+
+const share = (cores: number, memory: string, name = 'gpu'): Request => ({
+  name,
+  exactly: { deviceClassName: 'vgpu.tencent.com', capacity: { requests: { cores: String(cores), memory } } },
+});
+
+interface Container {
+  readonly name: string;
+  readonly claims: readonly { readonly name: string; readonly request?: string }[];
+  readonly command?: string;
+}
+
+/** A pod whose claims are made from templates of the same name, unless told otherwise. */
+function pod(
+  name: string,
+  claims: readonly object[],
+  containers: readonly Container[],
+  initContainers: readonly Container[] = [],
+): object {
+  const convert = (container: Container): object => ({
+    name: container.name,
+    image: BUSYBOX_IMAGE,
+    imagePullPolicy: 'Never',
+    command: ['sh', '-c', container.command ?? `${SHOW}; sleep 100000`],
+    resources: { claims: container.claims },
+  });
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, labels: { suite: 'gpu-manager' } },
+    spec: {
+      hostNetwork: true,
+      restartPolicy: 'Never',
+      terminationGracePeriodSeconds: 0,
+      automountServiceAccountToken: false,
+      resourceClaims: claims,
+      containers: containers.map(convert),
+      ...(initContainers.length > 0 ? { initContainers: initContainers.map(convert) } : {}),
+    },
+  };
+}
+
+const single = (name: string, templateName: string, command?: string): object =>
+  pod(
+    name,
+    [{ name: 'g', resourceClaimTemplateName: templateName }],
+    [{ name: 'main', claims: [{ name: 'g' }], ...(command === undefined ? {} : { command }) }],
+  );
+
+/** Share and blocks of 256 MiB that the limits on disk give, one entry a slice, sorted. */
+function limitsOnDisk(): string[] {
+  const base = join(agent.directory, 'vm');
+  return readdirSync(base)
+    .map((id) => {
+      const decoded = decodeLimits(readFileSync(join(base, id, 'vgpu.limits')));
+      if (!decoded.ok) return decoded.reason;
+      return decoded.limits.devices
+        .map(({ share: cores, memoryBytes }) => `${cores}/${memoryBytes === null ? 'all' : memoryBytes / 268_435_456}`)
+        .join('+');
+    })
+    .sort();
+}
+
+const specFiles = (): string[] =>
+  existsSync('/etc/cdi') ? readdirSync('/etc/cdi').filter((name) => name.startsWith('tencent.com-vcuda_')) : [];
+
+test('the driver registers, and the node publishes its GPUs with everything that it offers', { skip }, async (t) => {
+  await agent.start();
+  await cluster.kubectl('apply', '-f', packageFile('etc/dra/device-classes.yaml'));
+  const [slice, ...others] = await until('a ResourceSlice', async () => {
+    const found = await slices();
+    return found.length > 0 ? found : null;
+  });
+  t.same(others, []);
+  t.equal(slice?.spec.pool.name, `${NODE}/vcuda`);
+  t.equal(slice?.spec.devices.length, 4);
+  for (const device of slice?.spec.devices ?? []) {
+    t.equal(device.allowMultipleAllocations, true, device.name);
+    t.ok(device.capacity.cores?.requestPolicy, 'cores may be asked for in parts');
+    t.equal(device.capacity.memory?.value, '16Gi');
+    t.equal(typeof device.attributes.linkGroup2?.int, 'number', 'every GPU has a partner on its switch');
+  }
+});
+
+test('a share claim is prepared as a slice with its limits, device node and CDI file', { skip }, async (t) => {
+  await cluster.apply(template('share', [share(30, '4Gi')]), single('share', 'share'));
+  await phase('share', 'Running');
+  const seen = await until('the container to have shown itself', async () => {
+    const text = await shown('share');
+    return text.text.includes('READABLE') ? text : null;
+  });
+  t.equal(seen.devices.filter((path) => /nvidia\d+$/.test(path)).length, 1, 'one GPU');
+  t.equal(seen.libraryPath, '/usr/local/nvidia/lib64');
+  t.same(seen.uuids, ['void'], 'a default NVIDIA runtime adds no GPU');
+  t.same(seen.readOnly, { '/etc/vcuda': true, '/etc/vcuda/usage/vgpu.usage': false });
+  t.same(limitsOnDisk(), ['30/16']);
+  t.equal(specFiles().length, 1);
+  await remove('share');
+  await until('nothing to be left', async () => limitsOnDisk().length === 0 && specFiles().length === 0);
+});
