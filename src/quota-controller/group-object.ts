@@ -36,6 +36,7 @@ export interface GroupObjectStatus {
   readonly used?: Quantities;
   readonly selfUsed?: Quantities;
   readonly burnRate?: Quantities;
+  readonly uncertain?: Quantities;
   readonly exhaustsAt?: string;
   readonly workloads?: number;
   readonly reservations?: number;
@@ -79,11 +80,12 @@ export function quantitiesOf(amounts: Amounts): Quantities {
 /** What a group's status says of its use. */
 export function usageOf(
   status: GroupStatus,
-): Pick<GroupObjectStatus, 'hard' | 'used' | 'selfUsed' | 'burnRate' | 'workloads' | 'reservations'> {
+): Pick<GroupObjectStatus, 'hard' | 'used' | 'selfUsed' | 'uncertain' | 'burnRate' | 'workloads' | 'reservations'> {
   return {
     hard: quantitiesOf(status.hard),
     used: quantitiesOf(status.used),
     selfUsed: quantitiesOf(status.selfUsed),
+    ...(status.uncertain.size === 0 ? {} : { uncertain: quantitiesOf(status.uncertain) }),
     burnRate: Object.fromEntries(
       [...status.burnRate].map(([key, rate]) => [key, formatAmount(key.slice('cash/'.length), rate)]),
     ),

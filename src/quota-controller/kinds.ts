@@ -23,27 +23,22 @@ export function resourceOf({ resource, apiGroup }: Evaluator): string {
   return apiGroup === '' ? resource : resource.slice(0, -apiGroup.length - 1);
 }
 
-/** Finds which of the kinds the API server has, in the version that it prefers. Kinds that nobody installed are missing. */
+/** Finds which of the kinds the API server has, in the version that it prefers of those that have it. Kinds that nobody installed are missing. */
 export async function servedKinds(api: KubeApi, evaluators: readonly Evaluator[]): Promise<readonly ServedKind[]> {
-  const roots = new Map<
-    string,
-    Promise<{ readonly root: string; readonly names: ReadonlyMap<string, readonly string[]> } | null>
-  >();
-  const rootOf = (apiGroup: string) => {
-    const known = roots.get(apiGroup) ?? discover(api, apiGroup);
-    roots.set(apiGroup, known);
+  const groups = new Map<string, Promise<Served>>();
+  const servedIn = (apiGroup: string): Promise<Served> => {
+    const known = groups.get(apiGroup) ?? discover(api, apiGroup);
+    groups.set(apiGroup, known);
     return known;
   };
   const found = await Promise.all(
     evaluators
       .filter(({ charges }) => charges)
       .map(async (evaluator): Promise<ServedKind | null> => {
-        const served = await rootOf(evaluator.apiGroup);
         const resource = resourceOf(evaluator);
-        const shortNames = served?.names.get(resource);
-        return served === null || shortNames === undefined
-          ? null
-          : { evaluator, resource, path: `${served.root}/${resource}`, shortNames };
+        const served = (await servedIn(evaluator.apiGroup)).get(resource);
+        if (served === undefined) return null;
+        return { evaluator, resource, path: `${served.root}/${resource}`, shortNames: served.shortNames };
       }),
   );
   return found.flatMap((kind) => kind ?? []);
@@ -68,24 +63,31 @@ export async function readObject(
   throw new KubeError(`${kind.resource} ${namespace}/${name} can not be read`, answer);
 }
 
-async function discover(
-  api: KubeApi,
-  apiGroup: string,
-): Promise<{ readonly root: string; readonly names: ReadonlyMap<string, readonly string[]> } | null> {
-  let root = '/api/v1';
-  if (apiGroup !== '') {
-    const answer = await api.request({ method: 'GET', path: `/apis/${apiGroup}` });
-    if (!answer.ok && answer.code === 'not-found') return null;
-    if (!answer.ok) throw new KubeError(`the API group ${apiGroup} can not be read`, answer);
-    const { preferredVersion } = answer.body as { readonly preferredVersion: { readonly groupVersion: string } };
-    root = `/apis/${preferredVersion.groupVersion}`;
+/** Resources of an API group, by plural. */
+type Served = ReadonlyMap<string, { readonly root: string; readonly shortNames: readonly string[] }>;
+
+/** The resources of a group, each in the preferred version where that has it. Empty where there is no such group. */
+async function discover(api: KubeApi, apiGroup: string): Promise<Served> {
+  const found = new Map<string, { readonly root: string; readonly shortNames: readonly string[] }>();
+  for (const root of await rootsOf(api, apiGroup)) {
+    const answer = await api.request({ method: 'GET', path: root });
+    if (!answer.ok) throw new KubeError(`the resources of ${root} can not be read`, answer);
+    for (const { name, shortNames = [] } of (answer.body as ResourceList).resources ?? [])
+      if (!found.has(name)) found.set(name, { root, shortNames });
   }
-  const answer = await api.request({ method: 'GET', path: root });
-  if (!answer.ok) throw new KubeError(`the resources of ${root} can not be read`, answer);
-  return {
-    root,
-    names: new Map(
-      ((answer.body as ResourceList).resources ?? []).map(({ name, shortNames = [] }) => [name, shortNames]),
-    ),
+  return found;
+}
+
+/** Paths of the versions of a group, the preferred one first. */
+async function rootsOf(api: KubeApi, apiGroup: string): Promise<readonly string[]> {
+  if (apiGroup === '') return ['/api/v1'];
+  const answer = await api.request({ method: 'GET', path: `/apis/${apiGroup}` });
+  if (!answer.ok && answer.code === 'not-found') return [];
+  if (!answer.ok) throw new KubeError(`the API group ${apiGroup} can not be read`, answer);
+  const { preferredVersion, versions = [] } = answer.body as {
+    readonly preferredVersion: { readonly groupVersion: string };
+    readonly versions?: readonly { readonly groupVersion: string }[];
   };
+  const all = [preferredVersion, ...versions].map(({ groupVersion }) => `/apis/${groupVersion}`);
+  return [...new Set(all)];
 }

@@ -93,6 +93,7 @@ export class QuotaMetrics {
         ['hard', status.hard],
         ['used', status.used],
         ['self_used', status.selfUsed],
+        ['uncertain', status.uncertain],
       ] as const) {
         for (const [key, amount] of amounts) this.#amounts.set({ group: name, key, what }, scaled(key, amount));
       }

@@ -147,7 +147,7 @@ export class QuotaService {
       ownerIsThere: (owner, namespace) => workloads.ownerIsThere(owner, namespace),
       ...(othersMs === undefined ? {} : { othersMs }),
     });
-    const groups = new GroupReview({ engine, api });
+    const groups = new GroupReview({ engine, api, reservationMs });
     const reviews: Record<string, (review: Review) => Promise<AdmissionResponse>> = {
       '/groups': (review) => groups.decide(review),
       '/workloads': (review) => workloads.decide(review),
@@ -245,13 +245,14 @@ export class QuotaService {
       name: LEASE,
       ...(leaseMs === undefined ? {} : { leaseMs }),
       ...(retryMs === undefined ? {} : { retryMs }),
-      won: async () => {
+      won: async (ledBefore) => {
         this.#controller = new Controller({
           api,
           engine,
           store,
           reconciler,
           kinds: served.kinds,
+          ledBefore,
           log,
           now,
           refreshed: (drift) => metrics.refreshed(drift, now()),

@@ -1,6 +1,7 @@
 import { test, type Test } from 'tap';
 import { GROUP_LABEL } from '../../src/quota/index.js';
 import { API_GROUP } from '../../src/quota-controller/names.js';
+import { generator } from '../generator.js';
 import { eventually } from '../harness/eventually.js';
 import { deployment, QuotaCluster } from './cluster.js';
 
@@ -220,4 +221,86 @@ test('everything is found again by a service that starts anew, and what happened
   await on.join();
   await uses(on, 'team', '6');
   t.match(await on.deploy('more', 'team', 5, 1), { ok: false, message: /used: limits.cpu=6/ });
+});
+
+test('a replica that starts while the API server fails every third request becomes ready, and its ledger is complete', async (t) => {
+  const on = await QuotaCluster.start(0);
+  t.teardown(() => on.stop());
+  for (const [name, parent] of [
+    ['root', ''],
+    ...Array.from({ length: 12 }, (_, index) => [`g${index}`, 'root']),
+  ] as const)
+    on.server.seed('bizgroupresourcequotas', {
+      metadata: { name },
+      spec: { parentBizGroup: parent, hard: { 'limits.cpu': parent === '' ? 1000 : 50 } },
+    });
+  for (let index = 0; index < 48; index++)
+    on.server.seed('deployments', deployment(`w${index}`, `g${index % 12}`, 2, 1));
+  const random = generator(7);
+  const effects = [
+    { do: 'answer', code: 500 },
+    { do: 'answer', code: 503 },
+    { do: 'lose-answer' },
+    { do: 'reset' },
+  ] as const;
+  const joining = on.join();
+  // From the first list of the groups on every third request fails.
+  let left = 0;
+  let healthy = -1;
+  const timer = setInterval(() => {
+    if (healthy < 0 && on.server.requests.some(({ resource }) => resource === 'bizgroupresourcequotas'))
+      healthy = on.server.requests.length;
+    const due = healthy < 0 ? 0 : Math.floor((on.server.requests.length - healthy) / 3);
+    for (; left < due; left++)
+      on.server.inject(
+        { verb: ['get', 'list', 'create', 'update', 'patch'] },
+        effects[Math.floor(random() * effects.length)] ?? { do: 'reset' },
+        1,
+      );
+  }, 1);
+  t.teardown(() => clearInterval(timer));
+  await joining;
+  clearInterval(timer);
+  on.server.clearFaults();
+  for (let index = 0; index < 12; index++)
+    await eventually(() => on.used(`g${index}`) === '8', `the workloads of g${index} to be charged`);
+});
+
+test('what a group was admitted is held until its object is seen, or given back when it does not come', async (t) => {
+  const on = await QuotaCluster.start(0);
+  t.teardown(() => on.stop());
+  await on.join({ reservationMs: 3000 });
+  await on.createGroup('root', { 'limits.cpu': 20 });
+  await on.createGroup('a', { 'limits.cpu': 5 }, 'root');
+  await on.createGroup('b', { 'limits.cpu': 5 }, 'root');
+  await uses(on, 'root', '10');
+  const object = on.server.read('bizgroupresourcequotas', '', 'a');
+  const grown = { ...object, spec: { ...(object?.spec as object), hard: { 'limits.cpu': 15 } } };
+  // The API server asks about the growth, and writes the object later, or never.
+  const { response } = await on.ask('/groups', {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: {
+      uid: 'late',
+      resource: { group: 'quota.gpu-manager.io', version: 'v1', resource: 'bizgroupresourcequotas' },
+      operation: 'UPDATE',
+      object: grown,
+      oldObject: object,
+      userInfo: { username: 'tester' },
+    },
+  });
+  t.equal(response.allowed, true);
+  await uses(on, 'root', '20');
+  // The old object is seen again meanwhile.
+  on.server.edit('bizgroupresourcequotas', '', 'a', (old) => ({
+    ...old,
+    metadata: { ...old.metadata, annotations: { 'biz.group.resource.quota/force': 'true' } },
+  }));
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  t.match(await on.updateGroup('b', { 'limits.cpu': 10 }), { ok: false, message: /ParentExceeded/ });
+  await uses(on, 'root', '10');
+  t.match(await on.updateGroup('b', { 'limits.cpu': 10 }), { ok: true });
+  t.match(await on.updateGroup('a', { 'limits.cpu': 10 }), { ok: true });
+  await uses(on, 'root', '20');
+  t.equal(on.condition('a', 'Ready'), 'True');
 });

@@ -1,5 +1,3 @@
-import type { Hard } from '../../quota/core/group-spec.js';
-import { readQuantity, type Quantity } from '../../quota/core/quantity.js';
 import type { QuotaEngine } from '../../quota/engine.js';
 import type { KubeApi } from '../../kube/client.js';
 import { readGroup, type GroupObject } from '../group-object.js';
@@ -9,6 +7,8 @@ import { ALLOWED, admissionResponseOf, type Review, type AdmissionResponse } fro
 export interface GroupReviewOptions {
   readonly engine: QuotaEngine;
   readonly api: KubeApi;
+  /** How long limits that grew are reserved until the object is seen. */
+  readonly reservationMs: number;
 }
 
 /**
@@ -18,10 +18,12 @@ export interface GroupReviewOptions {
 export class GroupReview {
   readonly #engine: QuotaEngine;
   readonly #api: KubeApi;
+  readonly #reservationMs: number;
 
-  constructor({ engine, api }: GroupReviewOptions) {
+  constructor({ engine, api, reservationMs }: GroupReviewOptions) {
     this.#engine = engine;
     this.#api = api;
+    this.#reservationMs = reservationMs;
   }
 
   async decide({ operation, object, oldObject, dryRun, user }: Review): Promise<AdmissionResponse> {
@@ -47,9 +49,10 @@ export class GroupReview {
     const wanted = { type: 'updateGroup' as const, ...after.spec, force: after.force, actor };
     const response = await this.#tried(wanted);
     if (!response.allowed || dryRun) return response;
-    // Until the object is seen to be changed, the group has of each key the more of both.
-    const most = await this.#engine.execute({ ...wanted, hard: mostOf(before.spec.hard, after.spec.hard) });
-    return most.allowed ? response : admissionResponseOf(most);
+    // Until the object is seen to be changed, the group has of each key the larger limit: nobody else is given the difference.
+    const reserve = { generation: before.generation, ttlMs: this.#reservationMs };
+    const reserved = await this.#engine.execute({ ...wanted, reserve });
+    return reserved.allowed ? response : admissionResponseOf(reserved);
   }
 
   async #delete(group: GroupObject): Promise<AdmissionResponse> {
@@ -66,14 +69,4 @@ export class GroupReview {
     if (again === undefined || (command.type === 'deleteGroup' && again.code === 'GroupNotFound')) return ALLOWED;
     return admissionResponseOf(again);
   }
-}
-
-/** Key by key the larger of two limits; a key of one of them is kept. Quantities that can not be read are the newer ones, to be refused. */
-export function mostOf(before: Hard, after: Hard): Hard {
-  const most: Record<string, Quantity> = { ...before, ...after };
-  for (const [key, quantity] of Object.entries(before)) {
-    const [old, next] = [readQuantity(key, quantity, 'down'), readQuantity(key, most[key] as Quantity, 'down')];
-    if (old.ok && next.ok && old.amount > next.amount) most[key] = quantity;
-  }
-  return most;
 }

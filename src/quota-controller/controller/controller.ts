@@ -18,6 +18,8 @@ export interface ControllerOptions {
   readonly store: KubeStore;
   readonly reconciler: Reconciler;
   readonly kinds: readonly ServedKind[];
+  /** When another replica led last, milliseconds; null if none did. */
+  readonly ledBefore: number | null;
   readonly log: QuotaLog;
   readonly now: () => number;
   /** Told what a refresh found: how many counters were not what the workloads add up to. */
@@ -55,11 +57,9 @@ export class Controller {
       kinds,
       log,
       now,
-      workloads: () => reconciler.workloads(),
-      reportedAt: (name) => {
-        const at = Date.parse(reconciler.group(name)?.status.lastReconcileTime ?? '');
-        return Number.isFinite(at) ? at : null;
-      },
+      workloadOf: (uid) => reconciler.workloadOf(uid),
+      whenReady: reconciler.whenSynced(),
+      followedUntil: options.ledBefore,
     });
   }
 

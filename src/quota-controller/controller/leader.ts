@@ -11,8 +11,8 @@ export interface LeaderOptions {
   readonly log: QuotaLog;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Begins what only one may do; called again after `lost`. */
-  readonly won: () => Promise<void>;
+  /** Begins what only one may do; called again after `lost`. Told when the lease was renewed last before, null if never. */
+  readonly won: (renewedBefore: number | null) => Promise<void>;
   /** Ends it. */
   readonly lost: () => Promise<void>;
   readonly leaseMs?: number;
@@ -38,6 +38,8 @@ export class Leader {
   readonly #options: Required<LeaderOptions>;
   #leading = false;
   #renewedAt = 0;
+  /** When the lease was renewed last before this candidate took it, as its holder said. */
+  #renewedBefore: number | null = null;
   /** The lease as it was seen last, and since when. */
   #seen = { version: '', at: 0 };
   #timer: NodeJS.Timeout | null = null;
@@ -75,7 +77,7 @@ export class Leader {
       if (held && !this.#leading && !this.#stopped) {
         this.#leading = true;
         log.info({ identity: this.#options.identity }, 'this replica leads');
-        await won();
+        await won(this.#renewedBefore);
       } else if (this.#leading && !held && now() - this.#renewedAt > leaseMs * 0.6) await this.#end();
     } catch (error) {
       log.error({ err: error }, 'leadership failed');
@@ -109,6 +111,10 @@ export class Leader {
       now() - this.#seen.at < (lease.spec?.leaseDurationSeconds ?? leaseMs / 1000) * 1000
     )
       return false;
+    if (!this.#leading) {
+      const renewed = Date.parse(lease?.spec?.renewTime ?? '');
+      this.#renewedBefore = Number.isFinite(renewed) ? renewed : null;
+    }
     return this.#write(lease, identity);
   }
 

@@ -1,4 +1,6 @@
 import type { QuotaEngine } from '../../quota/engine.js';
+import type { Command } from '../../quota/core/command.js';
+import type { Types } from '../../quota/core/type-family.js';
 import { refOfKey } from '../../quota/core/workload.js';
 import type { CardCatalog } from '../../quota/evaluators/gpu-resources.js';
 import type { Informer } from '../../kube/informer.js';
@@ -14,9 +16,12 @@ export interface UsageMeterOptions {
   readonly api: WatchableApi;
   readonly engine: QuotaEngine;
   readonly kinds: readonly ServedKind[];
-  readonly workloads: () => readonly WorkloadObject[];
-  /** When the status of a group was written last, milliseconds; null if never. */
-  readonly reportedAt: (group: string) => number | null;
+  /** The workload with that uid, null where there is none that names a group. */
+  readonly workloadOf: (uid: string) => WorkloadObject | null;
+  /** Resolves when all workloads are known. */
+  readonly whenReady: Promise<unknown>;
+  /** When somebody followed pods last before this meter began, milliseconds; null if that is not known. */
+  readonly followedUntil: number | null;
   readonly catalog?: CardCatalog;
   readonly log: QuotaLog;
   readonly now: () => number;
@@ -27,12 +32,31 @@ interface Link {
   readonly ownerUid: string;
 }
 
+/** Whose hours a pod uses. */
+interface Account {
+  readonly workload: string;
+  readonly group: string;
+  readonly types: Types;
+}
+
+/** A pod that was deleted. */
+interface Deleted {
+  /** As it was seen last; null of one that was deleted while nobody followed. */
+  readonly pod: PodObject | null;
+  readonly end: number;
+  /** It may have run until then. */
+  readonly uncertainUntil?: number;
+}
+
 /** Owners of owners of owners: Rollout, ReplicaSet, pod are three. */
-const LONGEST_CHAIN = 6;
+const LONGEST_CHAIN = 8;
+/** The objects of an owner may be seen later than the pod. */
+const OWNER_RETRIES_MS = [500, 2_000, 10_000, 60_000];
 
 /**
- * Tells the ledger when pods of charged workloads were scheduled and when they ended, as the API server has it: hours are counted from
- * that, whenever it is told. Pods of groups without budgets are none of its business.
+ * Charges the hours of pods from what the API server holds: from their scheduling to their end, whenever that is seen. A pod that ended
+ * is remembered in the ledger as long as its object exists, so that a new leader charges exactly the pods that its predecessor missed.
+ * Pods of groups without budgets are not followed.
  */
 export class UsageMeter {
   readonly #options: UsageMeterOptions;
@@ -41,10 +65,15 @@ export class UsageMeter {
   readonly #links = new Map<string, Informer<Link>>();
   readonly #podByUid = new Map<string, PodObject>();
   readonly #ownerOf = new Map<string, string>();
+  /** By uid of the pod; kept while its object exists, since its owners may be deleted before it. */
+  readonly #accounts = new Map<string, Account>();
+  readonly #ownerRetries = new Map<string, number>();
   readonly #queue: WorkQueue;
-  /** Pods of which the start was told and not the end. */
+  /** Pods of which the ledger has the start and not the end. */
   readonly #running = new Set<string>();
-  readonly #goneAt = new Map<string, number>();
+  /** Pods of which the ledger has both, and whose object exists. */
+  readonly #ended = new Set<string>();
+  readonly #deleted = new Map<string, Deleted>();
   #begun = false;
   #stopped = false;
 
@@ -53,7 +82,7 @@ export class UsageMeter {
     const { api, kinds, catalog } = options;
     this.#queue = new WorkQueue(
       (uid) => this.#reconcile(uid),
-      (uid, error) => options.log.warn({ err: error, pod: uid }, 'hours of a pod could not be booked; trying again'),
+      (uid, error) => options.log.warn({ err: error, pod: uid }, 'charging the hours of a pod failed; retrying'),
     );
     this.#pods = api.informer({ path: '/api/v1/pods', keep: (object) => readPodObject(object, catalog) });
     this.#link(kinds);
@@ -62,10 +91,12 @@ export class UsageMeter {
   start(): void {
     this.#pods.onChange(({ before, after }) => {
       const uid = (after ?? before)?.uid ?? '';
-      if (after !== null) this.#podByUid.set(uid, after);
-      else {
+      if (after !== null) {
+        this.#podByUid.set(uid, after);
+        if (this.#begun) this.#accountOf(after);
+      } else {
         this.#podByUid.delete(uid);
-        if (this.#running.has(uid)) this.#goneAt.set(uid, before?.endedAt ?? this.#options.now());
+        this.#deleted.set(uid, { pod: before, end: before?.endedAt ?? this.#options.now() });
       }
       if (this.#begun) this.#queue.put(uid, 0);
     });
@@ -110,87 +141,122 @@ export class UsageMeter {
     await this.#queue.stop();
   }
 
-  /** Looks at all pods again: workloads and groups may have come since. */
+  /** Reconciles all pods again: workloads and groups may have come since. */
   again(): void {
     if (!this.#begun) return;
     for (const uid of this.#podByUid.keys()) this.#queue.put(uid, 0);
   }
 
   async #begin(): Promise<void> {
+    const { engine, followedUntil, whenReady, now } = this.#options;
+    await whenReady;
     // Kinds may come and go meanwhile.
     while (!this.#stopped && !this.#followed().every(({ synced }) => synced))
       await Promise.all(this.#followed().map((informer) => informer.whenSynced()));
     if (this.#stopped) return;
-    const { engine, reportedAt, now } = this.#options;
     for (const change of engine.records()) {
-      if (change.kind !== 'pod' || change.value === null || change.value.end !== Infinity) continue;
-      this.#running.add(change.key);
-      // Nobody saw it go: it counts until the group was looked at last.
-      if (!this.#podByUid.has(change.key)) this.#goneAt.set(change.key, reportedAt(change.group) ?? now());
+      if (change.kind !== 'pod' || change.value === null) continue;
+      const { end, isRetained } = change.value;
+      if (end === Infinity) this.#running.add(change.key);
+      else if (isRetained === true) this.#ended.add(change.key);
+      else continue;
+      if (this.#podByUid.has(change.key) || this.#deleted.has(change.key)) continue;
+      // It was deleted while nobody followed: it counts until somebody did last, and what it may have used since is reported.
+      const uncertainUntil = now();
+      const until = Math.min(followedUntil ?? uncertainUntil, uncertainUntil);
+      this.#deleted.set(change.key, { pod: null, end: until, uncertainUntil });
     }
     this.#begun = true;
-    for (const uid of [...this.#goneAt.keys(), ...this.#podByUid.keys()]) this.#queue.put(uid, 0);
+    for (const pod of this.#podByUid.values()) this.#accountOf(pod);
+    for (const uid of [...this.#deleted.keys(), ...this.#podByUid.keys()]) this.#queue.put(uid, 0);
   }
 
   async #reconcile(uid: string): Promise<void> {
-    const { engine } = this.#options;
-    const goneAt = this.#goneAt.get(uid);
-    if (goneAt !== undefined) {
-      await engine.execute({ type: 'podStopped', pod: uid, end: goneAt });
-      this.#goneAt.delete(uid);
-      this.#running.delete(uid);
-      return;
-    }
+    const deleted = this.#deleted.get(uid);
+    if (deleted !== undefined) return this.#close(uid, deleted);
     const pod = this.#podByUid.get(uid);
-    if (pod === undefined || pod.startedAt === null) return;
-    const isTold = this.#running.has(uid);
-    if (!isTold && (pod.endedAt !== null || !(await this.#begins(pod)))) return;
+    if (pod === undefined || pod.startedAt === null || this.#ended.has(uid)) return;
+    if (!this.#running.has(uid) && !(await this.#charge(pod))) return;
     if (pod.endedAt === null) return;
-    await engine.execute({ type: 'podStopped', pod: uid, end: pod.endedAt });
+    await this.#tell({ type: 'podStopped', pod: uid, end: pod.endedAt, retain: true });
     this.#running.delete(uid);
+    this.#ended.add(uid);
   }
 
-  /** False where its hours are nobody's. */
-  async #begins(pod: PodObject): Promise<boolean> {
+  /** Ends the account of a pod whose object is gone; of one that was never charged, after charging it. */
+  async #close(uid: string, { pod, end, uncertainUntil }: Deleted): Promise<void> {
+    if (this.#ended.has(uid)) await this.#tell({ type: 'podForgotten', pod: uid });
+    else if (this.#running.has(uid) || (pod !== null && pod.startedAt !== null && (await this.#charge(pod))))
+      await this.#tell({
+        type: 'podStopped',
+        pod: uid,
+        end,
+        ...(uncertainUntil === undefined ? {} : { uncertainUntil }),
+      });
+    this.#running.delete(uid);
+    this.#ended.delete(uid);
+    this.#accounts.delete(uid);
+    this.#ownerRetries.delete(uid);
+    this.#deleted.delete(uid);
+  }
+
+  /** Starts to charge a pod. False where its hours are on no budget. */
+  async #charge(pod: PodObject): Promise<boolean> {
     const { engine, now } = this.#options;
-    const workload = this.#workloadOf(pod);
-    if (workload === null || (engine.status(workload.group)?.burnRate.size ?? 0) === 0) return false;
-    const types = workload.demand?.types ?? {};
-    const needs = pod.needs(types['gpu'] ?? '');
+    const account = this.#accountOf(pod);
+    if (account === null) {
+      this.#waitForOwner(pod);
+      return false;
+    }
+    if ((engine.status(account.group)?.burnRate.size ?? 0) === 0) return false;
+    const needs = pod.needs(account.types['gpu'] ?? '');
     if (needs === null) return false;
-    const since = Math.min(pod.startedAt ?? now(), now());
-    const decision = await engine.execute({
+    const isCharged = await this.#tell({
       type: 'podStarted',
       pod: pod.uid,
-      workload: refOfKey(workload.key),
-      group: workload.group,
-      types,
-      since,
+      workload: refOfKey(account.workload),
+      group: account.group,
+      types: account.types,
+      since: Math.min(pod.startedAt ?? now(), now()),
       ...needs,
     });
+    if (isCharged) this.#running.add(pod.uid);
+    return isCharged;
+  }
+
+  async #tell(command: Command): Promise<boolean> {
+    const decision = await this.#options.engine.execute(command);
     if (decision.code === 'Conflict') throw new Error(decision.message);
-    if (decision.allowed) this.#running.add(pod.uid);
     return decision.allowed;
   }
 
+  #waitForOwner({ uid }: PodObject): void {
+    const attempt = this.#ownerRetries.get(uid) ?? 0;
+    const waitMs = OWNER_RETRIES_MS[attempt];
+    if (waitMs === undefined || this.#deleted.has(uid)) return;
+    this.#ownerRetries.set(uid, attempt + 1);
+    setTimeout(() => this.#queue.put(uid, 0), waitMs).unref();
+  }
+
   /** The charged workload at the end of the chain of controllers, followed by uid: names can be made up. */
-  #workloadOf(pod: PodObject): WorkloadObject | null {
-    const byUid = new Map(
-      this.#options
-        .workloads()
-        .filter(({ demand }) => demand !== null)
-        .map((workload) => [workload.uid, workload]),
-    );
+  #accountOf(pod: PodObject): Account | null {
+    const known = this.#accounts.get(pod.uid);
+    if (known !== undefined) return known;
     let found: WorkloadObject | null = null;
     let uid = pod.ownerUid;
     for (let length = 0; length < LONGEST_CHAIN; length++) {
       // The outermost that is charged.
-      found = byUid.get(uid) ?? found;
-      const above = this.#ownerOf.get(uid) ?? uid;
+      const workload = this.#options.workloadOf(uid);
+      if (workload !== null && workload.demand !== null) found = workload;
+      // Pods own what their controllers made for them: the workers of a LeaderWorkerSet, the executors of a Spark driver.
+      const above = this.#ownerOf.get(uid) ?? this.#podByUid.get(uid)?.ownerUid ?? uid;
       if (above === uid) break;
       uid = above;
     }
-    return found;
+    if (found === null) return null;
+    const account = { workload: found.key, group: found.group, types: found.demand?.types ?? {} };
+    this.#accounts.set(pod.uid, account);
+    return account;
   }
 }
 

@@ -13,6 +13,7 @@ import type { QuotaLog } from '../log.js';
 import { GROUPS_PATH, LEDGERS_PATH, itemPath } from '../names.js';
 import type { Revision } from '../../quota/store/store.js';
 import { groupOfLedger, NO_GROUP } from '../store/ledger.js';
+import { setTimeout as pause } from 'node:timers/promises';
 import { WorkQueue } from './work-queue.js';
 import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
 
@@ -33,6 +34,10 @@ export interface ReconcilerOptions {
 const CATCH_UP_MS = 150;
 /** Objects that this process admitted and has not seen yet. */
 const MOST_ADMITTED = 10_000;
+const FIRST_RETRY_MS = 50;
+const LONGEST_RETRY_MS = 1_000;
+/** A page of a list is asked for so often before the list fails. */
+const LIST_ATTEMPTS = 4;
 
 /**
  * Lets the ledger follow the objects that are at the API server: groups and workloads, as they come, change and go. Every replica does
@@ -48,6 +53,7 @@ export class Reconciler {
   readonly #ledgers: Informer<{ readonly group: string; readonly resourceVersion: string }>;
   readonly #groupByName = new Map<string, GroupObject>();
   readonly #workloadByKey = new Map<string, WorkloadObject>();
+  readonly #workloadByUid = new Map<string, WorkloadObject>();
   /** Objects that went, with the group they were in, until the ledger knows. */
   readonly #gone = new Map<string, WorkloadObject>();
   readonly #admitted = new Set<string>();
@@ -60,6 +66,8 @@ export class Reconciler {
   readonly #changedLedgers = new Map<string, Revision | null>();
   #catchingUp: NodeJS.Timeout | null = null;
   #synced = false;
+  #tellSynced: () => void = () => undefined;
+  readonly #whenSynced = new Promise<void>((resolve) => (this.#tellSynced = resolve));
   #stopped = false;
 
   constructor(options: ReconcilerOptions) {
@@ -96,6 +104,11 @@ export class Reconciler {
   /** A workload by its `refKey`. */
   workload(key: string): WorkloadObject | null {
     return this.#workloadByKey.get(key) ?? null;
+  }
+
+  /** A workload that is there, by its uid. */
+  workloadOf(uid: string): WorkloadObject | null {
+    return this.#workloadByUid.get(uid) ?? null;
   }
 
   workloads(): readonly WorkloadObject[] {
@@ -185,6 +198,7 @@ export class Reconciler {
       const known = this.#workloadByKey.get(key);
       if (known === undefined || known.uid !== object.uid || known.version < object.version)
         this.#workloadByKey.set(key, object);
+      this.#workloadByUid.set(object.uid, object);
       this.#queue.put(key, 0);
     }
     const gone = charged.filter(({ key, uid }) => uid !== '' && there.get(key)?.uid !== uid);
@@ -206,7 +220,11 @@ export class Reconciler {
         limit: '500',
         ...(next === '' ? {} : { continue: next }),
       };
-      const answer = await api.request({ method: 'GET', path: kind.path, query });
+      let answer = await api.request({ method: 'GET', path: kind.path, query });
+      for (let attempt = 1; !answer.ok && attempt < LIST_ATTEMPTS; attempt++) {
+        await pause(FIRST_RETRY_MS * attempt);
+        answer = await api.request({ method: 'GET', path: kind.path, query });
+      }
       if (!answer.ok) throw new KubeError(`${kind.resource} can not be listed`, answer);
       const { items, metadata } = answer.body as {
         readonly items: readonly unknown[] | null;
@@ -218,22 +236,35 @@ export class Reconciler {
     }
   }
 
+  /** Resolves when everything that was there at the beginning is in the ledger. */
+  whenSynced(): Promise<void> {
+    return this.#whenSynced;
+  }
+
   /** Parents before children, groups before workloads. */
   async #begin(): Promise<void> {
     // Kinds may come and go meanwhile.
     while (!this.#stopped && !this.#followed().every(({ synced }) => synced))
       await Promise.all(this.#followed().map((informer) => informer.whenSynced()));
-    while (!this.#stopped && !this.#synced) {
+    const { engine } = this.#options;
+    await this.#retried(() => engine.catchUp());
+    for (const level of levelsOf([...this.#groupByName.values()]))
+      await Promise.all(level.map(({ spec }) => this.#retried(() => this.#reconcile(groupKey(spec.name)))));
+    await Promise.all(this.workloads().map(({ key }) => this.#retried(() => this.#reconcile(key))));
+    await this.#retried(() => this.compare());
+    if (this.#stopped) return;
+    this.#synced = true;
+    this.#tellSynced();
+  }
+
+  /** Does one step of the beginning until it succeeds. What succeeded before is kept. */
+  async #retried(step: () => Promise<void>): Promise<void> {
+    for (let attempt = 0; !this.#stopped; attempt++) {
       try {
-        await this.#options.engine.catchUp();
-        const groups = [...this.#groupByName.values()];
-        for (const { spec } of parentsFirst(groups)) await this.#reconcile(groupKey(spec.name));
-        await Promise.all(this.workloads().map(({ key }) => this.#reconcile(key)));
-        await this.compare();
-        this.#synced = true;
+        return await step();
       } catch (error) {
-        this.#options.log.warn({ err: error }, 'the ledger is not in sync with the API server yet');
-        await new Promise((resolve) => setTimeout(resolve, 1000).unref());
+        this.#options.log.warn({ err: error }, 'the ledger is not in sync with the API server yet; retrying');
+        await pause(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt) * (0.5 + Math.random() / 2));
       }
     }
   }
@@ -263,6 +294,8 @@ export class Reconciler {
   #workloadChanged(before: WorkloadObject | null, after: WorkloadObject | null): void {
     const object = after ?? before;
     if (object === null) return;
+    if (after === null) this.#workloadByUid.delete(object.uid);
+    else this.#workloadByUid.set(after.uid, after);
     if (after === null) {
       // One of the same name may be there again already.
       if (this.#workloadByKey.get(object.key)?.uid === object.uid) this.#workloadByKey.delete(object.key);
@@ -357,13 +390,28 @@ export class Reconciler {
       if (known !== null && !known.conditions.some(({ type }) => type === 'Terminating'))
         decision = await engine.execute({ type: 'terminateGroup', name });
     } else if (known === null) decision = await this.#addGroup(object);
-    else if (!isInLine(object, known.hard))
-      decision = await engine.execute({ type: 'updateGroup', ...object.spec, force: true });
+    else if (!isInLine(object, known.hard)) {
+      decision = await engine.execute({
+        type: 'updateGroup',
+        ...object.spec,
+        force: true,
+        observed: object.generation,
+      });
+      this.#afterReservation(name);
+    }
     if (decision?.code === 'Conflict') throw new Error(decision.message);
     const problem = decision === null || decision.allowed ? null : decision.message;
     if (problem === null) this.#problems.delete(name);
     else this.#problems.set(name, problem);
     this.#notify(name);
+  }
+
+  /** Limits that are reserved for an object that does not come are given back when the reservation expires. */
+  #afterReservation(name: string): void {
+    const until = this.#options.engine.status(name)?.limitsReservedUntil ?? null;
+    if (until === null) return;
+    const waitMs = Math.min(Math.max(0, until - this.#options.engine.now), this.#options.reservationMs) + 50;
+    setTimeout(() => this.#queue.put(groupKey(name), 0), waitMs).unref();
   }
 
   async #addGroup(object: GroupObject): Promise<Decision> {
@@ -402,9 +450,11 @@ function isNewer(seen: Revision | null, known: Revision | null): boolean {
   return /^\d+$/.test(seen) && /^\d+$/.test(known) ? BigInt(seen) > BigInt(known) : seen !== known;
 }
 
-function parentsFirst(groups: readonly GroupObject[]): readonly GroupObject[] {
+/** Groups by their depth: roots, their children, and so on. */
+function levelsOf(groups: readonly GroupObject[]): readonly (readonly GroupObject[])[] {
   const byName = new Map(groups.map((group) => [group.spec.name, group]));
-  const depthOf = (group: GroupObject): number => {
+  const levels: GroupObject[][] = [];
+  for (const group of groups) {
     let depth = 0;
     for (
       let at = byName.get(group.spec.parent ?? '');
@@ -412,9 +462,9 @@ function parentsFirst(groups: readonly GroupObject[]): readonly GroupObject[] {
       at = byName.get(at.spec.parent ?? '')
     )
       depth++;
-    return depth;
-  };
-  return [...groups].sort((a, b) => depthOf(a) - depthOf(b));
+    (levels[depth] ??= []).push(group);
+  }
+  return levels.filter((level) => level !== undefined);
 }
 
 /** Whether the ledger has the limits that an object asks for. Budgets that grants add to are at least what it asks for. */

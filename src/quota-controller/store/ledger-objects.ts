@@ -1,5 +1,7 @@
-import { METADATA_ONLY, type KubeApi, type KubeAnswer } from '../../kube/client.js';
-import { KubeError, type KubeFailure } from '../../kube/failure.js';
+import { setTimeout as pause } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { METADATA_ONLY, type KubeApi, type KubeAnswer, type KubeRequest } from '../../kube/client.js';
+import { KubeError, type KubeFailure, type KubeFailureCode } from '../../kube/failure.js';
 import { API_VERSION, LEDGERS_PATH, TRANSACTIONS_PATH, TRANSACTION_KIND, itemPath } from '../names.js';
 import {
   groupOfLedger,
@@ -23,6 +25,10 @@ export interface TransactionRecord {
   readonly createdAt: number;
 }
 
+/** Failures after which the same request may succeed, and whose outcome is not known. */
+const REPEATED: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>(['unreachable', 'server-error', 'malformed']);
+const ATTEMPTS = 4;
+const FIRST_PAUSE_MS = 25;
 const PAGE_SIZE = '200';
 const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
 
@@ -36,7 +42,7 @@ export class LedgerObjects {
 
   /** Null where there is none. Never from a cache. Of what is `known`, only what changed is read. */
   async get(group: string, known: Ledger | null = null): Promise<ReadLedger | null> {
-    const answer = await this.#api.request({ method: 'GET', path: itemPath(LEDGERS_PATH, ledgerName(group)) });
+    const answer = await this.#answer({ method: 'GET', path: itemPath(LEDGERS_PATH, ledgerName(group)) });
     if (answer.ok) return readLedger(answer.body, known);
     if (answer.code === 'not-found') return null;
     throw new KubeError(`the ledger of ${group} can not be read`, answer);
@@ -60,15 +66,19 @@ export class LedgerObjects {
     pending: PendingPage | null,
   ): Promise<Written> {
     const body = ledgerObject(group, current?.resourceVersion ?? null, page, pending);
-    const answer =
+    const { answer, isRepeated } = await this.#request(
       current === null
-        ? await this.#api.request({ method: 'POST', path: LEDGERS_PATH, body, accept: METADATA_ONLY })
-        : await this.#api.request({
-            method: 'PUT',
-            path: itemPath(LEDGERS_PATH, ledgerName(group)),
-            body,
-            accept: METADATA_ONLY,
-          });
+        ? { method: 'POST', path: LEDGERS_PATH, body, accept: METADATA_ONLY }
+        : { method: 'PUT', path: itemPath(LEDGERS_PATH, ledgerName(group)), body, accept: METADATA_ONLY },
+    );
+    // The write of which the answer was lost is what a repetition conflicts with.
+    if (!answer.ok && isRepeated) {
+      const found = await this.#request({ method: 'GET', path: itemPath(LEDGERS_PATH, ledgerName(group)) });
+      if (found.answer.ok && isSameSpec(found.answer.body, body)) {
+        const { uid, resourceVersion } = metadataOf(found.answer.body);
+        return { ok: true, ledger: { group, uid, resourceVersion, page, pending } };
+      }
+    }
     if (!answer.ok) return lost(`the ledger of ${group} can not be written`, answer);
     // What was sent is what is there now: only who and when are the server's.
     const { uid, resourceVersion } = metadataOf(answer.body);
@@ -78,11 +88,12 @@ export class LedgerObjects {
   async remove(ledger: Ledger): Promise<Written> {
     const { uid, resourceVersion } = ledger;
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid, resourceVersion } };
-    const answer = await this.#api.request({
+    const { answer, isRepeated } = await this.#request({
       method: 'DELETE',
       path: itemPath(LEDGERS_PATH, ledgerName(ledger.group)),
       body,
     });
+    if (!answer.ok && isRepeated && answer.code === 'not-found') return { ok: true, ledger: null };
     return answer.ok ? { ok: true, ledger: null } : lost(`the ledger of ${ledger.group} can not be deleted`, answer);
   }
 
@@ -94,15 +105,16 @@ export class LedgerObjects {
       metadata: { name: transaction },
       spec: { outcome },
     };
-    const answer = await this.#api.request({ method: 'POST', path: TRANSACTIONS_PATH, body });
+    const answer = await this.#answer({ method: 'POST', path: TRANSACTIONS_PATH, body });
     if (answer.ok) return true;
-    if (answer.code === 'already-exists') return false;
+    // Only the author commits: an outcome of committed is the author's own, of which the answer was lost.
+    if (answer.code === 'already-exists') return (await this.outcome(transaction)) === outcome;
     throw new KubeError('a transaction can not be written', answer);
   }
 
   /** Null while nobody has said. */
   async outcome(transaction: string): Promise<Outcome | null> {
-    const answer = await this.#api.request({ method: 'GET', path: itemPath(TRANSACTIONS_PATH, transaction) });
+    const answer = await this.#answer({ method: 'GET', path: itemPath(TRANSACTIONS_PATH, transaction) });
     if (answer.ok) return (answer.body as { readonly spec: { readonly outcome: Outcome } }).spec.outcome;
     if (answer.code === 'not-found') return null;
     throw new KubeError('a transaction can not be read', answer);
@@ -120,11 +132,24 @@ export class LedgerObjects {
     });
   }
 
+  async #answer(request: KubeRequest): Promise<KubeAnswer> {
+    return (await this.#request(request)).answer;
+  }
+
+  /** Asks again where the server failed or its answer was lost: a transaction is too many requests for all of them to succeed at once. */
+  async #request(request: KubeRequest): Promise<{ readonly answer: KubeAnswer; readonly isRepeated: boolean }> {
+    for (let attempt = 1; ; attempt++) {
+      const answer = await this.#api.request(request);
+      if (answer.ok || !REPEATED.has(answer.code) || attempt >= ATTEMPTS) return { answer, isRepeated: attempt > 1 };
+      await pause(FIRST_PAUSE_MS * attempt);
+    }
+  }
+
   async #pages(path: string, accept: string | undefined): Promise<readonly unknown[]> {
     const items: unknown[] = [];
     for (let next = ''; ;) {
       const query = { limit: PAGE_SIZE, ...(next === '' ? {} : { continue: next }) };
-      const answer: KubeAnswer = await this.#api.request({
+      const answer: KubeAnswer = await this.#answer({
         method: 'GET',
         path,
         query,
@@ -159,6 +184,10 @@ function metadataOf(object: unknown): {
       };
     }
   ).metadata;
+}
+
+function isSameSpec(found: unknown, sent: unknown): boolean {
+  return isDeepStrictEqual((found as { readonly spec?: unknown }).spec, (sent as { readonly spec?: unknown }).spec);
 }
 
 /** Somebody else came first; or, as an error, nobody knows. */

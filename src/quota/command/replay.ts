@@ -111,6 +111,7 @@ function subjectOf(command: Command): string {
       return command.name;
     case 'podStarted':
     case 'podStopped':
+    case 'podForgotten':
       return command.pod;
     case 'confirm':
     case 'cancel':

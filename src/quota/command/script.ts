@@ -103,7 +103,15 @@ const COMMANDS = {
     requests: quantities.optional(),
     limits: quantities.optional(),
   }),
-  podStopped: z.strictObject({ ...common, pod: z.string(), end: time.optional() }),
+  podStopped: z.strictObject({
+    ...common,
+    pod: z.string(),
+    end: time.optional(),
+    group: z.string().optional(),
+    uncertainUntil: time.optional(),
+    retain: z.boolean().optional(),
+  }),
+  podForgotten: z.strictObject({ ...common, pod: z.string() }),
   grant: z.strictObject({
     ...common,
     id: z.string(),

@@ -10,6 +10,7 @@ import { restructure } from './cohort.js';
 import {
   amountOfDigits,
   readBudgets,
+  readLimitReservation,
   readCandidates,
   readLoan,
   readPod,
@@ -99,8 +100,9 @@ function putPod(state: QuotaState, id: string, record: PodRecord | null, diction
     else if (group.pods.has(id)) state.own(group).pods.delete(id);
   }
   state.putPod(id, pod);
-  if (pod !== null && pod.end !== Infinity) {
-    state.timers.push({ at: state.now + state.policy.lateEventsMs, kind: 'podForgotten', subject: id, group: '' });
+  if (pod !== null && pod.end !== Infinity && pod.isRetained !== true) {
+    const at = Math.max(state.now, state.latest) + state.policy.lateEventsMs;
+    state.timers.push({ at, kind: 'podForgotten', subject: id, group: '' });
   }
 }
 
@@ -120,7 +122,11 @@ function putGroup(state: QuotaState, name: string, record: GroupRecord): void {
     setLimits(group, spec);
   });
   for (const budget of budgets) budget.childSum = budget.listed ? childCashOf(state, group, budget.key) : 0n;
-  Object.assign(group, { budgets, terminating: record.terminating });
+  Object.assign(group, {
+    budgets,
+    terminating: record.terminating,
+    limitReservation: readLimitReservation(record),
+  });
   state.lives = Math.max(state.lives, record.life);
   if (parent !== undefined) recountCash(state, parent);
   setDates(state, group);

@@ -38,6 +38,8 @@ export interface Budget {
   /** How much use grants have been told of. */
   settled: bigint;
   grants: Grant[];
+  /** What pods may have used beyond what is counted: they were deleted while nobody followed them. */
+  uncertain: bigint;
   /** Highest threshold that was announced: 0, 80, 90 or 100. */
   announced: number;
 }
@@ -55,6 +57,7 @@ export function newBudget(key: Key, hard: bigint, since: number): Budget {
     childSum: 0n,
     settled: 0n,
     grants: [],
+    uncertain: 0n,
     announced: 0,
   };
 }

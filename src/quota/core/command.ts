@@ -54,8 +54,17 @@ export type Command =
   | ({
       readonly type: 'podStopped';
       readonly pod: string;
-      /** When it ended; the command's time without. */ readonly end?: number | undefined;
+      /** When it ended; the command's time without. */
+      readonly end?: number | undefined;
+      /** Its group, for a pod whose start has not been told: engines that share a store learn of the stop with that group. */
+      readonly group?: string | undefined;
+      /** The pod may have run until then: what it would have used after `end` is counted as uncertain. */
+      readonly uncertainUntil?: number | undefined;
+      /** Its object still exists: see podForgotten. */
+      readonly retain?: boolean | undefined;
     } & Asked)
+  /** The object of a stopped pod is gone: its events cannot come again, but for late ones. */
+  | ({ readonly type: 'podForgotten'; readonly pod: string } & Asked)
   | ({ readonly type: 'grant' } & GrantSpec & Asked)
   | ({ readonly type: 'loan' } & LoanSpec & Asked)
   /** Nothing but time passes. */

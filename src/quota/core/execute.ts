@@ -9,7 +9,7 @@ import { deleteGroup, terminateGroup } from './group-delete.js';
 import { updateGroup } from './group-update.js';
 import { addLoan } from './loans.js';
 import { observe } from './observe.js';
-import { startPod, stopPod } from './pods.js';
+import { dropPod, startPod, stopPod } from './pods.js';
 import { cancel, confirm, reserve } from './reserve.js';
 import { checkHpa, scale } from './scale.js';
 import type { QuotaState } from './state.js';
@@ -57,7 +57,9 @@ export function execute(state: QuotaState, command: Command, now: number): Decis
     case 'podStarted':
       return startPod(state, { ...command, id: command.pod }, command.since ?? state.now);
     case 'podStopped':
-      return stopPod(state, command.pod, command.end ?? state.now);
+      return stopPod(state, { ...command, id: command.pod, end: command.end ?? state.now });
+    case 'podForgotten':
+      return dropPod(state, command.pod);
     case 'createGroup':
       return createGroup(state, command);
     case 'updateGroup':

@@ -60,8 +60,8 @@ function insert(state: QuotaState, name: string, parent: Group | null, spec: Rea
     childSum: zeros(),
     lent: zeros(),
     spilled: zeros(),
-    pool: zeros(),
-    kept: zeros(),
+    subtreeQuota: zeros(),
+    localQuota: zeros(),
   });
   setLimits(group, spec);
   group.budgets = layout.cashKeys.map((key) => newBudget(key, spec.cash.get(key) ?? 0n, -Infinity));

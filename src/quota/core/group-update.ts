@@ -9,6 +9,7 @@ import { readSpec, type GroupSpec, type Hard, type ReadSpec } from './group-spec
 import type { Group, Mode } from './group.js';
 import { CASH, type Key } from './key.js';
 import { overdueAgain } from './loans.js';
+import type { Quantity } from './quantity.js';
 import { restructure } from './cohort.js';
 import { announceThreshold, countRunning } from './pods.js';
 import { childCashOf, childrenOf, selfUsedOf } from './recompute.js';
@@ -25,6 +26,13 @@ export interface GroupUpdate {
   readonly lend?: Hard | undefined;
   /** Shrink below what children hold. */
   readonly force?: boolean | undefined;
+  /**
+   * The update was admitted for an object whose generation was `generation`; it may come or not. Until the object is seen with a later
+   * generation, for at most `ttlMs`, the group has of each key the larger of its present and its new limit.
+   */
+  readonly reserve?: { readonly generation: number; readonly ttlMs: number } | undefined;
+  /** The update is what the object says, with this generation. It changes nothing where limits are reserved for a later one. */
+  readonly observed?: number | undefined;
 }
 
 /** Changes the limits of a group. What it has more is charged to its parent; less than it uses is allowed and only blocks growth. */
@@ -41,7 +49,10 @@ function tryUpdate(state: QuotaState, update: GroupUpdate): Decision {
   if (update.parent !== undefined && update.parent !== group.parent) {
     return refusal(state, 'ParentImmutable', `group ${group.name} stays below "${group.parent}"`);
   }
-  const read = readSpec(completed(group, update));
+  if (isReservedBeyond(group, update, state.now))
+    return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path: [group.name] });
+  const wanted = completed(group, update);
+  const read = readSpec(update.reserve === undefined ? wanted : { ...wanted, hard: largerLimits(group, wanted.hard) });
   if (!read.ok) return refusal(state, read.code, read.reason);
   const parent = group.parent === '' ? undefined : state.group(group.parent);
   if (parent !== undefined) {
@@ -54,7 +65,7 @@ function tryUpdate(state: QuotaState, update: GroupUpdate): Decision {
   return (
     childConflict(state, group, read, update.force === true) ??
     cashConflict(state, group, read) ??
-    applied(state, group, read)
+    applied(state, group, read, update)
   );
 }
 
@@ -75,6 +86,31 @@ function completed(group: Group, update: GroupUpdate): Omit<GroupSpec, 'name' | 
       }),
     );
   return { hard, mode, borrow: update.borrow ?? kept(group.borrowLimit), lend: update.lend ?? kept(group.lendLimit) };
+}
+
+/** Whether limits are reserved for an object that is later than the one that was seen. */
+function isReservedBeyond({ limitReservation }: Group, { observed }: GroupUpdate, now: number): boolean {
+  return (
+    observed !== undefined &&
+    limitReservation !== null &&
+    observed <= limitReservation.generation &&
+    now < limitReservation.expiresAt
+  );
+}
+
+/** Of each key the larger of its present and its wanted limit. A limit that cannot be read stays, to be refused. */
+function largerLimits(group: Group, wanted: Hard): Hard {
+  const present = completed(group, { name: group.name }).hard;
+  const larger: Record<Key, Quantity> = { ...present, ...wanted };
+  const wantedLimits = readSpec({ hard: wanted });
+  if (!wantedLimits.ok) return wanted;
+  const presentLimits = readSpec({ hard: present });
+  if (!presentLimits.ok) return wanted;
+  for (const [key, amount] of presentLimits.hard)
+    if (amount > (wantedLimits.hard.get(key) ?? -1)) larger[key] = present[key] as Quantity;
+  for (const [key, amount] of presentLimits.cash)
+    if (amount > (wantedLimits.cash.get(key) ?? -1n)) larger[CASH + key] = present[CASH + key] as Quantity;
+  return larger;
 }
 
 function childConflict(state: QuotaState, group: Group, spec: ReadSpec, force: boolean): Decision | null {
@@ -135,7 +171,7 @@ function cashConflict(state: QuotaState, group: Group, spec: ReadSpec): Decision
   });
 }
 
-function applied(state: QuotaState, old: Group, spec: ReadSpec): Decision {
+function applied(state: QuotaState, old: Group, spec: ReadSpec, { reserve }: GroupUpdate): Decision {
   state.revision++;
   const group = state.own(old);
   const before = hardOf(group);
@@ -148,6 +184,8 @@ function applied(state: QuotaState, old: Group, spec: ReadSpec): Decision {
     setLimits(group, spec);
   });
   rebudget(state, group, spec);
+  group.limitReservation =
+    reserve === undefined ? null : { generation: reserve.generation, expiresAt: state.now + reserve.ttlMs };
   state.groupChanged(group);
   state.emit({ type: 'groupUpdated', group: group.name, before, after: hardOf(group) });
   if (parent !== undefined) overdueAgain(state, group.parent);

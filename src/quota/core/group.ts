@@ -10,6 +10,14 @@ import { GroupWorkloads } from './group-workloads.js';
  */
 export type Mode = 'carved' | 'elastic';
 
+/** Until the object is seen with a later generation, or until it expires, an observation does not lower the limits of the group. */
+export interface LimitReservation {
+  /** `metadata.generation` of the object that the change was asked for. */
+  readonly generation: number;
+  /** Milliseconds. */
+  readonly expiresAt: number;
+}
+
 /**
  * A node of the tree, with its counters. Arrays stand beside `layout.keys`. Only a state changes a group, and only one that it owns
  * (QuotaState.own).
@@ -43,6 +51,8 @@ export interface Group {
   /** Beside `layout.cashKeys`, and behind them budgets whose keys left `hard`: what was consumed stays consumed. */
   budgets: Budget[];
   terminating: boolean;
+  /** Limits that were admitted for an object that is not seen yet; null where the limits are those of the object. */
+  limitReservation: LimitReservation | null;
   /** The group and all above it, once somebody asked: groups do not move. Never in a fork, whose groups are copied one by one. */
   ancestry: readonly Group[] | null;
   readonly children: LayeredMap<string, true>;
@@ -95,6 +105,7 @@ export function bareGroup(name: string, life: number, parent: string, depth: num
     localQuota: [],
     budgets: [],
     terminating: false,
+    limitReservation: null,
     ancestry: null,
     children: new LayeredMap(),
     workloads: new GroupWorkloads(),

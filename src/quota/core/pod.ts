@@ -21,4 +21,13 @@ export interface Pod {
   readonly spans: readonly PodSpan[];
   /** When it stopped, Infinity while it runs. */
   readonly end: number;
+  /** Its group as far as a stop told it that came before any start; the spans tell it otherwise. */
+  readonly group?: string | undefined;
+  /** Its object still exists: it is remembered until `podForgotten`, so that the same events told again count once. */
+  readonly isRetained?: boolean | undefined;
+}
+
+/** The group whose ledger has the pod; empty where no event named one. */
+export function groupOfPod({ spans, group }: Pod): string {
+  return spans.at(-1)?.group ?? group ?? '';
 }

@@ -5,7 +5,7 @@ import { LazyDecision, type Decision } from './decision.js';
 import { readPodSet, type Resources } from './demand.js';
 import type { Group } from './group.js';
 import { CASH, type Key } from './key.js';
-import type { Pod, PodSpan } from './pod.js';
+import { groupOfPod, type Pod, type PodSpan } from './pod.js';
 import { POD } from './request-shape.js';
 import type { QuotaState } from './state.js';
 import type { Types } from './type-family.js';
@@ -42,31 +42,85 @@ export function startPod(state: QuotaState, use: PodUse, since: number): Decisio
   const old = state.pods.get(use.id);
   if (old?.spans.some((known) => sameSpan(known, span)) === true) return accepted(state, [span.group]);
   const spans = [...(old?.spans ?? []).filter(({ at }) => at !== span.at), span].sort((a, b) => a.at - b.at);
-  replacePod(state, use.id, old, { id: use.id, workload: refKey(use.workload), spans, end: old?.end ?? Infinity });
+  replacePod(state, use.id, old, {
+    id: use.id,
+    workload: refKey(use.workload),
+    spans,
+    end: old?.end ?? Infinity,
+    ...(old?.isRetained === true ? { isRetained: true } : {}),
+  });
   state.emit({ type: 'podStarted', group: span.group, subject: use.id });
   return accepted(state, [span.group]);
 }
 
+/** The end of a pod: see the command `podStopped`. */
+export interface PodEnd {
+  readonly id: string;
+  readonly end: number;
+  readonly group?: string | undefined;
+  readonly uncertainUntil?: number | undefined;
+  readonly retain?: boolean | undefined;
+}
+
 /** A pod succeeded, failed or was deleted at `end`: its clock stops. */
-export function stopPod(state: QuotaState, id: string, end: number): Decision {
+export function stopPod(state: QuotaState, { id, end, group: told, uncertainUntil, retain }: PodEnd): Decision {
   if (id === '' || id.length > MAX_ID)
     return refusal(state, 'InvalidName', 'a pod needs an id of at most 512 characters');
   if (!Number.isSafeInteger(end)) return refusal(state, 'InvalidTime', `a pod that ended at ${end}`);
   const at = clamped(state, end, id);
   const old = state.pods.get(id);
-  const group = old?.spans.at(-1)?.group ?? '';
+  const group = old === undefined ? (told ?? '') : groupOfPod(old) || (told ?? '');
+  if (group !== '' && state.group(group) === undefined)
+    return refusal(state, 'GroupNotFound', `there is no group ${group.slice(0, 80)}`);
   // The first end that is told counts; only an earlier one corrects it, whatever order they come in.
-  if (old !== undefined && old.end <= at) return accepted(state, group === '' ? [] : [group]);
-  replacePod(state, id, old, { id, workload: old?.workload ?? '', spans: old?.spans ?? [], end: at });
-  state.timers.push({ at: state.now + state.policy.lateEventsMs, kind: 'podForgotten', subject: id, group: '' });
+  if (old !== undefined && old.end <= at && (retain !== true || old.isRetained === true))
+    return accepted(state, group === '' ? [] : [group]);
+  replacePod(state, id, old, {
+    id,
+    workload: old?.workload ?? '',
+    spans: old?.spans ?? [],
+    end: Math.min(at, old?.end ?? Infinity),
+    ...(group === '' ? {} : { group }),
+    ...(retain === true ? { isRetained: true } : {}),
+  });
+  if (uncertainUntil !== undefined && old?.end === Infinity)
+    addUncertain(state, old, at, clamped(state, uncertainUntil, id));
+  if (retain !== true) forgetLater(state, id);
   state.emit({ type: 'podStopped', group, subject: id });
   return accepted(state, group === '' ? [] : [group]);
+}
+
+/** The object of a stopped pod is gone: from now on it is remembered only for events that come late. */
+export function dropPod(state: QuotaState, id: string): Decision {
+  const pod = state.pods.get(id);
+  if (pod === undefined || pod.end === Infinity || pod.isRetained !== true) return accepted(state, []);
+  state.revision++;
+  const group = groupOfPod(pod);
+  const found = group === '' ? undefined : state.group(group);
+  if (found !== undefined) state.own(found);
+  state.putPod(id, { ...pod, isRetained: false });
+  forgetLater(state, id);
+  return accepted(state, group === '' ? [] : [group]);
+}
+
+function forgetLater(state: QuotaState, id: string): void {
+  state.timers.push({ at: state.now + state.policy.lateEventsMs, kind: 'podForgotten', subject: id, group: '' });
+}
+
+/** Counts what a pod would have used from `from` to `until` as uncertain, in the budgets of the group that it ran in. */
+function addUncertain(state: QuotaState, pod: Pod, from: number, until: number): void {
+  const span = pod.spans.at(-1);
+  const found = span === undefined ? null : lifeOf(state, span);
+  if (span === undefined || found === null || until <= from) return;
+  const group = state.own(found);
+  for (const budget of group.budgets) budget.uncertain += BigInt(heldOf(span, budget.key)) * BigInt(until - from);
+  state.groupChanged(group);
 }
 
 /** A stopped pod is remembered no longer: events about it come too late now. What it consumed stays. */
 export function forgetPod(state: QuotaState, id: string): void {
   const pod = state.pods.get(id);
-  if (pod === undefined || pod.end === Infinity) return;
+  if (pod === undefined || pod.end === Infinity || pod.isRetained === true) return;
   state.revision++;
   state.putPod(id, null);
 }
@@ -104,7 +158,7 @@ export function countRunning(state: QuotaState, group: Group, budget: Budget): v
 export function stopAll(state: QuotaState, group: Group): void {
   const running: string[] = [];
   group.pods.forEach((_, id) => running.push(id));
-  for (const id of running) stopPod(state, id, state.now);
+  for (const id of running) stopPod(state, { id, end: state.now });
 }
 
 /** Says so when use reached 80, 90 or 100 percent of a budget, once each time. */
@@ -187,6 +241,9 @@ function replacePod(state: QuotaState, id: string, old: Pod | undefined, pod: Po
     if (runs) state.own(group).pods.set(id, true);
     else state.own(group).pods.delete(id);
   }
+  // Decided on what is known of the group: a store that others write to refuses it where they know more.
+  const home = state.group(groupOfPod(pod));
+  if (home !== undefined) state.own(home);
   state.putPod(id, pod);
   for (const name of touched) {
     const group = state.group(name);

@@ -1,7 +1,7 @@
 import { amountOf, type Amount } from './amount.js';
 import type { Budget, Grant } from './budget.js';
 import type { Change } from './change.js';
-import type { Mode } from './group.js';
+import type { LimitReservation, Mode } from './group.js';
 import type { Key } from './key.js';
 import type { Loan } from './loan.js';
 import type { Pod } from './pod.js';
@@ -32,6 +32,8 @@ export interface GroupRecord {
   readonly parent: string;
   readonly mode: Mode;
   readonly terminating: boolean;
+  /** [generation, expiresAt]; absent without. */
+  readonly limitReservation?: readonly [number, number];
   /** By key. */
   readonly hard: readonly (readonly [Key, Digits])[];
   readonly borrow: readonly Digits[];
@@ -48,6 +50,8 @@ interface BudgetRecord {
   readonly rate: string;
   readonly since: number | null;
   readonly settled: string;
+  /** Absent for 0. */
+  readonly uncertain?: string;
   readonly announced: number;
   readonly grants: readonly GrantRecord[];
 }
@@ -63,7 +67,7 @@ interface GrantRecord {
   readonly left: string | null;
 }
 
-/** What pods ask for, without amounts. Written once a file, see ShapeBook. */
+/** What pods ask for, without amounts. Written once a file, see ShapeDictionary. */
 export interface ShapeRecord {
   readonly signature: string;
   readonly needs: readonly Need[];
@@ -86,6 +90,9 @@ export interface WorkloadRecord {
 export interface PodRecord {
   readonly workload: string;
   readonly end: number | null;
+  /** Of a pod without spans. */
+  readonly group?: string;
+  readonly isRetained?: true;
   /** [at, group, life, shape, amounts] */
   readonly spans: readonly (readonly [number, string, number, ShapeRecord | number, readonly Digits[]])[];
 }
@@ -173,6 +180,9 @@ function groupRecord(group: GroupValue): GroupRecord {
     parent: group.parent,
     mode: group.mode,
     terminating: group.terminating,
+    ...(group.limitReservation === null
+      ? {}
+      : { limitReservation: [group.limitReservation.generation, group.limitReservation.expiresAt] as const }),
     hard: group.layout.keys.map((key, slot) => [key, digits(group.hard[slot] as Amount)]),
     borrow: group.borrowLimit.map(digits),
     lend: group.lendLimit.map(digits),
@@ -185,6 +195,7 @@ function groupRecord(group: GroupValue): GroupRecord {
       rate: `${budget.rate}`,
       since: finite(budget.since),
       settled: `${budget.settled}`,
+      ...(budget.uncertain === 0n ? {} : { uncertain: `${budget.uncertain}` }),
       announced: budget.announced,
       grants: budget.grants.map((grant) => ({
         ...grant,
@@ -195,6 +206,13 @@ function groupRecord(group: GroupValue): GroupRecord {
       })),
     })),
   };
+}
+
+/** The reservation of limits of a record. */
+export function readLimitReservation({ limitReservation }: GroupRecord): LimitReservation | null {
+  if (limitReservation === undefined) return null;
+  const [generation, expiresAt] = limitReservation;
+  return { generation, expiresAt };
 }
 
 /** The budgets of a record; the sums of children are the caller's. */
@@ -209,6 +227,7 @@ export function readBudgets(records: readonly BudgetRecord[]): Budget[] {
     since: record.since ?? -Infinity,
     childSum: 0n,
     settled: BigInt(record.settled),
+    uncertain: BigInt(record.uncertain ?? 0),
     announced: record.announced,
     grants: record.grants.map((grant): Grant => ({
       ...grant,
@@ -260,6 +279,8 @@ function podRecord(pod: Pod, dictionary: ShapeDictionary | null): PodRecord {
   return {
     workload: pod.workload,
     end: finite(pod.end),
+    ...(pod.spans.length > 0 || pod.group === undefined ? {} : { group: pod.group }),
+    ...(pod.isRetained === true ? { isRetained: true as const } : {}),
     spans: pod.spans.map(
       ({ at, group, life, shape, amounts }) =>
         [at, group, life, shapeIn(dictionary, shape), amounts.map(digits)] as const,
@@ -273,7 +294,14 @@ export function readPod(id: string, record: PodRecord, dictionary: ShapeDictiona
     const shape = dictionary.read(written, shapes);
     return { at, group, life, shape, amounts: shape.share(amounts.map(amountOfDigits)) };
   });
-  return { id, workload: record.workload, end: record.end ?? Infinity, spans };
+  return {
+    id,
+    workload: record.workload,
+    end: record.end ?? Infinity,
+    spans,
+    ...(record.group === undefined ? {} : { group: record.group }),
+    ...(record.isRetained === true ? { isRetained: true } : {}),
+  };
 }
 
 /** The candidates of a record. */

@@ -3,12 +3,14 @@ import { bareGroup, type Group } from './group.js';
 import { CASH } from './key.js';
 import type { Change } from './change.js';
 import { flowOf, recomputeQuota } from './cohort.js';
+import { groupOfPod } from './pod.js';
 import type { Policy } from './policy.js';
 import { childCashOf, selfUsedOf } from './recompute.js';
 import {
   ShapeDictionary,
   amountOfDigits,
   readBudgets,
+  readLimitReservation,
   readCandidates,
   readLoan,
   readPod,
@@ -32,7 +34,7 @@ export function latestHead(a: StateHead, b: StateHead): StateHead {
 
 /**
  * Builds a state from records, the later ones in place of earlier ones; `finish` counts everything and sets the timers. Records that
- * were written with one ShapeBook have to be added in that order, between `newDictionary` calls.
+ * were written with one ShapeDictionary have to be added in that order, between `newDictionary` calls.
  */
 export class Restorer {
   readonly #state: QuotaState;
@@ -117,6 +119,7 @@ export class Restorer {
     pods.forEach((pod, id) => {
       const last = pod.spans.at(-1);
       const group = last === undefined ? undefined : this.#state.group(last.group);
+      if (pod.isRetained === true) return;
       if (pod.end !== Infinity)
         timers.push({ at: now + policy.lateEventsMs, kind: 'podForgotten', subject: id, group: '' });
       else if (group !== undefined && group.life === last?.life) group.pods.set(id, true);
@@ -170,8 +173,7 @@ export function* recordsOf(state: QuotaState): Generator<Change> {
   for (const [key, value] of state.workloads.entries()) yield { kind: 'workload', key, group: value.group, value };
   for (const [key, value] of state.reservations.entries())
     yield { kind: 'reservation', key, group: value.group, value };
-  for (const [key, value] of state.pods.entries())
-    yield { kind: 'pod', key, group: value.spans.at(-1)?.group ?? '', value };
+  for (const [key, value] of state.pods.entries()) yield { kind: 'pod', key, group: groupOfPod(value), value };
   for (const [key, value] of state.loans.entries()) yield { kind: 'loan', key, group: value.borrower, value };
 }
 
@@ -184,6 +186,7 @@ function groupOf(state: QuotaState, name: string, record: GroupRecord, depth: nu
   return Object.assign(group, {
     mode: record.mode,
     terminating: record.terminating,
+    limitReservation: readLimitReservation(record),
     hard: record.hard.map(([, amount]) => amountOfDigits(amount)),
     borrowLimit: record.borrow.map(amountOfDigits),
     lendLimit: record.lend.map(amountOfDigits),
@@ -192,7 +195,7 @@ function groupOf(state: QuotaState, name: string, record: GroupRecord, depth: nu
     childSum: zeros(),
     lent: zeros(),
     spilled: zeros(),
-    pool: zeros(),
-    kept: zeros(),
+    subtreeQuota: zeros(),
+    localQuota: zeros(),
   });
 }

@@ -4,7 +4,7 @@ import { forkGroup, type Group } from './group.js';
 import { LayeredMap } from './layered-map.js';
 import { LayoutTable } from './layout.js';
 import type { Loan } from './loan.js';
-import type { Pod } from './pod.js';
+import { groupOfPod, type Pod } from './pod.js';
 import type { Policy } from './policy.js';
 import { reservationKey, type Candidate, type Reservation } from './reservation.js';
 import { GroupWorkloads } from './group-workloads.js';
@@ -38,6 +38,8 @@ export class QuotaState {
   revision = 0;
   /** The latest time that a command carried. */
   now = 0;
+  /** The latest time that anybody named, also for a command that still waits: never before `now`. */
+  latest = 0;
   /** The life of the group that was made last. */
   lives = 0;
   /** Takes records as they change, for a store. */
@@ -142,7 +144,8 @@ export class QuotaState {
   }
 
   putPod(key: string, value: Pod | null): void {
-    const group = (value ?? this.pods.get(key))?.spans.at(-1)?.group ?? '';
+    const known = value ?? this.pods.get(key);
+    const group = known === undefined ? '' : groupOfPod(known);
     if (value === null) this.pods.delete(key);
     else this.pods.set(key, value);
     this.onChange?.({ kind: 'pod', key, group, value });

@@ -27,9 +27,13 @@ export interface GroupStatus {
   readonly used: Amounts;
   /** What the group could still admit: in an elastic tree more or less than hard - used. Not of cash. */
   readonly room: Amounts;
+  /** Until when limits are reserved for an object that is not seen yet, milliseconds; null where none are. */
+  readonly limitsReservedUntil: number | null;
   readonly workloads: number;
   readonly reservations: number;
   readonly children: readonly string[];
+  /** Of cash: what may have been used beyond `used`, by pods that were deleted while nobody followed them. Keys without any are missing. */
+  readonly uncertain: Amounts;
   /** Cash that is consumed at this moment: base units of the key. */
   readonly burnRate: Amounts;
   /** When the first budget is spent if nothing changes, milliseconds; null if none ever is. */
@@ -59,9 +63,13 @@ export function statusOf(state: QuotaState, group: Group, now: number): GroupSta
     ]),
     used,
     room: new Map(layout.keys.map((key, slot) => [key, BigInt(roomOf(state, chain, slot))])),
+    limitsReservedUntil: group.limitReservation?.expiresAt ?? null,
     workloads: group.workloads.size,
     reservations: group.reserved.size,
     children: [...group.children.entries()].map(([name]) => name),
+    uncertain: new Map(
+      budgets.filter(({ uncertain }) => uncertain > 0n).map(({ key, uncertain }) => [CASH + key, uncertain]),
+    ),
     burnRate: new Map(budgets.map(({ key, rate }) => [CASH + key, rate])),
     exhaustsAt: ends.length === 0 ? null : Math.min(...ends),
     conditions: conditionsOf(group, used),

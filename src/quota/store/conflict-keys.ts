@@ -53,7 +53,9 @@ class ConflictKeys {
 
   pod(id: string): void {
     this.keys.add(podKey(id));
-    for (const { group } of this.#state.pods.get(id)?.spans ?? []) this.group(group);
+    const pod = this.#state.pods.get(id);
+    for (const { group } of pod?.spans ?? []) this.group(group);
+    this.group(pod?.group);
   }
 
   loan(id: string): void {
@@ -101,6 +103,10 @@ export function conflictKeysOf(state: QuotaState, command: Command): ReadonlySet
       keys.workload(refKey(command.workload));
       break;
     case 'podStopped':
+      keys.pod(command.pod);
+      keys.group(command.group);
+      break;
+    case 'podForgotten':
       keys.pod(command.pod);
       break;
     case 'grant':

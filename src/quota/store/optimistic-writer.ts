@@ -91,6 +91,7 @@ export class OptimisticWriter implements Writer {
   async execute(command: Command, at: number): Promise<Decision> {
     const isInTime = at >= this.#latest;
     if (isInTime) this.#latest = at;
+    this.#state.latest = this.#latest;
     const due = this.#wake(at);
     const decided = new Promise<Decision>((resolve, reject) =>
       this.#ask({ command, at, isInTime, isCurrent: false, resolve, reject }),

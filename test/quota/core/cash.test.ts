@@ -1,5 +1,12 @@
 import { test } from 'tap';
-import { Quota, formatAmount, type QuotaEvent } from '../../../src/quota/index.js';
+import {
+  MemoryStore,
+  Quota,
+  SharedMemory,
+  createEngine,
+  formatAmount,
+  type QuotaEvent,
+} from '../../../src/quota/index.js';
 
 const HOUR = 3_600_000;
 const WEEK = 7 * 24 * HOUR;
@@ -260,5 +267,71 @@ test('years without a command do not take years', (t) => {
   burn('g', 1, 0, 1);
   at(24 * 365 * 100);
   t.equal(hard('g'), '3');
+  t.end();
+});
+
+test('a stop that is told before the start stops the pod, also for an engine that only shares the store', async (t) => {
+  const start = {
+    type: 'podStarted',
+    pod: 'p',
+    workload: { kind: 'Job', name: 'j' },
+    group: 'g',
+    since: HOUR,
+    limits: { cpu: 1 },
+  } as const;
+  const stop = { type: 'podStopped', pod: 'p', end: 2 * HOUR, group: 'g' } as const;
+  const memory = new SharedMemory();
+  const [one, two] = [
+    await createEngine({ store: new MemoryStore(memory), clock: () => 0 }),
+    await createEngine({ store: new MemoryStore(memory), clock: () => 0 }),
+  ];
+  await one.createGroup({ name: 'g', hard: { [KEY]: 100 } });
+  await two.catchUp();
+  t.equal((await one.execute(stop, 3 * HOUR)).code, 'OK');
+  t.equal((await two.execute(start, 3 * HOUR)).code, 'OK');
+  await one.catchUp();
+  for (const engine of [one, two]) t.equal(formatAmount(KEY, engine.status('g', 10 * HOUR)?.used.get(KEY) ?? -1n), '1');
+  const again = await createEngine({ store: new MemoryStore(memory), clock: () => 3 * HOUR });
+  t.equal(formatAmount(KEY, again.status('g', 10 * HOUR)?.used.get(KEY) ?? -1n), '1');
+  t.equal((await one.execute({ ...stop, group: 'nobody', pod: 'q' }, 3 * HOUR)).code, 'GroupNotFound');
+});
+
+test('a retained pod is remembered until its object is gone, however late its events come again', (t) => {
+  const { quota, at, used } = desk();
+  quota.createGroup({ name: 'g', hard: { [KEY]: 100 } });
+  const tell = (hour: number): void => {
+    at(hour);
+    quota.execute({
+      type: 'podStarted',
+      pod: 'p',
+      workload: { kind: 'Job', name: 'j' },
+      group: 'g',
+      since: HOUR,
+      limits: { cpu: 2 },
+    });
+    quota.execute({ type: 'podStopped', pod: 'p', end: 3 * HOUR, retain: true });
+  };
+  tell(5);
+  t.equal(used('g'), '4');
+  for (const hour of [6, 30, 300]) tell(hour);
+  t.equal(used('g'), '4');
+  quota.execute({ type: 'podForgotten', pod: 'p' });
+  at(400);
+  t.equal(used('g'), '4');
+  tell(401);
+  t.equal(used('g'), '8', 'by then it is forgotten');
+  t.end();
+});
+
+test('what a pod may have used after its last known moment is counted as uncertain', (t) => {
+  const { quota, at, used } = desk();
+  quota.createGroup({ name: 'g', hard: { [KEY]: 100 } });
+  at(1);
+  const workload = { kind: 'Job', name: 'j' };
+  quota.execute({ type: 'podStarted', pod: 'p', workload, group: 'g', limits: { cpu: 2 } });
+  at(10);
+  quota.execute({ type: 'podStopped', pod: 'p', end: 4 * HOUR, uncertainUntil: 10 * HOUR });
+  t.equal(used('g'), '6');
+  t.equal(formatAmount(KEY, quota.status('g')?.uncertain.get(KEY) ?? -1n), '12');
   t.end();
 });

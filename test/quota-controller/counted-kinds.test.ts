@@ -1,0 +1,157 @@
+import { test } from 'tap';
+import { GROUP_LABEL, KNOWN_KINDS } from '../../src/quota/index.js';
+import { resourceOf } from '../../src/quota-controller/kinds.js';
+import { eventually } from '../harness/eventually.js';
+import { QuotaCluster } from './cluster.js';
+
+const template = {
+  spec: { containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: 1 }, requests: { cpu: 1 } } }] },
+};
+
+/** An object of a kind, what its controllers make of it, and how many pods that are. */
+interface Sample {
+  readonly version?: string;
+  readonly spec: object;
+  /** For each pod the kinds between it and the object, outermost first; `Pod` names the first pod, which then owns what follows. */
+  readonly pods: readonly (readonly string[])[];
+}
+
+const times = (count: number, chain: readonly string[]): readonly (readonly string[])[] =>
+  Array.from({ length: count }, () => chain);
+const replicaSpecs = (...roles: readonly (readonly [string, number])[]) =>
+  Object.fromEntries(roles.map(([role, replicas]) => [role, { replicas, template }]));
+
+/** By kind. Every kind that is charged has to be here. */
+const SAMPLES: Readonly<Record<string, Sample>> = {
+  Deployment: { spec: { replicas: 3, template }, pods: times(3, ['ReplicaSet']) },
+  ReplicaSet: { spec: { replicas: 2, template }, pods: times(2, []) },
+  StatefulSet: { spec: { replicas: 2, template }, pods: times(2, []) },
+  Pod: { spec: template.spec, pods: [] },
+  Job: { spec: { parallelism: 3, completions: 5, template }, pods: times(3, []) },
+  Rollout: { version: 'v1alpha1', spec: { replicas: 2, template }, pods: times(2, ['ReplicaSet']) },
+  TFJob: { spec: { tfReplicaSpecs: replicaSpecs(['PS', 1], ['Worker', 2]) }, pods: times(3, []) },
+  PyTorchJob: { spec: { pytorchReplicaSpecs: replicaSpecs(['Master', 1], ['Worker', 3]) }, pods: times(4, []) },
+  MPIJob: {
+    version: 'v2beta1',
+    spec: { mpiReplicaSpecs: replicaSpecs(['Launcher', 1], ['Worker', 2]) },
+    pods: [['Job'], [], []],
+  },
+  JobSet: {
+    version: 'v1alpha2',
+    spec: { replicatedJobs: [{ name: 'a', replicas: 2, template: { spec: { parallelism: 2, template } } }] },
+    pods: times(4, ['Job']),
+  },
+  LeaderWorkerSet: {
+    spec: { replicas: 1, leaderWorkerTemplate: { size: 4, workerTemplate: template } },
+    // The leader pod owns the StatefulSet of its workers.
+    pods: [['StatefulSet'], ...times(3, ['StatefulSet', 'Pod', 'StatefulSet'])],
+  },
+  RayCluster: {
+    spec: {
+      headGroupSpec: { template },
+      workerGroupSpecs: [{ groupName: 'w', replicas: 2, minReplicas: 2, maxReplicas: 2, template }],
+    },
+    pods: times(3, []),
+  },
+  RayJob: {
+    spec: {
+      rayClusterSpec: {
+        headGroupSpec: { template },
+        workerGroupSpecs: [{ groupName: 'w', replicas: 2, minReplicas: 2, maxReplicas: 2, template }],
+      },
+      submitterPodTemplate: template,
+    },
+    pods: [...times(3, ['RayCluster']), ['Job']],
+  },
+};
+
+test('of every kind as many pods are counted by the hour as are charged', async (t) => {
+  const charged = KNOWN_KINDS.filter(({ charges }) => charges);
+  t.same(
+    charged.map(({ kind }) => kind).filter((kind) => !(kind in SAMPLES)),
+    [],
+    'every kind has a sample',
+  );
+  for (const evaluator of charged) {
+    const { kind, apiGroup } = evaluator;
+    const sample = SAMPLES[kind] as Sample;
+    const on = await QuotaCluster.start(0);
+    t.teardown(() => on.stop());
+    for (const each of charged) {
+      const version = SAMPLES[each.kind]?.version ?? 'v1';
+      on.server.define({
+        group: each.apiGroup,
+        version,
+        plural: resourceOf(each),
+        kind: each.kind,
+        namespaced: true,
+      });
+    }
+    await on.join();
+    await on.createGroup('team', { 'limits.cpu': 100, 'cash/limits.cpu': 1000 });
+    const running = (owner: { readonly kind: string; readonly uid: string } | null, name: string) => ({
+      metadata: {
+        name,
+        ...(owner === null ? { labels: { [GROUP_LABEL]: 'team' } } : { ownerReferences: [reference(owner)] }),
+      },
+      spec: { nodeName: 'node1', ...template.spec },
+      status: {
+        phase: 'Running',
+        conditions: [
+          {
+            type: 'PodScheduled',
+            status: 'True',
+            lastTransitionTime: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
+          },
+        ],
+      },
+    });
+    const reference = ({ kind: ownerKind, uid }: { readonly kind: string; readonly uid: string }) => {
+      const known = charged.find((each) => each.kind === ownerKind);
+      const group = known?.apiGroup ?? '';
+      const version = SAMPLES[ownerKind]?.version ?? 'v1';
+      return {
+        apiVersion: group === '' ? version : `${group}/${version}`,
+        kind: ownerKind,
+        name: uid,
+        uid,
+        controller: true,
+      };
+    };
+    const seed = (ownerKind: string, object: Parameters<typeof on.server.seed>[1]): string => {
+      const known = charged.find((each) => each.kind === ownerKind);
+      return on.server.seed(known?.resource ?? '', object).metadata.uid ?? '';
+    };
+    if (kind === 'Pod') seed('Pod', running(null, 'alone'));
+    else {
+      const root = seed(kind, { metadata: { name: 'w', labels: { [GROUP_LABEL]: 'team' } }, spec: sample.spec });
+      let firstPod = '';
+      sample.pods.forEach((chain, index) => {
+        let owner = { kind, uid: root };
+        chain.forEach((between, depth) => {
+          owner =
+            between === 'Pod'
+              ? { kind: 'Pod', uid: firstPod }
+              : {
+                  kind: between,
+                  uid: seed(between, {
+                    metadata: { name: `between-${index}-${depth}`, ownerReferences: [reference(owner)] },
+                    spec: {},
+                  }),
+                };
+        });
+        const pod = seed('Pod', running(owner, `pod-${index}`));
+        if (firstPod === '') firstPod = pod;
+      });
+    }
+    const expected = String(Math.max(1, sample.pods.length));
+    await eventually(() => on.used('team') === expected, `${kind} (${apiGroup}) to be charged ${expected}`);
+    await eventually(
+      () =>
+        (on.statusOf('team')['burnRate'] as Readonly<Record<string, string>> | undefined)?.['cash/limits.cpu'] ===
+        expected,
+      `${expected} pods of ${kind} to be counted`,
+    );
+    t.pass(kind);
+  }
+});
