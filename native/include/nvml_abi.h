@@ -145,6 +145,46 @@ typedef enum {
 #define NVML_AFFINITY_SCOPE_SOCKET 1
 typedef unsigned int nvmlAffinityScope_t;
 
+typedef enum {
+  NVML_BRAND_UNKNOWN = 0,
+  NVML_BRAND_QUADRO = 1,
+  NVML_BRAND_TESLA = 2,
+  NVML_BRAND_GEFORCE = 5,
+  NVML_BRAND_NVIDIA_RTX = 13,
+  NVML_BRAND_NVIDIA = 14,
+} nvmlBrandType_t;
+
+typedef enum {
+  NVML_PCIE_UTIL_TX_BYTES = 0,
+  NVML_PCIE_UTIL_RX_BYTES = 1,
+} nvmlPcieUtilCounter_t;
+
+typedef enum {
+  NVML_TEMPERATURE_THRESHOLD_SHUTDOWN = 0,
+  NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1,
+  NVML_TEMPERATURE_THRESHOLD_MEM_MAX = 2,
+  NVML_TEMPERATURE_THRESHOLD_GPU_MAX = 3,
+} nvmlTemperatureThresholds_t;
+
+typedef enum {
+  NVML_CLOCK_ID_CURRENT = 0,
+  NVML_CLOCK_ID_APP_CLOCK_TARGET = 1,
+  NVML_CLOCK_ID_APP_CLOCK_DEFAULT = 2,
+  NVML_CLOCK_ID_CUSTOMER_BOOST_MAX = 3,
+} nvmlClockId_t;
+
+typedef enum {
+  NVML_GPU_VIRTUALIZATION_MODE_NONE = 0,
+} nvmlGpuVirtualizationMode_t;
+
+typedef unsigned int nvmlBusType_t;
+#define NVML_BUS_TYPE_PCIE 2
+
+#define NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE 32
+#define nvmlClocksEventReasonGpuIdle 0x0000000000000001LL
+#define nvmlClocksEventReasonSwPowerCap 0x0000000000000004LL
+#define nvmlClocksThrottleReasonHwSlowdown 0x0000000000000008LL
+
 /* ---- memory, utilisation, processes ---- */
 
 typedef struct nvmlMemory_st {
