@@ -177,6 +177,13 @@ typedef enum {
   NVML_GPU_VIRTUALIZATION_MODE_NONE = 0,
 } nvmlGpuVirtualizationMode_t;
 
+/* Of CUDA 13. */
+typedef struct {
+  unsigned int version;
+  unsigned int value;
+} nvmlDeviceAddressingMode_t;
+typedef nvmlDeviceAddressingMode_t nvmlDeviceAddressingMode_v1_t;
+
 typedef unsigned int nvmlBusType_t;
 #define NVML_BUS_TYPE_PCIE 2
 

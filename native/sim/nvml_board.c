@@ -98,6 +98,15 @@ SIM_API nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *versio
   return nvml_tell(version, length, "88.00.43.00.03");
 }
 
+/* No pages are moved or translated between host and card. */
+SIM_API nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressingMode_t *mode) {
+  ENTER_CARD(device);
+  NVML_NEED(mode != NULL);
+  if (mode->version != NVML_STRUCT_VERSION(DeviceAddressingMode, 1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  mode->value = 0;
+  return NVML_SUCCESS;
+}
+
 SIM_API nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperatureThresholds_t threshold,
                                                        unsigned int *degrees) {
   static const unsigned int thresholds[] = {[NVML_TEMPERATURE_THRESHOLD_SHUTDOWN] = 90,

@@ -173,7 +173,8 @@ function auditSlice(slice: string, { limitMib, share }: Expectation): string[] {
   if (processes.length === 0 || device === undefined) return [];
   return audit({
     processes: processes.map(({ pid, name }) => ({ pid, name, greeted: true, claimed: true, active: true })),
-    sessions: processes.map((slot) => ({ pid: slot.pid, slot, onGpu: slot.selfTest.driverFound })),
+    // A process that holds memory is through its self test.
+    sessions: processes.map((slot) => ({ pid: slot.pid, slot, onGpu: slot.heldBytes.some((bytes) => bytes > 0) })),
     devices: [
       {
         gpuUuid: GPU_UUID,

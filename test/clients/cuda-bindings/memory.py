@@ -57,6 +57,7 @@ def way(name, allocate, release):
     do(cu.cuCtxSynchronize())
     for pool in pools:
         do(cu.cuMemPoolTrimTo(pool, 0))
+    do(cu.cuDeviceGraphMemTrim(device))
     same(f"{name} free again", before - free_mib())
 
 
@@ -150,11 +151,10 @@ def graph_memory(size):
         do(cu.cuStreamSynchronize(stream))
     finally:
         do(cu.cuGraphDestroy(graph))
-    return node.dptr
+    return int(node.dptr)
 
 
 way("cuGraphAddMemAllocNode", graph_memory, lambda p: do(cu.cuMemFree(p)))
-do(cu.cuDeviceGraphMemTrim(device))
 
 numbers = np.arange(1 << 20, dtype=np.float32)
 back = np.zeros_like(numbers)

@@ -4,7 +4,7 @@ import ctypes
 
 import cuda.core as core
 from cuda.bindings import driver as cu
-from report import MIB, PTX, fill, pace, same, total
+from report import LIMIT_MIB, MIB, PTX, fill, pace, same, total
 
 device = core.Device(0)
 device.set_current()
@@ -37,11 +37,11 @@ way("DeviceMemoryResource", core.DeviceMemoryResource(device, limited))
 shared = core.DeviceMemoryResourceOptions(ipc_enabled=True, max_size=4096 * MIB)
 way("DeviceMemoryResource for other processes", core.DeviceMemoryResource(device, shared))
 way("ManagedMemoryResource", core.ManagedMemoryResource(core.ManagedMemoryResourceOptions(preferred_location=0)))
-way("GraphMemoryResource", core.GraphMemoryResource(device))
 
 # Pinned memory of the host does not count.
 pinned = core.PinnedMemoryResource(core.PinnedMemoryResourceOptions())
-held = fill("PinnedMemoryResource", lambda size: pinned.allocate(size, stream=stream), is_refusal)
+held = [pinned.allocate(50 * MIB, stream=stream) for _ in range(2 * LIMIT_MIB // 50)]
+same("PinnedMemoryResource", len(held))
 
 kernel = core.ObjectCode.from_ptx(PTX.rstrip(b"\0")).get_kernel("busy_us")
 config = core.LaunchConfig(grid=80, block=128)
