@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { decodeUsageSummary, USAGE_FILE_NAME } from '../../src/abi/usage-file.js';
+import { decodeUsageSummary } from '../../src/abi/usage-file.js';
+import { USAGE_FILE } from '../../src/abi/vgpu-abi.js';
 import { LimitsWriter } from '../../src/agent/slices/limits-writer.js';
 import { stop, type MachineStatus, type SimulatedMachine } from '../sim/machine.js';
 import type { SliceLimits, SteeringAgent } from '../sim/agent.js';
@@ -122,7 +123,7 @@ export class ShareBench {
 const pidOf = (child: ChildProcess): number => child.pid ?? 0;
 
 function chargedIn(slice: string): number {
-  const usage = decodeUsageSummary(readFileSync(join(slice, USAGE_FILE_NAME)));
+  const usage = decodeUsageSummary(readFileSync(join(slice, USAGE_FILE)));
   return usage.ok ? (usage.devices[0]?.chargedNs ?? 0) : 0;
 }
 

@@ -1,6 +1,6 @@
 /*
  * The files and the greeting that the node agent and the control library share: this header is their one definition.
- * The TypeScript codecs (src/abi/limits-file.ts, src/abi/usage-file.ts) are tested against it, offset by offset.
+ * The TypeScript side has its numbers from here: src/abi/vgpu-abi.ts is written by `npm run abi`.
  *
  * Layout rules: fixed width, naturally aligned, little endian, sizes in bytes, times in ns of CLOCK_MONOTONIC. Fields
  * are only ever added, in reserved space or at the end: `size` may grow, `version` changes when an old reader would be

@@ -2,11 +2,7 @@
  * What the control library says once on `vcuda.sock`; `native/include/vgpu_abi.h` defines it. HTTP/2 clients of the same socket begin
  * with "PRI", so the first byte tells them apart. Nothing in it is believed: the peer credential of the socket names the process.
  */
-import { ABI_VERSION } from './limits-file.js';
-import { MAX_PROCESSES } from './usage-file.js';
-
-export const GREETING_MAGIC = 0x4f4c_4548_5550_4756n;
-export const GREETING = { magic: 0, version: 8, size: 12, pid: 16, slot: 20, startTicks: 24, structSize: 32 } as const;
+import { ABI_VERSION, GREETING, GREETING_MAGIC, MAX_PROCESSES } from './vgpu-abi.js';
 
 /** The line of the usage file that the peer claims to be. */
 export interface Greeting {

@@ -1,61 +1,28 @@
 /**
  * `vgpu.limits`: what one allocation may use, written by the agent and mapped read-only by the control library in the container.
- * `native/include/vgpu_abi.h` is the definition; a test compiles it and compares every number with the tables here.
+ * `native/include/vgpu_abi.h` is the definition; its numbers are in `vgpu-abi.ts`.
  */
+import {
+  ABI_VERSION,
+  DEVICE_IDENTITY,
+  DEVICE_LIVE,
+  LIMITS_HEADER,
+  LIMITS_LAYOUT,
+  LIMITS_MAGIC,
+  LIVE_FLAGS,
+  LOG_LEVEL,
+  MAX_DEVICES,
+  POLICY,
+  PPM_WHOLE,
+  STEERING_STALE_NS,
+  TEXT_BYTES,
+} from './vgpu-abi.js';
 
-export const LIMITS_FILE_NAME = 'vgpu.limits';
-export const LIMITS_MAGIC = 0x544d_494c_5550_4756n;
-export const ABI_VERSION = 1;
-/** GPUs that one limits or usage file can hold. */
-export const MAX_DEVICES = 16;
-export const PPM_WHOLE = 1_000_000;
 /** The library stops believing grant, correction and alone flag this long after they were published. */
-export const STEERING_STALE_MS = 2000;
+export const STEERING_STALE_MS = STEERING_STALE_NS / 1_000_000;
 
-/** Byte offsets; `size` is that of the whole structure. */
-export const LIMITS_HEADER = {
-  magic: 0,
-  version: 8,
-  size: 12,
-  deviceCount: 16,
-  policy: 20,
-  logLevel: 24,
-  sequence: 28,
-  allocation: 32,
-  structSize: 128,
-} as const;
-export const DEVICE_IDENTITY = { uuid: 0, pciBusId: 64, structSize: 128 } as const;
-export const DEVICE_LIVE = {
-  memoryLimitBytes: 0,
-  driverOverheadBytes: 8,
-  steeredAtNs: 16,
-  share: 24,
-  softLimit: 28,
-  grantPpm: 32,
-  correctionPpm: 36,
-  flags: 40,
-  generation: 44,
-  othersPpm: 48,
-  structSize: 64,
-} as const;
-
-const ALLOCATION_BYTES = 64;
-const UUID_BYTES = 64;
-const PCI_BYTES = 32;
-const IDENTITY_OFFSET = LIMITS_HEADER.structSize;
-const LIVE_OFFSET = IDENTITY_OFFSET + MAX_DEVICES * DEVICE_IDENTITY.structSize;
 const LIVE_COPY_BYTES = MAX_DEVICES * DEVICE_LIVE.structSize;
 
-/** Where the parts of the file begin, and its size. */
-export const LIMITS_LAYOUT = {
-  devices: IDENTITY_OFFSET,
-  live: LIVE_OFFSET,
-  structSize: LIVE_OFFSET + 2 * LIVE_COPY_BYTES,
-} as const;
-
-export const POLICY = { denyUnlisted: 1 } as const;
-export const LIVE_FLAG = { alone: 1 } as const;
-export const LOG_LEVEL = { none: 0, error: 1, warning: 2, info: 3, debug: 4 } as const;
 export type LogLevel = keyof typeof LOG_LEVEL;
 
 /** What the steering loop tells the library about one GPU; see `publishLive`. */
@@ -175,7 +142,7 @@ function writeLive(buffer: Buffer, offset: number, live: LiveLimit): void {
   buffer.writeBigUInt64LE(steering.atNs, offset + DEVICE_LIVE.steeredAtNs);
   buffer.writeUInt32LE(steering.grantPpm ?? 0, offset + DEVICE_LIVE.grantPpm);
   buffer.writeUInt32LE(steering.correctionPpm, offset + DEVICE_LIVE.correctionPpm);
-  buffer.writeUInt32LE(steering.alone ? LIVE_FLAG.alone : 0, offset + DEVICE_LIVE.flags);
+  buffer.writeUInt32LE(steering.alone ? LIVE_FLAGS.alone : 0, offset + DEVICE_LIVE.flags);
   buffer.writeUInt32LE(steering.othersPpm, offset + DEVICE_LIVE.othersPpm);
 }
 
@@ -189,7 +156,7 @@ function readLive(buffer: Buffer, offset: number): LiveLimit {
     atNs,
     grantPpm: grantPpm === 0 ? null : grantPpm,
     correctionPpm: buffer.readUInt32LE(offset + DEVICE_LIVE.correctionPpm) || PPM_WHOLE,
-    alone: (buffer.readUInt32LE(offset + DEVICE_LIVE.flags) & LIVE_FLAG.alone) !== 0,
+    alone: (buffer.readUInt32LE(offset + DEVICE_LIVE.flags) & LIVE_FLAGS.alone) !== 0,
     othersPpm: buffer.readUInt32LE(offset + DEVICE_LIVE.othersPpm),
   };
   return {
@@ -216,13 +183,19 @@ export function encodeLimits(limits: NewLimits): Buffer {
   buffer.writeUInt32LE(limits.devices.length, LIMITS_HEADER.deviceCount);
   buffer.writeUInt32LE((limits.denyUnlisted ?? true) ? POLICY.denyUnlisted : 0, LIMITS_HEADER.policy);
   buffer.writeUInt32LE(LOG_LEVEL[limits.logLevel ?? 'error'], LIMITS_HEADER.logLevel);
-  writeText(buffer, LIMITS_HEADER.allocation, ALLOCATION_BYTES, limits.allocation, 'allocation id');
+  writeText(buffer, LIMITS_HEADER.allocation, TEXT_BYTES.limitsHeaderAllocation, limits.allocation, 'allocation id');
   limits.devices.forEach((device, index) => {
-    const identity = IDENTITY_OFFSET + index * DEVICE_IDENTITY.structSize;
-    writeText(buffer, identity + DEVICE_IDENTITY.uuid, UUID_BYTES, device.uuid, 'GPU UUID');
-    writeText(buffer, identity + DEVICE_IDENTITY.pciBusId, PCI_BYTES, device.pciBusId, 'PCI bus id');
+    const identity = LIMITS_LAYOUT.devices + index * DEVICE_IDENTITY.structSize;
+    writeText(buffer, identity + DEVICE_IDENTITY.uuid, TEXT_BYTES.deviceIdentityUuid, device.uuid, 'GPU UUID');
+    writeText(
+      buffer,
+      identity + DEVICE_IDENTITY.pciBusId,
+      TEXT_BYTES.deviceIdentityPciBusId,
+      device.pciBusId,
+      'PCI bus id',
+    );
     const live: LiveLimit = { ...device, driverOverheadBytes: 0, steering: null, generation: 0 };
-    writeLive(buffer, LIVE_OFFSET + index * DEVICE_LIVE.structSize, live);
+    writeLive(buffer, LIMITS_LAYOUT.live + index * DEVICE_LIVE.structSize, live);
   });
   return buffer;
 }
@@ -246,7 +219,7 @@ export function publishLive(
   return {
     sequence: next,
     writes: [
-      { position: LIVE_OFFSET + (next & 1) * LIVE_COPY_BYTES, bytes: copy },
+      { position: LIMITS_LAYOUT.live + (next & 1) * LIVE_COPY_BYTES, bytes: copy },
       { position: LIMITS_HEADER.sequence, bytes: turn },
     ],
   };
@@ -268,19 +241,19 @@ export function decodeLimits(buffer: Buffer): LimitsDecoded {
   const count = buffer.readUInt32LE(LIMITS_HEADER.deviceCount);
   if (count > MAX_DEVICES) return { ok: false, code: 'devices', reason: `${count} GPUs, at most ${MAX_DEVICES} fit` };
   const sequence = buffer.readUInt32LE(LIMITS_HEADER.sequence);
-  const live = LIVE_OFFSET + (sequence & 1) * LIVE_COPY_BYTES;
+  const live = LIMITS_LAYOUT.live + (sequence & 1) * LIVE_COPY_BYTES;
   const devices = Array.from({ length: count }, (_, index) => {
-    const identity = IDENTITY_OFFSET + index * DEVICE_IDENTITY.structSize;
+    const identity = LIMITS_LAYOUT.devices + index * DEVICE_IDENTITY.structSize;
     return {
-      uuid: readText(buffer, identity + DEVICE_IDENTITY.uuid, UUID_BYTES),
-      pciBusId: readText(buffer, identity + DEVICE_IDENTITY.pciBusId, PCI_BYTES),
+      uuid: readText(buffer, identity + DEVICE_IDENTITY.uuid, TEXT_BYTES.deviceIdentityUuid),
+      pciBusId: readText(buffer, identity + DEVICE_IDENTITY.pciBusId, TEXT_BYTES.deviceIdentityPciBusId),
       ...readLive(buffer, live + index * DEVICE_LIVE.structSize),
     };
   });
   return {
     ok: true,
     limits: {
-      allocation: readText(buffer, LIMITS_HEADER.allocation, ALLOCATION_BYTES),
+      allocation: readText(buffer, LIMITS_HEADER.allocation, TEXT_BYTES.limitsHeaderAllocation),
       denyUnlisted: (buffer.readUInt32LE(LIMITS_HEADER.policy) & POLICY.denyUnlisted) !== 0,
       logLevel: LOG_LEVELS[buffer.readUInt32LE(LIMITS_HEADER.logLevel)] ?? 'debug',
       sequence,

@@ -1,101 +1,34 @@
 /**
  * `vgpu.usage`: what a container's processes hold and have used, shared by them through memory and read by the agent. Any of them may
  * scribble over it, so nothing read here is believed beyond its shape: numbers saturate, counts are capped, text is cut.
- * `native/include/vgpu_abi.h` is the definition; a test compiles it and compares every number with the tables here.
+ * `native/include/vgpu_abi.h` is the definition; its numbers are in `vgpu-abi.ts`.
  */
-import { ABI_VERSION, MAX_DEVICES } from './limits-file.js';
-
-/** Relative to the directory that the container sees as `/etc/vcuda`. */
-export const USAGE_FILE_NAME = 'usage/vgpu.usage';
-export const USAGE_MAGIC = 0x4445_5355_5550_4756n;
-export const MAX_PROCESSES = 512;
-
-/** Byte offsets; `structSize` is that of the whole structure. */
-export const USAGE_HEADER = {
-  magic: 0,
-  version: 8,
-  size: 12,
-  deviceCount: 16,
-  slotCount: 20,
-  slotHigh: 24,
-  objectHigh: 28,
-  structSize: 256,
-} as const;
-export const DEVICE_USAGE = {
-  levelAtNs: 0,
-  softChangedAtNs: 8,
-  softGrantPpm: 16,
-  aloneUntilNs: 24,
-  launches: 64,
-  chargedNs: 72,
-  throttledNs: 80,
-  waits: 88,
-  samples: 96,
-  sampledNs: 104,
-  unknownLaunches: 112,
-  denied: 128,
-  deniedBytes: 256,
-  peakBytes: 264,
-  reclaimedBytes: 272,
-  structSize: 512,
-} as const;
-export const PROCESS_SLOT = {
-  owner: 0,
-  pidNamespace: 8,
-  startStack: 16,
-  registeredAtNs: 24,
-  selfTest: 32,
-  unhooked: 36,
-  name: 40,
-  object: 56,
-  structSize: 128,
-} as const;
-/** Memory that several processes may hold. Object i lies in slot i, whoever lives there. */
-export const SHARED_OBJECT = { state: 0, key: 8, bytes: 16, device: 24, descriptors: 28, structSize: 32 } as const;
-/** In line i of the first eight GPUs, `objectHolders` says which of the slots from 64 d on hold object i. */
-export const LEDGER_ENTRY = {
-  heldBytes: 0,
-  tentativeBytes: 8,
-  lastChargeNs: 16,
-  objectHolders: 24,
-  structSize: 32,
-} as const;
+import {
+  ABI_VERSION,
+  DENIED_API,
+  DEVICE_USAGE,
+  LEDGER_ENTRY,
+  MAX_DEVICES,
+  MAX_PROCESSES,
+  PROCESS_SLOT,
+  SELF_TEST,
+  SHARED_OBJECT,
+  SLOT_STATE,
+  TEXT_BYTES,
+  USAGE_HEADER,
+  USAGE_LAYOUT,
+  USAGE_MAGIC,
+} from './vgpu-abi.js';
 
 const HOLDERS_IN_WORD = 64;
 
-const DEVICES_OFFSET = USAGE_HEADER.structSize;
-const SLOTS_OFFSET = DEVICES_OFFSET + MAX_DEVICES * DEVICE_USAGE.structSize;
-const LEDGER_OFFSET = SLOTS_OFFSET + MAX_PROCESSES * PROCESS_SLOT.structSize;
 const LEDGER_DEVICE_BYTES = MAX_PROCESSES * LEDGER_ENTRY.structSize;
 
-/** Where the parts of the file begin, and its size. What lies before `slots` is enough for `decodeUsageSummary`. */
-export const USAGE_LAYOUT = {
-  devices: DEVICES_OFFSET,
-  slots: SLOTS_OFFSET,
-  ledger: LEDGER_OFFSET,
-  structSize: LEDGER_OFFSET + MAX_DEVICES * LEDGER_DEVICE_BYTES,
-} as const;
-
-/** Kinds of call that memory was refused to, in the order of `enum vgpu_denied_api`. */
-export const DENIED_APIS = [
-  'alloc',
-  'pitch',
-  'managed',
-  'async',
-  'pool',
-  'vmm',
-  'array',
-  'mipmap',
-  'graph',
-  'external',
-  'context',
-] as const;
+/** Kinds of call that memory was refused to. */
+export const DENIED_APIS = (Object.keys(DENIED_API) as (keyof typeof DENIED_API)[]).filter((api) => api !== 'kinds');
 export type DeniedApi = (typeof DENIED_APIS)[number];
 
-export const SELF_TEST = { driverFound: 1, lookupKnown: 2, devicesMatched: 4, sessionOpen: 8, eventsWork: 16 } as const;
 export type SelfTest = Readonly<Record<keyof typeof SELF_TEST, boolean>>;
-
-export const SLOT_STATE = { free: 0, live: 1, reclaiming: 2 } as const;
 
 /** Counters of one GPU since the container started; index i is the i-th GPU of the limits file. */
 export interface DeviceUsage {
@@ -202,7 +135,7 @@ export function decodeDeviceUsage(bytes: Buffer): DeviceUsage {
 /** Where the entries of one GPU's ledger begin in the file, and how many bytes the first `slots` of them are. */
 export function ledgerRange(device: number, slots: number): { readonly position: number; readonly length: number } {
   return {
-    position: LEDGER_OFFSET + device * LEDGER_DEVICE_BYTES,
+    position: USAGE_LAYOUT.ledger + device * LEDGER_DEVICE_BYTES,
     length: Math.min(slots, MAX_PROCESSES) * LEDGER_ENTRY.structSize,
   };
 }
@@ -259,7 +192,7 @@ function deadMask(word: number, without: ReadonlySet<number>): bigint {
 }
 
 function readHeld(buffer: Buffer, device: number, slot: number): number {
-  const offset = LEDGER_OFFSET + device * LEDGER_DEVICE_BYTES + slot * LEDGER_ENTRY.structSize;
+  const offset = USAGE_LAYOUT.ledger + device * LEDGER_DEVICE_BYTES + slot * LEDGER_ENTRY.structSize;
   return saturatingSum(
     readCounter(buffer, offset + LEDGER_ENTRY.heldBytes),
     readCounter(buffer, offset + LEDGER_ENTRY.tentativeBytes),
@@ -268,7 +201,7 @@ function readHeld(buffer: Buffer, device: number, slot: number): number {
 
 /** Where the process slots begin in the file, and how many bytes the first `slots` of them are. */
 export function slotsRange(slots: number): { readonly position: number; readonly length: number } {
-  return { position: SLOTS_OFFSET, length: Math.min(slots, MAX_PROCESSES) * PROCESS_SLOT.structSize };
+  return { position: USAGE_LAYOUT.slots, length: Math.min(slots, MAX_PROCESSES) * PROCESS_SLOT.structSize };
 }
 
 /** Reads process slots, the first of them at the beginning of `bytes`; those that nobody lives in are left out. */
@@ -282,14 +215,14 @@ function readSlot(buffer: Buffer, offset: number, slot: number): ProcessSlot | n
   const owner = buffer.readBigUInt64LE(offset + PROCESS_SLOT.owner);
   if (Number(owner & 3n) !== SLOT_STATE.live) return null;
   const bits = buffer.readUInt32LE(offset + PROCESS_SLOT.selfTest);
-  const name = buffer.subarray(offset + PROCESS_SLOT.name, offset + PROCESS_SLOT.name + 16);
+  const name = buffer.subarray(offset + PROCESS_SLOT.name, offset + PROCESS_SLOT.name + TEXT_BYTES.processSlotName);
   const end = name.indexOf(0);
   return {
     slot,
     pid: Number((owner >> 2n) & 0x3f_ffffn),
     startTicks: Number(owner >> 24n),
     // Whatever a process calls itself ends up in logs and on the page: printable ASCII only.
-    name: name.toString('latin1', 0, end < 0 ? 16 : end).replace(/[^\x20-\x7e]/g, '?'),
+    name: name.toString('latin1', 0, end < 0 ? name.length : end).replace(/[^\x20-\x7e]/g, '?'),
     selfTest: {
       driverFound: (bits & SELF_TEST.driverFound) !== 0,
       lookupKnown: (bits & SELF_TEST.lookupKnown) !== 0,
@@ -302,7 +235,7 @@ function readSlot(buffer: Buffer, offset: number, slot: number): ProcessSlot | n
 }
 
 function readProcess(buffer: Buffer, slot: number): ProcessUsage | null {
-  const one = readSlot(buffer, SLOTS_OFFSET + slot * PROCESS_SLOT.structSize, slot);
+  const one = readSlot(buffer, USAGE_LAYOUT.slots + slot * PROCESS_SLOT.structSize, slot);
   return one === null
     ? null
     : { ...one, heldBytes: Array.from({ length: MAX_DEVICES }, (_, device) => readHeld(buffer, device, slot)) };
@@ -336,7 +269,7 @@ export function decodeUsageSummary(buffer: Buffer): UsageSummaryDecoded {
   const refused = refuseUsage(buffer, USAGE_LAYOUT.slots);
   if (refused !== null) return refused;
   const devices = Array.from({ length: MAX_DEVICES }, (_, index) =>
-    readDevice(buffer, DEVICES_OFFSET + index * DEVICE_USAGE.structSize),
+    readDevice(buffer, USAGE_LAYOUT.devices + index * DEVICE_USAGE.structSize),
   );
   return { ok: true, devices };
 }

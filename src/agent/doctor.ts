@@ -1,7 +1,7 @@
 import { access, readFile, readlink, realpath, stat, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { MAX_DEVICES } from '../abi/limits-file.js';
+import { MAX_DEVICES } from '../abi/vgpu-abi.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint } from './device-plugin/internal-checkpoint.js';

@@ -2,7 +2,7 @@ import type { LegacyStore, SliceLimits, SliceStore } from './allocator/ports.js'
 import type { AuditPolicy } from './slices/findings.js';
 import type { LegacyHolding } from '../gpu/ledger/legacy-holding.js';
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
-import { USAGE_FILE_NAME } from '../abi/usage-file.js';
+import { USAGE_FILE } from '../abi/vgpu-abi.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import { Auditor, type AuditCounts } from './slices/auditor.js';
@@ -105,7 +105,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   return {
     slices,
     store: {
-      writableFiles: [USAGE_FILE_NAME],
+      writableFiles: [USAGE_FILE],
       directoryOf: (id) => directories.pathOf(id),
       prepare: (id, fresh) => slices.prepare(id, fresh),
       async start(limits) {

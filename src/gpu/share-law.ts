@@ -6,7 +6,7 @@
  * the future, and time goes by. Before now it holds credit, after now a debt. Times are nanoseconds as bigint, shares hundredths of a
  * GPU, `ppm` parts per million of one.
  */
-import { PPM_WHOLE } from '../abi/limits-file.js';
+import { PPM_WHOLE } from '../abi/vgpu-abi.js';
 
 /** An idle container keeps this much credit, in wall time. */
 export const CREDIT_NS = 50_000_000n;

@@ -1,5 +1,6 @@
 import { test } from 'tap';
-import { GREETING, GREETING_MAGIC, decodeGreeting, looksLikeGreeting } from '../../src/abi/greeting.js';
+import { decodeGreeting, looksLikeGreeting } from '../../src/abi/greeting.js';
+import { GREETING, GREETING_MAGIC } from '../../src/abi/vgpu-abi.js';
 
 function greeting(change: (bytes: Buffer) => void = () => undefined): Buffer {
   const bytes = Buffer.alloc(GREETING.structSize);

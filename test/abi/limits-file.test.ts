@@ -1,14 +1,7 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import {
-  DEVICE_LIVE,
-  LIMITS_HEADER,
-  LIMITS_LAYOUT,
-  MAX_DEVICES,
-  decodeLimits,
-  encodeLimits,
-  publishLive,
-} from '../../src/abi/limits-file.js';
+import { decodeLimits, encodeLimits, publishLive } from '../../src/abi/limits-file.js';
+import { DEVICE_LIVE, LIMITS_HEADER, LIMITS_LAYOUT, MAX_DEVICES } from '../../src/abi/vgpu-abi.js';
 import type { FileWrite, Limits, LiveLimit, NewDeviceLimits, NewLimits } from '../../src/abi/limits-file.js';
 
 const uuid = 'GPU-8b1f3c2a-0000-4000-8000-00000000000a';

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
+import { decodeUsage, decodeUsageSummary, encodeUsage } from '../../src/abi/usage-file.js';
 import {
   DEVICE_USAGE,
   LEDGER_ENTRY,
@@ -7,10 +8,7 @@ import {
   PROCESS_SLOT,
   USAGE_HEADER,
   USAGE_LAYOUT,
-  decodeUsage,
-  decodeUsageSummary,
-  encodeUsage,
-} from '../../src/abi/usage-file.js';
+} from '../../src/abi/vgpu-abi.js';
 import type { Usage } from '../../src/abi/usage-file.js';
 
 const slotAt = (slot: number): number => USAGE_LAYOUT.slots + slot * PROCESS_SLOT.structSize;

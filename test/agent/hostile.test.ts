@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import type { SliceObservation } from '../../src/agent/slices/observation.js';
 import { SimulatedNode } from '../../src/simulation/simulated-node.js';
-import { USAGE_FILE_NAME, USAGE_LAYOUT } from '../../src/abi/usage-file.js';
+import { USAGE_FILE, USAGE_LAYOUT } from '../../src/abi/vgpu-abi.js';
 import { systemClock, type Clock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { SOCKET_LIMITS } from '../../src/agent/slices/slice-socket.js';
@@ -122,7 +122,7 @@ test(
     await nobodyElseIsHarmed();
     t.ok(attack.alive, 'while it scribbles');
     await attack.kill();
-    const usage = join(scribbler.slice, USAGE_FILE_NAME);
+    const usage = join(scribbler.slice, USAGE_FILE);
     await eventually(() => statSync(usage).size <= USAGE_LAYOUT.structSize, 'what grew to be cut back', PATIENCE_MS);
     unlinkSync(usage);
     await eventually(

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
 import { NodeClient } from '../../src/cli/display-client.js';
-import { decodeDeviceUsage, DEVICE_USAGE, USAGE_FILE_NAME, USAGE_LAYOUT } from '../../src/abi/usage-file.js';
+import { decodeDeviceUsage } from '../../src/abi/usage-file.js';
+import { DEVICE_USAGE, USAGE_FILE, USAGE_LAYOUT } from '../../src/abi/vgpu-abi.js';
 import type { AllocationSnapshot } from '../../src/agent/display/view.js';
 import { notBuilt, SimulatedMachine } from './gpus/sim/simulated-machine.js';
 import { eventually } from '../harness/eventually.js';
@@ -78,7 +79,7 @@ async function mortalNode(t: Test, options: { readonly openFiles?: number } = {}
 /** By the container's own account. */
 function launchesIn(slice: string): number {
   const bytes = Buffer.alloc(DEVICE_USAGE.structSize);
-  const fd = openSync(join(slice, USAGE_FILE_NAME), 'r');
+  const fd = openSync(join(slice, USAGE_FILE), 'r');
   readSync(fd, bytes, 0, bytes.length, USAGE_LAYOUT.devices);
   closeSync(fd);
   return decodeDeviceUsage(bytes).launches;

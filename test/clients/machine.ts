@@ -11,8 +11,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { encodeLimits, LIMITS_FILE_NAME } from '../../src/abi/limits-file.js';
-import { decodeUsage, encodeUsage, USAGE_FILE_NAME } from '../../src/abi/usage-file.js';
+import { encodeLimits } from '../../src/abi/limits-file.js';
+import { LIMITS_FILE, USAGE_FILE } from '../../src/abi/vgpu-abi.js';
+import { decodeUsage, encodeUsage } from '../../src/abi/usage-file.js';
 import { audit } from '../../src/agent/slices/audit.js';
 import { packageFile } from '../../src/host/package-files.js';
 import type { Program } from './client.js';
@@ -84,8 +85,8 @@ export class ClientMachine {
     const { limitMib, share } = this.expectation;
     mkdirSync(join(slice, 'usage'), { recursive: true });
     const device = { uuid: GPU_UUID, pciBusId: '', memoryBytes: limitMib * MIB, share, softLimit: null };
-    writeFileSync(join(slice, LIMITS_FILE_NAME), encodeLimits({ allocation: 'clients', devices: [device] }));
-    writeFileSync(join(slice, USAGE_FILE_NAME), encodeUsage());
+    writeFileSync(join(slice, LIMITS_FILE), encodeLimits({ allocation: 'clients', devices: [device] }));
+    writeFileSync(join(slice, USAGE_FILE), encodeUsage());
     return this.#run(program, 'mirror', slice);
   }
 
@@ -166,7 +167,7 @@ async function runTogether(program: Program, environment: NodeJS.ProcessEnv, rea
 
 /** What the agent would report of a slice whose processes all greeted it and whose GPU lists them. */
 function auditSlice(slice: string, { limitMib, share }: Expectation): string[] {
-  const decoded = decodeUsage(readFileSync(join(slice, USAGE_FILE_NAME)));
+  const decoded = decodeUsage(readFileSync(join(slice, USAGE_FILE)));
   if (!decoded.ok) return [decoded.reason];
   const { processes, devices } = decoded.usage;
   const [device] = devices;

@@ -10,7 +10,8 @@ import {
   type FindingCode,
 } from './audit.js';
 import { advance, NO_FINDINGS, standing, type AuditPolicy, type FindingState } from './findings.js';
-import { USAGE_LAYOUT, type ProcessSlot } from '../../abi/usage-file.js';
+import { type ProcessSlot } from '../../abi/usage-file.js';
+import { USAGE_LAYOUT } from '../../abi/vgpu-abi.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { namespacePids, processStat } from '../../host/process-stat.js';

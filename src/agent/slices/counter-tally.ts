@@ -1,5 +1,6 @@
 import { addIncrease, highest, NO_COUNTERS, wentBack, type UsageCounters } from './usage-counters.js';
-import { decodeDeviceUsage, DEVICE_USAGE, type DeviceUsage } from '../../abi/usage-file.js';
+import { decodeDeviceUsage, type DeviceUsage } from '../../abi/usage-file.js';
+import { DEVICE_USAGE } from '../../abi/vgpu-abi.js';
 import type { UsageReader } from './usage-reader.js';
 
 /**

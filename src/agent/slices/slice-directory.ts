@@ -1,19 +1,18 @@
 import { chmod, chown, lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { LIMITS_FILE_NAME } from '../../abi/limits-file.js';
-import { encodeUsage, USAGE_FILE_NAME } from '../../abi/usage-file.js';
+import { LIMITS_FILE, SOCKET_FILE, USAGE_FILE } from '../../abi/vgpu-abi.js';
+import { encodeUsage } from '../../abi/usage-file.js';
 import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.js';
 
-const SOCKET_FILE_NAME = 'vcuda.sock';
 const OPERATOR_FILE_NAME = 'operator.json';
 const ALLOCATION_NAME = /^[0-9a-f]{16}$/;
 
 /** Names in a slice's directory that are spoken for; a container may not be called so in it. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set([
-  LIMITS_FILE_NAME,
-  SOCKET_FILE_NAME,
+  LIMITS_FILE,
+  SOCKET_FILE,
   OPERATOR_FILE_NAME,
-  dirname(USAGE_FILE_NAME),
+  dirname(USAGE_FILE),
 ]);
 
 /**
@@ -33,15 +32,15 @@ export class SliceDirectories {
   }
 
   limitsPathOf(allocationId: string): string {
-    return join(this.pathOf(allocationId), LIMITS_FILE_NAME);
+    return join(this.pathOf(allocationId), LIMITS_FILE);
   }
 
   usagePathOf(allocationId: string): string {
-    return join(this.pathOf(allocationId), USAGE_FILE_NAME);
+    return join(this.pathOf(allocationId), USAGE_FILE);
   }
 
   socketPathOf(allocationId: string): string {
-    return join(this.pathOf(allocationId), SOCKET_FILE_NAME);
+    return join(this.pathOf(allocationId), SOCKET_FILE);
   }
 
   /** Read by the agent alone; the container may see that it is there. */

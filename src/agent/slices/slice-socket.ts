@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
-import { decodeGreeting, GREETING, looksLikeGreeting, type Greeting } from '../../abi/greeting.js';
-import { MAX_PROCESSES } from '../../abi/usage-file.js';
+import { decodeGreeting, looksLikeGreeting, type Greeting } from '../../abi/greeting.js';
+import { GREETING, MAX_PROCESSES } from '../../abi/vgpu-abi.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { peerCredentials, type PeerCredentials } from '../../host/peer-credentials.js';

@@ -4,7 +4,7 @@
  * to containers with a soft limit and taken back when its owner returns, and charges that are wrong for long are corrected.
  * Pure: no clock, no files. Shares in hundredths of a GPU, `ppm` in parts per million of one.
  */
-import { PPM_WHOLE } from '../../abi/limits-file.js';
+import { PPM_WHOLE } from '../../abi/vgpu-abi.js';
 import { CORRECTION_MAX_PPM, CORRECTION_MIN_PPM, effectivePpm } from '../../gpu/share-law.js';
 
 /** One container on this GPU, and what it did in one tick. */

@@ -1,9 +1,5 @@
 import { constants, closeSync, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
 import {
-  DEVICE_USAGE,
-  MAX_PROCESSES,
-  USAGE_HEADER,
-  USAGE_LAYOUT,
   decodeDeviceUsage,
   decodeSlots,
   decodeUsage,
@@ -18,6 +14,7 @@ import {
   type UsageDecoded,
   type UsageRefusal,
 } from '../../abi/usage-file.js';
+import { DEVICE_USAGE, MAX_PROCESSES, USAGE_HEADER, USAGE_LAYOUT } from '../../abi/vgpu-abi.js';
 
 /** open(2)'s O_PATH of Linux, which Node does not name: opens without touching what is there. */
 const O_PATH = 0o10000000;

@@ -3,7 +3,7 @@ import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import type { AuditPolicy } from '../../../src/agent/slices/findings.js';
-import { PROCESS_SLOT, USAGE_HEADER, USAGE_LAYOUT } from '../../../src/abi/usage-file.js';
+import { PROCESS_SLOT, USAGE_HEADER, USAGE_LAYOUT } from '../../../src/abi/vgpu-abi.js';
 import { silentLog } from '../../../src/host/log.js';
 import { Auditor } from '../../../src/agent/slices/auditor.js';
 import { Monitor } from '../../../src/agent/slices/monitor.js';

@@ -1,6 +1,7 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeLimits, type LiveLimit } from '../../../src/abi/limits-file.js';
+import { ledgerRange, slotsRange } from '../../../src/abi/usage-file.js';
 import {
   DEVICE_USAGE,
   LEDGER_ENTRY,
@@ -8,9 +9,7 @@ import {
   SLOT_STATE,
   USAGE_HEADER,
   USAGE_LAYOUT,
-  ledgerRange,
-  slotsRange,
-} from '../../../src/abi/usage-file.js';
+} from '../../../src/abi/vgpu-abi.js';
 import type { GpuProcess, GpuSample } from '../../../src/gpu/sample.js';
 import type { GpuSource } from '../../../src/agent/slices/ports.js';
 

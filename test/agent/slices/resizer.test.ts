@@ -1,7 +1,8 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { LIMITS_FILE_NAME, type LiveLimit } from '../../../src/abi/limits-file.js';
+import { type LiveLimit } from '../../../src/abi/limits-file.js';
+import { LIMITS_FILE } from '../../../src/abi/vgpu-abi.js';
 import { NO_REQUEST } from '../../../src/agent/slices/live-limits.js';
 import { silentLog } from '../../../src/host/log.js';
 import type { PodLimitAnnotations, SliceNote } from '../../../src/agent/slices/ports.js';
@@ -73,10 +74,10 @@ const GIVEN = { memoryBytes: 1024 * MIB, share: 30, softLimit: null };
 test('an annotation that changes is published in place, and the pod is told', async (t) => {
   const { node, pods, notes, live } = await resizable(t);
   await node.slices.start(sliceSpec());
-  const before = await stat(join(node.base, ALLOCATION, LIMITS_FILE_NAME));
+  const before = await stat(join(node.base, ALLOCATION, LIMITS_FILE));
   pods.annotate({ [MEMORY]: '512Mi', [SHARE]: '20', [SOFT]: '60' });
   t.match(live(), { memoryBytes: 512 * MIB, share: 20, softLimit: 60, generation: 1 });
-  t.equal((await stat(join(node.base, ALLOCATION, LIMITS_FILE_NAME))).ino, before.ino);
+  t.equal((await stat(join(node.base, ALLOCATION, LIMITS_FILE))).ino, before.ino);
   t.same(notes, [{ type: 'Normal', reason: 'GPULimitChanged', message: 'main: 512 MiB, share 20, up to 60' }]);
   pods.annotate({ [SOFT]: '60' });
   t.match(live(), { memoryBytes: 1024 * MIB, share: 30, softLimit: 60, generation: 2 });

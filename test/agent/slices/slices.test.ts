@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { test } from 'tap';
-import { decodeLimits, LIMITS_FILE_NAME } from '../../../src/abi/limits-file.js';
-import { decodeUsage, USAGE_FILE_NAME, USAGE_LAYOUT } from '../../../src/abi/usage-file.js';
+import { decodeLimits } from '../../../src/abi/limits-file.js';
+import { LIMITS_FILE, USAGE_FILE, USAGE_LAYOUT } from '../../../src/abi/vgpu-abi.js';
+import { decodeUsage } from '../../../src/abi/usage-file.js';
 import { scratchDirectory } from '../../scratch.js';
 import { FakeContainer } from './fake-gpu.js';
 import { ALLOCATION, gpuLimits, MIB, openSlices, sliceSpec, type TestSlices } from './node-slices.js';
@@ -17,7 +18,7 @@ const run = promisify(execFile);
 const OTHER = 'ffeeddccbbaa9988';
 
 async function limitsOf(node: TestSlices, allocation = ALLOCATION) {
-  const decoded = decodeLimits(await readFile(join(node.base, allocation, LIMITS_FILE_NAME)));
+  const decoded = decodeLimits(await readFile(join(node.base, allocation, LIMITS_FILE)));
   if (!decoded.ok) throw new Error(decoded.reason);
   return decoded.limits;
 }
@@ -30,15 +31,15 @@ test('a prepared slice has what is mounted, a started one all of it, with the mo
   t.teardown(() => void process.umask(before));
   await node.slices.prepare(ALLOCATION, true);
   const at = (name: string): string => join(node.base, ALLOCATION, name);
-  t.equal((await stat(at(USAGE_FILE_NAME))).size, USAGE_LAYOUT.structSize);
-  t.ok((await stat(at(USAGE_FILE_NAME))).blocks * 512 >= USAGE_LAYOUT.structSize, 'its room on the disk is taken');
+  t.equal((await stat(at(USAGE_FILE))).size, USAGE_LAYOUT.structSize);
+  t.ok((await stat(at(USAGE_FILE))).blocks * 512 >= USAGE_LAYOUT.structSize, 'its room on the disk is taken');
   await node.slices.start(sliceSpec());
   t.same((await readdir(join(node.base, ALLOCATION))).sort(), ['usage', 'vcuda.sock', 'vgpu.limits']);
   t.equal(await modeOf(node.base), '750');
   t.equal(await modeOf(at('.')), '755');
   t.equal(await modeOf(at('usage')), '755');
-  t.equal(await modeOf(at(USAGE_FILE_NAME)), '666');
-  t.equal(await modeOf(at(LIMITS_FILE_NAME)), '644');
+  t.equal(await modeOf(at(USAGE_FILE)), '666');
+  t.equal(await modeOf(at(LIMITS_FILE)), '644');
   t.equal(await modeOf(at('vcuda.sock')), '666');
   t.match(await limitsOf(node), { allocation: ALLOCATION, devices: [{ memoryBytes: 1024 * MIB, share: 30 }] });
 });
@@ -129,8 +130,8 @@ test('an agent that is gone leaves limits and usage, and the next one goes on wi
   const first = await openSlices(t);
   await first.slices.start(sliceSpec());
   const before = {
-    limits: await stat(join(first.base, ALLOCATION, LIMITS_FILE_NAME)),
-    usage: await stat(join(first.base, ALLOCATION, USAGE_FILE_NAME)),
+    limits: await stat(join(first.base, ALLOCATION, LIMITS_FILE)),
+    usage: await stat(join(first.base, ALLOCATION, USAGE_FILE)),
   };
   const slice = first.slices.started.get(ALLOCATION);
   const live = slice?.limits.live[0];
@@ -142,8 +143,8 @@ test('an agent that is gone leaves limits and usage, and the next one goes on wi
   const second = await first.again();
   await second.slices.restore(sliceSpec());
   const after = {
-    limits: await stat(join(first.base, ALLOCATION, LIMITS_FILE_NAME)),
-    usage: await stat(join(first.base, ALLOCATION, USAGE_FILE_NAME)),
+    limits: await stat(join(first.base, ALLOCATION, LIMITS_FILE)),
+    usage: await stat(join(first.base, ALLOCATION, USAGE_FILE)),
   };
   t.equal(after.limits.ino, before.limits.ino, 'those who mapped the limits see what is published');
   t.equal(after.usage.ino, before.usage.ino);
@@ -184,7 +185,7 @@ for (const [what, spoil] of [
     const first = await openSlices(t);
     await first.slices.start(spoil === null ? sliceSpec({ devices: [gpuLimits(5)] }) : sliceSpec());
     await first.slices.close();
-    await spoil?.(join(first.base, ALLOCATION, LIMITS_FILE_NAME));
+    await spoil?.(join(first.base, ALLOCATION, LIMITS_FILE));
     const second = await first.again();
     await second.slices.restore(sliceSpec());
     t.match((await limitsOf(second)).devices, [{ uuid: gpuLimits(0).uuid, share: 30 }]);
@@ -195,7 +196,7 @@ test('a container that starts again finds an empty usage file and the same socke
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   const socketBefore = (await stat(node.socketPath())).ino;
-  const path = join(node.base, ALLOCATION, USAGE_FILE_NAME);
+  const path = join(node.base, ALLOCATION, USAGE_FILE);
   await writeFile(path, Buffer.alloc(USAGE_LAYOUT.structSize, 0xab));
   await node.slices.start(sliceSpec({ devices: [gpuLimits(0, { memoryBytes: 256 * MIB, softLimit: 60 })] }));
   t.match(decodeUsage(await readFile(path)), { ok: true, usage: { processes: [] } });

@@ -1,4 +1,4 @@
-import { PPM_WHOLE } from '../../../src/abi/limits-file.js';
+import { PPM_WHOLE } from '../../../src/abi/vgpu-abi.js';
 import { charge, effectivePpm, waitNs, wallNs } from '../../../src/gpu/share-law.js';
 import {
   NO_TENANTS,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { PPM_WHOLE } from '../../../src/abi/limits-file.js';
+import { PPM_WHOLE } from '../../../src/abi/vgpu-abi.js';
 import { CORRECTION_MAX_PPM, CORRECTION_MIN_PPM } from '../../../src/gpu/share-law.js';
 import {
   LEAST_EVIDENCE_NS,

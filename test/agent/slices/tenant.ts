@@ -2,8 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { credentials } from '@grpc/grpc-js';
-import { GREETING, GREETING_MAGIC } from '../../../src/abi/greeting.js';
-import { ABI_VERSION } from '../../../src/abi/limits-file.js';
+import { ABI_VERSION, GREETING, GREETING_MAGIC } from '../../../src/abi/vgpu-abi.js';
 import { vcudaProto } from '../../../src/rpc/proto.js';
 import { callUnary } from '../../../src/rpc/unary.js';
 

@@ -7,7 +7,8 @@ import {
   wentBack,
   type UsageCounters,
 } from '../../../src/agent/slices/usage-counters.js';
-import { decodeDeviceUsage, DEVICE_USAGE, type DeviceUsage } from '../../../src/abi/usage-file.js';
+import { decodeDeviceUsage, type DeviceUsage } from '../../../src/abi/usage-file.js';
+import { DEVICE_USAGE } from '../../../src/abi/vgpu-abi.js';
 
 /** What a file may say: anything at all. */
 const anyUsage = fc

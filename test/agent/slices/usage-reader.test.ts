@@ -4,17 +4,16 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { test } from 'tap';
+import { encodeUsage, ledgerRange } from '../../../src/abi/usage-file.js';
 import {
   DEVICE_USAGE,
-  encodeUsage,
   LEDGER_ENTRY,
-  ledgerRange,
   MAX_PROCESSES,
   PROCESS_SLOT,
   SHARED_OBJECT,
   USAGE_HEADER,
   USAGE_LAYOUT,
-} from '../../../src/abi/usage-file.js';
+} from '../../../src/abi/vgpu-abi.js';
 import { UsageReader } from '../../../src/agent/slices/usage-reader.js';
 import { scratchDirectory } from '../../scratch.js';
 
