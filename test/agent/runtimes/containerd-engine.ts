@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,7 @@ import { credentials, loadPackageDefinition, type Client, type ServiceClientCons
 import { loadSync } from '@grpc/proto-loader';
 import { LABEL, type ContainerRuntime } from '../../../src/agent/runtimes/container.js';
 import { CriRuntime, type CriVersion } from '../../../src/agent/runtimes/cri-runtime.js';
-import { Daemon, removeCgroups, unmountBelow } from './daemon.js';
+import { Daemon, findProgram, removeCgroups, unmountBelow } from './daemon.js';
 import type { ContainerWish, Engine, ExecResult } from './engine.js';
 import {
   buildRootFileSystem,
@@ -19,6 +19,14 @@ import {
 } from './test-image.js';
 
 export const CONTAINERD_PROGRAMS = ['containerd', 'ctr', 'runc', 'tar'];
+
+/** Why this machine's containerd does not speak that version of CRI, or false. containerd 2 has dropped v1alpha2. */
+export function criSkipReason(version: CriVersion): string | false {
+  const program = findProgram('containerd');
+  if (program === null || version !== 'v1alpha2') return false;
+  const [, major = ''] = / v?(\d+)\.\d+/.exec(execFileSync(program, ['--version'], { encoding: 'utf8' })) ?? [];
+  return Number(major) >= 2 ? `containerd ${major} has no CRI ${version}` : false;
+}
 
 const PROTO = fileURLToPath(new URL('../../../../test/agent/runtimes/cri-sandboxes.proto', import.meta.url));
 const run = promisify(execFile);

@@ -3,7 +3,7 @@ import { test } from 'tap';
 import { RuntimeError } from '../../../src/agent/runtimes/container.js';
 import { NodeContainers } from '../../../src/agent/runtimes/node-containers.js';
 import { scratchDirectory } from '../../scratch.js';
-import { CONTAINERD_PROGRAMS, ContainerdEngine } from './containerd-engine.js';
+import { CONTAINERD_PROGRAMS, ContainerdEngine, criSkipReason } from './containerd-engine.js';
 import { daemonSkipReason } from './daemon.js';
 import { DOCKER_PROGRAMS, DockerEngine } from './docker-engine.js';
 import type { Engine } from './engine.js';
@@ -12,8 +12,8 @@ import { imageSkipReason } from './test-image.js';
 const POD = { uid: '3ac45a1e-0d2f-4c6b-9a7e-1f2d3c4b5a60', namespace: 'default', name: 'trainer' };
 
 /** What every runtime has to do, against the real one. */
-function contract(engine: Engine, programs: readonly string[]): void {
-  const skip = daemonSkipReason(...programs) || imageSkipReason();
+function contract(engine: Engine, programs: readonly string[], unable: string | false = false): void {
+  const skip = daemonSkipReason(...programs) || imageSkipReason() || unable;
   test(`${engine.name}: containers are found by process and by pod`, { skip }, async (t) => {
     const scratch = await scratchDirectory(t);
     t.teardown(() => engine.stop());
@@ -116,4 +116,4 @@ function contract(engine: Engine, programs: readonly string[]): void {
 
 contract(new DockerEngine(), DOCKER_PROGRAMS);
 contract(new ContainerdEngine('v1'), CONTAINERD_PROGRAMS);
-contract(new ContainerdEngine('v1alpha2'), CONTAINERD_PROGRAMS);
+contract(new ContainerdEngine('v1alpha2'), CONTAINERD_PROGRAMS, criSkipReason('v1alpha2'));
