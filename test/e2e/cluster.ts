@@ -224,7 +224,7 @@ export class TestCluster {
   async stop(): Promise<void> {
     for (const name of ['kubelet', 'scheduler', 'controller-manager']) await this.processes.stop(name);
     if (this.processes.isAlive('containerd')) await this.#endContainers();
-    for (const name of ['apiserver', 'etcd', 'containerd']) await this.processes.stop(name);
+    await this.processes.stopAll();
     await until(
       'the remains of the cluster to go',
       async () => {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, openSync, closeSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -55,6 +55,13 @@ export class ProcessTable {
     if (recorded === null) return;
     await end(recorded.pid, signal);
     rmSync(this.#record(name), { force: true });
+  }
+
+  /** Ends every daemon that is recorded, also those of a test that did not come to its end. */
+  async stopAll(): Promise<void> {
+    const records = existsSync(this.#directory) ? readdirSync(this.#directory) : [];
+    const names = records.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length));
+    await Promise.all(names.map((name) => this.stop(name)));
   }
 
   /** Starts a daemon once more beside itself; the returned function ends the earlier one. */
