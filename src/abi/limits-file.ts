@@ -126,7 +126,7 @@ function checkedShare(share: number, what: string): number {
 }
 
 function writeLive(buffer: Buffer, offset: number, live: LiveLimit): void {
-  // In the file 0 stands for "no limit", so a limit of nothing is one byte: no allocation fits into it.
+  // In the file 0 means "no limit", so a limit of zero bytes is written as one byte: no allocation fits into it.
   const memory = live.memoryBytes === null ? 0n : checkedBytes(live.memoryBytes, 'memory limit') || 1n;
   buffer.writeBigUInt64LE(memory, offset + DEVICE_LIVE.memoryLimitBytes);
   buffer.writeBigUInt64LE(

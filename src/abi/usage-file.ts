@@ -204,7 +204,7 @@ export function slotsRange(slots: number): { readonly position: number; readonly
   return { position: USAGE_LAYOUT.slots, length: Math.min(slots, MAX_PROCESSES) * PROCESS_SLOT.structSize };
 }
 
-/** Reads process slots, the first of them at the beginning of `bytes`; those that nobody lives in are left out. */
+/** Reads process slots from `bytes`, which begin with the first slot; free slots are left out. */
 export function decodeSlots(bytes: Buffer): ProcessSlot[] {
   return Array.from({ length: Math.floor(bytes.length / PROCESS_SLOT.structSize) }, (_, slot) =>
     readSlot(bytes, slot * PROCESS_SLOT.structSize, slot),
@@ -253,7 +253,10 @@ export function refuseUsage(buffer: Buffer, needed: number): UsageRefusal | null
   return null;
 }
 
-/** A usage file that nobody has used yet. The agent makes it before the container starts; every process in it must be able to write it. */
+/**
+ * An unused usage file. The agent creates it before the container starts; every process of the container must be able
+ * to write it.
+ */
 export function encodeUsage(): Buffer {
   const buffer = Buffer.alloc(USAGE_LAYOUT.structSize);
   buffer.writeBigUInt64LE(USAGE_MAGIC, USAGE_HEADER.magic);
@@ -264,7 +267,7 @@ export function encodeUsage(): Buffer {
   return buffer;
 }
 
-/** Reads the counters alone, from the first `USAGE_LAYOUT.slots` bytes: what the steering loop looks at every period. */
+/** Reads only the counters, from the first `USAGE_LAYOUT.slots` bytes: the steering loop reads them in every tick. */
 export function decodeUsageSummary(buffer: Buffer): UsageSummaryDecoded {
   const refused = refuseUsage(buffer, USAGE_LAYOUT.slots);
   if (refused !== null) return refused;

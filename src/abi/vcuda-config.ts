@@ -25,7 +25,7 @@ const PID_BYTES = 4;
 /** The library reads at most this many pids. */
 export const MAX_PIDS = 1024;
 
-/** What the library is told about its container; it knows one GPU only. */
+/** What the file tells the library about its container; the library knows one GPU only. */
 export interface VcudaConfig {
   readonly podUid: string;
   readonly containerName: string;

@@ -19,7 +19,7 @@ export interface AgentConfig {
   readonly simStatePath: string | null;
   /** Where the simulated device nodes are made. */
   readonly simDevicePath: string;
-  /** libnvidia-ml; null: looked for at the usual places. */
+  /** Path of libnvidia-ml; null: search the usual places. */
   readonly nvmlPath: string | null;
   /** Classes of GPU errors; null: the shipped ones. */
   readonly healthConfigPath: string | null;

@@ -19,7 +19,10 @@ export function nodeContainers(config: AgentConfig): NodeContainers {
   });
 }
 
-/** What the vGPU manager wants to know of containers, from control groups and the runtime. A runtime that does not answer is ignorance, said once an outage. */
+/**
+ * What the vGPU manager needs to know about containers, from control groups and the runtime. If the runtime does not
+ * answer, the answer is unknown; the log says so once per outage.
+ */
 export function containerKnowledge(containers: NodeContainers, log: Log): ContainerKnowledge {
   let away = false;
   const ask = async <T>(question: () => Promise<T>): Promise<T | null> => {

@@ -18,7 +18,7 @@ import { openDriver } from './drivers.js';
 import { runProbe, tryEnforcement, TRIAL_BYTES } from './enforcement-trial.js';
 import type { LimitedReport, ProbeReport } from './interposition-probe.js';
 
-/** What one look at the node found. */
+/** The result of one check of the node. */
 export interface Diagnosis {
   readonly check:
     | 'driver'
@@ -31,7 +31,7 @@ export interface Diagnosis {
     | 'runtime'
     | 'cgroups'
     | 'agent';
-  /** `skipped`: there is nothing to look at with these flags. */
+  /** `skipped`: there is nothing to check with these flags. */
   readonly state: 'ok' | 'warning' | 'failed' | 'skipped';
   readonly what: string;
   /** What to do; null where nothing is to be done. */
@@ -197,7 +197,7 @@ async function examineMirror(config: AgentConfig): Promise<readonly Diagnosis[]>
   }
 }
 
-/** Starts a program as a container would, with the mirror as its library path, and looks at who answers. */
+/** Starts a program as in a container, with the mirror as its library path, and reports which libraries answer. */
 async function examineInterposition(config: AgentConfig): Promise<readonly Diagnosis[]> {
   const mirror = await sharedMirror(config).catch(() => null);
   if (mirror === null) return [skipped('interposition', 'there is no mirror to try')];
@@ -334,7 +334,7 @@ async function examineKubelet(config: AgentConfig): Promise<readonly Diagnosis[]
   return results;
 }
 
-/** Why nobody can be reached at a unix socket; null when somebody can. */
+/** Why a unix socket does not answer; null when it does. */
 async function socketProblem(path: string): Promise<string | null> {
   try {
     if (!(await stat(path)).isSocket()) return 'is no socket';

@@ -8,12 +8,15 @@ import { packageFile } from '../host/package-files.js';
 import { SliceDirectories } from './slices/slice-directory.js';
 import type { LimitedReport, ProbeReport } from './interposition-probe.js';
 
-/** A program of its own, also in the bundle. */
+/** A separate program, also in the bundle. */
 const PROBE = packageFile('dist/src/agent/interposition-probe.js');
 const PROBE_TIMEOUT_MS = 20_000;
 const ALLOCATION = '00000000000d0c70';
 
-/** Memory that the process of the trial is given of each GPU. It allocates 16 MiB, which is to succeed, and then 64, which is not. */
+/**
+ * Memory limit of the probe process on each GPU. It allocates 16 MiB, which must succeed, and then 64 MiB, which must
+ * fail.
+ */
 export const TRIAL_BYTES = 64 << 20;
 
 /** Runs the probe with the libraries of a directory, as a container without limits would. Rejects when it crashes, hangs or cannot load them. */
@@ -27,9 +30,9 @@ export async function runProbe(libraries: string, ...directory: string[]): Promi
 }
 
 /**
- * Runs the probe as a container that is given little memory of each GPU, whose UUIDs are 32 hexadecimal digits each. The files that make it
- * one lie in a directory of their own and stand in their place for that process alone. It needs a context, so some hundred
- * megabytes of the first GPU for a second. Null where the probe says nothing of limits.
+ * Runs the probe as a container with a small memory limit on each GPU, whose UUIDs have 32 hexadecimal digits. Its
+ * files lie in a private directory that is mounted for that process only. The probe needs a CUDA context, so it uses
+ * some hundred megabytes of the first GPU for a second. Null if the probe reports no limits.
  */
 export async function tryEnforcement(libraries: string, uuids: readonly string[]): Promise<LimitedReport | null> {
   const base = await mkdtemp(join(tmpdir(), 'gpu-manager-doctor-'));

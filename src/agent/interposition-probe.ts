@@ -1,9 +1,8 @@
 /**
- * A program of its own, for `gpu-manager doctor`: loads libcuda.so.1 the way a container would and says as JSON which files answered and what
- * they said. It runs in a scratch process, since a driver or a library that crashes takes its process with it.
- *
- *     interposition-probe.js               as a process without limits
- *     interposition-probe.js DIRECTORY     as one of a container whose /etc/vcuda is DIRECTORY; needs CAP_SYS_ADMIN
+ * A separate program for `gpu-manager doctor`: loads libcuda.so.1 as a container would, and prints as JSON which files
+ * were loaded and what they answered. It is a separate process because a driver or library that crashes takes its
+ * process with it. `interposition-probe.js` runs as a process without limits; `interposition-probe.js DIRECTORY` runs
+ * as a process of a container whose /etc/vcuda is DIRECTORY and needs CAP_SYS_ADMIN.
  */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -45,8 +44,8 @@ const MS_BIND = 0x1000;
 const MS_REC_PRIVATE = 0x44000;
 
 /**
- * Puts a directory where containers have theirs, for this process alone: in an /etc of its own, since the machine's has no place for it, and
- * every program on it with the library would see one that was made. Returns what went wrong, or null.
+ * Mounts a directory at /etc/vcuda for this process only, in a private /etc: the machine's /etc has no such folder, and
+ * every program with the library would see one that was created. Returns the error, or null.
  */
 function moveIn(directory: string): string | null {
   const libc = koffi.load('libc.so.6');

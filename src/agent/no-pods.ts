@@ -19,7 +19,7 @@ export const NO_PODS: AgentPods = {
   nameOf: () => null,
 };
 
-/** Standalone: nobody is told but the log. */
+/** Standalone: only the log reports events. */
 export const NO_NOTICES: Notices = {
   refused: () => undefined,
   started: () => undefined,

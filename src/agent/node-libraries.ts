@@ -49,7 +49,8 @@ export async function openNodeLibraries(config: AgentConfig, clock: Clock, log: 
   return {
     mounts(limited) {
       const shared = mirrors.directory('shared');
-      // The control library limits nobody without limits: whole GPUs do with it where there is no mirror of the originals.
+      // The control library enforces nothing without limits: whole GPUs use it if there is no mirror of the original
+      // libraries.
       const directory = limited ? shared : (mirrors.directory('origin') ?? shared);
       if (directory === null) return [];
       return [

@@ -7,7 +7,7 @@ import type { Clock } from '../host/clock.js';
 import type { DeviceSource } from './device-plugin/devices.js';
 import type { SliceNotices } from './slices/ports.js';
 
-/** Keeps what happens on the node for those who look at it: stands beside the parts that it happens in, and passes on what they say. */
+/** Records what happens on the node for the display. It wraps the observers of the parts, and forwards every call. */
 export class NodeRecord {
   readonly journal: Journal;
   readonly times = new CallTimes();

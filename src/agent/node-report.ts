@@ -18,7 +18,7 @@ export interface NodeReportOptions {
   readonly clock: Clock;
 }
 
-/** The extender decides with what it is told here: soon enough, and one write for a burst of pods. */
+/** The extender decides with this information: short enough for fresh decisions, and one write for a burst of pods. */
 const PERIOD_MS = 2_000;
 
 /** Why the extender may not place pods of the device plugin on a GPU. */

@@ -133,7 +133,7 @@ function gpus(state: LedgerState, options: NodeViewOptions): GpuSnapshot[] {
       usable,
       health: options.health(gpu.uuid) ?? HEALTHY,
       givenCores: CORES_PER_GPU - freeCores,
-      // What is less than a block at the GPU's end is never given to anybody.
+      // The rest of a GPU that is smaller than a block is never allocated.
       givenMemoryBytes: Math.floor(gpu.memoryBytes / MEMORY_BLOCK_BYTES) * MEMORY_BLOCK_BYTES - freeMemoryBytes,
       usedPercent: sample?.utilizationPercent ?? null,
       usedMemoryBytes: sample?.usedMemoryBytes ?? null,

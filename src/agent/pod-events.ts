@@ -1,7 +1,7 @@
 import type { NodeKube } from './api-server/node-kube.js';
 import type { Evictor, SliceNotices } from './slices/ports.js';
 
-/** Events on the pods of containers; nobody is told without an API server, the log is. */
+/** Events on the pods of containers; without an API server only the log reports them. */
 export function podNotices(apiServer: NodeKube | null): SliceNotices {
   return {
     note({ podUid, namespace, pod, container }, note) {

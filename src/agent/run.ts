@@ -35,7 +35,7 @@ import { openKubeClient } from '../kube/open-client.js';
 import { buildDra, claimGpusOf, draProblems, type Dra } from './start-dra.js';
 import { buildVgpu, type Vgpu } from './start-slices.js';
 
-/** How long an allocation that neither the kubelet nor a living pod vouches for is kept. */
+/** How long the ledger keeps an allocation that neither the kubelet nor a living pod confirms. */
 const GRACE_MS = 10_000;
 
 /** What a test or the demo may replace. */
@@ -251,7 +251,7 @@ function nodeCounts(record: NodeRecord, vgpu: Vgpu, apiServer: NodeKube | null):
   return { refusals: record.refusals, errors, findings: new Map(Object.entries(raised)), evictions };
 }
 
-/** Follows the pods of this node; the end of one is a reason to look at once what the kubelet still holds. */
+/** Watches the pods of this node; when a pod ends, the ledger is compared with the kubelet at once. */
 function clusterSide(apiServer: NodeKube, allocator: Allocator, log: Log): Part {
   return {
     name: 'api-server',

@@ -15,7 +15,10 @@ const MARKS: Readonly<Record<Diagnosis['state'], string>> = {
   skipped: 'skipped',
 };
 
-/** `gpu-manager doctor`: looks at everything that a node needs, and says what to do about what is missing. Ends with 1 when something failed. */
+/**
+ * `gpu-manager doctor`: checks everything that a node needs, and prints how to repair what is missing. Exits with 1
+ * when a check failed.
+ */
 export function doctorCommand(): Command {
   const command = new Command('doctor').description(
     'check this node: driver, libraries, kubelet, runtime, control groups, mirror, interposition; takes the flags of run',

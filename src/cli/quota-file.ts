@@ -3,7 +3,10 @@ import { text } from 'node:stream/consumers';
 import { StartupError } from '../host/startup-error.js';
 import { MAX_FILE_BYTES } from '../quota/command/tree-file.js';
 
-/** A file that somebody named, `-` for standard input. Rejects with a `StartupError` where it can not be read or is larger than anything meant. */
+/**
+ * A file named on the command line, `-` for standard input. Rejects with a `StartupError` if it cannot be read or is
+ * too large.
+ */
 export async function contentOf(file: string): Promise<string> {
   try {
     if (file === '-') return await text(process.stdin);

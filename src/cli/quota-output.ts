@@ -13,7 +13,7 @@ export function quotaOutputOption(): Option {
   });
 }
 
-/** Of the commands that look at a cluster. */
+/** Options of the commands that read a cluster. */
 export const QUOTA_KUBECONFIG = [
   '--kubeconfig <file>',
   'access to the API server; without it, what kubectl would use',

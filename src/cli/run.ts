@@ -20,7 +20,7 @@ export function runCommand(): Command {
   return command;
 }
 
-/** An agent that does not come up in time is ended with the reason, for the DaemonSet to start anew. */
+/** An agent that does not start in time exits with the reason, and the DaemonSet starts it again. */
 async function startWithin(agent: Agent, timeoutMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

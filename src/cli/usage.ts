@@ -39,7 +39,7 @@ export function usageTable({ allocations }: NodeSnapshot): string {
   return table(HEADINGS, rows);
 }
 
-/** `namespace/pod/container` of whoever runs there, or what stands in for it. */
+/** `namespace/pod/container` of the current container, or a substitute. */
 export function containerName({ id, owners }: AllocationSnapshot): string {
   const owner = owners.at(-1);
   return owner === undefined || owner.pod === ''

@@ -1,6 +1,6 @@
 /**
- * Opens every refusal on its way to the kubelet, which copies it into the status of the pod or container: by it a failed
- * pod is told to be our doing, also after a restart, and its reader learns who refused.
+ * The prefix of every refusal that the kubelet copies into the status of the pod or container: it identifies the failed
+ * pod as refused by us, also after a restart, and tells its reader who refused.
  */
 const MARK = 'gpu-manager: ';
 
@@ -8,7 +8,7 @@ export function markRefusal(reason: string): string {
   return `${MARK}${reason}`;
 }
 
-/** The reason in a kubelet's words about our refusal; null where it speaks of something else. */
+/** The reason of our refusal in a message of the kubelet; null in any other message. */
 export function readRefusal(text: string): string | null {
   const at = text.indexOf(MARK);
   return at < 0 ? null : text.slice(at + MARK.length).replace(/, which is unexpected\.?$/, '');

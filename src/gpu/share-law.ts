@@ -22,7 +22,7 @@ const SOFT_STEP_PPM = 200_000;
 const MOST_COST_NS = 3_600_000_000_000n;
 const MOST_NS = 2n ** 64n - 1n;
 
-/** What a container may use now. `grantedPpm` 0: nobody lets it use more than its share. */
+/** What a container may use now. `grantedPpm` 0: no grant beyond its share. */
 export function effectivePpm(share: number, softLimit: number, grantedPpm: number): number {
   if (share <= 0 || share >= 100) return PPM_WHOLE;
   const own = share * PPM_PER_SHARE;

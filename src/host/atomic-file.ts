@@ -14,7 +14,7 @@ export interface AtomicWriteOptions {
 
 const TEMPORARY_NAME = /^\..+\.\d+\.tmp$/;
 
-/** Removes what writes that were cut short, by a kill or a power loss, left in `directory`; to be called before anybody writes there. */
+/** Removes partial files that interrupted writes left in `directory`; must be called before the first write there. */
 export async function removeHalfWritten(directory: string): Promise<void> {
   for (const name of await nodeFs.readdir(directory)) {
     if (TEMPORARY_NAME.test(name)) await nodeFs.rm(join(directory, name), { force: true });

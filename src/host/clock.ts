@@ -8,7 +8,7 @@ export interface Clock {
   every(periodMs: number, action: () => void): () => void;
 }
 
-/** The machine's clock. Its timers do not keep the process alive: whoever runs the process does. */
+/** The machine's clock. Its timers do not keep the process alive. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   after(delayMs, action) {

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Major and minor number of /dev/null: opening such a node harms nobody. */
+/** Major and minor number of /dev/null: opening such a node has no effect. */
 const NULL_DEVICE = ['1', '3'] as const;
 
 /**

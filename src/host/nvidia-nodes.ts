@@ -20,8 +20,8 @@ export interface NvidiaNodes {
 }
 
 /**
- * Looks for the driver's nodes. Of the nodes below `nvidia-caps` only those are found that give access to a part of a card:
- * those for configuring and watching all of it would let one container change another's GPU.
+ * Finds the driver's nodes. Of the nodes below `nvidia-caps` it returns only those that give access to a part of a GPU:
+ * nodes for configuring and monitoring whole GPUs would let one container change another's GPU.
  */
 export function findNvidiaNodes(devices = '/dev', capabilities = '/proc/driver/nvidia/capabilities'): NvidiaNodes {
   const present = (name: string) =>

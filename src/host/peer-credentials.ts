@@ -32,7 +32,10 @@ interface WithHandle {
   readonly _handle?: { readonly fd?: number } | null;
 }
 
-/** The peer of an accepted connection; null when it is closed already. Throws where the C library is missing: then nobody could be told apart. */
+/**
+ * The peer of an accepted connection; null when it is closed already. Throws if the C library is missing, because
+ * processes could then not be told apart.
+ */
 export function peerCredentials(socket: Socket): PeerCredentials | null {
   const fd = (socket as unknown as WithHandle)._handle?.fd;
   if (fd === undefined || fd < 0) return null;

@@ -11,7 +11,7 @@ export class ConnectionCounter {
 
   /** Takes a connection on. Returns false, and closes it, where its address has too many. */
   admit(socket: Socket): boolean {
-    // Closed before it was looked at.
+    // Closed before it was checked.
     const address = socket.remoteAddress;
     if (address === undefined) {
       socket.destroy();

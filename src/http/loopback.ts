@@ -6,8 +6,8 @@ export function isLoopback(address: string): boolean {
 }
 
 /**
- * True when a request's Host may name a server on loopback: an address or localhost. Any other name was made to resolve to this machine by
- * somebody whose page wants to read what only this machine may.
+ * True when a request's Host may name a server on loopback: an address or localhost. Any other name resolves to this
+ * machine only because a foreign web page wants to read it.
  */
 export function namesLoopback(host: string | undefined): boolean {
   if (host === undefined) return true;

@@ -61,7 +61,7 @@ interface Allowance {
   at: number;
 }
 
-/** Writes events on pods and nodes: the same one counts up, floods are cut down, and nobody waits. */
+/** Writes events on pods and nodes in the background: equal events are counted in one object, floods are limited. */
 export class Events {
   readonly #options: EventsOptions;
   readonly #series = new Map<string, Series>();
@@ -118,7 +118,7 @@ export class Events {
     return allowed;
   }
 
-  /** The note itself, or one that stands for many alike. */
+  /** The note itself, or one that replaces many equal notes. */
   #joined(subject: EventSubject, note: EventNote, now: number): EventNote {
     const key = [subject.uid, subject.container ?? '', note.type, note.reason].join('\n');
     const known = this.#alike.get(key);

@@ -1,6 +1,6 @@
 import type { Clock } from '../host/clock.js';
 
-/** Waiting that can be ended early and for good, so that stopping waits for nobody. */
+/** A wait that can be ended early and for good, so that stopping does not wait. */
 export class Pause {
   readonly #clock: Clock;
   #ended = false;

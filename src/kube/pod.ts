@@ -5,7 +5,7 @@ import type { Refusal } from '../quota/core/refusal.js';
 import { list, record, text, texts, time, type JsonRecord } from './json.js';
 import type { LabelRequirement } from './label-selector.js';
 
-/** A pod as the API server's JSON shows it, or a file of somebody's. What is missing or of the wrong type counts as absent. */
+/** A pod from the API server's JSON or from a file. A missing field, or a field of the wrong type, counts as absent. */
 export interface Pod {
   /** Of its object; see `kubeletUid`. */
   readonly uid: string;
@@ -17,14 +17,14 @@ export interface Pod {
   readonly resourceVersion: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** What creates it anew; null for a naked pod. */
+  /** The controller that creates it again; null for a pod without a controller. */
   readonly controller: { readonly kind: string; readonly name: string; readonly uid: string } | null;
   /** Static: comes from a file on the node, the API server only shows it. */
   readonly isMirror: boolean;
   /** Null until one was chosen. */
   readonly node: string | null;
   readonly phase: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
-  /** Succeeded or failed: it uses nothing any more, though it may still exist. */
+  /** Succeeded or failed: it uses no resources, though it may still exist. */
   readonly isDone: boolean;
   /** Being deleted. */
   readonly isLeaving: boolean;

@@ -45,7 +45,7 @@ const FIRST_BACKOFF_MS = 500;
 const LONGEST_BACKOFF_MS = 60_000;
 /** Answers of the server that one write takes before it is given up. */
 const MOST_ATTEMPTS = 10;
-/** An outage may last an hour; what could not be written by then is no news any more. */
+/** An outage may last an hour; a write that is older than this is outdated. */
 const GIVE_UP_MS = 2 * 3_600_000;
 
 interface Job {
@@ -57,8 +57,8 @@ interface Job {
 }
 
 /**
- * Writes to the API server that nobody waits for. One at a time for each key, the latest replacing one that still waits;
- * repeated with growing pauses, bounded in number, attempts and age.
+ * Background writes to the API server. One at a time per key, a newer write replaces a waiting one; retried with
+ * growing delays, bounded in number, attempts and age.
  */
 export class WriteQueue {
   readonly #options: WriteQueueOptions;
@@ -108,7 +108,7 @@ export class WriteQueue {
     };
   }
 
-  /** Begins nothing any more and waits for what is under way; what waits is forgotten. */
+  /** Starts no more writes and waits for running ones; waiting writes are dropped. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelTimer();

@@ -6,7 +6,7 @@ export interface RpcCall<Request, Response> {
   send(message: Response): void;
   /** Ends the call; OK unless a code is given. */
   end(code?: status, details?: string): void;
-  /** Calls back once when the call is over, whoever ended it. */
+  /** Calls back once when the call has ended, on either side. */
   onOver(listener: () => void): void;
 }
 

@@ -1,7 +1,7 @@
 import { Metadata, status, type CallOptions, type requestCallback } from '@grpc/grpc-js';
 import type { RpcHandler } from './grpc-call.js';
 
-/** A refusal with a gRPC status; its message is written for the person who reads `kubectl describe pod`. */
+/** A refusal with a gRPC status; the message is shown by `kubectl describe pod`. */
 export class RpcRefusal extends Error {
   readonly code: status;
 

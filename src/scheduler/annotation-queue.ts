@@ -14,8 +14,8 @@ interface Item {
 }
 
 /**
- * Writes annotations to pods while nobody waits: one write a pod at a time, the latest wins, tried again while the API server does not
- * answer, given up when the pod is gone.
+ * Writes annotations to pods in the background: one write per pod at a time, the latest wins, retried while the API
+ * server does not answer, dropped when the pod is gone.
  */
 export class AnnotationQueue {
   readonly #writer: PodWriter;
@@ -41,7 +41,7 @@ export class AnnotationQueue {
     void this.#write(item);
   }
 
-  /** The pod is gone, or somebody else has written. */
+  /** The pod is gone, or another writer has changed it. */
   drop(uid: string): void {
     this.#items.get(uid)?.cancel?.();
     this.#items.delete(uid);

@@ -48,7 +48,7 @@ export interface PreemptionArguments {
   readonly victims: ReadonlyMap<string, Victims>;
 }
 
-/** A body that is not what the verb is called with; the message is the scheduler's `Error`. */
+/** A body that does not match the verb; the message becomes the scheduler's `Error`. */
 export class BadArguments extends Error {
   constructor(message: string) {
     super(message);

@@ -127,7 +127,7 @@ export class ClusterMirror implements ClusterObserver {
     this.changed();
   }
 
-  /** Something that may make room has happened: whoever waits for that looks again. */
+  /** An event that may make room: waiting requests are evaluated again. */
   changed(): void {
     const waiting = [...this.#waiting];
     this.#waiting.clear();

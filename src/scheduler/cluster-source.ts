@@ -17,11 +17,11 @@ export interface ClusterSource {
   readonly silentMs: number;
 }
 
-/** Who is told. Calls return at once and never throw. */
+/** The observer. Calls return at once and never throw. */
 export interface ClusterObserver {
   nodeSeen(node: NodeObject): void;
   nodeGone(name: string): void;
-  /** Views of a `PodViews`: a hundred thousand whole pods are more than anybody wants to keep. */
+  /** Views of a `PodViews`: a hundred thousand whole pods would take too much memory. */
   podSeen(pod: PodView): void;
   podGone(uid: string): void;
   synced(): void;

@@ -129,7 +129,10 @@ export class ExtenderService {
     return this.#handOver(given, this.#writer.bind(pod, given.node, annotations));
   }
 
-  /** For each node the victims that have to go so that the pod gets its cards: those given, more if need be; without nodes where none would do. */
+  /**
+   * For each node the victims that must be evicted so that the pod gets its GPUs: those given, and more if needed;
+   * nodes on which no victims suffice are left out.
+   */
   preempt(given: PreemptionArguments): PreemptionResult {
     return preemptionResult(preempt(this.#cluster, this.#mirror.pods, viewPod(given.pod), given.victims));
   }

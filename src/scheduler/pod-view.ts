@@ -14,7 +14,7 @@ export interface PodView {
   readonly name: string;
   /** Null while no node was chosen. */
   readonly nodeName: string | null;
-  /** It has ended: it uses nothing any more, though it may still exist. */
+  /** It has ended: it uses no resources, though it may still exist. */
   readonly ended: boolean;
   /** It is being deleted: what it uses will be free. */
   readonly leaving: boolean;
@@ -51,7 +51,7 @@ function sameContainers(a: Demand, b: Demand): boolean {
   return a.containers.every(({ container }, at) => container === b.containers[at]?.container);
 }
 
-/** What the extender looks at of a pod. */
+/** The fields of a pod that the extender reads. */
 export function viewPod(pod: Pod): PodView {
   const { containers, initContainers: init } = pod;
   const sidecars = init.filter(({ isSidecar }) => isSidecar);

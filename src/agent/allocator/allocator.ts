@@ -41,7 +41,7 @@ export interface AllocatorOptions {
   readonly notices: Notices;
   readonly clock: Clock;
   readonly log: Log;
-  /** How long an allocation that nobody vouches for is kept. */
+  /** How long the ledger keeps an allocation that neither the kubelet nor a living pod confirms. */
   readonly graceMs: number;
   /** GPUs that are given through resource claims; none unless told otherwise. */
   readonly claimGpus?: ClaimGpus;
@@ -53,15 +53,18 @@ export interface AllocatorDevice {
   readonly numaNode: number | null;
 }
 
-/** A kubelet that has not said after so many requests what is held never will: it may be older than pod-resources. */
+/**
+ * After this many requests without an answer, the kubelet will never list its devices: it may be older than
+ * pod-resources.
+ */
 const MOST_QUESTIONS = 5;
 
 type Answer<T> = ({ readonly ok: true } & T) | Refusal;
 
 /**
- * Carries the ledger's decisions out. All changes of state pass through one queue, one after another; looking things up
- * at the kubelet happens outside it, so that a slow answer delays one container start and nothing else. Nothing here
- * waits for the API server.
+ * Executes the ledger's decisions. All state changes pass through one queue, one after another. Questions to the
+ * kubelet happen outside the queue, so a slow answer delays only one container start. No change waits for the API
+ * server.
  */
 export class Allocator {
   readonly #options: AllocatorOptions;
@@ -69,9 +72,9 @@ export class Allocator {
   /** The ledger and its queue, which resource claims go through as well. */
   readonly ledger: LedgerKeeper;
   readonly #upkeep: SliceUpkeep;
-  /** UIDs of pods that were refused for what they ask for, while they are listed as waiting all the same. */
+  /** UIDs of pods whose request was refused; the API server may still list them as pending. */
   readonly #failed = new Set<string>();
-  /** How often the kubelet may still be asked what is held before something is given away; 0 once it has told. */
+  /** How many more times the kubelet is asked for its devices before ids are allocated; 0 after it has answered. */
   #questionsLeft = MOST_QUESTIONS;
 
   constructor(options: AllocatorOptions, restored: CheckpointContent = EMPTY_CHECKPOINT) {
@@ -135,7 +138,10 @@ export class Allocator {
     for (const listener of this.#listeners) listener();
   }
 
-  /** GetPreferredAllocation. After a refusal, here or in Allocate, the kubelet fails the pod: nothing waits for its other half any more. */
+  /**
+   * GetPreferredAllocation. After a refusal, here or in Allocate, the kubelet fails the pod, so nothing waits for the
+   * pod's other resource.
+   */
   async preferred(
     kind: ResourceKind,
     available: readonly string[],
@@ -178,7 +184,7 @@ export class Allocator {
       }
       const { allocation, replaced } = answer;
       if (allocation === null) return { ok: true, edits: NO_EDITS, allocation: null };
-      // Only the containers of one pod share a directory: what lies there otherwise is of an earlier allocation.
+      // Only containers of one pod share a directory; a directory that exists already belongs to an earlier allocation.
       await slices.prepare(allocation.id, !this.#state.allocations.has(allocation.id) || replaced !== null);
       this.#state = answer.state;
       await this.#save();
@@ -191,7 +197,7 @@ export class Allocator {
 
   /**
    * PreStartContainer: the container is about to start, so the kubelet can name it. Its limits are on disk when this
-   * answers. Without a word from the kubelet the ledger's own pairing serves, if it is complete.
+   * resolves. If the kubelet does not name it, the ledger's own pairing is used, if that is complete.
    */
   async preStart(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
     if (ids.length > 0 && ids.every(isLegacyId)) return this.#startLegacy(kind, ids);
@@ -215,7 +221,10 @@ export class Allocator {
     });
   }
 
-  /** Takes over what the kubelet says is held and the ledger does not know, and frees what nobody holds any more. */
+  /**
+   * Adds allocations that the kubelet holds and the ledger does not know, and frees allocations that no container
+   * holds.
+   */
   async reconcile(): Promise<void> {
     const holders = await this.#options.holders.all();
     if (holders === null) return;
@@ -245,7 +254,10 @@ export class Allocator {
     });
   }
 
-  /** Nothing is given away by a ledger that was never compared: its checkpoint may be lost, or old. The kubelet that asks can be asked. */
+  /**
+   * The ledger must be compared with the kubelet before it allocates: its checkpoint may be lost or old. The kubelet
+   * that sends a request can also answer one.
+   */
   async #compared(): Promise<void> {
     if (this.#questionsLeft === 0) return;
     this.#questionsLeft -= 1;
@@ -268,8 +280,8 @@ export class Allocator {
   }
 
   /**
-   * The containers that may be behind a request. Where they differ in what they ask for besides, the kubelet itself can
-   * tell more: it names those that hold devices already, and so the owner of the half that was answered last.
+   * The containers that a request may belong to. If they differ in their other resource, the kubelet can tell more: it
+   * names the containers that hold devices already, and so the owner of the last answer.
    */
   async #pendingFor(kind: ResourceKind, size: number): Promise<PendingContainers> {
     const listed = this.#options.pods.pending();
@@ -283,7 +295,7 @@ export class Allocator {
     return narrowed.pending;
   }
 
-  /** A container that the original's plugin started starts again; it has what it had. */
+  /** A container that the original device plugin started starts again; it keeps what it had. */
   async #startLegacy(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
     const holder = await this.#options.holders.holderOf(kind, ids);
     return this.#enqueue(async () => {

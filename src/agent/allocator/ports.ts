@@ -7,7 +7,7 @@ import type { PendingContainers } from '../../gpu/ledger/pending.js';
 import type { Refusal } from '../../gpu/request.js';
 import type { ResourceKind } from '../../gpu/resources.js';
 
-/** What is known of this node's pods; answers from memory, never waits. */
+/** What the agent knows about this node's pods; answers from memory, never waits. */
 export interface PodKnowledge {
   /** Containers that wait for GPUs; null where nothing is known of pods. */
   pending(): PendingContainers;
@@ -15,9 +15,9 @@ export interface PodKnowledge {
   ended(): ReadonlySet<string>;
 }
 
-/** The kubelet's own word on who holds what. */
+/** Which container holds which ids, according to the kubelet. */
 export interface HolderKnowledge {
-  /** Null when the kubelet names nobody or cannot be asked. */
+  /** Null when the kubelet names no container or does not answer. */
   holderOf(kind: ResourceKind, ids: readonly string[]): Promise<Holder | null>;
   /** Whatever the kubelet names now, complete or not. */
   known(): Promise<readonly Holder[]>;
@@ -49,7 +49,7 @@ export interface SliceStore {
   prepare(allocationId: string, fresh: boolean): Promise<void>;
   /** The container is about to start: its limits are on disk and its socket is open when this resolves. */
   start(limits: SliceLimits): Promise<void>;
-  /** The container was found running: what it has stays as it is, and what is missing is made. */
+  /** The container is already running: existing files stay as they are, missing files are created. */
   restore(limits: SliceLimits): Promise<void>;
   remove(allocationId: string): Promise<void>;
   /** Every allocation id that a directory exists for. */
@@ -88,7 +88,7 @@ export interface NodeFiles {
   libraryMounts(limited: boolean): readonly BindMount[];
 }
 
-/** Told what happened; must not block and must not throw. */
+/** Receives what happened; must not block and must not throw. */
 export interface Notices {
   refused(kind: ResourceKind, size: number, refusal: Refusal): void;
   started(allocation: Allocation, owner: ContainerRef, gpuIndexes: readonly number[]): void;

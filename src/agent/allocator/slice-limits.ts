@@ -7,7 +7,7 @@ import type { SliceLimits } from './ports.js';
 
 const UNNAMED: ContainerRef = { podUid: '', namespace: '', pod: '', container: '' };
 
-/** GPUs of an allocation, in the node's order; one that the driver does not show any more is missing. */
+/** GPUs of an allocation, in the node's order; a GPU that the driver no longer shows is left out. */
 export function gpusOf(node: LedgerNode, allocation: Allocation): Gpu[] {
   const uuids = new Set(allocation.parts.map((part) => part.gpuUuid));
   return node.gpus.filter(({ gpu }) => uuids.has(gpu.uuid)).map(({ gpu }) => gpu);

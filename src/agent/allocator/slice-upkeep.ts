@@ -5,8 +5,8 @@ import type { SliceStore } from './ports.js';
 import { limitsOf } from './slice-limits.js';
 
 /**
- * Brings the directories of allocations in line with the ledger. What fails, because a disk is full or a path is taken, is reported and
- * tried again at the next reconciling: the containers behind it run, and none may lose its allocation for it.
+ * Creates and removes the directories of allocations as the ledger requires. A failure, for example of a full disk, is
+ * reported and retried at the next reconciliation: the containers run, and none may lose its allocation.
  */
 export class SliceUpkeep {
   readonly #slices: SliceStore;
@@ -29,7 +29,7 @@ export class SliceUpkeep {
     for (const allocation of allocations.values()) await this.#open(node, allocation);
   }
 
-  /** The same for those that are missing, and the removal of what is nobody's. */
+  /** Creates missing directories and removes directories without an allocation. */
   async reconcile(state: LedgerState): Promise<void> {
     const { node, allocations, units } = state;
     const ofClaims = new Set([...units.values()].flatMap(({ id, slice }) => [id, slice]));
@@ -44,7 +44,7 @@ export class SliceUpkeep {
     }
   }
 
-  /** A directory that cannot be removed now is nobody's, and is removed when reconciling. */
+  /** A directory that cannot be removed now has no allocation any more; the next reconciliation removes it. */
   async remove(id: string): Promise<boolean> {
     try {
       await this.#slices.remove(id);

@@ -43,9 +43,9 @@ const OUR_RESOURCES: readonly string[] = Object.values(RESOURCE_NAME);
 const LEFT_TO_THEMSELVES: ReadonlySet<string> = new Set(['DaemonSet', 'Node']);
 
 /**
- * Pods that failed because of our refusal, or because no agent was there, get an event that says why; those that a controller re-creates are
- * deleted, so that they are scheduled anew. The evidence is the pod's status, in our own words or in the kubelet's about our resources: a pod
- * that failed for another reason, by whosever decision, is never touched.
+ * Pods that failed because of our refusal get an event with the reason. If a controller created such a pod, it is
+ * deleted, and the controller creates a new one. Our own text in the pod's status is the evidence: a pod that failed
+ * for another reason is never touched.
  */
 export class FailedPods {
   readonly #options: FailedPodsOptions;

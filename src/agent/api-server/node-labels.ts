@@ -13,10 +13,13 @@ export interface NodeLabelsOptions {
   readonly log: Log;
 }
 
-/** What somebody removed comes back after this. A write that changes nothing costs the server next to nothing. */
+/** A removed label is written again after this time. A write that changes nothing costs the server almost nothing. */
 const REASSERT_MS = 600_000;
 
-/** Labels and annotations of this node that are ours. Others are not touched, and ours come back when somebody removes them. */
+/**
+ * The labels and annotations of this node that the agent owns. Others are not touched; owned ones are written again if
+ * they are removed.
+ */
 export class NodeLabels {
   readonly #options: NodeLabelsOptions;
   #labels: Readonly<Record<string, string | null>> = {};

@@ -1,6 +1,6 @@
 import type { ClaimUser } from '../../gpu/claims/claim-units.js';
 
-/** A pod of this node: the little of it that this project looks at. Whole pods of a busy node are megabytes. */
+/** A pod of this node, reduced to the fields that the agent reads. Whole pods of a busy node take megabytes. */
 export interface NodePod {
   /** By which the kubelet knows it. */
   readonly uid: string;
@@ -17,7 +17,7 @@ export interface NodePod {
   readonly createdAt: number;
   /** When the kubelet took the pod on, or refused it; null before. */
   readonly admittedAt: number | null;
-  /** When it has to be gone; null while nobody asked for that. */
+  /** The deletion time; null if deletion was not requested. */
   readonly deletedAt: number | null;
   /** What re-creates it; null for a naked pod. */
   readonly controller: { readonly kind: string; readonly name: string } | null;

@@ -38,7 +38,7 @@ interface Gone {
   readonly overAt: number;
 }
 
-/** The pods of this node as the API server shows them. Answers from memory and waits for nobody. */
+/** The pods of this node as the API server shows them. Answers from memory, never waits. */
 export class NodePods {
   readonly #watch: WatchInformer<NodePod>;
   readonly #clock: Clock;
@@ -169,7 +169,7 @@ export class NodePods {
     this.#pending = null;
     if (before !== null && after === null) this.#remove(before);
     if (after === null) return;
-    // A static pod's entry may be made anew under another UID; to the kubelet it is the same pod.
+    // The API server may create a static pod's entry again under another UID; for the kubelet it is the same pod.
     this.#gone.delete(after.uid);
     this.#byUid.set(after.uid, after);
     const named = this.#byName.get(nameKey(after.namespace, after.name));

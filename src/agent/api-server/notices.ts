@@ -33,9 +33,9 @@ const MOST_CORRECTIONS = 5;
 const PODS_LIMIT = 2_048;
 
 /**
- * Tells the cluster what the allocator did: which GPUs each container got, as annotations on its pod, and an event. What
- * is told at the start of a container holds until its allocation is freed: a pod that the cache does not know yet gets its
- * annotations when it appears, and one whose annotations somebody overwrote gets them back.
+ * Publishes the allocator's decisions: the GPUs of each container as annotations on its pod, and an event. They stay
+ * until the allocation is freed: a pod that the cache does not know yet gets its annotations when it appears, and
+ * overwritten annotations are written again.
  */
 export class Notices {
   readonly #options: NoticesOptions;

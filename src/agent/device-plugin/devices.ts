@@ -11,7 +11,7 @@ export interface PluginDevice {
 
 export type Answer<T> = ({ readonly ok: true } & T) | Refusal;
 
-/** What the device plugin servers need of the agent: somebody who decides. */
+/** What the device plugin servers need from the agent: the decisions. */
 export interface DeviceSource {
   devices(kind: ResourceKind): readonly PluginDevice[];
   /** Calls back whenever `devices` may answer something else; the returned function ends it. */

@@ -6,7 +6,7 @@ import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint, type CheckpointEntry } 
 import { PodResourcesClient, type ContainerDevices } from './pod-resources.js';
 import type { CallPatience } from '../../rpc/unary.js';
 
-/** Names and UIDs of pods: pod-resources knows the former, the kubelet's checkpoint the latter. */
+/** Names and UIDs of pods: pod-resources knows names, the kubelet's checkpoint knows UIDs. */
 export interface PodNames {
   uidOf(namespace: string, pod: string): string | null;
   nameOf(podUid: string): { readonly namespace: string; readonly pod: string } | null;
@@ -19,7 +19,10 @@ export interface HoldersOptions {
   readonly log: Log;
 }
 
-/** Who holds which device ids, in the kubelet's own words: pod-resources, and its checkpoint for init containers. */
+/**
+ * Which container holds which device ids, according to the kubelet: pod-resources, and its checkpoint for init
+ * containers.
+ */
 export class KubeletHolders {
   readonly #client: PodResourcesClient;
   readonly #checkpointPath: string;
@@ -34,8 +37,9 @@ export class KubeletHolders {
   }
 
   /**
-   * The container that holds exactly these ids of this kind; null when the kubelet names none, or cannot be asked. An init
-   * container and the container after it may have the same cores: nobody says which of them starts, so the memory is that of both.
+   * The container that holds exactly these ids of this kind; null when the kubelet names none or does not answer. An
+   * init container and a later container may have the same cores: the kubelet does not tell which one starts, so the
+   * memory is that of both.
    */
   async holderOf(kind: ResourceKind, ids: readonly string[]): Promise<Holder | null> {
     const wanted = keyOf(ids);
@@ -52,14 +56,14 @@ export class KubeletHolders {
       : { ...first, memoryIds: [...new Set(samePod.flatMap((holder) => holder.memoryIds))] };
   }
 
-  /** The containers with ids of ours that the kubelet names now; what it could not be asked about is left out. */
+  /** The containers with our ids that the kubelet names now; a source that does not answer is left out. */
   async known(): Promise<Holder[]> {
     return (await this.#ask()).holders;
   }
 
   /**
-   * Every container with ids of ours; null unless both sources answered, since what is not named may only be unknown. A kubelet
-   * that comes back while this is asked is waited for, as long as a call may take.
+   * Every container with our ids; null unless both sources answered, because an unnamed container may only be unknown.
+   * If the kubelet restarts meanwhile, this waits for it, as long as a call may take.
    */
   async all(): Promise<Holder[] | null> {
     const { holders, complete } = await this.#ask({ waitForReady: true });
@@ -110,7 +114,7 @@ export class KubeletHolders {
     const coreIds = container.devices.get(CORE_RESOURCE) ?? [];
     const memoryIds = container.devices.get(MEMORY_RESOURCE) ?? [];
     const recorded = fromCheckpoint.get(recordKey(container.container, coreIds));
-    // A pod that was made anew under its old name is another one, and the API server's word on which it is may be old.
+    // A pod that was created again under its old name is another pod, and the API server's answer may be older than it.
     const podUid = recorded?.container.podUid ?? this.#pods.uidOf(container.namespace, container.pod) ?? '';
     return {
       container: { podUid, namespace: container.namespace, pod: container.pod, container: container.container },

@@ -17,12 +17,15 @@ import type { PluginCalls } from './plugin-calls.js';
 /** Socket file names below the device plugin directory, those of tkestack gpu-manager. */
 export const PLUGIN_SOCKET: Readonly<Record<ResourceKind, string>> = { core: 'vcore.sock', memory: 'vmemory.sock' };
 
-/** What is told at registration and on request: every start goes through PreStartContainer, every choice through us. */
+/**
+ * The options that the kubelet reads at registration and on request: PreStartContainer is required, preferred
+ * allocation is available.
+ */
 export const PLUGIN_OPTIONS = { pre_start_required: true, get_preferred_allocation_available: true } as const;
 
 type WatchStream = RpcCall<Empty__Output, ListAndWatchResponse>;
 
-/** The device plugin of one resource, on its own socket. A fresh one is made for each registration with a kubelet. */
+/** The device plugin of one resource, on its own socket. Each registration with a kubelet gets a new one. */
 export class PluginServer {
   readonly kind: ResourceKind;
   readonly #calls: PluginCalls;
@@ -57,7 +60,7 @@ export class PluginServer {
     ]);
   }
 
-  /** Serves, and proves that it answers before anybody is told about it. */
+  /** Serves, and verifies that the server answers before the kubelet learns of it. */
   async start(): Promise<void> {
     await this.#server.start();
     this.#unsubscribe = this.#calls.onListChanged(() => {
@@ -73,7 +76,7 @@ export class PluginServer {
     this.#identity = await socketIdentity(this.#server.path);
   }
 
-  /** False when somebody removed or replaced our socket file: the kubelet cannot reach us any more. */
+  /** False when our socket file was removed or replaced: the kubelet cannot reach this server any more. */
   async isReachable(): Promise<boolean> {
     return this.#identity !== null && (await socketIdentity(this.#server.path)) === this.#identity;
   }

@@ -11,7 +11,10 @@ import { register } from './registration.js';
 export const KUBELET_SOCKET = 'kubelet.sock';
 
 const KINDS: readonly ResourceKind[] = ['core', 'memory'];
-/** File events can be missed (the directory itself is made anew): look this often as well. */
+/**
+ * File events can be missed (the directory itself may be created again), so the directory is also checked in this
+ * interval.
+ */
 const LOOK_PERIOD_MS = 5_000;
 const RETRY_MS = 1_000;
 
@@ -22,13 +25,14 @@ export interface DevicePluginOptions {
   readonly calls: Readonly<Record<ResourceKind, PluginCalls>>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told whenever registration with the kubelet is won or lost. */
+  /** Called when registration with the kubelet succeeds or is lost. */
   readonly onRegistered?: (registered: boolean) => void;
 }
 
 /**
- * Both device plugins and their registration. A kubelet that starts removes every socket in the directory and forgets
- * all plugins; that, a failed registration and a lost socket of ours take one and the same path: serve anew, register anew.
+ * Both device plugins and their registration. A starting kubelet removes every socket in the directory and forgets all
+ * plugins. A restart of the kubelet, a failed registration and a lost socket are handled in the same way: serve again
+ * and register again.
  */
 export class DevicePlugin {
   readonly #options: DevicePluginOptions;
@@ -49,7 +53,10 @@ export class DevicePlugin {
     return this.#registeredWith !== null;
   }
 
-  /** Serves and registers. A kubelet that is not there yet is waited for in the background; an unusable directory rejects. */
+  /**
+   * Serves and registers. If the kubelet is not running yet, waits for it in the background; an unusable directory
+   * rejects.
+   */
   async start(): Promise<void> {
     await this.#serve();
     this.#watcher = watch(this.#options.directory, { depth: 0, ignoreInitial: true });
@@ -61,7 +68,7 @@ export class DevicePlugin {
     await this.look();
   }
 
-  /** Compares what is there with what we registered with, and registers anew where they differ. */
+  /** Compares the sockets that exist with those at registration, and registers again if they differ. */
   look(): Promise<void> {
     this.#looking = this.#looking
       .then(() => this.#lookOnce())

@@ -21,7 +21,7 @@ export class PodResourcesClient {
     this.#client = new PodResourcesLister(`unix:${socketPath}`, credentials.createInsecure(), {
       // 256 MiB: a busy node lists every device id of every pod.
       'grpc.max_receive_message_length': 1 << 28,
-      // A kubelet that restarts is asked again at once, not after the minutes that are usual between machines.
+      // After a restart of the kubelet, connects again at once, not after the minutes that are usual between machines.
       'grpc.initial_reconnect_backoff_ms': 50,
       'grpc.max_reconnect_backoff_ms': 500,
     });

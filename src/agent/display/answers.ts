@@ -25,7 +25,10 @@ export interface DeviceAnswer {
   readonly pids: readonly number[];
 }
 
-/** Every container that the kubelet has named. Containers that hold the same devices do so in turn: what is used is the last one's. */
+/**
+ * Every container that the kubelet has named. Containers with the same devices use them in turn: usage belongs to the
+ * last one.
+ */
 export function containerAnswers(snapshot: NodeSnapshot): ContainerAnswer[] {
   return snapshot.allocations.flatMap((allocation) => {
     const requestedGpu = allocation.cores / 100;

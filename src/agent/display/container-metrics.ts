@@ -71,7 +71,10 @@ function containerCounter(name: string, help: string, value: (allocation: Alloca
   };
 }
 
-/** Metrics of each container on each of its GPUs. Nobody's pids, and no allocation ids: what changes with every restart would be a series each. */
+/**
+ * Metrics of each container on each of its GPUs. Pids and allocation ids are no labels: values that change with every
+ * restart would each create a series.
+ */
 export const CONTAINER_METRICS: readonly Metric[] = [
   slice(
     'vgpu_container_requested_ratio',

@@ -4,7 +4,7 @@
  * in texts. Fields are printed in the order of the object.
  */
 
-/** The fields that are maps: what they hold is printed even where it is empty. */
+/** The fields that are maps: their entries are printed even if they are empty. */
 const MAPS: ReadonlySet<string> = new Set(['usage', 'stat', 'spec']);
 
 /** The JSON text of a message. */

@@ -1,12 +1,12 @@
 import type { UseMoment } from './view.js';
 
-/** A moment is kept this often, and so many of them: five minutes. */
+/** The sampling interval of the history, and the number of samples: five minutes. */
 export const HISTORY_PERIOD_MS = 2_000;
 export const HISTORY_LENGTH = 150;
 
 const MIB = 1024 * 1024;
 
-/** What was measured in the last minutes, one number a period, the latest last; a series that began later is shorter. */
+/** The values of the last minutes, one number per period, the latest last; a series that began later is shorter. */
 export interface GpuSeries {
   /** Percent; null where the driver did not say. */
   readonly used: readonly (number | null)[];
@@ -39,11 +39,11 @@ export class History {
 
   /** True when a moment that is added now is kept. */
   isDue(nowMs: number): boolean {
-    // Timers are late now and then: a tenth of a period must not cost a moment.
+    // Timers can be late: a tenth of a period must not lose a sample.
     return this.#lastMs === null || nowMs - this.#lastMs >= HISTORY_PERIOD_MS * 0.9;
   }
 
-  /** Takes a moment in; more often than every period is as good as that. What is gone from the node is forgotten. */
+  /** Adds a sample; samples within one period are merged. Subjects that left the node are removed. */
   add(moment: UseMoment): void {
     if (!this.isDue(moment.atMs)) return;
     const elapsedSeconds = this.#lastMs === null ? 0 : (moment.atMs - this.#lastMs) / 1000;

@@ -27,7 +27,7 @@ export interface HttpServerOptions {
   readonly page: ReadonlyMap<string, PageFile>;
   /** Null: plain HTTP. */
   readonly certificate: TlsSource | null;
-  /** Who may read the node's data; null: everybody who reaches the port. */
+  /** Decides which requests may read the node's data; null: every request. */
   readonly access: TokenAccess | null;
   readonly log: Log;
 }
@@ -95,7 +95,7 @@ export class HttpServer {
         },
       })),
     };
-    // The page itself says nothing of the node, and asks for a token where it needs one.
+    // The page itself contains no data of the node, and asks for a token when it needs one.
     const files = [...page].map(([path, file]): [string, Route] => [
       path,
       { method: 'GET', isOpen: true, answer: (request) => pageAnswer(request, file) },

@@ -14,16 +14,19 @@ export interface JournalNote {
 }
 
 export interface JournalEntry extends JournalNote {
-  /** Grows with every note; one that repeats gets a new number and its count grows. */
+  /** Grows with every event; a repeated event gets a new number and its count grows. */
   readonly sequence: number;
   readonly atMs: number;
   readonly count: number;
 }
 
-/** A note among so many of the latest is the same one again, not another. */
+/** An event that equals one of this many latest events is counted with it. */
 const REPEATS_AMONG = 32;
 
-/** The latest events of this node, for the page and the command line. In memory only: what has to last is in the log and on the pods. */
+/**
+ * The latest events of this node, for the page and the command line. In memory only; lasting records are in the log and
+ * on the pods.
+ */
 export class Journal {
   readonly #clock: Clock;
   readonly #limit: number;

@@ -14,9 +14,9 @@ export interface LiveFeedOptions {
   readonly log: Log;
 }
 
-/** What pages are told every second. */
+/** The usage that pages get every second. */
 const TICK_MS = 1_000;
-/** A reader that has not taken so much gets nothing more until it has. */
+/** A reader with this much unread data gets no more until it has read it. */
 const MOST_UNREAD_BYTES = 512 * 1024;
 /** And one that has taken nothing for so long is let go. */
 const MOST_SILENT_MS = 30_000;
@@ -32,9 +32,10 @@ interface Reader {
 }
 
 /**
- * Server-sent events for pages that follow the node: `hello` once (history, events), `state` when something changed, `usage` every second, `event` for
- * each entry of the journal. The node is looked at once a second for all readers together, and not at all for nobody, but for
- * the history. Nothing waits for a reader: one that is slow misses what it cannot take, one that is dead is let go.
+ * Server-sent events for pages of the node: `hello` once (history, events), `state` after a change, `usage` every
+ * second, `event` for each entry of the event list. One sample per second serves all readers; without readers, samples
+ * are taken only for the history. No part waits for a reader: a slow reader misses events, a dead reader is
+ * disconnected.
  */
 export class LiveFeed {
   readonly #options: LiveFeedOptions;
@@ -61,7 +62,7 @@ export class LiveFeed {
     this.#readers.clear();
   }
 
-  /** Takes a reader on; false when there are too many. The response's headers are written already. */
+  /** Adds a reader; false when there are too many. The response's headers are written already. */
   join(response: ServerResponse): boolean {
     if (this.#readers.size >= MOST_READERS) return false;
     const { history, journal, view } = this.#options;

@@ -39,8 +39,8 @@ export class CallTimes {
 }
 
 /**
- * The metrics of the node as text, in Prometheus' exposition format 0.0.4. Read from the view at each scrape: nothing is counted twice, and what is
- * gone is gone. Written here and not by prom-client, which takes more than twice as long for the ten thousand samples of a busy node.
+ * The metrics of the node as text, in Prometheus' exposition format 0.0.4. Values are read at each scrape, so that
+ * nothing is counted twice and removed subjects disappear.
  */
 export class NodeMetrics {
   readonly #view: NodeView;

@@ -31,7 +31,7 @@ export interface GpuSnapshot {
   readonly powerWatts: number | null;
   /** Host pids of processes that belong to no container which was given this GPU. */
   readonly strangerPids: readonly number[];
-  /** Looks at the driver since the agent started, and those that failed. */
+  /** Samples since the agent started, and failed ones. */
   readonly looks: number;
   readonly failedLooks: number;
 }
@@ -55,7 +55,7 @@ export interface SliceSnapshot {
   /** What it was given: hundredths of the GPU; bytes, null where it has all of the GPU. */
   readonly givenCores: number;
   readonly givenMemoryBytes: number | null;
-  /** What holds now: the same, unless its pod or an operator asked for less. */
+  /** The limits in force: the same, unless its pod or an operator lowered them. */
   readonly share: number;
   /** Hundredths it may use while others leave the GPU idle; null: no more than its share. */
   readonly softLimit: number | null;
@@ -100,7 +100,7 @@ export interface AllocationSnapshot {
   /** Processes that greeted the agent and live. */
   readonly processes: number;
   readonly findings: readonly FindingSnapshot[];
-  /** What its socket turned away: connections, and how often it was shut because of too many at once. */
+  /** What its socket refused: connections, and how often it was closed because of too many at once. */
   readonly refusedConnections: number;
   readonly socketFloods: number;
   readonly slices: readonly SliceSnapshot[];
@@ -114,7 +114,7 @@ export interface TreeSnapshot {
   readonly children: readonly TreeSnapshot[];
 }
 
-/** Everything that can be shown of the node, at one moment; plain values, fit for JSON. */
+/** The state of the node at one moment; plain values, fit for JSON. */
 export interface NodeSnapshot {
   /** Milliseconds since 1970. */
   readonly atMs: number;
@@ -131,7 +131,7 @@ export interface NodeSnapshot {
   readonly allocations: readonly AllocationSnapshot[];
 }
 
-/** What the pod of a container says of itself; nothing without an API server. */
+/** Facts from the pod of a container; none without an API server. */
 export interface PodFacts {
   /** Value of the environment variable SUBMITTER of the first container; empty without. */
   readonly user: string;
@@ -170,7 +170,7 @@ export interface NodeView {
   readonly nodeName: string;
   readonly version: string;
   snapshot(): NodeSnapshot;
-  /** A small part of that, for little: counters are as of the last tick of steering. */
+  /** The part of the snapshot that the history needs, at low cost: counters are as of the last steering tick. */
   use(): UseMoment;
   /** The topology as the original prints it; extended: with NVLinks, model and whether the GPU may be chosen. */
   graph(options?: { readonly extended?: boolean }): string;

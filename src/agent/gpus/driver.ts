@@ -32,7 +32,7 @@ export interface Inventory {
   readonly notes: readonly string[];
 }
 
-/** What happens to the GPUs while nobody asks. */
+/** Events of GPUs between two requests. */
 export type DriverEvent =
   /** The driver reported error `xid` of a GPU. */
   | { readonly kind: 'xid'; readonly uuid: string; readonly xid: number }
@@ -45,7 +45,7 @@ export type DriverEvent =
   /** The driver itself does not answer; nothing is known of any GPU. */
   | { readonly kind: 'unreachable'; readonly reason: string }
   | { readonly kind: 'reachable' }
-  /** GPUs came or went: the inventory is to be read anew. */
+  /** GPUs were added or removed: the inventory must be read again. */
   | { readonly kind: 'changed' };
 
 export type DriverListener = (event: DriverEvent) => void;
@@ -62,9 +62,9 @@ export class DriverError extends Error {
 }
 
 /**
- * The GPUs of this machine. One implementation a vendor, in a folder of its own; `contract.test.ts` holds for all of them.
- * GPUs are named by UUID, since indexes change when a GPU comes or goes. Every call rejects with a `DriverError` when the driver
- * does not answer, and never hangs.
+ * The GPUs of this machine. Each vendor is one implementation in its own folder; `contract.test.ts` tests all of them.
+ * GPUs are named by UUID, because indexes change when a GPU is added or removed. Every call rejects with a
+ * `DriverError` when the driver does not answer, and never hangs.
  */
 export interface Driver {
   /** As on the command line: `nvidia`, `sim`, `dummy`. */

@@ -7,7 +7,7 @@ import type { Driver, DriverEvent, Inventory } from './driver.js';
 export type HealthNews =
   /** A GPU's health changed; `after.reason` is for operators and for the owners of pods on it. */
   | { readonly kind: 'health'; readonly uuid: string; readonly before: GpuHealth; readonly after: GpuHealth }
-  /** GPUs came or went, or are described anew. */
+  /** GPUs were added, removed, or changed their description. */
   | { readonly kind: 'inventory'; readonly inventory: Inventory }
   /** The driver as a whole: null when it answers again. While it does not, no GPU is usable. */
   | { readonly kind: 'driver'; readonly outage: string | null }

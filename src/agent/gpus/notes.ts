@@ -2,7 +2,7 @@ import type { ExcludedGpu, GpuDetails } from './driver.js';
 
 const GIB = 1024 ** 3;
 
-/** What an operator should know about a set of cards: none at all, unequal ones, those that are left out and why. */
+/** What an operator should know about a set of GPUs: none at all, different models, excluded GPUs with the reason. */
 export function inventoryNotes(gpus: readonly GpuDetails[], excluded: readonly ExcludedGpu[]): string[] {
   const kinds = new Set(gpus.map((gpu) => `${gpu.model} (${(gpu.memoryBytes / GIB).toFixed(1)} GiB)`));
   return [

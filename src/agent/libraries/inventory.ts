@@ -27,7 +27,7 @@ export interface HostBinary extends HostFile {
   readonly name: string;
 }
 
-/** What a host has of the libraries and programs that somebody asked for. */
+/** The requested libraries and programs that the host has. */
 export interface HostInventory {
   /** Where the list of libraries comes from: the host's ld.so.cache, or its library directories. */
   readonly source: 'ld.so.cache' | 'directories';

@@ -18,7 +18,7 @@ export interface LibraryMirrorsOptions {
   readonly ownFiles: ReadonlyMap<string, HostFile>;
   readonly log: Log;
   readonly clock: Clock;
-  /** How often the host's files are compared with what the mirrors are made of. */
+  /** Interval of the comparison between the host's files and the mirrors. */
   readonly periodMs?: number;
   /** Where the processes of the whole machine are seen. */
   readonly processes?: string;
@@ -34,9 +34,9 @@ interface Mirror {
 }
 
 /**
- * Keeps the mirrors of a node as volume.conf and the host's driver say. After {@link start} it looks at the host's files every
- * period; a driver that changed becomes a new version once two samples in a row agree, so that an installation under way is
- * library mirror: file skipped half done.
+ * Keeps the mirrors of a node in the state that volume.conf and the host's driver define. After {@link start} it checks
+ * the host's files periodically. A changed driver becomes a new version after two equal results in a row, so that an
+ * unfinished installation is not mirrored.
  */
 export class LibraryMirrors {
   readonly #options: LibraryMirrorsOptions;

@@ -48,9 +48,9 @@ export function versionsInMountinfo(text: string, versions: readonly string[]): 
 const FIRST_PID_NAMESPACE = 'pid:[4026531836]';
 
 /**
- * Removes versions of the volume in `directory` that nobody can still need; answers what it removed. Removes nothing unless
- * `processes` shows all processes of the machine and their mounts: what an agent without `hostPID`, or without the right to
- * look, does not see may still be mounted.
+ * Removes versions of the volume in `directory` that no container can still need, and returns what it removed. Removes
+ * nothing unless `processes` shows all processes of the machine and their mounts: an agent without `hostPID`, or
+ * without permission, does not see all mounts.
  */
 export async function removeUnusedVersions(
   directory: string,

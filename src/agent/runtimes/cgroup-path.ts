@@ -1,10 +1,10 @@
-/** Where a process stands in the tree of a container runtime, as its `/proc/<pid>/cgroup` tells. */
+/** The position of a process in the tree of a container runtime, from its `/proc/<pid>/cgroup`. */
 export interface CgroupPlace {
   /** 64 hexadecimal digits. */
   readonly containerId: string;
   /** UID of its pod; null for a container that no kubelet started. */
   readonly podUid: string | null;
-  /** Who names the directories: the runtime by plain names, or systemd by slices and scopes. */
+  /** How directories are named: plainly by the runtime, or as systemd slices and scopes. */
   readonly driver: 'cgroupfs' | 'systemd';
   /** The cgroup of the whole container, a path within its hierarchy; the process may be in one below it. */
   readonly path: string;

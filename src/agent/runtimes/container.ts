@@ -45,8 +45,8 @@ export interface ContainerQuery {
 }
 
 /**
- * A container runtime of this node. Every call asks the runtime anew and rejects with a {@link RuntimeError} when it
- * cannot be asked. Sandboxes of pods are not among the containers.
+ * A container runtime of this node. Every call queries the runtime and rejects with a {@link RuntimeError} when it does
+ * not answer. Sandboxes of pods are not listed.
  */
 export interface ContainerRuntime {
   /** Path of the socket. */
@@ -59,14 +59,14 @@ export interface ContainerRuntime {
 }
 
 export type RuntimeErrorCode =
-  /** Nothing answers at the socket, or it broke: another try may find it back. */
+  /** The socket does not answer, or the connection broke: another try may succeed. */
   | 'unavailable'
   /** It did not answer in time. */
   | 'timeout'
   /** It answered that it cannot do that. */
   | 'refused';
 
-/** What a runtime's client makes of everything that goes wrong with it. */
+/** The error of a runtime's client, whatever the cause. */
 export class RuntimeError extends Error {
   readonly code: RuntimeErrorCode;
 

@@ -31,7 +31,7 @@ const STATES: Readonly<Record<string, ContainerState>> = {
   CONTAINER_EXITED: 'exited',
 };
 
-/** containerd and cri-o, or whatever else speaks the Kubernetes container runtime interface at `endpoint`. */
+/** A client of the Kubernetes container runtime interface at `endpoint`: containerd, cri-o and others. */
 export class CriRuntime implements ContainerRuntime {
   readonly endpoint: string;
   readonly #client: RuntimeServiceClient;
@@ -45,7 +45,7 @@ export class CriRuntime implements ContainerRuntime {
     this.#client = createClient(endpoint, protocol);
   }
 
-  /** Agrees on a version with the runtime; rejects with a {@link RuntimeError} when nothing there speaks any. */
+  /** Negotiates a version with the runtime; rejects with a {@link RuntimeError} if it supports none. */
   static async connect(endpoint: string, options: CriOptions = {}): Promise<CriRuntime> {
     let refusal: unknown;
     for (const protocol of options.versions ?? CRI_VERSIONS) {

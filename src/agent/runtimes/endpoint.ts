@@ -3,7 +3,7 @@ import { RuntimeError, type ContainerRuntime } from './container.js';
 import { CriRuntime } from './cri-runtime.js';
 import { DockerRuntime } from './docker-runtime.js';
 
-/** Where runtimes listen unless configured otherwise, the kubelet's own choice first. */
+/** The usual sockets of runtimes, the kubelet's own choice first. */
 export const CRI_ENDPOINTS = [
   '/run/containerd/containerd.sock',
   '/var/run/containerd/containerd.sock',
@@ -22,7 +22,7 @@ export interface RuntimeOptions {
   readonly dockerEndpoint?: string;
   /** Longest time that a call may take; `--runtime-request-timeout`. */
   readonly timeoutMs?: number;
-  /** Places to look at when neither is given. */
+  /** Sockets to try when neither is given. */
   readonly criEndpoints?: readonly string[];
   readonly dockerEndpoints?: readonly string[];
 }
@@ -90,7 +90,7 @@ async function withPods(runtimes: readonly ContainerRuntime[]): Promise<Containe
     try {
       if ((await runtime.list()).some((container) => container.pod !== null)) return runtime;
     } catch {
-      // It answered a moment ago and does not any more: another may be better.
+      // The runtime stopped answering: another one may be in use.
     }
   }
   return runtimes[0];

@@ -44,7 +44,7 @@ export class NodeContainers {
     return this.#ask((runtime) => runtime.list(query));
   }
 
-  /** The container that a process of the host stands in; null when it is in none, or gone. */
+  /** The container of a host process; null when it is in none, or has ended. */
   async ofPid(pid: number): Promise<InspectedContainer | null> {
     const place = await this.#placeOf(pid);
     return place === null ? null : this.inspect(place.containerId);
@@ -100,7 +100,7 @@ export class NodeContainers {
     }
   }
 
-  /** Asks the runtime, and once more after looking for it anew when it is gone. */
+  /** Asks the runtime; if it does not answer, connects again and asks once more. */
   async #ask<T>(question: (runtime: ContainerRuntime) => Promise<T>): Promise<T> {
     const known = this.#runtime;
     if (known !== null) {

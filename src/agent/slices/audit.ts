@@ -1,6 +1,6 @@
 /**
- * The audit of one container: what the driver, the sockets and its usage file say, held against each other. Pure: what is seen at one
- * moment goes in, what is wrong comes out; `findings.ts` decides what stands long enough to be said.
+ * The audit of one container: compares driver, sockets and usage file. Pure: takes what is observed at one moment,
+ * returns what is wrong; `findings.ts` decides which findings last long enough to be reported.
  */
 import type { ProcessSlot, SelfTest } from '../../abi/usage-file.js';
 
@@ -26,7 +26,7 @@ export interface Finding {
   /** What tells it from others of its kind in one container. */
   readonly subject: string;
   readonly message: string;
-  /** The limits may not be kept: a reason to evict, where that is wanted. */
+  /** The limits may not be enforced: a reason to evict, if the policy says so. */
   readonly serious: boolean;
 }
 
@@ -82,7 +82,7 @@ export interface AuditView {
   readonly fileProblem: string | null;
 }
 
-/** Driver and ledger round differently, and look at different moments. */
+/** Driver and ledger round differently and are read at different moments. */
 const MEMORY_SLACK_BYTES = 64 * 2 ** 20;
 /** Modules that a program loads when its memory is full come on top of it; more than this a container is something else. */
 const MODULE_BYTES = 256 * 2 ** 20;

@@ -42,12 +42,12 @@ export interface AuditCounts {
 }
 
 const AUDIT_MS = 5_000;
-/** A container with nothing against it, on GPUs that nobody uses, is looked at every fourth time: in turn, not all at once. */
+/** A container without findings, on idle GPUs, is audited every fourth time: containers take turns. */
 const AUDITS_AT_REST = 4;
 /** Start times in the usage file are cut to this many bits. */
 const START_TICKS = 2 ** 40;
 
-/** Looks every few seconds whether containers keep to their limits, and says so where they do not. */
+/** Checks every few seconds whether containers stay within their limits, and reports findings. */
 export class Auditor {
   readonly #options: AuditorOptions;
   readonly #states = new Map<string, FindingState>();
@@ -63,7 +63,7 @@ export class Auditor {
     this.#options = options;
   }
 
-  /** How often each kind of finding was said, and how often a pod was to be evicted for one, since the agent started. */
+  /** Reported findings by kind, and requested evictions, since the agent started. */
   get counts(): AuditCounts {
     return { raised: { ...this.#raised }, evictions: this.#evictions };
   }
@@ -185,7 +185,7 @@ export class Auditor {
       busy.set(pid, (busy.get(pid) ?? false) || (utilizationPercent ?? 1) > 0);
     }
     return [...busy].flatMap(([pid, active]): AuditedProcess[] => {
-      // Nothing is held against one that greeted, so nothing needs to be known of it.
+      // A process that greeted has no finding, so its container need not be known.
       if (this.#options.owners.ownerOf(pid)?.greeted === true)
         return [{ pid, name: '', greeted: true, claimed: false, active }];
       const stat = processStat(pid);

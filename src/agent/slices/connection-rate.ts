@@ -2,7 +2,7 @@
 export interface RateLimit {
   readonly burst: number;
   readonly perSecond: number;
-  /** How long nobody is let in after the first excess; doubles with each that follows soon, up to the longest. */
+  /** How long connections are refused after the first excess; doubles with each further excess, up to the longest. */
   readonly penaltyMs: number;
   readonly longestPenaltyMs: number;
 }
@@ -27,7 +27,7 @@ export class ConnectionRate {
   /** One connection came at `now` (milliseconds of any steady origin). */
   take(now: number): Admission {
     const { burst, perSecond, penaltyMs, longestPenaltyMs } = this.#limit;
-    // A clock that was set back refills nothing and harms nobody.
+    // A clock that was set back refills nothing and has no other effect.
     this.#tokens = Math.min(burst, this.#tokens + (Math.max(0, now - this.#refilledAt) * perSecond) / 1000);
     this.#refilledAt = now;
     if (this.#tokens >= 1) {

@@ -4,8 +4,8 @@ import { DEVICE_USAGE } from '../../abi/vgpu-abi.js';
 import type { UsageReader } from './usage-reader.js';
 
 /**
- * What one container did on one GPU, added up over all reads of its usage files. Most reads find what was there before: then they cost
- * a look at the file and nothing else.
+ * What one container did on one GPU, summed over all reads of its usage files. Most reads find unchanged counters and
+ * only compare the file.
  */
 export class CounterTally {
   readonly #index: number;
@@ -47,7 +47,7 @@ export class CounterTally {
     return this.#total;
   }
 
-  /** Of the total, the time that launches waited; for those who need no more than that. */
+  /** The part of the total that launches waited, for callers that need only this. */
   get throttledNs(): number {
     const unadded =
       this.#last !== null && this.#last !== this.#added

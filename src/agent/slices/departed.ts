@@ -19,7 +19,10 @@ export class DepartedProcesses {
     this.#sessions.clear();
   }
 
-  /** Lines of processes that are dead for certain; `slots` reads the lines that claim to live, and is asked only where somebody left. */
+  /**
+   * Slots of processes that have certainly ended; `slots` reads the slots that claim to be alive, and is called only
+   * after a process left.
+   */
   deadSlots(slots: () => readonly ProcessSlot[]): ReadonlySet<number> {
     const dead = new Set<number>();
     if (this.#sessions.size === 0) return dead;
@@ -34,7 +37,7 @@ export class DepartedProcesses {
   }
 }
 
-/** True when the process that greeted runs no more, whatever has its number now. */
+/** True when the process that greeted has ended, even if another process has its pid now. */
 function isGone({ pid, startTicks }: Session): boolean {
   if (pid === null || startTicks === null) return false;
   const stat = processStat(pid);

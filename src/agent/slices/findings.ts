@@ -1,7 +1,7 @@
-/** Which findings of the audit stand long enough to be said, and when a container is to be evicted for them. Pure. */
+/** Decides which audit findings last long enough to be reported, and when a pod is evicted for them. Pure. */
 import type { Finding, FindingCode } from './audit.js';
 
-/** `report`: tell; `evict`: tell, and have the pod evicted for what is serious. */
+/** `report`: report findings; `evict`: also evict the pod for serious findings. */
 export type AuditPolicy = 'report' | 'evict';
 export const AUDIT_POLICIES: readonly AuditPolicy[] = ['report', 'evict'];
 
@@ -15,7 +15,7 @@ export interface Standing {
 export type FindingState = ReadonlyMap<string, Standing>;
 export const NO_FINDINGS: FindingState = new Map();
 
-/** One moment proves nothing: processes start and end between two samples. */
+/** One sample is no evidence: processes start and end between two samples. */
 const AUDITS_TO_RAISE = 2;
 const AUDITS_TO_EVICT = 3;
 /** An eviction may be refused, by a disruption budget for one; it is asked for again after so many audits. */

@@ -17,8 +17,9 @@ export interface GpuState {
 }
 
 /**
- * One GPU and the containers on it. `takeSample` asks the driver, about once a second: what processes use, and whose they are. `tick` reads counters
- * and steers, ten times a second while there is something to steer; it asks nobody and waits for nothing.
+ * One GPU and the containers on it. `takeSample` asks the driver about once a second which processes use the GPU, and
+ * whose they are. `tick` reads counters and steers, ten times a second while there is something to steer; it calls
+ * neither driver nor kubelet and never waits.
  */
 export class GpuMonitor {
   readonly uuid: string;
@@ -76,7 +77,7 @@ export class GpuMonitor {
     return this.#crowd;
   }
 
-  /** True when nobody used it at the last sample, and nobody that is paced did since. */
+  /** True when the GPU was idle in the last sample, and no paced container has used it since. */
   get idle(): boolean {
     return !this.#busy && this.#state?.sample.utilizationPercent === 0;
   }
@@ -136,7 +137,7 @@ export class GpuMonitor {
       ({ present, live }) => live.memoryBytes !== null && (present || live.driverOverheadBytes > 0),
     );
     const moving = limited.filter(({ overheadMoves }) => overheadMoves);
-    // On a GPU that nobody uses nobody allocates while the driver is asked, or hardly ever: the next sample sets that right.
+    // On an idle GPU, allocations during the driver call are rare; the next sample corrects them.
     const heldBefore = this.idle ? null : new Map(moving.map((tenant) => [tenant, tenant.held()]));
     const processes = await this.#source.processes(this.uuid);
     const heldAfter = new Map(moving.map((tenant) => [tenant, tenant.held()]));
@@ -171,7 +172,7 @@ export class GpuMonitor {
     const byOwner = new Map<string | null, GpuProcess[]>();
     for (const process of processes) {
       const allocation = this.#owners.ownerOf(process.pid)?.allocation ?? null;
-      // Of a container that has other GPUs than this one: a foreign process here.
+      // A process of a container on other GPUs is a foreign process here.
       const key = allocation !== null && here.has(allocation) ? allocation : null;
       byOwner.set(key, [...(byOwner.get(key) ?? []), process]);
     }

@@ -3,13 +3,13 @@ import type { OperatorLimits } from './operator-limits.js';
 import type { PodLimitAnnotations } from './ports.js';
 import type { HeldDevices, SliceSpec } from './slice.js';
 
-/** What limits a container has to keep to, and why not exactly those that were asked for. */
+/** The limits of a container, and why they differ from the requested ones. */
 export interface WantedLimits extends HeldLimits {
   /** False while its pod is not known: what was held before then goes on. */
   readonly podKnown: boolean;
 }
 
-/** Decides the limits of a container: what it was given, less what its pod's annotations ask for, less what an operator asked for. */
+/** Decides the limits of a container: its allocation, lowered by its pod's annotations and by the operator. */
 export class LimitPolicy {
   readonly #limitAnnotations: PodLimitAnnotations;
   readonly #operator: OperatorLimits;

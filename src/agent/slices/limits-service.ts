@@ -19,7 +19,7 @@ export interface LimitsServiceOptions {
   readonly observe: () => readonly SliceObservation[];
 }
 
-/** `vgpu.Limits`: who may connect may change limits, so it belongs on a socket that is root's alone. */
+/** `vgpu.Limits`: every client that can connect may change limits, so the service is only on a socket of root. */
 export function limitsService(options: LimitsServiceOptions): RpcService {
   const { resizer } = options;
   return {

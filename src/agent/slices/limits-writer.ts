@@ -10,8 +10,8 @@ import {
 import { writeFileAtomically } from '../../host/atomic-file.js';
 
 /**
- * The agent's hand on one limits file: the only writer. What may change while the container runs is published in place, so that
- * processes which have mapped the file see it at their next sample.
+ * The only writer of one limits file. Changes are published in place, so that processes which mapped the file see them
+ * at their next launch or allocation.
  */
 export class LimitsWriter {
   #fd: number | null;
@@ -64,7 +64,7 @@ export class LimitsWriter {
     return this.#live;
   }
 
-  /** Makes `live` what every process of the container goes by. Takes a few microseconds; does nothing once closed. */
+  /** Publishes `live` to every process of the container. Takes a few microseconds; does nothing after close. */
   publish(live: readonly LiveLimit[]): void {
     if (this.#fd === null) return;
     const { writes, sequence } = publishLive(this.#sequence, live);

@@ -1,12 +1,13 @@
 /**
- * Limits that change while a container runs: what its pod's annotations or an operator ask for, within what it was given. Pure.
+ * Limits that change while a container runs: the requests of limit annotations and operator, within the allocation.
+ * Pure.
  */
 import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, SHARE_LIMIT_KEY } from '../../gpu/annotations.js';
 import type { DeviceLimit } from '../../abi/limits-file.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import { wholeQuantity } from '../../quota/core/quantity.js';
 
-/** What one container is asked to keep to; null: as it was given. */
+/** The requested limits of one container; null: as allocated. */
 export interface LimitRequest {
   /** Bytes over all its GPUs. */
   readonly memoryBytes: number | null;
@@ -73,7 +74,7 @@ export function mergeRequests(request: LimitRequest, over: LimitRequest): LimitR
   };
 }
 
-/** The limits that hold, and a sentence on each part of the request that they fall short of. */
+/** The limits in force, and one sentence for each part of the request that could not be satisfied. */
 export interface HeldLimits {
   readonly devices: readonly DeviceLimit[];
   readonly notes: readonly string[];

@@ -23,7 +23,7 @@ export interface MonitorOptions {
 const TICK_MS = 100;
 /** How often what is known of processes that ended is dropped. */
 const TICKS_PER_SWEEP = 100;
-/** Where there is nothing to steer only every tenth tick looks whether there is. */
+/** Without work to steer, only every tenth tick checks for some. */
 const TICKS_AT_REST = 10;
 /** Of more containers on a GPU than these each is read a little less often, so that a GPU costs the same however many share it; 32 wait 0.8 s. */
 const CROWD_PER_TICK = 4;
@@ -32,12 +32,12 @@ const CROWD_PER_TICK = 4;
  * reports at even intervals may always show the same part.
  */
 const SAMPLE_DELAYS = [0, 0.3, 0.1, 0.4, 0.2];
-/** A GPU that nobody uses is asked about so much less often, as long as nobody comes or goes. */
+/** An idle GPU is sampled this many times less often, until a process appears or ends. */
 const PERIODS_AT_REST = 4;
 
 /**
- * Watches and steers all GPUs of the node. One timer, one look at a time for each GPU: what it costs follows the GPUs, and the
- * containers on them only by a few microseconds each.
+ * Samples and steers all GPUs of the node. One timer; one sample at a time per GPU. The cost depends on the number of
+ * GPUs, and only by a few microseconds on the containers.
  */
 export class Monitor {
   readonly #options: MonitorOptions;
@@ -65,7 +65,7 @@ export class Monitor {
     this.#cancel = this.#options.clock.every(TICK_MS, () => this.#tick());
   }
 
-  /** No look is begun any more; one under way ends by itself. */
+  /** Starts no more samples; a running sample ends by itself. */
   stop(): void {
     this.#cancel();
   }
@@ -106,7 +106,7 @@ export class Monitor {
 
   #takeSample(gpu: GpuMonitor): void {
     const { uuid } = gpu;
-    // The driver has not answered the last time yet: a GPU that hangs is asked no more until it does.
+    // The previous call has not returned yet: a GPU that hangs is not sampled until it does.
     if (this.#looking.has(uuid)) return;
     this.#looking.add(uuid);
     this.#seenCompany.set(uuid, this.#options.slices.company);
@@ -124,7 +124,7 @@ export class Monitor {
   }
 }
 
-/** Whether a GPU is to be looked at in its tick `turn`. */
+/** Whether a GPU is due for a sample in tick `turn`. */
 function isSampleDue(turn: number, ticksPerSample: number, atRest: boolean): boolean {
   const period = Math.floor(turn / ticksPerSample);
   if (atRest && period % PERIODS_AT_REST !== 0) return false;

@@ -15,7 +15,7 @@ export class OperatorLimits {
     this.#directories = directories;
   }
 
-  /** Null where nobody asked for anything. */
+  /** Null if no limit was requested. */
   get(allocation: string): LimitRequest | null {
     return this.#requests.get(allocation) ?? null;
   }

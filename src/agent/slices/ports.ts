@@ -33,7 +33,7 @@ export interface PodLimitAnnotations {
   onAnnotations(listener: (podUid: string) => void): () => void;
 }
 
-/** What a container's owner is told, as an event on the pod. */
+/** An event on the pod for the container's owner. */
 export interface SliceNote {
   readonly type: 'Normal' | 'Warning';
   /** One word in CamelCase. */

@@ -15,12 +15,13 @@ interface Found {
   readonly foundAt: number;
 }
 
-/** A process that is nobody's now may be in a container that the agent learns of a moment later. */
+/** A process without an owner may be in a container of which the agent learns a moment later. */
 const FORGET_FOREIGN_MS = 10_000;
 
 /**
- * Whose the processes on the GPUs are. Those that greeted are known at once; the control group of any other names its pod, and with
- * that its slice. That is looked up once a process, so the cost follows the processes that use GPUs without the control library.
+ * The owners of the processes on the GPUs. Processes that greeted are known at once; the control group of any other
+ * process names its pod, and so its slice. This is looked up once per process, so the cost depends on the processes
+ * that use GPUs without the control library.
  */
 export class ProcessOwners {
   readonly #slices: Slices;
@@ -54,7 +55,7 @@ export class ProcessOwners {
     }
   }
 
-  /** Drops what is known of processes that no GPU lists any more. */
+  /** Forgets processes that no GPU lists any more. */
   keepOnly(pids: ReadonlySet<number>): void {
     for (const pid of this.#found.keys()) if (!pids.has(pid)) this.#found.delete(pid);
   }

@@ -26,7 +26,7 @@ const UNLIMITED = Number.POSITIVE_INFINITY;
 /** Changes the limits of running containers when their pods' annotations change, or when an operator says so. */
 export class Resizer {
   readonly #options: ResizerOptions;
-  /** What was last said about a slice's request, so that it is said once. */
+  /** The last message about a slice's request, so that it is reported once. */
   readonly #said = new Map<string, string>();
   #unsubscribe: () => void = () => undefined;
 
@@ -72,7 +72,7 @@ export class Resizer {
     return this.#operate(allocation, merged);
   }
 
-  /** The operator asks for nothing any more: what annotations ask for holds. */
+  /** The operator's limits were removed: limit annotations apply again. */
   async release(allocation: string): Promise<Resized> {
     return this.#operate(allocation, null);
   }

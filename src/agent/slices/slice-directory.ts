@@ -16,9 +16,9 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * `<base>/<allocation id>/`: what a container sees as /etc/vcuda, read-only. All of it belongs to the agent; the one thing that a
- * container's user may write, whoever that is, is the usage file, which is mounted by itself: it can neither be removed
- * nor replaced nor get company, and the agent treats its content as untrusted.
+ * `<base>/<allocation id>/`: what a container sees as /etc/vcuda, read-only. It belongs to the agent. The container's
+ * user, whichever that is, may write only the usage file. That file is mounted by itself, so it can neither be removed
+ * nor replaced; the agent treats its content as untrusted.
  */
 export class SliceDirectories {
   readonly #base: string;

@@ -120,7 +120,7 @@ export class SliceSocket {
       { ...this.#limits.registrations, penaltyMs: 0, longestPenaltyMs: 0 },
       options.clock.now(),
     );
-    // Anybody in the container may connect, whoever its image says it runs as; nobody else gets as far as the directory.
+    // Every process in the container may connect, with any user id; other processes cannot reach the directory.
     this.#listener = new UnixListener(options.path, (socket) => this.#accept(socket), { mode: 0o666, anyLength: true });
   }
 
@@ -241,7 +241,7 @@ export class SliceSocket {
     socket.destroy();
   }
 
-  /** Takes the socket away for a while: connections that nobody accepts cost nothing. */
+  /** Removes the socket temporarily: connections that are not accepted cost nothing. */
   #shut(penaltyMs: number): void {
     if (!this.#listener.listening) return;
     this.#options.log.warn(

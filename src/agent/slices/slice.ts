@@ -110,7 +110,7 @@ export class Slice {
     return slice;
   }
 
-  /** For a container that runs: what is there stays, whatever is missing is made. */
+  /** For a running container: existing files stay, missing files are created. */
   static async restore(
     spec: SliceSpec,
     held: HeldDevices,

@@ -17,7 +17,7 @@ export interface SlicesOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly socketLimits?: SocketLimits;
-  /** Registrations of all containers together; shared with whoever else takes some. */
+  /** Registrations of all containers together; shared with every other receiver of registrations. */
   readonly pace?: RegistrationPace;
   /** Connections of all containers together. */
   readonly mostConnections?: number;

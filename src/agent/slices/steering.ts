@@ -24,7 +24,7 @@ export interface GpuTick {
   readonly elapsedNs: number;
   /** Those that may use the GPU, idle or not. Who is missing is forgotten. */
   readonly tenants: readonly TenantTick[];
-  /** What processes take that are no container's: nobody can lend that. */
+  /** GPU time of foreign processes, which cannot be lent. */
   readonly foreignPpm: number;
 }
 
@@ -66,7 +66,7 @@ const HEADROOM_PPM = 10_000;
 /** Old demand fades by this factor a tick; below the least it is none. */
 const DEMAND_FADING = 0.6;
 const LEAST_DEMAND_PPM = 5_000;
-/** Beats that the mean use is of, about. */
+/** Number of ticks over which use is averaged, approximately. */
 const MEAN_TICKS = 5;
 
 /** One tick: the new state, and a decision for each tenant in their order. */
@@ -122,7 +122,7 @@ const meanOf = (before: number | null, usedPpm: number): number =>
 
 function usedOf({ chargedNs }: TenantTick, correctionPpm: number, elapsedNs: number): number {
   if (elapsedNs <= 0 || chargedNs === null) return 0;
-  // Whatever a container writes into its usage file: nobody uses more than the GPU.
+  // A container cannot use more than the GPU, whatever it writes into its usage file.
   return Math.min(PPM_WHOLE, Math.max(0, Math.round((chargedNs / elapsedNs) * correctionPpm)));
 }
 
@@ -186,8 +186,9 @@ const REPORT_ERROR_PART = 0.05;
 const REPORT_WINDOW_NS = 1e9 / 6;
 
 /**
- * The factor on charges after a look at what they really were. What the driver reports is coarse, so only what goes beyond its coarseness is
- * believed: without clear evidence charges are as learned. Moves a part of the way, within the bounds of what can be a correction.
+ * The factor on charges after a comparison with real use. The driver's reports are coarse, so only differences beyond
+ * their resolution count: without clear evidence charges stay as learned. Moves part of the way, within the bounds of a
+ * plausible correction.
  */
 export function stepCorrection(correctionPpm: number, account: Account): number {
   const { chargedNs, reportedNs, elapsedNs } = account;

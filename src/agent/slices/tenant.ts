@@ -21,7 +21,7 @@ const LEAST_ACCOUNT_NS = 3e9;
 /** A container that waited for less of the time than this may just not have wanted its share. */
 const MOSTLY = 0.8;
 
-/** What happened between two looks at the evidence. */
+/** What happened between two comparisons. */
 interface Evidence {
   chargedNs: number;
   launches: number;
@@ -91,7 +91,7 @@ export class Tenant {
     return live;
   }
 
-  /** True when somebody of this container may use the GPU: a process greeted, or the driver lists one. */
+  /** True when a process of this container may use the GPU: one greeted, or the driver lists one. */
   get present(): boolean {
     return this.slice.sessions.size > 0 || (this.#processes?.length ?? 0) > 0;
   }
@@ -174,7 +174,7 @@ export class Tenant {
       Math.abs(this.#toldOthersPpm - decision.othersPpm) >=
         Math.max(OTHERS_STEP_PPM, OTHERS_STEP_PART * this.#toldOthersPpm);
     this.#told = decision;
-    // A container that does nothing is told nothing: what it was told grows old, and it goes by its share when it comes back.
+    // An idle container gets no publications: its values become stale, and it uses its share when it works again.
     const listens = decision.active || before?.active === true;
     if (!listens || (!changed && ageMs <= OLDEST_MS)) return;
     const steering: Steering = {

@@ -29,8 +29,8 @@ export type Allocated =
   | Refusal;
 
 /**
- * Books the ids that the kubelet chose. Ids of one GPU (or of whole GPUs) mean that GPU; ids of several GPUs for a part,
- * as a kubelet that asks for no preference may send, are taken as a count and placed anew.
+ * Records the ids that the kubelet chose. Ids of one GPU, or of whole GPUs, mean these GPUs. Ids of several GPUs for a
+ * part of a GPU, as a kubelet without preferred allocation may send, are taken as a count and placed again.
  */
 export function allocate(state: LedgerState, request: AllocateRequest): Allocated {
   const unknown = request.ids.find((id) => state.node.ids.decode(id)?.kind !== request.kind);
@@ -94,7 +94,7 @@ function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated
   return { ok: true, state: next, allocation: joined, replaced: null };
 }
 
-/** What the container has in its hands is not for us to judge: room or no room, these are its GPUs. */
+/** The container already uses these GPUs, so they are recorded even if they have no room. */
 function given({ ids, gpus }: AllocateRequest): Stands | null {
   if (gpus === undefined || gpus === null) return null;
   return gpus.length === (isFraction(ids.length) ? 1 : ids.length / CORES_PER_GPU) ? { ok: true, gpus } : null;

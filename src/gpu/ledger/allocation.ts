@@ -27,7 +27,7 @@ export interface Allocation {
   readonly owners: readonly ContainerRef[];
   /** Milliseconds since 1970. */
   readonly allocatedAt: number;
-  /** Since when neither the kubelet nor a living pod vouches for it; null while one does. */
+  /** When the kubelet and the living pods stopped confirming it; null while one of them does. */
   readonly missingSince: number | null;
 }
 

@@ -1,12 +1,12 @@
 import { eachSubset, size, type BitSet } from './bit-set.js';
 import type { SetTable } from './set-table.js';
 
-/** Sizes of set that jobs ask for, largest first: the scarcest is kept first. */
+/** Set sizes that jobs request, largest first: the scarcest size is preserved first. */
 export const JOB_SIZES = [8, 4, 2] as const;
 
 /**
- * What free GPUs are worth to the jobs to come: for each job size, the value of the best disjoint sets of that size among them,
- * as many as there can be. Worked out when first asked for, and kept.
+ * The future value of free GPUs: for each job size, the value of the best disjoint sets of that size among them.
+ * Computed on first use and cached.
  */
 export class FutureValue {
   readonly #table: SetTable;
@@ -44,7 +44,7 @@ export class FutureValue {
   }
 }
 
-/** Negative when `a` is worth less than `b`. */
+/** Negative when `a` has less value than `b`. */
 export function compareFutureValue(a: readonly number[], b: readonly number[]): number {
   for (const [at, value] of a.entries()) {
     const difference = value - (b[at] as number);
@@ -73,8 +73,8 @@ function rank(table: SetTable, jobSize: number): Ranking {
 }
 
 /**
- * The largest sum of `jobs` disjoint sets within `among`: tries sets from the most valuable on, and turns back as soon as not even
- * repeating the present set could tick what is known.
+ * The largest sum of `jobs` disjoint sets within `among`: tries sets in descending order of value, and stops as soon as
+ * even repeating the present set could not exceed the best known sum.
  */
 function bestDisjoint(ranking: Ranking, among: BitSet, jobs: number): number {
   const { sets, values } = ranking;

@@ -26,7 +26,7 @@ export function chooseLink(machine: Machine, choice: Choice): readonly number[] 
   return positionsOf(leavesMost(exact, bitsOf(choice.nodeFree), first, ties));
 }
 
-/** Of sets that are equally good themselves, the one whose taking leaves the rest worth most; `first` is one of them. */
+/** Among sets with equal score, the one after which the rest has the highest future value; `first` is one of them. */
 export function leavesMost(
   { table, futureValue }: Exact,
   free: BitSet,

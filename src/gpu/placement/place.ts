@@ -85,7 +85,7 @@ function placeWhole(
     (position) => (slots[position] as GpuSlot).processCount === 0 || scope.must.includes(position),
   );
   const hinted = free.filter((position) => scope.hint.includes(position));
-  // A free GPU with processes on it is used by somebody outside our control: only when nothing else serves.
+  // A free GPU with processes is used by a program outside our control; it is chosen only if no other GPU fits.
   for (const from of [hinted, quiet, free]) {
     const chosen = chooseWhole(machine, choiceOf(slots, request, from, scope.must));
     if (chosen !== null) return chosen;

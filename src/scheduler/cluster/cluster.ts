@@ -16,8 +16,9 @@ export interface Evaluation {
 }
 
 /**
- * The GPUs of a cluster and who has them: nodes, pods on them, decisions whose pods have not been seen there yet. Pure state: told what
- * happens, asked for decisions; it has no clock and no connection. All of it belongs to one owner, calls never overlap.
+ * The GPUs of a cluster and their pods: nodes, pods on them, and decisions whose pods have not been seen there yet.
+ * Pure state: it receives events and answers questions; it has no clock and no connection. It has one owner, and calls
+ * never overlap.
  */
 export class Cluster {
   readonly #nodes = new Map<string, ClusterNode>();
@@ -56,7 +57,7 @@ export class Cluster {
     if (this.#learner.observe(demand)) this.#costs.useMix(this.#learner.mix, this.#nodes.values());
   }
 
-  /** A node is there, or is described anew. */
+  /** A node was added or changed. */
   setNode(shape: NodeShape): void {
     const known = this.#nodes.get(shape.name);
     if (known !== undefined) {
@@ -204,7 +205,7 @@ export class Cluster {
     node?.charge(booking.charges, demand.cpuMilli, demand.hostMemoryBytes, 1);
   }
 
-  /** Books all pods of a node whose GPUs are new: first those that name their GPUs, the others around them. */
+  /** Books all pods of a node whose GPUs are new: first the pods that name their GPUs, then the others. */
   #rebook(node: ClusterNode): void {
     const bookings = [...(this.#podsOn.get(node.name) ?? [])].map((uid) => this.#bookings.get(uid) as Booking);
     const named = (booking: Booking) => booking.pod.gpus ?? (booking.gpus.length > 0 ? booking.gpus : null);

@@ -36,7 +36,7 @@ function fitsUnheld(node: ClusterNode, demand: Demand, scratch: ScratchStates): 
   return tryPod(node, state, demand);
 }
 
-/** One container on an undisturbed node: seen without a trial. */
+/** One container on a node without reservations: decided without a fit simulation. */
 function fitsAlone(node: ClusterNode, wanted: ContainerDemand): boolean {
   const { free } = node;
   if (wanted.cores < CORES_PER_GPU) return findPart(free, wanted) >= 0;

@@ -4,9 +4,10 @@ import { slotsOf, type ClusterNode, type FreeState, type NodeShape } from './nod
 import { placePod } from './pod-placement.js';
 
 /**
- * Places a pod on trial: takes from `state` what the pod would take on the node and answers whether it fits; what is in `state`
- * afterwards counts only if it does. Agrees with `placePod` on whether the pod fits, at a small part of its cost: which of several equal
- * GPUs is taken makes no difference to what is left. Where GPUs differ so that it could, `placePod` itself is asked.
+ * Simulates placing a pod: subtracts from `state` what the pod would take on the node and returns whether it fits;
+ * `state` is meaningful only if it does. Agrees with `placePod` on whether the pod fits, at a small part of its cost:
+ * which of several equal GPUs is taken makes no difference to what is left. If GPUs differ so that it could, it calls
+ * `placePod`.
  */
 export function tryPod(node: ClusterNode, state: FreeState, demand: Demand): boolean {
   const { shape } = node;

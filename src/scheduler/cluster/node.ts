@@ -15,7 +15,7 @@ export interface NodeGpu {
   readonly freeMemoryBytes: number;
 }
 
-/** A node, without the pods on it. `cards[i]` is the GPU at position i of the topology. */
+/** A node, without the pods on it. `gpus[i]` is the GPU at position i of the topology. */
 export interface NodeShape {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -37,7 +37,7 @@ export interface Charge {
   readonly memoryBytes: number;
 }
 
-/** Free amounts of a node: what placement and policies look at and what they change on trial. */
+/** Free amounts of a node: what placement and policies read, and what a fit simulation changes. */
 export interface FreeState {
   readonly cores: Float64Array;
   readonly memory: Float64Array;
@@ -114,7 +114,7 @@ export class ClusterNode {
     return this.#holds.length > 0;
   }
 
-  /** A new description of the same node. True when the GPUs changed so that bookings have to be made anew. */
+  /** Replaces the description of the node. True when the GPUs changed so that bookings must be computed again. */
   reshape(shape: NodeShape): boolean {
     const same =
       shape.gpus.length === this.#shape.gpus.length &&
@@ -181,7 +181,7 @@ export class ClusterNode {
     return state;
   }
 
-  /** Cores and memory taken of a GPU, as booked here; more than it has where pods were placed by somebody else. */
+  /** Booked cores and memory of a GPU; more than the GPU has if another scheduler placed pods. */
   used(position: number): { readonly cores: number; readonly memoryBytes: number } {
     return { cores: this.#usedCores[position] ?? 0, memoryBytes: this.#usedMemory[position] ?? 0 };
   }
@@ -211,7 +211,7 @@ export class ClusterNode {
   }
 }
 
-/** A state with room for `cards` GPUs. */
+/** A state for `gpus` GPUs. */
 export function emptyState(gpus: number): FreeState {
   return { cores: new Float64Array(gpus), memory: new Float64Array(gpus), cpuMilli: 0, hostMemoryBytes: 0 };
 }

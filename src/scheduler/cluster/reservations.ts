@@ -39,7 +39,7 @@ export class Reservations {
     return false;
   }
 
-  /** Keeps room; an older claim of the same pod is void. Nodes on which there is no room (any more) are left out. */
+  /** Reserves room; replaces an older reservation of the same pod. Nodes without room are left out. */
   make(uid: string, demand: Demand, nodes: readonly ClusterNode[], expiresMs: number, scratch: ScratchStates): void {
     this.drop(uid);
     const kept: ClusterNode[] = [];
@@ -73,7 +73,7 @@ export class Reservations {
     }
   }
 
-  /** The pod was decided or is gone: nothing is kept for it any more. */
+  /** The pod was decided or is gone: removes its reservation. */
   drop(uid: string): boolean {
     const claim = this.#claims.get(uid);
     if (claim === undefined) return false;

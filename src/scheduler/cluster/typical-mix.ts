@@ -84,7 +84,7 @@ export class MixLearner {
 
   #make(): void {
     const kinds = [...this.#kinds.entries()].sort(([, a], [, b]) => b.weight - a.weight);
-    // What fell far behind is forgotten, and the growing weights start anew.
+    // Kinds with negligible weight are removed, and the growing weights are scaled down.
     for (const [key] of kinds.slice(MAX_REQUESTS * 8)) this.#kinds.delete(key);
     for (const kind of this.#kinds.values()) kind.weight /= this.#growth;
     this.#growth = 1;

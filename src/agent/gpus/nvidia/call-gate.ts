@@ -18,9 +18,9 @@ export interface CallGateOptions {
 }
 
 /**
- * Lets calls into a library that may block for ever: one at a time in each lane (a GPU, or the driver), in the order they were asked for, and
- * few at once in all. A call that takes too long rejects, and its lane stays shut until it does return: what is asked meanwhile is
- * refused at once, so nobody waits behind a dead GPU, and no more than `limit` threads can ever be lost.
+ * Runs calls of a library that may block forever: one at a time per lane (a GPU, or the driver), in order, and few at
+ * once in all. A call that exceeds its timeout rejects, and its lane stays closed until the call returns: requests in
+ * the meantime are refused at once, so that no request waits for a dead GPU, and at most `limit` threads can be lost.
  */
 export class CallGate {
   readonly #options: CallGateOptions;

@@ -23,7 +23,7 @@ export interface NvidiaOptions {
   readonly report?: (note: string) => void;
   /** A call that takes longer has failed. */
   readonly callTimeoutMs?: number;
-  /** How often GPUs are looked after while somebody listens. */
+  /** Polling interval of GPU events while a listener exists. */
   readonly tickMs?: number;
 }
 
@@ -43,9 +43,9 @@ interface Contact {
 }
 
 /**
- * NVIDIA GPUs through NVML. The driver is contacted at the first call, and again after an outage; what stays the same is asked once for
- * each contact. While somebody listens, errors are fetched on every tick (twice a second unless told otherwise), so that a fault is known within a
- * second without a thread that waits in the driver.
+ * NVIDIA GPUs through NVML. The driver is opened at the first call, and again after an outage; constant facts are read
+ * once per session. While a listener exists, errors are read in every tick (twice per second by default), so that a
+ * fault is known within a second without a thread that waits in the driver.
  */
 export class NvidiaDriver implements Driver {
   readonly name: string;

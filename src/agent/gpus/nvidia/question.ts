@@ -4,9 +4,12 @@ import { NVML } from './nvml-code.js';
 /** A GPU or another object of the driver's, as NVML names it; valid until `nvmlShutdown`. */
 export type Handle = bigint;
 
-/** One question to NVML: which function to call, with what, and how to read its answer. Made anew for every call: it owns its buffers. */
+/**
+ * One NVML call: the function, its arguments, and how to read its result. Created for every call, because it owns its
+ * buffers.
+ */
 export interface Question<T> {
-  /** What is missing when nobody answers, for operators; null where that is normal on many GPUs. */
+  /** What is missing if the driver does not answer, for operators; null if that is normal on many GPUs. */
   readonly feature: string | null;
   /** The function under its names, newest first. */
   readonly names: readonly string[];

@@ -70,7 +70,7 @@ export async function openSession(nvml: Nvml, kernel: KernelDriver): Promise<Ses
   }
 }
 
-/** Gives handles and events back. What the driver says to that does not matter any more. */
+/** Releases handles and events. Errors are ignored at this point. */
 export async function closeSession(session: Session): Promise<void> {
   if (session.events !== null) await session.nvml.ask(SYSTEM_LANE, freeEventSet(session.events)).catch(() => null);
   await session.nvml.ask(SYSTEM_LANE, identity.shutdown()).catch(() => null);
