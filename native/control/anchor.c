@@ -1,5 +1,6 @@
 #include "anchor.h"
 #include "driver.h"
+#include "fork.h"
 #include "lock.h"
 #include <string.h>
 
@@ -73,7 +74,8 @@ void anchor_drop_context(CUcontext context) {
   memset(&anchor, 0, sizeof anchor);
 }
 
-void anchor_after_fork(void) {
+static void forget(void) {
   memset(&anchor, 0, sizeof anchor);
   renewing.taken = 0;
 }
+AFTER_FORK(forget)

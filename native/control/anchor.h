@@ -26,6 +26,5 @@ int64_t anchor_host_time(int64_t since_ns, uint64_t submitted_at_ns);
 void anchor_hold(bool hold);
 
 void anchor_drop_context(CUcontext context);
-void anchor_after_fork(void);
 
 #endif

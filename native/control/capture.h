@@ -22,6 +22,10 @@ static inline bool capture_covers(CUstream stream) {
   return __builtin_expect(__atomic_load_n(&captures, __ATOMIC_RELAXED) != 0, 0) && capture_asks(stream);
 }
 
-void capture_after_fork(void);
+/* Whether that stream is being captured; a stream that cannot be asked is not. */
+bool capture_runs_on(CUstream stream);
+
+void capture_begun(void);
+void capture_ended(void);
 
 #endif

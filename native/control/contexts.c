@@ -2,6 +2,7 @@
 #include "control.h"
 #include "devices.h"
 #include "driver.h"
+#include "fork.h"
 #include "gpu_memory.h"
 #include "lock.h"
 #include "log.h"
@@ -147,7 +148,7 @@ bool contexts_settle(struct contexts_claim *claim, CUcontext context) {
   return good;
 }
 
-void contexts_ended(uint32_t device) {
+static void ended(uint32_t device) {
   lock_take(&lock);
   uint64_t each = contexts[device].each;
   if (contexts[device].count > 0) contexts[device].count--;
@@ -155,8 +156,13 @@ void contexts_ended(uint32_t device) {
   ledger_give_back(&control.ledger, device, each);
 }
 
-void contexts_after_fork(void) {
+static void forget(void) {
   for (uint32_t i = 0; i < VGPU_MAX_DEVICES; i++)
     contexts[i].count = 0;
   lock.taken = 0;
+}
+AFTER_FORK(forget)
+
+__attribute__((constructor)) static void register_ended(void) {
+  memory_register_contexts(ended);
 }

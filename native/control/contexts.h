@@ -23,9 +23,4 @@ bool contexts_claim(struct contexts_claim *claim, int device);
 /* After the driver call, `context` NULL when that failed. False: it costs more than there is, and has to go. */
 bool contexts_settle(struct contexts_claim *claim, CUcontext context);
 
-/* One that was remembered is gone. */
-void contexts_ended(uint32_t device);
-
-void contexts_after_fork(void);
-
 #endif

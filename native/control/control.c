@@ -17,8 +17,7 @@ static void in_child(void) {
   starting.taken = 0;
   /* The parent's contexts are useless to a child, and so is the parent's line in the usage file. */
   control.ledger.slot = USAGE_NO_SLOT;
-  session_after_fork();
-  after_fork();
+  fork_forget();
 }
 
 static void handle_fork(void) {

@@ -1,5 +1,6 @@
 #include "cost.h"
 #include "estimate.h"
+#include "fork.h"
 #include "lock.h"
 #include "others.h"
 #include <string.h>
@@ -121,6 +122,7 @@ void cost_refresh(uint64_t key) {
   lock_release(&lock);
 }
 
-void cost_after_fork(void) {
+static void forget(void) {
   lock.taken = 0;
 }
+AFTER_FORK(forget)

@@ -60,6 +60,4 @@ uint64_t cost_guess(void);
 void cost_forget(uint64_t key);
 void cost_refresh(uint64_t key);
 
-void cost_after_fork(void);
-
 #endif

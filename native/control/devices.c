@@ -1,6 +1,7 @@
 #include "devices.h"
 #include "control.h"
 #include "driver.h"
+#include "fork.h"
 #include "lock.h"
 #include "log.h"
 #include <string.h>
@@ -116,8 +117,9 @@ void devices_forget_context(CUcontext context) {
     __atomic_store_n(place, 0, __ATOMIC_RELAXED);
 }
 
-void devices_after_fork(void) {
+static void forget(void) {
   memset(contexts, 0, sizeof contexts);
   matching.taken = 0;
   matched = false;
 }
+AFTER_FORK(forget)

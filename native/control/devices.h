@@ -26,6 +26,4 @@ int devices_only(void);
 /* A context ended: its handle may come back on another device. */
 void devices_forget_context(CUcontext context);
 
-void devices_after_fork(void);
-
 #endif

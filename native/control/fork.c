@@ -1,26 +1,18 @@
 #include "fork.h"
-#include "capture.h"
-#include "contexts.h"
-#include "cost.h"
-#include "devices.h"
-#include "gate.h"
-#include "ledger.h"
-#include "objects.h"
-#include "pools.h"
-#include "sampler.h"
-#include "track.h"
-#include "visible.h"
+#include <stddef.h>
 
-void after_fork(void) {
-  ledger_after_fork();
-  contexts_after_fork();
-  objects_after_fork();
-  track_after_fork();
-  devices_after_fork();
-  pools_after_fork();
-  cost_after_fork();
-  sampler_after_fork();
-  gate_after_fork();
-  capture_after_fork();
-  visible_after_fork();
+#define MOST_MODULES 32
+
+/* Filled by constructors, one after the other, before the program has threads that could call the library. */
+static void (*modules[MOST_MODULES])(void);
+static size_t count;
+
+void fork_register(void (*forget)(void)) {
+  if (count == MOST_MODULES) __builtin_trap(); /* too small: seen by whoever adds a module */
+  modules[count++] = forget;
+}
+
+void fork_forget(void) {
+  for (size_t i = 0; i < count; i++)
+    modules[i]();
 }

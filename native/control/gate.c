@@ -2,6 +2,7 @@
 #include "bucket.h"
 #include "devices.h"
 #include "driver.h"
+#include "fork.h"
 #include "os.h"
 
 /* A thread takes at most this much from the bucket at once, and no more than it used before. */
@@ -14,9 +15,6 @@
 
 #define NEVER_OPEN (-1)
 
-static const uint32_t never_changes;
-
-struct gate gate __attribute__((aligned(64))) = {.sequence_at = &never_changes, .device = GATE_OPEN};
 __thread struct gate_thread gate_thread;
 static uint64_t soft_sampled_at;
 
@@ -29,18 +27,18 @@ void gate_refresh(void) {
     limits_read(control.limits, i, &live);
     limited |= limits_share_is_limited(&live);
   }
-  __atomic_store_n(&gate.open_at, NEVER_OPEN, __ATOMIC_RELEASE);
-  gate.device = limited ? devices_only() : GATE_OPEN;
-  __atomic_store_n(&gate.sequence, sequence, __ATOMIC_RELEASE);
-  __atomic_store_n(&gate.sequence_at, &header->sequence, __ATOMIC_RELEASE);
-  if (!limited) __atomic_store_n(&gate.open_at, sequence, __ATOMIC_RELEASE);
+  atomic_store_explicit(&gate.open_at, NEVER_OPEN, memory_order_relaxed);
+  atomic_store_explicit(&gate.device, limited ? devices_only() : GATE_OPEN, memory_order_relaxed);
+  atomic_store_explicit(&gate.sequence, sequence, memory_order_release);
+  atomic_store_explicit(&gate.sequence_at, &header->sequence, memory_order_release);
+  if (!limited) atomic_store_explicit(&gate.open_at, sequence, memory_order_release);
   control_renew();
 }
 
 bool gate_is_open(void) {
   if (!control_enforces()) return true;
-  if (__atomic_load_n(gate.sequence_at, __ATOMIC_RELAXED) != gate.sequence) gate_refresh();
-  return gate.device == GATE_OPEN;
+  if (gate_is_stale()) gate_refresh();
+  return gate_is_off();
 }
 
 static bool is_limited(uint32_t device) {
@@ -146,6 +144,7 @@ CUresult gate_leave(struct launch *launch, CUresult result) {
   return result;
 }
 
-void gate_after_fork(void) {
+static void forget(void) {
   gate_thread = (struct gate_thread){.grain_ns = 0};
 }
+AFTER_FORK(forget)

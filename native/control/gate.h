@@ -8,19 +8,8 @@
 #include "capture.h"
 #include "control.h"
 #include "cost.h"
+#include "gate_state.h"
 #include "sampler.h"
-
-#define GATE_OPEN (-2) /* as a device: no device is limited */
-
-struct gate {
-  const uint32_t *sequence_at; /* of the limits; before there are any, of nothing that ever changes */
-  uint32_t sequence;           /* that the rest was made from */
-  int64_t open_at;             /* the same while no device is limited; else none that there is */
-  int32_t device;              /* the only one that launches can be on, DEVICE_UNLISTED: ask each time, or GATE_OPEN */
-  uint32_t detours;            /* reasons why every launch has to go the long way now: captures, overlapping streams */
-};
-
-extern struct gate gate __attribute__((visibility("hidden")));
 
 /* Tokens that a thread took from the bucket and has not used: few enough to lose, many enough to meet the bucket
  * rarely. */
@@ -60,9 +49,14 @@ bool gate_is_open(void);
 void gate_enter(struct launch *launch);
 CUresult gate_leave(struct launch *launch, CUresult result);
 
+/* No device is limited. */
+static inline bool gate_is_off(void) {
+  return atomic_load_explicit(&gate.device, memory_order_relaxed) == GATE_OPEN;
+}
+
 /* The limits changed: what follows may not hold any more, and the long way looks at them. */
 static inline bool gate_is_stale(void) {
-  return __builtin_expect(__atomic_load_n(gate.sequence_at, __ATOMIC_RELAXED) != gate.sequence, 0);
+  return __builtin_expect(gate_sequence_now() != atomic_load_explicit(&gate.sequence, memory_order_acquire), 0);
 }
 
 /*
@@ -70,8 +64,8 @@ static inline bool gate_is_stale(void) {
  * refuse it: then it has paid for nothing, which no program lives on, and the call needs not come back here.
  */
 static inline bool gate_pays(uint64_t key) {
-  int32_t device = gate.device;
-  if (__builtin_expect(device < 0 || __atomic_load_n(&gate.detours, __ATOMIC_RELAXED) != 0, 0)) return false;
+  int32_t device = atomic_load_explicit(&gate.device, memory_order_relaxed);
+  if (__builtin_expect(device < 0 || atomic_load_explicit(&gate.detours, memory_order_relaxed) != 0, 0)) return false;
   struct cost *cost = cost_find(key);
   if (__builtin_expect(cost == NULL, 0)) return false;
   uint64_t cost_ns = __atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED);
@@ -86,7 +80,7 @@ static inline bool gate_pays(uint64_t key) {
 
 /* Lets a launch through that is not limited, or that has paid. */
 static inline bool gate_passes(uint64_t key) {
-  return !gate_is_stale() && (gate.device == GATE_OPEN || gate_pays(key));
+  return !gate_is_stale() && (gate_is_off() || gate_pays(key));
 }
 
 /*
@@ -110,9 +104,11 @@ static inline gate_hop *gate_hop_to(void *function) {
 #define HOOK(name, parameters, arguments)                                                                              \
   __attribute__((visibility("default"))) CUresult hop_##name(HOP_PARAMETERS) __asm__(#name);                           \
   CUresult hop_##name(HOP_PARAMETERS) {                                                                                \
-    uint32_t sequence = __atomic_load_n(gate.sequence_at, __ATOMIC_RELAXED);                                           \
-    if (__builtin_expect(sequence == gate.open_at, 1)) return gate_hop_to((void *)driver.name)(a, b, c, d, e, f);      \
-    if (sequence != gate.sequence) return gate_hop_to((void *)gated_##name)(a, b, c, d, e, f);                         \
+    uint32_t sequence = gate_sequence_now();                                                                           \
+    if (__builtin_expect(sequence == atomic_load_explicit(&gate.open_at, memory_order_relaxed), 1))                    \
+      return gate_hop_to((void *)driver.name)(a, b, c, d, e, f);                                                       \
+    if (sequence != atomic_load_explicit(&gate.sequence, memory_order_acquire))                                        \
+      return gate_hop_to((void *)gated_##name)(a, b, c, d, e, f);                                                      \
     return gate_hop_to((void *)paid_##name)(a, b, c, d, e, f);                                                         \
   }
 
@@ -120,9 +116,10 @@ static inline gate_hop *gate_hop_to(void *function) {
 
 #define HOOK(name, parameters, arguments)                                                                              \
   CUresult name parameters {                                                                                           \
-    uint32_t sequence = __atomic_load_n(gate.sequence_at, __ATOMIC_RELAXED);                                           \
-    if (__builtin_expect(sequence == gate.open_at, 1)) return driver.name arguments;                                   \
-    if (sequence != gate.sequence) return gated_##name arguments;                                                      \
+    uint32_t sequence = gate_sequence_now();                                                                           \
+    if (__builtin_expect(sequence == atomic_load_explicit(&gate.open_at, memory_order_relaxed), 1))                    \
+      return driver.name arguments;                                                                                    \
+    if (sequence != atomic_load_explicit(&gate.sequence, memory_order_acquire)) return gated_##name arguments;         \
     return paid_##name arguments;                                                                                      \
   }
 
@@ -141,7 +138,5 @@ static inline gate_hop *gate_hop_to(void *function) {
     return gated_##name arguments;                                                                                     \
   }                                                                                                                    \
   HOOK(name, parameters, arguments)
-
-void gate_after_fork(void);
 
 #endif

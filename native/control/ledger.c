@@ -1,4 +1,5 @@
 #include "ledger.h"
+#include "fork.h"
 #include "lock.h"
 #include "objects.h"
 #include "os.h"
@@ -134,6 +135,7 @@ uint64_t ledger_held(const struct ledger *ledger, uint32_t device) {
   return held;
 }
 
-void ledger_after_fork(void) {
+static void forget(void) {
   contesting.taken = 0;
 }
+AFTER_FORK(forget)

@@ -28,7 +28,4 @@ void ledger_force(const struct ledger *ledger, uint32_t device, uint64_t bytes);
 /* What all processes hold together, shared memory included. */
 uint64_t ledger_held(const struct ledger *ledger, uint32_t device);
 
-/* In a child made by fork: another thread's lock is nobody's. */
-void ledger_after_fork(void);
-
 #endif

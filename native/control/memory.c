@@ -1,10 +1,19 @@
 #include "memory.h"
-#include "contexts.h"
 #include "control.h"
 #include "devices.h"
 #include "log.h"
 #include "objects.h"
-#include "pools.h"
+
+static const struct memory_reserve *reserve;
+static void (*context_ended)(uint32_t device);
+
+void memory_register_reserve(const struct memory_reserve *held_back) {
+  reserve = held_back;
+}
+
+void memory_register_contexts(void (*ended)(uint32_t device)) {
+  context_ended = ended;
+}
 
 static uint64_t budget_of(uint32_t device) {
   struct vgpu_device_live live;
@@ -20,7 +29,7 @@ static bool take_after_relief(uint32_t device, uint64_t bytes) {
   if (bytes > budget_of(device)) return false;
   if (usage_reclaim(control.ledger.usage, &control.self) > 0 && memory_take(device, bytes)) return true;
   if (objects_settle(control.ledger.usage) && memory_take(device, bytes)) return true;
-  if (!pools_relieve(device)) return false;
+  if (reserve == NULL || !reserve->relieve(device)) return false;
   return memory_take(device, bytes);
 }
 
@@ -89,7 +98,7 @@ static void drop(const struct track_entry *entry, void *context) {
   (void)context;
   if (entry->bytes > 0) ledger_give_back(&control.ledger, entry->device, entry->bytes);
   if (entry->object != 0) objects_release(control.ledger.usage, control.ledger.slot, entry->object - 1);
-  if (entry->kind == TRACK_CONTEXT) contexts_ended(entry->device);
+  if (entry->kind == TRACK_CONTEXT && context_ended != NULL) context_ended(entry->device);
 }
 
 void memory_forgotten(const struct track_entry *entry, bool freed) {
@@ -137,7 +146,7 @@ bool memory_view(int device, uint64_t *total, uint64_t *left) {
   limits_read(control.limits, (uint32_t)device, &live);
   if (live.memory_limit_bytes == 0) return false;
   if (usage_reclaim_rarely(control.ledger.usage, &control.self)) objects_settle(control.ledger.usage);
-  pools_settle((uint32_t)device);
+  if (reserve != NULL) reserve->settle((uint32_t)device);
   uint64_t budget = limits_memory_budget(&live);
   uint64_t held = ledger_held(&control.ledger, (uint32_t)device);
   *total = live.memory_limit_bytes;

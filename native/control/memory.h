@@ -51,4 +51,14 @@ uint64_t memory_product(uint64_t a, uint64_t b);
 /* The slice as programs are to see it: limit and what is left of it; false when the device is not limited. */
 bool memory_view(int device, uint64_t *total, uint64_t *left);
 
+/* Memory that is charged and not in use: whoever keeps some says how to get at it, when the library is loaded. */
+struct memory_reserve {
+  bool (*relieve)(uint32_t device); /* gives up what is not used; true if that freed anything */
+  void (*settle)(uint32_t device);  /* charges what is kept now */
+};
+void memory_register_reserve(const struct memory_reserve *reserve);
+
+/* What is to be done when a context's own memory is given back. */
+void memory_register_contexts(void (*ended)(uint32_t device));
+
 #endif

@@ -4,7 +4,7 @@
 
 comma := ,
 
-CONTROL_SHARED := descriptor directory ledger limits objects os process usage
+CONTROL_SHARED := descriptor directory fork ledger limits objects os process usage
 CONTROL_NVML := forward_nvml $(patsubst control/%.c,%,$(wildcard control/nvml_*.c))
 CONTROL_CUDA := forward_cuda $(filter-out $(CONTROL_SHARED) $(CONTROL_NVML) directory_fixed directory_sandbox,$(patsubst control/%.c,%,$(wildcard control/*.c)))
 
@@ -51,7 +51,7 @@ $(BUILD)/control/parts.a: $(patsubst %,$(BUILD)/control/%.o,$(CONTROL_SHARED) $(
 	$(AR) rcs $@ $^
 
 $(eval $(call tests,part,$(BUILD)/control/parts.a,-Icontrol $(BUILD)/control/parts.a))
-SCRIPTS += test/control_link.sh test/control_linkage.sh
+SCRIPTS += test/control_circles.sh test/control_link.sh test/control_linkage.sh
 
 # A mirror as a container sees it, with the simulated driver behind the sandbox builds, and one with a driver of the future.
 MIRROR := $(BUILD)/mirror

@@ -1,5 +1,6 @@
 #include "objects.h"
 #include "descriptor.h"
+#include "fork.h"
 #include "lock.h"
 #include <string.h>
 
@@ -218,7 +219,8 @@ void objects_drop_slot(struct vgpu_usage *usage, uint32_t slot) {
     clear_holder(usage, i, slot);
 }
 
-void objects_after_fork(void) {
+static void forget(void) {
   memset(held, 0, sizeof held);
   lock.taken = 0;
 }
+AFTER_FORK(forget)

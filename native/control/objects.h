@@ -50,6 +50,4 @@ bool objects_settle(struct vgpu_usage *usage);
 /* A process is gone, and with it what it held. */
 void objects_drop_slot(struct vgpu_usage *usage, uint32_t slot);
 
-void objects_after_fork(void);
-
 #endif

@@ -2,6 +2,7 @@
 #include "control.h"
 #include "devices.h"
 #include "driver.h"
+#include "fork.h"
 #include "lock.h"
 #include "os.h"
 #include <string.h>
@@ -282,7 +283,7 @@ void pools_settle_freed(void) {
   }
 }
 
-bool pools_relieve(uint32_t device) {
+static bool relieve(uint32_t device) {
   uint64_t before = ledger_held(&control.ledger, device);
   struct walk walk = FROM_FIRST;
   for (struct pool *pool; (pool = next(&walk)) != NULL;)
@@ -303,10 +304,17 @@ void pools_graph_trimmed(uint32_t device) {
   __atomic_fetch_add(&graph_trims[device], 1, __ATOMIC_RELAXED);
 }
 
-void pools_after_fork(void) {
+static void forget(void) {
   for (struct chunk *chunk = &first; chunk != NULL; chunk = chunk->next)
     memset(chunk->pools, 0, sizeof chunk->pools);
   memset(graph_pools, 0, sizeof graph_pools);
   lock.taken = 0;
   any_freed_into = false;
+}
+AFTER_FORK(forget)
+
+static const struct memory_reserve reserve = {.relieve = relieve, .settle = pools_settle};
+
+__attribute__((constructor)) static void register_reserve(void) {
+  memory_register_reserve(&reserve);
 }

@@ -58,13 +58,8 @@ void pools_settle_one(CUmemoryPool handle);
 /* The same for pools that something was freed into: after the caller has waited for the device, when pools shrink. */
 void pools_settle_freed(void);
 
-/* Makes pools give up what they do not use; true if that freed anything. */
-bool pools_relieve(uint32_t device);
-
 /* How often the memory of graphs was given up: what a graph used before has to be claimed again. */
 uint32_t pools_graph_trims(uint32_t device);
 void pools_graph_trimmed(uint32_t device);
-
-void pools_after_fork(void);
 
 #endif

@@ -3,6 +3,7 @@
 #include "bucket.h"
 #include "control.h"
 #include "driver.h"
+#include "fork.h"
 #include "lock.h"
 #include "os.h"
 #include "others.h"
@@ -249,10 +250,9 @@ void sampler_drop_context(CUcontext context) {
   lock_release(&reading);
 }
 
-void sampler_after_fork(void) {
+static void forget(void) {
   memset(samples, 0, sizeof samples);
   lock.taken = 0;
   reading.taken = 0;
-  anchor_after_fork();
-  watch_after_fork();
 }
+AFTER_FORK(forget)

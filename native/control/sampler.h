@@ -47,6 +47,4 @@ uint64_t sampler_overlapped(uint32_t device, uint64_t cost_ns);
 /* A context is about to end, and its events with it. */
 void sampler_drop_context(CUcontext context);
 
-void sampler_after_fork(void);
-
 #endif

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "session.h"
 #include "directory.h"
+#include "fork.h"
 #include "lock.h"
 #include "os.h"
 #include "vgpu_abi.h"
@@ -75,8 +76,9 @@ bool session_renew(uint32_t pid, uint32_t slot, uint64_t start_ticks) {
   return renewed;
 }
 
-void session_after_fork(void) {
+static void forget(void) {
   leave();
   looking.taken = 0;
   owed = 0;
 }
+AFTER_FORK(forget)

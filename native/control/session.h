@@ -16,7 +16,4 @@ bool session_open(uint32_t pid, uint32_t slot, uint64_t start_ticks);
  */
 bool session_renew(uint32_t pid, uint32_t slot, uint64_t start_ticks);
 
-/* In a child made by fork: the inherited connection is the parent's. */
-void session_after_fork(void);
-
 #endif

@@ -1,4 +1,5 @@
 #include "track.h"
+#include "fork.h"
 #include "lock.h"
 #include "os.h"
 #include <errno.h>
@@ -160,7 +161,7 @@ void track_sweep(bool (*matches)(const struct track_entry *, void *), void (*dro
   }
 }
 
-void track_after_fork(void) {
+static void forget(void) {
   for (uint32_t i = 0; i < SHARDS; i++) {
     struct shard *shard = &shards[i];
     if (shard->capacity > FIRST_CAPACITY) os_unmap_memory(shard->entries, shard->capacity * sizeof *shard->entries);
@@ -168,3 +169,4 @@ void track_after_fork(void) {
     memset(shard, 0, sizeof *shard);
   }
 }
+AFTER_FORK(forget)

@@ -55,7 +55,4 @@ bool track_share(enum track_kind kind, uint64_t key, uint32_t object, uint64_t *
 void track_sweep(bool (*matches)(const struct track_entry *, void *), void (*drop)(const struct track_entry *, void *),
                  void *with);
 
-/* In a child made by fork: nothing is held, no lock is taken. */
-void track_after_fork(void);
-
 #endif

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "visible.h"
 #include "control.h"
+#include "fork.h"
 #include "lock.h"
 #include "os.h"
 #include <string.h>
@@ -144,9 +145,10 @@ void visible_end(bool known) {
   lock_release(&lock);
 }
 
-void visible_after_fork(void) {
+static void forget(void) {
   lock.taken = 0;
   if (users > 0) restore();
   users = 0;
   known_to_driver = false;
 }
+AFTER_FORK(forget)

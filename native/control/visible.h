@@ -17,6 +17,4 @@ bool visible_begin(void);
 /* After it; `known`: the driver has read the variable, and will not do so again. */
 void visible_end(bool known);
 
-void visible_after_fork(void);
-
 #endif

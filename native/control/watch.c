@@ -1,9 +1,11 @@
 #include "watch.h"
 #include "anchor.h"
 #include "estimate.h"
-#include "gate.h"
+#include "fork.h"
+#include "gate_state.h"
 #include "lock.h"
 #include "others.h"
+#include "vgpu_abi.h"
 #include <string.h>
 
 /*
@@ -80,7 +82,7 @@ bool watch_is_on(void) {
 
 static void set_state(enum watch_state state) {
   if (times_launches(state) != times_launches(watch.state))
-    __atomic_fetch_add(&gate.detours, times_launches(state) ? 1 : -1u, __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(&gate.detours, times_launches(state) ? 1 : -1u, memory_order_relaxed);
   __atomic_store_n(&watch.state, state, __ATOMIC_RELAXED);
   anchor_hold(state != WATCH_OFF);
 }
@@ -228,8 +230,9 @@ uint32_t watch_part_ppm(uint32_t device) {
   return part == 0 ? VGPU_PPM_WHOLE : part;
 }
 
-void watch_after_fork(void) {
+static void forget(void) {
   memset(&watch, 0, sizeof watch);
   memset(devices, 0, sizeof devices);
   lock.taken = 0;
 }
+AFTER_FORK(forget)

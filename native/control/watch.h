@@ -33,6 +33,4 @@ bool watch_is_on(void);
 /* Part (ppm) of its cost that a launch takes of the device's time, from all watches so far. */
 uint32_t watch_part_ppm(uint32_t device);
 
-void watch_after_fork(void);
-
 #endif

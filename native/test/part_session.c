@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "directory.h"
+#include "fork.h"
 #include "sandbox.h"
 #include "session.h"
 #include <errno.h>
@@ -70,7 +71,7 @@ int main(void) {
   /* A child lets go of the parent's connection, and of nothing else. */
   pid_t child = fork();
   if (child == 0) {
-    session_after_fork();
+    fork_forget();
     _exit(send(pair[1], "x", 1, MSG_NOSIGNAL) == 1 && session_open(7, 4, 99) ? 0 : 1);
   }
   int status = -1;
