@@ -90,10 +90,11 @@ export class ProcessTable {
   }
 }
 
+/** Whether any thread of a process is left: one that is killed holds its ports until the last of them has ended, its first one a zombie already. */
 function runs(pid: number): boolean {
   try {
-    process.kill(pid, 0);
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+    const isZombie = /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+    return !isZombie || readdirSync(`/proc/${pid}/task`).length > 1;
   } catch {
     return false;
   }
