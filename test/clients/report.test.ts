@@ -1,5 +1,6 @@
 import { test } from 'tap';
 import { faultsAlone, faultsInSlice, readReport } from './report.js';
+import { clientTable } from './table.js';
 import { cargoTestReport, unittestReport } from './suites.js';
 
 const SLICE = { limitMib: 1_000, share: 20 };
@@ -67,5 +68,22 @@ test('results of test suites are read whatever stands between a test and its res
   ]);
   const cargo = 'running 3 tests\ntest a::b ... ok\ntest a::slow_is_faster ... FAILED\ntest a::c ... ignored, alone\n';
   t.same(cargoTestReport(cargo, /_faster/).split('\n'), ['is a::b: ok', 'is a::c: ignored']);
+  t.end();
+});
+
+test('the table says of each client how it ran', (t) => {
+  const program = { name: 'memory', facts: 3, passes: 0, alone: [], inSlice: [], skipped: {} };
+  const client = { title: 'b', version: '1', way: 'dlopen', limits: '', programs: [program] };
+  const held = 'got 2000 MiB at a limit of 1000';
+  const table = clientTable({
+    b: client,
+    a: { ...client, title: 'a', programs: [{ ...program, passes: 2, inSlice: [held] }] },
+    c: { ...client, title: 'c', programs: [{ ...program, alone: ['exit code 1'] }] },
+  });
+  t.same(table.split('\n').slice(2), [
+    `| a | 1 | dlopen | memory | runs; 2 of 3 tests pass | ${held} |  |`,
+    '| b | 1 | dlopen | memory | runs | the same, limits hold |  |',
+    '| c | 1 | dlopen | memory | does not run | the same, limits hold |  |',
+  ]);
   t.end();
 });

@@ -16,6 +16,8 @@ export interface ProgramResult {
 export interface ClientResult {
   readonly title: string;
   readonly version: string;
+  readonly way: string;
+  readonly limits: string;
   readonly programs: readonly ProgramResult[];
 }
 
@@ -29,7 +31,11 @@ export class ResultsFile {
 
   read(): Readonly<Record<string, ClientResult>> {
     if (!existsSync(this.#path)) return {};
-    return JSON.parse(readFileSync(this.#path, 'utf8')) as Record<string, ClientResult>;
+    const all = JSON.parse(readFileSync(this.#path, 'utf8')) as Record<string, Partial<ClientResult>>;
+    // What an older form of this program left says less.
+    return Object.fromEntries(
+      Object.entries(all).filter((entry): entry is [string, ClientResult] => entry[1].way !== undefined),
+    );
   }
 
   write(client: string, result: ClientResult): void {

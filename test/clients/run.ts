@@ -1,9 +1,11 @@
 import { readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { packageFile } from '../../src/host/package-files.js';
 import type { Client, Program } from './client.js';
 import { ClientMachine, whyNoMachine, type Run } from './machine.js';
 import { faultsAlone, faultsInSlice, readReport, type Report } from './report.js';
 import { ResultsFile, type ProgramResult } from './results.js';
+import { writeTable } from './table.js';
 import { NotInstallable, Workshop } from './workshop.js';
 
 const LIMIT_MIB = 1_000;
@@ -11,13 +13,24 @@ const SHARE = 20;
 
 /**
  * Runs programs that other people made, alone on the simulated driver and in a slice of it, and says what differs: all of them, those
- * whose folder is named, or with `--quick` those that take little. What cannot be installed is skipped with the reason.
+ * whose folder is named, or with `--quick` those that take little. What cannot be installed is skipped with the reason. `--verbose`
+ * prints what the programs print; `--table` writes the latest results into docs/compatibility.md instead.
  */
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { quick: { type: 'boolean', default: false }, verbose: { type: 'boolean', default: false } },
+    options: {
+      quick: { type: 'boolean', default: false },
+      verbose: { type: 'boolean', default: false },
+      table: { type: 'boolean', default: false },
+    },
   });
+  const workshop = new Workshop({ quick: values.quick });
+  const results = new ResultsFile(workshop.resultsPath);
+  if (values.table) {
+    writeTable(packageFile('docs/compatibility.md'), results.read());
+    return 0;
+  }
   const reason = whyNoMachine();
   if (reason !== null) {
     console.log(`clients skipped: ${reason}`);
@@ -29,8 +42,6 @@ async function main(): Promise<number> {
     return 2;
   }
   const machine = new ClientMachine({ limitMib: LIMIT_MIB, share: SHARE });
-  const workshop = new Workshop();
-  const results = new ResultsFile(workshop.resultsPath);
   const counts = { passed: 0, failed: 0, skipped: 0 };
   try {
     for (const [index, [name, client]] of clients.entries()) {
@@ -57,7 +68,8 @@ async function main(): Promise<number> {
       if (failed) counts.failed += 1;
       else counts.passed += 1;
       console.log(`${failed ? 'not ok' : 'ok'} ${line}: ${done.map(({ name: program }) => program).join('; ')}`);
-      results.write(name, { title: client.title, version: client.version, programs: done });
+      const { title, version, way, limits = '' } = client;
+      results.write(name, { title, version, way, limits, programs: done });
     }
   } finally {
     machine.close();

@@ -9,13 +9,17 @@ import { packageFile } from '../../src/host/package-files.js';
 export class NotInstallable extends Error {}
 
 const INSTALL_TIMEOUT_MS = 1_800_000;
+/** Where the run has to be over soon: what takes longer is left for another. */
+const QUICK_INSTALL_TIMEOUT_MS = 120_000;
 
 /** Installs clients from package registries, by pinned name and version, into a folder that later runs find again. */
 export class Workshop {
   readonly #cache: string;
+  readonly #timeoutMs: number;
 
-  constructor(cache = process.env['CLIENTS_CACHE'] ?? join(homedir(), '.cache/gpu-manager-clients')) {
-    this.#cache = cache;
+  constructor({ quick }: { readonly quick: boolean }) {
+    this.#cache = process.env['CLIENTS_CACHE'] ?? join(homedir(), '.cache/gpu-manager-clients');
+    this.#timeoutMs = quick ? QUICK_INSTALL_TIMEOUT_MS : INSTALL_TIMEOUT_MS;
   }
 
   /** Where the results of runs are kept. */
@@ -33,10 +37,10 @@ export class Workshop {
   python(client: string, environment: Readonly<Record<string, string>> = {}): PythonInstallation {
     const requirements = this.source(client, 'requirements.txt');
     const directory = this.#install(`python/${client}`, [readFileSync(requirements, 'utf8')], (target) => {
-      run('python3', ['-m', 'venv', target]);
+      this.#run('python3', ['-m', 'venv', target]);
       const pip = join(target, 'bin/pip');
       // Every package of the closure is listed, so pip has nothing to decide.
-      run(pip, ['install', '--quiet', '--no-input', '--no-deps', '-r', requirements], environment);
+      this.#run(pip, ['install', '--quiet', '--no-input', '--no-deps', '-r', requirements], environment);
     });
     return new PythonInstallation(directory);
   }
@@ -52,7 +56,9 @@ export class Workshop {
     for (const file of readdirSync(this.source(client, 'src')))
       key.push(readFileSync(this.source(client, `src/${file}`), 'utf8'));
     const directory = this.#install(`cargo/${client}`, key, (target) =>
-      run('cargo', [...subcommand, '--quiet', '--locked', '--manifest-path', manifest], { CARGO_TARGET_DIR: target }),
+      this.#run('cargo', [...subcommand, '--quiet', '--locked', '--manifest-path', manifest], {
+        CARGO_TARGET_DIR: target,
+      }),
     );
     return join(directory, 'debug');
   }
@@ -63,7 +69,7 @@ export class Workshop {
     const lock = readFileSync(this.source(client, 'Cargo.lock'), 'utf8');
     const directory = this.#install(`cargo/${client}-tests`, [lock, crate, features], (target) => {
       const metadata = JSON.parse(
-        run('cargo', ['metadata', '--quiet', '--locked', '--format-version', '1', '--manifest-path', manifest]),
+        this.#run('cargo', ['metadata', '--quiet', '--locked', '--format-version', '1', '--manifest-path', manifest]),
       ) as { readonly packages: readonly { readonly name: string; readonly manifest_path: string }[] };
       const found = metadata.packages.find(({ name }) => name === crate);
       if (found === undefined)
@@ -71,7 +77,7 @@ export class Workshop {
       const source = join(target, 'source');
       rmSync(source, { recursive: true, force: true });
       cpSync(dirname(found.manifest_path), source, { recursive: true });
-      const built = run(
+      const built = this.#run(
         'cargo',
         ['test', '--no-run', '--lib', '--message-format=json', '--no-default-features', '--features', features].concat(
           '--manifest-path',
@@ -94,7 +100,7 @@ export class Workshop {
       .map((name) => readFileSync(join(source, name), 'utf8'));
     return this.#install(`go/${client}`, [...key, ...packages], (target) => {
       mkdirSync(target, { recursive: true });
-      run('go', ['build', '-C', source, '-mod=readonly', '-o', `${target}/`, ...packages], { GOFLAGS: '' });
+      this.#run('go', ['build', '-C', source, '-mod=readonly', '-o', `${target}/`, ...packages], { GOFLAGS: '' });
     });
   }
 
@@ -102,7 +108,7 @@ export class Workshop {
   maven(client: string): string {
     const pom = this.source(client, 'pom.xml');
     const directory = this.#install(`maven/${client}`, [readFileSync(pom, 'utf8')], (target) =>
-      run('mvn', ['-q', '-B', '-f', pom, 'dependency:copy-dependencies', `-DoutputDirectory=${target}`]),
+      this.#run('mvn', ['-q', '-B', '-f', pom, 'dependency:copy-dependencies', `-DoutputDirectory=${target}`]),
     );
     return readdirSync(directory)
       .filter((name) => name.endsWith('.jar'))
@@ -126,6 +132,24 @@ export class Workshop {
     if (query.status !== 0 || query.stdout === '')
       throw new NotInstallable(`the Debian package ${name} is not installed`);
     return query.stdout;
+  }
+
+  /** Runs a program of an installation; answers what it prints. */
+  #run(program: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}): string {
+    const done = spawnSync('nice', ['-n', '10', program, ...args], {
+      encoding: 'utf8',
+      env: { ...process.env, ...environment },
+      timeout: this.#timeoutMs,
+      maxBuffer: 64 << 20,
+    });
+    if (done.status === 0) return done.stdout;
+    const said = `${done.stdout}\n${done.stderr}`.split('\n').filter((line) => line.trim() !== '');
+    const why =
+      done.error?.message ??
+      said.findLast((line) => /error|not found|no such/i.test(line)) ??
+      said.at(-1) ??
+      'no reason';
+    throw new NotInstallable(`${program} ${args[0] ?? ''} failed: ${why.trim().slice(0, 200)}`);
   }
 
   /** A folder that `install` fills, made anew where what it was made from has changed or it was not finished. */
@@ -166,19 +190,4 @@ export class PythonInstallation {
     const [version = 'python3'] = readdirSync(lib);
     return join(lib, version, 'site-packages', path);
   }
-}
-
-/** What a program prints. */
-function run(program: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}): string {
-  const done = spawnSync('nice', ['-n', '10', program, ...args], {
-    encoding: 'utf8',
-    env: { ...process.env, ...environment },
-    timeout: INSTALL_TIMEOUT_MS,
-    maxBuffer: 64 << 20,
-  });
-  if (done.status === 0) return done.stdout;
-  const said = `${done.stdout ?? ''}\n${done.stderr ?? ''}`.split('\n').filter((line) => line.trim() !== '');
-  const why =
-    said.findLast((line) => /error|not found|no such/i.test(line)) ?? said.at(-1) ?? done.error?.message ?? '';
-  throw new NotInstallable(`${program} ${args[0] ?? ''} failed: ${why.trim().slice(0, 200)}`);
 }

@@ -8,17 +8,25 @@ class Refused(Exception):
     pass
 
 
-def allocate(size):
-    result, pointer = cu.cuMemAlloc(size)
+def do(answer):
+    result, *values = answer
     if result == cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
         raise Refused
     assert result == cu.CUresult.CUDA_SUCCESS, result
-    return pointer
+    return values[0] if values else None
 
 
-assert cu.cuInit(0)[0] == cu.CUresult.CUDA_SUCCESS
-result, context = cu.cuDevicePrimaryCtxRetain(0)
-assert result == cu.CUresult.CUDA_SUCCESS, result
-cu.cuCtxSetCurrent(context)
+contexts = []
+
+
+def allocate(size):
+    # A context takes memory too: where the others have taken all, there is no room for it either.
+    if not contexts:
+        contexts.append(do(cu.cuDevicePrimaryCtxRetain(0)))
+        do(cu.cuCtxSetCurrent(contexts[0]))
+    return do(cu.cuMemAlloc(size))
+
+
+do(cu.cuInit(0))
 held = fill("cuMemAlloc, several processes", allocate, lambda error: isinstance(error, Refused))
 hold()
