@@ -36,7 +36,7 @@ export function draServices(handler: ClaimHandler, log: Log): RpcService[] {
           }),
         ),
       );
-      return { claims: Object.fromEntries(claims.map(({ uid }) => [uid, { error: errors.get(uid) ?? '' }])) };
+      return { claims: Object.fromEntries(claims.map(({ uid }) => [uid, errorAnswer(errors.get(uid))])) };
     }, failed),
   });
   return [
@@ -49,10 +49,12 @@ const UNANSWERED: PreparedClaim = { ok: false, reason: 'there was no answer for 
 
 const refOf = ({ namespace, uid, name }: ClaimMessage): ClaimMessage => ({ namespace, uid, name });
 
+/** What is not there is left out, as the kubelet's own types do. */
+const errorAnswer = (error: string | undefined): object => (error === undefined ? {} : { error });
+
 function prepareAnswer(answer: PreparedClaim, withShareIds: boolean): object {
-  if (!answer.ok) return { devices: [], error: answer.reason };
+  if (!answer.ok) return { error: answer.reason };
   return {
-    error: '',
     devices: answer.devices.map(({ request, pool, device, shareId, cdiDevice }) => ({
       request_names: [request],
       pool_name: pool,

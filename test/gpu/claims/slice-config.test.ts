@@ -1,0 +1,61 @@
+import { test } from 'tap';
+import { readSliceConfig, settingsOf } from '../../../src/gpu/claims/slice-config.js';
+import type { AllocationConfig } from '../../../src/gpu/claims/resource-claim.js';
+
+const config = (fields: object): object => ({ apiVersion: 'gpu.tencent.com/v1', kind: 'SliceConfig', ...fields });
+
+const entry = (
+  parameters: unknown,
+  source: AllocationConfig['source'] = 'FromClaim',
+  requests: readonly string[] = [],
+): AllocationConfig => ({
+  source,
+  requests,
+  driver: 'gpu.tencent.com',
+  parameters,
+});
+
+for (const [what, parameters, reason] of [
+  ['no object', 7, /expected an object of kind SliceConfig/],
+  [
+    'another version',
+    { apiVersion: 'v2', kind: 'SliceConfig' },
+    /apiVersion: expected gpu.tencent.com\/v1, found "v2"/,
+  ],
+  ['another kind', { apiVersion: 'gpu.tencent.com/v1', kind: 'GpuConfig' }, /kind: expected SliceConfig/],
+  ['an unknown field', config({ sofLimit: 3 }), /sofLimit: no such field; there are softLimit, maxSoftLimit/],
+  ['a name of Object', config({ constructor: 3 }), /constructor: no such field/],
+  ['too much', config({ softLimit: 120 }), /softLimit: 120 is not a whole number from 1 to 100/],
+  ['a fraction', config({ softLimit: 1.5 }), /softLimit: 1.5 is not a whole number/],
+  ['a text', config({ softLimit: '60' }), /softLimit: "60" is not a whole number/],
+  ['what only a class may set', config({ maxSoftLimit: 60 }), /maxSoftLimit may be set by a DeviceClass only/],
+] as const) {
+  test(`parameters with ${what} are refused with the reason`, (t) => {
+    t.match(readSliceConfig(parameters, 'FromClaim'), { ok: false, reason });
+    t.end();
+  });
+}
+
+test("the claim's parameters follow the class's, whatever their order, and stay within them", (t) => {
+  const ofClass = entry(config({ softLimit: 40, maxSoftLimit: 80 }), 'FromClass');
+  t.same(settingsOf([ofClass], 'gpu'), { ok: true, settings: { softLimit: 40 } });
+  t.same(settingsOf([entry(config({ softLimit: 60 })), ofClass], 'gpu'), { ok: true, settings: { softLimit: 60 } });
+  t.match(settingsOf([ofClass, entry(config({ softLimit: 90 }))], 'gpu'), {
+    ok: false,
+    reason: 'config 2: softLimit: 90 is more than the class allows, 80',
+  });
+  t.end();
+});
+
+test('parameters of other drivers and other requests are passed over', (t) => {
+  const others = [
+    { ...entry('nonsense'), driver: 'gpu.nvidia.com' },
+    entry(config({ softLimit: 60 }), 'FromClaim', ['other']),
+  ];
+  t.same(settingsOf(others, 'gpu'), { ok: true, settings: { softLimit: null } });
+  t.same(settingsOf([entry(config({ softLimit: 60 }), 'FromClaim', ['gpu'])], 'gpu/linked'), {
+    ok: true,
+    settings: { softLimit: 60 },
+  });
+  t.end();
+});

@@ -1,0 +1,145 @@
+import { test } from 'tap';
+import {
+  publishedDevices,
+  semanticVersion,
+  type PublishedDevice,
+  type PublishedGpu,
+} from '../../../src/gpu/claims/published-device.js';
+import {
+  keptFeatures,
+  planSlices,
+  sameDevices,
+  sliceName,
+  type ObservedSlice,
+  type SlicePlan,
+} from '../../../src/gpu/claims/slice-plan.js';
+import { poolName } from '../../../src/gpu/claims/names.js';
+import { uniformTopology } from '../../../src/gpu/topology/topology.js';
+
+const gpu = (index: number, illness: PublishedGpu['illness'] = null): PublishedGpu => ({
+  index,
+  minor: index,
+  uuid: `GPU-${String(index).padStart(8, '0')}-0000-0000-0000-000000000000`,
+  pciBusId: `00000000:${index.toString(16).padStart(2, '0')}:00.0`,
+  model: 'NVIDIA H200',
+  memoryBytes: 16 * 2 ** 30 + 5,
+  numaNode: 0,
+  modelName: 'H200',
+  computeCapability: '9.0',
+  pcieRoot: null,
+  illness,
+});
+
+const devices = (
+  count: number,
+  illness: PublishedGpu['illness'] = null,
+  features = { shares: true, taints: true },
+): PublishedDevice[] =>
+  publishedDevices(
+    {
+      gpus: Array.from({ length: count }, (_, index) => gpu(index, index === 0 ? illness : null)),
+      topology: uniformTopology(count),
+      driverVersion: '580.95.05',
+      cudaVersion: 13_000,
+    },
+    () => true,
+    features,
+  );
+
+/** What is there after a plan was carried out. */
+function after(plan: SlicePlan, before: readonly ObservedSlice[] = []): ObservedSlice[] {
+  const names = new Set([...plan.removals.map(({ name }) => name), ...plan.writes.map(({ slice }) => slice.name)]);
+  const written = plan.writes.map(({ slice }) => ({ ...slice, uid: slice.name, resourceVersion: '1' }));
+  return [...before.filter(({ name }) => !names.has(name)), ...written];
+}
+
+test('one slice up to 64 GPUs, two beyond, none of them twice', (t) => {
+  for (const [count, slices] of [
+    [0, 1],
+    [1, 1],
+    [64, 1],
+    [65, 2],
+  ] as const) {
+    const { writes } = planSlices('node', devices(count), []);
+    t.equal(writes.length, slices, `${count} GPUs`);
+    t.equal(new Set(writes.flatMap(({ slice }) => slice.devices.map(({ name }) => name))).size, count);
+    t.ok(writes.every(({ slice }) => slice.sliceCount === slices && slice.generation === 1));
+  }
+  t.end();
+});
+
+test('what is there already is not written again', (t) => {
+  const present = after(planSlices('node', devices(65), []));
+  t.same(planSlices('node', devices(65), present), { writes: [], removals: [] });
+  t.end();
+});
+
+test('one slice that changes is changed in place; when their number changes all get a new generation', (t) => {
+  const one = after(planSlices('node', devices(8), []));
+  const ill = planSlices('node', devices(8, { status: 'failed', evict: false }), one);
+  t.match(ill.writes, [{ slice: { generation: 1 }, replaces: { name: sliceName('node', 0) } }]);
+  const more = planSlices('node', devices(65), one);
+  t.same(
+    more.writes.map(({ slice }) => slice.generation),
+    [2, 2],
+  );
+  const fewer = planSlices('node', devices(8), after(more, one));
+  t.same(
+    fewer.writes.map(({ slice }) => slice.generation),
+    [3],
+  );
+  t.equal(fewer.removals.length, 1);
+  t.same(planSlices('node', devices(8), after(fewer, after(more, one))), { writes: [], removals: [] });
+  t.end();
+});
+
+test('a taint that stays keeps its time', (t) => {
+  const ill = devices(2, { status: 'failed', evict: true });
+  const [slice] = after(planSlices('node', ill, []));
+  const stamped = {
+    ...slice,
+    devices: ill.map((device) => ({
+      ...device,
+      taints: device.taints.map((taint) => ({ ...taint, timeAdded: '2026-01-01T00:00:00Z' })),
+    })),
+  } as ObservedSlice;
+  t.ok(sameDevices(ill, stamped.devices));
+  const changed = planSlices('node', devices(3, { status: 'failed', evict: true }), [stamped]);
+  const taints = changed.writes[0]?.slice.devices.flatMap(({ taints: of }) => of);
+  t.match(taints, [
+    { key: 'gpu.tencent.com/health', value: 'failed', effect: 'NoExecute', timeAdded: '2026-01-01T00:00:00Z' },
+  ]);
+  t.end();
+});
+
+test('features that the API server drops are noticed, and done without', (t) => {
+  const sent = devices(2, { status: 'failed', evict: false });
+  const cut = sent.map((device) => ({ ...device, shared: false, taints: [] }));
+  t.same(keptFeatures(sent, cut), { shares: false, taints: false });
+  t.same(keptFeatures(sent, sent), { shares: true, taints: true });
+  const without = devices(2, { status: 'failed', evict: false }, { shares: false, taints: false });
+  t.equal(without.length, 1, 'the ill GPU is left out');
+  t.same(without[0]?.capacity.cores, { value: 100, policy: null });
+  t.end();
+});
+
+test('names fit whatever the node is called, and differ', (t) => {
+  const long = (last: string): string => `${'n'.repeat(252)}${last}`;
+  t.ok(sliceName(long('a'), 0).length <= 253 && poolName(long('a')).length <= 253);
+  t.not(sliceName(long('a'), 0), sliceName(long('b'), 0));
+  t.not(poolName(long('a')), poolName(long('b')));
+  t.equal(poolName('node1'), 'node1/vcuda');
+  t.end();
+});
+
+test('a device stays within what a ResourceSlice may hold', (t) => {
+  const [device] = devices(16);
+  const { attributes = {}, capacity = {} } = device ?? {};
+  t.ok(Object.keys(attributes).length + Object.keys(capacity).length <= 32);
+  for (const value of Object.values(attributes)) if ('string' in value) t.ok(Buffer.byteLength(value.string) <= 64);
+  t.same(attributes.driverVersion, { version: '580.95.5' });
+  t.same(attributes['resource.kubernetes.io/pciBusID'], { string: '0000:00:00.0' });
+  t.equal(capacity.memory?.value, 16 * 2 ** 30, 'cut to blocks of 256 MiB');
+  t.equal(semanticVersion('none'), null);
+  t.end();
+});
