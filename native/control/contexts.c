@@ -58,7 +58,7 @@ static bool takes_measurement(uint32_t device) {
     uint32_t seen = 0;
     if (is_known(device)) return false;
     if (__atomic_compare_exchange_n(measurer, &seen, self, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return true;
-    usage_reclaim(control.ledger.usage, &control.self);
+    usage_reclaim_rarely(control.ledger.usage, &control.self);
     uint32_t slot = (seen - 1) % VGPU_MAX_PROCESSES;
     bool gone = (__atomic_load_n(&control.ledger.usage->slots[slot].owner, __ATOMIC_ACQUIRE) & 3) == VGPU_SLOT_FREE;
     if (gone) __atomic_compare_exchange_n(measurer, &seen, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);

@@ -141,7 +141,7 @@ static uint32_t take_free_slot(struct vgpu_usage *usage, const struct process_id
       continue;
     __atomic_store_n(&slot->pid_namespace, self->pid_namespace, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->start_stack, self->start_stack, __ATOMIC_RELAXED);
-    slot->registered_at_ns = os_now_ns();
+    __atomic_store_n(&slot->registered_at_ns, os_now_ns(), __ATOMIC_RELAXED);
     slot->self_test = 0;
     slot->unhooked = 0;
     memcpy(slot->name, self->name, sizeof slot->name);
@@ -150,7 +150,22 @@ static uint32_t take_free_slot(struct vgpu_usage *usage, const struct process_id
   return USAGE_NO_SLOT;
 }
 
+/* Every look reads a file of /proc for each process, so of many that start together only the first ones do it. */
+static bool others_just_came(const struct vgpu_usage *usage) {
+  uint64_t now = os_now_ns();
+  uint32_t high = usage_slot_high(usage);
+  for (uint32_t i = 0; i < high; i++) {
+    const struct vgpu_process_slot *slot = &usage->slots[i];
+    if ((__atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE) & STATE_MASK) != VGPU_SLOT_LIVE) continue;
+    uint64_t came = __atomic_load_n(&slot->registered_at_ns, __ATOMIC_RELAXED);
+    if (came <= now && now - came < RECLAIM_EVERY_NS) return true;
+  }
+  return false;
+}
+
 uint32_t usage_register(struct vgpu_usage *usage, const struct process_identity *self) {
-  usage_reclaim(usage, self);
-  return take_free_slot(usage, self);
+  if (!others_just_came(usage)) usage_reclaim(usage, self);
+  uint32_t slot = take_free_slot(usage, self);
+  if (slot == USAGE_NO_SLOT && usage_reclaim(usage, self) > 0) slot = take_free_slot(usage, self);
+  return slot;
 }
