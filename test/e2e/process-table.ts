@@ -26,7 +26,13 @@ export class ProcessTable {
     return join(this.#directory, `${name}.log`);
   }
 
+  /** Throws when a daemon of this name runs: its record would be lost, and with it the way to end it. */
   start(name: string, command: string, args: readonly string[]): void {
+    if (this.isAlive(name)) throw new Error(`${name} is running already`);
+    this.#spawn(name, command, args);
+  }
+
+  #spawn(name: string, command: string, args: readonly string[]): void {
     const startedAt = Date.now();
     const log = openSync(this.logOf(name), 'a');
     const child = spawn(command, args, { detached: true, stdio: ['ignore', log, log], env: this.#environment });
@@ -68,7 +74,7 @@ export class ProcessTable {
   startBeside(name: string): (signal: NodeJS.Signals) => Promise<void> {
     const recorded = this.#read(name);
     if (recorded === null) throw new Error(`${name} is not running`);
-    this.start(name, recorded.command, recorded.args);
+    this.#spawn(name, recorded.command, recorded.args);
     return (signal) => end(recorded.pid, signal);
   }
 

@@ -106,6 +106,11 @@ test(`${KUBELET_RESTARTS} restarts of the kubelet deny none of ${RUNNING_PODS} p
   await agent.stop();
 });
 
+/** Ends what a test that failed has left running. */
+tap.afterEach(async () => {
+  for (const name of ['agent', 'plugin-proxy', 'extender']) await cluster.processes.stop(name);
+});
+
 /** The proxy, and an agent that registers with it. */
 async function startBehindProxy(): Promise<AgentProcess> {
   const directory = '/var/run/gm-e2e-proxy';
