@@ -102,14 +102,16 @@ export class ClientMachine {
       PYTHONPATH: packageFile('test/clients/python'),
     };
     if (slice !== null) environment.VGPU_SANDBOX_DIRECTORY = slice;
-    const findings = new Set<string>();
+    // Of each process what was found last: what is only so while it starts is gone by then.
+    const found = new Map<number, string[]>();
     const observe = (): void => {
-      if (slice !== null) for (const finding of auditSlice(slice, this.expectation)) findings.add(finding);
+      if (slice === null) return;
+      for (const [pid, findings] of auditSlice(slice, this.expectation)) found.set(pid, findings);
     };
     const timer = setInterval(observe, AUDIT_PERIOD_MS);
     try {
       const outputs = await runTogether(program, environment, observe);
-      return { outputs, findings: [...findings] };
+      return { outputs, findings: [...new Set([...found.values()].flat())] };
     } finally {
       clearInterval(timer);
       rmSync(state, { recursive: true, force: true });
@@ -165,31 +167,37 @@ async function runTogether(program: Program, environment: NodeJS.ProcessEnv, rea
   );
 }
 
-/** What the agent would report of a slice whose processes all greeted it and whose GPU lists them. */
-function auditSlice(slice: string, { limitMib, share }: Expectation): string[] {
+/**
+ * What the agent would report of each process of a slice, by its pid, if it had greeted the agent and the GPU listed it. A process that holds
+ * memory is through its start; the agent too waits until a finding stands.
+ */
+function auditSlice(slice: string, { limitMib, share }: Expectation): Map<number, string[]> {
   const decoded = decodeUsage(readFileSync(join(slice, USAGE_FILE)));
-  if (!decoded.ok) return [decoded.reason];
-  const { processes, devices } = decoded.usage;
-  const [device] = devices;
-  if (processes.length === 0 || device === undefined) return [];
-  return audit({
-    processes: processes.map(({ pid, name }) => ({ pid, name, greeted: true, claimed: true, active: true })),
-    // A process that holds memory is through its self test.
-    sessions: processes.map((slot) => ({ pid: slot.pid, slot, onGpu: slot.heldBytes.some((bytes) => bytes > 0) })),
-    devices: [
-      {
-        gpuUuid: GPU_UUID,
-        memoryLimitBytes: limitMib * MIB,
-        usedMemoryBytes: null,
-        share,
-        launches: device.launches,
-        samples: device.samples,
-        wentBack: false,
-        uncountedMemoryBytes: null,
-        unchargedTimePpm: null,
-      },
-    ],
-    trespasses: [],
-    fileProblem: null,
-  }).map(({ code, message }) => `the audit reports ${code}: ${message.replace(/ \(\d+\)/g, '')}`);
+  if (!decoded.ok) return new Map([[0, [decoded.reason]]]);
+  const [device] = decoded.usage.devices;
+  if (device === undefined) return new Map();
+  return new Map(
+    decoded.usage.processes.map((slot) => [
+      slot.pid,
+      audit({
+        processes: [{ pid: slot.pid, name: slot.name, greeted: true, claimed: true, active: true }],
+        sessions: [{ pid: slot.pid, slot, onGpu: slot.heldBytes.some((bytes) => bytes > 0) }],
+        devices: [
+          {
+            gpuUuid: GPU_UUID,
+            memoryLimitBytes: limitMib * MIB,
+            usedMemoryBytes: null,
+            share,
+            launches: device.launches,
+            samples: device.samples,
+            wentBack: false,
+            uncountedMemoryBytes: null,
+            unchargedTimePpm: null,
+          },
+        ],
+        trespasses: [],
+        fileProblem: null,
+      }).map(({ code, message }) => `the audit reports ${code}: ${message.replace(/ \(\d+\)/g, '')}`),
+    ]),
+  );
 }

@@ -19,7 +19,8 @@ export const client: Client = {
         command: [python.interpreter, '-m', 'numba.runtests', '-v', 'numba.cuda.tests.cudadrv'],
         mayFail: true,
         timeoutMs: 580_000,
-        describe: ({ stdout, stderr }) => unittestReport(`${stdout}\n${stderr}`),
+        // One allocates a part of the GPU's memory in the host's, so it depends on how much either has.
+        describe: ({ stdout, stderr }) => unittestReport(`${stdout}\n${stderr}`, /_undersubscribe/),
       },
     ];
   },
