@@ -125,18 +125,20 @@ static inline gate_hop *gate_hop_to(void *function) {
 
 #endif
 
-/* Defines the hook of a call that launches. */
-#define GATED(name, parameters, arguments, key_, stream_)                                                              \
+/* Defines the hook of a call that launches, where the condition says that it does. */
+#define GATED_WHERE(condition, name, parameters, arguments, key_, stream_)                                             \
   static __attribute__((noinline)) CUresult gated_##name parameters {                                                  \
-    if (gate_is_open()) return driver.name arguments;                                                                  \
+    if (gate_is_open() || !(condition)) return driver.name arguments;                                                  \
     struct launch launch = {.key = (key_), .stream = (stream_)};                                                       \
     gate_enter(&launch);                                                                                               \
     return gate_leave(&launch, driver.name arguments);                                                                 \
   }                                                                                                                    \
   static __attribute__((noinline)) CUresult paid_##name parameters {                                                   \
-    if (gate_pays(key_)) return driver.name arguments;                                                                 \
+    if (!(condition) || gate_pays(key_)) return driver.name arguments;                                                 \
     return gated_##name arguments;                                                                                     \
   }                                                                                                                    \
   HOOK(name, parameters, arguments)
+
+#define GATED(name, parameters, arguments, key, stream) GATED_WHERE(true, name, parameters, arguments, key, stream)
 
 #endif

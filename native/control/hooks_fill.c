@@ -4,13 +4,7 @@
  */
 #include "driver.h"
 #include "gate.h"
-
-/* Four kinds for each doubling of the size. */
-static uint64_t magnitude(uint64_t bytes) {
-  if (bytes < 4) return bytes;
-  unsigned int top = 63u - (unsigned int)__builtin_clzll(bytes);
-  return (uint64_t)top << 2 | (bytes >> (top - 2) & 3);
-}
+#include "magnitude.h"
 
 /* `what` tells the calls apart: copies, fills, fills of rows. */
 enum { COPY = 1, FILL, FILL_ROWS };

@@ -1,0 +1,124 @@
+/*
+ * Copies that name their sides by address or by description. Those within the GPU, or from one to another, run on the
+ * SMs and are paced like kernels; those from and to the host have engines of their own and are not.
+ */
+#include "driver.h"
+#include "gate.h"
+#include "magnitude.h"
+
+/* Kinds of copies that a size tells apart, see hooks_fill.c for the others. */
+enum { ROW = 0x40, PEERS, TO_ARRAY, FROM_ARRAY, ARRAYS, FLAT, DEEP, DEEP_PEERS };
+
+#define KEY(what, bytes) launch_key(what, magnitude(bytes), 0x636f7079, 0)
+#define OF_THREAD(stream) capture_stream(stream, true)
+
+/* Addresses say by themselves where they are, whatever the call's name says; memory that the driver does not know is
+ * the host's. */
+static bool on_device(CUdeviceptr pointer) {
+  unsigned int type = 0;
+  return driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer) == CUDA_SUCCESS &&
+         type == CU_MEMORYTYPE_DEVICE;
+}
+
+#define HOST(pointer) on_device((CUdeviceptr)(pointer))
+#define EITHER(to, from) (on_device(to) && on_device(from))
+
+static bool side(CUmemorytype type, const void *host, CUdeviceptr device) {
+  if (type == CU_MEMORYTYPE_HOST) return on_device((CUdeviceptr)host);
+  return type != CU_MEMORYTYPE_UNIFIED || on_device(device);
+}
+
+#define BOX(copy)                                                                                                      \
+  ((copy) != NULL && side((copy)->dstMemoryType, (copy)->dstHost, (copy)->dstDevice) &&                                \
+   side((copy)->srcMemoryType, (copy)->srcHost, (copy)->srcDevice))
+#define PLANE(copy) ((uint64_t)(copy)->WidthInBytes * (copy)->Height)
+#define VOLUME(copy) (PLANE(copy) * (copy)->Depth)
+
+#define FROM_UNIFIED(name, stream_parameter, stream_argument, stream)                                                  \
+  GATED_WHERE(EITHER(to, from), name, (CUdeviceptr to, CUdeviceptr from, size_t bytes stream_parameter),               \
+              (to, from, bytes stream_argument), KEY(ROW, bytes), stream)
+#define NO_STREAM
+#define STREAM_PARAMETER , CUstream stream
+#define STREAM_ARGUMENT , stream
+
+FROM_UNIFIED(cuMemcpy, NO_STREAM, NO_STREAM, NULL)
+FROM_UNIFIED(cuMemcpy_ptds, NO_STREAM, NO_STREAM, OF_THREAD(NULL))
+FROM_UNIFIED(cuMemcpyAsync, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
+FROM_UNIFIED(cuMemcpyAsync_ptsz, STREAM_PARAMETER, STREAM_ARGUMENT, OF_THREAD(stream))
+
+#define FROM_PEER(name, stream_parameter, stream_argument, stream)                                                     \
+  GATED_WHERE(EITHER(to, from), name,                                                                                  \
+              (CUdeviceptr to, CUcontext into, CUdeviceptr from, CUcontext out_of, size_t bytes stream_parameter),     \
+              (to, into, from, out_of, bytes stream_argument), KEY(PEERS, bytes), stream)
+
+FROM_PEER(cuMemcpyPeer, NO_STREAM, NO_STREAM, NULL)
+FROM_PEER(cuMemcpyPeer_ptds, NO_STREAM, NO_STREAM, OF_THREAD(NULL))
+FROM_PEER(cuMemcpyPeerAsync, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
+FROM_PEER(cuMemcpyPeerAsync_ptsz, STREAM_PARAMETER, STREAM_ARGUMENT, OF_THREAD(stream))
+
+/* What the calls for host memory are given may be an address of the GPU. */
+#define WITH_HOST(name, pointer, size, stream_parameter, stream_argument, stream)                                      \
+  GATED_WHERE(HOST(from), cuMemcpyHtoD##name, (pointer to, const void *from, size bytes stream_parameter),             \
+              (to, from, bytes stream_argument), KEY(ROW, bytes), stream)                                              \
+  GATED_WHERE(HOST(to), cuMemcpyDtoH##name, (void *to, pointer from, size bytes stream_parameter),                     \
+              (to, from, bytes stream_argument), KEY(ROW, bytes), stream)
+
+WITH_HOST(, CUdeviceptr_v1, unsigned int, NO_STREAM, NO_STREAM, NULL)
+WITH_HOST(_v2, CUdeviceptr, size_t, NO_STREAM, NO_STREAM, NULL)
+WITH_HOST(_v2_ptds, CUdeviceptr, size_t, NO_STREAM, NO_STREAM, OF_THREAD(NULL))
+WITH_HOST(Async, CUdeviceptr_v1, unsigned int, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
+WITH_HOST(Async_v2, CUdeviceptr, size_t, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
+WITH_HOST(Async_v2_ptsz, CUdeviceptr, size_t, STREAM_PARAMETER, STREAM_ARGUMENT, OF_THREAD(stream))
+
+#define WITH_HOST_ARRAY(name, size, stream_parameter, stream_argument, stream)                                         \
+  GATED_WHERE(HOST(from), cuMemcpyHtoA##name, (CUarray to, size at, const void *from, size bytes stream_parameter),    \
+              (to, at, from, bytes stream_argument), KEY(TO_ARRAY, bytes), stream)                                     \
+  GATED_WHERE(HOST(to), cuMemcpyAtoH##name, (void *to, CUarray from, size at, size bytes stream_parameter),            \
+              (to, from, at, bytes stream_argument), KEY(FROM_ARRAY, bytes), stream)
+
+WITH_HOST_ARRAY(, unsigned int, NO_STREAM, NO_STREAM, NULL)
+WITH_HOST_ARRAY(_v2, size_t, NO_STREAM, NO_STREAM, NULL)
+WITH_HOST_ARRAY(_v2_ptds, size_t, NO_STREAM, NO_STREAM, OF_THREAD(NULL))
+WITH_HOST_ARRAY(Async, unsigned int, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
+WITH_HOST_ARRAY(Async_v2, size_t, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
+WITH_HOST_ARRAY(Async_v2_ptsz, size_t, STREAM_PARAMETER, STREAM_ARGUMENT, OF_THREAD(stream))
+
+#define OF_ARRAYS(name, pointer, size, stream)                                                                         \
+  GATED(cuMemcpyDtoA##name, (CUarray to, size at, pointer from, size bytes), (to, at, from, bytes),                    \
+        KEY(TO_ARRAY, bytes), stream)                                                                                  \
+  GATED(cuMemcpyAtoD##name, (pointer to, CUarray from, size at, size bytes), (to, from, at, bytes),                    \
+        KEY(FROM_ARRAY, bytes), stream)                                                                                \
+  GATED(cuMemcpyAtoA##name, (CUarray to, size at, CUarray from, size behind, size bytes),                              \
+        (to, at, from, behind, bytes), KEY(ARRAYS, bytes), stream)
+
+OF_ARRAYS(, CUdeviceptr_v1, unsigned int, NULL)
+OF_ARRAYS(_v2, CUdeviceptr, size_t, NULL)
+OF_ARRAYS(_v2_ptds, CUdeviceptr, size_t, OF_THREAD(NULL))
+
+/* Boxes: flat, deep, and between peers. */
+#define OF_BOX(name, type, what, size, stream_parameter, stream_argument, stream)                                      \
+  GATED_WHERE(BOX(copy), name, (const type *copy stream_parameter), (copy stream_argument), KEY(what, size(copy)),     \
+              stream)
+
+OF_BOX(cuMemcpy2D, CUDA_MEMCPY2D_v1, FLAT, PLANE, NO_STREAM, NO_STREAM, NULL)
+OF_BOX(cuMemcpy2D_v2, CUDA_MEMCPY2D, FLAT, PLANE, NO_STREAM, NO_STREAM, NULL)
+OF_BOX(cuMemcpy2D_v2_ptds, CUDA_MEMCPY2D, FLAT, PLANE, NO_STREAM, NO_STREAM, OF_THREAD(NULL))
+OF_BOX(cuMemcpy2DUnaligned, CUDA_MEMCPY2D_v1, FLAT, PLANE, NO_STREAM, NO_STREAM, NULL)
+OF_BOX(cuMemcpy2DUnaligned_v2, CUDA_MEMCPY2D, FLAT, PLANE, NO_STREAM, NO_STREAM, NULL)
+OF_BOX(cuMemcpy2DUnaligned_v2_ptds, CUDA_MEMCPY2D, FLAT, PLANE, NO_STREAM, NO_STREAM, OF_THREAD(NULL))
+OF_BOX(cuMemcpy2DAsync, CUDA_MEMCPY2D_v1, FLAT, PLANE, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
+OF_BOX(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, FLAT, PLANE, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
+OF_BOX(cuMemcpy2DAsync_v2_ptsz, CUDA_MEMCPY2D, FLAT, PLANE, STREAM_PARAMETER, STREAM_ARGUMENT, OF_THREAD(stream))
+
+OF_BOX(cuMemcpy3D, CUDA_MEMCPY3D_v1, DEEP, VOLUME, NO_STREAM, NO_STREAM, NULL)
+OF_BOX(cuMemcpy3D_v2, CUDA_MEMCPY3D, DEEP, VOLUME, NO_STREAM, NO_STREAM, NULL)
+OF_BOX(cuMemcpy3D_v2_ptds, CUDA_MEMCPY3D, DEEP, VOLUME, NO_STREAM, NO_STREAM, OF_THREAD(NULL))
+OF_BOX(cuMemcpy3DAsync, CUDA_MEMCPY3D_v1, DEEP, VOLUME, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
+OF_BOX(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D, DEEP, VOLUME, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
+OF_BOX(cuMemcpy3DAsync_v2_ptsz, CUDA_MEMCPY3D, DEEP, VOLUME, STREAM_PARAMETER, STREAM_ARGUMENT, OF_THREAD(stream))
+
+OF_BOX(cuMemcpy3DPeer, CUDA_MEMCPY3D_PEER, DEEP_PEERS, VOLUME, NO_STREAM, NO_STREAM, NULL)
+OF_BOX(cuMemcpy3DPeer_ptds, CUDA_MEMCPY3D_PEER, DEEP_PEERS, VOLUME, NO_STREAM, NO_STREAM, OF_THREAD(NULL))
+OF_BOX(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER, DEEP_PEERS, VOLUME, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
+OF_BOX(cuMemcpy3DPeerAsync_ptsz, CUDA_MEMCPY3D_PEER, DEEP_PEERS, VOLUME, STREAM_PARAMETER, STREAM_ARGUMENT,
+       OF_THREAD(stream))

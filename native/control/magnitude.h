@@ -1,0 +1,14 @@
+/* Copies and fills of sizes of the same magnitude are one kind to the gate. */
+#ifndef VGPU_MAGNITUDE_H
+#define VGPU_MAGNITUDE_H
+
+#include <stdint.h>
+
+/* Four kinds for each doubling of the size. */
+static inline uint64_t magnitude(uint64_t bytes) {
+  if (bytes < 4) return bytes;
+  unsigned int top = 63u - (unsigned int)__builtin_clzll(bytes);
+  return (uint64_t)top << 2 | (bytes >> (top - 2) & 3);
+}
+
+#endif

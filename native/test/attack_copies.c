@@ -1,0 +1,124 @@
+#include "card.h"
+
+/* The simulated card copies 700,000 MB/s within itself, and each byte is read and written. */
+#define BYTES (128 * MIB)
+#define COPY_US 383
+#define EACH 24
+
+static struct vgpu_usage *usage;
+static CUstream stream;
+static CUdeviceptr from, to, small;
+static char host[64 << 10];
+
+static void unified(void) {
+  OK(cuMemcpyAsync(to, from, BYTES, stream));
+}
+static void unified_per_thread(void) {
+  OK(cuMemcpyAsync_ptsz(to, from, BYTES, NULL));
+}
+static void unified_waiting(void) {
+  OK(cuMemcpy(to, from, BYTES));
+}
+static void peers(void) {
+  OK(cuMemcpyPeerAsync(to, card_context, from, card_context, BYTES, stream));
+}
+static void peers_waiting(void) {
+  OK(cuMemcpyPeer(to, card_context, from, card_context, BYTES));
+}
+static void as_host(void) {
+  OK(cuMemcpyHtoDAsync_v2(to, (void *)from, BYTES, stream));
+}
+static void to_host(void) {
+  OK(cuMemcpyDtoHAsync_v2((void *)to, from, BYTES, stream));
+}
+
+static const CUDA_MEMCPY2D *plane(CUmemorytype type) {
+  static CUDA_MEMCPY2D copy;
+  copy = (CUDA_MEMCPY2D){.srcMemoryType = type,
+                         .srcDevice = from,
+                         .srcPitch = 1 << 20,
+                         .dstMemoryType = type,
+                         .dstDevice = to,
+                         .dstPitch = 1 << 20,
+                         .WidthInBytes = 1 << 20,
+                         .Height = BYTES >> 20};
+  return &copy;
+}
+static void flat(void) {
+  OK(cuMemcpy2DAsync_v2(plane(CU_MEMORYTYPE_DEVICE), stream));
+}
+static void flat_unified(void) {
+  OK(cuMemcpy2D_v2(plane(CU_MEMORYTYPE_UNIFIED)));
+}
+static void deep(void) {
+  CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .srcDevice = from,
+                        .srcPitch = 1 << 20,
+                        .srcHeight = 16,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .dstDevice = to,
+                        .dstPitch = 1 << 20,
+                        .dstHeight = 16,
+                        .WidthInBytes = 1 << 20,
+                        .Height = 16,
+                        .Depth = BYTES >> 24};
+  OK(cuMemcpy3DAsync_v2(&copy, stream));
+}
+static void from_host(void) {
+  OK(cuMemcpyAsync(small, (CUdeviceptr)host, sizeof host, stream));
+}
+static void from_host_by_name(void) {
+  OK(cuMemcpyHtoDAsync_v2(small, host, sizeof host, stream));
+}
+
+/* GPU time charged for one call, once its cost is known. */
+static double charge_us(void (*call)(void)) {
+  for (int i = 0; i < 10; i++) {
+    call();
+    OK(cuCtxSynchronize());
+  }
+  uint64_t charged = usage->devices[0].charged_ns;
+  for (int i = 0; i < EACH; i++) {
+    call();
+    OK(cuCtxSynchronize());
+  }
+  return (double)(usage->devices[0].charged_ns - charged) / EACH / 1000;
+}
+
+int main(void) {
+  TEST_BEGIN("attack: copies within the GPU are charged what they take, by whatever call and with whatever addresses");
+  TEST_NOT_WRAPPED("what copies cost is measured");
+  static const struct {
+    const char *name;
+    void (*call)(void);
+  } copies[] = {
+      {"cuMemcpyAsync", unified},
+      {"cuMemcpyAsync_ptsz", unified_per_thread},
+      {"cuMemcpy", unified_waiting},
+      {"cuMemcpyPeerAsync", peers},
+      {"cuMemcpyPeer", peers_waiting},
+      {"cuMemcpy2DAsync", flat},
+      {"cuMemcpy2D, unified", flat_unified},
+      {"cuMemcpy3DAsync", deep},
+      {"cuMemcpyHtoDAsync of an address of the GPU", as_host},
+      {"cuMemcpyDtoHAsync to an address of the GPU", to_host},
+  };
+  sandbox_make();
+  sandbox_limits(card_uuid(), 2048 * MIB, 99, 0);
+  card_open();
+  usage = sandbox_usage();
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cuMemAlloc_v2(&from, BYTES));
+  OK(cuMemAlloc_v2(&to, BYTES));
+  OK(cuMemAlloc_v2(&small, sizeof host));
+  /* Copies between host and GPU have engines of their own: they take nothing of the share. */
+  CHECK_EQ(charge_us(from_host), 0);
+  CHECK_EQ(charge_us(from_host_by_name), 0);
+  for (size_t i = 0; i < sizeof copies / sizeof copies[0]; i++) {
+    double got = charge_us(copies[i].call);
+    /* A thread takes tokens for up to 0.5 ms in advance: so much more or less for all calls together. */
+    if (got < 0.8 * COPY_US || got > 1.4 * COPY_US)
+      tap_fail(__FILE__, __LINE__, "%s is charged %.1f us, not %d", copies[i].name, got, COPY_US);
+  }
+  return TEST_END;
+}
