@@ -127,7 +127,7 @@ uint32_t memory_share(enum track_kind kind, uint64_t key, uint64_t object_key) {
 
 static bool is_of_context(const struct track_entry *entry, void *context) {
   bool bound = entry->kind == TRACK_MEMORY || entry->kind == TRACK_ARRAY || entry->kind == TRACK_MIPMAP ||
-               entry->kind == TRACK_IMPORT || entry->kind == TRACK_CONTEXT;
+               entry->kind == TRACK_IMPORT || entry->kind == TRACK_CONTEXT || entry->kind == TRACK_LIMIT;
   return bound && entry->link == (uint64_t)context;
 }
 

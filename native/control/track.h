@@ -21,6 +21,7 @@ enum track_kind {
   TRACK_IMPORT,       /* device pointer to memory of another process; `references` counts how often it was opened */
   TRACK_EXTERNAL,     /* imported external memory */
   TRACK_CONTEXT,      /* context; contexts.h has what it is charged */
+  TRACK_LIMIT,        /* limit of a context that was raised; `link` is the context */
   TRACK_GRAPH,        /* executable graph that allocates, on one device */
 };
 

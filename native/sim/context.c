@@ -9,6 +9,7 @@
 #include "stream.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static CUcontext contexts;
@@ -57,6 +58,7 @@ static void set_limits(CUcontext context) {
   context->limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
   context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
   context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+  memcpy(context->first_limits, context->limits, sizeof context->limits);
 }
 
 static CUresult open_on_card(CUcontext context) {
@@ -120,7 +122,33 @@ void context_close(CUcontext context) {
   sim_card_close_tenant(&context->board->card, machine->events, context->tenant);
   sim_model_leave(machine, context->card);
   atomic_fetch_sub(&machine->processes[driver.process].contexts[context->card], 1);
-  sim_ledger_give(machine, driver.process, context->card, machine->node.context_bytes);
+  sim_ledger_give(machine, driver.process, context->card, machine->node.context_bytes + context->limit_bytes);
+}
+
+/* Memory that a limit stands for beyond what the context took when it was made. */
+static uint64_t bytes_of(const struct CUctx_st *context, CUlimit limit, size_t value) {
+  size_t first = context->first_limits[limit];
+  uint64_t threads = (uint64_t)driver_gpu(context->device)->sms * THREADS_OF_SM;
+  if (value <= first) return 0;
+  switch (limit) {
+  case CU_LIMIT_STACK_SIZE:
+    return (value - first) * threads;
+  case CU_LIMIT_PRINTF_FIFO_SIZE:
+  case CU_LIMIT_MALLOC_HEAP_SIZE:
+    return value - first;
+  default:
+    return 0;
+  }
+}
+
+CUresult context_set_limit(CUcontext context, CUlimit limit, size_t value) {
+  uint64_t before = bytes_of(context, limit, context->limits[limit]), after = bytes_of(context, limit, value);
+  if (after > before && !sim_ledger_take(driver.machine, driver.process, context->card, after - before))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (after < before) sim_ledger_give(driver.machine, driver.process, context->card, before - after);
+  context->limits[limit] = value;
+  context->limit_bytes += after - before;
+  return CUDA_SUCCESS;
 }
 
 bool context_is_idle(CUcontext context) {

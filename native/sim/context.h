@@ -12,6 +12,9 @@ CUresult context_open(CUcontext *context, CUdevice device, unsigned int flags, u
 /* Ends it: work, streams, modules and memory are gone. The structure stays, so that late users are told. */
 void context_close(CUcontext context);
 
+/* Sets a limit and takes or gives the memory that it stands for. */
+CUresult context_set_limit(CUcontext context, CUlimit limit, size_t value);
+
 /* A handle that a caller gave. */
 CUresult context_check(CUcontext context);
 

@@ -209,8 +209,7 @@ SIM_API CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   CUcontext context;
   ENTER();
   TRY(limit_of(&context, limit));
-  context->limits[limit] = value;
-  return CUDA_SUCCESS;
+  return context_set_limit(context, limit, value);
 }
 
 SIM_API CUresult cuCtxGetLimit(size_t *value, CUlimit limit) {

@@ -12,6 +12,8 @@
 
 #define SIM_API __attribute__((visibility("default")))
 
+enum { THREADS_OF_SM = 2048 };
+
 struct driver {
   bool ready; /* cuInit has succeeded in this very process: a child after fork has to do without */
   uint32_t process;
@@ -39,6 +41,8 @@ struct CUctx_st {
   struct CUstream_st *streams; /* all but the legacy one */
   pthread_mutex_t lock;        /* of the list of streams */
   size_t limits[CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED + 1];
+  size_t first_limits[CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED + 1];
+  uint64_t limit_bytes; /* that larger limits than the first ones take of the card */
   CUfunc_cache cache;
   CUsharedconfig shared;
   struct CUctx_st *next; /* of all contexts */
