@@ -17,7 +17,11 @@ enum limits_status limits_open(const struct vgpu_limits **file, const char **why
   int error;
   *file = NULL;
   *why = NULL;
-  if (!os_is_directory(vgpu_directory())) return LIMITS_ABSENT;
+  if (!os_is_directory(vgpu_directory())) {
+    if (vgpu_directory_may_be_absent()) return LIMITS_ABSENT;
+    *why = "the directory is missing, in a container";
+    return LIMITS_BROKEN;
+  }
   vgpu_path(path, sizeof path, VGPU_LIMITS_FILE);
   *file = os_map_file(path, sizeof **file, false, &error);
   if (*file == NULL) {

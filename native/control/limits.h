@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 enum limits_status {
-  LIMITS_ABSENT,  /* no directory: this is no container of ours */
+  LIMITS_ABSENT,  /* no directory, on the node itself: this is no container of ours */
   LIMITS_PRESENT, /* mapped and sound */
   LIMITS_BROKEN,  /* the directory is there, the limits are not: nothing may run as if it had a whole card */
 };

@@ -1,6 +1,5 @@
 #define _GNU_SOURCE
 #include "nvml_driver.h"
-#include "forward.h"
 #include "symbol_version.h"
 #include <dlfcn.h>
 #include <stddef.h>
@@ -14,14 +13,14 @@ static nvmlReturn_t missing(void) {
   return NVML_ERROR_FUNCTION_NOT_FOUND;
 }
 
-void *forward_target(const char *name) {
+void *nvml_driver_find(const char *name) {
   void *function = origin == NULL ? NULL : dlsym(origin, name);
   return function == NULL ? (void *)missing : function;
 }
 
 __attribute__((constructor)) static void resolve(void) {
   origin = dlopen(ORIGIN, RTLD_LAZY | RTLD_NOLOAD);
-#define NVML_HOOK(type, symbol, parameters) driver.symbol = (__typeof__(&symbol))forward_target(#symbol);
+#define NVML_HOOK(type, symbol, parameters) driver.symbol = (__typeof__(&symbol))nvml_driver_find(#symbol);
 #define NVML_CALL NVML_HOOK
 #include "nvml_calls.def"
 }

@@ -13,6 +13,9 @@ struct nvml_driver {
 #include "nvml_calls.def"
 };
 
+/* The driver's function of that name, or one that answers that there is none. */
+void *nvml_driver_find(const char *name);
+
 extern struct nvml_driver driver __attribute__((visibility("hidden")));
 
 #endif

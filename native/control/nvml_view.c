@@ -54,3 +54,16 @@ bool nvml_view_shows(const struct nvml_view *seen, nvmlDevice_t device) {
   int index;
   return !seen->hides || !find(seen, device, &index) || index >= 0;
 }
+
+bool nvml_view_owns(const struct nvml_view *seen, uint32_t pid) {
+  const struct vgpu_usage *usage = seen->ledger.usage;
+  struct process_identity self;
+  process_self(&self);
+  for (uint32_t i = 0; usage != NULL && i < usage_slot_high(usage); i++) {
+    uint64_t owner = __atomic_load_n(&usage->slots[i].owner, __ATOMIC_ACQUIRE);
+    uint32_t number = (uint32_t)(owner >> VGPU_SLOT_PID_SHIFT) & ((1u << VGPU_SLOT_PID_BITS) - 1);
+    if ((owner & 3) == VGPU_SLOT_LIVE && number == pid && usage->slots[i].pid_namespace == self.pid_namespace)
+      return true;
+  }
+  return false;
+}

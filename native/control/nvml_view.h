@@ -23,4 +23,7 @@ int nvml_view_index(const struct nvml_view *view, nvmlDevice_t device);
  */
 bool nvml_view_shows(const struct nvml_view *view, nvmlDevice_t device);
 
+/* Whether the process with this number, as NVML gives it to the caller, is of this container. */
+bool nvml_view_owns(const struct nvml_view *view, uint32_t pid);
+
 #endif

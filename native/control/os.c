@@ -17,6 +17,12 @@ uint64_t os_now_ns(void) {
   return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
+uint64_t os_wall_clock_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
 void os_sleep_until(uint64_t at_ns) {
   struct timespec at = {.tv_sec = (time_t)(at_ns / NS_PER_SECOND), .tv_nsec = (long)(at_ns % NS_PER_SECOND)};
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);

@@ -12,6 +12,9 @@
 /* CLOCK_MONOTONIC in ns. */
 uint64_t os_now_ns(void);
 
+/* CLOCK_REALTIME in us. */
+uint64_t os_wall_clock_us(void);
+
 /* Sleeps until CLOCK_MONOTONIC reaches `at_ns`, or a signal comes. */
 void os_sleep_until(uint64_t at_ns);
 

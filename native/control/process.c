@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The number that the kernel gives the first pid namespace, on every system (PROC_PID_INIT_INO). */
+#define FIRST_PID_NAMESPACE 0xeffffffcu
+
 /* Fields of /proc/<pid>/stat, counted from 1 as proc(5) does. */
 enum { FIELD_STATE = 3, FIELD_THREADS = 20, FIELD_START = 22, FIELD_START_STACK = 28 };
 
@@ -81,6 +84,12 @@ void process_self(struct process_identity *self) {
     link[length] = '\0';
     parse_number(link + 5, &self->pid_namespace);
   }
+}
+
+bool process_is_of_host(void) {
+  struct process_identity self;
+  process_self(&self);
+  return self.pid_namespace == FIRST_PID_NAMESPACE;
 }
 
 bool process_is_gone(const struct process_identity *described, const struct process_identity *self) {

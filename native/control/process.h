@@ -13,6 +13,10 @@ struct process_identity {
   char name[16];
 };
 
+/* Whether the calling process is in the pid namespace that the system began with. Containers have one of their own, but
+ * for those that share the node's. A process that cannot see that is taken for one of a container. */
+bool process_is_of_host(void);
+
 /* The calling process. */
 void process_self(struct process_identity *self);
 

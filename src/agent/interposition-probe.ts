@@ -35,7 +35,7 @@ export interface LimitedReport {
 }
 
 const WITHIN_BYTES = 16 << 20;
-const BEYOND_BYTES = 64 << 20;
+const BEYOND_BYTES = 2 ** 31;
 const NOT_TRIED = -1;
 
 /** linux/sched.h, linux/mount.h */

@@ -1,0 +1,111 @@
+/*
+ * What a container may not do through NVML: change a GPU that others use too, and read what others do on it. The driver
+ * refuses most of it to whoever is no administrator of the host; here it does not depend on how the container was
+ * started.
+ */
+#ifndef VGPU_NVML_REFUSED_H
+#define VGPU_NVML_REFUSED_H
+
+/* Changes a GPU, how it is divided, or what others see of it. */
+#define NVML_CHANGES(NAME)                                                                                             \
+  NAME(nvmlDeviceSetComputeMode)                                                                                       \
+  NAME(nvmlComputeInstanceDestroy)                                                                                     \
+  NAME(nvmlDeviceClearAccountingPids)                                                                                  \
+  NAME(nvmlDeviceClearEccErrorCounts)                                                                                  \
+  NAME(nvmlDeviceClearFieldValues)                                                                                     \
+  NAME(nvmlDeviceCreateGpuInstance)                                                                                    \
+  NAME(nvmlDeviceCreateGpuInstanceWithPlacement)                                                                       \
+  NAME(nvmlDeviceDiscoverGpus)                                                                                         \
+  NAME(nvmlDeviceFreezeNvLinkUtilizationCounter)                                                                       \
+  NAME(nvmlDeviceLockNvlinkRemapTable_v1)                                                                              \
+  NAME(nvmlDeviceModifyDrainState)                                                                                     \
+  NAME(nvmlDevicePowerSmoothingActivatePresetProfile)                                                                  \
+  NAME(nvmlDevicePowerSmoothingSetState)                                                                               \
+  NAME(nvmlDevicePowerSmoothingUpdatePresetProfileParam)                                                               \
+  NAME(nvmlDeviceReadPRMCounters_v1)                                                                                   \
+  NAME(nvmlDeviceReadWritePRM_v1)                                                                                      \
+  NAME(nvmlDeviceRemoveGpu)                                                                                            \
+  NAME(nvmlDeviceRemoveGpu_v2)                                                                                         \
+  NAME(nvmlDeviceResetApplicationsClocks)                                                                              \
+  NAME(nvmlDeviceResetGpuLockedClocks)                                                                                 \
+  NAME(nvmlDeviceResetMemoryLockedClocks)                                                                              \
+  NAME(nvmlDeviceResetNvLinkErrorCounters)                                                                             \
+  NAME(nvmlDeviceResetNvLinkUtilizationCounter)                                                                        \
+  NAME(nvmlDeviceSetAPIRestriction)                                                                                    \
+  NAME(nvmlDeviceSetAccountingMode)                                                                                    \
+  NAME(nvmlDeviceSetAdaptiveTgpMode_v1)                                                                                \
+  NAME(nvmlDeviceSetApplicationsClocks)                                                                                \
+  NAME(nvmlDeviceSetAutoBoostedClocksEnabled)                                                                          \
+  NAME(nvmlDeviceSetClockOffsets)                                                                                      \
+  NAME(nvmlDeviceSetConfComputeUnprotectedMemSize)                                                                     \
+  NAME(nvmlDeviceSetDefaultAutoBoostedClocksEnabled)                                                                   \
+  NAME(nvmlDeviceSetDefaultFanSpeed_v2)                                                                                \
+  NAME(nvmlDeviceSetDramEncryptionMode)                                                                                \
+  NAME(nvmlDeviceSetDriverModel)                                                                                       \
+  NAME(nvmlDeviceSetEccMode)                                                                                           \
+  NAME(nvmlDeviceSetFanControlPolicy)                                                                                  \
+  NAME(nvmlDeviceSetFanSpeed_v2)                                                                                       \
+  NAME(nvmlDeviceSetGpcClkVfOffset)                                                                                    \
+  NAME(nvmlDeviceSetGpuLockedClocks)                                                                                   \
+  NAME(nvmlDeviceSetGpuOperationMode)                                                                                  \
+  NAME(nvmlDeviceSetHostname_v1)                                                                                       \
+  NAME(nvmlDeviceSetMemClkVfOffset)                                                                                    \
+  NAME(nvmlDeviceSetMemoryLimits_v1)                                                                                   \
+  NAME(nvmlDeviceSetMemoryLockedClocks)                                                                                \
+  NAME(nvmlDeviceSetMigMode)                                                                                           \
+  NAME(nvmlDeviceSetNvLinkDeviceLowPowerThreshold)                                                                     \
+  NAME(nvmlDeviceSetNvLinkUtilizationControl)                                                                          \
+  NAME(nvmlDeviceSetNvlinkBwMode)                                                                                      \
+  NAME(nvmlDeviceSetNvlinkBwModeAsync_v1)                                                                              \
+  NAME(nvmlDeviceSetNvlinkNvleReady_v1)                                                                                \
+  NAME(nvmlDeviceSetPersistenceMode)                                                                                   \
+  NAME(nvmlDeviceSetPowerManagementLimit)                                                                              \
+  NAME(nvmlDeviceSetPowerManagementLimit_v2)                                                                           \
+  NAME(nvmlDeviceSetPowerMizerMode_v1)                                                                                 \
+  NAME(nvmlDeviceSetRusdSettings_v1)                                                                                   \
+  NAME(nvmlDeviceSetTemperatureThreshold)                                                                              \
+  NAME(nvmlDeviceSetVgpuCapabilities)                                                                                  \
+  NAME(nvmlDeviceSetVgpuHeterogeneousMode)                                                                             \
+  NAME(nvmlDeviceSetVgpuSchedulerState)                                                                                \
+  NAME(nvmlDeviceSetVgpuSchedulerState_v2)                                                                             \
+  NAME(nvmlDeviceSetVirtualizationMode)                                                                                \
+  NAME(nvmlDeviceSetupNvlinkNvleEncryptionKey_v1)                                                                      \
+  NAME(nvmlDeviceVgpuForceGspUnload)                                                                                   \
+  NAME(nvmlDeviceWorkloadPowerProfileClearRequestedProfiles)                                                           \
+  NAME(nvmlDeviceWorkloadPowerProfileSetRequestedProfiles)                                                             \
+  NAME(nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1)                                                                \
+  NAME(nvmlGpmSetStreamingEnabled)                                                                                     \
+  NAME(nvmlGpuInstanceCreateComputeInstance)                                                                           \
+  NAME(nvmlGpuInstanceCreateComputeInstanceWithPlacement)                                                              \
+  NAME(nvmlGpuInstanceDestroy)                                                                                         \
+  NAME(nvmlGpuInstanceSetVgpuHeterogeneousMode)                                                                        \
+  NAME(nvmlGpuInstanceSetVgpuSchedulerState)                                                                           \
+  NAME(nvmlGpuInstanceSetVgpuSchedulerState_v2)                                                                        \
+  NAME(nvmlSetVgpuVersion)                                                                                             \
+  NAME(nvmlSystemSetConfComputeGpusReadyState)                                                                         \
+  NAME(nvmlSystemSetConfComputeKeyRotationThresholdInfo)                                                               \
+  NAME(nvmlSystemSetNvlinkBwMode)                                                                                      \
+  NAME(nvmlUnitSetLedState)                                                                                            \
+  NAME(nvmlVgpuInstanceClearAccountingPids)                                                                            \
+  NAME(nvmlVgpuInstanceSetEncoderCapacity)
+
+/* Says which processes or virtual machines of others use a GPU, and how much. */
+#define NVML_TELLS_OF_OTHERS(NAME)                                                                                     \
+  NAME(nvmlDeviceGetAccountingPids)                                                                                    \
+  NAME(nvmlDeviceGetAccountingStats)                                                                                   \
+  NAME(nvmlDeviceGetAccountingStats_v2)                                                                                \
+  NAME(nvmlDeviceGetEncoderSessions)                                                                                   \
+  NAME(nvmlDeviceGetFBCSessions)                                                                                       \
+  NAME(nvmlDeviceGetVgpuInstancesUtilizationInfo)                                                                      \
+  NAME(nvmlDeviceGetVgpuProcessUtilization)                                                                            \
+  NAME(nvmlDeviceGetVgpuProcessesUtilizationInfo)                                                                      \
+  NAME(nvmlDeviceGetVgpuUtilization)                                                                                   \
+  NAME(nvmlVgpuInstanceGetAccountingPids)                                                                              \
+  NAME(nvmlVgpuInstanceGetAccountingStats)                                                                             \
+  NAME(nvmlVgpuInstanceGetEncoderSessions)                                                                             \
+  NAME(nvmlVgpuInstanceGetFBCSessions)
+
+/* What stands for the call in a container with a slice; NULL: the driver's own. */
+void *nvml_refusal(const char *name);
+
+#endif
