@@ -51,7 +51,7 @@ $(BUILD)/control/parts.a: $(patsubst %,$(BUILD)/control/%.o,$(CONTROL_SHARED) $(
 	$(AR) rcs $@ $^
 
 $(eval $(call tests,part,$(BUILD)/control/parts.a,-Icontrol $(BUILD)/control/parts.a))
-SCRIPTS += test/control_circles.sh test/control_link.sh test/control_linkage.sh test/attack_chroot_installed.sh
+SCRIPTS += test/control_answers.sh test/control_circles.sh test/control_link.sh test/control_linkage.sh test/attack_chroot_installed.sh
 
 # A mirror as a container sees it, with the simulated driver behind the sandbox builds, and one with a driver of the future.
 MIRROR := $(BUILD)/mirror

@@ -89,8 +89,19 @@
   NAME(nvmlVgpuInstanceClearAccountingPids)                                                                            \
   NAME(nvmlVgpuInstanceSetEncoderCapacity)
 
-/* Says which processes or virtual machines of others use a GPU, and how much. */
+/* Says which processes or virtual machines of others use a GPU, or how much of it all of them use together. */
 #define NVML_TELLS_OF_OTHERS(NAME)                                                                                     \
+  NAME(nvmlDeviceGetEncoderUtilization)                                                                                \
+  NAME(nvmlDeviceGetDecoderUtilization)                                                                                \
+  NAME(nvmlDeviceGetJpgUtilization)                                                                                    \
+  NAME(nvmlDeviceGetOfaUtilization)                                                                                    \
+  NAME(nvmlDeviceGetDynamicPstatesInfo)                                                                                \
+  NAME(nvmlDeviceGetEncoderStats)                                                                                      \
+  NAME(nvmlDeviceGetFBCStats)                                                                                          \
+  NAME(nvmlGpmMetricsGet)                                                                                              \
+  NAME(nvmlGpmSampleGet)                                                                                               \
+  NAME(nvmlGpmMigSampleGet)                                                                                            \
+  NAME(nvmlDevicePerfMetricsGetSamples_v1)                                                                             \
   NAME(nvmlDeviceGetAccountingPids)                                                                                    \
   NAME(nvmlDeviceGetAccountingStats)                                                                                   \
   NAME(nvmlDeviceGetAccountingStats_v2)                                                                                \
