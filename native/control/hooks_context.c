@@ -109,3 +109,34 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device) {
   CUcontext context = before_primary_may_end(device);
   return ended(driver.cuDevicePrimaryCtxReset(device), context);
 }
+
+/* A green context keeps the primary one alive, and makes it active where it is not. */
+CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUdevice device, unsigned int flags) {
+  struct contexts_claim claim;
+  if (!control_enforces() || primary(device) != NULL) return driver.cuGreenCtxCreate(green, description, device, flags);
+  if (!contexts_claim(&claim, devices_index(device))) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = driver.cuGreenCtxCreate(green, description, device, flags);
+  if (contexts_settle(&claim, result == CUDA_SUCCESS ? primary(device) : NULL)) return result;
+  driver.cuGreenCtxDestroy(*green);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx green) {
+  CUcontext context = NULL;
+  CUdevice device = 0;
+  int count = 0;
+  if (!control_enforces()) return driver.cuGreenCtxDestroy(green);
+  /* It does not say of which device it is: the one whose primary context is not there any more. */
+  CUcontext before[VGPU_MAX_DEVICES] = {NULL};
+  driver.cuDeviceGetCount(&count);
+  for (device = 0; device < count && device < (int)VGPU_MAX_DEVICES; device++)
+    before[device] = primary(device);
+  CUresult result = driver.cuGreenCtxDestroy(green);
+  for (device = 0; device < count && device < (int)VGPU_MAX_DEVICES; device++) {
+    context = before[device];
+    if (context == NULL || primary(device) != NULL) continue;
+    sampler_drop_context(context);
+    ended(result, context);
+  }
+  return result;
+}

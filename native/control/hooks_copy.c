@@ -122,3 +122,33 @@ OF_BOX(cuMemcpy3DPeer_ptds, CUDA_MEMCPY3D_PEER, DEEP_PEERS, VOLUME, NO_STREAM, N
 OF_BOX(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER, DEEP_PEERS, VOLUME, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
 OF_BOX(cuMemcpy3DPeerAsync_ptsz, CUDA_MEMCPY3D_PEER, DEEP_PEERS, VOLUME, STREAM_PARAMETER, STREAM_ARGUMENT,
        OF_THREAD(stream))
+
+/* Batches: what of them is within the GPU. */
+static uint64_t within(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *sizes, size_t count) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; to != NULL && from != NULL && sizes != NULL && i < count; i++)
+    if (EITHER(to[i], from[i])) bytes += sizes[i];
+  return bytes;
+}
+
+#define OF_BATCH(name, failed_parameter, failed_argument, stream_)                                                     \
+  GATED_WHERE(within(to, from, sizes, count) > 0, name,                                                                \
+              (CUdeviceptr * to, CUdeviceptr * from, size_t * sizes, size_t count, CUmemcpyAttributes * attributes,    \
+               size_t * first, size_t number failed_parameter, CUstream stream),                                       \
+              (to, from, sizes, count, attributes, first, number failed_argument, stream),                             \
+              KEY(ROW, within(to, from, sizes, count)), stream_)
+#define FAILED_PARAMETER , size_t *failed
+#define FAILED_ARGUMENT , failed
+
+OF_BATCH(cuMemcpyBatchAsync, FAILED_PARAMETER, FAILED_ARGUMENT, stream)
+OF_BATCH(cuMemcpyBatchAsync_ptsz, FAILED_PARAMETER, FAILED_ARGUMENT, OF_THREAD(stream))
+OF_BATCH(cuMemcpyBatchAsync_v2, , , stream)
+OF_BATCH(cuMemcpyBatchAsync_v2_ptsz, , , OF_THREAD(stream))
+
+#define WITH_ATTRIBUTES(name, stream_)                                                                                 \
+  GATED_WHERE(EITHER(to, from), name,                                                                                  \
+              (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUmemcpyAttributes * attributes, CUstream stream),      \
+              (to, from, bytes, attributes, stream), KEY(ROW, bytes), stream_)
+
+WITH_ATTRIBUTES(cuMemcpyWithAttributesAsync, stream)
+WITH_ATTRIBUTES(cuMemcpyWithAttributesAsync_ptsz, OF_THREAD(stream))

@@ -20,6 +20,8 @@ typedef unsigned long long CUdeviceptr;
 typedef unsigned int CUdeviceptr_v1;
 typedef int CUdevice;
 typedef struct CUctx_st *CUcontext;
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
+typedef struct CUdevResource_st CUdevResource; /* of no concern here what it says */
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUlib_st *CUlibrary;
@@ -51,6 +53,8 @@ typedef struct CUipcEventHandle_st {
 typedef struct CUipcMemHandle_st {
   char reserved[CU_IPC_HANDLE_SIZE];
 } CUipcMemHandle;
+
+enum { CU_GREEN_CTX_DEFAULT_STREAM = 0x1 };
 
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)

@@ -543,4 +543,6 @@ typedef struct {
 } CUDA_RESOURCE_VIEW_DESC_v1;
 typedef CUDA_RESOURCE_VIEW_DESC_v1 CUDA_RESOURCE_VIEW_DESC;
 
+typedef struct CUmemcpyAttributes_st CUmemcpyAttributes; /* hints for copies, of no concern here */
+
 #endif

@@ -163,3 +163,29 @@ QUEUED(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D_v2 *copy), (copy), flat_box(s, c
 QUEUED(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D_v2 *copy), (copy), deep_box(s, copy, false))
 QUEUED(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *copy), (copy), peer_box(s, copy, false))
 // clang-format on
+
+/* ---- batches ---- */
+
+static CUresult rows(CUstream handle, const CUdeviceptr *to, const CUdeviceptr *from, const size_t *sizes, size_t count,
+                     size_t *failed) {
+  NEED(to != NULL && from != NULL && sizes != NULL && count > 0);
+  for (size_t i = 0; i < count; i++) {
+    CUresult result = row(handle, to[i], from[i], sizes[i], false);
+    if (result != CUDA_SUCCESS && failed != NULL) *failed = i;
+    TRY(result);
+  }
+  return CUDA_SUCCESS;
+}
+
+QUEUED(cuMemcpyBatchAsync,
+       (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes, size_t *first,
+        size_t number, size_t *failed),
+       (to, from, sizes, count, attributes, first, number, failed),
+       ((void)attributes, (void)first, (void)number, rows(s, to, from, sizes, count, failed)))
+QUEUED(cuMemcpyBatchAsync_v2,
+       (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes, size_t *first,
+        size_t number),
+       (to, from, sizes, count, attributes, first, number),
+       ((void)attributes, (void)first, (void)number, rows(s, to, from, sizes, count, NULL)))
+QUEUED(cuMemcpyWithAttributesAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUmemcpyAttributes *attributes),
+       (to, from, size, attributes), ((void)attributes, row(s, to, from, size, false)))

@@ -72,6 +72,22 @@ int main(void) {
   OK(cuDevicePrimaryCtxRelease_v2(0));
   REFUSED(cuMemAlloc_v2(&pointer, 1));
   OK(cuDevicePrimaryCtxRelease_v2(0));
+  /* A green context keeps the primary one. */
+  CUgreenCtx green, other;
+  CUdevResourceDesc description;
+  char resource[256] = {0};
+  OK(cuDevResourceGenerateDesc(&description, (CUdevResource *)resource, 1));
+  OK(cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+  CHECK_EQ(card_held(), LIMIT);
+  OK(cuGreenCtxCreate(&other, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+  CHECK_EQ(card_held(), LIMIT);
+  OK(cuGreenCtxDestroy(green));
+  CHECK_EQ(card_held(), LIMIT);
+  OK(cuGreenCtxDestroy(other));
+  CHECK_EQ(card_held(), LIMIT - CONTEXT);
+  OK(cuCtxCreate_v2(&fourth, 0, 0));
+  REFUSED(cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+  OK(cuCtxDestroy_v2(fourth));
   OK(cuCtxDestroy_v2(third));
   OK(cuCtxDestroy_v2(second));
   OK(cuCtxSetCurrent(first));

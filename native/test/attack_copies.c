@@ -64,6 +64,19 @@ static void deep(void) {
                         .Depth = BYTES >> 24};
   OK(cuMemcpy3DAsync_v2(&copy, stream));
 }
+static void batch(void) {
+  CUdeviceptr targets[] = {to, to + BYTES / 2}, sources[] = {from, from + BYTES / 2};
+  size_t sizes[] = {BYTES / 2, BYTES / 2}, first = 0, failed;
+  OK(cuMemcpyBatchAsync(targets, sources, sizes, 2, NULL, &first, 1, &failed, stream));
+}
+static void batch_of_13(void) {
+  CUdeviceptr targets[] = {to, to + BYTES / 2}, sources[] = {from, from + BYTES / 2};
+  size_t sizes[] = {BYTES / 2, BYTES / 2}, first = 0;
+  OK(cuMemcpyBatchAsync_v2(targets, sources, sizes, 2, NULL, &first, 1, stream));
+}
+static void with_attributes(void) {
+  OK(cuMemcpyWithAttributesAsync(to, from, BYTES, NULL, stream));
+}
 static void from_host(void) {
   OK(cuMemcpyAsync(small, (CUdeviceptr)host, sizeof host, stream));
 }
@@ -100,6 +113,9 @@ int main(void) {
       {"cuMemcpy2DAsync", flat},
       {"cuMemcpy2D, unified", flat_unified},
       {"cuMemcpy3DAsync", deep},
+      {"cuMemcpyBatchAsync", batch},
+      {"cuMemcpyBatchAsync_v2", batch_of_13},
+      {"cuMemcpyWithAttributesAsync", with_attributes},
       {"cuMemcpyHtoDAsync of an address of the GPU", as_host},
       {"cuMemcpyDtoHAsync to an address of the GPU", to_host},
   };
