@@ -73,7 +73,11 @@ export function quotaCommand(): Command {
     .argument('<directory>', 'the directory of replay --store')
     .addOption(quotaOutputOption())
     .action(async (directory: string, { output }: QuotaOutput) => {
-      const engine = await createEngine({ store: await JournalStore.open(directory), clock: () => 0 });
+      // A live store is read as far as it is written.
+      const store = await JournalStore.open(directory, { readOnly: true }).catch((error: NodeJS.ErrnoException) => {
+        throw new StartupError(`quota: ${directory}: ${error.code === 'ENOENT' ? 'no such directory' : error.message}`);
+      });
+      const engine = await createEngine({ store, clock: () => 0 });
       try {
         show(engine, output, engine.now);
       } finally {

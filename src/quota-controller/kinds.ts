@@ -1,3 +1,4 @@
+import { apiGroupOf, type EvaluationOptions } from '../quota/evaluators/evaluate.js';
 import type { Evaluator } from '../quota/evaluators/evaluator.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
@@ -12,6 +13,8 @@ export interface ServedKind {
   readonly path: string;
   /** `deploy`. */
   readonly shortNames: readonly string[];
+  /** Where the scale subresource writes the replicas: `spec`, `replicas`. Null where the kind has a scale subresource whose path is not known. */
+  readonly scalePath: readonly string[] | null;
 }
 
 interface ResourceList {
@@ -38,7 +41,14 @@ export async function servedKinds(api: KubeApi, evaluators: readonly Evaluator[]
         const resource = resourceOf(evaluator);
         const served = (await servedIn(evaluator.apiGroup)).get(resource);
         if (served === undefined) return null;
-        return { evaluator, resource, path: `${served.root}/${resource}`, shortNames: served.shortNames };
+        const path = `${served.root}/${resource}`;
+        return {
+          evaluator,
+          resource,
+          path,
+          shortNames: served.shortNames,
+          scalePath: await scalePathOf(api, evaluator, served),
+        };
       }),
   );
   return found.flatMap((kind) => kind ?? []);
@@ -48,6 +58,37 @@ export async function servedKinds(api: KubeApi, evaluators: readonly Evaluator[]
 function objectPath(kind: ServedKind, namespace: string, name: string): string {
   const at = kind.path.lastIndexOf('/');
   return `${kind.path.slice(0, at)}/namespaces/${encodeURIComponent(namespace)}/${kind.resource}/${encodeURIComponent(name)}`;
+}
+
+/** The options to evaluate an object with: those given, and the object whose template it runs (`spec.workloadRef` of a Rollout). */
+export async function withReferences(
+  api: KubeApi,
+  kinds: readonly ServedKind[],
+  object: KubeObject,
+  options: EvaluationOptions,
+): Promise<EvaluationOptions> {
+  const {
+    apiVersion = '',
+    kind = '',
+    name = '',
+  } = (object.spec?.['workloadRef'] ?? {}) as Readonly<Record<string, string>>;
+  const apiGroup = apiGroupOf(String(apiVersion));
+  const served = kinds.find(({ evaluator }) => evaluator.kind === kind && evaluator.apiGroup === apiGroup);
+  if (served === undefined || typeof name !== 'string' || name === '') return options;
+  const found = await readObject(api, served, object.metadata?.namespace ?? '', name);
+  return found === null ? options : { ...options, lookup: () => found };
+}
+
+/** The object as it would be with so many replicas; null where it is not known where the scale subresource of its kind writes them. */
+export function withReplicas(object: KubeObject, { scalePath }: ServedKind, replicas: number): KubeObject | null {
+  const path = scalePath ?? (typeof object.spec?.['replicas'] === 'number' ? REPLICAS : null);
+  return path === null ? null : (withField(object, path, replicas) as KubeObject);
+}
+
+function withField(object: unknown, [name, ...rest]: readonly string[], value: unknown): unknown {
+  if (name === undefined) return value;
+  const fields = typeof object === 'object' && object !== null ? (object as Readonly<Record<string, unknown>>) : {};
+  return { ...fields, [name]: withField(fields[name], rest, value) };
 }
 
 /** An object of a kind as it is now; null where there is none. Rejects with an KubeError where the API server does not say. */
@@ -64,16 +105,53 @@ export async function readObject(
 }
 
 /** Resources of an API group, by plural. */
-type Served = ReadonlyMap<string, { readonly root: string; readonly shortNames: readonly string[] }>;
+type Served = ReadonlyMap<string, ServedResource>;
+
+interface ServedResource {
+  readonly root: string;
+  readonly shortNames: readonly string[];
+  readonly isScaled: boolean;
+}
+
+const REPLICAS = ['spec', 'replicas'];
+const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+/** API groups of Kubernetes itself: their kinds have no definition. */
+const BUILT_IN = new Set(['', 'apps', 'batch']);
+
+interface Definition {
+  readonly spec?: {
+    readonly versions?: readonly {
+      readonly name: string;
+      readonly subresources?: { readonly scale?: { readonly specReplicasPath?: string } };
+    }[];
+  };
+}
+
+/** Custom resources say in their definition where their scale subresource writes. */
+async function scalePathOf(
+  api: KubeApi,
+  { apiGroup, resource }: Evaluator,
+  { root, isScaled }: ServedResource,
+): Promise<readonly string[] | null> {
+  if (!isScaled || BUILT_IN.has(apiGroup)) return REPLICAS;
+  const answer = await api.request({ method: 'GET', path: `${DEFINITIONS}/${resource}` });
+  if (!answer.ok) return null;
+  const { versions = [] } = (answer.body as Definition).spec ?? {};
+  const version = versions.find(({ name }) => root.endsWith(`/${name}`));
+  const path = version?.subresources?.scale?.specReplicasPath;
+  return path === undefined ? null : path.split('.').filter((part) => part !== '');
+}
 
 /** The resources of a group, each in the preferred version where that has it. Empty where there is no such group. */
 async function discover(api: KubeApi, apiGroup: string): Promise<Served> {
-  const found = new Map<string, { readonly root: string; readonly shortNames: readonly string[] }>();
+  const found = new Map<string, ServedResource>();
   for (const root of await rootsOf(api, apiGroup)) {
     const answer = await api.request({ method: 'GET', path: root });
     if (!answer.ok) throw new KubeError(`the resources of ${root} can not be read`, answer);
-    for (const { name, shortNames = [] } of (answer.body as ResourceList).resources ?? [])
-      if (!found.has(name)) found.set(name, { root, shortNames });
+    const resources = (answer.body as ResourceList).resources ?? [];
+    for (const { name, shortNames = [] } of resources)
+      if (!found.has(name))
+        found.set(name, { root, shortNames, isScaled: resources.some((other) => other.name === `${name}/scale`) });
   }
   return found;
 }

@@ -99,3 +99,140 @@ test('while the API server does not say what it has, nothing is dropped, and it 
   t.equal(told.length, 1, 'told once');
   await served.stop();
 });
+
+const definition = (group: string, version: string, kind: string, plural: string, subresources: object = {}) => ({
+  metadata: { name: `${plural}.${group}` },
+  spec: {
+    group,
+    scope: 'Namespaced',
+    names: { plural, singular: kind.toLowerCase(), kind, listKind: `${kind}List` },
+    versions: [
+      {
+        name: version,
+        served: true,
+        storage: true,
+        subresources,
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+});
+
+const review = (resource: { group: string; version: string; resource: string }, request: object) => ({
+  apiVersion: 'admission.k8s.io/v1',
+  kind: 'AdmissionReview',
+  request: { uid: 'u', resource, namespace: 'default', userInfo: { username: 'tester' }, ...request },
+});
+
+const template = (cpu: string | number) => ({
+  spec: { containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu } } }] },
+});
+
+test('a scale of a custom resource is decided where its definition says that the replicas are', async (t) => {
+  const on = await QuotaCluster.start(0);
+  t.teardown(() => on.stop());
+  on.server.seed(
+    'customresourcedefinitions',
+    definition('kubeflow.org', 'v1', 'PyTorchJob', 'pytorchjobs', {
+      scale: {
+        specReplicasPath: '.spec.pytorchReplicaSpecs.Worker.replicas',
+        statusReplicasPath: '.status.replicaStatuses.Worker.active',
+      },
+    }),
+  );
+  await on.join();
+  await on.createGroup('team', { 'limits.cpu': 4 });
+  on.server.seed('pytorchjobs.kubeflow.org', {
+    metadata: { name: 'train', labels: { [GROUP_LABEL]: 'team' } },
+    spec: { pytorchReplicaSpecs: { Worker: { replicas: 2, template: template(1) } } },
+  });
+  await eventually(() => on.used('team') === '2', 'two workers to be charged');
+  const scaled = async (replicas: number) => {
+    const scale = (count: number) => ({
+      kind: 'Scale',
+      apiVersion: 'autoscaling/v1',
+      metadata: { name: 'train', namespace: 'default' },
+      spec: { replicas: count },
+    });
+    return (
+      await on.ask(
+        '/scale',
+        review(
+          { group: 'kubeflow.org', version: 'v1', resource: 'pytorchjobs' },
+          { subResource: 'scale', name: 'train', operation: 'UPDATE', object: scale(replicas), oldObject: scale(2) },
+        ),
+      )
+    ).response;
+  };
+  t.match(await scaled(100), { allowed: false, status: { message: /QuotaExceeded/ } });
+  t.match(await scaled(4), { allowed: true });
+  const { response } = await on.ask(
+    '/autoscalers',
+    review(
+      { group: 'autoscaling', version: 'v2', resource: 'horizontalpodautoscalers' },
+      {
+        name: 'hpa',
+        operation: 'CREATE',
+        object: {
+          metadata: { name: 'hpa', namespace: 'default' },
+          spec: {
+            scaleTargetRef: { apiVersion: 'kubeflow.org/v1', kind: 'PyTorchJob', name: 'train' },
+            maxReplicas: 9,
+          },
+        },
+      },
+    ),
+  );
+  t.match(response, { allowed: false, status: { message: /QuotaExceeded/ } });
+});
+
+test('a Rollout is charged for the template of the workload that it refers to', async (t) => {
+  const on = await QuotaCluster.start(0);
+  t.teardown(() => on.stop());
+  on.server.seed('customresourcedefinitions', ROLLOUTS);
+  await on.join();
+  await on.createGroup('team', { 'limits.cpu': 6 });
+  on.server.seed('deployments', deployment('web', '', 0, 2));
+  const rollout = (replicas: number, uid: string) => ({
+    apiVersion: 'argoproj.io/v1alpha1',
+    kind: 'Rollout',
+    metadata: { name: 'blue', namespace: 'default', uid, labels: { [GROUP_LABEL]: 'team' } },
+    spec: { replicas, workloadRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' } },
+  });
+  const created = async (replicas: number) =>
+    (
+      await on.ask(
+        '/workloads',
+        review(
+          { group: 'argoproj.io', version: 'v1alpha1', resource: 'rollouts' },
+          { name: 'blue', operation: 'CREATE', object: rollout(replicas, 'u-1') },
+        ),
+      )
+    ).response;
+  t.match(await created(4), { allowed: false, status: { message: /QuotaExceeded/ } });
+  t.match(await created(3), { allowed: true });
+  on.server.seed('rollouts.argoproj.io', rollout(3, 'u-1'));
+  await eventually(() => on.used('team') === '6', 'the Rollout to be charged');
+});
+
+test('an object that cannot be read may shrink, lose finalizers and be deleted, and nothing else', async (t) => {
+  const on = await QuotaCluster.start(1);
+  t.teardown(() => on.stop());
+  await on.createGroup('team', { 'limits.cpu': 10 });
+  const object = deployment('old', 'team', 3, 1);
+  const unread = {
+    ...object,
+    metadata: { ...object.metadata, finalizers: ['example.com/slow'] },
+    spec: { ...(object.spec as object), template: template('12e20') },
+  };
+  on.server.seed('deployments', unread);
+  t.match(await on.patch('old', { metadata: { annotations: { a: 'b' } } }), { ok: true });
+  t.match(await on.patch('old', { spec: { replicas: 2 } }), { ok: true });
+  t.match(await on.scale('old', 1), { ok: true });
+  t.match(await on.patch('old', { spec: { replicas: 5 } }), { ok: false });
+  t.match(await on.scale('old', 5), { ok: false });
+  t.match(await on.patch('old', { spec: { template: { metadata: { labels: { more: 'x' } } } } }), { ok: false });
+  t.match(await on.remove('old'), { ok: true });
+  t.match(await on.patch('old', { metadata: { finalizers: null } }), { ok: true });
+  await eventually(() => on.server.read('deployments', 'default', 'old') === null, 'it to go');
+});

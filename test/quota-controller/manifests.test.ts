@@ -54,6 +54,7 @@ test('only requests that show a group can be held up while nobody answers, unles
     resource: resourceOf(evaluator),
     path: '',
     shortNames: [],
+    scalePath: null,
   }));
   const of = (unlabelled: 'Ignore' | 'Fail') =>
     webhookConfiguration({ name: 'q', target: { url: 'https://127.0.0.1:1' }, authority: 'PEM', kinds, unlabelled })

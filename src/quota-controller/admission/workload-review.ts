@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { Demand } from '../../quota/core/demand.js';
 import type { QuotaEngine } from '../../quota/engine.js';
 import {
@@ -9,7 +10,7 @@ import {
   type Owner,
 } from '../../quota/evaluators/evaluate.js';
 import type { KubeApi } from '../../kube/client.js';
-import { readObject, type ServedKind } from '../kinds.js';
+import { readObject, withReferences, withReplicas, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../object.js';
 import { ALLOWED, invalid, admissionResponseOf, type Review, type AdmissionResponse } from './review.js';
 
@@ -39,7 +40,7 @@ export class WorkloadReview {
   async decide({ object, oldObject, dryRun, user }: Review): Promise<AdmissionResponse> {
     if (object === null) return ALLOWED;
     const wanted = await this.#evaluate(object);
-    if (!wanted.ok) return invalid(wanted);
+    if (!wanted.ok) return oldObject !== null && mayPassUnread(oldObject, object) ? ALLOWED : invalid(wanted);
     if (wanted.demand === null) return ALLOWED;
     const before = oldObject === null ? null : await this.#evaluate(oldObject);
     return this.#admit(wanted.demand, before?.ok === true ? before.demand : null, versionOf(oldObject), dryRun, user);
@@ -48,14 +49,17 @@ export class WorkloadReview {
   /** A workload is scaled through its subresource, which says nothing but how many and whose. */
   async scale(review: Review): Promise<AdmissionResponse> {
     const replicas = replicasOf(review.object);
-    const target =
-      replicas === null
-        ? null
-        : await this.#live(review.apiGroup, (kind) => kind.resource === review.resource, review.namespace, review.name);
-    if (replicas === null || target === null) return ALLOWED;
-    const [wanted, before] = [await this.#evaluate(withReplicas(target, replicas)), await this.#evaluate(target)];
-    if (!wanted.ok) return invalid(wanted);
-    if (wanted.demand === null || wanted.demand.group === '') return ALLOWED;
+    const { apiGroup, resource, namespace, name } = review;
+    const found =
+      replicas === null ? null : await this.#live(apiGroup, (kind) => kind.resource === resource, namespace, name);
+    if (replicas === null || found === null) return ALLOWED;
+    const { kind, object: target } = found;
+    const scaled = withReplicas(target, kind, replicas);
+    const before = await this.#evaluate(target);
+    if (scaled === null) return before.ok && isUnmanaged(before) ? ALLOWED : unknownScale(kind);
+    const wanted = await this.#evaluate(scaled);
+    if (!wanted.ok) return replicas <= (replicasOf(review.oldObject) ?? -1) ? ALLOWED : invalid(wanted);
+    if (isUnmanaged(wanted) || wanted.demand === null) return ALLOWED;
     const version = versionOf(review.oldObject ?? target);
     return this.#admit(wanted.demand, before.ok ? before.demand : null, version, review.dryRun, review.user);
   }
@@ -68,10 +72,12 @@ export class WorkloadReview {
     };
     if (ref?.kind === undefined || ref.name === undefined || typeof maxReplicas !== 'number') return ALLOWED;
     const apiGroup = apiGroupOf(ref.apiVersion ?? '');
-    const target = await this.#live(apiGroup, (kind) => kind.evaluator.kind === ref.kind, namespace, ref.name);
-    if (target === null) return ALLOWED;
-    const wanted = await this.#evaluate(withReplicas(target, maxReplicas));
-    if (!wanted.ok || wanted.demand === null || wanted.demand.group === '') return ALLOWED;
+    const found = await this.#live(apiGroup, (kind) => kind.evaluator.kind === ref.kind, namespace, ref.name);
+    if (found === null) return ALLOWED;
+    const scaled = withReplicas(found.object, found.kind, maxReplicas);
+    const wanted = await this.#evaluate(scaled ?? found.object);
+    if (!wanted.ok || isUnmanaged(wanted) || wanted.demand === null) return ALLOWED;
+    if (scaled === null) return unknownScale(found.kind);
     return admissionResponseOf(await this.#options.engine.admit(wanted.demand, { dryRun: true }));
   }
 
@@ -101,7 +107,9 @@ export class WorkloadReview {
   }
 
   async #evaluate(object: KubeObject): Promise<Evaluation> {
-    const { evaluation: alone, owner } = evaluateAlone(object, this.#options.evaluation);
+    const { api, kinds, evaluation: options } = this.#options;
+    const referring = await withReferences(api, kinds(), object, options);
+    const { evaluation: alone, owner } = evaluateAlone(object, referring);
     if (owner === null) return alone;
     const isThere = await this.ownerIsThere(owner, object.metadata?.namespace ?? '');
     return isThere ? { ok: true, demand: null, reason: 'its owner is charged' } : alone;
@@ -111,7 +119,7 @@ export class WorkloadReview {
   async ownerIsThere({ apiVersion, kind, name, uid }: Owner, namespace: string): Promise<boolean> {
     const apiGroup = apiGroupOf(apiVersion);
     const found = await this.#live(apiGroup, (served) => served.evaluator.kind === kind, namespace, name);
-    return found?.metadata?.uid === uid;
+    return found?.object.metadata?.uid === uid;
   }
 
   async #live(
@@ -119,10 +127,36 @@ export class WorkloadReview {
     isIt: (kind: ServedKind) => boolean,
     namespace: string,
     name: string,
-  ): Promise<KubeObject | null> {
+  ): Promise<{ readonly kind: ServedKind; readonly object: KubeObject } | null> {
     const kind = this.#options.kinds().find((served) => served.evaluator.apiGroup === apiGroup && isIt(served));
-    return kind === undefined ? null : readObject(this.#options.api, kind, namespace, name);
+    const object = kind === undefined ? null : await readObject(this.#options.api, kind, namespace, name);
+    return kind === undefined || object === null ? null : { kind, object };
   }
+}
+
+/**
+ * Whether a change of an object that cannot be read is let through: one that cannot make it ask for more. It is being deleted, or nothing
+ * but its metadata changed, or only its replicas, and these fell; the label stays as it is.
+ */
+function mayPassUnread(before: KubeObject, after: KubeObject): boolean {
+  if (after.metadata?.deletionTimestamp !== undefined) return true;
+  if (!isDeepStrictEqual(before.metadata?.labels ?? {}, after.metadata?.labels ?? {})) return false;
+  const [had, has] = [before.spec?.['replicas'], after.spec?.['replicas']];
+  const isSameBeside = isDeepStrictEqual({ ...before.spec, replicas: 0 }, { ...after.spec, replicas: 0 });
+  return isSameBeside && (had === has || (typeof had === 'number' && typeof has === 'number' && has <= had));
+}
+
+function isUnmanaged(evaluation: Evaluation): boolean {
+  return evaluation.ok && (evaluation.demand === null || evaluation.demand.group === '');
+}
+
+function unknownScale({ resource, evaluator }: ServedKind): AdmissionResponse {
+  return {
+    allowed: false,
+    code: 403,
+    reason: 'Forbidden',
+    message: `where the scale subresource of ${resource} writes the replicas is not known: allow gpu-manager-quota to get the CustomResourceDefinition ${evaluator.resource}`,
+  };
 }
 
 /** The same object on the same version asking for the same is one operation, however often it is asked. */
@@ -158,8 +192,4 @@ function replicasOf(scale: KubeObject | null): number | null {
   if (scale === null) return null;
   const replicas = scale.spec?.['replicas'] ?? 0;
   return typeof replicas === 'number' ? replicas : null;
-}
-
-function withReplicas(object: KubeObject, replicas: number): KubeObject {
-  return { ...object, spec: { ...object.spec, replicas } };
 }

@@ -8,7 +8,7 @@ import { KubeError } from '../../kube/failure.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../group-object.js';
-import type { ServedKind } from '../kinds.js';
+import { readObject, withReferences, type ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
 import { GROUPS_PATH, LEDGERS_PATH, itemPath } from '../names.js';
 import type { Revision } from '../../quota/store/store.js';
@@ -356,8 +356,22 @@ export class Reconciler {
     if (object !== undefined) await this.#reconcileWorkload(object);
   }
 
-  async #reconcileWorkload(object: WorkloadObject): Promise<void> {
+  /** The workload with what it refers to: the object whose template it runs. */
+  async #resolved(seen: WorkloadObject): Promise<WorkloadObject> {
+    if (!seen.refers) return seen;
+    const { api, evaluation } = this.#options;
+    const object = await readObject(api, seen.kind, seen.namespace, seen.name);
+    if (object === null) return seen;
+    const options = await withReferences(api, this.#kinds, object, evaluation);
+    const resolved = options === evaluation ? null : readWorkloadObject(seen.kind, object, options);
+    if (resolved?.uid !== seen.uid) return seen;
+    if (this.#workloadByUid.get(seen.uid) === seen) this.#workloadByUid.set(seen.uid, resolved);
+    return resolved;
+  }
+
+  async #reconcileWorkload(seen: WorkloadObject): Promise<void> {
     const { engine, ownerIsThere, log } = this.#options;
+    const object = await this.#resolved(seen);
     const { key, uid, group, demand, owner } = object;
     if (object.problem !== null) {
       log.warn(

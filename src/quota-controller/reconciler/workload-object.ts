@@ -21,6 +21,8 @@ export interface WorkloadObject {
   readonly owner: Owner | null;
   /** Why what it asks for can not be read; null where it can. */
   readonly problem: string | null;
+  /** What it asks for stands in another object, which is to be read. */
+  readonly refers: boolean;
 }
 
 /** Reads a workload as the API server has it. */
@@ -54,6 +56,7 @@ export function readWorkloadObject(
     group,
     demand,
     owner,
+    refers: manifest.spec?.['workloadRef'] !== undefined && options.lookup === undefined,
     problem: evaluation.ok ? null : `${evaluation.code}: ${evaluation.reason}`,
   };
 }

@@ -199,5 +199,8 @@ export function mostReplicas(
     }
     most = Math.min(most, timesIn(limit, each));
   }
+  const counted = layout.slots.get(workload.countKey);
+  // The object itself may be one too many, however few pods it has.
+  if (counted !== undefined && (before?.[counted] ?? 0) < 1 && roomOf(state, chain, counted) < 1) return 0;
   return most === Infinity ? null : most;
 }

@@ -254,3 +254,20 @@ test('a recount finds and corrects what does not add up', (t) => {
   t.equal(steps, 2);
   t.end();
 });
+
+test('a hint of replicas is right where the number of objects is what is exceeded', (t) => {
+  const quota = new Quota({ clock: () => 0 });
+  quota.createGroup({ name: 'g', hard: { 'count/jobs.batch': 1, 'limits.cpu': 100 } });
+  const job = (name: string, count: number) => ({
+    workload: { kind: 'Job.batch', name },
+    group: 'g',
+    objects: 'jobs.batch',
+    podSets: [{ count, limits: { cpu: 1 } }],
+  });
+  t.equal(quota.admit(job('a', 2)).code, 'OK');
+  const refused = quota.admit(job('b', 2));
+  t.equal(refused.code, 'QuotaExceeded');
+  t.equal(refused.hints.maxReplicas, 0, 'no number of replicas makes room for a second Job');
+  t.equal(quota.admit(job('a', 200)).hints.maxReplicas, 100, 'the Job that is there may grow');
+  t.end();
+});

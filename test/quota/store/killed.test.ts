@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { createEngine } from '../../../src/quota/engine.js';
-import { JournalStore } from '../../../src/quota/store/journal/journal-store.js';
+import { JournalStore, type JournalOptions } from '../../../src/quota/store/journal/journal-store.js';
+import { takeLock } from '../../../src/quota/store/journal/lock.js';
 
 const writer = fileURLToPath(new URL('./killed-writer.js', import.meta.url));
 
@@ -49,4 +50,45 @@ test('a directory belongs to one process at a time', async (t) => {
   await t.rejects(JournalStore.open(directory), /in use by process/);
   await store.close();
   await (await JournalStore.open(directory)).close();
+});
+
+test('of many that want a directory at once one gets it, whatever a killed process left in the lock file', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'gm-quota-'));
+  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const path = join(directory, 'lock');
+  // A thousand rounds are run by hand: GPU_MANAGER_LOCK_ROUNDS=1000.
+  const rounds = Number(process.env['GPU_MANAGER_LOCK_ROUNDS'] ?? 30);
+  let owners = 0;
+  for (let round = 0; round < rounds; round++) {
+    await writeFile(path, ['', '1 0\n', `${process.pid}\n`, '999999'][round % 4] ?? '');
+    const taken = await Promise.allSettled([takeLock(path), takeLock(path), takeLock(path)]);
+    const held = taken.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    owners += held.length;
+    for (const lock of held) await lock.release();
+  }
+  t.equal(owners, rounds);
+});
+
+test('a store whose snapshot is missing is not opened, a start leaves no file, and a reader changes nothing', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'gm-quota-'));
+  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const opened = async (options: JournalOptions) =>
+    createEngine({ store: await JournalStore.open(directory, options), clock: () => 0 });
+  const engine = await opened({ compactBytes: 1 });
+  for (const name of ['a', 'b', 'c']) await engine.createGroup({ name, hard: { pods: 1 } });
+  const names = async (): Promise<readonly string[]> => (await readdir(directory)).sort();
+  const live = await opened({ readOnly: true });
+  t.same(live.groups(), ['a', 'b', 'c'], 'a live store is read');
+  await t.rejects(live.createGroup({ name: 'd', hard: {} }), /read only/);
+  await live.close();
+  await engine.close();
+  await (await opened({})).close();
+  const before = await names();
+  for (const options of [{}, {}, { readOnly: true }]) await (await opened(options)).close();
+  t.same(await names(), before);
+  const elsewhere = join(directory, 'misspelt');
+  await t.rejects(JournalStore.open(elsewhere, { readOnly: true }), { code: 'ENOENT' });
+  t.notOk((await names()).includes('misspelt'));
+  for (const name of before.filter((each) => each.startsWith('snapshot-'))) await rm(join(directory, name));
+  await t.rejects(opened({}), /snapshot-\d+ is missing/);
 });

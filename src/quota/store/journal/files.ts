@@ -21,8 +21,8 @@ export interface JournalFile {
   close(): Promise<void>;
 }
 
-/** Real files of one directory. `durable` false leaves it to the system when they reach the disk. */
-export function directoryFiles(directory: string, durable: boolean): JournalFiles {
+/** Real files of one directory. `durable` false leaves it to the system when they reach the disk; to read only, the directory has to exist. */
+export function directoryFiles(directory: string, durable: boolean, isReadOnly = false): JournalFiles {
   const syncDirectory = async (): Promise<void> => {
     if (!durable) return;
     const handle = await open(directory, 'r');
@@ -34,7 +34,7 @@ export function directoryFiles(directory: string, durable: boolean): JournalFile
   };
   return {
     async list() {
-      await mkdir(directory, { recursive: true, mode: 0o750 });
+      if (!isReadOnly) await mkdir(directory, { recursive: true, mode: 0o750 });
       return readdir(directory);
     },
     read: (name) => readFile(join(directory, name)),

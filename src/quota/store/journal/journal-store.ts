@@ -18,6 +18,8 @@ export interface JournalOptions {
   readonly compactBytes?: number | undefined;
   /** False leaves it to the system when a commit reaches the disk: faster, and a power cut may lose acknowledged commits. */
   readonly durable?: boolean | undefined;
+  /** Reads what is there and changes nothing: also beside the process that owns the directory, which has to exist. */
+  readonly readOnly?: boolean | undefined;
   /** Told of a snapshot that could not be written; the journal goes on without. */
   readonly onWarning?: ((reason: string) => void) | undefined;
   /** Instead of the real directory. */
@@ -35,6 +37,11 @@ export class JournalStore implements Store {
   readonly #lock: Lock | null;
   readonly #compactBytes: number;
   readonly #warn: (reason: string) => void;
+  readonly #isReadOnly: boolean;
+  /** Of the last journal that was read. */
+  #commitsOfLast = 0;
+  /** Good bytes of the journal before that. */
+  #bytesBeforeLast = 0;
   #number = 0;
   #file: JournalFile | null = null;
   #dictionary = new ShapeDictionary();
@@ -49,21 +56,25 @@ export class JournalStore implements Store {
   private constructor(files: JournalFiles, lock: Lock | null, options: JournalOptions) {
     this.#files = files;
     this.#lock = lock;
+    this.#isReadOnly = options.readOnly ?? false;
     this.#compactBytes = options.compactBytes ?? 64 << 20;
     this.#warn = options.onWarning ?? (() => undefined);
   }
 
   /** Opens the directory, which no other process may have open. */
   static async open(directory: string, options: JournalOptions = {}): Promise<JournalStore> {
-    const files = options.files ?? directoryFiles(directory, options.durable ?? true);
+    const isReadOnly = options.readOnly ?? false;
+    const files = options.files ?? directoryFiles(directory, options.durable ?? true, isReadOnly);
     await files.list();
-    const lock = options.files === undefined ? await takeLock(`${directory}/lock`) : null;
+    const lock = options.files === undefined && !isReadOnly ? await takeLock(`${directory}/lock`) : null;
     return new JournalStore(files, lock, options);
   }
 
   async load(sink: RecordSink): Promise<Loaded> {
     const names = await this.#files.list();
-    for (const name of names.filter((candidate) => candidate.endsWith('.new'))) await this.#files.remove(name);
+    const mayWrite = !this.#isReadOnly;
+    for (const name of names.filter((candidate) => candidate.endsWith('.new') && mayWrite))
+      await this.#files.remove(name);
     const snapshots = numbersOf(names, 'snapshot');
     const journals = numbersOf(names, 'journal');
     const start = snapshots.at(-1) ?? 0;
@@ -74,6 +85,8 @@ export class JournalStore implements Store {
       if (number !== (kept[0] as number) + index) throw new Error(`journal-${(kept[0] as number) + index} is missing`);
     });
     if (start > 0 && kept[0] !== start) throw new Error(`journal-${start} is missing`);
+    if (start === 0 && (kept[0] ?? 0) > 0)
+      throw new Error(`snapshot-${kept[0] ?? 0} is missing: journals before it were removed`);
     const files = new Map<number, Buffer>();
     for (const number of kept) files.set(number, await this.#files.read(`journal-${number}`));
     for (const [number, bytes] of files) {
@@ -81,8 +94,17 @@ export class JournalStore implements Store {
       this.#bytes += bytes.length;
     }
     this.#number = (journals.at(-1) ?? start - 1) + 1;
-    await this.#begin();
-    for (const number of [...journals, ...snapshots].filter((old) => old < start)) {
+    if (mayWrite) {
+      // A journal without commits is written anew, so that starts do not add files; the first one behind a snapshot has to stay.
+      const last = journals.at(-1);
+      if (last !== undefined && this.#commitsOfLast === 0 && (last > start || start === 0)) {
+        await this.#files.remove(`journal-${last}`);
+        this.#number = last;
+        this.#previousBytes = this.#bytesBeforeLast;
+      }
+      await this.#begin();
+    }
+    for (const number of [...journals, ...snapshots].filter((old) => old < start && mayWrite)) {
       if (journals.includes(number)) await this.#files.remove(`journal-${number}`).catch(() => undefined);
       if (snapshots.includes(number)) await this.#files.remove(`snapshot-${number}`).catch(() => undefined);
     }
@@ -99,6 +121,7 @@ export class JournalStore implements Store {
 
   async commit(batch: Batch): Promise<Committed> {
     if (this.#failed !== null) throw this.#failed;
+    if (this.#isReadOnly) throw new Error('the journal is open to read only');
     if (this.#file === null || this.#closing) throw new Error('the journal is not open');
     const payload = encode(batch, this.#dictionary);
     try {
@@ -226,8 +249,10 @@ export class JournalStore implements Store {
     if (damagedAt !== null) throw new Error(`journal-${number} is damaged at byte ${damagedAt}: whole commits follow`);
     if (accepted !== null && goodBytes < accepted)
       throw new Error(`journal-${number} is damaged at byte ${goodBytes}: ${accepted} bytes of it were good before`);
+    this.#bytesBeforeLast = this.#previousBytes;
     this.#previousBytes = goodBytes;
     const [first, ...commits] = payloads;
+    this.#commitsOfLast = commits.length;
     // A start that was cut off before it had written a header has acknowledged nothing.
     if (first === undefined) return head;
     checkFormat(first, `journal-${number}`);
