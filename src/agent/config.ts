@@ -51,6 +51,8 @@ export interface AgentConfig {
   readonly pluginProxyPath: string | null;
   readonly podResourcesSocket: string;
   readonly checkpointPath: string;
+  /** Usage files lie in file systems of their own. */
+  readonly usageTmpfs: boolean;
   readonly shareMode: boolean;
   /** How GPUs are given to pods: by the device plugin, by resource claims, or some this way and some that. */
   readonly allocation: AllocationMode;

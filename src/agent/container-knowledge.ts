@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Log } from '../host/log.js';
 import { parseProcCgroup } from './runtimes/cgroup-path.js';
+import { ownKubeletRoots } from './runtimes/own-roots.js';
 import { RuntimeError } from './runtimes/container.js';
 import { connectRuntime } from './runtimes/endpoint.js';
 import { NodeContainers } from './runtimes/node-containers.js';
@@ -41,7 +42,7 @@ export function containerKnowledge(containers: NodeContainers, log: Log): Contai
     async placeOf(pid) {
       // The process may end at any moment.
       const text = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
-      return parseProcCgroup(text);
+      return parseProcCgroup(text, ownKubeletRoots());
     },
     async pidsOf(containerId) {
       return (await ask(() => containers.pids(containerId))) ?? [];

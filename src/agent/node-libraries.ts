@@ -17,18 +17,22 @@ import type { Part } from '../host/lifecycle.js';
 import { StartupError } from '../host/startup-error.js';
 
 const CONTROL_LIBRARIES = ['libcuda-control.so', 'libnvml-control.so'];
+/** The name that the control library of CUDA has in a mirror. */
+const CUDA_LIBRARY = 'libcuda.so.1';
 const CLIENT = 'gpu-client';
 
 /** What containers of this node get as the driver's libraries. */
 export interface NodeLibraries {
   readonly mounts: NodeFiles['libraryMounts'];
+  /** The control library of CUDA in every version of the mirror that a container may have. */
+  readonly controlLibraries: () => readonly string[];
   /** Keeps the mirrors; null where nothing is mirrored. */
   readonly part: Part | null;
 }
 
 /** Prepares the mirrors that volume.conf describes; rejects with a StartupError when they cannot be made from what is configured. */
 export async function openNodeLibraries(config: AgentConfig, clock: Clock, log: Log): Promise<NodeLibraries> {
-  if (config.volumeConfigPath === null) return { mounts: () => [], part: null };
+  if (config.volumeConfigPath === null) return { mounts: () => [], controlLibraries: () => [], part: null };
   const volumes = await readVolumes(config.volumeConfigPath);
   const { controls, ownFiles } = await readOwnFiles(
     config.nativePath,
@@ -58,6 +62,7 @@ export async function openNodeLibraries(config: AgentConfig, clock: Clock, log: 
         ...defaultPathMounts(directory, directory === shared, NODE_ARCHITECTURE),
       ];
     },
+    controlLibraries: () => mirrors.controlLibraries(CUDA_LIBRARY),
     part: {
       name: 'library-mirrors',
       async start() {

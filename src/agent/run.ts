@@ -94,6 +94,8 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   const containers = nodeContainers(config);
   const vgpu = buildVgpu({
     path: config.virtualManagerPath,
+    usageTmpfs: config.usageTmpfs,
+    controlLibraries: libraries.controlLibraries,
     knowledge: seams.containers ?? containerKnowledge(containers, log),
     limitAnnotations: pods,
     notices: record.sliceNotices(seams.sliceNotices ?? podNotices(apiServer)),

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { LegacyStore, SliceLimits, SliceStore } from './allocator/ports.js';
 import type { AuditPolicy } from './slices/findings.js';
 import type { LegacyHolding } from '../gpu/ledger/legacy-holding.js';
@@ -20,14 +21,19 @@ import {
 } from './slices/observation.js';
 import type { ContainerKnowledge, Evictor, GpuSource, PodLimitAnnotations, SliceNotices } from './slices/ports.js';
 import { OperatorLimits } from './slices/operator-limits.js';
+import { MappedLibraries } from './slices/mapped-libraries.js';
 import { ProcessOwners } from './slices/process-owners.js';
 import { REGISTRATION_PACE, RegistrationPace } from './slices/registration-pace.js';
 import { Resizer } from './slices/resizer.js';
+import { UsageTmpfs } from './slices/usage-tmpfs.js';
 import { SliceDirectories } from './slices/slice-directory.js';
 import type { SliceSpec } from './slices/slice.js';
 import { Slices } from './slices/slices.js';
 import type { RpcService } from '../rpc/rpc-server.js';
 import type { Part } from '../host/lifecycle.js';
+
+/** Below `--virtual-manager-path`, beside the allocations. */
+const TMPFS_DIRECTORY = '.usage';
 
 export interface VgpuOptions {
   readonly limitAnnotations: PodLimitAnnotations;
@@ -37,6 +43,10 @@ export interface VgpuOptions {
   readonly auditPolicy: AuditPolicy;
   /** `--virtual-manager-path`. */
   readonly path: string;
+  /** `--usage-tmpfs`. */
+  readonly usageTmpfs?: boolean;
+  /** The control libraries that containers of this node were given. */
+  readonly controlLibraries?: () => readonly string[];
   readonly knowledge: ContainerKnowledge;
   readonly driver: GpuSource;
   readonly driverVersion: () => string | null;
@@ -70,7 +80,7 @@ export interface Vgpu {
 }
 
 export function buildVgpu(options: VgpuOptions): Vgpu {
-  const directories = new SliceDirectories(options.path);
+  const directories = new SliceDirectories(options.path, options.usageTmpfs === true ? openTmpfs(options) : null);
   const operator = new OperatorLimits(directories);
   const policy = new LimitPolicy(options.limitAnnotations, operator);
   const pace = new RegistrationPace(options.clock, REGISTRATION_PACE);
@@ -90,7 +100,8 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   const auditor = new Auditor({
     ...options,
     slices,
-    directories,
+    usageBounded: directories.bounded,
+    libraries: new MappedLibraries(options.controlLibraries ?? (() => []), options.clock),
     owners,
     gpus: () => monitor.gpus,
     policy: options.auditPolicy,
@@ -152,6 +163,15 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       },
     },
   };
+}
+
+/** Where usage files are kept in memory; null, with the reason in the log, where that does not work. */
+function openTmpfs({ path, log }: VgpuOptions): UsageTmpfs | null {
+  const tmpfs = new UsageTmpfs(join(path, TMPFS_DIRECTORY));
+  const problem = tmpfs.problem();
+  if (problem === null) return tmpfs;
+  log.warn({ problem }, '--usage-tmpfs does not work here; usage files stay on the disk, and are cut where they grow');
+  return null;
 }
 
 function legacyContainer({ container, cores, memoryBlocks }: LegacyHolding): LegacyContainer {

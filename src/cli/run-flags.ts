@@ -162,6 +162,12 @@ export const RUN_FLAGS: readonly Flag[] = [
     default: '/etc/gpu-manager/checkpoint',
     help: 'folder of the checkpoint',
   },
+  {
+    name: 'usage-tmpfs',
+    value: null,
+    default: 'false',
+    help: 'keep each usage file in a tmpfs of its own size; needs the right to mount, with mount propagation to the host',
+  },
   { name: 'share-mode', value: null, default: 'false', help: 'allocate parts of a GPU, not only whole GPUs' },
   {
     name: 'allocation',
@@ -313,6 +319,7 @@ const SCHEMA = z.object({
   'plugin-proxy-path': path,
   'pod-resources-socket': needed,
   'checkpoint-path': needed,
+  'usage-tmpfs': bool,
   'share-mode': bool,
   allocation: z.enum(ALLOCATION_MODES, 'expected plugin, dra or mixed'),
   'dra-gpus': z.string().transform((text) => new Set(text.split(',').filter((uuid) => uuid !== ''))),
@@ -365,6 +372,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     pluginProxyPath: flags['plugin-proxy-path'],
     podResourcesSocket: flags['pod-resources-socket'],
     checkpointPath: flags['checkpoint-path'],
+    usageTmpfs: flags['usage-tmpfs'],
     shareMode: flags['share-mode'],
     allocation: flags.allocation,
     draGpus: flags['dra-gpus'],

@@ -31,26 +31,48 @@ export async function writeFileAtomically(
   content: string | Uint8Array,
   options: AtomicWriteOptions = {},
 ): Promise<void> {
+  await (await createFileAtomically(path, content, options)).close();
+}
+
+/** The same, and answers the new file, open for reading and writing ever since it was made. */
+export async function createFileAtomically(
+  path: string,
+  content: string | Uint8Array,
+  options: AtomicWriteOptions = {},
+): Promise<nodeFs.FileHandle> {
   const fs = options.fs ?? nodeFs;
   const directory = dirname(path);
   const temporary = join(directory, `.${basename(path)}.${process.pid}.tmp`);
   const { mode = 0o640, durable = true } = options;
+  let file: nodeFs.FileHandle | null = null;
   try {
-    const file = await fs.open(temporary, 'w', mode);
-    try {
-      await file.chmod(mode);
-      await file.writeFile(content);
-      if (durable) await file.sync();
-    } finally {
-      await file.close();
-    }
+    file = await openNew(fs, temporary, mode);
+    await file.chmod(mode);
+    await file.writeFile(content);
+    if (durable) await file.sync();
     await fs.rename(temporary, path);
+    if (durable) await syncDirectory(fs, directory);
+    return file;
   } catch (error) {
+    await file?.close().catch(() => undefined);
     // On a disk that fails, this may fail too: the first error is the one that tells.
     await fs.rm(temporary, { force: true }).catch(() => undefined);
     throw error;
   }
-  if (!durable) return;
+}
+
+/** Never opens a file that is there: whoever can read it may have a lease on it, and would make us wait. */
+async function openNew(fs: AtomicWriteFs, path: string, mode: number): Promise<nodeFs.FileHandle> {
+  try {
+    return await fs.open(path, 'wx+', mode);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    await fs.rm(path, { force: true });
+    return fs.open(path, 'wx+', mode);
+  }
+}
+
+async function syncDirectory(fs: AtomicWriteFs, directory: string): Promise<void> {
   const entry = await fs.open(directory, 'r');
   try {
     await entry.sync();

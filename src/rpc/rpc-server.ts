@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { ServiceDefinition } from '@grpc/grpc-js';
+import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
 import { UnixListener } from '../host/unix-socket.js';
 import { AuthorityStream } from './http2-authority-stream.js';
 import type { RpcHandler } from './grpc-call.js';
@@ -37,7 +37,7 @@ export class RpcServer {
     limits: RpcLimits = {},
     onFailure: (error: unknown) => void = () => undefined,
   ) {
-    this.#methods = methodsOf(services);
+    this.#methods = this.#methodsOf(services);
     this.#limits = limits;
     this.#onFailure = onFailure;
   }
@@ -62,17 +62,23 @@ export class RpcServer {
     for (const connection of this.#connections) connection.close();
     this.#connections.clear();
   }
-}
 
-function methodsOf(services: readonly RpcService[]): ReadonlyMap<string, RpcMethod> {
-  const methods = new Map<string, RpcMethod>();
-  for (const { definition, handlers } of services) {
-    for (const [name, method] of Object.entries(definition)) {
-      const handler = handlers[name];
-      if (handler !== undefined) methods.set(method.path, { definition: method, handler });
-    }
+  /** What answers the calls of a method: the handler itself. Fault injection puts itself before every handler of every server here. */
+  handlerOf(_method: MethodDefinition<unknown, unknown>, handler: RpcHandler<never, unknown>): RpcMethod['handler'] {
+    return handler;
   }
-  return methods;
+
+  #methodsOf(services: readonly RpcService[]): ReadonlyMap<string, RpcMethod> {
+    const methods = new Map<string, RpcMethod>();
+    for (const { definition, handlers } of services) {
+      for (const [name, method] of Object.entries(definition)) {
+        const handler = handlers[name];
+        if (handler !== undefined)
+          methods.set(method.path, { definition: method, handler: this.handlerOf(method, handler) });
+      }
+    }
+    return methods;
+  }
 }
 
 /** gRPC services on a unix socket. */

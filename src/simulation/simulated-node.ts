@@ -51,6 +51,7 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
     pluginProxyPath: null,
     podResourcesSocket: at('pod-resources.sock'),
     checkpointPath: at('checkpoint'),
+    usageTmpfs: false,
     shareMode: true,
     allocation: 'plugin',
     draGpus: new Set(),

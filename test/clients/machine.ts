@@ -197,6 +197,7 @@ function auditSlice(slice: string, { limitMib, share }: Expectation): Map<number
         ],
         trespasses: [],
         fileProblem: null,
+        fileGrown: null,
       }).map(({ code, message }) => `the audit reports ${code}: ${message.replace(/ \(\d+\)/g, '')}`),
     ]),
   );

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import fs, { type PathLike } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { Server, type UntypedHandleCall, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import { RpcServer } from '../../src/rpc/rpc-server.js';
 
 /** Errors of a file system that is full, read-only or broken. Only the last one meets readers. */
 export type DiskError = 'ENOSPC' | 'EROFS' | 'EIO';
@@ -160,29 +160,23 @@ function guardFiles(): void {
   syncBuiltinESMExports();
 }
 
-type Reply = (...answer: unknown[]) => void;
-
 /** Every unary method of every gRPC server of an agent: a step before the request is seen, one before the answer goes out. */
 function guardRequests(): void {
-  // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its own `this` below
-  const addService = Server.prototype.addService;
-  Server.prototype.addService = function (this: Server, definition, handlers) {
+  RpcServer.prototype.handlerOf = (method, handler) => {
     const gate = running.getStore();
-    if (gate === undefined) return addService.call(this, definition, handlers);
-    const guardedHandlers: Record<string, UntypedHandleCall> = {};
-    for (const [method, handler] of Object.entries(handlers)) {
-      const stream = definition[method]?.responseStream === true;
-      const guardedCall = (call: unknown, reply: Reply): void => {
-        void gate.pass(`request ${method}`).then(() => {
-          (handler as (call: unknown, reply: Reply) => void)(
-            call,
-            (...answer) => void gate.pass(`answer ${method}`).then(() => reply(...answer)),
-          );
-        });
+    if (gate === undefined || method.responseStream) return handler;
+    const name = method.path.slice(method.path.lastIndexOf('/') + 1);
+    return (call) => {
+      let passed: Promise<void> | null = null;
+      const answering = (): Promise<void> => (passed ??= gate.pass(`answer ${name}`));
+      const answered: typeof call = {
+        request: call.request,
+        send: (message) => void answering().then(() => call.send(message)),
+        end: (...status) => void answering().then(() => call.end(...status)),
+        onOver: (listener) => call.onOver(listener),
       };
-      guardedHandlers[method] = stream ? handler : (guardedCall as UntypedHandleCall);
-    }
-    return addService.call(this, definition, guardedHandlers as UntypedServiceImplementation);
+      void gate.pass(`request ${name}`).then(() => handler(answered));
+    };
   };
 }
 

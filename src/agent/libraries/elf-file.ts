@@ -1,3 +1,4 @@
+import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import {
   contentSpans,
@@ -18,7 +19,7 @@ const LARGEST_FILE_BYTES = 2 * 1024 ** 3;
  * (and so cost no memory) except where something was read into it. Rejects with the file system's error.
  */
 export async function readElfFile(path: string): Promise<ElfResult<ElfFacts>> {
-  const file = await open(path, 'r');
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const { size } = await file.stat();
     if (size > LARGEST_FILE_BYTES) return { ok: false, code: 'unsupported', reason: `the file has ${size} bytes` };

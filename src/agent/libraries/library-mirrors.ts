@@ -1,10 +1,12 @@
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
+import { isLeased } from '../../host/reachable-file.js';
 import type { Architecture } from './architecture.js';
 import type { HostRoot } from './host-root.js';
 import { Inventory, type HostFile, type HostInventory } from './inventory.js';
-import { applyMirror, CURRENT } from './mirror.js';
+import { applyMirror, CURRENT, currentVersion, VERSIONS } from './mirror.js';
 import { planMirror, type ControlLibrary, type MirrorPlan, type MirrorPlanResult } from './mirror-plan.js';
 import { removeUnusedVersions } from './mirror-versions.js';
 import { SHARED_VOLUME, type VolumeDescription } from './volume-config.js';
@@ -58,6 +60,16 @@ export class LibraryMirrors {
     return mirror === undefined ? null : join(mirror.volume.base, mirror.volume.name, CURRENT);
   }
 
+  /** Where a control library lies in every version of the mirror that has one: containers keep the version that they started with. */
+  controlLibraries(soname: string): string[] {
+    return this.#mirrors.flatMap(({ volume }) => {
+      if (volume.name !== SHARED_VOLUME) return [];
+      const versions = join(volume.base, volume.name, VERSIONS);
+      if (!existsSync(versions)) return [];
+      return readdirSync(versions).map((version) => join(versions, version, 'lib64', soname));
+    });
+  }
+
   /** Version of the host's driver as the mirrors hold it, null before the first mirror or when the driver's files do not tell. */
   driverVersion(): string | null {
     return (
@@ -67,7 +79,7 @@ export class LibraryMirrors {
 
   /** Puts every mirror in place. A refusal (no driver on the host, no control library) says so and leaves what was there; the next samples may mend it. */
   async start(): Promise<MirrorsResult> {
-    const result = await this.#look({ atOnce: true });
+    const result = await this.#look({ atOnce: true }).catch((error: unknown) => this.#keep(error));
     this.#cancel = this.#options.clock.every(this.#options.periodMs ?? 30_000, () => {
       this.#running = this.#running.then(() => this.check());
     });
@@ -88,6 +100,18 @@ export class LibraryMirrors {
     this.#cancel?.();
     this.#cancel = null;
     await this.#running;
+  }
+
+  /** A container that has a lease on a file of the driver keeps us from reading it for now: what was mirrored before serves until that ends. */
+  async #keep(error: unknown): Promise<MirrorsResult> {
+    if (!isLeased(error)) throw error;
+    for (const { volume } of this.#mirrors)
+      if ((await currentVersion(join(volume.base, volume.name))) === null) throw error;
+    this.#options.log.warn(
+      { err: error },
+      'library mirror: a file of the driver is leased; the mirrors stay as they are',
+    );
+    return { ok: true };
   }
 
   async #look({ atOnce }: { atOnce: boolean }): Promise<MirrorsResult> {

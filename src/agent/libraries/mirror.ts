@@ -144,7 +144,7 @@ async function copy(from: string, to: string, fs: MirrorFs): Promise<void> {
 }
 
 async function sync(path: string, fs: MirrorFs): Promise<void> {
-  const entry = await fs.open(path, 'r');
+  const entry = await fs.open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     await entry.sync();
   } finally {

@@ -24,35 +24,60 @@ const POD_SLICE = /^(?:.+-)?kubepods(?:-(?:burstable|besteffort))?-pod([0-9A-Za-
 /** containerd with the cgroupfs driver under a kubelet with systemd's takes the slice's name for a part of its own: `<slice>:cri-containerd:<id>`. */
 const MIXED = /^(.+\.slice):[^:]+:([0-9a-f]{64})$/;
 
+/** What lies between a kubelet's root and its pods. */
+const POD_PARENT = /^(?:(?:.+-)?kubepods(?:-(?:burstable|besteffort))?\.slice|kubepods|burstable|besteffort)$/;
+
+/**
+ * Roots of the kubelet that runs the process whose `/proc/<pid>/cgroup` this is, one for each hierarchy in which it stands in a pod: where the
+ * tree of a cluster in a container begins. The process has to be one that nobody else can move: the agent itself.
+ */
+export function kubeletRoots(ownText: string): readonly string[] {
+  const roots = linesOf(ownText).flatMap(({ path }) => {
+    const parts = path.split('/').slice(1);
+    const pod = parts.flatMap((_, index) => podAt(parts, index) ?? []).at(-1);
+    if (pod === undefined) return [];
+    let end = pod.index;
+    while (end > 0 && POD_PARENT.test(parts[end - 1] ?? '')) end -= 1;
+    return end === 0 ? [] : [`/${parts.slice(0, end).join('/')}`];
+  });
+  return [...new Set(roots)].sort((a, b) => b.length - a.length);
+}
+
 /**
  * Finds the container of a process in the text of its `/proc/<pid>/cgroup` (cgroups(7): `<hierarchy>:<controllers>:<path>`, where
  * the path itself may have colons). Null when the process is in no container that can be told from its cgroup.
  *
- * Within a pod it is the pod's container, however deep below it the process stands; with pods within containers within
- * pods (a cluster in containers) it is the innermost pod's.
+ * It is the container of the outermost pod below one of `roots`, however deep below it the process stands: whoever may make control groups
+ * makes them below his own, and can call them like another pod's. With pods within pods (a cluster in containers) the
+ * roots of the kubelet say which is meant.
  */
-export function parseProcCgroup(text: string): CgroupPlace | null {
-  const lines = text.split('\n').flatMap((line) => {
-    const match = /^\d+:([^:]*):(\/.*)$/.exec(line);
-    return match === null
-      ? []
-      : [{ controllers: match[1] === '' ? null : (match[1] ?? '').split(','), path: match[2] ?? '' }];
-  });
+export function parseProcCgroup(text: string, roots: readonly string[] = []): CgroupPlace | null {
+  const lines = linesOf(text);
   // On a machine with both versions the runtime uses one of them; of the first version, `memory` is the one that runtimes never leave out.
   const rank = (controllers: readonly string[] | null) =>
     controllers === null ? 2 : controllers.includes('memory') ? 0 : 1;
   for (const { controllers, path } of lines.sort((a, b) => rank(a.controllers) - rank(b.controllers))) {
-    const place = placeOf(path);
+    const root = roots.find((one) => path.startsWith(`${one}/`)) ?? '';
+    const place = placeOf(path, root);
     if (place !== null) return { ...place, controllers };
   }
   return null;
 }
 
-function placeOf(path: string): Omit<CgroupPlace, 'controllers'> | null {
+function linesOf(text: string): { readonly controllers: readonly string[] | null; readonly path: string }[] {
+  return text.split('\n').flatMap((line) => {
+    const match = /^\d+:([^:]*):(\/.*)$/.exec(line);
+    return match === null
+      ? []
+      : [{ controllers: match[1] === '' ? null : (match[1] ?? '').split(','), path: match[2] ?? '' }];
+  });
+}
+
+function placeOf(path: string, root: string): Omit<CgroupPlace, 'controllers'> | null {
   const parts = path.split('/').slice(1);
-  const pods = parts.flatMap((_, index) => podAt(parts, index) ?? []);
-  const pod = pods.at(-1);
-  const start = pod === undefined ? 0 : pod.index + (pod.container === null ? 1 : 0);
+  const above = root === '' ? 0 : root.split('/').length - 1;
+  const pod = parts.flatMap((_, index) => (index < above ? [] : (podAt(parts, index) ?? []))).at(0);
+  const start = pod === undefined ? above : pod.index + (pod.container === null ? 1 : 0);
   for (let index = start; index < parts.length; index += 1) {
     const part = parts[index] ?? '';
     const id = pod?.index === index ? pod.container : containerIn(part);

@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cgroupProcesses } from './cgroup-processes.js';
 import { parseProcCgroup } from './cgroup-path.js';
+import { ownKubeletRoots } from './own-roots.js';
 import {
   RuntimeError,
   type Container,
@@ -92,7 +93,10 @@ export class NodeContainers {
 
   async #placeOf(pid: number) {
     try {
-      return parseProcCgroup(await readFile(join(this.#options.processes, String(pid), 'cgroup'), 'utf8'));
+      return parseProcCgroup(
+        await readFile(join(this.#options.processes, String(pid), 'cgroup'), 'utf8'),
+        ownKubeletRoots(),
+      );
     } catch (error) {
       // The process ended.
       if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;

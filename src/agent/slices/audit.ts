@@ -28,6 +28,8 @@ export interface Finding {
   readonly message: string;
   /** The limits may not be enforced: a reason to evict, if the policy says so. */
   readonly serious: boolean;
+  /** One look proves it: it is said at once. */
+  readonly certain?: true;
 }
 
 /** A process of the container that the driver lists on a GPU. */
@@ -42,6 +44,8 @@ export interface AuditedProcess {
   readonly claimed: boolean;
   /** It used the GPU in the last second, as far as the driver says. */
   readonly active: boolean;
+  /** It has the control library mapped; null where that is not known. Absent: null. */
+  readonly library?: boolean | null;
 }
 
 /** A process that greeted, and the line of the usage file that it named; null when that line is not its own. */
@@ -69,6 +73,8 @@ export interface AuditedDevice {
   readonly uncountedMemoryBytes: number | null;
   /** GPU time in ppm of the GPU that the driver reports and launches were not charged; null where the driver does not say. */
   readonly unchargedTimePpm: number | null;
+  /** The part of it that no correction of the charges can explain. Absent: null. */
+  readonly uncorrectableTimePpm?: number | null;
 }
 
 export interface AuditView {
@@ -80,6 +86,8 @@ export interface AuditView {
   readonly trespasses: readonly { readonly gpuUuid: string; readonly process: Pick<AuditedProcess, 'pid' | 'name'> }[];
   /** What is wrong with the usage file as a file; null when nothing is. */
   readonly fileProblem: string | null;
+  /** What was cut off it lately; null when nothing was. */
+  readonly fileGrown: string | null;
 }
 
 /** Driver and ledger round differently and are read at different moments. */
@@ -108,7 +116,10 @@ export function audit(view: AuditView): Finding[] {
 
 function auditProcesses({ processes, sessions }: AuditView): Finding[] {
   // One that this agent has not met yet but that left its line before is met at its next launch: until then it does nothing.
-  const foreignProcesses = processes.filter(({ greeted, claimed, active }) => !greeted && (!claimed || active));
+  // A greeting and a slot of the usage file are easily written: the mapped library decides, where it can be seen.
+  const foreignProcesses = processes.filter(
+    ({ greeted, claimed, active, library }) => library === false || (!greeted && (!claimed || active)),
+  );
   if (foreignProcesses.length > 0 && sessions.length === 0 && !processes.some(({ claimed }) => claimed)) {
     const message =
       `${list(foreignProcesses)} use the GPU, and no process of the container has loaded the control library: ` +
@@ -118,7 +129,7 @@ function auditProcesses({ processes, sessions }: AuditView): Finding[] {
   return foreignProcesses.map((foreignProcess) => ({
     code: 'unregistered',
     subject: String(foreignProcess.pid),
-    message: `${list([foreignProcess])} uses the GPU without the control library`,
+    message: `${list([foreignProcess])} uses the GPU without the control library${foreignProcess.greeted ? ', but greeted as if it had it' : ''}`,
     serious: true,
   }));
 }
@@ -208,6 +219,15 @@ function auditDevices({ devices }: AuditView): Finding[] {
         serious: false,
       });
     }
+    const uncorrectable = device.uncorrectableTimePpm ?? null;
+    if (device.share < 100 && uncorrectable !== null && uncorrectable > UNCHARGED_TIME_PPM) {
+      findings.push({
+        code: 'not-enforcing',
+        subject: `${gpuUuid} time`,
+        message: `${Math.round((device.unchargedTimePpm ?? uncorrectable) / 10_000)} % of the time of ${gpuUuid} are used and not charged`,
+        serious: true,
+      });
+    }
     if (device.wentBack)
       findings.push({
         code: 'tampered',
@@ -219,16 +239,15 @@ function auditDevices({ devices }: AuditView): Finding[] {
   });
 }
 
-function auditFile({ fileProblem }: AuditView): Finding[] {
-  if (fileProblem === null) return [];
-  return [
-    {
-      code: 'tampered',
-      subject: 'file',
-      message: `the usage file was changed from within the container: ${fileProblem}`,
-      serious: true,
-    },
-  ];
+function auditFile({ fileProblem, fileGrown }: AuditView): Finding[] {
+  const changed = 'the usage file was changed from within the container';
+  const grown: Finding[] =
+    fileGrown === null
+      ? []
+      : [{ code: 'tampered', subject: 'size', message: `${changed}: ${fileGrown}`, serious: true, certain: true }];
+  return fileProblem === null
+    ? grown
+    : [...grown, { code: 'tampered', subject: 'file', message: `${changed}: ${fileProblem}`, serious: true }];
 }
 
 function mib(bytes: number): string {

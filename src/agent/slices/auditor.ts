@@ -1,4 +1,3 @@
-import { closeSync, constants, ftruncateSync, openSync } from 'node:fs';
 import {
   audit,
   FINDING_CODES,
@@ -10,22 +9,24 @@ import {
   type FindingCode,
 } from './audit.js';
 import { advance, NO_FINDINGS, standing, type AuditPolicy, type FindingState } from './findings.js';
-import { type ProcessSlot } from '../../abi/usage-file.js';
-import { USAGE_LAYOUT } from '../../abi/vgpu-abi.js';
+import type { ProcessSlot } from '../../abi/usage-file.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { namespacePids, processStat } from '../../host/process-stat.js';
 import type { GpuMonitor } from './gpu-monitor.js';
 import type { Evictor, SliceNotices } from './ports.js';
+import type { MappedLibraries } from './mapped-libraries.js';
 import type { ProcessOwners } from './process-owners.js';
 import type { Slice } from './slice.js';
-import type { SliceDirectories } from './slice-directory.js';
 import type { Slices } from './slices.js';
 import type { Tenant } from './tenant.js';
 
 export interface AuditorOptions {
   readonly slices: Slices;
-  readonly directories: SliceDirectories;
+  /** True where a usage file cannot take more than its size, whatever its container does. */
+  readonly usageBounded: boolean;
+  /** Which processes have the control library; absent: that is not known. */
+  readonly libraries?: MappedLibraries;
   readonly gpus: () => readonly GpuMonitor[];
   readonly owners: ProcessOwners;
   readonly notices: SliceNotices;
@@ -44,6 +45,11 @@ export interface AuditCounts {
 const AUDIT_MS = 5_000;
 /** A container without findings, on idle GPUs, is audited every fourth time: containers take turns. */
 const AUDITS_AT_REST = 4;
+/** How often the size of usage files is looked at: on a disk that a container could fill, and where it cannot. */
+const CUT_MS = 100;
+const BOUNDED_CUT_MS = 1_000;
+/** A file that grew is cut at once; that it did stands for so many audits more. */
+const AUDITS_GROWN = 12;
 /** Start times in the usage file are cut to this many bits. */
 const START_TICKS = 2 ** 40;
 
@@ -55,6 +61,7 @@ export class Auditor {
     FindingCode,
     number
   >;
+  readonly #grown = new WeakMap<Slice, { readonly found: string; readonly audit: number }>();
   #evictions = 0;
   #audits = 0;
   #cancel: () => void = () => undefined;
@@ -74,7 +81,12 @@ export class Auditor {
   }
 
   start(): void {
-    this.#cancel = this.#options.clock.every(AUDIT_MS, () => this.#auditAll());
+    const { clock, usageBounded } = this.#options;
+    const cancels = [
+      clock.every(AUDIT_MS, () => this.#auditAll()),
+      clock.every(usageBounded ? BOUNDED_CUT_MS : CUT_MS, () => this.#cutAll()),
+    ];
+    this.#cancel = () => cancels.forEach((cancel) => cancel());
   }
 
   stop(): void {
@@ -82,7 +94,7 @@ export class Auditor {
   }
 
   #auditAll(): void {
-    const { slices, gpus, log } = this.#options;
+    const { slices, gpus } = this.#options;
     const tenants = new Map<string, Tenant[]>();
     for (const gpu of gpus())
       for (const tenant of gpu.tenants) tenants.set(tenant.slice.id, [...(tenants.get(tenant.slice.id) ?? []), tenant]);
@@ -96,13 +108,21 @@ export class Auditor {
     for (const slice of slices.started.values()) {
       const rests = !this.#states.has(slice.id) && slice.spec.devices.every(({ uuid }) => idle.has(uuid));
       if (rests && (audit + position++) % AUDITS_AT_REST !== 0) continue;
-      try {
-        this.#audit(slice, tenants.get(slice.id) ?? []);
-      } catch (error) {
-        log.error({ err: error, allocation: slice.id }, 'the audit of a container failed');
-      }
+      this.#auditSafely(slice, tenants.get(slice.id) ?? []);
     }
     for (const id of this.#states.keys()) if (!slices.started.has(id)) this.#states.delete(id);
+  }
+
+  #auditSafely(slice: Slice, tenants: readonly Tenant[] = this.#tenantsOf(slice)): void {
+    try {
+      this.#audit(slice, tenants);
+    } catch (error) {
+      this.#options.log.error({ err: error, allocation: slice.id }, 'the audit of a container failed');
+    }
+  }
+
+  #tenantsOf(slice: Slice): readonly Tenant[] {
+    return this.#options.gpus().flatMap((gpu) => gpu.tenants.filter((tenant) => tenant.slice === slice));
   }
 
   #audit(slice: Slice, tenants: readonly Tenant[]): void {
@@ -160,7 +180,7 @@ export class Auditor {
         return { pid, slot: slot ?? null, onGpu: pid !== null && onGpu.has(pid) };
       }),
       devices: tenants.map((tenant) => deviceOf(tenant)),
-      fileProblem: this.#fileProblem(slice),
+      ...this.#file(slice),
     };
   }
 
@@ -175,7 +195,7 @@ export class Auditor {
       uncountedMemoryBytes: null,
       unchargedTimePpm: null,
     }));
-    return { processes: [], sessions: [], devices, trespasses: [], fileProblem: this.#fileProblem(slice) };
+    return { processes: [], sessions: [], devices, trespasses: [], ...this.#file(slice) };
   }
 
   #processes(tenants: readonly Tenant[], slots: readonly ProcessSlot[]): AuditedProcess[] {
@@ -185,36 +205,36 @@ export class Auditor {
       busy.set(pid, (busy.get(pid) ?? false) || (utilizationPercent ?? 1) > 0);
     }
     return [...busy].flatMap(([pid, active]): AuditedProcess[] => {
-      // A process that greeted has no finding, so its container need not be known.
-      if (this.#options.owners.ownerOf(pid)?.greeted === true)
-        return [{ pid, name: '', greeted: true, claimed: false, active }];
+      const greeted = this.#options.owners.ownerOf(pid)?.greeted === true;
       const stat = processStat(pid);
-      if (stat === null) return [];
+      if (stat === null) return greeted ? [{ pid, name: '', greeted, claimed: false, active }] : [];
+      const library = this.#options.libraries?.has(pid, stat.startTicks) ?? null;
+      if (greeted) return [{ pid, name: printable(stat.name), greeted, claimed: false, active, library }];
       const claimed = slots.some(
         (slot) => slot.startTicks === stat.startTicks % START_TICKS && namespacePids(pid).includes(slot.pid),
       );
-      return [{ pid, name: printable(stat.name), greeted: false, claimed, active }];
+      return [{ pid, name: printable(stat.name), greeted: false, claimed, active, library }];
     });
   }
 
-  #fileProblem(slice: Slice): string | null {
-    const { usage } = slice;
-    if (!usage.ok) return usage.reason;
-    const problem = usage.reader.problem();
-    if (problem?.code === 'grown') this.#cut(slice);
-    return problem?.reason ?? usage.reader.malformed()?.reason ?? null;
+  #file(slice: Slice): Pick<AuditView, 'fileProblem' | 'fileGrown'> {
+    const usage = slice.reopenUsage();
+    if (!usage.ok) return { fileProblem: usage.reason, fileGrown: null };
+    const grown = this.#grown.get(slice);
+    return {
+      fileProblem: usage.reader.problem()?.reason ?? usage.reader.malformed()?.reason ?? null,
+      fileGrown: grown !== undefined && this.#audits - grown.audit < AUDITS_GROWN ? grown.found : null,
+    };
   }
 
-  /** A file that only ever grows would fill the node's disk. */
-  #cut(slice: Slice): void {
-    const fd = openSync(
-      this.#options.directories.usagePathOf(slice.id),
-      constants.O_WRONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
-    );
-    try {
-      ftruncateSync(fd, USAGE_LAYOUT.structSize);
-    } finally {
-      closeSync(fd);
+  /** A file that only ever grows would fill the node's disk: it is cut at once, and its container audited. */
+  #cutAll(): void {
+    for (const slice of this.#options.slices.started.values()) {
+      const found = slice.cutUsage();
+      if (found === null) continue;
+      const known = this.#grown.get(slice);
+      this.#grown.set(slice, { found, audit: this.#audits });
+      if (known === undefined || this.#audits - known.audit >= AUDITS_GROWN) this.#auditSafely(slice);
     }
   }
 }
@@ -234,13 +254,14 @@ function limitsOf({ live, gpuUuid }: Tenant): Pick<AuditedDevice, 'gpuUuid' | 'm
 
 function deviceOf(tenant: Tenant): AuditedDevice {
   const counters = tenant.readCounters();
-  const { timePpm, memoryBytes } = tenant.drift;
+  const { timePpm, uncorrectableTimePpm, memoryBytes } = tenant.drift;
   return {
     ...limitsOf(tenant),
     usedMemoryBytes: tenant.usedMemoryBytes,
     // What is published as the driver's overhead is of the driver's count too.
     uncountedMemoryBytes: memoryBytes === null ? null : memoryBytes + tenant.live.driverOverheadBytes,
     unchargedTimePpm: timePpm,
+    uncorrectableTimePpm,
     launches: counters?.launches ?? 0,
     samples: counters?.samples ?? 0,
     wentBack: tenant.takeWentBack(),

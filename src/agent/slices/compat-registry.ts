@@ -1,9 +1,10 @@
 import { status } from '@grpc/grpc-js';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodePids, type VcudaConfig } from '../../abi/vcuda-config.js';
 import type { PeerCredentials } from '../../host/peer-credentials.js';
 import { processStat } from '../../host/process-stat.js';
+import { readReachableFile } from '../../host/reachable-file.js';
 import type { VDeviceRequest__Output } from '../../rpc/gen/vcuda/VDeviceRequest.js';
 import { vcudaProto } from '../../rpc/proto.js';
 import type { RpcService } from '../../rpc/rpc-server.js';
@@ -73,7 +74,9 @@ export class CompatRegistry {
     return this.#enqueue(async () => {
       for (const entry of await readdir(this.#options.sliceDirectory, { withFileTypes: true })) {
         if (!entry.isDirectory() || this.#files.refusal(entry.name) !== null) continue;
-        const content = await readFile(join(this.#options.sliceDirectory, entry.name, 'pids.config')).catch(() => null);
+        const content = await readReachableFile(join(this.#options.sliceDirectory, entry.name, 'pids.config')).catch(
+          () => null,
+        );
         const alive = decodePids(content ?? Buffer.alloc(0)).find((pid) => processStat(pid) !== null);
         if (alive === undefined) continue;
         const place = await this.#options.knowledge.placeOf(alive);

@@ -9,6 +9,7 @@ export const AUDIT_POLICIES: readonly AuditPolicy[] = ['report', 'evict'];
 export interface Standing {
   readonly finding: Finding;
   readonly audits: number;
+  readonly raised: boolean;
 }
 
 /** By code and subject. */
@@ -34,14 +35,19 @@ export interface FindingNews {
 /** Takes in what one audit of one container found. */
 export function advance(before: FindingState, found: readonly Finding[], policy: AuditPolicy): FindingNews {
   const state = new Map<string, Standing>();
+  const raised: Finding[] = [];
   for (const finding of found) {
     const key = keyOf(finding);
-    state.set(key, { finding, audits: (before.get(key)?.audits ?? 0) + 1 });
+    const known = before.get(key);
+    const audits = (known?.audits ?? 0) + 1;
+    const said = known?.raised === true;
+    const say = said || finding.certain === true || audits >= AUDITS_TO_RAISE;
+    if (say && !said) raised.push(finding);
+    state.set(key, { finding, audits, raised: say });
   }
   const standing = [...state.values()];
-  const raised = standing.filter(({ audits }) => audits === AUDITS_TO_RAISE).map(({ finding }) => finding);
   const cleared = [...before]
-    .filter(([key, { audits }]) => audits >= AUDITS_TO_RAISE && !state.has(key))
+    .filter(([key, known]) => known.raised && !state.has(key))
     .map(([, { finding }]) => finding);
   const due = standing.find(
     ({ finding, audits }) =>
@@ -52,7 +58,7 @@ export function advance(before: FindingState, found: readonly Finding[], policy:
 
 /** Those that were said and still stand. */
 export function standing(state: FindingState): Finding[] {
-  return [...state.values()].filter(({ audits }) => audits >= AUDITS_TO_RAISE).map(({ finding }) => finding);
+  return [...state.values()].filter(({ raised }) => raised).map(({ finding }) => finding);
 }
 
 function keyOf(finding: { readonly code: FindingCode; readonly subject: string }): string {

@@ -150,7 +150,9 @@ export class GpuMonitor {
     const elapsedNs = this.#sampledAtNs === null ? 0 : Number(atNs - this.#sampledAtNs);
     this.#sampledAtNs = atNs;
     const byOwner = this.#byOwner(processes);
-    for (const tenant of this.#tenants) tenant.see(byOwner.get(tenant.slice.id) ?? [], elapsedNs);
+    // A GPU that works for nobody: this driver, or this agent, does not see who uses it.
+    const lists = processes.length > 0 || sample.utilizationPercent === 0;
+    for (const tenant of this.#tenants) tenant.see(byOwner.get(tenant.slice.id) ?? [], elapsedNs, lists);
     for (const tenant of limited) {
       if (heldAfter.has(tenant))
         tenant.chargeOverhead((heldBefore ?? heldAfter).get(tenant) ?? null, heldAfter.get(tenant) ?? null);

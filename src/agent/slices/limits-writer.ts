@@ -7,7 +7,8 @@ import {
   type Limits,
   type NewLimits,
 } from '../../abi/limits-file.js';
-import { writeFileAtomically } from '../../host/atomic-file.js';
+import { createFileAtomically } from '../../host/atomic-file.js';
+import { isLeased, NEVER_WAIT } from '../../host/reachable-file.js';
 
 /**
  * The only writer of one limits file. Changes are published in place, so that processes which mapped the file see them
@@ -28,19 +29,29 @@ export class LimitsWriter {
 
   /** Writes a new file in place of whatever was there. Processes that mapped the old one keep seeing that. */
   static async create(path: string, limits: NewLimits): Promise<LimitsWriter> {
-    await writeFileAtomically(path, encodeLimits(limits), { mode: 0o644, durable: false });
-    const writer = LimitsWriter.open(path);
-    if (writer === null) throw new Error(`${path} is not the limits file that was just written`);
-    return writer;
+    const content = encodeLimits(limits);
+    const file = await createFileAtomically(path, content, { mode: 0o644, durable: false });
+    try {
+      const decoded = decodeLimits(content);
+      if (!decoded.ok) throw new Error(decoded.reason);
+      // Open for writing without a gap, so that nobody can take a lease on it.
+      return new LimitsWriter(openSync(`/proc/self/fd/${file.fd}`, constants.O_RDWR), decoded.limits);
+    } finally {
+      await file.close();
+    }
   }
 
-  /** Takes over a file that an earlier life of the agent wrote; null when there is none that can be read. */
+  /**
+   * Takes over a file that an earlier life of the agent wrote; null when there is none that can be read, or its container has a lease on it or
+   * runs it: the next one takes its place, and the container's processes keep the limits that they have mapped.
+   */
   static open(path: string): LimitsWriter | null {
     let fd: number;
     try {
-      fd = openSync(path, constants.O_RDWR | constants.O_NOFOLLOW);
+      fd = openSync(path, constants.O_RDWR | NEVER_WAIT);
     } catch (error) {
-      if (['ENOENT', 'ELOOP'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+      if (isLeased(error)) return null;
+      if (['ENOENT', 'ELOOP', 'ETXTBSY'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
       throw error;
     }
     const decoded = decodeLimits(readFileSync(fd));

@@ -1,6 +1,7 @@
-import { readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import type { LimitRequest } from './live-limits.js';
 import { writeFileAtomically } from '../../host/atomic-file.js';
+import { readReachableFile } from '../../host/reachable-file.js';
 import type { SliceDirectories } from './slice-directory.js';
 
 /**
@@ -22,8 +23,8 @@ export class OperatorLimits {
 
   /** Reads what an earlier life of the agent was asked. A file that cannot be read counts as none. */
   async load(allocation: string): Promise<void> {
-    const text = await readFile(this.#directories.operatorPathOf(allocation), 'utf8').catch(() => null);
-    const request = text === null ? null : parse(text);
+    const content = await readReachableFile(this.#directories.operatorPathOf(allocation)).catch(() => null);
+    const request = content === null ? null : parse(content.toString('utf8'));
     if (request === null) this.#requests.delete(allocation);
     else this.#requests.set(allocation, request);
   }

@@ -2,6 +2,7 @@ import { chmod, chown, lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { LIMITS_FILE, SOCKET_FILE, USAGE_FILE } from '../../abi/vgpu-abi.js';
 import { encodeUsage } from '../../abi/usage-file.js';
+import type { UsageTmpfs } from './usage-tmpfs.js';
 import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.js';
 
 const OPERATOR_FILE_NAME = 'operator.json';
@@ -22,9 +23,17 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
  */
 export class SliceDirectories {
   readonly #base: string;
+  readonly #tmpfs: UsageTmpfs | null;
 
-  constructor(base: string) {
+  /** `tmpfs`: where usage files are kept in memory; null: on the disk, beside the rest. */
+  constructor(base: string, tmpfs: UsageTmpfs | null = null) {
     this.#base = base;
+    this.#tmpfs = tmpfs;
+  }
+
+  /** True where the size of new usage files is bounded by themselves. */
+  get bounded(): boolean {
+    return this.#tmpfs !== null;
   }
 
   pathOf(allocationId: string): string {
@@ -67,7 +76,14 @@ export class SliceDirectories {
     await mkdir(dirname(path), { recursive: true });
     // Whatever umask the agent has: any user in the container has to get here.
     for (const directory of [this.pathOf(allocationId), dirname(path)]) await chmod(directory, 0o755);
-    if (!anew && (await lstat(path).catch(() => null))?.isFile() === true) return;
+    const there = await lstat(path).catch(() => null);
+    // In memory only until the node restarts: what lies below is empty.
+    if (!anew && there?.isFile() === true && there.size > 0) return;
+    if (this.#tmpfs !== null) {
+      if (there?.isFile() !== true) await writeFileAtomically(path, '', { mode: 0o644, durable: false });
+      await this.#tmpfs.place(allocationId, path, encodeUsage());
+      return;
+    }
     // Written out in full, not as a hole: on a full disk the container's first write to a mapped hole would end it.
     await writeFileAtomically(path, encodeUsage(), { mode: 0o666, durable: false });
     if (process.getuid?.() === 0) await chown(path, 0, 0);
@@ -83,6 +99,7 @@ export class SliceDirectories {
   }
 
   async remove(allocationId: string): Promise<void> {
+    await this.#tmpfs?.remove(allocationId, this.usagePathOf(allocationId));
     await rm(this.pathOf(allocationId), { recursive: true, force: true });
   }
 

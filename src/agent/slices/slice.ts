@@ -178,6 +178,17 @@ export class Slice {
     return this.#usage;
   }
 
+  /** Tries once more where it could not be opened. */
+  reopenUsage(): UsageOpened {
+    if (!this.#usage.ok) this.#usage = UsageReader.open(this.#options.directories.usagePathOf(this.id));
+    return this.#usage;
+  }
+
+  /** Cuts the usage file back to its size; says what was found where it had grown. */
+  cutUsage(): string | null {
+    return this.#usage.ok ? this.#usage.reader.cut() : null;
+  }
+
   /** Bytes that its living processes hold on the i-th GPU by their own account; null when that cannot be read. */
   held(index: number): number | null {
     if (!this.#usage.ok) return null;

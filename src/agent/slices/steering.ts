@@ -17,6 +17,8 @@ export interface TenantTick {
   readonly chargedNs: number | null;
   /** Launches waited for tokens, or the next one would have to: it would use more if it might. */
   readonly waiting: boolean;
+  /** What the driver reports that its processes use at most, in ppm of the GPU; null where it does not say. Absent: null. */
+  readonly reportedPpm?: number | null;
 }
 
 /** One tick of one GPU. */
@@ -36,11 +38,13 @@ export interface TenantState {
   readonly correctionPpm: number;
   /** What it used lately: the mean of some ticks, since a launch is charged at once and may take longer than a tick; null: nothing is known. */
   readonly meanUsedPpm: number | null;
+  /** What it was granted last; null under a hard limit. */
+  readonly grantPpm: number | null;
 }
 
 export type SteeringState = ReadonlyMap<string, TenantState>;
 export const NO_TENANTS: SteeringState = new Map();
-const NEW_TENANT: TenantState = { demandPpm: 0, correctionPpm: PPM_WHOLE, meanUsedPpm: null };
+const NEW_TENANT: TenantState = { demandPpm: 0, correctionPpm: PPM_WHOLE, meanUsedPpm: null, grantPpm: null };
 
 /** What one container is told. */
 export interface Decision {
@@ -63,6 +67,9 @@ const GRANT_STEP_PPM = 10_000;
 /** What a container that does not wait is believed to need next: a part more than it used, and a little. */
 const HEADROOM = 1.2;
 const HEADROOM_PPM = 10_000;
+/** How far what is credited to a container may go beyond what it may use, or is reported to. */
+const CREDIT_PART = 1.1;
+const CREDIT_PPM = 20_000;
 /** Old demand fades by this factor a tick; below the least it is none. */
 const DEMAND_FADING = 0.6;
 const LEAST_DEMAND_PPM = 5_000;
@@ -82,17 +89,18 @@ export function steer(
       tenant,
       usedPpm,
       meanUsedPpm,
+      creditedPpm: creditedOf(tenant, meanUsedPpm, before.grantPpm),
       demandPpm: demandOf(tenant, usedPpm, before.demandPpm),
       correctionPpm: before.correctionPpm,
     };
   });
   const grants = divide(seen, Math.max(0, PPM_WHOLE - tick.foreignPpm));
   const activeCount = seen.reduce((count, { demandPpm }) => count + (demandPpm > 0 ? 1 : 0), 0);
-  const meanUsedPpm = seen.reduce((sum, tenant) => sum + (tenant.meanUsedPpm ?? 0), tick.foreignPpm);
-  const decisions = seen.map(({ tenant, usedPpm, demandPpm, correctionPpm, ...mean }, index) => {
+  const creditedPpm = seen.reduce((sum, tenant) => sum + tenant.creditedPpm, tick.foreignPpm);
+  const decisions = seen.map(({ tenant, usedPpm, demandPpm, correctionPpm, ...own }, index) => {
     const active = demandPpm > 0;
     const alone = activeCount - (active ? 1 : 0) === 0 && tick.foreignPpm === 0;
-    const othersPpm = Math.min(PPM_WHOLE, meanUsedPpm - (mean.meanUsedPpm ?? 0));
+    const othersPpm = Math.min(PPM_WHOLE, creditedPpm - own.creditedPpm);
     return {
       id: tenant.id,
       grantPpm: isSoft(tenant) ? (grants[index] ?? null) : null,
@@ -105,9 +113,9 @@ export function steer(
   });
   return {
     state: new Map(
-      seen.map(({ tenant, demandPpm, correctionPpm, meanUsedPpm: used }) => [
+      seen.map(({ tenant, demandPpm, correctionPpm, meanUsedPpm }, index) => [
         tenant.id,
-        { demandPpm, correctionPpm, meanUsedPpm: used },
+        { demandPpm, correctionPpm, meanUsedPpm, grantPpm: isSoft(tenant) ? (grants[index] ?? null) : null },
       ]),
     ),
     decisions,
@@ -124,6 +132,16 @@ function usedOf({ chargedNs }: TenantTick, correctionPpm: number, elapsedNs: num
   if (elapsedNs <= 0 || chargedNs === null) return 0;
   // A container cannot use more than the GPU, whatever it writes into its usage file.
   return Math.min(PPM_WHOLE, Math.max(0, Math.round((chargedNs / elapsedNs) * correctionPpm)));
+}
+
+/**
+ * What a container's use takes off its neighbours' charges. Its counters are its own to write: they count up to what it may use, and to what the driver
+ * reports of its processes, a little more for what both are coarse by.
+ */
+function creditedOf(tenant: TenantTick, meanUsedPpm: number | null, grantPpm: number | null): number {
+  const allowed = effectivePpm(tenant.share, tenant.softLimit ?? 0, grantPpm ?? 0);
+  const most = Math.min(allowed, tenant.reportedPpm ?? PPM_WHOLE);
+  return Math.min(meanUsedPpm ?? 0, Math.round(CREDIT_PART * most) + (most > 0 ? CREDIT_PPM : 0));
 }
 
 function demandOf(tenant: TenantTick, usedPpm: number, beforePpm: number): number {

@@ -1,5 +1,6 @@
 import type { LiveLimit, Steering } from '../../abi/limits-file.js';
-import { AHEAD_NS, effectivePpm } from '../../gpu/share-law.js';
+import { PPM_WHOLE } from '../../abi/vgpu-abi.js';
+import { AHEAD_NS, CORRECTION_MAX_PPM, effectivePpm } from '../../gpu/share-law.js';
 import type { Account, Decision, TenantTick } from './steering.js';
 import type { UsageCounters } from './usage-counters.js';
 import type { DeviceUsage } from '../../abi/usage-file.js';
@@ -18,6 +19,8 @@ const OTHERS_STEP_PPM = 10_000;
 const OTHERS_STEP_PART = 0.1;
 /** Over less than this, being late by a look makes a difference. */
 const LEAST_ACCOUNT_NS = 3e9;
+/** Reports are of short windows and late: so many of the last count. */
+const REPORTS = 3;
 /** A container that waited for less of the time than this may just not have wanted its share. */
 const MOSTLY = 0.8;
 
@@ -39,6 +42,8 @@ interface Evidence {
 export interface Drift {
   /** GPU time that the driver reports, less what launches were charged, over the last account, in ppm of the GPU; null where the driver does not say. */
   readonly timePpm: number | null;
+  /** The part of that which remains if charges are corrected as far as they can be; null where the driver does not say. */
+  readonly uncorrectableTimePpm: number | null;
   /** Memory that the driver counts, less what the container's processes hold by their own account and what is published as overhead; null where one is not known. */
   readonly memoryBytes: number | null;
 }
@@ -63,6 +68,8 @@ export class Tenant {
   #processes: readonly GpuProcess[] | null = null;
   readonly #tally: CounterTally;
   #reader: UsageReader | null = null;
+  /** Percent of the GPU that the driver reported of its processes at the last samples; null where it did not say. */
+  #reports: readonly (number | null)[] = [null];
   /** As of the last tick. */
   #counters: DeviceUsage | null = null;
   #readAtNs = 0n;
@@ -72,6 +79,7 @@ export class Tenant {
   #evidence: Evidence = { ...NO_EVIDENCE };
   #controlErrorPpm: number | null = null;
   #driftPpm: number | null = null;
+  #uncorrectablePpm: number | null = null;
   /** What the driver counted and what was held when the overhead was last found from both; null while that has to be done anew. */
   #compared: { readonly usedBytes: number; readonly heldBytes: number } | null = null;
 
@@ -139,6 +147,7 @@ export class Tenant {
     const [used, held] = [this.#processes === null ? null : this.usedMemoryBytes, this.held()];
     return {
       timePpm: this.#driftPpm,
+      uncorrectableTimePpm: this.#uncorrectablePpm,
       memoryBytes: used === null || held === null ? null : used - held - this.live.driverOverheadBytes,
     };
   }
@@ -155,11 +164,12 @@ export class Tenant {
     if (this.#counters === null) return null;
     const { share, softLimit } = this.live;
     const owes = this.#counters.levelAtNs > nowNs + AHEAD_NS;
-    if (anew || before === null) return { id: this.slice.id, share, softLimit, chargedNs: null, waiting: owes };
+    if (anew || before === null)
+      return { id: this.slice.id, share, softLimit, chargedNs: null, waiting: owes, reportedPpm: this.#reportedPpm };
     const chargedNs = Math.max(0, this.#counters.chargedNs - before.chargedNs);
     const waiting = owes || this.#counters.waits !== before.waits;
     this.#note(chargedNs, Math.max(0, this.#counters.launches - before.launches), waiting, elapsedNs);
-    return { id: this.slice.id, share, softLimit, chargedNs, waiting };
+    return { id: this.slice.id, share, softLimit, chargedNs, waiting, reportedPpm: this.#reportedPpm };
   }
 
   /** Publishes a decision where it says something new to somebody who may listen, or where the last one would grow old until the next tick, in `nextMs`. */
@@ -194,9 +204,11 @@ export class Tenant {
     return this.slice.held(this.index);
   }
 
-  /** Takes in what the driver lists of this container, `elapsedNs` after the look before. */
-  see(processes: readonly GpuProcess[], elapsedNs: number): void {
+  /** Takes in what the driver lists of this container, `elapsedNs` after the sample before; `lists` false: it does not list who uses the GPU. */
+  see(processes: readonly GpuProcess[], elapsedNs: number, lists = true): void {
     const appeared = this.processes.length === 0 && processes.length > 0;
+    const percent = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
+    this.#reports = [...(appeared ? [null] : this.#reports), lists ? percent : null].slice(-REPORTS);
     this.#processes = processes;
     // Reports are of windows that have ended: of its first moments there are none, while its first launches were charged at once.
     if (appeared) {
@@ -256,10 +268,20 @@ export class Tenant {
     const givenNs = reportedNs === null || reportedNs === 0 ? chargedNs : reportedNs;
     this.#controlErrorPpm =
       elapsedNs > 0 && waitedNs >= MOSTLY * elapsedNs ? Math.round(((askedNs - givenNs) / elapsedNs) * 1e6) : null;
+    const mostChargedNs = chargedNs * (CORRECTION_MAX_PPM / PPM_WHOLE);
+    this.#uncorrectablePpm =
+      elapsedNs > 0 && reportedNs !== null ? Math.round(((reportedNs - mostChargedNs) / elapsedNs) * 1e6) : null;
     this.#driftPpm =
       elapsedNs > 0 && reportedNs !== null ? Math.round(((reportedNs - chargedNs) / elapsedNs) * 1e6) : null;
     this.#evidence = { ...NO_EVIDENCE };
     return reportedNs === null ? null : { chargedNs, reportedNs, elapsedNs, reports, launches };
+  }
+
+  /** The most that was reported lately; null unless all of the last samples say. */
+  get #reportedPpm(): number | null {
+    return this.#reports.reduce((most: number | null, percent) => {
+      return most === null || percent === null ? null : Math.max(most, percent * 10_000);
+    }, 0);
   }
 
   #openReader(): UsageReader | null {

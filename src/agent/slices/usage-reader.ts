@@ -1,4 +1,4 @@
-import { constants, closeSync, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
+import { constants, closeSync, fstatSync, ftruncateSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
 import {
   decodeDeviceUsage,
   decodeSlots,
@@ -19,7 +19,7 @@ import { DEVICE_USAGE, MAX_PROCESSES, USAGE_HEADER, USAGE_LAYOUT } from '../../a
 /** open(2)'s O_PATH of Linux, which Node does not name: opens without touching what is there. */
 const O_PATH = 0o10000000;
 
-export type UsageProblemCode = 'missing' | 'not-a-file' | 'unreadable' | 'replaced' | 'truncated' | 'grown';
+export type UsageProblemCode = 'missing' | 'not-a-file' | 'unreadable' | 'replaced' | 'truncated' | 'grown' | 'held';
 
 /** What is wrong with the usage file as a file; the container's processes are the only ones who can have done that. */
 export interface UsageProblem {
@@ -28,6 +28,10 @@ export interface UsageProblem {
 }
 
 export type UsageOpened = { readonly ok: true; readonly reader: UsageReader } | ({ readonly ok: false } & UsageProblem);
+
+/** stat(2)'s unit of `blocks`, and what a file of this size may take: file systems round up, and keep a little more. */
+const BLOCK_BYTES = 512;
+const MOST_BYTES = 2 * USAGE_LAYOUT.structSize + 2 ** 20;
 
 const whole = Buffer.alloc(USAGE_LAYOUT.structSize);
 const part = Buffer.alloc(DEVICE_USAGE.structSize);
@@ -38,6 +42,27 @@ const slots = Buffer.alloc(slotsRange(MAX_PROCESSES).length);
 const ledger = Buffer.alloc(ledgerRange(0, MAX_PROCESSES).length);
 const holders = Array.from({ length: holderWords(MAX_PROCESSES) }, () => Buffer.alloc(ledger.length));
 
+interface Opened {
+  readonly fd: number;
+  readonly refused: string | null;
+}
+
+/**
+ * Opens what `fd` names once more, for writing where that is possible. Never waits: a container that has a lease on its file, or runs it, is told by
+ * an error, and the file is read only until it lets go.
+ */
+function openThrough(fd: number): Opened {
+  const path = `/proc/self/fd/${fd}`;
+  try {
+    return { fd: openSync(path, constants.O_RDWR | constants.O_NONBLOCK), refused: null };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const refused =
+      code === 'EAGAIN' ? 'it is leased' : code === 'ETXTBSY' ? 'it is being executed' : (error as Error).message;
+    return { fd: openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), refused };
+  }
+}
+
 /**
  * Reads the usage file of one container. The container can write it, so it is not mapped (who shortens a mapped file kills
  * its reader) and not trusted to be a file: it is opened without following links and without waking whatever else it might
@@ -46,14 +71,20 @@ const holders = Array.from({ length: holderWords(MAX_PROCESSES) }, () => Buffer.
 export class UsageReader {
   readonly #path: string;
   #fd: number | null;
+  /** The descriptor can write, which nobody can take a lease against, nor run the file: kept from creation. */
+  #writable: boolean;
+  /** Why it cannot. */
+  #refused: string | null;
   readonly #identity: Stats;
   /** Lines that were in use when they were last counted, and shared objects. */
   #slotHigh = 0;
   #objectHigh = 0;
 
-  private constructor(path: string, fd: number, identity: Stats) {
+  private constructor(path: string, opened: Opened, identity: Stats) {
     this.#path = path;
-    this.#fd = fd;
+    this.#fd = opened.fd;
+    this.#writable = opened.refused === null;
+    this.#refused = opened.refused;
     this.#identity = identity;
   }
 
@@ -67,9 +98,7 @@ export class UsageReader {
     try {
       const identity = fstatSync(found);
       if (!identity.isFile()) return { ok: false, code: 'not-a-file', reason: `${path} is not a file` };
-      // Not blocking: a lease on the file would make the agent wait.
-      const fd = openSync(`/proc/self/fd/${found}`, constants.O_RDONLY | constants.O_NONBLOCK);
-      return { ok: true, reader: new UsageReader(path, fd, identity) };
+      return { ok: true, reader: new UsageReader(path, openThrough(found), identity) };
     } catch (error) {
       return { ok: false, code: 'unreadable', reason: (error as Error).message };
     } finally {
@@ -151,7 +180,38 @@ export class UsageReader {
       return { code: 'truncated', reason: `${there.size} bytes instead of ${USAGE_LAYOUT.structSize}` };
     if (there.size > USAGE_LAYOUT.structSize)
       return { code: 'grown', reason: `${there.size} bytes instead of ${USAGE_LAYOUT.structSize}` };
-    return null;
+    if (!this.#writable) this.#reopen();
+    return this.#refused === null ? null : { code: 'held', reason: this.#refused };
+  }
+
+  /** Takes back what the file takes on the disk beyond its size, and says how much that was; null where it is as it should be. Costs a microsecond. */
+  cut(): string | null {
+    if (this.#fd === null) return null;
+    const { size, blocks } = fstatSync(this.#fd);
+    if (size <= USAGE_LAYOUT.structSize && blocks * BLOCK_BYTES <= MOST_BYTES) return null;
+    const found = `it took ${Math.max(size, blocks * BLOCK_BYTES)} bytes instead of ${USAGE_LAYOUT.structSize}`;
+    try {
+      if (!this.#writable) this.#reopen();
+      // Blocks may lie beyond the end: only a change of the size lets them go.
+      ftruncateSync(this.#fd, USAGE_LAYOUT.structSize + 1);
+      ftruncateSync(this.#fd, USAGE_LAYOUT.structSize);
+      return found;
+    } catch (error) {
+      return `${found}, and it cannot be cut: ${(error as Error).message}`;
+    }
+  }
+
+  #reopen(): void {
+    if (this.#fd === null) return;
+    try {
+      const opened = openThrough(this.#fd);
+      closeSync(this.#fd);
+      this.#fd = opened.fd;
+      this.#writable = opened.refused === null;
+      this.#refused = opened.refused;
+    } catch (error) {
+      this.#refused = (error as Error).message;
+    }
   }
 
   close(): void {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { test } from 'tap';
-import { parseProcCgroup } from '../../../src/agent/runtimes/cgroup-path.js';
+import { kubeletRoots, parseProcCgroup } from '../../../src/agent/runtimes/cgroup-path.js';
 
 const ID = '2b8e7d3d6f0c4b1a9e5f8c7d6b5a49382716f5e4d3c2b1a09f8e7d6c5b4a3928';
 const OTHER = 'f'.repeat(64);
@@ -57,10 +57,16 @@ const PATHS: readonly [string, string, string | null, 'cgroupfs' | 'systemd'][] 
   ],
   ['a cluster in a container', `/docker/${OTHER}/kubelet/kubepods/burstable/pod${UID}/${ID}`, UID, 'cgroupfs'],
   [
-    'a cluster in a pod',
-    `/kubepods/pod11111111-0000-0000-0000-000000000000/${OTHER}/kubepods/pod${UID}/${ID}`,
+    'control groups that a container made and called like the pod of another',
+    `/kubepods/burstable/pod${UID}/${ID}/kubepods/pod11111111-0000-0000-0000-000000000000/${OTHER}`,
     UID,
     'cgroupfs',
+  ],
+  [
+    'the same with systemd',
+    `/kubepods.slice/kubepods-pod${SLICE_UID}.slice/cri-containerd-${ID}.scope/kubepods.slice/kubepods-pod11111111_0000_0000_0000_000000000000.slice/cri-containerd-${OTHER}.scope`,
+    UID,
+    'systemd',
   ],
   ['a cgroup of the container itself', `/kubepods/burstable/pod${UID}/${ID}/child`, UID, 'cgroupfs'],
   ['a container in the container', `/kubepods/burstable/pod${UID}/${ID}/docker/${OTHER}`, UID, 'cgroupfs'],
@@ -92,6 +98,26 @@ for (const [description, path, podUid, driver] of PATHS) {
     t.end();
   });
 }
+
+test('in a cluster that runs in a pod, it is the pod below the root of the kubelet that runs the agent', (t) => {
+  const outer = `/kubepods/pod11111111-0000-0000-0000-000000000000/${OTHER}`;
+  for (const [between, forged] of [
+    ['', `/kubepods/pod22222222-0000-0000-0000-000000000000/${OTHER}`],
+    ['/kubelet', ''],
+  ]) {
+    const own = v2(`${outer}${between}/kubepods/besteffort/pod${UID.replace('3', '4')}/${OTHER}`);
+    const roots = kubeletRoots(own);
+    t.same(roots, [`${outer}${between}`]);
+    const path = `${outer}${between}/kubepods/burstable/pod${UID}/${ID}`;
+    t.match(parseProcCgroup(v2(`${path}${forged}`), roots), { containerId: ID, podUid: UID, path });
+  }
+  t.same(kubeletRoots(v2(`/kubepods/besteffort/pod${UID}/${ID}`)), [], 'a kubelet at the top has none');
+  t.same(kubeletRoots(v2(`/node.slice/node-kubepods.slice/node-kubepods-pod${SLICE_UID}.slice/crio-${ID}.scope`)), [
+    '/node.slice',
+  ]);
+  t.same(kubeletRoots(v2('/')), []);
+  t.end();
+});
 
 test('processes that are in no container are in none', (t) => {
   const paths = [

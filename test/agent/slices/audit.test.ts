@@ -57,6 +57,7 @@ const view = (changes: Partial<AuditView> = {}): AuditView => ({
   devices: [device()],
   trespasses: [],
   fileProblem: null,
+  fileGrown: null,
   ...changes,
 });
 
@@ -211,7 +212,14 @@ test("a GPU that was not given is nobody's to use, limits or not", (t) => {
 test('whole GPUs without limits have nothing to keep to', (t) => {
   const whole = device({ memoryLimitBytes: null, share: 100 });
   t.same(
-    audit(view({ processes: [process_(1, { greeted: false })], sessions: [], devices: [whole], fileProblem: 'x' })),
+    audit(
+      view({
+        processes: [process_(1, { greeted: false })],
+        sessions: [],
+        devices: [whole],
+        fileProblem: 'x',
+      }),
+    ),
     [],
   );
   t.end();

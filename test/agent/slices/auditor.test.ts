@@ -9,7 +9,6 @@ import { Auditor } from '../../../src/agent/slices/auditor.js';
 import { Monitor } from '../../../src/agent/slices/monitor.js';
 import type { ContainerKnowledge, SliceNote } from '../../../src/agent/slices/ports.js';
 import { ProcessOwners } from '../../../src/agent/slices/process-owners.js';
-import { SliceDirectories } from '../../../src/agent/slices/slice-directory.js';
 import { ManualClock } from '../../manual-clock.js';
 import type { scratchDirectory } from '../../scratch.js';
 import { FakeGpus, listed } from './fake-gpu.js';
@@ -45,7 +44,7 @@ async function audited(t: Teardown, policy: AuditPolicy = 'report') {
   const evicted: string[] = [];
   const auditor = new Auditor({
     slices: node.slices,
-    directories: new SliceDirectories(node.base),
+    usageBounded: false,
     gpus: () => monitor.gpus,
     owners,
     notices: { note: (_owner, note) => void notes.push(note) },
@@ -200,11 +199,13 @@ test('a container without any process on a GPU can neither fill the disk with it
   await node.seconds(20);
   t.same(node.codes(), []);
   truncateSync(node.usage, 10 * MIB);
-  await node.seconds(5);
+  await node.seconds(1);
   t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize);
+  t.match(node.notes, [{ message: /it took 10485760 bytes/ }], 'said at once');
   writeFileSync(node.usage, Buffer.alloc(USAGE_LAYOUT.structSize, 0xff));
   await node.seconds(15);
-  t.same(node.codes(), ['tampered']);
+  t.same(node.codes(), ['tampered', 'tampered']);
+  t.match(node.notes, [{}, { message: /not a usage file/ }]);
 });
 
 test('on a GPU that nobody uses it takes longer, and is found all the same', async (t) => {

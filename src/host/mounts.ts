@@ -1,0 +1,69 @@
+import koffi from 'koffi';
+import { readFileSync, statSync } from 'node:fs';
+
+// mount(2), umount2(2): numbers of Linux, the same on every architecture.
+const MS_NOSUID = 2;
+const MS_NODEV = 4;
+const MS_NOEXEC = 8;
+const MS_BIND = 4_096;
+const MNT_DETACH = 2;
+
+interface Calls {
+  mount(source: string, target: string, type: string | null, flags: number, data: string | null): number;
+  umount(target: string, flags: number): number;
+}
+
+let bound: Calls | null = null;
+
+function calls(): Calls {
+  if (bound === null) {
+    const library = koffi.load('libc.so.6');
+    bound = {
+      mount: library.func(
+        'int mount(const char *source, const char *target, const char *type, unsigned long flags, const char *data)',
+      ) as Calls['mount'],
+      umount: library.func('int umount2(const char *target, int flags)') as Calls['umount'],
+    };
+  }
+  return bound;
+}
+
+function refuse(call: string, target: string): never {
+  const errno = koffi.errno();
+  const code = Object.entries(koffi.os.errno).find(([, number]) => number === errno)?.[0] ?? String(errno);
+  throw Object.assign(new Error(`${call} ${target}: ${code}`), { code });
+}
+
+/** Mounts an empty file system in memory that holds so many bytes in files, and so many files, and no more. Throws where mounting is not allowed. */
+export function mountTmpfs(target: string, bytes: number, files: number): void {
+  const options = `size=${bytes},nr_inodes=${files + 1},mode=0700`;
+  if (calls().mount('tmpfs', target, 'tmpfs', MS_NOSUID | MS_NODEV | MS_NOEXEC, options) !== 0)
+    refuse('mount tmpfs on', target);
+}
+
+/** Makes `source` appear at `target`, which has to be there and of the same kind. */
+export function bindMount(source: string, target: string): void {
+  if (calls().mount(source, target, null, MS_BIND, null) !== 0) refuse(`mount ${source} on`, target);
+}
+
+/** Takes away what is mounted on `target`, layer by layer; whoever uses it keeps it. Does nothing where nothing is mounted. */
+export function unmount(target: string): void {
+  for (;;) {
+    if (calls().umount(target, MNT_DETACH) === 0) continue;
+    const errno = koffi.errno();
+    if (errno === koffi.os.errno.EINVAL || errno === koffi.os.errno.ENOENT) return;
+    refuse('unmount', target);
+  }
+}
+
+/** Whether the first process of the machine sees the file system that `path` is on: runtimes mount what that one sees. */
+export function isSeenByHost(path: string): boolean {
+  const { dev } = statSync(path, { bigint: true });
+  const major = ((dev >> 8n) & 0xfffn) | ((dev >> 32n) & ~0xfffn);
+  const minor = (dev & 0xffn) | ((dev >> 12n) & 0xffffff00n);
+  try {
+    return readFileSync('/proc/1/mountinfo', 'utf8').includes(` ${major}:${minor} `);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,51 @@
+/** A container writes its own counters: what it writes there may cost nobody else. */
+import { test } from 'tap';
+import { PPM_WHOLE } from '../../src/abi/vgpu-abi.js';
+import { NO_TENANTS, steer, type Decision, type TenantTick } from '../../src/agent/slices/steering.js';
+
+const TICK_NS = 100_000_000;
+
+/** What its neighbour is told after two seconds beside a container that claims the whole GPU in each tick. */
+function neighbourOf(forger: Partial<TenantTick>): Decision {
+  let state = NO_TENANTS;
+  let told: Decision | undefined;
+  for (let tick = 0; tick < 20; tick += 1) {
+    const answer = steer(state, {
+      elapsedNs: TICK_NS,
+      foreignPpm: 0,
+      tenants: [
+        { id: 'neighbour', share: 30, softLimit: null, chargedNs: 0.3 * TICK_NS, waiting: true, reportedPpm: 300_000 },
+        { id: 'forger', share: 20, softLimit: null, chargedNs: TICK_NS, waiting: false, ...forger },
+      ],
+    });
+    state = answer.state;
+    told = answer.decisions[0];
+  }
+  if (told === undefined) throw new Error('nothing is told');
+  return told;
+}
+
+test('an idle container that claims the GPU takes nothing off what its neighbour is charged', (t) => {
+  t.equal(neighbourOf({ reportedPpm: 0 }).othersPpm, 0);
+  t.end();
+});
+
+test('where the driver does not say, a claim counts up to the share', (t) => {
+  const { othersPpm } = neighbourOf({ reportedPpm: null });
+  t.ok(othersPpm >= 200_000 && othersPpm <= 240_000, `${othersPpm} ppm`);
+  t.end();
+});
+
+test('a claim counts up to what the driver reports, even where more was granted', (t) => {
+  const { othersPpm } = neighbourOf({ softLimit: 100, waiting: true, reportedPpm: 100_000 });
+  t.ok(othersPpm >= 100_000 && othersPpm <= 130_000, `${othersPpm} ppm`);
+  t.end();
+});
+
+test('numbers that are none, and too large, are told as what a GPU has at most', (t) => {
+  for (const chargedNs of [-1, Number.MAX_SAFE_INTEGER]) {
+    const { othersPpm } = neighbourOf({ chargedNs, share: 100, reportedPpm: null });
+    t.ok(othersPpm >= 0 && othersPpm <= PPM_WHOLE, `${chargedNs}: ${othersPpm}`);
+  }
+  t.end();
+});

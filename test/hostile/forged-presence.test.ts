@@ -1,0 +1,127 @@
+/** A process that says it has the control library: with a greeting of 32 bytes and a slot that it wrote itself, and without the library. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { audit, type AuditView } from '../../src/agent/slices/audit.js';
+import { MappedLibraries } from '../../src/agent/slices/mapped-libraries.js';
+import { processStat } from '../../src/host/process-stat.js';
+import { mappedNameOf } from '../../src/host/mapped-files.js';
+import { until } from '../agent/slices/tenant.js';
+import { ManualClock } from '../manual-clock.js';
+import { scratchDirectory } from '../scratch.js';
+
+type Teardown = Parameters<typeof scratchDirectory>[0];
+
+async function running(t: Teardown): Promise<ChildProcess> {
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  t.teardown(async () => {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  });
+  await once(child, 'spawn');
+  await until(() => libcIn(child.pid ?? 0) !== undefined, 'the program to run');
+  return child;
+}
+
+const libcIn = (pid: number): string | undefined =>
+  /\S+\/libc[.-]\S*so\S*$/m.exec(readFileSync(`/proc/${pid}/maps`, 'latin1'))?.[0];
+
+/** A file that every program of this machine has mapped. */
+function libcOf(pid: number): string {
+  const path = libcIn(pid);
+  if (path === undefined) throw new Error('no C library is mapped');
+  return path;
+}
+
+test('the library counts by the file that is mapped, not by what a process says or what a file is called', async (t) => {
+  const child = await running(t);
+  const pid = child.pid ?? 0;
+  const { startTicks } = processStat(pid) ?? { startTicks: 0 };
+  const clock = new ManualClock();
+  const own = libcOf(pid);
+  const copy = join(await scratchDirectory(t), 'libcuda.so.1');
+  writeFileSync(copy, readFileSync(own));
+  t.equal(new MappedLibraries(() => [own], clock).has(pid, startTicks), true);
+  t.equal(new MappedLibraries(() => [copy, own], clock).has(pid, startTicks), true, 'of any version');
+  t.equal(new MappedLibraries(() => [copy], clock).has(pid, startTicks), false, 'a file of the same bytes is another');
+  t.equal(new MappedLibraries(() => [], clock).has(pid, startTicks), null, 'nothing is known without a library');
+  t.equal(new MappedLibraries(() => [own], clock).has(2 ** 22 + 1, 1), null, 'nor of a process that is gone');
+  t.equal(mappedNameOf(own), mappedNameOf(own));
+  t.not(mappedNameOf(own), mappedNameOf(copy));
+});
+
+test('what was found of a process is not believed of the next one with its number, nor for long', async (t) => {
+  const child = await running(t);
+  const pid = child.pid ?? 0;
+  const { startTicks } = processStat(pid) ?? { startTicks: 0 };
+  const clock = new ManualClock();
+  let paths = [libcOf(pid)];
+  const libraries = new MappedLibraries(() => paths, clock);
+  t.equal(libraries.has(pid, startTicks), true);
+  paths = [join(await scratchDirectory(t), 'other')];
+  writeFileSync(paths[0] ?? '', 'x');
+  t.equal(libraries.has(pid, startTicks), true, 'a minute');
+  t.equal(libraries.has(pid, startTicks + 1), false, 'another process');
+  clock.advance(60_000);
+  t.equal(libraries.has(pid, startTicks), false, 'a minute later');
+});
+
+const forger = { pid: 7, name: 'forger', greeted: true, claimed: true, active: true };
+const view = (changes: Partial<AuditView>): AuditView => ({
+  processes: [],
+  sessions: [],
+  devices: [
+    {
+      gpuUuid: 'GPU-0',
+      memoryLimitBytes: 2 ** 30,
+      usedMemoryBytes: null,
+      share: 10,
+      launches: 0,
+      samples: 0,
+      wentBack: false,
+      uncountedMemoryBytes: null,
+      unchargedTimePpm: null,
+    },
+  ],
+  trespasses: [],
+  fileProblem: null,
+  fileGrown: null,
+  ...changes,
+});
+
+test('a greeting without the library is a finding, however good the forged slot is', (t) => {
+  t.match(audit(view({ processes: [{ ...forger, library: false }] })), [
+    { serious: true, message: /without the control library|loaded the control library/ },
+  ]);
+  t.match(
+    audit(
+      view({
+        processes: [
+          { ...forger, library: false },
+          { ...forger, pid: 8, library: true },
+        ],
+      }),
+    ),
+    [{ code: 'unregistered', subject: '7', message: /greeted as if it had it/ }],
+  );
+  t.same(audit(view({ processes: [{ ...forger, library: true }] })), []);
+  t.same(
+    audit(view({ processes: [{ ...forger, library: null }] })),
+    [],
+    'where it cannot be seen nothing is held against it',
+  );
+  t.end();
+});
+
+test('GPU time that no correction explains is a finding by itself', (t) => {
+  const [device] = view({}).devices;
+  const used = (unchargedTimePpm: number, uncorrectableTimePpm: number) =>
+    audit(view({ devices: [{ ...(device as NonNullable<typeof device>), unchargedTimePpm, uncorrectableTimePpm }] }));
+  t.match(used(900_000, 900_000), [
+    { code: 'not-enforcing', serious: true, message: /90 % of the time of GPU-0 are used and not charged/ },
+  ]);
+  t.same(used(150_000, 0), [], 'charges that are low, and corrected');
+  t.end();
+});
