@@ -20,7 +20,7 @@ export interface EventText {
 
 const COMPONENT = 'gpu-manager-quota';
 
-/** Writes events. One that can not be written is logged, and nothing else: they are for people, and live for an hour. */
+/** Writes events. One that cannot be written is logged, and nothing else: they are for people, and live for an hour. */
 export class Events {
   readonly #api: KubeApi;
   readonly #log: QuotaLog;
@@ -56,7 +56,7 @@ export class Events {
     if (!answer.ok)
       this.#log.warn(
         { kind: subject.kind, subject: subject.name, code: answer.code, reason: answer.message },
-        'an event can not be written',
+        'writing an event failed',
       );
   }
 }

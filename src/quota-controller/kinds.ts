@@ -101,7 +101,7 @@ export async function readObject(
   const answer = await api.request({ method: 'GET', path: objectPath(kind, namespace, name) });
   if (answer.ok) return answer.body as KubeObject;
   if (answer.code === 'not-found') return null;
-  throw new KubeError(`${kind.resource} ${namespace}/${name} can not be read`, answer);
+  throw new KubeError(`${kind.resource} ${namespace}/${name} cannot be read`, answer);
 }
 
 /** Resources of an API group, by plural. */
@@ -147,7 +147,7 @@ async function discover(api: KubeApi, apiGroup: string): Promise<Served> {
   const found = new Map<string, ServedResource>();
   for (const root of await rootsOf(api, apiGroup)) {
     const answer = await api.request({ method: 'GET', path: root });
-    if (!answer.ok) throw new KubeError(`the resources of ${root} can not be read`, answer);
+    if (!answer.ok) throw new KubeError(`the resources of ${root} cannot be read`, answer);
     const resources = (answer.body as ResourceList).resources ?? [];
     for (const { name, shortNames = [] } of resources)
       if (!found.has(name))
@@ -161,7 +161,7 @@ async function rootsOf(api: KubeApi, apiGroup: string): Promise<readonly string[
   if (apiGroup === '') return ['/api/v1'];
   const answer = await api.request({ method: 'GET', path: `/apis/${apiGroup}` });
   if (!answer.ok && answer.code === 'not-found') return [];
-  if (!answer.ok) throw new KubeError(`the API group ${apiGroup} can not be read`, answer);
+  if (!answer.ok) throw new KubeError(`the API group ${apiGroup} cannot be read`, answer);
   const { preferredVersion, versions = [] } = answer.body as {
     readonly preferredVersion: { readonly groupVersion: string };
     readonly versions?: readonly { readonly groupVersion: string }[];

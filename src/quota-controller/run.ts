@@ -89,7 +89,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
         await service.start();
         log.info(
           { address, port: service.port, registered: config.register, arbitrator: arbitrator?.mode ?? 'off' },
-          'the quota service runs',
+          'quota service started',
         );
       },
       stop: () => service.stop(),

@@ -64,9 +64,9 @@ export class ServedKinds {
         this.#kinds = before;
         throw error;
       }
-      log.info({ kinds: kinds.map(({ path }) => path) }, 'the API server has other kinds of workloads than before');
+      log.info({ kinds: kinds.map(({ path }) => path) }, 'the workload kinds of the API server changed');
     } catch (error) {
-      log.warn({ err: error }, 'the kinds of workloads that the API server has can not be followed; trying again');
+      log.warn({ err: error }, 'discovering workload kinds failed; retrying');
     }
   }
 }

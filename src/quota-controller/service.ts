@@ -106,7 +106,7 @@ export class QuotaService {
     return this.#reconciler?.synced === true ? null : 'the ledger is not in sync with the API server yet';
   }
 
-  /** Rejects where the API server does not answer or the address can not be listened on. */
+  /** Rejects where the API server does not answer or the address cannot be listened on. */
   async start(): Promise<void> {
     const {
       api,

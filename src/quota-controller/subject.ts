@@ -12,7 +12,7 @@ export interface Subject {
   readonly evaluation: Evaluation;
 }
 
-/** What was asked for and can not be had, in words. */
+/** What was asked for and cannot be had, in words. */
 export interface NoSubject {
   readonly ok: false;
   readonly reason: string;

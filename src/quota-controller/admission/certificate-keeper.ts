@@ -65,9 +65,9 @@ export class CertificateKeeper {
       if (wanted.certificate === this.#served.certificate) return;
       serve(wanted);
       this.#served = wanted;
-      log.info({ until: new X509Certificate(wanted.certificate).validTo }, 'another certificate is served');
+      log.info({ until: new X509Certificate(wanted.certificate).validTo }, 'serving the renewed certificate');
     } catch (error) {
-      log.warn({ err: error }, 'the certificate can not be renewed; the old one is served until it can');
+      log.warn({ err: error }, 'renewing the certificate failed; still serving the old one');
     }
   }
 }

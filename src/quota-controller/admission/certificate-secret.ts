@@ -35,7 +35,7 @@ export async function sharedCertificate(options: CertificateSecretOptions): Prom
   for (let attempt = 0; attempt < 5; attempt++) {
     const there = await api.request({ method: 'GET', path });
     if (!there.ok && there.code !== 'not-found')
-      throw new KubeError(`the Secret ${namespace}/${name} can not be read`, there);
+      throw new KubeError(`the Secret ${namespace}/${name} cannot be read`, there);
     const secret = there.ok
       ? (there.body as { readonly metadata: object; readonly data?: Readonly<Record<string, string>> })
       : null;
@@ -62,7 +62,7 @@ export async function sharedCertificate(options: CertificateSecretOptions): Prom
     if (answer.ok) return issued;
     // Another replica was faster: its certificate is as good.
     if (!['conflict', 'already-exists', 'not-found'].includes(answer.code))
-      throw new KubeError(`the Secret ${namespace}/${name} can not be written`, answer);
+      throw new KubeError(`the Secret ${namespace}/${name} cannot be written`, answer);
   }
   throw new Error(`the Secret ${namespace}/${name} is changed all the time`);
 }

@@ -41,7 +41,7 @@ async function review(
   return json(reviewAnswer(read.review.uid, response));
 }
 
-/** What can not be decided because the API server failed is refused for now: nothing is let through unseen. */
+/** What cannot be decided because the API server failed is refused for now: nothing is let through unseen. */
 async function decisionOf(
   decide: (review: Review) => Promise<AdmissionResponse>,
   review: Review,
@@ -51,7 +51,7 @@ async function decisionOf(
     return await decide(review);
   } catch (error) {
     if (!(error instanceof KubeError)) throw error;
-    log.warn({ err: error, resource: review.resource, name: review.name }, 'a review could not be decided');
+    log.warn({ err: error, resource: review.resource, name: review.name }, 'deciding an admission review failed');
     return {
       allowed: false,
       code: 503,

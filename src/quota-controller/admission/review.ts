@@ -118,7 +118,7 @@ export function admissionResponseOf(decision: Decision): AdmissionResponse {
   };
 }
 
-/** A refusal of something that can not be read. */
+/** A refusal of something that cannot be read. */
 export function invalid({ code, reason }: Refusal): AdmissionResponse {
   return { allowed: false, code: 422, reason: 'Invalid', message: `${code}: ${reason}` };
 }

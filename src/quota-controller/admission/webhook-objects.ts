@@ -118,8 +118,7 @@ export async function register(api: KubeApi, options: RegisterOptions): Promise<
   const path = `${PATH}/${encodeURIComponent(options.name)}`;
   for (let attempt = 0; attempt < 5; attempt++) {
     const there = await api.request({ method: 'GET', path });
-    if (!there.ok && there.code !== 'not-found')
-      throw new KubeError('the webhook configuration can not be read', there);
+    if (!there.ok && there.code !== 'not-found') throw new KubeError('the webhook configuration cannot be read', there);
     const { metadata } = (there.ok ? there.body : { metadata: {} }) as {
       readonly metadata: { readonly resourceVersion?: string };
     };
@@ -138,6 +137,6 @@ export async function register(api: KubeApi, options: RegisterOptions): Promise<
       : await api.request({ method: 'POST', path: PATH, body });
     if (answer.ok) return;
     if (attempt === 4 || !['conflict', 'already-exists', 'not-found'].includes(answer.code))
-      throw new KubeError('the webhook configuration can not be written', answer);
+      throw new KubeError('the webhook configuration cannot be written', answer);
   }
 }

@@ -102,7 +102,7 @@ export class Arbitrator {
           this.#cycles++;
         }
       } catch (error) {
-        log.warn({ err: error }, 'the arbitrator could not finish a cycle; the next one goes on');
+        log.warn({ err: error }, 'arbitrator cycle failed; retrying at the next period');
       }
       await delay(Math.max(0, periodMs - (performance.now() - startedAt)), undefined, {
         signal: this.#stopping.signal,
@@ -216,7 +216,7 @@ export class Arbitrator {
       gone.push(eviction);
       const { uid, namespace, name } = pod;
       const { resource, beneficiaries } = eviction;
-      log.info({ namespace, pod: name, podUid: uid, resource, for: beneficiaries }, 'a pod is evicted');
+      log.info({ namespace, pod: name, podUid: uid, resource, for: beneficiaries }, 'pod evicted');
       const message = `evicted: namespace ${namespace} has more ${resource} than it deserves, and ${beneficiaries.join(', ')} waits for it`;
       await this.#events.write(
         { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },

@@ -16,7 +16,7 @@ export interface ConsumerObject {
   readonly version: number;
   readonly generation: number;
   readonly spec: ConsumerSpec;
-  /** Amounts that can not be read; the specification is without them. */
+  /** Amounts that cannot be read; the specification is without them. */
   readonly problems: readonly string[];
   readonly status: ConsumerStatus;
 }

@@ -71,7 +71,7 @@ export class Evictor {
       this.#marks.set(uid, { leavingUntil: at + UNSEEN_MS, protectedUntil: 0 });
       return 'evicted';
     }
-    log.warn({ namespace, pod: name, podUid: uid, code: answer.code, reason: answer.message }, 'a pod was not evicted');
+    log.warn({ namespace, pod: name, podUid: uid, code: answer.code, reason: answer.message }, 'pod not evicted');
     const isRefused = answer.code === 'too-many-requests';
     this.#marks.set(
       uid,

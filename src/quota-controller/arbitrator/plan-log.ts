@@ -35,7 +35,7 @@ export class PlanLog {
     this.#log.info(
       plan,
       evictions.length === 0
-        ? 'plan of the arbitrator: nobody has to go now'
+        ? 'plan of the arbitrator: no pod would be evicted'
         : 'plan of the arbitrator: with --arbitrator=on these pods would be evicted',
     );
   }

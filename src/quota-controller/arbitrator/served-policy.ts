@@ -21,7 +21,7 @@ interface GroupVersions {
 export async function servedPolicy(api: KubeApi): Promise<ServedPolicy> {
   const read = async (path: string): Promise<unknown> => {
     const answer = await api.request({ method: 'GET', path });
-    if (!answer.ok) throw new KubeError(`${path} can not be read`, answer);
+    if (!answer.ok) throw new KubeError(`${path} cannot be read`, answer);
     return answer.body;
   };
   const [core, policy] = await Promise.all([read('/api/v1'), read('/apis/policy')]);

@@ -114,7 +114,7 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
       body: { preconditions: { uid } },
     });
     if (answer.ok || answer.code === 'not-found') known.forget({ name, uid });
-    else if (answer.code !== 'conflict') throw new KubeError(`${name} can not be removed`, answer);
+    else if (answer.code !== 'conflict') throw new KubeError(`${name} cannot be removed`, answer);
   }
 
   #learn(body: unknown): T | null {
@@ -128,7 +128,7 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
   #isDone(answer: KubeAnswer, name: string): answer is Extract<KubeAnswer, { readonly ok: true }> {
     if (answer.ok) return true;
     if (!['conflict', 'not-found', 'already-exists'].includes(answer.code))
-      throw new KubeError(`the status of ${name} can not be written`, answer);
+      throw new KubeError(`the status of ${name} cannot be written`, answer);
     return false;
   }
 }

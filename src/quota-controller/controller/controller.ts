@@ -49,7 +49,7 @@ export class Controller {
     this.#events = new Events(api, log, now);
     this.#queue = new WorkQueue(
       (name) => this.#reconcile(name),
-      (name, error) => log.warn({ err: error, group: name }, 'a group could not be reported; trying again'),
+      (name, error) => log.warn({ err: error, group: name }, 'writing the status of a group failed; retrying'),
     );
     this.#usageMeter = new UsageMeter({
       api,
@@ -76,7 +76,9 @@ export class Controller {
       () =>
         void this.#options.engine
           .execute({ type: 'tick' })
-          .catch((error: unknown) => this.#options.log.warn({ err: error }, 'time could not be told')),
+          .catch((error: unknown) =>
+            this.#options.log.warn({ err: error }, 'advancing the time of the engine failed; retrying'),
+          ),
       1000,
     ).unref();
     this.#schedule();
@@ -114,14 +116,14 @@ export class Controller {
       if (drift.length > 0)
         log.error(
           { drift: drift.map(({ group, key }) => `${group} ${key}`) },
-          'counters were not what the workloads add up to',
+          'counters differed from the sum of the workloads; corrected',
         );
-      log.info({ workloads, drift: drift.length }, 'everything was looked at again');
+      log.info({ workloads, drift: drift.length }, 'refresh finished');
       this.#usageMeter.again();
       for (const { spec } of reconciler.groups()) this.#queue.put(spec.name, 0);
       await store.sweep(now());
     } catch (error) {
-      log.warn({ err: error }, 'a refresh failed; the next one is tried in time');
+      log.warn({ err: error }, 'refresh failed; retrying at the next period');
     }
   }
 

@@ -76,11 +76,11 @@ export class Leader {
       if (held) this.#renewedAt = now();
       if (held && !this.#leading && !this.#stopped) {
         this.#leading = true;
-        log.info({ identity: this.#options.identity }, 'this replica leads');
+        log.info({ identity: this.#options.identity }, 'started leading');
         await won(this.#renewedBefore);
       } else if (this.#leading && !held && now() - this.#renewedAt > leaseMs * 0.6) await this.#end();
     } catch (error) {
-      log.error({ err: error }, 'leadership failed');
+      log.error({ err: error }, 'leader election failed; retrying');
       if (this.#leading) await this.#end();
     }
     if (!this.#stopped) {
@@ -92,7 +92,7 @@ export class Leader {
 
   async #end(): Promise<void> {
     this.#leading = false;
-    this.#options.log.info({ identity: this.#options.identity }, 'this replica leads no longer');
+    this.#options.log.info({ identity: this.#options.identity }, 'stopped leading');
     await this.#options.lost();
   }
 
@@ -147,7 +147,7 @@ export class Leader {
         ? await api.request({ method: 'POST', path: this.#path(), body })
         : await api.request({ method: 'PUT', path: `${this.#path()}/${encodeURIComponent(name)}`, body });
     if (!answer.ok && !['conflict', 'already-exists'].includes(answer.code))
-      log.warn({ reason: answer.message }, 'the lease can not be written');
+      log.warn({ reason: answer.message }, 'writing the Lease failed; retrying');
     return answer.ok;
   }
 

@@ -207,7 +207,7 @@ export class Reconciler {
       await this.#observeGone(key, uid, group);
     }
     if (gone.length > 0)
-      log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'workloads that are gone were still charged');
+      log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'released workloads whose objects are gone');
     for (const name of new Set([...this.#groupByName.keys(), ...engine.groups()])) this.#queue.put(groupKey(name), 0);
   }
 
@@ -225,7 +225,7 @@ export class Reconciler {
         await pause(FIRST_RETRY_MS * attempt);
         answer = await api.request({ method: 'GET', path: kind.path, query });
       }
-      if (!answer.ok) throw new KubeError(`${kind.resource} can not be listed`, answer);
+      if (!answer.ok) throw new KubeError(`${kind.resource} cannot be listed`, answer);
       const { items, metadata } = answer.body as {
         readonly items: readonly unknown[] | null;
         readonly metadata?: { readonly continue?: string };
@@ -334,7 +334,7 @@ export class Reconciler {
       await engine.catchUp(news.map(([group]) => group));
       for (const [group] of news) this.#notify(group);
     } catch (error) {
-      log.warn({ err: error }, 'ledgers can not be read; trying again');
+      log.warn({ err: error }, 'reading ledgers failed; retrying');
       for (const [group, version] of news) if (!this.#stopped) this.#ledgerChanged(group, version);
     }
   }
@@ -374,10 +374,7 @@ export class Reconciler {
     const object = await this.#resolved(seen);
     const { key, uid, group, demand, owner } = object;
     if (object.problem !== null) {
-      log.warn(
-        { workload: key, group, problem: object.problem },
-        'what a workload asks for can not be read: it is not charged',
-      );
+      log.warn({ workload: key, group, problem: object.problem }, 'workload not charged: its requests cannot be read');
       return;
     }
     if (demand === null || (owner !== null && (await ownerIsThere(owner, object.namespace))))
@@ -385,7 +382,7 @@ export class Reconciler {
     const decision = await engine.observe({ workload: { ...demand.workload }, group, demand });
     if (decision.code === 'Conflict') throw new Error(decision.message);
     if (!decision.allowed)
-      log.warn({ workload: key, group, code: decision.code, reason: decision.message }, 'a workload is not charged');
+      log.warn({ workload: key, group, code: decision.code, reason: decision.message }, 'workload not charged');
   }
 
   async #observeGone(key: string, uid: string, group: string): Promise<void> {
@@ -449,7 +446,7 @@ export class Reconciler {
     }
     const answer = await this.#options.api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
     if (answer.ok) return null;
-    if (answer.code !== 'not-found') throw new KubeError(`group ${name} can not be read`, answer);
+    if (answer.code !== 'not-found') throw new KubeError(`group ${name} cannot be read`, answer);
     return this.#options.engine.deleteGroup(name);
   }
 }

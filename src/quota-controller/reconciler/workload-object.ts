@@ -19,7 +19,7 @@ export interface WorkloadObject {
   readonly demand: Demand | null;
   /** Who is said to be charged in its place; that is to be checked. */
   readonly owner: Owner | null;
-  /** Why what it asks for can not be read; null where it can. */
+  /** Why what it asks for cannot be read; null where it can. */
   readonly problem: string | null;
   /** What it asks for stands in another object, which is to be read. */
   readonly refers: boolean;

@@ -45,7 +45,7 @@ export class LedgerObjects {
     const answer = await this.#answer({ method: 'GET', path: itemPath(LEDGERS_PATH, ledgerName(group)) });
     if (answer.ok) return readLedger(answer.body, known);
     if (answer.code === 'not-found') return null;
-    throw new KubeError(`the ledger of ${group} can not be read`, answer);
+    throw new KubeError(`the ledger of ${group} cannot be read`, answer);
   }
 
   async list(): Promise<readonly Ledger[]> {
@@ -79,7 +79,7 @@ export class LedgerObjects {
         return { ok: true, ledger: { group, uid, resourceVersion, page, pending } };
       }
     }
-    if (!answer.ok) return lost(`the ledger of ${group} can not be written`, answer);
+    if (!answer.ok) return lost(`the ledger of ${group} cannot be written`, answer);
     // What was sent is what is there now: only who and when are the server's.
     const { uid, resourceVersion } = metadataOf(answer.body);
     return { ok: true, ledger: { group, uid, resourceVersion, page, pending } };
@@ -94,7 +94,7 @@ export class LedgerObjects {
       body,
     });
     if (!answer.ok && isRepeated && answer.code === 'not-found') return { ok: true, ledger: null };
-    return answer.ok ? { ok: true, ledger: null } : lost(`the ledger of ${ledger.group} can not be deleted`, answer);
+    return answer.ok ? { ok: true, ledger: null } : lost(`the ledger of ${ledger.group} cannot be deleted`, answer);
   }
 
   /** Says what became of a transaction, once and for all; false where somebody has said so before. */
@@ -109,7 +109,7 @@ export class LedgerObjects {
     if (answer.ok) return true;
     // Only the author commits: an outcome of committed is the author's own, of which the answer was lost.
     if (answer.code === 'already-exists') return (await this.outcome(transaction)) === outcome;
-    throw new KubeError('a transaction can not be written', answer);
+    throw new KubeError('a transaction cannot be written', answer);
   }
 
   /** Null while nobody has said. */
@@ -117,7 +117,7 @@ export class LedgerObjects {
     const answer = await this.#answer({ method: 'GET', path: itemPath(TRANSACTIONS_PATH, transaction) });
     if (answer.ok) return (answer.body as { readonly spec: { readonly outcome: Outcome } }).spec.outcome;
     if (answer.code === 'not-found') return null;
-    throw new KubeError('a transaction can not be read', answer);
+    throw new KubeError('a transaction cannot be read', answer);
   }
 
   /** Takes a transaction away that no ledger waits for; one that stays is swept up later. */
@@ -155,7 +155,7 @@ export class LedgerObjects {
         query,
         ...(accept === undefined ? {} : { accept }),
       });
-      if (!answer.ok) throw new KubeError(`${path} can not be listed`, answer);
+      if (!answer.ok) throw new KubeError(`${path} cannot be listed`, answer);
       // Of nothing, some servers make no list but null.
       const list = answer.body as {
         readonly items: readonly unknown[] | null;

@@ -110,7 +110,7 @@ export function ledgerObject(
 /** A ledger as it was read, and how it differs from the one that was known. */
 export interface ReadLedger {
   readonly ledger: Ledger;
-  /** Records that are not as they were in `known`; null where that can not be told. */
+  /** Records that are not as they were in `known`; null where that cannot be told. */
   readonly news: Edits | null;
 }
 

@@ -68,7 +68,7 @@ export class RecordLog {
     known: RecordLog | null = null,
   ): {
     readonly log: RecordLog;
-    /** What is different from `known`; null where that can not be told. */ readonly news: Edits | null;
+    /** What is different from `known`; null where that cannot be told. */ readonly news: Edits | null;
   } {
     if (known !== null && known.text !== '' && (text === known.text || text.startsWith(`${known.text}${END}`))) {
       const news = new Map<string, StoredRecord>();
