@@ -3,6 +3,7 @@ import type { Allocator } from './allocator/allocator.js';
 import type { Notices } from './allocator/ports.js';
 import { DeviceIds } from '../gpu/device-id.js';
 import { parseHealthPolicy, type HealthPolicy } from './gpus/health-policy.js';
+import { holdings } from '../gpu/ledger/holding.js';
 import type { LedgerNode } from '../gpu/ledger/state.js';
 import type { Inventory } from './gpus/driver.js';
 import type { HealthMonitor, HealthNews } from './gpus/health-monitor.js';
@@ -134,9 +135,8 @@ export class GpuWatch {
   }
 
   #holders(gpuUuid: string) {
-    const allocations = [...this.#options.allocator.state.allocations.values()];
-    return allocations
-      .filter((allocation) => allocation.parts.some((part) => part.gpuUuid === gpuUuid))
-      .flatMap((allocation) => allocation.owners);
+    return holdings(this.#options.allocator.state)
+      .filter(({ parts }) => parts.some((part) => part.gpuUuid === gpuUuid))
+      .flatMap(({ owners }) => owners);
   }
 }

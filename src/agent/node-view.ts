@@ -1,5 +1,5 @@
 import type { Allocator } from './allocator/allocator.js';
-import { memoryLimits, type Part } from '../gpu/ledger/allocation.js';
+import { holdings, type HeldPart } from '../gpu/ledger/holding.js';
 import type { LedgerState } from '../gpu/ledger/state.js';
 import { slots } from '../gpu/ledger/state.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
@@ -170,32 +170,26 @@ function gpuUsages(
 
 function allocations(state: LedgerState, observed: ReadonlyMap<string, SliceObservation>): AllocationSnapshot[] {
   const gpus = new Map(state.node.gpus.map(({ gpu }) => [gpu.uuid, gpu]));
-  return [...state.allocations.values()].map((allocation): AllocationSnapshot => {
-    const slice = observed.get(allocation.id);
-    const blocks = allocation.parts.reduce((sum, part) => sum + part.memoryIds.length, 0);
-    const limits = memoryLimits(allocation);
+  return holdings(state).map((holding): AllocationSnapshot => {
+    const slice = observed.get(holding.id);
+    const blocks = holding.parts.reduce((sum, part) => sum + part.memoryBlocks, 0);
     return {
-      id: allocation.id,
-      phase: allocation.phase,
-      owners: allocation.owners,
-      allocatedAtMs: allocation.allocatedAt,
-      cores: allocation.parts.reduce((sum, part) => sum + part.coreIds.length, 0),
+      id: holding.id,
+      phase: holding.phase,
+      owners: holding.owners,
+      allocatedAtMs: holding.heldSince,
+      cores: holding.parts.reduce((sum, part) => sum + part.cores, 0),
       memoryBytes: blocks === 0 ? null : blocks * MEMORY_BLOCK_BYTES,
       processes: slice?.processes ?? 0,
       findings: (slice?.findings ?? []).map(({ code, message, serious }) => ({ code, message, serious })),
       refusedConnections: slice?.refusals.connections ?? 0,
       socketFloods: slice?.refusals.floods ?? 0,
-      slices: allocation.parts.flatMap((part) => {
+      slices: holding.parts.flatMap((part) => {
         const gpu = gpus.get(part.gpuUuid);
         // A GPU that was taken out of the machine: there is nothing to show of it.
         if (gpu === undefined) return [];
         return [
-          sliceOf(
-            part,
-            gpu,
-            limits.get(part.gpuUuid) ?? null,
-            slice?.devices.find(({ gpuUuid }) => gpuUuid === gpu.uuid) ?? null,
-          ),
+          sliceOf(part, gpu, part.memoryLimitBytes, slice?.devices.find(({ gpuUuid }) => gpuUuid === gpu.uuid) ?? null),
         ];
       }),
     };
@@ -205,12 +199,12 @@ function allocations(state: LedgerState, observed: ReadonlyMap<string, SliceObse
 type LedgerGpu = LedgerState['node']['gpus'][number]['gpu'];
 
 function sliceOf(
-  part: Part,
+  part: HeldPart,
   gpu: LedgerGpu,
   givenMemoryBytes: number | null,
   device: DeviceObservation | null,
 ): SliceSnapshot {
-  const givenCores = Math.min(CORES_PER_GPU, part.coreIds.length);
+  const givenCores = Math.min(CORES_PER_GPU, part.cores);
   return {
     gpuUuid: gpu.uuid,
     gpuIndex: gpu.index,

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join, dirname } from 'node:path';
 import { unitsOfAllocation } from '../gpu/claims/claim-units.js';
 import { deviceName, mainRequest, poolName, unitId } from '../gpu/claims/names.js';
@@ -108,7 +109,7 @@ export function buildDra(options: DraOptions): Dra {
     clock,
     log,
   });
-  const kubeletClaims = join(dirname(config.pluginRegistryPath), KUBELET_CLAIMS_FILE);
+  const kubeletClaims = kubeletClaimsPath(config);
   const doors = new DoorKeeper(allocator, reader, pool, clock, log, () => publisher.publish());
   const sweep = new Sweep(claims, reader, kubeletClaims, pool, clock);
   const cancels: (() => void)[] = [];
@@ -166,6 +167,13 @@ export function buildDra(options: DraOptions): Dra {
       },
     },
   };
+}
+
+/** The kubelet's record lies in its root, of which a container may see the plugin directories alone; the host's file system is mounted as well. */
+function kubeletClaimsPath({ pluginRegistryPath, hostRoot }: AgentConfig): string {
+  const path = join(dirname(pluginRegistryPath), KUBELET_CLAIMS_FILE);
+  const onHost = join(hostRoot, path);
+  return existsSync(onHost) ? onHost : path;
 }
 
 /** Places of the GPUs in sysfs; they are read once, as no GPU moves. */

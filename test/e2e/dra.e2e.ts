@@ -181,3 +181,93 @@ test('a share claim is prepared as a slice with its limits, device node and CDI 
   await remove('share');
   await until('nothing to be left', async () => limitsOnDisk().length === 0 && specFiles().length === 0);
 });
+
+/** A pod with a claim that exists by itself. */
+const sharing = (name: string, claim: string): object =>
+  pod(name, [{ name: 'g', resourceClaimName: claim }], [{ name: 'main', claims: [{ name: 'g' }] }]);
+
+const gpuNodes = async (name: string): Promise<readonly string[]> => {
+  const seen = await until(`${name} to have shown itself`, async () => {
+    const text = await shown(name);
+    return text.text.includes('READABLE') ? text : null;
+  });
+  return seen.devices.filter((path) => /nvidia\d+$/.test(path));
+};
+
+test('the five manifests of etc/dra work, and a pair of whole GPUs is the linked one', { skip }, async (t) => {
+  await cluster.kubectl('apply', '-f', packageFile('etc/dra/claims.yaml'));
+  for (const [name, object] of [
+    ['share', single('share', 'gpu-share')],
+    ['soft', single('soft', 'gpu-soft')],
+    ['shared-a', sharing('shared-a', 'gpu-shared')],
+    ['shared-b', sharing('shared-b', 'gpu-shared')],
+    ['whole', single('whole', 'gpu-whole')],
+    ['pair', single('pair', 'gpu-pair')],
+  ] as const) {
+    await cluster.apply(object);
+    await phase(name, 'Running');
+  }
+  t.same(limitsOnDisk(), ['100/all', '100/all+100/all', '20/8', '30/16', '40/32']);
+  t.same(await gpuNodes('shared-a'), await gpuNodes('shared-b'), 'both pods have the one GPU of their claim');
+  t.same(await gpuNodes('share'), await gpuNodes('soft'), 'shares fill one GPU before the next');
+  const pair = (await gpuNodes('pair')).join();
+  t.ok(['/dev/nvidia0,/dev/nvidia1', '/dev/nvidia2,/dev/nvidia3'].includes(pair), `${pair} share a switch`);
+});
+
+test('kills of the agent and a restart of the kubelet change nothing for running pods', { skip }, async (t) => {
+  const before = [limitsOnDisk(), specFiles()];
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    await agent.restart(signal);
+    t.same([limitsOnDisk(), specFiles()], before, signal);
+  }
+  await cluster.restartKubelet('SIGKILL');
+  await until(
+    'the node to be ready',
+    async () => /\sReady\s/.test(await cluster.kubectl('get', 'node', NODE)),
+    120_000,
+  );
+  await until('the slice to be back', async () => (await slices()).length === 1, 60_000);
+  for (const name of ['share', 'soft', 'shared-a', 'shared-b', 'whole', 'pair'])
+    t.equal((await cluster.get<PodStatus>('pod', name)).status.phase, 'Running', name);
+  t.same([limitsOnDisk(), specFiles()], before, 'kubelet');
+  await remove('share', 'soft', 'shared-a', 'whole', 'pair');
+  // Forced deletions do not wait for the kubelet's release.
+  await until('the shared claim to be held by its second pod alone', async () => limitsOnDisk().join() === '40/32');
+  await remove('shared-b');
+  await until('nothing to be left', async () => limitsOnDisk().length === 0 && specFiles().length === 0);
+});
+
+test('a share that does not fit waits, and runs when another ends', { skip }, async (t) => {
+  await cluster.apply(template('large', [share(60, '1Gi')]));
+  const names = ['l0', 'l1', 'l2', 'l3', 'l4'];
+  await cluster.apply(...names.slice(0, 4).map((name) => single(name, 'large')));
+  for (const name of names.slice(0, 4)) await phase(name, 'Running');
+  await cluster.apply(single('l4', 'large'));
+  await until('the fifth to be found unschedulable', async () => {
+    const { status } = await cluster.get<PodStatus>('pod', 'l4');
+    return status.conditions?.some(({ message }) => /cannot allocate all claims/.test(message ?? '')) === true;
+  });
+  t.equal(limitsOnDisk().length, 4);
+  await remove('l0');
+  await phase('l4', 'Running');
+  t.equal(limitsOnDisk().length, 4);
+  await remove(...names.slice(1));
+});
+
+test('wrong parameters are refused with the reason in an event of the pod', { skip }, async (t) => {
+  const parameters = { apiVersion: 'gpu.tencent.com/v1', kind: 'SliceConfig', softLimit: 120 };
+  await cluster.apply(
+    template('wrong', [share(10, '1Gi')], { config: [{ opaque: { driver: 'gpu.tencent.com', parameters } }] }),
+    single('wrong', 'wrong'),
+  );
+  const events = await until(
+    'the event',
+    async () => {
+      const text = await cluster.kubectl('get', 'events', '-o', 'jsonpath={.items[*].message}');
+      return text.includes('softLimit') ? text : null;
+    },
+    60_000,
+  );
+  t.match(events, /softLimit: 120 is not a whole number from 1 to 100/);
+  await remove('wrong');
+});

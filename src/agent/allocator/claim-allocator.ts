@@ -84,7 +84,7 @@ export class ClaimAllocator {
         this.#options.ledger.state = booked.state;
         fresh.push({ ...unit, phase: 'preparing' });
       }
-      if (fresh.length > 0) await this.#options.ledger.save();
+      // What a crash leaves of these is in no checkpoint: the next start removes it, and the kubelet asks again.
       try {
         const answers = await this.#make(
           units.map(({ id }) => id),

@@ -92,19 +92,20 @@ export class CdiSpecs {
 
   /** Writes the specification of an allocation; answers the name to ask the runtime for. */
   async write(allocationId: string, edits: ContainerEdits): Promise<string> {
-    await this.#writeFile(allocationId, cdiSpec(allocationId, edits));
+    await this.#writeFile(allocationId, cdiSpec(allocationId, edits), true);
     return cdiDeviceName(allocationId);
   }
 
   /** Writes the specification of a claim unit; answers the name of each of its devices. */
   async writeUnit(unitId: string, edits: UnitEdits): Promise<string[]> {
-    await this.#writeFile(unitId, cdiUnitSpec(unitId, edits));
+    // The kubelet prepares every claim again after a reboot, before its pod starts.
+    await this.#writeFile(unitId, cdiUnitSpec(unitId, edits), false);
     return edits.devices.map((_, at) => cdiUnitDeviceName(unitId, at));
   }
 
-  async #writeFile(id: string, spec: object): Promise<void> {
+  async #writeFile(id: string, spec: object, durable: boolean): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o755 });
-    await writeFileAtomically(this.#path(id), `${JSON.stringify(spec, null, 2)}\n`, { mode: 0o644 });
+    await writeFileAtomically(this.#path(id), `${JSON.stringify(spec, null, 2)}\n`, { mode: 0o644, durable });
   }
 
   async remove(allocationId: string): Promise<void> {
