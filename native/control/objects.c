@@ -73,23 +73,23 @@ static bool claim(struct vgpu_usage *usage, uint32_t number, uint64_t *state) {
 }
 
 uint32_t objects_make(struct vgpu_usage *usage, uint32_t slot, uint32_t device, uint64_t bytes, uint64_t key) {
-  uint32_t made = OBJECT_NONE;
+  uint32_t number = 0;
+  uint64_t state = 0;
   lock_take(&lock);
-  for (uint32_t i = 0; i < MOST_OBJECTS && made == OBJECT_NONE; i++) {
-    struct vgpu_object *object = &usage->slots[i].object;
-    uint64_t state;
-    if (!claim(usage, i, &state)) continue;
+  while (number < MOST_OBJECTS && !claim(usage, number, &state))
+    number++;
+  if (number < MOST_OBJECTS) {
+    struct vgpu_object *object = &usage->slots[number].object;
     __atomic_store_n(&object->key, key, __ATOMIC_RELAXED);
     __atomic_store_n(&object->device, device, __ATOMIC_RELAXED);
     __atomic_store_n(&object->bytes, bytes, __ATOMIC_RELAXED);
-    raise_high(usage, i + 1);
-    set_holder(usage, i, slot);
+    raise_high(usage, number + 1);
+    set_holder(usage, number, slot);
     __atomic_store_n(&object->state, state + 2, __ATOMIC_SEQ_CST);
-    held[i] = 1;
-    made = i;
+    held[number] = 1;
   }
   lock_release(&lock);
-  return made;
+  return number < MOST_OBJECTS ? number : OBJECT_NONE;
 }
 
 /* The caller has the lock. False: another object has taken the place meanwhile. */

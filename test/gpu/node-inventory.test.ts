@@ -117,14 +117,14 @@ test('a state of health that this does not know is not healthy', (t) => {
 });
 
 test('what does not hold together is refused, and said where', (t) => {
-  const document = JSON.parse(encodeInventory(inventory)) as { gpus: Record<string, unknown>[] };
+  const document = JSON.parse(encodeInventory(inventory)) as { cards: Record<string, unknown>[] };
   const withGpu = (differing: Record<string, unknown>) => ({
     ...document,
-    cards: [{ ...document.gpus[0], ...differing }, ...document.gpus.slice(1)],
+    cards: [{ ...document.cards[0], ...differing }, ...document.cards.slice(1)],
   });
   const rows: [unknown, RegExp][] = [
     ['text', /^the inventory is no object/],
-    [{ ...document, cards: {} }, /^GPUs is no list/],
+    [{ ...document, cards: {} }, /^cards is no list/],
     [{ ...document, cards: [1] }, /^GPU 0 is no object/],
     [withGpu({ index: 1 }), /^GPUs 0 and 1 have the same index or UUID/],
     [withGpu({ uuid: 'GPU-2' }), /^GPUs 0 and 2 have/],

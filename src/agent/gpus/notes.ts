@@ -7,7 +7,7 @@ export function inventoryNotes(gpus: readonly GpuDetails[], excluded: readonly E
   const kinds = new Set(gpus.map((gpu) => `${gpu.model} (${(gpu.memoryBytes / GIB).toFixed(1)} GiB)`));
   return [
     ...(gpus.length === 0 ? ['no GPU that can be shared'] : []),
-    ...(kinds.size > 1 ? [`unequal cards: ${[...kinds].join(', ')}; a set of several GPUs may mix them`] : []),
+    ...(kinds.size > 1 ? [`unequal GPUs: ${[...kinds].join(', ')}; a set of several GPUs may mix them`] : []),
     ...excluded.map(({ gpu, reason }) => `GPU ${gpu.index} (${gpu.uuid}) is left out: ${reason}`),
   ];
 }

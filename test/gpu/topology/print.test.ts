@@ -35,7 +35,7 @@ test('a pair shows its NVLinks before its PCIe level', (t) => {
 test('a tree shows levels and what each GPU is called', (t) => {
   t.equal(
     printTree(T3, (position) => `GPU ${position}`),
-    '|---NODE\n|   |---card 0\n|   |---PIX\n|   |   |---card 1\n|   |   |---card 2\n',
+    '|---NODE\n|   |---GPU 0\n|   |---PIX\n|   |   |---GPU 1\n|   |   |---GPU 2\n',
   );
   t.equal(
     printTree(T1, () => 'alone'),

@@ -137,7 +137,7 @@ int nvmlDeviceGetCount_v2(unsigned int *out) { return count(out); }
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, card_t **out) { return handle(index, out); }
 int nvmlDeviceGetName(card_t *card, char *out, unsigned int size) {
   int code = answer(card);
-  return code != 0 ? code : put_text(out, size, "Odd Card");
+  return code != 0 ? code : put_text(out, size, "Odd GPU");
 }
 int nvmlDeviceGetMinorNumber(card_t *card, unsigned int *out) {
   *out = 7 - (unsigned int)card->index;
