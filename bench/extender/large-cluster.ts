@@ -3,7 +3,9 @@ import { readPod } from '../../src/kube/pod.js';
 import type { NodeObject } from '../../src/scheduler/node-object.js';
 import type { PodObject } from '../../test/scheduler/objects.js';
 import { PodViews } from '../../src/scheduler/pod-view.js';
-import type { PodName, PodWriter, WriteResult } from '../../src/scheduler/pod-writer.js';
+import type { KubeAnswer } from '../../src/kube/client.js';
+import { failure } from '../../src/kube/failure.js';
+import type { PodName, PodWriter } from '../../src/scheduler/pod-writer.js';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
 import { encodeInventory } from '../../src/gpu/node-inventory.js';
 import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../src/gpu/resources.js';
@@ -66,9 +68,9 @@ export class LargeCluster implements ClusterSource, PodWriter {
     this.#observer?.podGone(uid);
   }
 
-  async bind(pod: PodName, node: string, annotations: Readonly<Record<string, string>>): Promise<WriteResult> {
+  async bind(pod: PodName, node: string, annotations: Readonly<Record<string, string>>): Promise<KubeAnswer> {
     const object = this.#waiting.get(pod.uid);
-    if (object === undefined) return { ok: false, code: 'gone', reason: 'no such pod' };
+    if (object === undefined) return failure('not-found', 'no such pod');
     this.#waiting.delete(pod.uid);
     const bound = {
       ...object,
@@ -76,11 +78,11 @@ export class LargeCluster implements ClusterSource, PodWriter {
       spec: { ...object.spec, nodeName: node },
     };
     setImmediate(() => this.#observer?.podSeen(this.#views.view(readPod(bound))));
-    return { ok: true };
+    return { ok: true, body: null };
   }
 
-  async annotate(): Promise<WriteResult> {
-    return { ok: true };
+  async annotate(): Promise<'done'> {
+    return 'done';
   }
 }
 

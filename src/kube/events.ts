@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../host/clock.js';
 import { eventsPath } from './api-path.js';
 import { MERGE_PATCH, type KubeClient } from './client.js';
-import type { WriteQueue, WriteResult } from './write-queue.js';
+import type { WorkQueue, WorkResult } from './work-queue.js';
 
 /** What an event is about. */
 export interface EventSubject {
@@ -26,7 +26,7 @@ export interface EventNote {
 
 export interface EventsOptions {
   readonly client: KubeClient;
-  readonly queue: WriteQueue;
+  readonly queue: WorkQueue;
   readonly nodeName: string;
   readonly clock: Clock;
 }
@@ -131,7 +131,7 @@ export class Events {
     return combine ? { ...note, message: `more events of this kind; see the log of ${COMPONENT} on this node` } : note;
   }
 
-  async #write(series: Series): Promise<WriteResult> {
+  async #write(series: Series): Promise<WorkResult> {
     const path = eventsPath(namespaceOf(series.subject));
     const { count, lastAt } = series;
     if (!series.created) {

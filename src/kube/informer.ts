@@ -2,7 +2,7 @@ import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { KubeClient, OpenWatch } from './client.js';
 import { failure, type KubeFailure, type KubeFailureCode } from './failure.js';
-import { Pause } from './pause.js';
+import { Pause } from '../host/pause.js';
 
 /** A collection that is followed: what is known of it may be late, and is never mixed. */
 export interface Informer<T> {

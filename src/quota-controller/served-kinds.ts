@@ -2,13 +2,14 @@ import type { Evaluator } from '../quota/evaluators/evaluator.js';
 import type { KubeApi } from '../kube/client.js';
 import { servedKinds, type ServedKind } from './kinds.js';
 import type { QuotaLog } from './log.js';
-import { Rounds, type Timing } from './timing.js';
+import type { Clock } from '../host/clock.js';
+import { Rounds } from '../host/rounds.js';
 
 export interface ServedKindsOptions {
   readonly api: KubeApi;
   readonly evaluators: readonly Evaluator[];
   readonly log: QuotaLog;
-  readonly timing: Timing;
+  readonly clock: Clock;
   readonly everyMs?: number;
 }
 
@@ -21,7 +22,7 @@ export class ServedKinds {
 
   private constructor(options: ServedKindsOptions) {
     this.#options = options;
-    this.#rounds = new Rounds(options.timing, options.everyMs ?? 30_000, () => this.#lookAgain());
+    this.#rounds = new Rounds(options.clock, options.everyMs ?? 30_000, () => this.#lookAgain());
   }
 
   /** Rejects with an KubeError where the API server does not say what it has. */

@@ -16,13 +16,13 @@ import type { WatchableApi } from '../kube/watchable-api.js';
 import { ArbitratorMetrics } from './arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from './arbitrator/arbitrator.js';
 import { Controller } from './controller/controller.js';
-import { Leader } from './controller/leader.js';
+import { Leader } from '../kube/leader.js';
 import { ServedKinds } from './served-kinds.js';
 import type { QuotaLog } from './log.js';
 import { Reconciler } from './reconciler/reconciler.js';
 import type { QuotaMetrics } from './quota-metrics.js';
 import { KubeStore } from './store/kube-store.js';
-import { systemTiming, type Timing } from './timing.js';
+import { systemClock, type Clock } from '../host/clock.js';
 
 export interface QuotaServiceOptions {
   readonly api: WatchableApi;
@@ -43,9 +43,7 @@ export interface QuotaServiceOptions {
   readonly evaluation?: EvaluationOptions;
   /** Divides the cluster while it runs, on the replica that leads; null for not at all. */
   readonly arbitrator?: ArbitratorConfig | null;
-  readonly now?: () => number;
-  /** What renewals and looks for new kinds wait by. */
-  readonly timing?: Timing;
+  readonly clock?: Clock;
   readonly kindsMs?: number;
   readonly reservationMs?: number;
   readonly othersMs?: number;
@@ -112,23 +110,22 @@ export class QuotaService {
       api,
       log,
       metrics,
-      now = Date.now,
       evaluation = {},
       reservationMs = HOLD_MS,
       othersMs,
       certificate,
-      timing = systemTiming,
+      clock = systemClock,
       kindsMs,
     } = this.#options;
     const served = await ServedKinds.read({
       api,
       log,
-      timing,
+      clock,
       evaluators: [...(evaluation.kinds ?? []), ...KNOWN_KINDS],
       ...(kindsMs === undefined ? {} : { everyMs: kindsMs }),
     });
     const store = new KubeStore({ api });
-    const engine = await createEngine({ store, clock: now, policy: { lateEventsMs: LATE_EVENTS_MS } });
+    const engine = await createEngine({ store, clock: () => clock.now(), policy: { lateEventsMs: LATE_EVENTS_MS } });
     const workloads = new WorkloadReview({
       engine,
       api,
@@ -143,6 +140,7 @@ export class QuotaService {
       kinds: served.kinds,
       evaluation,
       log,
+      clock,
       reservationMs,
       ownerIsThere: (owner, namespace) => workloads.ownerIsThere(owner, namespace),
       ...(othersMs === undefined ? {} : { othersMs }),
@@ -179,7 +177,7 @@ export class QuotaService {
     await this.#server.start();
     this.#kinds = served;
     await this.#register();
-    this.#leader = this.#candidate(engine, store, reconciler, served, now);
+    this.#leader = this.#candidate(engine, store, reconciler, served, clock);
     this.#leader.start();
     served.onChange(async (kinds) => {
       reconciler.serve(kinds);
@@ -187,7 +185,7 @@ export class QuotaService {
       await this.#register();
     });
     served.start();
-    this.#keep(timing);
+    this.#keep(clock);
   }
 
   /** In this order: nothing new is decided, what was decided is written, another may lead. */
@@ -213,27 +211,21 @@ export class QuotaService {
     });
   }
 
-  #keep(timing: Timing): void {
+  #keep(clock: Clock): void {
     const { currentCertificate, certificate, log } = this.#options;
     if (currentCertificate === undefined) return;
     this.#keeper = new CertificateKeeper({
       certificate,
       currentCertificate,
       log,
-      timing,
+      clock,
       announce: () => this.#register(),
       serve: ({ certificate, key }) => this.#server?.renew({ certificate, key, clientAuthority: null }),
     });
     this.#keeper.start();
   }
 
-  #candidate(
-    engine: QuotaEngine,
-    store: KubeStore,
-    reconciler: Reconciler,
-    served: ServedKinds,
-    now: () => number,
-  ): Leader {
+  #candidate(engine: QuotaEngine, store: KubeStore, reconciler: Reconciler, served: ServedKinds, clock: Clock): Leader {
     const { api, log, metrics, namespace, identity, refreshMs, leaseMs, retryMs, arbitrator = null } = this.#options;
     const counted = arbitrator === null ? null : new ArbitratorMetrics(metrics.registry);
     return new Leader({
@@ -241,7 +233,7 @@ export class QuotaService {
       log,
       namespace,
       identity,
-      now,
+      clock,
       name: LEASE,
       ...(leaseMs === undefined ? {} : { leaseMs }),
       ...(retryMs === undefined ? {} : { retryMs }),
@@ -254,13 +246,13 @@ export class QuotaService {
           kinds: served.kinds,
           ledBefore,
           log,
-          now,
-          refreshed: (drift) => metrics.refreshed(drift, now()),
+          clock,
+          refreshed: (drift) => metrics.refreshed(drift, clock.now()),
           ...(refreshMs === undefined ? {} : { refreshMs }),
         });
         this.#controller.start();
         if (arbitrator === null || counted === null) return;
-        this.#arbitrator = new Arbitrator({ api, log, now, metrics: counted, ...arbitrator });
+        this.#arbitrator = new Arbitrator({ api, log, clock, metrics: counted, ...arbitrator });
         this.#arbitrator.start();
       },
       lost: async () => {

@@ -7,7 +7,7 @@ import type { Log } from '../host/log.js';
 import type { BindingArguments, ExtenderArguments, PreemptionArguments } from './arguments.js';
 import type { ClusterMirror } from './cluster-mirror.js';
 import type { DecisionMetrics } from './decision-metrics.js';
-import type { PodWriter } from './pod-writer.js';
+import { isRefused, type PodWriter } from './pod-writer.js';
 import { viewPod, type PodView } from './pod-view.js';
 import { predictionAnnotations } from './prediction.js';
 import { preempt } from './preemption.js';
@@ -161,10 +161,10 @@ export class ExtenderService {
     this.#handed.set(uid, { node, expiresMs: null, done });
     const result = await writing;
     // An API server that did not answer may have bound the pod all the same: its GPUs stay booked until more is known.
-    const open = result.ok || result.code === 'unreachable';
+    const open = !isRefused(result);
     if (open) this.#handed.set(uid, { node, expiresMs: this.#clock.now() + UNSEEN_TTL_MS, done });
     else this.#undo(uid);
-    return { Error: result.ok ? '' : result.reason };
+    return { Error: result.ok ? '' : `${result.code}: ${result.message}` };
   }
 
   /** The write was refused: unless the pod has been seen on a node meanwhile, nothing is booked for it. */

@@ -3,7 +3,6 @@ import { policyOf } from './cluster/policy/policies.js';
 import type { PolicyName } from './cluster/policy/policy.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
-import { AnnotationQueue } from './annotation-queue.js';
 import { ClusterMirror } from './cluster-mirror.js';
 import type { ClusterSource } from './cluster-source.js';
 import { ExtenderService, type ExtenderServiceOptions } from './extender-service.js';
@@ -15,6 +14,7 @@ import { Listener, type Route } from '../http/listener.js';
 import { probeRoutes } from '../http/probe-routes.js';
 import type { TlsSource } from '../http/tls.js';
 import type { PodWriter } from './pod-writer.js';
+import { WorkQueue } from '../kube/work-queue.js';
 import { predictionAnnotations } from './prediction.js';
 
 export interface ExtenderOptions extends ExtenderServiceOptions {
@@ -44,7 +44,8 @@ export class Extender {
   readonly #world: ExtenderWorld;
   readonly #mirror: ClusterMirror;
   readonly #service: ExtenderService;
-  readonly #annotations: AnnotationQueue;
+  /** Predicted GPUs on their way to pods that others have bound, by UID. */
+  readonly #annotations: WorkQueue;
   readonly #server: Listener;
   #endSweep: (() => void) | null = null;
 
@@ -52,15 +53,17 @@ export class Extender {
     const { source, writer, clock, log } = world;
     const cluster = new Cluster(policyOf(options.policy));
     this.#world = world;
-    this.#annotations = new AnnotationQueue(writer, clock, log);
+    this.#annotations = new WorkQueue({ clock, log });
     this.#mirror = new ClusterMirror(cluster, log, {
       adopted: (pod, gpus) => {
-        if (pod.nodeName !== null) this.#annotations.add(pod, predictionAnnotations(pod.nodeName, gpus, clock.now()));
+        if (pod.nodeName === null) return;
+        const annotations = predictionAnnotations(pod.nodeName, gpus, clock.now());
+        this.#annotations.put(pod.uid, { attempt: () => writer.annotate(pod, annotations) });
       },
-      named: (uid) => this.#annotations.drop(uid),
+      named: (uid) => this.#annotations.forget(uid),
     });
     const metrics = new ExtenderMetrics(cluster, {
-      unwritten: () => this.#annotations.length,
+      unwritten: () => this.#annotations.counts.waiting,
       silentMs: () => source.silentMs,
     });
     this.#service = new ExtenderService({ cluster, mirror: this.#mirror, writer, clock, log, metrics, options });
@@ -88,7 +91,8 @@ export class Extender {
   async stop(): Promise<void> {
     this.#endSweep?.();
     await this.#server.stop();
-    this.#annotations.stop();
+    // What is under way is not waited for: the API server may be away.
+    void this.#annotations.stop();
     await this.#world.source.stop();
   }
 }

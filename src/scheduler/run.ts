@@ -14,7 +14,7 @@ import { FixedSource, readObjects } from './start-state.js';
 import { CertificateFiles } from '../http/certificate-files.js';
 import { openKubeClient } from '../kube/open-client.js';
 import type { Part } from '../host/lifecycle.js';
-import { PodWrites } from './pod-writes.js';
+import { podWriter } from './pod-writer.js';
 import { StartupError } from '../host/startup-error.js';
 import { VERSION } from '../host/version.js';
 
@@ -40,7 +40,7 @@ export async function buildExtender(config: ExtenderConfig, log: Log): Promise<r
   });
   const options: ExtenderOptions = { ...config, version: VERSION, tls };
   const source = new ClusterWatch({ client, clock, log });
-  const extender = new Extender(options, { source, writer: new PodWrites(client), clock, log });
+  const extender = new Extender(options, { source, writer: podWriter(client), clock, log });
   return [
     { name: 'api-client', start: async () => undefined, stop: async () => client.close() },
     {

@@ -8,7 +8,7 @@ import { Events } from '../../src/kube/events.js';
 import type { KubeFailureCode } from '../../src/kube/failure.js';
 import { NodePods } from '../../src/agent/api-server/node-pods.js';
 import { PodWriter } from '../../src/agent/api-server/pod-writer.js';
-import { WriteQueue } from '../../src/kube/write-queue.js';
+import { WorkQueue } from '../../src/kube/work-queue.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';
 import { hastyClock } from './hasty-clock.js';
@@ -397,7 +397,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
   },
 
   'annotations are written on the pod that is meant, and on no other of its name': async (t, session) => {
-    const queue = new WriteQueue({ clock: hastyClock, log: silentLog() });
+    const queue = new WorkQueue({ clock: hastyClock, log: silentLog() });
     const writer = new PodWriter(session.client, queue);
     t.teardown(() => queue.stop());
     const pod = await session.pod({ annotations: { kept: 'yes' } });
@@ -416,7 +416,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
   },
 
   'events are taken and count up': async (t, session) => {
-    const queue = new WriteQueue({ clock: hastyClock, log: silentLog() });
+    const queue = new WorkQueue({ clock: hastyClock, log: silentLog() });
     t.teardown(() => queue.stop());
     const events = new Events({ client: session.client, queue, nodeName: session.node, clock: systemClock });
     const pod = await session.pod();

@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap';
 import { silentLog } from '../../src/host/log.js';
 import { Events, type EventNote, type EventSubject } from '../../src/kube/events.js';
-import { WriteQueue } from '../../src/kube/write-queue.js';
+import { WorkQueue } from '../../src/kube/work-queue.js';
 import type { ApiServer } from '../harness/api-server/api-server.js';
 import { eventually } from '../harness/eventually.js';
 import { ManualClock } from '../manual-clock.js';
@@ -14,14 +14,14 @@ const NOTE: EventNote = { type: 'Warning', reason: 'GPURefused', message: 'no GP
 function recording(
   t: Test,
   server: ApiServer,
-): { readonly events: Events; readonly queue: WriteQueue; readonly clock: ManualClock } {
-  const queue = new WriteQueue({ clock: hastyClock, log: silentLog(), concurrency: 1 });
+): { readonly events: Events; readonly queue: WorkQueue; readonly clock: ManualClock } {
+  const queue = new WorkQueue({ clock: hastyClock, log: silentLog(), concurrency: 1 });
   const clock = new ManualClock(Date.UTC(2026, 10, 21, 10));
   t.teardown(() => queue.stop());
   return { events: new Events({ client: clientOf(t, server.url), queue, nodeName: NODE, clock }), queue, clock };
 }
 
-const idle = (queue: WriteQueue): Promise<true> => eventually(() => queue.counts.waiting === 0);
+const idle = (queue: WorkQueue): Promise<true> => eventually(() => queue.counts.waiting === 0);
 
 test('an event says what happened to which container, who says so and when', async (t) => {
   const server = await apiServer(t);

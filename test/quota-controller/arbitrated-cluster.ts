@@ -64,7 +64,7 @@ export class ArbitratedCluster {
       log,
       metrics: this.#metrics,
       mode,
-      now: () => START + this.seconds * 1000,
+      clock: { ...systemClock, now: () => START + this.seconds * 1000 },
       policy: { ...DEFAULT_ARBITRATOR_POLICY, ...policy },
       periodMs: 2,
     });

@@ -1,3 +1,4 @@
+import { failure } from '../../src/kube/failure.js';
 import { test } from 'tap';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
 import { node, plainNode, pod } from './objects.js';
@@ -105,7 +106,7 @@ test('the binding carries the prediction: nodes, GPUs, time, not assigned yet', 
 
 test('where the scheduler binds, the prediction follows by itself, also when the API server was away', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
-  rig.api.failures.push({ ok: true }, { ok: false, code: 'unreachable', reason: 'timeout' });
+  rig.api.failures.push({ ok: true, body: null }, failure('unreachable', 'timeout'));
   const wanted = pod('p', [[30, 4]]);
   rig.api.setPod(wanted);
   const outcome = await rig.scheduler.schedule(wanted, 'scheduler');
@@ -124,7 +125,7 @@ test('a prediction that could not be written yet does not overwrite what the age
   const wanted = pod('p', [[30, 4]]);
   rig.api.setPod(wanted);
   await rig.scheduler.filter(wanted, ['n']);
-  rig.api.failures.push({ ok: false, code: 'unreachable', reason: 'timeout' });
+  rig.api.failures.push(failure('unreachable', 'timeout'));
   rig.api.setPod({ ...wanted, spec: { ...wanted.spec, nodeName: 'n' } });
   const assigned = { 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/gpu-assigned': 'true' };
   rig.api.setPod({
@@ -160,14 +161,14 @@ test('a pod that comes again is decided again, whatever its annotations say', as
 
 test('a refused binding gives the GPUs back, and the pod can be decided again', async (t) => {
   const rig = await start(t, [node('n', [16])]);
-  rig.api.failures.push({ ok: false, code: 'refused', reason: 'forbidden' });
-  t.equal(await settle(rig, pod('p', [[100, 0]])), 'error: forbidden');
+  rig.api.failures.push(failure('forbidden', 'forbidden'));
+  t.equal(await settle(rig, pod('p', [[100, 0]])), 'error: forbidden: forbidden');
   t.equal(await settle(rig, pod('q', [[100, 0]])), 'n: 0');
 });
 
 test('a binding without an answer keeps its GPUs until it is known what became of it', async (t) => {
   const rig = await start(t, [node('n', [16]), node('m', [16])]);
-  rig.api.failures.push({ ok: false, code: 'unreachable', reason: 'timeout' });
+  rig.api.failures.push(failure('unreachable', 'timeout'));
   const wanted = pod('p', [[100, 0]]);
   t.equal(await settle(rig, wanted), 'error: timeout');
   const [held] = rig.api.writes;

@@ -1,3 +1,4 @@
+import { failure } from '../../src/kube/failure.js';
 import { test } from 'tap';
 import { Cluster } from '../../src/scheduler/cluster/cluster.js';
 import { policyOf } from '../../src/scheduler/cluster/policy/policies.js';
@@ -82,7 +83,7 @@ test('a pod of which the binding got no answer, and which is never seen, gives i
   api.setNode(node('n', [16]));
   const { service: made, clock, fits } = service(api);
   await fits(pod('p', [[100, 0]]));
-  api.failures.push({ ok: false, code: 'unreachable', reason: 'timeout' });
+  api.failures.push(failure('unreachable', 'timeout'));
   t.match(await made.bind(bindingOf('p')), { Error: 'timeout' });
   clock.advance(59_999);
   made.sweep();

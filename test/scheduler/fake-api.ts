@@ -4,7 +4,10 @@ import { readPod } from '../../src/kube/pod.js';
 import type { NodeObject } from '../../src/scheduler/node-object.js';
 import type { PodObject } from './objects.js';
 import { PodViews } from '../../src/scheduler/pod-view.js';
-import type { PodName, PodWriter, WriteResult } from '../../src/scheduler/pod-writer.js';
+import type { KubeAnswer } from '../../src/kube/client.js';
+import { failure } from '../../src/kube/failure.js';
+import type { WorkResult } from '../../src/kube/work-queue.js';
+import type { PodName, PodWriter } from '../../src/scheduler/pod-writer.js';
 
 /** An API server in memory: pods and nodes, a watch with a lag, bindings and patches that may fail. */
 export class FakeApi implements ClusterSource, PodWriter {
@@ -20,7 +23,7 @@ export class FakeApi implements ClusterSource, PodWriter {
   watchLagMs = 0;
   writeLagMs = 0;
   /** Answers for the next writes instead of doing them. */
-  readonly failures: WriteResult[] = [];
+  readonly failures: KubeAnswer[] = [];
   readonly #views = new PodViews();
   #observer: ClusterObserver | null = null;
 
@@ -67,41 +70,39 @@ export class FakeApi implements ClusterSource, PodWriter {
     return pod;
   }
 
-  async bind(pod: PodName, node: string, annotations: Readonly<Record<string, string>>): Promise<WriteResult> {
+  async bind(pod: PodName, node: string, annotations: Readonly<Record<string, string>>): Promise<KubeAnswer> {
     this.writes.push({ verb: 'bind', pod: pod.name, node, annotations });
     return this.#write(pod, (found) => {
       if (found.spec?.nodeName !== undefined)
-        return {
-          ok: false,
-          code: 'refused',
-          reason: `pod ${pod.name} is already assigned to node "${found.spec.nodeName}"`,
-        };
+        return failure('conflict', `pod ${pod.name} is already assigned to node "${found.spec.nodeName}"`);
       this.setPod({
         ...found,
         metadata: { ...found.metadata, annotations: { ...found.metadata?.annotations, ...annotations } },
         spec: { ...found.spec, nodeName: node },
       });
-      return { ok: true };
+      return { ok: true, body: null };
     });
   }
 
-  async annotate(pod: PodName, annotations: Readonly<Record<string, string>>): Promise<WriteResult> {
+  async annotate(pod: PodName, annotations: Readonly<Record<string, string>>): Promise<WorkResult> {
     this.writes.push({ verb: 'annotate', pod: pod.name, node: null, annotations });
-    return this.#write(pod, (found) => {
+    const answer = await this.#write(pod, (found) => {
       this.setPod({
         ...found,
         metadata: { ...found.metadata, annotations: { ...found.metadata?.annotations, ...annotations } },
       });
-      return { ok: true };
+      return { ok: true, body: null };
     });
+    if (answer.ok) return 'done';
+    return answer.code === 'not-found' ? 'gone' : answer;
   }
 
-  async #write(pod: PodName, write: (found: PodObject) => WriteResult): Promise<WriteResult> {
+  async #write(pod: PodName, write: (found: PodObject) => KubeAnswer): Promise<KubeAnswer> {
     if (this.writeLagMs > 0) await sleep(this.writeLagMs);
-    const failure = this.failures.shift();
-    if (failure !== undefined) return failure;
+    const given = this.failures.shift();
+    if (given !== undefined) return given;
     const found = this.pods.get(pod.uid);
-    if (found === undefined) return { ok: false, code: 'gone', reason: `pods "${pod.name}" not found` };
+    if (found === undefined) return failure('not-found', `pods "${pod.name}" not found`);
     return write(found);
   }
 

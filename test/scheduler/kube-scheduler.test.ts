@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test, type Test } from 'tap';
 import { parse } from 'yaml';
-import { PodWrites } from '../../src/scheduler/pod-writes.js';
+import { podWriter } from '../../src/scheduler/pod-writer.js';
 import { ClusterWatch } from '../../src/scheduler/cluster-watch.js';
 import { Extender } from '../../src/scheduler/extender.js';
 import { systemClock } from '../../src/host/clock.js';
@@ -104,7 +104,7 @@ async function start(
     },
     {
       source: new ClusterWatch({ client, clock: systemClock, log: silentLog() }),
-      writer: new PodWrites(client),
+      writer: podWriter(client),
       clock: systemClock,
       log: silentLog(),
     },

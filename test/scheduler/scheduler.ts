@@ -102,7 +102,7 @@ export class Scheduler {
   async #bindItself(pod: PodObject, node: string): Promise<BindingResult> {
     const { name = '', uid = '' } = pod.metadata ?? {};
     const result = await this.#api.bind({ namespace: 'default', name, uid }, node, {});
-    return { Error: result.ok ? '' : result.reason };
+    return { Error: result.ok ? '' : result.message };
   }
 }
 

@@ -9,7 +9,7 @@ import { Notices } from './notices.js';
 import type { InformerTiming } from '../../kube/informer.js';
 import { PodWriter, type PodRef } from './pod-writer.js';
 import { reviewToken, type TokenReviewResult } from '../../kube/token-review.js';
-import { WriteQueue, type WriteCounts } from '../../kube/write-queue.js';
+import { WorkQueue, type WorkCounts } from '../../kube/work-queue.js';
 
 export interface NodeKubeOptions {
   /** Ours alone: it is closed when we stop. */
@@ -30,14 +30,14 @@ export class NodeKube {
   readonly #writer: PodWriter;
   readonly #failedPods: FailedPods;
   /** Annotations and deletions must not wait behind a flood of events. */
-  readonly #writes: WriteQueue;
-  readonly #eventWrites: WriteQueue;
+  readonly #writes: WorkQueue;
+  readonly #eventWrites: WorkQueue;
 
   constructor(options: NodeKubeOptions) {
     const { client, nodeName, clock, log } = options;
     this.#client = client;
-    this.#writes = new WriteQueue({ clock, log });
-    this.#eventWrites = new WriteQueue({ clock, log, capacity: 512, concurrency: 2 });
+    this.#writes = new WorkQueue({ clock, log, capacity: 1_024 });
+    this.#eventWrites = new WorkQueue({ clock, log, capacity: 512, concurrency: 2 });
     this.pods = new NodePods(options);
     this.events = new Events({ client, queue: this.#eventWrites, nodeName, clock });
     this.labels = new NodeLabels({ client, queue: this.#writes, nodeName, clock, log });
@@ -84,8 +84,8 @@ export class NodeKube {
   /** For metrics. */
   get counts(): {
     readonly watch: NodePods['counts'];
-    readonly writes: WriteCounts;
-    readonly events: WriteCounts & { readonly suppressed: number };
+    readonly writes: WorkCounts;
+    readonly events: WorkCounts & { readonly suppressed: number };
   } {
     return {
       watch: this.pods.counts,

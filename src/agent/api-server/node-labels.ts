@@ -3,11 +3,11 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { nodePath } from '../../kube/api-path.js';
 import { MERGE_PATCH, type KubeClient } from '../../kube/client.js';
-import type { WriteQueue, WriteResult } from '../../kube/write-queue.js';
+import type { WorkQueue, WorkResult } from '../../kube/work-queue.js';
 
 export interface NodeLabelsOptions {
   readonly client: KubeClient;
-  readonly queue: WriteQueue;
+  readonly queue: WorkQueue;
   readonly nodeName: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -66,7 +66,7 @@ export class NodeLabels {
     if (Object.keys(this.#labels).length + Object.keys(this.#annotations).length === 0) return;
     const { client, queue, nodeName } = this.#options;
     queue.put('node', {
-      attempt: async (): Promise<WriteResult> => {
+      attempt: async (): Promise<WorkResult> => {
         // Read when it is sent: whatever was added while it waited goes along.
         const body = { metadata: { labels: this.#labels, annotations: this.#annotations } };
         const answer = await client.request({

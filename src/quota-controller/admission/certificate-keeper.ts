@@ -1,6 +1,7 @@
 import { X509Certificate, createPrivateKey } from 'node:crypto';
 import type { QuotaLog } from '../log.js';
-import { Rounds, type Timing } from '../timing.js';
+import type { Clock } from '../../host/clock.js';
+import { Rounds } from '../../host/rounds.js';
 import type { Issued } from './certificate-secret.js';
 
 export interface CertificateKeeperOptions {
@@ -12,7 +13,7 @@ export interface CertificateKeeperOptions {
   /** Shows a certificate to connections made from now on. */
   readonly serve: (certificate: Issued) => void;
   readonly log: QuotaLog;
-  readonly timing: Timing;
+  readonly clock: Clock;
   readonly everyMs?: number;
   /** So long after an authority was announced its certificates are served: API servers have to hear of it. */
   readonly overlapMs?: number;
@@ -31,7 +32,7 @@ export class CertificateKeeper {
 
   constructor(options: CertificateKeeperOptions) {
     this.#options = { everyMs: 60_000, overlapMs: 30_000, ...options };
-    this.#rounds = new Rounds(options.timing, Math.min(this.#options.everyMs, this.#options.overlapMs), () =>
+    this.#rounds = new Rounds(options.clock, Math.min(this.#options.everyMs, this.#options.overlapMs), () =>
       this.#look(),
     );
     this.#served = options.certificate;
@@ -47,7 +48,7 @@ export class CertificateKeeper {
   }
 
   async #look(): Promise<void> {
-    const { currentCertificate, announce, serve, log, timing, overlapMs } = this.#options;
+    const { currentCertificate, announce, serve, log, clock, overlapMs } = this.#options;
     try {
       const wanted = await currentCertificate();
       if (
@@ -59,9 +60,9 @@ export class CertificateKeeper {
       if (!isPair(wanted)) throw new Error('the certificate is not of its key');
       if (wanted.authority !== this.#announced.authority) {
         await announce();
-        this.#announced = { authority: wanted.authority, at: timing.now() };
+        this.#announced = { authority: wanted.authority, at: clock.now() };
       }
-      if (timing.now() - this.#announced.at < overlapMs) return;
+      if (clock.now() - this.#announced.at < overlapMs) return;
       if (wanted.certificate === this.#served.certificate) return;
       serve(wanted);
       this.#served = wanted;

@@ -1,4 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../host/clock.js';
+import { Pause } from '../../host/pause.js';
 import {
   arbitrate,
   NO_MEMORY,
@@ -30,7 +31,7 @@ export interface ArbitratorOptions {
   readonly log: QuotaLog;
   readonly metrics: ArbitratorMetrics;
   /** Milliseconds since 1970. */
-  readonly now: () => number;
+  readonly clock: Clock;
   /** `plan`: what it would do is logged, and nothing is written to the API server. */
   readonly mode: 'plan' | 'on';
   readonly policy: ArbitratorPolicy;
@@ -60,7 +61,8 @@ export class Arbitrator {
   readonly #options: Required<ArbitratorOptions>;
   readonly #events: Events;
   readonly #planLog: PlanLog;
-  readonly #stopping = new AbortController();
+  readonly #pause: Pause;
+  #stopped = false;
   #parts: Parts | null = null;
   #memory: ArbitratorMemory | null = null;
   #cycles = 0;
@@ -69,7 +71,8 @@ export class Arbitrator {
 
   constructor(options: ArbitratorOptions) {
     this.#options = { periodMs: PERIOD_MS, writesAtOnce: WRITES_AT_ONCE, ...options };
-    this.#events = new Events(options.api, options.log, options.now);
+    this.#events = new Events(options.api, options.log, () => options.clock.now());
+    this.#pause = new Pause(options.clock);
     this.#planLog = new PlanLog(options.log);
   }
 
@@ -85,7 +88,8 @@ export class Arbitrator {
 
   /** Nothing is evicted or written any more once this resolves. */
   async stop(): Promise<void> {
-    this.#stopping.abort();
+    this.#stopped = true;
+    this.#pause.end();
     await this.#running;
     await this.#parts?.view.stop();
     this.#options.metrics.stand([]);
@@ -104,25 +108,18 @@ export class Arbitrator {
       } catch (error) {
         log.warn({ err: error }, 'arbitrator cycle failed; retrying at the next period');
       }
-      await delay(Math.max(0, periodMs - (performance.now() - startedAt)), undefined, {
-        signal: this.#stopping.signal,
-        ref: false,
-      }).catch(() => undefined);
+      await this.#pause.for(Math.max(1, periodMs - (performance.now() - startedAt)));
     }
   }
 
-  get #stopped(): boolean {
-    return this.#stopping.signal.aborted;
-  }
-
   async #begin(): Promise<Parts> {
-    const { api, log, now, writesAtOnce: atOnce } = this.#options;
+    const { api, log, clock, writesAtOnce: atOnce } = this.#options;
     const served = await servedPolicy(api);
     const view = new ClusterView(api, served);
     view.start();
     return {
       view,
-      evictor: new Evictor({ api, log, now, version: served.eviction }),
+      evictor: new Evictor({ api, log, now: () => clock.now(), version: served.eviction }),
       consumers: new StatusWriter({
         api,
         collection: CONSUMERS_PATH,
@@ -148,7 +145,7 @@ export class Arbitrator {
 
   async #cycle(parts: Parts): Promise<void> {
     const { view, evictor, consumers, allocations } = parts;
-    const { mode, metrics, now } = this.#options;
+    const { mode, metrics, clock } = this.#options;
     const startedAt = performance.now();
     if (this.#lastAt !== null) metrics.passed((startedAt - this.#lastAt) / 1000);
     this.#lastAt = startedAt;
@@ -160,7 +157,7 @@ export class Arbitrator {
       !consumers.isBehind &&
       !allocations.isBehind;
     if (!view.takeNews() && isQuiet) return;
-    const at = now();
+    const at = clock.now();
     const pods = view.pods();
     evictor.tidy(pods);
     const { plan, capacity } = await this.#decide(parts, pods, this.#memory, at);

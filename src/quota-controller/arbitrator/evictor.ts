@@ -1,4 +1,5 @@
 import type { KubeApi } from '../../kube/client.js';
+import { evictPod } from '../../kube/pod-writes.js';
 import type { QuotaLog } from '../log.js';
 import type { ClusterPod } from './cluster-pod.js';
 import type { PodMark } from './cluster-view.js';
@@ -56,16 +57,7 @@ export class Evictor {
   /** Never rejects. */
   async evict({ uid, namespace, name }: ClusterPod): Promise<EvictionResult> {
     const { api, version, log, now } = this.#options;
-    const answer = await api.request({
-      method: 'POST',
-      path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/eviction`,
-      body: {
-        apiVersion: version,
-        kind: 'Eviction',
-        metadata: { name, namespace },
-        deleteOptions: { preconditions: { uid } },
-      },
-    });
+    const answer = await evictPod(api, { uid, namespace, name }, version);
     const at = now();
     if (answer.ok || answer.code === 'not-found') {
       this.#marks.set(uid, { leavingUntil: at + UNSEEN_MS, protectedUntil: 0 });

@@ -6,7 +6,9 @@ import { GROUP_FINALIZER, type GroupObject, type GroupObjectStatus } from '../gr
 import type { ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
-import { WorkQueue } from '../reconciler/work-queue.js';
+import type { Clock } from '../../host/clock.js';
+import { Rounds } from '../../host/rounds.js';
+import { ReconcileQueue } from '../../kube/reconcile-queue.js';
 import { GROUP_KIND, API_VERSION, GROUPS_PATH, itemPath } from '../names.js';
 import type { KubeStore } from '../store/kube-store.js';
 import { UsageMeter } from './usage-meter.js';
@@ -21,7 +23,7 @@ export interface ControllerOptions {
   /** When another replica led last, milliseconds; null if none did. */
   readonly ledBefore: number | null;
   readonly log: QuotaLog;
-  readonly now: () => number;
+  readonly clock: Clock;
   /** Told what a refresh found: how many counters were not what the workloads add up to. */
   readonly refreshed: (drift: number) => void;
   readonly refreshMs?: number;
@@ -36,27 +38,30 @@ export class Controller {
   readonly #options: Required<ControllerOptions>;
   readonly #usageMeter: UsageMeter;
   readonly #events: Events;
-  readonly #queue: WorkQueue;
+  readonly #queue: ReconcileQueue;
   #ignore: () => void = () => undefined;
-  #refresh: NodeJS.Timeout | null = null;
-  #tick: NodeJS.Timeout | null = null;
-  #working: Promise<void> = Promise.resolve();
-  #stopped = false;
+  readonly #refreshes: Rounds;
+  #endTicks: () => void = () => undefined;
 
   constructor(options: ControllerOptions) {
     this.#options = { refreshMs: 300_000, reportDelayMs: 300, ...options };
-    const { api, engine, kinds, reconciler, log, now } = options;
-    this.#events = new Events(api, log, now);
-    this.#queue = new WorkQueue(
-      (name) => this.#reconcile(name),
-      (name, error) => log.warn({ err: error, group: name }, 'writing the status of a group failed; retrying'),
-    );
+    const { api, engine, kinds, reconciler, log, clock } = options;
+    this.#events = new Events(api, log, () => clock.now());
+    this.#queue = new ReconcileQueue({
+      reconcile: (name) => this.#reconcile(name),
+      failed: (name, error) => log.warn({ err: error, group: name }, 'writing the status of a group failed; retrying'),
+      clock,
+      log,
+    });
+    // With jitter, so that controllers of many clusters, and restarts, do not refresh at the same time.
+    const betweenMs = (): number => this.#options.refreshMs * (0.9 + Math.random() * 0.2);
+    this.#refreshes = new Rounds(clock, betweenMs, () => this.#refreshAll());
     this.#usageMeter = new UsageMeter({
       api,
       engine,
       kinds,
       log,
-      now,
+      clock,
       workloadOf: (uid) => reconciler.workloadOf(uid),
       whenReady: reconciler.whenSynced(),
       followedUntil: options.ledBefore,
@@ -64,7 +69,7 @@ export class Controller {
   }
 
   start(): void {
-    const { reconciler, reportDelayMs } = this.#options;
+    const { reconciler, reportDelayMs, clock, engine, log } = this.#options;
     this.#ignore = reconciler.onChange((name) => {
       this.#queue.put(name, reportDelayMs);
       const parent = reconciler.group(name)?.spec.parent ?? '';
@@ -72,16 +77,14 @@ export class Controller {
     });
     this.#usageMeter.start();
     for (const { spec } of reconciler.groups()) this.#queue.put(spec.name, 0);
-    this.#tick = setInterval(
-      () =>
-        void this.#options.engine
-          .execute({ type: 'tick' })
-          .catch((error: unknown) =>
-            this.#options.log.warn({ err: error }, 'advancing the time of the engine failed; retrying'),
-          ),
+    this.#endTicks = clock.every(
       1000,
-    ).unref();
-    this.#schedule();
+      () =>
+        void engine
+          .execute({ type: 'tick' })
+          .catch((error: unknown) => log.warn({ err: error }, 'advancing the time of the engine failed; retrying')),
+    );
+    this.#refreshes.start();
   }
 
   /** The API server has these kinds now. */
@@ -90,25 +93,13 @@ export class Controller {
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
     this.#ignore();
-    if (this.#refresh !== null) clearTimeout(this.#refresh);
-    if (this.#tick !== null) clearInterval(this.#tick);
-    await Promise.all([this.#usageMeter.stop(), this.#queue.stop(), this.#working]);
-  }
-
-  #schedule(): void {
-    // Apart from each other, so that controllers of many clusters, and restarts, do not beat in time.
-    const afterMs = this.#options.refreshMs * (0.9 + Math.random() * 0.2);
-    this.#refresh = setTimeout(() => {
-      this.#working = this.#refreshAll().finally(() => {
-        if (!this.#stopped) this.#schedule();
-      });
-    }, afterMs).unref();
+    this.#endTicks();
+    await Promise.all([this.#usageMeter.stop(), this.#queue.stop(), this.#refreshes.stop()]);
   }
 
   async #refreshAll(): Promise<void> {
-    const { engine, store, reconciler, log, now, refreshed } = this.#options;
+    const { engine, store, reconciler, log, clock, refreshed } = this.#options;
     try {
       await reconciler.compare();
       const { drift, workloads } = engine.refresh();
@@ -121,7 +112,7 @@ export class Controller {
       log.info({ workloads, drift: drift.length }, 'refresh finished');
       this.#usageMeter.again();
       for (const { spec } of reconciler.groups()) this.#queue.put(spec.name, 0);
-      await store.sweep(now());
+      await store.sweep(clock.now());
     } catch (error) {
       log.warn({ err: error }, 'refresh failed; retrying at the next period');
     }
@@ -158,12 +149,13 @@ export class Controller {
   }
 
   async #report(object: GroupObject, held: string | null = null): Promise<void> {
-    const { engine, reconciler, now, refreshMs } = this.#options;
+    const { engine, reconciler, clock, refreshMs } = this.#options;
+    const now = clock.now();
     const { name } = object.spec;
     const known = engine.status(name);
     const before = object.status;
-    const after = groupReport(object, known, held ?? reconciler.problemOf(name), now());
-    if (!isNews(before, after, refreshMs, now())) return;
+    const after = groupReport(object, known, held ?? reconciler.problemOf(name), now);
+    if (!isNews(before, after, refreshMs, now)) return;
     await this.#patch(`${itemPath(GROUPS_PATH, name)}/status`, { status: withRemovals(before, after) });
     await this.#announce(object, before, after, levelOf(known));
   }

@@ -9,7 +9,8 @@ import type { ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
 import type { KubeObject } from '../object.js';
 import type { WorkloadObject } from '../reconciler/workload-object.js';
-import { WorkQueue } from '../reconciler/work-queue.js';
+import type { Clock } from '../../host/clock.js';
+import { ReconcileQueue } from '../../kube/reconcile-queue.js';
 import { readPodObject, type PodObject } from './pod-object.js';
 
 export interface UsageMeterOptions {
@@ -24,7 +25,7 @@ export interface UsageMeterOptions {
   readonly followedUntil: number | null;
   readonly catalog?: CardCatalog;
   readonly log: QuotaLog;
-  readonly now: () => number;
+  readonly clock: Clock;
 }
 
 interface Link {
@@ -68,7 +69,7 @@ export class UsageMeter {
   /** By uid of the pod; kept while its object exists, since its owners may be deleted before it. */
   readonly #accounts = new Map<string, Account>();
   readonly #ownerRetries = new Map<string, number>();
-  readonly #queue: WorkQueue;
+  readonly #queue: ReconcileQueue;
   /** Pods of which the ledger has the start and not the end. */
   readonly #running = new Set<string>();
   /** Pods of which the ledger has both, and whose object exists. */
@@ -80,10 +81,13 @@ export class UsageMeter {
   constructor(options: UsageMeterOptions) {
     this.#options = options;
     const { api, kinds, catalog } = options;
-    this.#queue = new WorkQueue(
-      (uid) => this.#reconcile(uid),
-      (uid, error) => options.log.warn({ err: error, pod: uid }, 'charging the hours of a pod failed; retrying'),
-    );
+    this.#queue = new ReconcileQueue({
+      reconcile: (uid) => this.#reconcile(uid),
+      failed: (uid, error) =>
+        options.log.warn({ err: error, pod: uid }, 'charging the hours of a pod failed; retrying'),
+      clock: options.clock,
+      log: options.log,
+    });
     this.#pods = api.informer({ path: '/api/v1/pods', keep: (object) => readPodObject(object, catalog) });
     this.#link(kinds);
   }
@@ -96,7 +100,7 @@ export class UsageMeter {
         if (this.#begun) this.#accountOf(after);
       } else {
         this.#podByUid.delete(uid);
-        this.#deleted.set(uid, { pod: before, end: before?.endedAt ?? this.#options.now() });
+        this.#deleted.set(uid, { pod: before, end: before?.endedAt ?? this.#options.clock.now() });
       }
       if (this.#begun) this.#queue.put(uid, 0);
     });
@@ -148,7 +152,7 @@ export class UsageMeter {
   }
 
   async #begin(): Promise<void> {
-    const { engine, followedUntil, whenReady, now } = this.#options;
+    const { engine, followedUntil, whenReady, clock } = this.#options;
     await whenReady;
     // Kinds may come and go meanwhile.
     while (!this.#stopped && !this.#followed().every(({ synced }) => synced))
@@ -162,7 +166,7 @@ export class UsageMeter {
       else continue;
       if (this.#podByUid.has(change.key) || this.#deleted.has(change.key)) continue;
       // It was deleted while nobody followed: it counts until somebody did last, and what it may have used since is reported.
-      const uncertainUntil = now();
+      const uncertainUntil = clock.now();
       const until = Math.min(followedUntil ?? uncertainUntil, uncertainUntil);
       this.#deleted.set(change.key, { pod: null, end: until, uncertainUntil });
     }
@@ -202,7 +206,7 @@ export class UsageMeter {
 
   /** Starts to charge a pod. False where its hours are on no budget. */
   async #charge(pod: PodObject): Promise<boolean> {
-    const { engine, now } = this.#options;
+    const { engine, clock } = this.#options;
     const account = this.#accountOf(pod);
     if (account === null) {
       this.#waitForOwner(pod);
@@ -217,7 +221,7 @@ export class UsageMeter {
       workload: refOfKey(account.workload),
       group: account.group,
       types: account.types,
-      since: Math.min(pod.startedAt ?? now(), now()),
+      since: Math.min(pod.startedAt ?? clock.now(), clock.now()),
       ...needs,
     });
     if (isCharged) this.#running.add(pod.uid);
@@ -235,7 +239,7 @@ export class UsageMeter {
     const waitMs = OWNER_RETRIES_MS[attempt];
     if (waitMs === undefined || this.#deleted.has(uid)) return;
     this.#ownerRetries.set(uid, attempt + 1);
-    setTimeout(() => this.#queue.put(uid, 0), waitMs).unref();
+    this.#options.clock.after(waitMs, () => this.#queue.put(uid, 0));
   }
 
   /** The charged workload at the end of the chain of controllers, followed by uid: names can be made up. */

@@ -13,8 +13,9 @@ import type { QuotaLog } from '../log.js';
 import { GROUPS_PATH, LEDGERS_PATH, itemPath } from '../names.js';
 import type { Revision } from '../../quota/store/store.js';
 import { groupOfLedger, NO_GROUP } from '../store/ledger.js';
-import { setTimeout as pause } from 'node:timers/promises';
-import { WorkQueue } from './work-queue.js';
+import type { Clock } from '../../host/clock.js';
+import { Pause } from '../../host/pause.js';
+import { ReconcileQueue } from '../../kube/reconcile-queue.js';
 import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
 
 export interface ReconcilerOptions {
@@ -24,6 +25,7 @@ export interface ReconcilerOptions {
   readonly evaluation: EvaluationOptions;
   readonly ownerIsThere: (owner: Owner, namespace: string) => Promise<boolean>;
   readonly log: QuotaLog;
+  readonly clock: Clock;
   /** How long this process leaves to others to tell of what they admitted, before it tells of it as well. */
   readonly othersMs?: number;
   /** How long the object of a group that was admitted is waited for. */
@@ -60,11 +62,12 @@ export class Reconciler {
   /** Groups in the ledger without an object, since when; -Infinity for those whose object was seen to go. */
   readonly #absent = new Map<string, number>();
   readonly #problems = new Map<string, string>();
-  readonly #queue: WorkQueue;
+  readonly #queue: ReconcileQueue;
+  readonly #pause: Pause;
   readonly #listeners = new Set<(group: string) => void>();
   /** Ledgers that were seen to change, and what they are now. */
   readonly #changedLedgers = new Map<string, Revision | null>();
-  #catchingUp: NodeJS.Timeout | null = null;
+  #catchingUp: (() => void) | null = null;
   #synced = false;
   #tellSynced: () => void = () => undefined;
   readonly #whenSynced = new Promise<void>((resolve) => (this.#tellSynced = resolve));
@@ -73,10 +76,14 @@ export class Reconciler {
   constructor(options: ReconcilerOptions) {
     this.#options = options;
     const { api, kinds } = options;
-    this.#queue = new WorkQueue(
-      (key) => this.#reconcile(key),
-      (key, error) => options.log.warn({ err: error, subject: key }, 'reconciliation of the ledger failed; retrying'),
-    );
+    const { clock, log } = options;
+    this.#pause = new Pause(clock);
+    this.#queue = new ReconcileQueue({
+      reconcile: (key) => this.#reconcile(key),
+      failed: (key, error) => log.warn({ err: error, subject: key }, 'reconciliation of the ledger failed; retrying'),
+      clock,
+      log,
+    });
     this.#groups = api.informer({ path: GROUPS_PATH, keep: readGroup });
     this.#ledgers = api.informer({ path: LEDGERS_PATH, keep: groupOfLedger });
     this.#kinds = kinds;
@@ -175,7 +182,8 @@ export class Reconciler {
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    if (this.#catchingUp !== null) clearTimeout(this.#catchingUp);
+    this.#catchingUp?.();
+    this.#pause.end();
     await Promise.all(this.#followed().map((followed) => followed.stop()));
     await this.#queue.stop();
   }
@@ -212,7 +220,7 @@ export class Reconciler {
   }
 
   async #list(kind: ServedKind): Promise<readonly WorkloadObject[]> {
-    const { api, evaluation } = this.#options;
+    const { api, evaluation, clock } = this.#options;
     const found: WorkloadObject[] = [];
     for (let next = ''; ;) {
       const query = {
@@ -222,7 +230,8 @@ export class Reconciler {
       };
       let answer = await api.request({ method: 'GET', path: kind.path, query });
       for (let attempt = 1; !answer.ok && attempt < LIST_ATTEMPTS; attempt++) {
-        await pause(FIRST_RETRY_MS * attempt);
+        const pauseMs = FIRST_RETRY_MS * attempt;
+        await new Promise<void>((resolve) => void clock.after(pauseMs, resolve));
         answer = await api.request({ method: 'GET', path: kind.path, query });
       }
       if (!answer.ok) throw new KubeError(`${kind.resource} cannot be listed`, answer);
@@ -264,7 +273,7 @@ export class Reconciler {
         return await step();
       } catch (error) {
         this.#options.log.warn({ err: error }, 'the ledger is not in sync with the API server yet; retrying');
-        await pause(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt) * (0.5 + Math.random() / 2));
+        await this.#pause.for(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt) * (0.5 + Math.random() / 2));
       }
     }
   }
@@ -320,7 +329,7 @@ export class Reconciler {
     if (group !== NO_GROUP && !this.#groupByName.has(group))
       this.#queue.put(groupKey(group), this.#options.reservationMs);
     if (group !== NO_GROUP) this.#changedLedgers.set(group, version);
-    this.#catchingUp ??= setTimeout(() => void this.#syncLedgers(), CATCH_UP_MS).unref();
+    this.#catchingUp ??= this.#options.clock.after(CATCH_UP_MS, () => void this.#syncLedgers());
   }
 
   /** Reads the ledgers that others wrote. Of most news this process is the author: by now it knows. */
@@ -422,7 +431,7 @@ export class Reconciler {
     const until = this.#options.engine.status(name)?.limitsReservedUntil ?? null;
     if (until === null) return;
     const waitMs = Math.min(Math.max(0, until - this.#options.engine.now), this.#options.reservationMs) + 50;
-    setTimeout(() => this.#queue.put(groupKey(name), 0), waitMs).unref();
+    this.#options.clock.after(waitMs, () => this.#queue.put(groupKey(name), 0));
   }
 
   async #addGroup(object: GroupObject): Promise<Decision> {
@@ -437,11 +446,11 @@ export class Reconciler {
 
   /** A group whose object is gone, or never came. What its creation took from the parent is held until it can not come any more. */
   async #removeGroup(name: string): Promise<Decision | null> {
-    const since = this.#absent.get(name) ?? performance.now();
+    const since = this.#absent.get(name) ?? this.#options.clock.now();
     this.#absent.set(name, since);
-    const waitMs = since + this.#options.reservationMs - performance.now();
+    const waitMs = since + this.#options.reservationMs - this.#options.clock.now();
     if (waitMs > 0) {
-      setTimeout(() => this.#queue.put(groupKey(name), 0), waitMs).unref();
+      this.#options.clock.after(waitMs, () => this.#queue.put(groupKey(name), 0));
       return null;
     }
     const answer = await this.#options.api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });

@@ -2,7 +2,7 @@ import { test, type Test } from 'tap';
 import { labelProblem } from '../../../src/kube/label.js';
 import { silentLog } from '../../../src/host/log.js';
 import { NodeLabels } from '../../../src/agent/api-server/node-labels.js';
-import { WriteQueue } from '../../../src/kube/write-queue.js';
+import { WorkQueue } from '../../../src/kube/work-queue.js';
 import type { ApiServer } from '../../harness/api-server/api-server.js';
 import { eventually } from '../../harness/eventually.js';
 import { ManualClock } from '../../manual-clock.js';
@@ -12,8 +12,8 @@ import { apiServer, clientOf, NODE } from '../../kube/setting.js';
 function labelling(
   t: Test,
   server: ApiServer,
-): { readonly labels: NodeLabels; readonly queue: WriteQueue; readonly clock: ManualClock } {
-  const queue = new WriteQueue({ clock: hastyClock, log: silentLog() });
+): { readonly labels: NodeLabels; readonly queue: WorkQueue; readonly clock: ManualClock } {
+  const queue = new WorkQueue({ clock: hastyClock, log: silentLog() });
   const clock = new ManualClock();
   const labels = new NodeLabels({ client: clientOf(t, server.url), queue, nodeName: NODE, clock, log: silentLog() });
   t.teardown(async () => {
@@ -23,7 +23,7 @@ function labelling(
   return { labels, queue, clock };
 }
 
-const idle = (queue: WriteQueue): Promise<true> => eventually(() => queue.counts.waiting === 0);
+const idle = (queue: WorkQueue): Promise<true> => eventually(() => queue.counts.waiting === 0);
 const labelsOf = (server: ApiServer): unknown => server.read('nodes', '', NODE)?.metadata.labels;
 
 test('labels are added to the node and others are left alone', async (t) => {

@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap';
 import { silentLog } from '../../../src/host/log.js';
 import { PodWriter } from '../../../src/agent/api-server/pod-writer.js';
-import { WriteQueue } from '../../../src/kube/write-queue.js';
+import { WorkQueue } from '../../../src/kube/work-queue.js';
 import type { ApiServer } from '../../harness/api-server/api-server.js';
 import { eventually } from '../../harness/eventually.js';
 import { hastyClock } from '../../kube/hasty-clock.js';
@@ -9,8 +9,8 @@ import { apiServer, clientOf, podObject } from '../../kube/setting.js';
 
 const POD = { namespace: 'default', name: 'a', objectUid: 'u1' };
 
-function writing(t: Test, server: ApiServer): { readonly writer: PodWriter; readonly queue: WriteQueue } {
-  const queue = new WriteQueue({ clock: hastyClock, log: silentLog() });
+function writing(t: Test, server: ApiServer): { readonly writer: PodWriter; readonly queue: WorkQueue } {
+  const queue = new WorkQueue({ clock: hastyClock, log: silentLog() });
   const client = clientOf(t, server.url, { timeoutMs: 100 });
   t.teardown(() => queue.stop());
   return { writer: new PodWriter(client, queue), queue };

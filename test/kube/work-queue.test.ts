@@ -2,21 +2,21 @@ import fc from 'fast-check';
 import { test } from 'tap';
 import { silentLog } from '../../src/host/log.js';
 import { failure, type KubeFailureCode } from '../../src/kube/failure.js';
-import { WriteQueue, type WriteQueueOptions, type WriteResult } from '../../src/kube/write-queue.js';
+import { WorkQueue, type WorkQueueOptions, type WorkResult } from '../../src/kube/work-queue.js';
 import { ManualClock } from '../manual-clock.js';
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-function queue(options: Partial<WriteQueueOptions> = {}): { readonly clock: ManualClock; readonly writes: WriteQueue } {
+function queue(options: Partial<WorkQueueOptions> = {}): { readonly clock: ManualClock; readonly writes: WorkQueue } {
   const clock = new ManualClock();
-  return { clock, writes: new WriteQueue({ clock, log: silentLog(), random: () => 1, ...options }) };
+  return { clock, writes: new WorkQueue({ clock, log: silentLog(), random: () => 1, ...options }) };
 }
 
 /** Gives these results one after another, then `done`; notes when it was tried. */
 function scripted(
   clock: ManualClock,
-  results: readonly (KubeFailureCode | WriteResult)[],
-): { readonly tries: number[]; attempt(): Promise<WriteResult> } {
+  results: readonly (KubeFailureCode | WorkResult)[],
+): { readonly tries: number[]; attempt(): Promise<WorkResult> } {
   const left = [...results];
   const begin = clock.now();
   const tries: number[] = [];
@@ -88,7 +88,7 @@ test('an outage of an hour loses nothing, and one write alone asks whether it is
   let attempts = 0;
   let together = 0;
   let most = 0;
-  const attempt = async (): Promise<WriteResult> => {
+  const attempt = async (): Promise<WorkResult> => {
     attempts += 1;
     together += 1;
     most = Math.max(most, together);
@@ -143,7 +143,7 @@ test('of writes with one key the last one waits, and never two run together', as
   const ended: string[] = [];
   let finish = (): void => undefined;
   const write = (name: string) => ({
-    attempt: async (): Promise<WriteResult> => {
+    attempt: async (): Promise<WorkResult> => {
       ran.push(name);
       if (name === 'first') await new Promise<void>((resolve) => (finish = resolve));
       return 'done';
@@ -237,4 +237,53 @@ test('whatever the answers, every write ends once, within its bounds', async (t)
       { numRuns: 30 },
     ),
   );
+});
+
+test('work that is put off comes when it is due, or earlier where it is asked for again', async (t) => {
+  const { clock, writes } = queue();
+  const [late, soon, now] = [scripted(clock, []), scripted(clock, []), scripted(clock, [])];
+  writes.put('a', late, 5_000);
+  writes.put('a', soon, 1_000);
+  writes.put('b', late, 1_000);
+  writes.put('b', soon, 5_000);
+  writes.put('c', late, 5_000);
+  writes.put('c', now);
+  await settle();
+  t.same(now.tries, [0]);
+  await passTime(clock, 10_000);
+  t.same(late.tries, [], 'newer work takes the place');
+  t.same(soon.tries, [1_000, 1_000]);
+});
+
+test('what is forgotten is neither begun nor tried again', async (t) => {
+  const { clock, writes } = queue();
+  let finish = (): void => undefined;
+  const running = scripted(clock, ['conflict', 'conflict']);
+  writes.put('a', {
+    attempt: async () => {
+      await new Promise<void>((resolve) => (finish = resolve));
+      return running.attempt();
+    },
+  });
+  const waiting = scripted(clock, []);
+  writes.put('b', waiting, 1_000);
+  await settle();
+  writes.forget('a');
+  writes.forget('b');
+  finish();
+  await passTime(clock, 10_000);
+  t.equal(running.tries.length, 1);
+  t.same(waiting.tries, []);
+  t.equal(writes.counts.waiting, 0);
+});
+
+test('a queue that never gives up goes on at its longest pause, whatever the answers', async (t) => {
+  const { clock, writes } = queue({ givesUp: false, longestBackoffMs: 4_000 });
+  const work = scripted(clock, Array<KubeFailureCode>(14).fill('invalid'));
+  writes.put('a', work);
+  await settle();
+  await passTime(clock, 60_000);
+  t.same(work.tries.slice(0, 6), [0, 500, 1_500, 3_500, 7_500, 11_500]);
+  t.match(writes.counts, { done: 1, waiting: 0 });
+  t.equal(writes.counts.dropped.size, 0);
 });

@@ -1,4 +1,4 @@
-import type { Clock } from '../host/clock.js';
+import type { Clock } from './clock.js';
 
 /** A wait that can be ended early and for good, so that stopping does not wait. */
 export class Pause {

@@ -1,5 +1,5 @@
-import type { KubeApi } from '../../kube/client.js';
-import type { QuotaLog } from '../log.js';
+import type { KubeApi } from './client.js';
+import type { Clock } from '../host/clock.js';
 
 export interface LeaderOptions {
   readonly api: KubeApi;
@@ -8,9 +8,12 @@ export interface LeaderOptions {
   readonly name: string;
   /** Tells candidates apart. */
   readonly identity: string;
-  readonly log: QuotaLog;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
+  readonly log: {
+    info(fields: object, message: string): void;
+    warn(fields: object, message: string): void;
+    error(fields: object, message: string): void;
+  };
+  readonly clock: Clock;
   /** Begins what only one may do; called again after `lost`. Told when the lease was renewed last before, null if never. */
   readonly won: (renewedBefore: number | null) => Promise<void>;
   /** Ends it. */
@@ -42,7 +45,7 @@ export class Leader {
   #renewedBefore: number | null = null;
   /** The lease as it was seen last, and since when. */
   #seen = { version: '', at: 0 };
-  #timer: NodeJS.Timeout | null = null;
+  #cancelRound: () => void = () => undefined;
   #running: Promise<void> = Promise.resolve();
   #stopped = false;
 
@@ -61,7 +64,7 @@ export class Leader {
   /** Gives leadership back, so that the next one need not wait. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#cancelRound();
     await this.#running;
     if (!this.#leading) return;
     await this.#end();
@@ -70,23 +73,23 @@ export class Leader {
   }
 
   async #round(): Promise<void> {
-    const { now, leaseMs, retryMs, log, won } = this.#options;
+    const { clock, leaseMs, retryMs, log, won } = this.#options;
     try {
       const held = await this.#hold();
-      if (held) this.#renewedAt = now();
+      if (held) this.#renewedAt = clock.now();
       if (held && !this.#leading && !this.#stopped) {
         this.#leading = true;
         log.info({ identity: this.#options.identity }, 'started leading');
         await won(this.#renewedBefore);
-      } else if (this.#leading && !held && now() - this.#renewedAt > leaseMs * 0.6) await this.#end();
+      } else if (this.#leading && !held && clock.now() - this.#renewedAt > leaseMs * 0.6) await this.#end();
     } catch (error) {
       log.error({ err: error }, 'leader election failed; retrying');
       if (this.#leading) await this.#end();
     }
     if (!this.#stopped) {
-      this.#timer = setTimeout(() => {
+      this.#cancelRound = clock.after(retryMs, () => {
         this.#running = this.#round();
-      }, retryMs).unref();
+      });
     }
   }
 
@@ -98,17 +101,17 @@ export class Leader {
 
   /** True if the lease is ours now. */
   async #hold(): Promise<boolean> {
-    const { identity, leaseMs, now } = this.#options;
+    const { identity, leaseMs, clock } = this.#options;
     const lease = await this.#read();
     if (lease === undefined) return false;
     const holder = lease?.spec?.holderIdentity ?? '';
     const version = lease?.metadata.resourceVersion ?? '';
-    if (version !== this.#seen.version) this.#seen = { version, at: now() };
+    if (version !== this.#seen.version) this.#seen = { version, at: clock.now() };
     if (
       lease !== null &&
       holder !== '' &&
       holder !== identity &&
-      now() - this.#seen.at < (lease.spec?.leaseDurationSeconds ?? leaseMs / 1000) * 1000
+      clock.now() - this.#seen.at < (lease.spec?.leaseDurationSeconds ?? leaseMs / 1000) * 1000
     )
       return false;
     if (!this.#leading) {
@@ -127,8 +130,8 @@ export class Leader {
   }
 
   async #write(lease: Lease | null, holderIdentity: string): Promise<boolean> {
-    const { api, namespace, name, leaseMs, now, log } = this.#options;
-    const renewTime = `${new Date(now()).toISOString().slice(0, -1)}000Z`;
+    const { api, namespace, name, leaseMs, clock, log } = this.#options;
+    const renewTime = `${new Date(clock.now()).toISOString().slice(0, -1)}000Z`;
     const isNew = lease?.spec?.holderIdentity !== holderIdentity;
     const body = {
       apiVersion: 'coordination.k8s.io/v1',

@@ -1,0 +1,70 @@
+import { bindingPath, podPath } from './api-path.js';
+import { MERGE_PATCH, type KubeAnswer, type KubeApi } from './client.js';
+import type { WorkResult } from './work-queue.js';
+
+/** The pod that is meant: a pod of the same name with another UID is another pod. */
+export interface PodName {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+type Annotations = Readonly<Record<string, string>>;
+
+/**
+ * Creates `pods/binding`, with the pod's UID as precondition. The API server copies the annotations of a binding to the pod in the same
+ * write: nobody ever sees the pod on its node without them.
+ */
+export function bindPod(api: KubeApi, pod: PodName, node: string, annotations: Annotations): Promise<KubeAnswer> {
+  const { namespace, name, uid } = pod;
+  const binding = {
+    apiVersion: 'v1',
+    kind: 'Binding',
+    metadata: { namespace, name, uid, annotations },
+    target: { apiVersion: 'v1', kind: 'Node', name: node },
+  };
+  return api.request({ method: 'POST', path: bindingPath(namespace, name), body: binding });
+}
+
+/** Merges annotations into the pod, with its UID as precondition. */
+export async function annotatePod(
+  api: KubeApi,
+  { namespace, name, uid }: PodName,
+  annotations: Annotations,
+): Promise<WorkResult> {
+  const path = podPath(namespace, name);
+  // A pod that took this one's name must not get what is written for it.
+  const body = { metadata: { uid, annotations } };
+  const answer = await api.request({ method: 'PATCH', path, body, contentType: MERGE_PATCH });
+  if (answer.ok) return 'done';
+  if (answer.code === 'not-found') return 'gone';
+  if (answer.code !== 'conflict' && answer.code !== 'invalid') return answer;
+  // Servers tell another uid apart from other refusals in different ways: look.
+  const current = await api.request({ method: 'GET', path });
+  if (!current.ok) return current.code === 'not-found' ? 'gone' : current;
+  const { metadata } = (current.body ?? {}) as { readonly metadata?: { readonly uid?: unknown } };
+  return metadata?.uid === uid ? answer : 'gone';
+}
+
+/** Deletes this pod and no other of its name. */
+export async function deletePod(api: KubeApi, { namespace, name, uid }: PodName): Promise<WorkResult> {
+  const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } };
+  const answer = await api.request({ method: 'DELETE', path: podPath(namespace, name), body });
+  if (answer.ok) return 'done';
+  return answer.code === 'not-found' || answer.code === 'conflict' ? 'gone' : answer;
+}
+
+/** Has a pod evicted: unlike a deletion, a disruption budget may forbid it (`too-many-requests`). */
+export function evictPod(
+  api: KubeApi,
+  { namespace, name, uid }: PodName,
+  version: 'policy/v1' | 'policy/v1beta1',
+): Promise<KubeAnswer> {
+  const body = {
+    apiVersion: version,
+    kind: 'Eviction',
+    metadata: { name, namespace },
+    deleteOptions: { preconditions: { uid } },
+  };
+  return api.request({ method: 'POST', path: `${podPath(namespace, name)}/eviction`, body });
+}
