@@ -43,8 +43,8 @@ export interface ForwardedCallsOptions {
 }
 
 /**
- * The calls for one resource, answered by the agent that registered last. While there is none the list stays as it was and calls wait;
- * calls that the leaving agent did not answer are made again to the next one. After `agentTimeoutMs` they are refused, and every device is
+ * The calls for one resource, answered by the agent that registered last. While there is none the list stays as it was and calls but Allocate
+ * wait; those that the leaving agent did not answer are made again to the next one. After `agentTimeoutMs` they are refused, and every device is
  * unhealthy until an agent is back.
  */
 export class ForwardedCalls implements PluginCalls {
@@ -105,7 +105,15 @@ export class ForwardedCalls implements PluginCalls {
   }
 
   async allocate(request: AllocateRequest__Output): Promise<AllocateResponse> {
-    return (await this.#forward('Allocate', request)) as AllocateResponse;
+    // Not waited for: while Allocate is under way, every List of pod-resources may make the kubelet forget these ids and give them to the next pod too
+    // (UpdateAllocatedDevices of its device manager, 1.36). Waiting in GetPreferredAllocation, right before, is safe.
+    const connection = this.#connection;
+    if (connection === null) throw refusal(NOT_RUNNING);
+    try {
+      return (await this.#call(connection, 'Allocate', request)) as AllocateResponse;
+    } catch (error) {
+      throw (await this.#hasBroken(connection, error)) ? refusal(NOT_RUNNING) : error;
+    }
   }
 
   async preStartContainer(request: PreStartContainerRequest__Output): Promise<object> {
@@ -164,17 +172,27 @@ export class ForwardedCalls implements PluginCalls {
 
   async #forward(method: Method, request: object): Promise<unknown> {
     for (;;) {
-      const { client, gone } = await this.#agent();
+      const connection = await this.#agent();
       try {
-        return await callUnary(client, method, request as never, CALL_TIMEOUT_MS);
+        return await this.#call(connection, method, request);
       } catch (error) {
-        const { code, details } = error as ServiceError;
-        if (!BROKEN.has(code) || !(await this.#isGone(gone))) throw new RpcRefusal(code, details);
+        if (!(await this.#hasBroken(connection, error))) throw error;
       }
     }
   }
 
-  #isGone(gone: Promise<void>): Promise<boolean> {
+  async #call({ client }: Connection, method: Method, request: object): Promise<unknown> {
+    try {
+      return await callUnary(client, method, request as never, CALL_TIMEOUT_MS);
+    } catch (error) {
+      const { code, details } = error as ServiceError;
+      throw new RpcRefusal(code, details);
+    }
+  }
+
+  /** Whether a call failed because its connection ended. */
+  async #hasBroken({ gone }: Connection, error: unknown): Promise<boolean> {
+    if (!BROKEN.has((error as RpcRefusal).code)) return false;
     return new Promise((resolve) => {
       const cancel = this.#options.clock.after(BREAK_NOTICE_MS, () => resolve(false));
       void gone.then(() => {
