@@ -59,7 +59,8 @@ export function readReview(
   } catch {
     return { ok: false, reason: 'not JSON' };
   }
-  const request = (parsed as ReviewObject | null)?.request;
+  // `null` where an object should be is no request either.
+  const request = (parsed as ReviewObject | null)?.request ?? undefined;
   if (parsed?.kind !== 'AdmissionReview' || parsed.apiVersion !== 'admission.k8s.io/v1')
     return { ok: false, reason: 'not an AdmissionReview of admission.k8s.io/v1' };
   const { operation } = request ?? {};

@@ -1,0 +1,30 @@
+import { test } from 'tap';
+import { readReview } from '../../src/quota-controller/admission/review.js';
+
+const REVIEW = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' };
+
+for (const [what, text] of [
+  ['null', 'null'],
+  ['a number', '1'],
+  ['a list', '[]'],
+  ['no JSON', '{'],
+  ['a review without a request', JSON.stringify(REVIEW)],
+  ['a review whose request is null', JSON.stringify({ ...REVIEW, request: null })],
+  ['a review whose request is text', JSON.stringify({ ...REVIEW, request: 'x' })],
+  ['a request without uid', JSON.stringify({ ...REVIEW, request: { operation: 'CREATE' } })],
+  ['a request for nothing that exists', JSON.stringify({ ...REVIEW, request: { uid: 'u', operation: 'PATCH' } })],
+] as const) {
+  test(`${what} is refused with a reason, and is no error of the server`, (t) => {
+    t.match(readReview(text), { ok: false, reason: /./ });
+    t.end();
+  });
+}
+
+test('parts of a request that are null, or of other types, are read as missing', (t) => {
+  const request = { uid: 'u', operation: 'CREATE', resource: null, object: 7, oldObject: null, userInfo: null };
+  t.match(readReview(JSON.stringify({ ...REVIEW, request })), {
+    ok: true,
+    review: { apiGroup: '', resource: '', object: null, oldObject: null, user: '' },
+  });
+  t.end();
+});
