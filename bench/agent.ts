@@ -18,9 +18,10 @@ const STARTS = 5;
 const GOALS = { restPercent: 1, growth: 1.5, residentMib: 120, startMs: 1_000 } as const;
 
 /**
- * What the agent costs: a process of its own (`gpu-manager run`) on eight simulated GPUs, asked through NVML, with 8, 64 and 256 containers that have a
- * process each (but the last six, see below); at rest, and while every one of them works a hundredth of its time. Measured by /proc, all threads together: the
- * simulated NVML runs in the agent and looks whether the processes of its machine live, which costs more with each of them.
+ * What the agent costs: a process of its own (`gpu-manager run`) on eight simulated GPUs, asked through NVML, with 8,
+ * 64 and 256 containers that have a process each (but the last six, see below); at rest, and while every one of them
+ * works a hundredth of its time. Measured by /proc, all threads together: the simulated NVML runs in the agent and
+ * looks whether the processes of its machine live, which costs more with each of them.
  *
  *     npm run bench -- agent [--quick] [rest | work] [8 | 64 | 256]
  *

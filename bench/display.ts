@@ -13,8 +13,8 @@ const ROUNDS = 60;
 const GOAL_MS = 100;
 
 /**
- * What it costs the agent to be looked at: the answers of a node of 16 GPUs with 500 live containers, from the ledger and the monitors to the
- * text. The baseline is the goal of 100 ms.
+ * What it costs the agent to be looked at: the answers of a node of 16 GPUs with 500 live containers, from the ledger
+ * and the monitors to the text. The baseline is the goal of 100 ms.
  *
  *     npm run bench -- display
  */

@@ -19,8 +19,8 @@ const SEED = 42;
 const PODS = 20_000;
 
 /**
- * What a cluster's consumers deserve: a thousand of them and five thousand, of ten resources (baseline: searching for every level by
- * bisection), and a whole period of the arbitrator with all its pods.
+ * What a cluster's consumers deserve: a thousand of them and five thousand, of ten resources (baseline: searching for
+ * every level by bisection), and a whole period of the arbitrator with all its pods.
  *
  *     npm run bench -- drf
  */

@@ -23,12 +23,16 @@ const SIZES: readonly Size[] = [
   { name: '5,000 nodes, 100,000 pods', nodes: 5000, pods: 100_000, gpuPods: 30_000, decisions: 400 },
 ];
 
-/** Decisions before those that count. Of the pods placed the last hundred stay, so that the cluster stays as full as it is. */
+/**
+ * Decisions before those that count. Of the pods placed the last hundred stay, so that the cluster stays as full as it
+ * is.
+ */
 const WARM_UP = 50;
 
 /**
- * How long kube-scheduler waits for the extender: filter and prioritize over all nodes by name, over HTTP on loopback, one pod after another,
- * each bound and later ended. The baseline is a server that reads the same bodies and answers with as many names, deciding nothing.
+ * How long kube-scheduler waits for the extender: filter and prioritize over all nodes by name, over HTTP on loopback,
+ * one pod after another, each bound and later ended. The baseline is a server that reads the same bodies and answers
+ * with as many names, deciding nothing.
  *
  *     npm run bench -- extender
  */
@@ -148,7 +152,10 @@ async function startEcho(): Promise<{ readonly port: number; close(): void }> {
 class Caller {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-  /** The answer, and milliseconds from the first byte of the request to the last of the answer. What JSON costs the scheduler is its own. */
+  /**
+   * The answer, and milliseconds from the first byte of the request to the last of the answer. What JSON costs the
+   * scheduler is its own.
+   */
   async post<T>(
     port: number,
     verb: string,

@@ -24,8 +24,9 @@ const LIMITS = [
 ] as const;
 
 /**
- * What the control library adds to a call of the driver: batches through it and batches to the simulated driver below it take turns in one process, on
- * one GPU. The value is the call through the library, the baseline the same call to the driver; both are medians over all batches.
+ * What the control library adds to a call of the driver: batches through it and batches to the simulated driver below
+ * it take turns in one process, on one GPU. The value is the call through the library, the baseline the same call to
+ * the driver; both are medians over all batches.
  *
  *     npm run bench -- hook
  */

@@ -12,8 +12,8 @@ const STARTS = 9;
 const MIB = 2 ** 20;
 
 /**
- * What an image of this project weighs, and how long a command of it takes to start: from the bundle, and from the modules as they were compiled.
- * The baseline of sizes is Node's own program, that of starts is `node -e 0`.
+ * What an image of this project weighs, and how long a command of it takes to start: from the bundle, and from the
+ * modules as they were compiled. The baseline of sizes is Node's own program, that of starts is `node -e 0`.
  *
  *     npm run bench -- image
  */

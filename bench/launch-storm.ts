@@ -11,7 +11,10 @@ const SECONDS = 3;
 /** What is promised: lost at most. */
 const GOAL_PERCENT = 1;
 
-/** As short as kernels of real programs get, when processes wait for room in their streams; and so short that the launches are all there is. */
+/**
+ * As short as kernels of real programs get, when processes wait for room in their streams; and so short that the
+ * launches are all there is.
+ */
 const KERNELS = [
   { name: 'kernels of 5 us', ns: 5000 },
   { name: 'kernels of 100 ns', ns: 100 },
@@ -25,7 +28,8 @@ interface Storm {
 }
 
 /**
- * Eight processes of one container that launch as fast as they can, at share 100: launches a second, in the median, against the same without the control library.
+ * Eight processes of one container that launch as fast as they can, at share 100: launches a second, in the median,
+ * against the same without the control library.
  *
  *     npm run bench -- launch-storm [--quick]
  */
@@ -70,7 +74,10 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   }
 }
 
-/** One run of all processes, which the machine may hold up for some seconds: a figure for each second that all of them worked through. */
+/**
+ * One run of all processes, which the machine may hold up for some seconds: a figure for each second that all of them
+ * worked through.
+ */
 async function storm(machine: SimulatedMachine, kernelNs: number, slice: string | null): Promise<Storm[]> {
   const program = { name: 'storm', args: [String(SECONDS + 1), String(kernelNs)], gpu: 0, slice };
   const texts = await Promise.all(Array.from({ length: PROCESSES }, () => machine.finish(program)));

@@ -5,7 +5,9 @@ import { LOADS, replay, type ReplayPolicy } from './openb/replay.js';
 import { readDemands, readNodes } from './openb/trace.js';
 import { measured, type BenchOptions } from './report.js';
 
-/** Where the trace lies: `--data` or this variable, a folder with the lists and `expected_allocation.csv` as published. */
+/**
+ * Where the trace lies: `--data` or this variable, a folder with the lists and `expected_allocation.csv` as published.
+ */
 const DATA_VARIABLE = 'GPU_MANAGER_OPENB';
 const NODE_LIST = 'openb_node_list_gpu_node.csv';
 const POD_LISTS = ['openb_pod_list_default', 'openb_pod_list_gpushare100', 'openb_pod_list_multigpu50'];
@@ -31,7 +33,8 @@ interface Plan {
 }
 
 /**
- * GPUs allocated when a stream of pods meets a cluster, by policy: the protocol and the figures published with FGD (USENIX ATC 2023).
+ * GPUs allocated when a stream of pods meets a cluster, by policy: the protocol and the figures published with FGD
+ * (USENIX ATC 2023).
  *
  *     npm run bench -- placement [--data DIR | --nodes FILE --pods FILE]... [--seeds A..B] [--load P] [--policy NAME]... [-o json]
  */

@@ -9,9 +9,9 @@ const WORKLOADS = 1_000_000;
 const LOOK_UPS = 20_000;
 
 /**
- * The quota engine with ten thousand groups, eight levels deep, and a million workloads: in memory (baseline: adding up everything below
- * the root), durable (baseline: a commit for each), from a cold start, and with the sizes of Kueue's performance tests (baseline: what
- * Kueue publishes for itself, bound by its requests to the API server).
+ * The quota engine with ten thousand groups, eight levels deep, and a million workloads: in memory (baseline: adding up
+ * everything below the root), durable (baseline: a commit for each), from a cold start, and with the sizes of Kueue's
+ * performance tests (baseline: what Kueue publishes for itself, bound by its requests to the API server).
  *
  *     npm run bench -- quota [WORKLOADS]
  */
@@ -30,7 +30,10 @@ export async function run(options: BenchOptions): Promise<void> {
   }
 }
 
-/** What everything here is made of, to read the other figures by: it grows tenfold when others use the machine's memory too. */
+/**
+ * What everything here is made of, to read the other figures by: it grows tenfold when others use the machine's memory
+ * too.
+ */
 function lookUpUs(): number {
   const names = new Map(
     Array.from({ length: 1_000_000 }, (_, at) => [`Deployment.apps/team-${at % 977}/service-${at}`, at]),

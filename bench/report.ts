@@ -3,7 +3,10 @@ export interface Measurement {
   readonly name: string;
   readonly value: number;
   readonly unit: string;
-  /** What the value is compared with, measured in the same run (or published); null where there is nothing to compare with. */
+  /**
+   * What the value is compared with, measured in the same run (or published); null where there is nothing to compare
+   * with.
+   */
   readonly baseline: number | null;
   /** Value over baseline, or what else the benchmark calls its ratio; null without baseline. */
   readonly ratio: number | null;

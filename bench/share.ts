@@ -14,13 +14,15 @@ const GPUS = 5;
 const ATTEMPTS = 3;
 
 /**
- * How exactly containers get their share of a simulated GPU, by the GPU's own account: one container on a GPU and two to four, with kernels from
- * 20 us to 20 ms, several streams, graphs, cooperative launches, bursts and launch-and-wait; under soft limits; while shares change and neighbours come
- * and go; with the agent, without it, and on GPUs whose NVML is silent. The baseline of a share is what was asked.
+ * How exactly containers get their share of a simulated GPU, by the GPU's own account: one container on a GPU and two
+ * to four, with kernels from 20 us to 20 ms, several streams, graphs, cooperative launches, bursts and launch-and-wait;
+ * under soft limits; while shares change and neighbours come and go; with the agent, without it, and on GPUs whose NVML
+ * is silent. The baseline of a share is what was asked.
  *
- * A program that does not run launches nothing, whatever its share. So a witness looks how long the machine kept each program from running, and a row
- * that misses a goal while its programs were held up for longer than that goal allows is measured again, twice at most. What the last time
- * shows counts; the times before are noted with their figures. Rows of known errors are measured and printed like all others, and not judged.
+ * A program that does not run launches nothing, whatever its share. So a witness looks how long the machine kept each
+ * program from running, and a row that misses a goal while its programs were held up for longer than that goal allows
+ * is measured again, twice at most. What the last time shows counts; the times before are noted with their figures.
+ * Rows of known errors are measured and printed like all others, and not judged.
  *
  *     npm run bench -- share [--quick] [ROW...]      rows whose name contains one of these texts; `changes`: of shares and neighbours
  */

@@ -22,8 +22,9 @@ interface Start {
 }
 
 /**
- * How long processes of one container take that start with the GPU at once: they load the library, call cuInit and make a context, with the control
- * library and with the simulated driver alone. The median over all processes, and the last one of each run.
+ * How long processes of one container take that start with the GPU at once: they load the library, call cuInit and make
+ * a context, with the control library and with the simulated driver alone. The median over all processes, and the last
+ * one of each run.
  *
  *     npm run bench -- start [--quick]
  */

@@ -22,8 +22,9 @@ const CALLS = 1000;
 const LIVE_CONTAINERS = 500;
 
 /**
- * How long it takes to choose GPUs: the best set of k of 16 (baseline: looking at every set), and GetPreferredAllocation over the
- * plugin's socket on a node of 16 GPUs with 500 live containers (baseline: a call on the same socket that does nothing).
+ * How long it takes to choose GPUs: the best set of k of 16 (baseline: looking at every set), and
+ * GetPreferredAllocation over the plugin's socket on a node of 16 GPUs with 500 live containers (baseline: a call on
+ * the same socket that does nothing).
  *
  *     npm run bench -- topology
  */

@@ -1,10 +1,12 @@
-// Puts the commands and everything they import into one file, so that an image needs no node_modules but the one native addon:
+// Puts the commands and everything they import into one file, so that an image needs no node_modules but the one native
+// addon:
 //
 //     node scripts/bundle.mjs DIRECTORY
 //
-// DIRECTORY then holds what `npm install` would have put there, as far as it is needed: the bundle at dist/src/cli/main.js, which finds
-// proto/, etc/ and native/build/ where it would find them in the repository, koffi for this platform, and the licences of
-// every package in it. The same sources give the same bytes: nothing in it depends on the time, the machine or the path.
+// DIRECTORY then holds what `npm install` would have put there, as far as it is needed: the bundle at
+// dist/src/cli/main.js, which finds proto/, etc/ and native/build/ where it would find them in the repository, koffi
+// for this platform, and the licences of every package in it. The same sources give the same bytes: nothing in it
+// depends on the time, the machine or the path.
 import { build } from 'esbuild';
 import { cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';

@@ -1,5 +1,6 @@
-// Writes src/abi/vgpu-abi.ts from native/include/vgpu_abi.h, or with --check fails when they disagree. The header keeps to fixed widths and natural
-// alignment, so its layout can be computed here; test/abi/vgpu-abi.test.ts has a compiler confirm it.
+// Writes src/abi/vgpu-abi.ts from native/include/vgpu_abi.h, or with --check fails when they disagree. The header keeps
+// to fixed widths and natural alignment, so its layout can be computed here; test/abi/vgpu-abi.test.ts has a compiler
+// confirm it.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as prettier from 'prettier';

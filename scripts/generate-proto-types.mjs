@@ -1,4 +1,5 @@
-// Writes src/rpc/gen from proto/, or with --check fails when they disagree. The options match those of src/rpc/proto.ts.
+// Writes src/rpc/gen from proto/, or with --check fails when they disagree. The options match those of
+// src/rpc/proto.ts.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -2,8 +2,8 @@
 //
 //     node scripts/quota-package.mjs DIRECTORY
 //
-// The manifest and the README stand in src/quota. The code is what index.ts and the store contract import, compiled by `npm run build`.
-// An import of a package ends the run: the engine has no dependencies.
+// The manifest and the README stand in src/quota. The code is what index.ts and the store contract import, compiled by
+// `npm run build`. An import of a package ends the run: the engine has no dependencies.
 import { copyFile, cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';

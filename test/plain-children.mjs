@@ -1,5 +1,6 @@
-// Loaded before every test file (.taprc). tap has all processes that a test starts load its own module loader, to know what they cover: that
-// doubles the time of each and runs what users run under a loader that users do not have. Nobody asks for coverage here.
+// Loaded before every test file (.taprc). tap has all processes that a test starts load its own module loader, to know
+// what they cover: that doubles the time of each and runs what users run under a loader that users do not have. Nobody
+// asks for coverage here.
 import processOnSpawn from 'process-on-spawn';
 
 processOnSpawn.removeAllListeners();

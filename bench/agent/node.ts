@@ -34,7 +34,10 @@ export class BenchNode {
     return new BenchNode(machine, agent, directory);
   }
 
-  /** Starts one more container that has a part of a GPU, with a program in it that uses the GPU in this manner (see native/bench/tenant.c); null: without. */
+  /**
+   * Starts one more container that has a part of a GPU, with a program in it that uses the GPU in this manner (see
+   * native/bench/tenant.c); null: without.
+   */
   async run(cores: number, memoryBlocks: number, manner: string | null): Promise<void> {
     this.#pods += 1;
     const uid = `uid-${this.#pods}`;

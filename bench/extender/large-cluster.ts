@@ -86,7 +86,10 @@ export class LargeCluster implements ClusterSource, PodWriter {
   }
 }
 
-/** A cluster of so many nodes with so many pods, of which `gpuPods` have a GPU; each fills the first GPU with room, node after node. */
+/**
+ * A cluster of so many nodes with so many pods, of which `gpuPods` have a GPU; each fills the first GPU with room, node
+ * after node.
+ */
 export function largeCluster(random: Random, nodeCount: number, podCount: number, gpuPods: number): LargeCluster {
   const kinds = Array.from(
     { length: nodeCount },

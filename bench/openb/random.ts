@@ -1,4 +1,7 @@
-/** Numbers from 0 up to 1, the same for the same seed: Marsaglia's xorshift over 32 bits, its seed spread by a multiplication. */
+/**
+ * Numbers from 0 up to 1, the same for the same seed: Marsaglia's xorshift over 32 bits, its seed spread by a
+ * multiplication.
+ */
 export type Random = () => number;
 
 export function seededRandom(seed: number): Random {

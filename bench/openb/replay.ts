@@ -12,7 +12,10 @@ export const LOADS = [50, 80, 90, 95, 100, 105, 110, 120, 130] as const;
 
 export type ReplayPolicy = 'fragmentation' | 'binpack' | 'spread' | 'topology' | 'best-fit' | 'random';
 
-/** Best fit as in the published comparison: half the free CPU of 128, half the free GPUs of 8 that are left, in whole hundredths. */
+/**
+ * Best fit as in the published comparison: half the free CPU of 128, half the free GPUs of 8 that are left, in whole
+ * hundredths.
+ */
 const bestFit: Policy = {
   name: 'binpack',
   usesMix: false,
@@ -26,9 +29,10 @@ const bestFit: Policy = {
 };
 
 /**
- * One run of the trace's protocol: no pod ever ends; the list in random order, then pods drawn from it at random until the GPUs asked for
- * are `load` percent of the cluster's; each is placed or skipped. Answers the GPUs allocated in percent of the cluster's as the load passes each of
- * `LOADS`. The policy learns its mix while the pods come, it has seen none before.
+ * One run of the trace's protocol: no pod ever ends; the list in random order, then pods drawn from it at random until
+ * the GPUs asked for are `load` percent of the cluster's; each is placed or skipped. Answers the GPUs allocated in
+ * percent of the cluster's as the load passes each of `LOADS`. The policy learns its mix while the pods come, it has
+ * seen none before.
  */
 export function replay(
   nodes: readonly NodeShape[],

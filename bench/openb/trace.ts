@@ -11,7 +11,10 @@ import { uniformTopology, type Topology } from '../../src/gpu/topology/topology.
 const MIB = 1024 * 1024;
 const MODEL_LABEL = 'gpu-model';
 
-/** Memory of the trace's GPUs is not known: every GPU has 100 blocks, of which a part takes as large a share as of the cores. */
+/**
+ * Memory of the trace's GPUs is not known: every GPU has 100 blocks, of which a part takes as large a share as of the
+ * cores.
+ */
 const GPU_BYTES = CORES_PER_GPU * MEMORY_BLOCK_BYTES;
 
 /** Every node of the list that has a GPU. */

@@ -17,7 +17,10 @@ export interface Task {
 /** Value of the label that the last update gives to every pod. */
 export const LAST = 'last';
 
-/** Measures one way to follow pods: `follow` begins and calls back with the number of pods known and of those that carry the last label. */
+/**
+ * Measures one way to follow pods: `follow` begins and calls back with the number of pods known and of those that carry
+ * the last label.
+ */
 export async function measure(
   follow: (task: Task, seen: (known: number, updated: number) => void) => Promise<void>,
 ): Promise<void> {

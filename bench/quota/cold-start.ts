@@ -7,7 +7,10 @@ export interface ColdStart {
   readonly workloads: number;
 }
 
-/** Opens a journal in a process that has done nothing else, and says how long it took. Run as a process with the directory as argument. */
+/**
+ * Opens a journal in a process that has done nothing else, and says how long it took. Run as a process with the
+ * directory as argument.
+ */
 const started = performance.now();
 const engine = await createEngine({ store: await JournalStore.open(process.argv[2] ?? ''), clock: () => 0 });
 const ms = performance.now() - started;

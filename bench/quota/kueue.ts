@@ -15,7 +15,9 @@ export interface KueueSetting {
   readonly cohorts: number;
   readonly queues: number;
   readonly classes: readonly WorkloadClass[];
-  /** How long Kueue's own run took on the wall, mean of its published runs. It was bound by 50 API requests a second. */
+  /**
+   * How long Kueue's own run took on the wall, mean of its published runs. It was bound by 50 API requests a second.
+   */
   readonly publishedMs: number;
 }
 
@@ -74,7 +76,10 @@ class Line {
     this.#waiting.push(waiting);
   }
 
-  /** Takes out everything that `isAdmitted` lets go, until one was refused and `isFull` says that the others would be too. */
+  /**
+   * Takes out everything that `isAdmitted` lets go, until one was refused and `isFull` says that the others would be
+   * too.
+   */
   serve(isFull: () => boolean, isAdmitted: (waiting: Waiting) => boolean): void {
     const staying: Waiting[] = [];
     let at = 0;
@@ -88,7 +93,10 @@ class Line {
   }
 }
 
-/** Lets the generator's workloads come, wait, run and go, millisecond by millisecond, with the engine deciding who may run. */
+/**
+ * Lets the generator's workloads come, wait, run and go, millisecond by millisecond, with the engine deciding who may
+ * run.
+ */
 export function replayKueue({ cohorts, queues, classes }: KueueSetting): Replayed {
   const before = process.cpuUsage();
   let now = 0;

@@ -9,8 +9,8 @@ interface Entry {
 }
 
 /**
- * What anybody would write first, and what controllers without counters do: to admit something, add up what everything below the root
- * uses. The same decisions as the engine's for an elastic tree that lends all it has.
+ * What anybody would write first, and what controllers without counters do: to admit something, add up what everything
+ * below the root uses. The same decisions as the engine's for an elastic tree that lends all it has.
  */
 export class NaiveQuota {
   readonly #rootOf = new Map<string, string>();

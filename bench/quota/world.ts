@@ -15,8 +15,8 @@ export interface World {
 }
 
 /**
- * `count` groups with room for `workloads`, ten percent more than they need. Elastic groups below the roots lend all they have, so that
- * every decision goes up to the root and every charge spills through all levels.
+ * `count` groups with room for `workloads`, ten percent more than they need. Elastic groups below the roots lend all
+ * they have, so that every decision goes up to the root and every charge spills through all levels.
  */
 export function worldOf(count: number, workloads: number, mode: Mode): World {
   const leavesBelow = leafCounts();

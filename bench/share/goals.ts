@@ -6,7 +6,10 @@ export interface Goals {
   readonly points: number;
   /** In any second of it; null: nothing is promised. */
   readonly secondPoints: number | null;
-  /** Least work of all containers, in percent of the GPU's time, where they may use all of it; null: nothing is promised. */
+  /**
+   * Least work of all containers, in percent of the GPU's time, where they may use all of it; null: nothing is
+   * promised.
+   */
   readonly work: number | null;
 }
 

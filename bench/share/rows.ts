@@ -10,7 +10,10 @@ export interface TenantRow {
   readonly processes?: number;
 }
 
-/** Who steers: the agent with all it can know, the agent on a GPU whose NVML says nothing of single processes, or the library by itself. */
+/**
+ * Who steers: the agent with all it can know, the agent on a GPU whose NVML says nothing of single processes, or the
+ * library by itself.
+ */
 export type Steering = 'agent' | 'silent NVML' | 'library alone';
 
 /** One GPU and its containers. */
@@ -21,7 +24,10 @@ export interface GpuRow {
   readonly tenants: readonly TenantRow[];
 }
 
-/** GPUs that are measured side by side: as many as this machine's processors bear without the programs waiting for each other. */
+/**
+ * GPUs that are measured side by side: as many as this machine's processors bear without the programs waiting for each
+ * other.
+ */
 export interface Round {
   readonly steering: Steering;
   readonly gpus: readonly GpuRow[];
@@ -125,7 +131,10 @@ const SOFT: readonly GpuRow[] = [
   ),
 ];
 
-/** Soft limits: beside an idle container, beside busy ones, and two that share what is left in proportion to their shares. */
+/**
+ * Soft limits: beside an idle container, beside busy ones, and two that share what is left in proportion to their
+ * shares.
+ */
 export function soft(quick: boolean): Round[] {
   return (quick ? (['agent'] as const) : (['agent', 'silent NVML'] as const)).map((steering): Round => ({
     steering,

@@ -15,7 +15,9 @@ export interface SliceLimits {
   readonly softLimit: number | null;
 }
 
-/** The part of the agent that keeps limits and steers, on a simulated machine, without Kubernetes. One in each process. */
+/**
+ * The part of the agent that keeps limits and steers, on a simulated machine, without Kubernetes. One in each process.
+ */
 export class SteeringAgent {
   readonly #machine: SimulatedMachine;
   readonly #driver: Driver;

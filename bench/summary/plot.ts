@@ -6,7 +6,10 @@ const BAR_WIDTH = 360;
 const VALUE_WIDTH = 130;
 const HEAD = 30;
 
-/** Figures that can stand on one scale: those of the unit that most of them have, each with something to compare it with. */
+/**
+ * Figures that can stand on one scale: those of the unit that most of them have, each with something to compare it
+ * with.
+ */
 function comparable(figures: readonly Measurement[]): readonly Measurement[] {
   const compared = figures.filter(({ baseline, value }) => baseline !== null && value >= 0 && baseline >= 0);
   const counts = new Map<string, number>();
@@ -15,7 +18,10 @@ function comparable(figures: readonly Measurement[]): readonly Measurement[] {
   return most === undefined || most[1] < 2 ? [] : compared.filter(({ unit }) => unit === most[0]);
 }
 
-/** A drawing (SVG) of each figure as a bar and its baseline as a mark on it; null where there are no two figures to draw. */
+/**
+ * A drawing (SVG) of each figure as a bar and its baseline as a mark on it; null where there are no two figures to
+ * draw.
+ */
 export function plotOf(title: string, figures: readonly Measurement[]): string | null {
   const rows = comparable(figures);
   if (rows.length === 0) return null;

@@ -1,6 +1,7 @@
 /**
- * What the control library says once on `vcuda.sock`; `native/include/vgpu_abi.h` defines it. HTTP/2 clients of the same socket begin
- * with "PRI", so the first byte tells them apart. Nothing in it is believed: the peer credential of the socket names the process.
+ * What the control library says once on `vcuda.sock`; `native/include/vgpu_abi.h` defines it. HTTP/2 clients of the
+ * same socket begin with "PRI", so the first byte tells them apart. Nothing in it is believed: the peer credential of
+ * the socket names the process.
  */
 import { ABI_VERSION, GREETING, GREETING_MAGIC, MAX_PROCESSES } from './vgpu-abi.js';
 

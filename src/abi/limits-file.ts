@@ -1,6 +1,6 @@
 /**
- * `vgpu.limits`: what one allocation may use, written by the agent and mapped read-only by the control library in the container.
- * `native/include/vgpu_abi.h` is the definition; its numbers are in `vgpu-abi.ts`.
+ * `vgpu.limits`: what one allocation may use, written by the agent and mapped read-only by the control library in the
+ * container. `native/include/vgpu_abi.h` is the definition; its numbers are in `vgpu-abi.ts`.
  */
 import {
   ABI_VERSION,
@@ -29,7 +29,10 @@ export type LogLevel = keyof typeof LOG_LEVEL;
 export interface Steering {
   /** CLOCK_MONOTONIC in ns (`process.hrtime.bigint()`), so that the library knows how old this is. */
   readonly atNs: bigint;
-  /** What the container may use now, between share and soft limit, in parts per million of the GPU; null: the library decides. */
+  /**
+   * What the container may use now, between share and soft limit, in parts per million of the GPU; null: the library
+   * decides.
+   */
   readonly grantPpm: number | null;
   /** Factor on every charge, in parts per million; 1,000,000 changes nothing. */
   readonly correctionPpm: number;
@@ -201,8 +204,9 @@ export function encodeLimits(limits: NewLimits): Buffer {
 }
 
 /**
- * The writes, to be done in this order, that make `devices` the current live part of a file whose `sequence` is known. The first
- * fills the copy that nobody reads, the second switches to it: readers never wait, and a writer killed in between changes nothing.
+ * The writes, to be done in this order, that make `devices` the current live part of a file whose `sequence` is known.
+ * The first fills the copy that nobody reads, the second switches to it: readers never wait, and a writer killed in
+ * between changes nothing.
  */
 export function publishLive(
   sequence: number,

@@ -1,7 +1,7 @@
 /**
- * `vgpu.usage`: what a container's processes hold and have used, shared by them through memory and read by the agent. Any of them may
- * scribble over it, so nothing read here is believed beyond its shape: numbers saturate, counts are capped, text is cut.
- * `native/include/vgpu_abi.h` is the definition; its numbers are in `vgpu-abi.ts`.
+ * `vgpu.usage`: what a container's processes hold and have used, shared by them through memory and read by the agent.
+ * Any of them may scribble over it, so nothing read here is believed beyond its shape: numbers saturate, counts are
+ * capped, text is cut. `native/include/vgpu_abi.h` is the definition; its numbers are in `vgpu-abi.ts`.
  */
 import {
   ABI_VERSION,
@@ -127,7 +127,10 @@ function readDevice(buffer: Buffer, offset: number): DeviceUsage {
   };
 }
 
-/** Reads the counters of one GPU from its `DEVICE_USAGE.structSize` bytes, which begin at `USAGE_LAYOUT.devices` for the first. */
+/**
+ * Reads the counters of one GPU from its `DEVICE_USAGE.structSize` bytes, which begin at `USAGE_LAYOUT.devices` for the
+ * first.
+ */
 export function decodeDeviceUsage(bytes: Buffer): DeviceUsage {
   return readDevice(bytes, 0);
 }
@@ -162,8 +165,8 @@ export function holderWords(slotHigh: number): number {
 }
 
 /**
- * Sums the shared memory on one GPU that a process holds or a descriptor may keep. `slots` are process slots from the first on;
- * `holders[d]` are as many ledger entries of the d-th GPU.
+ * Sums the shared memory on one GPU that a process holds or a descriptor may keep. `slots` are process slots from the
+ * first on; `holders[d]` are as many ledger entries of the d-th GPU.
  */
 export function sumObjects(
   slots: Buffer,

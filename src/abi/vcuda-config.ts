@@ -1,6 +1,7 @@
 /**
- * `vcuda.config` and `pids.config`: what the control library of tkestack vcuda-controller reads in `/etc/vcuda/<containerID>/`. Kept so
- * that a container which still carries that library keeps its limits. Packed little endian structure of 8240 bytes as its x86-64 build has it.
+ * `vcuda.config` and `pids.config`: what the control library of tkestack vcuda-controller reads in
+ * `/etc/vcuda/<containerID>/`. Kept so that a container which still carries that library keeps its limits. Packed
+ * little endian structure of 8240 bytes as its x86-64 build has it.
  */
 
 /** Byte offsets in `vcuda.config`. */
@@ -54,15 +55,19 @@ function readText(buffer: Buffer, offset: number, room: number): string {
 }
 
 /**
- * Major and minor of a driver version such as `470.57.02`. The original parsed the minor from all that follows the first dot and so
- * wrote 0 for three-part versions; the library only looks at the major, so the right minor harms nobody.
+ * Major and minor of a driver version such as `470.57.02`. The original parsed the minor from all that follows the
+ * first dot and so wrote 0 for three-part versions; the library only looks at the major, so the right minor harms
+ * nobody.
  */
 export function parseDriverVersion(version: string): { readonly major: number; readonly minor: number } {
   const [major = '0', minor = '0'] = version.split('.');
   return { major: Number.parseInt(major, 10) || 0, minor: Number.parseInt(minor, 10) || 0 };
 }
 
-/** The 8240 bytes of `vcuda.config`. Limits are enabled below a whole GPU, as the original does. Throws RangeError when a text is too long. */
+/**
+ * The 8240 bytes of `vcuda.config`. Limits are enabled below a whole GPU, as the original does. Throws RangeError when
+ * a text is too long.
+ */
 export function encodeVcudaConfig(config: VcudaConfig): Buffer {
   const buffer = Buffer.alloc(VCUDA_CONFIG.structSize);
   writeText(buffer, VCUDA_CONFIG.podUid, POD_UID_BYTES, config.podUid, 'pod UID');
@@ -103,8 +108,8 @@ export function decodeVcudaConfig(buffer: Buffer): VcudaConfigDecoded {
 }
 
 /**
- * `pids.config`: host pids, nothing else. Sorted, because the library searches the list by bisection without sorting it, and cut at what
- * it reads.
+ * `pids.config`: host pids, nothing else. Sorted, because the library searches the list by bisection without sorting
+ * it, and cut at what it reads.
  */
 export function encodePids(pids: readonly number[]): Buffer {
   const sorted = [...new Set(pids)].sort((a, b) => a - b).slice(0, MAX_PIDS);

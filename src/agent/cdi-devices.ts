@@ -22,8 +22,9 @@ export interface CdiOptions {
 }
 
 /**
- * Answers with the name of a CDI device instead of devices, mounts and environment; what these are stands in its specification.
- * A kubelet that is known to be too old for that gets them as always: it would drop the name, and the container have nothing.
+ * Answers with the name of a CDI device instead of devices, mounts and environment; what these are stands in its
+ * specification. A kubelet that is known to be too old for that gets them as always: it would drop the name, and the
+ * container have nothing.
  */
 export function throughCdi(source: AllocationSource, { specs, kubeletVersion, log }: CdiOptions): DeviceSource {
   return {

@@ -74,7 +74,10 @@ export interface AgentConfig {
   readonly logLevel: LogLevel;
 }
 
-/** Refuses what cannot work before anything is started: paths too long for sockets, directories that cannot be written, tokens for all to read. */
+/**
+ * Refuses what cannot work before anything is started: paths too long for sockets, directories that cannot be written,
+ * tokens for all to read.
+ */
 export async function checkConfig(config: AgentConfig): Promise<void> {
   if (config.tokenReview && config.standalone)
     throw new StartupError('--token-review: needs the API server, which --standalone does without');

@@ -55,7 +55,10 @@ const skipped = (check: Check, what: string): Diagnosis => ({ check, state: 'ski
 
 const reasonOf = (error: unknown): string => (error as NodeJS.ErrnoException).message;
 
-/** Looks at everything that a node needs to share GPUs, one after another; changes nothing. Never rejects: what goes wrong is a diagnosis. */
+/**
+ * Looks at everything that a node needs to share GPUs, one after another; changes nothing. Never rejects: what goes
+ * wrong is a diagnosis.
+ */
 export async function* examine(options: DoctorOptions): AsyncIterable<Diagnosis> {
   const { config } = options;
   const checks: readonly (readonly [Check, () => Promise<readonly Diagnosis[]>])[] = [

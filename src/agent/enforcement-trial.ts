@@ -14,12 +14,15 @@ const PROBE_TIMEOUT_MS = 20_000;
 const ALLOCATION = '00000000000d0c70';
 
 /**
- * Memory limit of the probe process on each GPU, with room for its context. It allocates 16 MiB, which must succeed, and
- * then as much as its limit, which must fail.
+ * Memory limit of the probe process on each GPU, with room for its context. It allocates 16 MiB, which must succeed,
+ * and then as much as its limit, which must fail.
  */
 export const TRIAL_BYTES = 2 ** 31;
 
-/** Runs the probe with the libraries of a directory, as a container without limits would. Rejects when it crashes, hangs or cannot load them. */
+/**
+ * Runs the probe with the libraries of a directory, as a container without limits would. Rejects when it crashes, hangs
+ * or cannot load them.
+ */
 export async function runProbe(libraries: string, ...directory: string[]): Promise<ProbeReport> {
   const env = { ...process.env, LD_LIBRARY_PATH: libraries };
   const { stdout } = await promisify(execFile)(process.execPath, [PROBE, ...directory], {

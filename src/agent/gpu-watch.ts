@@ -31,8 +31,8 @@ export async function readHealthPolicy(path: string | null): Promise<HealthPolic
 }
 
 /**
- * The node as the ledger sees it. GPUs of `unusable` (by UUID, with the reason) are kept, but nothing new is placed on them; those on which
- * `foreign processes` run (by UUID, how many processes) are taken last.
+ * The node as the ledger sees it. GPUs of `unusable` (by UUID, with the reason) are kept, but nothing new is placed on
+ * them; those on which `foreign processes` run (by UUID, how many processes) are taken last.
  */
 export function ledgerNode(
   inventory: Inventory,
@@ -64,7 +64,9 @@ export interface GpuWatchOptions {
   readonly log: Log;
 }
 
-/** Carries the state of the GPUs to the ledger, and so to the kubelet, and to the owners of pods on a GPU that failed. */
+/**
+ * Carries the state of the GPUs to the ledger, and so to the kubelet, and to the owners of pods on a GPU that failed.
+ */
 export class GpuWatch {
   readonly #options: GpuWatchOptions;
   #unsubscribe: () => void = () => undefined;

@@ -14,8 +14,8 @@ export interface NodeFacts {
 }
 
 /**
- * The labels of a node; one that cannot be known is left out. As in the original the first GPU speaks for the node: nodes with unequal
- * GPUs are rare, and a label has one value.
+ * The labels of a node; one that cannot be known is left out. As in the original the first GPU speaks for the node:
+ * nodes with unequal GPUs are rare, and a label has one value.
  */
 export function nodeLabels(facts: NodeFacts): ReadonlyMap<string, string> {
   const first = facts.models[0] ?? '';
@@ -39,8 +39,9 @@ const BRANDS = new Set(['NVIDIA', 'TESLA', 'QUADRO', 'GEFORCE', 'GRID']);
 const VARIANTS = new Set(['TI', 'SUPER', 'ADA', 'D']);
 
 /**
- * The model in a product name, without brand, form factor and memory: `H200` of "NVIDIA H200", `A100` of "NVIDIA A100-SXM4-40GB", `T4` of "Tesla T4",
- * `M40` of "Tesla M40 24GB" (as the original has it), `RTX-4090` of "NVIDIA GeForce RTX 4090".
+ * The model in a product name, without brand, form factor and memory: `H200` of "NVIDIA H200", `A100` of "NVIDIA
+ * A100-SXM4-40GB", `T4` of "Tesla T4", `M40` of "Tesla M40 24GB" (as the original has it), `RTX-4090` of "NVIDIA
+ * GeForce RTX 4090".
  */
 export function modelName(product: string): string {
   const words = product.split(/\s+/u).filter((word) => word !== '');

@@ -30,7 +30,10 @@ export interface NodeLibraries {
   readonly part: Part | null;
 }
 
-/** Prepares the mirrors that volume.conf describes; rejects with a StartupError when they cannot be made from what is configured. */
+/**
+ * Prepares the mirrors that volume.conf describes; rejects with a StartupError when they cannot be made from what is
+ * configured.
+ */
 export async function openNodeLibraries(config: AgentConfig, clock: Clock, log: Log): Promise<NodeLibraries> {
   if (config.volumeConfigPath === null) return { mounts: () => [], controlLibraries: () => [], part: null };
   const volumes = await readVolumes(config.volumeConfigPath);

@@ -65,8 +65,8 @@ export interface Agent {
 }
 
 /**
- * Builds the agent from its configuration and connects its parts. Rejects with a StartupError, before anything is started,
- * when the configuration cannot work on this machine.
+ * Builds the agent from its configuration and connects its parts. Rejects with a StartupError, before anything is
+ * started, when the configuration cannot work on this machine.
  */
 export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeams = {}): Promise<Agent> {
   await checkConfig(config);
@@ -276,7 +276,7 @@ function clusterSide(apiServer: NodeKube, allocator: Allocator, log: Log): Part 
   };
 }
 
-/** Tells the cluster what this node has, and again what an earlier run of the agent may not have got round to telling. */
+/** Tells the cluster what this node has, and again what an earlier run of the agent may not have reported. */
 function report(
   apiServer: NodeKube,
   allocator: Allocator,

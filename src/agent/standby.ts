@@ -13,8 +13,9 @@ export const LOCK_FILE = 'agent.lock';
 const RETRY_MS = 20;
 
 /**
- * Waits until no other agent works on this node's state, then answers the lock that keeps others away; null when `stopped` resolves first.
- * Meanwhile probes are answered: a DaemonSet that surges ends the agent before this one as soon as this one is ready to take over.
+ * Waits until no other agent works on this node's state, then answers the lock that keeps others away; null when
+ * `stopped` resolves first. Meanwhile probes are answered: a DaemonSet that surges ends the agent before this one as
+ * soon as this one is ready to take over.
  */
 export async function takeOver(
   config: StandbyConfig,
@@ -44,7 +45,10 @@ export async function takeOver(
   }
 }
 
-/** Answers probes on the agent's port; the returned function ends that. Where both agents share a network, the other one answers. */
+/**
+ * Answers probes on the agent's port; the returned function ends that. Where both agents share a network, the other one
+ * answers.
+ */
 async function answerProbes(
   { queryAddress, queryPort, tls }: StandbyConfig,
   clock: Clock,

@@ -169,7 +169,10 @@ export function buildDra(options: DraOptions): Dra {
   };
 }
 
-/** The kubelet's record lies in its root, of which a container may see the plugin directories alone; the host's file system is mounted as well. */
+/**
+ * The kubelet's record lies in its root, of which a container may see the plugin directories alone; the host's file
+ * system is mounted as well.
+ */
 function kubeletClaimsPath({ pluginRegistryPath, hostRoot }: AgentConfig): string {
   const path = join(dirname(pluginRegistryPath), KUBELET_CLAIMS_FILE);
   const onHost = join(hostRoot, path);
@@ -230,7 +233,10 @@ function healthOf(allocator: Allocator, health: HealthMonitor, pool: string): De
     }));
 }
 
-/** The units of a claim that the kubelet has prepared and the ledger does not know: as allocated, or else whole GPUs by the kubelet's word. */
+/**
+ * The units of a claim that the kubelet has prepared and the ledger does not know: as allocated, or else whole GPUs by
+ * the kubelet's word.
+ */
 async function unitsHeld(
   { claim, devices }: KubeletClaim,
   allocator: Allocator,
@@ -273,7 +279,9 @@ async function unitsHeld(
   return [...byRequest.values()];
 }
 
-/** Hands GPUs over between the device plugin and claims, as the configuration wants it and as soon as nobody holds them. */
+/**
+ * Hands GPUs over between the device plugin and claims, as the configuration wants it and as soon as nobody holds them.
+ */
 class DoorKeeper {
   readonly #allocator: Allocator;
   readonly #reader: ClaimReader;
@@ -317,7 +325,9 @@ class DoorKeeper {
     });
   }
 
-  /** GPUs that the scheduler cannot give to a claim any more. Asked only where one is to go back to the device plugin. */
+  /**
+   * GPUs that the scheduler cannot give to a claim any more. Asked only where one is to go back to the device plugin.
+   */
   async #freeOfClaims(): Promise<ReadonlySet<string> | null> {
     const { state } = this.#allocator;
     const leaving = state.node.gpus.filter(

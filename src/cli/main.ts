@@ -7,7 +7,10 @@ import { VERSION } from '../host/version.js';
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
-/** Makes each command, in the order of the help. Only the one that is asked for is loaded: an agent's worth of modules takes half a second. */
+/**
+ * Makes each command, in the order of the help. Only the one that is asked for is loaded: an agent's worth of modules
+ * takes half a second.
+ */
 const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>> = {
   run: async () => (await import('./run.js')).runCommand(),
   graph: async () => (await import('./graph.js')).graphCommand(),

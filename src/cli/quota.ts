@@ -24,7 +24,10 @@ interface ReplayOptions extends QuotaOutput {
   readonly report?: true;
 }
 
-/** `gpu-manager quota`: the quota engine on files, without a cluster; with `serve` in one; `tree`, `top` and `explain` look at one. */
+/**
+ * `gpu-manager quota`: the quota engine on files, without a cluster; with `serve` in one; `tree`, `top` and `explain`
+ * look at one.
+ */
 export function quotaCommand(): Command {
   const quota = new Command('quota').description(
     'validate quota trees, try manifests and scripts, verify audit files; serve and inspect quota in a cluster',

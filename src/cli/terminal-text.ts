@@ -1,4 +1,7 @@
-/** Text for a terminal: what could move the cursor or turn the direction of writing becomes a question mark. Names of pods are what tenants chose. */
+/**
+ * Text for a terminal: what could move the cursor or turn the direction of writing becomes a question mark. Names of
+ * pods are what tenants chose.
+ */
 export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, '?');
 }

@@ -19,7 +19,10 @@ const GIB = 2 ** 30;
 const BLOCKS = '▁▂▃▄▅▆▇█';
 const TRAIL_WIDTH = 20;
 
-/** What `top` shows: a line for each GPU, then the containers, the busiest first. No line is wider than the terminal, and there are no more than its rows. */
+/**
+ * What `top` shows: a line for each GPU, then the containers, the busiest first. No line is wider than the terminal,
+ * and there are no more than its rows.
+ */
 export function topFrame(snapshot: NodeSnapshot, options: FrameOptions): string[] {
   const { columns, rows, sort } = options;
   const head = `${printable(snapshot.node)}  gpu-manager ${snapshot.version}  driver ${snapshot.driverVersion ?? '-'}  ${new Date(snapshot.atMs).toISOString().slice(11, 19)}`;

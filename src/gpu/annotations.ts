@@ -18,8 +18,8 @@ export const GPU_ASSIGNED_KEY = 'tencent.com/gpu-assigned';
 export const CORE_LIMIT_KEY = 'tencent.com/vcuda-core-limit';
 
 /**
- * Pod annotation: memory that each container may use while it runs, less than it was given. Blocks of 256 MiB, as `tencent.com/vcuda-memory`
- * counts, or bytes with a unit ("1536Mi").
+ * Pod annotation: memory that each container may use while it runs, less than it was given. Blocks of 256 MiB, as
+ * `tencent.com/vcuda-memory` counts, or bytes with a unit ("1536Mi").
  */
 export const MEMORY_LIMIT_KEY = 'tencent.com/vcuda-memory-limit';
 

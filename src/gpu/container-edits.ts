@@ -54,14 +54,16 @@ export interface SliceEdits {
   readonly commonNodes: readonly DeviceNode[];
   /** The driver's libraries, or the control libraries before them; none where the node mirrors no libraries. */
   readonly libraryMounts: readonly BindMount[];
-  /** Host directory of the allocation, to be seen as /etc/vcuda, and the files below it that the container may write. */
+  /**
+   * Host directory of the allocation, to be seen as /etc/vcuda, and the files below it that the container may write.
+   */
   readonly sliceDirectory: string;
   readonly writableFiles: readonly string[];
 }
 
 /**
- * The edits for containers of a claim unit. A runtime that adds GPUs by itself for NVIDIA_VISIBLE_DEVICES must add none: the nodes here are
- * all. `sliceDirectory` null: access for administrators, without limits.
+ * The edits for containers of a claim unit. A runtime that adds GPUs by itself for NVIDIA_VISIBLE_DEVICES must add
+ * none: the nodes here are all. `sliceDirectory` null: access for administrators, without limits.
  */
 export function unitEdits(
   unit: Pick<SliceEdits, 'commonNodes' | 'libraryMounts' | 'writableFiles'> & {
@@ -93,7 +95,10 @@ function sliceMounts(sliceDirectory: string, writableFiles: readonly string[]): 
   ];
 }
 
-/** The edits for a container that got these GPUs; tkestack gpu-manager's answer, so that images made for it run unchanged. */
+/**
+ * The edits for a container that got these GPUs; tkestack gpu-manager's answer, so that images made for it run
+ * unchanged.
+ */
 export function sliceEdits(slice: SliceEdits): ContainerEdits {
   return {
     environment: {

@@ -73,12 +73,16 @@ function shortNames(uuids: readonly string[]): Map<string, string> {
   return names;
 }
 
-/** Ids of one GPU and kind differ in their last number only: `3f2a9c01-c0`, ... become `{ '3f2a9c01-c': '0-29,40' }`. */
+/**
+ * Ids of one GPU and kind differ in their last number only: `3f2a9c01-c0`, ... become `{ '3f2a9c01-c': '0-29,40' }`.
+ */
 export type CompactIds = Readonly<Record<string, string>>;
 
 const TRAILING_NUMBER = /^(.*?)(0|[1-9][0-9]{0,8})$/;
 
-/** Writes ids as ranges, for checkpoint and log. Ids without a trailing number stay as they are, under their own name. */
+/**
+ * Writes ids as ranges, for checkpoint and log. Ids without a trailing number stay as they are, under their own name.
+ */
 export function compactIds(ids: Iterable<string>): CompactIds {
   const numbers = new Map<string, number[]>();
   const compact: Record<string, string> = {};

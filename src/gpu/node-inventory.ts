@@ -4,8 +4,8 @@ import { levelOfLabel, type Level } from './topology/level.js';
 import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './topology/topology.js';
 
 /**
- * What a node's agent tells the scheduler extender about its GPUs, as a node annotation (`NODE_INVENTORY_KEY`). Written whenever
- * it changes, read by every extender. JSON, a few hundred bytes a GPU.
+ * What a node's agent tells the scheduler extender about its GPUs, as a node annotation (`NODE_INVENTORY_KEY`). Written
+ * whenever it changes, read by every extender. JSON, a few hundred bytes a GPU.
  *
  *     {"version":1,
  *      "cards":[{"index":0,"minor":0,"uuid":"GPU-...","pciBusId":"00000000:3B:00.0","model":"...","memoryBytes":85899345920,"numaNode":0,
@@ -13,8 +13,8 @@ import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './to
  *      "levels":[["PIX","SYS"],["SYS"]],
  *      "nvlinks":[[4,0],[0]]}
  *
- * `levels[a][k]` and `nvlinks[a][k]` are of the pair (a, a + 1 + k) of positions in `cards`: the upper triangle of both matrices.
- * Readers ignore fields that they do not know; a change that they could not ignore gets a new version.
+ * `levels[a][k]` and `nvlinks[a][k]` are of the pair (a, a + 1 + k) of positions in `cards`: the upper triangle of both
+ * matrices. Readers ignore fields that they do not know; a change that they could not ignore gets a new version.
  */
 export interface NodeInventory {
   readonly cards: readonly InventoryGpu[];
@@ -71,7 +71,10 @@ export function encodeInventory(inventory: NodeInventory): string {
   });
 }
 
-/** Reads the annotation. Whatever is written there: an inventory that holds together, or a refusal that says what is wrong. */
+/**
+ * Reads the annotation. Whatever is written there: an inventory that holds together, or a refusal that says what is
+ * wrong.
+ */
 export function decodeInventory(text: string): InventoryResult {
   try {
     return { ok: true, inventory: readInventory(parse(text)) };

@@ -1,10 +1,10 @@
 /**
- * The share law: how GPU time that launches take becomes waiting. The same as `native/control/share_law.c`; both are tested against
- * `native/test/share_law.vectors`. How the agent steers it is in `steering.ts`.
+ * The share law: how GPU time that launches take becomes waiting. The same as `native/control/share_law.c`; both are
+ * tested against `native/test/share_law.vectors`. How the agent steers it is in `steering.ts`.
  *
- * A token is one nanosecond of GPU time. The bucket is kept as the time at which it is level: a charge of c at share s moves it c / s into
- * the future, and time goes by. Before now it holds credit, after now a debt. Times are nanoseconds as bigint, shares hundredths of a
- * GPU, `ppm` parts per million of one.
+ * A token is one nanosecond of GPU time. The bucket is kept as the time at which it is level: a charge of c at share s
+ * moves it c / s into the future, and time goes by. Before now it holds credit, after now a debt. Times are nanoseconds
+ * as bigint, shares hundredths of a GPU, `ppm` parts per million of one.
  */
 import { PPM_WHOLE } from '../abi/vgpu-abi.js';
 

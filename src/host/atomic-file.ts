@@ -23,8 +23,8 @@ export async function removeHalfWritten(directory: string): Promise<void> {
 
 /**
  * Replaces `path` by `content` so that every reader, and every later start after a crash or power loss, sees the old
- * file or the new one whole: written beside it, synced, renamed over it, and the directory synced.
- * Rejects with the file system's error; the old file is then untouched, and no temporary file is left if it can be removed.
+ * file or the new one whole: written beside it, synced, renamed over it, and the directory synced. Rejects with the
+ * file system's error; the old file is then untouched, and no temporary file is left if it can be removed.
  */
 export async function writeFileAtomically(
   path: string,

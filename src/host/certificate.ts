@@ -21,8 +21,8 @@ const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
 
 /**
- * A certificate authority of its own, made in memory: what it signs is valid from a day ago, for clocks that are late, until `days` from now. No
- * files, no openssl; its key is never shown to anybody but the caller.
+ * A certificate authority of its own, made in memory: what it signs is valid from a day ago, for clocks that are late,
+ * until `days` from now. No files, no openssl; its key is never shown to anybody but the caller.
  */
 export async function certificateAuthority(name: string, days: number): Promise<CertificateAuthority> {
   // Loaded here and nowhere else: only who makes certificates pays for it.

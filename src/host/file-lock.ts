@@ -18,7 +18,10 @@ export class FileLock {
     this.#file = file;
   }
 
-  /** The lock, or null while another process holds it. Rejects when the file cannot be opened or its file system knows no locks. */
+  /**
+   * The lock, or null while another process holds it. Rejects when the file cannot be opened or its file system knows
+   * no locks.
+   */
   static async tryAcquire(path: string): Promise<FileLock | null> {
     const file = await open(path, 'a', 0o600);
     bound ??= koffi.load('libc.so.6').func('flock', 'int', ['int', 'int']) as Flock;

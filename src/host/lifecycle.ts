@@ -8,8 +8,8 @@ export interface Part {
 }
 
 /**
- * Starts parts in order and stops them in reverse. A part that fails to start leaves nothing half started: those before it
- * are stopped again and the failure is passed on. A part that does not stop in time is left behind, and said so.
+ * Starts parts in order and stops them in reverse. A part that fails to start leaves nothing half started: those before
+ * it are stopped again and the failure is passed on. A part that does not stop in time is left behind, and said so.
  */
 export class Lifecycle {
   readonly #parts: readonly Part[];

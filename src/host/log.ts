@@ -5,8 +5,8 @@ export type Log = pino.Logger;
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
 /**
- * The daemon's log: one JSON line a record on standard error, so that standard output stays free for answers. Whoever is concerned stands in
- * every line in the same fields: `allocation`, and `namespace`, `pod`, `container`, `podUid`.
+ * The daemon's log: one JSON line a record on standard error, so that standard output stays free for answers. Whoever
+ * is concerned stands in every line in the same fields: `allocation`, and `namespace`, `pod`, `container`, `podUid`.
  */
 export function createLog(level: LogLevel, destination: pino.DestinationStream = pino.destination(2)): Log {
   return pino(
@@ -32,7 +32,10 @@ interface Owner {
   readonly container: string;
 }
 
-/** Callers say `container`, `owner` or `owners`, as they know them; of several that use GPUs in turn the last one is meant. */
+/**
+ * Callers say `container`, `owner` or `owners`, as they know them; of several that use GPUs in turn the last one is
+ * meant.
+ */
 function withOwner(fields: Record<string, unknown>): Record<string, unknown> {
   const { owner, owners, container, ...rest } = fields;
   const concerned = [owner, Array.isArray(owners) ? (owners as unknown[]).at(-1) : undefined, container].find(isOwner);

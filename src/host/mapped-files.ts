@@ -5,7 +5,10 @@ import { closeSync, constants, openSync, readFileSync } from 'node:fs';
 const PROT_READ = 1;
 const MAP_PRIVATE = 2;
 
-/** A file as /proc/<pid>/maps names it: device and inode. Not always what stat says, since some file systems number their files for stat alone. */
+/**
+ * A file as /proc/<pid>/maps names it: device and inode. Not always what stat says, since some file systems number
+ * their files for stat alone.
+ */
 export type MappedFile = string;
 
 const LINE = /^[0-9a-f]+-[0-9a-f]+ \S+ \S+ ([0-9a-f]+:[0-9a-f]+) (\d+)/;
@@ -40,7 +43,10 @@ function calls(): Calls {
   return bound;
 }
 
-/** How maps names this file, which is mapped here for a moment; null where that fails. Throws where it cannot be opened at once. */
+/**
+ * How maps names this file, which is mapped here for a moment; null where that fails. Throws where it cannot be opened
+ * at once.
+ */
 export function mappedNameOf(path: string): MappedFile | null {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {

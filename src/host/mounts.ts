@@ -34,7 +34,10 @@ function refuse(call: string, target: string): never {
   throw Object.assign(new Error(`${call} ${target}: ${code}`), { code });
 }
 
-/** Mounts an empty file system in memory that holds so many bytes in files, and so many files, and no more. Throws where mounting is not allowed. */
+/**
+ * Mounts an empty file system in memory that holds so many bytes in files, and so many files, and no more. Throws where
+ * mounting is not allowed.
+ */
 export function mountTmpfs(target: string, bytes: number, files: number): void {
   const options = `size=${bytes},nr_inodes=${files + 1},mode=0700`;
   if (calls().mount('tmpfs', target, 'tmpfs', MS_NOSUID | MS_NODEV | MS_NOEXEC, options) !== 0)
@@ -46,7 +49,10 @@ export function bindMount(source: string, target: string): void {
   if (calls().mount(source, target, null, MS_BIND, null) !== 0) refuse(`mount ${source} on`, target);
 }
 
-/** Takes away what is mounted on `target`, layer by layer; whoever uses it keeps it. Does nothing where nothing is mounted. */
+/**
+ * Takes away what is mounted on `target`, layer by layer; whoever uses it keeps it. Does nothing where nothing is
+ * mounted.
+ */
 export function unmount(target: string): void {
   for (;;) {
     if (calls().umount(target, MNT_DETACH) === 0) continue;
@@ -56,7 +62,9 @@ export function unmount(target: string): void {
   }
 }
 
-/** Whether the first process of the machine sees the file system that `path` is on: runtimes mount what that one sees. */
+/**
+ * Whether the first process of the machine sees the file system that `path` is on: runtimes mount what that one sees.
+ */
 export function isSeenByHost(path: string): boolean {
   const { dev } = statSync(path, { bigint: true });
   const major = ((dev >> 8n) & 0xfffn) | ((dev >> 32n) & ~0xfffn);

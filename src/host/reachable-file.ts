@@ -2,8 +2,9 @@ import { constants } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 
 /**
- * Flags for every open of a file that somebody else can open too, be it through a read-only mount: who may open a file may take a lease on it, and an
- * open that conflicts with a lease waits for 45 s (fcntl(2), F_SETLEASE) unless it says that it does not want to. Links are not followed.
+ * Flags for every open of a file that somebody else can open too, be it through a read-only mount: who may open a file
+ * may take a lease on it, and an open that conflicts with a lease waits for 45 s (fcntl(2), F_SETLEASE) unless it says
+ * that it does not want to. Links are not followed.
  */
 export const NEVER_WAIT = constants.O_NONBLOCK | constants.O_NOFOLLOW;
 

@@ -12,7 +12,10 @@ export function socketPathProblem(path: string): string | null {
   return `socket path is ${bytes} bytes long, ${SOCKET_PATH_LIMIT_BYTES} is the limit: ${path}`;
 }
 
-/** Tells one creation of a socket file from the next: ext4 gives a new file the old inode, so the change time counts too. */
+/**
+ * Tells one creation of a socket file from the next: ext4 gives a new file the old inode, so the change time counts
+ * too.
+ */
 export async function socketIdentity(path: string): Promise<string | null> {
   try {
     const entry = await stat(path, { bigint: true });
@@ -85,8 +88,8 @@ export class UnixListener {
   }
 
   /**
-   * Takes no more connections, from this very moment, and removes the socket file; those that are open go on. `start` listens
-   * again.
+   * Takes no more connections, from this very moment, and removes the socket file; those that are open go on. `start`
+   * listens again.
    */
   pause(): void {
     // Node's close waits for the connections before it calls back; it has stopped listening when it returns.

@@ -6,7 +6,10 @@ export interface Answer {
   readonly type: string;
   readonly body: string | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Writes the body piece by piece instead, for as long as the caller stays; called once, after the headers were written. */
+  /**
+   * Writes the body piece by piece instead, for as long as the caller stays; called once, after the headers were
+   * written.
+   */
   readonly stream?: (response: ServerResponse) => void;
 }
 

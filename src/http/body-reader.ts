@@ -17,8 +17,9 @@ export class BodyReader {
   }
 
   /**
-   * The whole body, as text; `release` says that it is needed no more. Rejects with a RefusedRequest where it is too large (413), or where
-   * all bodies together are (503). A caller that goes on sending is read to the end, up to twice the limit, so that it sees the answer.
+   * The whole body, as text; `release` says that it is needed no more. Rejects with a RefusedRequest where it is too
+   * large (413), or where all bodies together are (503). A caller that goes on sending is read to the end, up to twice
+   * the limit, so that it sees the answer.
    */
   async read(request: IncomingMessage): Promise<{ readonly text: string; readonly release: () => void }> {
     const { bodyBytes, bodiesBytes } = this.#limits;

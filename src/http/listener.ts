@@ -63,8 +63,9 @@ const LOOK_MS = 1_000;
 const LEAST_TLS = 'TLSv1.2';
 
 /**
- * The one way in which programs of ours serve HTTP: bounded in connections, time and bytes, TLS 1.2 or later, tokens where they are asked for.
- * What a route does not answer is answered here, and what fails inside is never told to the caller.
+ * The one way in which programs of ours serve HTTP: bounded in connections, time and bytes, TLS 1.2 or later, tokens
+ * where they are asked for. What a route does not answer is answered here, and what fails inside is never told to the
+ * caller.
  */
 export class Listener {
   readonly #options: ListenerOptions;
@@ -129,7 +130,9 @@ export class Listener {
     this.#server.setSecureContext({ cert: certificate, key, minVersion: LEAST_TLS, ...ca });
   }
 
-  /** Takes no more connections and lets requests under way be answered; those that take longer than `graceMs` are cut. */
+  /**
+   * Takes no more connections and lets requests under way be answered; those that take longer than `graceMs` are cut.
+   */
   async stop(graceMs = 2_000): Promise<void> {
     this.#options.tls?.stop();
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));

@@ -7,7 +7,10 @@ export interface ProbeOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
 }
 
-/** What every program answers: `/healthz` while it lives, `/readyz` once it can do its work, `/metrics` in Prometheus' format. */
+/**
+ * What every program answers: `/healthz` while it lives, `/readyz` once it can do its work, `/metrics` in Prometheus'
+ * format.
+ */
 export function probeRoutes({ notReady, metrics }: ProbeOptions): Readonly<Record<string, Route>> {
   return {
     '/healthz': { method: 'GET', isOpen: true, answer: () => plain(200, 'ok') },

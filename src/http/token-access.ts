@@ -13,12 +13,17 @@ export type AccessDecision =
 /** Asks the cluster. Never rejects. */
 export type TokenReviewer = (token: string, path: string) => Promise<AccessDecision>;
 
-/** A token that was taken away is believed for so long at most, and one that is not good is asked about again after so long. */
+/**
+ * A token that was taken away is believed for so long at most, and one that is not good is asked about again after so
+ * long.
+ */
 const GOOD_MS = 60_000;
 const BAD_MS = 5_000;
 const MOST_REMEMBERED = 1_024;
 
-/** Who may read. Answers of the cluster are remembered for a while, so that a scrape every few seconds costs it nothing. */
+/**
+ * Who may read. Answers of the cluster are remembered for a while, so that a scrape every few seconds costs it nothing.
+ */
 export class TokenAccess {
   readonly #review: TokenReviewer;
   readonly #clock: Clock;

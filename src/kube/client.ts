@@ -56,9 +56,9 @@ export interface OpenWatch {
 const KEEP_ALIVE_MS = 15_000;
 
 /**
- * The one place that speaks HTTP to the API server. Every request has a time limit, every failure is a value, nothing is
- * retried but what is safe to repeat at once: a request on a kept connection that turned out to be dead, and one whose
- * credentials had expired.
+ * The one place that speaks HTTP to the API server. Every request has a time limit, every failure is a value, nothing
+ * is retried but what is safe to repeat at once: a request on a kept connection that turned out to be dead, and one
+ * whose credentials had expired.
  */
 export class KubeClient implements KubeApi {
   readonly #options: KubeClientOptions;

@@ -32,8 +32,8 @@ export interface InClusterOptions {
 }
 
 /**
- * The service account of the pod we run in. Read by ourselves: this is how the daemon runs everywhere, and the Kubernetes
- * client library would cost it 70 MB of memory for two files. Rejects when we do not run in a pod.
+ * The service account of the pod we run in. Read by ourselves: this is how the daemon runs everywhere, and the
+ * Kubernetes client library would cost it 70 MB of memory for two files. Rejects when we do not run in a pod.
  */
 export async function inClusterCredentials(options: InClusterOptions): Promise<Credentials> {
   const directory = options.directory ?? '/var/run/secrets/kubernetes.io/serviceaccount';
@@ -104,7 +104,10 @@ interface Applied {
   key?: string | Buffer;
 }
 
-/** One agent for each set of certificates. An older one is left to its open connections, a watch among them, until the end. */
+/**
+ * One agent for each set of certificates. An older one is left to its open connections, a watch among them, until the
+ * end.
+ */
 class Agents {
   readonly #made = new Set<Access['agent']>();
   #current: { readonly certificates: string; readonly agent: Access['agent'] } | null = null;

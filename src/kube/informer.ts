@@ -25,7 +25,10 @@ export interface InformerOptions<T> {
   readonly path: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
-  /** Lists in pages of this size, read from the server's storage; null: in one go from its cache, which is cheap for few objects. */
+  /**
+   * Lists in pages of this size, read from the server's storage; null: in one go from its cache, which is cheap for few
+   * objects.
+   */
   readonly pageSize?: number | null;
   /** The slim copy to keep of an object; null for what is none of ours, whatever the server thinks. */
   readonly keep: (object: unknown) => T | null;
@@ -79,8 +82,9 @@ interface Entry<T> {
 }
 
 /**
- * Follows a collection: lists it, watches it from there, and begins again whenever the watch ends - in order, broken, with
- * 410, or by silence. Keeps slim copies by UID. What it knows may be old, never mixed: a list replaces everything at once.
+ * Follows a collection: lists it, watches it from there, and begins again whenever the watch ends - in order, broken,
+ * with 410, or by silence. Keeps slim copies by UID. What it knows may be old, never mixed: a list replaces everything
+ * at once.
  */
 export class WatchInformer<T> implements Informer<T> {
   readonly #options: InformerOptions<T>;
@@ -181,7 +185,9 @@ export class WatchInformer<T> implements Informer<T> {
     }
   }
 
-  /** 0 without failures; else doubling, and up to half less so that the nodes of a cluster do not come back together. */
+  /**
+   * 0 without failures; else doubling, and up to half less so that the nodes of a cluster do not come back together.
+   */
   #backoff(failed: number): number {
     if (failed === 0) return 0;
     const { backoffMs, longestBackoffMs } = this.#timing;

@@ -32,7 +32,10 @@ export function labelOf(labels: Labels, key: string): string | null {
   return Object.hasOwn(labels, key) ? (labels[key] as string) : null;
 }
 
-/** Whether a label's value, null where there is none, meets a requirement. An operator of a later Kubernetes is met by no value. */
+/**
+ * Whether a label's value, null where there is none, meets a requirement. An operator of a later Kubernetes is met by
+ * no value.
+ */
 export function meets({ operator, values }: Omit<LabelRequirement, 'key'>, value: string | null): boolean {
   switch (operator) {
     case 'In':

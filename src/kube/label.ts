@@ -1,7 +1,10 @@
 const NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const PREFIX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** Says why Kubernetes would refuse this label, or null when it takes it. One bad label makes it refuse all that come with it. */
+/**
+ * Says why Kubernetes would refuse this label, or null when it takes it. One bad label makes it refuse all that come
+ * with it.
+ */
 export function labelProblem(key: string, value: string): string | null {
   const slash = key.indexOf('/');
   const [prefix, name] = slash < 0 ? [null, key] : [key.slice(0, slash), key.slice(slash + 1)];

@@ -14,7 +14,9 @@ export interface LeaderOptions {
     error(fields: object, message: string): void;
   };
   readonly clock: Clock;
-  /** Begins what only one may do; called again after `lost`. Told when the lease was renewed last before, null if never. */
+  /**
+   * Begins what only one may do; called again after `lost`. Told when the lease was renewed last before, null if never.
+   */
   readonly won: (renewedBefore: number | null) => Promise<void>;
   /** Ends it. */
   readonly lost: () => Promise<void>;
@@ -34,8 +36,8 @@ interface Lease {
 }
 
 /**
- * Leadership by a Lease. Whether another holder is alive is judged by how long its lease was seen not to change, on our own clock: the
- * clocks of two nodes need not agree. Who could not renew in time stops before anybody else may begin.
+ * Leadership by a Lease. Whether another holder is alive is judged by how long its lease was seen not to change, on our
+ * own clock: the clocks of two nodes need not agree. Who could not renew in time stops before anybody else may begin.
  */
 export class Leader {
   readonly #options: Required<LeaderOptions>;

@@ -5,8 +5,8 @@ import { StartupError } from '../host/startup-error.js';
 import { VERSION } from '../host/version.js';
 
 /**
- * A client with the access that a kubeconfig gives, or without one that of the pod we run in. Rejects with a `StartupError` when the credentials are
- * no use; an API server that does not answer is no reason not to start.
+ * A client with the access that a kubeconfig gives, or without one that of the pod we run in. Rejects with a
+ * `StartupError` when the credentials are no use; an API server that does not answer is no reason not to start.
  */
 export async function openKubeClient(kubeconfig: string | null, clock: Clock): Promise<KubeClient> {
   const credentials = await (

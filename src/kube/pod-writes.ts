@@ -12,8 +12,8 @@ export interface PodName {
 type Annotations = Readonly<Record<string, string>>;
 
 /**
- * Creates `pods/binding`, with the pod's UID as precondition. The API server copies the annotations of a binding to the pod in the same
- * write: nobody ever sees the pod on its node without them.
+ * Creates `pods/binding`, with the pod's UID as precondition. The API server copies the annotations of a binding to the
+ * pod in the same write: nobody ever sees the pod on its node without them.
  */
 export function bindPod(api: KubeApi, pod: PodName, node: string, annotations: Annotations): Promise<KubeAnswer> {
   const { namespace, name, uid } = pod;

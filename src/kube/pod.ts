@@ -144,7 +144,9 @@ export function readPod(object: unknown): Pod {
   };
 }
 
-/** What containers of a running pod hold while their resources are changed in place; the rest of the status is not kept. */
+/**
+ * What containers of a running pod hold while their resources are changed in place; the rest of the status is not kept.
+ */
 function resizeOf({ conditions, containerStatuses, initContainerStatuses, resize }: JsonRecord): JsonRecord {
   const held = (statuses: unknown): readonly JsonRecord[] =>
     list(statuses).flatMap((status) => {

@@ -3,7 +3,10 @@ import { failure, KubeError } from './failure.js';
 import { WorkQueue, type WorkQueueOptions, type WorkResult } from './work-queue.js';
 
 export interface ReconcileQueueOptions {
-  /** Brings what is known by this key in line. Where it throws it is called again, after growing pauses, for as long as it takes. */
+  /**
+   * Brings what is known by this key in line. Where it throws it is called again, after growing pauses, for as long as
+   * it takes.
+   */
   readonly reconcile: (key: string) => Promise<void>;
   /** Told of each failure. */
   readonly failed: (key: string, error: unknown) => void;

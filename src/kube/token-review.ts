@@ -16,7 +16,9 @@ interface UserInfo {
   readonly extra?: object;
 }
 
-/** Asks whose token it is (TokenReview), and whether its owner may get the path (SubjectAccessReview). Never rejects. */
+/**
+ * Asks whose token it is (TokenReview), and whether its owner may get the path (SubjectAccessReview). Never rejects.
+ */
 export async function reviewToken(client: KubeClient, token: string, path: string): Promise<TokenReviewResult> {
   const review = await client.request({
     method: 'POST',

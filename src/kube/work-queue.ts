@@ -47,7 +47,7 @@ const FIRST_BACKOFF_MS = 500;
 const LONGEST_BACKOFF_MS = 60_000;
 /** Answers of the server that one write takes before it is given up. */
 const MOST_ATTEMPTS = 10;
-/** An outage may last an hour; what could not be written by then is no news any more. */
+/** An outage may last an hour; a write that is older than this is outdated. */
 const GIVE_UP_MS = 2 * 3_600_000;
 
 interface Job {
@@ -63,8 +63,9 @@ interface Job {
 }
 
 /**
- * Work at the API server that nobody waits for. One at a time for each key, the latest replacing one that still waits; repeated with growing,
- * jittered pauses. Where the server has trouble everything waits, and one alone asks whether it is over.
+ * Work at the API server that nobody waits for. One at a time for each key, the latest replacing one that still waits;
+ * repeated with growing, jittered pauses. Where the server has trouble everything waits, and one alone asks whether it
+ * is over.
  */
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
@@ -93,7 +94,10 @@ export class WorkQueue {
     this.#random = options.random ?? Math.random;
   }
 
-  /** Has work done after `delayMs`, or earlier where work of that key waits for less. It replaces what waits under the key. */
+  /**
+   * Has work done after `delayMs`, or earlier where work of that key waits for less. It replaces what waits under the
+   * key.
+   */
   put(key: string, work: Work, delayMs = 0): void {
     if (this.#stopped) return;
     const replaced = this.#ready.get(key) ?? this.#delayed.get(key);
@@ -140,7 +144,7 @@ export class WorkQueue {
     };
   }
 
-  /** Begins nothing any more and waits for what is under way; what waits is forgotten. */
+  /** Starts no more writes and waits for running ones; waiting writes are dropped. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelPause?.();

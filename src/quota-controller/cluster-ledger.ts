@@ -6,9 +6,9 @@ import type { Ledger, LedgerPage } from './store/ledger.js';
 import { LedgerObjects, type Outcome } from './store/ledger-objects.js';
 
 /**
- * The ledger of a cluster as they are now, in memory: whatever is done to them stays here. Writes nothing, so that whoever may read ledgers
- * and transactions may look: of a change of several groups that is under way, the pages before or those after it are taken, by its outcome.
- * Rejects with an KubeError where they cannot be read.
+ * The ledger of a cluster as they are now, in memory: whatever is done to them stays here. Writes nothing, so that
+ * whoever may read ledgers and transactions may look: of a change of several groups that is under way, the pages before
+ * or those after it are taken, by its outcome. Rejects with an KubeError where they cannot be read.
  */
 export async function readClusterLedger(api: KubeApi, clock: Clock = Date.now): Promise<Quota> {
   const objects = new LedgerObjects(api);

@@ -3,7 +3,10 @@ import type { KubeCondition } from './group-object.js';
 /** A condition without its times. */
 export type Finding = Pick<KubeCondition, 'type' | 'status' | 'reason' | 'message'>;
 
-/** Conditions as they are to be written: each keeps its time until its status changes. `generation` of what they are about, where that has one. */
+/**
+ * Conditions as they are to be written: each keeps its time until its status changes. `generation` of what they are
+ * about, where that has one.
+ */
 export function conditionsAt(
   nowMs: number,
   findings: readonly Finding[],

@@ -13,7 +13,10 @@ export interface ServedKind {
   readonly path: string;
   /** `deploy`. */
   readonly shortNames: readonly string[];
-  /** Where the scale subresource writes the replicas: `spec`, `replicas`. Null where the kind has a scale subresource whose path is not known. */
+  /**
+   * Where the scale subresource writes the replicas: `spec`, `replicas`. Null where the kind has a scale subresource
+   * whose path is not known.
+   */
   readonly scalePath: readonly string[] | null;
 }
 
@@ -26,7 +29,10 @@ export function resourceOf({ resource, apiGroup }: Evaluator): string {
   return apiGroup === '' ? resource : resource.slice(0, -apiGroup.length - 1);
 }
 
-/** Finds which of the kinds the API server has, in the version that it prefers of those that have it. Kinds that nobody installed are missing. */
+/**
+ * Finds which of the kinds the API server has, in the version that it prefers of those that have it. Kinds that nobody
+ * installed are missing.
+ */
 export async function servedKinds(api: KubeApi, evaluators: readonly Evaluator[]): Promise<readonly ServedKind[]> {
   const groups = new Map<string, Promise<Served>>();
   const servedIn = (apiGroup: string): Promise<Served> => {
@@ -60,7 +66,10 @@ function objectPath(kind: ServedKind, namespace: string, name: string): string {
   return `${kind.path.slice(0, at)}/namespaces/${encodeURIComponent(namespace)}/${kind.resource}/${encodeURIComponent(name)}`;
 }
 
-/** The options to evaluate an object with: those given, and the object whose template it runs (`spec.workloadRef` of a Rollout). */
+/**
+ * The options to evaluate an object with: those given, and the object whose template it runs (`spec.workloadRef` of a
+ * Rollout).
+ */
 export async function withReferences(
   api: KubeApi,
   kinds: readonly ServedKind[],
@@ -79,7 +88,10 @@ export async function withReferences(
   return found === null ? options : { ...options, lookup: () => found };
 }
 
-/** The object as it would be with so many replicas; null where it is not known where the scale subresource of its kind writes them. */
+/**
+ * The object as it would be with so many replicas; null where it is not known where the scale subresource of its kind
+ * writes them.
+ */
 export function withReplicas(object: KubeObject, { scalePath }: ServedKind, replicas: number): KubeObject | null {
   const path = scalePath ?? (typeof object.spec?.['replicas'] === 'number' ? REPLICAS : null);
   return path === null ? null : (withField(object, path, replicas) as KubeObject);
@@ -91,7 +103,10 @@ function withField(object: unknown, [name, ...rest]: readonly string[], value: u
   return { ...fields, [name]: withField(fields[name], rest, value) };
 }
 
-/** An object of a kind as it is now; null where there is none. Rejects with an KubeError where the API server does not say. */
+/**
+ * An object of a kind as it is now; null where there is none. Rejects with an KubeError where the API server does not
+ * say.
+ */
 export async function readObject(
   api: KubeApi,
   kind: ServedKind,

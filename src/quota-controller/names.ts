@@ -1,4 +1,6 @@
-/** API group and version of everything that the quota engine keeps at an API server; etc/quota/crds.yaml has the same. */
+/**
+ * API group and version of everything that the quota engine keeps at an API server; etc/quota/crds.yaml has the same.
+ */
 export const API_GROUP = 'quota.gpu-manager.io';
 export const API_VERSION = `${API_GROUP}/v1`;
 

@@ -15,7 +15,10 @@ export interface ClusterLedger {
   readonly ledger: Quota;
 }
 
-/** Reads the ledger of a cluster and hands them to `look`. Rejects with a `StartupError` where there is no access, or no quota. */
+/**
+ * Reads the ledger of a cluster and hands them to `look`. Rejects with a `StartupError` where there is no access, or no
+ * quota.
+ */
 export async function withClusterLedger(
   kubeconfig: string | undefined,
   look: (ledger: ClusterLedger) => Promise<void>,
@@ -32,7 +35,10 @@ export async function withClusterLedger(
   }
 }
 
-/** Where kubectl looks as well: KUBECONFIG, of which the first file that is there counts, or the home directory; null for the pod this runs in. */
+/**
+ * Where kubectl looks as well: KUBECONFIG, of which the first file that is there counts, or the home directory; null
+ * for the pod this runs in.
+ */
 export function operatorsKubeconfig(
   environment: Readonly<Record<string, string | undefined>>,
   home: string = homedir(),

@@ -36,7 +36,10 @@ export class ServedKinds {
     return this.#kinds;
   }
 
-  /** Calls `listener` with all kinds when there are others than before; one that fails is called again. Returns what ends that. */
+  /**
+   * Calls `listener` with all kinds when there are others than before; one that fails is called again. Returns what
+   * ends that.
+   */
   onChange(listener: (kinds: readonly ServedKind[]) => Promise<void> | void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -51,7 +54,9 @@ export class ServedKinds {
     return this.#rounds.stop();
   }
 
-  /** What could not be found out, or told, is left for the next round: nothing is dropped because the API server fails. */
+  /**
+   * What could not be found out, or told, is left for the next round: nothing is dropped because the API server fails.
+   */
   async #lookAgain(): Promise<void> {
     const { api, evaluators, log } = this.#options;
     try {

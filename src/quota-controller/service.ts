@@ -33,7 +33,10 @@ export interface QuotaServiceOptions {
   readonly certificate: Issued;
   /** The certificate that is to be served now, asked for every minute; without, the same for ever. */
   readonly currentCertificate?: () => Promise<Issued>;
-  /** How the API server reaches us; null to leave the webhook configuration to others. Told the port that is listened on. */
+  /**
+   * How the API server reaches us; null to leave the webhook configuration to others. Told the port that is listened
+   * on.
+   */
   readonly target: ((port: number) => WebhookTarget) | null;
   readonly webhookName: string;
   readonly unlabelled: 'Ignore' | 'Fail';
@@ -66,7 +69,10 @@ const HOLD_MS = 60_000;
 const LATE_EVENTS_MS = 600_000;
 const LEASE = 'gpu-manager-quota';
 
-/** An object has 1.5 MiB at most, and a review has two of them; one API server asks from one address, some hundred times at once. */
+/**
+ * An object has 1.5 MiB at most, and a review has two of them; one API server asks from one address, some hundred times
+ * at once.
+ */
 const LIMITS: Partial<ListenerLimits> = {
   connections: 512,
   connectionsPerAddress: 256,
@@ -74,7 +80,10 @@ const LIMITS: Partial<ListenerLimits> = {
   bodiesBytes: 64 << 20,
 };
 
-/** Quota on Kubernetes: the webhooks that admit, the reconciler that follows, and on one replica of several the controller. */
+/**
+ * Quota on Kubernetes: the webhooks that admit, the reconciler that follows, and on one replica of several the
+ * controller.
+ */
 export class QuotaService {
   readonly #options: QuotaServiceOptions;
   #engine: QuotaEngine | null = null;

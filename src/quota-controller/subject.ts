@@ -31,7 +31,10 @@ export function kindCalled(kinds: readonly ServedKind[], text: string): ServedKi
   );
 }
 
-/** Finds a workload and follows its owners up to the one that is charged. With `replicas`, as if it was scaled to so many. Rejects where the API server fails. */
+/**
+ * Finds a workload and follows its owners up to the one that is charged. With `replicas`, as if it was scaled to so
+ * many. Rejects where the API server fails.
+ */
 export async function findSubject(
   api: KubeApi,
   kinds: readonly ServedKind[],

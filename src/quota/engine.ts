@@ -33,8 +33,8 @@ export interface EngineOptions {
 }
 
 /**
- * The engine with a store behind it: a decision is there when its effect is durable. What commands of the same moment change is
- * written together.
+ * The engine with a store behind it: a decision is there when its effect is durable. What commands of the same moment
+ * change is written together.
  */
 export class QuotaEngine {
   readonly #store: Store;

@@ -1,7 +1,10 @@
 /** Longer lines are cut off here, and refused by who reads them. */
 const MAX_LINE_BYTES = (1 << 20) + 4096;
 
-/** The lines of a stream of UTF-8, one after the other. A line without end does not fill the memory: what is too long is cut. */
+/**
+ * The lines of a stream of UTF-8, one after the other. A line without end does not fill the memory: what is too long is
+ * cut.
+ */
 export async function* linesOf(stream: AsyncIterable<Buffer | string>): AsyncGenerator<string> {
   let parts: Buffer[] = [];
   let length = 0;

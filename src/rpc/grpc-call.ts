@@ -1,6 +1,8 @@
 import type { status } from '@grpc/grpc-js';
 
-/** One call, as the method that answers it sees it. Nothing here throws: what is said after the call is over is dropped. */
+/**
+ * One call, as the method that answers it sees it. Nothing here throws: what is said after the call is over is dropped.
+ */
 export interface RpcCall<Request, Response> {
   readonly request: Request;
   send(message: Response): void;

@@ -33,9 +33,9 @@ const SETTLED_HEADERS = { ':status': 200, 'content-type': 'application/grpc' } a
 const SESSION_MEMORY_MIB = 4;
 
 /**
- * gRPC on one connection, served by Node's HTTP/2. Not by the server of grpc-js, which answers some requests without looking whether
- * their stream is still there: a peer that resets a stream in the same write ends the process. Here each answer looks first.
- * Unary and server-streaming methods; messages are not compressed.
+ * gRPC on one connection, served by Node's HTTP/2. Not by the server of grpc-js, which answers some requests without
+ * looking whether their stream is still there: a peer that resets a stream in the same write ends the process. Here
+ * each answer looks first. Unary and server-streaming methods; messages are not compressed.
  */
 export class GrpcConnection {
   readonly #options: GrpcConnectionOptions;

@@ -8,8 +8,8 @@ const FIELD_BYTES = 32;
 export type HeaderListField = Pick<HeaderField, 'name' | 'value'>;
 
 /**
- * Decodes the header blocks of one connection (HPACK, RFC 7541). A block of a few bytes can name the same long field of the table again and
- * again: the decoded list is measured field by field, and decoding ends where it exceeds the limit.
+ * Decodes the header blocks of one connection (HPACK, RFC 7541). A block of a few bytes can name the same long field of
+ * the table again and again: the decoded list is measured field by field, and decoding ends where it exceeds the limit.
  */
 export class HeaderListDecoder {
   readonly #decompressor = hpack.decompressor.create({ table: { maxSize: TABLE_BYTES } });
@@ -25,7 +25,10 @@ export class HeaderListDecoder {
     this.#decompressor.push = (field) => this.#take(field);
   }
 
-  /** The fields of a whole block. Throws on one that is malformed or decodes to more than the limit; nothing can be decoded after that. */
+  /**
+   * The fields of a whole block. Throws on one that is malformed or decodes to more than the limit; nothing can be
+   * decoded after that.
+   */
   decode(block: Buffer): HeaderListField[] {
     this.#fields = [];
     this.#bytes = 0;

@@ -3,8 +3,8 @@ import { Duplex } from 'node:stream';
 import { AuthorityRewriter } from './http2-authority.js';
 
 /**
- * A connection whose incoming bytes pass through an AuthorityRewriter. Owns the socket: ends and closes with it. What is no HTTP/2, exceeds a
- * limit of the rewriter, or comes after `bytesLimit` bytes ends it with an error.
+ * A connection whose incoming bytes pass through an AuthorityRewriter. Owns the socket: ends and closes with it. What
+ * is no HTTP/2, exceeds a limit of the rewriter, or comes after `bytesLimit` bytes ends it with an error.
  */
 export class AuthorityStream extends Duplex {
   readonly #socket: Socket;

@@ -42,7 +42,9 @@ export class RpcServer {
     this.#onFailure = onFailure;
   }
 
-  /** Serves one connection, which belongs to the server from here on; `onRefused` hears why it was cut off, if it was. */
+  /**
+   * Serves one connection, which belongs to the server from here on; `onRefused` hears why it was cut off, if it was.
+   */
   accept(connection: Socket, onRefused: (error: Error) => void = () => undefined): void {
     const { messageLimitBytes = MESSAGE_LIMIT_BYTES, callsLimit = CALLS_LIMIT, bytesLimit } = this.#limits;
     const stream = new AuthorityStream(connection, bytesLimit);
@@ -63,7 +65,10 @@ export class RpcServer {
     this.#connections.clear();
   }
 
-  /** What answers the calls of a method: the handler itself. Fault injection puts itself before every handler of every server here. */
+  /**
+   * What answers the calls of a method: the handler itself. Fault injection puts itself before every handler of every
+   * server here.
+   */
   handlerOf(_method: MethodDefinition<unknown, unknown>, handler: RpcHandler<never, unknown>): RpcMethod['handler'] {
     return handler;
   }

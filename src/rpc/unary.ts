@@ -13,8 +13,9 @@ export class RpcRefusal extends Error {
 }
 
 /**
- * Turns an async function into a handler; `isOver` tells it whether the caller still waits. Without this a rejection would be unhandled - Node then ends the daemon - and the
- * caller would hang until its deadline, or for ever, as the kubelet's Allocate has none.
+ * Turns an async function into a handler; `isOver` tells it whether the caller still waits. Without this a rejection
+ * would be unhandled - Node then ends the daemon - and the caller would hang until its deadline, or for ever, as the
+ * kubelet's Allocate has none.
  */
 export function unary<Request, Response>(
   answer: (request: Request, isOver: () => boolean) => Promise<Response>,

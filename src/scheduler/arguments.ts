@@ -2,9 +2,9 @@ import { readPod, type Pod } from '../kube/pod.js';
 import { nameOf } from './node-object.js';
 
 /**
- * Bodies of the scheduler's calls. Their Go types have no JSON tags today (`Pod`, `NodeNames`) and had lower-case ones before
- * Kubernetes 1.17 (`pod`, `nodenames`); Go reads keys in any case, so all are read here too. What lies inside pods and nodes is
- * the API's own JSON, always in one case.
+ * Bodies of the scheduler's calls. Their Go types have no JSON tags today (`Pod`, `NodeNames`) and had lower-case ones
+ * before Kubernetes 1.17 (`pod`, `nodenames`); Go reads keys in any case, so all are read here too. What lies inside
+ * pods and nodes is the API's own JSON, always in one case.
  */
 
 /** `ExtenderArgs`: of filter and prioritize. */
@@ -132,7 +132,10 @@ function namesOf(value: unknown, name: string): string[] {
   return value;
 }
 
-/** The field's value under any case of its name; null where it is missing or null. The usual spelling is looked up first. */
+/**
+ * The field's value under any case of its name; null where it is missing or null. The usual spelling is looked up
+ * first.
+ */
 function field(document: Record<string, unknown>, name: string): unknown {
   if (Object.hasOwn(document, name)) return document[name] ?? null;
   const wanted = name.toLowerCase();

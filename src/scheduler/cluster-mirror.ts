@@ -19,8 +19,8 @@ export interface PredictionListener {
 }
 
 /**
- * Carries what the API server says into the cluster's state, and knows the pods by UID. Bound pods that need GPUs and do not name them
- * get those that were kept for them when they were filtered, if they were.
+ * Carries what the API server says into the cluster's state, and knows the pods by UID. Bound pods that need GPUs and
+ * do not name them get those that were kept for them when they were filtered, if they were.
  */
 export class ClusterMirror implements ClusterObserver {
   readonly #cluster: Cluster;
@@ -101,8 +101,8 @@ export class ClusterMirror implements ClusterObserver {
   }
 
   /**
-   * Keeps for a pod the room that the scheduler makes for it by removing others. What is kept for it already, because it was offered nodes
-   * since, stands.
+   * Keeps for a pod the room that the scheduler makes for it by removing others. What is kept for it already, because
+   * it was offered nodes since, stands.
    */
   keepNominated(uid: string): void {
     const pod = this.#pods.get(uid);

@@ -2,13 +2,16 @@ import type { NodeObject } from './node-object.js';
 import type { PodView } from './pod-view.js';
 
 /**
- * Where the extender learns of nodes and pods: all nodes of the cluster and all pods of all namespaces, listed and then watched. Whoever
- * implements it keeps these promises:
+ * Where the extender learns of nodes and pods: all nodes of the cluster and all pods of all namespaces, listed and then
+ * watched. Whoever implements it keeps these promises:
  *
- * - `start` begins and returns; it goes on trying for as long as it takes. `synced` is called once, as soon as both lists were delivered.
- * - After a watch was cut it resumes or lists again, and reports what is different, also what is gone. Something may be reported twice.
+ * - `start` begins and returns; it goes on trying for as long as it takes. `synced` is called once, as soon as both
+ *   lists were delivered.
+ * - After a watch was cut it resumes or lists again, and reports what is different, also what is gone. Something may be
+ *   reported twice.
  * - Of one object the observer hears in the order of its resource versions, and never two calls at a time.
- * - A pod is `gone` when it is deleted; one that has ended (`Succeeded`, `Failed`) and still exists is `seen` with that phase.
+ * - A pod is `gone` when it is deleted; one that has ended (`Succeeded`, `Failed`) and still exists is `seen` with that
+ *   phase.
  */
 export interface ClusterSource {
   start(observer: ClusterObserver): void;

@@ -21,8 +21,8 @@ export interface NodeExplanation {
 }
 
 /**
- * For every node why the pod fits or does not, the best first. Beside what the extender itself judges (GPUs, the rules of a request) it names what
- * the scheduler would: selectors, cordoned nodes, CPU and memory.
+ * For every node why the pod fits or does not, the best first. Beside what the extender itself judges (GPUs, the rules
+ * of a request) it names what the scheduler would: selectors, cordoned nodes, CPU and memory.
  */
 export function explainPod(cluster: Cluster, mirror: ClusterMirror, policy: Policy, pod: PodView): NodeExplanation[] {
   const nodes = [...cluster.nodes.values()];

@@ -26,11 +26,15 @@ import {
 export interface ExtenderServiceOptions {
   /** How long room is kept for a pod of which the scheduler does not say where it goes. */
   readonly claimTtlMs: number;
-  /** How long a pod waits that would fit but for room kept for others, of whom it is known within moments where they go. */
+  /**
+   * How long a pod waits that would fit but for room kept for others, of whom it is known within moments where they go.
+   */
   readonly settleTimeoutMs: number;
 }
 
-/** How long a decision is kept whose pod is not seen on its node: the write may have been lost, or the watch may lag. */
+/**
+ * How long a decision is kept whose pod is not seen on its node: the write may have been lost, or the watch may lag.
+ */
 const UNSEEN_TTL_MS = 60_000;
 
 /** A decision that was handed to the API server. */
@@ -43,8 +47,8 @@ interface Handed {
 }
 
 /**
- * Answers the scheduler. Every answer is worked out at once, on one state; only a pod in the way of which other decisions stand waits a
- * moment for those.
+ * Answers the scheduler. Every answer is worked out at once, on one state; only a pod in the way of which other
+ * decisions stand waits a moment for those.
  */
 export class ExtenderService {
   readonly #cluster: Cluster;
@@ -75,8 +79,9 @@ export class ExtenderService {
   }
 
   /**
-   * The nodes that the pod fits on: all of them, which of them is best is a matter of scores. Room for the pod is kept on each until it is known
-   * where it goes. A pod that comes again is decided again; what was kept for it before is given back.
+   * The nodes that the pod fits on: all of them, which of them is best is a matter of scores. Room for the pod is kept
+   * on each until it is known where it goes. A pod that comes again is decided again; what was kept for it before is
+   * given back.
    */
   async filter(given: ExtenderArguments): Promise<FilterResult> {
     const names = nodeNames(given);

@@ -81,7 +81,10 @@ export class Extender {
     return this.#server.port;
   }
 
-  /** Listens, and begins to follow the API server; `/readyz` tells when that is known. Rejects when the address cannot be had. */
+  /**
+   * Listens, and begins to follow the API server; `/readyz` tells when that is known. Rejects when the address cannot
+   * be had.
+   */
   async start(): Promise<void> {
     await this.#server.start();
     this.#world.source.start(this.#mirror);

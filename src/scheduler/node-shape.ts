@@ -16,8 +16,9 @@ export interface ShapeResult {
 const MAX_GPUS = 31;
 
 /**
- * Reads nodes. The agent's inventory says which GPUs there are; a node without one (an older agent) is taken to have equal GPUs: its capacity
- * of `vcuda-core` by 100, and as large a part of its memory blocks each, as the original's extender did.
+ * Reads nodes. The agent's inventory says which GPUs there are; a node without one (an older agent) is taken to have
+ * equal GPUs: its capacity of `vcuda-core` by 100, and as large a part of its memory blocks each, as the original's
+ * extender did.
  *
  * Nodes that are connected alike share one topology object: what placement works out of it is worked out once.
  */

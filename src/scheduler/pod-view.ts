@@ -83,7 +83,10 @@ export function viewPod(pod: Pod): PodView {
   };
 }
 
-/** Annotations that were made for this node. Those of an unbound pod are never believed: they are left over, or were copied with a manifest. */
+/**
+ * Annotations that were made for this node. Those of an unbound pod are never believed: they are left over, or were
+ * copied with a manifest.
+ */
 function namedGpus(
   annotations: Readonly<Record<string, string>>,
   nodeName: string,

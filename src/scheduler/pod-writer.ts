@@ -21,7 +21,10 @@ export function podWriter(api: KubeApi): PodWriter {
   };
 }
 
-/** The API server answered, and would answer the same again; after anything else the write may have been done all the same. */
+/**
+ * The API server answered, and would answer the same again; after anything else the write may have been done all the
+ * same.
+ */
 const REFUSED: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>([
   'not-found',
   'conflict',

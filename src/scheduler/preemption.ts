@@ -7,9 +7,10 @@ import type { Victims } from './arguments.js';
 import type { PodView } from './pod-view.js';
 
 /**
- * Which pods have to go so that a pod gets its GPUs. The scheduler proposes victims by sums over the node; whether those free the right
- * GPUs only the extender knows. A node keeps the proposal where it does; where it does not, pods of lower priority are added, the lowest
- * first, as few as will do; where not even all of them are enough, the node is left out.
+ * Which pods have to go so that a pod gets its GPUs. The scheduler proposes victims by sums over the node; whether
+ * those free the right GPUs only the extender knows. A node keeps the proposal where it does; where it does not, pods
+ * of lower priority are added, the lowest first, as few as will do; where not even all of them are enough, the node is
+ * left out.
  */
 export function preempt(
   cluster: Cluster,

@@ -1,8 +1,9 @@
 import type { ExtenderArguments, Victims } from './arguments.js';
 
 /**
- * Replies to the scheduler. Keys are those of today's Go types, which older schedulers read as well: Go minds no case. Nodes of
- * `FailedAndUnresolvableNodes` stand in `FailedNodes` too: schedulers before 1.20 know only that, later ones let the former win.
+ * Replies to the scheduler. Keys are those of today's Go types, which older schedulers read as well: Go minds no case.
+ * Nodes of `FailedAndUnresolvableNodes` stand in `FailedNodes` too: schedulers before 1.20 know only that, later ones
+ * let the former win.
  */
 export interface FilterResult {
   readonly Nodes: unknown;

@@ -14,8 +14,9 @@ export type ProbeTask =
   | readonly ['work', mib: number, ms: number];
 
 /**
- * Runs programs as the containers of a simulated node would: behind the control library, with the container's directory and the simulated
- * GPUs. Instead of mounts they are given that directory by its path, so that nothing here needs root or a container runtime.
+ * Runs programs as the containers of a simulated node would: behind the control library, with the container's directory
+ * and the simulated GPUs. Instead of mounts they are given that directory by its path, so that nothing here needs root
+ * or a container runtime.
  */
 export class DemoPrograms {
   readonly #environment: Readonly<Record<string, string>>;
@@ -30,7 +31,8 @@ export class DemoPrograms {
   async run(container: GivenContainer, task: ProbeTask): Promise<string> {
     const directory = container.mounts.find((mount) => mount.containerPath === '/etc/vcuda')?.hostPath ?? '';
     const { stdout } = await promisify(execFile)(join(BUILT, 'gpu-probe'), task.map(String), {
-      // A container's device nodes are its GPUs; where all of a simulated machine's are within reach, this says which it may see.
+      // A container's device nodes are its GPUs; where all of a simulated machine's are within reach, this says which
+      // it may see.
       env: {
         ...this.#environment,
         VGPU_SANDBOX_DIRECTORY: directory,

@@ -103,7 +103,10 @@ export class Demo {
     return admission.containers;
   }
 
-  /** Starts pods whose programs use their slices by turns until the demonstration stops, so that there is something to look at. */
+  /**
+   * Starts pods whose programs use their slices by turns until the demonstration stops, so that there is something to
+   * look at.
+   */
   async liveOn(): Promise<void> {
     for (const { name, cores, memoryBlocks, mib, workMs, restMs } of LIVELY) {
       await this.runPod(demoPod(name, [main(cores, memoryBlocks)]));
@@ -209,7 +212,8 @@ function scenario(): readonly Step[] {
         const shares = await Promise.all(
           Object.entries(asked).map(async ([pod, cores]) => {
             const share = Number(/^share (\d+)$/.exec(await demo.runProgram(pod, ['share', PACED_MS]))?.[1]);
-            // How much a program gets at least depends on the machine that simulates the GPU; how much it gets at most does not.
+            // How much a program gets at least depends on the machine that simulates the GPU; how much it gets at most
+            // does not.
             expect(share > 0 && share <= cores + TOLERANCE, `${pod} used ${share} % instead of ${cores} %`);
             return share;
           }),

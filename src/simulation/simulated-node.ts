@@ -69,7 +69,10 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
   };
 }
 
-/** A node in one directory: the real agent on simulated GPUs, and an emulated kubelet. Demo, tests and benchmarks share it. */
+/**
+ * A node in one directory: the real agent on simulated GPUs, and an emulated kubelet. Demo, tests and benchmarks share
+ * it.
+ */
 export class SimulatedNode {
   readonly kubelet: KubeletEmulator;
   readonly config: AgentConfig;

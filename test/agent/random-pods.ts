@@ -20,7 +20,10 @@ const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
   [200, 8],
 ];
 
-/** Ids of one GPU may stand for another: where a kubelet hands on those of an init container, or fails a pod between two requests. */
+/**
+ * Ids of one GPU may stand for another: where a kubelet hands on those of an init container, or fails a pod between two
+ * requests.
+ */
 function hasStrayIds(given: GivenContainer): boolean {
   const gpus = gpuIndexes(given);
   return [...given.coreIds, ...given.memoryIds].some((id) => !gpus.includes(gpuOf(id)));

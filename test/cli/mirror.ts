@@ -10,7 +10,10 @@ export const noMirror = existsSync(join(BUILT, 'libcuda.so.1'))
   ? false
   : 'the native parts are not built (npm run native)';
 
-/** A mirror of the simulated driver as an agent would have left it, with the configuration that names it and a node of two GPUs. */
+/**
+ * A mirror of the simulated driver as an agent would have left it, with the configuration that names it and a node of
+ * two GPUs.
+ */
 export async function mirrorIn(directory: string): Promise<{
   readonly libraries: string;
   readonly config: string;

@@ -15,7 +15,8 @@ export interface Program {
   /** Somebody's test suite: what fails alone may fail in a slice, and nothing else. */
   readonly mayFail?: boolean;
   /**
-   * The report of a program that does not print one itself: the lines that `readReport` takes. Without it, what the program prints is read.
+   * The report of a program that does not print one itself: the lines that `readReport` takes. Without it, what the
+   * program prints is read.
    */
   readonly describe?: (output: Output) => string;
 }

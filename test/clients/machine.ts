@@ -168,8 +168,8 @@ async function runTogether(program: Program, environment: NodeJS.ProcessEnv, rea
 }
 
 /**
- * What the agent would report of each process of a slice, by its pid, if it had greeted the agent and the GPU listed it. A process that holds
- * memory is through its start; the agent too waits until a finding stands.
+ * What the agent would report of each process of a slice, by its pid, if it had greeted the agent and the GPU listed
+ * it. A process that holds memory is through its start; the agent too waits until a finding stands.
  */
 function auditSlice(slice: string, { limitMib, share }: Expectation): Map<number, string[]> {
   const decoded = decodeUsage(readFileSync(join(slice, USAGE_FILE)));

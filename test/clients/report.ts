@@ -23,7 +23,10 @@ export interface Expectation {
 }
 
 const LINE = /^(is|total|got|pace|skip) (.+?): (.*)$/;
-/** A share that was idle keeps tokens of 50 ms, and of 200 ms more for a thread that was woken late: that much of a second of work comes at once. */
+/**
+ * A share that was idle keeps tokens of 50 ms, and of 200 ms more for a thread that was woken late: that much of a
+ * second of work comes at once.
+ */
 const SHARE_SLACK = 1.5;
 
 /** Reads what a program printed. A line that says less than its form needs is an error of the program. */

@@ -33,7 +33,10 @@ export class Workshop {
     return packageFile(`test/clients/${client}/${file}`);
   }
 
-  /** A Python with exactly the packages of `test/clients/CLIENT/requirements.txt`; `environment` is for those that are compiled. */
+  /**
+   * A Python with exactly the packages of `test/clients/CLIENT/requirements.txt`; `environment` is for those that are
+   * compiled.
+   */
   python(client: string, environment: Readonly<Record<string, string>> = {}): PythonInstallation {
     const requirements = this.source(client, 'requirements.txt');
     const directory = this.#install(`python/${client}`, [readFileSync(requirements, 'utf8')], (target) => {
@@ -45,7 +48,10 @@ export class Workshop {
     return new PythonInstallation(directory);
   }
 
-  /** The programs of the crate in `test/clients/CLIENT`, built as its lock file says; answers the folder that they lie in. */
+  /**
+   * The programs of the crate in `test/clients/CLIENT`, built as its lock file says; answers the folder that they lie
+   * in.
+   */
   cargo(client: string, subcommand: readonly string[] = ['build']): string {
     const manifest = this.source(client, 'Cargo.toml');
     const key = [

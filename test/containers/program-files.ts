@@ -16,8 +16,9 @@ export const { architecture: MACHINE_ARCHITECTURE, directory: MACHINE_LIBRARIES 
 };
 
 /**
- * What an image needs so that these programs and libraries run in it: the dynamic linker, and every library of this machine that
- * they need, directly or through others. What is not found here is left out: the driver comes from elsewhere.
+ * What an image needs so that these programs and libraries run in it: the dynamic linker, and every library of this
+ * machine that they need, directly or through others. What is not found here is left out: the driver comes from
+ * elsewhere.
  */
 export async function filesNeededBy(paths: readonly string[]): Promise<ImageFile[]> {
   const cache = parseLdSoCache(readFileSync('/etc/ld.so.cache'));

@@ -18,8 +18,8 @@ export function nativeSkipReason(): string | false {
 }
 
 /**
- * A host below `scratch` with the simulated driver installed, and the probe. Answers the files that an image needs to run the probe,
- * and how the agent is told of that host.
+ * A host below `scratch` with the simulated driver installed, and the probe. Answers the files that an image needs to
+ * run the probe, and how the agent is told of that host.
  */
 export async function simulatedHost(scratch: string) {
   const libraries = join(scratch, 'host', MACHINE_LIBRARIES);

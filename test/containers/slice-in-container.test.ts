@@ -23,7 +23,10 @@ const BLOCKS = 4;
 const LIMIT_MIB = BLOCKS * 256;
 const GPU_MIB = 16_384;
 
-/** A container of `given`, as the kubelet would start it, whose first process runs both parts of the probe and then waits. */
+/**
+ * A container of `given`, as the kubelet would start it, whose first process runs both parts of the probe and then
+ * waits.
+ */
 async function start(
   engine: Engine,
   scratch: string,

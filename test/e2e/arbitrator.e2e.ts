@@ -32,8 +32,8 @@ const kubeconfig = join(cluster.directory, 'quota-account.json');
 const log = (name: string): string => readFileSync(join(cluster.directory, `quota-${name}.log`), 'utf8');
 
 /**
- * A replica that has the permissions of the shipped roles and no more. One write at a time: Kubernetes 1.20 built with a Go of these days reads all
- * custom resources by one shared iterator, and two at once end it.
+ * A replica that has the permissions of the shipped roles and no more. One write at a time: Kubernetes 1.20 built with
+ * a Go of these days reads all custom resources by one shared iterator, and two at once end it.
  */
 const replica = (name: string, port: number, mode: 'plan' | 'on'): QuotaProcess =>
   new QuotaProcess({

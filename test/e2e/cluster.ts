@@ -21,7 +21,10 @@ const KUBELET_CHECKPOINT = '/var/lib/kubelet/device-plugins/kubelet_internal_che
 const KUBELET_PORT = 10_250;
 const LARGE = { maxBuffer: 64 * 1024 * 1024 };
 const PORT = { api: 16_543, etcd: 23_890, etcdPeer: 23_990 } as const;
-/** State of test clusters. Not below a home directory: containers in user namespaces have to search every directory above it. */
+/**
+ * State of test clusters. Not below a home directory: containers in user namespaces have to search every directory
+ * above it.
+ */
 const STATE = process.env.GPU_MANAGER_E2E_STATE ?? '/var/lib/gpu-manager-e2e';
 /** The network device that pods without the node's network share; it leads nowhere. */
 const BRIDGE = 'gm-e2e0';
@@ -198,8 +201,9 @@ export class TestCluster {
   }
 
   /**
-   * Waits until the kubelet that runs now has the lists of these resources and has admitted the node's pods again. The API server would answer
-   * with what an earlier kubelet reported; a kubelet counts registrations from its own start, and writes its checkpoint for every list that it takes.
+   * Waits until the kubelet that runs now has the lists of these resources and has admitted the node's pods again. The
+   * API server would answer with what an earlier kubelet reported; a kubelet counts registrations from its own start,
+   * and writes its checkpoint for every list that it takes.
    */
   async kubeletIsBack(...resources: readonly string[]): Promise<void> {
     const pods = (
@@ -220,7 +224,10 @@ export class TestCluster {
     return (await run('curl', ['-sk', `https://127.0.0.1:${KUBELET_PORT}/${path}`], LARGE)).stdout;
   }
 
-  /** Ends every process that was started, containers first, and removes what they leave. What lies on disk stays until the next start. */
+  /**
+   * Ends every process that was started, containers first, and removes what they leave. What lies on disk stays until
+   * the next start.
+   */
   async stop(): Promise<void> {
     for (const name of ['kubelet', 'scheduler', 'controller-manager']) await this.processes.stop(name);
     if (this.processes.isAlive('containerd')) await this.#endContainers();
@@ -270,7 +277,10 @@ export class TestCluster {
     writeFileSync(at('containerd.toml'), this.#containerdFile());
   }
 
-  /** Pods that do not use the node's network get an interface of their own that leads nowhere; on old versions loopback only. */
+  /**
+   * Pods that do not use the node's network get an interface of their own that leads nowhere; on old versions loopback
+   * only.
+   */
   #network(): object {
     if (!this.version.atLeast(30)) return { cniVersion: '0.4.0', name: 'lo', plugins: [{ type: 'loopback' }] };
     const ipam = {

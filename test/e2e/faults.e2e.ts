@@ -74,7 +74,9 @@ function answers(socket: string): Promise<boolean> {
   });
 }
 
-/** Mounts of slice directories in any process of this machine: the allocation, and whether the directory is still there. */
+/**
+ * Mounts of slice directories in any process of this machine: the allocation, and whether the directory is still there.
+ */
 function sliceMounts(): { readonly allocation: string; readonly deleted: boolean }[] {
   const seen = new Set<string>();
   return readdirSync('/proc')
@@ -164,7 +166,10 @@ async function settled(): Promise<void> {
   );
 }
 
-/** A kubelet's checkpoint names the devices of pods that have ended until it admits the next one: here is a small one, in place of another. */
+/**
+ * A kubelet's checkpoint names the devices of pods that have ended until it admits the next one: here is a small one,
+ * in place of another.
+ */
 async function admitOneMore(): Promise<void> {
   const [first] = await podList();
   if (first !== undefined) await cluster.kubectl('delete', 'pod', first.metadata.name, '--wait=true', '--timeout=60s');

@@ -16,7 +16,10 @@ const system = (...args: string[]): Promise<string> => cluster.kubectl('--namesp
 
 tap.setTimeout(600_000);
 
-/** What only this cluster needs: pods have no network of their own, and nobody makes the address of the API server's service reachable. */
+/**
+ * What only this cluster needs: pods have no network of their own, and nobody makes the address of the API server's
+ * service reachable.
+ */
 function hostNetwork(): string {
   const env = [
     { name: 'KUBERNETES_SERVICE_HOST', value: cluster.apiServer.host },

@@ -10,7 +10,10 @@ const USAGE = `usage: npm run kubernetes -- COMMAND [VERSION]
   up [VERSION]      start a cluster of one node; default: the newest that is built
   down              stop it and remove its state`;
 
-/** `npm run kubernetes`: builds the Kubernetes of the end-to-end tests, and runs one to try things on. Answers the exit code. */
+/**
+ * `npm run kubernetes`: builds the Kubernetes of the end-to-end tests, and runs one to try things on. Answers the exit
+ * code.
+ */
 async function main([command, version, ...more]: readonly string[]): Promise<number> {
   if (more.length > 0) return usage(`unexpected argument ${more.join(' ')}`);
   switch (command) {

@@ -13,7 +13,10 @@ export interface TestContainer {
   readonly directories?: Readonly<Record<string, string>>;
 }
 
-/** A pod as this cluster can run it: no network of its own, no image pull, no service account token. `node` null: the scheduler chooses. */
+/**
+ * A pod as this cluster can run it: no network of its own, no image pull, no service account token. `node` null: the
+ * scheduler chooses.
+ */
 export function podManifest(
   name: string,
   containers: readonly TestContainer[],

@@ -96,7 +96,10 @@ export class ProcessTable {
   }
 }
 
-/** Whether any thread of a process is left: one that is killed holds its ports until the last of them has ended, its first one a zombie already. */
+/**
+ * Whether any thread of a process is left: one that is killed holds its ports until the last of them has ended, its
+ * first one a zombie already.
+ */
 function runs(pid: number): boolean {
   try {
     const isZombie = /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));

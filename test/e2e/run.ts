@@ -6,8 +6,8 @@ import { kubeletIsRunning, TestCluster, whyNoCluster } from './cluster.js';
 import { builtVersions, chosenVersion, KubernetesVersion, VERSION_VARIABLE } from './kubernetes-version.js';
 
 /**
- * Runs every *.e2e.js, or those that begin with one of the words given, each on an empty real cluster.
- * `--kubernetes VERSION`: which one (default: the newest that is built); `--all-versions`: one after another all that are built.
+ * Runs every *.e2e.js, or those that begin with one of the words given, each on an empty real cluster. `--kubernetes
+ * VERSION`: which one (default: the newest that is built); `--all-versions`: one after another all that are built.
  * `--seconds`: how long faults are made. Without the means for a cluster it says so and succeeds.
  */
 async function main(): Promise<number> {

@@ -10,7 +10,10 @@ const cluster = new TestCluster();
 
 tap.setTimeout(900_000);
 
-/** An older version whose kubelet may run beside this version's API server (three minor versions at most), on the same container runtime. */
+/**
+ * An older version whose kubelet may run beside this version's API server (three minor versions at most), on the same
+ * container runtime.
+ */
 function older(): KubernetesVersion | null {
   const candidates = builtVersions().filter(
     (version) => version.atLeast(30) && version.name !== cluster.version.name && isWithinSkew(version),

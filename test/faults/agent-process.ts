@@ -5,7 +5,9 @@ import { systemClock, type Clock } from '../../src/host/clock.js';
 import { nameSteps, runBehind, StepGate } from './named-steps.js';
 import type { LedgerReport, Letter, Order, Reply } from './orders.js';
 
-/** The program whose agents are killed: each is the real one, behind a gate that knows its steps. It obeys its parent. */
+/**
+ * The program whose agents are killed: each is the real one, behind a gate that knows its steps. It obeys its parent.
+ */
 
 nameSteps();
 

@@ -47,8 +47,8 @@ const MOST_STEPS = 30;
 export type Stop = string | null;
 
 /**
- * One node and what happens to it: pods come, start and end while its agent is killed again and again, and the disk, the clock
- * and the API server have their bad days. All that is random follows from the seed.
+ * One node and what happens to it: pods come, start and end while its agent is killed again and again, and the disk,
+ * the clock and the API server have their bad days. All that is random follows from the seed.
  */
 export class History {
   readonly name: string;
@@ -112,7 +112,9 @@ export class History {
     await this.node.inheritOldPod(this.#oldPod, gpu, this.#random() < 0.5);
   }
 
-  /** One life of the agent: it starts, is looked at, and lives through a few actions, during one of which it is stopped. */
+  /**
+   * One life of the agent: it starts, is looked at, and lives through a few actions, during one of which it is stopped.
+   */
   async live(house: AgentHouse): Promise<Stop> {
     this.#house = house;
     this.#dying = false;
@@ -135,7 +137,10 @@ export class History {
     return step;
   }
 
-  /** The agent's process is gone. What the kubelet waited for has failed; what happens to a node without an agent, happens. */
+  /**
+   * The agent's process is gone. What the kubelet waited for has failed; what happens to a node without an agent,
+   * happens.
+   */
   async bury(): Promise<void> {
     this.#house = null;
     this.#dying = true;

@@ -14,8 +14,8 @@ export interface KnownPod extends Living {
 }
 
 /**
- * What an agent that came back has wrong: something that a living pod holds and the ledger does not know, or knows otherwise;
- * a running container without its directory, limits or socket; a GPU or an id given twice.
+ * What an agent that came back has wrong: something that a living pod holds and the ledger does not know, or knows
+ * otherwise; a running container without its directory, limits or socket; a GPU or an id given twice.
  */
 export async function lostOrDoubled(
   node: FaultNode,
@@ -48,8 +48,8 @@ export async function lostOrDoubled(
       if (told.length !== gpus.size || told.some((uuid) => !gpus.has(uuid)))
         faults.push(`${who} was given ${told.join()}, the ledger says ${[...gpus].join()}`);
       if (!started.has(container.name)) continue;
-      // Where an init container and the one after it have the same ids, the kubelet names only the latter; a pod's UID comes with the
-      // kubelet's checkpoint, which may be unreadable for a while.
+      // Where an init container and the one after it have the same ids, the kubelet names only the latter; a pod's UID
+      // comes with the kubelet's checkpoint, which may be unreadable for a while.
       const initial = pod.initContainers.some(({ name }) => name === container.name);
       const isOwner = ({ podUid, pod: name, container: of }: Allocation['owners'][number]): boolean =>
         (podUid === pod.uid || (podUid === '' && name === pod.name)) && (initial || of === container.name);
@@ -66,7 +66,9 @@ export async function lostOrDoubled(
   return faults;
 }
 
-/** What there is too much of, once everything had its time to be noticed: ledger, kubelet and disk have to say the same. */
+/**
+ * What there is too much of, once everything had its time to be noticed: ledger, kubelet and disk have to say the same.
+ */
 export async function leftOver(node: FaultNode, ledger: LedgerReport): Promise<string[]> {
   const faults: string[] = [];
   const held = { core: new Set<string>(), memory: new Set<string>() };

@@ -7,8 +7,8 @@ import { RpcServer } from '../../src/rpc/rpc-server.js';
 export type DiskError = 'ENOSPC' | 'EROFS' | 'EIO';
 
 /**
- * Stands before every step of one agent: each call that changes a file below its directory, each request it is asked and
- * each answer it gives. The agent's own code knows nothing of it.
+ * Stands before every step of one agent: each call that changes a file below its directory, each request it is asked
+ * and each answer it gives. The agent's own code knows nothing of it.
  */
 export class StepGate {
   readonly directory: string;
@@ -160,7 +160,10 @@ function guardFiles(): void {
   syncBuiltinESMExports();
 }
 
-/** Every unary method of every gRPC server of an agent: a step before the request is seen, one before the answer goes out. */
+/**
+ * Every unary method of every gRPC server of an agent: a step before the request is seen, one before the answer goes
+ * out.
+ */
 function guardRequests(): void {
   RpcServer.prototype.handlerOf = (method, handler) => {
     const gate = running.getStore();

@@ -121,7 +121,9 @@ export class FaultNode {
     return admission;
   }
 
-  /** Starts a container, as the kubelet does, and tells the API server. Rejects when the agent refuses or is not there. */
+  /**
+   * Starts a container, as the kubelet does, and tells the API server. Rejects when the agent refuses or is not there.
+   */
   async startContainer(pod: EmulatedPod, container: string): Promise<void> {
     await this.kubelet.startContainer(pod.uid, container);
     this.server?.edit('pods', pod.namespace, pod.name, (object) => {

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runHistories } from './campaign.js';
 
-/** `npm run test:faults -- --seed N --runs 1000`: so many agents are killed; `--only N`: one history of that seed again. */
+/**
+ * `npm run test:faults -- --seed N --runs 1000`: so many agents are killed; `--only N`: one history of that seed again.
+ */
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {

@@ -1,4 +1,7 @@
-/** What an agent whose token was stolen may do in the cluster: the expressions of the policy, evaluated as the API server does. */
+/**
+ * What an agent whose token was stolen may do in the cluster: the expressions of the policy, evaluated as the API
+ * server does.
+ */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Environment } from '@marcbachmann/cel-js';

@@ -27,7 +27,10 @@ export interface Besieged {
 
 const program = fileURLToPath(new URL('./socket-program.js', import.meta.url));
 
-/** Starts the agent's sockets in a process of their own: what ends it does not end the test, and what it takes can be told apart. */
+/**
+ * Starts the agent's sockets in a process of their own: what ends it does not end the test, and what it takes can be
+ * told apart.
+ */
 export async function besieged(t: Teardown, options: { slices?: number; unlimited?: boolean } = {}): Promise<Besieged> {
   const base = join(await scratchDirectory(t), 'vm');
   const child = spawn(
@@ -65,7 +68,10 @@ export async function besieged(t: Teardown, options: { slices?: number; unlimite
   };
 }
 
-/** Connects, writes all of `writes`, each on its own, and resolves when the other end has closed or `patienceMs` have passed. */
+/**
+ * Connects, writes all of `writes`, each on its own, and resolves when the other end has closed or `patienceMs` have
+ * passed.
+ */
 export async function attack(path: string, writes: readonly Buffer[], patienceMs: number): Promise<void> {
   const socket = connect(path);
   socket.on('error', () => undefined);

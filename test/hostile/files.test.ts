@@ -20,7 +20,10 @@ import { gripper, gripSkipReason } from './gripper.js';
 type Teardown = Parameters<typeof scratchDirectory>[0];
 
 const skip = gripSkipReason;
-/** How long the kernel makes an open wait for a lease (fs.lease-break-time), and a part of it that no open takes without. */
+/**
+ * How long the kernel makes an open wait for a lease (fs.lease-break-time), and a part of it that no open takes
+ * without.
+ */
 const LEASE_BREAK_MS = 45_000;
 const SOON_MS = LEASE_BREAK_MS / 3;
 

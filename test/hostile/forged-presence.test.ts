@@ -1,4 +1,7 @@
-/** A process that says it has the control library: with a greeting of 32 bytes and a slot that it wrote itself, and without the library. */
+/**
+ * A process that says it has the control library: with a greeting of 32 bytes and a slot that it wrote itself, and
+ * without the library.
+ */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,7 @@
 /**
- * Random connections to every socket that a tenant, or a program of the node, can reach: frames of any kind, in any order, cut off, changed
- * and reset. `GPU_MANAGER_FUZZ=100000` makes that many; `GPU_MANAGER_FUZZ_SEED` plays one run again.
+ * Random connections to every socket that a tenant, or a program of the node, can reach: frames of any kind, in any
+ * order, cut off, changed and reset. `GPU_MANAGER_FUZZ=100000` makes that many; `GPU_MANAGER_FUZZ_SEED` plays one run
+ * again.
  */
 import { connect } from 'node:net';
 import { test } from 'tap';

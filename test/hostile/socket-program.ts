@@ -1,6 +1,7 @@
 /**
- * A program with the agent's sockets and nothing else: slices in DIRECTORY, each of whose containers says to hold every process of this
- * machine that calls. Attacks count what it takes: `usage` on its standard input answers with a line of figures.
+ * A program with the agent's sockets and nothing else: slices in DIRECTORY, each of whose containers says to hold every
+ * process of this machine that calls. Attacks count what it takes: `usage` on its standard input answers with a line of
+ * figures.
  *
  *     socket-program.js DIRECTORY SLICES [unlimited]
  */

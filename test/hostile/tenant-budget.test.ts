@@ -1,6 +1,7 @@
 /**
- * What the containers of a node together can make the agent spend on them. Rates are counted with a clock that the test moves; what one
- * connection and one registration cost is measured as a multiple of accepting a bare connection, so that no figure depends on the machine.
+ * What the containers of a node together can make the agent spend on them. Rates are counted with a clock that the test
+ * moves; what one connection and one registration cost is measured as a multiple of accepting a bare connection, so
+ * that no figure depends on the machine.
  */
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
@@ -76,7 +77,8 @@ test('what a greeting and a registration cost, in bare connections', async (t) =
     return ((await program.usage()).cpuUs - before.cpuUs) / times;
   };
   const accepting = async (): Promise<number> => {
-    // Both ends are here: what the other end alone costs is in every measurement of this process, so it is in this one twice at most.
+    // Both ends are here: what the other end alone costs is in every measurement of this process, so it is in this one
+    // twice at most.
     const before = process.cpuUsage();
     for (let round = 0; round < rounds; round += 1) {
       const socket = connect(bare);

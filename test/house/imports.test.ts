@@ -11,7 +11,10 @@ const PURE = ['gpu', 'abi'];
 const NODE_PART = [...PURE, 'host', 'rpc'];
 const PROGRAM = [...PURE, 'quota', 'host', 'http', 'kube', 'rpc'];
 
-/** The border of every part; the same table stands in docs/architecture.md. A file belongs to the longest of these paths that leads to it. */
+/**
+ * The border of every part; the same table stands in docs/architecture.md. A file belongs to the longest of these paths
+ * that leads to it.
+ */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   abi: [],
   gpu: ['abi'],
@@ -59,7 +62,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Values in, values out: these import only each other within one line of this list, no package, and nothing of the world. */
+/**
+ * Values in, values out: these import only each other within one line of this list, no package, and nothing of the
+ * world.
+ */
 const PURE_CORES = [
   [
     'abi/',
@@ -73,7 +79,9 @@ const PURE_CORES = [
   ['kube/label-selector.ts'],
 ];
 
-/** Pure files that every pure core may import: what Kubernetes means by a quantity and by a selector is written once. */
+/**
+ * Pure files that every pure core may import: what Kubernetes means by a quantity and by a selector is written once.
+ */
 const SHARED = new Set(['quota/core/quantity.ts', 'kube/label-selector.ts']);
 
 /** Node modules that the pure cores may use: they compute, they do not touch the world. */

@@ -24,7 +24,9 @@ export interface Served {
 
 export interface Program {
   readonly name: string;
-  /** Serves on a free port of loopback and is stopped with the test; it is ready to do its work, or stays short of that. */
+  /**
+   * Serves on a free port of loopback and is stopped with the test; it is ready to do its work, or stays short of that.
+   */
   readonly serve: (t: Test, isReady: boolean) => Promise<Served>;
 }
 

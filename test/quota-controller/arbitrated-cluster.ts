@@ -30,7 +30,10 @@ export interface PodOptions {
   readonly leaving?: boolean;
 }
 
-/** A programmable API server with nodes and pods, and an arbitrator with a clock of its own; cycles follow each other at once. */
+/**
+ * A programmable API server with nodes and pods, and an arbitrator with a clock of its own; cycles follow each other at
+ * once.
+ */
 export class ArbitratedCluster {
   readonly server: ApiServer;
   readonly client: KubeClient;

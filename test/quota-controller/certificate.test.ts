@@ -41,7 +41,10 @@ function shown(port: number, ca: string): Promise<string> {
 
 const fingerprint = ({ certificate }: Issued): string => new X509Certificate(certificate).fingerprint256;
 
-/** Months pass on the manual clock; what happens every few seconds goes by the machine's, or it would happen millions of times. */
+/**
+ * Months pass on the manual clock; what happens every few seconds goes by the machine's, or it would happen millions of
+ * times.
+ */
 function patient(clock: ManualClock): Clock {
   return {
     now: () => clock.now(),

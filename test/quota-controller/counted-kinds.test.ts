@@ -12,7 +12,10 @@ const template = {
 interface Sample {
   readonly version?: string;
   readonly spec: object;
-  /** For each pod the kinds between it and the object, outermost first; `Pod` names the first pod, which then owns what follows. */
+  /**
+   * For each pod the kinds between it and the object, outermost first; `Pod` names the first pod, which then owns what
+   * follows.
+   */
   readonly pods: readonly (readonly string[])[];
 }
 

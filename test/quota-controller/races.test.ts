@@ -18,7 +18,10 @@ interface LedgerModel {
   pass(ms: number): void;
 }
 
-/** A counter that is raised at admission, lowered at deletion and now and then set to what is known: as quotas are kept in many places. */
+/**
+ * A counter that is raised at admission, lowered at deletion and now and then set to what is known: as quotas are kept
+ * in many places.
+ */
 class Counter implements LedgerModel {
   #used = 0;
   readonly #known = [new Map<string, number>(), new Map<string, number>()];
@@ -101,7 +104,10 @@ interface Flight extends Omit<Stored, 'version'> {
   readonly at: number;
 }
 
-/** One history of an API server: requests are admitted, written or not, and told of late. True if more came to be there than fits. */
+/**
+ * One history of an API server: requests are admitted, written or not, and told of late. True if more came to be there
+ * than fits.
+ */
 function goesOver(ledger: LedgerModel, random: (below: number) => number): boolean {
   const objects = new Map<string, Stored>();
   const flights: Flight[] = [];

@@ -4,8 +4,8 @@ import { FakeApi } from './fake-api.js';
 import { post, start } from './scheduler.js';
 import type { FilterResult, HostPriority } from '../../src/scheduler/results.js';
 
-// Bodies as kube-scheduler sends them: ExtenderArgs is marshalled without JSON tags (1.17 and later), pods and nodes with theirs. 1.20 sends
-// whole nodes unless nodeCacheCapable; 1.34 pods have fields that 1.20 did not know.
+// Bodies as kube-scheduler sends them: ExtenderArgs is marshalled without JSON tags (1.17 and later), pods and nodes
+// with theirs. 1.20 sends whole nodes unless nodeCacheCapable; 1.34 pods have fields that 1.20 did not know.
 
 const nodes = [node('a', [16, 16]), node('b', [16]), plainNode('cpu', 0, 0)];
 

@@ -18,8 +18,9 @@ import { kubernetesHome } from '../e2e/kubernetes-version.js';
 import { clientOf } from '../kube/setting.js';
 import { node, pod } from './objects.js';
 
-// The real kube-scheduler (1.19 to 1.22, which take both kinds of configuration) at an API server in memory, asking the extender.
-// Its preemption is not tried here: 1.20.0 to 1.20.9 never ask extenders about it (kubernetes pull request 103019).
+// The real kube-scheduler (1.19 to 1.22, which take both kinds of configuration) at an API server in memory, asking the
+// extender. Its preemption is not tried here: 1.20.0 to 1.20.9 never ask extenders about it (kubernetes pull request
+// 103019).
 
 const SCHEDULER = join(kubernetesHome(), '1.20/bin/kube-scheduler');
 const MANIFESTS = fileURLToPath(new URL('../../../etc/extender', import.meta.url));

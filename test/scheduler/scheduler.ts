@@ -56,8 +56,8 @@ export type Outcome =
   | { readonly error: string; readonly failed: Record<string, string> };
 
 /**
- * What kube-scheduler does with one pod, as far as an extender sees it: filter, prioritize, take the highest score (of equal ones the
- * first name), bind without waiting for the end of it.
+ * What kube-scheduler does with one pod, as far as an extender sees it: filter, prioritize, take the highest score (of
+ * equal ones the first name), bind without waiting for the end of it.
  */
 export class Scheduler {
   readonly #url: string;
@@ -106,7 +106,10 @@ export class Scheduler {
   }
 }
 
-/** Creates the pod, schedules it and waits for its binding: `node: index,index | index` for its containers with GPUs, or `none`. */
+/**
+ * Creates the pod, schedules it and waits for its binding: `node: index,index | index` for its containers with GPUs, or
+ * `none`.
+ */
 export async function settle(rig: Rig, pod: PodObject, binds: 'extender' | 'scheduler' = 'extender'): Promise<string> {
   rig.api.setPod(pod);
   const outcome = await rig.scheduler.schedule(pod, binds);

@@ -107,8 +107,8 @@ export class Allocator {
   }
 
   /**
-   * Every device id that this node offers. Whole lists, since the kubelet takes nothing less. Of a GPU that goes through resource claims, or is to,
-   * those that containers still hold: the kubelet must go on knowing them.
+   * Every device id that this node offers. Whole lists, since the kubelet takes nothing less. Of a GPU that goes
+   * through resource claims, or is to, those that containers still hold: the kubelet must go on knowing them.
    */
   devices(kind: ResourceKind): AllocatorDevice[] {
     const state = this.#state;
@@ -213,7 +213,10 @@ export class Allocator {
     });
   }
 
-  /** Opens the slices of containers that may have been running before this agent was. One that fails is tried again when reconciling. */
+  /**
+   * Opens the slices of containers that may have been running before this agent was. One that fails is tried again when
+   * reconciling.
+   */
   async restoreSlices(): Promise<void> {
     await this.#enqueue(async () => {
       await this.#upkeep.openAll(this.#state);

@@ -28,8 +28,9 @@ export interface PreparedUnit {
 export type PreparedUnits = { readonly ok: true; readonly units: readonly PreparedUnit[] } | Refusal;
 
 /**
- * Books what resource claims were allocated, and makes for it what containers need: directory, limits, socket, CDI specification. Everything
- * passes through the ledger's queue; the scheduler's choice is checked against the ledger before anything is made.
+ * Books what resource claims were allocated, and makes for it what containers need: directory, limits, socket, CDI
+ * specification. Everything passes through the ledger's queue; the scheduler's choice is checked against the ledger
+ * before anything is made.
  */
 export class ClaimAllocator {
   readonly #options: ClaimAllocatorOptions;
@@ -50,9 +51,9 @@ export class ClaimAllocator {
   }
 
   /**
-   * Prepares all units of one claim, or none. Units that are prepared already, with the same devices, keep what they have, and what is
-   * missing of it is made. Units of the claim that are not asked for any more go: the claim was allocated anew. `givenUp` is asked when
-   * it is this claim's turn.
+   * Prepares all units of one claim, or none. Units that are prepared already, with the same devices, keep what they
+   * have, and what is missing of it is made. Units of the claim that are not asked for any more go: the claim was
+   * allocated anew. `givenUp` is asked when it is this claim's turn.
    */
   async prepare(units: readonly ClaimUnit[], givenUp: () => boolean = () => false): Promise<PreparedUnits> {
     return this.#options.ledger.run(async () => {
@@ -101,7 +102,10 @@ export class ClaimAllocator {
     });
   }
 
-  /** Lets go of everything of a claim. One that is not known has nothing; what cannot be removed now is removed when reconciling. */
+  /**
+   * Lets go of everything of a claim. One that is not known has nothing; what cannot be removed now is removed when
+   * reconciling.
+   */
   async release(claimUid: string): Promise<void> {
     await this.#options.ledger.run(async () => {
       const units = unitsOfClaim(this.state, claimUid);
@@ -129,9 +133,9 @@ export class ClaimAllocator {
   }
 
   /**
-   * Brings what lies on disk in line with the ledger after a start, before anything is served: prepared units get what is missing, those
-   * whose preparation was cut short are undone unless `isHeld` says that the kubelet has them. `adopted` are units that the ledger does
-   * not know and containers hold.
+   * Brings what lies on disk in line with the ledger after a start, before anything is served: prepared units get what
+   * is missing, those whose preparation was cut short are undone unless `isHeld` says that the kubelet has them.
+   * `adopted` are units that the ledger does not know and containers hold.
    */
   async restore(isHeld: (unit: ClaimUnit) => boolean, adopted: readonly ClaimUnit[] = []): Promise<void> {
     const { ledger, log } = this.#options;
@@ -162,7 +166,9 @@ export class ClaimAllocator {
     });
   }
 
-  /** Makes what containers need of these units; slices of `anew` begin afresh, since no container of theirs runs yet. */
+  /**
+   * Makes what containers need of these units; slices of `anew` begin afresh, since no container of theirs runs yet.
+   */
   async #make(ids: readonly string[], anew: ReadonlySet<string>): Promise<PreparedUnit[]> {
     const { ledger, slices } = this.#options;
     const units = ids.flatMap((id) => this.state.units.get(id) ?? []);

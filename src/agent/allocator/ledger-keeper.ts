@@ -3,7 +3,10 @@ import type { LedgerState } from '../../gpu/ledger/state.js';
 import type { Log } from '../../host/log.js';
 import type { CheckpointStore } from './ports.js';
 
-/** The ledger of this node, its one queue of changes, and its checkpoint. Whoever changes the state does so within `run`. */
+/**
+ * The ledger of this node, its one queue of changes, and its checkpoint. Whoever changes the state does so within
+ * `run`.
+ */
 export class LedgerKeeper {
   state: LedgerState;
   readonly #checkpoint: CheckpointStore;

@@ -84,7 +84,10 @@ export interface NodeFiles {
   gpuNode(gpu: Gpu): DeviceNode;
   /** `/dev/nvidiactl`, `/dev/nvidia-uvm`, ... */
   commonNodes(): readonly DeviceNode[];
-  /** The driver's libraries: with the control library before them for limited containers. None where nothing is mirrored. */
+  /**
+   * The driver's libraries: with the control library before them for limited containers. None where nothing is
+   * mirrored.
+   */
   libraryMounts(limited: boolean): readonly BindMount[];
 }
 

@@ -13,7 +13,9 @@ export function gpusOf(node: LedgerNode, allocation: Allocation): Gpu[] {
   return node.gpus.filter(({ gpu }) => uuids.has(gpu.uuid)).map(({ gpu }) => gpu);
 }
 
-/** What a container may use at most: the last that started in the allocation, or one without a name where none is known. */
+/**
+ * What a container may use at most: the last that started in the allocation, or one without a name where none is known.
+ */
 export function limitsOf(
   node: LedgerNode,
   allocation: Allocation,

@@ -2,8 +2,8 @@ import type { ClaimUser } from '../../gpu/claims/claim-units.js';
 import { list, record, text } from '../../kube/json.js';
 
 /**
- * Containers and the claims that they name; a claim made from a template is known by its own name as soon as the status says it. The special
- * claim of extended resources is named by the status alone.
+ * Containers and the claims that they name; a claim made from a template is known by its own name as soon as the status
+ * says it. The special claim of extended resources is named by the status alone.
  */
 export function claimUsersOf(object: unknown, podUid: string): ClaimUser[] {
   const metadata = record(record(object).metadata);

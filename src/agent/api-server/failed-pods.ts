@@ -37,8 +37,8 @@ const NO_PLUGIN = /no healthy devices present|cannot allocate unregistered devic
 const OUR_RESOURCES: readonly string[] = Object.values(RESOURCE_NAME);
 
 /**
- * Their pods are not deleted by us: a daemon set does so itself, with growing pauses that we would undo; a node "controls"
- * its static pods, which come from files.
+ * Their pods are not deleted by us: a daemon set does so itself, with growing pauses that we would undo; a node
+ * "controls" its static pods, which come from files.
  */
 const LEFT_TO_THEMSELVES: ReadonlySet<string> = new Set(['DaemonSet', 'Node']);
 
@@ -171,8 +171,8 @@ function containersOf(pod: NodePod): readonly PodContainer[] {
 }
 
 /**
- * Why the kubelet did not admit a pod for want of our resources: our refusal, or its own words where it met no device plugin or an old count of
- * them, as it does for a moment when agent or kubelet start; null for every other failure.
+ * Why the kubelet did not admit a pod for want of our resources: our refusal, or its own words where it met no device
+ * plugin or an old count of them, as it does for a moment when agent or kubelet start; null for every other failure.
  */
 function refusedAdmission({ reason, message }: NodePod['failure']): string | null {
   if (OUR_RESOURCES.some((resource) => reason === `OutOf${resource}`)) return message;

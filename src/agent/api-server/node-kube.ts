@@ -20,7 +20,10 @@ export interface NodeKubeOptions {
   readonly timing?: Partial<InformerTiming>;
 }
 
-/** What the agent knows and says of this node at the API server. Everything answers from memory; everything written waits in queues. */
+/**
+ * What the agent knows and says of this node at the API server. Everything answers from memory; everything written
+ * waits in queues.
+ */
 export class NodeKube {
   readonly pods: NodePods;
   readonly notices: Notices;

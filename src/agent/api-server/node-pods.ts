@@ -112,10 +112,10 @@ export class NodePods {
   }
 
   /**
-   * Containers that wait for their GPUs or, where these were allocated, for their first start, in the order in which the
-   * kubelet probably asks for them: by the scheduler extender's time stamp, else by creation; in a pod, init containers
-   * first. Null while nothing reliable is known. The annotation gpu-assigned counts for nothing here: pod templates carry
-   * it along, and it says nothing of a pod's other containers.
+   * Containers that wait for their GPUs or, where these were allocated, for their first start, in the order in which
+   * the kubelet probably asks for them: by the scheduler extender's time stamp, else by creation; in a pod, init
+   * containers first. Null while nothing reliable is known. The annotation gpu-assigned counts for nothing here: pod
+   * templates carry it along, and it says nothing of a pod's other containers.
    */
   pending(): PendingContainers {
     if (!this.#watch.synced || this.#watch.silentMs > STALE_MS) return null;
@@ -127,8 +127,8 @@ export class NodePods {
   }
 
   /**
-   * UIDs of pods that are over for good: succeeded, failed, or deleted after having been seen, and no container of theirs
-   * runs. What they held is given to others on this word, so it is given late rather than wrongly.
+   * UIDs of pods that are over for good: succeeded, failed, or deleted after having been seen, and no container of
+   * theirs runs. What they held is given to others on this word, so it is given late rather than wrongly.
    */
   ended(): ReadonlySet<string> {
     this.#forget();

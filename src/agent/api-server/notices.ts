@@ -70,7 +70,10 @@ export class Notices {
     this.#refusals.set(refusal.code, (this.#refusals.get(refusal.code) ?? 0) + 1);
   }
 
-  /** Also to be told of every started allocation when the agent comes back, in case it went before everything was written. */
+  /**
+   * Also to be told of every started allocation when the agent comes back, in case it went before everything was
+   * written.
+   */
   started(allocation: Allocation, owner: ContainerRef, gpuIndexes: readonly number[]): void {
     if (owner.podUid === '') return;
     const { pods, clock } = this.#options;
@@ -112,7 +115,9 @@ export class Notices {
     }
   }
 
-  /** A pod that appears is written; one that changes only if it was right before: what we wrote may still be under way. */
+  /**
+   * A pod that appears is written; one that changes only if it was right before: what we wrote may still be under way.
+   */
   #compare(before: NodePod | null, after: NodePod): void {
     if (!this.#assigned.has(after.uid)) return;
     const overwritten =
@@ -140,7 +145,9 @@ export class Notices {
     }
   }
 
-  /** Annotations that the pod should have and has not. Those of init containers have no place in the original's scheme. */
+  /**
+   * Annotations that the pod should have and has not. Those of init containers have no place in the original's scheme.
+   */
   #missing(pod: NodePod): Map<string, string> {
     const containers = this.#assigned.get(pod.uid) ?? new Map<string, Assignment>();
     const wanted = new Map<string, string>();

@@ -13,7 +13,10 @@ import type { PreStartContainerRequest__Output } from '../../rpc/gen/v1beta1/Pre
 import { RpcRefusal } from '../../rpc/unary.js';
 import type { DeviceSource } from './devices.js';
 
-/** What answers the kubelet's calls for one resource, in the messages of the device plugin API. A refusal is an RpcRefusal. */
+/**
+ * What answers the kubelet's calls for one resource, in the messages of the device plugin API. A refusal is an
+ * RpcRefusal.
+ */
 export interface PluginCalls {
   /** What ListAndWatch sends now. */
   list(): ListAndWatchResponse;

@@ -6,7 +6,9 @@ import { PLUGIN_OPTIONS, PLUGIN_SOCKET } from './plugin-server.js';
 
 const API_VERSION = 'v1beta1';
 
-/** Tells the kubelet of one resource. Rejects with grpc-js's ServiceError when it does not answer within 5 s or refuses. */
+/**
+ * Tells the kubelet of one resource. Rejects with grpc-js's ServiceError when it does not answer within 5 s or refuses.
+ */
 export async function register(kubeletSocket: string, kind: ResourceKind): Promise<void> {
   const { Registration } = devicePluginProto().v1beta1;
   const client = new Registration(`unix:${kubeletSocket}`, credentials.createInsecure());

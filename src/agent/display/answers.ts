@@ -5,7 +5,10 @@ import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 
 const MIB = 1024 * 1024;
 
-/** One container as the original sees it: what it asked for, and what it uses of each GPU. Memory in whole MiB, as there. */
+/**
+ * One container as the original sees it: what it asked for, and what it uses of each GPU. Memory in whole MiB, as
+ * there.
+ */
 export interface ContainerAnswer {
   readonly owner: ContainerRef;
   /** Fraction of a GPU, over all GPUs. */

@@ -1,7 +1,7 @@
 /**
- * Messages of proto3 as the original's HTTP gateway prints them (grpc-gateway 1 over Go's jsonpb with the fields' own names): nothing that has its
- * default value, maps in the order of their keys, numbers as the shortest text of a 32 bit float, and HTML's special characters escaped
- * in texts. Fields are printed in the order of the object.
+ * Messages of proto3 as the original's HTTP gateway prints them (grpc-gateway 1 over Go's jsonpb with the fields' own
+ * names): nothing that has its default value, maps in the order of their keys, numbers as the shortest text of a 32 bit
+ * float, and HTML's special characters escaped in texts. Fields are printed in the order of the object.
  */
 
 /** The fields that are maps: their entries are printed even if they are empty. */

@@ -77,7 +77,7 @@ export const GPU_METRICS: readonly Metric[] = [
   gpu(
     'vgpu_gpu_memory_used_bytes',
     'gauge',
-    'Memory in use on the GPU, whoever uses it',
+    'Memory in use on the GPU, by all processes',
     ({ usedMemoryBytes }) => usedMemoryBytes,
   ),
   gpu(

@@ -34,7 +34,9 @@ export interface HttpServerOptions {
 
 const ALLOCATIONS = '/api/allocations/';
 
-/** The HTTP side of the display: the original's gateway, metrics, probes, and the page with what it needs. Read-only. */
+/**
+ * The HTTP side of the display: the original's gateway, metrics, probes, and the page with what it needs. Read-only.
+ */
 export class HttpServer {
   readonly #options: HttpServerOptions;
   readonly #listener: Listener;

@@ -1,8 +1,9 @@
 import type { NodeSnapshot } from './view.js';
 
 /**
- * A snapshot in two texts: the state, which changes when something happens, and the usage, which changes all the time. The entries of the usage
- * are in the order of the state. A page that follows the node gets the state rarely and the usage every second.
+ * A snapshot in two texts: the state, which changes when something happens, and the usage, which changes all the time.
+ * The entries of the usage are in the order of the state. A page that follows the node gets the state rarely and the
+ * usage every second.
  */
 export interface LiveDocument {
   readonly state: string;

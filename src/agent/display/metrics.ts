@@ -66,7 +66,8 @@ export class NodeMetrics {
 type Printed = WeakMap<Sample['labels'], { readonly labels: readonly string[]; readonly text: string }>;
 
 function family({ name, type, help, labels, read }: Metric, scrape: Scrape, printed: Printed): string {
-  // Two allocations may be of containers of the same name, while one takes the place of the other: a sample may not appear twice.
+  // Two allocations may be of containers of the same name, while one takes the place of the other: a sample may not
+  // appear twice.
   const samples = new Map<string, number>();
   for (const { labels: values, value } of read(scrape)) {
     const before = printed.get(values);

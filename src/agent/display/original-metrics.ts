@@ -3,7 +3,10 @@ import type { Metric, Sample, Scrape } from './metric.js';
 
 const LABELS = ['pod_name', 'namespace', 'node', 'container_name'] as const;
 
-/** A gauge of the original (one that it calls a total carries no type, which promtool would object to), which says `total` and, for what is used, each GPU under a fourth label. */
+/**
+ * A gauge of the original (one that it calls a total carries no type, which promtool would object to), which says
+ * `total` and, for what is used, each GPU under a fourth label.
+ */
 function original(
   name: string,
   help: string,

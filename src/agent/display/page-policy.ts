@@ -1,6 +1,6 @@
 /**
- * On every answer of the display. The page runs its own scripts and styles and nothing else, talks to its own server only, builds no HTML from
- * text, and is shown in no frame.
+ * On every answer of the display. The page runs its own scripts and styles and nothing else, talks to its own server
+ * only, builds no HTML from text, and is shown in no frame.
  */
 export const PAGE_POLICY: Readonly<Record<string, string>> = {
   'content-security-policy':

@@ -73,7 +73,10 @@ export interface SliceSnapshot {
   readonly controlError: number | null;
   /** Factor on what its launches are charged. */
   readonly correction: number;
-  /** The driver's view less the container's own account: GPU time in the last seconds, as a fraction of the GPU; bytes now. Null where the driver does not say. */
+  /**
+   * The driver's view less the container's own account: GPU time in the last seconds, as a fraction of the GPU; bytes
+   * now. Null where the driver does not say.
+   */
   readonly timeDrift: number | null;
   readonly memoryDriftBytes: number | null;
 }
@@ -89,7 +92,9 @@ export interface FindingSnapshot {
 export interface AllocationSnapshot {
   readonly id: string;
   readonly phase: 'allocated' | 'started';
-  /** In turn; the last one runs. Empty until the container starts, and with empty texts where the kubelet has not said. */
+  /**
+   * In turn; the last one runs. Empty until the container starts, and with empty texts where the kubelet has not said.
+   */
   readonly owners: readonly ContainerRef[];
   /** Milliseconds since 1970. */
   readonly allocatedAtMs: number;

@@ -23,7 +23,9 @@ export interface Patience {
   readonly readMs: number;
   /** For one that is prepared already: what is known of it serves as well. */
   readonly rereadMs: number;
-  /** A release may follow the scheduler's news by seconds. The kubelet waits 45 s, and tries again only after a minute. */
+  /**
+   * A release may follow the scheduler's news by seconds. The kubelet waits 45 s, and tries again only after a minute.
+   */
   readonly roomMs: number;
   readonly podMs: number;
 }
@@ -36,8 +38,8 @@ type Looked =
   | { readonly ok: false; readonly reason: string };
 
 /**
- * Prepares claims for the kubelet: reads them, checks what they were allocated, puts units that a container uses together into one slice, and
- * has them booked and made. Reading happens side by side and outside the ledger's queue.
+ * Prepares claims for the kubelet: reads them, checks what they were allocated, puts units that a container uses
+ * together into one slice, and has them booked and made. Reading happens side by side and outside the ledger's queue.
  */
 export class ClaimPreparer implements ClaimHandler {
   readonly #options: ClaimPreparerOptions;
@@ -142,7 +144,9 @@ export class ClaimPreparer implements ClaimHandler {
     }
   }
 
-  /** Frees holders of the same GPUs whose claim is gone, or was allocated elsewhere, without the kubelet having told. */
+  /**
+   * Frees holders of the same GPUs whose claim is gone, or was allocated elsewhere, without the kubelet having told.
+   */
   async #freeGone(units: readonly ClaimUnit[]): Promise<void> {
     const { allocator, claims, pool, clock } = this.#options;
     const { state } = allocator;

@@ -24,7 +24,10 @@ export class ClaimReader implements ClaimSource {
     return claim.uid === uid ? { kind: 'found', claim } : { kind: 'gone' };
   }
 
-  /** Names of this pool's devices that some claim of the cluster is allocated; null where the API server does not tell in full. */
+  /**
+   * Names of this pool's devices that some claim of the cluster is allocated; null where the API server does not tell
+   * in full.
+   */
   async allocatedDevices(pool: string): Promise<ReadonlySet<string> | null> {
     const answer = await this.#client.request({ method: 'GET', path: ALL_RESOURCE_CLAIMS });
     const items = answer.ok ? (answer.body as { readonly items?: unknown } | null)?.items : undefined;

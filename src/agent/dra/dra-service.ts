@@ -14,7 +14,10 @@ interface ClaimsMessage {
   readonly claims: readonly ClaimMessage[];
 }
 
-/** The kubelet's DRAPlugin service, in both of its versions. Errors of one claim are its own: a failed call would fail all of them. */
+/**
+ * The kubelet's DRAPlugin service, in both of its versions. Errors of one claim are its own: a failed call would fail
+ * all of them.
+ */
 export function draServices(handler: ClaimHandler, log: Log): RpcService[] {
   const failed = (error: unknown): void => log.error({ err: error }, 'a request of the kubelet about claims failed');
   const service = (withShareIds: boolean): RpcService['handlers'] => ({

@@ -10,7 +10,9 @@ type HealthStream = RpcCall<object, object>;
 const PERIOD_MS = 10_000;
 const LONGEST_MESSAGE = 1_024;
 
-/** Streams the health of all devices to kubelets, which show it in the status of pods; in both versions of the service. */
+/**
+ * Streams the health of all devices to kubelets, which show it in the status of pods; in both versions of the service.
+ */
 export class HealthService {
   readonly services: readonly RpcService[];
   readonly #source: HealthSource;

@@ -40,8 +40,9 @@ export function kubeletPluginSockets(
 }
 
 /**
- * The driver's sockets. The kubelet finds the registration socket by watching its directory, asks it once, and from then on calls the driver's
- * socket. A socket that somebody removed is made anew, and so is one whose registration was refused.
+ * The driver's sockets. The kubelet finds the registration socket by watching its directory, asks it once, and from
+ * then on calls the driver's socket. A socket that somebody removed is made anew, and so is one whose registration was
+ * refused.
  */
 export class KubeletPlugin {
   readonly #options: KubeletPluginOptions;

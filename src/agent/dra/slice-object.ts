@@ -59,7 +59,10 @@ function capacityObject(key: string, { value, policy }: DeviceCapacity): object 
   return { value: print(value), requestPolicy: { default: print(policy.default), validRange: { min, max, step } } };
 }
 
-/** Reads a ResourceSlice; null for what is not one of this driver on this node. What somebody else wrote into it reads as another device. */
+/**
+ * Reads a ResourceSlice; null for what is not one of this driver on this node. What somebody else wrote into it reads
+ * as another device.
+ */
 export function readSlice(object: unknown, node: string): ObservedSlice | null {
   const [metadata, spec] = [record(record(object).metadata), record(record(object).spec)];
   if (typeof metadata.name !== 'string' || typeof metadata.uid !== 'string') return null;

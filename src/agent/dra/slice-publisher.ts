@@ -33,8 +33,8 @@ const FIRST_BACKOFF_MS = 1_000;
 const LONGEST_BACKOFF_MS = 60_000;
 
 /**
- * Keeps this node's ResourceSlices as they should be: after changes of the GPUs, and when somebody removes or changes them, as the kubelet does
- * when it starts. What the API server did not keep of a write is not written again.
+ * Keeps this node's ResourceSlices as they should be: after changes of the GPUs, and when somebody removes or changes
+ * them, as the kubelet does when it starts. What the API server did not keep of a write is not written again.
  */
 export class SlicePublisher {
   readonly #options: SlicePublisherOptions;

@@ -74,6 +74,9 @@ export interface Driver {
   processes(uuid: string): Promise<readonly GpuProcess[]>;
   /** Calls `listener` with everything that happens from now on, until the answer is called. */
   subscribe(listener: DriverListener): () => void;
-  /** Lets go of the driver; listeners hear nothing more. May be called twice. Rejects when a call into the driver will not return. */
+  /**
+   * Lets go of the driver; listeners hear nothing more. May be called twice. Rejects when a call into the driver will
+   * not return.
+   */
   close(): Promise<void>;
 }

@@ -23,8 +23,8 @@ export interface HealthMonitorOptions {
 }
 
 /**
- * Turns what the driver reports into the health of each GPU, and tells at once what changed. Probations end by the clock. Listeners are called in
- * turn and must not throw.
+ * Turns what the driver reports into the health of each GPU, and tells at once what changed. Probations end by the
+ * clock. Listeners are called in turn and must not throw.
  */
 export class HealthMonitor {
   readonly #driver: Driver;

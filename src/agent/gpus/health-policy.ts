@@ -1,8 +1,8 @@
 import { DecodeError, reader, type Reader } from './json-reader.js';
 
 /**
- * What an error says of the GPU: `ignored` nothing (the application's own, or a mere remark); `transient` that it should rest and
- * may come back; `reset` that it is of no use until it was reset; `fatal` that it is broken or gone.
+ * What an error says of the GPU: `ignored` nothing (the application's own, or a mere remark); `transient` that it
+ * should rest and may come back; `reset` that it is of no use until it was reset; `fatal` that it is broken or gone.
  */
 export type XidClass = 'ignored' | 'transient' | 'reset' | 'fatal';
 

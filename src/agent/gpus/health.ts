@@ -1,8 +1,8 @@
 import type { HealthPolicy, XidClass } from './health-policy.js';
 
 /**
- * How a GPU is. `healthy` alone may be given to new containers. `probation`: had an error and rests until a time; `reset`: needs one; `failed`:
- * broken; `lost`: does not answer.
+ * How a GPU is. `healthy` alone may be given to new containers. `probation`: had an error and rests until a time;
+ * `reset`: needs one; `failed`: broken; `lost`: does not answer.
  */
 export type HealthStatus = 'healthy' | 'probation' | 'reset' | 'failed' | 'lost';
 

@@ -7,17 +7,22 @@ const VENDOR = 'tencent.com';
 const CLASS = 'vcuda';
 
 /**
- * The directory for specifications that outlive a reboot: the kubelet remembers which devices a container got, and starts it
- * again with them before this agent runs.
+ * The directory for specifications that outlive a reboot: the kubelet remembers which devices a container got, and
+ * starts it again with them before this agent runs.
  */
 export const CDI_DIRECTORY = '/etc/cdi';
 
-/** Kubelets hand CDI devices of a device plugin to the runtime by default from this minor version of Kubernetes 1 on. */
+/**
+ * Kubelets hand CDI devices of a device plugin to the runtime by default from this minor version of Kubernetes 1 on.
+ */
 const FIRST_KUBELET_MINOR = 29;
 
 const FILE_NAME = new RegExp(`^${VENDOR}-${CLASS}_([0-9a-zA-Z-]+)\\.json$`);
 
-/** Name of an allocation's device, as a runtime is asked for it. Before version 0.5.0 a device's name had to start with a letter. */
+/**
+ * Name of an allocation's device, as a runtime is asked for it. Before version 0.5.0 a device's name had to start with
+ * a letter.
+ */
 export function cdiDeviceName(allocationId: string): string {
   return `${VENDOR}/${CLASS}=${deviceName(allocationId)}`;
 }
@@ -40,7 +45,10 @@ export function cdiSpec(allocationId: string, edits: ContainerEdits): object {
   };
 }
 
-/** The specification of one claim unit: a device for each of its GPUs, and what all of them share in the file's own edits. */
+/**
+ * The specification of one claim unit: a device for each of its GPUs, and what all of them share in the file's own
+ * edits.
+ */
 export function cdiUnitSpec(unitId: string, { shared, devices }: UnitEdits): object {
   return {
     cdiVersion: oldestVersion([...shared.deviceNodes, ...devices.flat()]),

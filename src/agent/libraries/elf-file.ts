@@ -14,9 +14,9 @@ import {
 const LARGEST_FILE_BYTES = 2 * 1024 ** 3;
 
 /**
- * Reads what {@link readElf} says of the file at `path`, and no more of it than that: a driver's libraries have 600 MB in
- * all, what is needed of them lies in some hundred kilobytes. The image is as long as the file, but its pages stay untouched
- * (and so cost no memory) except where something was read into it. Rejects with the file system's error.
+ * Reads what {@link readElf} says of the file at `path`, and no more of it than that: a driver's libraries have 600 MB
+ * in all, what is needed of them lies in some hundred kilobytes. The image is as long as the file, but its pages stay
+ * untouched (and so cost no memory) except where something was read into it. Rejects with the file system's error.
  */
 export async function readElfFile(path: string): Promise<ElfResult<ElfFacts>> {
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);

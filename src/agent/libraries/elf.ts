@@ -57,8 +57,8 @@ interface Layout {
 }
 
 /**
- * The ranges that must be in memory before {@link contentSpans} can be asked, from the first {@link ELF_HEADER_BYTES} of a
- * file of `fileBytes`: with these two functions a file of 100 MB is understood from some ten kilobytes of it.
+ * The ranges that must be in memory before {@link contentSpans} can be asked, from the first {@link ELF_HEADER_BYTES}
+ * of a file of `fileBytes`: with these two functions a file of 100 MB is understood from some ten kilobytes of it.
  */
 export function tableSpans(header: Buffer, fileBytes: number): ElfResult<readonly Span[]> {
   const layout = readLayout(header, fileBytes);
@@ -67,7 +67,10 @@ export function tableSpans(header: Buffer, fileBytes: number): ElfResult<readonl
     : layout;
 }
 
-/** The ranges that {@link readElf} looks at, from an image of the file in which only header and tables need to be filled in. */
+/**
+ * The ranges that {@link readElf} looks at, from an image of the file in which only header and tables need to be filled
+ * in.
+ */
 export function contentSpans(image: Buffer): ElfResult<readonly Span[]> {
   const parsed = parseSections(image);
   if (!parsed.ok) return parsed;
@@ -83,8 +86,8 @@ export function contentSpans(image: Buffer): ElfResult<readonly Span[]> {
 }
 
 /**
- * Reads architecture, SONAME, NEEDED and notes from the bytes of an ELF file (System V ABI, chapter 5). Sections come from
- * elfy; a file without section headers is refused, since elfy cannot read it.
+ * Reads architecture, SONAME, NEEDED and notes from the bytes of an ELF file (System V ABI, chapter 5). Sections come
+ * from elfy; a file without section headers is refused, since elfy cannot read it.
  */
 export function readElf(image: Buffer): ElfResult<ElfFacts> {
   const parsed = parseSections(image);
@@ -211,7 +214,8 @@ function readDynamicNames(
   const needed: string[] = [];
   const entryBytes = is64 ? 16 : 8;
   for (let at = 0; at + entryBytes <= dynamic.data.length; at += entryBytes) {
-    // The high half of a 64-bit tag is set in tags of processors and vendors only, which all have bit 30 of the low half set.
+    // The high half of a 64-bit tag is set in tags of processors and vendors only, which all have bit 30 of the low
+    // half set.
     const tag = dynamic.data.readUInt32LE(at);
     if (tag === DT_NULL) break;
     if (tag !== DT_NEEDED && tag !== DT_SONAME) continue;
@@ -229,7 +233,10 @@ function stringAt(table: Buffer, offset: number): string | null {
   return end < 0 ? null : table.toString('utf8', offset, offset + end);
 }
 
-/** Notes are `{u32 owner size, u32 description size, u32 type}`, then both, each padded to four bytes; a broken one ends the list. */
+/**
+ * Notes are `{u32 owner size, u32 description size, u32 type}`, then both, each padded to four bytes; a broken one ends
+ * the list.
+ */
 function readNotes(section: Buffer): ElfNote[] {
   const notes: ElfNote[] = [];
   let at = 0;

@@ -11,15 +11,18 @@ const PROGRAM_DIRECTORIES = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '
 const MERGED = new Set(['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32']);
 
 /**
- * The host's file system as the agent sees it: at `/`, or mounted elsewhere. Paths of the host are absolute paths as its own
- * programs write them; every link is followed within the host's file system, wherever that is mounted.
+ * The host's file system as the agent sees it: at `/`, or mounted elsewhere. Paths of the host are absolute paths as
+ * its own programs write them; every link is followed within the host's file system, wherever that is mounted.
  */
 export interface HostRoot {
   /** Where the agent sees it. */
   readonly path: string;
   /** `whole`: the host's `/`. `usr`: only its `/usr`, as the original's DaemonSet mounts it at `/usr/local/host`. */
   readonly extent: 'whole' | 'usr';
-  /** Path on the agent's side of the file that `hostPath` leads to; null where there is none, or it lies outside of what is mounted. */
+  /**
+   * Path on the agent's side of the file that `hostPath` leads to; null where there is none, or it lies outside of what
+   * is mounted.
+   */
   resolve(hostPath: string): Promise<string | null>;
   /** Names in a directory of the host, sorted; none where it does not exist. */
   list(hostPath: string): Promise<string[]>;

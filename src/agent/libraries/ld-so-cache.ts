@@ -42,7 +42,10 @@ const ARCHITECTURE_OF_FLAGS: ReadonlyMap<number, Architecture> = new Map([
   [0x0b00, 'arm'],
 ]);
 
-/** Bit 62 of an entry's hwcap word says that the low half is an index of the hwcaps strings; the ten bits from 32 up are an ISA level. */
+/**
+ * Bit 62 of an entry's hwcap word says that the low half is an index of the hwcaps strings; the ten bits from 32 up are
+ * an ISA level.
+ */
 const HWCAP_EXTENSION_HIGH = 0x4000_0000;
 const HWCAP_ISA_LEVEL_MASK = 0x3ff;
 
@@ -61,9 +64,10 @@ class Refusal extends Error {
 }
 
 /**
- * Reads the bytes of an `/etc/ld.so.cache` in the new format (glibc 2.2 and later), with or without the old header before it.
- * Entries keep their order, which is the order in which the dynamic linker tries them. Entries that are no ELF libraries are
- * left out; a cache with one impossible offset is refused whole, since nothing tells which of the others are right.
+ * Reads the bytes of an `/etc/ld.so.cache` in the new format (glibc 2.2 and later), with or without the old header
+ * before it. Entries keep their order, which is the order in which the dynamic linker tries them. Entries that are no
+ * ELF libraries are left out; a cache with one impossible offset is refused whole, since nothing tells which of the
+ * others are right.
  */
 export function parseLdSoCache(bytes: Buffer): CacheResult {
   try {

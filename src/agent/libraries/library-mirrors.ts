@@ -54,13 +54,19 @@ export class LibraryMirrors {
     this.#mirrors = options.volumes.map((volume) => ({ volume, seen: null, applied: null }));
   }
 
-  /** Directory that containers get as `/usr/local/nvidia`: `shared` with the control libraries, `origin` with the driver's own. Null when volume.conf has none. */
+  /**
+   * Directory that containers get as `/usr/local/nvidia`: `shared` with the control libraries, `origin` with the
+   * driver's own. Null when volume.conf has none.
+   */
   directory(kind: 'shared' | 'origin'): string | null {
     const mirror = this.#mirrors.find(({ volume }) => (volume.name === SHARED_VOLUME) === (kind === 'shared'));
     return mirror === undefined ? null : join(mirror.volume.base, mirror.volume.name, CURRENT);
   }
 
-  /** Where a control library lies in every version of the mirror that has one: containers keep the version that they started with. */
+  /**
+   * Where a control library lies in every version of the mirror that has one: containers keep the version that they
+   * started with.
+   */
   controlLibraries(soname: string): string[] {
     return this.#mirrors.flatMap(({ volume }) => {
       if (volume.name !== SHARED_VOLUME) return [];
@@ -70,14 +76,20 @@ export class LibraryMirrors {
     });
   }
 
-  /** Version of the host's driver as the mirrors hold it, null before the first mirror or when the driver's files do not tell. */
+  /**
+   * Version of the host's driver as the mirrors hold it, null before the first mirror or when the driver's files do not
+   * tell.
+   */
   driverVersion(): string | null {
     return (
       this.#mirrors.map((mirror) => mirror.applied?.driverVersion ?? null).find((version) => version !== null) ?? null
     );
   }
 
-  /** Puts every mirror in place. A refusal (no driver on the host, no control library) says so and leaves what was there; the next samples may mend it. */
+  /**
+   * Puts every mirror in place. A refusal (no driver on the host, no control library) says so and leaves what was
+   * there; the next samples may mend it.
+   */
   async start(): Promise<MirrorsResult> {
     const result = await this.#look({ atOnce: true }).catch((error: unknown) => this.#keep(error));
     this.#cancel = this.#options.clock.every(this.#options.periodMs ?? 30_000, () => {
@@ -102,7 +114,10 @@ export class LibraryMirrors {
     await this.#running;
   }
 
-  /** A container that has a lease on a file of the driver keeps us from reading it for now: what was mirrored before serves until that ends. */
+  /**
+   * A container that has a lease on a file of the driver keeps us from reading it for now: what was mirrored before
+   * serves until that ends.
+   */
   async #keep(error: unknown): Promise<MirrorsResult> {
     if (!isLeased(error)) throw error;
     for (const { volume } of this.#mirrors)

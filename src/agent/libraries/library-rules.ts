@@ -2,11 +2,16 @@ import type { Architecture } from './architecture.js';
 import { minimumLinux } from './elf.js';
 import type { HostLibrary } from './inventory.js';
 
-/** Libraries that every GL implementation has under the same names; only a driver's own, or glvnd's, belong into a mirror. */
+/**
+ * Libraries that every GL implementation has under the same names; only a driver's own, or glvnd's, belong into a
+ * mirror.
+ */
 const SHARED_GL_NAME = /^lib(EGL|GLESv1_CM|GLESv2|GL)\.so/;
 const NVIDIA_GL = /^lib(nvidia-e?glcore|GLdispatch)\.so/;
 
-/** Drivers shipped libnvidia-tls twice; the one for kernels with thread-local storage of their own says 2.3.99 or later. */
+/**
+ * Drivers shipped libnvidia-tls twice; the one for kernels with thread-local storage of their own says 2.3.99 or later.
+ */
 const TLS_LIBRARY = /^libnvidia-tls\.so/;
 const OLDEST_TLS_LINUX = [2, 3, 99] as const;
 
@@ -43,7 +48,10 @@ export function reasonToLeaveOut(library: HostLibrary, context: RuleContext): st
   return null;
 }
 
-/** Names besides the file's own under which programs ask for a library: its SONAME, the one without a version, GLX's fallback. */
+/**
+ * Names besides the file's own under which programs ask for a library: its SONAME, the one without a version, GLX's
+ * fallback.
+ */
 export function linkNames(fileName: string, soname: string | null): string[] {
   const plain = /^(.+?\.so)\./.exec(fileName)?.[1];
   const names = [soname, plain ?? null, /^libGLX_nvidia\.so/.test(fileName) ? 'libGLX_indirect.so.0' : null];
@@ -85,7 +93,10 @@ function isOlder(version: readonly number[] | null, limit: readonly number[]): b
   return false;
 }
 
-/** The version of the driver in use, when this library carries that of another one and its twin of the right version is there. */
+/**
+ * The version of the driver in use, when this library carries that of another one and its twin of the right version is
+ * there.
+ */
 function ofDriverInUse(library: HostLibrary, { candidates, architecture }: RuleContext): string | null {
   const own = driverVersionOf(library.fileName);
   if (own === null) return null;

@@ -24,7 +24,10 @@ export type MirrorStep =
   | { readonly kind: 'symlink'; readonly to: string; readonly target: string; readonly reason: string };
 
 export interface MirrorPlan {
-  /** Name of the version: the driver's, and a digest of all that the mirror is made of. The same host gives the same name. */
+  /**
+   * Name of the version: the driver's, and a digest of all that the mirror is made of. The same host gives the same
+   * name.
+   */
   readonly version: string;
   /** `580.95.05`; null when the name of libcuda does not tell. */
   readonly driverVersion: string | null;
@@ -46,13 +49,18 @@ export interface MirrorRequest {
   readonly architecture: Architecture;
   /** Libraries that stand before the driver's; null for a mirror with the originals. */
   readonly controls: readonly ControlLibrary[] | null;
-  /** This project's own files that volume.conf may list, by the name that it uses: `gpu-client`, `libcuda-control.so`. */
+  /**
+   * This project's own files that volume.conf may list, by the name that it uses: `gpu-client`, `libcuda-control.so`.
+   */
   readonly ownFiles: ReadonlyMap<string, HostFile>;
 }
 
 const DRIVER_LIBRARY = 'libcuda.so.1';
 
-/** Decides what a mirror of one volume consists of. Nothing is touched; {@link MirrorStep}s are carried out by `applyMirror`. */
+/**
+ * Decides what a mirror of one volume consists of. Nothing is touched; {@link MirrorStep}s are carried out by
+ * `applyMirror`.
+ */
 export function planMirror(request: MirrorRequest): MirrorPlanResult {
   const { volume, inventory, architecture } = request;
   const controls = request.controls ?? [];

@@ -28,8 +28,8 @@ export function planRemovals({
 }
 
 /**
- * Finds the versions that the text of a `/proc/<pid>/mountinfo` mentions. Its fourth field is the mounted directory within its file
- * system (proc(5)); a version's name is enough to know it, wherever that file system has its root.
+ * Finds the versions that the text of a `/proc/<pid>/mountinfo` mentions. Its fourth field is the mounted directory
+ * within its file system (proc(5)); a version's name is enough to know it, wherever that file system has its root.
  */
 export function versionsInMountinfo(text: string, versions: readonly string[]): string[] {
   const mounted = new Set<string>();
@@ -69,7 +69,10 @@ export async function removeUnusedVersions(
   return removals;
 }
 
-/** Reads the mounts of every mount namespace once, through one process of each. Null where a process may not be looked at. */
+/**
+ * Reads the mounts of every mount namespace once, through one process of each. Null where a process may not be looked
+ * at.
+ */
 async function mountedVersions(versions: readonly string[], processes: string): Promise<ReadonlySet<string> | null> {
   const mounted = new Set<string>();
   const namespaces = new Set<string>();

@@ -30,10 +30,10 @@ const UNFINISHED = '.unfinished-';
 /**
  * Makes `directory/current` lead to a directory that holds what the plan says, and answers the name of that version.
  *
- * The new version is built beside the others under a name that nobody looks for, synced, and gets its name in one rename;
- * then the link is replaced in one rename. Whoever follows the link before, during or after a crash at any point sees the old version or the
- * new one, whole; containers that mounted a version keep it, since nothing in it ever changes. A version that is already
- * there is used as it is, unless something is missing from it.
+ * The new version is built beside the others under a name that nobody looks for, synced, and gets its name in one
+ * rename; then the link is replaced in one rename. Whoever follows the link before, during or after a crash at any
+ * point sees the old version or the new one, whole; containers that mounted a version keep it, since nothing in it ever
+ * changes. A version that is already there is used as it is, unless something is missing from it.
  */
 export async function applyMirror(directory: string, plan: MirrorPlan, fs: MirrorFs = nodeFs): Promise<string> {
   const versions = join(directory, VERSIONS);
@@ -70,7 +70,10 @@ async function removeUnfinished(directory: string, fs: MirrorFs): Promise<void> 
   }
 }
 
-/** Finds or builds a complete version for the plan; a damaged one is left to its users, and another is built under the next name. */
+/**
+ * Finds or builds a complete version for the plan; a damaged one is left to its users, and another is built under the
+ * next name.
+ */
 async function buildVersion(versions: string, plan: MirrorPlan, fs: MirrorFs): Promise<string> {
   for (let attempt = 0; ; attempt += 1) {
     const version = attempt === 0 ? plan.version : `${plan.version}.${attempt}`;

@@ -12,8 +12,8 @@ export async function describeOwnFile(path: string): Promise<HostFile> {
 }
 
 /**
- * Describes a control library by what it says of itself: its SONAME is that of the library it stands before, and the first
- * `lib*-origin.so.*` that it needs is the name of the one behind it. Rejects when the file is none.
+ * Describes a control library by what it says of itself: its SONAME is that of the library it stands before, and the
+ * first `lib*-origin.so.*` that it needs is the name of the one behind it. Rejects when the file is none.
  */
 export async function describeControlLibrary(path: string): Promise<ControlLibrary> {
   const elf = await readElfFile(path);

@@ -12,7 +12,10 @@ export interface CgroupPlace {
   readonly controllers: readonly string[] | null;
 }
 
-/** Docker, containerd and cri-o all name containers by 64 digits; the name may have the runtime's before it, and systemd's ending. */
+/**
+ * Docker, containerd and cri-o all name containers by 64 digits; the name may have the runtime's before it, and
+ * systemd's ending.
+ */
 const CONTAINER = /^(?:(.+?)-)?([0-9a-f]{64})(\.scope)?$/;
 
 /** `pod<uid>` of a kubelet with the cgroupfs driver. */
@@ -21,15 +24,19 @@ const POD_DIRECTORY = /^pod([0-9A-Za-z_-]+)$/;
 /** `[<root>-]kubepods[-<class>]-pod<uid>.slice` of one with the systemd driver, which has `_` where the UID has `-`. */
 const POD_SLICE = /^(?:.+-)?kubepods(?:-(?:burstable|besteffort))?-pod([0-9A-Za-z_]+)\.slice$/;
 
-/** containerd with the cgroupfs driver under a kubelet with systemd's takes the slice's name for a part of its own: `<slice>:cri-containerd:<id>`. */
+/**
+ * containerd with the cgroupfs driver under a kubelet with systemd's takes the slice's name for a part of its own:
+ * `<slice>:cri-containerd:<id>`.
+ */
 const MIXED = /^(.+\.slice):[^:]+:([0-9a-f]{64})$/;
 
 /** What lies between a kubelet's root and its pods. */
 const POD_PARENT = /^(?:(?:.+-)?kubepods(?:-(?:burstable|besteffort))?\.slice|kubepods|burstable|besteffort)$/;
 
 /**
- * Roots of the kubelet that runs the process whose `/proc/<pid>/cgroup` this is, one for each hierarchy in which it stands in a pod: where the
- * tree of a cluster in a container begins. The process has to be one that nobody else can move: the agent itself.
+ * Roots of the kubelet that runs the process whose `/proc/<pid>/cgroup` this is, one for each hierarchy in which it
+ * stands in a pod: where the tree of a cluster in a container begins. The process has to be one that nobody else can
+ * move: the agent itself.
  */
 export function kubeletRoots(ownText: string): readonly string[] {
   const roots = linesOf(ownText).flatMap(({ path }) => {
@@ -44,16 +51,18 @@ export function kubeletRoots(ownText: string): readonly string[] {
 }
 
 /**
- * Finds the container of a process in the text of its `/proc/<pid>/cgroup` (cgroups(7): `<hierarchy>:<controllers>:<path>`, where
- * the path itself may have colons). Null when the process is in no container that can be told from its cgroup.
+ * Finds the container of a process in the text of its `/proc/<pid>/cgroup` (cgroups(7):
+ * `<hierarchy>:<controllers>:<path>`, where the path itself may have colons). Null when the process is in no container
+ * that can be told from its cgroup.
  *
- * It is the container of the outermost pod below one of `roots`, however deep below it the process stands: whoever may make control groups
- * makes them below his own, and can call them like another pod's. With pods within pods (a cluster in containers) the
- * roots of the kubelet say which is meant.
+ * It is the container of the outermost pod below one of `roots`, however deep below it the process stands: whoever may
+ * make control groups makes them below his own, and can call them like another pod's. With pods within pods (a cluster
+ * in containers) the roots of the kubelet say which is meant.
  */
 export function parseProcCgroup(text: string, roots: readonly string[] = []): CgroupPlace | null {
   const lines = linesOf(text);
-  // On a machine with both versions the runtime uses one of them; of the first version, `memory` is the one that runtimes never leave out.
+  // On a machine with both versions the runtime uses one of them; of the first version, `memory` is the one that
+  // runtimes never leave out.
   const rank = (controllers: readonly string[] | null) =>
     controllers === null ? 2 : controllers.includes('memory') ? 0 : 1;
   for (const { controllers, path } of lines.sort((a, b) => rank(a.controllers) - rank(b.controllers))) {

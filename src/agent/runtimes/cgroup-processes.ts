@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import type { CgroupPlace } from './cgroup-path.js';
 
 /**
- * Host ids of the processes in a control group and all below it, in ascending order; null when it is not to be found below
- * `cgroups`, where the machine's control groups are mounted: version 2 at the top or in `unified`, version 1 by controller.
+ * Host ids of the processes in a control group and all below it, in ascending order; null when it is not to be found
+ * below `cgroups`, where the machine's control groups are mounted: version 2 at the top or in `unified`, version 1 by
+ * controller.
  */
 export async function cgroupProcesses(
   cgroups: string,

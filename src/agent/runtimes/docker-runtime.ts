@@ -46,7 +46,8 @@ export class DockerRuntime implements ContainerRuntime {
     // Loaded on demand: it takes 200 ms and 23 MB, which nodes without docker do not have to pay.
     const { default: Client } = await import('dockerode');
     const timeoutMs = options.timeoutMs ?? 5_000;
-    // dockerode's own limit closes the connection, but its error does not tell that from a daemon that died: ours comes first.
+    // dockerode's own limit closes the connection, but its error does not tell that from a daemon that died: ours comes
+    // first.
     const runtime = new DockerRuntime(
       endpoint,
       new Client({ socketPath: endpoint, timeout: timeoutMs + 1_000 }),

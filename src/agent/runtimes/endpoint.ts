@@ -45,8 +45,8 @@ export function parseEndpoint(endpoint: string): EndpointResult {
 /**
  * Connects to the runtime that the options name, or else to the one of this node that runs Kubernetes pods. A node may
  * have several: docker brings a containerd of its own, and images are built with docker on nodes whose kubelet uses
- * containerd. The one with pods is the kubelet's (the agent itself is one of them); while none has any, it is the first that
- * answers. Rejects with a {@link RuntimeError}, whose message says what was tried.
+ * containerd. The one with pods is the kubelet's (the agent itself is one of them); while none has any, it is the first
+ * that answers. Rejects with a {@link RuntimeError}, whose message says what was tried.
  */
 export async function connectRuntime(options: RuntimeOptions = {}): Promise<ContainerRuntime> {
   const { timeoutMs } = options;

@@ -69,9 +69,15 @@ export interface AuditedDevice {
   readonly samples: number;
   /** A counter is lower than it was: only its writer can have done that. */
   readonly wentBack: boolean;
-  /** Memory in bytes that the driver counts and the container's own account does not; null where one of the two is not known. */
+  /**
+   * Memory in bytes that the driver counts and the container's own account does not; null where one of the two is not
+   * known.
+   */
   readonly uncountedMemoryBytes: number | null;
-  /** GPU time in ppm of the GPU that the driver reports and launches were not charged; null where the driver does not say. */
+  /**
+   * GPU time in ppm of the GPU that the driver reports and launches were not charged; null where the driver does not
+   * say.
+   */
   readonly unchargedTimePpm: number | null;
   /** The part of it that no correction of the charges can explain. Absent: null. */
   readonly uncorrectableTimePpm?: number | null;
@@ -92,9 +98,14 @@ export interface AuditView {
 
 /** Driver and ledger round differently and are read at different moments. */
 const MEMORY_SLACK_BYTES = 64 * 2 ** 20;
-/** Modules that a program loads when its memory is full come on top of it; more than this a container is something else. */
+/**
+ * Modules that a program loads when its memory is full come on top of it; more than this a container is something else.
+ */
 const MODULE_BYTES = 256 * 2 ** 20;
-/** What the modules of all processes may take without a charge of their own; more than this is use past the control library. */
+/**
+ * What the modules of all processes may take without a charge of their own; more than this is use past the control
+ * library.
+ */
 const UNCOUNTED_BYTES = 2 ** 30;
 /** Charges are estimates, which are corrected within these bounds; more time than this goes past them. */
 const UNCHARGED_TIME_PPM = 100_000;
@@ -115,8 +126,9 @@ export function audit(view: AuditView): Finding[] {
 }
 
 function auditProcesses({ processes, sessions }: AuditView): Finding[] {
-  // One that this agent has not met yet but that left its line before is met at its next launch: until then it does nothing.
-  // A greeting and a slot of the usage file are easily written: the mapped library decides, where it can be seen.
+  // One that this agent has not met yet but that left its line before is met at its next launch: until then it does
+  // nothing. A greeting and a slot of the usage file are easily written: the mapped library decides, where it can be
+  // seen.
   const foreignProcesses = processes.filter(
     ({ greeted, claimed, active, library }) => library === false || (!greeted && (!claimed || active)),
   );
@@ -155,7 +167,10 @@ function auditSessions(view: AuditView): Finding[] {
   return view.sessions.flatMap((session) => auditSession(session, evidence));
 }
 
-/** What the driver counts on a GPU and the slice does not: use past the control library, and not only the possibility of it. */
+/**
+ * What the driver counts on a GPU and the slice does not: use past the control library, and not only the possibility of
+ * it.
+ */
 function evidenceOn(device: AuditedDevice): string[] {
   const { gpuUuid, memoryLimitBytes, share, uncountedMemoryBytes, unchargedTimePpm } = device;
   const evidence: string[] = [];

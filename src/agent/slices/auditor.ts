@@ -184,7 +184,10 @@ export class Auditor {
     };
   }
 
-  /** Without a process on any GPU only the usage file can be wrong: whatever else runs in the container can write it, and fill the disk with it. */
+  /**
+   * Without a process on any GPU only the usage file can be wrong: whatever else runs in the container can write it,
+   * and fill the disk with it.
+   */
   #viewOfAbsent(slice: Slice, tenants: readonly Tenant[]): AuditView {
     const devices = tenants.map((tenant) => ({
       ...limitsOf(tenant),

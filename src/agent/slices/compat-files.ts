@@ -7,7 +7,10 @@ import { RESERVED_NAMES } from './slice-directory.js';
 /** A container id or a container's name: a file name that leads nowhere else. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,252}$/;
 
-/** A container is restarted under a new id each time, and all that it registers before the slice ends stays: enough is enough. */
+/**
+ * A container is restarted under a new id each time, and all that it registers before the slice ends stays: enough is
+ * enough.
+ */
 const MOST_CONTAINERS = 16;
 
 export type NameRefusal = { readonly ok: false; readonly code: 'bad-name' | 'too-many'; readonly reason: string };
@@ -20,8 +23,9 @@ interface CompatDirectory {
 }
 
 /**
- * `<container>/vcuda.config` and `pids.config` in one slice's directory: what the control library of tkestack vcuda-controller
- * reads after it has registered. It reads them without a lock and at any time, so each is replaced whole.
+ * `<container>/vcuda.config` and `pids.config` in one slice's directory: what the control library of tkestack
+ * vcuda-controller reads after it has registered. It reads them without a lock and at any time, so each is replaced
+ * whole.
  */
 export class CompatFiles {
   readonly #directory: string;
@@ -49,8 +53,8 @@ export class CompatFiles {
   }
 
   /**
-   * Makes both files say what is given; the pids first, as the original did: who finds the limits finds the pids too. A file
-   * that says so already is left alone, and so are the pids where they are null.
+   * Makes both files say what is given; the pids first, as the original did: who finds the limits finds the pids too. A
+   * file that says so already is left alone, and so are the pids where they are null.
    */
   async write(name: string, pids: readonly number[] | null, config: VcudaConfig): Promise<void> {
     const path = join(this.#directory, name);

@@ -33,9 +33,9 @@ export interface Registered {
 }
 
 /**
- * `vcuda.VCUDAService` of one slice, which the original library's `gpu-client` calls before each of its programs starts. The caller
- * says which container it is; that names a directory of its own slice and decides nothing else. Which processes are
- * the container's follows from the control group of the process that called.
+ * `vcuda.VCUDAService` of one slice, which the original library's `gpu-client` calls before each of its programs
+ * starts. The caller says which container it is; that names a directory of its own slice and decides nothing else.
+ * Which processes are the container's follows from the control group of the process that called.
  */
 export class CompatRegistry {
   readonly #options: CompatRegistryOptions;

@@ -3,8 +3,9 @@ import { processStat } from '../../host/process-stat.js';
 import type { Session } from './session.js';
 
 /**
- * Processes of one container that greeted and left. One that died leaves its line in the usage file, with all that it held, until another process of the container
- * happens to clear it away: until then the agent leaves it out. One that only closed its connection lives on and counts.
+ * Processes of one container that greeted and left. One that died leaves its line in the usage file, with all that it
+ * held, until another process of the container happens to clear it away: until then the agent leaves it out. One that
+ * only closed its connection lives on and counts.
  */
 export class DepartedProcesses {
   /** By line of the usage file: there is never more than one for each. */

@@ -120,7 +120,10 @@ export class GpuMonitor {
     decisions.forEach((decision, at) => ticks[at]?.tenant.tell(decision, nowNs, nextMs));
   }
 
-  /** Asks the driver; rejects with its error, and everything stays as it was then. `nowNs` and `nowMs` are functions since asking takes time. */
+  /**
+   * Asks the driver; rejects with its error, and everything stays as it was then. `nowNs` and `nowMs` are functions
+   * since asking takes time.
+   */
   async takeSample(nowNs: () => bigint, nowMs: () => number): Promise<void> {
     try {
       await this.#takeSample(nowNs, nowMs);
@@ -193,8 +196,9 @@ export class GpuMonitor {
 }
 
 /**
- * What processes of no container use, in ppm of the GPU. Only of those that were there at the look before: a container's own process may be listed once before its
- * greeting has come, and once more when it has ended and its slice is gone, with all that it used until then.
+ * What processes of no container use, in ppm of the GPU. Only of those that were there at the look before: a
+ * container's own process may be listed once before its greeting has come, and once more when it has ended and its
+ * slice is gone, with all that it used until then.
  */
 function foreignPpm(foreignProcesses: readonly GpuProcess[], before: readonly GpuProcess[]): number {
   const known = new Set(before.map(({ pid }) => pid));

@@ -40,8 +40,8 @@ interface Served {
 }
 
 /**
- * `<path>/<pod UID>/`: the directories of the original's layout, one for all containers of a pod. Each new process in such a
- * container registers by the `vcuda.sock` there, so somebody has to answer until the pod ends.
+ * `<path>/<pod UID>/`: the directories of the original's layout, one for all containers of a pod. Each new process in
+ * such a container registers by the `vcuda.sock` there, so somebody has to answer until the pod ends.
  */
 export class LegacyPods {
   readonly #options: LegacyPodsOptions;
@@ -54,7 +54,10 @@ export class LegacyPods {
     this.#pace = options.pace ?? new RegistrationPace(options.clock, REGISTRATION_PACE);
   }
 
-  /** Serves the pods of these containers. One whose directory cannot be used is logged, and tried again at the next call. */
+  /**
+   * Serves the pods of these containers. One whose directory cannot be used is logged, and tried again at the next
+   * call.
+   */
   async open(containers: readonly LegacyContainer[]): Promise<void> {
     const byPod = new Map<string, LegacyContainer[]>();
     for (const entry of containers) byPod.set(entry.podUid, [...(byPod.get(entry.podUid) ?? []), entry]);

@@ -42,8 +42,9 @@ export class LimitsWriter {
   }
 
   /**
-   * Takes over a file that an earlier life of the agent wrote; null when there is none that can be read, or its container has a lease on it or
-   * runs it: the next one takes its place, and the container's processes keep the limits that they have mapped.
+   * Takes over a file that an earlier life of the agent wrote; null when there is none that can be read, or its
+   * container has a lease on it or runs it: the next one takes its place, and the container's processes keep the limits
+   * that they have mapped.
    */
   static open(path: string): LimitsWriter | null {
     let fd: number;

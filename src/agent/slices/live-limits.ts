@@ -47,7 +47,10 @@ export function readLimitAnnotations(annotations: ReadonlyMap<string, string>): 
   return { request, problems };
 }
 
-/** Bytes from a whole number of blocks ("16") or a quantity with a unit ("4Gi", "1500M"); null for what is neither, or nothing. */
+/**
+ * Bytes from a whole number of blocks ("16") or a quantity with a unit ("4Gi", "1500M"); null for what is neither, or
+ * nothing.
+ */
 export function parseMemory(text: string): number | null {
   if (/^\d{1,9}$/.test(text)) return Number(text) > 0 ? Number(text) * MEMORY_BLOCK_BYTES : null;
   const bytes = wholeQuantity(text);
@@ -81,8 +84,8 @@ export interface HeldLimits {
 }
 
 /**
- * The limits of one container, GPU by GPU, from what it was given and what is asked for: never more than was given. Memory is divided among
- * its GPUs as it was when it was given.
+ * The limits of one container, GPU by GPU, from what it was given and what is asked for: never more than was given.
+ * Memory is divided among its GPUs as it was when it was given.
  */
 export function holdLimits(given: readonly DeviceLimit[], request: LimitRequest): HeldLimits {
   const notes: string[] = [];

@@ -11,8 +11,9 @@ interface Known {
 }
 
 /**
- * Whether processes have one of the control libraries of this node mapped: the file itself, which no process can choose, whatever it is called. Reading that
- * takes about a millisecond, so a process that has it is read once a minute.
+ * Whether processes have one of the control libraries of this node mapped: the file itself, which no process can
+ * choose, whatever it is called. Reading that takes about a millisecond, so a process that has it is read once a
+ * minute.
  */
 export class MappedLibraries {
   readonly #paths: () => readonly string[];

@@ -25,11 +25,14 @@ const TICK_MS = 100;
 const TICKS_PER_SWEEP = 100;
 /** Without work to steer, only every tenth tick checks for some. */
 const TICKS_AT_REST = 10;
-/** Of more containers on a GPU than these each is read a little less often, so that a GPU costs the same however many share it; 32 wait 0.8 s. */
+/**
+ * Of more containers on a GPU than these each is read a little less often, so that a GPU costs the same however many
+ * share it; 32 wait 0.8 s.
+ */
 const CROWD_PER_TICK = 4;
 /**
- * How much later than evenly looks come, in turn and in parts of a period: a report is of one short window, and what programs do often has a period, of which
- * reports at even intervals may always show the same part.
+ * How much later than evenly looks come, in turn and in parts of a period: a report is of one short window, and what
+ * programs do often has a period, of which reports at even intervals may always show the same part.
  */
 const SAMPLE_DELAYS = [0, 0.3, 0.1, 0.4, 0.2];
 /** An idle GPU is sampled this many times less often, until a process appears or ends. */

@@ -8,8 +8,8 @@ import type { Slices } from './slices.js';
 import type { Drift, Tenant } from './tenant.js';
 
 /**
- * What a container does on one of its GPUs, as of the last sample and tick; counters as of now. Counters come from a file that the container
- * can write: they say nothing about anybody but itself.
+ * What a container does on one of its GPUs, as of the last sample and tick; counters as of now. Counters come from a
+ * file that the container can write: they say nothing about anybody but itself.
  */
 export interface DeviceObservation {
   readonly gpuUuid: string;
@@ -30,13 +30,17 @@ export interface DeviceObservation {
   /** By its own account: most that it held at once since it started; null while its usage file cannot be read. */
   readonly peakMemoryBytes: number | null;
   /**
-   * Launches, GPU time charged, time that launches waited, denials of memory by API and so on (times in ns). They only ever grow: from the start of the
-   * container on, over its restarts, until the agent starts anew, which begins again with what the running container's file says.
+   * Launches, GPU time charged, time that launches waited, denials of memory by API and so on (times in ns). They only
+   * ever grow: from the start of the container on, over its restarts, until the agent starts anew, which begins again
+   * with what the running container's file says.
    */
   readonly counters: UsageCounters;
   /** What it may use now, in parts per million of the GPU; null under a hard limit or while it does nothing. */
   readonly grantPpm: number | null;
-  /** Factor on what its launches are charged, in parts per million: above 1000000 the driver reports more than was charged. */
+  /**
+   * Factor on what its launches are charged, in parts per million: above 1000000 the driver reports more than was
+   * charged.
+   */
   readonly correctionPpm: number;
   /** Asked minus given in the last seconds, in parts per million of the GPU; null while it did not want its share. */
   readonly controlErrorPpm: number | null;

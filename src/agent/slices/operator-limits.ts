@@ -5,8 +5,8 @@ import { readReachableFile } from '../../host/reachable-file.js';
 import type { SliceDirectories } from './slice-directory.js';
 
 /**
- * What an operator asked of single containers, on this node and by hand. Kept beside the limits it changes, so it outlives the agent and
- * the container, and ends with the allocation.
+ * What an operator asked of single containers, on this node and by hand. Kept beside the limits it changes, so it
+ * outlives the agent and the container, and ends with the allocation.
  */
 export class OperatorLimits {
   readonly #directories: SliceDirectories;

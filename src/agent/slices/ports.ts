@@ -15,7 +15,10 @@ export interface ProcessPlace {
   readonly podUid: string | null;
 }
 
-/** What control groups and the container runtime say of processes. Slow and sometimes ignorant; nothing urgent waits for it. */
+/**
+ * What control groups and the container runtime say of processes. Slow and sometimes ignorant; nothing urgent waits for
+ * it.
+ */
 export interface ContainerKnowledge {
   /** The container that a process of the host runs in; null when it is in none, is gone, or cannot be told. */
   placeOf(pid: number): Promise<ProcessPlace | null>;

@@ -41,7 +41,9 @@ export class ProcessOwners {
     return allocation === null || !this.#slices.started.has(allocation) ? null : { allocation, greeted: false };
   }
 
-  /** Looks up those that did not greet, and forgets what was known of others of the same number. `now` in milliseconds. */
+  /**
+   * Looks up those that did not greet, and forgets what was known of others of the same number. `now` in milliseconds.
+   */
   async learn(pids: readonly number[], now: number): Promise<void> {
     for (const pid of pids) {
       if (this.#slices.sessionOf(pid) !== null) continue;

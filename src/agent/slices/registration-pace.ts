@@ -6,8 +6,9 @@ export interface PaceLimit {
 }
 
 /**
- * A registration asks the runtime and writes files: of all containers together so many at once, and so many a second for long. Whoever comes
- * next waits for its turn instead of being refused. A slice waits with one registration at a time, so the turns go round among slices.
+ * A registration asks the runtime and writes files: of all containers together so many at once, and so many a second
+ * for long. Whoever comes next waits for its turn instead of being refused. A slice waits with one registration at a
+ * time, so the turns go round among slices.
  */
 export class RegistrationPace {
   readonly #clock: Clock;

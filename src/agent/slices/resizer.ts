@@ -45,7 +45,10 @@ export class Resizer {
     this.#unsubscribe();
   }
 
-  /** Brings a slice's limits to what they should be now. A memory limit below what is in use is refused, everything else holds at once. */
+  /**
+   * Brings a slice's limits to what they should be now. A memory limit below what is in use is refused, everything else
+   * holds at once.
+   */
   reconsider(slice: Slice): void {
     const { policy, notices } = this.#options;
     const wanted = policy.wanted(slice.spec);

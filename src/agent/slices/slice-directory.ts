@@ -57,7 +57,10 @@ export class SliceDirectories {
     return join(this.pathOf(allocationId), OPERATOR_FILE_NAME);
   }
 
-  /** Makes the directory that all others are in, on the node for root alone, and clears away what an earlier life did not finish. */
+  /**
+   * Makes the directory that all others are in, on the node for root alone, and clears away what an earlier life did
+   * not finish.
+   */
   async open(): Promise<void> {
     await mkdir(this.#base, { recursive: true });
     await chmod(this.#base, 0o750);
@@ -68,8 +71,8 @@ export class SliceDirectories {
   }
 
   /**
-   * Makes the directory with a usage file, which has to be there before it can be mounted. With `anew` the file is an empty one,
-   * also where there is one already: its processes are gone.
+   * Makes the directory with a usage file, which has to be there before it can be mounted. With `anew` the file is an
+   * empty one, also where there is one already: its processes are gone.
    */
   async make(allocationId: string, anew = false): Promise<void> {
     const path = this.usagePathOf(allocationId);

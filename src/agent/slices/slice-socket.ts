@@ -43,8 +43,8 @@ const CALLS_AT_ONCE = 4;
 const FEW = 32;
 
 /**
- * Connections of all containers together, so that they cannot use up the agent's descriptors between them. Half of them are for containers that have
- * few: one that takes all it can get leaves enough for everybody else.
+ * Connections of all containers together, so that they cannot use up the agent's descriptors between them. Half of them
+ * are for containers that have few: one that takes all it can get leaves enough for everybody else.
  */
 export class ConnectionBudget {
   readonly #most: number;
@@ -94,9 +94,10 @@ export interface SliceSocketOptions {
 type Kind = 'silent' | 'session' | 'rpc';
 
 /**
- * `vcuda.sock` of one container. Two languages on one socket, told apart by the first byte: the control library's greeting, after
- * which the connection simply stays open, and gRPC. Identity is the socket, the process is its peer credential. Whoever
- * asks too much of it is cut off, and when that goes on the socket itself goes away for a while: a flood costs the flooder.
+ * `vcuda.sock` of one container. Two languages on one socket, told apart by the first byte: the control library's
+ * greeting, after which the connection simply stays open, and gRPC. Identity is the socket, the process is its peer
+ * credential. Whoever asks too much of it is cut off, and when that goes on the socket itself goes away for a while: a
+ * flood costs the flooder.
  */
 export class SliceSocket {
   readonly #options: SliceSocketOptions;

@@ -38,8 +38,9 @@ export interface SliceOptions {
 }
 
 /**
- * How often a restored slice is published anew, a maintenance apart: processes that greeted the agent before this one sample then whether they
- * still have a connection, but not twice within a second. The first time may fall into that second, the third cannot.
+ * How often a restored slice is published anew, a maintenance apart: processes that greeted the agent before this one
+ * sample then whether they still have a connection, but not twice within a second. The first time may fall into that
+ * second, the third cannot.
  */
 const SIGNS_OF_LIFE = 3;
 
@@ -50,8 +51,8 @@ export interface SessionListener {
 }
 
 /**
- * One started allocation: its limits, its usage file, its socket and the processes that came by it. Opened before its container
- * starts, and again after a restart of the agent; each of its parts exists once for as long as it lives.
+ * One started allocation: its limits, its usage file, its socket and the processes that came by it. Opened before its
+ * container starts, and again after a restart of the agent; each of its parts exists once for as long as it lives.
  */
 export class Slice {
   readonly id: string;
@@ -137,7 +138,10 @@ export class Slice {
     return slice;
   }
 
-  /** The same allocation, whose container is about to start once more: its processes are gone, its socket stays as it is. */
+  /**
+   * The same allocation, whose container is about to start once more: its processes are gone, its socket stays as it
+   * is.
+   */
   async restart(spec: SliceSpec, held: HeldDevices): Promise<void> {
     const { directories } = this.#options;
     await this.#compat.clear();
@@ -214,7 +218,10 @@ export class Slice {
     return this.#compat.inUse || !this.#socket.open || this.#signsOfLife > 0;
   }
 
-  /** Brings what the original's library reads up to date, and opens the socket where that failed before. To be called once a second. */
+  /**
+   * Brings what the original's library reads up to date, and opens the socket where that failed before. To be called
+   * once a second.
+   */
   async maintain(): Promise<void> {
     if (!this.#socket.open) await this.#listen();
     this.#showLife();

@@ -30,8 +30,8 @@ const CONNECTION_PART = 0.5;
 const MAINTENANCE_MS = 1_000;
 
 /**
- * The slices of this node: a directory for each allocation, and for each that was started its limits, socket and processes.
- * Calls that change one are made one after another (by the allocator's queue).
+ * The slices of this node: a directory for each allocation, and for each that was started its limits, socket and
+ * processes. Calls that change one are made one after another (by the allocator's queue).
  */
 export class Slices {
   readonly #options: SlicesOptions;
@@ -67,7 +67,10 @@ export class Slices {
     return this.#version + this.#comings;
   }
 
-  /** The session of a process of the host, if it came by one of the sockets: the latest, should its number have been used before. */
+  /**
+   * The session of a process of the host, if it came by one of the sockets: the latest, should its number have been
+   * used before.
+   */
   sessionOf(pid: number): Session | null {
     return this.#sessions.get(pid) ?? null;
   }

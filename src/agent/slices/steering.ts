@@ -1,8 +1,9 @@
 /**
- * How the agent steers the containers of one GPU: from what each was charged in the last tick follows what each may use in the next.
- * The control library keeps a share by arithmetic alone; what it cannot know is what the others do. That is added here: idle time is lent
- * to containers with a soft limit and taken back when its owner returns, and charges that are wrong for long are corrected.
- * Pure: no clock, no files. Shares in hundredths of a GPU, `ppm` in parts per million of one.
+ * How the agent steers the containers of one GPU: from what each was charged in the last tick follows what each may use
+ * in the next. The control library keeps a share by arithmetic alone; what it cannot know is what the others do. That
+ * is added here: idle time is lent to containers with a soft limit and taken back when its owner returns, and charges
+ * that are wrong for long are corrected. Pure: no clock, no files. Shares in hundredths of a GPU, `ppm` in parts per
+ * million of one.
  */
 import { PPM_WHOLE } from '../../abi/vgpu-abi.js';
 import { CORRECTION_MAX_PPM, CORRECTION_MIN_PPM, effectivePpm } from '../../gpu/share-law.js';
@@ -13,11 +14,17 @@ export interface TenantTick {
   readonly share: number;
   /** Null: hard. */
   readonly softLimit: number | null;
-  /** GPU time that its launches were charged in the tick, before correction; null in its first tick, when there is nothing to compare with. */
+  /**
+   * GPU time that its launches were charged in the tick, before correction; null in its first tick, when there is
+   * nothing to compare with.
+   */
   readonly chargedNs: number | null;
   /** Launches waited for tokens, or the next one would have to: it would use more if it might. */
   readonly waiting: boolean;
-  /** What the driver reports that its processes use at most, in ppm of the GPU; null where it does not say. Absent: null. */
+  /**
+   * What the driver reports that its processes use at most, in ppm of the GPU; null where it does not say. Absent:
+   * null.
+   */
   readonly reportedPpm?: number | null;
 }
 
@@ -36,7 +43,10 @@ export interface TenantState {
   readonly demandPpm: number;
   /** Factor on its charges. */
   readonly correctionPpm: number;
-  /** What it used lately: the mean of some ticks, since a launch is charged at once and may take longer than a tick; null: nothing is known. */
+  /**
+   * What it used lately: the mean of some ticks, since a launch is charged at once and may take longer than a tick;
+   * null: nothing is known.
+   */
   readonly meanUsedPpm: number | null;
   /** What it was granted last; null under a hard limit. */
   readonly grantPpm: number | null;
@@ -135,8 +145,8 @@ function usedOf({ chargedNs }: TenantTick, correctionPpm: number, elapsedNs: num
 }
 
 /**
- * What a container's use takes off its neighbours' charges. Its counters are its own to write: they count up to what it may use, and to what the driver
- * reports of its processes, a little more for what both are coarse by.
+ * What a container's use takes off its neighbours' charges. Its counters are its own to write: they count up to what it
+ * may use, and to what the driver reports of its processes, a little more for what both are coarse by.
  */
 function creditedOf(tenant: TenantTick, meanUsedPpm: number | null, grantPpm: number | null): number {
   const allowed = effectivePpm(tenant.share, tenant.softLimit ?? 0, grantPpm ?? 0);
@@ -157,9 +167,9 @@ interface Claim {
 }
 
 /**
- * What each may use: its share, and of what the others leave over as much as its demand and soft limit take, in proportion to shares. A
- * container that uses less than its share lends the rest. Grants of those who use the GPU never add up to more than `capacityPpm`,
- * unless their shares alone do.
+ * What each may use: its share, and of what the others leave over as much as its demand and soft limit take, in
+ * proportion to shares. A container that uses less than its share lends the rest. Grants of those who use the GPU never
+ * add up to more than `capacityPpm`, unless their shares alone do.
  */
 function divide(claims: readonly Claim[], capacityPpm: number): number[] {
   const parts = claims.map(({ tenant, demandPpm }) => {
@@ -197,10 +207,16 @@ export interface Account {
 export const LEAST_EVIDENCE_NS = 500_000_000;
 /** A correction moves this part of the way to what the evidence says. */
 const CORRECTION_GAIN = 0.25;
-/** Drivers report whole percents of a second and are late: the difference that may be no more than that, absolute and relative. */
+/**
+ * Drivers report whole percents of a second and are late: the difference that may be no more than that, absolute and
+ * relative.
+ */
 const REPORT_ERROR_PPM = 10_000;
 const REPORT_ERROR_PART = 0.05;
-/** A report is of one window of this length (nvmlDeviceGetProcessUtilization: 1/6 s to 1 s, by product): of some windows and not of all the time. */
+/**
+ * A report is of one window of this length (nvmlDeviceGetProcessUtilization: 1/6 s to 1 s, by product): of some windows
+ * and not of all the time.
+ */
 const REPORT_WINDOW_NS = 1e9 / 6;
 
 /**
@@ -221,8 +237,9 @@ export function stepCorrection(correctionPpm: number, account: Account): number 
 }
 
 /**
- * How far the mean of an account's reports may be off since few launches fall into a window. A window has one launch more or less than the mean, so a report is
- * off by half a launch's time of a window (one standard deviation) at most, and twice the mean's is allowed for.
+ * How far the mean of an account's reports may be off since few launches fall into a window. A window has one launch
+ * more or less than the mean, so a report is off by half a launch's time of a window (one standard deviation) at most,
+ * and twice the mean's is allowed for.
  */
 function scatterNs({ chargedNs, elapsedNs, reports, launches }: Account): number {
   const launchNs = Math.min(chargedNs / Math.max(1, launches), REPORT_WINDOW_NS);

@@ -14,7 +14,10 @@ import type { UsageReader } from './usage-reader.js';
 const OLDEST_MS = 1_200;
 /** Driver memory moves by more than this before it is published. */
 const OVERHEAD_STEP_BYTES = 1024 * 1024;
-/** What others use moves by so much of the GPU, and by such a part of itself, before it is published for that alone: of many others some always come or go. */
+/**
+ * What others use moves by so much of the GPU, and by such a part of itself, before it is published for that alone: of
+ * many others some always come or go.
+ */
 const OTHERS_STEP_PPM = 10_000;
 const OTHERS_STEP_PART = 0.1;
 /** Over less than this, being late by a look makes a difference. */
@@ -40,11 +43,19 @@ interface Evidence {
 
 /** How far apart the driver and the container's own account are. */
 export interface Drift {
-  /** GPU time that the driver reports, less what launches were charged, over the last account, in ppm of the GPU; null where the driver does not say. */
+  /**
+   * GPU time that the driver reports, less what launches were charged, over the last account, in ppm of the GPU; null
+   * where the driver does not say.
+   */
   readonly timePpm: number | null;
-  /** The part of that which remains if charges are corrected as far as they can be; null where the driver does not say. */
+  /**
+   * The part of that which remains if charges are corrected as far as they can be; null where the driver does not say.
+   */
   readonly uncorrectableTimePpm: number | null;
-  /** Memory that the driver counts, less what the container's processes hold by their own account and what is published as overhead; null where one is not known. */
+  /**
+   * Memory that the driver counts, less what the container's processes hold by their own account and what is published
+   * as overhead; null where one is not known.
+   */
   readonly memoryBytes: number | null;
 }
 
@@ -80,7 +91,10 @@ export class Tenant {
   #controlErrorPpm: number | null = null;
   #driftPpm: number | null = null;
   #uncorrectablePpm: number | null = null;
-  /** What the driver counted and what was held when the overhead was last found from both; null while that has to be done anew. */
+  /**
+   * What the driver counted and what was held when the overhead was last found from both; null while that has to be
+   * done anew.
+   */
   #compared: { readonly usedBytes: number; readonly heldBytes: number } | null = null;
 
   constructor(slice: Slice, index: number) {
@@ -118,7 +132,10 @@ export class Tenant {
     return this.#tally.read(this.#openReader());
   }
 
-  /** What its counters have grown by, as of the last read; falls neither when the container starts anew nor when it writes smaller numbers. */
+  /**
+   * What its counters have grown by, as of the last read; falls neither when the container starts anew nor when it
+   * writes smaller numbers.
+   */
   get counted(): UsageCounters {
     return this.#tally.total;
   }
@@ -152,7 +169,10 @@ export class Tenant {
     };
   }
 
-  /** Reads its counters; null where they cannot be read. The first time says whether it waits, and nothing of what it used. */
+  /**
+   * Reads its counters; null where they cannot be read. The first time says whether it waits, and nothing of what it
+   * used.
+   */
   tick(nowNs: bigint): TenantTick | null {
     const reader = this.#openReader();
     const before = this.#counters;
@@ -172,7 +192,10 @@ export class Tenant {
     return { id: this.slice.id, share, softLimit, chargedNs, waiting, reportedPpm: this.#reportedPpm };
   }
 
-  /** Publishes a decision where it says something new to somebody who may listen, or where the last one would grow old until the next tick, in `nextMs`. */
+  /**
+   * Publishes a decision where it says something new to somebody who may listen, or where the last one would grow old
+   * until the next tick, in `nextMs`.
+   */
   tell(decision: Decision, nowNs: bigint, nextMs: number): void {
     const ageMs = Number(nowNs - this.#toldAtNs) / 1e6 + nextMs;
     const before = this.#told;
@@ -204,13 +227,17 @@ export class Tenant {
     return this.slice.held(this.index);
   }
 
-  /** Takes in what the driver lists of this container, `elapsedNs` after the sample before; `lists` false: it does not list who uses the GPU. */
+  /**
+   * Takes in what the driver lists of this container, `elapsedNs` after the sample before; `lists` false: it does not
+   * list who uses the GPU.
+   */
   see(processes: readonly GpuProcess[], elapsedNs: number, lists = true): void {
     const appeared = this.processes.length === 0 && processes.length > 0;
     const percent = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
     this.#reports = [...(appeared ? [null] : this.#reports), lists ? percent : null].slice(-REPORTS);
     this.#processes = processes;
-    // Reports are of windows that have ended: of its first moments there are none, while its first launches were charged at once.
+    // Reports are of windows that have ended: of its first moments there are none, while its first launches were
+    // charged at once.
     if (appeared) {
       this.#evidence = { ...NO_EVIDENCE };
       return;
@@ -228,7 +255,10 @@ export class Tenant {
     return sumKnown(this.processes.map(({ usedMemoryBytes }) => usedMemoryBytes));
   }
 
-  /** False while neither what the driver counts nor what the container holds has moved since both were compared, as far as the last samples tell. */
+  /**
+   * False while neither what the driver counts nor what the container holds has moved since both were compared, as far
+   * as the last samples tell.
+   */
   get overheadMoves(): boolean {
     return this.#compared === null;
   }
@@ -243,12 +273,15 @@ export class Tenant {
       this.#compared = null;
   }
 
-  /** Publishes what the driver keeps for itself, given what the container held before and after the driver was asked. */
+  /**
+   * Publishes what the driver keeps for itself, given what the container held before and after the driver was asked.
+   */
   chargeOverhead(heldBefore: number | null, heldAfter: number | null): void {
     const used = this.usedMemoryBytes;
     if (this.live.memoryBytes === null || used === null || heldBefore === null || heldAfter === null) return;
     if (heldBefore === heldAfter) this.#compared = { usedBytes: used, heldBytes: heldAfter };
-    // An allocation in between belongs to one side only: then the next sample will do, or the smaller difference if there was none before.
+    // An allocation in between belongs to one side only: then the next sample will do, or the smaller difference if
+    // there was none before.
     if (heldBefore !== heldAfter && this.live.driverOverheadBytes > 0) return;
     const overhead = Math.max(0, used - Math.max(heldBefore, heldAfter));
     const before = this.live.driverOverheadBytes;
@@ -257,7 +290,10 @@ export class Tenant {
     this.slice.limits.change(this.index, { driverOverheadBytes: overhead });
   }
 
-  /** What was charged and reported since the last call that had an answer; null while that is too little, or where the driver reports nothing. Takes stock of the control error on the way. */
+  /**
+   * What was charged and reported since the last call that had an answer; null while that is too little, or where the
+   * driver reports nothing. Takes stock of the control error on the way.
+   */
   closeAccount(): Account | null {
     if (this.#evidence.elapsedNs < LEAST_ACCOUNT_NS) return null;
     const { chargedNs, launches, askedNs, waitedNs, elapsedNs, reports, reportedForNs } = this.#evidence;

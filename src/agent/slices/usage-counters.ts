@@ -1,6 +1,7 @@
 /**
- * What a container's counters have added up to. They are read from a file that the container can write, and each start of the container begins
- * a new one: sums of increases are kept instead of what the file says, so that they never fall. Pure.
+ * What a container's counters have added up to. They are read from a file that the container can write, and each start
+ * of the container begins a new one: sums of increases are kept instead of what the file says, so that they never fall.
+ * Pure.
  */
 import { DENIED_APIS, type DeniedApi, type DeviceUsage } from '../../abi/usage-file.js';
 
@@ -35,8 +36,8 @@ export function highest(a: UsageCounters, b: UsageCounters): UsageCounters {
 }
 
 /**
- * The sums after another look: `seen` is the highest of all earlier reads of the same file. What is no higher adds nothing: the library itself takes
- * back charges that turn out too high, and makes them again.
+ * The sums after another look: `seen` is the highest of all earlier reads of the same file. What is no higher adds
+ * nothing: the library itself takes back charges that turn out too high, and makes them again.
  */
 export function addIncrease(total: UsageCounters, seen: UsageCounters, now: UsageCounters): UsageCounters {
   return tabulate(

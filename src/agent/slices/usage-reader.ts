@@ -48,8 +48,8 @@ interface Opened {
 }
 
 /**
- * Opens what `fd` names once more, for writing where that is possible. Never waits: a container that has a lease on its file, or runs it, is told by
- * an error, and the file is read only until it lets go.
+ * Opens what `fd` names once more, for writing where that is possible. Never waits: a container that has a lease on its
+ * file, or runs it, is told by an error, and the file is read only until it lets go.
  */
 function openThrough(fd: number): Opened {
   const path = `/proc/self/fd/${fd}`;
@@ -64,9 +64,9 @@ function openThrough(fd: number): Opened {
 }
 
 /**
- * Reads the usage file of one container. The container can write it, so it is not mapped (who shortens a mapped file kills
- * its reader) and not trusted to be a file: it is opened without following links and without waking whatever else it might
- * be. Reads come from the page cache and take about a microsecond, so they are done at once.
+ * Reads the usage file of one container. The container can write it, so it is not mapped (who shortens a mapped file
+ * kills its reader) and not trusted to be a file: it is opened without following links and without waking whatever else
+ * it might be. Reads come from the page cache and take about a microsecond, so they are done at once.
  */
 export class UsageReader {
   readonly #path: string;
@@ -117,7 +117,10 @@ export class UsageReader {
     return this.#read(part, part.length, USAGE_LAYOUT.devices + index * DEVICE_USAGE.structSize) ? part : null;
   }
 
-  /** Bytes that all processes but those in the slots of `without` hold on the i-th GPU; null when the file does not reach that far. */
+  /**
+   * Bytes that all processes but those in the slots of `without` hold on the i-th GPU; null when the file does not
+   * reach that far.
+   */
   held(index: number, without?: ReadonlySet<number>): number | null {
     if (!this.#read(highs, highs.length, USAGE_HEADER.slotHigh)) return null;
     this.#slotHigh = highs.readUInt32LE(0);
@@ -184,7 +187,10 @@ export class UsageReader {
     return this.#refused === null ? null : { code: 'held', reason: this.#refused };
   }
 
-  /** Takes back what the file takes on the disk beyond its size, and says how much that was; null where it is as it should be. Costs a microsecond. */
+  /**
+   * Takes back what the file takes on the disk beyond its size, and says how much that was; null where it is as it
+   * should be. Costs a microsecond.
+   */
   cut(): string | null {
     if (this.#fd === null) return null;
     const { size, blocks } = fstatSync(this.#fd);

@@ -9,8 +9,9 @@ const SIZE_BYTES = Math.ceil(USAGE_LAYOUT.structSize / PAGE_BYTES) * PAGE_BYTES;
 const FILE_NAME = 'vgpu.usage';
 
 /**
- * A small file system in memory for each usage file: whatever a container does to its file, it takes no byte more than that. The file is mounted by itself
- * over the one in the slice's directory, so that paths stay as they are and nothing but the file can be written.
+ * A small file system in memory for each usage file: whatever a container does to its file, it takes no byte more than
+ * that. The file is mounted by itself over the one in the slice's directory, so that paths stay as they are and nothing
+ * but the file can be written.
  */
 export class UsageTmpfs {
   readonly #base: string;

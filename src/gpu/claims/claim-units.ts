@@ -24,8 +24,8 @@ export type ReadUnits =
   { readonly ok: true; readonly units: readonly ClaimUnit[] } | { readonly ok: false; readonly reason: string };
 
 /**
- * What a claim was allocated on this node, request by request. A claim that has nothing of this driver gives no units. What cannot be
- * given as it was allocated is refused as a whole, with a sentence for the owner of the pod.
+ * What a claim was allocated on this node, request by request. A claim that has nothing of this driver gives no units.
+ * What cannot be given as it was allocated is refused as a whole, with a sentence for the owner of the pod.
  */
 export function unitsOfAllocation(claim: ResourceClaim, { pool, gpus, now }: UnitContext): ReadUnits {
   const name = describeClaim(claim);
@@ -75,7 +75,10 @@ export function unitsOfAllocation(claim: ResourceClaim, { pool, gpus, now }: Uni
   return { ok: true, units };
 }
 
-/** Cores and blocks of a result: what it consumes, or the whole GPU; nothing for admin access. Null where these are no whole numbers. */
+/**
+ * Cores and blocks of a result: what it consumes, or the whole GPU; nothing for admin access. Null where these are no
+ * whole numbers.
+ */
 function amountsOf(
   result: AllocationResult,
   gpu: Gpu,
@@ -105,10 +108,10 @@ export type Sliced =
   { readonly ok: true; readonly units: readonly ClaimUnit[] } | { readonly ok: false; readonly reason: string };
 
 /**
- * Puts units that one container uses together into one slice, since a container has one: its directory lists the GPUs of all of them.
- * `units` are those of the claims of one pod. `settled` are units that containers of other pods use already: their slice cannot change any
- * more. A unit that no container is known to use stays by itself. Units on one GPU can share a slice only where the same containers use both:
- * the slice then has the sum.
+ * Puts units that one container uses together into one slice, since a container has one: its directory lists the GPUs
+ * of all of them. `units` are those of the claims of one pod. `settled` are units that containers of other pods use
+ * already: their slice cannot change any more. A unit that no container is known to use stays by itself. Units on one
+ * GPU can share a slice only where the same containers use both: the slice then has the sum.
  */
 export function sliceUnits(
   units: readonly ClaimUnit[],

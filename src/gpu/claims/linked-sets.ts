@@ -10,8 +10,8 @@ import { gpuCount, hasNvlink, levelBetween, linksBetween, type Topology } from '
 export const LINK_GROUP_SIZES = [...JOB_SIZES].reverse();
 
 /**
- * The partition of a machine's GPUs into sets of `count` that are together connected best; GPUs beyond a multiple of `count` are in none. Exact,
- * for machines of up to 16 GPUs; none for larger ones.
+ * The partition of a machine's GPUs into sets of `count` that are together connected best; GPUs beyond a multiple of
+ * `count` are in none. Exact, for machines of up to 16 GPUs; none for larger ones.
  */
 export function bestPartition(topology: Topology, count: number): readonly (readonly number[])[] {
   const { exact } = machineOf(topology);
@@ -49,7 +49,10 @@ export function bestPartition(topology: Topology, count: number): readonly (read
   return sets;
 }
 
-/** Subsets of `among` with `left` positions joined to `chosen`; of positions that are twins only the lowest free one is taken next. */
+/**
+ * Subsets of `among` with `left` positions joined to `chosen`; of positions that are twins only the lowest free one is
+ * taken next.
+ */
 function eachWith(table: SetTable, among: BitSet, left: number, chosen: BitSet, visit: (set: BitSet) => void): void {
   if (left === 0) {
     visit(chosen);
@@ -100,8 +103,8 @@ export function linkDomains(topology: Topology): readonly (number | null)[] {
 }
 
 /**
- * The order in which GPUs are best taken one by one: each time the one without which the best sets for jobs of 8, 4 and 2 are worth most. The
- * scheduler takes the first device that fits, so this order is a driver's say in placement.
+ * The order in which GPUs are best taken one by one: each time the one without which the best sets for jobs of 8, 4 and
+ * 2 are worth most. The scheduler takes the first device that fits, so this order is a driver's say in placement.
  */
 export function takingOrder(topology: Topology): readonly number[] {
   const { exact } = machineOf(topology);

@@ -24,8 +24,9 @@ export function deviceName(gpuUuid: string): string {
 }
 
 /**
- * The id of a claim unit, in the form of allocation ids: it names the directory, the socket, the CDI file and the log lines. It follows
- * from claim and main request alone, so it is the same after every restart, and when the claim is allocated anew.
+ * The id of a claim unit, in the form of allocation ids: it names the directory, the socket, the CDI file and the log
+ * lines. It follows from claim and main request alone, so it is the same after every restart, and when the claim is
+ * allocated anew.
  */
 export function unitId(claimUid: string, request: string): string {
   return shortHash(`claim\0${claimUid}\0${request}`);

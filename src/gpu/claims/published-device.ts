@@ -71,8 +71,8 @@ export const ALL_FEATURES: KeptFeatures = { shares: true, taints: true };
 const LONGEST_STRING = 64;
 
 /**
- * The devices of a node, in the order in which they are best taken: the scheduler takes the first that fits. `isOffered` tells which go through
- * claims. Where taints are not kept, ill GPUs are left out.
+ * The devices of a node, in the order in which they are best taken: the scheduler takes the first that fits.
+ * `isOffered` tells which go through claims. Where taints are not kept, ill GPUs are left out.
  */
 export function publishedDevices(
   node: PublishedNode,

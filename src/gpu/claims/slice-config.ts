@@ -29,8 +29,8 @@ export type ReadConfig =
   { readonly ok: true; readonly config: SliceConfig } | { readonly ok: false; readonly reason: string };
 
 /**
- * Reads the parameters of one object, strictly: users write them into claims, so a field that is unknown, out of range or not theirs to set is
- * refused with what was expected.
+ * Reads the parameters of one object, strictly: users write them into claims, so a field that is unknown, out of range
+ * or not theirs to set is refused with what was expected.
  */
 export function readSliceConfig(parameters: unknown, source: AllocationConfig['source']): ReadConfig {
   if (typeof parameters !== 'object' || parameters === null || Array.isArray(parameters))
@@ -49,7 +49,10 @@ export function readSliceConfig(parameters: unknown, source: AllocationConfig['s
   return { ok: true, config: fields };
 }
 
-/** What holds for one request of a claim: the class's parameters first, then the claim's, field by field. Other drivers' are passed over. */
+/**
+ * What holds for one request of a claim: the class's parameters first, then the claim's, field by field. Other drivers'
+ * are passed over.
+ */
 export function settingsOf(configs: readonly AllocationConfig[], request: string): ReadSettings {
   let settings = NO_SETTINGS;
   let maxSoftLimit: number | null = null;

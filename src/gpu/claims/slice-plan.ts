@@ -38,7 +38,10 @@ function parts(devices: readonly PublishedDevice[]): PublishedDevice[][] {
   return Array.from({ length: count }, (_, at) => devices.slice(at * DEVICES_PER_SLICE, (at + 1) * DEVICES_PER_SLICE));
 }
 
-/** Slices are taken in the order of their names. The name follows from the node, so that a lost answer makes no second slice. */
+/**
+ * Slices are taken in the order of their names. The name follows from the node, so that a lost answer makes no second
+ * slice.
+ */
 export function sliceName(node: string, at: number): string {
   const name = `${String(at).padStart(5, '0')}-${DRIVER_NAME}-${node}`;
   if (name.length <= LONGEST_NAME) return name;
@@ -47,8 +50,8 @@ export function sliceName(node: string, at: number): string {
 }
 
 /**
- * What has to be written so that the API server has these devices. A single slice is changed in place. Where several change, or their number
- * does, all get a new generation: the scheduler ignores a pool until it is complete again.
+ * What has to be written so that the API server has these devices. A single slice is changed in place. Where several
+ * change, or their number does, all get a new generation: the scheduler ignores a pool until it is complete again.
  */
 export function planSlices(
   node: string,

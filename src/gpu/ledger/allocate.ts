@@ -13,7 +13,9 @@ export interface AllocateRequest {
   readonly ids: readonly string[];
   readonly pending: PendingContainers;
   readonly now: number;
-  /** The GPUs that these cores were given before, when the container was found running; they are then not chosen again. */
+  /**
+   * The GPUs that these cores were given before, when the container was found running; they are then not chosen again.
+   */
   readonly gpus?: readonly Gpu[] | null;
 }
 
@@ -45,7 +47,8 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
   if (wrong !== null) return wrong;
   const id = allocationId(request.ids);
   const existing = before.allocations.get(id);
-  // Not started yet: an init container of the pod that is being admitted uses the same ids, and the directory serves both.
+  // Not started yet: an init container of the pod that is being admitted uses the same ids, and the directory serves
+  // both.
   if (existing?.phase === 'allocated') {
     const joined = openMemory(before, request.ids.length, request.pending) ?? [];
     const state = withAllocation(withoutHalf(before, joined), addMemory(before, existing, joined));
@@ -102,7 +105,9 @@ function given({ ids, gpus }: AllocateRequest): Stands | null {
 
 type Stands = { readonly ok: true; readonly gpus: readonly Gpu[] } | Refusal;
 
-/** The GPUs that core ids stand for: their own where that is one GPU, or whole ones, with room; else placed by count. */
+/**
+ * The GPUs that core ids stand for: their own where that is one GPU, or whole ones, with room; else placed by count.
+ */
 function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: readonly string[]): Stands {
   const free = pluginSlots(state, { coreIds: new Set(coreIds), memoryIds: new Set(memoryIds) });
   const cores = coreIds.length;
@@ -121,7 +126,9 @@ function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: 
   return placed.ok ? placed : refuse('nothing-fits', placed.reason);
 }
 
-/** Divides ids among GPUs: each to its own where that is among them, the others to those that have least of their share. */
+/**
+ * Divides ids among GPUs: each to its own where that is among them, the others to those that have least of their share.
+ */
 export function partsOf(
   state: LedgerState,
   gpus: readonly Gpu[],

@@ -9,7 +9,10 @@ export interface ContainerRef {
   readonly container: string;
 }
 
-/** What an allocation holds on one GPU. Usually ids of that GPU; ids of another one stand for it where the kubelet chose them. */
+/**
+ * What an allocation holds on one GPU. Usually ids of that GPU; ids of another one stand for it where the kubelet chose
+ * them.
+ */
 export interface Part {
   readonly gpuUuid: string;
   readonly coreIds: readonly string[];

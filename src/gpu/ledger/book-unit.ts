@@ -7,8 +7,9 @@ import { slots, type LedgerState } from './state.js';
 export type Booked = { readonly ok: true; readonly state: LedgerState } | Refusal;
 
 /**
- * Books what a unit holds. The scheduler has decided already; this is the last line of defence: the GPU has to go the way of claims, and to
- * have room beside everybody else. A unit of the same id is replaced. Ill GPUs are given all the same, since they fell ill after the decision.
+ * Books what a unit holds. The scheduler has decided already; this is the last line of defence: the GPU has to go the
+ * way of claims, and to have room beside everybody else. A unit of the same id is replaced. Ill GPUs are given all the
+ * same, since they fell ill after the decision.
  */
 export function bookUnit(before: LedgerState, unit: ClaimUnit): Booked {
   const state = withoutUnits(before, [unit.id]);
@@ -61,7 +62,9 @@ export function unitsOfSlice(state: LedgerState, slice: string): ClaimUnit[] {
   return [...state.units.values()].filter((unit) => unit.slice === slice && !unit.admin);
 }
 
-/** The state with this unit, unchecked: what the scheduler gave to a container that runs is not for the ledger to judge. */
+/**
+ * The state with this unit, unchecked: what the scheduler gave to a container that runs is not for the ledger to judge.
+ */
 export function withUnit(state: LedgerState, unit: ClaimUnit): LedgerState {
   return { ...state, units: new Map(state.units).set(unit.id, unit) };
 }

@@ -10,7 +10,9 @@ export interface Wish {
   readonly size: number;
 }
 
-/** The half of a container's request that was answered last and that this one may be the other half of; null without. */
+/**
+ * The half of a container's request that was answered last and that this one may be the other half of; null without.
+ */
 function openHalf(
   state: LedgerState,
   kind: ResourceKind,
@@ -28,9 +30,9 @@ export function needsHolders(state: LedgerState, pending: readonly PendingContai
 }
 
 /**
- * The waiting containers that this request may come from, by what the kubelet says of those that hold devices already: they
- * do not ask for the same again. It also names the owner of the half that was answered last; the state forgets that half
- * where its owner asks for something else.
+ * The waiting containers that this request may come from, by what the kubelet says of those that hold devices already:
+ * they do not ask for the same again. It also names the owner of the half that was answered last; the state forgets
+ * that half where its owner asks for something else.
  */
 export function candidatesOf(
   state: LedgerState,

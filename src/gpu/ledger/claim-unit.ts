@@ -31,8 +31,8 @@ export interface ClaimUnit {
   /** Containers that use it, as far as their pods are known. */
   readonly consumers: readonly ContainerRef[];
   /**
-   * `preparing`: what containers need of it may not all be there yet. `released`: the kubelet let go of it, but processes of its containers
-   * still run; what it holds is kept until they end.
+   * `preparing`: what containers need of it may not all be there yet. `released`: the kubelet let go of it, but
+   * processes of its containers still run; what it holds is kept until they end.
    */
   readonly phase: 'preparing' | 'prepared' | 'released';
   /** Milliseconds since 1970. */

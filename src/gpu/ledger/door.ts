@@ -1,6 +1,6 @@
 /**
- * By which way a GPU is given to pods: ids of the device plugin, or resource claims. One GPU never goes both ways: the kubelet and the
- * scheduler each count for themselves.
+ * By which way a GPU is given to pods: ids of the device plugin, or resource claims. One GPU never goes both ways: the
+ * kubelet and the scheduler each count for themselves.
  */
 export type Door = 'plugin' | 'claims';
 

@@ -4,15 +4,15 @@ import type { LedgerState } from './state.js';
 /** What must be known before a GPU changes its way. */
 export interface HandOverEvidence {
   /**
-   * GPUs that no allocated claim of the cluster names and that have not been offered to claims for as long as the scheduler may take to
-   * act on what it saw; null while the API server cannot be asked.
+   * GPUs that no allocated claim of the cluster names and that have not been offered to claims for as long as the
+   * scheduler may take to act on what it saw; null while the API server cannot be asked.
    */
   readonly freeOfClaims: ReadonlySet<string> | null;
 }
 
 /**
- * Hands GPUs over that are to go another way and that nobody holds by the present one, and settles those of which it is not known: they
- * go the way of whoever holds them, and no way while both do.
+ * Hands GPUs over that are to go another way and that nobody holds by the present one, and settles those of which it is
+ * not known: they go the way of whoever holds them, and no way while both do.
  */
 export function handOver(state: LedgerState, evidence: HandOverEvidence): LedgerState {
   const doors = new Map(state.doors);

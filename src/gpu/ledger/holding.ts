@@ -22,7 +22,10 @@ export interface Holding {
   readonly parts: readonly HeldPart[];
 }
 
-/** Everything that slices of this node hold: allocations of the device plugin, and units of resource claims, those of one slice together. */
+/**
+ * Everything that slices of this node hold: allocations of the device plugin, and units of resource claims, those of
+ * one slice together.
+ */
 export function holdings(state: LedgerState): Holding[] {
   const slices = new Map<string, ClaimUnit[]>();
   for (const unit of state.units.values())

@@ -11,10 +11,10 @@ export interface OriginalAllocation {
 }
 
 /**
- * What a container holds that tkestack gpu-manager started, and that outlived the upgrade. The kubelet counts ids of that
- * plugin's format for it, which name no GPU; none of ours are held, so the ledger keeps its share from all others.
- * Our ids stay healthy all the same: the scheduler subtracts what the pod asked for from the node's allocatable devices,
- * and would subtract it twice from a node that offered fewer.
+ * What a container holds that tkestack gpu-manager started, and that outlived the upgrade. The kubelet counts ids of
+ * that plugin's format for it, which name no GPU; none of ours are held, so the ledger keeps its share from all others.
+ * Our ids stay healthy all the same: the scheduler subtracts what the pod asked for from the node's allocatable
+ * devices, and would subtract it twice from a node that offered fewer.
  */
 export interface LegacyHolding {
   readonly container: ContainerRef;

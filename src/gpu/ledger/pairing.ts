@@ -1,6 +1,6 @@
 /**
- * Pairing: which waiting container a request of the kubelet may belong to, and what its other resource may be. The kubelet asks for cores and
- * for memory separately and names no pod.
+ * Pairing: which waiting container a request of the kubelet may belong to, and what its other resource may be. The
+ * kubelet asks for cores and for memory separately and names no pod.
  */
 import type { ResourceKind } from '../resources.js';
 import { checkCores, checkPair, isFraction, type Refusal } from '../request.js';
@@ -64,7 +64,9 @@ export function plausibleMemory(candidates: readonly PendingContainer[], cores: 
   return joined > least ? [joined, least] : [least];
 }
 
-/** Cores that may follow this memory: the kind that the oldest candidate asks for first, and of each kind the largest. */
+/**
+ * Cores that may follow this memory: the kind that the oldest candidate asks for first, and of each kind the largest.
+ */
 export function plausibleCores(candidates: readonly PendingContainer[]): number[] {
   const known = distinct(
     candidates.map((candidate) => candidate.cores).filter((cores) => checkCores(cores, true) === null),
@@ -74,9 +76,10 @@ export function plausibleCores(candidates: readonly PendingContainer[]): number[
 }
 
 /**
- * The GPUs (indexes) that the extender meant for the oldest of the candidates that was not answered yet. One that was answered goes on waiting, as
- * far as its pod tells, until it starts: each answer of this size that nobody is known to own stands for the oldest candidate with that
- * prediction or, where it came to other GPUs, for the oldest that is left.
+ * The GPUs (indexes) that the extender meant for the oldest of the candidates that was not answered yet. One that was
+ * answered goes on waiting, as far as its pod tells, until it starts: each answer of this size that nobody is known to
+ * own stands for the oldest candidate with that prediction or, where it came to other GPUs, for the oldest that is
+ * left.
  */
 export function predictedGpus(
   state: LedgerState,

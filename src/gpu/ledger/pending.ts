@@ -24,9 +24,9 @@ export function mayBelongTogether(pending: PendingContainers, cores: number, mem
 }
 
 /**
- * True when the waiting containers that ask for `size` units of `kind` differ in what they ask for of the other resource,
- * or when some of those that may own the half answered before (`halfSize` units of the other one) would follow it with
- * this request and some would not.
+ * True when the waiting containers that ask for `size` units of `kind` differ in what they ask for of the other
+ * resource, or when some of those that may own the half answered before (`halfSize` units of the other one) would
+ * follow it with this request and some would not.
  */
 export function isAmbiguous(
   pending: readonly PendingContainer[],

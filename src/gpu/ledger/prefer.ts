@@ -137,8 +137,8 @@ function gpusForMemory(state: LedgerState, request: PreferenceRequest): ChosenGp
       refusal ??= tooMuch(state, cores, request.size) ?? refuse('nothing-fits', placed.reason);
     }
   }
-  // Either nothing is known of the cores that will follow, or none are free as far as is known: cores of a pod that just
-  // ended count until the kubelet offers them, which it does when it asks for cores. That request decides.
+  // Either nothing is known of the cores that will follow, or none are free as far as is known: cores of a pod that
+  // just ended count until the kubelet offers them, which it does when it asks for cores. That request decides.
   const roomy = roomiest(free, memoryBytes, must) ?? roomiest(free, memoryBytes, []);
   if (roomy !== null) return { ok: true, gpus: [roomy] };
   return (

@@ -12,8 +12,8 @@ export interface Released {
  * offers only because an init container of the same pod had them.
  *
  * A pod that the kubelet fails by itself leaves half a request behind, which the first request of the next pod may have
- * been joined to. The offer shows it: cores lose the memory of the failed pod and wait for their own, and memory that was
- * joined to the cores of the failed pod waits for its own.
+ * been joined to. The offer shows it: cores lose the memory of the failed pod and wait for their own, and memory that
+ * was joined to the cores of the failed pod waits for its own.
  */
 export function observeOffered(state: LedgerState, available: readonly string[], reused: readonly string[]): Released {
   const offered = new Set(available);
@@ -73,7 +73,10 @@ export interface Evidence {
   /** UIDs of pods that are over for good: succeeded, failed, or deleted after having been seen. */
   readonly endedPods: ReadonlySet<string>;
   readonly now: number;
-  /** How long nobody may vouch for an allocation before it is freed; covers an Allocate that the kubelet has not noted yet. */
+  /**
+   * How long nobody may vouch for an allocation before it is freed; covers an Allocate that the kubelet has not noted
+   * yet.
+   */
   readonly graceMs: number;
 }
 
@@ -105,7 +108,9 @@ export function reconcile(state: LedgerState, evidence: Evidence): Released {
   return { state: withoutAll(changed ? { ...next, halves: kept } : next, freed), freed };
 }
 
-/** True within the grace period after `since`; a time that is still to come was written before the clock was set back. */
+/**
+ * True within the grace period after `since`; a time that is still to come was written before the clock was set back.
+ */
 function isWithin({ now, graceMs }: Evidence, since: number): boolean {
   return since <= now && now - since < graceMs;
 }

@@ -152,7 +152,10 @@ export function pluginSlots(state: LedgerState, reused: Reused = NOTHING_REUSED)
   }));
 }
 
-/** What of a GPU is kept for containers that hold no ids of ours: those of the original's plugin, and those of resource claims. */
+/**
+ * What of a GPU is kept for containers that hold no ids of ours: those of the original's plugin, and those of resource
+ * claims.
+ */
 export function keptFor(
   state: LedgerState,
   gpuUuid: string,

@@ -61,7 +61,10 @@ export function takeOver(
   return { state: next, adopted, dropped, refused };
 }
 
-/** True when the allocation is this holder's, as far as the kubelet says who that is, with the GPUs and memory that the kubelet names. */
+/**
+ * True when the allocation is this holder's, as far as the kubelet says who that is, with the GPUs and memory that the
+ * kubelet names.
+ */
 function agrees(state: LedgerState, allocation: Allocation, holder: Holder): boolean {
   const { container, memoryIds } = holder;
   const held = new Set(memoryIdsOf(allocation));

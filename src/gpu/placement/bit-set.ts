@@ -26,8 +26,8 @@ export function size(bits: BitSet): number {
 }
 
 /**
- * Calls `visit` with every subset of `among` that has `count` positions, in lexicographic order of their positions: the set with the
- * lowest positions comes first.
+ * Calls `visit` with every subset of `among` that has `count` positions, in lexicographic order of their positions: the
+ * set with the lowest positions comes first.
  */
 export function eachSubset(among: BitSet, count: number, visit: (subset: BitSet) => void): void {
   const positions = positionsOf(among);

@@ -1,4 +1,7 @@
-/** Some whole GPUs are to be chosen: from which, how many, and what they need to have. GPUs are positions of the topology. */
+/**
+ * Some whole GPUs are to be chosen: from which, how many, and what they need to have. GPUs are positions of the
+ * topology.
+ */
 export interface Choice {
   /** Free positions that may be chosen, ascending. */
   readonly free: readonly number[];

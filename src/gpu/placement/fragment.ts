@@ -5,8 +5,8 @@ import type { Machine } from './machine.js';
 import { originalFragment } from './original.js';
 
 /**
- * Chooses one whole GPU. Where only PCIe differs: as the original does, from the subtree with the fewest free GPUs. Where NVLink
- * joins GPUs: the one that leaves the best sets for later. Null where no free GPU has the memory.
+ * Chooses one whole GPU. Where only PCIe differs: as the original does, from the subtree with the fewest free GPUs.
+ * Where NVLink joins GPUs: the one that leaves the best sets for later. Null where no free GPU has the memory.
  */
 export function chooseFragment(machine: Machine, choice: Choice): number | null {
   const fit = choice.free.filter((position) => serves(choice, [position]) && isWanted(choice, position));

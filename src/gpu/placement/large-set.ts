@@ -5,9 +5,9 @@ import { originalLink } from './original.js';
 import { setScore } from './score.js';
 
 /**
- * Several whole GPUs of a machine that is too large for exact search: starts from what the PCIe tree suggests (from the GPUs with
- * the most memory, where that suggestion has too little) and swaps one GPU for another as long as the score rises. Null where no
- * free set has the count and the memory.
+ * Several whole GPUs of a machine that is too large for exact search: starts from what the PCIe tree suggests (from the
+ * GPUs with the most memory, where that suggestion has too little) and swaps one GPU for another as long as the score
+ * rises. Null where no free set has the count and the memory.
  */
 export function searchLargeSet({ topology, tree }: Machine, choice: Choice): readonly number[] | null {
   const start = [originalLink(tree, choice), mostMemory(choice)].find((set) => set !== null && serves(choice, set));

@@ -7,10 +7,10 @@ import type { SetTable } from './set-table.js';
 import { compareFutureValue } from './future-value.js';
 
 /**
- * Chooses `choice.count` whole GPUs: the free set with the highest score, exactly, on machines of up to 16 GPUs (beyond, a
- * local search). Between sets of equal score: where only PCIe differs, the one that the original's evaluator takes, so that a
- * machine moves over without a surprise; else the one that leaves the best sets for later; then the one that is nearer by PCIe; then the
- * lowest positions. Null where no free set has the count and the memory.
+ * Chooses `choice.count` whole GPUs: the free set with the highest score, exactly, on machines of up to 16 GPUs
+ * (beyond, a local search). Between sets of equal score: where only PCIe differs, the one that the original's evaluator
+ * takes, so that a machine moves over without a surprise; else the one that leaves the best sets for later; then the
+ * one that is nearer by PCIe; then the lowest positions. Null where no free set has the count and the memory.
  */
 export function chooseLink(machine: Machine, choice: Choice): readonly number[] | null {
   const { exact } = machine;
@@ -45,8 +45,8 @@ export function leavesMost(
 }
 
 /**
- * The free sets of the highest score that serve, lowest positions first. Of sets that differ in twins only, the lowest stands for
- * all: on a machine where NVSwitch joins every pair that leaves one set of many thousands.
+ * The free sets of the highest score that serve, lowest positions first. Of sets that differ in twins only, the lowest
+ * stands for all: on a machine where NVSwitch joins every pair that leaves one set of many thousands.
  */
 function bestSets(table: SetTable, choice: Choice): readonly BitSet[] {
   const must = bitsOf(choice.must);

@@ -3,8 +3,9 @@ import { isLeaf, type TreeNode } from '../topology/tree.js';
 import type { Choice } from './choice.js';
 
 /**
- * The original's evaluator for one whole GPU: go down the PCIe tree, each time into the group with the fewest free GPUs that still
- * has enough, and take the lowest. Groups with many free GPUs stay whole. Memory is not considered. Null where too few are free.
+ * The original's evaluator for one whole GPU: go down the PCIe tree, each time into the group with the fewest free GPUs
+ * that still has enough, and take the lowest. Groups with many free GPUs stay whole. Memory is not considered. Null
+ * where too few are free.
  */
 export function originalFragment(tree: readonly TreeNode[], choice: Choice): readonly number[] | null {
   let taken: readonly number[] = choice.free;
@@ -19,8 +20,8 @@ export function originalFragment(tree: readonly TreeNode[], choice: Choice): rea
 }
 
 /**
- * The original's evaluator for several whole GPUs: the nearest level that joins enough free ones, in the group with the fewest
- * free GPUs; the lowest of them. Memory is not considered. Null where too few are free.
+ * The original's evaluator for several whole GPUs: the nearest level that joins enough free ones, in the group with the
+ * fewest free GPUs; the lowest of them. Memory is not considered. Null where too few are free.
  */
 export function originalLink(tree: readonly TreeNode[], choice: Choice): readonly number[] | null {
   const groups: TreeNode[] = [];

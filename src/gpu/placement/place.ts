@@ -17,11 +17,12 @@ export type Placement =
   | { readonly ok: false; readonly code: PlacementRefusal; readonly reason: string };
 
 /**
- * Chooses the GPU or GPUs for a container. `slots[i]` is the GPU at position i of the topology. Pure, and deterministic:
- * the same node in the same state always gives the same answer; among answers of equal worth the lowest GPU indexes win.
+ * Chooses the GPU or GPUs for a container. `slots[i]` is the GPU at position i of the topology. Pure, and
+ * deterministic: the same node in the same state always gives the same answer; among answers of equal worth the lowest
+ * GPU indexes win.
  *
- * For a part whose memory (or cores) is not known yet, pass the largest counterpart that may follow: the GPU chosen has room for it.
- * A refusal says what was asked for and what the best GPU had.
+ * For a part whose memory (or cores) is not known yet, pass the largest counterpart that may follow: the GPU chosen has
+ * room for it. A refusal says what was asked for and what the best GPU had.
  */
 export function place(
   topology: Topology,

@@ -49,7 +49,9 @@ function pairValues(topology: Topology): readonly (readonly number[])[] {
   );
 }
 
-/** A set is its parts: without its first GPU, plus without its second, less what both count, plus the pair of the two. */
+/**
+ * A set is its parts: without its first GPU, plus without its second, less what both count, plus the pair of the two.
+ */
 function setValues(pairs: readonly (readonly number[])[]): Float64Array {
   const values = new Float64Array(1 << pairs.length);
   for (let set = 1; set < values.length; set++) {

@@ -5,9 +5,10 @@ import { isWhole, type GpuSlot } from './slot.js';
 import { compareFutureValue } from './future-value.js';
 
 /**
- * Chooses the GPU for a part of one, among those positions of `slots` that are given and have room: the one with the fewest free cores, then
- * the least free memory (in blocks), then the fewest processes, as the original does. Where that opens a fresh GPU of a machine with
- * NVLink: the one that leaves the best sets of whole GPUs. Then the lowest position. Null for no position.
+ * Chooses the GPU for a part of one, among those positions of `slots` that are given and have room: the one with the
+ * fewest free cores, then the least free memory (in blocks), then the fewest processes, as the original does. Where
+ * that opens a fresh GPU of a machine with NVLink: the one that leaves the best sets of whole GPUs. Then the lowest
+ * position. Null for no position.
  */
 export function chooseShare(machine: Machine, slots: readonly GpuSlot[], fitting: readonly number[]): number | null {
   const slotAt = (position: number) => slots[position] as GpuSlot;

@@ -28,9 +28,9 @@ const GRAPH_NAME: Readonly<Record<Level, string>> = {
 };
 
 /**
- * The tree as text, in the format of the original's PrintGraph: `ROOT:<free GPUs>`, then one line a node, depth first, siblings
- * in the order of (level, free GPUs, minor). Numbers of a group are sums of what was sampled; its allocatable numbers are
- * always 0, as there. `slots` lie at their positions of the topology.
+ * The tree as text, in the format of the original's PrintGraph: `ROOT:<free GPUs>`, then one line a node, depth first,
+ * siblings in the order of (level, free GPUs, minor). Numbers of a group are sums of what was sampled; its allocatable
+ * numbers are always 0, as there. `slots` lie at their positions of the topology.
  */
 export function printGraph(topology: Topology, slots: readonly GpuSlot[], options: GraphOptions = {}): string {
   if (slots.length !== gpuCount(topology)) throw new RangeError(`${slots.length} slots for ${gpuCount(topology)} GPUs`);

@@ -16,9 +16,9 @@ export interface Device {
 }
 
 /**
- * A topology from a matrix in which NVLink labels hide the PCIe level of their pairs. PCIe is a tree, so two GPUs are no farther
- * apart than the farther of them is from any third device; the nearest such way counts. Without one, GPUs with the same
- * affinity are `NODE` and others `SYS`: never nearer than they are.
+ * A topology from a matrix in which NVLink labels hide the PCIe level of their pairs. PCIe is a tree, so two GPUs are
+ * no farther apart than the farther of them is from any third device; the nearest such way counts. Without one, GPUs
+ * with the same affinity are `NODE` and others `SYS`: never nearer than they are.
  */
 export function bridgeHiddenLevels(gpus: readonly Device[]): Topology {
   return topologyOfPairs(gpus.length, (a, b) => {

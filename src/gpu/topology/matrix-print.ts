@@ -7,8 +7,8 @@ export function pairLabel(topology: Topology, a: number, b: number): string {
 }
 
 /**
- * A topology in the format of `nvidia-smi topo -m`, without the columns it does not know; `indexes[i]` is the number in the name of the GPU at
- * position i. `parseMatrix` reads it back.
+ * A topology in the format of `nvidia-smi topo -m`, without the columns it does not know; `indexes[i]` is the number in
+ * the name of the GPU at position i. `parseMatrix` reads it back.
  */
 export function printMatrix(topology: Topology, indexes: readonly number[]): string {
   const count = gpuCount(topology);

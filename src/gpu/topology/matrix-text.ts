@@ -24,10 +24,11 @@ const TERMINAL_ESCAPE = new RegExp(`${ESCAPE}\\[[0-9;]*[A-Za-z]`, 'gu');
 const MAX_DEVICES = 256;
 
 /**
- * Reads what `nvidia-smi topo -m` or `-mp` prints: a line of column names, one row a device, then legends. The format as drivers
- * 352 to 580 print it: cells parted by tabs or by any number of blanks, NIC columns and rows under any name, the
- * columns `CPU Affinity`, `NUMA Affinity` and `GPU NUMA ID` present or not, terminal escapes around the header, text such as a shell
- * prompt before it. Labels: `X`, `PIX`, `PXB`, `PHB`, `NODE`, `SYS`, `SOC` (old drivers' SYS), `NV<n>`.
+ * Reads what `nvidia-smi topo -m` or `-mp` prints: a line of column names, one row a device, then legends. The format
+ * as drivers 352 to 580 print it: cells parted by tabs or by any number of blanks, NIC columns and rows under any name,
+ * the columns `CPU Affinity`, `NUMA Affinity` and `GPU NUMA ID` present or not, terminal escapes around the header,
+ * text such as a shell prompt before it. Labels: `X`, `PIX`, `PXB`, `PHB`, `NODE`, `SYS`, `SOC` (old drivers' SYS),
+ * `NV<n>`.
  *
  * An NVLink label hides the PCIe level of its pair; it is concluded from the rest of the matrix (`bridgeHiddenLevels`).
  * A refusal names the first line that is wrong (1-based).

@@ -11,11 +11,11 @@ export interface TreeNode {
 
 /**
  * The PCIe tree of a machine, as the original builds it: one leaf a GPU, and over them, level by level, one node for
- * each group of GPUs that this level joins. A level that joins nothing new makes no node, so depth varies. The answer is the
- * list of nodes below the root: empty without GPUs, one leaf for one GPU, else the node that joins them all.
+ * each group of GPUs that this level joins. A level that joins nothing new makes no node, so depth varies. The answer
+ * is the list of nodes below the root: empty without GPUs, one leaf for one GPU, else the node that joins them all.
  *
- * Where a matrix contradicts itself (A near B, B near C, A far from C) the nearest way counts, so the groups of one level
- * never overlap and every GPU is reached exactly once.
+ * Where a matrix contradicts itself (A near B, B near C, A far from C) the nearest way counts, so the groups of one
+ * level never overlap and every GPU is reached exactly once.
  */
 export function buildTree(topology: Topology): readonly TreeNode[] {
   const positions = Array.from({ length: gpuCount(topology) }, (_, position) => position);

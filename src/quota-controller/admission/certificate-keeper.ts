@@ -20,8 +20,9 @@ export interface CertificateKeeperOptions {
 }
 
 /**
- * Sees to it that the certificate which is served is the one that should be: a renewed one, or files that changed. A certificate of a new
- * authority is served only after that was announced and API servers had time to notice; until then the old one is.
+ * Sees to it that the certificate which is served is the one that should be: a renewed one, or files that changed. A
+ * certificate of a new authority is served only after that was announced and API servers had time to notice; until then
+ * the old one is.
  */
 export class CertificateKeeper {
   readonly #options: Required<CertificateKeeperOptions>;

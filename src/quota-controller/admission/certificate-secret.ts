@@ -24,9 +24,9 @@ export interface CertificateSecretOptions {
 const RENEW_MS = 30 * 86_400_000;
 
 /**
- * The certificate that all replicas share: that of the Secret, or a new one, put there, where it is missing, about to end or for other
- * names. A new one has a new authority; the earlier ones stay beside it until they end, so that whoever trusts what the Secret says trusts
- * every replica, whether it has noticed yet or not.
+ * The certificate that all replicas share: that of the Secret, or a new one, put there, where it is missing, about to
+ * end or for other names. A new one has a new authority; the earlier ones stay beside it until they end, so that
+ * whoever trusts what the Secret says trusts every replica, whether it has noticed yet or not.
  */
 export async function sharedCertificate(options: CertificateSecretOptions): Promise<Issued> {
   const { api, namespace, name, hosts, issue } = options;

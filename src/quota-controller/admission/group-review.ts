@@ -12,8 +12,8 @@ export interface GroupReviewOptions {
 }
 
 /**
- * Decides on groups. What a group takes from its parent is taken before its object is let through; what it gives back is given back
- * when the object is seen to have changed or to be gone.
+ * Decides on groups. What a group takes from its parent is taken before its object is let through; what it gives back
+ * is given back when the object is seen to have changed or to be gone.
  */
 export class GroupReview {
   readonly #engine: QuotaEngine;
@@ -49,7 +49,8 @@ export class GroupReview {
     const wanted = { type: 'updateGroup' as const, ...after.spec, force: after.force, actor };
     const response = await this.#tried(wanted);
     if (!response.allowed || dryRun) return response;
-    // Until the object is seen to be changed, the group has of each key the larger limit: nobody else is given the difference.
+    // Until the object is seen to be changed, the group has of each key the larger limit: nobody else is given the
+    // difference.
     const reserve = { generation: before.generation, ttlMs: this.#reservationMs };
     const reserved = await this.#engine.execute({ ...wanted, reserve });
     return reserved.allowed ? response : admissionResponseOf(reserved);

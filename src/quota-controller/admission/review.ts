@@ -105,7 +105,10 @@ export function reviewAnswer(uid: string, { allowed, code, reason, message, warn
   };
 }
 
-/** The engine's decision in the words of the API server: what is refused is forbidden, what others came before may be tried again. */
+/**
+ * The engine's decision in the words of the API server: what is refused is forbidden, what others came before may be
+ * tried again.
+ */
 export function admissionResponseOf(decision: Decision): AdmissionResponse {
   const warnings = decision.warnings.map(({ code, reason }) => `${code}: ${reason}`);
   if (decision.allowed) return warnings.length === 0 ? ALLOWED : { allowed: true, warnings };

@@ -15,7 +15,10 @@ export interface WebhookOptions {
   /** PEM. */
   readonly authority: string;
   readonly kinds: readonly ServedKind[];
-  /** What becomes of scaling and autoscalers while no replica answers: these requests do not show whether they concern a managed object. */
+  /**
+   * What becomes of scaling and autoscalers while no replica answers: these requests do not show whether they concern a
+   * managed object.
+   */
   readonly unlabelled: 'Ignore' | 'Fail';
   readonly groupLabel?: string;
 }
@@ -28,8 +31,8 @@ const REVIEW = {
 } as const;
 
 /**
- * The ValidatingWebhookConfiguration. Workloads are asked about only where they, or what they were before, name a group: objects that do
- * not are never held up, whether anybody answers or not.
+ * The ValidatingWebhookConfiguration. Workloads are asked about only where they, or what they were before, name a
+ * group: objects that do not are never held up, whether anybody answers or not.
  */
 export function webhookConfiguration(options: WebhookOptions): {
   readonly metadata: { readonly name: string };
@@ -109,7 +112,10 @@ export function webhookConfiguration(options: WebhookOptions): {
 const PATH = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 
 export interface RegisterOptions extends Omit<WebhookOptions, 'authority'> {
-  /** PEM, as it is now. Asked for after the configuration was read, so that an older answer never takes the place of a newer one. */
+  /**
+   * PEM, as it is now. Asked for after the configuration was read, so that an older answer never takes the place of a
+   * newer one.
+   */
   readonly authority: () => Promise<string>;
 }
 

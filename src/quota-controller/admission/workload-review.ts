@@ -26,8 +26,9 @@ export interface WorkloadReviewOptions {
 }
 
 /**
- * Decides on workloads: whether what an object is to be still fits into its group. What grows is reserved before the object is let
- * through; what it gives back is given back when it is seen to be there. Nothing is written for dry runs, nor for what does not grow.
+ * Decides on workloads: whether what an object is to be still fits into its group. What grows is reserved before the
+ * object is let through; what it gives back is given back when it is seen to be there. Nothing is written for dry runs,
+ * nor for what does not grow.
  */
 export class WorkloadReview {
   readonly #options: WorkloadReviewOptions;
@@ -135,8 +136,8 @@ export class WorkloadReview {
 }
 
 /**
- * Whether a change of an object that cannot be read is let through: one that cannot make it ask for more. It is being deleted, or nothing
- * but its metadata changed, or only its replicas, and these fell; the label stays as it is.
+ * Whether a change of an object that cannot be read is let through: one that cannot make it ask for more. It is being
+ * deleted, or nothing but its metadata changed, or only its replicas, and these fell; the label stays as it is.
  */
 function mayPassUnread(before: KubeObject, after: KubeObject): boolean {
   if (after.metadata?.deletionTimestamp !== undefined) return true;

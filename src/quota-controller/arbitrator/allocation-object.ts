@@ -2,7 +2,10 @@ import type { KubeCondition } from '../group-object.js';
 import { versionOf, type KubeObject } from '../object.js';
 import type { WrittenAmounts } from '../../kube/amounts.js';
 
-/** Status of an Allocation: all that there is of one. Times are RFC 3339, with milliseconds where the next leader reckons with them. */
+/**
+ * Status of an Allocation: all that there is of one. Times are RFC 3339, with milliseconds where the next leader
+ * reckons with them.
+ */
 export interface AllocationStatus {
   readonly hard?: WrittenAmounts;
   readonly reserved?: WrittenAmounts;

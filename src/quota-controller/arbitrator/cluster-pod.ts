@@ -16,16 +16,22 @@ export interface ClusterPod {
   /** When it was scheduled, milliseconds. */
   readonly startedAt: number | null;
   readonly isLeaving: boolean;
-  /** To evict it would be in vain or do harm: a daemon set or a file on the node makes it anew there, or the cluster needs it. */
+  /**
+   * To evict it would be in vain or do harm: a daemon set or a file on the node makes it anew there, or the cluster
+   * needs it.
+   */
   readonly isBoundToStay: boolean;
 }
 
-/** What the quota engine derives to compare cards of several kinds; no node has it. */
+/** What the quota engine derives to compare GPUs of several kinds; no node has it. */
 const DERIVED: ReadonlySet<string> = new Set(['gpu.cards', 'gpu.memory']);
 /** Of system-cluster-critical; system-node-critical has more. */
 const CRITICAL_PRIORITY = 2_000_000_000;
 
-/** Reads a pod; null for one that is done, that nobody is to schedule yet or any more, or that finds no node whatever is free. */
+/**
+ * Reads a pod; null for one that is done, that nobody is to schedule yet or any more, or that finds no node whatever is
+ * free.
+ */
 export function readClusterPod(object: unknown): ClusterPod | null {
   const pod = readPod(object);
   const { uid, namespace, name, labels, node, priority, isLeaving, controller } = pod;
@@ -53,8 +59,9 @@ export function readClusterPod(object: unknown): ClusterPod | null {
 }
 
 /**
- * Whether kube-scheduler says that on no node resources are what is missing: a selector that fits none, a volume that is not there. Others would
- * go for it again and again, in vain. Who schedules otherwise and says so in other words is believed to wait for resources.
+ * Whether kube-scheduler says that on no node resources are what is missing: a selector that fits none, a volume that
+ * is not there. Others would go for it again and again, in vain. Who schedules otherwise and says so in other words is
+ * believed to wait for resources.
  */
 function isHopeless(unscheduled: string): boolean {
   return /^0\/\d+ nodes are available/.test(unscheduled) && !/\bInsufficient\b/.test(unscheduled);

@@ -15,7 +15,7 @@ import { readClusterPod, type ClusterPod } from './cluster-pod.js';
 import { readConsumer, type ConsumerObject } from './consumer-object.js';
 import { readDisruptionBudget, type DisruptionBudget } from './disruption-budget.js';
 import { KnownObjects } from './known-objects.js';
-import { readNode, type NodeObject } from './node-object.js';
+import { readNodeCapacity, type NodeObject } from './node-object.js';
 import { readResourceQuota, type NamespaceQuota } from './resource-quota.js';
 import type { ServedPolicy } from './served-policy.js';
 
@@ -42,7 +42,7 @@ export class ClusterView {
   constructor(api: WatchableApi, policy: ServedPolicy) {
     this.consumers = new KnownObjects(api.informer({ path: CONSUMERS_PATH, keep: readConsumer }));
     this.allocations = new KnownObjects(api.informer({ path: ALLOCATIONS_PATH, keep: readAllocation }));
-    this.#nodes = api.informer({ path: '/api/v1/nodes', keep: readNode });
+    this.#nodes = api.informer({ path: '/api/v1/nodes', keep: readNodeCapacity });
     this.#pods = api.informer({ path: '/api/v1/pods', keep: readClusterPod });
     this.#namespaces = api.informer({
       path: '/api/v1/namespaces',
@@ -83,8 +83,8 @@ export class ClusterView {
   }
 
   /**
-   * The cluster at this moment. A node that no pod can come to counts as large as what its pods hold, and these stay: nobody would get what
-   * they let go. Pods of nodes that are gone hold nothing.
+   * The cluster at this moment. A node that no pod can come to counts as large as what its pods hold, and these stay:
+   * nobody would get what they let go. Pods of nodes that are gone hold nothing.
    */
   situation(now: number, markOf: (uid: string) => PodMark): Situation {
     const nodes = new Map(this.#nodes.values().map((node) => [node.name, node]));
@@ -164,7 +164,7 @@ export class ClusterView {
     );
   }
 
-  /** Every namespace is a consumer, and so is who has wishes for one that is still to come. */
+  /** Every namespace is a consumer, and so is the Consumer of a namespace that does not exist yet. */
   #specs(): readonly ConsumerSpec[] {
     const specs = new Map<string, ConsumerSpec>(this.#namespaces.values().map((name) => [name, { name }]));
     for (const { name, spec } of this.consumers.values()) specs.set(name, spec);

@@ -8,7 +8,7 @@ export interface ConsumerStatus {
   readonly conditions?: readonly KubeCondition[];
 }
 
-/** A namespace's wishes as its Consumer has them. */
+/** The limits of a namespace as its Consumer object declares them. */
 export interface ConsumerObject {
   readonly name: string;
   readonly uid: string;

@@ -16,7 +16,9 @@ interface BudgetStatus {
   readonly observedGeneration?: number;
 }
 
-/** Reads a budget of policy/v1 or v1beta1: an empty selector stands for all pods in the one and for none in the other. */
+/**
+ * Reads a budget of policy/v1 or v1beta1: an empty selector stands for all pods in the one and for none in the other.
+ */
 export function readDisruptionBudget(object: unknown, version: 'v1' | 'v1beta1'): DisruptionBudget | null {
   const { metadata, spec, status } = object as KubeObject;
   if (metadata?.name === undefined) return null;

@@ -9,8 +9,8 @@ interface Named {
 }
 
 /**
- * The latest that is known of the objects of a collection: what the watch tells and what our own writes were answered, which the watch tells
- * only later. Without the latter every second write would be one on something old.
+ * The latest that is known of the objects of a collection: what the watch tells and what our own writes were answered,
+ * which the watch tells only later. Without the latter every second write would be one on something old.
  */
 export class KnownObjects<T extends Named> {
   readonly #followed: Informer<T>;

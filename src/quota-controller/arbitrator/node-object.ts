@@ -26,8 +26,11 @@ const CONTROL_PLANES: ReadonlySet<string> = new Set([
   'node-role.kubernetes.io/master',
 ]);
 
-/** Reads a node. Other taints than those of control planes are not looked at: GPU nodes have them to keep all but GPU pods away. */
-export function readNode(object: unknown): NodeObject | null {
+/**
+ * Reads a node. Other taints than those of control planes are not looked at: GPU nodes have them to keep all but GPU
+ * pods away.
+ */
+export function readNodeCapacity(object: unknown): NodeObject | null {
   const { metadata, spec, status } = object as KubeObject;
   if (metadata?.name === undefined) return null;
   const { unschedulable = false, taints = [] } = (spec ?? {}) as NodeSpec;

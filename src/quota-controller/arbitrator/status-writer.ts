@@ -32,8 +32,8 @@ export interface StatusWriterOptions<S extends object, T extends WithStatus<S>> 
 const MOST_WRITES = 200;
 
 /**
- * Writes the status of objects where it is not what it should be, on the condition that nobody else has written since. What does not fit into
- * a round, or was refused, comes first in the next.
+ * Writes the status of objects where it is not what it should be, on the condition that nobody else has written since.
+ * What does not fit into a round, or was refused, comes first in the next.
  */
 export class StatusWriter<S extends object, T extends WithStatus<S>> {
   readonly #options: StatusWriterOptions<S, T>;
@@ -49,7 +49,10 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
     return this.#due.size > 0;
   }
 
-  /** Brings objects nearer to what they should be, by name. Throws an KubeError where the server failed; the next round goes on from there. */
+  /**
+   * Brings objects nearer to what they should be, by name. Throws an KubeError where the server failed; the next round
+   * goes on from there.
+   */
   async round(wanted: ReadonlyMap<string, S>): Promise<void> {
     const { known, isOurs, atOnce, isUrgent = () => false } = this.#options;
     for (const [name, status] of wanted) {

@@ -31,8 +31,9 @@ export interface ControllerOptions {
 }
 
 /**
- * What one replica does for all: reports the use of groups in their status, counts the hours of pods, holds groups until nothing hangs on
- * them any more, and looks at everything again every few minutes. Nothing it knows is only in memory.
+ * What one replica does for all: reports the use of groups in their status, counts the hours of pods, holds groups
+ * until nothing hangs on them any more, and looks at everything again every few minutes. Nothing it knows is only in
+ * memory.
  */
 export class Controller {
   readonly #options: Required<ControllerOptions>;

@@ -5,7 +5,10 @@ import { usageOf, type GroupObject, type GroupObjectStatus } from '../group-obje
 /** Percent of a budget at which people are told. */
 const LEVELS = [100, 90, 80] as const;
 
-/** What the status of a group's object should be. `known` is null for a group that the ledger does not have, `problem` says why. */
+/**
+ * What the status of a group's object should be. `known` is null for a group that the ledger does not have, `problem`
+ * says why.
+ */
 export function groupReport(
   object: GroupObject,
   known: GroupStatus | null,
@@ -67,7 +70,9 @@ function budgetsOf(known: GroupStatus | null): readonly { readonly key: string; 
   });
 }
 
-/** Whether a report is worth a write: something but its time is new, or a budget is consumed and the last one is old. */
+/**
+ * Whether a report is worth a write: something but its time is new, or a budget is consumed and the last one is old.
+ */
 export function isNews(before: GroupObjectStatus, after: GroupObjectStatus, periodMs: number, now: number): boolean {
   const content = ({ lastReconcileTime: _, exhaustsAt: _at, used, selfUsed, ...rest }: GroupObjectStatus): string =>
     sorted({ ...rest, used: withoutCash(used), selfUsed: withoutCash(selfUsed) });

@@ -55,9 +55,9 @@ const LONGEST_CHAIN = 8;
 const OWNER_RETRIES_MS = [500, 2_000, 10_000, 60_000];
 
 /**
- * Charges the hours of pods from what the API server holds: from their scheduling to their end, whenever that is seen. A pod that ended
- * is remembered in the ledger as long as its object exists, so that a new leader charges exactly the pods that its predecessor missed.
- * Pods of groups without budgets are not followed.
+ * Charges the hours of pods from what the API server holds: from their scheduling to their end, whenever that is seen.
+ * A pod that ended is remembered in the ledger as long as its object exists, so that a new leader charges exactly the
+ * pods that its predecessor missed. Pods of groups without budgets are not followed.
  */
 export class UsageMeter {
   readonly #options: UsageMeterOptions;
@@ -165,7 +165,8 @@ export class UsageMeter {
       else if (isRetained === true) this.#ended.add(change.key);
       else continue;
       if (this.#podByUid.has(change.key) || this.#deleted.has(change.key)) continue;
-      // It was deleted while nobody followed: it counts until somebody did last, and what it may have used since is reported.
+      // It was deleted while nobody followed: it counts until somebody did last, and what it may have used since is
+      // reported.
       const uncertainUntil = clock.now();
       const until = Math.min(followedUntil ?? uncertainUntil, uncertainUntil);
       this.#deleted.set(change.key, { pod: null, end: until, uncertainUntil });
@@ -252,7 +253,8 @@ export class UsageMeter {
       // The outermost that is charged.
       const workload = this.#options.workloadOf(uid);
       if (workload !== null && workload.demand !== null) found = workload;
-      // Pods own what their controllers made for them: the workers of a LeaderWorkerSet, the executors of a Spark driver.
+      // Pods own what their controllers made for them: the workers of a LeaderWorkerSet, the executors of a Spark
+      // driver.
       const above = this.#ownerOf.get(uid) ?? this.#podByUid.get(uid)?.ownerUid ?? uid;
       if (above === uid) break;
       uid = above;

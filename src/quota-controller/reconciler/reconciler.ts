@@ -42,9 +42,9 @@ const LONGEST_RETRY_MS = 1_000;
 const LIST_ATTEMPTS = 4;
 
 /**
- * Lets the ledger follow the objects that are at the API server: groups and workloads, as they come, change and go. Every replica does
- * so for all of them; who admitted an object tells of it at once, the others only later, when nobody has. What they tell is the same, and
- * told twice it changes nothing.
+ * Lets the ledger follow the objects that are at the API server: groups and workloads, as they come, change and go.
+ * Every replica does so for all of them; who admitted an object tells of it at once, the others only later, when nobody
+ * has. What they tell is the same, and told twice it changes nothing.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
@@ -144,7 +144,10 @@ export class Reconciler {
     void this.#begin();
   }
 
-  /** The API server has these kinds now: those that are new are followed, and what was charged for objects of one that went is given back. */
+  /**
+   * The API server has these kinds now: those that are new are followed, and what was charged for objects of one that
+   * went is given back.
+   */
   serve(kinds: readonly ServedKind[]): void {
     if (this.#stopped) return;
     this.#kinds = kinds;
@@ -189,7 +192,8 @@ export class Reconciler {
   }
 
   /**
-   * Compares the ledger with everything that is there, read anew: releases what has no object any more, and tells of what they do not have.
+   * Compares the ledger with everything that is there, read anew: releases what has no object any more, and tells of
+   * what they do not have.
    */
   async compare(): Promise<void> {
     const { engine, log } = this.#options;
@@ -444,7 +448,10 @@ export class Reconciler {
     return made;
   }
 
-  /** A group whose object is gone, or never came. What its creation took from the parent is held until it can not come any more. */
+  /**
+   * A group whose object is gone, or never came. What its creation took from the parent is held until it can not come
+   * any more.
+   */
   async #removeGroup(name: string): Promise<Decision | null> {
     const since = this.#absent.get(name) ?? this.#options.clock.now();
     this.#absent.set(name, since);
@@ -487,7 +494,9 @@ function levelsOf(groups: readonly GroupObject[]): readonly (readonly GroupObjec
   return levels.filter((level) => level !== undefined);
 }
 
-/** Whether the ledger has the limits that an object asks for. Budgets that grants add to are at least what it asks for. */
+/**
+ * Whether the ledger has the limits that an object asks for. Budgets that grants add to are at least what it asks for.
+ */
 function isInLine({ spec }: GroupObject, hard: ReadonlyMap<string, bigint>): boolean {
   const keys = Object.keys(spec.hard);
   return (

@@ -57,8 +57,9 @@ class Writing {
 }
 
 /**
- * Keeps the state of engines at a Kubernetes API server: one ledger object a group, changed on the condition that its resourceVersion is
- * the one that was read. Any number of engines may use it at once. A commit that concerns one group is one write.
+ * Keeps the state of engines at a Kubernetes API server: one ledger object a group, changed on the condition that its
+ * resourceVersion is the one that was read. Any number of engines may use it at once. A commit that concerns one group
+ * is one write.
  */
 export class KubeStore implements Store {
   readonly exclusive = false;

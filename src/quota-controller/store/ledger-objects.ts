@@ -16,7 +16,10 @@ import {
 
 export type Outcome = 'committed' | 'aborted';
 
-/** What became of a write on the condition that a ledger is as it was read: `ledger` is null when it is gone now, as was asked. */
+/**
+ * What became of a write on the condition that a ledger is as it was read: `ledger` is null when it is gone now, as was
+ * asked.
+ */
 export type Written = { readonly ok: true; readonly ledger: Ledger | null } | { readonly ok: false };
 
 /** A transaction as it stands at the API server. */
@@ -32,7 +35,10 @@ const FIRST_PAUSE_MS = 25;
 const PAGE_SIZE = '200';
 const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
 
-/** Ledgers and transactions at the API server, one request each. Rejects with an KubeError where it is unknown what became of a request. */
+/**
+ * Ledgers and transactions at the API server, one request each. Rejects with an KubeError where it is unknown what
+ * became of a request.
+ */
 export class LedgerObjects {
   readonly #api: KubeApi;
 
@@ -58,7 +64,9 @@ export class LedgerObjects {
     return new Map(found.map(({ group, resourceVersion }) => [group, resourceVersion]));
   }
 
-  /** Puts a page, or what is to become of it, in the place of what was read; `current` is null for a ledger that is new. */
+  /**
+   * Puts a page, or what is to become of it, in the place of what was read; `current` is null for a ledger that is new.
+   */
   async put(
     group: string,
     current: Ledger | null,
@@ -136,7 +144,10 @@ export class LedgerObjects {
     return (await this.#request(request)).answer;
   }
 
-  /** Asks again where the server failed or its answer was lost: a transaction is too many requests for all of them to succeed at once. */
+  /**
+   * Asks again where the server failed or its answer was lost: a transaction is too many requests for all of them to
+   * succeed at once.
+   */
   async #request(request: KubeRequest): Promise<{ readonly answer: KubeAnswer; readonly isRepeated: boolean }> {
     for (let attempt = 1; ; attempt++) {
       const answer = await this.#api.request(request);

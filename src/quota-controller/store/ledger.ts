@@ -36,8 +36,8 @@ export interface Ledger {
 export const NO_GROUP = '';
 
 /**
- * Name of a group's ledger. Names of groups may have capitals and underscores; names of objects may not: such ones are written in
- * hexadecimal digits. No two groups get the same.
+ * Name of a group's ledger. Names of groups may have capitals and underscores; names of objects may not: such ones are
+ * written in hexadecimal digits. No two groups get the same.
  */
 export function ledgerName(group: string): string {
   if (group === NO_GROUP) return 'no-group';
@@ -115,8 +115,8 @@ export interface ReadLedger {
 }
 
 /**
- * Reads a ledger object; of `known`, the same ledger at another time, what did not change is not read again. Throws on what no engine can
- * have written: nothing is decided on half a ledger.
+ * Reads a ledger object; of `known`, the same ledger at another time, what did not change is not read again. Throws on
+ * what no engine can have written: nothing is decided on half a ledger.
  */
 export function readLedger(object: unknown, known: Ledger | null = null): ReadLedger {
   const { metadata, spec } = object as LedgerObject;

@@ -26,11 +26,13 @@ export function recordKey({ kind, key }: Pick<StoredRecord, 'kind' | 'key'>): st
 }
 
 /**
- * Records with the text they are written as: a piece with all of them, and a piece more for each time that some of them changed, until
- * everything is written anew. What a change costs to write does not grow with the number of records. Never changed: replaced.
+ * Records with the text they are written as: a piece with all of them, and a piece more for each time that some of them
+ * changed, until everything is written anew. What a change costs to write does not grow with the number of records.
+ * Never changed: replaced.
  *
- * Pieces are separated by `.`; each is a JSON array of records, later ones in place of earlier ones, in base64: short ones as they are with
- * `-` before, others after raw deflate. A shape stands in full where it comes up first, and after that by its number in order of appearance.
+ * Pieces are separated by `.`; each is a JSON array of records, later ones in place of earlier ones, in base64: short
+ * ones as they are with `-` before, others after raw deflate. A shape stands in full where it comes up first, and after
+ * that by its number in order of appearance.
  */
 export class RecordLog {
   /** What is written in the place of this. */
@@ -62,7 +64,9 @@ export class RecordLog {
     return new RecordLog('', new Map(), new Map(), [], 0);
   }
 
-  /** Throws on what no log was written as. With `known`, an earlier state of the same records, only what is new is read. */
+  /**
+   * Throws on what no log was written as. With `known`, an earlier state of the same records, only what is new is read.
+   */
   static read(
     text: string,
     known: RecordLog | null = null,
@@ -137,7 +141,10 @@ function writePiece(records: Iterable<StoredRecord>, numbers: Map<string, number
     : deflateRawSync(json, { level: 1 }).toString('base64');
 }
 
-/** Reads the records of a piece, with every shape in full; equal ones are one object. `shapes` are those of the pieces before. */
+/**
+ * Reads the records of a piece, with every shape in full; equal ones are one object. `shapes` are those of the pieces
+ * before.
+ */
 function readPiece(piece: string, shapes: ShapeRecord[]): readonly StoredRecord[] {
   const json = piece.startsWith(PLAIN)
     ? Buffer.from(piece.slice(PLAIN.length), 'base64')

@@ -19,12 +19,16 @@ export type Finished =
 /** A transaction that took longer than this is not committed any more: its outcome may have been swept up. */
 const LONGEST_MS = 60_000;
 
-/** How often, and how long apart, somebody who finds a transaction under way looks again before taking its author for dead. */
+/**
+ * How often, and how long apart, somebody who finds a transaction under way looks again before taking its author for
+ * dead.
+ */
 const LOOKS = 12;
 const LOOK_MS = 80;
 
 /**
- * Writes one ledger. The API server changes single objects only, so this is also where a change of several begins: see writeTogether.
+ * Writes one ledger. The API server changes single objects only, so this is also where a change of several begins: see
+ * writeTogether.
  */
 export async function writeOne(objects: LedgerObjects, draft: Draft): Promise<Finished> {
   const written = await replace(objects, draft.group, draft.current, draft.next);
@@ -34,10 +38,10 @@ export async function writeOne(objects: LedgerObjects, draft: Draft): Promise<Fi
 }
 
 /**
- * Writes several ledgers together or not at all. First each of them is given its next page as one that waits, on the condition that it is
- * as it was read. Then a transaction object is made, which is the moment of truth: names are given once, so whoever makes it first says
- * what becomes of the pages, their author (committed) or somebody who took him for dead (aborted). Then the pages take their places,
- * which anybody may do.
+ * Writes several ledgers together or not at all. First each of them is given its next page as one that waits, on the
+ * condition that it is as it was read. Then a transaction object is made, which is the moment of truth: names are given
+ * once, so whoever makes it first says what becomes of the pages, their author (committed) or somebody who took him for
+ * dead (aborted). Then the pages take their places, which anybody may do.
  */
 export async function writeTogether(objects: LedgerObjects, drafts: readonly Draft[]): Promise<Finished> {
   const startedAt = performance.now();

@@ -33,7 +33,10 @@ export interface ArbitratorPolicy {
 
 export const DEFAULT_ARBITRATOR_POLICY: ArbitratorPolicy = { graceMs: 30_000, cooldownMs: 60_000, lendReserved: false };
 
-/** What one period tells the next. A value: keep it, hand it in again. An arbitrator that starts anew starts without, and gives grace anew. */
+/**
+ * What one period tells the next. A value: keep it, hand it in again. An arbitrator that starts anew starts without,
+ * and gives grace anew.
+ */
 export interface ArbitratorMemory {
   /** Since when somebody waits for what a consumer has too much of, milliseconds by name. */
   readonly noticedAt: ReadonlyMap<string, number>;
@@ -52,7 +55,10 @@ export interface Allocation extends ConsumerUsage {
   readonly overused: readonly string[];
   /** Resources of which it has something reserved and more is reserved than there is. */
   readonly notGuaranteed: readonly string[];
-  /** When pods of it may be evicted if it does not let them go before, milliseconds; null while nobody waits for what they hold. */
+  /**
+   * When pods of it may be evicted if it does not let them go before, milliseconds; null while nobody waits for what
+   * they hold.
+   */
   readonly reclaimAt: number | null;
 }
 
@@ -61,8 +67,8 @@ export interface ArbitrationPlan {
   /** By name, ascending. */
   readonly allocations: readonly Allocation[];
   /**
-   * Pods to evict now, in this order, gracefully and through the eviction API. One that the API refuses is `isProtected` in a second call
-   * with the same situation, whose plan has somebody else in its place.
+   * Pods to evict now, in this order, gracefully and through the eviction API. One that the API refuses is
+   * `isProtected` in a second call with the same situation, whose plan has somebody else in its place.
    */
   readonly evictions: readonly Eviction[];
   /** For the next period, if the evictions are carried out. */
@@ -139,7 +145,10 @@ function usedBy(pods: readonly RunningPod[]): ReadonlyMap<string, Quantities> {
   return used;
 }
 
-/** Since when somebody else waits for what a consumer has too much of. It ends, and starts anew, when that is no longer so. */
+/**
+ * Since when somebody else waits for what a consumer has too much of. It ends, and starts anew, when that is no longer
+ * so.
+ */
 function notices(
   capacity: Quantities,
   usages: readonly ConsumerUsage[],
@@ -161,8 +170,8 @@ function notices(
 }
 
 /**
- * What the next period is told of evictions, old ones and those of now. A plan's memory has it for all of its own; who carried out only some of
- * them, or those of several plans of one period, puts together theirs.
+ * What the next period is told of evictions, old ones and those of now. A plan's memory has it for all of its own; who
+ * carried out only some of them, or those of several plans of one period, puts together theirs.
  */
 export function remembered(
   before: ArbitratorMemory['evictedAt'],

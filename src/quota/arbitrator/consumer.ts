@@ -33,8 +33,9 @@ export interface ConsumerSurroundings {
 }
 
 /**
- * Everything that is wrong with a specification: what is reserved is within what it may have (K1), that within the quota of its namespace
- * (K2), and what is reserved for all within the cluster (K3). The cluster may shrink later; then `deserved` scales what is reserved.
+ * Everything that is wrong with a specification: what is reserved is within what it may have (K1), that within the
+ * quota of its namespace (K2), and what is reserved for all within the cluster (K3). The cluster may shrink later; then
+ * `deserved` scales what is reserved.
  */
 export function consumerProblems(
   spec: ConsumerSpec,

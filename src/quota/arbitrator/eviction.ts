@@ -10,15 +10,19 @@ export interface EvictionNeed {
   readonly pods: readonly RunningPod[];
   /** How many pods each disruption budget lets go now. One that is not named lets go none. */
   readonly disruptions: ReadonlyMap<string, number>;
-  /** Whether pods of `from` may be evicted for the good of `to` now: grace and cool-down are kept by the caller. Yes without. */
+  /**
+   * Whether pods of `from` may be evicted for the good of `to` now: grace and cool-down are kept by the caller. Yes
+   * without.
+   */
   readonly mayReclaim?: ((from: string, to: string) => boolean) | undefined;
 }
 
 /**
- * Who has to go so that those who wait get what they deserve: nobody while what they wait for is free or becoming free. One pod after the
- * other: of the consumer that is most above what it deserves of something that is missing, its pod of the lowest priority, the last that
- * came first. Disruption budgets are kept, nobody falls below what is reserved for it, and whoever turns out not to be needed in the end
- * stays. In the order in which they were chosen. Pods of consumers without a usage are left alone.
+ * Who has to go so that those who wait get what they deserve: nobody while what they wait for is free or becoming free.
+ * One pod after the other: of the consumer that is most above what it deserves of something that is missing, its pod of
+ * the lowest priority, the last that came first. Disruption budgets are kept, nobody falls below what is reserved for
+ * it, and whoever turns out not to be needed in the end stays. In the order in which they were chosen. Pods of
+ * consumers without a usage are left alone.
  */
 export function planEvictions({
   capacity,

@@ -21,12 +21,14 @@ export interface FairShareOptions {
 }
 
 /**
- * Divides a cluster: weighted dominant resource fairness (Ghodsi et al., NSDI 2011) in its fluid form, with what is reserved as a floor and
- * `hard` as a ceiling. System consumers come first. All others rise together, each with all resources that it asks for in the proportion
- * that it asks for them, until it has what it asks for or something that it needs is used up; what it leaves raises the others further.
+ * Divides a cluster: weighted dominant resource fairness (Ghodsi et al., NSDI 2011) in its fluid form, with what is
+ * reserved as a floor and `hard` as a ceiling. System consumers come first. All others rise together, each with all
+ * resources that it asks for in the proportion that it asks for them, until it has what it asks for or something that
+ * it needs is used up; what it leaves raises the others further.
  *
- * Never more than there is, never more than `hard`, at least what is reserved while the cluster suffices, and nobody is left wanting
- * while everything that it asks for is there. Resources that the cluster does not have are left out. O(n R log n).
+ * Never more than there is, never more than `hard`, at least what is reserved while the cluster suffices, and nobody is
+ * left wanting while everything that it asks for is there. Resources that the cluster does not have are left out. O(n R
+ * log n).
  */
 export function fairShares(
   claims: readonly ShareRequest[],

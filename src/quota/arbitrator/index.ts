@@ -1,6 +1,7 @@
 /*
- * The arbitrator: how a cluster is divided among its namespaces while they run, beside the quota engine, which decides what may start. Pure:
- * a situation in, a plan out, no clock and no I/O of its own. Whoever talks to the API server does, once a period:
+ * The arbitrator: how a cluster is divided among its namespaces while they run, beside the quota engine, which decides
+ * what may start. Pure: a situation in, a plan out, no clock and no I/O of its own. Whoever talks to the API server
+ * does, once a period:
  *
  *     let memory = NO_MEMORY;
  *     every period:
@@ -9,9 +10,9 @@
  *       evict plan.evictions in their order; where the API refuses one (429), mark that pod `isProtected` and call again
  *       memory = plan.memory
  *
- * Quantities are maps of whole numbers by resource, all in base units (cpu in thousandths, memory in bytes): requests, not limits. A
- * specification is checked with `consumerProblems` when it is written; an empty list accepts it. What is not named is not limited, not
- * reserved, and weighs 1.
+ * Quantities are maps of whole numbers by resource, all in base units (cpu in thousandths, memory in bytes): requests,
+ * not limits. A specification is checked with `consumerProblems` when it is written; an empty list accepts it. What is
+ * not named is not limited, not reserved, and weighs 1.
  */
 export {
   arbitrate,

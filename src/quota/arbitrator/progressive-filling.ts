@@ -1,4 +1,7 @@
-/** Something that happens at a level: consumer `who` passes its floor of resource `what`, or has everything (`what` is -1). */
+/**
+ * Something that happens at a level: consumer `who` passes its floor of resource `what`, or has everything (`what` is
+ * -1).
+ */
 interface Step {
   readonly level: number;
   readonly who: number;
@@ -10,11 +13,13 @@ const EVERYTHING = -1;
 const NEARLY_FULL = 1e-12;
 
 /**
- * Water rising in one vessel for all: at level L a consumer of weight w and dominant share s has the fraction f = min(1, L w / s) of all
- * that it demands, or its floor where that is more. Between two steps everything grows in straight lines, so that it is known beforehand
- * which resource is used up next: nothing is searched for, every step is taken once.
+ * Water rising in one vessel for all: at level L a consumer of weight w and dominant share s has the fraction f =
+ * min(1, L w / s) of all that it demands, or its floor where that is more. Between two steps everything grows in
+ * straight lines, so that it is known beforehand which resource is used up next: nothing is searched for, every step is
+ * taken once.
  *
- * Consumers and resources are numbered; `demands[i][r]`, `floors[i][r]` and `capacity[r]` in the same units. Floors fit into capacity.
+ * Consumers and resources are numbered; `demands[i][r]`, `floors[i][r]` and `capacity[r]` in the same units. Floors fit
+ * into capacity.
  */
 export class ProgressiveFilling {
   readonly #demands: readonly (readonly number[])[];

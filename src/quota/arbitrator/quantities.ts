@@ -1,4 +1,7 @@
-/** How much of each resource: `cpu`, `memory`, `nvidia.com/gpu`. Whole numbers up to 2^53, in base units of the caller's choice. */
+/**
+ * How much of each resource: `cpu`, `memory`, `nvidia.com/gpu`. Whole numbers up to 2^53, in base units of the caller's
+ * choice.
+ */
 export type Quantities = ReadonlyMap<string, number>;
 
 /** Nothing of anything. */

@@ -19,7 +19,9 @@ export interface RunningPod {
   readonly isLeaving?: boolean | undefined;
 }
 
-/** Compares pods of one consumer: the lowest priority goes first, then the last that came, and always in the same order. */
+/**
+ * Compares pods of one consumer: the lowest priority goes first, then the last that came, and always in the same order.
+ */
 export function firstToGo(a: RunningPod, b: RunningPod): number {
   if (a.priority !== b.priority) return a.priority - b.priority;
   if (a.startedAt !== b.startedAt) {

@@ -11,9 +11,9 @@ export interface TaskQueue {
 }
 
 /**
- * Gives out whole tasks, one after the other, each to the consumer with the smallest weighted dominant share whose next task fits; the
- * first by name among equals. For simulations and small demands: what `deserved` divides as a fluid, in portions. Names in the order in
- * which they got their tasks.
+ * Gives out whole tasks, one after the other, each to the consumer with the smallest weighted dominant share whose next
+ * task fits; the first by name among equals. For simulations and small demands: what `deserved` divides as a fluid, in
+ * portions. Names in the order in which they got their tasks.
  */
 export function taskByTask(queues: readonly TaskQueue[], capacity: Quantities): readonly string[] {
   const states = [...queues]

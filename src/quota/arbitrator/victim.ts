@@ -18,7 +18,10 @@ export interface Chosen {
   readonly eviction: Eviction;
 }
 
-/** A consumer that may lose pods. What it can not lose once it can not lose later: budgets, needs and what it has only fall. */
+/**
+ * A consumer that may lose pods. What it can not lose once it can not lose later: budgets, needs and what it has only
+ * fall.
+ */
 export class VictimSource {
   readonly name: string;
   readonly candidates: RunningPod[] = [];
@@ -82,7 +85,10 @@ export class VictimSource {
     return true;
   }
 
-  /** Of what its going would bring the largest part of what is missing, if its consumer has too much of that; null for nothing. */
+  /**
+   * Of what its going would bring the largest part of what is missing, if its consumer has too much of that; null for
+   * nothing.
+   */
   #helpsWith({ uses }: RunningPod, needed: Quantities): string | null {
     let [found, largest]: [string | null, number] = [null, 0];
     for (const [resource, amount] of uses) {

@@ -22,8 +22,8 @@ export interface BrokenChain {
 export type VerifiedChain = { readonly ok: true; readonly end: ChainEnd } | BrokenChain;
 
 /**
- * Ties events together: each line holds the digest of the one before it, so that none can be changed, taken out or put in without all
- * that follow being made anew. What is cut off at the end shows only to who knows the last digest.
+ * Ties events together: each line holds the digest of the one before it, so that none can be changed, taken out or put
+ * in without all that follow being made anew. What is cut off at the end shows only to who knows the last digest.
  */
 export class AuditChain {
   #end: ChainEnd;
@@ -47,7 +47,10 @@ export class AuditChain {
   }
 }
 
-/** Checks lines of an audit file, in their order. `head`, the digest that the last line has to have, shows what was cut off. */
+/**
+ * Checks lines of an audit file, in their order. `head`, the digest that the last line has to have, shows what was cut
+ * off.
+ */
 export async function verifyChain(
   lines: AsyncIterable<string> | Iterable<string>,
   head?: string,

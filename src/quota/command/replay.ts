@@ -32,7 +32,10 @@ export async function scriptProblem(
 /** How decisions are shown. */
 export type Format = 'table' | 'json';
 
-/** Carries a script out and writes what comes of each line, when it does: a row or a JSON object. Returns how many were refused. */
+/**
+ * Carries a script out and writes what comes of each line, when it does: a row or a JSON object. Returns how many were
+ * refused.
+ */
 export async function replay(
   lines: AsyncIterable<string> | Iterable<string>,
   player: Player,

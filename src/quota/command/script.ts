@@ -140,8 +140,8 @@ const COMMANDS = {
 type Type = keyof typeof COMMANDS;
 
 /**
- * Reads one line of a script: `{"type": "admit", "at": "2026-01-01T08:00:00Z", ...}`. Times are milliseconds, ISO 8601, or `+90s`
- * behind `previous`; `admit` takes a `manifest` in place of a demand.
+ * Reads one line of a script: `{"type": "admit", "at": "2026-01-01T08:00:00Z", ...}`. Times are milliseconds, ISO 8601,
+ * or `+90s` behind `previous`; `admit` takes a `manifest` in place of a demand.
  */
 export function readStep(text: string, line: number, previous: number, options: EvaluationOptions): ReadStep {
   const refuse = (reason: string): ReadStep => ({ ok: false, line, reason });

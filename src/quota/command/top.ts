@@ -21,7 +21,10 @@ export interface TopWorkload extends Share {
   readonly charge: Charge;
 }
 
-/** Groups by the share of their limit of `by` that is used, of the limit nearest to its end without; those without such a limit are missing. */
+/**
+ * Groups by the share of their limit of `by` that is used, of the limit nearest to its end without; those without such
+ * a limit are missing.
+ */
 export function topGroups(statuses: readonly GroupStatus[], by: Key | null): readonly TopGroup[] {
   const rows = statuses.flatMap((status): TopGroup[] => {
     const share = largestShare(status, status.used, by);

@@ -2,7 +2,10 @@ import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import type { GroupSpec } from '../core/group-spec.js';
 
-/** Files of people are small: larger ones are refused unread. As much as an object in Kubernetes may have, and some more. */
+/**
+ * Files of people are small: larger ones are refused unread. As much as an object in Kubernetes may have, and some
+ * more.
+ */
 export const MAX_FILE_BYTES = 3 << 20;
 
 const quantity = z.union([z.string(), z.number()]);
@@ -43,8 +46,8 @@ export type ReadTree =
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /**
- * Reads a tree of groups from YAML: documents with `groups`, nested by `children` or flat by `parent`, or BizGroupResourceQuota objects.
- * Parents come before their children in the result, wherever they stood.
+ * Reads a tree of groups from YAML: documents with `groups`, nested by `children` or flat by `parent`, or
+ * BizGroupResourceQuota objects. Parents come before their children in the result, wherever they stood.
  */
 export function readTree(text: string): ReadTree {
   const read = readYaml(text);

@@ -22,8 +22,8 @@ export interface FitResult {
 }
 
 /**
- * Tests whether `workload` may be charged to `group` as it is, whole, where its charges were `before`. Only keys that grow are tested:
- * scaling down and new images pass in a group that is over its quota.
+ * Tests whether `workload` may be charged to `group` as it is, whole, where its charges were `before`. Only keys that
+ * grow are tested: scaling down and new images pass in a group that is over its quota.
  */
 export function test(
   state: QuotaState,

@@ -12,8 +12,8 @@ import { chargeOf, chargeVectorOf, type ChargeVector } from './charge-vector.js'
 import { chargedCount, refKey, refOfKey, type Workload, type WorkloadRef } from './workload.js';
 
 /**
- * Admits a workload as a whole or not at all, and charges it: the difference to what it is charged already. What grows is charged
- * before anything is given back; a workload that changes its group is charged there in full first.
+ * Admits a workload as a whole or not at all, and charges it: the difference to what it is charged already. What grows
+ * is charged before anything is given back; a workload that changes its group is charged there in full first.
  */
 export function admit(state: QuotaState, demand: Demand, dryRun: boolean): Decision {
   const read = readDemand(state.shapes, demand);

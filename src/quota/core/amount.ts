@@ -1,6 +1,7 @@
 /**
- * An exact integer: a number while it is a safe integer, a bigint beyond. Numbers make the common case fast and small, bigints keep
- * the rare case exact. Relational operators (<, >=) compare the two kinds exactly; `===` is right too, because a value has one form only.
+ * An exact integer: a number while it is a safe integer, a bigint beyond. Numbers make the common case fast and small,
+ * bigints keep the rare case exact. Relational operators (<, >=) compare the two kinds exactly; `===` is right too,
+ * because a value has one form only.
  */
 export type Amount = number | bigint;
 

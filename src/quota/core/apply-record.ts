@@ -13,7 +13,7 @@ import {
   readLimitReservation,
   readCandidates,
   readLoan,
-  readPod,
+  restorePod,
   readWorkload,
   type GroupRecord,
   type PodRecord,
@@ -26,8 +26,8 @@ import { reservationKey } from './reservation.js';
 import type { QuotaState } from './state.js';
 
 /**
- * Takes over a record that somebody else wrote: the state becomes what it would be if it had made that change itself, without a test and
- * without an event. This is how an engine follows a store that others write to as well.
+ * Takes over a record that somebody else wrote: the state becomes what it would be if it had made that change itself,
+ * without a test and without an event. This is how an engine follows a store that others write to as well.
  */
 export function applyRecord(state: QuotaState, record: StoredRecord, dictionary: ShapeDictionary): void {
   const { key } = record;
@@ -89,7 +89,7 @@ function candidatesOf(state: QuotaState, workload: string, group: string) {
 
 /** What pods consumed is in the budgets of their groups' records already. */
 function putPod(state: QuotaState, id: string, record: PodRecord | null, dictionary: ShapeDictionary): void {
-  const pod = record === null ? null : readPod(id, record, dictionary, state.shapes);
+  const pod = record === null ? null : restorePod(id, record, dictionary, state.shapes);
   const old = state.pods.get(id);
   const last = pod?.spans.at(-1);
   for (const { group: name, life } of [...(old?.spans ?? []), ...(pod?.spans ?? [])]) {

@@ -17,8 +17,8 @@ export interface Grant {
 }
 
 /**
- * Cash of one key in one group: what its own pods consumed until t is `offset + rate * t`, exactly, whatever order the pods' events
- * came in. Changed in place by the state that owns the group.
+ * Cash of one key in one group: what its own pods consumed until t is `offset + rate * t`, exactly, whatever order the
+ * pods' events came in. Changed in place by the state that owns the group.
  */
 export interface Budget {
   /** What is charged by the hour: `limits.cpu`. */

@@ -5,8 +5,9 @@ import type { Reservation } from './reservation.js';
 import type { Workload } from './workload.js';
 
 /**
- * One record of the state and its new value, null where it is gone. Records are absolute: applied in order, twice, or on top of newer
- * ones that are then repeated, they lead to the same state. Counters are not among them: they follow from the records.
+ * One record of the state and its new value, null where it is gone. Records are absolute: applied in order, twice, or
+ * on top of newer ones that are then repeated, they lead to the same state. Counters are not among them: they follow
+ * from the records.
  */
 export type Change =
   | { readonly kind: 'group'; readonly key: string; readonly group: string; readonly value: Group | null }

@@ -44,7 +44,10 @@ export function addPods(vector: ChargeVector, layout: Layout, podSet: PodSetChar
   }
 }
 
-/** What a workload whose entry is `entry` is charged in `group` now: its entry, or what is reserved for it where that is more. */
+/**
+ * What a workload whose entry is `entry` is charged in `group` now: its entry, or what is reserved for it where that is
+ * more.
+ */
 export function chargeOf(
   state: QuotaState,
   group: Group,

@@ -10,8 +10,8 @@ import { budgetOf } from './recompute.js';
 import type { QuotaState } from './state.js';
 
 /*
- * What a child has is carved out of its parent's, key by key: never rolled up from typed to general keys, that would count twice. A
- * parent is charged only for keys that it has itself.
+ * What a child has is taken out of its parent's, key by key: never rolled up from typed to general keys, that would
+ * count twice. A parent is charged only for keys that it has itself.
  */
 
 /** A key that the parent limits and the child would not, or null. */

@@ -3,10 +3,10 @@ import type { Group } from './group.js';
 import type { QuotaState } from './state.js';
 
 /*
- * Lending and borrowing along the tree, after Kueue's cohorts. A group's pool is what it has and did not give to children, and what
- * elastic children lend it. An elastic group keeps `pool - lendLimit` for itself and lends the rest to its parent's pool; what it uses
- * beyond what it keeps is taken from the parent's pool ("spills"), up to what it lends and `borrowLimit` more. A carved group lends and
- * spills nothing: every walk ends at it.
+ * Lending and borrowing along the tree, after Kueue's cohorts. A group's pool is what it has and did not give to
+ * children, and what elastic children lend it. An elastic group keeps `pool - lendLimit` for itself and lends the rest
+ * to its parent's pool; what it uses beyond what it keeps is taken from the parent's pool ("spills"), up to what it
+ * lends and `borrowLimit` more. A taken group lends and spills nothing: every walk ends at it.
  */
 
 /** A group and those above it whose pools it can draw on: the group alone unless it is elastic. */
@@ -21,7 +21,9 @@ export function chainOf(state: QuotaState, group: Group): Chain {
   return length === path.length ? path : path.slice(0, length);
 }
 
-/** How much more the group of a chain could use of the key at `slot`; negative when it is over. O(length of the chain). */
+/**
+ * How much more the group of a chain could use of the key at `slot`; negative when it is over. O(length of the chain).
+ */
 export function roomOf(state: QuotaState, chain: Chain, slot: number): Amount {
   const slots = slotsAlong(chain, slot);
   const top = (slots?.length ?? chain.length) - 1;
@@ -82,7 +84,10 @@ export interface Flow {
 
 const NO_FLOW: Flow = { lends: 0, spills: 0 };
 
-/** Changes limits, mode, sums or keys of a group and passes on what that does to the pools above it. Keys that the parent has stay. */
+/**
+ * Changes limits, mode, sums or keys of a group and passes on what that does to the pools above it. Keys that the
+ * parent has stay.
+ */
 export function restructure(state: QuotaState, group: Group, change: () => void): void {
   const before = new Map(group.layout.keys.map((key, slot) => [key, flowOf(group, slot)]));
   change();

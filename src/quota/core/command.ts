@@ -56,7 +56,10 @@ export type Command =
       readonly pod: string;
       /** When it ended; the command's time without. */
       readonly end?: number | undefined;
-      /** Its group, for a pod whose start has not been told: engines that share a store learn of the stop with that group. */
+      /**
+       * Its group, for a pod whose start has not been told: engines that share a store learn of the stop with that
+       * group.
+       */
       readonly group?: string | undefined;
       /** The pod may have run until then: what it would have used after `end` is counted as uncertain. */
       readonly uncertainUntil?: number | undefined;

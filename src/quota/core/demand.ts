@@ -6,7 +6,10 @@ import type { Need, PodSetCharge, RequestShapeTable } from './request-shape.js';
 import { sideOf, typeProblem, type Types } from './type-family.js';
 import { refKey, refProblem, type Workload, type WorkloadRef } from './workload.js';
 
-/** Quantities by resource name: { cpu: '500m', 'nvidia.com/gpu': 1 }. A bigint is in base units: thousandths of cpu, bytes. */
+/**
+ * Quantities by resource name: { cpu: '500m', 'nvidia.com/gpu': 1 }. A bigint is in base units: thousandths of cpu,
+ * bytes.
+ */
 export type Resources = Readonly<Record<string, Quantity>>;
 
 /** Equal pods of a workload: what one of them asks for, containers summed up. */
@@ -16,8 +19,8 @@ export interface PodSet {
   readonly requests?: Resources | undefined;
   readonly limits?: Resources | undefined;
   /**
-   * What some container of the pod leaves out: `limits.cpu`, `requests.memory`, `gpu.memory`. A group that limits it refuses the pod.
-   * Without this: those of cpu and memory that the sums above lack.
+   * What some container of the pod leaves out: `limits.cpu`, `requests.memory`, `gpu.memory`. A group that limits it
+   * refuses the pod. Without this: those of cpu and memory that the sums above lack.
    */
   readonly unspecified?: readonly string[] | undefined;
 }
@@ -98,7 +101,8 @@ export function readPodSet(shapes: RequestShapeTable, podSet: PodSet, types: Typ
     amounts.push(read.amount);
   }
   const families = Object.keys(types);
-  // No valid name holds a separator: a signature that is known and has as many parts as there are needs is of valid names.
+  // No valid name holds a separator: a signature that is known and has as many parts as there are needs is of valid
+  // names.
   signature += `#${families.length}`;
   for (const family of families) signature += ` ${family}:${types[family] as string}`;
   const unspecified = podSet.unspecified;

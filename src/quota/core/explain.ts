@@ -128,7 +128,10 @@ function otherTypes(state: QuotaState, group: Group, demand: Demand): Readonly<R
   return found;
 }
 
-/** Types that stand behind a resource's name in the keys of a group: candidates only, what they mean is decided by expansion. */
+/**
+ * Types that stand behind a resource's name in the keys of a group: candidates only, what they mean is decided by
+ * expansion.
+ */
 function typesNamed(group: Group, resources: readonly string[]): readonly string[] {
   const types = group.layout.keys.flatMap((key) =>
     resources.flatMap((resource) => {

@@ -12,7 +12,10 @@ import { release } from './release.js';
 import type { QuotaState } from './state.js';
 import { chargedCount } from './workload.js';
 
-/** Removes a leaf. Its parent gets back what the group had, less the cash that was consumed. `force` releases its workloads first. */
+/**
+ * Removes a leaf. Its parent gets back what the group had, less the cash that was consumed. `force` releases its
+ * workloads first.
+ */
 export function deleteGroup(state: QuotaState, name: string, force: boolean): Decision {
   const decision = tryDelete(state, name, force);
   if (!decision.allowed)

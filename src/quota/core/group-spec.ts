@@ -4,7 +4,10 @@ import type { Mode } from './group.js';
 import { HOUR_MS, readQuantity, type Parsed, type Quantity } from './quantity.js';
 import type { Refusal } from './refusal.js';
 
-/** Quantities by key: { 'limits.cpu': 10, 'cash/limits.cpu': '100', 'requests.nvidia.com/gpu.A30': 2 }. Cash is in unit-hours. */
+/**
+ * Quantities by key: { 'limits.cpu': 10, 'cash/limits.cpu': '100', 'requests.nvidia.com/gpu.A30': 2 }. Cash is in
+ * unit-hours.
+ */
 export type Hard = Readonly<Record<Key, Quantity>>;
 
 /** A group as somebody asks for it. */
@@ -13,7 +16,7 @@ export interface GroupSpec {
   /** Empty or absent for a root. Never changes. */
   readonly parent?: string | undefined;
   readonly hard: Hard;
-  /** `carved` without. */
+  /** `taken` without. */
   readonly mode?: Mode | undefined;
   /** Elastic: the most to use beyond the own pool, by key; without a limit where absent. */
   readonly borrow?: Hard | undefined;

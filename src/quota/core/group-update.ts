@@ -27,15 +27,22 @@ export interface GroupUpdate {
   /** Shrink below what children hold. */
   readonly force?: boolean | undefined;
   /**
-   * The update was admitted for an object whose generation was `generation`; it may come or not. Until the object is seen with a later
-   * generation, for at most `ttlMs`, the group has of each key the larger of its present and its new limit.
+   * The update was admitted for an object whose generation was `generation`; it may come or not. Until the object is
+   * seen with a later generation, for at most `ttlMs`, the group has of each key the larger of its present and its new
+   * limit.
    */
   readonly reserve?: { readonly generation: number; readonly ttlMs: number } | undefined;
-  /** The update is what the object says, with this generation. It changes nothing where limits are reserved for a later one. */
+  /**
+   * The update is what the object says, with this generation. It changes nothing where limits are reserved for a later
+   * one.
+   */
   readonly observed?: number | undefined;
 }
 
-/** Changes the limits of a group. What it has more is charged to its parent; less than it uses is allowed and only blocks growth. */
+/**
+ * Changes the limits of a group. What it has more is charged to its parent; less than it uses is allowed and only
+ * blocks growth.
+ */
 export function updateGroup(state: QuotaState, update: GroupUpdate): Decision {
   const decision = tryUpdate(state, update);
   if (!decision.allowed)

@@ -2,8 +2,9 @@ import type { LayeredMap } from './layered-map.js';
 import type { Workload } from './workload.js';
 
 /**
- * The workloads of a group, in a list that is only appended to: one that left or was replaced stays in it, marked, until the list is
- * tidied. That costs some ten bytes a workload, where a map for each group would cost as much as the map of all.
+ * The workloads of a group, in a list that is only appended to: one that left or was replaced stays in it, marked,
+ * until the list is tidied. That costs some ten bytes a workload, where a map for each group would cost as much as the
+ * map of all.
  */
 export class GroupWorkloads {
   readonly #below: GroupWorkloads | null;
@@ -34,7 +35,10 @@ export class GroupWorkloads {
     this.#tidy();
   }
 
-  /** Calls `visit` with each workload of the group once. `all` has the entries that are valid where this group workloads is. */
+  /**
+   * Calls `visit` with each workload of the group once. `all` has the entries that are valid where this group workloads
+   * is.
+   */
   forEach(all: LayeredMap<string, Workload>, visit: (workload: Workload) => void): void {
     if (this.#below === null) {
       for (const workload of this.#entered) if (!workload.gone) visit(workload);

@@ -5,12 +5,15 @@ import type { Layout } from './layout.js';
 import { GroupWorkloads } from './group-workloads.js';
 
 /**
- * How a group relates to its parent. `carved`: what it has is its own, nothing is lent or borrowed. `elastic`: what it does not use may
- * be used above and beside it, and it may use what others leave.
+ * How a group relates to its parent. `taken`: what it has is its own, nothing is lent or borrowed. `elastic`: what it
+ * does not use may be used above and beside it, and it may use what others leave.
  */
 export type Mode = 'carved' | 'elastic';
 
-/** Until the object is seen with a later generation, or until it expires, an observation does not lower the limits of the group. */
+/**
+ * Until the object is seen with a later generation, or until it expires, an observation does not lower the limits of
+ * the group.
+ */
 export interface LimitReservation {
   /** `metadata.generation` of the object that the change was asked for. */
   readonly generation: number;
@@ -19,8 +22,8 @@ export interface LimitReservation {
 }
 
 /**
- * A node of the tree, with its counters. Arrays stand beside `layout.keys`. Only a state changes a group, and only one that it owns
- * (QuotaState.own).
+ * A node of the tree, with its counters. Arrays stand beside `layout.keys`. Only a state changes a group, and only one
+ * that it owns (QuotaState.own).
  */
 export interface Group {
   readonly name: string;
@@ -53,7 +56,10 @@ export interface Group {
   terminating: boolean;
   /** Limits that were admitted for an object that is not seen yet; null where the limits are those of the object. */
   limitReservation: LimitReservation | null;
-  /** The group and all above it, once somebody asked: groups do not move. Never in a fork, whose groups are copied one by one. */
+  /**
+   * The group and all above it, once somebody asked: groups do not move. Never in a fork, whose groups are copied one
+   * by one.
+   */
   ancestry: readonly Group[] | null;
   readonly children: LayeredMap<string, true>;
   readonly workloads: GroupWorkloads;

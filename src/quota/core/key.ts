@@ -10,7 +10,7 @@ const SIDES = ['requests.', 'limits.'] as const;
 
 /** How amounts of a key are counted and shown. */
 export interface Unit {
-  /** Decimal places of the base unit: 3 for thousandths of a core or of a card, 0 for bytes and things. */
+  /** Decimal places of the base unit: 3 for thousandths of a core or of a GPU, 0 for bytes and things. */
   readonly decimals: number;
   /** Shown with Ki, Mi, Gi. */
   readonly binary: boolean;
@@ -28,7 +28,10 @@ export function unitOfKey(key: Key): Unit {
   return BYTE;
 }
 
-/** Extended resources have one quantity: request and limit are equal. Named with a domain; and what is derived from them. */
+/**
+ * Extended resources have one quantity: request and limit are equal. Named with a domain; and what is derived from
+ * them.
+ */
 export function isExtended(resource: string): boolean {
   return resource.includes('/') || resource === 'gpu.cards' || resource === 'gpu.memory';
 }
@@ -39,8 +42,8 @@ export function cashTarget(key: Key): Key | null {
 }
 
 /**
- * Why `key` can never be charged, or null: an unknown name would limit nothing, silently. Matching never looks into a key like this;
- * a request is expanded to the keys it charges, and those are compared as a whole.
+ * Why `key` can never be charged, or null: an unknown name would limit nothing, silently. Matching never looks into a
+ * key like this; a request is expanded to the keys it charges, and those are compared as a whole.
  */
 export function keyProblem(key: Key): string | null {
   if (key.length > 317 || !/^[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?$/.test(key))

@@ -1,6 +1,6 @@
 /**
- * A map that can be forked: the fork sees everything and keeps its own changes, the map it came from does not notice. As long as a
- * fork is in use, the map below it must not change.
+ * A map that can be forked: the fork sees everything and keeps its own changes, the map it came from does not notice.
+ * As long as a fork is in use, the map below it must not change.
  */
 export class LayeredMap<K, V> {
   readonly #below: LayeredMap<K, V> | null;

@@ -1,8 +1,8 @@
 import { cashTarget, type Key } from './key.js';
 
 /**
- * The keys of a group in a fixed order, shared by all groups with the same keys: quantities stand in arrays beside them. Slots count
- * through `keys` first, then through `cashKeys`.
+ * The keys of a group in a fixed order, shared by all groups with the same keys: quantities stand in arrays beside
+ * them. Slots count through `keys` first, then through `cashKeys`.
  */
 export interface Layout {
   /** Keys but cash, ascending. */

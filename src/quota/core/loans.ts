@@ -21,8 +21,9 @@ export interface LoanSpec {
 }
 
 /**
- * Moves quota from one child of a group to another, dated: it goes back by itself. What the borrower still uses then makes it over
- * its quota and blocks its growth; what it gave to children stays until they shrink, and is taken back then. Nothing is evicted.
+ * Moves quota from one child of a group to another, dated: it goes back by itself. What the borrower still uses then
+ * makes it over its quota and blocks its growth; what it gave to children stays until they shrink, and is taken back
+ * then. Nothing is evicted.
  */
 export function addLoan(state: QuotaState, spec: LoanSpec): Decision {
   const [lender, borrower] = [state.group(spec.lender), state.group(spec.borrower)];

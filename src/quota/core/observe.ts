@@ -19,11 +19,12 @@ export interface Observation {
 }
 
 /**
- * Lets the charge of a workload follow its object: what is there is charged, beyond the quota if it came in round it, and what is gone is
- * not. Observations may come late and more than once: one that is older than what is charged changes nothing.
+ * Lets the charge of a workload follow its object: what is there is charged, beyond the quota if it came in round it,
+ * and what is gone is not. Observations may come late and more than once: one that is older than what is charged
+ * changes nothing.
  *
- * A reservation made on an earlier version of the object is settled by any later one: either this is what it was made for, or what it was
- * made for can not come any more.
+ * A reservation made on an earlier version of the object is settled by any later one: either this is what it was made
+ * for, or what it was made for can not come any more.
  */
 export function observe(state: QuotaState, observation: Observation): Decision {
   const { workload: ref, demand } = observation;

@@ -28,8 +28,8 @@ export interface PodUse {
 const MAX_ID = 512;
 
 /**
- * A pod was scheduled, or resized, at `since`. Events may come late and in any order; the same event twice changes nothing. Times
- * beyond now are taken as now.
+ * A pod was scheduled, or resized, at `since`. Events may come late and in any order; the same event twice changes
+ * nothing. Times beyond now are taken as now.
  */
 export function startPod(state: QuotaState, use: PodUse, since: number): Decision {
   const problem =
@@ -107,7 +107,9 @@ function forgetLater(state: QuotaState, id: string): void {
   state.timers.push({ at: state.now + state.policy.lateEventsMs, kind: 'podForgotten', subject: id, group: '' });
 }
 
-/** Counts what a pod would have used from `from` to `until` as uncertain, in the budgets of the group that it ran in. */
+/**
+ * Counts what a pod would have used from `from` to `until` as uncertain, in the budgets of the group that it ran in.
+ */
 function addUncertain(state: QuotaState, pod: Pod, from: number, until: number): void {
   const span = pod.spans.at(-1);
   const found = span === undefined ? null : lifeOf(state, span);

@@ -1,7 +1,10 @@
 import { MAX_QUANTITY, amountOf, type Amount } from './amount.js';
 import { unitOfKey } from './key.js';
 
-/** What a library user may write for a quantity: text or a number in Kubernetes' units, or a bigint in base units (`unitOfKey`). */
+/**
+ * What a library user may write for a quantity: text or a number in Kubernetes' units, or a bigint in base units
+ * (`unitOfKey`).
+ */
 export type Quantity = string | number | bigint;
 
 export type Parsed =
@@ -24,9 +27,9 @@ const DECIMAL: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, k: 3, M
 const MAX_LENGTH = 64;
 
 /**
- * Reads a Kubernetes quantity (`500m`, `8Gi`, `1e3`, `1.5`) as an integer of `decimals` decimal places: 3 for thousandths. What lies
- * between two integers is rounded `up` (requests: a fraction is charged) or `down` (limits: a fraction is not granted).
- * Grammar: the Kubernetes API's resource.Quantity. Beyond 64 bits: QuantityTooLarge.
+ * Reads a Kubernetes quantity (`500m`, `8Gi`, `1e3`, `1.5`) as an integer of `decimals` decimal places: 3 for
+ * thousandths. What lies between two integers is rounded `up` (requests: a fraction is charged) or `down` (limits: a
+ * fraction is not granted). Grammar: the Kubernetes API's resource.Quantity. Beyond 64 bits: QuantityTooLarge.
  */
 export function parseQuantity(quantity: string | number, decimals: number, round: 'up' | 'down'): Parsed {
   if (typeof quantity === 'number') return parseNumber(quantity, decimals, round);
@@ -83,7 +86,10 @@ export function readQuantity(key: string, quantity: Quantity, round: 'up' | 'dow
   return parseQuantity(quantity, decimals, round);
 }
 
-/** Reads a quantity that has to be a whole number, as those of extended resources: `1k` is 1000. Null for a fraction and for what is no quantity. */
+/**
+ * Reads a quantity that has to be a whole number, as those of extended resources: `1k` is 1000. Null for a fraction and
+ * for what is no quantity.
+ */
 export function wholeQuantity(quantity: string | number): number | null {
   const [down, up] = [parseQuantity(quantity, 0, 'down'), parseQuantity(quantity, 0, 'up')];
   const isWhole = down.ok && up.ok && down.amount === up.amount && typeof down.amount === 'number';

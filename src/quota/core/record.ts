@@ -116,8 +116,8 @@ export interface LoanRecord {
 }
 
 /**
- * How records name shapes. Without a dictionary every record has its shapes in full. With one, the first record of a file that uses a shape
- * has it in full and the next ones its number, in order of appearance.
+ * How records name shapes. Without a dictionary every record has its shapes in full. With one, the first record of a
+ * file that uses a shape has it in full and the next ones its number, in order of appearance.
  */
 export class ShapeDictionary {
   readonly #numbers = new Map<RequestShape, number>();
@@ -289,7 +289,7 @@ function podRecord(pod: Pod, dictionary: ShapeDictionary | null): PodRecord {
 }
 
 /** The pod of a record. */
-export function readPod(id: string, record: PodRecord, dictionary: ShapeDictionary, shapes: RequestShapeTable): Pod {
+export function restorePod(id: string, record: PodRecord, dictionary: ShapeDictionary, shapes: RequestShapeTable): Pod {
   const spans = record.spans.map(([at, group, life, written, amounts]) => {
     const shape = dictionary.read(written, shapes);
     return { at, group, life, shape, amounts: shape.share(amounts.map(amountOfDigits)) };

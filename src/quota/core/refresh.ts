@@ -22,8 +22,9 @@ export interface DriftReport {
 }
 
 /**
- * Counts every group's use anew from its workloads, corrects and reports what differs, and announces budgets whose thresholds were
- * passed by time alone. Yields after each `slice` workloads, so that a caller can do other things between: each group is counted in one go.
+ * Counts every group's use anew from its workloads, corrects and reports what differs, and announces budgets whose
+ * thresholds were passed by time alone. Yields after each `slice` workloads, so that a caller can do other things
+ * between: each group is counted in one go.
  */
 export function* refreshSlices(state: QuotaState, slice: number): Generator<undefined, DriftReport> {
   const drift: Drift[] = [];

@@ -8,8 +8,8 @@ import { chargeOf, emptyChargeVector, type ChargeVector } from './charge-vector.
 import type { Workload } from './workload.js';
 
 /**
- * Puts an entry and candidates in the place of what a workload has in a group, and moves the counters by the difference. Tests nothing.
- * The group has to be owned.
+ * Puts an entry and candidates in the place of what a workload has in a group, and moves the counters by the
+ * difference. Tests nothing. The group has to be owned.
  */
 export function settle(
   state: QuotaState,

@@ -39,7 +39,8 @@ const NO_PLAN: Plan = { slots: [], needs: [], mustSpecify: null, mustType: null 
 const RECENT = 256;
 
 /**
- * What a pod asks for, without the amounts: pods of the same kind share it, and with it the work of finding the keys they charge.
+ * What a pod asks for, without the amounts: pods of the same kind share it, and with it the work of finding the keys
+ * they charge.
  */
 export class RequestShape {
   /** Equal for shapes that are the same. */
@@ -81,7 +82,10 @@ export class RequestShape {
     return expand(resource, side, this.typeOf(resource));
   }
 
-  /** Amounts of a pod: the same array again where equal ones were seen lately. Most pods of a cluster come in a few sizes. */
+  /**
+   * Amounts of a pod: the same array again where equal ones were seen lately. Most pods of a cluster come in a few
+   * sizes.
+   */
   share(amounts: readonly Amount[]): readonly Amount[] {
     const place = placeOf(amounts, 0);
     const recent = this.#recent[place];
@@ -165,7 +169,10 @@ export class RequestShape {
     return null;
   }
 
-  /** A key that limits types of a resource which this shape asks for without a type, where the group has no untyped limit. */
+  /**
+   * A key that limits types of a resource which this shape asks for without a type, where the group has no untyped
+   * limit.
+   */
   #mustType(layout: Layout): Key | null {
     for (const [index, need] of this.needs.entries()) {
       if (familyOf(this.#families, need.resource) === null || this.typeOf(need.resource) !== '') continue;

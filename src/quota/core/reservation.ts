@@ -9,8 +9,8 @@ export interface Candidate {
 }
 
 /**
- * What is held for a workload in a group between its admission and the moment its object is seen: as much as the largest of the
- * candidates asks for beyond what the workload is charged already. Never changed: replaced.
+ * What is held for a workload in a group between its admission and the moment its object is seen: as much as the
+ * largest of the candidates asks for beyond what the workload is charged already. Never changed: replaced.
  */
 export interface Reservation {
   /** `reservationKey`. */

@@ -17,9 +17,9 @@ import { refKey } from './workload.js';
 const MAX_RESERVATIONS = 1024;
 
 /**
- * Tests a demand and holds what it asks for until it is confirmed, or for `ttlMs`. The first step of two where deciding and making the
- * object are two acts. `operation` names it: the same again is the same reservation. Several for one workload hold as much as the
- * largest, because only one of them becomes the object.
+ * Tests a demand and holds what it asks for until it is confirmed, or for `ttlMs`. The first step of two where deciding
+ * and making the object are two acts. `operation` names it: the same again is the same reservation. Several for one
+ * workload hold as much as the largest, because only one of them becomes the object.
  */
 export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operation: string | undefined): Decision {
   const key = refKey(demand.workload);
@@ -142,8 +142,8 @@ export function expire(state: QuotaState, id: string): void {
 }
 
 /**
- * A key that has no room for `alone` even with what is charged for an earlier object of the same name taken away, or null. What that one is
- * charged need not have been tested: it may have been seen to be there when it was not any more.
+ * A key that has no room for `alone` even with what is charged for an earlier object of the same name taken away, or
+ * null. What that one is charged need not have been tested: it may have been seen to be there when it was not any more.
  */
 function fullInstead(state: QuotaState, chain: Chain, alone: ChargeVector, before: ChargeVector): Key | null {
   const { keys } = (chain[0] as Group).layout;

@@ -13,7 +13,7 @@ import {
   readLimitReservation,
   readCandidates,
   readLoan,
-  readPod,
+  restorePod,
   readWorkload,
   type GroupRecord,
   type StoredRecord,
@@ -33,8 +33,8 @@ export function latestHead(a: StateHead, b: StateHead): StateHead {
 }
 
 /**
- * Builds a state from records, the later ones in place of earlier ones; `finish` counts everything and sets the timers. Records that
- * were written with one ShapeDictionary have to be added in that order, between `newDictionary` calls.
+ * Builds a state from records, the later ones in place of earlier ones; `finish` counts everything and sets the timers.
+ * Records that were written with one ShapeDictionary have to be added in that order, between `newDictionary` calls.
  */
 export class Restorer {
   readonly #state: QuotaState;
@@ -65,7 +65,7 @@ export class Restorer {
         return;
       case 'pod':
         if (record.value === null) state.pods.delete(key);
-        else state.pods.set(key, readPod(key, record.value, this.#dictionary, state.shapes));
+        else state.pods.set(key, restorePod(key, record.value, this.#dictionary, state.shapes));
         return;
       case 'reservation':
         if (record.value === null) state.reservations.delete(key);

@@ -6,7 +6,10 @@ import { CASH } from './key.js';
 import type { QuotaState } from './state.js';
 import { chargeOf, chargeVectorOf } from './charge-vector.js';
 
-/** When grants that are due give every exhausted budget something to spend, if nothing more is consumed; null if they do not. */
+/**
+ * When grants that are due give every exhausted budget something to spend, if nothing more is consumed; null if they do
+ * not.
+ */
 export function whenCashReturns(group: Group, violations: readonly Violation[], now: number): number | null {
   let latest = now;
   for (const { key } of violations) {

@@ -5,7 +5,10 @@ import { expire } from './reserve.js';
 import type { QuotaState } from './state.js';
 import type { Timer } from './timers.js';
 
-/** Lets the time come that a command carries: what is due until then happens first, each at its own time. Time never goes back. */
+/**
+ * Lets the time come that a command carries: what is due until then happens first, each at its own time. Time never
+ * goes back.
+ */
 export function runTimers(state: QuotaState, now: number): void {
   while (state.timers.nextAt <= now) {
     const timer = state.timers.takeDue(now);

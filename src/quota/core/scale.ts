@@ -24,8 +24,8 @@ export function scale(
 }
 
 /**
- * Tests whether a workload could grow to an autoscaler's maximum. `advisory` charges nothing; `reserve` charges the maximum from now
- * on, whatever the replicas are, until a maximum of 0 ends it.
+ * Tests whether a workload could grow to an autoscaler's maximum. `advisory` charges nothing; `reserve` charges the
+ * maximum from now on, whatever the replicas are, until a maximum of 0 ends it.
  */
 export function checkHpa(
   state: QuotaState,

@@ -196,7 +196,9 @@ export class QuotaState {
     return [...(this.#owned ?? [])].flatMap((name) => this.groups.get(name) ?? []);
   }
 
-  /** Takes over what a fork of this state did. What else happened to this state since must not concern the same groups. */
+  /**
+   * Takes over what a fork of this state did. What else happened to this state since must not concern the same groups.
+   */
   adopt(fork: QuotaState): void {
     const left = fork.workloads.changes().map(([key]) => this.workloads.get(key));
     for (const old of left) if (old !== undefined) this.group(old.group)?.workloads.leave(old);

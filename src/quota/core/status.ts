@@ -32,7 +32,10 @@ export interface GroupStatus {
   readonly workloads: number;
   readonly reservations: number;
   readonly children: readonly string[];
-  /** Of cash: what may have been used beyond `used`, by pods that were deleted while nobody followed them. Keys without any are missing. */
+  /**
+   * Of cash: what may have been used beyond `used`, by pods that were deleted while nobody followed them. Keys without
+   * any are missing.
+   */
   readonly uncertain: Amounts;
   /** Cash that is consumed at this moment: base units of the key. */
   readonly burnRate: Amounts;

@@ -1,4 +1,6 @@
-/** Something that happens by itself at a time. Who handles it checks that it still applies: timers are never taken back. */
+/**
+ * Something that happens by itself at a time. Who handles it checks that it still applies: timers are never taken back.
+ */
 export interface Timer {
   readonly at: number;
   readonly kind: 'reservation' | 'grantBegins' | 'grantEnds' | 'loanBegins' | 'loanEnds' | 'podForgotten';

@@ -23,7 +23,10 @@ export interface Workload {
   readonly countKey: string;
   /** Replicas charged at least, of the first pod set: an autoscaler's reserved maximum. 0 without. */
   readonly heldReplicas: number;
-  /** Version of the object that this is the charge of; of a reservation, the one it was to follow. 0 where nobody counts. */
+  /**
+   * Version of the object that this is the charge of; of a reservation, the one it was to follow. 0 where nobody
+   * counts.
+   */
   readonly version: number;
   /** Left its group or was replaced: for GroupWorkloads alone. */
   gone: boolean;

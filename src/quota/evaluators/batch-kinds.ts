@@ -1,7 +1,10 @@
 import { jobPods } from './core-kinds.js';
 import { hasCondition, type Evaluator, type TemplatedPods } from './evaluator.js';
 
-/** Argo Rollout: as a Deployment; the template may be that of a workload it refers to, and a blue-green update runs twice. */
+/**
+ * Argo Rollout: as a Deployment; the template may be that of a workload it refers to, and a blue-green update runs
+ * twice.
+ */
 export const ROLLOUT: Evaluator = {
   apiGroup: 'argoproj.io',
   kind: 'Rollout',

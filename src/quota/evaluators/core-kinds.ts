@@ -18,7 +18,9 @@ function replicated(apiGroup: string, kind: string, resource: string): Evaluator
   };
 }
 
-/** Pods beyond the replicas during an update: a count, or a share that is rounded up. Kubernetes' default is a quarter. */
+/**
+ * Pods beyond the replicas during an update: a count, or a share that is rounded up. Kubernetes' default is a quarter.
+ */
 function surgeOf(reader: ManifestReader, object: Json, replicas: number): number {
   if (reader.at(object, 'spec', 'strategy', 'type') === 'Recreate') return 0;
   const surge = reader.at(object, 'spec', 'strategy', 'rollingUpdate', 'maxSurge') ?? '25%';

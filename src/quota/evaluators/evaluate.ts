@@ -38,8 +38,8 @@ export interface EvaluationOptions {
   /** Another object of the same namespace. */
   readonly lookup?: ((apiVersion: string, kind: string, name: string) => Json) | undefined;
   /**
-   * Whether an owner is really there, with that uid, and so is charged in place of what it owns: a reference alone can be made up.
-   * Without this, references are believed.
+   * Whether an owner is really there, with that uid, and so is charged in place of what it owns: a reference alone can
+   * be made up. Without this, references are believed.
    */
   readonly isOwnerThere?: ((owner: Owner, namespace: string) => boolean) | undefined;
 }
@@ -51,7 +51,10 @@ export type Evaluation =
   | { readonly ok: true; readonly demand: null; readonly reason: string }
   | Refusal;
 
-/** Reads what a workload asks for from its manifest. Anybody may have written that: what it lacks or has wrong is an answer. */
+/**
+ * Reads what a workload asks for from its manifest. Anybody may have written that: what it lacks or has wrong is an
+ * answer.
+ */
 export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evaluation {
   const reader = new ManifestReader();
   const apiVersion = reader.text(reader.at(manifest, 'apiVersion'), 'apiVersion');
@@ -101,7 +104,10 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   return { ok: true, demand, isTerminal };
 }
 
-/** What an object asks for by itself, and who is said to be charged in its place: a reference alone can be made up, so that is to be checked. */
+/**
+ * What an object asks for by itself, and who is said to be charged in its place: a reference alone can be made up, so
+ * that is to be checked.
+ */
 export function evaluateAlone(
   manifest: Json,
   options: EvaluationOptions = {},

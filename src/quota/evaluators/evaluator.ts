@@ -26,7 +26,10 @@ export interface Evaluator {
   readonly kind: string;
   /** Name for object counts: `deployments.apps`. */
   readonly resource: string;
-  /** Objects of this kind are charged themselves; those that they own are not. False for a CronJob, whose Jobs are charged. */
+  /**
+   * Objects of this kind are charged themselves; those that they own are not. False for a CronJob, whose Jobs are
+   * charged.
+   */
   readonly charges: boolean;
   pods(reader: ManifestReader, object: Json, context: EvaluationContext): readonly TemplatedPods[];
   /** Whether it is done and holds nothing any more. */

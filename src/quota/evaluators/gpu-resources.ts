@@ -3,13 +3,13 @@ import { amountOf, plus, times, type Amount } from '../core/amount.js';
 /** Amounts by resource in base units. */
 export type Amounts = Map<string, Amount>;
 
-/** Memory of a card by its type, in bytes: `A30` -> 24 GiB. */
+/** Memory of a GPU by its type, in bytes: `A30` -> 24 GiB. */
 export type CardCatalog = Readonly<Record<string, number>>;
 
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
 
-/** Cards whose name says what they have. Others, and those that come in several sizes, are for the configuration. */
+/** GPUs whose name says what they have. Others, and those that come in several sizes, are for the configuration. */
 export const DEFAULT_CATALOG: CardCatalog = {
   P4: 8 * GIB,
   T4: 16 * GIB,
@@ -23,25 +23,29 @@ export const DEFAULT_CATALOG: CardCatalog = {
   H200: 141 * GIB,
 };
 
-/** What one card counts as in `gpu.cards`: thousandths. */
+/** What one GPU counts as in `gpu.cards`: thousandths. */
 const CARD = 1000;
 /** tkestack's vcuda: a block of memory. */
 const VCUDA_BLOCK_BYTES = 256 * MIB;
-/** A whole card in slices of MIG. */
+/** A whole GPU in slices of MIG. */
 const MIG_SLICES = 7;
 
-/** What a container asks for of cards, whatever it calls them. */
+/** What a container asks for of GPUs, whatever it calls them. */
 export interface DerivedGpu {
-  /** The container's amounts with what is asked for each device multiplied by the devices, and `gpu.cards`, `gpu.memory` added. */
+  /**
+   * The container's amounts with what is asked for each device multiplied by the devices, and `gpu.cards`, `gpu.memory`
+   * added.
+   */
   readonly amounts: Amounts;
-  /** True where the memory is that of a whole card of a type that the catalog does not know. */
+  /** True where the memory is that of a whole GPU of a type that the catalog does not know. */
   readonly isMemoryUnknown: boolean;
 }
 
 /**
- * Makes the GPU resources of one container comparable. NVIDIA's plugin counts cards; HAMi (`gpucores`, `gpumem`) and vgpu-manager
- * (`vgpu-cores`, `vgpu-memory`) say what each of several devices gets, which is multiplied here; tkestack's vcuda counts hundredths of
- * a card and blocks of 256 MiB in sum; MIG names slices of seven and GB in the resource. To be called before replicas are counted.
+ * Makes the GPU resources of one container comparable. NVIDIA's plugin counts GPUs; HAMi (`gpucores`, `gpumem`) and
+ * vgpu-manager (`vgpu-cores`, `vgpu-memory`) say what each of several devices gets, which is multiplied here;
+ * tkestack's vcuda counts hundredths of a GPU and blocks of 256 MiB in sum; MIG names slices of seven and GB in the
+ * resource. To be called before replicas are counted.
  */
 export function deriveGpu(asked: ReadonlyMap<string, Amount>, type: string, catalog: CardCatalog): DerivedGpu {
   const amounts: Amounts = new Map(asked);

@@ -1,7 +1,9 @@
 /** A part of a manifest: anything JSON can hold. */
 export type Json = unknown;
 
-/** Reads manifests, which anybody may have written: what is not as it should be is noted, and read as if it was absent. */
+/**
+ * Reads manifests, which anybody may have written: what is not as it should be is noted, and read as if it was absent.
+ */
 export class ManifestReader {
   readonly problems: string[] = [];
 

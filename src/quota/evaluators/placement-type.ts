@@ -1,6 +1,9 @@
 import type { Json, ManifestReader } from './manifest.js';
 
-/** How nodes say what type they are: a type that is declared and another one that is asked for of the nodes contradict each other. */
+/**
+ * How nodes say what type they are: a type that is declared and another one that is asked for of the nodes contradict
+ * each other.
+ */
 export interface PlacementRule {
   /** Family of types: `gpu`. */
   readonly family: string;

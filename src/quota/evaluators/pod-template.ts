@@ -25,10 +25,10 @@ interface Container extends Needs {
 }
 
 /**
- * Sums up a pod template as the scheduler does: all containers that run together, or the largest step of initialisation with the
- * sidecars that run by then, whichever is more; with the pod's overhead; and resources of the pod as a whole in place of its containers'.
- * `spec` is a PodSpec. With the `status` of a running pod, what it still holds counts while its resources are changed in place, as for
- * the scheduler.
+ * Sums up a pod template as the scheduler does: all containers that run together, or the largest step of initialisation
+ * with the sidecars that run by then, whichever is more; with the pod's overhead; and resources of the pod as a whole
+ * in place of its containers'. `spec` is a PodSpec. With the `status` of a running pod, what it still holds counts
+ * while its resources are changed in place, as for the scheduler.
  */
 export function podNeeds(
   reader: ManifestReader,
@@ -69,7 +69,8 @@ export function podNeeds(
   ] as const) {
     for (const name of given.keys()) missing.delete(`${what}.${name}`);
   }
-  // As the API server fills in pods: a limit of the whole pod is its request where no container requests anything of it.
+  // As the API server fills in pods: a limit of the whole pod is its request where no container requests anything of
+  // it.
   const requested = [...(main as readonly Container[]), ...(init as readonly Container[])];
   for (const [name, amount] of whole.limits) {
     if (whole.requests.has(name) || requested.some(({ requests }) => requests.has(name))) continue;

@@ -60,7 +60,10 @@ const RAY_CLUSTER: Evaluator = {
   pods: (reader, object) => clusterPods(reader, reader.at(object, 'spec'), 'spec', []),
 };
 
-/** A cluster of its own, unless it selects one that is there, and what submits the job: a pod of its own or a container beside the head. */
+/**
+ * A cluster of its own, unless it selects one that is there, and what submits the job: a pod of its own or a container
+ * beside the head.
+ */
 const RAY_JOB: Evaluator = {
   apiGroup: 'ray.io',
   kind: 'RayJob',

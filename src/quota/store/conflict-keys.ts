@@ -6,8 +6,8 @@ import type { Timer } from '../core/timers.js';
 import { refKey } from '../core/workload.js';
 
 /*
- * Names of what commands look at and change: groups, workloads, pods, loans, operations. Two commands without a common name can be decided
- * and committed at the same time.
+ * Names of what commands look at and change: groups, workloads, pods, loans, operations. Two commands without a common
+ * name can be decided and committed at the same time.
  */
 
 export const groupKey = (group: string): string => `g ${group}`;

@@ -26,8 +26,8 @@ export function contentOf(engine: QuotaEngine): string {
 }
 
 /**
- * The rules of a store, to be run by any test runner. `place` makes an empty place; `shared` says whether several engines may write to it
- * at the same time (`Store.exclusive` is false then).
+ * The rules of a store, to be run by any test runner. `place` makes an empty place; `shared` says whether several
+ * engines may write to it at the same time (`Store.exclusive` is false then).
  */
 export function storeContract(place: () => Promise<StorePlace>, shared: boolean): readonly StoreRule[] {
   return shared ? [...RULES, ...SHARED_RULES].map(bound(place)) : RULES.map(bound(place));

@@ -27,11 +27,12 @@ interface Draft<T> {
 const MOST_ITEMS = 256;
 
 /**
- * Lets work on different names go on at the same time and work on the same name one after the other, in the order in which it came. What
- * waits for the same names, directly or through others, is done together: one batch.
+ * Lets work on different names go on at the same time and work on the same name one after the other, in the order in
+ * which it came. What waits for the same names, directly or through others, is done together: one batch.
  *
- * A batch has all its names before it begins and never waits for another one, so that none waits for each other. What waits keeps its names
- * from all that came later: work on many names is not kept waiting by a stream of work on one of them.
+ * A batch has all its names before it begins and never waits for another one, so that none waits for each other. What
+ * waits keeps its names from all that came later: work on many names is not kept waiting by a stream of work on one of
+ * them.
  */
 export class KeyedScheduler<T> {
   readonly #run: (batch: KeyedBatch<T>) => Promise<void>;

@@ -14,7 +14,10 @@ export class SharedMemory {
   }
 }
 
-/** Keeps records in memory. Several engines may open stores on one SharedMemory: commits are decided on revisions of groups. */
+/**
+ * Keeps records in memory. Several engines may open stores on one SharedMemory: commits are decided on revisions of
+ * groups.
+ */
 export class MemoryStore implements Store {
   readonly exclusive = false;
   readonly #memory: SharedMemory;
@@ -56,7 +59,8 @@ export class MemoryStore implements Store {
     const groups = [...batch.expected]
       .filter(([name, revision]) => (revisions.get(name) ?? null) !== revision)
       .map(([name]) => name);
-    // One engine may put a workload into a group while another engine puts it into a second one: the two share no group.
+    // One engine may put a workload into a group while another engine puts it into a second one: the two share no
+    // group.
     for (const { kind, key, group, value } of batch.changes) {
       const there = records.get(`${kind} ${key}`)?.group ?? '';
       if (value !== null && there !== '' && there !== group && !batch.expected.has(there)) groups.push(there);

@@ -63,13 +63,14 @@ const FIRST_PAUSE_MS = 2;
 const PAUSE_GROWTH = 1.6;
 
 /**
- * For a store that others write to as well: what waits is decided on a fork of the state and committed together, on the condition that
- * the groups it was decided on are still what they were. If not, they are read anew and everything is decided again. Nothing is refused
- * for want of room on what may be out of date: either the commit of others in the same batch proves that it was not, or the groups are
- * read anew first.
+ * For a store that others write to as well: what waits is decided on a fork of the state and committed together, on the
+ * condition that the groups it was decided on are still what they were. If not, they are read anew and everything is
+ * decided again. Nothing is refused for want of room on what may be out of date: either the commit of others in the
+ * same batch proves that it was not, or the groups are read anew first.
  *
- * Decisions about different groups are committed at the same time; those about the same ones wait for the commit under way and are
- * written with the next: see KeyedScheduler. A state is changed only for the names that a batch holds, so that no batch notices another one.
+ * Decisions about different groups are committed at the same time; those about the same ones wait for the commit under
+ * way and are written with the next: see KeyedScheduler. A state is changed only for the names that a batch holds, so
+ * that no batch notices another one.
  */
 export class OptimisticWriter implements Writer {
   wantsEvents = false;
@@ -291,7 +292,10 @@ export class OptimisticWriter implements Writer {
   }
 }
 
-/** The groups that a command is about: what has to be current before it is refused. Null where only the whole state can say. */
+/**
+ * The groups that a command is about: what has to be current before it is refused. Null where only the whole state can
+ * say.
+ */
 function groupsOf(state: QuotaState, command: Command): readonly string[] | null {
   switch (command.type) {
     case 'createGroup':

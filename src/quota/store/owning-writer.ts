@@ -15,8 +15,9 @@ interface Waiter {
 }
 
 /**
- * For a store that belongs to this engine alone: commands are carried out at once, one after the other, and answered when what they
- * changed, and all that they were decided on, is durable. While one batch is written the next one gathers: group commit.
+ * For a store that belongs to this engine alone: commands are carried out at once, one after the other, and answered
+ * when what they changed, and all that they were decided on, is durable. While one batch is written the next one
+ * gathers: group commit.
  */
 export class OwningWriter implements Writer {
   wantsEvents = false;

@@ -8,11 +8,12 @@ import type { GroupImage, Revision, Store } from './store.js';
 export type AcquireKeys = (groups: readonly string[]) => boolean;
 
 /**
- * Brings some groups of a state to what the store has now, and with them the groups above and below that changed too: what a group may
- * admit depends on what its children hold, and in an elastic tree on the groups above. `revisions` is brought up to date.
+ * Brings some groups of a state to what the store has now, and with them the groups above and below that changed too:
+ * what a group may admit depends on what its children hold, and in an elastic tree on the groups above. `revisions` is
+ * brought up to date.
  *
- * Nobody else may change the groups meanwhile: those that turn out to be needed as well are claimed first. Null when all is done; where a
- * claim failed, nothing was, and the answer is the groups that were needed.
+ * Nobody else may change the groups meanwhile: those that turn out to be needed as well are claimed first. Null when
+ * all is done; where a claim failed, nothing was, and the answer is the groups that were needed.
  */
 export async function syncGroups(
   state: QuotaState,

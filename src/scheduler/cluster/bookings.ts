@@ -13,8 +13,8 @@ export interface BoundPod {
 }
 
 /**
- * How it is known which GPUs a pod uses: its annotations name them; this process chose them; it was concluded, as the node agent would
- * choose; or no GPU had room, so that none is charged.
+ * How it is known which GPUs a pod uses: its annotations name them; this process chose them; it was concluded, as the
+ * node agent would choose; or no GPU had room, so that none is charged.
  */
 export type BookingSource = 'named' | 'decided' | 'concluded' | 'nowhere';
 
@@ -54,7 +54,10 @@ function namedCharges(shape: NodeShape, pod: BoundPod, gpus: readonly ContainerG
   return [...charges, ...initCharges(shape, pod, charges)];
 }
 
-/** Annotations do not name the GPUs of init containers; what those take beyond the containers after them is on the same GPUs. */
+/**
+ * Annotations do not name the GPUs of init containers; what those take beyond the containers after them is on the same
+ * GPUs.
+ */
 function initCharges(shape: NodeShape, pod: BoundPod, charges: readonly Charge[]): Charge[] {
   const most = pod.demand.init.reduce(
     (largest, wanted) => (wanted.cores > (largest?.cores ?? 0) ? wanted : largest),

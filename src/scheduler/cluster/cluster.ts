@@ -85,8 +85,8 @@ export class Cluster {
   }
 
   /**
-   * A pod is on a node. A decision of this process for the same node stands until annotations name other GPUs; a decision for another node
-   * gives way to what happened.
+   * A pod is on a node. A decision of this process for the same node stands until annotations name other GPUs; a
+   * decision for another node gives way to what happened.
    */
   setPod(pod: BoundPod): Booking {
     const known = this.#bookings.get(pod.uid);
@@ -109,8 +109,8 @@ export class Cluster {
   }
 
   /**
-   * Decides that a pod goes to a node and ledgers its GPUs. Room kept for other pods is respected; where there is none beside it, the pod
-   * that is decided now comes first. Its own claim, if any, is settled by this.
+   * Decides that a pod goes to a node and ledgers its GPUs. Room kept for other pods is respected; where there is none
+   * beside it, the pod that is decided now comes first. Its own claim, if any, is settled by this.
    */
   decide(uid: string, nodeName: string, demand: Demand): PodPlacement {
     const node = this.#nodes.get(nodeName);
@@ -127,8 +127,8 @@ export class Cluster {
   }
 
   /**
-   * On which of the nodes the pod fits. Judges the GPUs alone; with `host`, CPU and memory of the host as well (the scheduler does that itself and
-   * knows better).
+   * On which of the nodes the pod fits. Judges the GPUs alone; with `host`, CPU and memory of the host as well (the
+   * scheduler does that itself and knows better).
    */
   evaluate(demand: Demand, names: Iterable<string>, options: { readonly host?: boolean } = {}): Evaluation {
     const fits: ClusterNode[] = [];

@@ -17,14 +17,18 @@ interface Column {
 
 const IMPOSSIBLE: Cost = { first: Infinity, second: Infinity };
 
-/** Costs on several nodes: entry i is of the i-th node. Numbers side by side: there may be thousands, several times a second. */
+/**
+ * Costs on several nodes: entry i is of the i-th node. Numbers side by side: there may be thousands, several times a
+ * second.
+ */
 export interface Costs {
   readonly first: Float64Array;
   readonly second: Float64Array;
 }
 
 /**
- * What pods cost on nodes, remembered until the node (or the mix) changes: between two decisions few nodes do, and most pods are of a few kinds.
+ * What pods cost on nodes, remembered until the node (or the mix) changes: between two decisions few nodes do, and most
+ * pods are of a few kinds.
  */
 export class CostTable {
   readonly #policy: Policy;

@@ -5,8 +5,8 @@ import type { ScratchStates } from './scratch.js';
 import { findPart, tryPod } from './fit-simulation.js';
 
 /**
- * Why a pod does not fit on a node. `no-room` and `held` may change when pods end or are preempted, `held` as soon as a decision on
- * another pod is made; the others do not.
+ * Why a pod does not fit on a node. `no-room` and `held` may change when pods end or are preempted, `held` as soon as a
+ * decision on another pod is made; the others do not.
  */
 export type Refusal = 'unknown-node' | 'no-gpu' | 'too-large' | 'no-room' | 'held';
 

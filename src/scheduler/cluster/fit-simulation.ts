@@ -39,8 +39,8 @@ function tryPart(state: FreeState, wanted: ContainerDemand): boolean {
 }
 
 /**
- * The position of the GPU with the fewest free cores that has room for a part, then the least memory: the choice of the `share`
- * evaluator. -1 where none has.
+ * The position of the GPU with the fewest free cores that has room for a part, then the least memory: the choice of the
+ * `share` evaluator. -1 where none has.
  */
 export function findPart({ cores: freeCores, memory: freeMemory }: FreeState, wanted: ContainerDemand): number {
   let chosen = -1;
@@ -70,7 +70,10 @@ function tryWhole(shape: NodeShape, state: FreeState, wanted: ContainerDemand): 
   return true;
 }
 
-/** Positions of GPUs that could be the whole ones a container asks for; null where there are too few, or too little memory on them. */
+/**
+ * Positions of GPUs that could be the whole ones a container asks for; null where there are too few, or too little
+ * memory on them.
+ */
 export function findWhole(shape: NodeShape, state: FreeState, wanted: ContainerDemand): number[] | null {
   const count = wanted.cores / CORES_PER_GPU;
   if (!Number.isInteger(count)) return null;

@@ -4,15 +4,17 @@ import { selects } from './node-selector.js';
 import type { TypicalMix } from './typical-mix.js';
 
 /**
- * How much of the judgement is "which free GPUs could host such a pod" (the measure of FGD: Weng et al., "Beware of Fragmentation",
- * USENIX ATC 2023); the rest is "how much would be used if such pods filled the node". The first keeps chances for pods that come
- * seldom (several whole GPUs), the second sees how well parts pack. On the openb trace each alone allocates less than both.
+ * How much of the judgement is "which free GPUs could host such a pod" (the measure of FGD: Weng et al., "Beware of
+ * Fragmentation", USENIX ATC 2023); the rest is "how much would be used if such pods filled the node". The first keeps
+ * chances for pods that come seldom (several whole GPUs), the second sees how well parts pack. On the openb trace each
+ * alone allocates less than both.
  */
 const HOSTING_SHARE = 0.7;
 
 /**
- * A request counts by how often it comes, and the more the less there is that could host it: with the ratio of what is free to what could
- * host it, to this power. What only few nodes can serve (eight GPUs and 120 CPUs, say) is kept for those who need it.
+ * A request counts by how often it comes, and the more the less there is that could host it: with the ratio of what is
+ * free to what could host it, to this power. What only few nodes can serve (eight GPUs and 120 CPUs, say) is kept for
+ * those who need it.
  */
 const SCARCITY_POWER = 0.75;
 
@@ -61,8 +63,9 @@ export class FragmentationScore {
   }
 
   /**
-   * Capacity in hundredths of a GPU that the mix could use in this state of the node: the mean over its requests, weighted by how often
-   * they come. What is free of a GPU counts by its scarcer part, what a request takes by its larger part, of cores and memory.
+   * Capacity in hundredths of a GPU that the mix could use in this state of the node: the mean over its requests,
+   * weighted by how often they come. What is free of a GPU counts by its scarcer part, what a request takes by its
+   * larger part, of cores and memory.
    */
   usable(shape: NodeShape, state: FreeState): number {
     const { weight, count, cores, memory, cpuMilli, hostMemory } = this.#columns;

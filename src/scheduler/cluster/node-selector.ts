@@ -19,7 +19,9 @@ export const ANY_NODE: NodeSelector = { labels: {}, terms: null };
 
 const NAME_FIELD = 'metadata.name';
 
-/** Whether a node with this name and these labels is one of those that the selector allows, by the scheduler's rules. */
+/**
+ * Whether a node with this name and these labels is one of those that the selector allows, by the scheduler's rules.
+ */
 export function selects(selector: NodeSelector, name: string, labels: Readonly<Record<string, string>>): boolean {
   if (!hasLabels(labels, selector.labels)) return false;
   if (selector.terms === null) return true;

@@ -49,8 +49,8 @@ export interface FreeState {
 const NONE: readonly (readonly Charge[])[] = [];
 
 /**
- * A node of the cluster with what is taken of it. Bookings are pods and decisions; holds are decisions of which it is open
- * whether they come to this node. `version` grows whenever a booking or the shape changes, not with holds.
+ * A node of the cluster with what is taken of it. Bookings are pods and decisions; holds are decisions of which it is
+ * open whether they come to this node. `version` grows whenever a booking or the shape changes, not with holds.
  */
 export class ClusterNode {
   /** Dense number, for tables indexed by node; given again after the node is gone. */
@@ -85,7 +85,9 @@ export class ClusterNode {
     return this.#shape.name;
   }
 
-  /** All usable GPUs have the same memory: which of several equally free ones is taken makes no difference to what fits. */
+  /**
+   * All usable GPUs have the same memory: which of several equally free ones is taken makes no difference to what fits.
+   */
   get uniform(): boolean {
     return this.#uniform;
   }
@@ -165,7 +167,10 @@ export class ClusterNode {
     }
   }
 
-  /** What would be free if these charges were given back; what the node says is free is taken to grow along. CPU and memory of the host do not limit. */
+  /**
+   * What would be free if these charges were given back; what the node says is free is taken to grow along. CPU and
+   * memory of the host do not limit.
+   */
   without(charges: readonly Charge[]): FreeState {
     const state = emptyState(this.#shape.gpus.length);
     for (const [at, gpu] of this.#shape.gpus.entries()) {

@@ -20,11 +20,12 @@ export type PodPlacement =
 type Left = Map<number, { cores: number; memoryBytes: number }>;
 
 /**
- * Chooses the GPUs of all containers of a pod on one node, one container after another as the kubelet does, with the node's own
- * placement: the node agent, asked in the same state, answers the same. `slots` are the node's GPUs in that state.
+ * Chooses the GPUs of all containers of a pod on one node, one container after another as the kubelet does, with the
+ * node's own placement: the node agent, asked in the same state, answers the same. `slots` are the node's GPUs in that
+ * state.
  *
- * An init container's GPUs stay with the pod: the containers after it have to take them first (the kubelet's `mustInclude`).
- * A refusal says which container found no place, and why.
+ * An init container's GPUs stay with the pod: the containers after it have to take them first (the kubelet's
+ * `mustInclude`). A refusal says which container found no place, and why.
  */
 export function placePod(shape: NodeShape, slots: readonly GpuSlot[], demand: Demand): PodPlacement {
   let state = slots;

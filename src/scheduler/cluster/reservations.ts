@@ -6,8 +6,8 @@ import type { ScratchStates } from './scratch.js';
 import { findPart, findWhole, tryPod } from './fit-simulation.js';
 
 /**
- * A pod for which nodes were offered to the scheduler, which has not said yet which it takes. Room for the pod is kept on each of them,
- * on certain GPUs: whatever the order in which the pods come to their nodes, no GPU is promised twice.
+ * A pod for which nodes were offered to the scheduler, which has not said yet which it takes. Room for the pod is kept
+ * on each of them, on certain GPUs: whatever the order in which the pods come to their nodes, no GPU is promised twice.
  */
 export interface Reservation {
   readonly uid: string;
@@ -55,8 +55,8 @@ export class Reservations {
   }
 
   /**
-   * Keeps the room that is being made for a pod on a node by removing others: the GPUs it would get once `leaving` is free. Pods that
-   * come in between do not get them.
+   * Keeps the room that is being made for a pod on a node by removing others: the GPUs it would get once `leaving` is
+   * free. Pods that come in between do not get them.
    */
   nominate(uid: string, demand: Demand, priority: number, node: ClusterNode, leaving: readonly Charge[]): void {
     this.drop(uid);

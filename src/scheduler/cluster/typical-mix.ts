@@ -17,7 +17,10 @@ export interface TypicalRequest {
   readonly selector: NodeSelector;
 }
 
-/** The kinds of request that the cluster usually gets, the most frequent first. Never changed; a new one has a new version. */
+/**
+ * The kinds of request that the cluster usually gets, the most frequent first. Never changed; a new one has a new
+ * version.
+ */
 export interface TypicalMix {
   readonly version: number;
   readonly requests: readonly TypicalRequest[];

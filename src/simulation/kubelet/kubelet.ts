@@ -41,8 +41,8 @@ export type Admission =
   | { readonly ok: false; readonly message: string };
 
 /**
- * A kubelet as far as a device plugin can tell, without pods that really run: registration, ListAndWatch, admission of one
- * pod after another with preferences and reuse of init containers' devices, PreStartContainer, pod-resources, the
+ * A kubelet as far as a device plugin can tell, without pods that really run: registration, ListAndWatch, admission of
+ * one pod after another with preferences and reuse of init containers' devices, PreStartContainer, pod-resources, the
  * checkpoint file, restarts. Its behaviour was measured on kubelet 1.20.2; docs/architecture.md says where it is used.
  */
 export class KubeletEmulator {
@@ -108,7 +108,10 @@ export class KubeletEmulator {
     return this.#devices.healthy.get(kind)?.size ?? 0;
   }
 
-  /** Resolves as soon as `condition` holds, which is looked at whenever a plugin registers or lists. Rejects after `timeoutMs`. */
+  /**
+   * Resolves as soon as `condition` holds, which is looked at whenever a plugin registers or lists. Rejects after
+   * `timeoutMs`.
+   */
   async until(condition: () => boolean, timeoutMs = 10_000): Promise<void> {
     const end = Date.now() + timeoutMs;
     while (!condition()) {
@@ -140,7 +143,10 @@ export class KubeletEmulator {
     return result;
   }
 
-  /** A pod that an earlier plugin of these resources started and that runs on; `held`: what the kubelet remembers of that. */
+  /**
+   * A pod that an earlier plugin of these resources started and that runs on; `held`: what the kubelet remembers of
+   * that.
+   */
   async inherit(pod: EmulatedPod, held: readonly HeldDevices[]): Promise<void> {
     this.#pods.set(pod.uid, pod);
     for (const { name } of [...pod.initContainers, ...pod.containers]) this.#started.add(`${pod.uid}/${name}`);
@@ -184,7 +190,10 @@ export class KubeletEmulator {
     for (const { name } of [...pod.initContainers, ...pod.containers]) this.#started.delete(`${podUid}/${name}`);
   }
 
-  /** Pods that were handed in and not refused, and of which some container has never started: Pending, to the API server. */
+  /**
+   * Pods that were handed in and not refused, and of which some container has never started: Pending, to the API
+   * server.
+   */
   get waiting(): readonly EmulatedPod[] {
     return [...this.#pending];
   }

@@ -21,7 +21,10 @@ const STATE = node({
   ],
 });
 
-/** Worked out by hand from the original's rules: fields by name, defaults left out, maps sorted, 32 bit floats, whole MiB. */
+/**
+ * Worked out by hand from the original's rules: fields by name, defaults left out, maps sorted, 32 bit floats, whole
+ * MiB.
+ */
 const USAGE =
   '{"usage":{' +
   '"uid-app":{"stat":{"main":{"dev":[{"id":"00000000:05:00.0","card_idx":"1","device_mem":81920}]}},"project":"default","spec":{"main":{"gpu":1,"mem":81920}}},' +

@@ -2,8 +2,8 @@ import { test, type Test } from 'tap';
 import { DriverError, type Driver } from '../../../src/agent/gpus/driver.js';
 
 /**
- * What holds for every driver, whoever made the GPUs. `open` gives a driver of its own to each test; the machine may have any
- * number of GPUs.
+ * What holds for every driver, whoever made the GPUs. `open` gives a driver of its own to each test; the machine may
+ * have any number of GPUs.
  */
 export function driverContract(name: string, open: () => Promise<Driver>): void {
   const contract = (sentence: string, body: (t: Test, driver: Driver) => Promise<void>): void => {

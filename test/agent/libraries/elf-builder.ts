@@ -26,8 +26,8 @@ interface Section {
 }
 
 /**
- * A small shared library that readelf and ldconfig accept: header, one segment for the whole file and one for the dynamic
- * section, contents of the sections one after the other, section headers.
+ * A small shared library that readelf and ldconfig accept: header, one segment for the whole file and one for the
+ * dynamic section, contents of the sections one after the other, section headers.
  */
 export function buildElf(description: ElfDescription): Buffer {
   const { architecture = 'x86-64', soname, needed = [], minimumLinux, content = '' } = description;

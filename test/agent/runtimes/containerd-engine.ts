@@ -31,7 +31,10 @@ export function criSkipReason(version: CriVersion): string | false {
 const PROTO = fileURLToPath(new URL('../../../../test/agent/runtimes/cri-sandboxes.proto', import.meta.url));
 const run = promisify(execFile);
 
-/** A tree of our own, as a kubelet with `--cgroup-root` has: one that runs on this machine ends what it does not know below /kubepods. */
+/**
+ * A tree of our own, as a kubelet with `--cgroup-root` has: one that runs on this machine ends what it does not know
+ * below /kubepods.
+ */
 const CGROUPS = `/gpu-manager-test-${process.pid}`;
 
 interface Answer {

@@ -17,7 +17,9 @@ export class Status extends Error {
 /** An answer that never comes. */
 export const NEVER = {};
 
-/** Serves a container runtime interface at `socket` in one version only; methods without an answer are unimplemented. */
+/**
+ * Serves a container runtime interface at `socket` in one version only; methods without an answer are unimplemented.
+ */
 export async function serveCri(socket: string, version: CriVersion, answers: Answers): Promise<{ stop(): void }> {
   const { service } = criProto().runtime.v1.RuntimeService;
   const methods = Object.entries(service).map(

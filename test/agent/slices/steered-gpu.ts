@@ -41,8 +41,8 @@ interface Running {
 }
 
 /**
- * Lets containers run under the library's law and the agent's steering; answers what part of the GPU each used from `fromMs` to `toMs`.
- * The GPU divides its time equally among those with work queued, as real ones do.
+ * Lets containers run under the library's law and the agent's steering; answers what part of the GPU each used from
+ * `fromMs` to `toMs`. The GPU divides its time equally among those with work queued, as real ones do.
  */
 export function runModel(tenants: readonly ModelTenant[], fromMs: number, toMs: number, reports = true): number[] {
   const all = tenants.map((tenant): Running => ({

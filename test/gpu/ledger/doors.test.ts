@@ -97,7 +97,10 @@ const steps = fc.array(
   { maxLength: 40 },
 );
 
-/** A node whose kubelet and scheduler each count for themselves: what they hold is the truth, whatever the agent forgets. */
+/**
+ * A node whose kubelet and scheduler each count for themselves: what they hold is the truth, whatever the agent
+ * forgets.
+ */
 class World {
   state: LedgerState = emptyLedger(NODE);
   readonly claims = new Map<number, ClaimUnit>();

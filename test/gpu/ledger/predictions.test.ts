@@ -15,7 +15,10 @@ const waiting = (podUid: string, ...hint: number[]): PendingContainer => ({
   hint,
 });
 
-/** The kubelet asks for one resource of a container while all of `pending` wait; answers the GPUs and what the ledger knows then. */
+/**
+ * The kubelet asks for one resource of a container while all of `pending` wait; answers the GPUs and what the ledger
+ * knows then.
+ */
 function ask(
   state: LedgerState,
   kind: ResourceKind,

@@ -113,8 +113,8 @@ test('a GPU that the node no longer has is not believed in', (t) => {
 });
 
 /**
- * What a kubelet may name at one moment: containers with ids of their own, of one GPU each. Those of another moment are of other pods:
- * a container keeps the ids that it was given.
+ * What a kubelet may name at one moment: containers with ids of their own, of one GPU each. Those of another moment are
+ * of other pods: a container keeps the ids that it was given.
  */
 const named = (moment: string): fc.Arbitrary<readonly Holder[]> =>
   fc

@@ -16,8 +16,8 @@ function choice(topology: Topology, free: readonly number[], count: number): Cho
 }
 
 /**
- * The original's tree in its own words: nodes are level and mask; for every pair, the first node of its level that meets it takes it
- * in, or a new one is made; the parent of a node is the first one of a higher level that meets it.
+ * The original's tree in its own words: nodes are level and mask; for every pair, the first node of its level that
+ * meets it takes it in, or a new one is made; the parent of a node is the first one of a higher level that meets it.
  */
 class MaskTree {
   readonly nodes: { readonly level: Level; readonly mask: Set<number> }[] = [];
@@ -58,7 +58,10 @@ class MaskTree {
 const sorted = (mask: ReadonlySet<number>, free: readonly number[]): number[] =>
   free.filter((position) => mask.has(position));
 
-/** Link, word by word: each leaf climbs to the first group with enough free; of the groups found, level, free ones, then the lowest. */
+/**
+ * Link, word by word: each leaf climbs to the first group with enough free; of the groups found, level, free ones, then
+ * the lowest.
+ */
 function linkInWords(topology: Topology, free: readonly number[], count: number): number[] | null {
   const tree = new MaskTree(topology);
   const groups = [...topology.levels.keys()].flatMap(

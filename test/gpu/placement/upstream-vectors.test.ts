@@ -17,7 +17,9 @@ const FULL = 100;
 const all = (count: number, cores: number): Used =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [index, cores]));
 
-/** What the original answers, by its own tests or by running it; where it answers at random, the lowest of its answers. */
+/**
+ * What the original answers, by its own tests or by running it; where it answers at random, the lowest of its answers.
+ */
 const VECTORS: readonly Vector[] = [
   ['T1 fragment', T1, {}, 100, 0, [0]],
   ['T1 fragment, in use', T1, { 0: 10 }, 100, 0, []],

@@ -27,7 +27,9 @@ export function withNvlinks(topology: Topology, links: readonly (readonly [numbe
   }));
 }
 
-/** Machines of the kind that upstream's tests and ours use; the level above everything is NODE, as upstream's SOC was. */
+/**
+ * Machines of the kind that upstream's tests and ours use; the level above everything is NODE, as upstream's SOC was.
+ */
 export const T1 = pcieMachine(1);
 export const T2 = pcieMachine(2, ['NODE', [0, 1]]);
 export const T2P = pcieMachine(2, ['PHB', [0, 1]]);

@@ -17,7 +17,10 @@ import { fieldSelector, labelSelector, type Predicate } from './selector.js';
 import { WatchStream } from './watch-stream.js';
 
 export interface ApiServerOptions {
-  /** Serves HTTPS with this certificate (PEM), plain HTTP without. With `clientCa`, certificates that it signed log a client in. */
+  /**
+   * Serves HTTPS with this certificate (PEM), plain HTTP without. With `clientCa`, certificates that it signed log a
+   * client in.
+   */
   readonly tls?: { readonly key: string; readonly certificate: string; readonly clientCa?: string };
   /** Bearer token -> user name. Without it everybody is `system:anonymous` and let in. */
   readonly tokens?: ReadonlyMap<string, string>;
@@ -49,7 +52,8 @@ export interface SeenRequest {
 
 /**
  * A small Kubernetes API server for tests: real HTTP(S), resourceVersions, list and watch, patches, subresources,
- * admission, any resource - and every way to fail that one can ask for. README.md in this folder says what it does not do.
+ * admission, any resource - and every way to fail that one can ask for. README.md in this folder says what it does not
+ * do.
  */
 export class ApiServer {
   readonly #options: ApiServerOptions;
@@ -116,7 +120,9 @@ export class ApiServer {
     this.#bookmarks.unref();
   }
 
-  /** Dies: every connection breaks and new ones are refused. Objects, history and port survive until the next `start`. */
+  /**
+   * Dies: every connection breaks and new ones are refused. Objects, history and port survive until the next `start`.
+   */
   async stop(): Promise<void> {
     const server = this.#server;
     if (server === null) return;

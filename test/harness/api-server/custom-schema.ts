@@ -42,9 +42,9 @@ function programOf(rule: string): (variables: object) => unknown {
 }
 
 /**
- * What the server keeps of an object that is sent, and what it says against it: fields that the schema does not know are dropped
- * without a word; values are checked, then the rules (CEL), of which those that look at `oldSelf` hold for changes alone.
- * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
+ * What the server keeps of an object that is sent, and what it says against it: fields that the schema does not know
+ * are dropped without a word; values are checked, then the rules (CEL), of which those that look at `oldSelf` hold for
+ * changes alone. https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
  */
 export function conformed(
   schema: CustomSchema,

@@ -10,7 +10,9 @@ export function timestamp(nowMs: number): string {
   return `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
 }
 
-/** What the server makes of an object that is sent to be created. `seeded` objects keep status, uid and creation time. */
+/**
+ * What the server makes of an object that is sent to be created. `seeded` objects keep status, uid and creation time.
+ */
 export function newObject(
   type: ResourceType,
   namespace: string,
@@ -117,7 +119,9 @@ function withField(object: KubeObject, field: string, value: unknown): KubeObjec
   return (value === undefined ? rest : { ...rest, [field]: value }) as KubeObject;
 }
 
-/** True when the update changes nothing: the server then answers with the current object and its old resourceVersion. */
+/**
+ * True when the update changes nothing: the server then answers with the current object and its old resourceVersion.
+ */
 export function changesNothing(current: KubeObject, next: KubeObject): boolean {
   return isDeepEqual(current, next);
 }

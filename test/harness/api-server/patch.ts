@@ -12,7 +12,10 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
   return merged;
 }
 
-/** Lists that a strategic merge patch merges entry by entry, and the field that tells entries apart. The same name means the same everywhere here. */
+/**
+ * Lists that a strategic merge patch merges entry by entry, and the field that tells entries apart. The same name means
+ * the same everywhere here.
+ */
 const MERGE_KEYS: Readonly<Record<string, string>> = {
   containers: 'name',
   initContainers: 'name',

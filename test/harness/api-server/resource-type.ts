@@ -18,7 +18,10 @@ export interface ResourceType {
   readonly generation?: boolean;
   /** Fields besides metadata.name and metadata.namespace that field selectors know. */
   readonly selectableFields?: readonly string[];
-  /** Custom resources: an update has to carry a resourceVersion, strategic merge patches are refused, list items name their kind. */
+  /**
+   * Custom resources: an update has to carry a resourceVersion, strategic merge patches are refused, list items name
+   * their kind.
+   */
   readonly custom?: boolean;
   /** Of a custom resource: what is not in it is dropped, what breaks it refused. */
   readonly schema?: CustomSchema;

@@ -4,7 +4,9 @@ import { apiVersionOf, type ResourceType } from './resource-type.js';
 
 export type Predicate = (object: KubeObject) => boolean;
 
-/** `a=b,c!=d` over the fields that the resource lets one select by; an unknown field is refused as the real server does. */
+/**
+ * `a=b,c!=d` over the fields that the resource lets one select by; an unknown field is refused as the real server does.
+ */
 export function fieldSelector(type: ResourceType, text: string): Predicate {
   const known = new Set([
     'metadata.name',

@@ -87,7 +87,10 @@ export class WatchStream {
     this.#response.socket?.destroy();
   }
 
-  /** Nothing is sent any more, neither events nor bookmarks, and the connection stays open; what happens meanwhile is lost. */
+  /**
+   * Nothing is sent any more, neither events nor bookmarks, and the connection stays open; what happens meanwhile is
+   * lost.
+   */
   silence(): void {
     this.#silent = true;
   }

@@ -3,8 +3,9 @@ import type { ShareRequest, Quantities } from '../../../src/quota/arbitrator/ind
 const HALVINGS = 100;
 
 /**
- * The fluid division by definition: search for the highest level at which everything fits, stop who has everything or needs what is used up,
- * and search again. Without system consumers, and where what is reserved fits. By claim and by resource in the order of `capacity`.
+ * The fluid division by definition: search for the highest level at which everything fits, stop who has everything or
+ * needs what is used up, and search again. Without system consumers, and where what is reserved fits. By claim and by
+ * resource in the order of `capacity`.
  */
 export function bisected(claims: readonly ShareRequest[], capacity: Quantities): number[][] {
   const resources = [...capacity.keys()];

@@ -57,8 +57,8 @@ export class CrashFiles implements JournalFiles {
   }
 
   /**
-   * The directory after a crash behind `count` operations. Of what was appended and not made durable, `kept` of each file's bytes are
-   * there: 1 for all of it.
+   * The directory after a crash behind `count` operations. Of what was appended and not made durable, `kept` of each
+   * file's bytes are there: 1 for all of it.
    */
   image(count: number, kept: number): Image {
     const files = new Map<string, { readonly durable: Buffer[]; readonly loose: Buffer[] }>();

@@ -10,7 +10,10 @@ import { takeLock } from '../../../src/quota/store/journal/lock.js';
 
 const writer = fileURLToPath(new URL('./killed-writer.js', import.meta.url));
 
-/** Lets a process admit until `lines` answers came, and kills it there. Returns the workloads that it said were admitted. */
+/**
+ * Lets a process admit until `lines` answers came, and kills it there. Returns the workloads that it said were
+ * admitted.
+ */
 async function admitUntilKilled(directory: string, lines: number): Promise<readonly string[]> {
   const child = spawn(process.execPath, [writer, directory], { stdio: ['ignore', 'pipe', 'inherit'] });
   let text = '';

@@ -171,7 +171,9 @@ test('a decision stands when its pod is seen without GPUs in its annotations, an
   t.end();
 });
 
-/** Pods are offered nodes, some are decided in another order than they were offered in, some are forgotten, some end. */
+/**
+ * Pods are offered nodes, some are decided in another order than they were offered in, some are forgotten, some end.
+ */
 const step = fc.oneof(
   fc.record({
     do: fc.constant('offer' as const),

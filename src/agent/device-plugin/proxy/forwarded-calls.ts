@@ -21,7 +21,10 @@ type Method = 'GetPreferredAllocation' | 'Allocate' | 'PreStartContainer';
 const CALL_TIMEOUT_MS = 300_000;
 /** How long after a broken call its connection may still seem alive. */
 const BREAK_NOTICE_MS = 1_000;
-/** Codes that a connection which ends gives to the calls on it. The agent itself answers INTERNAL only for its own mistakes. */
+/**
+ * Codes that a connection which ends gives to the calls on it. The agent itself answers INTERNAL only for its own
+ * mistakes.
+ */
 const BROKEN: ReadonlySet<number> = new Set([status.UNAVAILABLE, status.CANCELLED, status.INTERNAL, status.UNKNOWN]);
 
 const NOT_RUNNING = 'the agent of this node is not running';
@@ -43,9 +46,9 @@ export interface ForwardedCallsOptions {
 }
 
 /**
- * The calls for one resource, answered by the agent that registered last. While there is none the list stays as it was and calls but Allocate
- * wait; those that the leaving agent did not answer are made again to the next one. After `agentTimeoutMs` they are refused, and every device is
- * unhealthy until an agent is back.
+ * The calls for one resource, answered by the agent that registered last. While there is none the list stays as it was
+ * and calls but Allocate wait; those that the leaving agent did not answer are made again to the next one. After
+ * `agentTimeoutMs` they are refused, and every device is unhealthy until an agent is back.
  */
 export class ForwardedCalls implements PluginCalls {
   readonly #options: ForwardedCallsOptions;
@@ -105,8 +108,9 @@ export class ForwardedCalls implements PluginCalls {
   }
 
   async allocate(request: AllocateRequest__Output): Promise<AllocateResponse> {
-    // Not waited for: while Allocate is under way, every List of pod-resources may make the kubelet forget these ids and give them to the next pod too
-    // (UpdateAllocatedDevices of its device manager, 1.36). Waiting in GetPreferredAllocation, right before, is safe.
+    // Not waited for: while Allocate is under way, every List of pod-resources may make the kubelet forget these ids
+    // and give them to the next pod too (UpdateAllocatedDevices of its device manager, 1.36). Waiting in
+    // GetPreferredAllocation, right before, is safe.
     const connection = this.#connection;
     if (connection === null) throw refusal(NOT_RUNNING);
     try {

@@ -23,9 +23,9 @@ export interface PluginProxyOptions {
 }
 
 /**
- * Stands between kubelet and agent, so that the kubelet never sees the device plugins go: a kubelet to the agent, an agent to the kubelet.
- * A kubelet fails pods that it admits while a plugin is away, and from 1.26 on it drops even a new registration when the connection before it
- * ends; only a connection that stays keeps pods from noticing.
+ * Stands between kubelet and agent, so that the kubelet never sees the device plugins go: a kubelet to the agent, an
+ * agent to the kubelet. A kubelet fails pods that it admits while a plugin is away, and from 1.26 on it drops even a
+ * new registration when the connection before it ends; only a connection that stays keeps pods from noticing.
  */
 export class PluginProxy {
   readonly #options: PluginProxyOptions;

@@ -13,7 +13,9 @@ export interface CallGateOptions {
   readonly clock: Clock;
   /** From the moment a call is asked for to its answer. */
   readonly timeoutMs: number;
-  /** Calls at once. Each takes a thread of Node's pool of four, for as long as the driver likes: files need the others. */
+  /**
+   * Calls at once. Each takes a thread of Node's pool of four, for as long as the driver likes: files need the others.
+   */
   readonly limit: number;
 }
 

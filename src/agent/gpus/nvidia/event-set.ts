@@ -42,7 +42,9 @@ export interface NvmlEvent {
   readonly data: number;
 }
 
-/** `nvmlEventData_t` of an event that is there already, else `none`: it waits for nothing, so that no thread is held. */
+/**
+ * `nvmlEventData_t` of an event that is there already, else `none`: it waits for nothing, so that no thread is held.
+ */
 export const nextEvent = (set: Handle): Question<NvmlEvent | 'none'> =>
   filling<NvmlEvent | 'none'>({
     feature: null,

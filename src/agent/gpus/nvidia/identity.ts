@@ -70,7 +70,10 @@ export interface MemoryInfo {
   readonly usedBytes: number;
 }
 
-/** `nvmlMemory_t`: total, free, used, 64 bits each. Its second version counts what the driver reserves apart; the first shows it as used. */
+/**
+ * `nvmlMemory_t`: total, free, used, 64 bits each. Its second version counts what the driver reserves apart; the first
+ * shows it as used.
+ */
 export const memory = (gpu: Handle): Question<MemoryInfo> =>
   filling({
     feature: 'memory size',

@@ -5,7 +5,10 @@ import { promisify } from 'node:util';
 
 /** The kernel's side of the driver: modules, device nodes, and the GPUs that it holds. */
 export interface KernelDriver {
-  /** Loads the modules where their device nodes are missing; says what it did or could not do, null where nothing was to be done. */
+  /**
+   * Loads the modules where their device nodes are missing; says what it did or could not do, null where nothing was to
+   * be done.
+   */
   ensureLoaded(): Promise<string | null>;
   /** PCI bus ids of the GPUs that the kernel driver holds now; null where the kernel does not say. */
   gpus(): Promise<readonly string[] | null>;

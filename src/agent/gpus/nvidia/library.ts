@@ -2,8 +2,8 @@ import koffi, { type LibraryHandle } from 'koffi';
 import { DriverError } from '../driver.js';
 
 /**
- * Where the driver's library lies when no flag says so: where the dynamic linker finds it, then where distributions, driver
- * containers and cloud images put it.
+ * Where the driver's library lies when no flag says so: where the dynamic linker finds it, then where distributions,
+ * driver containers and cloud images put it.
  */
 export const LIBRARY_PATHS: readonly string[] = [
   'libnvidia-ml.so.1',
@@ -20,8 +20,8 @@ export const LIBRARY_PATHS: readonly string[] = [
 ];
 
 /**
- * What a C function takes. `handle` is an opaque pointer of the driver, kept as a number; `memory` is a buffer of ours that the function reads
- * or writes, whose layout is the caller's business.
+ * What a C function takes. `handle` is an opaque pointer of the driver, kept as a number; `memory` is a buffer of ours
+ * that the function reads or writes, whose layout is the caller's business.
  */
 export type Parameter = 'handle' | 'uint' | 'ulong' | 'memory';
 export type Argument = bigint | number | Buffer;
@@ -35,7 +35,9 @@ const C_TYPE: Readonly<Record<Parameter, string>> = {
 
 type AsyncFunction = (...args: [...Argument[], (error: unknown, code: number) => void]) => void;
 
-/** The driver's library, opened. Its functions are bound when first called; one that is missing is no error until then. */
+/**
+ * The driver's library, opened. Its functions are bound when first called; one that is missing is no error until then.
+ */
 export class Library {
   readonly path: string;
   readonly #handle: LibraryHandle;
@@ -65,8 +67,8 @@ export class Library {
   }
 
   /**
-   * Calls a function that returns `nvmlReturn_t`, on a thread of Node's pool; null when the library has no such function. Buffers among
-   * the arguments must be left alone until the answer.
+   * Calls a function that returns `nvmlReturn_t`, on a thread of Node's pool; null when the library has no such
+   * function. Buffers among the arguments must be left alone until the answer.
    */
   async call(name: string, parameters: readonly Parameter[], args: readonly Argument[]): Promise<number | null> {
     const bound = this.#bind(name, parameters);

@@ -79,7 +79,10 @@ export interface ProcessShare {
   readonly utilizationPercent: number;
 }
 
-/** `nvmlProcessUtilizationSample_t`: pid, time at 8, then percent of multiprocessors, memory, encoder and decoder. Without idle processes. */
+/**
+ * `nvmlProcessUtilizationSample_t`: pid, time at 8, then percent of multiprocessors, memory, encoder and decoder.
+ * Without idle processes.
+ */
 export const processShares = (gpu: Handle, sinceMicroseconds: number, room: number): Question<Listed<ProcessShare>> =>
   listing({
     feature: 'utilisation by process',

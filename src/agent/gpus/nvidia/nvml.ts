@@ -17,8 +17,8 @@ export class Nvml {
   }
 
   /**
-   * Asks one question in the lane of a GPU (or `SYSTEM_LANE`). Null: the driver has no such function or the GPU does not support it.
-   * Rejects with a `DriverError` for everything else that is no success.
+   * Asks one question in the lane of a GPU (or `SYSTEM_LANE`). Null: the driver has no such function or the GPU does
+   * not support it. Rejects with a `DriverError` for everything else that is no success.
    */
   async ask<T>(lane: string, question: Question<T>): Promise<T | null> {
     let why = 'the driver has no such function';

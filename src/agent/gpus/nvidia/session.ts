@@ -17,7 +17,10 @@ import type { Nvml } from './nvml.js';
 import type { Handle } from './question.js';
 import { askTopology } from './topology.js';
 
-/** What is fixed from `nvmlInit` to `nvmlShutdown`: GPUs with their handles, how they are connected, where their errors arrive. */
+/**
+ * What is fixed from `nvmlInit` to `nvmlShutdown`: GPUs with their handles, how they are connected, where their errors
+ * arrive.
+ */
 export interface Session {
   readonly nvml: Nvml;
   /** Every GPU that answered, excluded ones too, by UUID. */
@@ -33,7 +36,10 @@ export interface Session {
   readonly fingerprint: string;
 }
 
-/** Initialises NVML and asks everything that stays the same. Rejects when the driver does not answer; a GPU that does not is left out, and said. */
+/**
+ * Initialises NVML and asks everything that stays the same. Rejects when the driver does not answer; a GPU that does
+ * not is left out, and said.
+ */
 export async function openSession(nvml: Nvml, kernel: KernelDriver): Promise<Session> {
   await nvml.require(SYSTEM_LANE, identity.init());
   try {

@@ -53,7 +53,9 @@ async function askLinks(nvml: Nvml, gpu: NvmlGpu): Promise<Links> {
   return { toGpus, toSwitches };
 }
 
-/** A link works when both ends see it. Through switches, as many links join a pair as the GPU with fewer of them has. */
+/**
+ * A link works when both ends see it. Through switches, as many links join a pair as the GPU with fewer of them has.
+ */
 function linksOfPair([a, fromA]: readonly [NvmlGpu, Links], [b, fromB]: readonly [NvmlGpu, Links]): number {
   const there = fromA.toGpus.get(b.details.pciBusId) ?? 0;
   const back = fromB.toGpus.get(a.details.pciBusId) ?? 0;

@@ -10,8 +10,9 @@ import type { Session } from './session.js';
 const MAX_EVENTS = 64;
 
 /**
- * Notices what happens to the GPUs of one session; each sample says what is new since the last. A GPU that reports its errors by itself is seldom
- * asked for them: every question costs a thread of Node's pool, on every GPU, for as long as the agent lives.
+ * Notices what happens to the GPUs of one session; each sample says what is new since the last. A GPU that reports its
+ * errors by itself is seldom asked for them: every question costs a thread of Node's pool, on every GPU, for as long as
+ * the agent lives.
  */
 export class Watch {
   readonly #session: Session;
@@ -44,8 +45,8 @@ export class Watch {
   }
 
   /**
-   * Asks GPUs whether they are there and whether their memory has failed: every one of them, or only those that would not report it. Rejects
-   * when the driver as a whole does not answer.
+   * Asks GPUs whether they are there and whether their memory has failed: every one of them, or only those that would
+   * not report it. Rejects when the driver as a whole does not answer.
    */
   async visited(everyone: boolean): Promise<readonly DriverEvent[]> {
     const { gpus, reporting } = this.#session;

@@ -12,9 +12,9 @@ export interface SimLibraryOptions extends Pick<NvidiaOptions, 'clock' | 'report
 }
 
 /**
- * The GPUs of the simulated driver libraries, through the binding that real ones are asked with: programs that run on them show as processes
- * and utilisation, which the simulation in this process (`SimDriver`) cannot know. The library takes its machine from the environment of the
- * process, so there is one such machine for each process.
+ * The GPUs of the simulated driver libraries, through the binding that real ones are asked with: programs that run on
+ * them show as processes and utilisation, which the simulation in this process (`SimDriver`) cannot know. The library
+ * takes its machine from the environment of the process, so there is one such machine for each process.
  */
 export function simLibraryDriver({ libraryPath, nodePath, statePath, ...options }: SimLibraryOptions): Driver {
   process.env['GPU_SIM_STATE'] = statePath;

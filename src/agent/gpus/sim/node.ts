@@ -27,8 +27,8 @@ export type SimNodeResult =
   { readonly ok: true; readonly node: SimNode } | { readonly ok: false; readonly reason: string };
 
 /**
- * Reads the description of a simulated node: its JSON form (docs/simulated-node.md) or the output of `nvidia-smi topo -m`, told apart by
- * the first character. A refusal is one line that names the place.
+ * Reads the description of a simulated node: its JSON form (docs/simulated-node.md) or the output of `nvidia-smi topo
+ * -m`, told apart by the first character. A refusal is one line that names the place.
  */
 export function parseSimNode(text: string): SimNodeResult {
   if (!text.trimStart().startsWith('{')) return fromMatrix(text);

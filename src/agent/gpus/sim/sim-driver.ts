@@ -14,8 +14,8 @@ export interface SimLoad {
 const IDLE: SimLoad = { utilizationPercent: 0, processes: [] };
 
 /**
- * GPUs without a GPU, inside this process: the inventory of a description, loads and faults on command. The agent sees the same
- * events as from a real driver. (Programs that call CUDA need the simulated libraries of native/sim instead.)
+ * GPUs without a GPU, inside this process: the inventory of a description, loads and faults on command. The agent sees
+ * the same events as from a real driver. (Programs that call CUDA need the simulated libraries of native/sim instead.)
  */
 export class SimDriver implements Driver {
   readonly name = 'sim';

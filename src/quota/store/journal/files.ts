@@ -21,7 +21,10 @@ export interface JournalFile {
   close(): Promise<void>;
 }
 
-/** Real files of one directory. `durable` false leaves it to the system when they reach the disk; to read only, the directory has to exist. */
+/**
+ * Real files of one directory. `durable` false leaves it to the system when they reach the disk; to read only, the
+ * directory has to exist.
+ */
 export function directoryFiles(directory: string, durable: boolean, isReadOnly = false): JournalFiles {
   const syncDirectory = async (): Promise<void> => {
     if (!durable) return;

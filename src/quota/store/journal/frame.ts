@@ -1,9 +1,9 @@
 import { crc32 } from 'node:zlib';
 
 /*
- * A file of the journal is a sequence of frames: four bytes of magic, the length of the payload and its CRC-32 (both little-endian
- * u32), and the payload. A frame is written with one write and made durable before the next one is begun: only the last frame of a
- * file can be torn, and a torn frame was never acknowledged.
+ * A file of the journal is a sequence of frames: four bytes of magic, the length of the payload and its CRC-32 (both
+ * little-endian u32), and the payload. A frame is written with one write and made durable before the next one is begun:
+ * only the last frame of a file can be torn, and a torn frame was never acknowledged.
  */
 
 const MAGIC = Buffer.from('GQF1', 'latin1');

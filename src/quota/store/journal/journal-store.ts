@@ -16,7 +16,10 @@ const NO_REVISIONS: ReadonlyMap<string, string> = new Map();
 export interface JournalOptions {
   /** Bytes of journal after which a snapshot is written. */
   readonly compactBytes?: number | undefined;
-  /** False leaves it to the system when a commit reaches the disk: faster, and a power cut may lose acknowledged commits. */
+  /**
+   * False leaves it to the system when a commit reaches the disk: faster, and a power cut may lose acknowledged
+   * commits.
+   */
   readonly durable?: boolean | undefined;
   /** Reads what is there and changes nothing: also beside the process that owns the directory, which has to exist. */
   readonly readOnly?: boolean | undefined;
@@ -27,9 +30,10 @@ export interface JournalOptions {
 }
 
 /**
- * Keeps an engine's state in a directory: `journal-N` files that are only appended to, one frame a commit, and `snapshot-N` files that
- * stand for all journals before N. A snapshot is written while commits go on: records are absolute, so that those which change
- * meanwhile stand in journal N as well and win. Each start begins a new journal, and notes how much of the last one it took for good.
+ * Keeps an engine's state in a directory: `journal-N` files that are only appended to, one frame a commit, and
+ * `snapshot-N` files that stand for all journals before N. A snapshot is written while commits go on: records are
+ * absolute, so that those which change meanwhile stand in journal N as well and win. Each start begins a new journal,
+ * and notes how much of the last one it took for good.
  */
 export class JournalStore implements Store {
   readonly exclusive = true;
@@ -95,7 +99,8 @@ export class JournalStore implements Store {
     }
     this.#number = (journals.at(-1) ?? start - 1) + 1;
     if (mayWrite) {
-      // A journal without commits is written anew, so that starts do not add files; the first one behind a snapshot has to stay.
+      // A journal without commits is written anew, so that starts do not add files; the first one behind a snapshot has
+      // to stay.
       const last = journals.at(-1);
       if (last !== undefined && this.#commitsOfLast === 0 && (last > start || start === 0)) {
         await this.#files.remove(`journal-${last}`);
@@ -203,7 +208,8 @@ export class JournalStore implements Store {
       }
       await file.append(frameOf(Buffer.from(JSON.stringify({ end: true, count, head }))));
       await file.sync();
-      // It holds what is decided and not yet committed, too: before it may stand for anything, that has to be in the journal.
+      // It holds what is decided and not yet committed, too: before it may stand for anything, that has to be in the
+      // journal.
       for (const goal = reached(); this.#durable < goal;) {
         if (this.#closing || this.#failed !== null) throw new Error('closed before it was done');
         await delay(1);

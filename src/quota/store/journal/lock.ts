@@ -10,9 +10,10 @@ export interface Lock {
 const TAKEN = 1;
 
 /**
- * Takes the lock of a file with flock(2), or rejects and says which process has it. The kernel holds the lock for the open file of this
- * process and releases it when the process ends, however it ends, in whatever PID namespace. Node cannot call flock(2): flock(1), which
- * inherits the open file, takes the lock for it and ends. The file stays; only its lock counts.
+ * Takes the lock of a file with flock(2), or rejects and says which process has it. The kernel holds the lock for the
+ * open file of this process and releases it when the process ends, however it ends, in whatever PID namespace. Node
+ * cannot call flock(2): flock(1), which inherits the open file, takes the lock for it and ends. The file stays; only
+ * its lock counts.
  */
 export async function takeLock(path: string): Promise<Lock> {
   const file = await open(path, 'a+', 0o640);

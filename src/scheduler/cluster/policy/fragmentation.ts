@@ -3,13 +3,16 @@ import { sumCores } from '../node.js';
 import { FragmentationScore } from '../fragmentation-score.js';
 import { inGpus, type Policy } from './policy.js';
 
-/** What a large node has; sets how a thousandth of a CPU weighs against a hundredth of a GPU in choosing the fuller of two nodes. */
+/**
+ * What a large node has; sets how a thousandth of a CPU weighs against a hundredth of a GPU in choosing the fuller of
+ * two nodes.
+ */
 const LARGE_NODE_CPU_MILLI = 128_000;
 const LARGE_NODE_CORES = 800;
 
 /**
- * Places where the least capacity is lost to pods of the usual kinds: where the waste for the cluster's typical mix grows least.
- * Between equal nodes the fuller one, so that empty nodes stay empty.
+ * Places where the least capacity is lost to pods of the usual kinds: where the waste for the cluster's typical mix
+ * grows least. Between equal nodes the fuller one, so that empty nodes stay empty.
  */
 export const fragmentation: Policy = {
   name: 'fragmentation',

@@ -12,8 +12,8 @@ export interface Cost {
 /** Judges nodes that a pod fits on, for one mix of typical requests. */
 export interface Judge {
   /**
-   * `after` is the node's free state with the pod placed; the node itself is in the state before. Depends on nothing else than node,
-   * demand and the mix, so that costs may be remembered as long as none of them changes.
+   * `after` is the node's free state with the pod placed; the node itself is in the state before. Depends on nothing
+   * else than node, demand and the mix, so that costs may be remembered as long as none of them changes.
    */
   cost(node: ClusterNode, after: FreeState, demand: Demand): Cost;
 }

@@ -10,8 +10,8 @@ import { emptyState, slotsOf, sumCores, type ClusterNode, type FreeState, type N
 import type { Cost, Judge, Policy } from './policy.js';
 
 /**
- * Gives several GPUs to a container where they are best connected, and keeps well connected GPUs together for such containers:
- * smaller requests go where the least of that is lost.
+ * Gives several GPUs to a container where they are best connected, and keeps well connected GPUs together for such
+ * containers: smaller requests go where the least of that is lost.
  */
 export const topology: Policy = { name: 'topology', usesMix: false, inWords, judge: () => new TopologyJudge() };
 
@@ -42,7 +42,10 @@ class TopologyJudge implements Judge {
     return score;
   }
 
-  /** What sets of later jobs lose when `taken` of the free GPUs go, at the least: per pair, summed over the sizes of job. */
+  /**
+   * What sets of later jobs lose when `taken` of the free GPUs go, at the least: per pair, summed over the sizes of
+   * job.
+   */
   #lost(machine: Topology, free: BitSet, taken: number): number {
     const { exact } = machineOf(machine);
     if (taken === 0 || exact === null) return 0;
