@@ -7,7 +7,7 @@ declare module 'hpack.js' {
   export interface Decompressor {
     write(block: Buffer): void;
     /**
-     * Decodes what was written, calling `push` for each field; emits `error` on a malformed block and on what `push` throws.
+     * Decodes the bytes and calls `push` for each field; emits `error` on a malformed block, and on what `push` throws.
      */
     execute(): void;
     push: (field: HeaderField) => void;
