@@ -4,6 +4,7 @@ import { credentials } from '@grpc/grpc-js';
 import type { Test } from 'tap';
 import { deviceName } from '../../../src/gpu/claims/names.js';
 import { kubeletPluginSockets } from '../../../src/agent/dra/kubelet-plugin.js';
+import type { AgentSeams } from '../../../src/agent/run.js';
 import { silentLog } from '../../../src/host/log.js';
 import { draV1Proto, pluginRegistrationProto } from '../../../src/rpc/proto.js';
 import { callUnary } from '../../../src/rpc/unary.js';
@@ -44,11 +45,12 @@ export class DraNode {
   readonly cluster: Cluster;
   readonly directory: string;
 
-  constructor(directory: string, gpus = 2) {
+  constructor(directory: string, gpus = 2, seams: AgentSeams = {}) {
     this.directory = directory;
     this.cluster = new Cluster(directory, {
       gpus: cards(gpus),
       log: silentLog(),
+      seams,
       config: {
         allocation: 'dra',
         pluginRegistryPath: join(directory, 'k/registry'),
@@ -192,8 +194,8 @@ export class DraNode {
   }
 }
 
-export async function startedDraNode(t: Test, gpus?: number): Promise<DraNode> {
-  const node = new DraNode(await scratchDirectory(t), gpus);
+export async function startedDraNode(t: Test, gpus?: number, seams?: AgentSeams): Promise<DraNode> {
+  const node = new DraNode(await scratchDirectory(t), gpus, seams);
   t.teardown(() => node.cluster.stop());
   await node.cluster.start();
   await eventually(() => node.cluster.server.all('resourceslices').length > 0, 'the GPUs are published');

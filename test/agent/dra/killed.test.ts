@@ -1,0 +1,122 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { test } from 'tap';
+import { kubeconfig } from '../../harness/api-server/kubeconfig.js';
+import { eventually } from '../../harness/eventually.js';
+import { scratchDirectory } from '../../scratch.js';
+import { NODE_NAME } from '../cluster.js';
+import { cards } from '../gpus.js';
+import { DraNode } from './dra-node.js';
+
+const MAIN = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
+const ROUNDS = Number(process.env.GPU_MANAGER_DRA_KILLS ?? 8);
+const CLAIMS = 8;
+
+/** The same numbers at every run. */
+function pseudoRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return state / 2_147_483_648;
+  };
+}
+
+test('an agent that is killed at any moment neither loses a claim nor keeps one', async (t) => {
+  const directory = await scratchDirectory(t);
+  const node = new DraNode(directory, 2);
+  const { config } = node.node;
+  await node.cluster.server.start();
+  t.teardown(() => node.cluster.server.stop());
+  node.cluster.server.seed('nodes', { metadata: { name: NODE_NAME } });
+  await mkdir(join(directory, 'n'), { recursive: true });
+  for (const path of [config.pluginRegistryPath, config.cdiPath]) await mkdir(path, { recursive: true });
+  await writeFile(join(directory, 'kubeconfig'), kubeconfig({ url: node.cluster.server.url }, {}));
+  await writeFile(join(directory, 'n/gpus'), cards(2));
+  let agent: ChildProcess | null = null;
+  const kill = async (): Promise<void> => {
+    if (agent === null || agent.exitCode !== null || agent.signalCode !== null) return;
+    const ended = once(agent, 'exit');
+    agent.kill('SIGKILL');
+    await ended;
+  };
+  t.teardown(kill);
+  const start = async (): Promise<void> => {
+    const flags: Readonly<Record<string, string>> = {
+      driver: 'sim',
+      'sim-node': join(directory, 'n/gpus'),
+      'sim-device-path': config.simDevicePath,
+      'share-mode': 'true',
+      kubeconfig: join(directory, 'kubeconfig'),
+      'hostname-override': NODE_NAME,
+      'virtual-manager-path': config.virtualManagerPath,
+      'checkpoint-path': config.checkpointPath,
+      'display-socket': config.displaySocket,
+      'query-port': '0',
+      'device-plugin-path': config.devicePluginPath,
+      'pod-resources-socket': config.podResourcesSocket,
+      'cdi-path': config.cdiPath,
+      'plugin-registry-path': config.pluginRegistryPath,
+      'dra-path': config.draPath,
+      allocation: 'dra',
+    };
+    agent = spawn(
+      process.execPath,
+      [MAIN, 'run', ...Object.entries(flags).map(([name, value]) => `--${name}=${value}`)],
+      { stdio: 'ignore' },
+    );
+    await eventually(
+      () =>
+        node.prepare().then(
+          () => true,
+          () => false,
+        ),
+      'the agent to answer',
+      60_000,
+    );
+  };
+
+  const random = pseudoRandom(7);
+  /** What the scheduler has given out: never more than there is. */
+  const allocated = new Map<string, { readonly cores: number; readonly device: number }>();
+  const leaving = new Set<string>();
+  const free = (device: number): number =>
+    [...allocated.values()].reduce((left, claim) => (claim.device === device ? left - claim.cores : left), 100);
+  let made = 0;
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    await start();
+    // A kubelet asks again for all that its calls did not come to an end with.
+    for (const name of leaving) {
+      t.same((await node.unprepare(name))[`uid-${name}`], { error: '' });
+      node.cluster.server.remove('resourceclaims', 'team', name);
+      allocated.delete(name);
+    }
+    leaving.clear();
+    for (const name of allocated.keys()) t.type(await node.given(name), Array, `${name} in round ${round}`);
+    const directories = (await readdir(config.virtualManagerPath)).filter((name) => /^[0-9a-f]{16}$/.test(name));
+    t.equal(directories.length, allocated.size, `a directory for each claim in round ${round}`);
+    t.equal((await readdir(config.cdiPath)).filter((name) => name.endsWith('.json')).length, allocated.size);
+    if (round === ROUNDS) break;
+    const calls: Promise<unknown>[] = [];
+    for (const name of [...allocated.keys()].filter(() => random() < 0.4)) {
+      leaving.add(name);
+      calls.push(node.unprepare(name));
+    }
+    for (let index = 0; index < CLAIMS; index += 1) {
+      const [device, cores] = [random() < 0.5 ? 0 : 1, 5 + Math.floor(random() * 36)];
+      if (free(device) < cores) continue;
+      const name = `c${(made += 1)}`;
+      node.allocate(name, { cores, device, memory: '256Mi' });
+      allocated.set(name, { cores, device });
+      calls.push(node.prepare(name));
+    }
+    await node.recordClaims(...allocated.keys());
+    const settled = Promise.allSettled(calls);
+    await sleep(random() * 60);
+    await kill();
+    await settled;
+  }
+});
