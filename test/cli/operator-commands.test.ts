@@ -253,7 +253,7 @@ test('doctor tries the mirror in a process of its own', { skip: noMirror }, asyn
   t.match(
     good.enforcement,
     mayMount
-      ? { state: 'ok', what: 'a program limited to 64 MiB sees 64 MiB and is refused more (CUresult 2)' }
+      ? { state: 'ok', what: 'a program limited to 2048 MiB sees 2048 MiB and is refused more (CUresult 2)' }
       : { state: 'skipped', what: /CAP_SYS_ADMIN/ },
   );
   t.notOk(existsSync('/etc/vcuda'));
@@ -262,7 +262,7 @@ test('doctor tries the mirror in a process of its own', { skip: noMirror }, asyn
   if (mayMount)
     t.match((await look()).enforcement, {
       state: 'failed',
-      what: /limited to 64 MiB was given more/,
+      what: /limited to 2048 MiB was given more/,
       advice: /does not keep the limit/,
     });
   await writeFile(join(libraries, 'libcuda.so.1'), 'no library');

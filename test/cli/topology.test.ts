@@ -108,7 +108,7 @@ test('what cannot be had fails, what cannot be read is a mistake of the caller',
 });
 
 test('without a file it is this machine, through its driver', { skip: noCompiler }, async (t) => {
-  order('GPUs 2');
+  order('cards 2');
   const { code, out } = await run(['--nvml-library', oddLibrary, '-o', 'json']);
   t.equal(code, 0);
   t.match(JSON.parse(out), {
@@ -124,7 +124,7 @@ test(
   'a GPU whose calls never return keeps neither the answer nor the end of the command',
   { skip: noCompiler },
   async (t) => {
-    order('GPUs 2', 'hang 1');
+    order('cards 2', 'hang 1');
     const { code, out, err } = await run(['--nvml-library', oddLibrary, '-o', 'json']);
     order();
     t.same([code, err], [0, '']);

@@ -45,7 +45,8 @@ export function tenantEnvironment(
     ...process.env,
     GPU_SIM_STATE: statePath,
     GPU_SIM_NODE: nodePath,
-    CUDA_VISIBLE_DEVICES: String(slice.gpu),
+    // The beginning of a simulated GPU's default UUID. An ordinal would count the GPUs of the slice only.
+    CUDA_VISIBLE_DEVICES: `GPU-${slice.gpu.toString(16).padStart(8, '0')}`,
     VGPU_SANDBOX_DIRECTORY: slice.directory,
     LD_LIBRARY_PATH: MIRROR,
   };

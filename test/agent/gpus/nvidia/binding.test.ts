@@ -66,7 +66,7 @@ test('a GPU is described by what NVML says of it', { skip }, async (t) => {
 });
 
 test('links count when both ends see them, through switches as many as the GPU with fewer has', { skip }, async (t) => {
-  command('GPUs 4');
+  command('cards 4');
   const { topology } = await open(t).inventory();
   t.same(topology.nvlinks, [
     [0, 2, 1, 1],
@@ -77,7 +77,7 @@ test('links count when both ends see them, through switches as many as the GPU w
 });
 
 test('two GPUs of one board are PIX, a level that NVML does not define counts as the farthest', { skip }, async (t) => {
-  command('GPUs 4');
+  command('cards 4');
   const { topology } = await open(t).inventory();
   t.equal(topology.levels[0]?.[1], 'PIX');
   t.equal(topology.levels[0]?.[2], 'SYS');
@@ -112,7 +112,7 @@ test('a driver with the first version of every function works, and says once wha
 });
 
 test('a GPU that is cut by MIG is left out, and said', { skip }, async (t) => {
-  command('GPUs 3', 'mig 1');
+  command('cards 3', 'mig 1');
   const { gpus, excluded, topology, notes } = await open(t).inventory();
   t.same(
     gpus.map((gpu) => gpu.index),
@@ -127,7 +127,7 @@ test('a GPU that is cut by MIG is left out, and said', { skip }, async (t) => {
 });
 
 test('a GPU that does not answer at start is left out, and said', { skip }, async (t) => {
-  command('GPUs 2', 'lost 0');
+  command('cards 2', 'lost 0');
   const { gpus, notes } = await open(t).inventory();
   t.same(
     gpus.map((gpu) => gpu.index),
@@ -150,7 +150,7 @@ test('a GPU that did not answer at start joins when it does', { skip }, async (t
 });
 
 test('a machine without GPUs has an inventory', { skip }, async (t) => {
-  command('GPUs 0');
+  command('cards 0');
   const { gpus, topology, notes } = await open(t).inventory();
   t.same(gpus, []);
   t.same(topology, { levels: [], nvlinks: [] });
@@ -252,10 +252,10 @@ test('GPUs that come, go or are cut are noticed without a restart', { skip }, as
   const driver = open(t);
   t.equal((await driver.inventory()).gpus.length, 2);
   const { until } = listen(driver);
-  command('GPUs 3');
+  command('cards 3');
   t.same(await until(1), [{ kind: 'changed' }]);
   t.equal((await driver.inventory()).gpus.length, 3);
-  command('GPUs 3', 'mig 0');
+  command('cards 3', 'mig 0');
   t.same((await until(2))[1], { kind: 'changed' });
   t.same(
     (await driver.inventory()).gpus.map((gpu) => gpu.index),

@@ -16,7 +16,7 @@ const NOTICED_MS = 2000;
 
 /** The agent on two GPUs of the odd library, through FFI, and an emulated kubelet. */
 async function startedNode(t: Test): Promise<SimulatedNode> {
-  command('GPUs 2');
+  command('cards 2');
   const driver = new NvidiaDriver({ libraryPaths: [oddLibrary], kernel: noKernelDriver });
   const node = new SimulatedNode({
     directory: await scratchDirectory(t),
@@ -38,7 +38,7 @@ const offered = (node: SimulatedNode, cores: number) =>
 test('a GPU that falls off the bus is unhealthy for the kubelet, and pods go to the other', { skip }, async (t) => {
   const node = await startedNode(t);
   t.equal(node.kubelet.allocatable('core'), 200);
-  command('GPUs 2', 'lost 0');
+  command('cards 2', 'lost 0');
   await offered(node, 100);
   // The odd GPUs have their device nodes the other way round.
   t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [6]);
@@ -48,8 +48,8 @@ test('a GPU that falls off the bus is unhealthy for the kubelet, and pods go to 
 
 test('an XID that needs a reset takes a GPU out, one of the application does not', { skip }, async (t) => {
   const node = await startedNode(t);
-  command('GPUs 2', 'events 0 31');
-  command('GPUs 2', 'events 0 31', 'events 1 48');
+  command('cards 2', 'events 0 31');
+  command('cards 2', 'events 0 31', 'events 1 48');
   await offered(node, 100);
   t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [7]);
 });
@@ -58,14 +58,14 @@ test('while the driver is away nothing is offered; when it is back the GPUs are'
   const node = await startedNode(t);
   command('code 1', 'init 9');
   await offered(node, 0);
-  command('GPUs 2');
+  command('cards 2');
   await node.kubelet.until(() => node.kubelet.allocatable('core') === 200, 10_000);
   t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [7]);
 });
 
 test('a GPU that is added is offered without a restart', { skip }, async (t) => {
   const node = await startedNode(t);
-  command('GPUs 3');
+  command('cards 3');
   await node.kubelet.until(
     () => node.kubelet.allocatable('core') === 300 && node.kubelet.allocatable('memory') === 3 * 64,
     10_000,
