@@ -310,14 +310,14 @@ test('a plan is logged once, shows in the metrics, and nothing is written', asyn
   on.addPod('second', 'q1', ONE, { node: null });
   await on.arbitrate('plan');
   await eventually(
-    () => on.logged.some(({ message }) => /nobody has to go now/.test(message)),
+    () => on.logged.some(({ message }) => /no pod would be evicted/.test(message)),
     'the notice in the log',
   );
   on.seconds = 31;
-  await eventually(() => on.logged.some(({ message }) => /would be evicted/.test(message)), 'the plan in the log');
+  await eventually(() => on.logged.some(({ message }) => /these pods would be evicted/.test(message)), 'the plan in the log');
   on.seconds = 200;
   await on.settled();
-  const plans = on.logged.filter(({ message }) => /would be evicted/.test(message));
+  const plans = on.logged.filter(({ message }) => /these pods would be evicted/.test(message));
   t.equal(plans.length, 1);
   t.match(plans[0]?.fields, {
     overused: [{ consumer: 'first', deserved: ONE, allocated: TWO, reclaimAt: '2026-11-21T12:00:30.000Z' }],
