@@ -170,7 +170,7 @@ test('a binding without an answer keeps its GPUs until it is known what became o
   const rig = await start(t, [node('n', [16]), node('m', [16])]);
   rig.api.failures.push(failure('unreachable', 'timeout'));
   const wanted = pod('p', [[100, 0]]);
-  t.equal(await settle(rig, wanted), 'error: timeout');
+  t.equal(await settle(rig, wanted), 'error: unreachable: timeout');
   const [held] = rig.api.writes;
   t.same((await rig.scheduler.filter(pod('q', [[100, 0]]), [held?.node ?? ''])).NodeNames, []);
   const again = await rig.scheduler.filter(wanted, ['n', 'm']);

@@ -64,7 +64,12 @@ test('without values of its own the chart makes what the manifests hold', { skip
     ['template', CHART, '--set', 'extender.enabled=true,quota.enabled=true', '--api-versions', 'policy/v1'],
     { encoding: 'utf8' },
   );
-  const inOrder = (all: unknown[]): string[] => all.map((value) => JSON.stringify(value)).sort();
+  // Helm writes the fields of some objects in the order of their names.
+  const byName = (_: string, value: unknown): unknown =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value;
+  const inOrder = (all: unknown[]): string[] => all.map((value) => JSON.stringify(value, byName)).sort();
   const files = [
     'daemonset.yaml',
     'etc/extender/deployment.yaml',
