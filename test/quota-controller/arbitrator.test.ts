@@ -314,7 +314,10 @@ test('a plan is logged once, shows in the metrics, and nothing is written', asyn
     'the notice in the log',
   );
   on.seconds = 31;
-  await eventually(() => on.logged.some(({ message }) => /these pods would be evicted/.test(message)), 'the plan in the log');
+  await eventually(
+    () => on.logged.some(({ message }) => /these pods would be evicted/.test(message)),
+    'the plan in the log',
+  );
   on.seconds = 200;
   await on.settled();
   const plans = on.logged.filter(({ message }) => /these pods would be evicted/.test(message));

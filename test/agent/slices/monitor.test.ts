@@ -335,7 +335,11 @@ test('time that the driver reports beyond the charges is told as drift, and so i
   t.equal(node.device(A).drift.memoryBytes, 50 * MIB);
   node.run(listed(PID_A, null, null));
   await node.beats(70, () => container.count(0, { chargedNs: (charged += 40_000_000) }));
-  t.same(node.device(A).drift, { timePpm: null, uncorrectableTimePpm: null, memoryBytes: null }, 'a driver that says nothing contradicts nothing');
+  t.same(
+    node.device(A).drift,
+    { timePpm: null, uncorrectableTimePpm: null, memoryBytes: null },
+    'a driver that says nothing contradicts nothing',
+  );
 });
 
 test('counters are those of now, paced or not, and grow over restarts of the container', async (t) => {
