@@ -160,6 +160,8 @@ export class TestCluster {
       `--secure-port=${PORT.api}`,
       '--bind-address=127.0.0.1',
       '--advertise-address=127.0.0.1',
+      // An address of the loopback range may not become an endpoint; from 1.37 on the API server ends for it.
+      '--endpoint-reconciler-type=none',
       `--tls-cert-file=${tls.cert}`,
       `--tls-private-key-file=${tls.key}`,
       `--client-ca-file=${tls.ca}`,
