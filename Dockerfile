@@ -15,9 +15,10 @@ COPY . .
 COPY --from=native /src/native/build native/build
 RUN npm run build && scripts/image-files /image
 
-# kmod: the agent loads the driver's modules where their device nodes are missing.
+# kmod: the agent loads the driver's modules where their device nodes are missing. util-linux: flock(1) holds the lock of
+# a quota journal.
 FROM debian:12-slim
-RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates kmod && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates kmod util-linux && rm -rf /var/lib/apt/lists/*
 COPY --from=files /usr/local/bin/node /usr/bin/node
 COPY --from=files /image/ /
 LABEL org.opencontainers.image.title="gpu-manager" org.opencontainers.image.licenses="Apache-2.0"

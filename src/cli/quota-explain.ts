@@ -2,17 +2,15 @@ import { Command, InvalidArgumentError } from 'commander';
 import { StartupError } from '../host/startup-error.js';
 import { withClusterLedger, type ClusterLedger } from '../quota-controller/open-cluster-ledger.js';
 import { KNOWN_KINDS } from '../quota/index.js';
-import { readManifests } from '../quota/command/manifest-file.js';
 import { explainDemand, whatIf, type WhatIf } from '../quota/command/what-if.js';
 import { accountOf, accountText, plainAccount } from '../quota-controller/group-account.js';
 import { servedKinds } from '../quota-controller/kinds.js';
 import { GROUPS_PATH, itemPath } from '../quota-controller/names.js';
 import { findSubject, kindCalled } from '../quota-controller/subject.js';
-import { contentOf } from './quota-file.js';
+import { FILENAME_OPTION, manifestsOf, type FilenameOption } from './quota-file.js';
 import { QUOTA_KUBECONFIG, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 
-interface Options extends QuotaOutput {
-  readonly filename: readonly string[];
+interface Options extends QuotaOutput, FilenameOption {
   readonly namespace: string;
   readonly replicas?: number;
   readonly kubeconfig?: string;
@@ -32,12 +30,7 @@ export function quotaExplainCommand(): Command {
       'explain why workloads are or would be admitted or refused, or the figures of a group; changes nothing',
     )
     .argument('[objects...]', 'objects of the cluster: deployment/web, pytorchjobs/train, bizrq/vision')
-    .option(
-      '-f, --filename <file>',
-      'YAML or JSON of workloads; - reads standard input; may be repeated',
-      (file: string, files: readonly string[]) => [...files, file],
-      [],
-    )
+    .option(...FILENAME_OPTION)
     .option('-n, --namespace <name>', 'namespace of the objects', 'default')
     .option('--replicas <count>', 'evaluate the objects with this number of replicas', count)
     .addOption(quotaOutputOption())
@@ -46,12 +39,7 @@ export function quotaExplainCommand(): Command {
       if (objects.length === 0 && options.filename.length === 0)
         throw new StartupError('quota: name objects as kind/name, or give manifests with -f');
       const named = objects.map(readName);
-      const manifests: unknown[] = [];
-      for (const file of options.filename) {
-        const read = readManifests(await contentOf(file));
-        if (!read.ok) throw new StartupError(`quota: ${file}: ${read.problems.join('; ')}`);
-        manifests.push(...read.manifests);
-      }
+      const manifests = await manifestsOf(options.filename);
       await withClusterLedger(options.kubeconfig, async (cluster) => {
         let refused = 0;
         const show = (answer: WhatIf): void => {

@@ -4,14 +4,13 @@ import { Command } from 'commander';
 import { StartupError } from '../host/startup-error.js';
 import { openAuditFile, verifyAuditFile } from '../quota/audit/audit-file.js';
 import { linesOf } from '../quota/lines.js';
-import { readManifests } from '../quota/command/manifest-file.js';
 import { plainStatus } from '../quota/command/report.js';
 import { replay, reportOf, scriptProblem, statusesOf, type Format } from '../quota/command/replay.js';
 import { readTree } from '../quota/command/tree-file.js';
 import { whatIf } from '../quota/command/what-if.js';
 import { JournalStore, Quota, createEngine, type GroupSpec, type QuotaEvent } from '../quota/index.js';
 import { quotaExplainCommand } from './quota-explain.js';
-import { contentOf } from './quota-file.js';
+import { FILENAME_OPTION, contentOf, manifestsOf, type FilenameOption } from './quota-file.js';
 import { quotaOutputOption, type QuotaOutput } from './quota-output.js';
 import { quotaServeCommand } from './quota-serve.js';
 import { quotaTopCommand } from './quota-top.js';
@@ -43,20 +42,23 @@ export function quotaCommand(): Command {
     });
   quota
     .command('what-if')
-    .description('tell for each workload, in order, whether it would be admitted, and why not')
+    .description('tell for each object, in order, whether it would be admitted, and why not')
     .argument('<tree>', 'YAML: groups, or BizGroupResourceQuota objects')
-    .argument('<manifests...>', 'YAML or JSON of workloads; - for standard input')
+    .argument('[manifests...]', 'YAML or JSON of any objects, as helm template writes it; - for standard input')
+    .option(...FILENAME_OPTION)
     .addOption(quotaOutputOption())
-    .action(async (tree: string, files: readonly string[], { output }: QuotaOutput) => {
-      const engine = build(await treeOf(tree));
-      for (const file of files) {
-        const read = readManifests(await contentOf(file));
-        if (!read.ok) throw new StartupError(`quota: ${file}: ${read.problems.join('; ')}`);
-        const { text: answer, refused } = whatIf(engine, read.manifests, output, {});
+    .action(
+      async (tree: string, named: readonly string[], { filename, output }: QuotaOutput & FilenameOption) => {
+        const files = [...named, ...filename];
+        if (files.length === 0) throw new StartupError('quota: name manifests, or - for standard input');
+        const engine = build(await treeOf(tree));
+        // One bundle: an object of one file may refer to an object of another one.
+        const manifests = await manifestsOf(files);
+        const { text: answer, refused } = whatIf(engine, manifests, output, {});
         process.stdout.write(answer);
         if (refused > 0) process.exitCode = 1;
-      }
-    });
+      },
+    );
   quota
     .command('replay')
     .description('run a script of commands: one JSON object per line, with its time')

@@ -1,6 +1,7 @@
 import { apiGroupOf, evaluateAlone, type Evaluation } from '../quota/evaluators/evaluate.js';
 import type { KubeApi } from '../kube/client.js';
-import { readObject, type ServedKind } from './kinds.js';
+import type { KubeObject } from './object.js';
+import { readObject, withReplicas, type ServedKind } from './kinds.js';
 
 /** A workload that somebody asks about, and who is charged for it. */
 export interface Subject {
@@ -47,6 +48,7 @@ export async function findSubject(
   if (asked === null) return { ok: false, reason: `${kind.resource} "${name}" not found in namespace ${namespace}` };
   const owners: string[] = [];
   let object = asked;
+  let servedAs = kind;
   let { evaluation, owner } = evaluateAlone(object);
   while (owner !== null && owners.length < MOST_OWNERS) {
     const { apiVersion, kind: ownerKind, name: ownerName, uid } = owner;
@@ -58,12 +60,20 @@ export async function findSubject(
     if (above?.metadata?.uid !== uid) break;
     owners.push(`${ownerKind} ${namespace}/${ownerName}`);
     object = above;
+    servedAs = served as ServedKind;
     ({ evaluation, owner } = evaluateAlone(object));
   }
   if (replicas !== null) {
-    if (typeof object.spec?.['replicas'] !== 'number')
+    const scaled = hasReplicas(object, servedAs) ? withReplicas(object, servedAs, replicas) : null;
+    if (scaled === null)
       return { ok: false, reason: `${owners.at(-1) ?? `${kind.resource} "${name}"`} has no replicas` };
-    ({ evaluation } = evaluateAlone({ ...object, spec: { ...object.spec, replicas } }));
+    ({ evaluation } = evaluateAlone(scaled));
   }
   return { ok: true, subject: { name: `${kind.evaluator.kind} ${namespace}/${name}`, owners, evaluation } };
+}
+
+/** Whether scaling writes a field that the object has: most kinds have `spec.replicas`, some another one. */
+function hasReplicas(object: KubeObject, { scalePath }: ServedKind): boolean {
+  const isElsewhere = scalePath !== null && scalePath.join('.') !== 'spec.replicas';
+  return isElsewhere || typeof object.spec?.['replicas'] === 'number';
 }

@@ -4,7 +4,10 @@ export type ReadManifests =
   | { readonly ok: true; readonly manifests: readonly unknown[] }
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** Reads manifests from YAML or JSON: several documents, and lists of objects as kubectl writes them. */
+/**
+ * Reads manifests from YAML or JSON: several documents, and lists of objects as kubectl writes them: a `List`, or a
+ * `DeploymentList`.
+ */
 export function readManifests(text: string): ReadManifests {
   const read = readYaml(text);
   if (!read.ok) return read;
@@ -16,7 +19,8 @@ function itemsOf(document: unknown): readonly unknown[] {
     typeof document === 'object' &&
     document !== null &&
     'kind' in document &&
-    document.kind === 'List' &&
+    typeof document.kind === 'string' &&
+    document.kind.endsWith('List') &&
     'items' in document;
   return isList && Array.isArray(document.items) ? (document.items as readonly unknown[]) : [document];
 }

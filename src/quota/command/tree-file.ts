@@ -61,13 +61,24 @@ export function readTree(text: string): ReadTree {
     if (!parsed.success)
       problems.push(...parsed.error.issues.map((issue) => `${where}${issue.path.join('.') || 'it'}: ${issue.message}`));
     else if ('groups' in parsed.data) for (const group of parsed.data.groups) flatten(group, '', groups, problems);
-    else {
-      const { parentBizGroup, ...spec } = parsed.data.spec;
-      groups.push({ ...spec, name: parsed.data.metadata.name, parent: parentBizGroup ?? '' });
-    }
+    else groups.push(groupOf(parsed.data));
   });
   const ordered = parentsFirst(groups, problems);
   return problems.length > 0 ? { ok: false, problems } : { ok: true, groups: ordered };
+}
+
+/** Reads one BizGroupResourceQuota object. */
+export function readGroupResource(
+  document: unknown,
+): { readonly ok: true; readonly group: GroupSpec } | { readonly ok: false; readonly problems: readonly string[] } {
+  const parsed = customResource.safeParse(document);
+  return parsed.success
+    ? { ok: true, group: groupOf(parsed.data) }
+    : { ok: false, problems: parsed.error.issues.map((issue) => `${issue.path.join('.') || 'it'}: ${issue.message}`) };
+}
+
+function groupOf({ metadata, spec: { parentBizGroup, ...spec } }: z.infer<typeof customResource>): GroupSpec {
+  return { ...spec, name: metadata.name, parent: parentBizGroup ?? '' };
 }
 
 /** The documents of a YAML text, without empty ones. */

@@ -2,7 +2,8 @@ import { refKey } from '../core/workload.js';
 import type { Decision } from '../core/decision.js';
 import type { Demand } from '../core/demand.js';
 import type { Quota } from '../core/quota.js';
-import { evaluate, type Evaluation, type EvaluationOptions } from '../evaluators/evaluate.js';
+import type { Evaluation, EvaluationOptions } from '../evaluators/evaluate.js';
+import { readBundle, type BundleEntry } from './bundle.js';
 import { explainedText, plainKeys } from './explained.js';
 import { plainDecision } from './report.js';
 import type { Format } from './replay.js';
@@ -14,16 +15,17 @@ export interface WhatIf {
   readonly refused: number;
 }
 
-/** Admits manifests, one after the other, to a tree that is there for nothing else, and explains each decision. */
+/**
+ * Admits the workloads and groups of a bundle, one after the other, to a tree that is there for nothing else, and
+ * explains each decision. Objects that no webhook asks about are listed and refuse nothing.
+ */
 export function whatIf(
   quota: Quota,
   manifests: readonly unknown[],
   format: Format,
   options: EvaluationOptions,
 ): WhatIf {
-  const answers = manifests.map((manifest) =>
-    answerTo(quota, evaluate(manifest, options), format, (demand) => quota.admit(demand)),
-  );
+  const answers = readBundle(manifests, options).map((entry) => answerToEntry(quota, entry, format));
   return {
     text: answers.map(({ text }) => text).join(''),
     refused: answers.reduce((sum, { refused }) => sum + refused, 0),
@@ -32,41 +34,82 @@ export function whatIf(
 
 /** What would come of what an object asks for; the quota stays as it is. */
 export function explainDemand(quota: Quota, evaluation: Evaluation, format: Format): WhatIf {
-  return answerTo(quota, evaluation, format, (demand) => quota.admit(demand, { dryRun: true }));
+  return answerTo(quota, '', evaluation, format, (demand) => quota.admit(demand, { dryRun: true }));
 }
 
-function answerTo(quota: Quota, evaluation: Evaluation, format: Format, decide: (demand: Demand) => Decision): WhatIf {
-  if (!evaluation.ok) {
-    const { code, reason } = evaluation;
-    return {
-      text:
-        format === 'json'
-          ? `${JSON.stringify({ allowed: false, code, message: reason })}\n`
-          : `REFUSED  ${code}: ${reason}\n`,
-      refused: 1,
-    };
+function answerToEntry(quota: Quota, entry: BundleEntry, format: Format): WhatIf {
+  const { name } = entry;
+  switch (entry.is) {
+    case 'unasked':
+      return passed(name, entry.reason, format);
+    case 'unreadable':
+      return refusedWith(name, 'InvalidManifest', entry.reason, format);
+    case 'group':
+      return groupAnswer(quota, name, entry.group, format);
+    case 'workload':
+      return answerTo(quota, name, entry.evaluation, format, (demand) => quota.admit(demand));
+    case 'autoscaler': {
+      const title = `${name} with ${entry.maxReplicas} replicas`;
+      return answerTo(quota, title, entry.scaled, format, (demand) => quota.admit(demand, { dryRun: true }), title);
+    }
   }
-  if (evaluation.demand === null) {
-    const { reason } = evaluation;
-    return {
-      text:
-        format === 'json'
-          ? `${JSON.stringify({ allowed: true, code: 'NotManaged', message: reason })}\n`
-          : `allowed  ${reason}\n`,
-      refused: 0,
-    };
-  }
+}
+
+function groupAnswer(quota: Quota, name: string, group: Parameters<Quota['createGroup']>[0], format: Format): WhatIf {
+  const decision = quota.groups().includes(group.name) ? quota.updateGroup(group) : quota.createGroup(group);
+  const refused = decision.allowed ? 0 : 1;
+  return {
+    text:
+      format === 'json'
+        ? `${JSON.stringify({ object: name, group: group.name, ...plainDecision(decision) })}\n`
+        : `${decision.allowed ? 'allowed' : 'REFUSED'}  ${name}${decision.allowed ? '' : `: ${decision.message}`}\n`,
+    refused,
+  };
+}
+
+function answerTo(
+  quota: Quota,
+  name: string,
+  evaluation: Evaluation,
+  format: Format,
+  decide: (demand: Demand) => Decision,
+  title?: string,
+): WhatIf {
+  if (!evaluation.ok) return refusedWith(name, evaluation.code, evaluation.reason, format);
+  if (evaluation.demand === null) return passed(name, evaluation.reason, format);
   const { demand } = evaluation;
   const { keys, otherTypes, maxReplicas } = quota.explain(demand);
   const decision = decide(demand);
   const workload = refKey(demand.workload);
   const refused = decision.allowed ? 0 : 1;
   if (format === 'json') {
+    const object = title === undefined ? {} : { object: name };
     return {
-      text: `${JSON.stringify({ workload, group: demand.group, ...plainDecision(decision), maxReplicas, otherTypes, keys: plainKeys(keys) })}\n`,
+      text: `${JSON.stringify({ ...object, workload, group: demand.group, ...plainDecision(decision), maxReplicas, otherTypes, keys: plainKeys(keys) })}\n`,
       refused,
     };
   }
-  const head = `${decision.allowed ? 'allowed' : 'REFUSED'}  ${workload} in ${demand.group || 'no group'}${decision.allowed ? '' : `: ${decision.message}`}\n`;
+  const head = `${decision.allowed ? 'allowed' : 'REFUSED'}  ${title ?? workload} in ${demand.group || 'no group'}${decision.allowed ? '' : `: ${decision.message}`}\n`;
   return { text: `${head}${explainedText({ keys, otherTypes })}`, refused };
+}
+
+/** An object that no webhook asks about, or that charges nothing itself. */
+function passed(name: string, message: string, format: Format): WhatIf {
+  return {
+    text:
+      format === 'json'
+        ? `${JSON.stringify({ ...(name === '' ? {} : { object: name }), allowed: true, code: 'NotManaged', message })}\n`
+        : `unmanaged  ${name === '' ? '' : `${name}: `}${message}\n`,
+    refused: 0,
+  };
+}
+
+function refusedWith(name: string, code: string, message: string, format: Format): WhatIf {
+  return {
+    text:
+      format === 'json'
+        ? `${JSON.stringify({ ...(name === '' ? {} : { object: name }), allowed: false, code, message })}\n`
+        : `REFUSED  ${name === '' ? '' : `${name}: `}${code}: ${message}\n`,
+    refused: 1,
+  };
 }

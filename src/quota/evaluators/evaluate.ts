@@ -61,7 +61,7 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   const kind = reader.text(reader.at(manifest, 'kind'), 'kind');
   const apiGroup = apiGroupOf(apiVersion);
   const kinds = [...(options.kinds ?? []), ...KNOWN_KINDS];
-  const evaluator = kinds.find((known) => known.kind === kind && known.apiGroup === apiGroup);
+  const evaluator = evaluatorOf(kinds, apiVersion, kind);
   if (evaluator === undefined)
     return refuse(
       'InvalidManifest',
@@ -121,6 +121,12 @@ export function evaluateAlone(
     },
   });
   return { evaluation, owner };
+}
+
+/** The evaluator of a kind, undefined for a kind whose pods are not known. */
+export function evaluatorOf(kinds: readonly Evaluator[], apiVersion: string, kind: string): Evaluator | undefined {
+  const apiGroup = apiGroupOf(apiVersion);
+  return kinds.find((known) => known.kind === kind && known.apiGroup === apiGroup);
 }
 
 /** `apps` of `apps/v1`; empty for the core. */
