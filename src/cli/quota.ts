@@ -47,18 +47,16 @@ export function quotaCommand(): Command {
     .argument('[manifests...]', 'YAML or JSON of any objects, as helm template writes it; - for standard input')
     .option(...FILENAME_OPTION)
     .addOption(quotaOutputOption())
-    .action(
-      async (tree: string, named: readonly string[], { filename, output }: QuotaOutput & FilenameOption) => {
-        const files = [...named, ...filename];
-        if (files.length === 0) throw new StartupError('quota: name manifests, or - for standard input');
-        const engine = build(await treeOf(tree));
-        // One bundle: an object of one file may refer to an object of another one.
-        const manifests = await manifestsOf(files);
-        const { text: answer, refused } = whatIf(engine, manifests, output, {});
-        process.stdout.write(answer);
-        if (refused > 0) process.exitCode = 1;
-      },
-    );
+    .action(async (tree: string, named: readonly string[], { filename, output }: QuotaOutput & FilenameOption) => {
+      const files = [...named, ...filename];
+      if (files.length === 0) throw new StartupError('quota: name manifests, or - for standard input');
+      const engine = build(await treeOf(tree));
+      // One bundle: an object of one file may refer to an object of another one.
+      const manifests = await manifestsOf(files);
+      const { text: answer, refused } = whatIf(engine, manifests, output, {});
+      process.stdout.write(answer);
+      if (refused > 0) process.exitCode = 1;
+    });
   quota
     .command('replay')
     .description('run a script of commands: one JSON object per line, with its time')

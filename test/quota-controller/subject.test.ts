@@ -31,7 +31,17 @@ test('replicas are set where the scale subresource of the kind writes them', asy
   const found = await findSubject(holding(job), [kind], kind, 'default', 'train', 7);
   t.match(found, {
     ok: true,
-    subject: { evaluation: { ok: true, demand: { podSets: [{ name: 'Master', count: 1 }, { name: 'Worker', count: 7 }] } } },
+    subject: {
+      evaluation: {
+        ok: true,
+        demand: {
+          podSets: [
+            { name: 'Master', count: 1 },
+            { name: 'Worker', count: 7 },
+          ],
+        },
+      },
+    },
   });
   const plain = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a', namespace: 'default', uid: 'u' }, ...pod };
   const pods = served('Pod', ['spec', 'replicas']);

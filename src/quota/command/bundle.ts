@@ -46,8 +46,7 @@ function entryOf(manifest: Json, bundle: readonly Json[], options: EvaluationOpt
     return autoscalerOf(reader, name, manifest, bundle, options);
   const evaluator = evaluatorOf([...(options.kinds ?? []), ...KNOWN_KINDS], apiVersion, kind);
   if (evaluator === undefined) return { is: 'unasked', name, reason: `${kind} is not a kind of workload` };
-  if (!evaluator.charges)
-    return { is: 'unasked', name, reason: `a ${kind} is not charged, what it makes is` };
+  if (!evaluator.charges) return { is: 'unasked', name, reason: `a ${kind} is not charged, what it makes is` };
   const label = options.groupLabel ?? GROUP_LABEL;
   if (!isLabelled(reader, manifest, label) && options.requireLabel !== true)
     return { is: 'unasked', name, reason: unlabelledReason(reader, manifest, label) };

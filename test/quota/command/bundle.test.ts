@@ -80,7 +80,10 @@ test('of a whole bundle what is managed is decided, and everything else is liste
 test('an autoscaler whose maximum does not fit, and a group that its parent has no room for, are refused', (t) => {
   const wide = answer(BUNDLE.replace('MAXIMUM', '7'), 10);
   t.equal(wide.refused, 1);
-  t.match(wide.lines[5], /^REFUSED {2}HorizontalPodAutoscaler\.autoscaling\/shop\/web with 7 replicas in team: .*at most 6/);
+  t.match(
+    wide.lines[5],
+    /^REFUSED {2}HorizontalPodAutoscaler\.autoscaling\/shop\/web with 7 replicas in team: .*at most 6/,
+  );
   const small = answer(BUNDLE.replace('MAXIMUM', '6'), 5);
   t.match(small.lines[1], /^REFUSED {2}BizGroupResourceQuota.*ParentExceeded/);
   t.match(small.lines[2], /^REFUSED {2}Deployment.*there is no group team/);
@@ -88,12 +91,19 @@ test('an autoscaler whose maximum does not fit, and a group that its parent has 
 });
 
 test('what cannot be read is refused by its name, and the lists of kubectl are read', (t) => {
-  t.match(answer('{ apiVersion: apps/v1 }', 1), { refused: 1, lines: [/InvalidManifest: .*without apiVersion or kind/] });
-  t.match(answer('{ apiVersion: quota.gpu-manager.io/v1, kind: BizGroupResourceQuota, metadata: { name: a }, spec: {} }', 1), {
+  t.match(answer('{ apiVersion: apps/v1 }', 1), {
     refused: 1,
-    lines: [/^REFUSED {2}BizGroupResourceQuota\.quota\.gpu-manager\.io\/\/a: InvalidManifest: spec\.hard/],
+    lines: [/InvalidManifest: .*without apiVersion or kind/],
   });
-  const list = 'apiVersion: v1\nkind: ConfigMapList\nitems: [{ apiVersion: v1, kind: ConfigMap, metadata: { name: a } }]';
+  t.match(
+    answer('{ apiVersion: quota.gpu-manager.io/v1, kind: BizGroupResourceQuota, metadata: { name: a }, spec: {} }', 1),
+    {
+      refused: 1,
+      lines: [/^REFUSED {2}BizGroupResourceQuota\.quota\.gpu-manager\.io\/\/a: InvalidManifest: spec\.hard/],
+    },
+  );
+  const list =
+    'apiVersion: v1\nkind: ConfigMapList\nitems: [{ apiVersion: v1, kind: ConfigMap, metadata: { name: a } }]';
   t.strictSame(answer(list, 1).lines, ['unmanaged  ConfigMap//a: ConfigMap is not a kind of workload']);
   t.end();
 });
@@ -101,7 +111,10 @@ test('what cannot be read is refused by its name, and the lists of kubectl are r
 test('a bundle comes through a pipe, and the status says whether all of it fits', async (t) => {
   const directory = await scratchDirectory(t);
   await writeFile(join(directory, 'tree.yaml'), 'groups: [{ name: shop, hard: { limits.cpu: 10 } }]');
-  const piped = (args: readonly string[], input: string): Promise<{ readonly code: number | null; readonly out: string }> =>
+  const piped = (
+    args: readonly string[],
+    input: string,
+  ): Promise<{ readonly code: number | null; readonly out: string }> =>
     new Promise((resolve, reject) => {
       const child = spawn(process.execPath, [command, 'quota', 'what-if', 'tree.yaml', ...args], { cwd: directory });
       let out = '';
