@@ -1,5 +1,6 @@
 import type { Command } from './core/command.js';
 import type { Change } from './core/change.js';
+import { checkShape, type ShapeError } from './core/command-shape.js';
 import type { Decision } from './core/decision.js';
 import type { Demand } from './core/demand.js';
 import type { QuotaEvent } from './core/event.js';
@@ -65,8 +66,16 @@ export class QuotaEngine {
     return new QuotaEngine(store, state, writer, options.clock ?? Date.now);
   }
 
-  /** Decides a command; the answer comes when what it changed is durable. Rejects where the store failed. */
+  /**
+   * Decides a command; the answer comes when what it changed is durable. Rejects where the store failed, and with a
+   * `ShapeError` that names the field where the command is not of the shape of its type.
+   */
   execute(command: Command, at: number = this.#clock()): Promise<Decision> {
+    try {
+      checkShape(command);
+    } catch (error) {
+      return Promise.reject(error as ShapeError);
+    }
     return this.#writer.execute(command, at);
   }
 

@@ -2,6 +2,7 @@ import { refusal } from './admission.js';
 import { admit, releaseWorkload } from './admit.js';
 import { runTimers } from './run-timers.js';
 import type { Command } from './command.js';
+import { unknownValue } from './command-shape.js';
 import { LazyDecision, type Decision } from './decision.js';
 import { addGrant } from './grants.js';
 import { createGroup } from './group-create.js';
@@ -29,6 +30,8 @@ export function arriveAt(state: QuotaState, now: number, actor: string | undefin
  * whole. A refusal changes nothing. A time before the last command's counts as that time.
  */
 export function execute(state: QuotaState, command: Command, now: number): Decision {
+  const unknown = unknownValue(command);
+  if (unknown !== null) return refusal(state, unknown.code, unknown.reason);
   const refused = arriveAt(state, now, command.actor);
   if (refused !== null) return refused;
   switch (command.type) {

@@ -3,6 +3,7 @@ import { runTimers } from './run-timers.js';
 import type { Change } from './change.js';
 import { chargesOf, type Charge } from './charges.js';
 import type { Command } from './command.js';
+import { checkDemand, checkShape } from './command-shape.js';
 import type { Decision } from './decision.js';
 import type { Demand } from './demand.js';
 import type { QuotaEvent } from './event.js';
@@ -71,6 +72,7 @@ export class Quota {
   }
 
   execute(command: Command, at: number = this.#clock()): Decision {
+    checkShape(command);
     return execute(this.#state, command, at);
   }
 
@@ -87,6 +89,7 @@ export class Quota {
   }
 
   admit(demand: Demand, options: { readonly dryRun?: boolean } = {}): Decision {
+    checkDemand(demand, 'admit');
     return arriveAt(this.#state, this.#clock(), undefined) ?? admit(this.#state, demand, options.dryRun === true);
   }
 
@@ -152,6 +155,7 @@ export class Quota {
 
   /** Why a demand would be admitted or refused now; changes nothing. */
   explain(demand: Demand): Explanation {
+    checkDemand(demand, 'explain');
     return explain(this.#state, demand, this.#clock());
   }
 
@@ -162,6 +166,7 @@ export class Quota {
   simulate(script: readonly Timed[]): Simulation {
     const fork = this.#state.fork();
     const events: QuotaEvent[] = [];
+    for (const { command } of script) checkShape(command);
     fork.onEvent = (event) => events.push(event);
     const decisions = script.map(({ command, at }) => execute(fork, command, at ?? Math.max(fork.now, this.#clock())));
     return { decisions, events, changed: fork.changedGroups().map((group) => statusOf(fork, group, fork.now)) };

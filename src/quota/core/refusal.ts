@@ -15,6 +15,8 @@ export type Code =
   | 'InvalidDemand'
   | 'InvalidManifest'
   | 'InvalidTime'
+  | 'InvalidCommand'
+  | 'InvalidMode'
   // Groups.
   | 'AlreadyExists'
   | 'GroupNotFound'
