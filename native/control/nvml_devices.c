@@ -65,6 +65,10 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
   return if_shown(driver.nvmlDeviceGetHandleByUUID(uuid, device), device);
 }
 
+nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *device) {
+  return if_shown(driver.nvmlDeviceGetHandleByUUIDV(uuid, device), device);
+}
+
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pci_bus_id, nvmlDevice_t *device) {
   return if_shown(driver.nvmlDeviceGetHandleByPciBusId_v2(pci_bus_id, device), device);
 }

@@ -209,6 +209,21 @@ typedef struct nvmlMemory_v2_st {
 } nvmlMemory_v2_t;
 #define nvmlMemory_v2 NVML_STRUCT_VERSION(Memory, 2)
 
+#define NVML_UUID_TYPE_ASCII 1
+#define NVML_UUID_TYPE_BINARY 2
+typedef union {
+  char str[41];
+  unsigned char bytes[16];
+} nvmlUUIDValue_t;
+
+typedef struct {
+  unsigned int version;
+  unsigned int type;
+  nvmlUUIDValue_t value;
+} nvmlUUID_v1_t;
+typedef nvmlUUID_v1_t nvmlUUID_t;
+#define nvmlUUID_v1 NVML_STRUCT_VERSION(UUID, 1)
+
 typedef struct nvmlBAR1Memory_st {
   unsigned long long bar1Total;
   unsigned long long bar1Free;

@@ -28,26 +28,11 @@ SIM_API CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  c = (char)(c | 0x20);
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The sixteen bytes of "GPU-xxxxxxxx-xxxx-...". */
 SIM_API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
   ENTER();
   NEED(uuid != NULL);
   NEED_DEVICE(device);
-  const char *text = driver_gpu(device)->uuid;
-  if (strncmp(text, "GPU-", 4) == 0) text += 4;
-  memset(uuid, 0, sizeof *uuid);
-  for (int nibble = 0; *text != 0 && nibble < 32; text++) {
-    int digit = hex_digit(*text);
-    if (digit < 0) continue;
-    uuid->bytes[nibble / 2] = (char)(uuid->bytes[nibble / 2] | digit << (nibble % 2 == 0 ? 4 : 0));
-    nibble++;
-  }
+  sim_gpu_uuid(driver_gpu(device), (unsigned char *)uuid->bytes);
   return CUDA_SUCCESS;
 }
 

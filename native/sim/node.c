@@ -45,6 +45,24 @@ void sim_node_default(struct sim_node *node) {
   connect_all(node, SIM_PHB);
 }
 
+static int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  c = (char)(c | 0x20);
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+void sim_gpu_uuid(const struct sim_gpu *gpu, unsigned char bytes[16]) {
+  const char *text = gpu->uuid;
+  if (strncmp(text, "GPU-", 4) == 0) text += 4;
+  memset(bytes, 0, 16);
+  for (int nibble = 0; *text != 0 && nibble < 32; text++) {
+    int digit = hex_digit(*text);
+    if (digit < 0) continue;
+    bytes[nibble / 2] = (unsigned char)(bytes[nibble / 2] | digit << (nibble % 2 == 0 ? 4 : 0));
+    nibble++;
+  }
+}
+
 static void read_gpu(struct json *json, struct sim_gpu *gpu) {
   char key[48], text[48];
   for (json_open_object(json); json_next_key(json, key, sizeof key);) {

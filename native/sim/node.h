@@ -44,6 +44,9 @@ struct sim_node {
 /* One card with every default. */
 void sim_node_default(struct sim_node *node);
 
+/* The sixteen bytes of the GPU's UUID, whose text is "GPU-xxxxxxxx-xxxx-...". */
+void sim_gpu_uuid(const struct sim_gpu *gpu, unsigned char bytes[16]);
+
 /* Reads a description. False: `why` says in one line what is wrong and where. */
 bool sim_node_parse(struct sim_node *node, const char *text, char *why, size_t size);
 

@@ -210,6 +210,20 @@ SIM_API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *d
   return NVML_ERROR_NOT_FOUND;
 }
 
+SIM_API nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *device) {
+  ENTER();
+  NVML_NEED(uuid != NULL && device != NULL);
+  if (uuid->version != nvmlUUID_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  if (uuid->type == NVML_UUID_TYPE_ASCII) return nvmlDeviceGetHandleByUUID(uuid->value.str, device);
+  NVML_NEED(uuid->type == NVML_UUID_TYPE_BINARY);
+  for (uint32_t i = 0; i < nvml.machine->node.count; i++) {
+    unsigned char bytes[sizeof uuid->value.bytes];
+    sim_gpu_uuid(nvml_gpu(i), bytes);
+    if (memcmp(bytes, uuid->value.bytes, sizeof bytes) == 0) return give(__func__, i, device);
+  }
+  return NVML_ERROR_NOT_FOUND;
+}
+
 SIM_API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *text, nvmlDevice_t *device) {
   unsigned int domain, bus, slot;
   ENTER();

@@ -69,6 +69,11 @@ static int check_all(void) {
   CHECK_EQ(nvmlDeviceGetHandleByIndex_v2(2, &handle), NVML_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(nvmlDeviceGetHandleByUUID(uuids[0], &handle), NVML_ERROR_NOT_FOUND);
   CHECK_EQ(nvmlDeviceGetHandleByUUID(uuids[2], &handle), NVML_SUCCESS);
+  nvmlUUID_t uuid_of = {.version = nvmlUUID_v1, .type = NVML_UUID_TYPE_ASCII};
+  memcpy(uuid_of.value.str, uuids[0], sizeof uuid_of.value.str);
+  CHECK_EQ(nvmlDeviceGetHandleByUUIDV(&uuid_of, &handle), NVML_ERROR_NOT_FOUND);
+  memcpy(uuid_of.value.str, uuids[2], sizeof uuid_of.value.str);
+  CHECK_EQ(nvmlDeviceGetHandleByUUIDV(&uuid_of, &handle), NVML_SUCCESS);
   CHECK_EQ(nvmlDeviceGetHandleByPciBusId_v2(addresses[0], &handle), NVML_ERROR_NOT_FOUND);
   CHECK(getenv("CUDA_VISIBLE_DEVICES") == NULL);
   CHECK_EQ(nvmlShutdown(), NVML_SUCCESS);

@@ -31,11 +31,13 @@ int main(void) {
   CHECK_EQ(cuTexObjectGetResourceDesc(&of, object), CUDA_ERROR_INVALID_VALUE);
 
   CHECK_EQ(cuSurfObjectCreate(&surface, &resource), CUDA_ERROR_INVALID_VALUE);
+  OK(cuArrayDestroy(array));
   resource.res.array.hArray = target;
   OK(cuSurfObjectCreate(&surface, &resource));
   OK(cuSurfObjectGetResourceDesc(&of, surface));
   CHECK(of.res.array.hArray == target);
   OK(cuSurfObjectDestroy(surface));
+  OK(cuArrayDestroy(target));
 
   OK(cuMemAlloc_v2(&memory, 4096));
   CUDA_RESOURCE_DESC linear = {.resType = CU_RESOURCE_TYPE_LINEAR};
