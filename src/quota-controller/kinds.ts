@@ -1,4 +1,4 @@
-import { apiGroupOf, type EvaluationOptions } from '../quota/evaluators/evaluate.js';
+import { apiGroupOf, KNOWN_KINDS, type EvaluationOptions } from '../quota/evaluators/evaluate.js';
 import type { Evaluator } from '../quota/evaluators/evaluator.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
@@ -31,9 +31,13 @@ export function resourceOf({ resource, apiGroup }: Evaluator): string {
 
 /**
  * Finds which of the kinds the API server has, in the version that it prefers of those that have it. Kinds that nobody
- * installed are missing.
+ * installed are missing, and so are kinds beyond the known ones that may not be read: `hidden` is told of them.
  */
-export async function servedKinds(api: KubeApi, evaluators: readonly Evaluator[]): Promise<readonly ServedKind[]> {
+export async function servedKinds(
+  api: KubeApi,
+  evaluators: readonly Evaluator[],
+  hidden: (path: string) => void = () => undefined,
+): Promise<readonly ServedKind[]> {
   const groups = new Map<string, Promise<Served>>();
   const servedIn = (apiGroup: string): Promise<Served> => {
     const known = groups.get(apiGroup) ?? discover(api, apiGroup);
@@ -48,6 +52,10 @@ export async function servedKinds(api: KubeApi, evaluators: readonly Evaluator[]
         const served = (await servedIn(evaluator.apiGroup)).get(resource);
         if (served === undefined) return null;
         const path = `${served.root}/${resource}`;
+        if (!KNOWN_KINDS.includes(evaluator) && !(await mayList(api, path))) {
+          hidden(path);
+          return null;
+        }
         return {
           evaluator,
           resource,
@@ -58,6 +66,11 @@ export async function servedKinds(api: KubeApi, evaluators: readonly Evaluator[]
       }),
   );
   return found.flatMap((kind) => kind ?? []);
+}
+
+async function mayList(api: KubeApi, path: string): Promise<boolean> {
+  const answer = await api.request({ method: 'GET', path, query: { limit: '1' } });
+  return answer.ok || answer.code !== 'forbidden';
 }
 
 /** The object of a namespace: collections of all namespaces name none. */

@@ -11,12 +11,14 @@ export const LEDGERS_PATH = `${ROOT}/bizgroupledgers`;
 export const TRANSACTIONS_PATH = `${ROOT}/bizgrouptransactions`;
 export const CONSUMERS_PATH = `${ROOT}/consumers`;
 export const ALLOCATIONS_PATH = `${ROOT}/allocations`;
+export const POLICIES_PATH = `${ROOT}/quotapolicies`;
 
 export const GROUP_KIND = 'BizGroupResourceQuota';
 export const LEDGER_KIND = 'BizGroupLedger';
 export const TRANSACTION_KIND = 'BizGroupTransaction';
 export const CONSUMER_KIND = 'Consumer';
 export const ALLOCATION_KIND = 'Allocation';
+export const POLICY_KIND = 'QuotaPolicy';
 
 /** Label of a ledger: the group it is of. */
 export const LEDGER_GROUP_LABEL = `${API_GROUP}/group`;

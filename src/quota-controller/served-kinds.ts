@@ -7,7 +7,8 @@ import { Rounds } from '../host/rounds.js';
 
 export interface ServedKindsOptions {
   readonly api: KubeApi;
-  readonly evaluators: readonly Evaluator[];
+  /** The kinds that are looked for now. */
+  readonly evaluators: () => readonly Evaluator[];
   readonly log: QuotaLog;
   readonly clock: Clock;
   readonly everyMs?: number;
@@ -19,16 +20,19 @@ export class ServedKinds {
   readonly #rounds: Rounds;
   readonly #listeners = new Set<(kinds: readonly ServedKind[]) => Promise<void> | void>();
   #kinds: readonly ServedKind[] = [];
+  /** Kinds that may not be read, of which the log was told. */
+  readonly #hidden = new Set<string>();
+  #looking: Promise<void> = Promise.resolve();
 
   private constructor(options: ServedKindsOptions) {
     this.#options = options;
-    this.#rounds = new Rounds(options.clock, options.everyMs ?? 30_000, () => this.#lookAgain());
+    this.#rounds = new Rounds(options.clock, options.everyMs ?? 30_000, () => this.lookAgain());
   }
 
   /** Rejects with an KubeError where the API server does not say what it has. */
   static async read(options: ServedKindsOptions): Promise<ServedKinds> {
     const read = new ServedKinds(options);
-    read.#kinds = await servedKinds(options.api, options.evaluators);
+    read.#kinds = await servedKinds(options.api, options.evaluators(), (path) => read.#tellHidden(path));
     return read;
   }
 
@@ -54,13 +58,28 @@ export class ServedKinds {
     return this.#rounds.stop();
   }
 
+  /** Looks now: other kinds may be looked for than before. */
+  lookAgain(): Promise<void> {
+    this.#looking = this.#looking.then(() => this.#lookAgain());
+    return this.#looking;
+  }
+
+  #tellHidden(path: string): void {
+    if (this.#hidden.has(path)) return;
+    this.#hidden.add(path);
+    this.#options.log.warn(
+      { path },
+      'objects of a kind of the quota policy are not charged: allow gpu-manager-quota to get, list and watch them',
+    );
+  }
+
   /**
    * What could not be found out, or told, is left for the next round: nothing is dropped because the API server fails.
    */
   async #lookAgain(): Promise<void> {
     const { api, evaluators, log } = this.#options;
     try {
-      const kinds = await servedKinds(api, evaluators);
+      const kinds = await servedKinds(api, evaluators(), (path) => this.#tellHidden(path));
       const before = this.#kinds;
       if (namesOf(kinds) === namesOf(before)) return;
       this.#kinds = kinds;

@@ -16,6 +16,8 @@ import type { WatchableApi } from '../kube/watchable-api.js';
 import { ArbitratorMetrics } from './arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from './arbitrator/arbitrator.js';
 import { Controller } from './controller/controller.js';
+import { ClusterFacts } from './policy/cluster-facts.js';
+import type { QuotaPolicy } from './policy/policy-object.js';
 import { Leader } from '../kube/leader.js';
 import { ServedKinds } from './served-kinds.js';
 import type { QuotaLog } from './log.js';
@@ -55,6 +57,18 @@ export interface QuotaServiceOptions {
   readonly retryMs?: number;
 }
 
+/** What the replica that leads works with. */
+interface Candidacy {
+  readonly engine: QuotaEngine;
+  readonly store: KubeStore;
+  readonly reconciler: Reconciler;
+  readonly served: ServedKinds;
+  readonly facts: ClusterFacts;
+  /** The policy that the engine was made with. */
+  readonly started: QuotaPolicy;
+  readonly clock: Clock;
+}
+
 /** How the cluster is divided: as `ArbitratorOptions`. */
 export interface ArbitratorConfig {
   readonly mode: 'plan' | 'on';
@@ -68,6 +82,8 @@ const HOLD_MS = 60_000;
 /** Stopped pods are remembered for so long: their ledgers have to hold them. */
 const LATE_EVENTS_MS = 600_000;
 const LEASE = 'gpu-manager-quota';
+/** Changes of policy and nodes that come together are carried out together. */
+const FACTS_MS = 200;
 
 /**
  * An object has 1.5 MiB at most, and a review has two of them; one API server asks from one address, some hundred times
@@ -94,6 +110,9 @@ export class QuotaService {
   #arbitrator: Arbitrator | null = null;
   #kinds: ServedKinds | null = null;
   #keeper: CertificateKeeper | null = null;
+  #facts: ClusterFacts | null = null;
+  #factsPending: (() => void) | null = null;
+  #applying: Promise<void> = Promise.resolve();
 
   constructor(options: QuotaServiceOptions) {
     this.#options = options;
@@ -126,19 +145,34 @@ export class QuotaService {
       clock = systemClock,
       kindsMs,
     } = this.#options;
+    const facts = new ClusterFacts({
+      api,
+      evaluation,
+      log,
+      clock,
+      ...(kindsMs === undefined ? {} : { everyMs: kindsMs }),
+    });
+    this.#facts = facts;
+    await facts.start();
+    const started = facts.policy;
     const served = await ServedKinds.read({
       api,
       log,
       clock,
-      evaluators: [...(evaluation.kinds ?? []), ...KNOWN_KINDS],
+      evaluators: () => [...(facts.admission().kinds ?? []), ...KNOWN_KINDS],
       ...(kindsMs === undefined ? {} : { everyMs: kindsMs }),
     });
     const store = new KubeStore({ api });
-    const engine = await createEngine({ store, clock: () => clock.now(), policy: { lateEventsMs: LATE_EVENTS_MS } });
+    const { families, strictTypes } = started;
+    const engine = await createEngine({
+      store,
+      clock: () => clock.now(),
+      policy: { lateEventsMs: LATE_EVENTS_MS, families, strictTypes },
+    });
     const workloads = new WorkloadReview({
       engine,
       api,
-      evaluation,
+      evaluation: () => facts.admission(),
       kinds: () => served.kinds,
       reservationMs,
       admitted: (uid) => reconciler.admitted(uid),
@@ -147,7 +181,7 @@ export class QuotaService {
       api,
       engine,
       kinds: served.kinds,
-      evaluation,
+      evaluation: () => facts.observation(),
       log,
       clock,
       reservationMs,
@@ -158,6 +192,7 @@ export class QuotaService {
     const reviews: Record<string, (review: Review) => Promise<AdmissionResponse>> = {
       '/groups': (review) => groups.decide(review),
       '/workloads': (review) => workloads.decide(review),
+      '/unlabelled': (review) => workloads.unlabelled(review),
       '/scale': (review) => workloads.scale(review),
       '/autoscalers': (review) => workloads.autoscaler(review),
     };
@@ -186,7 +221,7 @@ export class QuotaService {
     await this.#server.start();
     this.#kinds = served;
     await this.#register();
-    this.#leader = this.#candidate(engine, store, reconciler, served, clock);
+    this.#leader = this.#candidate({ engine, store, reconciler, served, facts, started, clock });
     this.#leader.start();
     served.onChange(async (kinds) => {
       reconciler.serve(kinds);
@@ -194,16 +229,36 @@ export class QuotaService {
       await this.#register();
     });
     served.start();
+    facts.onChange(() => {
+      this.#factsPending ??= clock.after(FACTS_MS, () => {
+        this.#factsPending = null;
+        this.#applying = this.#applying.then(() => this.#applyFacts(served, reconciler));
+      });
+    });
     this.#keep(clock);
   }
 
   /** In this order: nothing new is decided, what was decided is written, another may lead. */
   async stop(): Promise<void> {
-    await Promise.all([this.#keeper?.stop(), this.#kinds?.stop()]);
+    this.#factsPending?.();
+    await Promise.all([this.#keeper?.stop(), this.#kinds?.stop(), this.#facts?.stop()]);
     await this.#server?.stop();
     await this.#leader?.stop();
     await this.#reconciler?.stop();
+    await this.#applying;
     await this.#engine?.close();
+  }
+
+  /** Workloads are read differently now: what is followed, asked about and charged follows. */
+  async #applyFacts(served: ServedKinds, reconciler: Reconciler): Promise<void> {
+    try {
+      await served.lookAgain();
+      await this.#register();
+      await reconciler.reread();
+      this.#controller?.factsChanged();
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'applying the quota policy failed; the next refresh charges by it');
+    }
   }
 
   async #register(): Promise<void> {
@@ -215,6 +270,8 @@ export class QuotaService {
       target: target(this.port),
       unlabelled,
       kinds: this.#kinds?.kinds ?? [],
+      requireLabel: this.#facts?.policy.requireLabel ?? null,
+      ownNamespace: this.#options.namespace,
       authority: async () => (currentCertificate === undefined ? certificate : await currentCertificate()).authority,
       ...(groupLabel === undefined ? {} : { groupLabel }),
     });
@@ -234,7 +291,7 @@ export class QuotaService {
     this.#keeper.start();
   }
 
-  #candidate(engine: QuotaEngine, store: KubeStore, reconciler: Reconciler, served: ServedKinds, clock: Clock): Leader {
+  #candidate({ engine, store, reconciler, served, facts, started, clock }: Candidacy): Leader {
     const { api, log, metrics, namespace, identity, refreshMs, leaseMs, retryMs, arbitrator = null } = this.#options;
     const counted = arbitrator === null ? null : new ArbitratorMetrics(metrics.registry);
     return new Leader({
@@ -253,6 +310,8 @@ export class QuotaService {
           store,
           reconciler,
           kinds: served.kinds,
+          facts,
+          started,
           ledBefore,
           log,
           clock,

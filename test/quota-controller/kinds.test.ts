@@ -68,7 +68,7 @@ test('while the API server does not say what it has, nothing is dropped, and it 
       return isDown ? failure('server-error', 'down') : client.request(request);
     },
   };
-  const served = await ServedKinds.read({ api, log: silentLog(), clock, evaluators: KNOWN_KINDS });
+  const served = await ServedKinds.read({ api, log: silentLog(), clock, evaluators: () => KNOWN_KINDS });
   const told: (readonly string[])[] = [];
   let failed = 0;
   served.onChange((kinds) => {

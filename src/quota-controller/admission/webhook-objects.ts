@@ -3,6 +3,7 @@ import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import type { ServedKind } from '../kinds.js';
 import { API_GROUP } from '../names.js';
+import type { LabelSelector } from '../../kube/label-selector.js';
 
 /** How the API server reaches the webhooks: a service of the cluster, or a URL. */
 export type WebhookTarget =
@@ -21,6 +22,10 @@ export interface WebhookOptions {
    */
   readonly unlabelled: 'Ignore' | 'Fail';
   readonly groupLabel?: string;
+  /** Namespaces whose workloads have to name a group; null or absent where none has to. */
+  readonly requireLabel?: LabelSelector | null;
+  /** Never asked about for lack of a label, as kube-system: the webhooks themselves run there. */
+  readonly ownNamespace?: string;
 }
 
 const REVIEW = {
@@ -39,6 +44,7 @@ export function webhookConfiguration(options: WebhookOptions): {
   readonly webhooks: readonly unknown[];
 } {
   const { name, target, authority, kinds, unlabelled, groupLabel = GROUP_LABEL } = options;
+  const { requireLabel = null, ownNamespace = 'kube-system' } = options;
   const caBundle = Buffer.from(authority).toString('base64');
   const config = (path: string) =>
     'url' in target ? { url: `${target.url}${path}`, caBundle } : { service: { ...target.service, path }, caBundle };
@@ -83,6 +89,29 @@ export function webhookConfiguration(options: WebhookOptions): {
         objectSelector: { matchExpressions: [{ key: groupLabel, operator: 'Exists' }] },
         rules: rules(({ resource }) => resource, ['CREATE', 'UPDATE'], kinds),
       },
+      ...(requireLabel === null
+        ? []
+        : [
+            {
+              ...REVIEW,
+              name: `unlabelled.${API_GROUP}`,
+              failurePolicy: unlabelled,
+              clientConfig: config('/unlabelled'),
+              objectSelector: { matchExpressions: [{ key: groupLabel, operator: 'DoesNotExist' }] },
+              namespaceSelector: {
+                ...requireLabel,
+                matchExpressions: [
+                  ...(requireLabel.matchExpressions ?? []),
+                  {
+                    key: 'kubernetes.io/metadata.name',
+                    operator: 'NotIn',
+                    values: [...new Set(['kube-system', ownNamespace])],
+                  },
+                ],
+              },
+              rules: rules(({ resource }) => resource, ['CREATE'], kinds),
+            },
+          ]),
       {
         ...REVIEW,
         name: `scale.${API_GROUP}`,

@@ -5,6 +5,7 @@ import type { QuotaEngine } from '../../quota/engine.js';
 import {
   apiGroupOf,
   evaluateAlone,
+  GROUP_LABEL,
   type Evaluation,
   type EvaluationOptions,
   type Owner,
@@ -17,13 +18,17 @@ import { ALLOWED, invalid, admissionResponseOf, type Review, type AdmissionRespo
 export interface WorkloadReviewOptions {
   readonly engine: QuotaEngine;
   readonly api: KubeApi;
-  readonly evaluation: EvaluationOptions;
+  /** How workloads are read now. */
+  readonly evaluation: () => EvaluationOptions;
   readonly kinds: () => readonly ServedKind[];
   /** Told of objects that this process admitted: it is the first to hear that they came. */
   readonly admitted: (uid: string) => void;
   /** How long what was admitted is held until the object is seen. */
   readonly reservationMs: number;
 }
+
+/** Of an object that only shows a pod of a file on a node. */
+const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 
 /**
  * Decides on workloads: whether what an object is to be still fits into its group. What grows is reserved before the
@@ -45,6 +50,20 @@ export class WorkloadReview {
     if (wanted.demand === null) return ALLOWED;
     const before = oldObject === null ? null : await this.#evaluate(oldObject);
     return this.#admit(wanted.demand, before?.ok === true ? before.demand : null, versionOf(oldObject), dryRun, user);
+  }
+
+  /** A workload without a group comes to a namespace whose workloads have to name one. */
+  async unlabelled({ object }: Review): Promise<AdmissionResponse> {
+    if (object === null || object.metadata?.annotations?.[MIRROR_ANNOTATION] !== undefined) return ALLOWED;
+    const { groupLabel = GROUP_LABEL } = this.#options.evaluation();
+    const wanted = await this.#evaluate(object);
+    if (wanted.ok && (wanted.demand === null || wanted.demand.group !== '')) return ALLOWED;
+    return {
+      allowed: false,
+      code: 403,
+      reason: 'Forbidden',
+      message: `workloads of this namespace have to name the group that they are charged to: set the label ${groupLabel}`,
+    };
   }
 
   /** A workload is scaled through its subresource, which says nothing but how many and whose. */
@@ -109,7 +128,7 @@ export class WorkloadReview {
 
   async #evaluate(object: KubeObject): Promise<Evaluation> {
     const { api, kinds, evaluation: options } = this.#options;
-    const referring = await withReferences(api, kinds(), object, options);
+    const referring = await withReferences(api, kinds(), object, options());
     const { evaluation: alone, owner } = evaluateAlone(object, referring);
     if (owner === null) return alone;
     const isThere = await this.ownerIsThere(owner, object.metadata?.namespace ?? '');

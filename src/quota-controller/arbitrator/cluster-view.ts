@@ -15,7 +15,7 @@ import { readClusterPod, type ClusterPod } from './cluster-pod.js';
 import { readConsumer, type ConsumerObject } from './consumer-object.js';
 import { readDisruptionBudget, type DisruptionBudget } from './disruption-budget.js';
 import { KnownObjects } from './known-objects.js';
-import { readNodeCapacity, type NodeObject } from './node-object.js';
+import { readNodeObject, type NodeObject } from '../node-object.js';
 import { readResourceQuota, type NamespaceQuota } from './resource-quota.js';
 import type { ServedPolicy } from './served-policy.js';
 
@@ -42,7 +42,7 @@ export class ClusterView {
   constructor(api: WatchableApi, policy: ServedPolicy) {
     this.consumers = new KnownObjects(api.informer({ path: CONSUMERS_PATH, keep: readConsumer }));
     this.allocations = new KnownObjects(api.informer({ path: ALLOCATIONS_PATH, keep: readAllocation }));
-    this.#nodes = api.informer({ path: '/api/v1/nodes', keep: readNodeCapacity });
+    this.#nodes = api.informer({ path: '/api/v1/nodes', keep: readNodeObject });
     this.#pods = api.informer({ path: '/api/v1/pods', keep: readClusterPod });
     this.#namespaces = api.informer({
       path: '/api/v1/namespaces',

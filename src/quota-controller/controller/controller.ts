@@ -11,6 +11,10 @@ import { Rounds } from '../../host/rounds.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
 import { GROUP_KIND, API_VERSION, GROUPS_PATH, itemPath } from '../names.js';
 import type { KubeStore } from '../store/kube-store.js';
+import type { ClusterFacts } from '../policy/cluster-facts.js';
+import type { QuotaPolicy } from '../policy/policy-object.js';
+import { reportPolicy } from '../policy/policy-report.js';
+import { PlacementAudit } from './placement-audit.js';
 import { UsageMeter } from './usage-meter.js';
 import { groupReport, isNews, levelOf } from './group-report.js';
 
@@ -20,6 +24,9 @@ export interface ControllerOptions {
   readonly store: KubeStore;
   readonly reconciler: Reconciler;
   readonly kinds: readonly ServedKind[];
+  readonly facts: ClusterFacts;
+  /** The policy that the engine was made with. */
+  readonly started: QuotaPolicy;
   /** When another replica led last, milliseconds; null if none did. */
   readonly ledBefore: number | null;
   readonly log: QuotaLog;
@@ -38,6 +45,7 @@ export interface ControllerOptions {
 export class Controller {
   readonly #options: Required<ControllerOptions>;
   readonly #usageMeter: UsageMeter;
+  readonly #audit: PlacementAudit;
   readonly #events: Events;
   readonly #queue: ReconcileQueue;
   #ignore: () => void = () => undefined;
@@ -57,7 +65,16 @@ export class Controller {
     // With jitter, so that controllers of many clusters, and restarts, do not refresh at the same time.
     const betweenMs = (): number => this.#options.refreshMs * (0.9 + Math.random() * 0.2);
     this.#refreshes = new Rounds(clock, betweenMs, () => this.#refreshAll());
+    const { facts } = options;
+    this.#audit = new PlacementAudit({
+      policy: () => facts.policy,
+      labelsOf: (node) => facts.node(node)?.labels ?? null,
+      limits: (group, type) => [...(engine.status(group)?.hard.keys() ?? [])].some((key) => key.endsWith(`.${type}`)),
+      found: (group) => this.#queue.put(group, this.#options.reportDelayMs),
+    });
     this.#usageMeter = new UsageMeter({
+      audit: this.#audit,
+      catalog: () => facts.policy.catalog,
       api,
       engine,
       kinds,
@@ -86,6 +103,23 @@ export class Controller {
           .catch((error: unknown) => log.warn({ err: error }, 'advancing the time of the engine failed; retrying')),
     );
     this.#refreshes.start();
+    void this.#reportPolicy();
+  }
+
+  /** Workloads are read differently now. */
+  factsChanged(): void {
+    this.#usageMeter.rejudge();
+    for (const { spec } of this.#options.reconciler.groups()) this.#queue.put(spec.name, this.#options.reportDelayMs);
+    void this.#reportPolicy();
+  }
+
+  async #reportPolicy(): Promise<void> {
+    const { api, facts, started, clock, log } = this.#options;
+    const { policyObject } = facts;
+    if (policyObject === null) return;
+    await reportPolicy(api, policyObject, started, clock.now()).catch((error: unknown) =>
+      log.warn({ err: error }, 'writing the status of the quota policy failed; the next refresh tries again'),
+    );
   }
 
   /** The API server has these kinds now. */
@@ -112,6 +146,7 @@ export class Controller {
         );
       log.info({ workloads, drift: drift.length }, 'refresh finished');
       this.#usageMeter.again();
+      await this.#reportPolicy();
       for (const { spec } of reconciler.groups()) this.#queue.put(spec.name, 0);
       await store.sweep(clock.now());
     } catch (error) {
@@ -155,7 +190,7 @@ export class Controller {
     const { name } = object.spec;
     const known = engine.status(name);
     const before = object.status;
-    const after = groupReport(object, known, held ?? reconciler.problemOf(name), now);
+    const after = groupReport(object, known, held ?? reconciler.problemOf(name), now, this.#audit.misplaced(name));
     if (!isNews(before, after, refreshMs, now)) return;
     await this.#patch(`${itemPath(GROUPS_PATH, name)}/status`, { status: withRemovals(before, after) });
     await this.#announce(object, before, after, levelOf(known));
@@ -182,6 +217,9 @@ export class Controller {
         `Cash${level}Percent`,
         `${level}% of a budget is used: ${condition(after, 'CashLow')?.message ?? ''}`,
       );
+    const misplaced = condition(after, 'Misplaced');
+    if (misplaced?.status === 'True' && condition(before, 'Misplaced')?.status !== 'True')
+      await this.#event(name, uid, 'Misplaced', misplaced.message.slice(0, 1000));
     const over = condition(after, 'OverQuota');
     if (over?.status === 'True' && condition(before, 'OverQuota')?.status !== 'True')
       await this.#event(name, uid, 'OverQuota', `more is used than the group has: ${over.message}`);

@@ -5,18 +5,22 @@ import { usageOf, type GroupObject, type GroupObjectStatus } from '../group-obje
 /** Percent of a budget at which people are told. */
 const LEVELS = [100, 90, 80] as const;
 
+/** Misplaced pods that a condition names. */
+const NAMED_PODS = 5;
+
 /**
  * What the status of a group's object should be. `known` is null for a group that the ledger does not have, `problem`
- * says why.
+ * says why; `misplaced` are pods on other types than declared, null where nothing names types of nodes.
  */
 export function groupReport(
   object: GroupObject,
   known: GroupStatus | null,
   problem: string | null,
   now: number,
+  misplaced: readonly string[] | null = null,
 ): GroupObjectStatus {
   const { generation, status: before } = object;
-  const conditions = conditionsAt(now, findingsOf(object, known, problem), before.conditions, generation);
+  const conditions = conditionsAt(now, findingsOf(object, known, problem, misplaced), before.conditions, generation);
   if (known === null) return { ...before, observedGeneration: generation, conditions };
   const ends = known.exhaustsAt;
   return {
@@ -30,7 +34,12 @@ export function groupReport(
   };
 }
 
-function findingsOf(object: GroupObject, known: GroupStatus | null, problem: string | null): readonly Finding[] {
+function findingsOf(
+  object: GroupObject,
+  known: GroupStatus | null,
+  problem: string | null,
+  misplaced: readonly string[] | null,
+): readonly Finding[] {
   const flag = (type: string, keys: readonly string[] | undefined, yes: string, no: string): Finding =>
     keys === undefined
       ? { type, status: 'False', reason: no, message: 'no key' }
@@ -49,8 +58,21 @@ function findingsOf(object: GroupObject, known: GroupStatus | null, problem: str
     flag('OverQuota', keysOf('OverQuota'), 'UsedBeyondHard', 'WithinHard'),
     flag('CashExhausted', keysOf('CashExhausted'), 'BudgetSpent', 'BudgetLeft'),
     flag('CashLow', levelsOf(known), `Used${levelOf(known)}Percent`, 'BudgetLeft'),
+    ...(misplaced === null ? [] : [misplacedFinding(misplaced)]),
     flag('Terminating', object.terminating ? [] : undefined, 'DeletionRequested', 'NotDeleted'),
   ];
+}
+
+function misplacedFinding(pods: readonly string[]): Finding {
+  if (pods.length === 0)
+    return { type: 'Misplaced', status: 'False', reason: 'AsDeclared', message: 'every pod runs on the declared type' };
+  const more = pods.length > NAMED_PODS ? `; and ${pods.length - NAMED_PODS} more` : '';
+  return {
+    type: 'Misplaced',
+    status: 'True',
+    reason: 'OtherType',
+    message: `${pods.slice(0, NAMED_PODS).join('; ')}${more}`,
+  };
 }
 
 /** The highest level that a budget of the group has reached: 0, 80, 90 or 100. */

@@ -7,6 +7,8 @@ export interface PodObject {
   readonly uid: string;
   readonly namespace: string;
   readonly name: string;
+  /** Null until it is bound to one. */
+  readonly node: string | null;
   /** Uid of its controller; its own where it has none. */
   readonly ownerUid: string;
   /** When it was scheduled, milliseconds; null before. */
@@ -18,20 +20,21 @@ export interface PodObject {
 }
 
 /** Reads a pod. */
-export function readPodObject(object: unknown, catalog: CardCatalog = DEFAULT_CATALOG): PodObject | null {
+export function readPodObject(object: unknown, catalog: () => CardCatalog = () => DEFAULT_CATALOG): PodObject | null {
   const pod = readPod(object);
   if (pod.uid === '') return null;
-  const { uid, namespace, name, controller, isDone, endedAt, deletedAt, needs } = pod;
+  const { uid, namespace, name, node, controller, isDone, endedAt, deletedAt, needs } = pod;
   const startedAt = startOf(pod);
   return {
     uid,
     namespace,
     name,
+    node,
     ownerUid: controller?.uid ?? uid,
     startedAt,
     endedAt: isDone ? (endedAt ?? deletedAt ?? startedAt) : null,
     needs: (gpuType) => {
-      const known = needs(gpuType, catalog);
+      const known = needs(gpuType, catalog());
       return known.ok ? { requests: known.requests, limits: known.limits } : null;
     },
   };

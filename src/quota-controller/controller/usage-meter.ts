@@ -11,6 +11,7 @@ import type { KubeObject } from '../object.js';
 import type { WorkloadObject } from '../reconciler/workload-object.js';
 import type { Clock } from '../../host/clock.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
+import type { PlacementAudit } from './placement-audit.js';
 import { readPodObject, type PodObject } from './pod-object.js';
 
 export interface UsageMeterOptions {
@@ -23,7 +24,9 @@ export interface UsageMeterOptions {
   readonly whenReady: Promise<unknown>;
   /** When somebody followed pods last before this meter began, milliseconds; null if that is not known. */
   readonly followedUntil: number | null;
-  readonly catalog?: CardCatalog;
+  readonly catalog?: () => CardCatalog;
+  /** Compares declared types with nodes. */
+  readonly audit?: PlacementAudit;
   readonly log: QuotaLog;
   readonly clock: Clock;
 }
@@ -97,8 +100,9 @@ export class UsageMeter {
       const uid = (after ?? before)?.uid ?? '';
       if (after !== null) {
         this.#podByUid.set(uid, after);
-        if (this.#begun) this.#accountOf(after);
+        if (this.#begun) this.#judge(after);
       } else {
+        this.#options.audit?.forget(uid);
         this.#podByUid.delete(uid);
         this.#deleted.set(uid, { pod: before, end: before?.endedAt ?? this.#options.clock.now() });
       }
@@ -151,6 +155,22 @@ export class UsageMeter {
     for (const uid of this.#podByUid.keys()) this.#queue.put(uid, 0);
   }
 
+  /** Workloads are read differently now: the types of running pods are compared with their nodes anew. */
+  rejudge(): void {
+    if (!this.#begun) return;
+    for (const pod of this.#podByUid.values()) {
+      const before = this.#accounts.get(pod.uid);
+      this.#accounts.delete(pod.uid);
+      if (this.#accountOf(pod) === null && before !== undefined) this.#accounts.set(pod.uid, before);
+      this.#judge(pod);
+    }
+  }
+
+  #judge(pod: PodObject): void {
+    const account = this.#accountOf(pod);
+    if (account !== null) this.#options.audit?.judge(pod, account);
+  }
+
   async #begin(): Promise<void> {
     const { engine, followedUntil, whenReady, clock } = this.#options;
     await whenReady;
@@ -172,7 +192,7 @@ export class UsageMeter {
       this.#deleted.set(change.key, { pod: null, end: until, uncertainUntil });
     }
     this.#begun = true;
-    for (const pod of this.#podByUid.values()) this.#accountOf(pod);
+    for (const pod of this.#podByUid.values()) this.#judge(pod);
     for (const uid of [...this.#deleted.keys(), ...this.#podByUid.keys()]) this.#queue.put(uid, 0);
   }
 
@@ -213,6 +233,8 @@ export class UsageMeter {
       this.#waitForOwner(pod);
       return false;
     }
+    // One that is closed is gone already.
+    if (this.#podByUid.has(pod.uid)) this.#options.audit?.judge(pod, account);
     if ((engine.status(account.group)?.burnRate.size ?? 0) === 0) return false;
     const needs = pod.needs(account.types['gpu'] ?? '');
     if (needs === null) return false;

@@ -22,7 +22,8 @@ export interface ReconcilerOptions {
   readonly api: WatchableApi;
   readonly engine: QuotaEngine;
   readonly kinds: readonly ServedKind[];
-  readonly evaluation: EvaluationOptions;
+  /** How workloads are read now. */
+  readonly evaluation: () => EvaluationOptions;
   readonly ownerIsThere: (owner: Owner, namespace: string) => Promise<boolean>;
   readonly log: QuotaLog;
   readonly clock: Clock;
@@ -164,14 +165,14 @@ export class Reconciler {
   /** Prepares to follow kinds that are not followed yet. */
   #follow(kinds: readonly ServedKind[]): readonly Informer<WorkloadObject>[] {
     const { api, evaluation } = this.#options;
-    const labelSelector = evaluation.groupLabel ?? GROUP_LABEL;
+    const labelSelector = evaluation().groupLabel ?? GROUP_LABEL;
     return kinds
       .filter(({ path }) => !this.#workloads.has(path))
       .map((kind) => {
         const followed = api.informer({
           path: kind.path,
           labelSelector,
-          keep: (object) => readWorkloadObject(kind, object, evaluation),
+          keep: (object) => readWorkloadObject(kind, object, evaluation()),
         });
         followed.onChange(({ before, after }) => this.#workloadChanged(before, after));
         this.#workloads.set(kind.path, followed);
@@ -204,15 +205,7 @@ export class Reconciler {
         ? [{ key: change.key, uid: change.value.uid, group: change.group }]
         : [],
     );
-    const there = new Map<string, WorkloadObject>();
-    for (const kind of this.#kinds) for (const object of await this.#list(kind)) there.set(object.key, object);
-    for (const [key, object] of there) {
-      const known = this.#workloadByKey.get(key);
-      if (known === undefined || known.uid !== object.uid || known.version < object.version)
-        this.#workloadByKey.set(key, object);
-      this.#workloadByUid.set(object.uid, object);
-      this.#queue.put(key, 0);
-    }
+    const there = await this.#readAgain();
     const gone = charged.filter(({ key, uid }) => uid !== '' && there.get(key)?.uid !== uid);
     for (const { key, uid, group } of gone) {
       if (this.#workloadByKey.get(key)?.uid === uid) this.#workloadByKey.delete(key);
@@ -223,12 +216,31 @@ export class Reconciler {
     for (const name of new Set([...this.#groupByName.keys(), ...engine.groups()])) this.#queue.put(groupKey(name), 0);
   }
 
+  /** Workloads are read differently now: lists them and charges what they ask for as it is read now. */
+  async reread(): Promise<void> {
+    if (this.#synced && !this.#stopped) await this.#readAgain();
+  }
+
+  /** Everything that is there, by key; what is not older than what is known is charged. */
+  async #readAgain(): Promise<ReadonlyMap<string, WorkloadObject>> {
+    const there = new Map<string, WorkloadObject>();
+    for (const kind of this.#kinds) for (const object of await this.#list(kind)) there.set(object.key, object);
+    for (const [key, object] of there) {
+      const known = this.#workloadByKey.get(key);
+      if (known === undefined || known.uid !== object.uid || known.version <= object.version)
+        this.#workloadByKey.set(key, object);
+      this.#workloadByUid.set(object.uid, object);
+      this.#queue.put(key, 0);
+    }
+    return there;
+  }
+
   async #list(kind: ServedKind): Promise<readonly WorkloadObject[]> {
     const { api, evaluation, clock } = this.#options;
     const found: WorkloadObject[] = [];
     for (let next = ''; ;) {
       const query = {
-        labelSelector: evaluation.groupLabel ?? GROUP_LABEL,
+        labelSelector: evaluation().groupLabel ?? GROUP_LABEL,
         limit: '500',
         ...(next === '' ? {} : { continue: next }),
       };
@@ -243,7 +255,7 @@ export class Reconciler {
         readonly items: readonly unknown[] | null;
         readonly metadata?: { readonly continue?: string };
       };
-      for (const object of items ?? []) found.push(...[readWorkloadObject(kind, object, evaluation) ?? []].flat());
+      for (const object of items ?? []) found.push(...[readWorkloadObject(kind, object, evaluation()) ?? []].flat());
       next = metadata?.continue ?? '';
       if (next === '') return found;
     }
@@ -375,8 +387,9 @@ export class Reconciler {
     const { api, evaluation } = this.#options;
     const object = await readObject(api, seen.kind, seen.namespace, seen.name);
     if (object === null) return seen;
-    const options = await withReferences(api, this.#kinds, object, evaluation);
-    const resolved = options === evaluation ? null : readWorkloadObject(seen.kind, object, options);
+    const now = evaluation();
+    const options = await withReferences(api, this.#kinds, object, now);
+    const resolved = options === now ? null : readWorkloadObject(seen.kind, object, options);
     if (resolved?.uid !== seen.uid) return seen;
     if (this.#workloadByUid.get(seen.uid) === seen) this.#workloadByUid.set(seen.uid, resolved);
     return resolved;

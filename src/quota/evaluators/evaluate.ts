@@ -1,12 +1,12 @@
 import type { Demand, PodSet } from '../core/demand.js';
 import type { Refusal } from '../core/refusal.js';
-import type { Types } from '../core/type-family.js';
+import { DEFAULT_FAMILIES, familyOf, type TypeFamily, type Types } from '../core/type-family.js';
 import { BATCH_KINDS } from './batch-kinds.js';
 import { CORE_KINDS } from './core-kinds.js';
-import type { Evaluator } from './evaluator.js';
+import type { EvaluationContext, Evaluator, TemplatedPods } from './evaluator.js';
 import { DEFAULT_CATALOG, type CardCatalog } from './gpu-resources.js';
 import { ManifestReader, type Json } from './manifest.js';
-import { placementProblem, type PlacementRule } from './placement-type.js';
+import { knownType, placedTypes, typesOf, type NodeLabels, type PlacementRule } from './placement-type.js';
 import { podNeeds } from './pod-template.js';
 import { RAY_KINDS } from './ray-kinds.js';
 
@@ -26,12 +26,25 @@ export interface Owner {
 
 export interface EvaluationOptions {
   readonly groupLabel?: string | undefined;
-  /** Families whose types are read from labels: `cpu`, `memory` and `gpu` without. */
-  readonly families?: readonly string[] | undefined;
+  /** Families whose types are read from labels: those of cpu, memory and GPUs without. */
+  readonly families?: readonly TypeFamily[] | undefined;
   /** Beside, and before, the known kinds. */
   readonly kinds?: readonly Evaluator[] | undefined;
   readonly catalog?: CardCatalog | undefined;
+  /**
+   * How placement names types. A workload that names no type is of the one that its placement names; one whose
+   * placement contradicts its label is refused.
+   */
   readonly placement?: readonly PlacementRule[] | undefined;
+  /** Refuse workloads that use a resource of a family with rules of placement and are of none of its types. */
+  readonly strictTypes?: boolean | undefined;
+  /**
+   * For objects that exist already: nothing is refused for its type. Where label and placement contradict each other,
+   * the placement counts.
+   */
+  readonly observes?: boolean | undefined;
+  /** Labels of nodes, for pods that name their node. */
+  readonly nodeLabels?: NodeLabels | undefined;
   readonly chargeSurge?: boolean | undefined;
   /** Refuse workloads that name no group. */
   readonly requireLabel?: boolean | undefined;
@@ -78,15 +91,19 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   const group = labels.get(groupLabel) ?? '';
   if (group === '' && options.requireLabel === true)
     return refuse('InvalidManifest', `the label ${groupLabel} is required`);
-  const families = options.families ?? ['cpu', 'memory', 'gpu'];
-  const types: Types = Object.fromEntries(
-    families.flatMap((family) => {
+  const declared: Types = Object.fromEntries(
+    (options.families ?? DEFAULT_FAMILIES).flatMap(({ name: family }) => {
       const type = labels.get(`${groupLabel}/${family}-type`) ?? '';
       return type === '' ? [] : [[family, type]];
     }),
   );
   const isTerminal = evaluator.isTerminal?.(reader, manifest) ?? false;
-  const podSets = isTerminal ? [] : podSetsOf(reader, manifest, evaluator, types, options);
+  const templated = isTerminal ? [] : evaluator.pods(reader, manifest, contextOf(options));
+  const isBound = kind === 'Pod' && reader.at(manifest, 'status', 'conditions') !== undefined;
+  const typed = typesOfWorkload(reader, templated, declared, { ...options, isBound });
+  if ('code' in typed) return typed;
+  const { types } = typed;
+  const podSets = podSetsOf(reader, templated, types, options);
   if (!Array.isArray(podSets)) return podSets as Refusal;
   const demand: Demand = {
     workload: {
@@ -134,20 +151,108 @@ export function apiGroupOf(apiVersion: string): string {
   return apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
 }
 
+function contextOf({ lookup, chargeSurge }: EvaluationOptions): EvaluationContext {
+  return { lookup: lookup ?? (() => undefined), chargeSurge: chargeSurge ?? false };
+}
+
+/**
+ * The types that a workload is of: those of its labels, and for families without a label the one that the placement of
+ * its pods names.
+ */
+function typesOfWorkload(
+  reader: ManifestReader,
+  templated: readonly TemplatedPods[],
+  declared: Types,
+  options: EvaluationOptions & { readonly isBound: boolean },
+): { readonly types: Types } | Refusal {
+  const { placement: rules = [], families = DEFAULT_FAMILIES } = options;
+  const types: Record<string, string> = { ...declared };
+  for (const family of new Set(rules.map((rule) => rule.family))) {
+    const users = templated.filter(({ template }) => usesFamily(template, families, family));
+    const type = typeOfFamily(reader, templated, users, family, declared[family] ?? '', options);
+    if (typeof type !== 'string') return type;
+    if (type !== '') types[family] = type;
+  }
+  return { types };
+}
+
+function typeOfFamily(
+  reader: ManifestReader,
+  templated: readonly TemplatedPods[],
+  users: readonly TemplatedPods[],
+  family: string,
+  declared: string,
+  {
+    placement: rules = [],
+    strictTypes = false,
+    observes = false,
+    nodeLabels,
+    isBound,
+  }: EvaluationOptions & {
+    readonly isBound: boolean;
+  },
+): string | Refusal {
+  const catalog = typesOf(rules, family);
+  const known = knownType(catalog, declared);
+  let type = declared;
+  // A declared type is compared with all placement; without one, only pods that use the family have a type.
+  for (const { template, path } of declared === '' ? users : templated) {
+    const placed = placedTypes(reader, template, rules, family, { nodeLabels, readsNodeName: !isBound });
+    if (placed === null) continue;
+    const [first, ...others] = placed.types;
+    // A product that the catalog does not have is no type: it says nothing against a type that the catalog lacks too.
+    const fits = type === '' || (first === undefined ? known === null : placed.types.includes(known ?? type));
+    if (!fits && !observes) {
+      const from =
+        declared === ''
+          ? `other pods of the workload are of ${family}-type ${type}`
+          : `the workload is of ${family}-type ${type}`;
+      return refuse('TypeMismatch', `${from}, but ${path || 'the pod'} asks for ${placed.asked}`);
+    }
+    if (strictTypes && !observes && fits && type !== '' && others.length > 0)
+      return refuse(
+        'TypeMismatch',
+        `the workload is of ${family}-type ${type}, but ${path || 'the pod'} also takes ${family}-type ${placed.types.filter((other) => other !== known).join(', ')}: ${placed.asked}`,
+      );
+    if (first !== undefined && others.length === 0 && (type === '' || !fits)) type = first;
+  }
+  if (!strictTypes || observes || users.length === 0 || knownType(catalog, type) !== null) return type;
+  const [subject] = users;
+  return refuse(
+    'TypeRequired',
+    `${subject?.path || 'the pod'} uses a resource with types, and ${type === '' ? `no ${family}-type is declared` : `${family}-type ${type} is not in the catalog`}: set the ${family}-type label to one of ${catalog.join(', ')}`,
+  );
+}
+
+/** Whether some container of a template asks for a resource of the family. */
+function usesFamily(template: Json, families: readonly TypeFamily[], family: string): boolean {
+  const reader = new ManifestReader();
+  const spec = reader.at(template, 'spec');
+  const holders = [
+    spec,
+    ...['containers', 'initContainers'].flatMap((name) => reader.items(reader.at(spec, name), name)),
+  ];
+  return holders.some((holder) =>
+    ['requests', 'limits'].some((side) =>
+      reader
+        .fields(reader.at(holder, 'resources', side), side)
+        .some(([resource, quantity]) => familyOf(families, resource) === family && !isZero(quantity)),
+    ),
+  );
+}
+
+function isZero(quantity: Json): boolean {
+  return quantity === 0 || quantity === '0';
+}
+
 function podSetsOf(
   reader: ManifestReader,
-  manifest: Json,
-  evaluator: Evaluator,
+  templated: readonly TemplatedPods[],
   types: Types,
   options: EvaluationOptions,
 ): readonly PodSet[] | Refusal {
-  const context = { lookup: options.lookup ?? (() => undefined), chargeSurge: options.chargeSurge ?? false };
   const podSets: PodSet[] = [];
-  for (const { name, count, template, path } of evaluator.pods(reader, manifest, context)) {
-    for (const rule of options.placement ?? []) {
-      const problem = placementProblem(reader, template, rule, types[rule.family] ?? '');
-      if (problem !== null) return refuse('TypeMismatch', problem);
-    }
+  for (const { name, count, template, path } of templated) {
     const spec = reader.at(template, 'spec');
     if (spec === undefined && count > 0) reader.problems.push(`${path} has no spec`);
     const needs = podNeeds(

@@ -288,11 +288,18 @@ test('a type that the nodes asked for do not have is a contradiction', (t) => {
   t.equal(asks('A100', affinity(['Tesla-T4'])), 'TypeMismatch');
   t.same(asks('A100', affinity(['Tesla-T4'], ['A100-80'])), fine, 'one of the alternatives is right');
   t.same(asks('A100', affinity(['Tesla-T4'], [])), fine, 'one of the alternatives is open');
-  t.same(
+  t.equal(
     asks('H100', { nodeSelector: { 'nvidia.com/gpu.product': 'Tesla-T4' } }),
-    fine,
-    'a type that is not configured',
+    'TypeMismatch',
+    'a label that the catalog lacks does not hide a type that it has',
   );
+  t.same(
+    asks('H100', { nodeSelector: { 'nvidia.com/gpu.product': 'H100-SXM' } }),
+    fine,
+    'neither type nor product is in the catalog',
+  );
+  t.same(asks('A100.half', { nodeSelector: { 'nvidia.com/gpu.product': 'A100-40' } }), fine, 'a part of a type');
+  t.equal(asks('T4.half', { nodeSelector: { 'nvidia.com/gpu.product': 'A100-40' } }), 'TypeMismatch');
   t.end();
 });
 

@@ -1,0 +1,249 @@
+import { DEFAULT_FAMILIES, typeProblem, type TypeFamily } from '../../quota/core/type-family.js';
+import { resourceProblem } from '../../quota/core/key.js';
+import { readQuantity } from '../../quota/core/quantity.js';
+import { declaredKind, type DeclaredKind, type DeclaredPods } from '../../quota/evaluators/declared-kind.js';
+import type { Evaluator } from '../../quota/evaluators/evaluator.js';
+import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-resources.js';
+import type { PlacementRule } from '../../quota/evaluators/placement-type.js';
+import { list, record, text, type JsonRecord } from '../../kube/json.js';
+import type { LabelSelector } from '../../kube/label-selector.js';
+import type { KubeCondition } from '../group-object.js';
+
+/** The only policy that holds. */
+export const POLICY_NAME = 'default';
+
+/** How workloads are read: what a QuotaPolicy says. */
+export interface QuotaPolicy {
+  readonly families: readonly TypeFamily[];
+  readonly placement: readonly PlacementRule[];
+  readonly catalog: CardCatalog;
+  readonly strictTypes: boolean;
+  readonly chargeSurge: boolean;
+  /** Of namespaces whose workloads have to name a group; null where none has to. */
+  readonly requireLabel: LabelSelector | null;
+  readonly kinds: readonly Evaluator[];
+}
+
+/** A QuotaPolicy as the API server has it. */
+export interface PolicyObject {
+  readonly name: string;
+  readonly uid: string;
+  readonly generation: number;
+  readonly policy: QuotaPolicy;
+  /** Parts that cannot be read; the policy is without them. */
+  readonly problems: readonly string[];
+  readonly conditions: readonly KubeCondition[];
+}
+
+/** Without a QuotaPolicy. */
+export const NO_POLICY: QuotaPolicy = {
+  families: DEFAULT_FAMILIES,
+  placement: [],
+  catalog: DEFAULT_CATALOG,
+  strictTypes: false,
+  chargeSurge: false,
+  requireLabel: null,
+  kinds: [],
+};
+
+/** Reads a QuotaPolicy; null for one of another name, which does not hold. */
+export function readPolicy(object: unknown): PolicyObject | null {
+  const { metadata: meta, spec: written, status } = record(object);
+  const metadata = record(meta);
+  const name = text(metadata.name);
+  if (name !== POLICY_NAME) return null;
+  const spec = record(written);
+  const problems: string[] = [];
+  const families = readFamilies(spec, problems);
+  const types = readTypes(spec, families, problems);
+  const { requireLabel } = spec;
+  return {
+    name,
+    uid: text(metadata.uid),
+    generation: typeof metadata.generation === 'number' ? metadata.generation : 0,
+    policy: {
+      families,
+      placement: placementOf(types, problems),
+      catalog: {
+        ...DEFAULT_CATALOG,
+        ...Object.fromEntries(
+          types.flatMap((type) => (type.memoryBytes === null ? [] : [[type.name, type.memoryBytes]])),
+        ),
+      },
+      strictTypes: spec.strictTypes === true,
+      chargeSurge: spec.surge === true,
+      requireLabel: requireLabel === undefined ? null : record(record(requireLabel).namespaceSelector),
+      kinds: readKinds(spec, problems),
+    },
+    problems,
+    conditions: list(record(status).conditions) as readonly KubeCondition[],
+  };
+}
+
+/** A type of the catalog. */
+interface CatalogType {
+  readonly name: string;
+  readonly family: string;
+  readonly memoryBytes: number | null;
+  readonly nodeLabels: readonly Named[];
+  readonly annotations: readonly Named[];
+  readonly deviceClasses: readonly string[];
+}
+
+interface Named {
+  readonly key: string;
+  readonly values: readonly string[];
+}
+
+/** Those of the policy beside the known ones; one of the same name takes the place of a known one. */
+function readFamilies(spec: JsonRecord, problems: string[]): readonly TypeFamily[] {
+  const own = list(spec.families).flatMap((value, index): readonly TypeFamily[] => {
+    const { name: written, resources: all } = record(value);
+    const [name, resources] = [text(written), list(all).map(text)];
+    const at = `spec.families[${index}]`;
+    if (!/^[a-z][a-z0-9-]{0,62}$/.test(name)) {
+      problems.push(`${at}.name: "${name.slice(0, 80)}" is no name of a family: lower-case letters, digits and - are`);
+      return [];
+    }
+    const wrong = resources.find((resource) => resourceProblem(resource.replace(/\*$/, 'x')) !== null);
+    if (wrong !== undefined || resources.length === 0) {
+      problems.push(
+        `${at}.resources: ${wrong === undefined ? 'none is named' : `"${wrong.slice(0, 80)}" is no resource`}`,
+      );
+      return [];
+    }
+    return [{ name, resources }];
+  });
+  return [...DEFAULT_FAMILIES.filter(({ name }) => !own.some((family) => family.name === name)), ...own];
+}
+
+function readTypes(spec: JsonRecord, families: readonly TypeFamily[], problems: string[]): readonly CatalogType[] {
+  const seen = new Set<string>();
+  return list(spec.types).flatMap((value, index): readonly CatalogType[] => {
+    const written = record(value);
+    const [name, family] = [text(written.name), text(written.family) || 'gpu'];
+    const at = `spec.types[${index}]`;
+    const wrong = [
+      typeProblem(name),
+      families.some((known) => known.name === family) ? null : `family "${family}" is not known`,
+      seen.has(`${family}/${name}`) ? `${family}-type ${name} is there already` : null,
+    ].find((problem) => problem !== null);
+    if (wrong !== undefined) {
+      problems.push(`${at}: ${wrong}`);
+      return [];
+    }
+    seen.add(`${family}/${name}`);
+    return [
+      {
+        name,
+        family,
+        memoryBytes: readMemory(written.memory, `${at}.memory`, problems),
+        nodeLabels: readNamed(written.nodeLabels, `${at}.nodeLabels`, problems),
+        annotations: readNamed(written.annotations, `${at}.annotations`, problems),
+        deviceClasses: list(written.deviceClasses)
+          .map(text)
+          .filter((name) => name !== ''),
+      },
+    ];
+  });
+}
+
+function readMemory(written: unknown, at: string, problems: string[]): number | null {
+  if (written === undefined) return null;
+  const amount = text(written);
+  const read = readQuantity('memory', amount, 'down');
+  if (read.ok && read.amount > 0 && Number.isSafeInteger(Number(read.amount))) return Number(read.amount);
+  problems.push(`${at}: ${read.ok ? `"${amount}" is no memory of a GPU` : read.reason}`);
+  return null;
+}
+
+function readNamed(written: unknown, at: string, problems: string[]): readonly Named[] {
+  return list(written).flatMap((value, index): readonly Named[] => {
+    const { key, values } = record(value);
+    const named = {
+      key: text(key),
+      values: list(values)
+        .map(text)
+        .filter((name) => name !== ''),
+    };
+    if (named.key !== '' && named.values.length > 0) return [named];
+    problems.push(`${at}[${index}]: a key and its values are expected`);
+    return [];
+  });
+}
+
+/** One rule for each label and each annotation of a family, and one for its DeviceClasses. */
+function placementOf(types: readonly CatalogType[], problems: string[]): readonly PlacementRule[] {
+  const rules = new Map<string, { rule: PlacementRule; products: Record<string, string[]> }>();
+  const add = (family: string, key: string, type: string, values: readonly string[], rule: Partial<PlacementRule>) => {
+    const known = rules.get(`${family} ${key}`);
+    const products = known?.products ?? {};
+    rules.set(`${family} ${key}`, { rule: { family, nodeLabel: '', products, ...rule }, products });
+    for (const value of values) {
+      const other = Object.keys(products).find((each) => each !== type && products[each]?.includes(value) === true);
+      if (other === undefined) (products[type] ??= []).push(value);
+      else
+        problems.push(
+          `${key} ${value} names ${family}-type ${other} and ${family}-type ${type}; it counts as ${other}`,
+        );
+    }
+  };
+  for (const { name, family, nodeLabels, annotations } of types) {
+    for (const { key, values } of nodeLabels) add(family, `label ${key}`, name, values, { nodeLabel: key });
+    for (const { key, values } of annotations) add(family, `annotation ${key}`, name, values, { annotation: key });
+  }
+  const families = [...new Set(types.map(({ family }) => family))];
+  return [
+    ...[...rules.values()].map(({ rule }) => rule),
+    // Types without any placement are in the catalog all the same.
+    ...families.map((family): PlacementRule => ({
+      family,
+      nodeLabel: '',
+      products: {},
+      deviceClasses: Object.fromEntries(
+        types.filter((type) => type.family === family).map(({ name, deviceClasses }) => [name, deviceClasses]),
+      ),
+    })),
+  ];
+}
+
+function readKinds(spec: JsonRecord, problems: string[]): readonly Evaluator[] {
+  return list(spec.kinds).flatMap((value, index): readonly Evaluator[] => {
+    const { apiGroup, kind, plural, pods, suspend, done } = record(value);
+    const at = `spec.kinds[${index}]`;
+    const declared: DeclaredKind = {
+      apiGroup: text(apiGroup),
+      kind: text(kind),
+      plural: text(plural),
+      pods: list(pods).map(readPods),
+      ...(suspend === undefined ? {} : { suspend: text(suspend) }),
+      ...(done === undefined
+        ? {}
+        : { done: { field: text(record(done).field), values: list(record(done).values).map(text) } }),
+    };
+    const wrong = kindProblem(declared);
+    if (wrong === null) return [declaredKind(declared)];
+    problems.push(`${at}: ${wrong}`);
+    return [];
+  });
+}
+
+function readPods(value: unknown): DeclaredPods {
+  const { name, each, replicas, defaultReplicas, template } = record(value);
+  return {
+    template: text(template),
+    ...(name === undefined ? {} : { name: text(name) }),
+    ...(each === undefined ? {} : { each: text(each) }),
+    ...(replicas === undefined ? {} : { replicas: text(replicas) }),
+    ...(typeof defaultReplicas === 'number' ? { defaultReplicas } : {}),
+  };
+}
+
+function kindProblem({ apiGroup, kind, plural, pods }: DeclaredKind): string | null {
+  if (!/^[a-z0-9.-]+\.[a-z0-9.-]+$/.test(apiGroup))
+    return `apiGroup "${apiGroup.slice(0, 80)}" is no API group of custom resources`;
+  if (!/^[A-Z][A-Za-z0-9]*$/.test(kind)) return `kind "${kind.slice(0, 80)}" is no kind`;
+  if (!/^[a-z][a-z0-9]*$/.test(plural)) return `plural "${plural.slice(0, 80)}" is no plural`;
+  if (pods.length === 0) return 'pods: where its pod templates are is expected';
+  return pods.some(({ template }) => template === '') ? 'pods: each needs the path of a template' : null;
+}
