@@ -34,8 +34,12 @@ export interface AgentConfig {
   readonly cdiPath: string;
   readonly queryAddress: string;
   readonly queryPort: number;
-  /** PEM files of the HTTP side; null: plain HTTP. */
+  /** Where `/healthz` and `/readyz` are answered on a port of their own; null: only beside everything else. */
+  readonly probes: { readonly address: string; readonly port: number } | null;
+  /** PEM files of the HTTP side; null: plain HTTP, or a certificate of our own. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
+  /** Without files, serve HTTPS with a certificate that the agent makes for itself. */
+  readonly tlsSelfSigned: boolean;
   /** Who reads the node's data over HTTP needs a bearer token that the API server lets do so. */
   readonly tokenReview: boolean;
   readonly displaySocket: string;
@@ -81,11 +85,13 @@ export interface AgentConfig {
 export async function checkConfig(config: AgentConfig): Promise<void> {
   if (config.tokenReview && config.standalone)
     throw new StartupError('--token-review: needs the API server, which --standalone does without');
-  if (config.tokenReview && config.tls === null && !isLoopback(config.queryAddress)) {
+  if (config.tokenReview && config.tls === null && !config.tlsSelfSigned && !isLoopback(config.queryAddress)) {
     throw new StartupError(
-      '--token-review: tokens would cross the network unprotected; give --tls-cert-file and --tls-private-key-file, or a --query-addr on loopback',
+      '--token-review: tokens would cross the network unprotected; give --tls-cert-file and --tls-private-key-file, --tls-self-signed, or a --query-addr on loopback',
     );
   }
+  if (config.probes !== null && config.probes.port !== 0 && config.probes.port === config.queryPort)
+    throw new StartupError(`--probe-port: ${config.probes.port} is the --query-port already; probes need their own`);
   if (config.allocation !== 'plugin' && config.standalone)
     throw new StartupError(
       `--allocation=${config.allocation}: claims are read from the API server, which --standalone does without`,

@@ -59,6 +59,8 @@ export interface Agent {
   /** Null where all GPUs are given by the device plugin. */
   readonly dra: Dra | null;
   readonly httpPort: () => number;
+  /** Null where probes have no port of their own. */
+  readonly probePort: () => number | null;
   start(): Promise<void>;
   /** Stops everything in reverse order; no socket of ours is left behind. */
   stop(): Promise<void>;
@@ -214,6 +216,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     vgpu,
     dra,
     httpPort: display.httpPort,
+    probePort: display.probePort,
     start: () => lifecycle.start(),
     stop: () => lifecycle.stop(),
   };

@@ -4,10 +4,14 @@ import type { Clock } from '../host/clock.js';
 import { FileLock } from '../host/file-lock.js';
 import type { Log } from '../host/log.js';
 import { plain } from '../http/answer.js';
-import { CertificateFiles } from '../http/certificate-files.js';
 import { Listener, type Route } from '../http/listener.js';
+import { probeListener } from '../http/probe-listener.js';
+import { displayTls } from './display-tls.js';
 
-type StandbyConfig = Pick<AgentConfig, 'checkpointPath' | 'queryAddress' | 'queryPort' | 'tls'>;
+type StandbyConfig = Pick<
+  AgentConfig,
+  'checkpointPath' | 'queryAddress' | 'queryPort' | 'probes' | 'tls' | 'tlsSelfSigned' | 'nodeName'
+>;
 
 export const LOCK_FILE = 'agent.lock';
 const RETRY_MS = 20;
@@ -46,27 +50,32 @@ export async function takeOver(
 }
 
 /**
- * Answers probes on the agent's port; the returned function ends that. Where both agents share a network, the other one
- * answers.
+ * Answers probes on the agent's ports; the returned function ends that. Where both agents share a network, the other
+ * one answers.
  */
-async function answerProbes(
-  { queryAddress, queryPort, tls }: StandbyConfig,
-  clock: Clock,
-  log: Log,
-): Promise<() => Promise<void>> {
+async function answerProbes(config: StandbyConfig, clock: Clock, log: Log): Promise<() => Promise<void>> {
   const probe: Route = { method: 'GET', isOpen: true, answer: () => plain(200, 'standing by') };
-  const listener = new Listener({
-    address: queryAddress,
-    port: queryPort,
-    tls: tls === null ? null : new CertificateFiles({ ...tls, clock, log }),
-    route: (path) => (path === '/healthz' || path === '/readyz' ? probe : null),
-    log,
-  });
-  try {
-    await listener.start();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return async () => undefined;
-    throw error;
+  const { queryAddress: address, queryPort: port, probes } = config;
+  const listeners = [
+    new Listener({
+      address,
+      port,
+      tls: displayTls(config, clock, log),
+      route: (path) => (path === '/healthz' || path === '/readyz' ? probe : null),
+      log,
+    }),
+    ...(probes === null ? [] : [probeListener({ ...probes, notReady: () => [], log })]),
+  ];
+  const started: Listener[] = [];
+  for (const listener of listeners) {
+    try {
+      await listener.start();
+      started.push(listener);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    }
   }
-  return () => listener.stop();
+  return async () => {
+    await Promise.all(started.map((listener) => listener.stop()));
+  };
 }

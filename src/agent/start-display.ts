@@ -1,4 +1,4 @@
-import { CertificateFiles } from '../http/certificate-files.js';
+import { probeListener } from '../http/probe-listener.js';
 import { TokenAccess } from '../http/token-access.js';
 import { displayServer } from './display/display-server.js';
 import { History } from './display/history.js';
@@ -12,6 +12,7 @@ import type { Log } from '../host/log.js';
 import type { NodeKube } from './api-server/node-kube.js';
 import type { RpcService } from '../rpc/rpc-server.js';
 import type { AgentConfig } from './config.js';
+import { displayTls } from './display-tls.js';
 import type { Part } from '../host/lifecycle.js';
 import type { NodeRecord } from './node-record.js';
 
@@ -30,6 +31,8 @@ export interface DisplayOptions {
 export interface Display {
   readonly parts: readonly Part[];
   readonly httpPort: () => number;
+  /** Null where probes have no port of their own. */
+  readonly probePort: () => number | null;
 }
 
 export async function buildDisplay({
@@ -52,19 +55,23 @@ export async function buildDisplay({
     journal,
     feed: new LiveFeed({ view, history, journal, clock, log }),
     page: await readPageFiles(),
-    certificate: config.tls === null ? null : new CertificateFiles({ ...config.tls, clock, log }),
+    certificate: displayTls(config, clock, log),
     access:
       config.tokenReview && apiServer !== null
         ? new TokenAccess((token, path) => apiServer.reviewToken(token, path), clock)
         : null,
     log,
   });
+  const probes =
+    config.probes === null ? null : probeListener({ ...config.probes, notReady: () => view.notReady(), log });
   const socket = displayServer(config.displaySocket, view, journal, services);
   return {
     parts: [
       { name: 'display', start: () => socket.start(), stop: () => socket.stop() },
+      ...(probes === null ? [] : [{ name: 'probes', start: () => probes.start(), stop: () => probes.stop(0) }]),
       { name: 'http', start: () => http.start(), stop: () => http.stop() },
     ],
     httpPort: () => http.port,
+    probePort: () => probes?.port ?? null,
   };
 }

@@ -88,12 +88,25 @@ export const RUN_FLAGS: readonly Flag[] = [
   },
   { name: 'query-addr', value: 'address', default: 'localhost', help: 'HTTP address' },
   {
+    name: 'probe-port',
+    value: 'port',
+    default: '',
+    help: 'own HTTP port of the probes /healthz and /readyz, without TLS and tokens; empty: --query-port answers them',
+  },
+  { name: 'probe-addr', value: 'address', default: '0.0.0.0', help: 'address of --probe-port' },
+  {
     name: 'tls-cert-file',
     value: 'file',
     default: '',
     help: 'TLS certificate (PEM), reloaded when it changes; empty: plain HTTP',
   },
   { name: 'tls-private-key-file', value: 'file', default: '', help: 'private key of the TLS certificate (PEM)' },
+  {
+    name: 'tls-self-signed',
+    value: null,
+    default: 'false',
+    help: 'without certificate files, serve HTTPS with a certificate that the agent makes for itself; clients cannot verify it',
+  },
   {
     name: 'token-review',
     value: null,
@@ -289,6 +302,14 @@ const labels = z.string().transform((text, context) => {
   return map;
 });
 
+/** Null where it is left empty. */
+const optionalPort = z.string().transform((text, context) => {
+  const port = text === '' ? null : whole(0, 65_535).safeParse(text);
+  if (port?.success !== false) return port?.data ?? null;
+  context.addIssue({ code: 'custom', message: port.error.issues[0]?.message ?? 'expected a port' });
+  return z.NEVER;
+});
+
 const SCHEMA = z.object({
   driver: z.enum(['nvidia', 'sim', 'dummy'], 'expected nvidia, sim or dummy'),
   'sim-node': path,
@@ -304,8 +325,11 @@ const SCHEMA = z.object({
   'cdi-path': needed,
   'query-port': whole(0, 65_535),
   'query-addr': needed,
+  'probe-port': optionalPort,
+  'probe-addr': needed,
   'tls-cert-file': path,
   'tls-private-key-file': path,
+  'tls-self-signed': bool,
   'token-review': bool,
   'display-socket': needed,
   kubeconfig: path,
@@ -359,7 +383,9 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     cdiPath: flags['cdi-path'],
     queryAddress: flags['query-addr'],
     queryPort: flags['query-port'],
+    probes: flags['probe-port'] === null ? null : { address: flags['probe-addr'], port: flags['probe-port'] },
     tls: tlsFiles(flags['tls-cert-file'], flags['tls-private-key-file']),
+    tlsSelfSigned: flags['tls-self-signed'],
     tokenReview: flags['token-review'],
     displaySocket: flags['display-socket'],
     kubeconfig: flags.kubeconfig,

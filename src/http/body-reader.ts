@@ -2,12 +2,16 @@ import type { IncomingMessage } from 'node:http';
 import { RefusedRequest } from './answer.js';
 import type { ListenerLimits } from './limits.js';
 
-/** Reads bodies of requests within limits: of one body, and of all that are held at the same time. */
-export class BodyReader {
-  readonly #limits: Pick<ListenerLimits, 'bodyBytes' | 'bodiesBytes'>;
-  #heldBytes = 0;
+type BodyLimits = Pick<ListenerLimits, 'bodyBytes' | 'bodiesBytes' | 'bodiesBytesPerAddress'>;
 
-  constructor(limits: Pick<ListenerLimits, 'bodyBytes' | 'bodiesBytes'>) {
+/** Reads bodies of requests within limits: of one body, and of all that are held at the same time, in sum and from one
+ * address. */
+export class BodyReader {
+  readonly #limits: BodyLimits;
+  #heldBytes = 0;
+  readonly #heldOf = new Map<string, number>();
+
+  constructor(limits: BodyLimits) {
     this.#limits = limits;
   }
 
@@ -22,7 +26,8 @@ export class BodyReader {
    * the limit, so that it sees the answer.
    */
   async read(request: IncomingMessage): Promise<{ readonly text: string; readonly release: () => void }> {
-    const { bodyBytes, bodiesBytes } = this.#limits;
+    const { bodyBytes } = this.#limits;
+    const address = request.socket.remoteAddress ?? '';
     const announced = Number(request.headers['content-length'] ?? 0);
     const tooLarge = (): RefusedRequest =>
       new RefusedRequest(413, `the body is larger than ${bodyBytes} bytes`, { connection: 'close' });
@@ -31,7 +36,7 @@ export class BodyReader {
     let chunks: Buffer[] = [];
     let [bytes, held] = [0, 0];
     const release = (): void => {
-      this.#heldBytes -= held;
+      this.#hold(address, -held);
       held = 0;
     };
     try {
@@ -40,12 +45,12 @@ export class BodyReader {
         if (bytes > 2 * bodyBytes) break;
         if (refusal !== null) continue;
         if (bytes > bodyBytes) refusal = tooLarge();
-        else if (this.#heldBytes + chunk.length > bodiesBytes)
+        else if (!this.#hasRoom(address, chunk.length))
           refusal = new RefusedRequest(503, 'too many requests are read at once; try again', { 'retry-after': '1' });
         if (refusal === null) {
           chunks.push(chunk);
           held += chunk.length;
-          this.#heldBytes += chunk.length;
+          this.#hold(address, chunk.length);
         } else {
           chunks = [];
           release();
@@ -59,5 +64,17 @@ export class BodyReader {
     if (refusal === null) return { text: Buffer.concat(chunks).toString('utf8'), release };
     release();
     throw refusal;
+  }
+
+  #hasRoom(address: string, bytes: number): boolean {
+    const { bodiesBytes, bodiesBytesPerAddress } = this.#limits;
+    return this.#heldBytes + bytes <= bodiesBytes && (this.#heldOf.get(address) ?? 0) + bytes <= bodiesBytesPerAddress;
+  }
+
+  #hold(address: string, bytes: number): void {
+    this.#heldBytes += bytes;
+    const held = (this.#heldOf.get(address) ?? 0) + bytes;
+    if (held === 0) this.#heldOf.delete(address);
+    else this.#heldOf.set(address, held);
   }
 }

@@ -1,6 +1,9 @@
 /** What one listener lets its callers take. */
 export interface ListenerLimits {
-  /** Connections that are open at once, and those of them from one address. More are closed unanswered. */
+  /**
+   * Connections that are open at once, and those of them from one address. For one more, one that waits for a request
+   * is closed.
+   */
   readonly connections: number;
   readonly connectionsPerAddress: number;
   /** For the TLS handshake, and then for the header of a request, from the first moment of a connection on. */
@@ -13,6 +16,8 @@ export interface ListenerLimits {
   /** Of one body, and of all bodies together that are not answered yet. */
   readonly bodyBytes: number;
   readonly bodiesBytes: number;
+  /** Of all bodies from one address. */
+  readonly bodiesBytesPerAddress: number;
 }
 
 /** Scrapers, probes, pages and one API server; more is a mistake or an attack. */
@@ -25,4 +30,5 @@ export const LISTENER_LIMITS: ListenerLimits = {
   headerBytes: 16 * 1024,
   bodyBytes: 0,
   bodiesBytes: 0,
+  bodiesBytesPerAddress: Infinity,
 };

@@ -9,11 +9,12 @@ import {
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { systemClock } from '../host/clock.js';
+import { LimitedLog, type LimitedLogTarget } from '../host/limited-log.js';
 import { plain, RefusedRequest, type Answer } from './answer.js';
 import { BodyReader } from './body-reader.js';
-import { ConnectionCounter } from './connection-counter.js';
 import { LISTENER_LIMITS, type ListenerLimits } from './limits.js';
 import { isLoopback, namesLoopback } from './loopback.js';
+import { OpenConnections } from './open-connections.js';
 import type { TlsMaterial, TlsSource } from './tls.js';
 import type { TokenAccess } from './token-access.js';
 
@@ -36,11 +37,6 @@ export interface Route {
   readonly answer: (request: HttpRequest) => Answer | Promise<Answer>;
 }
 
-/** Where a listener tells of requests that failed. */
-export interface ListenerLog {
-  error(fields: object, message: string): void;
-}
-
 export interface ListenerOptions {
   readonly address: string;
   /** 0 for a free one. */
@@ -54,7 +50,7 @@ export interface ListenerOptions {
   readonly limits?: Partial<ListenerLimits>;
   /** On every answer. */
   readonly headers?: Readonly<Record<string, string>>;
-  readonly log: ListenerLog;
+  readonly log: LimitedLogTarget;
 }
 
 /** How often Node looks for connections that are late. */
@@ -71,11 +67,14 @@ export class Listener {
   readonly #options: ListenerOptions;
   readonly #server: Server | HttpsServer;
   readonly #bodies: BodyReader;
+  readonly #connections: OpenConnections;
+  readonly #log: LimitedLog;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
     const limits = { ...LISTENER_LIMITS, ...options.limits };
     this.#bodies = new BodyReader(limits);
+    this.#log = new LimitedLog(options.log, systemClock);
     const serverOptions: ServerOptions = {
       maxHeaderSize: limits.headerBytes,
       headersTimeout: limits.headerMs,
@@ -97,9 +96,8 @@ export class Listener {
             },
             handle,
           );
-    this.#server.maxConnections = limits.connections;
-    const counter = new ConnectionCounter(limits.connectionsPerAddress);
-    this.#server.prependListener('connection', (socket: Socket) => counter.admit(socket));
+    this.#connections = new OpenConnections(limits);
+    this.#server.prependListener('connection', (socket: Socket) => this.#connections.admit(socket));
   }
 
   /** The port in use: of interest where 0 was asked for; 0 before `start`. */
@@ -146,12 +144,13 @@ export class Listener {
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     // A caller that goes is no error of ours.
     response.on('error', () => undefined);
+    response.once('close', this.#connections.began(request.socket));
     let answer: Answer;
     try {
       answer = await this.#answer(request);
     } catch (error) {
       if (!(error instanceof RefusedRequest))
-        this.#options.log.error({ err: error, url: request.url }, 'an HTTP request failed');
+        this.#log.error({ err: error, method: request.method, path: pathOf(request.url) }, 'an HTTP request failed');
       answer = error instanceof RefusedRequest ? error.answer : plain(500, 'internal error');
     }
     if (!response.destroyed && !response.headersSent) this.#send(request, response, answer);
@@ -199,11 +198,23 @@ export class Listener {
       ...this.#options.headers,
       'content-type': type,
       ...length,
+      ...(hasUnreadBody(request) ? { connection: 'close' } : {}),
       ...headers,
     });
     if (stream !== undefined && request.method !== 'HEAD') stream(response);
     else response.end(request.method === 'HEAD' ? undefined : body);
   }
+}
+
+/** Whether a body is still to come that nobody will read: the connection is worth nothing more. */
+function hasUnreadBody({ headers, complete }: IncomingMessage): boolean {
+  const isAnnounced = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+  return isAnnounced && !complete;
+}
+
+/** For the log: without the query, and no longer than a line. */
+function pathOf(url = ''): string {
+  return url.replace(/\?.*$/su, '').slice(0, 200);
 }
 
 function readUrl(text: string | undefined): URL | null {

@@ -19,15 +19,26 @@ export type TokenReviewer = (token: string, path: string) => Promise<AccessDecis
  */
 const GOOD_MS = 60_000;
 const BAD_MS = 5_000;
+/** Of each kind: answers for tokens that are good never make room for those that are not. */
 const MOST_REMEMBERED = 1_024;
+/** Tokens that were not good before are asked about so many at once: callers cannot use us to flood the API server. */
+const MOST_REVIEWS = 16;
+
+interface Remembered {
+  readonly decision: AccessDecision;
+  readonly untilMs: number;
+}
 
 /**
- * Who may read. Answers of the cluster are remembered for a while, so that a scrape every few seconds costs it nothing.
+ * Who may read. Answers of the cluster are remembered for a while, so that a scrape every few seconds costs it
+ * nothing.
  */
 export class TokenAccess {
   readonly #review: TokenReviewer;
   readonly #clock: Clock;
-  readonly #known = new Map<string, { readonly decision: AccessDecision; readonly untilMs: number }>();
+  readonly #good = new Map<string, Remembered>();
+  readonly #bad = new Map<string, Remembered>();
+  #reviews = 0;
 
   constructor(review: TokenReviewer, clock: Clock) {
     this.#review = review;
@@ -39,13 +50,21 @@ export class TokenAccess {
     const token = /^Bearer ([\w.~+/=-]+)$/iu.exec(authorization ?? '')?.[1];
     if (token === undefined) return { kind: 'unknown' };
     const key = createHash('sha256').update(`${token}\n${path}`).digest('base64');
-    const now = this.#clock.now();
-    const known = this.#known.get(key);
-    if (known !== undefined && now < known.untilMs) return known.decision;
-    const decision = await this.#review(token, path);
-    if (decision.kind === 'unavailable') return decision;
-    if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
-    this.#known.set(key, { decision, untilMs: now + (decision.kind === 'allowed' ? GOOD_MS : BAD_MS) });
+    const known = this.#good.get(key) ?? this.#bad.get(key);
+    if (known !== undefined && this.#clock.now() < known.untilMs) return known.decision;
+    if (!this.#good.has(key) && this.#reviews >= MOST_REVIEWS)
+      return { kind: 'unavailable', reason: 'too many tokens are reviewed at once' };
+    this.#reviews += 1;
+    const decision = await this.#review(token, path).finally(() => (this.#reviews -= 1));
+    if (decision.kind !== 'unavailable') this.#remember(key, decision);
     return decision;
+  }
+
+  #remember(key: string, decision: AccessDecision): void {
+    this.#good.delete(key);
+    this.#bad.delete(key);
+    const [kept, forMs] = decision.kind === 'allowed' ? [this.#good, GOOD_MS] : [this.#bad, BAD_MS];
+    if (kept.size >= MOST_REMEMBERED) for (const oldest of kept.keys()) if (kept.delete(oldest)) break;
+    kept.set(key, { decision, untilMs: this.#clock.now() + forMs });
   }
 }

@@ -2,6 +2,7 @@ import { Cluster } from './cluster/cluster.js';
 import { policyOf } from './cluster/policy/policies.js';
 import type { PolicyName } from './cluster/policy/policy.js';
 import type { Clock } from '../host/clock.js';
+import { LimitedLog } from '../host/limited-log.js';
 import type { Log } from '../host/log.js';
 import { ClusterMirror } from './cluster-mirror.js';
 import type { ClusterSource } from './cluster-source.js';
@@ -69,7 +70,7 @@ export class Extender {
     this.#service = new ExtenderService({ cluster, mirror: this.#mirror, writer, clock, log, metrics, options });
     const notReady = (): string | null => (this.#mirror.isSynced ? null : 'nodes and pods are not listed yet');
     const routes = new Map<string, Route>([
-      ...Object.entries(verbRoutes({ service: this.#service, metrics, notReady, log })),
+      ...Object.entries(verbRoutes({ service: this.#service, metrics, notReady, log: new LimitedLog(log, clock) })),
       ...Object.entries(probeRoutes({ notReady: () => [notReady() ?? []].flat(), metrics })),
       ['/version', { method: 'GET', answer: () => plain(200, options.version) }],
     ]);

@@ -1,4 +1,4 @@
-import type { Log } from '../host/log.js';
+import type { LimitedLog } from '../host/limited-log.js';
 import { json, plain, RefusedRequest, type Answer } from '../http/answer.js';
 import type { HttpRequest, Route } from '../http/listener.js';
 import { BadArguments, readBindingArguments, readExtenderArguments, readPreemptionArguments } from './arguments.js';
@@ -11,7 +11,7 @@ export interface VerbRoutesOptions {
   readonly metrics: ExtenderMetrics;
   /** Why scheduling cannot be answered yet; null once it can. */
   readonly notReady: () => string | null;
-  readonly log: Log;
+  readonly log: LimitedLog;
 }
 
 /** One verb of the scheduler. */

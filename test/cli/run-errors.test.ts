@@ -44,6 +44,8 @@ for (const [what, args, message] of [
   ['an unknown flag', ['--nope'], /unknown option '--nope'/],
   ['an unknown driver', ['--driver=amd'], /--driver: expected nvidia, sim or dummy \(got "amd"\)/],
   ['a port that is none', ['--query-port=70000'], /--query-port: must be at most 65535/],
+  ['a probe port that is none', ['--probe-port=70000'], /--probe-port: must be at most 65535/],
+  ['one port for two listeners', ['--probe-port=5678', '--query-port=5678'], /--probe-port: 5678 is the --query-port/],
   ['a switch with a strange value', ['--share-mode=maybe'], /--share-mode: expected true or false \(got "maybe"\)/],
   ['a duration without a unit', ['--wait-timeout=60'], /--wait-timeout: expected a duration such as 500ms, 5s or 1m/],
   [

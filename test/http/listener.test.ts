@@ -78,7 +78,7 @@ test('a body that does not come is not waited for', async (t) => {
   t.equal(await (await ask(port, '/length', { method: 'POST', body: 'abcd' })).text(), '4\n');
 });
 
-test('one address has some of the connections, all addresses have no more than there are', async (t) => {
+test('one address has some of the connections, all addresses have no more than there are, and the last one is served', async (t) => {
   const { port } = await listening(t, { limits: { connections: 6, connectionsPerAddress: 4 } });
   const first = await Promise.all(Array.from({ length: 10 }, () => connected(t, port, '127.0.0.2')));
   await eventually(() => first.filter(({ closed }) => closed()).length === 6, 'those beyond its share to be closed');
@@ -86,13 +86,70 @@ test('one address has some of the connections, all addresses have no more than t
   second.socket.write('GET /hello HTTP/1.1\r\nhost: localhost\r\n\r\n');
   await eventually(() => second.said().includes('hello'), 'another address to be answered');
   const third = await Promise.all(Array.from({ length: 4 }, () => connected(t, port, '127.0.0.4')));
-  await eventually(() => third.filter(({ closed }) => closed()).length === 3, 'those beyond the sum to be closed');
-  first.forEach(({ socket }) => socket.destroy());
+  const isOpen = ({ closed }: Connection): boolean => !closed();
+  const open = (): Connection[] => [...first, second, ...third].filter(isOpen);
+  await eventually(() => open().length === 6, 'those beyond the sum to be closed');
+  t.equal(third.filter(isOpen).length, 4, 'the newest stay');
+  t.ok(isOpen(second), 'one that asked before stays longer than those that never did');
+  third.concat(first).forEach(({ socket }) => socket.destroy());
   await eventually(async () => {
     const { said, socket } = await connected(t, port, '127.0.0.2');
     socket.end('GET /hello HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n');
     return eventually(() => said().includes('hello'), 'an answer', 200).catch(() => false);
   }, 'connections that were closed to count no more');
+});
+
+test('a request under way is not closed for new connections', async (t) => {
+  let asked = 0;
+  const answer = (): Promise<never> => {
+    asked += 1;
+    return new Promise(() => undefined);
+  };
+  const { port } = await listening(t, {
+    limits: { connections: 2, connectionsPerAddress: 2 },
+    route: () => ({ method: 'GET', answer }),
+  });
+  const asking = await Promise.all([connected(t, port), connected(t, port)]);
+  for (const { socket } of asking) socket.write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n');
+  await eventually(() => asked === 2, 'both requests to come');
+  const late = await connected(t, port);
+  await eventually(late.closed, 'the new connection to be closed');
+  t.same(
+    asking.map(({ closed }) => closed()),
+    [false, false],
+  );
+});
+
+test('a body that is not read ends its connection', async (t) => {
+  const { port } = await listening(t);
+  const { socket, said, closed } = await connected(t, port);
+  socket.write('POST /nothing HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n');
+  await eventually(closed, 'the connection to be closed');
+  t.match(said(), /^HTTP\/1\.1 404 [^]*connection: close/i);
+});
+
+test('bodies of one address are bounded in sum, and others are read meanwhile', async (t) => {
+  const { port } = await listening(t, { limits: { bodiesBytesPerAddress: 1_000, bodiesBytes: 5_000 } });
+  const post = 'POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 900\r\n\r\n';
+  const hoarder = await connected(t, port, '127.0.0.2');
+  hoarder.socket.write(`${post}${'x'.repeat(800)}`);
+  const lengthFrom = async (from: string): Promise<string> => {
+    const { socket, said } = await connected(t, port, from);
+    socket.write(`${post}${'x'.repeat(900)}`);
+    await eventually(() => said().includes('\r\n\r\n'), 'an answer');
+    return said().slice(0, 12);
+  };
+  await eventually(async () => (await lengthFrom('127.0.0.2')) === 'HTTP/1.1 503', 'a second body to be refused');
+  t.equal(await lengthFrom('127.0.0.3'), 'HTTP/1.1 200');
+});
+
+test('failures are logged some times and then counted, without the query of the request', async (t) => {
+  const lines: object[] = [];
+  const log = { error: (fields: object) => lines.push(fields), warn: (fields: object) => lines.push(fields) };
+  const { port } = await listening(t, { log });
+  for (let times = 0; times < 200; times++) await ask(port, '/broken?token=secret');
+  t.ok(lines.length > 0 && lines.length <= 10, `${lines.length} lines`);
+  t.match(lines[0], { method: 'GET', path: '/broken' });
 });
 
 test('a body is bounded, announced or not, and the caller is told', async (t) => {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { readLimitAnnotations } from './live-limits.js';
 import { parseDriverVersion, type VcudaConfig } from '../../abi/vcuda-config.js';
 import type { Clock } from '../../host/clock.js';
+import { LimitedLog } from '../../host/limited-log.js';
 import type { Log } from '../../host/log.js';
 import { CompatRegistry, type Registered } from './compat-registry.js';
 import type { ContainerKnowledge, PodLimitAnnotations } from './ports.js';
@@ -104,7 +105,8 @@ export class LegacyPods {
       if (!known.socket.open) await known.socket.start();
       return;
     }
-    const { clock, log, knowledge } = this.#options;
+    const { clock, knowledge } = this.#options;
+    const log = new LimitedLog(this.#options.log, clock);
     const directory = join(this.#options.path, podUid);
     await mkdir(directory, { recursive: true });
     await chmod(directory, 0o755);

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { decodeGreeting, looksLikeGreeting, type Greeting } from '../../abi/greeting.js';
 import { GREETING, MAX_PROCESSES } from '../../abi/vgpu-abi.js';
 import type { Clock } from '../../host/clock.js';
-import type { Log } from '../../host/log.js';
+import type { LimitedLog } from '../../host/limited-log.js';
 import { peerCredentials, type PeerCredentials } from '../../host/peer-credentials.js';
 import { UnixListener } from '../../host/unix-socket.js';
 import { RpcServer, type RpcService } from '../../rpc/rpc-server.js';
@@ -43,8 +43,8 @@ const CALLS_AT_ONCE = 4;
 const FEW = 32;
 
 /**
- * Connections of all containers together, so that they cannot use up the agent's descriptors between them. Half of them
- * are for containers that have few: one that takes all it can get leaves enough for everybody else.
+ * Connections of all containers together, so that they cannot use up the agent's descriptors between them. Half of
+ * them are for containers that have few: one that takes all it can get leaves enough for everybody else.
  */
 export class ConnectionBudget {
   readonly #most: number;
@@ -87,7 +87,8 @@ export interface SliceSocketOptions {
   readonly handlers: SocketHandlers;
   readonly budget: ConnectionBudget;
   readonly clock: Clock;
-  readonly log: Log;
+  /** Limited, because what is logged is what containers do. */
+  readonly log: LimitedLog;
   readonly limits?: SocketLimits;
 }
 

@@ -3,6 +3,7 @@ import type { DeviceLimit, NewDeviceLimits, NewLimits } from '../../abi/limits-f
 import { parseDriverVersion, type VcudaConfig } from '../../abi/vcuda-config.js';
 import { sameLimits } from './live-limits.js';
 import type { Clock } from '../../host/clock.js';
+import { LimitedLog } from '../../host/limited-log.js';
 import type { Log } from '../../host/log.js';
 import type { PeerCredentials } from '../../host/peer-credentials.js';
 import { CompatRegistry } from './compat-registry.js';
@@ -68,7 +69,8 @@ export class Slice {
   #signsOfLife = 0;
 
   private constructor(spec: SliceSpec, limits: LimitsWriter, options: SliceOptions, listener: SessionListener) {
-    const { directories, log } = options;
+    const { directories, clock } = options;
+    const log = new LimitedLog(options.log, clock);
     this.id = spec.allocation;
     this.#spec = spec;
     this.#limits = limits;
@@ -90,7 +92,7 @@ export class Slice {
         service: (peer) => this.#compat.service(peer),
       },
       budget: options.budget,
-      clock: options.clock,
+      clock,
       log,
       ...(options.socketLimits === undefined ? {} : { limits: options.socketLimits }),
     });

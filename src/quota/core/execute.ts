@@ -26,8 +26,8 @@ export function arriveAt(state: QuotaState, now: number, actor: string | undefin
 }
 
 /**
- * Carries out a command at `now`, milliseconds: what is due until then happens first, then the command is decided, as a
- * whole. A refusal changes nothing. A time before the last command's counts as that time.
+ * Carries out a command at `now`, milliseconds: what is due until then happens first, then the command is decided, as
+ * a whole. A refusal changes nothing. A time before the last command's counts as that time.
  */
 export function execute(state: QuotaState, command: Command, now: number): Decision {
   const unknown = unknownValue(command);

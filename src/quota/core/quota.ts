@@ -38,8 +38,8 @@ export interface Simulation {
 }
 
 /**
- * The engine in one thread, in memory, without any I/O: every call is decided and done when it returns. The clock comes
- * from outside; without one, time is what the commands say.
+ * The engine in one thread, in memory, without any I/O: every call is decided and done when it returns. The clock
+ * comes from outside; without one, time is what the commands say.
  */
 export class Quota {
   readonly #state: QuotaState;
@@ -160,8 +160,8 @@ export class Quota {
   }
 
   /**
-   * What a script would lead to, decided one command after the other on a fork: only what it changes is copied, nothing
-   * of it stays.
+   * What a script would lead to, decided one command after the other on a fork: only what it changes is copied,
+   * nothing of it stays.
    */
   simulate(script: readonly Timed[]): Simulation {
     const fork = this.#state.fork();

@@ -1,9 +1,12 @@
+import type { X509Certificate } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
 import { test } from 'tap';
 import { CertificateFiles } from '../../../src/http/certificate-files.js';
 import { namesLoopback } from '../../../src/http/loopback.js';
+import { SelfSigned } from '../../../src/http/self-signed.js';
 import { TokenAccess, type AccessDecision } from '../../../src/http/token-access.js';
 import { silentLog } from '../../../src/host/log.js';
 import { certificateAuthority, type Certificate } from '../../harness/certificate.js';
@@ -62,6 +65,54 @@ test('with token review data needs a token of the cluster that may read it; the 
   clock.advance(60_001);
   t.equal((await get('/metrics', as('good'))).status, 401, 'but not for long');
   t.equal((await get('/metrics', { headers: { authorization: 'Basic Z29vZA==' } })).status, 401);
+});
+
+test('a flood of made-up tokens is not passed on to the cluster, and readers that are known are served', async (t) => {
+  const clock = new ManualClock();
+  let underWay = 0;
+  const waiting: (() => void)[] = [];
+  const access = new TokenAccess(async (token) => {
+    if (token === 'good') return { kind: 'allowed' };
+    underWay += 1;
+    await new Promise<void>((resolve) => waiting.push(resolve));
+    underWay -= 1;
+    return { kind: 'unknown' };
+  }, clock);
+  const check = (token: string) => access.check(`Bearer ${token}`, '/metrics');
+  t.same(await check('good'), { kind: 'allowed' });
+  const flood = Array.from({ length: 5_000 }, (_, index) => check(`made-up-${index}`));
+  t.equal(underWay, 16);
+  t.match(await flood.at(-1), { kind: 'unavailable', reason: /too many/ });
+  clock.advance(60_001);
+  t.same(await check('good'), { kind: 'allowed' }, 'asked about again, beside the flood');
+  waiting.forEach((go) => go());
+  await Promise.all(flood);
+  t.equal(underWay, 0);
+  const more = check('made-up');
+  t.equal(underWay, 1, 'room again');
+  waiting.at(-1)?.();
+  t.same(await more, { kind: 'unknown' });
+});
+
+test('an agent without certificate files serves HTTPS by itself, for its names and addresses', async (t) => {
+  const clock = new ManualClock();
+  const tls = new SelfSigned({ names: ['node1'], clock, log: silentLog() });
+  const { server } = await served(t, VIEW, { certificate: tls });
+  const peer = (): Promise<X509Certificate> =>
+    new Promise((resolve, reject) => {
+      const socket = connectTls({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+        const shown = socket.getPeerX509Certificate();
+        socket.destroy();
+        if (shown === undefined) reject(new Error('no certificate'));
+        else resolve(shown);
+      });
+      socket.on('error', reject);
+    });
+  const first = await peer();
+  for (const name of ['node1', 'localhost']) t.equal(first.checkHost(name), name);
+  t.equal(first.checkIP('127.0.0.1'), '127.0.0.1');
+  clock.advance(61 * 86_400_000);
+  await eventually(async () => (await peer()).fingerprint256 !== first.fingerprint256, 'the renewal');
 });
 
 test("on loopback only names of loopback are answered: nobody else's page reads the node through a browser here", async (t) => {

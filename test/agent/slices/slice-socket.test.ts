@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'tap';
 import type { Greeting } from '../../../src/abi/greeting.js';
 import { systemClock } from '../../../src/host/clock.js';
+import { LimitedLog } from '../../../src/host/limited-log.js';
 import { silentLog } from '../../../src/host/log.js';
 import type { PeerCredentials } from '../../../src/host/peer-credentials.js';
 import {
@@ -39,7 +40,7 @@ async function opened(
     path,
     budget,
     clock: systemClock,
-    log: silentLog(),
+    log: new LimitedLog(silentLog(), systemClock),
     limits: { ...SOCKET_LIMITS, ...limits },
     handlers: {
       greeted(peer, greeting) {
