@@ -147,8 +147,9 @@ function leafText(machine: Machine, { gpu, usable }: GpuSlot): string {
   return `GPU${gpu.index}${model}${usable ? '' : ' (not free)'}`;
 }
 
-function answerText({ count, gpus, score, pairs }: WhatIf): string {
-  const connected = count < 2 ? '' : `, score ${score}`;
+function answerText({ count, gpus, score, pairs, approximate }: WhatIf): string {
+  const how = approximate ? ' (approximate: more than 16 GPUs are free, not every set was compared)' : '';
+  const connected = count < 2 ? '' : `, score ${score}${how}`;
   return `${count} of them: GPU ${gpus.join(', ')}${connected}${pairs.length > 0 && pairs.length <= 6 ? ` (${pairs.join(', ')})` : ''}`;
 }
 

@@ -1,8 +1,10 @@
 import type { BitSet } from '../placement/bit-set.js';
 import { lowest, positionsOf, size } from '../placement/bit-set.js';
 import { machineOf } from '../placement/machine.js';
-import type { SetTable } from '../placement/set-table.js';
-import { JOB_SIZES, compareFutureValue } from '../placement/future-value.js';
+import { JOB_SIZES } from '../placement/future-value.js';
+import { takingOrderOf } from '../placement/preference.js';
+import { fineScore } from '../placement/score.js';
+import { MAX_TABLE_GPUS, SetTable } from '../placement/set-table.js';
 import { nearer } from '../topology/level.js';
 import { gpuCount, hasNvlink, levelBetween, linksBetween, type Topology } from '../topology/topology.js';
 
@@ -14,10 +16,9 @@ export const LINK_GROUP_SIZES = [...JOB_SIZES].reverse();
  * `count` are in none. Exact, for machines of up to 16 GPUs; none for larger ones.
  */
 export function bestPartition(topology: Topology, count: number): readonly (readonly number[])[] {
-  const { exact } = machineOf(topology);
   const gpus = gpuCount(topology);
-  if (exact === null || gpus < count) return [];
-  const { table } = exact;
+  if (gpus > MAX_TABLE_GPUS || gpus < count) return [];
+  const table = new SetTable(gpus, (a, b) => fineScore(topology, a, b));
   const best = new Map<BitSet, { readonly value: number; readonly set: BitSet }>();
   // The lowest position is in a set with others, or is one of those left over.
   const search = (free: BitSet): { readonly value: number; readonly set: BitSet } => {
@@ -27,7 +28,7 @@ export function bestPartition(topology: Topology, count: number): readonly (read
     const first = free & -free;
     let found = { value: -1, set: 0 };
     eachWith(table, free & ~first, count - 1, first, (set) => {
-      const value = table.value(set) + search(free & ~set).value;
+      const value = table.of(set) + search(free & ~set).value;
       if (value > found.value) found = { value, set };
     });
     if (size(free) % count !== 0) {
@@ -110,16 +111,5 @@ export function takingOrder(topology: Topology): readonly number[] {
   const { exact } = machineOf(topology);
   const gpus = gpuCount(topology);
   if (exact === null) return Array.from({ length: gpus }, (_, position) => position);
-  const order: number[] = [];
-  for (let free = (1 << gpus) - 1; free !== 0;) {
-    let chosen = lowest(free);
-    let most = exact.futureValue.of(free & ~(1 << chosen));
-    for (const position of positionsOf(free)) {
-      const left = exact.futureValue.of(free & ~(1 << position));
-      if (compareFutureValue(left, most) > 0) [chosen, most] = [position, left];
-    }
-    order.push(chosen);
-    free &= ~(1 << chosen);
-  }
-  return order;
+  return takingOrderOf(exact, (1 << gpus) - 1);
 }

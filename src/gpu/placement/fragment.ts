@@ -1,8 +1,9 @@
+import { linksBetween } from '../topology/topology.js';
 import { bitsOf, lowest } from './bit-set.js';
 import { serves, type Choice } from './choice.js';
-import { leavesMost } from './link.js';
 import type { Machine } from './machine.js';
 import { originalFragment } from './original.js';
+import { preferredSet } from './preference.js';
 
 /**
  * Chooses one whole GPU. Where only PCIe differs: as the original does, from the subtree with the fewest free GPUs.
@@ -10,13 +11,22 @@ import { originalFragment } from './original.js';
  */
 export function chooseFragment(machine: Machine, choice: Choice): number | null {
   const fit = choice.free.filter((position) => serves(choice, [position]) && isWanted(choice, position));
-  const first = fit[0];
-  if (first === undefined) return null;
+  if (fit.length === 0) return null;
   if (machine.hasNvlink && machine.exact !== null) {
     const singles = fit.map((position) => 1 << position);
-    return lowest(leavesMost(machine.exact, bitsOf(choice.nodeFree), 1 << first, singles));
+    return lowest(preferredSet(machine.exact, bitsOf(choice.nodeFree), singles));
   }
-  return originalFragment(machine.tree, { ...choice, free: fit })?.[0] ?? null;
+  return originalFragment(machine.tree, { ...choice, free: leastLinked(machine, choice, fit) })?.[0] ?? null;
+}
+
+/** Those with the fewest NVLinks to free GPUs: where tables do not tell what remains, these break up the least. */
+function leastLinked({ topology, hasNvlink }: Machine, choice: Choice, fit: readonly number[]): readonly number[] {
+  if (!hasNvlink) return fit;
+  const links = fit.map((position) =>
+    choice.nodeFree.reduce((sum, other) => sum + linksBetween(topology, position, other), 0),
+  );
+  const fewest = Math.min(...links);
+  return fit.filter((_, at) => links[at] === fewest);
 }
 
 function isWanted(choice: Choice, position: number): boolean {

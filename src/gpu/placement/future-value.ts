@@ -1,4 +1,4 @@
-import { eachSubset, size, type BitSet } from './bit-set.js';
+import { bitsOf, eachSubset, size, type BitSet } from './bit-set.js';
 import type { SetTable } from './set-table.js';
 
 /** Set sizes that jobs request, largest first: the scarcest size is preserved first. */
@@ -11,24 +11,35 @@ export const JOB_SIZES = [8, 4, 2] as const;
 export class FutureValue {
   readonly #table: SetTable;
   readonly #ranked = new Map<number, Ranking>();
-  readonly #known = JOB_SIZES.map(() => new Map<BitSet, number>());
+  readonly #known = new Map<BitSet, readonly number[]>();
+  /** GPUs that can stand in for each other, as `prefixes[k]`: the k lowest of them. */
+  readonly #twins: readonly { readonly all: BitSet; readonly prefixes: readonly BitSet[] }[];
   #matchings: Float64Array | null = null;
 
   constructor(table: SetTable) {
     this.#table = table;
+    this.#twins = twinsOf(table);
   }
 
-  /** One value a job size; compare two with `compareWorth`. */
+  /** One value a job size; compare two with `compareFutureValue`. */
   of(set: BitSet): readonly number[] {
-    return JOB_SIZES.map((jobSize, at) => {
-      const jobs = Math.floor(size(set) / jobSize);
+    const lowest = this.#withLowestTwins(set);
+    const known = this.#known.get(lowest);
+    if (known !== undefined) return known;
+    const value = JOB_SIZES.map((jobSize) => {
+      const jobs = Math.floor(size(lowest) / jobSize);
       if (jobs === 0) return 0;
-      if (jobSize === 2) return this.#matching(set);
-      const known = this.#known[at] as Map<BitSet, number>;
-      const value = known.get(set) ?? bestDisjoint(this.#ranking(jobSize), set, jobs);
-      known.set(set, value);
-      return value;
+      return jobSize === 2 ? this.#matching(lowest) : bestDisjoint(this.#ranking(jobSize), lowest, jobs);
     });
+    this.#known.set(lowest, value);
+    return value;
+  }
+
+  /** A set of the same value, and the same one for all sets that differ in twins only. */
+  #withLowestTwins(set: BitSet): BitSet {
+    let lowest = 0;
+    for (const { all, prefixes } of this.#twins) lowest |= prefixes[size(set & all)] as BitSet;
+    return lowest;
   }
 
   #ranking(jobSize: number): Ranking {
@@ -53,18 +64,31 @@ export function compareFutureValue(a: readonly number[], b: readonly number[]): 
   return 0;
 }
 
+function twinsOf(table: SetTable): { all: BitSet; prefixes: BitSet[] }[] {
+  const groups: number[][] = [];
+  for (let position = 0; position < table.count; position++) {
+    const group = groups.find(([first]) => table.areTwins(first as number, position));
+    if (group === undefined) groups.push([position]);
+    else group.push(position);
+  }
+  return groups.map((group) => ({
+    all: bitsOf(group),
+    prefixes: [0, ...group.map((_, at) => bitsOf(group.slice(0, at + 1)))],
+  }));
+}
+
 /** All sets of one size, the most valuable first. */
 interface Ranking {
   readonly sets: Int32Array;
   readonly values: Float64Array;
 }
 
-/** Sets have at most 16 bits, values 31: both fit in the 53 bits of one number, which sorts fast. */
+/** Sets have at most 16 bits, values less than 37: both fit in the 53 bits of one number, which sorts fast. */
 const SET_RANGE = 65_536;
 
 function rank(table: SetTable, jobSize: number): Ranking {
   const keys: number[] = [];
-  eachSubset((1 << table.count) - 1, jobSize, (set) => keys.push(table.value(set) * SET_RANGE + set));
+  eachSubset((1 << table.count) - 1, jobSize, (set) => keys.push(table.of(set) * SET_RANGE + set));
   const sorted = Float64Array.from(keys).sort().reverse();
   return {
     sets: Int32Array.from(sorted, (key) => key % SET_RANGE),
@@ -105,7 +129,7 @@ function matchings(table: SetTable): Float64Array {
     let most = best[rest] as number;
     for (let others = rest; others !== 0; others &= others - 1) {
       const other = others & -others;
-      const sum = table.value(first | other) + (best[rest ^ other] as number);
+      const sum = table.of(first | other) + (best[rest ^ other] as number);
       if (sum > most) most = sum;
     }
     best[set] = most;

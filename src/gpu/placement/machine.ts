@@ -1,12 +1,21 @@
-import { gpuCount, hasNvlink, type Topology } from '../topology/topology.js';
+import { gpuCount, hasNvlink, linksBetween, subTopology, type Topology } from '../topology/topology.js';
 import { buildTree, type TreeNode } from '../topology/tree.js';
-import { MAX_TABLE_GPUS, SetTable } from './set-table.js';
 import { FutureValue } from './future-value.js';
+import { pcieScore } from './score.js';
+import { MAX_TABLE_GPUS, SetTable } from './set-table.js';
 
-/** Tables for exact answers. */
-export interface Exact {
+/** How sets of GPUs are connected in one way: what each is worth, and what the best sets for later jobs are. */
+export interface Connection {
   readonly table: SetTable;
   readonly futureValue: FutureValue;
+}
+
+/** Tables for exact answers. NVLink and PCIe are kept apart: however near two GPUs are by PCIe, a link counts first. */
+export interface Exact {
+  /** Active NVLinks. */
+  readonly nvlink: Connection;
+  /** PCIe and NUMA distance; more is nearer. */
+  readonly pcie: Connection;
 }
 
 /** What placement works out of a topology once and then uses for every request. */
@@ -35,7 +44,29 @@ export function machineOf(topology: Topology): Machine {
   return machine;
 }
 
+/** Parts of one machine that are remembered; the one made first is forgotten first. */
+const MOST_PARTS = 16;
+
+const parts = new WeakMap<Topology, Map<string, Topology>>();
+
+/** The machine that some of the GPUs form: position i of it is `positions[i]`. */
+export function partOf(topology: Topology, positions: readonly number[]): Machine {
+  const known = parts.get(topology) ?? new Map<string, Topology>();
+  parts.set(topology, known);
+  const key = positions.join();
+  const part = known.get(key) ?? subTopology(topology, positions);
+  known.set(key, part);
+  if (known.size > MOST_PARTS) known.delete(known.keys().next().value as string);
+  return machineOf(part);
+}
+
 function exactOf(topology: Topology): Exact {
-  const table = new SetTable(topology);
-  return { table, futureValue: new FutureValue(table) };
+  const connection = (weigh: (a: number, b: number) => number): Connection => {
+    const table = new SetTable(gpuCount(topology), weigh);
+    return { table, futureValue: new FutureValue(table) };
+  };
+  return {
+    nvlink: connection((a, b) => linksBetween(topology, a, b)),
+    pcie: connection((a, b) => pcieScore(topology, a, b)),
+  };
 }

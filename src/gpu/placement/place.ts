@@ -4,9 +4,10 @@ import { gpuCount, type Topology } from '../topology/topology.js';
 import type { Choice } from './choice.js';
 import { chooseFragment } from './fragment.js';
 import { chooseLink } from './link.js';
-import { machineOf, type Machine } from './machine.js';
+import { machineOf, partOf, type Machine } from './machine.js';
 import { explainShare, explainWhole } from './refusal.js';
 import type { PlacementOptions, PlacementRequest, Scope } from './request.js';
+import { MAX_TABLE_GPUS } from './set-table.js';
 import { chooseShare } from './share.js';
 import { isWhole, type GpuSlot } from './slot.js';
 
@@ -88,10 +89,28 @@ function placeWhole(
   const hinted = free.filter((position) => scope.hint.includes(position));
   // A free GPU with processes is used by a program outside our control; it is chosen only if no other GPU fits.
   for (const from of [hinted, quiet, free]) {
-    const chosen = chooseWhole(machine, choiceOf(slots, request, from, scope.must));
+    const any = choiceOf(slots, request, from, scope.must);
+    // Work on several GPUs is as slow as the slowest of them, and fits in the memory of the smallest.
+    const equal = equalGroups(slots, from).map((group) => ({ ...any, free: group }));
+    const chosen =
+      chooseWhole(machine, equal) ??
+      (request.equalGpus === true || equal.length < 2 ? null : chooseWhole(machine, [any]));
     if (chosen !== null) return chosen;
   }
   return null;
+}
+
+/** The positions by model and memory. */
+function equalGroups(slots: readonly GpuSlot[], positions: readonly number[]): readonly (readonly number[])[] {
+  const groups = new Map<string, number[]>();
+  for (const position of positions) {
+    const { gpu } = slots[position] as GpuSlot;
+    const kind = `${gpu.memoryBytes} ${gpu.model}`;
+    const group = groups.get(kind);
+    if (group === undefined) groups.set(kind, [position]);
+    else group.push(position);
+  }
+  return [...groups.values()];
 }
 
 function choiceOf(
@@ -102,7 +121,7 @@ function choiceOf(
 ): Choice {
   return {
     free,
-    nodeFree: [...slots.keys()].filter((position) => isWhole(slots[position] as GpuSlot)),
+    nodeFree: wholeOf(slots),
     must,
     count: request.cores / CORES_PER_GPU,
     needMemoryBytes: request.memoryBytes,
@@ -111,10 +130,48 @@ function choiceOf(
   };
 }
 
-function chooseWhole(machine: Machine, choice: Choice): readonly number[] | null {
-  if (choice.free.length < choice.count || choice.must.length > choice.count) return null;
-  if (!choice.must.every((position) => choice.free.includes(position))) return null;
-  if (choice.count > 1) return chooseLink(machine, choice);
-  const single = chooseFragment(machine, choice);
+function wholeOf(slots: readonly GpuSlot[]): readonly number[] {
+  return [...slots.keys()].filter((position) => isWhole(slots[position] as GpuSlot));
+}
+
+/** The best of the alternatives, which differ in nothing but the GPUs that may be chosen. */
+function chooseWhole(machine: Machine, alternatives: readonly Choice[]): readonly number[] | null {
+  const choices = alternatives.filter(
+    ({ free, count, must }) =>
+      free.length >= count && must.length <= count && must.every((position) => free.includes(position)),
+  );
+  const [any] = choices;
+  if (any === undefined) return null;
+  if (machine.exact === null && any.nodeFree.length <= MAX_TABLE_GPUS) return chooseInPart(machine, choices);
+  if (any.count > 1) return chooseLink(machine, choices);
+  const free = choices.flatMap((choice) => choice.free).sort((a, b) => a - b);
+  const single = chooseFragment(machine, { ...any, free });
   return single === null ? null : [single];
+}
+
+/** Of a large machine whose free GPUs are few enough for exact answers only those are looked at. */
+function chooseInPart(machine: Machine, choices: readonly Choice[]): readonly number[] | null {
+  const { nodeFree } = choices[0] as Choice;
+  const inPart = (positions: readonly number[]) => positions.map((position) => nodeFree.indexOf(position));
+  const pick = <T>(values: readonly T[]) => nodeFree.map((position) => values[position] as T);
+  const chosen = chooseWhole(
+    partOf(machine.topology, nodeFree),
+    choices.map((choice) => ({
+      ...choice,
+      free: inPart(choice.free),
+      nodeFree: [...nodeFree.keys()],
+      must: inPart(choice.must),
+      memoryBytes: pick(choice.memoryBytes),
+      processCounts: pick(choice.processCounts),
+    })),
+  );
+  return chosen?.map((position) => nodeFree[position] as number) ?? null;
+}
+
+/**
+ * True where more GPUs are free than exact search can handle: the answer for several whole GPUs is good, but perhaps
+ * not the best.
+ */
+export function isApproximate(slots: readonly GpuSlot[]): boolean {
+  return wholeOf(slots).length > MAX_TABLE_GPUS;
 }

@@ -20,10 +20,12 @@ export function explainShare(slots: readonly GpuSlot[], request: PlacementReques
 export function explainWhole(slots: readonly GpuSlot[], request: PlacementRequest, scope: Scope): string {
   const count = request.cores / CORES_PER_GPU;
   const memory = request.memoryBytes > 0 ? ` with ${inMib(request.memoryBytes)} together` : '';
+  const equal = request.equalGpus === true && count > 1 ? ' of one model and memory' : '';
   const whole = considered(slots, scope).filter(isWhole);
-  const list = whole.map((slot) => `${slot.gpu.index} with ${inMib(slot.freeMemoryBytes)}`).join(', ');
+  const model = (slot: GpuSlot) => (equal === '' ? '' : ` ${slot.gpu.model}`);
+  const list = whole.map((slot) => `${slot.gpu.index}${model(slot)} with ${inMib(slot.freeMemoryBytes)}`).join(', ');
   const had = `${whole.length} of ${slots.length} ${whole.length === 1 ? 'is' : 'are'} free${list === '' ? '' : ` (${list})`}`;
-  return `asked for ${count} whole GPU${count === 1 ? '' : 's'}${memory}; ${had}${restrictions(slots, scope)}`;
+  return `asked for ${count} whole GPU${count === 1 ? '' : 's'}${equal}${memory}; ${had}${restrictions(slots, scope)}`;
 }
 
 function considered(slots: readonly GpuSlot[], scope: Scope): readonly GpuSlot[] {

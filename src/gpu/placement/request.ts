@@ -3,6 +3,8 @@ export interface PlacementRequest {
   readonly cores: number;
   /** On the one GPU of a part; in sum over whole GPUs, where 0 means that none was asked for. */
   readonly memoryBytes: number;
+  /** Several whole GPUs have to be of one model and memory; otherwise they are where that is possible. */
+  readonly equalGpus?: boolean;
 }
 
 /** All of these are numbers of `Gpu.index`. */

@@ -26,3 +26,11 @@ export function setScore(topology: Topology, positions: readonly number[]): numb
   }
   return sum;
 }
+
+/** One point of a score outweighs every PCIe sum of 16 GPUs (120 pairs x 50 at most). */
+const SCORE_UNIT = 8192;
+
+/** Finer than `pairScore`: PCIe decides between sums of equal score. */
+export function fineScore(topology: Topology, a: number, b: number): number {
+  return pairScore(topology, a, b) * SCORE_UNIT + pcieScore(topology, a, b);
+}

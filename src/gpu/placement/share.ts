@@ -1,8 +1,8 @@
 import { MEMORY_BLOCK_BYTES } from '../resources.js';
 import { bitsOf } from './bit-set.js';
 import type { Machine } from './machine.js';
+import { compareLeft } from './preference.js';
 import { isWhole, type GpuSlot } from './slot.js';
-import { compareFutureValue } from './future-value.js';
 
 /**
  * Chooses the GPU for a part of one, among those positions of `slots` that are given and have room: the one with the
@@ -14,17 +14,17 @@ export function chooseShare(machine: Machine, slots: readonly GpuSlot[], fitting
   const slotAt = (position: number) => slots[position] as GpuSlot;
   const blocks = (slot: GpuSlot) => Math.floor(slot.freeMemoryBytes / MEMORY_BLOCK_BYTES);
   const whole = bitsOf([...slots.keys()].filter((position) => isWhole(slotAt(position))));
-  const futureValueLeft = (position: number) => {
-    if (!machine.hasNvlink || machine.exact === null || !isWhole(slotAt(position))) return [];
-    return machine.exact.futureValue.of(whole & ~(1 << position));
-  };
+  const compareWhole = (a: number, b: number): number =>
+    machine.hasNvlink && machine.exact !== null && isWhole(slotAt(a)) && isWhole(slotAt(b))
+      ? compareLeft(machine.exact, whole, a, b)
+      : 0;
   const order = (a: number, b: number): number => {
     const [x, y] = [slotAt(a), slotAt(b)];
     return (
       x.freeCores - y.freeCores ||
       blocks(x) - blocks(y) ||
       x.processCount - y.processCount ||
-      compareFutureValue(futureValueLeft(b), futureValueLeft(a)) ||
+      compareWhole(a, b) ||
       a - b
     );
   };

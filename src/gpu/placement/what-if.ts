@@ -1,6 +1,6 @@
 import { pairLabel } from '../topology/matrix-print.js';
 import { gpuCount, type Topology } from '../topology/topology.js';
-import { place } from './place.js';
+import { isApproximate, place } from './place.js';
 import { setScore } from './score.js';
 import type { GpuSlot } from './slot.js';
 import { CORES_PER_GPU } from '../resources.js';
@@ -14,6 +14,8 @@ export interface WhatIf {
   readonly score: number;
   /** How each pair of them is: `GPU0-GPU3 NV2`. */
   readonly pairs: readonly string[];
+  /** True where too many GPUs are free to look at every set: there may be a better one. */
+  readonly approximate: boolean;
 }
 
 /** For each count what would be chosen; null where nothing can be. */
@@ -32,6 +34,6 @@ export function whatIf(
     const pairs = chosen.flatMap((a) =>
       chosen.filter((b) => b > a).map((b) => `GPU${indexOf(a)}-GPU${indexOf(b)} ${pairLabel(topology, a, b)}`),
     );
-    return { count, gpus, score: setScore(topology, chosen), pairs };
+    return { count, gpus, score: setScore(topology, chosen), pairs, approximate: count > 1 && isApproximate(slots) };
   });
 }

@@ -3,7 +3,8 @@ import { test } from 'tap';
 import { place, type Placement } from '../../../src/gpu/placement/place.js';
 import type { PlacementOptions } from '../../../src/gpu/placement/request.js';
 import type { GpuSlot } from '../../../src/gpu/placement/slot.js';
-import type { Topology } from '../../../src/gpu/topology/topology.js';
+import type { Level } from '../../../src/gpu/topology/level.js';
+import { topologyOfPairs, type Topology } from '../../../src/gpu/topology/topology.js';
 import {
   BRIDGED,
   CUBE_MESH,
@@ -16,8 +17,8 @@ import {
   switched,
   withNvlinks,
 } from '../topology/machines.js';
-import { anyMachine, situations } from '../topology/random-machines.js';
-import { fineOpinion, highestScore, packingOpinion, scoreOpinion, subsets } from './exhaustive.js';
+import { anyMachine, pcieTrees, situations } from '../topology/random-machines.js';
+import { firstInOrder, highestScore, linksOpinion, scoreOpinion, subsets } from './exhaustive.js';
 
 const indexes = (placed: Placement): readonly number[] => (placed.ok ? placed.gpus.map((gpu) => gpu.index) : []);
 
@@ -36,15 +37,20 @@ function link(
 
 const everything = (topology: Topology): number[] => [...topology.levels.keys()];
 
-test('no free set of the same size is connected better, on any machine', (t) => {
+/** Whether a machine has any NVLink. */
+const isLinked = (topology: Topology): boolean => topology.nvlinks.some((row) => row.some((links) => links > 0));
+
+test('no free set of the same size has more NVLinks, or is nearer where there are none, on any machine', (t) => {
   fc.assert(
     fc.property(
       situations(fc.oneof(anyMachine(8, 0), anyMachine(8, 2), anyMachine(8, 18))),
       ({ topology, free, count }) => {
         const chosen = link(topology, free, count);
         if (count > free.length) return chosen.length === 0;
+        const opinion = isLinked(topology) ? linksOpinion : scoreOpinion;
         const fits = new Set(chosen).size === count && chosen.every((index) => free.includes(index));
-        return fits && (count === 1 || scoreOpinion(topology, chosen) === highestScore(topology, free, count));
+        const best = Math.max(...subsets(free, count).map((set) => opinion(topology, set)));
+        return fits && (count === 1 || opinion(topology, chosen) === best);
       },
     ),
     { numRuns: 400 },
@@ -53,26 +59,52 @@ test('no free set of the same size is connected better, on any machine', (t) => 
   t.end();
 });
 
-test('ties go to what leaves the best sets of 8, 4 and 2, then to the nearer by PCIe, then to the lowest', (t) => {
-  const joined = anyMachine(7, 2).filter((topology) => topology.nvlinks.some((row) => row.some((links) => links > 0)));
-  fc.assert(
-    fc.property(situations(joined), ({ topology, free, count }) => {
-      if (count > free.length) return true;
-      const judged = subsets(free, count).map((set) => {
-        const rest = free.filter((position) => !set.includes(position));
-        const futureValue = [8, 4, 2].map((size) => packingOpinion(topology, rest, size));
-        return { set, order: [scoreOpinion(topology, set), ...futureValue, fineOpinion(topology, set)] };
-      });
-      const before = (a: readonly number[], b: readonly number[]): boolean => {
-        const at = a.findIndex((value, place) => value !== b[place]);
-        return at >= 0 && (a[at] ?? 0) > (b[at] ?? 0);
-      };
-      const expected = judged.reduce((best, other) => (before(other.order, best.order) ? other : best));
-      return String(link(topology, free, count)) === String(expected.set);
-    }),
-    { numRuns: 150 },
+test('NVLink of the set; best disjoint NVLink sets that remain; PCIe and NUMA distance; PCIe worth of the rest', (t) => {
+  const switches = fc
+    .tuple(pcieTrees(8), fc.integer({ min: 1, max: 18 }))
+    .map(([tree, links]) =>
+      topologyOfPairs(tree.levels.length, (a, b) => ({ level: levelOf(tree, a, b), nvlinks: links })),
+    );
+  const bridges = pcieTrees(8).map((tree) =>
+    topologyOfPairs(tree.levels.length, (a, b) => ({
+      level: levelOf(tree, a, b),
+      nvlinks: a % 2 === 0 && b === a + 1 ? 4 : 0,
+    })),
   );
-  t.pass('150 situations');
+  const joined = fc.oneof(anyMachine(7, 2), switches, bridges).filter(isLinked);
+  fc.assert(
+    fc.property(
+      situations(joined),
+      ({ topology, free, count }) =>
+        String(link(topology, free, count)) === String(firstInOrder(topology, free, count) ?? []),
+    ),
+    { numRuns: 400 },
+  );
+  t.pass('400 situations');
+  t.end();
+});
+
+function levelOf(topology: Topology, a: number, b: number): Level {
+  return topology.levels[a]?.[b] ?? 'SYS';
+}
+
+/** Eight GPUs on NVSwitch: 0 and 1 behind one PCIe switch, 2 and 3 and also 4 to 7 on host bridges of their own. */
+const SWITCHED_UNEVEN = topologyOfPairs(8, (a, b) => ({
+  level: a === 0 && b === 1 ? 'PXB' : a < 4 === b < 4 ? 'NODE' : 'SYS',
+  nvlinks: 18,
+}));
+
+test('under NVSwitch the pair behind one switch is taken, not the one across sockets that leaves it', (t) => {
+  t.same(link(SWITCHED_UNEVEN, [0, 1, 3, 4], 2), [0, 1]);
+  t.same(link(SWITCHED_UNEVEN, [0, 1, 3, 4, 5], 2), [0, 1]);
+  t.same(link(SWITCHED_UNEVEN, [0, 1, 4, 5, 6], 1), [4], 'a single one leaves the near pairs');
+  t.same(link(SWITCHED_UNEVEN, [1, 3, 4, 5, 6], 3), [4, 5, 6]);
+  t.end();
+});
+
+test('a bridge is not broken for a third GPU, however near it is', (t) => {
+  t.same(link(BRIDGED, everything(BRIDGED), 3), [4, 5, 6]);
+  t.same(link(BRIDGED, [0, 1, 2, 3, 6], 3), [0, 1, 6], 'not 2, which is on the same socket');
   t.end();
 });
 
@@ -100,8 +132,9 @@ test('GPUs that have to be part are, and the rest is the best that goes with the
       if (count > free.length) return true;
       const chosen = link(topology, free, count, { mustInclude: must });
       const sets = subsets(free, count).filter((set) => must.every((position) => set.includes(position)));
-      const best = Math.max(...sets.map((set) => scoreOpinion(topology, set)));
-      return must.every((position) => chosen.includes(position)) && scoreOpinion(topology, chosen) === best;
+      const opinion = isLinked(topology) ? linksOpinion : scoreOpinion;
+      const best = Math.max(...sets.map((set) => opinion(topology, set)));
+      return must.every((position) => chosen.includes(position)) && opinion(topology, chosen) === best;
     }),
     { numRuns: 200 },
   );
@@ -199,6 +232,36 @@ test('memory asked for with whole GPUs is there, on unequal GPUs too', (t) => {
   t.end();
 });
 
+test('several whole GPUs are of one model and memory where that is possible', (t) => {
+  const machine = switched(6, 4);
+  const mixed = (large: readonly number[], taken: Readonly<Record<number, number>> = {}) =>
+    slotsOf(6, taken).map((slot, at) => {
+      const memoryBytes = large.includes(at) ? 80 * GIB : 16 * GIB;
+      const model = large.includes(at) ? 'NVIDIA H100 80GB HBM3' : slot.gpu.model;
+      const free = slot.freeCores === 100 ? memoryBytes : 0;
+      return { ...slot, gpu: gpuAt(at, { memoryBytes, model }), freeMemoryBytes: free };
+    });
+  const ask = (slots: readonly GpuSlot[], count: number, gib = 0, equalGpus = false) =>
+    place(machine, slots, { cores: count * 100, memoryBytes: gib * GIB, equalGpus });
+  t.same(indexes(ask(mixed([0, 2, 4]), 2)), [0, 2], 'near ones are not equal here');
+  t.same(indexes(ask(mixed([0, 3]), 2, 90)), [0, 3], 'only the large ones have the memory');
+  t.same(indexes(ask(mixed([0]), 2, 90)), [0, 1], 'preferred, not required');
+  t.match(ask(mixed([0]), 2, 90, true), {
+    ok: false,
+    reason: /^asked for 2 whole GPUs of one model and memory with 92160 MiB together; 6 are free|6 of 6 are free/,
+  });
+  t.same(indexes(ask(mixed([0, 1, 2]), 4)), [0, 1, 2, 3], 'four are not equal');
+  t.notOk(ask(mixed([0, 1, 2]), 4, 0, true).ok);
+  t.same(indexes(ask(mixed([0, 1, 2], { 4: 100, 5: 100 }), 2, 0, true)), [0, 1]);
+  t.same(indexes(ask(mixed([0]), 1, 80, true)), [0], 'one GPU equals itself');
+  t.same(
+    indexes(place(machine, mixed([0, 2, 4]), { cores: 200, memoryBytes: 0 }, { mustInclude: [3] })),
+    [3, 5],
+    'with one that has to be part go its equals',
+  );
+  t.end();
+});
+
 test('twins with less memory do not stand in for those with more', (t) => {
   const machine = switched(4, 4);
   const slots = slotsOf(4).map((slot, at) => ({ ...slot, freeMemoryBytes: (at < 2 ? 8 : 16) * GIB }));
@@ -206,7 +269,7 @@ test('twins with less memory do not stand in for those with more', (t) => {
   t.end();
 });
 
-test('machines beyond exact search get a set at least as good as the original takes', (t) => {
+test('of more than sixteen GPUs, NVLink is found', (t) => {
   const pairs: [number, number, number][] = Array.from({ length: 10 }, (_, at) => [2 * at, 2 * at + 1, 4]);
   const machine = withNvlinks(
     pcieMachine(20, ['NODE', everything(T8), [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]]),
@@ -215,11 +278,43 @@ test('machines beyond exact search get a set at least as good as the original ta
   const free = everything(machine).filter((position) => position !== 0);
   t.same(link(machine, free, 2), [2, 3]);
   t.equal(scoreOpinion(machine, link(machine, free, 4)), 2 * 400 + 4 * 20);
+  t.equal(linksOpinion(machine, link(machine, free, 12)), 6 * 4, 'six pairs, of nineteen free GPUs');
+  t.same(link(machine, free, 1), [1], 'its partner is taken already');
   t.equal(link(machine, free, 19).length, 19);
   t.same(link(machine, free, 20), []);
   t.same(link(machine, free, 3, { mustInclude: [7, 19] }).length, 3);
   const slots = slotsOf(20).map((slot, at) => (at === 19 ? { ...slot, freeMemoryBytes: 80 * GIB } : slot));
   t.ok(indexes(place(machine, slots, { cores: 200, memoryBytes: 90 * GIB })).includes(19));
   t.same(indexes(place(machine, slots, { cores: 200, memoryBytes: 97 * GIB })), []);
+  t.end();
+});
+
+test('few free GPUs of a large machine are compared exactly', (t) => {
+  const single = withNvlinks(pcieMachine(20, ['PIX', [0, 1]], ['NODE', everything(T8)]), [[5, 15, 2]]);
+  t.same(link(single, [0, 1, 5, 15], 2), [5, 15], 'a swap of one GPU alone never leads there');
+  t.same(link(single, [0, 1, 5, 15], 1), [0]);
+  fc.assert(
+    fc.property(anyMachine(20, 2), fc.integer({ min: 1, max: 5 }), (topology, count) => {
+      const free = everything(topology).slice(-7);
+      if (!isLinked(topology) || topology.levels.length < 17) return true;
+      const linked = free.some((a) => free.some((b) => (topology.nvlinks[a]?.[b] ?? 0) > 0));
+      return !linked || String(link(topology, free, count)) === String(firstInOrder(topology, free, count) ?? []);
+    }),
+    { numRuns: 60 },
+  );
+  t.end();
+});
+
+test('a board of 256 GPUs in groups of eight gives whole groups', (t) => {
+  const board = topologyOfPairs(256, (a, b) => ({
+    level: a >> 3 === b >> 3 ? 'PXB' : 'SYS',
+    nvlinks: a >> 3 === b >> 3 ? 18 : 0,
+  }));
+  const free = everything(board).filter((position) => position % 8 !== 0 || position >= 128);
+  for (const groups of [1, 2, 4]) {
+    const chosen = link(board, free, groups * 8);
+    t.equal(chosen.length, groups * 8);
+    t.equal(new Set(chosen.map((position) => position >> 3)).size, groups, `${groups} groups`);
+  }
   t.end();
 });

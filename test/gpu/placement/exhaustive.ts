@@ -29,18 +29,56 @@ export function highestScore(topology: Topology, free: readonly number[], count:
   return Math.max(...subsets(free, count).map((set) => scoreOpinion(topology, set)));
 }
 
-/** Value of a set as placement orders sets of equal score: score, then PCIe. */
-export function fineOpinion(topology: Topology, set: readonly number[]): number {
-  return sumOfPairs(set, (a, b) => pairOpinion(topology, a, b) * 8192 + (PCIE[topology.levels[a]?.[b] ?? ''] ?? 0));
+/** NVLinks within a set. */
+export function linksOpinion(topology: Topology, set: readonly number[]): number {
+  return sumOfPairs(set, (a, b) => topology.nvlinks[a]?.[b] ?? 0);
+}
+
+/** How near a set is by PCIe and NUMA. */
+export function nearnessOpinion(topology: Topology, set: readonly number[]): number {
+  return sumOfPairs(set, (a, b) => PCIE[topology.levels[a]?.[b] ?? ''] ?? 0);
 }
 
 /** The best that disjoint sets of `jobSize` can be worth among `free`, as many as fit, by trying all. */
-export function packingOpinion(topology: Topology, free: readonly number[], jobSize: number): number {
+export function packingOpinion(
+  free: readonly number[],
+  jobSize: number,
+  opinion: (set: readonly number[]) => number,
+): number {
   if (free.length < jobSize) return 0;
   return Math.max(
     ...subsets(free, jobSize).map((set) => {
       const rest = free.filter((position) => !set.includes(position));
-      return fineOpinion(topology, set) + packingOpinion(topology, rest, jobSize);
+      return opinion(set) + packingOpinion(rest, jobSize, opinion);
     }),
   );
+}
+
+/**
+ * The set of `count` among `free` that comes first: NVLink of the set; best disjoint NVLink sets that remain; PCIe and
+ * NUMA distance of the set; PCIe worth of the rest; lowest positions. By looking at every set.
+ */
+export function firstInOrder(
+  topology: Topology,
+  free: readonly number[],
+  count: number,
+  isAllowed: (set: readonly number[]) => boolean = () => true,
+): readonly number[] | undefined {
+  const links = (set: readonly number[]) => linksOpinion(topology, set);
+  const nearness = (set: readonly number[]) => nearnessOpinion(topology, set);
+  const judged = subsets(free, count)
+    .filter(isAllowed)
+    .map((set) => {
+      const rest = free.filter((position) => !set.includes(position));
+      const remains = (opinion: (set: readonly number[]) => number) =>
+        [8, 4, 2].map((jobSize) => packingOpinion(rest, jobSize, opinion));
+      return { set, order: [links(set), ...remains(links), nearness(set), ...remains(nearness)] };
+    });
+  const before = (a: readonly number[], b: readonly number[]): boolean => {
+    const at = a.findIndex((value, place) => value !== b[place]);
+    return at >= 0 && (a[at] ?? 0) > (b[at] ?? 0);
+  };
+  const [first, ...others] = judged;
+  if (first === undefined) return undefined;
+  return others.reduce((best, other) => (before(other.order, best.order) ? other : best), first).set;
 }

@@ -3,23 +3,28 @@ import { test } from 'tap';
 import { bitsOf, eachSubset, positionsOf } from '../../../src/gpu/placement/bit-set.js';
 import { MAX_TABLE_GPUS, SetTable } from '../../../src/gpu/placement/set-table.js';
 import { JOB_SIZES, FutureValue, compareFutureValue } from '../../../src/gpu/placement/future-value.js';
-import { uniformTopology, type Topology } from '../../../src/gpu/topology/topology.js';
+import { pcieScore } from '../../../src/gpu/placement/score.js';
+import { linksBetween, type Topology } from '../../../src/gpu/topology/topology.js';
 import { BRIDGED, CUBE_MESH, T8, switched } from '../topology/machines.js';
 import { anyMachine } from '../topology/random-machines.js';
-import { fineOpinion, packingOpinion, scoreOpinion } from './exhaustive.js';
+import { linksOpinion, nearnessOpinion, packingOpinion } from './exhaustive.js';
 
 const everything = (topology: Topology): number => (1 << topology.levels.length) - 1;
 
-test('the table holds the score of every set', (t) => {
+const linkTable = (topology: Topology): SetTable =>
+  new SetTable(topology.levels.length, (a, b) => linksBetween(topology, a, b));
+const pcieTable = (topology: Topology): SetTable =>
+  new SetTable(topology.levels.length, (a, b) => pcieScore(topology, a, b));
+
+test('the table holds the sum of every set', (t) => {
   fc.assert(
     fc.property(fc.oneof(anyMachine(7, 0), anyMachine(7, 18)), (topology) => {
-      const table = new SetTable(topology);
+      const [links, near] = [linkTable(topology), pcieTable(topology)];
       let right = true;
       for (let set = 0; set <= everything(topology); set++) {
         const positions = positionsOf(set);
         right &&=
-          table.score(set) === scoreOpinion(topology, positions) &&
-          table.value(set) === fineOpinion(topology, positions);
+          links.of(set) === linksOpinion(topology, positions) && near.of(set) === nearnessOpinion(topology, positions);
       }
       return right;
     }),
@@ -29,36 +34,33 @@ test('the table holds the score of every set', (t) => {
   t.end();
 });
 
-test('the scores of sixteen GPUs with many links fit, and PCIe never outweighs a link', (t) => {
-  const table = new SetTable(switched(16, 18));
-  t.equal(table.score(0xffff), 120 * 1800);
-  t.ok(table.value(0xffff) < 2 ** 31);
-  t.equal(table.score(0xffff), Math.floor(table.value(0xffff) / 8192));
-  t.throws(() => new SetTable(uniformTopology(MAX_TABLE_GPUS + 1)), RangeError);
+test('a table holds sixteen GPUs and no more', (t) => {
+  t.equal(linkTable(switched(16, 18)).of(0xffff), 120 * 18);
+  t.throws(() => new SetTable(MAX_TABLE_GPUS + 1, () => 0), RangeError);
   t.end();
 });
 
 test('twins can change places in every set without a difference', (t) => {
   fc.assert(
     fc.property(anyMachine(6, 1), (topology) => {
-      const table = new SetTable(topology);
+      const table = pcieTable(topology);
       const swap = (set: number, a: number, b: number) =>
         bitsOf(positionsOf(set).map((position) => (position === a ? b : position === b ? a : position)));
       for (const a of topology.levels.keys()) {
         for (const b of topology.levels.keys()) {
           if (!table.areTwins(a, b)) continue;
           for (let set = 0; set <= everything(topology); set++)
-            if (table.value(set) !== table.value(swap(set, a, b))) return false;
+            if (table.of(set) !== table.of(swap(set, a, b))) return false;
         }
       }
       return true;
     }),
     { numRuns: 60 },
   );
-  const table = new SetTable(T8);
+  const table = pcieTable(T8);
   t.ok(table.areTwins(0, 1));
   t.notOk(table.areTwins(0, 2));
-  t.notOk(new SetTable(CUBE_MESH).areTwins(0, 1), 'their links lead elsewhere');
+  t.notOk(linkTable(CUBE_MESH).areTwins(0, 1), 'their links lead elsewhere');
   t.end();
 });
 
@@ -68,8 +70,13 @@ test('worth is what the best disjoint jobs of 8, 4 and 2 would score', (t) => {
     fc.property(
       machine.chain((topology) => fc.tuple(fc.constant(topology), fc.subarray([...topology.levels.keys()]))),
       ([topology, free]) => {
-        const futureValue = new FutureValue(new SetTable(topology)).of(bitsOf(free));
-        return JOB_SIZES.every((size, at) => futureValue[at] === packingOpinion(topology, free, size));
+        const links = new FutureValue(linkTable(topology)).of(bitsOf(free));
+        const near = new FutureValue(pcieTable(topology)).of(bitsOf(free));
+        return JOB_SIZES.every(
+          (size, at) =>
+            links[at] === packingOpinion(free, size, (set) => linksOpinion(topology, set)) &&
+            near[at] === packingOpinion(free, size, (set) => nearnessOpinion(topology, set)),
+        );
       },
     ),
     { numRuns: 120 },
@@ -80,24 +87,24 @@ test('worth is what the best disjoint jobs of 8, 4 and 2 would score', (t) => {
 
 test('sixteen GPUs are worth two jobs of eight, four of four, eight of two', (t) => {
   const machine = switched(16, 6);
-  const [eights, fours, twos] = new FutureValue(new SetTable(machine)).of(0xffff);
+  const [eights, fours, twos] = new FutureValue(pcieTable(machine)).of(0xffff);
   const halves = [
     [0, 1, 2, 3, 4, 5, 6, 7],
     [8, 9, 10, 11, 12, 13, 14, 15],
   ];
   t.equal(
     eights,
-    halves.reduce((sum, half) => sum + fineOpinion(machine, half), 0),
+    halves.reduce((sum, half) => sum + nearnessOpinion(machine, half), 0),
   );
-  t.equal(fours, 4 * fineOpinion(machine, [0, 1, 2, 3]));
-  t.equal(twos, 8 * fineOpinion(machine, [0, 1]));
+  t.equal(fours, 4 * nearnessOpinion(machine, [0, 1, 2, 3]));
+  t.equal(twos, 8 * nearnessOpinion(machine, [0, 1]));
   t.end();
 });
 
 test('taking a GPU away never makes the rest worth more', (t) => {
   fc.assert(
     fc.property(anyMachine(8, 2), (topology) => {
-      const futureValue = new FutureValue(new SetTable(topology));
+      const futureValue = new FutureValue(linkTable(topology));
       let right = true;
       eachSubset(everything(topology), Math.max(0, topology.levels.length - 1), (rest) => {
         right &&= futureValue.of(rest).every((value, at) => value <= (futureValue.of(everything(topology))[at] ?? 0));

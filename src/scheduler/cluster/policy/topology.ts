@@ -1,5 +1,5 @@
 import { positionsOf, size, type BitSet } from '../../../gpu/placement/bit-set.js';
-import { machineOf } from '../../../gpu/placement/machine.js';
+import { machineOf, type Exact } from '../../../gpu/placement/machine.js';
 import { place } from '../../../gpu/placement/place.js';
 import { setScore } from '../../../gpu/placement/score.js';
 import { JOB_SIZES } from '../../../gpu/placement/future-value.js';
@@ -49,24 +49,31 @@ class TopologyJudge implements Judge {
   #lost(machine: Topology, free: BitSet, taken: number): number {
     const { exact } = machineOf(machine);
     if (taken === 0 || exact === null) return 0;
-    const before = weigh(exact.futureValue.of(free));
+    const before = worthOf(exact, free);
     let rest = free;
     for (let left = taken; left > 0; left--) {
       let best = 0;
       let bestFutureValue = -1;
       for (const position of positionsOf(rest)) {
-        const futureValue = weigh(exact.futureValue.of(rest & ~(1 << position)));
+        const futureValue = worthOf(exact, rest & ~(1 << position));
         if (futureValue > bestFutureValue) [best, bestFutureValue] = [position, futureValue];
       }
       rest &= ~(1 << best);
     }
-    return before - weigh(exact.futureValue.of(rest));
+    return before - worthOf(exact, rest);
   }
 }
 
-/** One number for what `Worth` says: the value of a pair, summed over the sizes of job. */
-function weigh(futureValue: readonly number[]): number {
-  return JOB_SIZES.reduce((sum, jobSize, at) => sum + (futureValue[at] ?? 0) / ((jobSize * (jobSize - 1)) / 2), 0);
+/** One NVLink as points of `setScore`. */
+const LINK_POINTS = 100;
+
+/** What the best sets of the free GPUs are worth for later jobs: points of a pair, summed over the sizes of job. */
+function worthOf({ nvlink, pcie }: Exact, free: BitSet): number {
+  const [links, near] = [nvlink.futureValue.of(free), pcie.futureValue.of(free)];
+  return JOB_SIZES.reduce((sum, jobSize, at) => {
+    const points = (links[at] ?? 0) * LINK_POINTS + (near[at] ?? 0);
+    return sum + points / ((jobSize * (jobSize - 1)) / 2);
+  }, 0);
 }
 
 function meanPairScore(shape: NodeShape, free: BitSet, count: number): number {
