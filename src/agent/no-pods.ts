@@ -13,6 +13,7 @@ export interface AgentPods extends PodKnowledge, PodNames {
 export const NO_PODS: AgentPods = {
   pending: () => null,
   ended: () => new Set(),
+  exists: () => null,
   annotations: () => null,
   onAnnotations: () => () => undefined,
   uidOf: () => null,

@@ -1,5 +1,5 @@
 import { Allocator } from './allocator/allocator.js';
-import type { Notices } from './allocator/ports.js';
+import type { Notices, PodEvidence } from './allocator/ports.js';
 import { isOver, usesGpu } from './api-server/node-pod.js';
 import type { NodeCounts, PodFacts } from './display/view.js';
 import type { Driver } from './gpus/driver.js';
@@ -29,6 +29,7 @@ import { NodeRecord } from './node-record.js';
 import { NodeReport } from './node-report.js';
 import { nodeView } from './node-view.js';
 import { restoredCheckpoint } from './restored-checkpoint.js';
+import { podEvidence } from './pod-evidence.js';
 import { podEvictor, podNotices } from './pod-events.js';
 import { VERSION } from '../host/version.js';
 import { openKubeClient } from '../kube/open-client.js';
@@ -46,6 +47,7 @@ export interface AgentSeams {
   readonly pods?: AgentPods;
   readonly notices?: Notices;
   readonly containers?: ContainerKnowledge;
+  readonly evidence?: PodEvidence;
   readonly sliceNotices?: SliceNotices;
   readonly evictor?: Evictor;
 }
@@ -123,6 +125,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
       node,
       pods,
       holders,
+      evidence: seams.evidence ?? podEvidence(containers, clock),
       slices,
       legacy: vgpu.legacy,
       checkpoint,

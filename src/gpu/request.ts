@@ -16,6 +16,7 @@ export type RefusalCode =
   | 'nothing-fits'
   | 'unknown-ids'
   | 'unknown-container'
+  | 'devices-in-use'
   | 'wrong-door'
   | 'bad-claim'
   | 'mismatch';

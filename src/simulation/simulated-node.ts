@@ -106,7 +106,13 @@ export class SimulatedNode {
 
   async startAgent(): Promise<void> {
     const pods = this.#options.knowsPods === true ? { pods: podsOf(this.kubelet) } : {};
-    const agent = await buildAgent(this.config, this.#options.log, { ...pods, ...this.#options.seams });
+    const evidence: AgentSeams['evidence'] = {
+      remainsOf: async (podUid) => {
+        const running = this.kubelet.runningOf(podUid);
+        return running === null ? { running: new Set(), any: false } : { running, any: true };
+      },
+    };
+    const agent = await buildAgent(this.config, this.#options.log, { evidence, ...pods, ...this.#options.seams });
     await agent.start();
     this.#agent = agent;
     await this.kubelet.ready();
@@ -140,6 +146,7 @@ function podsOf(kubelet: KubeletEmulator): AgentPods {
         })),
       ),
     ended: () => kubelet.ended,
+    exists: (podUid) => find((pod) => pod.uid === podUid) !== undefined,
     annotations: (podUid) => {
       const pod = find((entry) => entry.uid === podUid);
       return pod === undefined ? null : new Map(Object.entries(pod.annotations ?? {}));

@@ -2,14 +2,21 @@ import { EMPTY_CHECKPOINT, type CheckpointContent } from '../../gpu/ledger/check
 import { NO_EDITS, sliceEdits, type ContainerEdits } from '../../gpu/container-edits.js';
 import type { Gpu } from '../../gpu/gpu.js';
 import { allocate, withoutHalf } from '../../gpu/ledger/allocate.js';
-import { coreIdsOf, memoryIdsOf, type Allocation } from '../../gpu/ledger/allocation.js';
+import { coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from '../../gpu/ledger/allocation.js';
 import { candidatesOf, needsHolders } from '../../gpu/ledger/candidates.js';
 import { identify, type Holder } from '../../gpu/ledger/identify.js';
 import { followLegacy, isLegacyId, noteLegacy } from '../../gpu/ledger/legacy.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import type { PendingContainers } from '../../gpu/ledger/pending.js';
 import { prefer } from '../../gpu/ledger/prefer.js';
-import { holdsAny, observeOffered, reconcile, releaseEnded } from '../../gpu/ledger/release.js';
+import {
+  holdsAny,
+  observeOffered,
+  reconcile,
+  releaseEnded,
+  startedWith,
+  withoutIdsOf,
+} from '../../gpu/ledger/release.js';
 import { takeOver } from '../../gpu/ledger/take-over.js';
 import { isOffered, type ClaimGpus } from '../../gpu/ledger/door.js';
 import { emptyLedger, usage, type LedgerNode, type LedgerState } from '../../gpu/ledger/state.js';
@@ -23,10 +30,12 @@ import type {
   LegacyStore,
   NodeFiles,
   Notices,
+  PodEvidence,
   PodKnowledge,
   SliceStore,
 } from './ports.js';
 import { LedgerKeeper } from './ledger-keeper.js';
+import { podsGone, runningOf } from './pod-life.js';
 import { gpusOf, limitsOf } from './slice-limits.js';
 import { SliceUpkeep } from './slice-upkeep.js';
 
@@ -34,6 +43,7 @@ export interface AllocatorOptions {
   readonly node: LedgerNode;
   readonly pods: PodKnowledge;
   readonly holders: HolderKnowledge;
+  readonly evidence: PodEvidence;
   readonly slices: SliceStore;
   readonly legacy: LegacyStore;
   readonly checkpoint: CheckpointStore;
@@ -74,6 +84,8 @@ export class Allocator {
   readonly #upkeep: SliceUpkeep;
   /** UIDs of pods whose request was refused; the API server may still list them as pending. */
   readonly #failed = new Set<string>();
+  /** Allocations of running containers that the kubelet has forgotten, as far as the log says so already. */
+  readonly #forgottenTold = new Set<string>();
   /** How many more times the kubelet is asked for its devices before ids are allocated; 0 after it has answered. */
   #questionsLeft = MOST_QUESTIONS;
 
@@ -151,15 +163,21 @@ export class Allocator {
     await this.#compared();
     return this.#enqueue(async () => {
       const ended = releaseEnded(this.#state, this.#options.pods.ended());
-      const offered = observeOffered(ended.state, available, mustInclude);
+      let [offer, offered] = [available, observeOffered(ended.state, available, mustInclude)];
+      const forgotten = await this.#forgotten(offered.freed);
+      if (forgotten.length > 0) {
+        offer = withoutIdsOf(forgotten, available, mustInclude);
+        offered = observeOffered(ended.state, offer, mustInclude);
+      }
       this.#state = offered.state;
       await this.#afterFree([...ended.freed, ...offered.freed]);
       const pending = await this.#pendingFor(kind, size);
-      const answer = prefer(this.#state, { kind, available, mustInclude, size, pending });
+      const answer = prefer(this.#state, { kind, available: offer, mustInclude, size, pending });
       if (answer.ok) return { ok: true, ids: answer.ids };
       if ('podUid' in answer) this.#failed.add(answer.podUid);
       this.#state = { ...this.#state, open: null };
-      return this.#refused(kind, size, answer);
+      const reason = forgotten.length > 0 ? `${answer.reason}; ${forgottenBy(forgotten)}` : answer.reason;
+      return this.#refused(kind, size, refuse(answer.code, reason));
     });
   }
 
@@ -171,6 +189,11 @@ export class Allocator {
     await this.#compared();
     return this.#enqueue(async () => {
       const { slices, clock, log } = this.#options;
+      const forgotten = await this.#forgotten(startedWith(this.#state, ids));
+      if (forgotten.length > 0) {
+        this.#state = { ...this.#state, open: null };
+        return this.#refused(kind, ids.length, refuse('devices-in-use', forgottenBy(forgotten)));
+      }
       const pending = await this.#pendingFor(kind, ids.length);
       const answer = allocate(this.#state, { kind, ids, pending, now: clock.now() });
       if (!answer.ok) {
@@ -229,21 +252,29 @@ export class Allocator {
    * holds.
    */
   async reconcile(): Promise<void> {
-    const holders = await this.#options.holders.all();
-    if (holders === null) return;
+    const named = await this.#options.holders.all();
+    if (named === null) return;
     this.#questionsLeft = 0;
+    const gone = await podsGone(named, this.#options.pods, this.#options.evidence);
     await this.#enqueue(async () => {
       const { clock, graceMs, pods, log } = this.#options;
       const [before, now, endedPods] = [this.#state, clock.now(), pods.ended()];
       // The kubelet's checkpoint still names a pod that is over, until the next one is admitted.
-      const living = holders.filter(({ container }) => !endedPods.has(container.podUid));
-      const followed = followLegacy(before, holders, { endedPods, now, graceMs });
+      const living = named.filter(({ container: { podUid } }) => !endedPods.has(podUid) && !gone.has(podUid));
+      const followed = followLegacy(before, living, { endedPods, now, graceMs });
       this.#tellOfLegacy(followed.begun, followed.ended);
       const taken = takeOver(followed.state, living, { now, graceMs });
       for (const { container, reason } of taken.refused)
         log.warn({ container, reason }, 'a container that the kubelet names could not be added to the ledger');
-      const heldIds = new Set(holders.flatMap((holder) => [...holder.coreIds, ...holder.memoryIds]));
-      const { state, freed } = reconcile(taken.state, { heldIds, endedPods, now, graceMs });
+      const heldIds = new Set(living.flatMap((holder) => [...holder.coreIds, ...holder.memoryIds]));
+      const compare = () => reconcile(taken.state, { heldIds, endedPods, now, graceMs });
+      let { state, freed } = compare();
+      const forgotten = await this.#forgotten(freed.filter(({ owners }) => !owners.some(isEnded(endedPods))));
+      if (forgotten.length > 0) {
+        for (const allocation of forgotten)
+          for (const id of [...coreIdsOf(allocation), ...memoryIdsOf(allocation)]) heldIds.add(id);
+        ({ state, freed } = compare());
+      }
       this.#state = state;
       if (state !== before) await this.#save();
       for (const { allocation, container } of taken.adopted) {
@@ -308,6 +339,25 @@ export class Allocator {
       await this.#options.legacy.open(this.#state.legacy);
       return { ok: true };
     });
+  }
+
+  /**
+   * Those of the allocations whose containers run, although the kubelet counts their devices as free: it has lost its
+   * checkpoint. They keep what they have until they end.
+   */
+  async #forgotten(allocations: readonly Allocation[]): Promise<readonly Allocation[]> {
+    const started = allocations.filter(({ phase }) => phase === 'started');
+    if (started.length === 0) return started;
+    const forgotten = await runningOf(started, this.#options.evidence);
+    for (const { id, owners } of forgotten) {
+      if (this.#forgottenTold.has(id)) continue;
+      this.#forgottenTold.add(id);
+      this.#options.log.error(
+        { allocation: id, owners },
+        'the kubelet counts devices of a running container as free: it has lost its checkpoint; they are kept for that container',
+      );
+    }
+    return forgotten;
   }
 
   #tellOfLegacy(begun: readonly LegacyHolding[], ended: readonly LegacyHolding[]): void {
@@ -408,6 +458,7 @@ export class Allocator {
     if (freed.length === 0) return;
     await this.#save();
     for (const allocation of freed) {
+      this.#forgottenTold.delete(allocation.id);
       await this.#upkeep.remove(allocation.id);
       this.#options.log.info({ allocation: allocation.id, owners: allocation.owners }, 'freed');
       this.#options.notices.freed(allocation);
@@ -421,4 +472,14 @@ export class Allocator {
   #enqueue<T>(step: () => Promise<T>): Promise<T> {
     return this.ledger.run(step);
   }
+}
+
+function isEnded(endedPods: ReadonlySet<string>): (owner: ContainerRef) => boolean {
+  return ({ podUid }) => endedPods.has(podUid);
+}
+
+function forgottenBy(allocations: readonly Allocation[]): string {
+  const containers = allocations.flatMap(({ owners }) => owners.map((owner) => `${owner.pod}/${owner.container}`));
+  const names = containers.slice(0, 3).join(', ') + (containers.length > 3 ? ', ...' : '');
+  return `the kubelet offers devices that running containers use (${names}): it has lost its checkpoint; they are free when these containers end`;
 }

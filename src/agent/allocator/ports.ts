@@ -13,6 +13,22 @@ export interface PodKnowledge {
   pending(): PendingContainers;
   /** UIDs of pods that are over for good. */
   ended(): ReadonlySet<string>;
+  /** Whether the API server has this pod on this node; null while that is not known. */
+  exists(podUid: string): boolean | null;
+}
+
+/** What is left of a pod on this machine. */
+export interface PodRemains {
+  /** Names of its containers that run; null where processes of it run, and it is not known in which container. */
+  readonly running: ReadonlySet<string> | null;
+  /** Whether anything is left: a process, or a container that has ended and that the runtime still knows. */
+  readonly any: boolean;
+}
+
+/** What container runtime and control groups say of pods. */
+export interface PodEvidence {
+  /** Null when it cannot be told. Answers within seconds, also when the runtime hangs. */
+  remainsOf(podUid: string): Promise<PodRemains | null>;
 }
 
 /** Which container holds which ids, according to the kubelet. */

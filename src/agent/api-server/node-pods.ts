@@ -101,6 +101,12 @@ export class NodePods {
     return this.#byUid.get(podUid) ?? null;
   }
 
+  /** Whether the API server has this pod on this node; null unless a connection to it stands. */
+  exists(podUid: string): boolean | null {
+    if (!this.#watch.synced || this.#watch.silentMs > 0) return null;
+    return this.#byUid.has(podUid);
+  }
+
   uidOf(namespace: string, pod: string): string | null {
     return this.#byName.get(nameKey(namespace, pod))?.uid ?? null;
   }

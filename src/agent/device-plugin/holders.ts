@@ -121,6 +121,7 @@ export class KubeletHolders {
       coreIds,
       memoryIds,
       gpuNames: recorded?.gpuNames ?? [],
+      isListed: true,
     };
   }
 
@@ -140,6 +141,7 @@ export class KubeletHolders {
         coreIds: [],
         memoryIds: [],
         gpuNames: [],
+        isListed: false,
       };
       const mine =
         entry.resource === CORE_RESOURCE

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cgroupProcesses } from './cgroup-processes.js';
-import { parseProcCgroup } from './cgroup-path.js';
+import { parseProcCgroup, type CgroupPlace } from './cgroup-path.js';
 import { ownKubeletRoots } from './own-roots.js';
 import {
   RuntimeError,
@@ -70,7 +70,14 @@ export class NodeContainers {
     if (place?.containerId !== container.id) return [];
     const listed = await cgroupProcesses(this.#options.cgroups, place);
     // The agent may see another part of the tree of control groups than the one that the path is of.
-    return listed?.includes(container.pid) === true ? listed : this.#pidsByPlace(container.id);
+    return listed?.includes(container.pid) === true
+      ? listed
+      : this.#pidsWhere(({ containerId: id }) => id === container.id);
+  }
+
+  /** Host ids of all processes in the control groups of a pod, that of its sandbox among them. Asks no runtime. */
+  pidsOfPod(podUid: string): Promise<number[]> {
+    return this.#pidsWhere((place) => place.podUid === podUid);
   }
 
   close(): void {
@@ -82,11 +89,12 @@ export class NodeContainers {
     );
   }
 
-  async #pidsByPlace(containerId: string): Promise<number[]> {
+  async #pidsWhere(isMeant: (place: CgroupPlace) => boolean): Promise<number[]> {
     const pids: number[] = [];
     for (const name of await readdir(this.#options.processes)) {
       const pid = Number(name);
-      if (Number.isInteger(pid) && (await this.#placeOf(pid))?.containerId === containerId) pids.push(pid);
+      const place = Number.isInteger(pid) ? await this.#placeOf(pid) : null;
+      if (place !== null && isMeant(place)) pids.push(pid);
     }
     return pids.sort((a, b) => a - b);
   }

@@ -10,6 +10,11 @@ export interface Holder {
   readonly memoryIds: readonly string[];
   /** The GPUs that the kubelet was answered with, by UUID or as `/dev/nvidia<minor>`; empty where that is not known. */
   readonly gpuNames: readonly string[];
+  /**
+   * Whether pod-resources names it. The kubelet's checkpoint alone also names pods that are over, until the kubelet
+   * admits the next one.
+   */
+  readonly isListed: boolean;
 }
 
 export type Identified =

@@ -123,3 +123,24 @@ function withoutAll(state: LedgerState, freed: readonly Allocation[]): LedgerSta
 export function holdsAny(allocation: Allocation, ids: ReadonlySet<string>): boolean {
   return coreIdsOf(allocation).some((id) => ids.has(id)) || memoryIdsOf(allocation).some((id) => ids.has(id));
 }
+
+/** Allocations of started containers that hold any of these ids. */
+export function startedWith(state: LedgerState, ids: readonly string[]): Allocation[] {
+  const wanted = new Set(ids);
+  const isWanted = (id: string): boolean => wanted.has(id);
+  return [...state.allocations.values()].filter(
+    ({ phase, parts }) =>
+      phase === 'started' && parts.some((part) => part.coreIds.some(isWanted) || part.memoryIds.some(isWanted)),
+  );
+}
+
+/** An offer of the kubelet without the ids of these allocations, except those that it has to contain. */
+export function withoutIdsOf(
+  allocations: readonly Allocation[],
+  available: readonly string[],
+  mustInclude: readonly string[],
+): string[] {
+  const held = new Set(allocations.flatMap((allocation) => [...coreIdsOf(allocation), ...memoryIdsOf(allocation)]));
+  for (const id of mustInclude) held.delete(id);
+  return available.filter((id) => !held.has(id));
+}

@@ -72,6 +72,7 @@ export class KubeletEmulator {
       this.#devices.decode(await readFile(this.#checkpointPath, 'utf8'));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      this.#devices.forgetAllBut(new Set());
     }
     const { Registration } = devicePluginProto().v1beta1;
     const { PodResourcesLister } = podResourcesProto().v1;
@@ -205,6 +206,17 @@ export class KubeletEmulator {
 
   get pods(): readonly EmulatedPod[] {
     return [...this.#pods.values()];
+  }
+
+  /** Names of a pod's containers that run, as a container runtime would tell; null for a pod that is over. */
+  runningOf(podUid: string): ReadonlySet<string> | null {
+    const pod = this.#pods.get(podUid);
+    if (pod === undefined) return null;
+    const started = (containers: readonly EmulatedContainer[]): string[] =>
+      containers.map(({ name }) => name).filter((name) => this.#started.has(`${podUid}/${name}`));
+    const main = started(pod.containers);
+    // Init containers end one by one, the last before the others start.
+    return new Set(main.length > 0 ? main : started(pod.initContainers).slice(-1));
   }
 
   /** Who holds what, as the checkpoint names it: also pods that are over, until the next one is admitted. */

@@ -111,6 +111,7 @@ export class KubeletModel {
       coreIds,
       memoryIds,
       gpuNames: [],
+      isListed: true,
     }));
     const narrowed = candidatesOf(this.state, listed, holders, { kind, size });
     this.state = narrowed.state;
@@ -122,7 +123,7 @@ export class KubeletModel {
     const container = { podUid: pod.uid, namespace: 'n', pod: pod.uid, container: 'main' };
     const answer = identify(
       this.state,
-      { container, coreIds: pod.coreIds, memoryIds: pod.memoryIds, gpuNames: [] },
+      { container, coreIds: pod.coreIds, memoryIds: pod.memoryIds, gpuNames: [], isListed: true },
       this.now,
     );
     if (answer.ok) {

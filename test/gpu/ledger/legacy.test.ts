@@ -19,6 +19,7 @@ function oldHolder(podUid: string, cores: number, memoryBlocks: number, gpuNames
     coreIds: Array.from({ length: cores }, (_, at) => `tencent.com/vcuda-core-${at}`),
     memoryIds: Array.from({ length: memoryBlocks }, (_, at) => `tencent.com/vcuda-memory-268435456-${at}`),
     gpuNames,
+    isListed: true,
   };
 }
 

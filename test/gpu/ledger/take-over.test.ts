@@ -25,6 +25,7 @@ function holder(
     coreIds,
     memoryIds,
     gpuNames: more.gpuNames ?? [],
+    isListed: true,
   };
 }
 

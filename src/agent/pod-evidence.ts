@@ -1,0 +1,43 @@
+import type { Clock } from '../host/clock.js';
+import type { PodEvidence } from './allocator/ports.js';
+import { RuntimeError } from './runtimes/container.js';
+import type { NodeContainers } from './runtimes/node-containers.js';
+
+/** The kubelet waits for what this is asked for: a runtime that hangs must not stop the admission of pods. */
+const PATIENCE_MS = 2_000;
+
+/**
+ * What the container runtime says of a pod's containers, and where it knows none, what control groups say of the pod's
+ * processes: the runtime that answers need not be the one of the kubelet.
+ */
+export function podEvidence(
+  containers: Pick<NodeContainers, 'list' | 'pidsOfPod'>,
+  clock: Pick<Clock, 'after'>,
+): PodEvidence {
+  return {
+    async remainsOf(podUid) {
+      const listed = await within(clock, PATIENCE_MS, containers.list({ podUid })).catch((error: unknown) => {
+        if (error instanceof RuntimeError) return null;
+        throw error;
+      });
+      if (listed !== null && listed.length > 0) {
+        const running = listed.filter(({ state }) => state !== 'exited').map(({ name }) => name);
+        return { running: new Set(running), any: true };
+      }
+      const pids = await containers.pidsOfPod(podUid);
+      if (pids.length > 0) return { running: null, any: true };
+      return listed === null ? null : { running: new Set(), any: false };
+    },
+  };
+}
+
+/** Null when the answer takes longer. */
+async function within<T>(clock: Pick<Clock, 'after'>, ms: number, answer: Promise<T>): Promise<T | null> {
+  let cancel = (): void => undefined;
+  const late = new Promise<null>((resolve) => (cancel = clock.after(ms, () => resolve(null))));
+  try {
+    return await Promise.race([answer, late]);
+  } finally {
+    cancel();
+  }
+}
