@@ -20,7 +20,9 @@ import { buildDisplay } from './start-display.js';
 import { containerKnowledge, nodeContainers } from './container-knowledge.js';
 import { openDriver } from './drivers.js';
 import { readExtraNodes } from './extra-config.js';
+import { GpuHealthFile } from './gpu-health-file.js';
 import { GpuWatch, ledgerNode, readHealthPolicy } from './gpu-watch.js';
+import { healthService } from './health-service.js';
 import { Lifecycle, type Part } from '../host/lifecycle.js';
 import { NO_NOTICES, NO_PODS, type AgentPods } from './no-pods.js';
 import { deviceFiles, simulatedDeviceFiles } from './node-files.js';
@@ -112,7 +114,16 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     clock,
     log,
   });
-  const node = ledgerNode(inventory, config.shareMode);
+  const healthFile = await GpuHealthFile.open({
+    directory: config.checkpointPath,
+    driver,
+    inventory,
+    policy,
+    clock,
+    log,
+  });
+  const health = new HealthMonitor({ driver, inventory, policy, restored: healthFile.restored, clock });
+  const node = ledgerNode(inventory, config.shareMode, health.unusable());
   const claimGpus = claimGpusOf(config);
   const restored = await restoredCheckpoint(checkpoint, node, log);
   // GPUs that go back to the device plugin are served to claims until the last is released.
@@ -138,7 +149,6 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     },
     restored,
   );
-  const health = new HealthMonitor({ driver, inventory, policy, clock });
   const gpuWatch = new GpuWatch({
     health,
     allocator,
@@ -191,13 +201,21 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     notReady: () => [...(plugin.registered ? [] : ['not registered with the kubelet']), ...draProblems(dra, claimGpus)],
     clock,
   });
-  const display = await buildDisplay({ config, view, record, apiServer, services: [vgpu.limitsService], clock, log });
+  const display = await buildDisplay({
+    config,
+    view,
+    record,
+    apiServer,
+    services: [vgpu.limitsService, healthService(health, healthFile)],
+    clock,
+    log,
+  });
 
   const lifecycle = new Lifecycle(
     [
       { name: 'driver', start: async () => undefined, stop: () => driver.close() },
       ...(libraries.part === null ? [] : [libraries.part]),
-      healthRecord(record, health),
+      healthRecord(record, healthFile, health),
       { name: 'gpu-watch', start: () => gpuWatch.start(), stop: () => gpuWatch.stop() },
       ...(apiServer === null ? [] : [clusterSide(apiServer, allocator, log)]),
       { name: 'holders', start: async () => undefined, stop: async () => holders.close() },
@@ -225,15 +243,18 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   };
 }
 
-/** Writes down what becomes of the GPUs. */
-function healthRecord(record: NodeRecord, health: HealthMonitor): Part {
-  let leave = (): void => undefined;
+/** Writes down what becomes of the GPUs: in the journal, and on disk for the next run. */
+function healthRecord(record: NodeRecord, file: GpuHealthFile, health: HealthMonitor): Part {
+  let leave: readonly (() => void)[] = [];
   return {
     name: 'record',
     async start() {
-      leave = record.follow(health);
+      leave = [record.follow(health), file.follow(health)];
     },
-    stop: async () => leave(),
+    async stop() {
+      for (const each of leave) each();
+      await file.settle();
+    },
   };
 }
 

@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
   usage: async () => (await import('./usage.js')).usageCommand(),
   top: async () => (await import('./top.js')).topCommand(),
   limits: async () => (await import('./limits.js')).limitsCommand(),
+  health: async () => (await import('./health.js')).healthCommand(),
   events: async () => (await import('./events.js')).eventsCommand(),
   doctor: async () => (await import('./doctor.js')).doctorCommand(),
   version: async () => (await import('./version.js')).versionCommand(),

@@ -21,6 +21,19 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
     .join('');
 }
 
+const AGES: readonly (readonly [unit: string, ms: number])[] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+];
+
+/** A duration in its largest whole unit: `3 h`. */
+export function age(ms: number): string {
+  const [unit, size] = AGES.find(([, each]) => ms >= each) ?? ['s', 1_000];
+  return `${Math.floor(Math.max(0, ms) / size)} ${unit}`;
+}
+
 const MIB = 2 ** 20;
 
 export function mib(bytes: number): string {

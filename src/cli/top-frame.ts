@@ -1,5 +1,5 @@
 import type { GpuSnapshot, NodeSnapshot, SliceSnapshot } from '../agent/display/view.js';
-import { printable } from './terminal-text.js';
+import { age, printable } from './terminal-text.js';
 import { containerName } from './usage.js';
 
 export type SortKey = 'cores' | 'memory' | 'throttled';
@@ -30,7 +30,7 @@ export function topFrame(snapshot: NodeSnapshot, options: FrameOptions): string[
     ...(snapshot.driverOutage === null ? [] : [`the driver does not answer: ${snapshot.driverOutage}`]),
     ...snapshot.notReady,
   ].map((trouble) => paint(`! ${printable(trouble)}`, 'bad', options));
-  const gpus = snapshot.cards.map((gpu) => gpuLine(gpu, options));
+  const gpus = snapshot.cards.map((gpu) => gpuLine(gpu, snapshot.atMs, options));
   const keys = `q quit   c cores  m memory  t throttled: sorted by ${sort}`;
   const list = containers(snapshot, options);
   const titles = line(['CONTAINER', 'GPU', 'CORES', 'MEMORY', 'THROTTLED', 'PIDS'], columns);
@@ -49,7 +49,7 @@ export function topFrame(snapshot: NodeSnapshot, options: FrameOptions): string[
   ].slice(0, rows);
 }
 
-function gpuLine(gpu: GpuSnapshot, options: FrameOptions): string {
+function gpuLine(gpu: GpuSnapshot, nowMs: number, options: FrameOptions): string {
   const trail = (options.trails.get(gpu.uuid) ?? [])
     .slice(-TRAIL_WIDTH)
     .map((percent) => BLOCKS[Math.min(7, Math.floor((percent / 100) * 8))])
@@ -57,7 +57,10 @@ function gpuLine(gpu: GpuSnapshot, options: FrameOptions): string {
   const name = `GPU ${String(gpu.index).padEnd(2)}`;
   if (gpu.health.status !== 'healthy')
     return paint(
-      clip(`${name} ${gpu.health.status}: ${printable(gpu.health.reason ?? '')}`, options.columns),
+      clip(
+        `${name} ${gpu.health.status} for ${age(nowMs - gpu.health.sinceMs)}: ${printable(gpu.health.reason ?? '')}`,
+        options.columns,
+      ),
       'bad',
       options,
     );

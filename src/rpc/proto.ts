@@ -8,6 +8,7 @@ import type { ProtoGrpcType as DraHealthV1Proto } from './gen/dra-health-v1.js';
 import type { ProtoGrpcType as DraHealthV1alpha1Proto } from './gen/dra-health-v1alpha1.js';
 import type { ProtoGrpcType as DraV1Proto } from './gen/dra-v1.js';
 import type { ProtoGrpcType as DraV1beta1Proto } from './gen/dra-v1beta1.js';
+import type { ProtoGrpcType as HealthProto } from './gen/health.js';
 import type { ProtoGrpcType as LimitsProto } from './gen/limits.js';
 import type { ProtoGrpcType as NodeProto } from './gen/node.js';
 import type { ProtoGrpcType as PluginRegistrationProto } from './gen/pluginregistration-v1.js';
@@ -36,6 +37,7 @@ export const podResourcesProto = loadOnce<PodResourcesProto>('podresources-v1.pr
 export const criProto = loadOnce<CriProto>('cri-v1.proto');
 export const vcudaProto = loadOnce<VcudaProto>('vcuda.proto');
 export const limitsProto = loadOnce<LimitsProto>('limits.proto');
+export const healthProto = loadOnce<HealthProto>('health.proto');
 export const nodeProto = loadOnce<NodeProto>('node.proto');
 export const displayProto = loadOnce<DisplayProto>('display.proto');
 export const draV1Proto = loadOnce<DraV1Proto>('dra-v1.proto');

@@ -1,3 +1,8 @@
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { test } from 'tap';
 import { parseSimNode } from '../../src/agent/gpus/sim/node.js';
 import { SimDriver } from '../../src/agent/gpus/sim/sim-driver.js';
@@ -7,6 +12,9 @@ import { cards } from './gpus.js';
 import { gpuIndexes, runPod, startedNode } from './node.js';
 import { simplePod } from './pods.js';
 import { until } from './slices/tenant.js';
+
+const run = promisify(execFile);
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
 function twoGpus(): SimDriver {
   const parsed = parseSimNode(cards(2));
@@ -44,4 +52,54 @@ test('a whole GPU goes to a GPU that nobody uses, rather than to one with a proc
   await until(() => node.agent.allocator.state.node.gpus[0]?.processCount === 1, 'the process to be seen');
   t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [1]);
   t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [0], 'it is the last one, and better than none');
+});
+
+test('what is held against GPUs outlives the agent, until a reset, a boot or an operator ends it', async (t) => {
+  const given = parseSimNode(cards(2));
+  if (!given.ok) throw new Error(given.reason);
+  let driver = new SimDriver(given.node);
+  const seams = {
+    get driver() {
+      return driver;
+    },
+  };
+  const node = await startedNode(t, { gpus: cards(2), seams });
+  const [first = '', second = ''] = given.node.gpus.map(({ uuid }) => uuid);
+  const restart = async (before: (next: SimDriver) => void = () => undefined): Promise<void> => {
+    await node.stopAgent();
+    driver = new SimDriver(given.node);
+    before(driver);
+    await node.startAgent();
+  };
+  const allocatable = (cores: number): Promise<void> =>
+    node.kubelet.until(() => node.kubelet.allocatable('core') === cores);
+  const command = (...args: string[]): Promise<string> =>
+    run(process.execPath, [MAIN, 'health', ...args, '--display-socket', node.config.displaySocket]).then(
+      ({ stdout }) => stdout,
+    );
+
+  driver.raiseXid(first, 48);
+  driver.raiseXid(second, 79);
+  await allocatable(0);
+  await restart();
+  t.equal(node.kubelet.allocatable('core'), 0, 'nothing is offered after the restart either');
+  t.match(await command(), /0 +GPU-\S+ +reset +\d+ s +- +XID 48 .*needs a reset/);
+
+  await restart((next) => next.reset(first));
+  t.match(await command(), /0 +GPU-\S+ +probation +\d+ s +in .* the GPU was reset/);
+  t.match(await command(), /1 +GPU-\S+ +failed .*XID 79/, 'the other one was not');
+  t.match(await command('clear', '1'), /1 +GPU-\S+ +healthy/);
+  await allocatable(100);
+  await restart();
+  t.equal(node.kubelet.allocatable('core'), 100);
+  t.match(await command(), /^\S+ +1 +failed +XID 79/m, 'what happened is still told');
+  await t.rejects(command('clear', '7'), { code: 2, stderr: /no GPU 7 on this node/ });
+});
+
+test('a health history that cannot be read puts every GPU on probation', async (t) => {
+  const node = await startedNode(t, { gpus: cards(2) });
+  await node.stopAgent();
+  await writeFile(join(node.config.checkpointPath, 'gpu-health.json'), '{"version":1,');
+  await node.startAgent();
+  t.equal(node.kubelet.allocatable('core'), 0);
 });

@@ -110,7 +110,7 @@ test('top shows GPUs, and containers by what is asked for', (t) => {
   t.same(names({ sort: 'throttled', before: snapshot(0) }), ['b', 'a', 'c']);
   const frame = topFrame(snapshot(2), { ...OPTIONS, before: snapshot(0) });
   t.match(frame[1], /^GPU 0 +█{12}░{8} +62 % .*3\.0\/16\.0 GiB +90 given +40 °C +75 W ▁▅█$/);
-  t.match(frame[2], /^GPU 1 +lost: gone$/);
+  t.match(frame[2], /^GPU 1 +lost for \d+ \S+: gone$/);
   t.match(
     frame.find((line) => line.includes('/b/')),
     /20\/30 % +1\.0\/4\.0 GiB +0\.50 s\/s/,

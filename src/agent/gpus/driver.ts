@@ -72,6 +72,11 @@ export interface Driver {
   inventory(): Promise<Inventory>;
   sample(uuid: string): Promise<GpuSample>;
   processes(uuid: string): Promise<readonly GpuProcess[]>;
+  /**
+   * Energy that a GPU has used since it was reset or its driver was loaded, in millijoules; null where it does not
+   * tell. It only ever grows: less than before means that the GPU was reset in between.
+   */
+  energyMillijoules(uuid: string): Promise<number | null>;
   /** Calls `listener` with everything that happens from now on, until the answer is called. */
   subscribe(listener: DriverListener): () => void;
   /**

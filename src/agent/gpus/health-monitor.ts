@@ -19,6 +19,8 @@ export interface HealthMonitorOptions {
   /** As the driver gave it; health is kept for its GPUs. */
   readonly inventory: Inventory;
   readonly policy: HealthPolicy;
+  /** What an earlier run of the agent knew of GPUs, by UUID. */
+  readonly restored?: ReadonlyMap<string, GpuHealth>;
   readonly clock: Clock;
 }
 
@@ -43,6 +45,7 @@ export class HealthMonitor {
     this.#policy = options.policy;
     this.#clock = options.clock;
     this.#inventory = options.inventory;
+    for (const [uuid, health] of options.restored ?? []) this.#health.set(uuid, health);
     this.#keep(options.inventory);
   }
 
@@ -90,6 +93,15 @@ export class HealthMonitor {
     return found;
   }
 
+  /** An operator vouches for a GPU: nothing is held against it any more. False for a GPU that is not there. */
+  clear(uuid: string): boolean {
+    const before = this.#health.get(uuid);
+    if (before === undefined) return false;
+    const isClean = before.status === 'healthy' && before.strikesMs.length === 0;
+    if (!isClean) this.#change(uuid, before, freshHealth(this.#clock.now()));
+    return true;
+  }
+
   #hear(event: DriverEvent): void {
     switch (event.kind) {
       case 'xid':
@@ -110,7 +122,8 @@ export class HealthMonitor {
       case 'reachable':
         this.#outage = null;
         this.#tell({ kind: 'driver', outage: null });
-        for (const uuid of this.#health.keys()) this.#apply(uuid, { kind: 'restarted' });
+        for (const uuid of this.#health.keys())
+          this.#apply(uuid, { kind: 'restarted', reason: 'the driver was restarted' });
         this.#readInventory();
         break;
     }

@@ -23,12 +23,17 @@ export type HealthEvent =
   | { readonly kind: 'ecc' }
   | { readonly kind: 'lost'; readonly reason: string }
   | { readonly kind: 'found' }
-  /** The driver was away and is back: what only a reset could cure has had one. */
-  | { readonly kind: 'restarted' };
+  /** Its driver was loaded anew, the machine booted, or it was reset: what only a reset could cure has had one. */
+  | { readonly kind: 'restarted'; readonly reason: string };
 
 /** A GPU that nothing is known against. */
 export function freshHealth(nowMs: number): GpuHealth {
   return { status: 'healthy', reason: null, sinceMs: nowMs, untilMs: null, strikesMs: [] };
+}
+
+/** Health of a GPU of which it is not known any more what was held against it. */
+export function afterUnknown(reason: string, nowMs: number, policy: HealthPolicy): GpuHealth {
+  return onProbation([], reason, nowMs, policy);
 }
 
 /** Health after an event. An event that changes nothing gives the same object. */
@@ -49,7 +54,7 @@ export function afterEvent(health: GpuHealth, event: HealthEvent, nowMs: number,
       return health.status === 'lost' ? onProbation([], 'answers again after it was lost', nowMs, policy) : health;
     case 'restarted':
       return health.status === 'reset' || health.status === 'failed' || health.status === 'lost'
-        ? onProbation([], 'the driver was restarted', nowMs, policy)
+        ? onProbation([], event.reason, nowMs, policy)
         : health;
   }
 }

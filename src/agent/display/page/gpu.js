@@ -26,7 +26,7 @@ export function cardPanel(store, card, position, entries) {
   const history = chart({ height: 32, top: 100, text: `Use of GPU ${card.index} in the last five minutes` });
   const rows = entries.map((entry) => row(entry, card));
   const more = h('span', {});
-  const { status, reason } = card.health;
+  const { status, reason, sinceMs } = card.health;
   const element = h(
     'article',
     { class: `card ${status}`, id: `card-${card.index}`, 'aria-label': `GPU ${card.index}` },
@@ -45,7 +45,7 @@ export function cardPanel(store, card, position, entries) {
         .join(' · '),
       more,
     ),
-    reason === null ? null : h('p', { class: 'reason' }, reason),
+    reason === null ? null : h('p', { class: 'reason', title: `since ${new Date(sinceMs).toISOString()}` }, reason),
     cores.element,
     memory.element,
     h('div', { class: 'history' }, history.element, axis()),

@@ -25,6 +25,10 @@ export class DummyDriver implements Driver {
     throw new DriverError('unknown-gpu', `no GPU ${uuid}`);
   }
 
+  async energyMillijoules(uuid: string): Promise<number | null> {
+    throw new DriverError('unknown-gpu', `no GPU ${uuid}`);
+  }
+
   subscribe(): () => void {
     return () => undefined;
   }

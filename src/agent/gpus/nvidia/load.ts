@@ -29,6 +29,16 @@ export const temperature = (gpu: Handle): Question<number> =>
 export const power = (gpu: Handle): Question<number> =>
   filling({ feature: null, names: ['nvmlDeviceGetPowerUsage'], inputs: [['handle', gpu]], sizes: [4], read: uint });
 
+/** Used since the driver was loaded, in millijoules. */
+export const energy = (gpu: Handle): Question<number> =>
+  filling({
+    feature: null,
+    names: ['nvmlDeviceGetTotalEnergyConsumption'],
+    inputs: [['handle', gpu]],
+    sizes: [8],
+    read: (_name, out) => Number(out.readBigUInt64LE()),
+  });
+
 /** Memory errors since the driver was loaded that ECC could not correct. */
 export const uncorrectedErrors = (gpu: Handle): Question<number> =>
   filling({

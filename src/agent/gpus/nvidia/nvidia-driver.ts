@@ -6,7 +6,7 @@ import { optional, type NvmlGpu } from './nvidia-gpu.js';
 import { memory } from './identity.js';
 import { kernelDriver, type KernelDriver } from './kernel-driver.js';
 import { LIBRARY_PATHS, Library } from './library.js';
-import { power, temperature, utilization } from './load.js';
+import { energy, power, temperature, utilization } from './load.js';
 import { Nvml } from './nvml.js';
 import { askProcesses } from './processes.js';
 import { closeSession, openSession, surveyMachine, type Session } from './session.js';
@@ -100,6 +100,10 @@ export class NvidiaDriver implements Driver {
     return this.#onGpu(uuid, ({ session }, gpu) =>
       askProcesses(session.nvml, gpu, this.#clock.now() - SHARE_WINDOW_MS),
     );
+  }
+
+  energyMillijoules(uuid: string): Promise<number | null> {
+    return this.#onGpu(uuid, ({ session }, { lane, handle }) => optional(session.nvml.ask(lane, energy(handle))));
   }
 
   subscribe(listener: DriverListener): () => void {

@@ -25,6 +25,7 @@ export class SimDriver implements Driver {
   readonly #loads = new Map<string, SimLoad>();
   readonly #lost = new Set<string>();
   readonly #removed = new Set<string>();
+  readonly #aliveSince = new Map<string, number>();
   #outage: string | null = null;
   #closed = false;
 
@@ -63,6 +64,12 @@ export class SimDriver implements Driver {
     return this.#load(uuid).processes;
   }
 
+  /** One watt ever since 1970 or the latest reset: a simulated GPU outlives the agent. */
+  async energyMillijoules(uuid: string): Promise<number | null> {
+    this.#load(uuid);
+    return this.#clock.now() - (this.#aliveSince.get(uuid) ?? 0);
+  }
+
   subscribe(listener: DriverListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -89,6 +96,12 @@ export class SimDriver implements Driver {
   raiseEcc(uuid: string): void {
     this.#load(uuid);
     this.#emit({ kind: 'ecc', uuid });
+  }
+
+  /** The GPU is reset while nobody has it open; a driver that is open hears nothing of that. */
+  reset(uuid: string): void {
+    this.#load(uuid);
+    this.#aliveSince.set(uuid, this.#clock.now());
   }
 
   /** The GPU falls off the bus: it stays in the inventory and answers nothing. */

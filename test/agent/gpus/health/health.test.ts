@@ -30,7 +30,7 @@ const POLICY: HealthPolicy = {
 const xid = (number: number): HealthEvent => ({ kind: 'xid', xid: number });
 const LOST: HealthEvent = { kind: 'lost', reason: 'fell off' };
 const FOUND: HealthEvent = { kind: 'found' };
-const RESTARTED: HealthEvent = { kind: 'restarted' };
+const RESTARTED: HealthEvent = { kind: 'restarted', reason: 'the driver was restarted' };
 const ECC: HealthEvent = { kind: 'ecc' };
 
 /** Health after events at given minutes. */

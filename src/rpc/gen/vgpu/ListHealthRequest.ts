@@ -1,0 +1,8 @@
+// Original file: proto/health.proto
+
+
+export interface ListHealthRequest {
+}
+
+export interface ListHealthRequest__Output {
+}
