@@ -1,3 +1,4 @@
+import { podSubject } from '../kube/events.js';
 import type { NodeKube } from './api-server/node-kube.js';
 import type { Evictor, SliceNotices } from './slices/ports.js';
 
@@ -7,7 +8,7 @@ export function podNotices(apiServer: NodeKube | null): SliceNotices {
     note({ podUid, namespace, pod, container }, note) {
       if (apiServer === null || podUid === '' || pod === '') return;
       const uid = apiServer.pods.get(podUid)?.objectUid ?? podUid;
-      apiServer.events.record({ kind: 'Pod', namespace, name: pod, uid, container }, note);
+      apiServer.events.record(podSubject({ namespace, name: pod, uid }, container), note);
     },
   };
 }

@@ -1,19 +1,36 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../host/clock.js';
 import { eventsPath } from './api-path.js';
-import { MERGE_PATCH, type KubeClient } from './client.js';
+import { MERGE_PATCH, type KubeApi } from './client.js';
+import { timestamp } from './json.js';
 import type { WorkQueue, WorkResult } from './work-queue.js';
 
-/** What an event is about. */
+/** The object of an event. */
 export interface EventSubject {
-  readonly kind: 'Pod' | 'Node';
-  /** Empty for a node. */
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** Empty for an object of the cluster, such as a node. */
   readonly namespace: string;
   readonly name: string;
   /** Of the object; for a node its name, as kubelets do. */
   readonly uid: string;
   /** A container of the pod. */
   readonly container?: string;
+}
+
+/** A pod, or one of its containers, as the object of an event. */
+export function podSubject(
+  { namespace, name, uid }: Pick<EventSubject, 'namespace' | 'name' | 'uid'>,
+  container?: string,
+): EventSubject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    namespace,
+    name,
+    uid,
+    ...(container === undefined ? {} : { container }),
+  };
 }
 
 export interface EventNote {
@@ -24,14 +41,24 @@ export interface EventNote {
   readonly message: string;
 }
 
+/** The program that reports an event. */
+export interface EventReporter {
+  readonly component: string;
+  /** Tells the processes of a component apart. */
+  readonly instance: string;
+  /** The node on which it reports; null for a program of the whole cluster. */
+  readonly host: string | null;
+}
+
 export interface EventsOptions {
-  readonly client: KubeClient;
+  readonly api: KubeApi;
   readonly queue: WorkQueue;
-  readonly nodeName: string;
+  readonly reporter: EventReporter;
   readonly clock: Clock;
 }
 
-const COMPONENT = 'gpu-manager';
+/** Takes events; writing them is somebody else's work. */
+export type EventRecorder = Pick<Events, 'record'>;
 
 /** The API server keeps at most 1 KiB of a message. */
 const LONGEST_MESSAGE = 1_024;
@@ -61,7 +88,7 @@ interface Allowance {
   at: number;
 }
 
-/** Writes events on pods and nodes in the background: equal events are counted in one object, floods are limited. */
+/** Writes events in the background: equal events are counted in one object, floods are limited. */
 export class Events {
   readonly #options: EventsOptions;
   readonly #series = new Map<string, Series>();
@@ -120,6 +147,7 @@ export class Events {
 
   /** The note itself, or one that replaces many equal notes. */
   #joined(subject: EventSubject, note: EventNote, now: number): EventNote {
+    const { component, instance } = this.#options.reporter;
     const key = [subject.uid, subject.container ?? '', note.type, note.reason].join('\n');
     const known = this.#alike.get(key);
     const alike = known !== undefined && now - known.at < SAME_MS ? known : { at: now, messages: new Set<string>() };
@@ -128,21 +156,23 @@ export class Events {
     this.#alike.delete(key);
     this.#alike.set(key, alike);
     forgetOldest(this.#alike);
-    return combine ? { ...note, message: `more events of this kind; see the log of ${COMPONENT} on this node` } : note;
+    return combine
+      ? { ...note, message: `more events of this kind; see the log of ${component} on ${instance}` }
+      : note;
   }
 
   async #write(series: Series): Promise<WorkResult> {
     const path = eventsPath(namespaceOf(series.subject));
     const { count, lastAt } = series;
     if (!series.created) {
-      const answer = await this.#options.client.request({ method: 'POST', path, body: this.#object(series) });
+      const answer = await this.#options.api.request({ method: 'POST', path, body: this.#object(series) });
       // An earlier attempt whose answer was lost has made it.
       if (answer.ok || answer.code === 'already-exists') series.created = true;
       if (answer.ok) return 'done';
       if (answer.code !== 'already-exists') return answer.code === 'not-found' ? 'gone' : answer;
     }
     const body = { count, lastTimestamp: timestamp(lastAt) };
-    const answer = await this.#options.client.request({
+    const answer = await this.#options.api.request({
       method: 'PATCH',
       path: `${path}/${encodeURIComponent(series.name)}`,
       body,
@@ -157,18 +187,18 @@ export class Events {
 
   #object(series: Series): unknown {
     const { subject, note } = series;
-    const { nodeName } = this.#options;
+    const { component, instance, host } = this.#options.reporter;
     const namespace = namespaceOf(subject);
     return {
       apiVersion: 'v1',
       kind: 'Event',
       metadata: { name: series.name, namespace },
       involvedObject: {
-        apiVersion: 'v1',
+        apiVersion: subject.apiVersion,
         kind: subject.kind,
         name: subject.name,
         uid: subject.uid,
-        ...(subject.kind === 'Pod' ? { namespace } : {}),
+        ...(subject.namespace === '' ? {} : { namespace }),
         ...(subject.container === undefined ? {} : { fieldPath: `spec.containers{${subject.container}}` }),
       },
       type: note.type,
@@ -177,9 +207,9 @@ export class Events {
       count: series.count,
       firstTimestamp: timestamp(series.firstAt),
       lastTimestamp: timestamp(series.lastAt),
-      source: { component: COMPONENT, host: nodeName },
-      reportingComponent: COMPONENT,
-      reportingInstance: nodeName,
+      source: { component, ...(host === null ? {} : { host }) },
+      reportingComponent: component,
+      reportingInstance: instance,
     };
   }
 }
@@ -193,10 +223,6 @@ function namespaceOf(subject: EventSubject): string {
 function eventName(subject: EventSubject, key: string, now: number): string {
   const digest = createHash('sha256').update(`${key}\n${now}`).digest('hex').slice(0, 16);
   return `${subject.name.slice(0, 230)}.${digest}`;
-}
-
-function timestamp(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
 function forgetOldest(map: Map<string, unknown>): void {

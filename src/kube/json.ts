@@ -22,6 +22,11 @@ export function texts(value: unknown): Readonly<Record<string, string>> {
   );
 }
 
+/** A time as Kubernetes writes it: whole seconds. */
+export function timestamp(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
 /** Milliseconds since 1970 of a time as Kubernetes writes it; null for what is none. */
 export function time(value: unknown): number | null {
   const ms = typeof value === 'string' ? Date.parse(value) : NaN;

@@ -2,6 +2,7 @@ import { DEFAULT_CATALOG, type CardCatalog } from '../quota/evaluators/gpu-resou
 import { ManifestReader } from '../quota/evaluators/manifest.js';
 import { podNeeds, type PodNeeds } from '../quota/evaluators/pod-template.js';
 import type { Refusal } from '../quota/core/refusal.js';
+import { readCondition } from './condition.js';
 import { list, record, text, texts, time, type JsonRecord } from './json.js';
 import type { LabelRequirement } from './label-selector.js';
 
@@ -92,9 +93,7 @@ export function readPod(object: unknown): Pod {
   const isMirror = (annotations[CONFIG_MIRROR_KEY] ?? '') !== '';
   const phase = phaseOf(text(status.phase));
   const isDone = phase === 'Succeeded' || phase === 'Failed';
-  const scheduled = list(status.conditions)
-    .map(record)
-    .find(({ type }) => type === 'PodScheduled');
+  const scheduled = readCondition(status.conditions, 'PodScheduled');
   const controller = list(metadata.ownerReferences)
     .map(record)
     .find((owner) => owner.controller === true);

@@ -2,7 +2,8 @@ import type { Quota } from '../quota/core/quota.js';
 import type { GroupStatus } from '../quota/core/status.js';
 import { cashTable, plainStatus, usageTable } from '../quota/command/report.js';
 import { plainTopWorkload, topWorkloads, topWorkloadsTable, type TopWorkload } from '../quota/command/top.js';
-import { readGroup, type KubeCondition } from './group-object.js';
+import type { Condition } from '../kube/condition.js';
+import { readGroup } from './group-object.js';
 
 /** Workloads that are named. */
 const LARGEST = 5;
@@ -15,7 +16,7 @@ export interface GroupAccount {
   readonly below: readonly GroupStatus[];
   readonly largest: readonly TopWorkload[];
   /** As its object has them; none where there is no object. */
-  readonly conditions: readonly KubeCondition[];
+  readonly conditions: readonly Condition[];
 }
 
 /** Null where the ledger has no such group. `object` is its BizGroupResourceQuota, or null. */

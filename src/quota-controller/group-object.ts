@@ -2,6 +2,7 @@ import { formatAmount } from '../quota/core/decision.js';
 import type { GroupSpec, Hard } from '../quota/core/group-spec.js';
 import type { Amounts, GroupStatus } from '../quota/core/status.js';
 import type { Mode } from '../quota/core/group.js';
+import type { Condition } from '../kube/condition.js';
 import type { KubeObject } from './object.js';
 
 /** A group as its BizGroupResourceQuota has it. */
@@ -15,16 +16,6 @@ export interface GroupObject {
   readonly status: GroupObjectStatus;
   /** Its deletion releases its workloads. */
   readonly force: boolean;
-}
-
-/** A condition as Kubernetes writes it. */
-export interface KubeCondition {
-  readonly type: string;
-  readonly status: 'True' | 'False' | 'Unknown';
-  readonly reason: string;
-  readonly message: string;
-  readonly lastTransitionTime: string;
-  readonly observedGeneration?: number;
 }
 
 export type Quantities = Readonly<Record<string, string>>;
@@ -41,7 +32,7 @@ export interface GroupObjectStatus {
   readonly workloads?: number;
   readonly reservations?: number;
   readonly lastReconcileTime?: string;
-  readonly conditions?: readonly KubeCondition[];
+  readonly conditions?: readonly Condition[];
 }
 
 /** Keeps a group whose parts still stand in the ledger from going. */

@@ -15,6 +15,8 @@ import type { Issued } from './admission/certificate-secret.js';
 import type { WatchableApi } from '../kube/watchable-api.js';
 import { ArbitratorMetrics } from './arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from './arbitrator/arbitrator.js';
+import { Events } from '../kube/events.js';
+import { WorkQueue } from '../kube/work-queue.js';
 import { Controller } from './controller/controller.js';
 import { ClusterFacts } from './policy/cluster-facts.js';
 import type { QuotaPolicy } from './policy/policy-object.js';
@@ -84,6 +86,10 @@ const LATE_EVENTS_MS = 600_000;
 const LEASE = 'gpu-manager-quota';
 /** Changes of policy and nodes that come together are carried out together. */
 const FACTS_MS = 200;
+/** What events name as their source. */
+const COMPONENT = 'gpu-manager-quota';
+/** Events that wait while the API server is away; the oldest are dropped first. */
+const MOST_EVENTS = 512;
 
 /**
  * An object has 1.5 MiB at most, and a review has two of them; one API server asks from one address, some hundred times
@@ -113,6 +119,7 @@ export class QuotaService {
   #facts: ClusterFacts | null = null;
   #factsPending: (() => void) | null = null;
   #applying: Promise<void> = Promise.resolve();
+  #eventWrites: WorkQueue | null = null;
 
   constructor(options: QuotaServiceOptions) {
     this.#options = options;
@@ -244,6 +251,7 @@ export class QuotaService {
     await Promise.all([this.#keeper?.stop(), this.#kinds?.stop(), this.#facts?.stop()]);
     await this.#server?.stop();
     await this.#leader?.stop();
+    await this.#eventWrites?.stop();
     await this.#reconciler?.stop();
     await this.#applying;
     await this.#engine?.close();
@@ -293,6 +301,13 @@ export class QuotaService {
 
   #candidate({ engine, store, reconciler, served, facts, started, clock }: Candidacy): Leader {
     const { api, log, metrics, namespace, identity, refreshMs, leaseMs, retryMs, arbitrator = null } = this.#options;
+    this.#eventWrites = new WorkQueue({ clock, log, capacity: MOST_EVENTS, concurrency: 2 });
+    const events = new Events({
+      api,
+      queue: this.#eventWrites,
+      reporter: { component: COMPONENT, instance: identity, host: null },
+      clock,
+    });
     const counted = arbitrator === null ? null : new ArbitratorMetrics(metrics.registry);
     return new Leader({
       api,
@@ -313,6 +328,7 @@ export class QuotaService {
           facts,
           started,
           ledBefore,
+          events,
           log,
           clock,
           refreshed: (drift) => metrics.refreshed(drift, clock.now()),
@@ -320,7 +336,7 @@ export class QuotaService {
         });
         this.#controller.start();
         if (arbitrator === null || counted === null) return;
-        this.#arbitrator = new Arbitrator({ api, log, clock, metrics: counted, ...arbitrator });
+        this.#arbitrator = new Arbitrator({ api, events, log, clock, metrics: counted, ...arbitrator });
         this.#arbitrator.start();
       },
       lost: async () => {

@@ -4,7 +4,7 @@ import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { eventsPath, podPath } from '../../src/kube/api-path.js';
 import { MERGE_PATCH, type KubeAnswer, type KubeClient, type KubeRequest } from '../../src/kube/client.js';
-import { Events } from '../../src/kube/events.js';
+import { Events, podSubject } from '../../src/kube/events.js';
 import type { KubeFailureCode } from '../../src/kube/failure.js';
 import { NodePods } from '../../src/agent/api-server/node-pods.js';
 import { PodWriter } from '../../src/agent/api-server/pod-writer.js';
@@ -418,17 +418,16 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
   'events are taken and count up': async (t, session) => {
     const queue = new WorkQueue({ clock: hastyClock, log: silentLog() });
     t.teardown(() => queue.stop());
-    const events = new Events({ client: session.client, queue, nodeName: session.node, clock: systemClock });
+    const events = new Events({
+      api: session.client,
+      queue,
+      reporter: { component: 'gpu-manager', instance: session.node, host: session.node },
+      clock: systemClock,
+    });
     const pod = await session.pod();
     for (let i = 1; i <= 2; i += 1) {
       events.record(
-        {
-          kind: 'Pod',
-          namespace: 'default',
-          name: pod.metadata.name ?? '',
-          uid: pod.metadata.uid ?? '',
-          container: 'main',
-        },
+        podSubject({ namespace: 'default', name: pod.metadata.name ?? '', uid: pod.metadata.uid ?? '' }, 'main'),
         { type: 'Warning', reason: 'GPURefused', message: 'no room' },
       );
       await eventually(() => queue.counts.done === i);

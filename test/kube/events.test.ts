@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap';
 import { silentLog } from '../../src/host/log.js';
-import { Events, type EventNote, type EventSubject } from '../../src/kube/events.js';
+import { Events, podSubject, type EventNote, type EventReporter, type EventSubject } from '../../src/kube/events.js';
 import { WorkQueue } from '../../src/kube/work-queue.js';
 import type { ApiServer } from '../harness/api-server/api-server.js';
 import { eventually } from '../harness/eventually.js';
@@ -8,150 +8,188 @@ import { ManualClock } from '../manual-clock.js';
 import { hastyClock } from './hasty-clock.js';
 import { apiServer, clientOf, NODE } from './setting.js';
 
-const POD: EventSubject = { kind: 'Pod', namespace: 'team', name: 'train', uid: 'u1', container: 'main' };
+const POD = podSubject({ namespace: 'team', name: 'train', uid: 'u1' }, 'main');
+const GROUP: EventSubject = {
+  apiVersion: 'quota.gpu-manager.io/v1alpha1',
+  kind: 'BizGroupResourceQuota',
+  namespace: '',
+  name: 'research',
+  uid: 'g1',
+};
 const NOTE: EventNote = { type: 'Warning', reason: 'GPURefused', message: 'no GPU has 50 cores free' };
 
-function recording(
-  t: Test,
-  server: ApiServer,
-): { readonly events: Events; readonly queue: WorkQueue; readonly clock: ManualClock } {
-  const queue = new WorkQueue({ clock: hastyClock, log: silentLog(), concurrency: 1 });
-  const clock = new ManualClock(Date.UTC(2026, 10, 21, 10));
-  t.teardown(() => queue.stop());
-  return { events: new Events({ client: clientOf(t, server.url), queue, nodeName: NODE, clock }), queue, clock };
-}
+/** The programs that report events; each statement below holds for both. */
+const REPORTERS: Readonly<
+  Record<string, { readonly reporter: EventReporter; readonly source: object; readonly subject: EventSubject }>
+> = {
+  'the agent': {
+    reporter: { component: 'gpu-manager', instance: NODE, host: NODE },
+    source: { component: 'gpu-manager', host: NODE },
+    subject: POD,
+  },
+  'the quota controller': {
+    reporter: { component: 'gpu-manager-quota', instance: 'quota-0', host: null },
+    source: { component: 'gpu-manager-quota' },
+    subject: GROUP,
+  },
+};
 
 const idle = (queue: WorkQueue): Promise<true> => eventually(() => queue.counts.waiting === 0);
 
-test('an event says what happened to which container, who says so and when', async (t) => {
-  const server = await apiServer(t);
-  const { events, queue } = recording(t, server);
-  events.record(POD, NOTE);
-  await idle(queue);
-  t.match(server.all('events'), [
-    {
-      metadata: { namespace: 'team', name: /^train\.[0-9a-f]{16}$/ },
-      involvedObject: {
-        apiVersion: 'v1',
-        kind: 'Pod',
-        namespace: 'team',
-        name: 'train',
-        uid: 'u1',
-        fieldPath: 'spec.containers{main}',
-      },
+for (const [who, { reporter, source, subject }] of Object.entries(REPORTERS)) {
+  const recording = (
+    t: Test,
+    server: ApiServer,
+  ): { readonly events: Events; readonly queue: WorkQueue; readonly clock: ManualClock } => {
+    const queue = new WorkQueue({ clock: hastyClock, log: silentLog(), concurrency: 1 });
+    const clock = new ManualClock(Date.UTC(2026, 10, 21, 10));
+    t.teardown(() => queue.stop());
+    return { events: new Events({ api: clientOf(t, server.url), queue, reporter, clock }), queue, clock };
+  };
+
+  test(`${who}: an event names its object, its reporter and its time`, async (t) => {
+    const server = await apiServer(t);
+    const { events, queue } = recording(t, server);
+    events.record(subject, NOTE);
+    await idle(queue);
+    const [event] = server.all('events');
+    t.match(event, {
       type: 'Warning',
       reason: 'GPURefused',
       message: 'no GPU has 50 cores free',
       count: 1,
       firstTimestamp: '2026-11-21T10:00:00Z',
       lastTimestamp: '2026-11-21T10:00:00Z',
-      source: { component: 'gpu-manager', host: NODE },
-      reportingComponent: 'gpu-manager',
-      reportingInstance: NODE,
-    },
-  ]);
-});
+      reportingComponent: reporter.component,
+      reportingInstance: reporter.instance,
+    });
+    t.match(event?.metadata.name, /\.[0-9a-f]{16}$/);
+    t.same(event?.['source'], source);
+  });
 
-test('an event on the node goes to the default namespace', async (t) => {
-  const server = await apiServer(t);
-  const { events, queue } = recording(t, server);
-  events.record(
-    { kind: 'Node', namespace: '', name: NODE, uid: NODE },
-    { type: 'Warning', reason: 'GPULost', message: 'GPU 3 fell off the bus' },
-  );
-  await idle(queue);
-  t.match(server.all('events'), [{ metadata: { namespace: 'default' }, involvedObject: { kind: 'Node', name: NODE } }]);
-});
-
-test('the same event counts up for ten minutes, then begins anew', async (t) => {
-  const server = await apiServer(t);
-  const { events, queue, clock } = recording(t, server);
-  for (let i = 0; i < 3; i += 1) {
-    events.record(POD, NOTE);
+  test(`${who}: an equal event counts up for ten minutes, then begins anew`, async (t) => {
+    const server = await apiServer(t);
+    const { events, queue, clock } = recording(t, server);
+    for (let i = 0; i < 3; i += 1) {
+      events.record(subject, NOTE);
+      await idle(queue);
+      clock.advance(60_000);
+    }
+    t.match(server.all('events'), [
+      { count: 3, firstTimestamp: '2026-11-21T10:00:00Z', lastTimestamp: '2026-11-21T10:02:00Z' },
+    ]);
+    clock.advance(600_000);
+    events.record(subject, NOTE);
     await idle(queue);
-    clock.advance(60_000);
-  }
-  t.match(server.all('events'), [
-    { count: 3, firstTimestamp: '2026-11-21T10:00:00Z', lastTimestamp: '2026-11-21T10:02:00Z' },
-  ]);
-  clock.advance(600_000);
-  events.record(POD, NOTE);
-  await idle(queue);
-  t.match(
-    server
-      .all('events')
-      .map((event) => event.count)
-      .sort(),
-    [1, 3],
-  );
-});
+    t.match(
+      server
+        .all('events')
+        .map((event) => event.count)
+        .sort(),
+      [1, 3],
+    );
+  });
 
-test('repeats that pile up while the server is away become one write', async (t) => {
-  const server = await apiServer(t);
-  const { events, queue } = recording(t, server);
-  await server.stop();
-  for (let i = 0; i < 20; i += 1) events.record(POD, NOTE);
-  await server.start();
-  await idle(queue);
-  const [event] = server.all('events');
-  t.equal(server.all('events').length, 1);
-  t.equal(event?.count, 20);
-});
-
-test('an event whose answer was lost is not made twice', async (t) => {
-  const server = await apiServer(t);
-  const { events, queue } = recording(t, server);
-  server.inject({ verb: 'create' }, { do: 'lose-answer' }, 1);
-  events.record(POD, NOTE);
-  await idle(queue);
-  t.match(server.all('events'), [{ count: 1 }]);
-});
-
-test('an event that the server has forgotten is made anew', async (t) => {
-  const server = await apiServer(t);
-  const { events, queue } = recording(t, server);
-  events.record(POD, NOTE);
-  await idle(queue);
-  server.remove('events', 'team', server.all('events')[0]?.metadata.name ?? '');
-  events.record(POD, NOTE);
-  await idle(queue);
-  t.match(server.all('events'), [{ count: 2 }]);
-});
-
-test('many different messages for one reason are told as one', async (t) => {
-  const server = await apiServer(t);
-  const { events, queue } = recording(t, server);
-  for (let i = 0; i < 20; i += 1) {
-    events.record(POD, { ...NOTE, message: `attempt ${i}` });
+  test(`${who}: repeats that wait for the server become one write`, async (t) => {
+    const server = await apiServer(t);
+    const { events, queue } = recording(t, server);
+    await server.stop();
+    for (let i = 0; i < 20; i += 1) events.record(subject, NOTE);
+    await server.start();
     await idle(queue);
-  }
-  t.equal(server.all('events').length, 11);
-  t.match(
-    server.all('events').filter((event) => String(event.message).startsWith('more events')),
-    [{ count: 10 }],
-  );
-});
+    t.match(server.all('events'), [{ count: 20 }]);
+    t.equal(server.all('events').length, 1);
+  });
 
-test('a pod that causes a flood is cut off, others are not', async (t) => {
-  const server = await apiServer(t);
-  const { events, queue, clock } = recording(t, server);
-  for (let i = 0; i < 100; i += 1) events.record(POD, NOTE);
-  events.record({ ...POD, name: 'other', uid: 'u2' }, NOTE);
-  await idle(queue);
-  t.equal(events.suppressed, 75);
-  t.equal(server.all('events').find((event) => event.metadata.name?.startsWith('other'))?.count, 1);
-  clock.advance(300_000);
-  events.record(POD, NOTE);
-  events.record(POD, NOTE);
-  t.equal(events.suppressed, 76, 'one more every five minutes');
-});
+  test(`${who}: an event whose answer was lost is not created twice`, async (t) => {
+    const server = await apiServer(t);
+    const { events, queue } = recording(t, server);
+    server.inject({ verb: 'create' }, { do: 'lose-answer' }, 1);
+    events.record(subject, NOTE);
+    await idle(queue);
+    t.match(server.all('events'), [{ count: 1 }]);
+    t.equal(server.all('events').length, 1);
+  });
 
-test('messages are cut to what the server keeps, names too', async (t) => {
+  test(`${who}: an event that the server has expired is created anew`, async (t) => {
+    const server = await apiServer(t);
+    const { events, queue } = recording(t, server);
+    events.record(subject, NOTE);
+    await idle(queue);
+    const { namespace = '', name = '' } = server.all('events')[0]?.metadata ?? {};
+    server.remove('events', namespace, name);
+    events.record(subject, NOTE);
+    await idle(queue);
+    t.match(server.all('events'), [{ count: 2 }]);
+  });
+
+  test(`${who}: many messages of one reason become one event`, async (t) => {
+    const server = await apiServer(t);
+    const { events, queue } = recording(t, server);
+    for (let i = 0; i < 20; i += 1) {
+      events.record(subject, { ...NOTE, message: `attempt ${i}` });
+      await idle(queue);
+    }
+    t.equal(server.all('events').length, 11);
+    t.match(
+      server.all('events').filter((event) => String(event.message).startsWith('more events')),
+      [
+        {
+          count: 10,
+          message: `more events of this kind; see the log of ${reporter.component} on ${reporter.instance}`,
+        },
+      ],
+    );
+  });
+
+  test(`${who}: a flood of events of one object is cut off, events of others are written`, async (t) => {
+    const server = await apiServer(t);
+    const { events, queue, clock } = recording(t, server);
+    for (let i = 0; i < 100; i += 1) events.record(subject, NOTE);
+    events.record({ ...subject, name: 'other', uid: 'u2' }, NOTE);
+    await idle(queue);
+    t.equal(events.suppressed, 75);
+    t.equal(server.all('events').find((event) => event.metadata.name?.startsWith('other'))?.count, 1);
+    clock.advance(300_000);
+    events.record(subject, NOTE);
+    events.record(subject, NOTE);
+    t.equal(events.suppressed, 76, 'one more every five minutes');
+  });
+
+  test(`${who}: messages and names are cut to what the server accepts`, async (t) => {
+    const server = await apiServer(t);
+    const { events, queue } = recording(t, server);
+    events.record({ ...subject, name: 'x'.repeat(253) }, { ...NOTE, message: 'y'.repeat(5_000) });
+    await idle(queue);
+    const [event] = server.all('events');
+    t.equal(String(event?.message).length, 1_024);
+    t.ok((event?.metadata.name?.length ?? 999) <= 253);
+  });
+}
+
+test('an event names the container of a pod, and no namespace for an object of the cluster', async (t) => {
   const server = await apiServer(t);
-  const { events, queue } = recording(t, server);
-  events.record({ ...POD, name: 'x'.repeat(253) }, { ...NOTE, message: 'y'.repeat(5_000) });
+  const queue = new WorkQueue({ clock: hastyClock, log: silentLog(), concurrency: 1 });
+  t.teardown(() => queue.stop());
+  const { reporter } = REPORTERS['the agent']!;
+  const events = new Events({ api: clientOf(t, server.url), queue, reporter, clock: new ManualClock() });
+  events.record(POD, NOTE);
+  events.record(GROUP, NOTE);
   await idle(queue);
-  const [event] = server.all('events');
-  t.equal(String(event?.message).length, 1_024);
-  t.ok((event?.metadata.name?.length ?? 999) <= 253);
+  const about = (namespace: string): unknown =>
+    server.all('events').find((event) => event.metadata.namespace === namespace)?.['involvedObject'];
+  t.same(about('team'), {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    namespace: 'team',
+    name: 'train',
+    uid: 'u1',
+    fieldPath: 'spec.containers{main}',
+  });
+  t.same(about('default'), {
+    apiVersion: 'quota.gpu-manager.io/v1alpha1',
+    kind: 'BizGroupResourceQuota',
+    name: 'research',
+    uid: 'g1',
+  });
 });

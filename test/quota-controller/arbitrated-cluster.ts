@@ -3,7 +3,9 @@ import { watchableApi } from '../../src/kube/watchable-api.js';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import type { KubeClient } from '../../src/kube/client.js';
+import { Events } from '../../src/kube/events.js';
 import { INFORMER_TIMING } from '../../src/kube/informer.js';
+import { WorkQueue } from '../../src/kube/work-queue.js';
 import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/arbitrator/index.js';
 import type { AllocationStatus } from '../../src/quota-controller/arbitrator/allocation-object.js';
 import { ArbitratorMetrics } from '../../src/quota-controller/arbitrator/arbitrator-metrics.js';
@@ -43,6 +45,7 @@ export class ArbitratedCluster {
   seconds = 0;
   #metrics: ArbitratorMetrics;
   #arbitrator: Arbitrator | null = null;
+  #eventWrites: WorkQueue | null = null;
 
   private constructor(server: ApiServer) {
     this.server = server;
@@ -62,12 +65,21 @@ export class ArbitratedCluster {
     const note = (fields: object, message: string): void =>
       void this.logged.push({ fields: fields as Readonly<Record<string, unknown>>, message });
     const log: QuotaLog = { info: note, warn: note, error: note };
+    const clock = { ...systemClock, now: () => START + this.seconds * 1000 };
+    const queue = new WorkQueue({ clock, log });
+    this.#eventWrites = queue;
     const arbitrator = new Arbitrator({
       api: watchableApi(this.client, systemClock, silentLog(), QUICK),
+      events: new Events({
+        api: this.client,
+        queue,
+        reporter: { component: 'gpu-manager-quota', instance: 'test', host: null },
+        clock,
+      }),
       log,
       metrics: this.#metrics,
       mode,
-      clock: { ...systemClock, now: () => START + this.seconds * 1000 },
+      clock,
       policy: { ...DEFAULT_ARBITRATOR_POLICY, ...policy },
       periodMs: 2,
     });
@@ -80,6 +92,7 @@ export class ArbitratedCluster {
   /** Ends the arbitrator; what it knew goes with it. */
   async end(): Promise<void> {
     await this.#arbitrator?.stop();
+    await this.#eventWrites?.stop();
     this.#arbitrator = null;
   }
 

@@ -46,9 +46,18 @@ test('the roles allow what the arbitrator does, and nothing else', async (t) => 
   on.addConsumer('first', {});
   on.addPod('first', 'p1', { cpu: '1' });
   on.addPod('first', 'p2', { cpu: '1' });
-  on.addPod('second', 'q1', { cpu: '1' }, { node: null });
   await on.arbitrate();
-  await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
+  const notice = async (): Promise<void> => {
+    on.addPod('second', 'q1', { cpu: '1' }, { node: null });
+    await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
+  };
+  // An event that repeats is counted up.
+  for (const count of [1, 2]) {
+    await notice();
+    on.server.remove('pods', 'second', 'q1');
+    await eventually(() => on.events('ReclaimEnded')[0]?.['count'] === count, 'the end of the notice');
+  }
+  await notice();
   on.server.remove('namespaces', '', 'third');
   on.seconds = 30;
   await eventually(

@@ -3,17 +3,14 @@ import { readRefusal } from '../../gpu/refusal-mark.js';
 import { RESOURCE_NAME } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
-import type { EventSubject } from '../../kube/events.js';
+import { podSubject, type EventRecorder } from '../../kube/events.js';
 import type { NodePods } from './node-pods.js';
 
 /** What is done to pods; PodWriter and Events. */
 export interface FailedPodsOptions {
   readonly pods: Pick<NodePods, 'onChange' | 'get'>;
   readonly remove: (pod: NodePod) => void;
-  readonly record: (
-    subject: EventSubject,
-    note: { readonly type: 'Warning'; readonly reason: string; readonly message: string },
-  ) => void;
+  readonly record: EventRecorder['record'];
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -122,14 +119,11 @@ export class FailedPods {
   }
 
   #record(pod: NodePod, container: string | undefined, reason: string, consequence: string): void {
-    const subject: EventSubject = {
-      kind: 'Pod',
-      namespace: pod.namespace,
-      name: pod.name,
-      uid: pod.objectUid,
-      ...(container === undefined ? {} : { container }),
-    };
-    this.#options.record(subject, { type: 'Warning', reason: 'GPURefused', message: `${reason}${consequence}` });
+    this.#options.record(podSubject({ ...pod, uid: pod.objectUid }, container), {
+      type: 'Warning',
+      reason: 'GPURefused',
+      message: `${reason}${consequence}`,
+    });
   }
 
   #delayFor(pod: NodePod, controller: { readonly kind: string; readonly name: string }): number {

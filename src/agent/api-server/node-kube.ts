@@ -1,7 +1,7 @@
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { KubeClient } from '../../kube/client.js';
-import { Events } from '../../kube/events.js';
+import { Events, type EventRecorder } from '../../kube/events.js';
 import { FailedPods } from './failed-pods.js';
 import { NodeLabels } from './node-labels.js';
 import { NodePods } from './node-pods.js';
@@ -42,11 +42,16 @@ export class NodeKube {
     this.#writes = new WorkQueue({ clock, log, capacity: 1_024 });
     this.#eventWrites = new WorkQueue({ clock, log, capacity: 512, concurrency: 2 });
     this.pods = new NodePods(options);
-    this.events = new Events({ client, queue: this.#eventWrites, nodeName, clock });
+    this.events = new Events({
+      api: client,
+      queue: this.#eventWrites,
+      reporter: { component: 'gpu-manager', instance: nodeName, host: nodeName },
+      clock,
+    });
     this.labels = new NodeLabels({ client, queue: this.#writes, nodeName, clock, log });
     const writer = new PodWriter(client, this.#writes);
     this.#writer = writer;
-    const record: Events['record'] = (subject, note) => this.events.record(subject, note);
+    const record: EventRecorder['record'] = (subject, note) => this.events.record(subject, note);
     this.notices = new Notices({
       pods: this.pods,
       annotate: (pod, annotations) => writer.annotate(pod, annotations),

@@ -4,14 +4,14 @@ import type { NodePod } from './node-pod.js';
 import type { Refusal } from '../../gpu/request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
-import type { EventNote, EventSubject } from '../../kube/events.js';
+import { podSubject, type EventRecorder } from '../../kube/events.js';
 import type { NodePods } from './node-pods.js';
 import type { PodRef } from './pod-writer.js';
 
 export interface NoticesOptions {
   readonly pods: Pick<NodePods, 'get' | 'onChange' | 'noteStarted'>;
   readonly annotate: (pod: PodRef, annotations: Readonly<Record<string, string>>) => void;
-  readonly record: (subject: EventSubject, note: EventNote) => void;
+  readonly record: EventRecorder['record'];
   readonly nodeName: string;
   readonly clock: Clock;
 }
@@ -108,10 +108,11 @@ export class Notices {
     for (const { podUid, namespace, pod, container } of owners) {
       if (podUid === '' || pod === '') continue;
       const uid = this.#options.pods.get(podUid)?.objectUid ?? podUid;
-      this.#options.record(
-        { kind: 'Pod', namespace, name: pod, uid, container },
-        { type: 'Warning', reason: 'GPUUnhealthy', message: `${gpuUuid} of node ${this.#options.nodeName}: ${reason}` },
-      );
+      this.#options.record(podSubject({ namespace, name: pod, uid }, container), {
+        type: 'Warning',
+        reason: 'GPUUnhealthy',
+        message: `${gpuUuid} of node ${this.#options.nodeName}: ${reason}`,
+      });
     }
   }
 
@@ -172,14 +173,11 @@ export class Notices {
     const gpus = `GPU ${gpuIndexes.join(', ')} of node ${this.#options.nodeName}`;
     const share = cores < CORES_PER_GPU ? `${cores} of ${CORES_PER_GPU} cores` : `${gpuIndexes.length} whole`;
     const memory = memoryBlocks > 0 ? `, ${(memoryBlocks * MEMORY_BLOCK_BYTES) / 2 ** 20} MiB` : '';
-    const subject: EventSubject = {
-      kind: 'Pod',
-      namespace: pod.namespace,
-      name: pod.name,
-      uid: pod.objectUid,
-      container,
-    };
-    this.#options.record(subject, { type: 'Normal', reason: 'GPUAssigned', message: `${gpus}: ${share}${memory}` });
+    this.#options.record(podSubject({ ...pod, uid: pod.objectUid }, container), {
+      type: 'Normal',
+      reason: 'GPUAssigned',
+      message: `${gpus}: ${share}${memory}`,
+    });
   }
 
   #forget(podUid: string): void {

@@ -1,4 +1,4 @@
-import type { KubeCondition } from '../group-object.js';
+import type { Condition } from '../../kube/condition.js';
 import { versionOf, type KubeObject } from '../object.js';
 import type { WrittenAmounts } from '../../kube/amounts.js';
 
@@ -18,7 +18,7 @@ export interface AllocationStatus {
   readonly wantedSince?: string;
   readonly reclaimAt?: string;
   readonly reclaimedFor?: Readonly<Record<string, string>>;
-  readonly conditions?: readonly KubeCondition[];
+  readonly conditions?: readonly Condition[];
 }
 
 /** An Allocation as the API server has it. */

@@ -1,7 +1,7 @@
 import type { Allocation, ArbitratorMemory } from '../../quota/arbitrator/index.js';
 import type { AllocationObject, AllocationStatus } from './allocation-object.js';
 import { writeAmounts } from '../../kube/amounts.js';
-import { conditionsAt, type Finding } from '../condition.js';
+import { conditionsAt, type Finding } from '../../kube/condition.js';
 
 /** What the status of an Allocation is made of. */
 export interface AllocationNews {

@@ -11,7 +11,7 @@ import {
   type Quantities,
 } from '../../quota/arbitrator/index.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
-import { Events } from '../events.js';
+import { podSubject, type EventRecorder } from '../../kube/events.js';
 import type { QuotaLog } from '../log.js';
 import { ALLOCATIONS_PATH, ALLOCATION_KIND, API_VERSION, CONSUMERS_PATH, CONSUMER_KIND } from '../names.js';
 import { readAllocation, type AllocationObject, type AllocationStatus } from './allocation-object.js';
@@ -28,6 +28,7 @@ import { StatusWriter } from './status-writer.js';
 
 export interface ArbitratorOptions {
   readonly api: WatchableApi;
+  readonly events: EventRecorder;
   readonly log: QuotaLog;
   readonly metrics: ArbitratorMetrics;
   /** Milliseconds since 1970. */
@@ -60,7 +61,6 @@ interface Parts {
  */
 export class Arbitrator {
   readonly #options: Required<ArbitratorOptions>;
-  readonly #events: Events;
   readonly #planLog: PlanLog;
   readonly #pause: Pause;
   #stopped = false;
@@ -72,7 +72,6 @@ export class Arbitrator {
 
   constructor(options: ArbitratorOptions) {
     this.#options = { periodMs: PERIOD_MS, writesAtOnce: WRITES_AT_ONCE, ...options };
-    this.#events = new Events(options.api, options.log, () => options.clock.now());
     this.#pause = new Pause(options.clock);
     this.#planLog = new PlanLog(options.log);
   }
@@ -203,7 +202,7 @@ export class Arbitrator {
     evictions: readonly Eviction[],
     pods: ReadonlyMap<string, ClusterPod>,
   ): Promise<readonly Eviction[]> {
-    const { log, metrics } = this.#options;
+    const { events, log, metrics } = this.#options;
     const gone: Eviction[] = [];
     for (const eviction of evictions) {
       const pod = pods.get(eviction.pod);
@@ -216,10 +215,7 @@ export class Arbitrator {
       const { resource, beneficiaries } = eviction;
       log.info({ namespace, pod: name, podUid: uid, resource, for: beneficiaries }, 'pod evicted');
       const message = `evicted: namespace ${namespace} has more ${resource} than it deserves, and ${beneficiaries.join(', ')} waits for it`;
-      await this.#events.write(
-        { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
-        { type: 'Warning', reason: 'Reclaimed', message },
-      );
+      events.record(podSubject(pod), { type: 'Warning', reason: 'Reclaimed', message });
     }
     return gone;
   }
@@ -253,22 +249,23 @@ export class Arbitrator {
   }
 
   /** Events at what is new for a namespace; at its Consumer, and at its Allocation where it has none. */
-  async #announce(
+  #announce(
     view: ClusterView,
     { name, uid }: AllocationObject,
     before: AllocationStatus,
     after: AllocationStatus,
-  ): Promise<void> {
+  ): void {
     if (before.reclaimAt === after.reclaimAt) return;
     const consumer = view.consumers.get(name);
     const subject = {
       apiVersion: API_VERSION,
       kind: consumer === null ? ALLOCATION_KIND : CONSUMER_KIND,
+      namespace: '',
       name,
       uid: consumer?.uid ?? uid,
     };
     const resources = (after.overused ?? []).join(', ');
-    await this.#events.write(
+    this.#options.events.record(
       subject,
       after.reclaimAt === undefined
         ? {

@@ -1,11 +1,11 @@
 import type { ConsumerSpec } from '../../quota/arbitrator/index.js';
-import type { KubeCondition } from '../group-object.js';
+import type { Condition } from '../../kube/condition.js';
 import { versionOf, type KubeObject } from '../object.js';
 import { readAmounts } from '../../kube/amounts.js';
 
 export interface ConsumerStatus {
   readonly observedGeneration?: number;
-  readonly conditions?: readonly KubeCondition[];
+  readonly conditions?: readonly Condition[];
 }
 
 /** The limits of a namespace as its Consumer object declares them. */

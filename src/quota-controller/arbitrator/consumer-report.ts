@@ -1,7 +1,6 @@
 import type { ConsumerProblem } from '../../quota/arbitrator/index.js';
 import { formatQuantity } from '../../quota/core/quantity.js';
-import type { Finding } from '../condition.js';
-import { conditionsAt } from '../condition.js';
+import { conditionsAt, type Finding } from '../../kube/condition.js';
 import type { ConsumerObject, ConsumerStatus } from './consumer-object.js';
 
 /** What the status of a Consumer should be. */

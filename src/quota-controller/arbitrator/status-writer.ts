@@ -25,7 +25,7 @@ export interface StatusWriterOptions<S extends object, T extends WithStatus<S>> 
   /** What is written before other changes. */
   readonly isUrgent?: (before: S, after: S) => boolean;
   /** Told of what was written, once for each write that happened. */
-  readonly written?: (object: T, before: S, after: S) => Promise<void>;
+  readonly written?: (object: T, before: S, after: S) => void;
 }
 
 /** So many objects are written in one round: what a fair share of everything is changes for all when one comes. */
@@ -95,7 +95,7 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
     if (!this.#isDone(answer, name)) return;
     this.#learn(answer.body);
     this.#due.delete(name);
-    await written?.(object, object.status, status);
+    written?.(object, object.status, status);
   }
 
   async #make(name: string): Promise<T | null> {

@@ -1,7 +1,8 @@
 import type { QuotaEngine } from '../../quota/engine.js';
 import { MERGE_PATCH } from '../../kube/client.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
-import { Events } from '../events.js';
+import { conditionOf, type Condition } from '../../kube/condition.js';
+import type { EventRecorder } from '../../kube/events.js';
 import { GROUP_FINALIZER, type GroupObject, type GroupObjectStatus } from '../group-object.js';
 import type { ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
@@ -29,6 +30,7 @@ export interface ControllerOptions {
   readonly started: QuotaPolicy;
   /** When another replica led last, milliseconds; null if none did. */
   readonly ledBefore: number | null;
+  readonly events: EventRecorder;
   readonly log: QuotaLog;
   readonly clock: Clock;
   /** Told what a refresh found: how many counters were not what the workloads add up to. */
@@ -46,7 +48,6 @@ export class Controller {
   readonly #options: Required<ControllerOptions>;
   readonly #usageMeter: UsageMeter;
   readonly #audit: PlacementAudit;
-  readonly #events: Events;
   readonly #queue: ReconcileQueue;
   #ignore: () => void = () => undefined;
   readonly #refreshes: Rounds;
@@ -55,7 +56,6 @@ export class Controller {
   constructor(options: ControllerOptions) {
     this.#options = { refreshMs: 300_000, reportDelayMs: 300, ...options };
     const { api, engine, kinds, reconciler, log, clock } = options;
-    this.#events = new Events(api, log, () => clock.now());
     this.#queue = new ReconcileQueue({
       reconcile: (name) => this.#reconcile(name),
       failed: (name, error) => log.warn({ err: error, group: name }, 'writing the status of a group failed; retrying'),
@@ -193,43 +193,37 @@ export class Controller {
     const after = groupReport(object, known, held ?? reconciler.problemOf(name), now, this.#audit.misplaced(name));
     if (!isNews(before, after, refreshMs, now)) return;
     await this.#patch(`${itemPath(GROUPS_PATH, name)}/status`, { status: withRemovals(before, after) });
-    await this.#announce(object, before, after, levelOf(known));
+    this.#announce(object, before, after, levelOf(known));
   }
 
   /** An event where a budget has passed a level since the last report: the status says which that was. */
-  async #announce(
+  #announce(
     { spec: { name }, uid }: GroupObject,
     before: GroupObjectStatus,
     after: GroupObjectStatus,
     level: number,
-  ): Promise<void> {
-    const condition = (status: GroupObjectStatus, type: string) =>
-      status.conditions?.find((each) => each.type === type);
-    const last = Number(
-      /^Used(\d+)Percent$/.exec(
-        condition(before, 'CashLow')?.status === 'True' ? (condition(before, 'CashLow')?.reason ?? '') : '',
-      )?.[1] ?? 0,
-    );
-    if (level > last)
-      await this.#event(
-        name,
-        uid,
-        `Cash${level}Percent`,
-        `${level}% of a budget is used: ${condition(after, 'CashLow')?.message ?? ''}`,
+  ): void {
+    const record = (reason: string, message: string): void =>
+      this.#options.events.record(
+        { apiVersion: API_VERSION, kind: GROUP_KIND, namespace: '', name, uid },
+        { type: 'Warning', reason, message },
       );
-    const misplaced = condition(after, 'Misplaced');
-    if (misplaced?.status === 'True' && condition(before, 'Misplaced')?.status !== 'True')
-      await this.#event(name, uid, 'Misplaced', misplaced.message.slice(0, 1000));
-    const over = condition(after, 'OverQuota');
-    if (over?.status === 'True' && condition(before, 'OverQuota')?.status !== 'True')
-      await this.#event(name, uid, 'OverQuota', `more is used than the group has: ${over.message}`);
-  }
-
-  #event(name: string, uid: string, reason: string, message: string): Promise<void> {
-    return this.#events.write(
-      { apiVersion: API_VERSION, kind: GROUP_KIND, name, uid },
-      { type: 'Warning', reason, message },
-    );
+    const low = conditionOf(before.conditions, 'CashLow');
+    const last = Number((low?.status === 'True' && /^Used(\d+)Percent$/.exec(low.reason)?.[1]) || 0);
+    if (level > last)
+      record(
+        `Cash${level}Percent`,
+        `${level}% of a budget is used: ${conditionOf(after.conditions, 'CashLow')?.message ?? ''}`,
+      );
+    const begun = (type: string): Condition | null => {
+      const condition = conditionOf(after.conditions, type);
+      const isNew = conditionOf(before.conditions, type)?.status !== 'True';
+      return condition?.status === 'True' && isNew ? condition : null;
+    };
+    const misplaced = begun('Misplaced');
+    if (misplaced !== null) record('Misplaced', misplaced.message);
+    const over = begun('OverQuota');
+    if (over !== null) record('OverQuota', `more is used than the group has: ${over.message}`);
   }
 
   async #patch(path: string, body: unknown): Promise<void> {

@@ -1,5 +1,6 @@
 import type { GroupStatus } from '../../quota/core/status.js';
-import { conditionsAt, type Finding } from '../condition.js';
+import { conditionsAt, type Finding } from '../../kube/condition.js';
+import { timestamp } from '../../kube/json.js';
 import { usageOf, type GroupObject, type GroupObjectStatus } from '../group-object.js';
 
 /** Percent of a budget at which people are told. */
@@ -26,10 +27,8 @@ export function groupReport(
   return {
     observedGeneration: generation,
     ...usageOf(known),
-    ...(ends === null || !Number.isFinite(ends) || ends > 8.64e15
-      ? {}
-      : { exhaustsAt: new Date(ends).toISOString().replace(/\.\d+Z$/, 'Z') }),
-    lastReconcileTime: new Date(now).toISOString().replace(/\.\d+Z$/, 'Z'),
+    ...(ends === null || !Number.isFinite(ends) || ends > 8.64e15 ? {} : { exhaustsAt: timestamp(ends) }),
+    lastReconcileTime: timestamp(now),
     conditions,
   };
 }

@@ -7,7 +7,7 @@ import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-re
 import type { PlacementRule } from '../../quota/evaluators/placement-type.js';
 import { list, record, text, type JsonRecord } from '../../kube/json.js';
 import type { LabelSelector } from '../../kube/label-selector.js';
-import type { KubeCondition } from '../group-object.js';
+import type { Condition } from '../../kube/condition.js';
 
 /** The only policy that holds. */
 export const POLICY_NAME = 'default';
@@ -32,7 +32,7 @@ export interface PolicyObject {
   readonly policy: QuotaPolicy;
   /** Parts that cannot be read; the policy is without them. */
   readonly problems: readonly string[];
-  readonly conditions: readonly KubeCondition[];
+  readonly conditions: readonly Condition[];
 }
 
 /** Without a QuotaPolicy. */
@@ -76,7 +76,7 @@ export function readPolicy(object: unknown): PolicyObject | null {
       kinds: readKinds(spec, problems),
     },
     problems,
-    conditions: list(record(status).conditions) as readonly KubeCondition[],
+    conditions: list(record(status).conditions) as readonly Condition[],
   };
 }
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { MERGE_PATCH, type KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
-import { conditionsAt, type Finding } from '../condition.js';
+import { conditionsAt, type Finding } from '../../kube/condition.js';
 import { POLICIES_PATH, itemPath } from '../names.js';
 import type { PolicyObject, QuotaPolicy } from './policy-object.js';
 
