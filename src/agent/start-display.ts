@@ -4,7 +4,7 @@ import { displayServer } from './display/display-server.js';
 import { History } from './display/history.js';
 import { HttpServer } from './display/http-server.js';
 import { LiveFeed } from './display/live-feed.js';
-import { NodeMetrics } from './display/metrics.js';
+import { nodeMetrics } from './display/metrics.js';
 import { readPageFiles } from './display/page-files.js';
 import type { NodeView } from './display/view.js';
 import type { Clock } from '../host/clock.js';
@@ -50,7 +50,7 @@ export async function buildDisplay({
     address: config.queryAddress,
     port: config.queryPort,
     view,
-    metrics: new NodeMetrics(view, record.times),
+    metrics: nodeMetrics(view, record.times),
     history,
     journal,
     feed: new LiveFeed({ view, history, journal, clock, log }),

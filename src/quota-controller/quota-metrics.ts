@@ -1,75 +1,92 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { QuotaEngine } from '../quota/engine.js';
+import { counted, counter, histogram, Metrics, only, readAt, type Metric } from '../http/metrics.js';
 import { unitOfKey } from '../quota/core/key.js';
+import type { GroupStatus } from '../quota/core/status.js';
+import type { QuotaEngine } from '../quota/engine.js';
 import type { AdmissionResponse } from './admission/review.js';
 import type { Reconciler } from './reconciler/reconciler.js';
 
 const HOUR_MS = 3_600_000;
 
-/** What the quota service tells Prometheus. */
+const DECISIONS = {
+  name: 'quota_review_seconds',
+  type: 'histogram',
+  help: 'Time to decide a review',
+  labels: ['path', 'allowed'],
+  buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+} as const;
+
+const REFUSED = {
+  name: 'quota_refused_total',
+  type: 'counter',
+  help: 'Reviews that were refused',
+  labels: ['path', 'code'],
+} as const;
+
+/** What the last refresh found. */
+interface Refresh {
+  readonly drift: number;
+  readonly at: number;
+}
+
+const REFRESH: readonly Metric<Refresh>[] = [
+  {
+    name: 'quota_drift',
+    type: 'gauge',
+    help: 'Counters that were not what the workloads add up to, at the last refresh',
+    labels: [],
+    read: ({ drift }) => only(drift),
+  },
+  {
+    name: 'quota_refreshed_timestamp_seconds',
+    type: 'gauge',
+    help: 'When everything was looked at last',
+    labels: [],
+    read: ({ at }) => only(at / 1000),
+  },
+];
+
+const GROUPS: readonly Metric<readonly GroupStatus[]>[] = [
+  {
+    name: 'quota_group',
+    type: 'gauge',
+    help: 'Amounts of a group: cores, bytes, cards, hours',
+    labels: ['group', 'key', 'what'],
+    *read(groups) {
+      for (const { name: group, hard, used, selfUsed, uncertain } of groups) {
+        for (const [what, amounts] of Object.entries({ hard, used, self_used: selfUsed, uncertain }))
+          for (const [key, amount] of amounts) yield { labels: { group, key, what }, value: scaled(key, amount) };
+      }
+    },
+  },
+  {
+    name: 'quota_group_reservations',
+    type: 'gauge',
+    help: 'Workloads of a group that are admitted and not seen yet',
+    labels: ['group'],
+    *read(groups) {
+      for (const { name: group, reservations } of groups) yield { labels: { group }, value: reservations };
+    },
+  },
+];
+
+/** The metrics of the quota service. */
 export class QuotaMetrics {
-  readonly #registry = new Registry();
-  readonly #decisions: Histogram;
-  readonly #refused: Counter;
-  readonly #drift: Gauge;
-  readonly #refreshedAt: Gauge;
-  readonly #amounts: Gauge;
-  readonly #reservations: Gauge;
+  readonly #decisions = histogram(DECISIONS);
+  readonly #refused = counter(REFUSED);
+  #refresh: Refresh = { drift: 0, at: 0 };
   #engine: QuotaEngine | null = null;
   #reconciler: Reconciler | null = null;
 
-  constructor() {
-    const registers = [this.#registry];
-    this.#decisions = new Histogram({
-      name: 'quota_review_seconds',
-      help: 'Time to decide a review',
-      labelNames: ['path', 'allowed'],
-      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
-      registers,
-    });
-    this.#refused = new Counter({
-      name: 'quota_refused_total',
-      help: 'Reviews that were refused',
-      labelNames: ['path', 'code'],
-      registers,
-    });
-    this.#drift = new Gauge({
-      name: 'quota_drift',
-      help: 'Counters that were not what the workloads add up to, at the last refresh',
-      registers,
-    });
-    this.#refreshedAt = new Gauge({
-      name: 'quota_refreshed_timestamp_seconds',
-      help: 'When everything was looked at last',
-      registers,
-    });
-    this.#amounts = new Gauge({
-      name: 'quota_group',
-      help: 'Amounts of a group: cores, bytes, cards, hours',
-      labelNames: ['group', 'key', 'what'],
-      registers,
-    });
-    this.#reservations = new Gauge({
-      name: 'quota_group_reservations',
-      help: 'Workloads of a group that are admitted and not seen yet',
-      labelNames: ['group'],
-      registers,
-    });
-  }
+  readonly page = new Metrics(
+    counted([this.#decisions, this.#refused]),
+    readAt(REFRESH, () => this.#refresh),
+    readAt(GROUPS, () => this.#groups()),
+  );
 
   /** Where the amounts of groups come from. */
   watch(engine: QuotaEngine, reconciler: Reconciler): void {
     this.#engine = engine;
     this.#reconciler = reconciler;
-  }
-
-  get contentType(): string {
-    return this.#registry.contentType;
-  }
-
-  /** Where other parts of the service register what they count. */
-  get registry(): Registry {
-    return this.#registry;
   }
 
   decided(path: string, { allowed, code }: AdmissionResponse, seconds: number): void {
@@ -78,27 +95,13 @@ export class QuotaMetrics {
   }
 
   refreshed(drift: number, nowMs: number): void {
-    this.#drift.set(drift);
-    this.#refreshedAt.set(nowMs / 1000);
+    this.#refresh = { drift, at: nowMs };
   }
 
-  async text(): Promise<string> {
-    this.#amounts.reset();
-    this.#reservations.reset();
-    for (const name of this.#reconciler?.synced === true ? (this.#engine?.groups() ?? []) : []) {
-      const status = this.#engine?.status(name);
-      if (status === null || status === undefined) continue;
-      this.#reservations.set({ group: name }, status.reservations);
-      for (const [what, amounts] of [
-        ['hard', status.hard],
-        ['used', status.used],
-        ['self_used', status.selfUsed],
-        ['uncertain', status.uncertain],
-      ] as const) {
-        for (const [key, amount] of amounts) this.#amounts.set({ group: name, key, what }, scaled(key, amount));
-      }
-    }
-    return this.#registry.metrics();
+  #groups(): readonly GroupStatus[] {
+    const engine = this.#engine;
+    if (engine === null || this.#reconciler?.synced !== true) return [];
+    return engine.groups().flatMap((name) => engine.status(name) ?? []);
   }
 }
 

@@ -215,7 +215,7 @@ export class QuotaService {
         notReady: () => this.notReady,
         decided: (path, verdict, seconds) => metrics.decided(path, verdict, seconds),
       }),
-      ...probeRoutes({ notReady: () => [this.notReady ?? []].flat(), metrics }),
+      ...probeRoutes({ notReady: () => [this.notReady ?? []].flat(), metrics: metrics.page }),
     };
     this.#server = new Listener({
       address,
@@ -308,7 +308,8 @@ export class QuotaService {
       reporter: { component: COMPONENT, instance: identity, host: null },
       clock,
     });
-    const counted = arbitrator === null ? null : new ArbitratorMetrics(metrics.registry);
+    const counted = arbitrator === null ? null : new ArbitratorMetrics();
+    if (counted !== null) metrics.page.include(counted.parts);
     return new Leader({
       api,
       log,

@@ -6,7 +6,7 @@ import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { BindingArguments, ExtenderArguments, PreemptionArguments } from './arguments.js';
 import type { ClusterMirror } from './cluster-mirror.js';
-import type { DecisionMetrics } from './decision-metrics.js';
+import type { DecisionMetrics } from './extender-metrics.js';
 import { isRefused, type PodWriter } from './pod-writer.js';
 import { viewPod, type PodView } from './pod-view.js';
 import { predictionAnnotations } from './prediction.js';

@@ -7,7 +7,7 @@ import type { Log } from '../host/log.js';
 import { ClusterMirror } from './cluster-mirror.js';
 import type { ClusterSource } from './cluster-source.js';
 import { ExtenderService, type ExtenderServiceOptions } from './extender-service.js';
-import { ExtenderMetrics } from './decision-metrics.js';
+import { ExtenderMetrics } from './extender-metrics.js';
 import { verbRoutes } from './verb-routes.js';
 import { plain } from '../http/answer.js';
 import type { ListenerLimits } from '../http/limits.js';
@@ -71,7 +71,7 @@ export class Extender {
     const notReady = (): string | null => (this.#mirror.isSynced ? null : 'nodes and pods are not listed yet');
     const routes = new Map<string, Route>([
       ...Object.entries(verbRoutes({ service: this.#service, metrics, notReady, log: new LimitedLog(log, clock) })),
-      ...Object.entries(probeRoutes({ notReady: () => [notReady() ?? []].flat(), metrics })),
+      ...Object.entries(probeRoutes({ notReady: () => [notReady() ?? []].flat(), metrics: metrics.page })),
       ['/version', { method: 'GET', answer: () => plain(200, options.version) }],
     ]);
     const { address, port, tls } = options;

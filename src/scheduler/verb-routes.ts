@@ -3,7 +3,7 @@ import { json, plain, RefusedRequest, type Answer } from '../http/answer.js';
 import type { HttpRequest, Route } from '../http/listener.js';
 import { BadArguments, readBindingArguments, readExtenderArguments, readPreemptionArguments } from './arguments.js';
 import type { ExtenderService } from './extender-service.js';
-import type { ExtenderMetrics } from './decision-metrics.js';
+import type { ExtenderMetrics } from './extender-metrics.js';
 import { filterError } from './results.js';
 
 export interface VerbRoutesOptions {

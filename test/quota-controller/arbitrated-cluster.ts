@@ -1,4 +1,3 @@
-import { Registry } from 'prom-client';
 import { watchableApi } from '../../src/kube/watchable-api.js';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
@@ -8,6 +7,7 @@ import { INFORMER_TIMING } from '../../src/kube/informer.js';
 import { WorkQueue } from '../../src/kube/work-queue.js';
 import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/arbitrator/index.js';
 import type { AllocationStatus } from '../../src/quota-controller/arbitrator/allocation-object.js';
+import { Metrics } from '../../src/http/metrics.js';
 import { ArbitratorMetrics } from '../../src/quota-controller/arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from '../../src/quota-controller/arbitrator/arbitrator.js';
 import type { QuotaLog } from '../../src/quota-controller/log.js';
@@ -39,18 +39,17 @@ export interface PodOptions {
 export class ArbitratedCluster {
   readonly server: ApiServer;
   readonly client: KubeClient;
-  readonly registry = new Registry();
   readonly logged: { readonly fields: Readonly<Record<string, unknown>>; readonly message: string }[] = [];
   /** Seconds since the start. */
   seconds = 0;
-  #metrics: ArbitratorMetrics;
+  readonly #metrics = new ArbitratorMetrics();
+  readonly metrics = new Metrics(...this.#metrics.parts);
   #arbitrator: Arbitrator | null = null;
   #eventWrites: WorkQueue | null = null;
 
   private constructor(server: ApiServer) {
     this.server = server;
     this.client = clientTo(server.url);
-    this.#metrics = new ArbitratorMetrics(this.registry);
   }
 
   static async start(options: ApiServerOptions = {}): Promise<ArbitratedCluster> {

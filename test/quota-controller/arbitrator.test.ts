@@ -216,7 +216,7 @@ test('a pod that the API refuses to evict is asked for again later, and the one 
   await on.settled();
   t.same(on.evictions(), ['p2', 'p1']);
   t.match(
-    await on.registry.metrics(),
+    await on.metrics.text(),
     /evictions_total\{result="evicted"\} 1\n.*evictions_total\{result="refused"\} 1|evictions_total\{result="refused"\} 1\n.*evictions_total\{result="evicted"\} 1/,
   );
   refusal.remove();
@@ -327,7 +327,7 @@ test('a plan is logged once, shows in the metrics, and nothing is written', asyn
     evictions: [{ pod: 'first/p2', resource: 'cpu', for: ['second'] }],
   });
   t.same(on.writes(), []);
-  t.match(await on.registry.metrics(), /quota_arbitrator_deserved\{consumer="second",resource="nvidia.com\/gpu"\} 1\n/);
+  t.match(await on.metrics.text(), /quota_arbitrator_deserved\{consumer="second",resource="nvidia.com\/gpu"\} 1\n/);
 });
 
 test('a specification that can not hold is told so', async (t) => {

@@ -1,4 +1,5 @@
-import type { Metric, Sample } from './metric.js';
+import type { Sample } from '../../http/metrics.js';
+import type { NodeMetric } from './node-metric.js';
 import type { AllocationSnapshot, SliceSnapshot } from './view.js';
 
 const LABELS = ['namespace', 'pod', 'container', 'gpu'] as const;
@@ -25,10 +26,10 @@ function labelsOf(allocation: AllocationSnapshot, slice: SliceSnapshot): Sample[
 /** A value of each container on each of its GPUs; null where there is none. */
 function slice(
   name: string,
-  type: Metric['type'],
+  type: NodeMetric['type'],
   help: string,
   value: (slice: SliceSnapshot) => number | null,
-): Metric {
+): NodeMetric {
   return {
     name,
     type,
@@ -51,12 +52,12 @@ function counter(
   name: string,
   help: string,
   value: (counters: NonNullable<SliceSnapshot['counters']>) => number,
-): Metric {
+): NodeMetric {
   return slice(name, 'counter', help, ({ counters }) => (counters === null ? null : value(counters)));
 }
 
 /** A counter of each container, whatever GPUs it has. */
-function containerCounter(name: string, help: string, value: (allocation: AllocationSnapshot) => number): Metric {
+function containerCounter(name: string, help: string, value: (allocation: AllocationSnapshot) => number): NodeMetric {
   return {
     name,
     type: 'counter',
@@ -75,7 +76,7 @@ function containerCounter(name: string, help: string, value: (allocation: Alloca
  * Metrics of each container on each of its GPUs. Pids and allocation ids are no labels: values that change with every
  * restart would each create a series.
  */
-export const CONTAINER_METRICS: readonly Metric[] = [
+export const CONTAINER_METRICS: readonly NodeMetric[] = [
   slice(
     'vgpu_container_requested_ratio',
     'gauge',

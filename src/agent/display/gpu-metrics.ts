@@ -1,10 +1,16 @@
-import type { Metric, Sample } from './metric.js';
+import type { Sample } from '../../http/metrics.js';
+import type { NodeMetric } from './node-metric.js';
 import type { GpuSnapshot } from './view.js';
 
 const LABELS = ['gpu', 'uuid'] as const;
 
 /** A value of each GPU; GPUs that do not say are left out. */
-function gpu(name: string, type: Metric['type'], help: string, value: (gpu: GpuSnapshot) => number | null): Metric {
+function gpu(
+  name: string,
+  type: NodeMetric['type'],
+  help: string,
+  value: (gpu: GpuSnapshot) => number | null,
+): NodeMetric {
   return {
     name,
     type,
@@ -26,7 +32,7 @@ function labelsOf({ index, uuid }: GpuSnapshot): Record<(typeof LABELS)[number],
 const STATUSES: readonly GpuSnapshot['health']['status'][] = ['healthy', 'probation', 'reset', 'failed', 'lost'];
 
 /** Metrics of each GPU. */
-export const GPU_METRICS: readonly Metric[] = [
+export const GPU_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_gpu_info',
     type: 'gauge',

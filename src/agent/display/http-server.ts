@@ -10,7 +10,7 @@ import { gatewayJson } from './gateway-json.js';
 import type { History } from './history.js';
 import type { Journal } from './journal.js';
 import type { LiveFeed } from './live-feed.js';
-import type { NodeMetrics } from './metrics.js';
+import type { Metrics } from '../../http/metrics.js';
 import type { PageFile } from './page-files.js';
 import { PAGE_POLICY } from './page-policy.js';
 import type { NodeView } from './view.js';
@@ -19,7 +19,7 @@ export interface HttpServerOptions {
   readonly address: string;
   readonly port: number;
   readonly view: NodeView;
-  readonly metrics: NodeMetrics;
+  readonly metrics: Metrics;
   readonly history: History;
   readonly journal: Journal;
   readonly feed: LiveFeed;

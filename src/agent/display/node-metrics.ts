@@ -1,7 +1,8 @@
-import { byLabel, only, type Metric } from './metric.js';
+import { byLabel, only } from '../../http/metrics.js';
+import type { NodeMetric } from './node-metric.js';
 
 /** Metrics of the agent, of the node as a whole, and of allocations. */
-export const NODE_METRICS: readonly Metric[] = [
+export const NODE_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_build_info',
     type: 'gauge',
@@ -39,13 +40,10 @@ export const NODE_METRICS: readonly Metric[] = [
     labels: ['phase'],
     read({ snapshot }) {
       const started = snapshot.allocations.filter(({ phase }) => phase === 'started').length;
-      return byLabel(
-        'phase',
-        new Map([
-          ['allocated', snapshot.allocations.length - started],
-          ['started', started],
-        ]),
-      );
+      return byLabel('phase', [
+        ['allocated', snapshot.allocations.length - started],
+        ['started', started],
+      ]);
     },
   },
   {

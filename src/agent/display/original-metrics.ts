@@ -1,5 +1,6 @@
 import { containerAnswers, type ContainerAnswer } from './answers.js';
-import type { Metric, Sample, Scrape } from './metric.js';
+import type { Sample } from '../../http/metrics.js';
+import type { NodeMetric, Scrape } from './node-metric.js';
 
 const LABELS = ['pod_name', 'namespace', 'node', 'container_name'] as const;
 
@@ -13,7 +14,7 @@ function original(
   label: string,
   total: (container: ContainerAnswer) => number,
   device?: (used: ContainerAnswer['devices'][number]) => number,
-): Metric {
+): NodeMetric {
   return {
     name,
     type: name.endsWith('_total') ? 'untyped' : 'gauge',
@@ -39,7 +40,7 @@ function original(
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
 /** The metrics of tkestack gpu-manager, with its names, labels and values: 32 bit floats, memory in MiB. */
-export const ORIGINAL_METRICS: readonly Metric[] = [
+export const ORIGINAL_METRICS: readonly NodeMetric[] = [
   original(
     'container_gpu_utilization',
     'GPU utilization of the container in percent of a GPU',

@@ -2,7 +2,7 @@ import { History } from '../../../src/agent/display/history.js';
 import { HttpServer, type HttpServerOptions } from '../../../src/agent/display/http-server.js';
 import { Journal } from '../../../src/agent/display/journal.js';
 import { LiveFeed } from '../../../src/agent/display/live-feed.js';
-import { CallTimes, NodeMetrics } from '../../../src/agent/display/metrics.js';
+import { CallTimes, nodeMetrics } from '../../../src/agent/display/metrics.js';
 import { readPageFiles } from '../../../src/agent/display/page-files.js';
 import type {
   AllocationSnapshot,
@@ -187,7 +187,7 @@ export async function served(
     address: '127.0.0.1',
     port: 0,
     view,
-    metrics: new NodeMetrics(view, times),
+    metrics: nodeMetrics(view, times),
     history,
     journal,
     feed,

@@ -1,0 +1,163 @@
+import { CORES_PER_GPU } from '../gpu/resources.js';
+import { counted, counter, histogram, Metrics, only, readAt, type Metric } from '../http/metrics.js';
+import type { Cluster } from './cluster/cluster.js';
+import type { Refusal } from './cluster/fit-result.js';
+import { sumCores, type ClusterNode } from './cluster/node.js';
+
+/** What the extender counts of its decisions. */
+export interface DecisionMetrics {
+  /** So many nodes were refused to a pod; `bad-request` counts once for the pod. */
+  refused(why: Refusal | 'bad-request', nodes: number): void;
+  /** A pod could not be placed on the node that the scheduler chose. */
+  conflict(): void;
+  /** Room was kept for pods that never came. */
+  expired(count: number): void;
+  /** A pod waited for other decisions. */
+  waited(): void;
+}
+
+const REQUESTS = {
+  name: 'gpu_extender_requests_total',
+  type: 'counter',
+  help: 'Calls of the scheduler, by verb and result',
+  labels: ['verb', 'result'],
+} as const;
+
+const DURATIONS = {
+  name: 'gpu_extender_request_duration_seconds',
+  type: 'histogram',
+  help: 'Time from the first byte of a call to its answer',
+  labels: ['verb'],
+  buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
+} as const;
+
+const REFUSALS = {
+  name: 'gpu_extender_refused_nodes_total',
+  type: 'counter',
+  help: 'Nodes refused to pods, by reason',
+  labels: ['reason'],
+} as const;
+
+const CONFLICTS = {
+  name: 'gpu_extender_bind_conflicts_total',
+  type: 'counter',
+  help: 'Pods that found no room any more on the node chosen for them',
+  labels: [],
+} as const;
+
+const EXPIRED = {
+  name: 'gpu_extender_expired_claims_total',
+  type: 'counter',
+  help: 'Pods for which room was kept in vain',
+  labels: [],
+} as const;
+
+const WAITS = {
+  name: 'gpu_extender_waits_total',
+  type: 'counter',
+  help: 'Times that a pod waited for the decision on another',
+  labels: [],
+} as const;
+
+/** What the gauges are read from. */
+interface Scrape {
+  readonly cluster: Cluster;
+  readonly nodes: readonly ClusterNode[];
+  readonly unwritten: number;
+  readonly silentMs: number;
+}
+
+const gauge = (name: string, help: string, value: (scrape: Scrape) => number): Metric<Scrape> => ({
+  name,
+  type: 'gauge',
+  help,
+  labels: [],
+  read: (scrape) => only(value(scrape)),
+});
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+const GAUGES: readonly Metric<Scrape>[] = [
+  gauge(
+    'gpu_extender_nodes',
+    'Nodes with GPUs',
+    ({ nodes }) => nodes.filter((node) => node.shape.gpus.length > 0).length,
+  ),
+  gauge('gpu_extender_gpus', 'GPUs of all nodes', ({ nodes }) => sum(nodes.map((node) => node.shape.gpus.length))),
+  gauge('gpu_extender_free_gpus', 'GPUs of which nothing is taken', ({ nodes }) =>
+    sum(nodes.map((node) => node.wholeCount)),
+  ),
+  gauge(
+    'gpu_extender_free_gpu_equivalents',
+    'Free cores of all GPUs, in GPUs',
+    ({ nodes }) => sum(nodes.map((node) => sumCores(node.free))) / CORES_PER_GPU,
+  ),
+  gauge(
+    'gpu_extender_open_claims',
+    'Pods for which room is kept until it is known where they go',
+    ({ cluster }) => cluster.claims.size,
+  ),
+  gauge(
+    'gpu_extender_pods_without_card',
+    'Pods on nodes where no GPU had room for them',
+    ({ cluster }) =>
+      [...cluster.bookings.values()].filter(
+        ({ source, pod }) => source === 'nowhere' && pod.demand.containers.length > 0,
+      ).length,
+  ),
+  gauge(
+    'gpu_extender_unwritten_annotations',
+    'Predictions not written to their pods yet',
+    ({ unwritten }) => unwritten,
+  ),
+  gauge(
+    'gpu_extender_api_silent_seconds',
+    'For how long there has been no connection to the API server',
+    ({ silentMs }) => silentMs / 1000,
+  ),
+];
+
+/** Metrics of the extender: names begin with `gpu_extender_`. */
+export class ExtenderMetrics implements DecisionMetrics {
+  readonly #requests = counter(REQUESTS);
+  readonly #durations = histogram(DURATIONS);
+  readonly #refusals = counter(REFUSALS);
+  readonly #conflicts = counter(CONFLICTS);
+  readonly #expired = counter(EXPIRED);
+  readonly #waits = counter(WAITS);
+  readonly page: Metrics;
+
+  constructor(cluster: Cluster, sources: { readonly unwritten: () => number; readonly silentMs: () => number }) {
+    this.page = new Metrics(
+      counted([this.#requests, this.#durations, this.#refusals, this.#conflicts, this.#expired, this.#waits]),
+      readAt(GAUGES, () => ({
+        cluster,
+        nodes: [...cluster.nodes.values()],
+        unwritten: sources.unwritten(),
+        silentMs: sources.silentMs(),
+      })),
+    );
+  }
+
+  /** One call of the scheduler was answered. */
+  answered(verb: string, result: 'ok' | 'error', seconds: number): void {
+    this.#requests.inc({ verb, result });
+    this.#durations.observe({ verb }, seconds);
+  }
+
+  refused(why: Refusal | 'bad-request', nodes: number): void {
+    this.#refusals.inc({ reason: why }, nodes);
+  }
+
+  conflict(): void {
+    this.#conflicts.inc();
+  }
+
+  expired(count: number): void {
+    this.#expired.inc(count);
+  }
+
+  waited(): void {
+    this.#waits.inc();
+  }
+}
