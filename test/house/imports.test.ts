@@ -73,7 +73,7 @@ const PURE_CORES = [
     'scheduler/cluster/',
     ...['audit', 'findings', 'live-limits', 'steering', 'usage-counters'].map((name) => `agent/slices/${name}.ts`),
   ],
-  ['agent/gpus/health.ts', 'agent/gpus/health-policy.ts', 'agent/gpus/json-reader.ts'],
+  ['agent/gpus/health.ts', 'agent/gpus/health-policy.ts'],
   ['quota/core/'],
   ['quota/arbitrator/'],
   ['kube/label-selector.ts'],

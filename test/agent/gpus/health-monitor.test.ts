@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { test, type Test } from 'tap';
-import { parseHealthPolicy } from '../../../src/agent/gpus/health-policy.js';
+import { parseHealthPolicy } from '../../../src/agent/gpus/health-policy-file.js';
 import { HealthMonitor, type HealthNews } from '../../../src/agent/gpus/health-monitor.js';
 import { parseSimNode } from '../../../src/agent/gpus/sim/node.js';
 import { SimDriver } from '../../../src/agent/gpus/sim/sim-driver.js';

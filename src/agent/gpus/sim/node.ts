@@ -1,9 +1,10 @@
+import { z } from 'zod';
 import { bridgeHiddenLevels, type Link } from '../../../gpu/topology/hidden-level.js';
 import { parseMatrix } from '../../../gpu/topology/matrix-text.js';
 import { levelOfLabel } from '../../../gpu/topology/level.js';
 import { levelBetween, linksBetween, uniformTopology, type Topology } from '../../../gpu/topology/topology.js';
 import type { GpuDetails } from '../driver.js';
-import { reader, DecodeError, type Reader } from '../json-reader.js';
+import { integer, parseDocument, text } from '../document.js';
 
 const MIB = 1024 * 1024;
 /** Most GPUs that a simulated machine has. */
@@ -30,20 +31,10 @@ export type SimNodeResult =
  * Reads the description of a simulated node: its JSON form (docs/simulated-node.md) or the output of `nvidia-smi topo
  * -m`, told apart by the first character. A refusal is one line that names the place.
  */
-export function parseSimNode(text: string): SimNodeResult {
-  if (!text.trimStart().startsWith('{')) return fromMatrix(text);
-  let document: unknown;
-  try {
-    document = JSON.parse(text);
-  } catch (error) {
-    return { ok: false, reason: `not JSON: ${(error as Error).message.replaceAll(/\s+/gu, ' ')}` };
-  }
-  try {
-    return { ok: true, node: fromDocument(reader(document, '')) };
-  } catch (error) {
-    if (error instanceof DecodeError) return { ok: false, reason: error.message };
-    throw error;
-  }
+export function parseSimNode(document: string): SimNodeResult {
+  if (!document.trimStart().startsWith('{')) return fromMatrix(document);
+  const parsed = parseDocument(document, schema);
+  return parsed.ok ? { ok: true, node: parsed.value } : parsed;
 }
 
 /** The JSON form of a node, complete: reading it gives the same node. */
@@ -90,8 +81,8 @@ export function defaultGpu(index: number): SimGpu {
 
 const DEFAULTS = { driverVersion: '580.95.05', cudaVersion: 13000 } as const;
 
-function fromMatrix(text: string): SimNodeResult {
-  const matrix = parseMatrix(text);
+function fromMatrix(document: string): SimNodeResult {
+  const matrix = parseMatrix(document);
   if (!matrix.ok) return { ok: false, reason: matrix.reason };
   if (matrix.gpus.length > MAX_GPUS)
     return { ok: false, reason: `${matrix.gpus.length} GPUs, a simulated node has at most ${MAX_GPUS}` };
@@ -99,65 +90,96 @@ function fromMatrix(text: string): SimNodeResult {
   return { ok: true, node: { ...DEFAULTS, gpus, topology: matrix.topology } };
 }
 
-function fromDocument(root: Reader): SimNode {
-  const entries = root.field('gpus').list();
-  if (entries.length < 1 || entries.length > MAX_GPUS) throw root.field('gpus').wrong(`1 to ${MAX_GPUS} GPUs`);
-  const gpus = entries.map(readGpu);
-  for (const [at, entry] of entries.entries()) {
-    for (const key of ['uuid', 'minor', 'pciBusId'] as const) {
-      const first = gpus.findIndex((gpu) => gpu[key] === gpus[at]?.[key]);
-      if (first !== at) throw entry.field(key).wrong(`a value of its own, not that of gpus[${first}]`);
+const gpuSchema = z.object(
+  {
+    uuid: text({
+      like: defaultGpu(0).uuid,
+      pattern: /^GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u,
+    }).optional(),
+    model: text().optional(),
+    memoryMiB: integer(1, 16_777_216).optional(),
+    multiprocessors: integer(1, 4096).optional(),
+    computeCapability: text({ like: '7.0', pattern: /^\d{1,2}\.\d$/u }).optional(),
+    minor: integer(0, 255).optional(),
+    pciBusId: text({
+      like: defaultGpu(0).pciBusId,
+      pattern: /^[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7]$/u,
+    }).optional(),
+    numaNode: integer(0, 1023).nullable().optional(),
+  },
+  'an object',
+);
+
+const schema = z
+  .object(
+    {
+      driverVersion: text().default(DEFAULTS.driverVersion),
+      cudaVersion: integer(1000, 999_999).default(DEFAULTS.cudaVersion),
+      gpus: z.array(gpuSchema, 'a list').min(1, `1 to ${MAX_GPUS} GPUs`).max(MAX_GPUS, `1 to ${MAX_GPUS} GPUs`),
+      links: z.array(z.array(text(), 'a list'), 'a list').optional(),
+    },
+    'an object',
+  )
+  .transform(({ driverVersion, cudaVersion, gpus: given, links }, context): SimNode => {
+    const refuse: Refuse = (path, message, input) => context.addIssue({ code: 'custom', path, message, input });
+    const gpus = given.map(completed);
+    for (const [at, gpu] of gpus.entries()) {
+      for (const key of ['uuid', 'minor', 'pciBusId'] as const) {
+        const first = gpus.findIndex((other) => other[key] === gpu[key]);
+        if (first !== at) refuse(['gpus', at, key], `a value of its own, not that of gpus[${first}]`, gpu[key]);
+      }
     }
-  }
-  const links = root.field('links');
-  return {
-    driverVersion: root.field('driverVersion').text(DEFAULTS.driverVersion),
-    cudaVersion: root.field('cudaVersion').integer(DEFAULTS.cudaVersion, 1000, 999_999),
-    gpus,
-    topology: links.absent ? uniformTopology(gpus.length, 'PHB') : readLinks(links, gpus),
-  };
-}
-
-function readGpu(gpu: Reader, index: number): SimGpu {
-  const given = defaultGpu(index);
-  return {
-    ...given,
-    uuid: gpu.field('uuid').text(given.uuid, /^GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u),
-    model: gpu.field('model').text(given.model),
-    memoryBytes: gpu.field('memoryMiB').integer(given.memoryBytes / MIB, 1, 16_777_216) * MIB,
-    multiprocessors: gpu.field('multiprocessors').integer(given.multiprocessors, 1, 4096),
-    computeCapability: gpu.field('computeCapability').text(given.computeCapability ?? '', /^\d{1,2}\.\d$/u),
-    minor: gpu.field('minor').integer(given.minor, 0, 255),
-    pciBusId: gpu.field('pciBusId').text(given.pciBusId, /^[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7]$/u),
-    numaNode: gpu.field('numaNode').integerOrNull(given.numaNode, 0, 1023),
-  };
-}
-
-function readLinks(links: Reader, gpus: readonly SimGpu[]): Topology {
-  const rows = links.list();
-  if (rows.length !== gpus.length) throw links.wrong(`${gpus.length} rows`);
-  const matrix = rows.map((row, a) => {
-    const cells = row.list();
-    if (cells.length !== gpus.length) throw row.wrong(`${gpus.length} labels`);
-    return cells.map((cell, b) => readLink(cell, a === b));
+    const topology =
+      links === undefined ? uniformTopology(gpus.length, 'PHB') : (linked(links, gpus, refuse) ?? z.NEVER);
+    return { driverVersion, cudaVersion, gpus, topology };
   });
+
+function completed(given: z.infer<typeof gpuSchema>, index: number): SimGpu {
+  const { memoryMiB, ...others } = given;
+  const defaults = defaultGpu(index);
+  return {
+    ...defaults,
+    ...Object.fromEntries(Object.entries(others).filter(([, value]) => value !== undefined)),
+    ...(memoryMiB === undefined ? {} : { memoryBytes: memoryMiB * MIB }),
+  };
+}
+
+type Refuse = (path: (string | number)[], expected: string, found: unknown) => void;
+
+/** The topology that labels describe; null once one was refused. */
+function linked(labels: readonly (readonly string[])[], gpus: readonly SimGpu[], refuse: Refuse): Topology | null {
+  const refused = (path: (string | number)[], expected: string, found: unknown): null => {
+    refuse(['links', ...path], expected, found);
+    return null;
+  };
+  if (labels.length !== gpus.length) return refused([], `${gpus.length} rows`, labels);
+  const matrix: Link[][] = [];
+  for (const [a, row] of labels.entries()) {
+    if (row.length !== gpus.length) return refused([a], `${gpus.length} labels`, row);
+    const links: Link[] = [];
+    for (const [b, label] of row.entries()) {
+      const link = linkOf(label, a === b);
+      if (typeof link === 'string') return refused([a, b], link, label);
+      links.push(link);
+    }
+    matrix.push(links);
+  }
   for (const [a, row] of matrix.entries()) {
     for (const [b, link] of row.entries()) {
       const back = matrix[b]?.[a] as Link;
-      const cell = rows[a]?.list()[b] as Reader;
       if (link.level !== back.level || link.nvlinks !== back.nvlinks)
-        throw cell.wrong(`the label of links[${b}][${a}]`);
+        return refused([a, b], `the label of links[${b}][${a}]`, labels[a]?.[b]);
     }
   }
   const affinity = (gpu: SimGpu) => (gpu.numaNode === null ? null : String(gpu.numaNode));
   return bridgeHiddenLevels(matrix.map((row, at) => ({ links: row, affinity: affinity(gpus[at] as SimGpu) })));
 }
 
-function readLink(cell: Reader, diagonal: boolean): Link {
-  const label = cell.text('');
+/** What a label says, or what was expected instead. */
+function linkOf(label: string, isDiagonal: boolean): Link | string {
   const level = levelOfLabel(label);
   const nvlinks = Number(/^NV([1-9]\d{0,2})$/u.exec(label)?.[1] ?? 0);
-  if ((level === 'X') !== diagonal) throw cell.wrong(diagonal ? 'X' : 'a connection, X is for the diagonal');
-  if (level === null && nvlinks === 0) throw cell.wrong('X, PIX, PXB, PHB, NODE, SYS or NV<n>');
+  if ((level === 'X') !== isDiagonal) return isDiagonal ? 'X' : 'a connection, X is for the diagonal';
+  if (level === null && nvlinks === 0) return 'X, PIX, PXB, PHB, NODE, SYS or NV<n>';
   return { level, nvlinks };
 }

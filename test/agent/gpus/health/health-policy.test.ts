@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { test } from 'tap';
-import { XID_CLASSES, parseHealthPolicy, type HealthPolicy } from '../../../../src/agent/gpus/health-policy.js';
+import { parseHealthPolicy } from '../../../../src/agent/gpus/health-policy-file.js';
+import { XID_CLASSES, type HealthPolicy } from '../../../../src/agent/gpus/health-policy.js';
 
 const shipped = readFileSync(new URL('../../../../../etc/xid-classes.json', import.meta.url), 'utf8');
 
