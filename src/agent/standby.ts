@@ -2,7 +2,9 @@ import { join } from 'node:path';
 import type { AgentConfig } from './config.js';
 import type { Clock } from '../host/clock.js';
 import { FileLock } from '../host/file-lock.js';
+import { keptAlive } from '../host/keep-alive.js';
 import type { Log } from '../host/log.js';
+import { wait } from '../host/pause.js';
 import { plain } from '../http/answer.js';
 import { Listener, type Route } from '../http/listener.js';
 import { probeListener } from '../http/probe-listener.js';
@@ -32,19 +34,18 @@ export async function takeOver(
   if (first !== null) return first;
   log.info({ lock: path }, 'another agent runs on this node; standing by to take over');
   const probes = await answerProbes(config, clock, log);
-  // Timers and sockets do not keep Node alive by themselves.
-  const alive = setInterval(() => undefined, 1 << 30);
   let isStopped = false;
   void stopped.then(() => (isStopped = true));
   try {
-    while (!isStopped) {
-      const lock = await FileLock.tryAcquire(path);
-      if (lock !== null) return lock;
-      await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve));
-    }
-    return null;
+    return await keptAlive(async () => {
+      while (!isStopped) {
+        const lock = await FileLock.tryAcquire(path);
+        if (lock !== null) return lock;
+        await wait(clock, RETRY_MS);
+      }
+      return null;
+    });
   } finally {
-    clearInterval(alive);
     await probes();
   }
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { Demo } from '../simulation/demo.js';
+import { keptAlive } from '../host/keep-alive.js';
 import { createLog, silentLog } from '../host/log.js';
 import { stopSignal } from './stop-signal.js';
 
@@ -36,9 +37,7 @@ export function demoCommand(): Command {
         if (!once) {
           await demo.liveOn();
           console.log(`look at http://localhost:${demo.node.agent.httpPort()}; Ctrl-C ends`);
-          const alive = setInterval(() => undefined, 1 << 30);
-          await stopSignal();
-          clearInterval(alive);
+          await keptAlive(stopSignal);
         }
       } finally {
         await demo.stop();

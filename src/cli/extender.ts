@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { buildExtender, explain, type ExtenderConfig } from '../scheduler/run.js';
+import { keptAlive } from '../host/keep-alive.js';
 import { Lifecycle } from '../host/lifecycle.js';
 import { StartupError } from '../host/startup-error.js';
 import { POLICY_NAMES, type PolicyName } from '../scheduler/cluster/policy/policy.js';
@@ -70,11 +71,10 @@ async function serve(options: Options): Promise<void> {
   const lifecycle = new Lifecycle(await buildExtender(configOf(options), log), log);
   const stopped = stopSignal();
   await lifecycle.start();
-  const alive = setInterval(() => undefined, 1 << 30);
-  const signal = await stopped;
-  clearInterval(alive);
-  log.info({ signal }, 'stopping');
-  await lifecycle.stop();
+  await keptAlive(async () => {
+    log.info({ signal: await stopped }, 'stopping');
+    await lifecycle.stop();
+  });
 }
 
 async function printExplanation(options: Options, podFile: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { buildPluginProxy } from '../agent/plugin-proxy.js';
 import { systemClock } from '../host/clock.js';
+import { keptAlive } from '../host/keep-alive.js';
 import { createLog, type LogLevel } from '../host/log.js';
 import { stopSignal } from './stop-signal.js';
 
@@ -43,11 +44,10 @@ async function serve(options: Options): Promise<void> {
   const proxy = await buildPluginProxy(config, systemClock, log);
   await proxy.start();
   log.info({ agents: pluginProxyPath }, 'the device plugin proxy runs');
-  const alive = setInterval(() => undefined, 1 << 30);
-  const signal = await stopped;
-  clearInterval(alive);
-  log.info({ signal }, 'stopping');
-  await proxy.stop();
+  await keptAlive(async () => {
+    log.info({ signal: await stopped }, 'stopping');
+    await proxy.stop();
+  });
 }
 
 function seconds(text: string): number {

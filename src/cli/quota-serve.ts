@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { keptAlive } from '../host/keep-alive.js';
 import { Lifecycle } from '../host/lifecycle.js';
 import { buildQuotaServe, type QuotaServeConfig } from '../quota-controller/run.js';
 import { StartupError } from '../host/startup-error.js';
@@ -117,12 +118,10 @@ async function serve(options: Options): Promise<void> {
   const stopped = stopSignal();
   const lifecycle = new Lifecycle(await buildQuotaServe(configOf(options), log), log);
   await lifecycle.start();
-  // Timers and sockets of the parts do not all keep Node alive: this one does, until a signal comes.
-  const alive = setInterval(() => undefined, 1 << 30);
-  const signal = await stopped;
-  clearInterval(alive);
-  log.info({ signal }, 'stopping');
-  await lifecycle.stop();
+  await keptAlive(async () => {
+    log.info({ signal: await stopped }, 'stopping');
+    await lifecycle.stop();
+  });
 }
 
 function configOf(options: Options): QuotaServeConfig {

@@ -4,6 +4,8 @@ import { buildAgent, type Agent } from '../agent/run.js';
 import { takeOver } from '../agent/standby.js';
 import { systemClock } from '../host/clock.js';
 import { VERSION } from '../host/version.js';
+import { keptAlive } from '../host/keep-alive.js';
+import { within } from '../host/within.js';
 import { createLog } from '../host/log.js';
 import { endAnyway } from './end-anyway.js';
 import { agentConfig, flagValues } from './run-flags.js';
@@ -22,21 +24,15 @@ export function runCommand(): Command {
 
 /** An agent that does not start in time exits with the reason, and the DaemonSet starts it again. */
 async function startWithin(agent: Agent, timeoutMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new Error(`the device plugins did not come up within ${timeoutMs} ms (--wait-timeout)`)),
-      timeoutMs,
-    );
+  const late = () => new Error(`the device plugins did not come up within ${timeoutMs} ms (--wait-timeout)`);
+  await keptAlive(async () => {
+    try {
+      await within(agent.start(), timeoutMs, systemClock, late);
+    } catch (error) {
+      await agent.stop();
+      throw error;
+    }
   });
-  try {
-    await Promise.race([agent.start(), late]);
-  } catch (error) {
-    await agent.stop();
-    throw error;
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 async function runAgent(values: Readonly<Record<string, string>>): Promise<void> {
@@ -49,12 +45,10 @@ async function runAgent(values: Readonly<Record<string, string>>): Promise<void>
   const agent = await buildAgent(config, log);
   await startWithin(agent, config.waitTimeoutMs);
   log.info({ version: VERSION, node: config.nodeName, driver: config.driver, config: values }, 'the agent runs');
-  // Timers and sockets of the parts do not all keep Node alive, and need not: this one does, until a signal comes.
-  const alive = setInterval(() => undefined, 1 << 30);
-  const signal = await stopped;
-  clearInterval(alive);
-  log.info({ signal }, 'stopping');
-  await agent.stop();
+  await keptAlive(async () => {
+    log.info({ signal: await stopped }, 'stopping');
+    await agent.stop();
+  });
   await lock.release();
   endAnyway();
 }

@@ -1,4 +1,6 @@
+import { systemClock, type Clock } from './clock.js';
 import type { Log } from './log.js';
+import { within } from './within.js';
 
 /** Something with a life. `stop` is only called after `start` has succeeded. */
 export interface Part {
@@ -15,14 +17,16 @@ export class Lifecycle {
   readonly #parts: readonly Part[];
   readonly #log: Log;
   readonly #stopTimeoutMs: number;
+  readonly #clock: Clock;
   #started: Part[] = [];
   #stopped = false;
 
   /** `stopTimeoutMs` is for all parts together. */
-  constructor(parts: readonly Part[], log: Log, stopTimeoutMs = 4_000) {
+  constructor(parts: readonly Part[], log: Log, stopTimeoutMs = 4_000, clock: Clock = systemClock) {
     this.#parts = parts;
     this.#log = log;
     this.#stopTimeoutMs = stopTimeoutMs;
+    this.#clock = clock;
   }
 
   async start(): Promise<void> {
@@ -48,26 +52,17 @@ export class Lifecycle {
     this.#stopped = true;
     const parts = this.#started.reverse();
     this.#started = [];
-    const end = performance.now() + this.#stopTimeoutMs;
+    const end = this.#clock.now() + this.#stopTimeoutMs;
     for (const part of parts) {
       try {
-        if (!(await within(part.stop(), Math.max(0, end - performance.now()))))
-          this.#log.error({ part: part.name }, 'a component did not stop in time');
+        await within(part.stop(), Math.max(0, end - this.#clock.now()), this.#clock, () => new Late());
       } catch (error) {
-        this.#log.error({ err: error, part: part.name }, 'a component failed to stop');
+        if (error instanceof Late) this.#log.error({ part: part.name }, 'a component did not stop in time');
+        else this.#log.error({ err: error, part: part.name }, 'a component failed to stop');
       }
     }
   }
 }
 
-async function within(work: Promise<void>, timeoutMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), timeoutMs);
-  });
-  try {
-    return await Promise.race([work.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
+/** A part took too long to stop. */
+class Late extends Error {}

@@ -1,6 +1,7 @@
 import { DEFAULT_POLICY } from '../quota/core/policy.js';
-import { Quota, type Clock } from '../quota/core/quota.js';
+import { Quota } from '../quota/core/quota.js';
 import { Restorer, latestHead } from '../quota/core/restore.js';
+import type { Clock } from '../host/clock.js';
 import type { KubeApi } from '../kube/client.js';
 import type { Ledger, LedgerPage } from './store/ledger.js';
 import { LedgerObjects, type Outcome } from './store/ledger-objects.js';
@@ -10,8 +11,8 @@ import { LedgerObjects, type Outcome } from './store/ledger-objects.js';
  * whoever may read ledgers and transactions may look: of a change of several groups that is under way, the pages before
  * or those after it are taken, by its outcome. Rejects with an KubeError where they cannot be read.
  */
-export async function readClusterLedger(api: KubeApi, clock: Clock = Date.now): Promise<Quota> {
-  const objects = new LedgerObjects(api);
+export async function readClusterLedger(api: KubeApi, clock: Clock): Promise<Quota> {
+  const objects = new LedgerObjects(api, clock);
   const restorer = new Restorer(DEFAULT_POLICY);
   const outcomes = new Map<string, Promise<Outcome | null>>();
   const pages: LedgerPage[] = [];
@@ -22,7 +23,7 @@ export async function readClusterLedger(api: KubeApi, clock: Clock = Date.now): 
   restorer.newDictionary();
   for (const { records } of pages) for (const record of records.values()) restorer.add(record);
   return new Quota({
-    clock,
+    clock: () => clock.now(),
     state: restorer.finish(pages.map(({ head }) => head).reduce(latestHead, { revision: 0, now: 0, lives: 0 })),
   });
 }

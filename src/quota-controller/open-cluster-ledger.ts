@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { keptAlive } from '../host/keep-alive.js';
 import { systemClock } from '../host/clock.js';
 import type { Quota } from '../quota/index.js';
 import type { KubeApi } from '../kube/client.js';
@@ -26,7 +27,7 @@ export async function withClusterLedger(
   const client = await openKubeClient(kubeconfig ?? operatorsKubeconfig(process.env), systemClock);
   try {
     const api: KubeApi = { request: (request) => client.request(request) };
-    const ledger = await readClusterLedger(api, () => systemClock.now()).catch((error: unknown) => {
+    const ledger = await keptAlive(() => readClusterLedger(api, systemClock)).catch((error: unknown) => {
       throw new StartupError(`quota: ${(error as Error).message}`);
     });
     await look({ api, ledger });

@@ -169,7 +169,7 @@ export class QuotaService {
       evaluators: () => [...(facts.admission().kinds ?? []), ...KNOWN_KINDS],
       ...(kindsMs === undefined ? {} : { everyMs: kindsMs }),
     });
-    const store = new KubeStore({ api });
+    const store = new KubeStore({ api, clock });
     const { families, strictTypes } = started;
     const engine = await createEngine({
       store,

@@ -15,6 +15,8 @@ import { CertificateFiles } from '../http/certificate-files.js';
 import { openKubeClient } from '../kube/open-client.js';
 import type { Part } from '../host/lifecycle.js';
 import { podWriter } from './pod-writer.js';
+import { keptAlive } from '../host/keep-alive.js';
+import { within } from '../host/within.js';
 import { StartupError } from '../host/startup-error.js';
 import { VERSION } from '../host/version.js';
 
@@ -77,7 +79,7 @@ export async function explain(options: {
   const policy = policyOf(options.policy);
   const cluster = new Cluster(policy);
   const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
-  if (options.stateFile === null) await listLive(options.kubeconfig, mirror);
+  if (options.stateFile === null) await keptAlive(() => listLive(options.kubeconfig, mirror));
   else {
     const state = await readObjects(options.stateFile);
     await listed(new FixedSource(state.nodes, state.pods), mirror);
@@ -106,12 +108,7 @@ async function listLive(kubeconfig: string | null, mirror: ClusterMirror): Promi
 const LIST_TIMEOUT_MS = 60_000;
 
 async function listed(source: ClusterSource, mirror: ClusterMirror): Promise<void> {
-  let late: NodeJS.Timeout | undefined;
-  const synced = new Promise<void>((resolve, reject) => {
-    late = setTimeout(
-      () => reject(new Error(`the API server did not list nodes and pods within ${LIST_TIMEOUT_MS / 1000} s`)),
-      LIST_TIMEOUT_MS,
-    );
+  const synced = new Promise<void>((resolve) => {
     source.start({
       nodeSeen: (node) => mirror.nodeSeen(node),
       nodeGone: (name) => mirror.nodeGone(name),
@@ -121,9 +118,13 @@ async function listed(source: ClusterSource, mirror: ClusterMirror): Promise<voi
     });
   });
   try {
-    await synced;
+    await within(
+      synced,
+      LIST_TIMEOUT_MS,
+      systemClock,
+      () => new Error(`the API server did not list nodes and pods within ${LIST_TIMEOUT_MS / 1000} s`),
+    );
   } finally {
-    clearTimeout(late);
     await source.stop();
   }
 }

@@ -11,7 +11,7 @@ import { NO_NOTICES } from '../../src/agent/no-pods.js';
 import { cards } from './gpus.js';
 import { gpuIndexes, runPod, startedNode } from './node.js';
 import { simplePod } from './pods.js';
-import { until } from './slices/tenant.js';
+import { eventually } from '../harness/eventually.js';
 
 const run = promisify(execFile);
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
@@ -49,7 +49,7 @@ test('a whole GPU goes to a GPU that nobody uses, rather than to one with a proc
   driver.processes = async (uuid) =>
     uuid === first ? [{ pid: process.pid, usedMemoryBytes: 1 << 20, utilizationPercent: 0 }] : [];
   const node = await startedNode(t, { gpus: cards(2), seams: { driver }, config: { samplePeriodMs: 100 } });
-  await until(() => node.agent.allocator.state.node.gpus[0]?.processCount === 1, 'the process to be seen');
+  await eventually(() => node.agent.allocator.state.node.gpus[0]?.processCount === 1, 'the process to be seen');
   t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [1]);
   t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [0], 'it is the last one, and better than none');
 });

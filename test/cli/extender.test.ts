@@ -6,20 +6,13 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test, type Test } from 'tap';
 import { ApiServer } from '../harness/api-server/api-server.js';
+import { until } from '../harness/eventually.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { node, plainNode, pod } from '../scheduler/objects.js';
 import { post } from '../scheduler/scheduler.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
-
-async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 600; tries++) {
-    if (await condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`waited in vain for ${what}`);
-}
 
 async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');

@@ -6,7 +6,7 @@ import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../src/gpu/resources.js';
 import { AgentProcess } from './agent-process.js';
 import { NODE, TestCluster } from './cluster.js';
 import { podManifest, readShown, SHOW, type Shown, type TestContainer } from './pods.js';
-import { until } from './until.js';
+import { until } from '../harness/eventually.js';
 
 /** Four GPUs of 16 GiB; 0-1 and 2-3 share a PCIe switch. */
 const GPUS = `\tGPU0\tGPU1\tGPU2\tGPU3

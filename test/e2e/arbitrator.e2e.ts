@@ -11,7 +11,7 @@ import { NODE, TestCluster } from './cluster.js';
 import { customResourcesOrSkip } from './custom-resources.js';
 import { podManifest } from './pods.js';
 import { QuotaProcess } from './quota-process.js';
-import { until } from './until.js';
+import { until } from '../harness/eventually.js';
 
 tap.setTimeout(900_000);
 

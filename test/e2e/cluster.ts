@@ -7,7 +7,7 @@ import { importImage } from './image.js';
 import { chosenVersion, type KubernetesVersion } from './kubernetes-version.js';
 import { Leftovers } from './leftovers.js';
 import { ProcessTable } from './process-table.js';
-import { until } from './until.js';
+import { until } from '../harness/eventually.js';
 
 const run = promisify(execFile);
 

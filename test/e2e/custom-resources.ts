@@ -5,7 +5,7 @@ import { ledgerObject } from '../../src/quota-controller/store/ledger.js';
 import { RecordLog } from '../../src/quota-controller/store/record-log.js';
 import { installDefinitions } from '../quota-controller/setting.js';
 import type { TestCluster } from './cluster.js';
-import { until } from './until.js';
+import { until } from '../harness/eventually.js';
 
 const PROBE = 'can-this-be-written';
 

@@ -4,7 +4,7 @@ import { AgentProcess } from './agent-process.js';
 import { TestCluster } from './cluster.js';
 import { startExtender } from './extender-process.js';
 import { podManifest } from './pods.js';
-import { until } from './until.js';
+import { until } from '../harness/eventually.js';
 
 const GPUS = 8;
 const PODS = 100;

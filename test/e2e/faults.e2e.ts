@@ -11,7 +11,7 @@ import { generator } from '../generator.js';
 import { AgentProcess } from './agent-process.js';
 import { NODE, TestCluster } from './cluster.js';
 import { podManifest, type TestContainer } from './pods.js';
-import { until } from './until.js';
+import { until } from '../harness/eventually.js';
 
 /** How long pods come and go while agent and kubelet are killed: `node dist/test/e2e/run.js faults --seconds 600`. */
 const SECONDS = Number(process.env.GPU_MANAGER_E2E_SECONDS ?? 60);

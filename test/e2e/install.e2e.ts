@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
 import { NODE, TestCluster } from './cluster.js';
 import { importOwnImage } from './image.js';
-import { until } from './until.js';
+import { until } from '../harness/eventually.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const IMAGE = 'docker.io/library/gpu-manager:0.1.0';

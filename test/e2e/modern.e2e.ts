@@ -10,7 +10,7 @@ import { manifestsOf } from '../quota-controller/setting.js';
 import { AgentProcess } from './agent-process.js';
 import { TestCluster } from './cluster.js';
 import { podManifest, readShown, SHOW, type TestContainer } from './pods.js';
-import { until } from './until.js';
+import { until } from '../harness/eventually.js';
 
 const GPUS = '{"gpus":[{},{}]}';
 const SIMULATOR = fileURLToPath(new URL('../../../native/build/gpu-sim', import.meta.url));

@@ -12,7 +12,7 @@ import { deployment } from '../quota-controller/cluster.js';
 import { TestCluster } from './cluster.js';
 import { customResourcesOrSkip } from './custom-resources.js';
 import { Balancer, QuotaProcess } from './quota-process.js';
-import { until } from './until.js';
+import { until } from '../harness/eventually.js';
 
 tap.setTimeout(900_000);
 

@@ -10,7 +10,7 @@ import { AgentProcess } from './agent-process.js';
 import { NODE, TestCluster } from './cluster.js';
 import { startExtender } from './extender-process.js';
 import { podManifest } from './pods.js';
-import { until } from './until.js';
+import { until } from '../harness/eventually.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 /** As many blocks of memory as cores on each GPU, and more: pods of one of each run out of neither while others end. */

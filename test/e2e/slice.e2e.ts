@@ -7,7 +7,7 @@ import { AgentProcess } from './agent-process.js';
 import { TestCluster } from './cluster.js';
 import { importImage } from './image.js';
 import { podManifest } from './pods.js';
-import { until } from './until.js';
+import { until } from '../harness/eventually.js';
 
 const IMAGE = 'docker.io/local/probe:1';
 const CORES = 30;

@@ -4,7 +4,7 @@ import { AgentProcess } from './agent-process.js';
 import { TestCluster } from './cluster.js';
 import { builtVersions, type KubernetesVersion } from './kubernetes-version.js';
 import { podManifest } from './pods.js';
-import { until } from './until.js';
+import { until } from '../harness/eventually.js';
 
 const cluster = new TestCluster();
 

@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
 /**
  * Waits until `condition` gives a value other than false, null and undefined, and returns it. A generous limit turns a
  * hang into a failure; nothing depends on how fast it comes.
@@ -12,6 +14,29 @@ export async function eventually<T>(
     const value = await condition();
     if (value !== false && value !== null && value !== undefined) return value as Exclude<T, false | null | undefined>;
     if (performance.now() > deadline) throw new Error(`${what} did not come true within ${limitMs} ms`);
-    await new Promise((resolve) => setTimeout(resolve, 3));
+    await delay(3);
   }
+}
+
+/**
+ * As `eventually`, for another program or a cluster: a question that fails is asked again, and the last failure is
+ * reported. It is asked seldom, because each question costs a process or a request.
+ */
+export async function until<T>(
+  what: string,
+  ask: () => T | null | false | Promise<T | null | false>,
+  limitMs = 60_000,
+): Promise<T> {
+  const end = performance.now() + limitMs;
+  let failure = '';
+  while (performance.now() < end) {
+    try {
+      const answer = await ask();
+      if (answer !== null && answer !== false) return answer;
+    } catch (error) {
+      failure = `; last: ${(error as Error).message.slice(0, 500)}`;
+    }
+    await delay(200);
+  }
+  throw new Error(`waited ${limitMs / 1000} s in vain for ${what}${failure}`);
 }

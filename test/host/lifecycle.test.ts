@@ -1,6 +1,8 @@
 import { test } from 'tap';
 import { Lifecycle, type Part } from '../../src/host/lifecycle.js';
 import { silentLog } from '../../src/host/log.js';
+import { eventually } from '../harness/eventually.js';
+import { ManualClock } from '../manual-clock.js';
 
 function recorder() {
   const said: string[] = [];
@@ -29,16 +31,22 @@ test('a part that fails to start leaves nothing half started', async (t) => {
 });
 
 test('a part that fails to stop, or hangs, keeps no other from stopping', async (t) => {
+  const clock = new ManualClock();
   const { said, part } = recorder();
   const parts = [
     part('a'),
     part('hangs', { stop: () => new Promise(() => undefined) }),
     part('fails', { stop: () => Promise.reject(new Error('no')) }),
   ];
-  const lifecycle = new Lifecycle(parts, silentLog(), 50);
+  const lifecycle = new Lifecycle(parts, silentLog(), 50, clock);
   await lifecycle.start();
-  await lifecycle.stop();
-  t.ok(said.includes('stop a'));
+  const stopping = lifecycle.stop();
+  await eventually(() => {
+    clock.advance(10);
+    return said.includes('stop a');
+  });
+  await stopping;
+  t.equal(said.at(-1), 'stop a');
 });
 
 test('stopping while parts are still starting starts no more of them, and stops those that were', async (t) => {

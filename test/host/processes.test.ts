@@ -8,6 +8,7 @@ import { openFileLimit } from '../../src/host/open-files.js';
 import { peerCredentials, type PeerCredentials } from '../../src/host/peer-credentials.js';
 import { processStat } from '../../src/host/process-stat.js';
 import { UnixListener } from '../../src/host/unix-socket.js';
+import { eventually } from '../harness/eventually.js';
 import { scratchDirectory } from '../scratch.js';
 
 test('the peer of a connection is the process that connected', async (t) => {
@@ -26,7 +27,7 @@ test('the peer of a connection is the process that connected', async (t) => {
     { stdio: 'ignore' },
   );
   await once(child, 'exit');
-  while (peers.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  await eventually(() => peers.length > 0, 'the peer');
   t.same(peers, [{ pid: child.pid, uid: process.getuid?.(), gid: process.getgid?.() }]);
 });
 

@@ -11,7 +11,7 @@ import { audit, type AuditView } from '../../src/agent/slices/audit.js';
 import { MappedLibraries } from '../../src/agent/slices/mapped-libraries.js';
 import { processStat } from '../../src/host/process-stat.js';
 import { mappedNameOf } from '../../src/host/mapped-files.js';
-import { until } from '../agent/slices/tenant.js';
+import { eventually } from '../harness/eventually.js';
 import { ManualClock } from '../manual-clock.js';
 import { scratchDirectory } from '../scratch.js';
 
@@ -24,7 +24,7 @@ async function running(t: Teardown): Promise<ChildProcess> {
     await once(child, 'exit');
   });
   await once(child, 'spawn');
-  await until(() => libcIn(child.pid ?? 0) !== undefined, 'the program to run');
+  await eventually(() => libcIn(child.pid ?? 0) !== undefined, 'the program to run');
   return child;
 }
 

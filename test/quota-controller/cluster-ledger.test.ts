@@ -5,6 +5,7 @@ import { KubeStore } from '../../src/quota-controller/store/kube-store.js';
 import type { KubeApi } from '../../src/kube/client.js';
 import type { FaultEffect, FaultMatch } from '../harness/api-server/fault.js';
 import { eventually } from '../harness/eventually.js';
+import { hastyClock } from '../kube/hasty-clock.js';
 import { clientTo, quotaServer } from './setting.js';
 
 /** Lets nothing but reading through. */
@@ -29,12 +30,12 @@ async function stuck(
     reader.close();
     await server.stop();
   });
-  const engine = await createEngine({ store: new KubeStore({ api: author }), clock: () => 0 });
+  const engine = await createEngine({ store: new KubeStore({ api: author, clock: hastyClock }), clock: () => 0 });
   await engine.createGroup({ name: 'root', hard: { 'limits.cpu': 10 } });
   const fault = server.inject(match, effect);
   const failing = engine.createGroup({ name: 'child', parent: 'root', hard: { 'limits.cpu': 4 } }).catch(() => null);
   await eventually(() => fault.hits > 0, 'the fault');
-  const ledger = await readClusterLedger(readOnly(reader), () => 0);
+  const ledger = await readClusterLedger(readOnly(reader), { ...hastyClock, now: () => 0 });
   author.close();
   await failing;
   return ledger;
@@ -59,16 +60,16 @@ test('what is done to the ledger that were read stays with who read them', async
     client.close();
     await server.stop();
   });
-  const engine = await createEngine({ store: new KubeStore({ api: client }), clock: () => 0 });
+  const engine = await createEngine({ store: new KubeStore({ api: client, clock: hastyClock }), clock: () => 0 });
   await engine.createGroup({ name: 'root', hard: { 'limits.cpu': 10 } });
   await engine.reserve(
     { workload: { kind: 'Job', name: 'a' }, group: 'root', podSets: [{ name: '', count: 3, limits: { cpu: '2' } }] },
     1000,
   );
-  const ledger = await readClusterLedger(readOnly(client), () => 0);
+  const ledger = await readClusterLedger(readOnly(client), { ...hastyClock, now: () => 0 });
   t.match(ledger.charges('root'), [
     { workload: 'Job//a', pods: 3, isReserved: true, amounts: new Map([['limits.cpu', 6000n]]) },
   ]);
   t.equal(ledger.createGroup({ name: 'mine', hard: {} }).allowed, true);
-  t.strictSame((await readClusterLedger(readOnly(client), () => 0)).groups(), ['root']);
+  t.strictSame((await readClusterLedger(readOnly(client), { ...hastyClock, now: () => 0 })).groups(), ['root']);
 });

@@ -2,6 +2,7 @@ import { test } from 'tap';
 import { KubeStore } from '../../src/quota-controller/store/kube-store.js';
 import { LEDGERS_PATH, TRANSACTIONS_PATH } from '../../src/quota-controller/names.js';
 import { storeContract, type Place } from '../quota/store/contract.js';
+import { hastyClock } from '../kube/hasty-clock.js';
 import { clientTo, emptied, installDefinitions, quotaServer, REAL_KUBECONFIG, realClient } from './setting.js';
 
 storeContract(
@@ -10,7 +11,7 @@ storeContract(
     const server = await quotaServer();
     const client = clientTo(server.url);
     return {
-      open: async () => new KubeStore({ api: client, pause: () => new Promise((resolve) => setTimeout(resolve, 1)) }),
+      open: async () => new KubeStore({ api: client, clock: hastyClock }),
       destroy: async () => {
         client.close();
         await server.stop();
@@ -30,7 +31,7 @@ else {
     async (): Promise<Place> => {
       await emptied(client, LEDGERS_PATH);
       await emptied(client, TRANSACTIONS_PATH);
-      return { open: async () => new KubeStore({ api: client }), destroy: async () => undefined };
+      return { open: async () => new KubeStore({ api: client, clock: hastyClock }), destroy: async () => undefined };
     },
     true,
   );

@@ -4,6 +4,7 @@ import { LEDGERS_PATH } from '../../src/quota-controller/names.js';
 import { KubeStore } from '../../src/quota-controller/store/kube-store.js';
 import type { FaultEffect, FaultMatch } from '../harness/api-server/fault.js';
 import { eventually } from '../harness/eventually.js';
+import { hastyClock } from '../kube/hasty-clock.js';
 import { clientTo, quotaServer } from './setting.js';
 
 const GROUP = { name: 'child', parent: 'root', hard: { 'limits.cpu': 4 } };
@@ -16,9 +17,9 @@ async function halfDone(
 ): Promise<void> {
   const server = await quotaServer();
   const [client, another] = [clientTo(server.url), clientTo(server.url)];
-  const store = new KubeStore({ api: another, pause: () => new Promise((resolve) => setTimeout(resolve, 1)) });
+  const store = new KubeStore({ api: another, clock: hastyClock });
   try {
-    const engine = await createEngine({ store: new KubeStore({ api: client }), clock: () => 0 });
+    const engine = await createEngine({ store: new KubeStore({ api: client, clock: hastyClock }), clock: () => 0 });
     await engine.createGroup({ name: 'root', hard: { 'limits.cpu': 10 } });
     const other = await createEngine({ store, clock: () => 0, pause: async () => undefined });
     const fault = server.inject(match, effect);
@@ -60,7 +61,7 @@ test('a change of two groups whose author dies after its outcome did happen', as
 test('what dead authors left is ended by the next one that looks, and outcomes are swept up when nobody needs them', async (t) => {
   const server = await quotaServer();
   const client = clientTo(server.url);
-  const store = new KubeStore({ api: client });
+  const store = new KubeStore({ api: client, clock: hastyClock });
   const engine = await createEngine({ store, clock: () => 0 });
   await engine.createGroup({ name: 'root', hard: { 'limits.cpu': 10 } });
   const fault = server.inject({ verb: 'delete', resource: 'bizgrouptransactions' }, { do: 'answer', code: 500 });
@@ -78,7 +79,7 @@ test('what dead authors left is ended by the next one that looks, and outcomes a
 test('a commit whose answer is lost is found again', async (t) => {
   const server = await quotaServer();
   const client = clientTo(server.url);
-  const engine = await createEngine({ store: new KubeStore({ api: client }), clock: () => 0 });
+  const engine = await createEngine({ store: new KubeStore({ api: client, clock: hastyClock }), clock: () => 0 });
   await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
   server.inject({ verb: 'update', resource: 'bizgroupledgers' }, { do: 'truncate' }, 1);
   const demand = (name: string) => ({
@@ -96,7 +97,7 @@ test('a commit whose answer is lost is found again', async (t) => {
 test('one group, many at once: a write carries many decisions', async (t) => {
   const server = await quotaServer();
   const client = clientTo(server.url);
-  const engine = await createEngine({ store: new KubeStore({ api: client }), clock: () => 0 });
+  const engine = await createEngine({ store: new KubeStore({ api: client, clock: hastyClock }), clock: () => 0 });
   await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 1000 } });
   server.inject({ verb: 'update' }, { do: 'delay', ms: 5 });
   const before = server.requests.length;

@@ -1,12 +1,9 @@
 import { failure } from '../../src/kube/failure.js';
 import { test } from 'tap';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
+import { eventually } from '../harness/eventually.js';
 import { node, plainNode, pod } from './objects.js';
 import { predicted, settle, start, type Rig } from './scheduler.js';
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 200 && !condition(); tries++) await new Promise((resolve) => setTimeout(resolve, 10));
-}
 
 /** Cores that the annotations of bound pods take of each GPU of each node. */
 function booked(rig: Rig): Map<string, number> {
@@ -40,7 +37,7 @@ for (const binds of ['extender', 'scheduler'] as const) {
       else refused++;
     }
     await Promise.all(bindings);
-    await until(() =>
+    await eventually(() =>
       [...rig.api.pods.values()].every(
         ({ spec, metadata }) =>
           spec?.nodeName === undefined || metadata?.annotations?.['tencent.com/predicate-time'] !== undefined,
@@ -112,7 +109,7 @@ test('where the scheduler binds, the prediction follows by itself, also when the
   const outcome = await rig.scheduler.schedule(wanted, 'scheduler');
   t.match(outcome, { node: 'n' });
   rig.api.setPod({ ...wanted, spec: { ...wanted.spec, nodeName: 'n' } });
-  await until(() => predicted(rig.api.pod('p')) !== '');
+  await eventually(() => predicted(rig.api.pod('p')) !== '');
   t.equal(predicted(rig.api.pod('p')), '0');
   t.same(
     rig.api.writes.map(({ verb }) => verb),

@@ -11,6 +11,7 @@ import { Extender } from '../../src/scheduler/extender.js';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { ApiServer } from '../harness/api-server/api-server.js';
+import { until } from '../harness/eventually.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import type { ResourceType } from '../harness/api-server/resource-type.js';
@@ -58,14 +59,6 @@ interface Setting {
   readonly api: ApiServer;
   readonly pods: () => SchedulerPod[];
   readonly create: (name: string, cores: number, blocks: number) => void;
-}
-
-async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 600; tries++) {
-    if (await condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`waited in vain for ${what}`);
 }
 
 async function end(child: ChildProcess): Promise<void> {

@@ -3,6 +3,7 @@ import type { ClaimRef } from '../../gpu/claims/resource-claim.js';
 import { unitsOfClaim, unitsOn } from '../../gpu/ledger/book-unit.js';
 import { describeClaim, sameDevices, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import type { Clock } from '../../host/clock.js';
+import { wait } from '../../host/pause.js';
 import type { Log } from '../../host/log.js';
 import type { ClaimHandler, ClaimPods, ClaimSource, PreparedClaim, UnitAllocator } from './ports.js';
 
@@ -109,7 +110,7 @@ export class ClaimPreparer implements ClaimHandler {
       const users = [...pods].map((uid) => this.#options.pods.claimUsers(uid));
       if (users.every((entry) => entry !== null) || clock.now() >= deadline)
         return users.flatMap((entry) => entry ?? []);
-      await new Promise<void>((resolve) => clock.after(50, resolve));
+      await wait(clock, 50);
     }
   }
 

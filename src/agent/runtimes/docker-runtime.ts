@@ -1,4 +1,6 @@
 import type Docker from 'dockerode';
+import { systemClock } from '../../host/clock.js';
+import { within } from '../../host/within.js';
 import {
   LABEL,
   podOf,
@@ -99,17 +101,12 @@ export class DockerRuntime implements ContainerRuntime {
   }
 
   async #call<T>(request: () => Promise<T>): Promise<T> {
-    let timer: NodeJS.Timeout | undefined;
-    const limit = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new TimeLimit(`no answer within ${this.#timeoutMs} ms`)), this.#timeoutMs);
-    });
+    const late = () => new TimeLimit(`no answer within ${this.#timeoutMs} ms`);
     try {
-      return await Promise.race([request(), limit]);
+      return await within(request(), this.#timeoutMs, systemClock, late);
     } catch (error) {
       const code = error instanceof TimeLimit ? 'timeout' : statusOf(error) === undefined ? 'unavailable' : 'refused';
       throw new RuntimeError(code, this.endpoint, error);
-    } finally {
-      clearTimeout(timer);
     }
   }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../host/clock.js';
 import { toRecord, type StoredRecord } from '../../quota/core/record.js';
 import { latestHead, type StateHead } from '../../quota/core/restore.js';
 import type { Batch, Committed, GroupImage, Loaded, RecordSink, Revision, Store } from '../../quota/store/store.js';
@@ -11,8 +11,7 @@ import { settled, writeOne, writeTogether, type Draft } from './transaction.js';
 
 export interface KubeStoreOptions {
   readonly api: KubeApi;
-  /** Waits for some milliseconds. */
-  readonly pause?: (ms: number) => Promise<unknown>;
+  readonly clock: Clock;
 }
 
 /** Of a ledger that somebody else has written since: no such resourceVersion exists. */
@@ -64,19 +63,19 @@ class Writing {
 export class KubeStore implements Store {
   readonly exclusive = false;
   readonly #objects: LedgerObjects;
-  readonly #pause: (ms: number) => Promise<unknown>;
+  readonly #clock: Clock;
   /** As they were last read or written. */
   readonly #ledgers = new Map<string, Ledger>();
   #head: StateHead = { revision: 0, now: 0, lives: 0 };
 
-  constructor({ api, pause = delay }: KubeStoreOptions) {
-    this.#objects = new LedgerObjects(api);
-    this.#pause = pause;
+  constructor({ api, clock }: KubeStoreOptions) {
+    this.#objects = new LedgerObjects(api, clock);
+    this.#clock = clock;
   }
 
   async load(sink: RecordSink): Promise<Loaded> {
     for (const found of await this.#objects.list())
-      this.#learn(found.group, await settled(this.#objects, found, this.#pause));
+      this.#learn(found.group, await settled(this.#objects, found, this.#clock));
     sink.newDictionary();
     for (const { page } of this.#ledgers.values()) for (const record of page?.records.values() ?? []) sink.add(record);
     const revisions = [...this.#ledgers].filter(([group]) => group !== NO_GROUP);
@@ -127,7 +126,7 @@ export class KubeStore implements Store {
     const outcomes = await this.#objects.transactions();
     // In this order: an outcome that is known by now is one that each ledger waiting for it finds below.
     for (const found of await this.#objects.list())
-      if (found.pending !== null) await settled(this.#objects, found, this.#pause);
+      if (found.pending !== null) await settled(this.#objects, found, this.#clock);
     for (const { name, createdAt } of outcomes)
       if (now - createdAt > KEEP_OUTCOMES_MS) await this.#objects.forget(name);
   }
@@ -138,7 +137,7 @@ export class KubeStore implements Store {
   async #reread(group: string): Promise<GroupImage['since']> {
     const known = this.#ledgers.get(group) ?? null;
     const found = await this.#objects.get(group, known);
-    const ledger = await settled(this.#objects, found?.ledger ?? null, this.#pause);
+    const ledger = await settled(this.#objects, found?.ledger ?? null, this.#clock);
     this.#learn(group, ledger);
     const news: Edits | null = ledger === found?.ledger ? (found?.news ?? null) : null;
     return known === null || news === null

@@ -1,5 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import type { Clock } from '../../host/clock.js';
+import { wait } from '../../host/pause.js';
 import { METADATA_ONLY, type KubeApi, type KubeAnswer, type KubeRequest } from '../../kube/client.js';
 import { KubeError, type KubeFailure, type KubeFailureCode } from '../../kube/failure.js';
 import { API_VERSION, LEDGERS_PATH, TRANSACTIONS_PATH, TRANSACTION_KIND, itemPath } from '../names.js';
@@ -41,9 +42,11 @@ const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.
  */
 export class LedgerObjects {
   readonly #api: KubeApi;
+  readonly #clock: Clock;
 
-  constructor(api: KubeApi) {
+  constructor(api: KubeApi, clock: Clock) {
     this.#api = api;
+    this.#clock = clock;
   }
 
   /** Null where there is none. Never from a cache. Of what is `known`, only what changed is read. */
@@ -152,7 +155,7 @@ export class LedgerObjects {
     for (let attempt = 1; ; attempt++) {
       const answer = await this.#api.request(request);
       if (answer.ok || !REPEATED.has(answer.code) || attempt >= ATTEMPTS) return { answer, isRepeated: attempt > 1 };
-      await pause(FIRST_PAUSE_MS * attempt);
+      await wait(this.#clock, FIRST_PAUSE_MS * attempt);
     }
   }
 

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../host/clock.js';
+import { wait } from '../../host/pause.js';
 import type { Ledger, LedgerPage } from './ledger.js';
 import type { LedgerObjects, Outcome } from './ledger-objects.js';
 
@@ -86,11 +88,7 @@ export async function writeTogether(objects: LedgerObjects, drafts: readonly Dra
 }
 
 /** Brings a ledger that waits for a transaction to its outcome. Null where it is gone then. */
-export async function settled(
-  objects: LedgerObjects,
-  found: Ledger | null,
-  pause: (ms: number) => Promise<unknown>,
-): Promise<Ledger | null> {
+export async function settled(objects: LedgerObjects, found: Ledger | null, clock: Clock): Promise<Ledger | null> {
   let ledger = found;
   for (let looks = 0; ledger?.pending !== null && ledger !== null;) {
     const { group, pending, page, resourceVersion } = ledger;
@@ -100,7 +98,7 @@ export async function settled(
     if (outcome !== null) {
       const written = await replace(objects, group, ledger, outcome === 'committed' ? pending.next : page);
       if (written.ok) return written.ledger;
-    } else if (looks <= LOOKS) await pause(LOOK_MS);
+    } else if (looks <= LOOKS) await wait(clock, LOOK_MS);
     ledger = (await objects.get(group))?.ledger ?? null;
     if (ledger?.resourceVersion !== resourceVersion) looks = 0;
   }

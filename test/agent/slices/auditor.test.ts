@@ -13,7 +13,8 @@ import { ManualClock } from '../../manual-clock.js';
 import type { scratchDirectory } from '../../scratch.js';
 import { FakeGpus, listed } from './fake-gpu.js';
 import { ALLOCATION, gpuLimits, IGNORANT, MIB, openSlices, sliceSpec } from './node-slices.js';
-import { greetingBytes, ownStartTicks, say, until } from './tenant.js';
+import { greetingBytes, ownStartTicks, say } from './tenant.js';
+import { eventually } from '../../harness/eventually.js';
 
 type Teardown = Parameters<typeof scratchDirectory>[0];
 
@@ -92,7 +93,7 @@ test('a process that greeted with its own line has nothing against it', async (t
   const node = await audited(t);
   node.register(3, process.pid, ownStartTicks());
   const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 3, ownStartTicks()));
-  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
   node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 20)]);
   await node.seconds(30);
   t.same(node.codes(), []);
@@ -149,7 +150,7 @@ test('a library that does not enforce is reported with the reason', async (t) =>
   node.register(0, process.pid, ownStartTicks(), 0b11101);
   const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
   node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 20)]);
-  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
   await node.seconds(15);
   t.same(node.codes(), ['not-enforcing']);
   t.match(node.notes, [{ message: /hands out functions of the driver that it does not recognise/ }]);
@@ -160,7 +161,7 @@ test('a process that claims the line of another is reported', async (t) => {
   const node = await audited(t);
   node.register(0, process.pid, ownStartTicks());
   const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 7, ownStartTicks()));
-  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
   await node.seconds(15);
   t.same(node.codes(), ['tampered']);
   socket.destroy();
@@ -170,7 +171,7 @@ test('scribbling, cutting and growing the usage file are reported; what grew is 
   const node = await audited(t);
   node.register(0, process.pid, ownStartTicks());
   const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
-  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
   node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 20)]);
   truncateSync(node.usage, 10 * MIB);
   await node.seconds(5);
@@ -230,7 +231,7 @@ test('memory that the driver counts beyond the limit is reported', async (t) => 
   const node = await audited(t);
   node.register(0, process.pid, ownStartTicks());
   const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
-  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
   node.gpus.running.set(GPU, [listed(process.pid, 4_000 * MIB, 20)]);
   await node.seconds(20);
   t.same(node.codes(), ['over-limit']);

@@ -6,7 +6,8 @@ import { test } from 'tap';
 import { systemClock } from '../../../src/host/clock.js';
 import type { ContainerKnowledge } from '../../../src/agent/slices/ports.js';
 import { ALLOCATION, gpuLimits, IGNORANT, MIB, openSlices, sliceSpec, type TestSlices } from './node-slices.js';
-import { greetingBytes, register, say, until } from './tenant.js';
+import { greetingBytes, register, say } from './tenant.js';
+import { eventually } from '../../harness/eventually.js';
 
 const CONTAINER_ID = 'd1f0'.repeat(16);
 
@@ -94,10 +95,10 @@ test('pids that come and go, and limits that change, are written while the conta
   await node.slices.start(sliceSpec());
   await register(node.socketPath(), { container_id: CONTAINER_ID });
   pids.current = [20, 30];
-  await until(async () => (await pidsIn(node, CONTAINER_ID)).join() === '20,30', 'the new pids');
+  await eventually(async () => (await pidsIn(node, CONTAINER_ID)).join() === '20,30', 'the new pids');
   const slice = node.slices.started.get(ALLOCATION);
   slice?.limits.publish(slice.limits.live.map((live) => ({ ...live, memoryBytes: 77 * MIB })));
-  await until(
+  await eventually(
     async () =>
       (await readFile(fileOf(node, CONTAINER_ID, 'vcuda.config'))).readBigUInt64LE(8_208) === BigInt(77 * MIB),
     'the new limit',
@@ -138,7 +139,7 @@ test('processes that greeted are among the pids', async (t) => {
     stdio: 'ignore',
   });
   t.teardown(async () => void child.kill('SIGKILL'));
-  await until(() => node.slices.sessionOf(child.pid ?? 0) !== null, 'the process');
+  await eventually(() => node.slices.sessionOf(child.pid ?? 0) !== null, 'the process');
   await register(node.socketPath(), { container_name: 'main' });
   t.same(
     await pidsIn(node, 'main'),

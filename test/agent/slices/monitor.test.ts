@@ -12,7 +12,8 @@ import { ManualClock } from '../../manual-clock.js';
 import type { scratchDirectory } from '../../scratch.js';
 import { FakeContainer, FakeGpus, listed } from './fake-gpu.js';
 import { gpuLimits, IGNORANT, MIB, openSlices, sliceSpec } from './node-slices.js';
-import { greetingBytes, say, until } from './tenant.js';
+import { greetingBytes, say } from './tenant.js';
+import { eventually } from '../../harness/eventually.js';
 
 type Teardown = Parameters<typeof scratchDirectory>[0];
 
@@ -109,7 +110,7 @@ test("a process that greeted is its container's, whatever its control group says
   const node = await monitored(t);
   await node.start(A);
   const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
-  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
   node.run(listed(process.pid, 10 * MIB, null));
   await node.beats(11);
   t.match(node.device(A), { pids: [process.pid], usedMemoryBytes: 10 * MIB });
@@ -171,7 +172,7 @@ test('a container that comes has what was lent of its share in the first beat af
   t.match(soft.told(0).steering, { grantPpm: 900_000, alone: true });
   const socket = await say(node.node.socketPath(B), greetingBytes(1, 0));
   t.teardown(() => socket.destroy());
-  await until(() => node.node.slices.started.get(B)?.sessions.size === 1, 'the greeting');
+  await eventually(() => node.node.slices.started.get(B)?.sessions.size === 1, 'the greeting');
   await node.beats(1, () => {
     work();
     owner.count(0, { chargedNs: 40_000_000, levelAtNs: Number(node.nowNs()) + 1e9 });
@@ -306,7 +307,7 @@ test("a container's first moments, of which the driver reports too little, corre
   await node.beats(31);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 90 })] });
   const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
-  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
   let charged = 0;
   let least = 1_000_000;
   const work = (): void => {
@@ -498,7 +499,7 @@ test('a GPU that nobody uses is asked about less often, until somebody comes, go
   };
   t.equal(await asked(80), 2, 'every four seconds');
   const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
-  await until(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
   t.equal(await asked(10), 1, 'within a second after a process came');
   let charged = 0;
   await node.beats(10, () => container.count(0, { chargedNs: (charged += 1_000_000) }));
@@ -510,7 +511,7 @@ test('a GPU that nobody uses is asked about less often, until somebody comes, go
   await node.beats(40);
   t.equal(await asked(80), 2);
   socket.destroy();
-  await until(() => node.node.slices.sessionOf(process.pid) === null, 'its end');
+  await eventually(() => node.node.slices.sessionOf(process.pid) === null, 'its end');
   t.equal(await asked(10), 1, 'within a second after it went');
 });
 
@@ -520,7 +521,7 @@ test('what a GPU costs does not grow with the containers on it', async (t) => {
   const containers: FakeContainer[] = [];
   for (const id of ids) containers.push(await node.start(id, { devices: [gpuLimits(0, { share: 3 })] }));
   const sockets = await Promise.all(ids.map((id) => say(node.node.socketPath(id), greetingBytes(1, 0))));
-  await until(() => ids.every((id) => node.node.slices.started.get(id)?.sessions.size === 1), 'the greetings');
+  await eventually(() => ids.every((id) => node.node.slices.started.get(id)?.sessions.size === 1), 'the greetings');
   await node.beats(12);
   let charged = 0;
   const work = (): void => {

@@ -17,7 +17,8 @@ import {
 import { vcudaProto } from '../../../src/rpc/proto.js';
 import { unary } from '../../../src/rpc/unary.js';
 import { scratchDirectory } from '../../scratch.js';
-import { closed, greetingBytes, register, say, until } from './tenant.js';
+import { closed, greetingBytes, register, say } from './tenant.js';
+import { eventually } from '../../harness/eventually.js';
 
 type Teardown = Parameters<typeof scratchDirectory>[0];
 
@@ -67,13 +68,13 @@ async function opened(
 test('a greeting is heard with the pid that the kernel names, whatever it says itself', async (t) => {
   const { path, sessions } = await opened(t);
   const socket = await say(path, greetingBytes(1, 3, 77));
-  await until(() => sessions.size === 1, 'the greeting');
+  await eventually(() => sessions.size === 1, 'the greeting');
   t.match(
     [...sessions],
     [{ peer: { pid: process.pid, uid: process.getuid?.() }, greeting: { pid: 1, slot: 3, startTicks: 77 } }],
   );
   socket.destroy();
-  await until(() => sessions.size === 0, 'the end of the session');
+  await eventually(() => sessions.size === 0, 'the end of the session');
 });
 
 test('a greeting may come byte by byte', async (t) => {
@@ -83,7 +84,7 @@ test('a greeting may come byte by byte', async (t) => {
     socket.write(Buffer.of(byte));
     await new Promise((resolve) => setImmediate(resolve));
   }
-  await until(() => sessions.size === 1, 'the greeting');
+  await eventually(() => sessions.size === 1, 'the greeting');
   t.match([...sessions], [{ greeting: { pid: 1, slot: 0 } }]);
   socket.destroy();
 });
@@ -111,7 +112,7 @@ for (const [what, bytes] of [
   test(`${what} ends its own connection and nothing else`, async (t) => {
     const { path, sessions } = await opened(t);
     const living = await say(path, greetingBytes(1, 0));
-    await until(() => sessions.size === 1, 'the greeting');
+    await eventually(() => sessions.size === 1, 'the greeting');
     await closed(await say(path, bytes));
     t.equal(sessions.size, 1);
     t.equal(living.destroyed, false);
@@ -123,10 +124,10 @@ for (const [what, bytes] of [
 test('who says something after the greeting is cut off', async (t) => {
   const { path, sessions } = await opened(t);
   const socket = await say(path, greetingBytes(1, 0));
-  await until(() => sessions.size === 1, 'the greeting');
+  await eventually(() => sessions.size === 1, 'the greeting');
   socket.write('more');
   await closed(socket);
-  await until(() => sessions.size === 0, 'the end of the session');
+  await eventually(() => sessions.size === 0, 'the end of the session');
   t.equal(socket.bytesRead, 0, 'nothing is ever answered');
 });
 
@@ -157,7 +158,7 @@ test('a container has so many connections and no more', async (t) => {
   };
   for (let count = 0; count < 4; count += 1) {
     await open(greetingBytes(1, count));
-    await until(() => sessions.size === count + 1, 'a session');
+    await eventually(() => sessions.size === count + 1, 'a session');
   }
   await closed(await open(greetingBytes(1, 4)));
   for (let count = 0; count < 2; count += 1) await open(HTTP2_PREFACE);
@@ -167,9 +168,9 @@ test('a container has so many connections and no more', async (t) => {
   t.equal(sessions.size, 4);
   t.same(limited.refusals, { floods: 0, connections: 3 });
   for (const socket of all) socket.destroy();
-  await until(() => sessions.size === 0, 'the end of all sessions');
+  await eventually(() => sessions.size === 0, 'the end of all sessions');
   await open(greetingBytes(1, 0));
-  await until(() => sessions.size === 1, 'a session after all others left');
+  await eventually(() => sessions.size === 1, 'a session after all others left');
   for (const socket of all) socket.destroy();
 });
 
@@ -179,12 +180,12 @@ test('all containers together have so many connections and no more, and what clo
   const other = await opened(t, {}, budget);
   const sockets: Socket[] = [];
   for (const { path } of [one, one, other]) sockets.push(await say(path, greetingBytes(1, 0)));
-  await until(() => one.sessions.size + other.sessions.size === 3, 'three sessions');
+  await eventually(() => one.sessions.size + other.sessions.size === 3, 'three sessions');
   await closed(await say(other.path, greetingBytes(1, 0)));
   sockets[0]?.destroy();
-  await until(() => one.sessions.size === 1, 'the end of one');
+  await eventually(() => one.sessions.size === 1, 'the end of one');
   sockets.push(await say(other.path, greetingBytes(1, 0)));
-  await until(() => other.sessions.size === 2, 'a session in its place');
+  await eventually(() => other.sessions.size === 2, 'a session in its place');
   t.equal(one.sessions.size, 1);
   for (const socket of sockets) socket.destroy();
 });
@@ -195,13 +196,13 @@ test('a container that takes all it can get leaves half for those that have few'
   const other = await opened(t, {}, budget);
   const sockets: Socket[] = [];
   for (let count = 0; count < 60; count += 1) sockets.push(await say(greedy.path, greetingBytes(1, count)));
-  await until(
+  await eventually(
     () => greedy.sessions.size + greedy.socket.refusals.connections === 60,
     'every connection to be taken or cut off',
   );
   t.equal(greedy.sessions.size, 40);
   for (let count = 0; count < 31; count += 1) sockets.push(await say(other.path, greetingBytes(1, count)));
-  await until(() => other.sessions.size === 31, 'the connections of the other one');
+  await eventually(() => other.sessions.size === 31, 'the connections of the other one');
   t.equal(other.socket.refusals.connections, 0);
   for (const socket of sockets) socket.destroy();
 });
@@ -212,7 +213,7 @@ test('a flood shuts the socket of the flooder for a while, and its processes tha
   const { path, sessions, socket: shut } = await opened(t, HASTY);
   const other = await opened(t, HASTY);
   const living = await say(path, greetingBytes(1, 0));
-  await until(() => sessions.size === 1, 'the greeting');
+  await eventually(() => sessions.size === 1, 'the greeting');
   const flood: Socket[] = [];
   let refused = 0;
   while (refused === 0) {
@@ -230,9 +231,9 @@ test('a flood shuts the socket of the flooder for a while, and its processes tha
   t.match(shut.refusals, { floods: 1 });
   t.match(other.socket.refusals, { floods: 0, connections: 0 });
   const neighbour = await say(other.path, greetingBytes(1, 0));
-  await until(() => other.sessions.size === 1, 'another container is not held up');
+  await eventually(() => other.sessions.size === 1, 'another container is not held up');
   for (const socket of flood) socket.destroy();
-  await until(async () => {
+  await eventually(async () => {
     const socket = await say(path, greetingBytes(1, 1)).catch(() => null);
     await new Promise((resolve) => setTimeout(resolve, 20));
     return socket !== null && !socket.destroyed;
@@ -255,7 +256,7 @@ test('stopping while it is shut leaves no socket behind and opens none later', a
 test('starting twice is starting once', async (t) => {
   const { path, socket, sessions } = await opened(t);
   const living = await say(path, greetingBytes(1, 0));
-  await until(() => sessions.size === 1, 'the greeting');
+  await eventually(() => sessions.size === 1, 'the greeting');
   const before = (await stat(path)).ino;
   await socket.start();
   t.equal((await stat(path)).ino, before);

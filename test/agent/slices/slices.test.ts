@@ -12,7 +12,8 @@ import { decodeUsage } from '../../../src/abi/usage-file.js';
 import { scratchDirectory } from '../../scratch.js';
 import { FakeContainer } from './fake-gpu.js';
 import { ALLOCATION, gpuLimits, MIB, openSlices, sliceSpec, type TestSlices } from './node-slices.js';
-import { closed, greetingBytes, ownStartTicks, say, until } from './tenant.js';
+import { closed, greetingBytes, ownStartTicks, say } from './tenant.js';
+import { eventually } from '../../harness/eventually.js';
 
 const run = promisify(execFile);
 const OTHER = 'ffeeddccbbaa9988';
@@ -80,11 +81,11 @@ test('a process that greets is known by its pid until it leaves, even when it is
   });
   t.teardown(async () => void child.kill('SIGKILL'));
   const pid = child.pid ?? 0;
-  await until(() => node.slices.sessionOf(pid) !== null, 'the process');
+  await eventually(() => node.slices.sessionOf(pid) !== null, 'the process');
   t.match(node.slices.sessionOf(pid), { allocation: ALLOCATION, pid, uid: process.getuid?.(), greeting: { slot: 5 } });
   child.kill('SIGKILL');
   await once(child, 'exit');
-  await until(() => node.slices.sessionOf(pid) === null, 'the end of the process');
+  await eventually(() => node.slices.sessionOf(pid) === null, 'the end of the process');
 });
 
 test('what a process held counts until it is dead, not only gone from the socket', async (t) => {
@@ -101,13 +102,13 @@ test('what a process held counts until it is dead, not only gone from the socket
   container.register(6, 8, 78);
   container.hold(0, 5, 100 * MIB);
   container.hold(0, 6, 10 * MIB);
-  await until(() => slice?.sessions.size === 1, 'the greeting');
+  await eventually(() => slice?.sessions.size === 1, 'the greeting');
   t.equal(slice?.held(0), 110 * MIB);
   child.stdin?.write('leave');
-  await until(() => slice?.sessions.size === 0, 'the end of the connection');
+  await eventually(() => slice?.sessions.size === 0, 'the end of the connection');
   t.equal(slice?.held(0), 110 * MIB, 'it lives on');
   child.kill('SIGKILL');
-  await until(() => slice?.held(0) === 10 * MIB, 'its end');
+  await eventually(() => slice?.held(0) === 10 * MIB, 'its end');
   container.register(5, 9, 79);
   t.equal(slice?.held(0), 110 * MIB, 'its line has another owner');
 });
@@ -116,11 +117,11 @@ test('when a process exchanges its connection for another it stays known', async
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   const first = await say(node.socketPath(), greetingBytes(1, 0));
-  await until(() => node.slices.sessionOf(process.pid)?.greeting.slot === 0, 'the first');
+  await eventually(() => node.slices.sessionOf(process.pid)?.greeting.slot === 0, 'the first');
   const second = await say(node.socketPath(), greetingBytes(1, 1));
-  await until(() => node.slices.sessionOf(process.pid)?.greeting.slot === 1, 'the second');
+  await eventually(() => node.slices.sessionOf(process.pid)?.greeting.slot === 1, 'the second');
   first.destroy();
-  await until(() => node.slices.started.get(ALLOCATION)?.sessions.size === 1, 'the end of the first');
+  await eventually(() => node.slices.started.get(ALLOCATION)?.sessions.size === 1, 'the end of the first');
   t.equal(node.slices.sessionOf(process.pid)?.greeting.slot, 1);
   t.equal(node.slices.sessionOf(process.pid)?.startTicks, ownStartTicks());
   second.destroy();
@@ -155,7 +156,7 @@ test('an agent that is gone leaves limits and usage, and the next one goes on wi
   );
   t.equal((await limitsOf(second)).sequence, 2, 'processes see that somebody is there');
   const socket = await say(second.socketPath(), greetingBytes(1, 0));
-  await until(() => second.slices.sessionOf(process.pid) !== null, 'the process to be known again');
+  await eventually(() => second.slices.sessionOf(process.pid) !== null, 'the process to be known again');
   const again = second.slices.started.get(ALLOCATION);
   again?.limits.publish(again.limits.live.map((device) => ({ ...device, share: 20 })));
   t.match(await limitsOf(second), { sequence: 3, devices: [{ share: 20 }] });
@@ -166,7 +167,7 @@ test('restoring twice, and restoring what runs, changes nothing', async (t) => {
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   const socket = await say(node.socketPath(), greetingBytes(1, 0));
-  await until(() => node.slices.sessionOf(process.pid) !== null, 'the process');
+  await eventually(() => node.slices.sessionOf(process.pid) !== null, 'the process');
   const before = (await stat(node.socketPath())).ino;
   await node.slices.restore(sliceSpec());
   await node.slices.restore(sliceSpec());
@@ -210,7 +211,7 @@ test('a slice that is over is gone: connections, socket, directory', async (t) =
   await node.slices.start(sliceSpec());
   await node.slices.start(sliceSpec({ allocation: OTHER }));
   const socket = await say(node.socketPath(), greetingBytes(1, 0));
-  await until(() => node.slices.sessionOf(process.pid) !== null, 'the process');
+  await eventually(() => node.slices.sessionOf(process.pid) !== null, 'the process');
   await node.slices.remove(ALLOCATION);
   await closed(socket);
   t.equal(node.slices.sessionOf(process.pid), null);
@@ -239,7 +240,7 @@ test('a base path of any length has its sockets', async (t) => {
   const view = join(await scratchDirectory(t), 'v');
   await symlink(join(base, ALLOCATION), view);
   const socket = await say(join(view, 'vcuda.sock'), greetingBytes(1, 0));
-  await until(() => node.slices.sessionOf(process.pid) !== null, 'the process');
+  await eventually(() => node.slices.sessionOf(process.pid) !== null, 'the process');
   socket.destroy();
   await node.slices.close();
   t.same((await readdir(join(base, ALLOCATION))).sort(), ['usage', 'vgpu.limits']);
@@ -260,7 +261,7 @@ test('a socket that cannot be opened does not hold the container up, and opens a
   await node.slices.start(sliceSpec());
   t.match(await limitsOf(node), { devices: [{ share: 30 }] });
   await rm(node.socketPath(), { recursive: true });
-  await until(async () => (await stat(node.socketPath()).catch(() => null))?.isSocket() === true, 'the socket');
+  await eventually(async () => (await stat(node.socketPath()).catch(() => null))?.isSocket() === true, 'the socket');
   const socket = connect(node.socketPath());
   await once(socket, 'connect');
   socket.destroy();

@@ -5,6 +5,7 @@ import { credentials } from '@grpc/grpc-js';
 import { ABI_VERSION, GREETING, GREETING_MAGIC } from '../../../src/abi/vgpu-abi.js';
 import { vcudaProto } from '../../../src/rpc/proto.js';
 import { callUnary } from '../../../src/rpc/unary.js';
+import { eventually } from '../../harness/eventually.js';
 
 /** What the control library sends after it has connected. */
 export function greetingBytes(pid: number, slot: number, startTicks = 0): Buffer {
@@ -29,21 +30,8 @@ export async function say(path: string, bytes: Uint8Array): Promise<Socket> {
 }
 
 /** Resolves when the other end has closed, whichever way that showed here. */
-export function closed(socket: Socket): Promise<void> {
-  return until(() => socket.destroyed, 'the other end to close');
-}
-
-/** Looks until `condition` holds. */
-export async function until(
-  condition: () => boolean | Promise<boolean>,
-  what: string,
-  timeoutMs = 20_000,
-): Promise<void> {
-  const end = Date.now() + timeoutMs;
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`waited in vain for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+export async function closed(socket: Socket): Promise<void> {
+  await eventually(() => socket.destroyed, 'the other end to close');
 }
 
 export interface Registration {

@@ -1,4 +1,5 @@
 import { test, type Test } from 'tap';
+import { eventually } from '../eventually.js';
 import { ApiServer, type ApiServerOptions } from './api-server.js';
 import type { KubeObject } from './kube-object.js';
 
@@ -127,7 +128,7 @@ test('watches can be ended, cut, silenced and fed with lies', async (t) => {
   const server = await started(t);
   const watch = events(server, '/api/v1/pods?watch=1');
   const first = watch.next();
-  while (server.watches('pods').length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await eventually(() => server.watches('pods').length > 0, 'the watch');
   server.watches()[0]?.send({ type: 'ADDED', object: pod('never') });
   t.equal((await first).value?.object.metadata.name, 'never');
   server.watches()[0]?.silence();

@@ -3,6 +3,7 @@ import { test, type Test } from 'tap';
 import type { DriverEvent } from '../../../../src/agent/gpus/driver.js';
 import { noKernelDriver, type KernelDriver } from '../../../../src/agent/gpus/nvidia/kernel-driver.js';
 import { NvidiaDriver, type NvidiaOptions } from '../../../../src/agent/gpus/nvidia/nvidia-driver.js';
+import { eventually } from '../../../harness/eventually.js';
 import { driverContract } from '../contract.js';
 import { command, noCompiler, oddLibrary, oldLibrary } from './odd-library.js';
 
@@ -29,7 +30,7 @@ function listen(driver: NvidiaDriver): {
   return {
     heard,
     async until(count) {
-      for (let tries = 0; heard.length < count && tries < 500; tries++) await sleep(10);
+      await eventually(() => heard.length >= count, `${count} events`);
       return heard.slice(0, count);
     },
   };
@@ -221,7 +222,7 @@ test('when calls hang on every thread the driver is unreachable, and comes back'
   await driver.inventory();
   const { heard, until } = listen(driver);
   command('hang 0', 'hang 1');
-  for (let tries = 0; !heard.some((event) => event.kind === 'unreachable') && tries < 500; tries++) await sleep(10);
+  await eventually(() => heard.some((event) => event.kind === 'unreachable'), 'the outage');
   t.ok(heard.some((event) => event.kind === 'unreachable'));
   await t.rejects(driver.sample(uuid(1)));
   const before = heard.length;

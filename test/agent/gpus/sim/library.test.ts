@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'tap';
 import { DriverError, type Driver, type DriverEvent } from '../../../../src/agent/gpus/driver.js';
+import { eventually } from '../../../harness/eventually.js';
 import { driverContract } from '../contract.js';
 import { SimulatedMachine, noCompiler, notBuilt } from './simulated-machine.js';
 
@@ -44,7 +45,7 @@ function listen(driver: Driver) {
   const heard: DriverEvent[] = [];
   driver.subscribe((event) => heard.push(event));
   const until = async (count: number): Promise<readonly DriverEvent[]> => {
-    for (let tries = 0; heard.length < count && tries < 500; tries++) await sleep(10);
+    await eventually(() => heard.length >= count, `${count} events`);
     return heard.slice(0, count);
   };
   return { heard, until };
@@ -127,7 +128,7 @@ test('a GPU that falls off the bus is lost with its XID, and found when it is ba
   t.ok(events.some((event) => event.kind === 'lost' && event.uuid === uuid(3)));
   await t.rejects(driver.sample(uuid(3)), { code: 'gpu-lost' });
   await MACHINE.order('restore', '3');
-  for (let tries = 0; heard.at(-1)?.kind !== 'found' && tries < 500; tries++) await sleep(10);
+  await eventually(() => heard.at(-1)?.kind === 'found', 'the GPU to be found');
   t.same(heard.at(-1), { kind: 'found', uuid: uuid(3) });
   await driver.close();
 });

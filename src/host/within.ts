@@ -1,0 +1,14 @@
+import type { Clock } from './clock.js';
+
+/** Settles as `work` does, or rejects with `late` after a time. */
+export async function within<T>(work: Promise<T>, limitMs: number, clock: Clock, late: () => Error): Promise<T> {
+  let cancel = (): void => undefined;
+  const limit = new Promise<never>((_, reject) => {
+    cancel = clock.after(limitMs, () => reject(late()));
+  });
+  try {
+    return await Promise.race([work, limit]);
+  } finally {
+    cancel();
+  }
+}
