@@ -49,13 +49,29 @@ const GROUPS: readonly Metric<readonly GroupStatus[]>[] = [
   {
     name: 'quota_group',
     type: 'gauge',
-    help: 'Amounts of a group: cores, bytes, cards, hours',
+    help: 'Amounts of a group: cores, bytes, GPUs, hours; granted, granted_used, left and rate of its budgets',
     labels: ['group', 'key', 'what'],
     *read(groups) {
-      for (const { name: group, hard, used, selfUsed, uncertain } of groups) {
+      for (const { name: group, hard, used, selfUsed, uncertain, budgets, burnRate } of groups) {
         for (const [what, amounts] of Object.entries({ hard, used, self_used: selfUsed, uncertain }))
           for (const [key, amount] of amounts) yield { labels: { group, key, what }, value: scaled(key, amount) };
+        for (const { key, granted, used: granted_used, left } of budgets)
+          for (const [what, amount] of Object.entries({ granted, granted_used, left }))
+            yield { labels: { group, key, what }, value: scaled(key, amount) };
+        for (const [key, rate] of burnRate)
+          yield { labels: { group, key, what: 'rate' }, value: scaled(key.slice('cash/'.length), rate) };
       }
+    },
+  },
+  {
+    name: 'quota_group_grant_refused',
+    type: 'gauge',
+    help: '1 for a grant that the parent of the group cannot pay',
+    labels: ['group', 'grant'],
+    *read(groups) {
+      for (const { name: group, grants } of groups)
+        for (const { name: grant, refused } of grants)
+          yield { labels: { group, grant }, value: refused === '' ? 0 : 1 };
     },
   },
   {

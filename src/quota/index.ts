@@ -1,10 +1,11 @@
 export * as arbitrator from './arbitrator/index.js';
-export type { Amounts, Condition, GroupStatus } from './core/status.js';
+export type { Amounts, BudgetStatus, Condition, GroupStatus } from './core/status.js';
 export type { Change } from './core/change.js';
 export type { Charge } from './core/charges.js';
 export type { Command } from './core/command.js';
 export { ShapeError } from './core/command-shape.js';
 export { formatAmount, type Decision, type Hints, type Violation, type Warning } from './core/decision.js';
+export type { GroupGrant } from './core/declared-grant.js';
 export type { Demand, PodSet, Resources } from './core/demand.js';
 export type { QuotaEvent } from './core/event.js';
 export type { ExplainedKey, Explanation } from './core/explain.js';

@@ -17,7 +17,7 @@ import type { QuotaPolicy } from '../policy/policy-object.js';
 import { reportPolicy } from '../policy/policy-report.js';
 import { PlacementAudit } from './placement-audit.js';
 import { UsageMeter } from './usage-meter.js';
-import { groupReport, isNews, levelOf } from './group-report.js';
+import { groupReport, isNews, levelOf, nextLevelOf } from './group-report.js';
 
 export interface ControllerOptions {
   readonly api: WatchableApi;
@@ -39,6 +39,9 @@ export interface ControllerOptions {
   readonly reportDelayMs?: number;
 }
 
+/** Timers of Node do not wait longer than 2^31 ms. */
+const LONGEST_WAIT_MS = 86_400_000;
+
 /**
  * What one replica does for all: reports the use of groups in their status, counts the hours of pods, holds groups
  * until nothing hangs on them any more, and looks at everything again every few minutes. Nothing it knows is only in
@@ -51,6 +54,8 @@ export class Controller {
   readonly #queue: ReconcileQueue;
   #ignore: () => void = () => undefined;
   readonly #refreshes: Rounds;
+  /** By group: ends the wait for the next level of a budget, which is reached by time alone. */
+  readonly #levels = new Map<string, () => void>();
   #endTicks: () => void = () => undefined;
 
   constructor(options: ControllerOptions) {
@@ -130,6 +135,7 @@ export class Controller {
   async stop(): Promise<void> {
     this.#ignore();
     this.#endTicks();
+    for (const end of this.#levels.values()) end();
     await Promise.all([this.#usageMeter.stop(), this.#queue.stop(), this.#refreshes.stop()]);
   }
 
@@ -189,11 +195,24 @@ export class Controller {
     const now = clock.now();
     const { name } = object.spec;
     const known = engine.status(name);
+    this.#awaitLevel(name, nextLevelOf(known), now);
     const before = object.status;
     const after = groupReport(object, known, held ?? reconciler.problemOf(name), now, this.#audit.misplaced(name));
     if (!isNews(before, after, refreshMs, now)) return;
     await this.#patch(`${itemPath(GROUPS_PATH, name)}/status`, { status: withRemovals(before, after) });
     this.#announce(object, before, after, levelOf(known));
+  }
+
+  /** Reports a group again when the next level of a budget is reached. */
+  #awaitLevel(name: string, at: number | null, now: number): void {
+    this.#levels.get(name)?.();
+    this.#levels.delete(name);
+    if (at === null) return;
+    const wait = (): void => {
+      this.#levels.delete(name);
+      this.#queue.put(name, 0);
+    };
+    this.#levels.set(name, this.#options.clock.after(Math.min(Math.max(at - now, 0) + 1, LONGEST_WAIT_MS), wait));
   }
 
   /** An event where a budget has passed a level since the last report: the status says which that was. */
@@ -222,6 +241,9 @@ export class Controller {
     };
     const misplaced = begun('Misplaced');
     if (misplaced !== null) record('Misplaced', misplaced.message);
+    const refused = conditionOf(after.conditions, 'GrantRefused');
+    if (refused?.status === 'True' && conditionOf(before.conditions, 'GrantRefused')?.message !== refused.message)
+      record('GrantRefused', refused.message);
     const over = begun('OverQuota');
     if (over !== null) record('OverQuota', `more is used than the group has: ${over.message}`);
   }

@@ -3,9 +3,6 @@ import { conditionsAt, type Finding } from '../../kube/condition.js';
 import { timestamp } from '../../kube/json.js';
 import { usageOf, type GroupObject, type GroupObjectStatus } from '../group-object.js';
 
-/** Percent of a budget at which people are told. */
-const LEVELS = [100, 90, 80] as const;
-
 /** Misplaced pods that a condition names. */
 const NAMED_PODS = 5;
 
@@ -58,6 +55,7 @@ function findingsOf(
     flag('CashExhausted', keysOf('CashExhausted'), 'BudgetSpent', 'BudgetLeft'),
     flag('CashLow', levelsOf(known), `Used${levelOf(known)}Percent`, 'BudgetLeft'),
     ...(misplaced === null ? [] : [misplacedFinding(misplaced)]),
+    ...(known === null || known.grants.length === 0 ? [] : [grantFinding(known)]),
     flag('Terminating', object.terminating ? [] : undefined, 'DeletionRequested', 'NotDeleted'),
   ];
 }
@@ -74,6 +72,21 @@ function misplacedFinding(pods: readonly string[]): Finding {
   };
 }
 
+function grantFinding({ grants }: GroupStatus): Finding {
+  const refused = grants.filter((grant) => grant.refused !== '');
+  return refused.length === 0
+    ? { type: 'GrantRefused', status: 'False', reason: 'Granted', message: 'no grant' }
+    : {
+        type: 'GrantRefused',
+        status: 'True',
+        reason: 'NotPaid',
+        message: refused
+          .map(({ name, refused: reason }) => `${name}: ${reason}`)
+          .join('; ')
+          .slice(0, 1000),
+      };
+}
+
 /** The highest level that a budget of the group has reached: 0, 80, 90 or 100. */
 export function levelOf(known: GroupStatus | null): number {
   return Math.max(0, ...budgetsOf(known).map(({ level }) => level));
@@ -85,18 +98,34 @@ function levelsOf(known: GroupStatus | null): readonly string[] | undefined {
 }
 
 function budgetsOf(known: GroupStatus | null): readonly { readonly key: string; readonly level: number }[] {
-  return [...(known?.burnRate.keys() ?? [])].map((key) => {
-    const [hard, used] = [known?.hard.get(key) ?? 0n, known?.used.get(key) ?? 0n];
-    return { key, level: hard <= 0n ? 0 : (LEVELS.find((level) => used * 100n >= hard * BigInt(level)) ?? 0) };
-  });
+  return known?.budgets ?? [];
+}
+
+/** When a budget of the group reaches its next level if nothing changes, milliseconds; null where none does. */
+export function nextLevelOf(known: GroupStatus | null): number | null {
+  const times = (known?.budgets ?? []).flatMap(({ nextLevelAt }) => nextLevelAt ?? []);
+  return times.length === 0 ? null : Math.min(...times);
 }
 
 /**
  * Whether a report is worth a write: something but its time is new, or a budget is consumed and the last one is old.
  */
 export function isNews(before: GroupObjectStatus, after: GroupObjectStatus, periodMs: number, now: number): boolean {
-  const content = ({ lastReconcileTime: _, exhaustsAt: _at, used, selfUsed, ...rest }: GroupObjectStatus): string =>
-    sorted({ ...rest, used: withoutCash(used), selfUsed: withoutCash(selfUsed) });
+  const content = ({
+    lastReconcileTime: _,
+    exhaustsAt: _at,
+    budget: _budget,
+    used,
+    selfUsed,
+    budgets,
+    ...rest
+  }: GroupObjectStatus): string =>
+    sorted({
+      ...rest,
+      used: withoutCash(used),
+      selfUsed: withoutCash(selfUsed),
+      budgets: budgets?.map(({ key, granted, next }) => [key, granted, next]),
+    });
   if (content(before) !== content(after)) return true;
   const isOld = now - Date.parse(before.lastReconcileTime ?? '1970-01-01T00:00:00Z') >= periodMs * 0.9;
   return isOld && sorted({ ...before, lastReconcileTime: '' }) !== sorted({ ...after, lastReconcileTime: '' });

@@ -1,6 +1,9 @@
 import type { Decision } from '../../quota/core/decision.js';
+import { declarationOf } from '../../quota/core/declared-grant.js';
+import { readSpec } from '../../quota/core/group-spec.js';
 import { cashTarget } from '../../quota/core/key.js';
 import { HOUR_MS, readQuantity } from '../../quota/core/quantity.js';
+import type { GroupStatus } from '../../quota/core/status.js';
 import { refOfKey } from '../../quota/core/workload.js';
 import type { QuotaEngine } from '../../quota/engine.js';
 import { GROUP_LABEL, type EvaluationOptions, type Owner } from '../../quota/evaluators/evaluate.js';
@@ -427,7 +430,7 @@ export class Reconciler {
       if (known !== null && !known.conditions.some(({ type }) => type === 'Terminating'))
         decision = await engine.execute({ type: 'terminateGroup', name });
     } else if (known === null) decision = await this.#addGroup(object);
-    else if (!isInLine(object, known.hard)) {
+    else if (!isInLine(object, known)) {
       decision = await engine.execute({
         type: 'updateGroup',
         ...object.spec,
@@ -508,10 +511,13 @@ function levelsOf(groups: readonly GroupObject[]): readonly (readonly GroupObjec
 }
 
 /**
- * Whether the ledger has the limits that an object asks for. Budgets that grants add to are at least what it asks for.
+ * Whether the ledger has the limits and grants that an object asks for. What grants add to a budget is not compared.
  */
-function isInLine({ spec }: GroupObject, hard: ReadonlyMap<string, bigint>): boolean {
+function isInLine({ spec }: GroupObject, { hard: limits, budgets, grants }: GroupStatus): boolean {
+  const hard = new Map([...limits, ...budgets.map(({ key, base }): [string, bigint] => [key, base])]);
   const keys = Object.keys(spec.hard);
+  const read = readSpec({ hard: spec.hard, grants: spec.grants });
+  if (read.ok && declarationOf(read.grants ?? []) !== declarationOf(grants)) return false;
   return (
     keys.length === hard.size &&
     keys.every((key) => {

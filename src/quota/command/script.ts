@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import type { Command } from '../core/command.js';
+import { readDuration, readMoment } from '../core/time.js';
 import { refOfKey } from '../core/workload.js';
 import { evaluate, type EvaluationOptions } from '../evaluators/evaluate.js';
+import { grant } from './tree-file.js';
 
 /** What a line asks for: a command of the engine, or to be told. */
 export type Step =
@@ -56,7 +58,13 @@ const demand = {
   podSets: z.array(podSet),
   objects: z.string().optional(),
 };
-const group = { hard: quantities, mode: mode.optional(), borrow: quantities.optional(), lend: quantities.optional() };
+const group = {
+  hard: quantities,
+  mode: mode.optional(),
+  borrow: quantities.optional(),
+  lend: quantities.optional(),
+  grants: z.array(grant).optional(),
+};
 
 const COMMANDS = {
   createGroup: z.strictObject({ ...common, name: z.string(), parent: z.string().optional(), ...group }),
@@ -204,17 +212,11 @@ function withTimes({ at, ...fields }: Record<string, unknown>, previous: number)
   return { ok: true, fields, at: now };
 }
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
 function timeOf(written: unknown, previous: number): number {
   if (typeof written === 'number') return written;
-  if (typeof written !== 'string') return NaN;
-  const [, count, unit = ''] = /^\+(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(written) ?? [];
-  if (count !== undefined) return previous + Math.round(Number(count) * (UNITS[unit] ?? NaN));
-  // Date.parse takes much that is no time of ISO 8601.
-  return /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)$/.test(written)
-    ? Date.parse(written)
-    : NaN;
+  return typeof written === 'string' && written.startsWith('+')
+    ? previous + readDuration(written.slice(1))
+    : readMoment(written);
 }
 
 function messageOf(issue: z.core.$ZodIssue): string {

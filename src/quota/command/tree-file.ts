@@ -11,12 +11,26 @@ export const MAX_FILE_BYTES = 3 << 20;
 const quantity = z.union([z.string(), z.number()]);
 const quantities = z.record(z.string(), quantity);
 
+export const grant = z.strictObject({
+  name: z.string(),
+  key: z.string(),
+  amount: quantity,
+  persons: z.number().optional(),
+  from: z.union([z.number(), z.string()]).optional(),
+  every: z.union([z.number(), z.string()]).optional(),
+  expiresAfter: z.union([z.number(), z.string()]).optional(),
+  until: z.union([z.number(), z.string()]).optional(),
+  mode: z.enum(['topup', 'reset']).optional(),
+  carryOver: quantity.optional(),
+});
+
 const groupFields = {
   name: z.string(),
   hard: quantities,
   mode: z.enum(['carved', 'elastic']).optional(),
   borrow: quantities.optional(),
   lend: quantities.optional(),
+  grants: z.array(grant).optional(),
 };
 
 /** A group with its children below it, or one that names its parent. */

@@ -10,6 +10,7 @@ import { restructure } from './cohort.js';
 import {
   amountOfDigits,
   readBudgets,
+  readDeclared,
   readLimitReservation,
   readCandidates,
   readLoan,
@@ -126,6 +127,7 @@ function putGroup(state: QuotaState, name: string, record: GroupRecord): void {
     budgets,
     terminating: record.terminating,
     limitReservation: readLimitReservation(record),
+    declared: readDeclared(record),
   });
   state.lives = Math.max(state.lives, record.life);
   if (parent !== undefined) recountCash(state, parent);

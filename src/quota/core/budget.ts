@@ -3,6 +3,7 @@ import type { Key } from './key.js';
 /** Cash that is given for a time. Amounts in base units of the key times milliseconds. */
 export interface Grant {
   readonly id: string;
+  /** Once it began, with what it took over. */
   readonly amount: bigint;
   readonly validFrom: number;
   /** Infinity for a grant without end. */
@@ -70,6 +71,37 @@ export function consumedAt(budget: Budget, now: number): bigint {
 /** Consumed, and given to children. */
 export function usedAt(budget: Budget, now: number): bigint {
   return consumedAt(budget, now) + budget.childSum;
+}
+
+/**
+ * What a budget has, and how much of that is used: since it was reset last where a grant resets it, of all time
+ * otherwise.
+ */
+export function periodOf(budget: Budget, now: number): { readonly granted: bigint; readonly used: bigint } {
+  const used = usedAt(budget, now);
+  if (!budget.grants.some(({ mode, left }) => mode === 'reset' && left !== null)) return { granted: budget.hard, used };
+  const granted = budget.grants.reduce((sum, { amount, left }) => (left === null ? sum : sum + amount), 0n);
+  return { granted, used: granted - (budget.hard - used) };
+}
+
+/** Percent of a budget at which people are told. */
+export const LEVELS = [100, 90, 80] as const;
+
+/** The highest of the levels that use has reached; 0 below all of them. */
+export function levelAt(budget: Budget, now: number): 0 | (typeof LEVELS)[number] {
+  const { granted, used } = periodOf(budget, now);
+  if (granted <= 0n) return 0;
+  return LEVELS.find((level) => used * 100n >= granted * BigInt(level)) ?? 0;
+}
+
+/** When the next level is reached if nothing changes; null where none is. */
+export function nextLevelAt(budget: Budget, now: number): number | null {
+  const { granted, used } = periodOf(budget, now);
+  if (granted <= 0n || budget.rate <= 0n) return null;
+  const next = [...LEVELS].reverse().find((level) => used * 100n < granted * BigInt(level));
+  if (next === undefined) return null;
+  const missing = (granted * BigInt(next) + 99n) / 100n - used;
+  return now + Number((missing + budget.rate - 1n) / budget.rate);
 }
 
 /** When the budget is spent if nothing changes: null if it never is, now or earlier if it is already. */

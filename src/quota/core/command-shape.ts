@@ -98,7 +98,26 @@ const nullable =
   (value) =>
     value === null ? null : shape(value);
 const asked = { type: text, actor: optional(text) };
-const limits = { mode: choice, borrow: optional(quantities), lend: optional(quantities) };
+const moment: Shape = (value) =>
+  typeof value === 'string' || typeof value === 'number' ? null : wrong('a time or a duration', value);
+const groupGrant = object({
+  name: text,
+  key: text,
+  amount: quantity,
+  persons: optional(number),
+  from: optional(moment),
+  every: optional(moment),
+  expiresAfter: optional(moment),
+  until: optional(moment),
+  mode: choice,
+  carryOver: optional(quantity),
+});
+const limits = {
+  mode: choice,
+  borrow: optional(quantities),
+  lend: optional(quantities),
+  grants: optional(list(groupGrant)),
+};
 
 const COMMANDS: Readonly<Record<Command['type'], Shape>> = {
   createGroup: object({ ...asked, ...limits, name: choice, parent: optional(text), hard: quantities }),

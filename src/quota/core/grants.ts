@@ -2,9 +2,10 @@ import { refusal } from './admission.js';
 import { usedAt, type Budget, type Grant } from './budget.js';
 import { LazyDecision, type Decision, type Violation } from './decision.js';
 import type { Group } from './group.js';
+import { MIN_PERIOD_MS, declarationOf, declaredId, readHours, type DeclaredGrant } from './declared-grant.js';
 import { CASH, cashTarget, type Key } from './key.js';
 import { announceThreshold } from './pods.js';
-import { HOUR_MS, readQuantity, type Quantity } from './quantity.js';
+import type { Quantity } from './quantity.js';
 import { budgetOf } from './recompute.js';
 import type { QuotaState } from './state.js';
 
@@ -29,10 +30,10 @@ export interface GrantSpec {
   readonly everyMs?: number | undefined;
 }
 
-/** Shorter periods would be no budget any more. */
-const MIN_PERIOD_MS = 60_000;
 /** After a long time without commands that many periods are lived through one by one; earlier ones are skipped. */
 const MAX_CATCH_UP = 1000;
+/** A declared grant that is given once and that the parent cannot pay is tried again after so long. */
+const RETRY_MS = 60_000;
 
 /** Adds cash to a budget, now or later. A child's cash comes out of its parent's when the grant begins. */
 export function addGrant(state: QuotaState, spec: GrantSpec): Decision {
@@ -46,8 +47,8 @@ export function addGrant(state: QuotaState, spec: GrantSpec): Decision {
     return refusal(state, 'InvalidName', `"${spec.id.slice(0, 80)}" is no id of a grant`);
   if (found.budgets.some(({ grants }) => grants.some(({ id }) => id === spec.id)))
     return refusal(state, 'GrantExists', `group ${found.name} has a grant ${spec.id}`);
-  const amount = readCash(target, spec.amount);
-  const carryOverMax = readCash(target, spec.carryOverMax ?? 0);
+  const amount = readHours(target, spec.amount);
+  const carryOverMax = readHours(target, spec.carryOverMax ?? 0);
   if (amount === null || carryOverMax === null) return refusal(state, 'InvalidQuantity', `a grant of ${spec.amount}`);
   const validFrom = spec.validFrom ?? state.now;
   const expiresAt = spec.expiresAt ?? Infinity;
@@ -95,7 +96,9 @@ export function grantBegins(state: QuotaState, groupName: string, id: string, un
   const decision = begin(state, group, budget.key, grant, until);
   if (decision.allowed) return;
   state.revision++;
-  repeat(state, group, budget, grant, until);
+  if (grant.everyMs > 0) repeat(state, group, budget, grant, until);
+  else if (isDeclared(group, grant)) put(state, group, budget, { ...grant, validFrom: state.now + RETRY_MS });
+  note(group, grant, { refused: decision.message });
   state.groupChanged(group);
   state.emit({ type: 'grantRefused', group: groupName, subject: id, code: decision.code, reason: decision.message });
 }
@@ -143,9 +146,11 @@ function begin(state: QuotaState, found: Group, key: Key, grant: Grant, until: n
   const live: Grant = {
     ...grant,
     id: grant.everyMs === 0 ? grant.id : `${grant.id}@${grant.validFrom}`,
+    amount: grant.amount + kept,
     left: grant.amount + kept,
     everyMs: 0,
   };
+  note(group, grant, { begun: grant.validFrom, refused: '' });
   budget.grants = [...others, live];
   change(state, group, budget, added);
   if (live.expiresAt !== Infinity)
@@ -169,8 +174,64 @@ function repeat(state: QuotaState, group: Group, budget: Budget, grant: Grant, u
   const shift = steps * grant.everyMs;
   const next: Grant = { ...grant, validFrom: grant.validFrom + shift, expiresAt: grant.expiresAt + shift };
   if (!Number.isSafeInteger(next.validFrom)) return;
-  budget.grants.push(next);
-  state.timers.push({ at: next.validFrom, kind: 'grantBegins', subject: next.id, group: group.name });
+  const end = group.declared.find(({ name }) => declaredId(name) === grant.id)?.until ?? Infinity;
+  if (next.validFrom < end) put(state, group, budget, { ...next, expiresAt: Math.min(next.expiresAt, end) });
+}
+
+/** Puts a grant in line for its time. */
+function put(state: QuotaState, group: Group, budget: Budget, grant: Grant): void {
+  budget.grants.push(grant);
+  state.timers.push({ at: grant.validFrom, kind: 'grantBegins', subject: grant.id, group: group.name });
+}
+
+/**
+ * Replaces the grants that the specification of a group declares. What began stays as it is; a changed grant takes
+ * effect at its next time, one that is not declared any more has no next time.
+ */
+export function declareGrants(state: QuotaState, group: Group, wanted: readonly DeclaredGrant[]): void {
+  const before = group.declared;
+  if (before.length === 0 && wanted.length === 0) return;
+  const isKept = (grant: DeclaredGrant): boolean =>
+    before.some((old) => declarationOf([old]) === declarationOf([grant]));
+  for (const { name, ...old } of before) {
+    if (wanted.some((grant) => grant.name === name && isKept(grant))) continue;
+    const budget = budgetOf(group, old.key);
+    if (budget !== undefined)
+      budget.grants = budget.grants.filter(({ id, left }) => left !== null || id !== declaredId(name));
+  }
+  group.declared = wanted.map((grant) => {
+    const old = before.find(({ name }) => name === grant.name);
+    if (old !== undefined && isKept(grant)) return old;
+    return { ...grant, anchor: grant.from ?? old?.anchor ?? state.now, begun: old?.begun ?? null };
+  });
+  for (const grant of group.declared) if (!isKept(grant)) schedule(state, group, grant);
+  state.groupChanged(group);
+}
+
+/** Lets the first time of a declared grant come: the period that is now, or the first one that is not begun. */
+function schedule(state: QuotaState, group: Group, grant: DeclaredGrant): void {
+  const budget = budgetOf(group, grant.key);
+  const { anchor, begun, everyMs, expiresAfterMs, until } = grant;
+  if (budget === undefined || anchor === null || (everyMs === 0 && begun !== null)) return;
+  const periods = everyMs === 0 || state.now < anchor ? 0 : Math.floor((state.now - anchor) / everyMs);
+  let validFrom = anchor + periods * everyMs;
+  while (begun !== null && validFrom <= begun) validFrom += everyMs;
+  const expiresAt = Math.min(until, expiresAfterMs === 0 ? Infinity : validFrom + expiresAfterMs);
+  if (expiresAt <= state.now || validFrom >= until) return;
+  const { amount, mode, carryOver: carryOverMax } = grant;
+  const id = declaredId(grant.name);
+  put(state, group, budget, { id, amount, validFrom, expiresAt, mode, carryOverMax, everyMs, left: null });
+  if (validFrom <= state.now) grantBegins(state, group.name, id, state.now);
+}
+
+function isDeclared(group: Group, { id }: Grant): boolean {
+  return group.declared.some(({ name }) => declaredId(name) === id);
+}
+
+/** Notes what became of a declared grant. */
+function note(group: Group, { id }: Grant, outcome: Partial<Pick<DeclaredGrant, 'begun' | 'refused'>>): void {
+  if (!group.declared.some(({ name }) => declaredId(name) === id)) return;
+  group.declared = group.declared.map((grant) => (declaredId(grant.name) === id ? { ...grant, ...outcome } : grant));
 }
 
 /** Takes what was used since the last time from the grants, the one that ends first before the others. */
@@ -212,10 +273,4 @@ function parentShort(state: QuotaState, group: Group, key: Key, added: bigint): 
   const used = usedAt(budget, state.now);
   const short = used + added - budget.hard;
   return short <= 0n ? null : { group: parent.name, key: CASH + key, hard: budget.hard, used, requested: added, short };
-}
-
-function readCash(key: Key, quantity: Quantity): bigint | null {
-  if (typeof quantity === 'bigint') return quantity >= 0n && quantity < 2n ** 86n ? quantity : null;
-  const read = readQuantity(key, quantity, 'down');
-  return read.ok && read.amount >= 0 ? BigInt(read.amount) * HOUR_MS : null;
 }

@@ -1,6 +1,8 @@
 import { type Amount } from './amount.js';
 import { refusal } from './admission.js';
 import { newBudget } from './budget.js';
+import { NO_GRANTS } from './declared-grant.js';
+import { declareGrants } from './grants.js';
 import { applyChildQuota, childQuotaViolations, missingParentKey, childQuotaChange } from './child-quota.js';
 import { LazyDecision, type Decision, type Violation, type Warning } from './decision.js';
 import { hardOf } from './group-hard.js';
@@ -127,6 +129,7 @@ export function unreachable(spec: ReadSpec): readonly Warning[] {
 function created(state: QuotaState, group: Group, spec: ReadSpec): Decision {
   const code: Code = 'OK';
   state.emit({ type: 'groupCreated', group: group.name, after: hardOf(group) });
+  declareGrants(state, group, spec.grants ?? NO_GRANTS);
   return new LazyDecision({
     allowed: true,
     code,

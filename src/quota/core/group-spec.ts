@@ -1,3 +1,4 @@
+import { readGrants, type DeclaredGrant, type GroupGrant } from './declared-grant.js';
 import { MAX_QUANTITY, amountOf, type Amount } from './amount.js';
 import { keyProblem, cashTarget, type Key } from './key.js';
 import type { Mode } from './group.js';
@@ -22,6 +23,8 @@ export interface GroupSpec {
   readonly borrow?: Hard | undefined;
   /** Elastic: the most that others may use of the own pool, by key; without a limit where absent. */
   readonly lend?: Hard | undefined;
+  /** Cash that is given to the group at times. */
+  readonly grants?: readonly GroupGrant[] | undefined;
 }
 
 /** A specification whose quantities are read. */
@@ -33,6 +36,8 @@ export interface ReadSpec {
   readonly mode: Mode;
   readonly borrow: ReadonlyMap<Key, Amount>;
   readonly lend: ReadonlyMap<Key, Amount>;
+  /** Absent where those that are declared stay. */
+  readonly grants?: readonly DeclaredGrant[];
 }
 
 const MAX_KEYS = 1000;
@@ -59,7 +64,10 @@ export function readSpec(spec: Omit<GroupSpec, 'name' | 'parent'>): ReadSpec | R
   if (!borrow.ok) return borrow;
   const lend = readLimits(spec.lend, hard, mode, 'lend');
   if (!lend.ok) return lend;
-  return { ok: true, hard, cash, mode, borrow: borrow.amounts, lend: lend.amounts };
+  const limits = { hard, cash, mode, borrow: borrow.amounts, lend: lend.amounts };
+  if (spec.grants === undefined) return { ok: true, ...limits };
+  const grants = readGrants(spec.grants, cash);
+  return grants.ok ? { ok: true, ...limits, grants: grants.grants } : grants;
 }
 
 type ReadKeys = { readonly ok: true; readonly amounts: ReadonlyMap<Key, Amount> };

@@ -4,6 +4,8 @@ import { newBudget, usedAt, type Budget } from './budget.js';
 import { applyChildQuota, childQuotaViolations, missingParentKey, childQuotaChange } from './child-quota.js';
 import { LazyDecision, type Decision, type Violation, type Warning } from './decision.js';
 import { layoutOf, parentExceeded, setLimits, unreachable } from './group-create.js';
+import type { GroupGrant } from './declared-grant.js';
+import { declareGrants } from './grants.js';
 import { hardOf } from './group-hard.js';
 import { readSpec, type GroupSpec, type Hard, type ReadSpec } from './group-spec.js';
 import type { Group, Mode } from './group.js';
@@ -24,6 +26,8 @@ export interface GroupUpdate {
   readonly mode?: Mode | undefined;
   readonly borrow?: Hard | undefined;
   readonly lend?: Hard | undefined;
+  /** Replaced as a whole. A grant that began is given again only under another name, or at its next time. */
+  readonly grants?: readonly GroupGrant[] | undefined;
   /** Shrink below what children hold. */
   readonly force?: boolean | undefined;
   /**
@@ -92,7 +96,13 @@ function completed(group: Group, update: GroupUpdate): Omit<GroupSpec, 'name' | 
         return limit === Infinity || mode === 'carved' || !Object.hasOwn(hard, key) ? [] : [[key, BigInt(limit)]];
       }),
     );
-  return { hard, mode, borrow: update.borrow ?? kept(group.borrowLimit), lend: update.lend ?? kept(group.lendLimit) };
+  return {
+    hard,
+    mode,
+    borrow: update.borrow ?? kept(group.borrowLimit),
+    lend: update.lend ?? kept(group.lendLimit),
+    grants: update.grants,
+  };
 }
 
 /** Whether limits are reserved for an object that is later than the one that was seen. */
@@ -195,6 +205,9 @@ function applied(state: QuotaState, old: Group, spec: ReadSpec, { reserve }: Gro
     reserve === undefined ? null : { generation: reserve.generation, expiresAt: state.now + reserve.ttlMs };
   state.groupChanged(group);
   state.emit({ type: 'groupUpdated', group: group.name, before, after: hardOf(group) });
+  // While the object is only expected, it gives nothing.
+  if (reserve === undefined)
+    declareGrants(state, group, spec.grants ?? group.declared.filter(({ key }) => spec.cash.has(key)));
   if (parent !== undefined) overdueAgain(state, group.parent);
   return new LazyDecision({
     allowed: true,

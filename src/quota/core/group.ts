@@ -1,5 +1,6 @@
 import type { Amount } from './amount.js';
 import type { Budget } from './budget.js';
+import { NO_GRANTS, type DeclaredGrant } from './declared-grant.js';
 import { LayeredMap } from './layered-map.js';
 import type { Layout } from './layout.js';
 import { GroupWorkloads } from './group-workloads.js';
@@ -53,6 +54,8 @@ export interface Group {
   localQuota: Amount[];
   /** Beside `layout.cashKeys`, and behind them budgets whose keys left `hard`: what was consumed stays consumed. */
   budgets: Budget[];
+  /** Cash that its specification gives it at times. */
+  declared: readonly DeclaredGrant[];
   terminating: boolean;
   /** Limits that were admitted for an object that is not seen yet; null where the limits are those of the object. */
   limitReservation: LimitReservation | null;
@@ -110,6 +113,7 @@ export function bareGroup(name: string, life: number, parent: string, depth: num
     subtreeQuota: [],
     localQuota: [],
     budgets: [],
+    declared: NO_GRANTS,
     terminating: false,
     limitReservation: null,
     ancestry: null,

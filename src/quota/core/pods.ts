@@ -1,6 +1,6 @@
 import { plus, type Amount } from './amount.js';
 import { refusal } from './admission.js';
-import { usedAt, type Budget } from './budget.js';
+import { levelAt, usedAt, type Budget } from './budget.js';
 import { LazyDecision, type Decision } from './decision.js';
 import { readPodSet, type Resources } from './demand.js';
 import type { Group } from './group.js';
@@ -166,9 +166,9 @@ export function stopAll(state: QuotaState, group: Group): void {
 /** Says so when use reached 80, 90 or 100 percent of a budget, once each time. */
 export function announceThreshold(state: QuotaState, group: Group, budget: Budget): void {
   if (!budget.listed || budget.hard <= 0n) return;
-  const used = usedAt(budget, state.now);
-  const percent = [100, 90, 80].find((level) => used * 100n >= budget.hard * BigInt(level)) ?? 0;
+  const percent = levelAt(budget, state.now);
   if (percent > budget.announced) {
+    const used = usedAt(budget, state.now);
     state.emit({ type: 'cashThreshold', group: group.name, percent, amounts: new Map([[CASH + budget.key, used]]) });
   }
   if (percent === budget.announced) return;

@@ -1,6 +1,7 @@
 import { amountOf, type Amount } from './amount.js';
 import type { Budget, Grant } from './budget.js';
 import type { Change } from './change.js';
+import type { DeclaredGrant } from './declared-grant.js';
 import type { LimitReservation, Mode } from './group.js';
 import type { Key } from './key.js';
 import type { Loan } from './loan.js';
@@ -39,6 +40,24 @@ export interface GroupRecord {
   readonly borrow: readonly Digits[];
   readonly lend: readonly Digits[];
   readonly budgets: readonly BudgetRecord[];
+  /** Absent without. */
+  readonly grants?: readonly DeclaredGrantRecord[];
+}
+
+interface DeclaredGrantRecord {
+  readonly name: string;
+  readonly key: Key;
+  readonly amount: string;
+  readonly carryOver: string;
+  readonly from: number | null;
+  readonly everyMs: number;
+  readonly expiresAfterMs: number;
+  /** Null without end. */
+  readonly until: number | null;
+  readonly mode: 'topup' | 'reset';
+  readonly anchor: number | null;
+  readonly begun: number | null;
+  readonly refused: string;
 }
 
 interface BudgetRecord {
@@ -205,8 +224,30 @@ function groupRecord(group: GroupValue): GroupRecord {
         left: grant.left === null ? null : `${grant.left}`,
       })),
     })),
+    ...(group.declared.length === 0
+      ? {}
+      : {
+          grants: group.declared.map((grant) => ({
+            ...grant,
+            amount: `${grant.amount}`,
+            carryOver: `${grant.carryOver}`,
+            until: finite(grant.until),
+          })),
+        }),
   };
 }
+
+/** The declared grants of a record. */
+export function readDeclared({ grants }: GroupRecord): readonly DeclaredGrant[] {
+  return (grants ?? NO_GRANTS_RECORD).map((grant) => ({
+    ...grant,
+    amount: BigInt(grant.amount),
+    carryOver: BigInt(grant.carryOver),
+    until: grant.until ?? Infinity,
+  }));
+}
+
+const NO_GRANTS_RECORD: readonly DeclaredGrantRecord[] = [];
 
 /** The reservation of limits of a record. */
 export function readLimitReservation({ limitReservation }: GroupRecord): LimitReservation | null {

@@ -1,5 +1,6 @@
 import { plus, type Amount } from './amount.js';
-import { exhaustedAt, usedAt, consumedAt } from './budget.js';
+import { consumedAt, exhaustedAt, levelAt, nextLevelAt, periodOf, usedAt, type Budget } from './budget.js';
+import type { DeclaredGrant } from './declared-grant.js';
 import { hardOf } from './group-hard.js';
 import type { Group, Mode } from './group.js';
 import { CASH, type Key } from './key.js';
@@ -14,6 +15,23 @@ export interface Condition {
 
 /** Amounts by key: in base units, of cash in base units times milliseconds. */
 export type Amounts = ReadonlyMap<Key, bigint>;
+
+/** What a budget has: since it was reset last where a grant resets it, of all time otherwise. */
+export interface BudgetStatus {
+  /** With `cash/`. */
+  readonly key: Key;
+  /** Of its specification alone, without grants. */
+  readonly base: bigint;
+  readonly granted: bigint;
+  readonly used: bigint;
+  readonly left: bigint;
+  /** The highest of 80, 90 and 100 percent that is used; 0 below. */
+  readonly level: number;
+  /** When the next level is reached if nothing changes, milliseconds; null where none is. */
+  readonly nextLevelAt: number | null;
+  /** When cash is granted next, milliseconds; null where none is. */
+  readonly nextGrantAt: number | null;
+}
 
 /** What a group has and uses. */
 export interface GroupStatus {
@@ -41,6 +59,8 @@ export interface GroupStatus {
   readonly burnRate: Amounts;
   /** When the first budget is spent if nothing changes, milliseconds; null if none ever is. */
   readonly exhaustsAt: number | null;
+  readonly budgets: readonly BudgetStatus[];
+  readonly grants: readonly DeclaredGrant[];
   readonly conditions: readonly Condition[];
 }
 
@@ -75,7 +95,24 @@ export function statusOf(state: QuotaState, group: Group, now: number): GroupSta
     ),
     burnRate: new Map(budgets.map(({ key, rate }) => [CASH + key, rate])),
     exhaustsAt: ends.length === 0 ? null : Math.min(...ends),
+    budgets: budgets.map((budget) => budgetStatusOf(budget, now)),
+    grants: group.declared,
     conditions: conditionsOf(group, used),
+  };
+}
+
+function budgetStatusOf(budget: Budget, now: number): BudgetStatus {
+  const { granted, used } = periodOf(budget, now);
+  const pending = budget.grants.flatMap(({ left, validFrom }) => (left === null ? [validFrom] : []));
+  return {
+    key: CASH + budget.key,
+    base: budget.base,
+    granted,
+    used,
+    left: granted - used,
+    level: levelAt(budget, now),
+    nextLevelAt: nextLevelAt(budget, now),
+    nextGrantAt: pending.length === 0 ? null : Math.min(...pending),
   };
 }
 
