@@ -32,6 +32,10 @@ export class ClusterMirror implements ClusterObserver {
   /** Pods with GPUs, and those that wait for a node. */
   readonly #pods = new Map<string, PodView>();
   readonly #bound = new Set<string>();
+  /** Pods for which others are removed from a node, by its name. */
+  readonly #nominated = new Map<string, Set<string>>();
+  /** By such a pod: on each node the pods that were named to the scheduler as victims. */
+  readonly #victims = new Map<string, ReadonlyMap<string, readonly string[]>>();
   readonly #waiting = new Set<() => void>();
   #synced = false;
 
@@ -92,12 +96,25 @@ export class ClusterMirror implements ClusterObserver {
     }
     const gpu = needsGpu(pod.demand);
     const first = !this.#pods.has(pod.uid);
+    this.#setNominated(pod.uid, pod.nodeName === null ? pod.nominatedNode : null);
     if (gpu || pod.nodeName === null) this.#pods.set(pod.uid, pod);
     else this.#pods.delete(pod.uid);
     if (first && gpu && pod.brokenRule === null) this.#cluster.observe(pod.demand);
-    if (pod.nodeName === null) this.keepNominated(pod.uid);
-    if (pod.nodeName !== null)
-      this.#onNode(pod, { uid: pod.uid, nodeName: pod.nodeName, demand: pod.demand, gpus: pod.gpus });
+    if (pod.nodeName === null) {
+      this.keepNominated(pod.uid);
+      return;
+    }
+    this.#victims.delete(pod.uid);
+    this.#onNode(pod, { uid: pod.uid, nodeName: pod.nodeName, demand: pod.demand, gpus: pod.gpus });
+    if (pod.leaving) this.#keepAllNominated(pod.nodeName);
+  }
+
+  /**
+   * The scheduler was told which pods have to go for a pod, node by node. A scheduler that nominates first and deletes
+   * afterwards lets the nomination be seen while its victims still run.
+   */
+  preemptionAnswered(uid: string, victims: ReadonlyMap<string, readonly string[]>): void {
+    if (this.#pods.has(uid)) this.#victims.set(uid, victims);
   }
 
   /**
@@ -111,7 +128,10 @@ export class ClusterMirror implements ClusterObserver {
     this.#cluster.claims.drop(uid);
     const { nominatedNode: node, demand } = pod;
     if (node === null || !needsGpu(demand) || pod.brokenRule !== null) return;
-    const leaving = this.#cluster.podsOn(node).filter((other) => this.#pods.get(other)?.leaving === true);
+    const victims = new Set(this.#victims.get(uid)?.get(node));
+    const leaving = this.#cluster
+      .podsOn(node)
+      .filter((other) => victims.has(other) || this.#pods.get(other)?.leaving === true);
     this.#cluster.nominate(uid, demand, pod.priority, node, leaving);
   }
 
@@ -119,11 +139,32 @@ export class ClusterMirror implements ClusterObserver {
     this.#synced = true;
   }
 
+  #setNominated(uid: string, node: string | null): void {
+    const before = this.#pods.get(uid)?.nominatedNode ?? null;
+    for (const name of [before, node]) {
+      if (name === null) continue;
+      const pods = this.#nominated.get(name) ?? new Set();
+      if (name === node) pods.add(uid);
+      else pods.delete(uid);
+      if (pods.size > 0) this.#nominated.set(name, pods);
+      else this.#nominated.delete(name);
+    }
+  }
+
+  /** Room is made, or was made, on a node: it is worked out again what it is for. */
+  #keepAllNominated(node: string): void {
+    for (const uid of this.#nominated.get(node) ?? []) this.keepNominated(uid);
+  }
+
   podGone(uid: string): void {
+    const node = this.#pods.get(uid)?.nodeName ?? null;
+    this.#setNominated(uid, null);
     this.#pods.delete(uid);
     this.#bound.delete(uid);
+    this.#victims.delete(uid);
     this.#cluster.claims.drop(uid);
     this.#cluster.removePod(uid);
+    if (node !== null) this.#keepAllNominated(node);
     this.changed();
   }
 

@@ -94,8 +94,7 @@ export class ExtenderService {
     if (bound !== null) return onlyNode(given, names, bound);
     this.#cluster.claims.drop(pod.uid);
     this.#cluster.claims.dropNominatedBelow(pod.priority);
-    const evaluation = await this.#evaluate(pod, names);
-    this.#cluster.claim(pod.uid, pod.demand, evaluation.fits, this.#clock.now() + this.#options.claimTtlMs);
+    const evaluation = await this.#claim(pod, names);
     if (evaluation.fits.length === 0) this.#mirror.keepNominated(pod.uid);
     return this.#filterResult(given, pod, evaluation);
   }
@@ -139,7 +138,10 @@ export class ExtenderService {
    * nodes on which no victims suffice are left out.
    */
   preempt(given: PreemptionArguments): PreemptionResult {
-    return preemptionResult(preempt(this.#cluster, this.#mirror.pods, viewPod(given.pod), given.victims));
+    const pod = viewPod(given.pod);
+    const victims = preempt(this.#cluster, this.#mirror.pods, pod, given.victims);
+    this.#mirror.preemptionAnswered(pod.uid, new Map([...victims].map(([node, { uids }]) => [node, uids])));
+    return preemptionResult(victims);
   }
 
   /** Ends what has waited too long. To be called every second or so. */
@@ -185,13 +187,20 @@ export class ExtenderService {
     return this.#mirror.pods.get(uid)?.nodeName ?? this.#handed.get(uid)?.node ?? null;
   }
 
-  async #evaluate(pod: PodView, names: readonly string[]): Promise<Evaluation> {
+  /**
+   * Evaluates the nodes and keeps room on those that fit, in one step: of several pods that waited for the same
+   * decision, the next one sees what the one before it was told.
+   */
+  async #claim(pod: PodView, names: readonly string[]): Promise<Evaluation> {
     const deadline = this.#clock.now() + this.#options.settleTimeoutMs;
     for (;;) {
       const evaluation = this.#cluster.evaluate(pod.demand, names);
       const mayFit = evaluation.refused.some(({ refusal }) => refusal === 'held') && this.#cluster.claims.undecided;
       const leftMs = deadline - this.#clock.now();
-      if (evaluation.fits.length > 0 || !mayFit || leftMs <= 0) return evaluation;
+      if (evaluation.fits.length > 0 || !mayFit || leftMs <= 0) {
+        this.#cluster.claim(pod.uid, pod.demand, evaluation.fits, this.#clock.now() + this.#options.claimTtlMs);
+        return evaluation;
+      }
       this.#metrics.waited();
       await this.#change(leftMs);
     }

@@ -8,9 +8,9 @@ import type { PodView } from './pod-view.js';
 
 /**
  * Which pods have to go so that a pod gets its GPUs. The scheduler proposes victims by sums over the node; whether
- * those free the right GPUs only the extender knows. A node keeps the proposal where it does; where it does not, pods
- * of lower priority are added, the lowest first, as few as will do; where not even all of them are enough, the node is
- * left out.
+ * those free the right GPUs only the extender knows. Where they do not, pods of lower priority are added, the lowest
+ * first. Then every victim that is not needed is spared, the most important first, as the scheduler itself does. A node
+ * on which not even all pods of lower priority are enough is left out.
  */
 export function preempt(
   cluster: Cluster,
@@ -23,45 +23,113 @@ export function preempt(
     const node = cluster.nodes.get(name);
     if (!needsGpu(pod.demand)) kept.set(name, proposal);
     else if (node !== undefined && pod.brokenRule === null) {
-      const more = additional(cluster, node, pods, pod, proposal);
-      if (more !== null) kept.set(name, { ...proposal, uids: [...proposal.uids, ...more] });
+      const uids = victimsOn(cluster, node, pods, pod, proposal.uids);
+      if (uids !== null) kept.set(name, { uids, pdbViolations: Math.min(proposal.pdbViolations, uids.length) });
     }
   }
   return kept;
 }
 
-/** UIDs beside those proposed; null where nothing helps. */
-function additional(
+interface Candidate {
+  readonly uid: string;
+  readonly priority: number;
+  readonly isProposed: boolean;
+  readonly charges: Booking['charges'];
+  readonly cpuMilli: number;
+  readonly hostMemoryBytes: number;
+}
+
+/** Victims on one node, those that were proposed first; null where nothing helps. */
+function victimsOn(
   cluster: Cluster,
   node: ClusterNode,
   pods: ReadonlyMap<string, PodView>,
   pod: PodView,
-  proposal: Victims,
-): string[] | null {
-  const proposed = new Set(proposal.uids);
-  const fits = (extra: readonly string[]): boolean => {
-    const gone = [...proposed, ...extra].flatMap((uid) => chargesOn(cluster.bookings.get(uid), node.name));
-    return tryPod(node, node.without(gone), pod.demand);
+  proposed: readonly string[],
+): readonly string[] | null {
+  const { demand } = pod;
+  const hasGpus = (gone: readonly Candidate[]): boolean =>
+    tryPod(node, node.without(gone.flatMap(({ charges }) => charges)), demand);
+  // It is not for GPUs that pods have to go: what else the scheduler found is not known here.
+  if (hasGpus([])) return proposed;
+  const candidateOf = (uid: string): Candidate => {
+    const booking = cluster.bookings.get(uid);
+    return {
+      uid,
+      priority: pods.get(uid)?.priority ?? 0,
+      isProposed: proposed.includes(uid),
+      charges: chargesOn(booking, node.name),
+      cpuMilli: booking?.pod.demand.cpuMilli ?? 0,
+      hostMemoryBytes: booking?.pod.demand.hostMemoryBytes ?? 0,
+    };
   };
-  if (fits([])) return [];
-  const candidates = cluster
+  const others = cluster
     .podsOn(node.name)
-    .filter(
-      (uid) => !proposed.has(uid) && uid !== pod.uid && chargesOn(cluster.bookings.get(uid), node.name).length > 0,
-    )
-    .map((uid) => ({ uid, priority: pods.get(uid)?.priority ?? 0 }))
-    .filter(({ priority }) => priority < pod.priority)
-    .sort((a, b) => a.priority - b.priority || (a.uid < b.uid ? -1 : 1))
-    .map(({ uid }) => uid);
-  const needed = candidates.findIndex((_, at) => fits(candidates.slice(0, at + 1)));
-  if (needed < 0) return null;
-  // Those taken before the last one may turn out not to be needed; the most important are spared first.
-  let extra = candidates.slice(0, needed + 1);
-  for (const uid of [...extra].reverse()) {
-    const without = extra.filter((other) => other !== uid);
-    if (fits(without)) extra = without;
+    .filter((uid) => !proposed.includes(uid) && uid !== pod.uid)
+    .map(candidateOf)
+    .filter(({ priority, charges }) => charges.length > 0 && priority < pod.priority)
+    .sort((a, b) => a.priority - b.priority || (a.uid < b.uid ? -1 : 1));
+  const given = proposed.map(candidateOf);
+  const enough = [...others.keys(), others.length].find((count) => hasGpus([...given, ...others.slice(0, count)]));
+  if (enough === undefined) return null;
+  // Of equal priority any may turn out to be the one that spares the others.
+  const last = others[enough - 1]?.priority ?? -Infinity;
+  const all = [...given, ...others.filter(({ priority }, at) => at < enough || priority === last)];
+  /** What the proposal makes free of the host has to be free without those that are spared, too. */
+  const hasHost = (gone: readonly Candidate[]): boolean => {
+    const sum = (of: (candidate: Candidate) => number) => gone.reduce((total, candidate) => total + of(candidate), 0);
+    return (
+      node.free.cpuMilli + sum(({ cpuMilli }) => cpuMilli) >= demand.cpuMilli &&
+      node.free.hostMemoryBytes + sum(({ hostMemoryBytes }) => hostMemoryBytes) >= demand.hostMemoryBytes
+    );
+  };
+  const needsHost = hasHost(all);
+  const suffices = (gone: readonly Candidate[]): boolean => hasGpus(gone) && (!needsHost || hasHost(gone));
+  const found = sparingOrders(all).map((order) => spare(all, order, suffices));
+  const best = found.reduce((least, other) => (compareVictims(other, least) < 0 ? other : least));
+  return best.map(({ uid }) => uid);
+}
+
+/**
+ * Orders in which victims are spared: always the more important first. Of equal ones those that share a GPU with the
+ * most others first, so that a GPU with few pods is emptied; or by name, or by name from behind.
+ */
+function sparingOrders(all: readonly Candidate[]): readonly (readonly Candidate[])[] {
+  const neighbours = (candidate: Candidate): number =>
+    all.filter((other) =>
+      other.charges.some(({ position }) => candidate.charges.some((own) => own.position === position)),
+    ).length;
+  const size = ({ charges }: Candidate): number => charges.reduce((sum, { cores }) => sum + cores, 0);
+  const byName = (a: Candidate, b: Candidate): number => (a.uid < b.uid ? -1 : 1);
+  const tieBreakers: ((a: Candidate, b: Candidate) => number)[] = [
+    (a, b) => neighbours(b) - neighbours(a) || byName(a, b),
+    (a, b) => size(a) - size(b) || byName(a, b),
+    byName,
+    (a, b) => byName(b, a),
+  ];
+  return tieBreakers.map((breakTie) => [...all].sort((a, b) => b.priority - a.priority || breakTie(a, b)));
+}
+
+function spare(
+  all: readonly Candidate[],
+  order: readonly Candidate[],
+  suffices: (gone: readonly Candidate[]) => boolean,
+): readonly Candidate[] {
+  let victims = all;
+  for (const candidate of order) {
+    const without = victims.filter((other) => other !== candidate);
+    if (suffices(without)) victims = without;
   }
-  return extra;
+  return victims;
+}
+
+/** The scheduler's own order: the least important highest victim, the smallest sum of priorities, the fewest. */
+function compareVictims(a: readonly Candidate[], b: readonly Candidate[]): number {
+  const highest = (victims: readonly Candidate[]) => Math.max(...victims.map(({ priority }) => priority));
+  /** The scheduler adds an offset, so that one more victim always counts, whatever the priorities. */
+  const sum = (victims: readonly Candidate[]) => victims.reduce((total, { priority }) => total + priority + 2 ** 31, 0);
+  const proposed = (victims: readonly Candidate[]) => victims.filter(({ isProposed }) => isProposed).length;
+  return highest(a) - highest(b) || sum(a) - sum(b) || a.length - b.length || proposed(b) - proposed(a);
 }
 
 function chargesOn(booking: Booking | undefined, node: string): Booking['charges'] {

@@ -205,6 +205,25 @@ test('pods wait a moment for decisions that stand in their way, not longer', asy
   t.match(late.FailedNodes.m, /is kept for pods that are being placed/);
 });
 
+test('of pods that wait for the same decision, one gets the room that it leaves', async (t) => {
+  const rig = await start(t, [node('a', [16]), node('b', [16])], { settleTimeoutMs: 2_000 });
+  const first = pod('first', [[100, 0]]);
+  rig.api.setPod(first);
+  await rig.scheduler.filter(first, ['a', 'b']);
+  const waiters = ['q', 'r', 's'].map((name) => pod(name, [[100, 0]]));
+  waiters.forEach((wanted) => rig.api.setPod(wanted));
+  const answers = waiters.map((wanted) => rig.scheduler.filter(wanted, ['a', 'b']));
+  await eventually(async () => Number(await metric(rig, 'gpu_extender_waits_total')) === 3, 'three waiting pods');
+  t.same(await rig.scheduler.bind(first, 'a'), { Error: '' });
+  const told = (await Promise.all(answers)).map(({ NodeNames }) => NodeNames?.join() ?? '');
+  t.same(told.sort(), ['', '', 'b']);
+});
+
+async function metric(rig: Rig, name: string): Promise<string> {
+  const text = await (await fetch(`${rig.url}/metrics`)).text();
+  return new RegExp(`^${name} (.+)$`, 'mu').exec(text)?.[1] ?? '';
+}
+
 test('unequal and unhealthy GPUs are what the node says they are', async (t) => {
   const rig = await start(t, [node('n', [16, 40, 40], { unhealthy: [2] })]);
   t.equal(await settle(rig, pod('large', [[50, 30]])), 'n: 1');

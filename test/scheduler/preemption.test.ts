@@ -47,6 +47,57 @@ test('where the proposal frees half of each GPU, more have to go: the least impo
   t.same(uids(await preempt(rig, 100, 10, ['low-a'])), ['low-a', 'low-b']);
 });
 
+test('a victim that is not needed is spared, whoever proposed it', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  const on = (name: string, cores: number, priority: number, gpu: number, cpu = '1') => {
+    const there = pod(name, [[cores, 4]], { nodeName: 'n', priority });
+    const [container] = there.spec?.containers ?? [];
+    const resources = { ...container?.resources, requests: { ...container?.resources?.requests, cpu } };
+    rig.api.setPod({
+      ...there,
+      metadata: { ...there.metadata, annotations: { 'tencent.com/predicate-gpu-idx-0': String(gpu) } },
+      spec: { ...there.spec, containers: [{ ...container, resources }] },
+    });
+  };
+  on('l0', 60, 1, 0);
+  on('l1', 100, 1, 1);
+  on('high', 40, 20, 0);
+  t.same(uids(await preempt(rig, 100, 10, ['l0'])), ['l1'], 'l0 alone frees the wrong GPU, l1 alone the right one');
+  t.same(uids(await preempt(rig, 100, 10, ['l0', 'l1'])), ['l1']);
+  t.same(uids(await preempt(rig, 50, 10, ['l0', 'l1'])), ['l1'], 'one of two that would each do');
+  rig.api.deletePod('high');
+  on('l2', 40, 1, 0);
+  t.same(uids(await preempt(rig, 100, 10, ['l0'])), ['l1'], 'one pod, not the two of the other GPU');
+  on('l1', 100, 2, 1);
+  t.same(uids(await preempt(rig, 100, 10, ['l1'])), ['l1'], 'the scheduler asks for no other, and none is needed');
+  t.same(uids(await preempt(rig, 50, 10, ['l0', 'l1'])), ['l0'], 'the more important is spared first');
+});
+
+test('what the host needs besides is still freed, and what is not for GPUs is left as it is', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  const heavy = pod('heavy', [null], { nodeName: 'n', priority: 1 });
+  rig.api.setPod({
+    ...heavy,
+    spec: { ...heavy.spec, containers: [{ name: 'c0', resources: { requests: { cpu: '90' } } }] },
+  });
+  rig.api.setPod(pod('low', [[100, 0]], { nodeName: 'n', priority: 1 }));
+  const vip = (cores: number) => {
+    const asked = pod('vip', [[cores, 0]], { priority: 10 });
+    const [container] = asked.spec?.containers ?? [];
+    const resources = { ...container?.resources, requests: { ...container?.resources?.requests, cpu: '50' } };
+    return { ...asked, spec: { ...asked.spec, containers: [{ ...container, resources }] } };
+  };
+  const ask = async (cores: number, victims: readonly string[]) =>
+    uids(
+      await post<PreemptionResult>(`${rig.url}/scheduler/preempt`, {
+        Pod: vip(cores),
+        NodeNameToMetaVictims: { n: { Pods: victims.map((name) => ({ UID: `uid-${name}` })), NumPDBViolations: 0 } },
+      }),
+    );
+  t.same(await ask(200, ['heavy', 'low']), ['heavy', 'low']);
+  t.same(await ask(100, ['heavy', 'low']), ['heavy', 'low'], 'a GPU is free: why they have to go is not known here');
+});
+
 test('pods as important as the newcomer stay, and the node is left out', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await busy(rig);
@@ -115,4 +166,40 @@ test('a more important pod may have the room, and who is not nominated any more 
   t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, []);
   rig.api.setPod({ ...vip, status: { phase: 'Pending' } });
   t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, ['n']);
+});
+
+test('the room is kept where the nomination is seen before its victims are deleted', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  await busy(rig);
+  const vip = pod('vip', [[100, 0]], { priority: 10 });
+  rig.api.setPod(vip);
+  t.same(uids(await preempt(rig, 100, 10, ['mid'])), ['mid'], 'the scheduler is told so');
+  rig.api.setPod({ ...vip, status: { phase: 'Pending', nominatedNodeName: 'n' } });
+  t.same((await rig.scheduler.filter(pod('early', [[50, 4]]), ['n'])).NodeNames, [], 'the free half of GPU 1 is kept');
+  rig.api.deletePod('mid');
+  t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, []);
+  t.equal(await settle(rig, { ...vip, status: { phase: 'Pending', nominatedNodeName: 'n' } }), 'n: 1');
+});
+
+test('so it is where another extender has named the victims, as soon as these leave', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  await busy(rig);
+  const vip = { ...pod('vip', [[100, 0]], { priority: 10 }), status: { phase: 'Pending', nominatedNodeName: 'n' } };
+  rig.api.setPod(vip);
+  const there = rig.api.pod('mid');
+  rig.api.setPod({ ...there, metadata: { ...there.metadata, deletionTimestamp: '2026-11-21T08:00:00Z' } });
+  t.same((await rig.scheduler.filter(pod('early', [[50, 4]]), ['n'])).NodeNames, [], 'the free half of GPU 1 is kept');
+  rig.api.deletePod('mid');
+  t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, []);
+  t.equal(await settle(rig, vip), 'n: 1');
+});
+
+test('a victim that is deleted without a trace of leaving leaves its room to the nominated pod', async (t) => {
+  const rig = await start(t, [node('n', [16])]);
+  rig.api.setPod(pod('low', [[100, 0]], { nodeName: 'n' }));
+  const vip = { ...pod('vip', [[100, 0]], { priority: 10 }), status: { phase: 'Pending', nominatedNodeName: 'n' } };
+  rig.api.setPod(vip);
+  rig.api.deletePod('low');
+  t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, []);
+  t.equal(await settle(rig, vip), 'n: 0');
 });
