@@ -1,7 +1,6 @@
 import type { ClusterObserver, ClusterSource } from '../../src/scheduler/cluster-source.js';
 import { readPod } from '../../src/kube/pod.js';
-import type { NodeObject } from '../../src/scheduler/node-object.js';
-import type { PodObject } from '../../test/scheduler/objects.js';
+import { nodeOf, type NodeObject, type PodObject } from '../../test/scheduler/objects.js';
 import { PodViews } from '../../src/scheduler/pod-view.js';
 import type { KubeAnswer } from '../../src/kube/client.js';
 import { failure } from '../../src/kube/failure.js';
@@ -50,7 +49,7 @@ export class LargeCluster implements ClusterSource, PodWriter {
 
   start(observer: ClusterObserver): void {
     this.#observer = observer;
-    this.nodes.forEach((node) => observer.nodeSeen(node));
+    this.nodes.forEach((node) => observer.nodeSeen(nodeOf(node)));
     this.#pods.forEach((pod) => observer.podSeen(this.#views.view(readPod(pod))));
     observer.synced();
   }

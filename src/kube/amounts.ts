@@ -1,4 +1,5 @@
 import type { Quantities } from '../quota/arbitrator/index.js';
+import { record } from './json.js';
 import { formatQuantity, readQuantity } from '../quota/core/quantity.js';
 
 /** Amounts as objects of Kubernetes have them: `{ cpu: '500m', memory: '8Gi' }`. */
@@ -11,7 +12,11 @@ export function readAmounts(
 ): { readonly amounts: Quantities; readonly problems: readonly string[] } {
   const amounts = new Map<string, number>();
   const problems: string[] = [];
-  for (const [resource, quantity] of Object.entries((written ?? {}) as Readonly<Record<string, string | number>>)) {
+  for (const [resource, quantity] of Object.entries(record(written))) {
+    if (typeof quantity !== 'string' && typeof quantity !== 'number') {
+      problems.push(`${resource}: expected a quantity`);
+      continue;
+    }
     const read = readQuantity(resource, quantity, round);
     if (read.ok && Number.isSafeInteger(Number(read.amount)) && read.amount >= 0)
       amounts.set(resource, Number(read.amount));

@@ -1,13 +1,7 @@
+import type { AccessDecision } from '../http/token-access.js';
 import { SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS } from './api-path.js';
 import type { KubeClient } from './client.js';
 import type { KubeFailure } from './failure.js';
-
-/** What the API server says of a bearer token that asks to read a path which is no object of the API. */
-export type TokenReviewResult =
-  | { readonly kind: 'allowed' }
-  | { readonly kind: 'unknown' }
-  | { readonly kind: 'forbidden'; readonly user: string }
-  | { readonly kind: 'unavailable'; readonly reason: string };
 
 interface UserInfo {
   readonly username?: string;
@@ -19,7 +13,7 @@ interface UserInfo {
 /**
  * Asks whose token it is (TokenReview), and whether its owner may get the path (SubjectAccessReview). Never rejects.
  */
-export async function reviewToken(client: KubeClient, token: string, path: string): Promise<TokenReviewResult> {
+export async function reviewToken(client: KubeClient, token: string, path: string): Promise<AccessDecision> {
   const review = await client.request({
     method: 'POST',
     path: TOKEN_REVIEWS,
@@ -51,6 +45,6 @@ function statusOf<T extends object>(body: unknown): Partial<T> {
   return (body as { readonly status?: Partial<T> } | null)?.status ?? {};
 }
 
-function unavailable(failure: KubeFailure): TokenReviewResult {
+function unavailable(failure: KubeFailure): AccessDecision {
   return { kind: 'unavailable', reason: `${failure.code}: ${failure.message}` };
 }

@@ -1,5 +1,5 @@
 import { readPod, type Pod } from '../kube/pod.js';
-import { nameOf } from './node-object.js';
+import { nameOf } from '../kube/node.js';
 
 /**
  * Bodies of the scheduler's calls. Their Go types have no JSON tags today (`Pod`, `NodeNames`) and had lower-case ones

@@ -6,7 +6,7 @@ import { needsGpu } from './cluster/demand.js';
 import type { ContainerGpus } from './cluster/pod-placement.js';
 import type { Log } from '../host/log.js';
 import type { ClusterObserver } from './cluster-source.js';
-import type { NodeObject } from './node-object.js';
+import type { Node } from '../kube/node.js';
 import { NodeShapes } from './node-shape.js';
 import type { PodView } from './pod-view.js';
 
@@ -64,10 +64,9 @@ export class ClusterMirror implements ClusterObserver {
     return this.#cordoned;
   }
 
-  nodeSeen(node: NodeObject): void {
-    const name = node.metadata?.name ?? '';
-    if (name === '') return;
-    if (node.spec?.unschedulable === true) this.#cordoned.add(name);
+  nodeSeen(node: Node): void {
+    const { name } = node;
+    if (node.isCordoned) this.#cordoned.add(name);
     else this.#cordoned.delete(name);
     const fingerprint = fingerprintOf(node);
     if (this.#fingerprints.get(name) === fingerprint) return;
@@ -211,9 +210,8 @@ export class ClusterMirror implements ClusterObserver {
   }
 }
 
-function fingerprintOf(node: NodeObject): string {
-  const { annotations, labels } = node.metadata ?? {};
-  const inventory = annotations?.[NODE_INVENTORY_KEY];
-  const told = JSON.stringify([inventory, labels, node.status?.allocatable ?? node.status?.capacity]);
+function fingerprintOf(node: Node): string {
+  const { annotations, labels, allocatable } = node;
+  const told = JSON.stringify([annotations[NODE_INVENTORY_KEY], labels, [...allocatable]]);
   return createHash('sha1').update(told).digest('base64');
 }

@@ -1,4 +1,4 @@
-import type { NodeObject } from './node-object.js';
+import type { Node } from '../kube/node.js';
 import type { PodView } from './pod-view.js';
 
 /**
@@ -22,7 +22,7 @@ export interface ClusterSource {
 
 /** The observer. Calls return at once and never throw. */
 export interface ClusterObserver {
-  nodeSeen(node: NodeObject): void;
+  nodeSeen(node: Node): void;
   nodeGone(name: string): void;
   /** Views of a `PodViews`: a hundred thousand whole pods would take too much memory. */
   podSeen(pod: PodView): void;

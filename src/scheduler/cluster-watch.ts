@@ -1,6 +1,6 @@
 import type { ClusterObserver, ClusterSource } from './cluster-source.js';
 import { readPod } from '../kube/pod.js';
-import { readNode, type NodeObject } from './node-object.js';
+import { readNode, type Node } from '../kube/node.js';
 import { PodViews, type PodView } from './pod-view.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
@@ -20,7 +20,7 @@ const PAGE_SIZE = 1000;
 
 /** All nodes and pods of the cluster, followed at the API server. */
 export class ClusterWatch implements ClusterSource {
-  readonly #nodes: WatchInformer<NodeObject>;
+  readonly #nodes: WatchInformer<Node>;
   readonly #pods: WatchInformer<PodView>;
 
   constructor(options: ClusterWatchOptions) {
@@ -41,7 +41,7 @@ export class ClusterWatch implements ClusterSource {
   start(observer: ClusterObserver): void {
     this.#nodes.onChange(({ before, after }) => {
       if (after !== null) observer.nodeSeen(after);
-      else observer.nodeGone(before?.metadata?.name ?? '');
+      else if (before !== null) observer.nodeGone(before.name);
     });
     this.#pods.onChange(({ before, after }) => {
       if (after !== null) observer.podSeen(after);

@@ -3,8 +3,7 @@ import type { NodeGpu, NodeShape } from './cluster/node.js';
 import { decodeInventory, type NodeInventory } from '../gpu/node-inventory.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { uniformTopology, type Topology } from '../gpu/topology/topology.js';
-import { readAmounts } from '../kube/amounts.js';
-import type { NodeObject } from './node-object.js';
+import type { Node } from '../kube/node.js';
 
 export interface ShapeResult {
   readonly shape: NodeShape;
@@ -25,17 +24,16 @@ const MAX_GPUS = 31;
 export class NodeShapes {
   readonly #topologies = new Map<string, Topology>();
 
-  read(node: NodeObject): ShapeResult {
-    const { metadata = {}, status = {} } = node;
-    const { amounts } = readAmounts(status.allocatable ?? status.capacity, 'down');
-    const amount = (resource: string): number => amounts.get(resource) ?? 0;
+  read(node: Node): ShapeResult {
+    const { name, labels, annotations, allocatable } = node;
+    const amount = (resource: string): number => allocatable.get(resource) ?? 0;
     const host = {
-      name: metadata.name ?? '',
-      labels: metadata.labels ?? {},
+      name,
+      labels,
       cpuMilli: amount('cpu'),
       hostMemoryBytes: amount('memory'),
     };
-    const text = metadata.annotations?.[NODE_INVENTORY_KEY];
+    const text = annotations[NODE_INVENTORY_KEY];
     // An agent that went away leaves its annotation; the resources go with it.
     const cores = amount(CORE_RESOURCE);
     if (cores >= CORES_PER_GPU && text !== undefined) {

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { readClusterPod } from '../../src/quota-controller/arbitrator/cluster-pod.js';
 import { readDisruptionBudget } from '../../src/quota-controller/arbitrator/disruption-budget.js';
-import { readNodeObject } from '../../src/quota-controller/node-object.js';
+import { readNode } from '../../src/kube/node.js';
 import { readResourceQuota } from '../../src/quota-controller/arbitrator/resource-quota.js';
 
 const pod = (spec: object, metadata: object = {}, status: object = { phase: 'Running' }): unknown => ({
@@ -84,18 +84,18 @@ test('a node counts with what it has for pods, while pods can come', (t) => {
     status: { allocatable: { cpu: '4', memory: '8Gi', pods: '110' }, conditions: [{ type: 'Ready', status: ready }] },
   });
   t.same(
-    [...(readNodeObject(node({}))?.allocatable ?? [])],
+    [...(readNode(node({}))?.allocatable ?? [])],
     [
       ['cpu', 4000],
       ['memory', 8 * 2 ** 30],
     ],
   );
   const taint = (key: string, effect: string): object => ({ taints: [{ key, effect }] });
-  t.equal(readNodeObject(node({}))?.takesPods, true);
-  t.equal(readNodeObject(node(taint('nvidia.com/gpu', 'NoSchedule')))?.takesPods, true, 'GPU nodes keep others away');
-  t.equal(readNodeObject(node({ unschedulable: true }))?.takesPods, false);
-  t.equal(readNodeObject(node({}, 'Unknown'))?.takesPods, false);
-  t.equal(readNodeObject(node(taint('node-role.kubernetes.io/control-plane', 'NoSchedule')))?.takesPods, false);
+  t.equal(readNode(node({}))?.takesPods, true);
+  t.equal(readNode(node(taint('nvidia.com/gpu', 'NoSchedule')))?.takesPods, true, 'GPU nodes keep others away');
+  t.equal(readNode(node({ unschedulable: true }))?.takesPods, false);
+  t.equal(readNode(node({}, 'Unknown'))?.takesPods, false);
+  t.equal(readNode(node(taint('node-role.kubernetes.io/control-plane', 'NoSchedule')))?.takesPods, false);
   t.end();
 });
 

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClusterObserver, ClusterSource } from '../../src/scheduler/cluster-source.js';
 import { readPod } from '../../src/kube/pod.js';
-import type { NodeObject } from '../../src/scheduler/node-object.js';
-import type { PodObject } from './objects.js';
+import { nodeOf, type NodeObject, type PodObject } from './objects.js';
 import { PodViews } from '../../src/scheduler/pod-view.js';
 import type { KubeAnswer } from '../../src/kube/client.js';
 import { failure } from '../../src/kube/failure.js';
@@ -38,7 +37,7 @@ export class FakeApi implements ClusterSource, PodWriter {
 
   /** The lists arrive. */
   list(): void {
-    for (const node of this.nodes.values()) this.#observer?.nodeSeen(node);
+    for (const node of this.nodes.values()) this.#observer?.nodeSeen(nodeOf(node));
     for (const pod of this.pods.values()) this.#observer?.podSeen(this.#views.view(readPod(pod)));
     this.#observer?.synced();
   }
@@ -49,7 +48,7 @@ export class FakeApi implements ClusterSource, PodWriter {
 
   setNode(node: NodeObject): void {
     this.nodes.set(node.metadata?.name ?? '', node);
-    this.#later((observer) => observer.nodeSeen(node));
+    this.#later((observer) => observer.nodeSeen(nodeOf(node)));
   }
 
   setPod(pod: PodObject): void {

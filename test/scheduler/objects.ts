@@ -1,7 +1,7 @@
 import { encodeInventory } from '../../src/gpu/node-inventory.js';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
+import { readNode, type Node } from '../../src/kube/node.js';
 import { uniformTopology } from '../../src/gpu/topology/topology.js';
-import type { NodeObject } from '../../src/scheduler/node-object.js';
 
 /** A container as files and schedulers write it. */
 export interface ContainerSpec {
@@ -12,6 +12,27 @@ export interface ContainerSpec {
     readonly limits?: Readonly<Record<string, string | number>>;
     readonly requests?: Readonly<Record<string, string | number>>;
   };
+}
+
+/** A node as the API has it. */
+export interface NodeObject {
+  readonly metadata?: {
+    readonly name?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  readonly spec?: { readonly unschedulable?: boolean };
+  readonly status?: {
+    readonly capacity?: Readonly<Record<string, string>>;
+    readonly allocatable?: Readonly<Record<string, string>>;
+  };
+}
+
+/** Such a node, as it is read. */
+export function nodeOf(object: NodeObject): Node {
+  const read = readNode(object);
+  if (read === null) throw new Error('a node without a name');
+  return read;
 }
 
 /** A pod as files and schedulers write it. */

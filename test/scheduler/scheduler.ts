@@ -1,6 +1,6 @@
 import type { Test } from 'tap';
 import { Extender, type ExtenderOptions } from '../../src/scheduler/extender.js';
-import type { NodeObject } from '../../src/scheduler/node-object.js';
+import type { NodeObject } from './objects.js';
 import type { PodObject } from './objects.js';
 import type { FilterResult, HostPriority, BindingResult } from '../../src/scheduler/results.js';
 import { systemClock } from '../../src/host/clock.js';

@@ -8,7 +8,8 @@ import { NodePods } from './node-pods.js';
 import { Notices } from './notices.js';
 import type { InformerTiming } from '../../kube/informer.js';
 import { PodWriter, type PodRef } from './pod-writer.js';
-import { reviewToken, type TokenReviewResult } from '../../kube/token-review.js';
+import type { TokenReviewer } from '../../http/token-access.js';
+import { reviewToken } from '../../kube/token-review.js';
 import { WorkQueue, type WorkCounts } from '../../kube/work-queue.js';
 
 export interface NodeKubeOptions {
@@ -68,7 +69,7 @@ export class NodeKube {
   }
 
   /** Whether the owner of a bearer token may read a path of ours. Never rejects. */
-  reviewToken(token: string, path: string): Promise<TokenReviewResult> {
+  reviewToken(token: string, path: string): ReturnType<TokenReviewer> {
     return reviewToken(this.#client, token, path);
   }
 

@@ -15,7 +15,7 @@ import { readClusterPod, type ClusterPod } from './cluster-pod.js';
 import { readConsumer, type ConsumerObject } from './consumer-object.js';
 import { readDisruptionBudget, type DisruptionBudget } from './disruption-budget.js';
 import { KnownObjects } from './known-objects.js';
-import { readNodeObject, type NodeObject } from '../node-object.js';
+import { readNode, type Node } from '../../kube/node.js';
 import { readResourceQuota, type NamespaceQuota } from './resource-quota.js';
 import type { ServedPolicy } from './served-policy.js';
 
@@ -32,7 +32,7 @@ const SYSTEM_NAMESPACE = 'kube-system';
 export class ClusterView {
   readonly consumers: KnownObjects<ConsumerObject>;
   readonly allocations: KnownObjects<AllocationObject>;
-  readonly #nodes: Informer<NodeObject>;
+  readonly #nodes: Informer<Node>;
   readonly #pods: Informer<ClusterPod>;
   readonly #namespaces: Informer<string>;
   readonly #budgets: Informer<DisruptionBudget>;
@@ -42,7 +42,7 @@ export class ClusterView {
   constructor(api: WatchableApi, policy: ServedPolicy) {
     this.consumers = new KnownObjects(api.informer({ path: CONSUMERS_PATH, keep: readConsumer }));
     this.allocations = new KnownObjects(api.informer({ path: ALLOCATIONS_PATH, keep: readAllocation }));
-    this.#nodes = api.informer({ path: '/api/v1/nodes', keep: readNodeObject });
+    this.#nodes = api.informer({ path: '/api/v1/nodes', keep: readNode });
     this.#pods = api.informer({ path: '/api/v1/pods', keep: readClusterPod });
     this.#namespaces = api.informer({
       path: '/api/v1/namespaces',

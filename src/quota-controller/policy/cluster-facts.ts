@@ -8,7 +8,7 @@ import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import type { QuotaLog } from '../log.js';
 import { POLICIES_PATH } from '../names.js';
-import { readNodeObject, type NodeObject } from '../node-object.js';
+import { readNode, type Node } from '../../kube/node.js';
 import { NO_POLICY, readPolicy, type PolicyObject, type QuotaPolicy } from './policy-object.js';
 
 export interface ClusterFactsOptions {
@@ -42,7 +42,7 @@ export class ClusterFacts {
   readonly #listeners = new Set<() => void>();
   readonly #followed = new Map<string, Informer<unknown>>();
   readonly #collections: readonly Collection[];
-  readonly #nodes = new Map<string, NodeObject>();
+  readonly #nodes = new Map<string, Node>();
   /** Collections that are not followed, of which the log was told. */
   readonly #told = new Set<string>();
   /** Collections that the API server does not have: their definitions are not installed. */
@@ -69,7 +69,7 @@ export class ClusterFacts {
         path: NODES_PATH,
         isNeeded: false,
         make: () => {
-          const followed = api.informer({ path: NODES_PATH, keep: readNodeObject });
+          const followed = api.informer({ path: NODES_PATH, keep: readNode });
           followed.onChange(({ before, after }) => this.#nodeChanged(before, after));
           return followed;
         },
@@ -86,11 +86,11 @@ export class ClusterFacts {
     return this.#policy?.policy ?? NO_POLICY;
   }
 
-  nodes(): readonly NodeObject[] {
+  nodes(): readonly Node[] {
     return [...this.#nodes.values()];
   }
 
-  node(name: string): NodeObject | null {
+  node(name: string): Node | null {
     return this.#nodes.get(name) ?? null;
   }
 
@@ -177,10 +177,10 @@ export class ClusterFacts {
     this.#tell();
   }
 
-  #nodeChanged(before: NodeObject | null, after: NodeObject | null): void {
+  #nodeChanged(before: Node | null, after: Node | null): void {
     if (after !== null) this.#nodes.set(after.name, after);
     else if (before !== null) this.#nodes.delete(before.name);
-    const seen = (node: NodeObject | null): unknown =>
+    const seen = (node: Node | null): unknown =>
       node === null ? null : [node.name, node.labels, node.taints, node.takesPods];
     if (!isDeepStrictEqual(seen(before), seen(after))) this.#tell();
   }

@@ -1,16 +1,20 @@
 import type { Quantities } from '../quota/arbitrator/index.js';
-import { readAmounts } from '../kube/amounts.js';
-import { list, record, text, texts } from '../kube/json.js';
+import { readAmounts } from './amounts.js';
+import { readCondition } from './condition.js';
+import { list, record, text, texts } from './json.js';
 
-/** What is kept of a node. */
-export interface NodeObject {
+/** What programs of ours keep of a node. */
+export interface Node {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** Ours only: those of others may be long. */
+  readonly annotations: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
-  /** What it has for pods, without their number. */
+  /** What it has for pods, without their number; its capacity where it does not say. */
   readonly allocatable: Quantities;
   /** How many pods it can hold. */
   readonly podSlots: number;
+  readonly isCordoned: boolean;
   /** False while no pod of a tenant can come: it is cordoned, not ready, or a control plane's. */
   readonly takesPods: boolean;
 }
@@ -22,6 +26,8 @@ export interface Taint {
   readonly effect: string;
 }
 
+const OWN_ANNOTATIONS = 'tencent.com/';
+
 const CONTROL_PLANES: ReadonlySet<string> = new Set([
   'node-role.kubernetes.io/control-plane',
   'node-role.kubernetes.io/master',
@@ -30,30 +36,37 @@ const CONTROL_PLANES: ReadonlySet<string> = new Set([
 /** Where a node does not say how many pods it can hold. */
 const POD_SLOTS = 110;
 
-/** Reads a node; null for what has no name. */
-export function readNodeObject(object: unknown): NodeObject | null {
+/** Reads a node: the one place that knows the shape of its JSON. Null for an object without a name. */
+export function readNode(object: unknown): Node | null {
   const { metadata: meta, spec, status } = record(object);
   const metadata = record(meta);
-  const name = text(metadata.name);
+  const name = nameOf(object);
   if (name === '') return null;
   const { unschedulable, taints: written } = record(spec);
-  const { allocatable, conditions } = record(status);
+  const { allocatable, capacity, conditions } = record(status);
+  const annotations = Object.entries(texts(metadata.annotations)).filter(([key]) => key.startsWith(OWN_ANNOTATIONS));
   const taints = list(written).map((taint): Taint => {
     const { key, value, effect } = record(taint);
     return { key: text(key), value: text(value), effect: text(effect) };
   });
-  const isReady = list(conditions).some((condition) => {
-    const { type, status: is } = record(condition);
-    return type === 'Ready' && is === 'True';
-  });
+  const isCordoned = unschedulable === true;
+  const isReady = readCondition(conditions, 'Ready')?.status === 'True';
   const isControlPlane = taints.some(({ key, effect }) => CONTROL_PLANES.has(key) && effect !== 'PreferNoSchedule');
-  const { amounts } = readAmounts(allocatable, 'down');
+  const isLeaving = (metadata.deletionTimestamp ?? null) !== null;
+  const { amounts } = readAmounts(allocatable ?? capacity, 'down');
   return {
     name,
     labels: texts(metadata.labels),
+    annotations: Object.fromEntries(annotations),
     taints,
     allocatable: new Map([...amounts].filter(([resource]) => resource !== 'pods')),
     podSlots: amounts.get('pods') ?? POD_SLOTS,
-    takesPods: unschedulable !== true && isReady && !isControlPlane && (metadata.deletionTimestamp ?? null) === null,
+    isCordoned,
+    takesPods: !isCordoned && isReady && !isControlPlane && !isLeaving,
   };
+}
+
+/** The name of an object; empty where it has none. */
+export function nameOf(object: unknown): string {
+  return text(record(record(object).metadata).name);
 }
