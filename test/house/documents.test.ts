@@ -58,6 +58,18 @@ test('docs/flags.md is what the table of flags says', (t) => {
   t.end();
 });
 
+test('every source file that the architecture names exists', (t) => {
+  const named = [...read('docs/architecture.md').matchAll(/`((?:[a-z-]+\/)+[\w.-]+\.(?:ts|js|c))`/g)].map(
+    ([, path = '']) => path,
+  );
+  t.ok(named.length > 30);
+  t.same(
+    named.filter((path) => !['src', '.'].some((root) => existsSync(join(ROOT, root, path)))),
+    [],
+  );
+  t.end();
+});
+
 test('every test that a document names exists, and each fault has one', (t) => {
   for (const path of documents) {
     for (const [file] of read(path).matchAll(/\btest\/[\w./-]+\.(?:test|e2e)\.ts\b/g))

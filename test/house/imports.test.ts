@@ -139,6 +139,19 @@ test('parts import only what lies below them', (t) => {
   t.end();
 });
 
+test('the table of borders in docs/architecture.md is this one', (t) => {
+  const document = readFileSync(join(repository, 'docs/architecture.md'), 'utf8');
+  const names = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+  const table = (document.split('| part | may import |')[1] ?? '').split('\n\n')[0] ?? '';
+  const rows = [...table.matchAll(/^\| (`.*?) \| (.*) \|$/gm)].map(([, parts = '', may = '']) => ({ parts, may }));
+  t.same(rows.flatMap(({ parts }) => names(parts)).sort(), Object.keys(MAY_IMPORT).sort());
+  const lists = rows.filter(({ may }) => /^(nothing of ours|`[^`]+`(, `[^`]+`)*)$/.test(may));
+  t.ok(lists.length > 8);
+  for (const { parts, may } of lists)
+    for (const part of names(parts)) t.same(names(may).sort(), [...(MAY_IMPORT[part] ?? [])].sort(), part);
+  t.end();
+});
+
 test('the pure cores import no package and touch nothing of the world', (t) => {
   const coreOf = (file: string) =>
     PURE_CORES.find((core) => core.some((path) => relative(source, file).startsWith(path)));
