@@ -81,7 +81,7 @@ export interface Vgpu {
 
 export function buildVgpu(options: VgpuOptions): Vgpu {
   const directories = new SliceDirectories(options.path, options.usageTmpfs === true ? openTmpfs(options) : null);
-  const operator = new OperatorLimits(directories);
+  const operator = new OperatorLimits(directories, options.log);
   const policy = new LimitPolicy(options.limitAnnotations, operator);
   const pace = new RegistrationPace(options.clock, REGISTRATION_PACE);
   const slices = new Slices({ ...options, directories, policy, pace });
@@ -157,7 +157,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       async stop() {
         auditor.stop();
         monitor.stop();
-        resizer.stop();
+        await resizer.stop();
         await legacyPods.close();
         await slices.close();
       },

@@ -1,4 +1,4 @@
-import { credentials } from '@grpc/grpc-js';
+import { credentials, status, type ServiceError } from '@grpc/grpc-js';
 import { Command, InvalidArgumentError } from 'commander';
 import { StartupError } from '../host/startup-error.js';
 import { parseHundredths, parseMemory } from '../agent/slices/live-limits.js';
@@ -88,10 +88,17 @@ export function limitsCommand(): Command {
   return command;
 }
 
+/** What the agent answers to a request that cannot be; nothing was changed then. */
+const REFUSALS: ReadonlySet<status> = new Set([status.NOT_FOUND, status.FAILED_PRECONDITION, status.INVALID_ARGUMENT]);
+
 async function connected(options: Connection, work: (client: Client) => Promise<void>): Promise<void> {
   const client = new (limitsProto().vgpu.Limits)(`unix:${options.displaySocket}`, credentials.createInsecure());
   try {
     await work(client);
+  } catch (error) {
+    const { code, details } = error as Partial<ServiceError>;
+    if (code !== undefined && REFUSALS.has(code)) throw new StartupError(details ?? 'refused');
+    throw error;
   } finally {
     client.close();
   }
@@ -116,7 +123,7 @@ function choose(containers: readonly ContainerLimits__Output[], name: string): C
     `${one.namespace}/${one.pod}/${one.container}`,
   ];
   const [only, ...others] = containers.filter((one) => names(one).includes(name));
-  if (only === undefined) throw new Error(`no container ${name} runs on this node`);
+  if (only === undefined) throw new StartupError(`no container ${name} runs on this node`);
   if (others.length === 0) return only;
   throw new StartupError(`${name} may be any of ${[only, ...others].map((one) => names(one).at(-1)).join(', ')}`);
 }

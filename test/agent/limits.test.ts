@@ -82,7 +82,7 @@ test('an operator who asks for what cannot be is told why', async (t) => {
   await node.kubelet.admit(two);
   for (const name of ['a', 'b']) await node.kubelet.startContainer(two.uid, name);
   t.match(await limits(node, 'set', 'nobody', '--share', '5'), {
-    code: 1,
+    code: 2,
     output: /no container nobody runs on this node/,
   });
   t.match(await limits(node, 'set', two.name, '--share', '5'), {
@@ -94,10 +94,17 @@ test('an operator who asks for what cannot be is told why', async (t) => {
     code: 2,
     output: /hundredths of a GPU from 1 to 100/,
   });
-  t.match(await limits(node, 'set', `default/${two.name}/a`, '--share', '50'), {
-    code: 0,
-    output: /the share stays 10, which is what was given; 50 is more/,
-  });
+  for (const [args, output] of [
+    [['--share', '50'], /the share stays 10, which is what was given; 50 is more/],
+    [['--share', '5', '--memory', '2Gi'], /the memory stays 1024 MiB, which is what was given; 2048 MiB is more/],
+    [['--soft', '5'], /a soft limit of 5 is below the share, 10/],
+  ] as const)
+    t.match(await limits(node, 'set', `default/${two.name}/a`, ...args), { code: 2, output });
+  t.match(
+    await limits(node),
+    { output: /\/a +GPU-\S+ +10 +- +1024 MiB +0 MiB +0 % +[0-9a-f]{16}$/m },
+    'nothing changed',
+  );
   await node.stopAgent();
   t.match(await limits(node), { code: 1, output: /gpu-manager: .*ENOENT|No connection|connect/ });
 });

@@ -35,7 +35,7 @@ const slices = new Slices({
     nameOf: async () => null,
   },
   driverVersion: () => '570.86.10',
-  policy: new LimitPolicy(NO_WISHES, new OperatorLimits(directories)),
+  policy: new LimitPolicy(NO_WISHES, new OperatorLimits(directories, silentLog())),
   clock: systemClock,
   log,
   ...(rate === 'unlimited'

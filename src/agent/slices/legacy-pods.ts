@@ -136,13 +136,15 @@ export class LegacyPods {
     const containers = this.#served.get(podUid)?.containers ?? [];
     const called = containers.length > 1 && containerId !== null ? await knowledge.nameOf(containerId) : null;
     const found = containers.find(({ container }) => container === called || container === name) ?? containers[0];
+    const containerName = found?.container ?? name;
+    const annotations = limitAnnotations.annotations(podUid) ?? new Map<string, string>();
     return {
       podUid,
-      containerName: found?.container ?? name,
+      containerName,
       busId: '',
       gpuMemoryBytes: found?.memoryBytes ?? 0,
       cores: found?.cores ?? 0,
-      softLimit: readLimitAnnotations(limitAnnotations.annotations(podUid) ?? new Map()).request.softLimit,
+      softLimit: readLimitAnnotations(annotations, containerName).request.softLimit,
       driverVersion: parseDriverVersion(driverVersion() ?? ''),
     };
   }

@@ -1,4 +1,13 @@
-import { holdLimits, mergeRequests, NO_REQUEST, readLimitAnnotations, type HeldLimits } from './live-limits.js';
+import type { DeviceLimit } from '../../abi/limits-file.js';
+import {
+  holdLimits,
+  lowestLimits,
+  mergeRequests,
+  NO_REQUEST,
+  readLimitAnnotations,
+  type HeldLimits,
+  type LimitRequest,
+} from './live-limits.js';
 import type { OperatorLimits } from './operator-limits.js';
 import type { PodLimitAnnotations } from './ports.js';
 import type { HeldDevices, SliceSpec } from './slice.js';
@@ -19,16 +28,33 @@ export class LimitPolicy {
     this.#operator = operator;
   }
 
-  /** The limits that a container begins with. */
+  /** The limits that a container begins with. Rejects where it cannot be known how an operator restricted it. */
   async begin(spec: SliceSpec): Promise<HeldDevices> {
+    const unknown = await this.#operator.load(spec.allocation);
+    if (unknown !== null) throw new Error(unknown);
+    return this.wanted(spec).devices;
+  }
+
+  /** The limits of a container that runs: where nothing is known of its restriction, the least share. */
+  async resume(spec: SliceSpec): Promise<HeldDevices> {
     await this.#operator.load(spec.allocation);
     return this.wanted(spec).devices;
   }
 
-  /** The limits as they should be now; `operator` in place of what an operator asked for. */
-  wanted(spec: SliceSpec, operator = this.#operator.get(spec.allocation)): WantedLimits {
+  /** The limits as they should be now. */
+  wanted(spec: SliceSpec): WantedLimits {
+    const wanted = this.wantedWith(spec, this.#operator.get(spec.allocation));
+    const kept = this.#operator.kept(spec.allocation);
+    if (kept === null) return wanted;
+    const note = 'the limits that an operator set cannot be read; the last ones stay';
+    const last = kept === 'unknown' ? wanted.devices.map(leastShare) : kept;
+    return { ...wanted, devices: lowestLimits(wanted.devices, last), notes: [...wanted.notes, note] };
+  }
+
+  /** The limits as they would be, were this what an operator asked for. */
+  wantedWith(spec: SliceSpec, operator: LimitRequest | null): WantedLimits {
     const annotations = this.#limitAnnotations.annotations(spec.owner.podUid);
-    const read = readLimitAnnotations(annotations ?? new Map());
+    const read = readLimitAnnotations(annotations ?? new Map(), spec.owner.container);
     const { devices, notes } = holdLimits(spec.devices, mergeRequests(read.request, operator ?? NO_REQUEST));
     return { devices, notes: [...read.problems, ...notes], podKnown: annotations !== null };
   }
@@ -36,4 +62,9 @@ export class LimitPolicy {
   forget(allocation: string): void {
     this.#operator.forget(allocation);
   }
+}
+
+/** Memory stays: what runs may hold it already. */
+function leastShare(limit: DeviceLimit): DeviceLimit {
+  return limit.memoryBytes === null ? limit : { ...limit, share: 1, softLimit: null };
 }

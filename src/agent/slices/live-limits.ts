@@ -25,11 +25,15 @@ export interface ReadRequest {
   readonly problems: readonly string[];
 }
 
-/** Reads the annotations of a pod. What is malformed counts as absent. */
-export function readLimitAnnotations(annotations: ReadonlyMap<string, string>): ReadRequest {
+/**
+ * Reads the annotations of a pod for one of its containers. A value counts for every container, a list such as
+ * `main=16,side=4` for those that it names. What is malformed counts as absent.
+ */
+export function readLimitAnnotations(annotations: ReadonlyMap<string, string>, container: string): ReadRequest {
   const problems: string[] = [];
   const read = (key: string, parse: (text: string) => number | null, expected: string): number | null => {
-    const text = annotations.get(key);
+    const whole = annotations.get(key);
+    const text = whole === undefined ? undefined : valueFor(whole, container);
     if (text === undefined) return null;
     const value = parse(text);
     if (value === null) problems.push(`${key}: ${JSON.stringify(text.slice(0, 64))} is not ${expected}`);
@@ -45,6 +49,17 @@ export function readLimitAnnotations(annotations: ReadonlyMap<string, string>): 
     softLimit: read(CORE_LIMIT_KEY, parseAnyHundredths, 'a positive number of hundredths of a GPU'),
   };
   return { request, problems };
+}
+
+/** The part of an annotation's value that is meant for a container; undefined where it names only others. */
+function valueFor(text: string, container: string): string | undefined {
+  if (!text.includes('=')) return text;
+  const entries = text.split(',').map((entry) => entry.trim());
+  const names = entries.map((entry) => entry.slice(0, Math.max(0, entry.indexOf('='))));
+  // One entry without a name, or a name twice: nothing of the list is to be trusted.
+  if (names.includes('') || new Set(names).size < names.length) return text;
+  const at = names.indexOf(container);
+  return at < 0 ? undefined : entries[at]?.slice(container.length + 1);
 }
 
 /**
@@ -116,8 +131,41 @@ function heldMemory(given: readonly DeviceLimit[], asked: number | null, notes: 
     notes.push('the container was given whole GPUs without a memory limit, so none can be kept');
     return own;
   }
-  if (asked > total) notes.push(`the memory stays ${total} bytes, which is what was given; ${asked} is more`);
+  if (asked > total)
+    notes.push(`the memory stays ${mebibytes(total)}, which is what was given; ${mebibytes(asked)} is more`);
   return asked >= total ? own : own.map((bytes) => Math.floor((bytes ?? 0) * (asked / total)));
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.floor(bytes / 2 ** 20)} MiB`;
+}
+
+/** Of each GPU the lower limits of both. */
+export function lowestLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[]): DeviceLimit[] {
+  const lower = (x: number | null, y: number | null): number | null =>
+    x === null || y === null ? (x ?? y) : Math.min(x, y);
+  return a.map((one, at): DeviceLimit => {
+    const other = b[at];
+    if (other === undefined) return one;
+    const share = Math.min(one.share, other.share);
+    // A hard limit is lower than any soft one.
+    const soft = one.softLimit === null || other.softLimit === null ? null : Math.min(one.softLimit, other.softLimit);
+    return {
+      memoryBytes: lower(one.memoryBytes, other.memoryBytes),
+      share,
+      softLimit: soft !== null && soft > share ? soft : null,
+    };
+  });
+}
+
+/** The request that these limits are the answer to; of several GPUs with different limits the first one's. */
+export function requestOf(held: readonly DeviceLimit[]): LimitRequest {
+  const memory = held.reduce(
+    (sum: number | null, { memoryBytes }) => (sum === null || memoryBytes === null ? null : sum + memoryBytes),
+    0,
+  );
+  const [first] = held;
+  return { memoryBytes: memory, share: first?.share ?? null, softLimit: first?.softLimit ?? null };
 }
 
 /** True when both say the same of every GPU. */
@@ -129,6 +177,6 @@ export function sameLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[])
 
 /** "2048 MiB, share 20, up to 60" for events and logs; of one GPU. */
 export function describeLimit(limit: DeviceLimit): string {
-  const memory = limit.memoryBytes === null ? 'all memory' : `${Math.floor(limit.memoryBytes / 2 ** 20)} MiB`;
+  const memory = limit.memoryBytes === null ? 'all memory' : mebibytes(limit.memoryBytes);
   return `${memory}, share ${limit.share}${limit.softLimit === null ? '' : `, up to ${limit.softLimit}`}`;
 }

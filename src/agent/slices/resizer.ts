@@ -1,6 +1,8 @@
 import type { DeviceLimit } from '../../abi/limits-file.js';
-import { describeLimit, NO_REQUEST, sameLimits, type LimitRequest } from './live-limits.js';
+import { describeLimit, holdLimits, NO_REQUEST, requestOf, sameLimits, type LimitRequest } from './live-limits.js';
+import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
+import { Rounds } from '../../host/rounds.js';
 import type { LimitPolicy } from './limit-policy.js';
 import type { OperatorLimits } from './operator-limits.js';
 import type { PodLimitAnnotations, SliceNotices } from './ports.js';
@@ -13,14 +15,17 @@ export interface ResizerOptions {
   readonly operator: OperatorLimits;
   readonly limitAnnotations: PodLimitAnnotations;
   readonly notices: SliceNotices;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
 export type Resized =
   | { readonly ok: true; readonly notes: readonly string[] }
-  | { readonly ok: false; readonly code: 'unknown' | 'in-use'; readonly reason: string };
+  | { readonly ok: false; readonly code: 'unknown' | 'in-use' | 'more-than-given'; readonly reason: string };
 
 const MIB = 2 ** 20;
+/** How often files of operators that could not be read are read again. */
+const RELOAD_MS = 1_000;
 const UNLIMITED = Number.POSITIVE_INFINITY;
 
 /** Changes the limits of running containers when their pods' annotations change, or when an operator says so. */
@@ -28,10 +33,12 @@ export class Resizer {
   readonly #options: ResizerOptions;
   /** The last message about a slice's request, so that it is reported once. */
   readonly #said = new Map<string, string>();
+  readonly #rounds: Rounds;
   #unsubscribe: () => void = () => undefined;
 
   constructor(options: ResizerOptions) {
     this.#options = options;
+    this.#rounds = new Rounds(options.clock, RELOAD_MS, () => this.#reload());
   }
 
   start(): void {
@@ -39,10 +46,12 @@ export class Resizer {
       for (const slice of this.#options.slices.started.values())
         if (slice.spec.owner.podUid === podUid) this.reconsider(slice);
     });
+    this.#rounds.start();
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     this.#unsubscribe();
+    await this.#rounds.stop();
   }
 
   /**
@@ -50,23 +59,18 @@ export class Resizer {
    * holds at once.
    */
   reconsider(slice: Slice): void {
-    const { policy, notices } = this.#options;
-    const wanted = policy.wanted(slice.spec);
+    const wanted = this.#options.policy.wanted(slice.spec);
     if (!wanted.podKnown) return;
     const { devices, refusals } = this.#without(slice, wanted.devices);
     this.#say(slice, [...wanted.notes, ...refusals]);
-    if (!this.#apply(slice, devices)) return;
-    notices.note(slice.spec.owner, {
-      type: 'Normal',
-      reason: 'GPULimitChanged',
-      message: `${slice.spec.owner.container}: ${describe(devices)}`,
-    });
+    if (this.#apply(slice, devices)) this.#tellChanged(slice, devices);
   }
 
   /** An operator asks for limits of one container; fields that are null stay as they were asked before. */
   async ask(allocation: string, request: LimitRequest): Promise<Resized> {
     const { operator } = this.#options;
-    const before = operator.get(allocation) ?? NO_REQUEST;
+    const kept = operator.kept(allocation);
+    const before = operator.get(allocation) ?? (kept === null || kept === 'unknown' ? NO_REQUEST : requestOf(kept));
     const merged: LimitRequest = {
       memoryBytes: request.memoryBytes ?? before.memoryBytes,
       share: request.share ?? before.share,
@@ -85,12 +89,35 @@ export class Resizer {
     const slice = slices.started.get(allocation);
     if (slice === undefined)
       return { ok: false, code: 'unknown', reason: `no container runs in allocation ${allocation}` };
-    const wanted = policy.wanted(slice.spec, request ?? NO_REQUEST);
+    const impossible = problemsOf(slice.spec.devices, request ?? NO_REQUEST);
+    if (impossible.length > 0) return { ok: false, code: 'more-than-given', reason: impossible.join('; ') };
+    const wanted = policy.wantedWith(slice.spec, request);
     const { refusals } = this.#without(slice, wanted.devices);
     if (refusals.length > 0) return { ok: false, code: 'in-use', reason: refusals.join('; ') };
     await operator.set(allocation, request);
-    this.#apply(slice, wanted.devices);
+    if (this.#apply(slice, wanted.devices))
+      this.#tellChanged(slice, wanted.devices, ', set by an operator of the node');
     return { ok: true, notes: wanted.notes };
+  }
+
+  /** Files of operators that could not be read may have been repaired, and leases on them have been broken. */
+  async #reload(): Promise<void> {
+    const { operator, policy, slices } = this.#options;
+    for (const allocation of operator.unread) {
+      await operator.load(allocation);
+      const slice = slices.started.get(allocation);
+      if (slice === undefined || operator.kept(allocation) !== null) continue;
+      this.#apply(slice, this.#without(slice, policy.wanted(slice.spec).devices).devices);
+      this.reconsider(slice);
+    }
+  }
+
+  #tellChanged(slice: Slice, devices: readonly DeviceLimit[], by = ''): void {
+    this.#options.notices.note(slice.spec.owner, {
+      type: 'Normal',
+      reason: 'GPULimitChanged',
+      message: `${slice.spec.owner.container}: ${describe(devices)}${by}`,
+    });
   }
 
   /** The limits without memory limits that the container has outgrown already: those stay as they are. */
@@ -141,6 +168,15 @@ export class Resizer {
     );
     this.#options.notices.note(slice.spec.owner, { type: 'Warning', reason: 'GPULimitRefused', message: text });
   }
+}
+
+/** What of an operator's request cannot be, whatever is in use now. */
+function problemsOf(given: readonly DeviceLimit[], request: LimitRequest): string[] {
+  const { devices, notes } = holdLimits(given, request);
+  const { softLimit } = request;
+  const share = Math.max(...devices.map((device) => device.share));
+  if (softLimit === null || softLimit >= share) return [...notes];
+  return [...notes, `a soft limit of ${softLimit} is below the share, ${share}: it is at least that`];
 }
 
 function describe(devices: readonly DeviceLimit[]): string {

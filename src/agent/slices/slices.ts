@@ -110,7 +110,7 @@ export class Slices {
   /** The container of an allocation was found running; nothing is done where its slice is open. */
   async restore(spec: SliceSpec): Promise<void> {
     if (this.#started.has(spec.allocation)) return;
-    const held = await this.#options.policy.begin(spec);
+    const held = await this.#options.policy.resume(spec);
     this.#started.set(spec.allocation, await Slice.restore(spec, held, this.#sliceOptions, this.#sessionListener));
     this.#version += 1;
   }

@@ -22,11 +22,11 @@ test('annotations are read in the units of the resources they limit', (t) => {
     ['tencent.com/vcuda-core-limit', '60'],
     ['other', 'x'],
   ]);
-  t.same(readLimitAnnotations(annotations), {
+  t.same(readLimitAnnotations(annotations, 'main'), {
     request: { memoryBytes: 16 * BLOCK, share: 20, softLimit: 60 },
     problems: [],
   });
-  t.same(readLimitAnnotations(new Map()), { request: NO_REQUEST, problems: [] });
+  t.same(readLimitAnnotations(new Map(), 'main'), { request: NO_REQUEST, problems: [] });
   t.end();
 });
 
@@ -64,7 +64,7 @@ test('shares are whole hundredths up to a GPU; a soft limit beyond a GPU is a GP
     null,
   ]);
   const soft = (text: string) =>
-    readLimitAnnotations(new Map([['tencent.com/vcuda-core-limit', text]])).request.softLimit;
+    readLimitAnnotations(new Map([['tencent.com/vcuda-core-limit', text]]), 'main').request.softLimit;
   t.same(['50', '250', '0', '-5', '1.5', 'half', ''].map(soft), [50, 100, null, null, null, null, null]);
   t.end();
 });
@@ -75,6 +75,7 @@ test('what is malformed is named and counts for nothing', (t) => {
       ['tencent.com/vcuda-memory-limit', 'a lot'],
       ['tencent.com/vcuda-share-limit', '20'],
     ]),
+    'main',
   );
   t.same(request, { memoryBytes: null, share: 20, softLimit: null });
   t.match(problems, [/tencent\.com\/vcuda-memory-limit: "a lot" is not a number of blocks/]);
@@ -187,5 +188,18 @@ test('limits are compared and described', (t) => {
   t.equal(sameLimits([part], []), false);
   t.equal(describeLimit({ memoryBytes: 1536 * MIB, share: 20, softLimit: 60 }), '1536 MiB, share 20, up to 60');
   t.equal(describeLimit(whole), 'all memory, share 100');
+  t.end();
+});
+
+test('a list of an annotation counts for the containers that it names', (t) => {
+  const memory = (text: string, container: string) =>
+    readLimitAnnotations(new Map([['tencent.com/vcuda-memory-limit', text]]), container);
+  const list = 'main=16, side=1536Mi';
+  t.match(memory(list, 'main'), { request: { memoryBytes: 16 * BLOCK }, problems: [] });
+  t.match(memory(list, 'side'), { request: { memoryBytes: 1536 * MIB }, problems: [] });
+  t.match(memory(list, 'other'), { request: NO_REQUEST, problems: [] });
+  t.match(memory('main=a lot,side=4', 'side'), { request: { memoryBytes: 4 * BLOCK }, problems: [] });
+  for (const broken of ['main=', 'main=a lot', '=4', 'main=4,4', 'main=4,main=8', 'main=4,'])
+    t.match(memory(broken, 'main'), { request: NO_REQUEST, problems: [/is not a number of blocks/] }, broken);
   t.end();
 });

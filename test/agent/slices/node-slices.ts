@@ -64,7 +64,7 @@ export interface TestSlicesOptions extends Partial<SlicesOptions> {
 /** A vGPU manager without the rest of the agent. */
 export async function openSlices(t: Teardown, options: TestSlicesOptions = {}): Promise<TestSlices> {
   const base = options.base ?? join(await scratchDirectory(t), 'vm');
-  const operator = new OperatorLimits(new SliceDirectories(base));
+  const operator = new OperatorLimits(new SliceDirectories(base), silentLog());
   const policy = new LimitPolicy(options.limitAnnotations ?? NO_WISHES, operator);
   const slices = new Slices({
     directories: new SliceDirectories(base),

@@ -1,4 +1,4 @@
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { type LiveLimit } from '../../../src/abi/limits-file.js';
@@ -7,6 +7,8 @@ import { NO_REQUEST } from '../../../src/agent/slices/live-limits.js';
 import { silentLog } from '../../../src/host/log.js';
 import type { PodLimitAnnotations, SliceNote } from '../../../src/agent/slices/ports.js';
 import { Resizer } from '../../../src/agent/slices/resizer.js';
+import { eventually } from '../../harness/eventually.js';
+import { ManualClock } from '../../manual-clock.js';
 import type { scratchDirectory } from '../../scratch.js';
 import { FakeContainer } from './fake-gpu.js';
 import { ALLOCATION, gpuLimits, MIB, openSlices, sliceSpec, type TestSlices } from './node-slices.js';
@@ -43,6 +45,7 @@ interface Resizable {
   readonly pods: Pods;
   readonly notes: SliceNote[];
   readonly resizer: Resizer;
+  readonly clock: ManualClock;
   readonly container: FakeContainer;
   readonly live: () => LiveLimit;
 }
@@ -53,6 +56,7 @@ async function resizable(t: Teardown, earlier?: Resizable): Promise<Resizable> {
     earlier === undefined
       ? await openSlices(t, { limitAnnotations: pods })
       : await earlier.node.again({ limitAnnotations: pods });
+  const clock = new ManualClock();
   const notes: SliceNote[] = [];
   const notices = { note: (_owner: unknown, note: SliceNote) => void notes.push(note) };
   const resizer = new Resizer({
@@ -61,12 +65,13 @@ async function resizable(t: Teardown, earlier?: Resizable): Promise<Resizable> {
     operator: node.operator,
     limitAnnotations: pods,
     notices,
+    clock,
     log: silentLog(),
   });
   resizer.start();
-  t.teardown(async () => resizer.stop());
+  t.teardown(() => resizer.stop());
   const container = new FakeContainer(node.base, ALLOCATION);
-  return { node, pods, notes, resizer, container, live: () => container.told(0) };
+  return { node, pods, notes, resizer, clock, container, live: () => container.told(0) };
 }
 
 const GIVEN = { memoryBytes: 1024 * MIB, share: 30, softLimit: null };
@@ -136,7 +141,7 @@ test('more than was given is not given, and what is malformed is named', async (
     {
       type: 'Warning',
       reason: 'GPULimitRefused',
-      message: /vcuda-share-limit: "all" is not .*; the memory stays 1073741824 bytes/,
+      message: /vcuda-share-limit: "all" is not .*; the memory stays 1024 MiB/,
     },
   ]);
 });
@@ -208,7 +213,11 @@ test('an operator is refused what a container has outgrown, and nothing of it is
   });
   t.match(live(), GIVEN);
   t.match(await resizer.ask('0000000000000000', NO_REQUEST), { ok: false, code: 'unknown' });
-  t.match(await resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 90 }), { ok: true, notes: [/share stays 30/] });
+  t.match(await resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 90 }), {
+    ok: false,
+    code: 'more-than-given',
+    reason: /share stays 30/,
+  });
 });
 
 test('what an operator asked for is gone with the allocation', async (t) => {
@@ -220,12 +229,62 @@ test('what an operator asked for is gone with the allocation', async (t) => {
   t.match(live(), GIVEN);
 });
 
-for (const text of ['', '{', 'null', '[]', '{"share":"5"}', '{"share":-1}', '{"share":1e99}']) {
-  test(`a file of an operator's wishes that holds ${text || 'nothing'} counts for nothing`, async (t) => {
-    const { node, live } = await resizable(t);
-    await node.slices.prepare(ALLOCATION, true);
-    await writeFile(join(node.base, ALLOCATION, 'operator.json'), text);
-    await node.slices.start(sliceSpec());
-    t.match(live(), GIVEN);
+for (const text of ['', '{', 'null', '[]', '{"share":"5"}', '{"share":-1}', '{"share":1e99}', null]) {
+  test(`limits of an operator that cannot be read (${text ?? 'a folder'}) leave the container its last ones`, async (t) => {
+    const first = await resizable(t);
+    await first.node.slices.start(sliceSpec());
+    await first.resizer.ask(ALLOCATION, { memoryBytes: 300 * MIB, share: 5, softLimit: null });
+    await first.node.slices.close();
+    const path = join(first.node.base, ALLOCATION, 'operator.json');
+    await rm(path);
+    if (text === null) await mkdir(path);
+    else await writeFile(path, text);
+
+    const second = await resizable(t, first);
+    await second.node.slices.restore(sliceSpec());
+    second.pods.annotate({ [SHARE]: '20' });
+    t.match(second.live(), { share: 5, memoryBytes: 300 * MIB }, 'the agent started again');
+    t.match(second.notes, [{ reason: 'GPULimitRefused', message: /limits that an operator set cannot be read/ }]);
+    second.pods.annotate({ [SHARE]: '3' });
+    t.match(second.live(), { share: 3 }, 'the pod may ask for less');
+    await second.node.slices.start(sliceSpec());
+    t.match(second.live(), { share: 3, memoryBytes: 300 * MIB }, 'the container started again');
+    if (text === null) return;
+    t.match(await second.resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 7 }), { ok: true });
+    t.match(second.live(), { share: 7, memoryBytes: 300 * MIB }, 'what is not asked stays');
+    t.match(await second.resizer.release(ALLOCATION), { ok: true });
+    t.match(second.live(), { share: 3, memoryBytes: 1024 * MIB });
   });
 }
+
+test('a container whose limits are unknown altogether does not start; one that runs has the least share until they are known', async (t) => {
+  const first = await resizable(t);
+  await first.node.slices.start(sliceSpec());
+  await first.resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 5 });
+  await first.node.slices.close();
+  const path = join(first.node.base, ALLOCATION, 'operator.json');
+  const content = await readFile(path);
+  await writeFile(path, '{');
+  await writeFile(join(first.node.base, ALLOCATION, LIMITS_FILE), '');
+
+  const second = await resizable(t, first);
+  await t.rejects(second.node.slices.start(sliceSpec()), {
+    message: /operator\.json: .*remove it to give the container/,
+  });
+  await second.node.slices.restore(sliceSpec());
+  t.match(second.live(), { share: 1 });
+  await writeFile(path, content);
+  second.clock.advance(1_000);
+  await eventually(() => second.live().share === 5, 'the file to be read again');
+});
+
+test('the pod hears what an operator changes', async (t) => {
+  const { node, notes, resizer } = await resizable(t);
+  await node.slices.start(sliceSpec());
+  await resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 5 });
+  await resizer.release(ALLOCATION);
+  t.match(notes, [
+    { reason: 'GPULimitChanged', message: /share 5, set by an operator of the node$/ },
+    { reason: 'GPULimitChanged', message: /share 30, set by an operator of the node$/ },
+  ]);
+});
