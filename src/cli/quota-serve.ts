@@ -9,6 +9,7 @@ import { stopSignal } from './stop-signal.js';
 interface Options {
   readonly address: string;
   readonly port: number;
+  readonly probePort?: number;
   readonly kubeconfig?: string;
   readonly namespace: string;
   readonly service: string;
@@ -16,6 +17,8 @@ interface Options {
   readonly tlsCertFile?: string;
   readonly tlsPrivateKeyFile?: string;
   readonly caFile?: string;
+  readonly clientCaFile?: string;
+  readonly clientName?: readonly string[];
   readonly register: boolean;
   readonly unlabelled: 'Ignore' | 'Fail';
   readonly identity?: string;
@@ -35,7 +38,13 @@ export function quotaServeCommand(): Command {
   return new Command('serve')
     .description('serve the admission webhooks; the elected replica also runs the controller')
     .option('--address <host>', 'address to listen on', '0.0.0.0')
-    .addOption(new Option('--port <port>', 'address to listen on').default(8443).argParser(port))
+    .addOption(new Option('--port <port>', 'port of the webhooks and metrics').default(8443).argParser(port))
+    .addOption(
+      new Option(
+        '--probe-port <port>',
+        'own port of /healthz and /readyz, without TLS; default: --port answers them only',
+      ).argParser(port),
+    )
     .option('--kubeconfig <file>', 'kubeconfig for the API server; default: the service account of the pod')
     .option('--namespace <name>', 'namespace of the Secret with the certificate and of the Lease', 'kube-system')
     .option(
@@ -50,6 +59,14 @@ export function quotaServeCommand(): Command {
     )
     .option('--tls-private-key-file <file>', 'private key of the TLS certificate (PEM)')
     .option('--ca-file <file>', 'CA (PEM) that signed the certificate; the API server verifies it')
+    .option(
+      '--client-ca-file <file>',
+      'CA (PEM) that signs the client certificates of API servers; only they may ask then. Default: a secret path in the webhook configuration, replaced every day',
+    )
+    .option(
+      '--client-name <name...>',
+      'common name of the client certificate of an API server; default: any that the CA signed',
+    )
     .option('--no-register', 'do not write the ValidatingWebhookConfiguration')
     .addOption(
       new Option(
@@ -129,11 +146,15 @@ function configOf(options: Options): QuotaServeConfig {
   const files = [certFile, keyFile, authorityFile].filter((file) => file !== undefined).length;
   if (files !== 0 && files !== 3)
     throw new StartupError('--tls-cert-file, --tls-private-key-file and --ca-file belong together');
+  if (options.probePort !== undefined && options.probePort !== 0 && options.probePort === options.port)
+    throw new StartupError(`--probe-port: ${options.probePort} is the --port already; probes need their own`);
   if (url !== undefined && !/^https:\/\/[^/]+\/?$/.test(url))
     throw new StartupError('--url is to be https://host:port');
   return {
     address: options.address,
     port: options.port,
+    probePort: options.probePort ?? null,
+    clients: clientsOf(options),
     kubeconfig: options.kubeconfig ?? null,
     namespace: options.namespace,
     service: options.service,
@@ -149,6 +170,12 @@ function configOf(options: Options): QuotaServeConfig {
         ? null
         : { certFile, keyFile, authorityFile },
   };
+}
+
+function clientsOf({ clientCaFile, clientName = [] }: Options): QuotaServeConfig['clients'] {
+  if (clientCaFile === undefined && clientName.length > 0)
+    throw new StartupError('--client-name needs --client-ca-file: a name is read from a certificate that a CA signed');
+  return clientCaFile === undefined ? null : { authorityFile: clientCaFile, names: clientName };
 }
 
 function arbitratorOf({

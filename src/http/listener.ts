@@ -8,6 +8,7 @@ import {
 } from 'node:http';
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { systemClock } from '../host/clock.js';
 import { LimitedLog, type LimitedLogTarget } from '../host/limited-log.js';
 import { plain, RefusedRequest, type Answer } from './answer.js';
@@ -24,6 +25,8 @@ export interface HttpRequest {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
+  /** Common name of the caller's certificate, where the listener asked for one and verified it. */
+  readonly clientName: string | null;
   /** The whole body. Rejects with a RefusedRequest where it is too large. */
   body(): Promise<string>;
 }
@@ -92,7 +95,7 @@ export class Listener {
               handshakeTimeout: limits.headerMs,
               minVersion: LEAST_TLS,
               requestCert: options.tls.asksForCertificate,
-              rejectUnauthorized: options.tls.asksForCertificate,
+              rejectUnauthorized: options.tls.asksForCertificate && options.tls.isCertificateOptional !== true,
             },
             handle,
           );
@@ -179,6 +182,7 @@ export class Listener {
         path,
         query,
         headers: request.headers,
+        clientName: clientNameOf(request.socket),
         body: async () => {
           const body = await this.#bodies.read(request);
           release = body.release;
@@ -215,6 +219,14 @@ function hasUnreadBody({ headers, complete }: IncomingMessage): boolean {
 /** For the log: without the query, and no longer than a line. */
 function pathOf(url = ''): string {
   return url.replace(/\?.*$/su, '').slice(0, 200);
+}
+
+function clientNameOf(socket: Socket): string | null {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return null;
+  const { subject } = socket.getPeerCertificate();
+  // A subject may have several common names.
+  const names: string | string[] | undefined = (subject as { readonly CN?: string | string[] } | undefined)?.CN;
+  return typeof names === 'string' ? names : (names?.[0] ?? '');
 }
 
 function readUrl(text: string | undefined): URL | null {

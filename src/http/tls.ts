@@ -10,6 +10,8 @@ export interface TlsMaterial {
 export interface TlsSource {
   /** Whether the material has a `clientAuthority`: that is decided for the life of a listener. */
   readonly asksForCertificate: boolean;
+  /** Callers without a certificate are let in too: each route decides by `clientName`. */
+  readonly isCertificateOptional?: boolean;
   /** Rejects where there is no usable pair. */
   read(): Promise<TlsMaterial>;
   /** Calls `use` with every usable pair that replaces the one before, until `stop`. */
@@ -22,9 +24,11 @@ export function fixedTls({
   certificate,
   key,
   clientAuthority = null,
-}: Partial<TlsMaterial> & Omit<TlsMaterial, 'clientAuthority'>): TlsSource {
+  isCertificateOptional = false,
+}: Partial<TlsMaterial> & Omit<TlsMaterial, 'clientAuthority'> & Pick<TlsSource, 'isCertificateOptional'>): TlsSource {
   return {
     asksForCertificate: clientAuthority !== null,
+    isCertificateOptional,
     read: async () => ({ certificate, key, clientAuthority }),
     follow: () => undefined,
     stop: () => undefined,

@@ -2,10 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { certificateAuthority } from '../host/certificate.js';
-import { systemClock } from '../host/clock.js';
+import { systemClock, type Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { InformerTiming } from '../kube/informer.js';
+import type { KubeApi } from '../kube/client.js';
 import { sharedCertificate, type Issued } from './admission/certificate-secret.js';
+import { ANY_CALLER, certifiedCallers, type ReviewCallers } from './admission/review-callers.js';
+import { SecretPaths } from './admission/secret-paths.js';
 import { QuotaMetrics } from './quota-metrics.js';
 import { QuotaService, type ArbitratorConfig, type QuotaServiceOptions } from './service.js';
 import { openKubeClient } from '../kube/open-client.js';
@@ -16,6 +19,8 @@ import { StartupError } from '../host/startup-error.js';
 export interface QuotaServeConfig {
   readonly address: string;
   readonly port: number;
+  /** Own port of the probes, without TLS; null: `port` answers them only. */
+  readonly probePort: number | null;
   /** Null: the access of the pod that we run in. */
   readonly kubeconfig: string | null;
   /** Where the Secret with the certificate and the Lease are. */
@@ -26,6 +31,8 @@ export interface QuotaServeConfig {
   readonly url: string | null;
   /** Files; null for a certificate that the replicas make themselves and share in a Secret. */
   readonly tls: { readonly certFile: string; readonly keyFile: string; readonly authorityFile: string } | null;
+  /** Who signs the certificates of API servers, and their common names; null: they are known by a secret path. */
+  readonly clients: { readonly authorityFile: string; readonly names: readonly string[] } | null;
   /** Whether to write the webhook configuration. */
   readonly register: boolean;
   readonly unlabelled: 'Ignore' | 'Fail';
@@ -38,6 +45,7 @@ export interface QuotaServeConfig {
 }
 
 const SECRET = 'gpu-manager-quota-tls';
+const PATHS_SECRET = 'gpu-manager-quota-webhook';
 const WEBHOOKS = 'gpu-manager-quota';
 const SERVICE_PORT = 443;
 const CERTIFICATE_DAYS = 365;
@@ -51,19 +59,23 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
     config.url === null
       ? [`${config.service}.${config.namespace}.svc`]
       : [new URL(config.url).hostname.replace(/^\[|\]$/g, '')];
-  const { tls } = config;
-  const currentCertificate = (): Promise<Issued> =>
-    tls === null
-      ? sharedCertificate({ api, namespace: config.namespace, name: SECRET, hosts, issue, now: () => clock.now() })
-      : readCertificate(tls);
+  const { tls, clients } = config;
+  const currentCertificate = async (): Promise<Issued> => ({
+    ...(tls === null
+      ? await sharedCertificate({ api, namespace, name: SECRET, hosts, issue, now: () => clock.now() })
+      : await readCertificate(tls)),
+    clientAuthority: clients === null ? null : await readText(clients.authorityFile),
+  });
+  const { address, port, probePort, namespace, unlabelled, refreshMs, leaseMs, arbitrator } = config;
   const certificate = await currentCertificate();
-  const { address, port, namespace, unlabelled, refreshMs, leaseMs, arbitrator } = config;
   const options: QuotaServiceOptions = {
     api,
     log,
     metrics: new QuotaMetrics(),
     address,
     port,
+    probePort,
+    callers: callersOf(config, api, clock, log),
     certificate,
     currentCertificate,
     namespace,
@@ -97,6 +109,19 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
   ];
 }
 
+/** Only the API server may ask; how it is known depends on what the cluster and its administrator give. */
+function callersOf(
+  { clients, register, namespace }: QuotaServeConfig,
+  api: KubeApi,
+  clock: Clock,
+  log: Log,
+): ReviewCallers {
+  if (clients !== null) return certifiedCallers(clients.names);
+  if (register) return new SecretPaths({ api, namespace, name: PATHS_SECRET, clock, log });
+  log.warn({}, 'every caller that reaches the port may ask for reviews: with --no-register, give --client-ca-file');
+  return ANY_CALLER;
+}
+
 /** A certificate of an authority whose key is forgotten at once: nobody can sign another one. */
 export async function issue(hosts: readonly string[], days = CERTIFICATE_DAYS): Promise<Issued> {
   // Two authorities of one name in a bundle are taken for each other.
@@ -110,9 +135,15 @@ export async function readCertificate({
   keyFile,
   authorityFile,
 }: NonNullable<QuotaServeConfig['tls']>): Promise<Issued> {
-  const read = (file: string): Promise<string> =>
-    readFile(file, 'utf8').catch((error: unknown) => {
-      throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
-    });
-  return { certificate: await read(certFile), key: await read(keyFile), authority: await read(authorityFile) };
+  return {
+    certificate: await readText(certFile),
+    key: await readText(keyFile),
+    authority: await readText(authorityFile),
+  };
+}
+
+function readText(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((error: unknown) => {
+    throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
+  });
 }

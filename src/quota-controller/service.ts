@@ -5,9 +5,11 @@ import { CertificateKeeper } from './admission/certificate-keeper.js';
 import { GroupReview } from './admission/group-review.js';
 import type { Review, AdmissionResponse } from './admission/review.js';
 import { register, type WebhookTarget } from './admission/webhook-objects.js';
+import { ANY_CALLER, type ReviewCallers } from './admission/review-callers.js';
 import { reviewRoutes } from './admission/review-routes.js';
 import type { ListenerLimits } from '../http/limits.js';
 import { Listener, type Route } from '../http/listener.js';
+import { probeListener } from '../http/probe-listener.js';
 import { probeRoutes } from '../http/probe-routes.js';
 import { fixedTls } from '../http/tls.js';
 import { WorkloadReview } from './admission/workload-review.js';
@@ -27,6 +29,7 @@ import { Reconciler } from './reconciler/reconciler.js';
 import type { QuotaMetrics } from './quota-metrics.js';
 import { KubeStore } from './store/kube-store.js';
 import { systemClock, type Clock } from '../host/clock.js';
+import { LimitedLog } from '../host/limited-log.js';
 
 export interface QuotaServiceOptions {
   readonly api: WatchableApi;
@@ -34,7 +37,11 @@ export interface QuotaServiceOptions {
   readonly metrics: QuotaMetrics;
   readonly address: string;
   readonly port: number;
+  /** Own port of the probes on the same address, without TLS; null where `port` answers them only. */
+  readonly probePort?: number | null;
   readonly certificate: Issued;
+  /** Who may ask for reviews; without, everybody who reaches the port. */
+  readonly callers?: ReviewCallers;
   /** The certificate that is to be served now, asked for every minute; without, the same for ever. */
   readonly currentCertificate?: () => Promise<Issued>;
   /**
@@ -92,14 +99,15 @@ const COMPONENT = 'gpu-manager-quota';
 const MOST_EVENTS = 512;
 
 /**
- * An object has 1.5 MiB at most, and a review has two of them; one API server asks from one address, some hundred times
- * at once.
+ * An object has 1.5 MiB at most, and a review has two of them; one API server asks from one address, some hundred
+ * times at once.
  */
 const LIMITS: Partial<ListenerLimits> = {
   connections: 512,
   connectionsPerAddress: 256,
   bodyBytes: 8 << 20,
   bodiesBytes: 64 << 20,
+  bodiesBytesPerAddress: 32 << 20,
 };
 
 /**
@@ -111,6 +119,7 @@ export class QuotaService {
   #engine: QuotaEngine | null = null;
   #reconciler: Reconciler | null = null;
   #server: Listener | null = null;
+  #probes: Listener | null = null;
   #leader: Leader | null = null;
   #controller: Controller | null = null;
   #arbitrator: Arbitrator | null = null;
@@ -128,6 +137,11 @@ export class QuotaService {
   /** The port in use. */
   get port(): number {
     return this.#server?.port ?? 0;
+  }
+
+  /** The port in use for probes alone; null where there is none. */
+  get probePort(): number | null {
+    return this.#probes?.port ?? null;
   }
 
   get leading(): boolean {
@@ -176,15 +190,16 @@ export class QuotaService {
       clock: () => clock.now(),
       policy: { lateEventsMs: LATE_EVENTS_MS, families, strictTypes },
     });
-    const workloads = new WorkloadReview({
+    const workloads: WorkloadReview = new WorkloadReview({
       engine,
       api,
       evaluation: () => facts.admission(),
       kinds: () => served.kinds,
       reservationMs,
+      seenVersion: (uid): number | null => reconciler.workloadOf(uid)?.version ?? null,
       admitted: (uid) => reconciler.admitted(uid),
     });
-    const reconciler = new Reconciler({
+    const reconciler: Reconciler = new Reconciler({
       api,
       engine,
       kinds: served.kinds,
@@ -195,7 +210,7 @@ export class QuotaService {
       ownerIsThere: (owner, namespace) => workloads.ownerIsThere(owner, namespace),
       ...(othersMs === undefined ? {} : { othersMs }),
     });
-    const groups = new GroupReview({ engine, api, reservationMs });
+    const groups = new GroupReview({ engine, api, seen: (name) => reconciler.group(name), reservationMs });
     const reviews: Record<string, (review: Review) => Promise<AdmissionResponse>> = {
       '/groups': (review) => groups.decide(review),
       '/workloads': (review) => workloads.decide(review),
@@ -207,25 +222,29 @@ export class QuotaService {
     this.#reconciler = reconciler;
     metrics.watch(engine, reconciler);
     reconciler.start();
-    const { address, port } = this.#options;
-    const routes: Readonly<Record<string, Route>> = {
-      ...reviewRoutes({
-        reviews,
-        log,
-        notReady: () => this.notReady,
-        decided: (path, verdict, seconds) => metrics.decided(path, verdict, seconds),
-      }),
-      ...probeRoutes({ notReady: () => [this.notReady ?? []].flat(), metrics: metrics.page }),
-    };
+    const { address, port, probePort = null, callers = ANY_CALLER } = this.#options;
+    const notReady = (): readonly string[] => [this.notReady ?? []].flat();
+    const reviewRoute = reviewRoutes({
+      reviews,
+      callers,
+      log: new LimitedLog(log, clock),
+      notReady: () => this.notReady,
+      decided: (path, verdict, seconds) => metrics.decided(path, verdict, seconds),
+    });
+    const others = new Map(Object.entries(probeRoutes({ notReady, metrics: metrics.page })));
     this.#server = new Listener({
       address,
       port,
-      tls: fixedTls(certificate),
+      tls: fixedTls({ ...certificate, isCertificateOptional: true }),
       limits: LIMITS,
-      route: (path) => (Object.hasOwn(routes, path) ? (routes[path] as Route) : null),
+      route: (path): Route | null => others.get(path) ?? reviewRoute(path),
       log,
     });
+    if (probePort !== null) this.#probes = probeListener({ address, port: probePort, notReady, log });
+    await callers.start();
+    await this.#probes?.start();
     await this.#server.start();
+    callers.onChange(() => this.#register());
     this.#kinds = served;
     await this.#register();
     this.#leader = this.#candidate({ engine, store, reconciler, served, facts, started, clock });
@@ -248,8 +267,10 @@ export class QuotaService {
   /** In this order: nothing new is decided, what was decided is written, another may lead. */
   async stop(): Promise<void> {
     this.#factsPending?.();
-    await Promise.all([this.#keeper?.stop(), this.#kinds?.stop(), this.#facts?.stop()]);
+    const { callers } = this.#options;
+    await Promise.all([this.#keeper?.stop(), this.#kinds?.stop(), this.#facts?.stop(), callers?.stop()]);
     await this.#server?.stop();
+    await this.#probes?.stop(0);
     await this.#leader?.stop();
     await this.#eventWrites?.stop();
     await this.#reconciler?.stop();
@@ -271,11 +292,13 @@ export class QuotaService {
 
   async #register(): Promise<void> {
     const { api, target, webhookName: name, unlabelled, certificate, currentCertificate, evaluation } = this.#options;
+    const { callers = ANY_CALLER } = this.#options;
     if (target === null) return;
     const { groupLabel } = evaluation ?? {};
     await register(api, {
       name,
       target: target(this.port),
+      prefix: () => callers.prefix,
       unlabelled,
       kinds: this.#kinds?.kinds ?? [],
       requireLabel: this.#facts?.policy.requireLabel ?? null,
@@ -294,7 +317,8 @@ export class QuotaService {
       log,
       clock,
       announce: () => this.#register(),
-      serve: ({ certificate, key }) => this.#server?.renew({ certificate, key, clientAuthority: null }),
+      serve: ({ certificate, key, clientAuthority = null }) =>
+        this.#server?.renew({ certificate, key, clientAuthority }),
     });
     this.#keeper.start();
   }

@@ -27,7 +27,8 @@ export interface ExtenderServiceOptions {
   /** How long room is kept for a pod of which the scheduler does not say where it goes. */
   readonly claimTtlMs: number;
   /**
-   * How long a pod waits that would fit but for room kept for others, of whom it is known within moments where they go.
+   * How long a pod waits that would fit but for room kept for others, of whom it is known within moments where they
+   * go.
    */
   readonly settleTimeoutMs: number;
 }

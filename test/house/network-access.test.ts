@@ -36,7 +36,7 @@ interface Manifest {
 const manifestsOf = (path: string): readonly Manifest[] =>
   parseAllDocuments(readFileSync(join(ROOT, path), 'utf8')).map((document) => document.toJS() as Manifest);
 
-for (const path of ['daemonset.yaml']) {
+for (const path of ['daemonset.yaml', 'etc/quota/deployment.yaml']) {
   const manifests = manifestsOf(path);
   const template = manifests.find(({ spec }) => spec?.template !== undefined)?.spec?.template;
   const container = template?.spec.containers[0];

@@ -3,6 +3,7 @@ import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { fixedTls } from '../../src/http/tls.js';
 import { watchableApi } from '../../src/kube/watchable-api.js';
+import { GROUPS_PATH } from '../../src/quota-controller/names.js';
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import { QuotaService } from '../../src/quota-controller/service.js';
 import { gpu, node as nodeSnapshot, served, viewOf } from '../agent/display/fixture.js';
@@ -25,7 +26,8 @@ export interface Served {
 export interface Program {
   readonly name: string;
   /**
-   * Serves on a free port of loopback and is stopped with the test; it is ready to do its work, or stays short of that.
+   * Serves on a free port of loopback and is stopped with the test; it is ready to do its work, or stays short of
+   * that.
    */
   readonly serve: (t: Test, isReady: boolean) => Promise<Served>;
 }
@@ -71,7 +73,13 @@ export const PROGRAMS: readonly Program[] = [
         onChange: () => () => undefined,
       };
       const service = new QuotaService({
-        api: isReady ? api : { ...api, informer: () => neverSynced },
+        // Policy and nodes are known at once; groups and workloads never are.
+        api: isReady
+          ? api
+          : {
+              ...api,
+              informer: (options) => (options.path === GROUPS_PATH ? neverSynced : api.informer(options)),
+            },
         log: silentLog(),
         metrics: new QuotaMetrics(),
         address: '127.0.0.1',

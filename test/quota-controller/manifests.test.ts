@@ -34,6 +34,29 @@ test('the role lets every kind of workload be followed, and allows nothing with 
   t.end();
 });
 
+test('the service creates nothing whose creation a role cannot limit: it is shipped', (t) => {
+  const objects = manifestsOf('etc/quota/deployment.yaml');
+  const rules = objects.flatMap((object) => (object as unknown as { readonly rules?: readonly Rule[] }).rules ?? []);
+  const created = rules.filter(({ verbs }) => verbs.includes('create')).flatMap(({ resources }) => resources);
+  t.same(created.sort(), ['bizgroupledgers', 'bizgrouptransactions', 'events']);
+  const kinds: Readonly<Record<string, string>> = {
+    secrets: 'Secret',
+    leases: 'Lease',
+    validatingwebhookconfigurations: 'ValidatingWebhookConfiguration',
+  };
+  for (const { resources, verbs, resourceNames } of rules) {
+    for (const resource of resources.filter((name) => name in kinds)) {
+      t.same(verbs, ['get', 'update'], resource);
+      for (const name of resourceNames ?? [''])
+        t.ok(
+          objects.some(({ kind, metadata }) => kind === kinds[resource] && metadata.name === name),
+          `${resource} ${name}`,
+        );
+    }
+  }
+  t.end();
+});
+
 test('the definitions and the code name the same resources', (t) => {
   const served = CRDS.map(
     ({ spec }) =>

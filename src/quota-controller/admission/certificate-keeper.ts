@@ -21,8 +21,8 @@ export interface CertificateKeeperOptions {
 
 /**
  * Sees to it that the certificate which is served is the one that should be: a renewed one, or files that changed. A
- * certificate of a new authority is served only after that was announced and API servers had time to notice; until then
- * the old one is.
+ * certificate of a new authority is served only after that was announced and API servers had time to notice; until
+ * then the old one is.
  */
 export class CertificateKeeper {
   readonly #options: Required<CertificateKeeperOptions>;
@@ -55,6 +55,7 @@ export class CertificateKeeper {
       if (
         wanted.certificate === this.#served.certificate &&
         wanted.key === this.#served.key &&
+        wanted.clientAuthority === this.#served.clientAuthority &&
         wanted.authority === this.#announced.authority
       )
         return;
@@ -64,7 +65,8 @@ export class CertificateKeeper {
         this.#announced = { authority: wanted.authority, at: clock.now() };
       }
       if (clock.now() - this.#announced.at < overlapMs) return;
-      if (wanted.certificate === this.#served.certificate) return;
+      if (wanted.certificate === this.#served.certificate && wanted.clientAuthority === this.#served.clientAuthority)
+        return;
       serve(wanted);
       this.#served = wanted;
       log.info({ until: new X509Certificate(wanted.certificate).validTo }, 'serving the renewed certificate');

@@ -1,12 +1,14 @@
 import { X509Certificate } from 'node:crypto';
 import type { KubeApi } from '../../kube/client.js';
-import { KubeError } from '../../kube/failure.js';
 import type { Certificate } from '../../host/certificate.js';
+import { sharedSecret, type SecretData } from './shared-secret.js';
 
 /** A certificate, and that of the authority that signed it. */
 export interface Issued extends Certificate {
   /** PEM; behind it those of earlier authorities whose certificates others may still show. */
   readonly authority: string;
+  /** PEM of the authority of callers' certificates, where they are asked for one. */
+  readonly clientAuthority?: string | null;
 }
 
 export interface CertificateSecretOptions {
@@ -30,45 +32,30 @@ const RENEW_MS = 30 * 86_400_000;
  */
 export async function sharedCertificate(options: CertificateSecretOptions): Promise<Issued> {
   const { api, namespace, name, hosts, issue } = options;
-  const secrets = `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets`;
-  const path = `${secrets}/${encodeURIComponent(name)}`;
-  for (let attempt = 0; attempt < 5; attempt++) {
-    const there = await api.request({ method: 'GET', path });
-    if (!there.ok && there.code !== 'not-found')
-      throw new KubeError(`the Secret ${namespace}/${name} cannot be read`, there);
-    const secret = there.ok
-      ? (there.body as { readonly metadata: object; readonly data?: Readonly<Record<string, string>> })
-      : null;
-    const known = secret === null ? null : issuedOf(secret.data ?? {});
-    if (known !== null && isUsable(known, options)) return known;
-    const made = await issue(hosts);
-    const issued = { ...made, authority: [made.authority, ...unended(known?.authority ?? '', options.now())].join('') };
-    const encoded = (text: string): string => Buffer.from(text).toString('base64');
-    const body = {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      type: 'kubernetes.io/tls',
-      metadata: { ...secret?.metadata, namespace, name },
-      data: {
-        'tls.key': encoded(issued.key),
-        'tls.crt': encoded(issued.certificate),
-        'ca.crt': encoded(issued.authority),
-      },
-    };
-    const answer =
-      secret === null
-        ? await api.request({ method: 'POST', path: secrets, body })
-        : await api.request({ method: 'PUT', path, body });
-    if (answer.ok) return issued;
-    // Another replica was faster: its certificate is as good.
-    if (!['conflict', 'already-exists', 'not-found'].includes(answer.code))
-      throw new KubeError(`the Secret ${namespace}/${name} cannot be written`, answer);
-  }
-  throw new Error(`the Secret ${namespace}/${name} is changed all the time`);
+  const data = await sharedSecret({
+    api,
+    namespace,
+    name,
+    type: 'kubernetes.io/tls',
+    next: async (present) => {
+      const known = issuedOf(present);
+      if (known !== null && isUsable(known, options)) return null;
+      const made = await issue(hosts);
+      return {
+        ...present,
+        'tls.key': made.key,
+        'tls.crt': made.certificate,
+        'ca.crt': [made.authority, ...unended(known?.authority ?? '', options.now())].join(''),
+      };
+    },
+  });
+  const issued = issuedOf(data);
+  if (issued === null) throw new Error(`the Secret ${namespace}/${name} holds no certificate`);
+  return issued;
 }
 
-function issuedOf(data: Readonly<Record<string, string>>): Issued | null {
-  const text = (name: string): string => Buffer.from(data[name] ?? '', 'base64').toString('utf8');
+function issuedOf(data: SecretData): Issued | null {
+  const text = (name: string): string => data[name] ?? '';
   const issued = { key: text('tls.key'), certificate: text('tls.crt'), authority: text('ca.crt') };
   return issued.key === '' || issued.certificate === '' || issued.authority === '' ? null : issued;
 }

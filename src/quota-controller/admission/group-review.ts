@@ -1,12 +1,16 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { QuotaEngine } from '../../quota/engine.js';
 import type { KubeApi } from '../../kube/client.js';
+import { KubeError } from '../../kube/failure.js';
 import { readGroup, type GroupObject } from '../group-object.js';
 import { GROUPS_PATH, itemPath } from '../names.js';
-import { ALLOWED, admissionResponseOf, type Review, type AdmissionResponse } from './review.js';
+import { ALLOWED, CHANGED_MEANWHILE, admissionResponseOf, type Review, type AdmissionResponse } from './review.js';
 
 export interface GroupReviewOptions {
   readonly engine: QuotaEngine;
   readonly api: KubeApi;
+  /** A group as it was seen; null where it was not. */
+  readonly seen: (name: string) => GroupObject | null;
   /** How long limits that grew are reserved until the object is seen. */
   readonly reservationMs: number;
 }
@@ -18,11 +22,13 @@ export interface GroupReviewOptions {
 export class GroupReview {
   readonly #engine: QuotaEngine;
   readonly #api: KubeApi;
+  readonly #seen: GroupReviewOptions['seen'];
   readonly #reservationMs: number;
 
-  constructor({ engine, api, reservationMs }: GroupReviewOptions) {
+  constructor({ engine, api, seen, reservationMs }: GroupReviewOptions) {
     this.#engine = engine;
     this.#api = api;
+    this.#seen = seen;
     this.#reservationMs = reservationMs;
   }
 
@@ -49,11 +55,28 @@ export class GroupReview {
     const wanted = { type: 'updateGroup' as const, ...after.spec, force: after.force, actor };
     const response = await this.#tried(wanted);
     if (!response.allowed || dryRun) return response;
+    if (!(await this.#isCurrent(before))) return CHANGED_MEANWHILE;
     // Until the object is seen to be changed, the group has of each key the larger limit: nobody else is given the
     // difference.
     const reserve = { generation: before.generation, ttlMs: this.#reservationMs };
     const reserved = await this.#engine.execute({ ...wanted, reserve });
     return reserved.allowed ? response : admissionResponseOf(reserved);
+  }
+
+  /**
+   * Whether a group is what the API server holds: a caller that shows another one is not that server, or one that is
+   * late.
+   */
+  async #isCurrent(group: GroupObject): Promise<boolean> {
+    const isSame = (live: GroupObject): boolean =>
+      live.uid === group.uid && live.generation === group.generation && isDeepStrictEqual(live.spec, group.spec);
+    const { name } = group.spec;
+    const seen = this.#seen(name);
+    if (seen !== null && isSame(seen)) return true;
+    const answer = await this.#api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
+    if (answer.ok) return isSame(readGroup(answer.body));
+    if (answer.code === 'not-found') return false;
+    throw new KubeError(`group ${name} cannot be read`, answer);
   }
 
   async #delete(group: GroupObject): Promise<AdmissionResponse> {

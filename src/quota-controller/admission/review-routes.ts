@@ -1,7 +1,8 @@
-import { json, plain, type Answer } from '../../http/answer.js';
+import type { LimitedLogTarget } from '../../host/limited-log.js';
+import { json, plain, RefusedRequest, type Answer } from '../../http/answer.js';
 import type { HttpRequest, Route } from '../../http/listener.js';
 import { KubeError } from '../../kube/failure.js';
-import type { QuotaLog } from '../log.js';
+import type { ReviewCallers } from './review-callers.js';
 import { readReview, reviewAnswer, type Review, type AdmissionResponse } from './review.js';
 
 export interface ReviewRoutesOptions {
@@ -11,26 +12,30 @@ export interface ReviewRoutesOptions {
   readonly notReady: () => string | null;
   /** Told of each decision: path, response, seconds. */
   readonly decided: (path: string, response: AdmissionResponse, seconds: number) => void;
-  readonly log: QuotaLog;
+  readonly callers: ReviewCallers;
+  readonly log: LimitedLogTarget;
 }
 
-/** What the API server calls: validating webhooks, by path. */
-export function reviewRoutes(options: ReviewRoutesOptions): Readonly<Record<string, Route>> {
-  return Object.fromEntries(
+/** What the API server calls: validating webhooks, by the path of a request; null where it is none. */
+export function reviewRoutes(options: ReviewRoutesOptions): (path: string) => Route | null {
+  const routes = new Map(
     Object.entries(options.reviews).map(([path, decide]): [string, Route] => [
       path,
       { method: 'POST', answer: (request) => review(path, decide, request, options) },
     ]),
   );
+  return (path) => routes.get(options.callers.reviewPath(path) ?? '') ?? null;
 }
 
 async function review(
   path: string,
   decide: (review: Review) => Promise<AdmissionResponse>,
   request: HttpRequest,
-  { notReady, decided, log }: ReviewRoutesOptions,
+  { notReady, decided, callers, log }: ReviewRoutesOptions,
 ): Promise<Answer> {
   const started = performance.now();
+  // Before anything of the body is read.
+  if (!callers.mayAsk(request)) return plain(403, 'only the API server may ask, with its client certificate');
   const body = await request.body();
   const waiting = notReady();
   if (waiting !== null) return plain(503, waiting);
@@ -45,12 +50,16 @@ async function review(
 async function decisionOf(
   decide: (review: Review) => Promise<AdmissionResponse>,
   review: Review,
-  log: QuotaLog,
+  log: LimitedLogTarget,
 ): Promise<AdmissionResponse> {
   try {
     return await decide(review);
   } catch (error) {
-    if (!(error instanceof KubeError)) throw error;
+    if (!(error instanceof KubeError)) {
+      // Logged here, because the request's path may be a secret.
+      log.error({ err: error, resource: review.resource }, 'an admission review failed');
+      throw new RefusedRequest(500, 'internal error');
+    }
     log.warn({ err: error, resource: review.resource, name: review.name }, 'deciding an admission review failed');
     return {
       allowed: false,

@@ -32,6 +32,14 @@ export interface AdmissionResponse {
 
 export const ALLOWED: AdmissionResponse = { allowed: true };
 
+/** Of an update whose old object is not the one that the API server holds. */
+export const CHANGED_MEANWHILE: AdmissionResponse = {
+  allowed: false,
+  code: 409,
+  reason: 'Conflict',
+  message: 'the object has changed meanwhile: read it again and try once more',
+};
+
 interface ReviewObject {
   readonly kind?: unknown;
   readonly apiVersion?: unknown;

@@ -13,12 +13,14 @@ export type WebhookTarget =
 export interface WebhookOptions {
   readonly name: string;
   readonly target: WebhookTarget;
+  /** What stands before the path of each webhook; empty for nothing. */
+  readonly prefix?: string;
   /** PEM. */
   readonly authority: string;
   readonly kinds: readonly ServedKind[];
   /**
-   * What becomes of scaling and autoscalers while no replica answers: these requests do not show whether they concern a
-   * managed object.
+   * What becomes of scaling and autoscalers while no replica answers: these requests do not show whether they concern
+   * a managed object.
    */
   readonly unlabelled: 'Ignore' | 'Fail';
   readonly groupLabel?: string;
@@ -43,11 +45,13 @@ export function webhookConfiguration(options: WebhookOptions): {
   readonly metadata: { readonly name: string };
   readonly webhooks: readonly unknown[];
 } {
-  const { name, target, authority, kinds, unlabelled, groupLabel = GROUP_LABEL } = options;
+  const { name, target, prefix = '', authority, kinds, unlabelled, groupLabel = GROUP_LABEL } = options;
   const { requireLabel = null, ownNamespace = 'kube-system' } = options;
   const caBundle = Buffer.from(authority).toString('base64');
   const config = (path: string) =>
-    'url' in target ? { url: `${target.url}${path}`, caBundle } : { service: { ...target.service, path }, caBundle };
+    'url' in target
+      ? { url: `${target.url}${prefix}${path}`, caBundle }
+      : { service: { ...target.service, path: `${prefix}${path}` }, caBundle };
   const rules = (
     resourcesOf: (kind: ServedKind) => string,
     operations: readonly string[],
@@ -140,7 +144,9 @@ export function webhookConfiguration(options: WebhookOptions): {
 
 const PATH = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 
-export interface RegisterOptions extends Omit<WebhookOptions, 'authority'> {
+export interface RegisterOptions extends Omit<WebhookOptions, 'authority' | 'prefix'> {
+  /** As `WebhookOptions` have it, at the time of writing. */
+  readonly prefix?: () => string;
   /**
    * PEM, as it is now. Asked for after the configuration was read, so that an older answer never takes the place of a
    * newer one.
@@ -157,7 +163,11 @@ export async function register(api: KubeApi, options: RegisterOptions): Promise<
     const { metadata } = (there.ok ? there.body : { metadata: {} }) as {
       readonly metadata: { readonly resourceVersion?: string };
     };
-    const configuration = webhookConfiguration({ ...options, authority: await options.authority() });
+    const configuration = webhookConfiguration({
+      ...options,
+      prefix: options.prefix?.() ?? '',
+      authority: await options.authority(),
+    });
     const body = {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'ValidatingWebhookConfiguration',

@@ -13,7 +13,14 @@ import {
 import type { KubeApi } from '../../kube/client.js';
 import { readObject, withReferences, withReplicas, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../object.js';
-import { ALLOWED, invalid, admissionResponseOf, type Review, type AdmissionResponse } from './review.js';
+import {
+  ALLOWED,
+  CHANGED_MEANWHILE,
+  invalid,
+  admissionResponseOf,
+  type Review,
+  type AdmissionResponse,
+} from './review.js';
 
 export interface WorkloadReviewOptions {
   readonly engine: QuotaEngine;
@@ -21,10 +28,20 @@ export interface WorkloadReviewOptions {
   /** How workloads are read now. */
   readonly evaluation: () => EvaluationOptions;
   readonly kinds: () => readonly ServedKind[];
+  /** Version of an object that was seen, by its uid; null where none was. */
+  readonly seenVersion: (uid: string) => number | null;
   /** Told of objects that this process admitted: it is the first to hear that they came. */
   readonly admitted: (uid: string) => void;
   /** How long what was admitted is held until the object is seen. */
   readonly reservationMs: number;
+}
+
+/** What is known of a request that wants room. */
+interface Asked extends Pick<Review, 'dryRun' | 'user'> {
+  /** Of the object before the change; 0 for none. */
+  readonly version: number;
+  /** Whether that object is what the API server holds. */
+  readonly isCurrent: () => Promise<boolean>;
 }
 
 /** Of an object that only shows a pod of a file on a node. */
@@ -32,8 +49,8 @@ const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 
 /**
  * Decides on workloads: whether what an object is to be still fits into its group. What grows is reserved before the
- * object is let through; what it gives back is given back when it is seen to be there. Nothing is written for dry runs,
- * nor for what does not grow.
+ * object is let through; what it gives back is given back when it is seen to be there. Nothing is written for dry
+ * runs, nor for what does not grow.
  */
 export class WorkloadReview {
   readonly #options: WorkloadReviewOptions;
@@ -49,7 +66,9 @@ export class WorkloadReview {
     if (!wanted.ok) return oldObject !== null && mayPassUnread(oldObject, object) ? ALLOWED : invalid(wanted);
     if (wanted.demand === null) return ALLOWED;
     const before = oldObject === null ? null : await this.#evaluate(oldObject);
-    return this.#admit(wanted.demand, before?.ok === true ? before.demand : null, versionOf(oldObject), dryRun, user);
+    const isCurrent = async (): Promise<boolean> => oldObject === null || (await this.#isCurrent(oldObject));
+    const asked = { version: versionOf(oldObject), isCurrent, dryRun, user };
+    return this.#admit(wanted.demand, before?.ok === true ? before.demand : null, asked);
   }
 
   /** A workload without a group comes to a namespace whose workloads have to name one. */
@@ -80,8 +99,9 @@ export class WorkloadReview {
     const wanted = await this.#evaluate(scaled);
     if (!wanted.ok) return replicas <= (replicasOf(review.oldObject) ?? -1) ? ALLOWED : invalid(wanted);
     if (isUnmanaged(wanted) || wanted.demand === null) return ALLOWED;
-    const version = versionOf(review.oldObject ?? target);
-    return this.#admit(wanted.demand, before.ok ? before.demand : null, version, review.dryRun, review.user);
+    // The target was read from the API server itself.
+    const asked = { version: versionOf(target), isCurrent: async () => true, dryRun: review.dryRun, user: review.user };
+    return this.#admit(wanted.demand, before.ok ? before.demand : null, asked);
   }
 
   /** An autoscaler is to be allowed as many replicas as fit. Charges nothing: they are charged when it scales. */
@@ -104,9 +124,7 @@ export class WorkloadReview {
   async #admit(
     demand: Demand,
     before: Demand | null,
-    version: number,
-    dryRun: boolean,
-    user: string,
+    { version, isCurrent, dryRun, user }: Asked,
   ): Promise<AdmissionResponse> {
     const { engine, reservationMs } = this.#options;
     // What does not grow is covered by what the object before it was charged.
@@ -114,6 +132,7 @@ export class WorkloadReview {
     if (demand.group === '') return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
     const uid = demand.workload.uid ?? '';
     if (dryRun) return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
+    if (!(await isCurrent())) return CHANGED_MEANWHILE;
     const decision = await engine.execute({
       type: 'reserve',
       ...demand,
@@ -124,6 +143,22 @@ export class WorkloadReview {
     });
     if (decision.allowed) this.#options.admitted(uid);
     return admissionResponseOf(decision);
+  }
+
+  /**
+   * Whether an object is what the API server holds: a caller that shows another one is not that server, or one that is
+   * late.
+   */
+  async #isCurrent(object: KubeObject): Promise<boolean> {
+    const { namespace = '', name = '', uid = '', generation } = object.metadata ?? {};
+    if (this.#options.seenVersion(uid) === versionOf(object)) return true;
+    const apiGroup = apiGroupOf(object.apiVersion ?? '');
+    const found = await this.#live(apiGroup, ({ evaluator }) => evaluator.kind === object.kind, namespace, name);
+    const live = found?.object ?? null;
+    if (live?.metadata?.uid !== uid) return false;
+    // The status may change meanwhile. Kinds without generations have no other measure than the version.
+    const isCounted = generation !== undefined && live.metadata.generation !== undefined;
+    return isCounted ? generation === live.metadata.generation : versionOf(object) === versionOf(live);
   }
 
   async #evaluate(object: KubeObject): Promise<Evaluation> {

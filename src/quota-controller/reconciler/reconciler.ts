@@ -47,8 +47,8 @@ const LIST_ATTEMPTS = 4;
 
 /**
  * Lets the ledger follow the objects that are at the API server: groups and workloads, as they come, change and go.
- * Every replica does so for all of them; who admitted an object tells of it at once, the others only later, when nobody
- * has. What they tell is the same, and told twice it changes nothing.
+ * Every replica does so for all of them; who admitted an object tells of it at once, the others only later, when
+ * nobody has. What they tell is the same, and told twice it changes nothing.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
@@ -71,6 +71,8 @@ export class Reconciler {
   readonly #listeners = new Set<(group: string) => void>();
   /** Ledgers that were seen to change, and what they are now. */
   readonly #changedLedgers = new Map<string, Revision | null>();
+  /** Groups whose reserved limits are looked at when the reservation expires, and when that is. */
+  readonly #reservedUntil = new Map<string, number>();
   #catchingUp: (() => void) | null = null;
   #synced = false;
   #tellSynced: () => void = () => undefined;
@@ -355,11 +357,12 @@ export class Reconciler {
   async #syncLedgers(): Promise<void> {
     const { engine, log } = this.#options;
     this.#catchingUp = null;
-    const news = [...this.#changedLedgers].filter(([group, version]) => isNewer(version, engine.revisionOf(group)));
+    const changed = [...this.#changedLedgers];
+    const news = changed.filter(([group, version]) => isNewer(version, engine.revisionOf(group)));
     this.#changedLedgers.clear();
-    if (news.length === 0) return;
     try {
-      await engine.catchUp(news.map(([group]) => group));
+      if (news.length > 0) await engine.catchUp(news.map(([group]) => group));
+      for (const [group] of changed) this.#afterReservation(group);
       for (const [group] of news) this.#notify(group);
     } catch (error) {
       log.warn({ err: error }, 'reading ledgers failed; retrying');
@@ -448,10 +451,15 @@ export class Reconciler {
 
   /** Limits that are reserved for an object that does not come are given back when the reservation expires. */
   #afterReservation(name: string): void {
-    const until = this.#options.engine.status(name)?.limitsReservedUntil ?? null;
-    if (until === null) return;
-    const waitMs = Math.min(Math.max(0, until - this.#options.engine.now), this.#options.reservationMs) + 50;
-    this.#options.clock.after(waitMs, () => this.#queue.put(groupKey(name), 0));
+    const { engine, reservationMs, clock } = this.#options;
+    const until = engine.status(name)?.limitsReservedUntil ?? null;
+    if (until === null || this.#reservedUntil.get(name) === until) return;
+    this.#reservedUntil.set(name, until);
+    const waitMs = Math.min(Math.max(0, until - engine.now), reservationMs) + 50;
+    clock.after(waitMs, () => {
+      if (this.#reservedUntil.get(name) === until) this.#reservedUntil.delete(name);
+      this.#queue.put(groupKey(name), 0);
+    });
   }
 
   async #addGroup(object: GroupObject): Promise<Decision> {
