@@ -9,6 +9,7 @@ import { replay, reportOf, scriptProblem, statusesOf, type Format } from '../quo
 import { readTree } from '../quota/command/tree-file.js';
 import { whatIf } from '../quota/command/what-if.js';
 import { JournalStore, Quota, createEngine, type GroupSpec, type QuotaEvent } from '../quota/index.js';
+import { quotaClockCommand } from './quota-clock.js';
 import { quotaExplainCommand } from './quota-explain.js';
 import { FILENAME_OPTION, contentOf, manifestsOf, type FilenameOption } from './quota-file.js';
 import { quotaOutputOption, type QuotaOutput } from './quota-output.js';
@@ -99,7 +100,13 @@ export function quotaCommand(): Command {
       if (!verified.ok) throw new Error(`${file}: line ${verified.line}: ${verified.reason}`);
       process.stdout.write(`${verified.end.sequence} events, last digest ${verified.end.digest}\n`);
     });
-  for (const command of [quotaServeCommand(), quotaTreeCommand(), quotaTopCommand(), quotaExplainCommand()])
+  for (const command of [
+    quotaServeCommand(),
+    quotaTreeCommand(),
+    quotaTopCommand(),
+    quotaExplainCommand(),
+    quotaClockCommand(),
+  ])
     quota.addCommand(command);
   for (const command of quota.commands) command.exitOverride();
   return quota;

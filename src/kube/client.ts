@@ -3,6 +3,7 @@ import { request as httpsRequest } from 'node:https';
 import type { Clock } from '../host/clock.js';
 import type { Credentials } from './credentials.js';
 import { failure, failureOf, type KubeFailure } from './failure.js';
+import { ServerTime } from './server-time.js';
 
 export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -65,6 +66,8 @@ export class KubeClient implements KubeApi {
   readonly #timeoutMs: number;
   readonly #largestBytes: number;
   readonly #open = new Set<ClientRequest>();
+  /** What answers say of the API server's time. */
+  readonly serverTime = new ServerTime();
   #closed = false;
 
   constructor(options: KubeClientOptions) {
@@ -121,6 +124,7 @@ export class KubeClient implements KubeApi {
   }
 
   async #once(request: KubeRequest): Promise<KubeAnswer & { readonly stale?: boolean }> {
+    const sentAt = this.serverTime.mark();
     const sent = await this.#send(request);
     if (!sent.ok) return sent;
     const timeoutMs = request.timeoutMs ?? this.#timeoutMs;
@@ -129,6 +133,7 @@ export class KubeClient implements KubeApi {
       const started = await this.#response(sent.outgoing, null);
       if (!started.ok) return { ...started, stale: sent.outgoing.reusedSocket && started.code === 'unreachable' };
       const { response } = started;
+      this.serverTime.learn(response.headers.date, sentAt);
       if (response.statusCode === undefined || response.statusCode < 200 || response.statusCode > 299)
         return await this.#refusal(response);
       const text = await this.#text(response);

@@ -14,6 +14,8 @@ export interface LeaderOptions {
     error(fields: object, message: string): void;
   };
   readonly clock: Clock;
+  /** The time that is written into the Lease, and told to the next one; that of `clock` without. */
+  readonly leaseTime?: () => number;
   /**
    * Begins what only one may do; called again after `lost`. Told when the lease was renewed last before, null if never.
    */
@@ -52,7 +54,7 @@ export class Leader {
   #stopped = false;
 
   constructor(options: LeaderOptions) {
-    this.#options = { leaseMs: 15_000, retryMs: 2_000, ...options };
+    this.#options = { leaseMs: 15_000, retryMs: 2_000, leaseTime: () => options.clock.now(), ...options };
   }
 
   get leading(): boolean {
@@ -132,8 +134,8 @@ export class Leader {
   }
 
   async #write(lease: Lease | null, holderIdentity: string): Promise<boolean> {
-    const { api, namespace, name, leaseMs, clock, log } = this.#options;
-    const renewTime = `${new Date(clock.now()).toISOString().slice(0, -1)}000Z`;
+    const { api, namespace, name, leaseMs, leaseTime, log } = this.#options;
+    const renewTime = `${new Date(leaseTime()).toISOString().slice(0, -1)}000Z`;
     const isNew = lease?.spec?.holderIdentity !== holderIdentity;
     const body = {
       apiVersion: 'coordination.k8s.io/v1',

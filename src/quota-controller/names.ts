@@ -23,6 +23,9 @@ export const POLICY_KIND = 'QuotaPolicy';
 /** Label of a ledger: the group it is of. */
 export const LEDGER_GROUP_LABEL = `${API_GROUP}/group`;
 
+/** Lease of the replica that leads. */
+export const QUOTA_LEASE = 'gpu-manager-quota';
+
 /** One object of a collection. */
 export function itemPath(collection: string, name: string): string {
   return `${collection}/${encodeURIComponent(name)}`;

@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path';
 import { keptAlive } from '../host/keep-alive.js';
 import { systemClock } from '../host/clock.js';
 import type { Quota } from '../quota/index.js';
-import type { KubeApi } from '../kube/client.js';
+import type { KubeApi, KubeClient } from '../kube/client.js';
 import { readClusterLedger } from './cluster-ledger.js';
 import { openKubeClient } from '../kube/open-client.js';
 import { StartupError } from '../host/startup-error.js';
@@ -24,13 +24,23 @@ export async function withClusterLedger(
   kubeconfig: string | undefined,
   look: (ledger: ClusterLedger) => Promise<void>,
 ): Promise<void> {
-  const client = await openKubeClient(kubeconfig ?? operatorsKubeconfig(process.env), systemClock);
-  try {
+  await withClient(kubeconfig, async (client) => {
     const api: KubeApi = { request: (request) => client.request(request) };
     const ledger = await keptAlive(() => readClusterLedger(api, systemClock)).catch((error: unknown) => {
       throw new StartupError(`quota: ${(error as Error).message}`);
     });
     await look({ api, ledger });
+  });
+}
+
+/** A client with the operator's access, for as long as `use` takes. */
+export async function withClient(
+  kubeconfig: string | undefined,
+  use: (client: KubeClient) => Promise<void>,
+): Promise<void> {
+  const client = await openKubeClient(kubeconfig ?? operatorsKubeconfig(process.env), systemClock);
+  try {
+    await use(client);
   } finally {
     client.close();
   }

@@ -3,6 +3,7 @@ import { unitOfKey } from '../quota/core/key.js';
 import type { GroupStatus } from '../quota/core/status.js';
 import type { QuotaEngine } from '../quota/engine.js';
 import type { AdmissionResponse } from './admission/review.js';
+import type { EngineClock } from './engine-clock.js';
 import type { Reconciler } from './reconciler/reconciler.js';
 
 const HOUR_MS = 3_600_000;
@@ -42,6 +43,16 @@ const REFRESH: readonly Metric<Refresh>[] = [
     help: 'When everything was looked at last',
     labels: [],
     read: ({ at }) => only(at / 1000),
+  },
+];
+
+const CLOCK: readonly Metric<Pick<EngineClock, 'differenceMs'>>[] = [
+  {
+    name: 'quota_clock_difference_seconds',
+    type: 'gauge',
+    help: "The API server's time less the engine's",
+    labels: [],
+    read: ({ differenceMs }) => only(differenceMs / 1000),
   },
 ];
 
@@ -92,17 +103,20 @@ export class QuotaMetrics {
   #refresh: Refresh = { drift: 0, at: 0 };
   #engine: QuotaEngine | null = null;
   #reconciler: Reconciler | null = null;
+  #clock: Pick<EngineClock, 'differenceMs'> = { differenceMs: 0 };
 
   readonly page = new Metrics(
     counted([this.#decisions, this.#refused]),
     readAt(REFRESH, () => this.#refresh),
+    readAt(CLOCK, () => this.#clock),
     readAt(GROUPS, () => this.#groups()),
   );
 
   /** Where the amounts of groups come from. */
-  watch(engine: QuotaEngine, reconciler: Reconciler): void {
+  watch(engine: QuotaEngine, reconciler: Reconciler, clock: Pick<EngineClock, 'differenceMs'>): void {
     this.#engine = engine;
     this.#reconciler = reconciler;
+    this.#clock = clock;
   }
 
   decided(path: string, { allowed, code }: AdmissionResponse, seconds: number): void {

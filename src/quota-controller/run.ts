@@ -70,6 +70,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
   const certificate = await currentCertificate();
   const options: QuotaServiceOptions = {
     api,
+    serverTime: client.serverTime,
     log,
     metrics: new QuotaMetrics(),
     address,

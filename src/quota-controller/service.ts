@@ -12,6 +12,7 @@ import { Listener, type Route } from '../http/listener.js';
 import { probeListener } from '../http/probe-listener.js';
 import { probeRoutes } from '../http/probe-routes.js';
 import { fixedTls } from '../http/tls.js';
+import type { ServerTime } from '../kube/server-time.js';
 import { WorkloadReview } from './admission/workload-review.js';
 import type { Issued } from './admission/certificate-secret.js';
 import type { WatchableApi } from '../kube/watchable-api.js';
@@ -24,7 +25,9 @@ import { ClusterFacts } from './policy/cluster-facts.js';
 import type { QuotaPolicy } from './policy/policy-object.js';
 import { Leader } from '../kube/leader.js';
 import { ServedKinds } from './served-kinds.js';
+import { EngineClock, clockWarning } from './engine-clock.js';
 import type { QuotaLog } from './log.js';
+import { QUOTA_LEASE } from './names.js';
 import { Reconciler } from './reconciler/reconciler.js';
 import type { QuotaMetrics } from './quota-metrics.js';
 import { KubeStore } from './store/kube-store.js';
@@ -33,6 +36,8 @@ import { LimitedLog } from '../host/limited-log.js';
 
 export interface QuotaServiceOptions {
   readonly api: WatchableApi;
+  /** What `api` knows of the API server's time; without, the engine goes by this machine's. */
+  readonly serverTime?: ServerTime;
   readonly log: QuotaLog;
   readonly metrics: QuotaMetrics;
   readonly address: string;
@@ -75,7 +80,11 @@ interface Candidacy {
   readonly facts: ClusterFacts;
   /** The policy that the engine was made with. */
   readonly started: QuotaPolicy;
+  readonly events: Events;
+  /** Of this machine: how long a lease is held. */
   readonly clock: Clock;
+  /** The API server's time. */
+  readonly clusterClock: Clock;
 }
 
 /** How the cluster is divided: as `ArbitratorOptions`. */
@@ -90,7 +99,6 @@ export interface ArbitratorConfig {
 const HOLD_MS = 60_000;
 /** Stopped pods are remembered for so long: their ledgers have to hold them. */
 const LATE_EVENTS_MS = 600_000;
-const LEASE = 'gpu-manager-quota';
 /** Changes of policy and nodes that come together are carried out together. */
 const FACTS_MS = 200;
 /** What events name as their source. */
@@ -185,11 +193,16 @@ export class QuotaService {
     });
     const store = new KubeStore({ api, clock });
     const { families, strictTypes } = started;
+    const events = this.#openEvents(clock);
+    const engineClock = this.#openClock(clock, events);
+    /** The API server's time, and the timers of this machine. */
+    const clusterClock: Clock = { ...clock, now: () => engineClock.now() };
     const engine = await createEngine({
       store,
-      clock: () => clock.now(),
+      clock: () => engineClock.now(),
       policy: { lateEventsMs: LATE_EVENTS_MS, families, strictTypes },
     });
+    engineClock.continueFrom(engine.now);
     const workloads: WorkloadReview = new WorkloadReview({
       engine,
       api,
@@ -205,7 +218,7 @@ export class QuotaService {
       kinds: served.kinds,
       evaluation: () => facts.observation(),
       log,
-      clock,
+      clock: clusterClock,
       reservationMs,
       ownerIsThere: (owner, namespace) => workloads.ownerIsThere(owner, namespace),
       ...(othersMs === undefined ? {} : { othersMs }),
@@ -220,7 +233,7 @@ export class QuotaService {
     };
     this.#engine = engine;
     this.#reconciler = reconciler;
-    metrics.watch(engine, reconciler);
+    metrics.watch(engine, reconciler, engineClock);
     reconciler.start();
     const { address, port, probePort = null, callers = ANY_CALLER } = this.#options;
     const notReady = (): readonly string[] => [this.notReady ?? []].flat();
@@ -247,7 +260,7 @@ export class QuotaService {
     callers.onChange(() => this.#register());
     this.#kinds = served;
     await this.#register();
-    this.#leader = this.#candidate({ engine, store, reconciler, served, facts, started, clock });
+    this.#leader = this.#candidate({ engine, store, reconciler, served, facts, started, events, clock, clusterClock });
     this.#leader.start();
     served.onChange(async (kinds) => {
       reconciler.serve(kinds);
@@ -323,15 +336,38 @@ export class QuotaService {
     this.#keeper.start();
   }
 
-  #candidate({ engine, store, reconciler, served, facts, started, clock }: Candidacy): Leader {
-    const { api, log, metrics, namespace, identity, refreshMs, leaseMs, retryMs, arbitrator = null } = this.#options;
+  #openEvents(clock: Clock): Events {
+    const { api, log, identity } = this.#options;
     this.#eventWrites = new WorkQueue({ clock, log, capacity: MOST_EVENTS, concurrency: 2 });
-    const events = new Events({
-      api,
-      queue: this.#eventWrites,
-      reporter: { component: COMPONENT, instance: identity, host: null },
-      clock,
+    const reporter = { component: COMPONENT, instance: identity, host: null };
+    return new Events({ api, queue: this.#eventWrites, reporter, clock });
+  }
+
+  #openClock(clock: Clock, events: Events): EngineClock {
+    const { serverTime, webhookName, log, identity } = this.#options;
+    // Of all objects of the quota this one is there as long as the service is.
+    const webhooks = {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingWebhookConfiguration',
+      namespace: '',
+      name: webhookName,
+      uid: webhookName,
+    };
+    return new EngineClock({
+      serverTime: () => (serverTime === undefined ? clock.now() : serverTime.now()),
+      localTime: () => clock.now(),
+      changed: (state) => {
+        if (state.is === 'inStep') return log.info({}, "the engine's time is the API server's again");
+        const { reason, message } = clockWarning(state);
+        log.warn({ byMs: Math.round(state.byMs), identity }, message);
+        events.record(webhooks, { type: 'Warning', reason, message });
+      },
     });
+  }
+
+  #candidate(candidacy: Candidacy): Leader {
+    const { engine, store, reconciler, served, facts, started, events, clock, clusterClock } = candidacy;
+    const { api, log, metrics, namespace, identity, refreshMs, leaseMs, retryMs, arbitrator = null } = this.#options;
     const counted = arbitrator === null ? null : new ArbitratorMetrics();
     if (counted !== null) metrics.page.include(counted.parts);
     return new Leader({
@@ -340,7 +376,8 @@ export class QuotaService {
       namespace,
       identity,
       clock,
-      name: LEASE,
+      leaseTime: () => clusterClock.now(),
+      name: QUOTA_LEASE,
       ...(leaseMs === undefined ? {} : { leaseMs }),
       ...(retryMs === undefined ? {} : { retryMs }),
       won: async (ledBefore) => {
@@ -355,7 +392,7 @@ export class QuotaService {
           ledBefore,
           events,
           log,
-          clock,
+          clock: clusterClock,
           refreshed: (drift) => metrics.refreshed(drift, clock.now()),
           ...(refreshMs === undefined ? {} : { refreshMs }),
         });

@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:https';
 import { issue } from '../../src/quota-controller/run.js';
 import { watchableApi } from '../../src/kube/watchable-api.js';
-import { systemClock } from '../../src/host/clock.js';
+import { systemClock, type Clock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import type { KubeAnswer, KubeClient } from '../../src/kube/client.js';
 import { INFORMER_TIMING } from '../../src/kube/informer.js';
@@ -9,7 +9,7 @@ import { GROUP_LABEL } from '../../src/quota/index.js';
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import { QuotaService, type ArbitratorConfig } from '../../src/quota-controller/service.js';
 import { GROUPS_PATH } from '../../src/quota-controller/names.js';
-import type { ApiServer } from '../harness/api-server/api-server.js';
+import type { ApiServer, ApiServerOptions } from '../harness/api-server/api-server.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import type { Admission } from '../harness/api-server/resources.js';
 import { eventually } from '../harness/eventually.js';
@@ -65,8 +65,8 @@ export class QuotaCluster {
     server.admission = this.#guard;
   }
 
-  static async start(replicas = 1): Promise<QuotaCluster> {
-    const cluster = new QuotaCluster(await quotaServer());
+  static async start(replicas = 1, options: ApiServerOptions = {}): Promise<QuotaCluster> {
+    const cluster = new QuotaCluster(await quotaServer(options));
     for (let index = 0; index < replicas; index++) await cluster.join();
     return cluster;
   }
@@ -77,11 +77,13 @@ export class QuotaCluster {
       readonly refreshMs?: number;
       readonly reservationMs?: number;
       readonly kindsMs?: number;
+      readonly clock?: Clock;
       readonly arbitrator?: ArbitratorConfig;
     } = {},
   ): Promise<QuotaService> {
     const service = new QuotaService({
       api: watchableApi(this.client, systemClock, silentLog(), QUICK),
+      serverTime: this.client.serverTime,
       log: silentLog(),
       metrics: new QuotaMetrics(),
       address: '127.0.0.1',
@@ -127,6 +129,10 @@ export class QuotaCluster {
   ask(path: string, review: unknown): Promise<ReviewAnswer> {
     const service = this.services[this.#asked % this.services.length];
     if (service === undefined) throw new Error('no replica');
+    return this.askOne(service, path, review);
+  }
+
+  askOne(service: QuotaService, path: string, review: unknown): Promise<ReviewAnswer> {
     return new Promise((resolve, reject) => {
       const outgoing = request(
         { host: '127.0.0.1', port: service.port, path, method: 'POST', agent: this.#agent },

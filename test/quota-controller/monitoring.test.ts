@@ -52,7 +52,7 @@ async function metricsText(): Promise<string> {
     limits: { cpu: 2 },
   });
   const metrics = new QuotaMetrics();
-  metrics.watch(engine, { synced: true } as Reconciler);
+  metrics.watch(engine, { synced: true } as Reconciler, { differenceMs: 0 });
   metrics.decided('/workloads', { allowed: false, code: 403 }, 0.001);
   metrics.refreshed(0, now);
   return metrics.page.text();
@@ -119,6 +119,7 @@ test(
             { series: limit('used'), values: '4x20 6x180' },
             { series: limit('hard'), values: '5x200' },
             { series: 'quota_group_grant_refused{group="team", grant="weekly"}', values: '0x20 1x180' },
+            { series: 'quota_clock_difference_seconds{instance="a"}', values: '0.3x20 -400x180' },
             { series: 'quota_drift', values: '0x200' },
             { series: 'quota_refreshed_timestamp_seconds{instance="a"}', values: '0x200' },
             { series: 'quota_refreshed_timestamp_seconds{instance="b"}', values: '0+60x100 6000x100' },
@@ -136,6 +137,8 @@ test(
             quiet('QuotaGrantRefused', '15m'),
             fires('QuotaGrantRefused', 'warning', '30m', { group: 'team', grant: 'weekly' }, '1'),
             quiet('QuotaDrift', '60m'),
+            quiet('QuotaClockApart', '20m'),
+            fires('QuotaClockApart', 'critical', '40m', { instance: 'a' }, '-400'),
             quiet('QuotaNotRefreshed', '100m'),
             fires('QuotaNotRefreshed', 'critical', '150m', {}, '1'),
           ],

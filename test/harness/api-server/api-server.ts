@@ -260,6 +260,7 @@ export class ApiServer {
 
   async #handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on('error', () => undefined);
+    response.setHeader('date', new Date(this.#now()).toUTCString());
     try {
       const body = await readBody(incoming);
       while (this.#thawed !== null) await this.#thawed;

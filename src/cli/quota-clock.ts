@@ -1,0 +1,57 @@
+import { Command } from 'commander';
+import { systemClock } from '../host/clock.js';
+import { StartupError } from '../host/startup-error.js';
+import { leaderOf, ledgerTime, resetClock } from '../quota-controller/clock-reset.js';
+import { withClient } from '../quota-controller/open-cluster-ledger.js';
+import { QUOTA_KUBECONFIG } from './quota-output.js';
+
+interface Options {
+  readonly set?: true;
+  readonly namespace: string;
+  readonly kubeconfig?: string;
+}
+
+/** What was reserved at the old time is held for so long at the new one. */
+const RESERVATION_MS = 60_000;
+
+/** `gpu-manager quota clock`: the quota's time beside the API server's, and the way back from a wrong one. */
+export function quotaClockCommand(): Command {
+  return new Command('clock')
+    .description("show the quota's time and the API server's; with --set, set the one to the other")
+    .option('--set', "set the quota's time to the API server's; no replica of quota serve may run")
+    .option('--namespace <name>', 'namespace of the Lease', 'kube-system')
+    .option(...QUOTA_KUBECONFIG)
+    .action(({ set, namespace, kubeconfig }: Options) =>
+      withClient(kubeconfig, async (client) => {
+        const ledger = await ledgerTime(client, systemClock).catch((error: unknown) => {
+          throw new StartupError(`quota: ${(error as Error).message}`);
+        });
+        const now = client.serverTime.now();
+        if (now === null) throw new StartupError('quota: the API server does not tell its time');
+        const leader = await leaderOf(client, namespace, now);
+        if (set === true) {
+          if (leader !== null)
+            throw new Error(
+              `quota: ${leader.identity} leads: scale quota serve to 0 first, and wait until its Lease has ended`,
+            );
+          const { ledgers, before } = await resetClock(client, systemClock, Math.floor(now), RESERVATION_MS);
+          process.stdout.write(`${ledgers} ledgers: from ${timeOf(before)} to ${timeOf(now)}\n`);
+          return;
+        }
+        const rows = [
+          ['API server', timeOf(now)],
+          ['last change of the ledger', ledger === 0 ? 'none' : `${timeOf(ledger)}${ahead(ledger - now)}`],
+          ['leader', leader?.identity ?? 'none'],
+        ];
+        process.stdout.write(rows.map(([name = '', value = '']) => `${name.padEnd(27)}${value}\n`).join(''));
+      }),
+    );
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+function ahead(byMs: number): string {
+  return byMs < 1000 ? '' : `  ${Math.round(byMs / 1000)} s ahead`;
+}

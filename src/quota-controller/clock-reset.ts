@@ -1,0 +1,101 @@
+import type { Clock } from '../host/clock.js';
+import type { KubeApi } from '../kube/client.js';
+import { KubeError } from '../kube/failure.js';
+import { declaredId } from '../quota/core/declared-grant.js';
+import type { GroupRecord, StoredRecord } from '../quota/core/record.js';
+import { QUOTA_LEASE } from './names.js';
+import { LedgerObjects } from './store/ledger-objects.js';
+import type { LedgerPage } from './store/ledger.js';
+import { recordKey } from './store/record-log.js';
+import { settled } from './store/transaction.js';
+
+/** What a reset of the quota's time did. */
+export interface ClockReset {
+  readonly ledgers: number;
+  /** The latest time that a ledger had, milliseconds. */
+  readonly before: number;
+}
+
+/** The replica that leads, and when it said so last, by the API server's time; null where none does. */
+export async function leaderOf(
+  api: KubeApi,
+  namespace: string,
+  now: number,
+): Promise<{ readonly identity: string } | null> {
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases/${QUOTA_LEASE}`;
+  const answer = await api.request({ method: 'GET', path });
+  if (!answer.ok && answer.code === 'not-found') return null;
+  if (!answer.ok) throw new KubeError(`the Lease ${QUOTA_LEASE} cannot be read`, answer);
+  const { spec = {} } = answer.body as {
+    readonly spec?: { holderIdentity?: string; renewTime?: string; leaseDurationSeconds?: number };
+  };
+  const { holderIdentity = '', renewTime = '', leaseDurationSeconds = 15 } = spec;
+  const isOver = now - Date.parse(renewTime) > leaseDurationSeconds * 1000;
+  return holderIdentity === '' || isOver ? null : { identity: holderIdentity };
+}
+
+/** The latest time that a ledger has, 0 without ledgers. */
+export async function ledgerTime(api: KubeApi, clock: Clock): Promise<number> {
+  const ledgers = await new LedgerObjects(api, clock).list();
+  return Math.max(0, ...ledgers.map(({ page }) => page?.head.now ?? 0));
+}
+
+/**
+ * Sets the time of all ledgers, forward or back, while no replica runs: what they would write in between is not
+ * expected. Reservations end within `reservationMs`. Grants that began later than the new time are taken back, and the
+ * replicas give those of the present period anew.
+ */
+export async function resetClock(api: KubeApi, clock: Clock, now: number, reservationMs: number): Promise<ClockReset> {
+  const objects = new LedgerObjects(api, clock);
+  const before = await ledgerTime(api, clock);
+  let ledgers = 0;
+  for (const found of await objects.list()) {
+    const ledger = await settled(objects, found, clock);
+    if (ledger === null || ledger.page === null) continue;
+    const written = await objects.put(ledger.group, ledger, pageAt(ledger.page, now, reservationMs), null);
+    if (!written.ok) throw new Error(`the ledger of ${ledger.group} was changed meanwhile: a replica runs still`);
+    ledgers++;
+  }
+  return { ledgers, before };
+}
+
+function pageAt(page: LedgerPage, now: number, reservationMs: number): LedgerPage {
+  const edits = new Map<string, StoredRecord>();
+  const put = (record: StoredRecord): void => void edits.set(recordKey(record), record);
+  const until = now + reservationMs;
+  for (const record of page.records.values()) {
+    if (record.kind === 'reservation' && record.value !== null) {
+      const candidates = record.value.candidates.map((each) => ({
+        ...each,
+        expiresAt: Math.min(each.expiresAt, until),
+      }));
+      put({ ...record, value: { ...record.value, candidates } });
+    } else if (record.kind === 'group' && record.value !== null)
+      put({ ...record, value: groupAt(record.value, now, until) });
+  }
+  return { ...page, head: { ...page.head, now }, records: page.records.with(edits) };
+}
+
+function groupAt(group: GroupRecord, now: number, until: number): GroupRecord {
+  const isLater = ({ begun }: { readonly begun: number | null }): boolean => begun !== null && begun > now;
+  const again = new Set((group.grants ?? []).filter(isLater).map(({ name }) => declaredId(name)));
+  const { limitReservation } = group;
+  return {
+    ...group,
+    ...(limitReservation === undefined
+      ? {}
+      : { limitReservation: [limitReservation[0], Math.min(limitReservation[1], until)] as const }),
+    budgets: group.budgets.map((budget) => {
+      const isTakenBack = ({ validFrom, left }: (typeof budget.grants)[number]): boolean =>
+        left !== null && validFrom > now;
+      const takenBack = budget.grants.filter(isTakenBack).reduce((sum, { left }) => sum + BigInt(left ?? 0), 0n);
+      return {
+        ...budget,
+        hard: `${BigInt(budget.hard) - takenBack}`,
+        grants: budget.grants.filter((grant) => !isTakenBack(grant) && !(grant.left === null && again.has(grant.id))),
+      };
+    }),
+    // The replicas see that they are not what the object declares, and declare them anew.
+    ...(group.grants === undefined ? {} : { grants: group.grants.filter((grant) => !isLater(grant)) }),
+  };
+}
