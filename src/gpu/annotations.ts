@@ -26,6 +26,17 @@ export const MEMORY_LIMIT_KEY = 'tencent.com/vcuda-memory-limit';
 /** Pod annotation: hundredths of a GPU that are each container's own while it runs, less than it was given. */
 export const SHARE_LIMIT_KEY = 'tencent.com/vcuda-share-limit';
 
+/**
+ * Pod annotation: whether several whole GPUs of a container have to be of one model and memory (`required`), or are so
+ * where that is possible (`preferred`, as without it).
+ */
+export const EQUAL_GPUS_KEY = 'tencent.com/equal-gpus';
+
+/** Reads the annotation; null for a value that it does not have. */
+export function readEqualGpus(text: string | undefined): 'required' | 'preferred' | null {
+  return text === undefined ? 'preferred' : text === 'required' || text === 'preferred' ? text : null;
+}
+
 /** Container annotation (through the CRI): `/dev/nvidia0,/dev/nvidia1`. */
 export const DEVICE_KEY = 'tencent.com/vcuda-device';
 

@@ -104,7 +104,8 @@ export class ClusterMirror implements ClusterObserver {
       return;
     }
     this.#victims.delete(pod.uid);
-    this.#onNode(pod, { uid: pod.uid, nodeName: pod.nodeName, demand: pod.demand, gpus: pod.gpus });
+    const { uid, nodeName, demand, initEnded, gpus } = pod;
+    this.#onNode(pod, { uid, nodeName, demand, initEnded, gpus });
     if (pod.leaving) this.#keepAllNominated(pod.nodeName);
   }
 

@@ -1,7 +1,13 @@
 import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
-import { GPU_ASSIGNED_KEY, PREDICATE_NODE_KEY, predicateGpuIndexKey } from '../gpu/annotations.js';
+import {
+  EQUAL_GPUS_KEY,
+  GPU_ASSIGNED_KEY,
+  PREDICATE_NODE_KEY,
+  predicateGpuIndexKey,
+  readEqualGpus,
+} from '../gpu/annotations.js';
 import type { ContainerDemand, Demand } from './cluster/demand.js';
-import { demandOf } from './cluster/demand.js';
+import { demandOf, needsGpu } from './cluster/demand.js';
 import type { ContainerGpus } from './cluster/pod-placement.js';
 import { checkCores, checkPair } from '../gpu/request.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
@@ -24,6 +30,8 @@ export interface PodView {
   readonly demand: Demand;
   /** What is wrong with its request, for its author; null for a sound one. */
   readonly brokenRule: string | null;
+  /** Its init containers have ended: what only they asked for is free. True for a pod without such. */
+  readonly initEnded: boolean;
   /** The GPUs its annotations name, where they can be believed; else null. */
   readonly gpus: readonly ContainerGpus[] | null;
 }
@@ -57,7 +65,7 @@ export function viewPod(pod: Pod): PodView {
   const sidecars = init.filter(({ isSidecar }) => isSidecar);
   const needs = pod.needs();
   const amount = (resource: string): number => (needs.ok ? Number(needs.requests[resource] ?? 0) : 0);
-  const broken = needs.ok ? null : needs.reason;
+  const equal = readEqualGpus(pod.annotations[EQUAL_GPUS_KEY]);
   const demand = demandOf({
     containers: [
       ...gpuDemands(containers),
@@ -67,6 +75,7 @@ export function viewPod(pod: Pod): PodView {
     cpuMilli: amount('cpu'),
     hostMemoryBytes: amount('memory'),
     selector: { labels: pod.nodeSelector, terms: pod.nodeTerms },
+    equalGpus: equal === 'required',
   });
   return {
     uid: pod.uid,
@@ -78,9 +87,17 @@ export function viewPod(pod: Pod): PodView {
     nominatedNode: pod.nominatedNode,
     priority: pod.priority,
     demand,
-    brokenRule: broken ?? [...init, ...containers].map(brokenRuleOf).find((rule) => rule !== null) ?? null,
+    brokenRule:
+      (needs.ok ? null : needs.reason) ??
+      [...init, ...containers].map(brokenRuleOf).find((rule) => rule !== null) ??
+      (equal === null && needsGpu(demand) ? wrongEqualGpus(pod.annotations[EQUAL_GPUS_KEY]) : null),
+    initEnded: demand.init.length === 0 || containers.some(({ running, terminated }) => running || terminated),
     gpus: pod.node === null ? null : namedGpus(pod.annotations, pod.node, demand.containers),
   };
+}
+
+function wrongEqualGpus(text: string | undefined): string {
+  return `annotation ${EQUAL_GPUS_KEY} is ${JSON.stringify(text)}; it can be "required" or "preferred"`;
 }
 
 /**

@@ -150,3 +150,31 @@ test('an empty pod asks for nothing', (t) => {
   t.match(viewPod({ status: { phase: 'Failed' }, spec: { nodeName: '' } }), { ended: true, nodeName: null });
   t.end();
 });
+
+test('init containers have ended when another container has begun', (t) => {
+  const view = (state: unknown) =>
+    viewPod({
+      spec: { initContainers: [gpu(200, 0)], containers: [{ ...gpu(100, 0), name: 'main' }] },
+      status: { containerStatuses: [{ name: 'main', state }] },
+    } as never).initEnded;
+  t.equal(view({ waiting: { reason: 'PodInitializing' } }), false);
+  t.equal(view({ running: {} }), true);
+  t.equal(view({ terminated: {} }), true);
+  t.equal(viewPod({ spec: { containers: [gpu(100, 0)] } }).initEnded, true, 'there is none');
+  t.end();
+});
+
+test('equal GPUs are required, preferred, or a mistake', (t) => {
+  const view = (value?: string, cores = 200) =>
+    viewPod({
+      metadata: { annotations: value === undefined ? {} : { 'tencent.com/equal-gpus': value } },
+      spec: { containers: cores === 0 ? [{ name: 'web' }] : [gpu(cores, 0)] },
+    });
+  t.equal(view().demand.equalGpus, false);
+  t.equal(view('preferred').brokenRule, null);
+  t.equal(view('required').demand.equalGpus, true);
+  t.not(view('required').demand.key, view().demand.key);
+  t.match(view('yes').brokenRule, /tencent\.com\/equal-gpus is "yes"; it can be "required" or "preferred"/);
+  t.equal(view('yes', 0).brokenRule, null, 'nothing is asked of GPUs');
+  t.end();
+});

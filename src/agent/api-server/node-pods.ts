@@ -1,5 +1,11 @@
 import type { ClaimUser } from '../../gpu/claims/claim-units.js';
-import { PREDICATE_NODE_KEY, PREDICATE_TIME_KEY, predicateGpuIndexKey } from '../../gpu/annotations.js';
+import {
+  EQUAL_GPUS_KEY,
+  PREDICATE_NODE_KEY,
+  PREDICATE_TIME_KEY,
+  predicateGpuIndexKey,
+  readEqualGpus,
+} from '../../gpu/annotations.js';
 import type { PendingContainer, PendingContainers } from '../../gpu/ledger/pending.js';
 import { isOver, usesGpu, type NodePod, type PodContainer } from './node-pod.js';
 import type { Clock } from '../../host/clock.js';
@@ -240,20 +246,23 @@ function turnOf(pod: NodePod): bigint {
 function waitingContainers(pod: NodePod, started: ReadonlySet<string> = new Set()): PendingContainer[] {
   const waits = (container: PodContainer): boolean =>
     usesGpu(container) && !container.running && !started.has(container.name);
+  const equalGpus = readEqualGpus(pod.annotations.get(EQUAL_GPUS_KEY)) === 'required';
   const entry = ({ name, cores, memoryBlocks }: PodContainer, hint: readonly number[]): PendingContainer => ({
     podUid: pod.uid,
     container: name,
     cores,
     memoryBlocks,
     hint,
+    ...(equalGpus ? { equalGpus } : {}),
   });
   // A prediction made for another node says nothing about the GPUs of this one.
   const ours = (pod.annotations.get(PREDICATE_NODE_KEY) ?? pod.node) === pod.node;
+  const hintOf = (index: number): number[] => (ours ? indexes(pod.annotations.get(predicateGpuIndexKey(index))) : []);
+  // The containers take over the GPUs of init containers: these are predicted by theirs.
+  const hints = [...new Set(pod.containers.flatMap((_, index) => hintOf(index)))];
   return [
-    ...pod.initContainers.filter(waits).map((container) => entry(container, [])),
-    ...pod.containers.flatMap((container, index) =>
-      waits(container) ? [entry(container, ours ? indexes(pod.annotations.get(predicateGpuIndexKey(index))) : [])] : [],
-    ),
+    ...pod.initContainers.filter(waits).map((container) => entry(container, hints)),
+    ...pod.containers.flatMap((container, index) => (waits(container) ? [entry(container, hintOf(index))] : [])),
   ];
 }
 

@@ -8,6 +8,8 @@ export interface PendingContainer {
   readonly memoryBlocks: number;
   /** GPU indexes that a scheduler extender predicted, empty where none did. */
   readonly hint: readonly number[];
+  /** Its pod requires that several whole GPUs are of one model and memory. */
+  readonly equalGpus?: boolean;
 }
 
 /** Oldest decision first; null where nothing is known of pods (no API server, or its cache is not filled yet). */

@@ -71,6 +71,7 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
   const joined = request.pending === null && state.open?.kind === 'joined' ? state.open.memoryIds.length : 0;
   const memoryNeeds = half === null ? plausibleMemory(candidates, request.size, joined) : [half.length];
   const hint = predictedGpus(state, request, candidates);
+  const equalGpus = candidates.length > 0 && candidates.every((candidate) => candidate.equalGpus === true);
   let refusal: Refusal | null = null;
   // First where the ids of one GPU suffice, then anywhere: the ids of another GPU can stand for it.
   for (const options of [{ mustInclude: must, among, hint }, { among, hint }, { hint }] satisfies PlacementOptions[]) {
@@ -78,7 +79,7 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
       const placed = place(
         state.node.topology,
         free,
-        { cores: request.size, memoryBytes: blocks * MEMORY_BLOCK_BYTES },
+        { cores: request.size, memoryBytes: blocks * MEMORY_BLOCK_BYTES, equalGpus },
         options,
       );
       if (placed.ok) return placed;

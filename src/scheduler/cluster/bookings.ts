@@ -1,13 +1,16 @@
+import { place } from '../../gpu/placement/place.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
-import type { Demand } from './demand.js';
+import type { ContainerDemand, Demand } from './demand.js';
 import { chargeOf, placePod, type ContainerGpus, type PodPlacement } from './pod-placement.js';
-import { slotsOf, type Charge, type ClusterNode, type NodeShape } from './node.js';
+import { slotsOf, type Charge, type ClusterNode } from './node.js';
 
 /** A pod on a node, as far as placement needs to know it. */
 export interface BoundPod {
   readonly uid: string;
   readonly nodeName: string;
   readonly demand: Demand;
+  /** What only its init containers asked for is free again. Absent: no. */
+  readonly initEnded?: boolean;
   /** GPUs that its annotations name; null where they name none or cannot be trusted. */
   readonly gpus: readonly ContainerGpus[] | null;
 }
@@ -29,9 +32,10 @@ export interface Booking {
 /** The GPUs of a pod on a node as it is now, from its annotations or else by placement. */
 export function bookingOn(node: ClusterNode, pod: BoundPod): Booking {
   const { shape } = node;
-  const named = pod.gpus === null ? null : namedCharges(shape, pod, pod.gpus);
+  const named = pod.gpus === null ? null : namedCharges(node, pod, pod.gpus);
   if (named !== null) return { pod, source: 'named', charges: named, gpus: pod.gpus ?? [] };
-  const placed = placePod(shape, slotsOf(shape, node.free), pod.demand);
+  const demand = pod.initEnded === true ? { ...pod.demand, init: [] } : pod.demand;
+  const placed = placePod(shape, slotsOf(shape, node.free), demand);
   if (!placed.ok) return { pod, source: 'nowhere', charges: [], gpus: [] };
   return { pod, source: 'concluded', charges: placed.charges, gpus: placed.containers };
 }
@@ -41,8 +45,17 @@ export function decidedBooking(pod: BoundPod, placed: Extract<PodPlacement, { ok
   return { pod, source: 'decided', charges: placed.charges, gpus: placed.containers };
 }
 
+/**
+ * The booking of a pod whose GPUs are known already, and to which nothing happened but that its init containers ended.
+ */
+export function withoutInit(node: ClusterNode, booking: Booking, pod: BoundPod): Booking {
+  const charges = namedCharges(node, pod, booking.gpus);
+  return { ...booking, pod, charges: charges ?? booking.charges };
+}
+
 /** Null when the annotations do not fit the request: too few GPUs, a GPU that is not there, a container without any. */
-function namedCharges(shape: NodeShape, pod: BoundPod, gpus: readonly ContainerGpus[]): Charge[] | null {
+function namedCharges(node: ClusterNode, pod: BoundPod, gpus: readonly ContainerGpus[]): readonly Charge[] | null {
+  const { shape } = node;
   const charges: Charge[] = [];
   for (const wanted of pod.demand.containers) {
     const indexes = gpus.find((named) => named.container === wanted.container)?.indexes ?? [];
@@ -51,25 +64,61 @@ function namedCharges(shape: NodeShape, pod: BoundPod, gpus: readonly ContainerG
       return null;
     charges.push(...positions.map((position) => chargeOf(shape, position, wanted)));
   }
-  return [...charges, ...initCharges(shape, pod, charges)];
+  return pod.initEnded === true ? charges : [...charges, ...initCharges(node, pod.demand, charges)];
 }
 
 /**
- * Annotations do not name the GPUs of init containers; what those take beyond the containers after them is on the same
- * GPUs.
+ * What init containers take beyond the containers after them, until they have ended. Annotations do not name their
+ * GPUs: they are those of the containers, and where they asked for more, those that the node agent would add.
  */
-function initCharges(shape: NodeShape, pod: BoundPod, charges: readonly Charge[]): Charge[] {
-  const most = pod.demand.init.reduce(
-    (largest, wanted) => (wanted.cores > (largest?.cores ?? 0) ? wanted : largest),
-    pod.demand.init[0],
+function initCharges(node: ClusterNode, demand: Demand, charges: readonly Charge[]): readonly Charge[] {
+  const { shape } = node;
+  const own = new Map<number, Charge>();
+  for (const charge of charges) own.set(charge.position, sum(charge, own.get(charge.position)));
+  const extra = new Map<number, Charge>();
+  for (const wanted of demand.init) {
+    const count = Math.max(1, Math.floor(wanted.cores / CORES_PER_GPU));
+    const must = [...own.keys()].slice(0, count);
+    for (const position of positionsFor(node, wanted, must, own)) {
+      const beyond = difference(chargeOf(shape, position, wanted), own.get(position));
+      const known = extra.get(position);
+      // Init containers run one after another: the largest counts.
+      extra.set(position, {
+        position,
+        cores: Math.max(beyond.cores, known?.cores ?? 0),
+        memoryBytes: Math.max(beyond.memoryBytes, known?.memoryBytes ?? 0),
+      });
+    }
+  }
+  return [...extra.values()].filter(({ cores, memoryBytes }) => cores > 0 || memoryBytes > 0);
+}
+
+/** Where an init container is: on `must`, and where these are not enough where the node agent would put it. */
+function positionsFor(
+  node: ClusterNode,
+  wanted: ContainerDemand,
+  must: readonly number[],
+  own: ReadonlyMap<number, Charge>,
+): readonly number[] {
+  const { shape } = node;
+  const indexes = must.map((position) => shape.gpus[position]?.gpu.index ?? -1);
+  const slots = slotsOf(shape, node.free).map((slot, position) =>
+    own.has(position) ? { ...slot, freeCores: CORES_PER_GPU, freeMemoryBytes: slot.gpu.memoryBytes } : slot,
   );
-  const first = charges[0];
-  if (most === undefined || first === undefined) return [];
-  const whole = chargeOf(shape, first.position, most);
-  const extra = {
-    position: first.position,
-    cores: Math.max(0, whole.cores - first.cores),
-    memoryBytes: Math.max(0, whole.memoryBytes - first.memoryBytes),
+  const memoryBytes = wanted.cores >= CORES_PER_GPU && !shape.memoryKnown ? 0 : wanted.memoryBytes;
+  const placed = place(shape.topology, slots, { cores: wanted.cores, memoryBytes }, { mustInclude: indexes });
+  if (!placed.ok) return must;
+  return placed.gpus.map(({ index }) => shape.gpus.findIndex(({ gpu }) => gpu.index === index));
+}
+
+function sum(a: Charge, b: Charge | undefined): Charge {
+  return { ...a, cores: a.cores + (b?.cores ?? 0), memoryBytes: a.memoryBytes + (b?.memoryBytes ?? 0) };
+}
+
+function difference(a: Charge, b: Charge | undefined): Charge {
+  return {
+    ...a,
+    cores: Math.max(0, a.cores - (b?.cores ?? 0)),
+    memoryBytes: Math.max(0, a.memoryBytes - (b?.memoryBytes ?? 0)),
   };
-  return extra.cores > 0 || extra.memoryBytes > 0 ? [extra] : [];
 }

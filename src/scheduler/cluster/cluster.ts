@@ -1,4 +1,4 @@
-import { bookingOn, decidedBooking, type Booking, type BoundPod } from './bookings.js';
+import { bookingOn, decidedBooking, withoutInit, type Booking, type BoundPod } from './bookings.js';
 import { Reservations } from './reservations.js';
 import { CostTable, type Costs } from './cost-table.js';
 import { needsGpu, type Demand } from './demand.js';
@@ -90,13 +90,17 @@ export class Cluster {
    */
   setPod(pod: BoundPod): Booking {
     const known = this.#bookings.get(pod.uid);
-    if (known !== undefined && known.pod.nodeName === pod.nodeName) {
-      const unchanged = pod.gpus === null || sameGpus(known, pod);
-      if (unchanged && known.pod.demand.key === pod.demand.key) return known;
-    }
+    const same =
+      known !== undefined &&
+      known.pod.nodeName === pod.nodeName &&
+      (pod.gpus === null || sameGpus(known, pod.gpus)) &&
+      known.pod.demand.key === pod.demand.key;
+    if (same && (known.pod.initEnded ?? false) === (pod.initEnded ?? false)) return known;
     this.#release(pod.uid);
     const node = this.#nodes.get(pod.nodeName);
-    const booking = node === undefined ? unknownNode(pod) : bookingOn(node, pod);
+    const ended = same && pod.initEnded === true && known.gpus.length > 0;
+    const booking =
+      node === undefined ? unknownNode(pod) : ended ? withoutInit(node, known, pod) : bookingOn(node, pod);
     this.#book(booking, node);
     this.#retry(node);
     return booking;
@@ -114,7 +118,7 @@ export class Cluster {
    */
   decide(uid: string, nodeName: string, demand: Demand): PodPlacement {
     const node = this.#nodes.get(nodeName);
-    if (node === undefined) return { ok: false, reason: `node ${nodeName} is not known` };
+    if (node === undefined) return { ok: false, reason: `node ${nodeName} is not known`, isProven: true };
     this.claims.drop(uid);
     const again = this.#release(uid);
     const scratch = this.#scratch.of(node);
@@ -242,8 +246,8 @@ function unknownNode(pod: BoundPod): Booking {
   return { pod, source: 'nowhere', charges: [], gpus: [] };
 }
 
-function sameGpus(known: Booking, pod: BoundPod): boolean {
-  const text = (gpus: Booking['gpus']) =>
-    gpus.map(({ container, indexes }) => `${container}:${indexes.join(',')}`).join(';');
-  return known.pod.gpus !== null && text(known.pod.gpus) === text(pod.gpus ?? []);
+function sameGpus(known: Booking, gpus: Booking['gpus']): boolean {
+  const text = (of: Booking['gpus']) =>
+    of.map(({ container, indexes }) => `${container}:${indexes.join(',')}`).join(';');
+  return text(known.gpus) === text(gpus);
 }

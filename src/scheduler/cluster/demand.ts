@@ -20,17 +20,26 @@ export interface Demand {
   /** Memory of the host. */
   readonly hostMemoryBytes: number;
   readonly selector: NodeSelector;
+  /** Several whole GPUs of a container have to be of one model and memory. */
+  readonly equalGpus: boolean;
   /** Equal for demands that are equal: what may be remembered for one holds for the other. */
   readonly key: string;
 }
 
 /** A demand, with its key worked out. */
 export function demandOf(parts: Partial<Omit<Demand, 'key'>>): Demand {
-  const { containers = [], init = [], cpuMilli = 0, hostMemoryBytes = 0, selector = ANY_NODE } = parts;
+  const {
+    containers = [],
+    init = [],
+    cpuMilli = 0,
+    hostMemoryBytes = 0,
+    selector = ANY_NODE,
+    equalGpus = false,
+  } = parts;
   const list = (wanted: readonly ContainerDemand[]) =>
     wanted.map(({ cores, memoryBytes }) => `${cores}/${memoryBytes}`).join(',');
-  const key = `${list(containers)};${list(init)};${cpuMilli};${hostMemoryBytes};${selectorKey(selector)}`;
-  return { containers, init, cpuMilli, hostMemoryBytes, selector, key };
+  const key = `${list(containers)};${list(init)};${cpuMilli};${hostMemoryBytes};${selectorKey(selector)}${equalGpus ? ';equal' : ''}`;
+  return { containers, init, cpuMilli, hostMemoryBytes, selector, equalGpus, key };
 }
 
 /** True when the pod asks for anything of a GPU. */

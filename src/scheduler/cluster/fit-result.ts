@@ -1,8 +1,9 @@
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import { needsGpu, type ContainerDemand, type Demand } from './demand.js';
-import { copyState, type ClusterNode, type FreeState } from './node.js';
+import { copyState, slotsOf, type ClusterNode, type FreeState } from './node.js';
+import { placePod } from './pod-placement.js';
 import type { ScratchStates } from './scratch.js';
-import { findPart, tryPod } from './fit-simulation.js';
+import { findPart, needsEqual, tryPod } from './fit-simulation.js';
 
 /**
  * Why a pod does not fit on a node. `no-room` and `held` may change when pods end or are preempted, `held` as soon as a
@@ -19,7 +20,7 @@ export function isResolvable(refusal: Refusal): boolean {
 export function judgeFit(node: ClusterNode, demand: Demand, scratch: ScratchStates): Refusal | null {
   if (!needsGpu(demand)) return null;
   if (node.free.cores.length === 0) return 'no-gpu';
-  if (!node.held && demand.init.length === 0 && demand.containers.length === 1) {
+  if (!node.held && demand.init.length === 0 && demand.containers.length === 1 && !needsEqual(node, demand)) {
     if (fitsAlone(node, demand.containers[0] as ContainerDemand)) return null;
   } else if (fitsUnheld(node, demand, scratch)) return null;
   if (node.held) {
@@ -56,10 +57,10 @@ function largestSum(numbers: number[], count: number): number {
     .reduce((sum, number) => sum + number, 0);
 }
 
-/** Whether the pod would fit if nothing ran on the node. */
+/** Whether the pod would fit if nothing ran on the node, as far as that is known. */
 function fitsIdle(node: ClusterNode, demand: Demand, scratch: ScratchStates): boolean {
   const [only, another] = demand.containers;
-  if (only !== undefined && another === undefined && demand.init.length === 0) {
+  if (only !== undefined && another === undefined && demand.init.length === 0 && !needsEqual(node, demand)) {
     if (only.cores < CORES_PER_GPU) return node.largestGpuBytes >= only.memoryBytes;
     const count = only.cores / CORES_PER_GPU;
     if (node.usableCount < count || !Number.isInteger(count)) return false;
@@ -68,7 +69,10 @@ function fitsIdle(node: ClusterNode, demand: Demand, scratch: ScratchStates): bo
   }
   const state = scratch.of(node);
   fillIdle(node, state);
-  return tryPod(node, state, demand);
+  if (tryPod(node, state, demand)) return true;
+  fillIdle(node, state);
+  const placed = placePod(node.shape, slotsOf(node.shape, state), demand);
+  return placed.ok || !placed.isProven;
 }
 
 /** The node as if nothing ran there. */
@@ -98,13 +102,15 @@ export function refusalText(refusal: Refusal, demand: Demand): string {
 }
 
 function inWords(demand: Demand): string {
-  return [...demand.init, ...demand.containers].map(containerInWords).join(' and ');
+  return [...demand.init, ...demand.containers]
+    .map((wanted) => containerInWords(wanted, demand.equalGpus))
+    .join(' and ');
 }
 
-function containerInWords({ cores, memoryBytes }: ContainerDemand): string {
+function containerInWords({ cores, memoryBytes }: ContainerDemand, equalGpus: boolean): string {
   const blocks = memoryBytes / MEMORY_BLOCK_BYTES;
   const memory = blocks === 0 ? '' : ` with ${blocks} memory blocks`;
   if (cores < CORES_PER_GPU) return `${cores} cores${memory} on one GPU`;
   const count = cores / CORES_PER_GPU;
-  return `${count} whole GPU${count === 1 ? '' : 's'}${memory}`;
+  return `${count} whole ${equalGpus && count > 1 ? 'equal ' : ''}GPU${count === 1 ? '' : 's'}${memory}`;
 }

@@ -1,6 +1,6 @@
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import type { ContainerDemand, Demand } from './demand.js';
-import { slotsOf, type ClusterNode, type FreeState, type NodeShape } from './node.js';
+import { copyState, emptyState, slotsOf, type ClusterNode, type FreeState, type NodeShape } from './node.js';
 import { placePod } from './pod-placement.js';
 
 /**
@@ -13,11 +13,43 @@ export function tryPod(node: ClusterNode, state: FreeState, demand: Demand): boo
   const { shape } = node;
   state.cpuMilli -= demand.cpuMilli;
   state.hostMemoryBytes -= demand.hostMemoryBytes;
-  const exact = demand.init.length > 0 || (demand.containers.length > 1 && !node.uniform);
-  if (exact) return tryExactly(shape, state, demand);
-  return demand.containers.every((wanted) =>
-    wanted.cores < CORES_PER_GPU ? tryPart(state, wanted) : tryWhole(shape, state, wanted),
-  );
+  const several = demand.containers.length > 1;
+  if (demand.init.length > 0 || (several && !node.uniform) || needsEqual(node, demand))
+    return tryExactly(shape, state, demand);
+  if (!several) return demand.containers.every((wanted) => tryContainer(shape, state, wanted));
+  const before = emptyState(state.cores.length);
+  copyState(state, before);
+  if (demand.containers.every((wanted) => tryContainer(shape, state, wanted))) return true;
+  // Another order may fit.
+  copyState(before, state);
+  return mayFit(state, demand.containers) && tryExactly(shape, state, demand);
+}
+
+/**
+ * False where no order can fit: for every size there have to be GPUs for as many containers of that size or more. On
+ * most full nodes this is seen long before all assignments are tried.
+ */
+function mayFit({ cores }: FreeState, containers: readonly ContainerDemand[]): boolean {
+  return containers.every(({ cores: wanted }) => {
+    const size = Math.min(wanted, CORES_PER_GPU);
+    let needed = 0;
+    for (const other of containers) {
+      if (other.cores >= CORES_PER_GPU) needed += Math.floor(CORES_PER_GPU / size) * (other.cores / CORES_PER_GPU);
+      else if (other.cores >= size) needed++;
+    }
+    let room = 0;
+    for (const free of cores) room += Math.floor(free / size);
+    return room >= needed;
+  });
+}
+
+/** True where it makes a difference that a container's GPUs have to be equal. */
+export function needsEqual(node: ClusterNode, demand: Demand): boolean {
+  return demand.equalGpus && !node.alike;
+}
+
+function tryContainer(shape: NodeShape, state: FreeState, wanted: ContainerDemand): boolean {
+  return wanted.cores < CORES_PER_GPU ? tryPart(state, wanted) : tryWhole(shape, state, wanted);
 }
 
 function tryExactly(shape: NodeShape, state: FreeState, demand: Demand): boolean {

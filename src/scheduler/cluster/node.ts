@@ -63,6 +63,7 @@ export class ClusterNode {
   #holds: readonly (readonly Charge[])[] = NONE;
   #free: FreeState;
   #uniform = true;
+  #oneModel = true;
   #wholeCount = 0;
   #usableCount = 0;
   #largestGpuBytes = 0;
@@ -90,6 +91,11 @@ export class ClusterNode {
    */
   get uniform(): boolean {
     return this.#uniform;
+  }
+
+  /** All usable GPUs have the same memory and model. */
+  get alike(): boolean {
+    return this.#uniform && this.#oneModel;
   }
 
   /** What is free, holds not regarded. Not to be changed. */
@@ -195,7 +201,9 @@ export class ClusterNode {
     this.version++;
     const { gpus } = this.#shape;
     let memory = -1;
+    let model: string | null = null;
     this.#uniform = true;
+    this.#oneModel = true;
     this.#wholeCount = 0;
     this.#usableCount = 0;
     this.#largestGpuBytes = 0;
@@ -209,7 +217,9 @@ export class ClusterNode {
       this.#largestGpuBytes = Math.max(this.#largestGpuBytes, gpu.gpu.memoryBytes);
       if (this.#free.cores[at] === CORES_PER_GPU) this.#wholeCount++;
       if (memory >= 0 && memory !== gpu.gpu.memoryBytes) this.#uniform = false;
+      if (model !== null && model !== gpu.gpu.model) this.#oneModel = false;
       memory = gpu.gpu.memoryBytes;
+      model = gpu.gpu.model;
     }
     this.#free.cpuMilli = this.#shape.cpuMilli - this.#usedCpuMilli;
     this.#free.hostMemoryBytes = this.#shape.hostMemoryBytes - this.#usedHostMemory;

@@ -3,7 +3,7 @@ import type { Demand } from './demand.js';
 import type { Charge, ClusterNode, FreeState } from './node.js';
 import { copyState, emptyState } from './node.js';
 import type { ScratchStates } from './scratch.js';
-import { findPart, findWhole, tryPod } from './fit-simulation.js';
+import { findPart, findWhole, needsEqual, tryPod } from './fit-simulation.js';
 
 /**
  * A pod for which nodes were offered to the scheduler, which has not said yet which it takes. Room for the pod is kept
@@ -105,7 +105,8 @@ function roomOn(node: ClusterNode, demand: Demand, scratch: ScratchStates): read
     state = scratch.of(node);
     node.copyUnheld(state);
   }
-  if (only === undefined || another !== undefined || demand.init.length > 0) return roomForSeveral(node, state, demand);
+  if (only === undefined || another !== undefined || demand.init.length > 0 || needsEqual(node, demand))
+    return roomForSeveral(node, state, demand);
   if (only.cores < CORES_PER_GPU) {
     const position = findPart(state, only);
     return position < 0 ? null : [{ position, cores: only.cores, memoryBytes: only.memoryBytes }];

@@ -110,6 +110,28 @@ test("pods wait in the order of the extender's decisions, then of their creation
   t.equal(waiting(pods), 'created-2/main decided-3a/main decided-3b/main created-4/main garbled-5/main');
 });
 
+test('an init container is predicted by the containers that take its GPUs over', async (t) => {
+  const server = await apiServer(t);
+  add(server, {
+    name: 'a',
+    initContainers: [{ name: 'fetch', cores: 10, memory: 4 }],
+    containers: [
+      { name: 'main', cores: 30, memory: 16 },
+      { name: 'whole', cores: 100 },
+    ],
+    annotations: {
+      'tencent.com/predicate-gpu-idx-0': '2',
+      'tencent.com/predicate-gpu-idx-1': '0',
+      'tencent.com/equal-gpus': 'required',
+    },
+  });
+  t.match((await knowing(t, server)).pending(), [
+    { container: 'fetch', hint: [2, 0], equalGpus: true },
+    { container: 'main', hint: [2], equalGpus: true },
+    { container: 'whole', hint: [0], equalGpus: true },
+  ]);
+});
+
 test("the extender's GPU is a hint, counted over all containers, and only if it was chosen for this node", async (t) => {
   const server = await apiServer(t);
   const main = { name: 'main', cores: 200, memory: 16 };

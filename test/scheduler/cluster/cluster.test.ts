@@ -219,3 +219,29 @@ test('whatever the order of offers, decisions and ends: what was offered can be 
   t.doesNotThrow(() => fc.assert(check, { numRuns: 1500 }));
   t.end();
 });
+
+test('what only an init container asked for stays charged until it has ended', (t) => {
+  const demand = pod([[100, 0]], { init: pod([[200, 0]]).containers });
+  for (const how of ['decided', 'named', 'concluded'] as const) {
+    const of = cluster([16, 16, 16]);
+    if (how === 'decided') t.ok(of.decide('a', 'n0', demand).ok);
+    const bound = {
+      uid: 'a',
+      nodeName: 'n0',
+      demand,
+      gpus: how === 'concluded' ? null : [{ container: 0, indexes: [0] }],
+    };
+    of.setPod({ ...bound, initEnded: false });
+    t.same(freeCores(of, 'n0'), [0, 0, 100], `${how}: both GPUs while it runs`);
+    of.setPod({ ...bound, initEnded: false });
+    t.same(freeCores(of, 'n0'), [0, 0, 100], `${how}: seen again`);
+    of.setPod({ ...bound, initEnded: true });
+    t.same(freeCores(of, 'n0'), [0, 100, 100], `${how}: its own when it has ended`);
+    of.removePod('a');
+    t.same(freeCores(of, 'n0'), [100, 100, 100], `${how}: gone`);
+  }
+  const late = cluster([16, 16, 16]);
+  late.setPod({ uid: 'a', nodeName: 'n0', demand, gpus: null, initEnded: true });
+  t.same(freeCores(late, 'n0'), [0, 100, 100], 'seen first when it has ended');
+  t.end();
+});

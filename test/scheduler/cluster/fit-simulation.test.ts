@@ -6,6 +6,7 @@ import { placePod } from '../../../src/scheduler/cluster/pod-placement.js';
 import { ScratchStates } from '../../../src/scheduler/cluster/scratch.js';
 import { tryPod } from '../../../src/scheduler/cluster/fit-simulation.js';
 import { judgeFit } from '../../../src/scheduler/cluster/fit-result.js';
+import { subsets } from '../../gpu/placement/exhaustive.js';
 import { BLOCK, node, pod } from './builders.js';
 
 const gpusOf = fc.array(fc.constantFrom(16, 16, 16, 24), { minLength: 1, maxLength: 5 });
@@ -127,10 +128,12 @@ test('a container takes over the GPU of its init container and grows on it', (t)
     'the larger of the two counts',
   );
   const noRoom = placePod(there.shape, slotsOf(there.shape, there.free), pod([[70, 8]], { init }));
+  t.match(noRoom, { ok: true, containers: [{ indexes: [1] }] }, 'where the first GPU has no room to grow, another');
+  const narrow = busyNode([16], [[0, 40, 4]]);
   t.match(
-    noRoom,
-    { ok: false, reason: /^container 0: / },
-    'the GPU of the init container has no room to grow, another one may not be taken',
+    placePod(narrow.shape, slotsOf(narrow.shape, narrow.free), pod([[70, 8]], { init })),
+    { ok: false, reason: /^container 0: /, isProven: true },
+    'the only GPU has no room to grow',
   );
   t.end();
 });
@@ -142,5 +145,107 @@ test('where the memory of a GPU is an estimate, whole GPUs are taken as they are
   t.ok(tried(estimated, pod([[200, 10]])).fits);
   t.ok(placePod(estimated.shape, slotsOf(estimated.shape, estimated.free), pod([[200, 10]])).ok);
   t.notOk(tried(estimated, pod([[50, 5]])).fits, 'a part is judged by the estimate');
+  t.end();
+});
+
+/** Whether any assignment of the containers to GPUs exists: every one is tried. */
+function anyAssignment(there: ClusterNode, demand: Demand): boolean {
+  const { gpus } = there.shape;
+  const cores = [...there.free.cores];
+  const memory = [...there.free.memory];
+  const tryFrom = (at: number): boolean => {
+    const wanted = demand.containers[at];
+    if (wanted === undefined) return true;
+    const positions = [...gpus.keys()];
+    if (wanted.cores < 100)
+      return positions.some((position) => {
+        const [c, m] = [cores[position] as number, memory[position] as number];
+        if (c < wanted.cores || m < wanted.memoryBytes) return false;
+        [cores[position], memory[position]] = [c - wanted.cores, m - wanted.memoryBytes];
+        const fits = tryFrom(at + 1);
+        [cores[position], memory[position]] = [c, m];
+        return fits;
+      });
+    const whole = positions.filter((position) => cores[position] === 100);
+    return subsets(whole, wanted.cores / 100).some((set) => {
+      const kept = set.map((position) => memory[position] as number);
+      if (kept.reduce((sum, bytes) => sum + bytes, 0) < wanted.memoryBytes) return false;
+      set.forEach((position) => ([cores[position], memory[position]] = [0, 0]));
+      const fits = tryFrom(at + 1);
+      set.forEach((position, place) => ([cores[position], memory[position]] = [100, kept[place] as number]));
+      return fits;
+    });
+  };
+  return tryFrom(0);
+}
+
+test('several containers fit if there is any assignment, and are unresolvable only if there is none on idle GPUs', (t) => {
+  const tight = fc.oneof(
+    fc.tuple(fc.constantFrom(30, 40, 50, 60, 70), fc.integer({ min: 1, max: 20 })),
+    fc.tuple(fc.constantFrom(100, 200), fc.integer({ min: 0, max: 40 })),
+  );
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(gpusOf, used, fc.array(tight, { minLength: 2, maxLength: 5 }), (blocks, taken, wanted) => {
+        const there = busyNode(blocks, taken);
+        const demand = pod(wanted);
+        const placed = placePod(there.shape, slotsOf(there.shape, there.free), demand);
+        const judged = judgeFit(there, demand, new ScratchStates());
+        return (
+          placed.ok === anyAssignment(there, demand) &&
+          (judged === null) === placed.ok &&
+          (judged === 'too-large') === !anyAssignment(busyNode(blocks, []), demand)
+        );
+      }),
+      { numRuns: 2000 },
+    ),
+  );
+  t.end();
+});
+
+test('the order of containers does not decide whether a pod fits', (t) => {
+  const placedOn = (there: ClusterNode, demand: Demand) => {
+    const placed = placePod(there.shape, slotsOf(there.shape, there.free), demand);
+    return placed.ok ? placed.containers.map(({ indexes }) => indexes.join()) : placed.reason;
+  };
+  const mixed = busyNode([64, 320], []);
+  t.same(placedOn(mixed, pod([[100, 0], [50, 300]])), ['0', '1'], 'the small GPU for the container that fits there'); // prettier-ignore
+  t.same(placedOn(mixed, pod([[50, 300], [100, 0]])), ['1', '0']); // prettier-ignore
+  const parts = busyNode([64, 64], [[0, 40, 0], [1, 60, 0]]); // prettier-ignore
+  t.same(placedOn(parts, pod([[30, 1], [40, 1], [30, 1]])), ['0', '1', '0'], '60 and 40 are free'); // prettier-ignore
+  t.equal(judgeFit(mixed, pod([[100, 0], [50, 300]]), new ScratchStates()), null); // prettier-ignore
+  t.end();
+});
+
+test('a search that is given up leaves the pod resolvable', (t) => {
+  const there = new ClusterNode(
+    0,
+    node(
+      'n',
+      Array.from({ length: 12 }, (_, at) => 64 + at),
+    ),
+  );
+  const wanted = Array.from({ length: 17 }, (_, at): [number, number] => [51 + (at % 3), 1]);
+  const demand = pod(wanted);
+  const placed = placePod(there.shape, slotsOf(there.shape, there.free), demand);
+  t.match(placed, { ok: false, isProven: false }, '17 containers are not searched through');
+  t.equal(judgeFit(there, demand, new ScratchStates()), 'no-room');
+  t.end();
+});
+
+test('GPUs of one model are required where the pod says so', (t) => {
+  const shape = node('n', [16, 16, 16, 16]);
+  const gpus = shape.gpus.map((gpu, at) => (at < 2 ? gpu : { ...gpu, gpu: { ...gpu.gpu, model: 'A10' } }));
+  const there = new ClusterNode(0, { ...shape, gpus });
+  const judged = (cores: number, equalGpus: boolean) =>
+    judgeFit(there, pod([[cores, 0]], { equalGpus }), new ScratchStates());
+  t.equal(judged(300, false), null);
+  t.equal(judged(300, true), 'too-large');
+  t.equal(judged(200, true), null);
+  there.charge([{ position: 0, cores: 50, memoryBytes: 0 }], 0, 0, 1);
+  there.charge([{ position: 2, cores: 50, memoryBytes: 0 }], 0, 0, 1);
+  t.equal(judged(200, false), null);
+  t.equal(judged(200, true), 'no-room');
+  t.notOk(tried(there, pod([[200, 0]], { equalGpus: true })).fits);
   t.end();
 });

@@ -1,0 +1,130 @@
+import type { GpuSlot } from '../../gpu/placement/slot.js';
+import { CORES_PER_GPU } from '../../gpu/resources.js';
+import type { ContainerDemand, Demand } from './demand.js';
+import type { Charge, NodeShape } from './node.js';
+
+/** The GPUs of one container. */
+export interface ContainerGpus {
+  /** Index in `spec.containers`. */
+  readonly container: number;
+  /** `Gpu.index` of each, ascending. */
+  readonly indexes: readonly number[];
+}
+
+/** One container that is to be placed, in the order in which the kubelet serves them. */
+export interface PlacementStep {
+  readonly wanted: ContainerDemand;
+  readonly isInit: boolean;
+}
+
+/** What init containers leave to those after them, by position. */
+type Left = ReadonlyMap<number, Amount>;
+
+interface Amount {
+  readonly cores: number;
+  readonly memoryBytes: number;
+}
+
+/** A pod of which some containers are placed. */
+export interface PlacementStage {
+  /** The GPUs as they are without what the pod has taken so far. */
+  readonly slots: readonly GpuSlot[];
+  readonly left: Left;
+  readonly charges: readonly Charge[];
+  readonly containers: readonly ContainerGpus[];
+}
+
+/** The containers of a pod in the order in which the kubelet serves them. */
+export function stepsOf({ init, containers }: Demand): readonly PlacementStep[] {
+  return [
+    ...init.map((wanted) => ({ wanted, isInit: true })),
+    ...containers.map((wanted) => ({ wanted, isInit: false })),
+  ];
+}
+
+export function firstStage(slots: readonly GpuSlot[]): PlacementStage {
+  return { slots, left: new Map(), charges: [], containers: [] };
+}
+
+/** What a container takes of a GPU: a part as asked, or the whole GPU with all its memory. */
+export function chargeOf(shape: NodeShape, position: number, wanted: ContainerDemand): Charge {
+  if (wanted.cores < CORES_PER_GPU) return { position, cores: wanted.cores, memoryBytes: wanted.memoryBytes };
+  return { position, cores: CORES_PER_GPU, memoryBytes: shape.gpus[position]?.gpu.memoryBytes ?? 0 };
+}
+
+/** How many GPUs a container gets. */
+export function gpusOf({ cores }: ContainerDemand): number {
+  return cores < CORES_PER_GPU ? 1 : cores / CORES_PER_GPU;
+}
+
+/**
+ * The GPUs that the next container may have, in numbers of positions. The kubelet hands over as many of the ids that
+ * init containers leave as the container asks for, from whichever of their GPUs.
+ */
+export function keptFor({ left }: PlacementStage, wanted: ContainerDemand): { must: number[]; among: number[] | null } {
+  const kept = [...left.keys()];
+  if (kept.length > gpusOf(wanted)) return { must: [], among: kept };
+  return { must: kept, among: null };
+}
+
+/** The GPUs as the next container finds them: what init containers leave is free to it. */
+export function slotsFor({ slots, left }: PlacementStage): readonly GpuSlot[] {
+  if (left.size === 0) return slots;
+  return slots.map((slot, position) => {
+    const own = left.get(position);
+    if (own === undefined) return slot;
+    return { ...slot, freeCores: slot.freeCores + own.cores, freeMemoryBytes: slot.freeMemoryBytes + own.memoryBytes };
+  });
+}
+
+/** The stage after a container was given these GPUs. */
+export function advance(
+  shape: NodeShape,
+  stage: PlacementStage,
+  { wanted, isInit }: PlacementStep,
+  positions: readonly number[],
+): PlacementStage {
+  const taken = positions.map((position) => chargeOf(shape, position, wanted));
+  const fresh = taken.map((charge) => beyond(charge, stage.left.get(charge.position)));
+  const left = new Map(stage.left);
+  for (const charge of taken) {
+    if (isInit) left.set(charge.position, larger(charge, left.get(charge.position)));
+    else left.delete(charge.position);
+  }
+  const indexes = positions.map((position) => indexAt(shape, position)).sort((a, b) => a - b);
+  return {
+    slots: without(stage.slots, fresh),
+    left,
+    charges: [...stage.charges, ...fresh.filter((charge) => charge.cores > 0 || charge.memoryBytes > 0)],
+    containers: isInit ? stage.containers : [...stage.containers, { container: wanted.container, indexes }],
+  };
+}
+
+export function indexAt(shape: NodeShape, position: number): number {
+  return shape.gpus[position]?.gpu.index ?? position;
+}
+
+function without(slots: readonly GpuSlot[], charges: readonly Charge[]): readonly GpuSlot[] {
+  return slots.map((slot, position) => {
+    const charge = charges.find((taken) => taken.position === position);
+    if (charge === undefined) return slot;
+    return {
+      ...slot,
+      freeCores: slot.freeCores - charge.cores,
+      freeMemoryBytes: Math.max(0, slot.freeMemoryBytes - charge.memoryBytes),
+    };
+  });
+}
+
+function beyond(charge: Charge, own: Amount | undefined): Charge {
+  if (own === undefined) return charge;
+  return {
+    position: charge.position,
+    cores: Math.max(0, charge.cores - own.cores),
+    memoryBytes: Math.max(0, charge.memoryBytes - own.memoryBytes),
+  };
+}
+
+function larger(a: Amount, b: Amount | undefined): Amount {
+  return { cores: Math.max(a.cores, b?.cores ?? 0), memoryBytes: Math.max(a.memoryBytes, b?.memoryBytes ?? 0) };
+}
