@@ -10,6 +10,14 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const target = join(root, 'src/rpc/gen');
 const fresh = mkdtempSync(join(tmpdir(), 'proto-types-'));
 
+/** A protocol without services declares what only services use, which the compiler refuses. */
+const withoutUnused = (text) =>
+  /SubtypeConstructor<typeof/.test(text)
+    ? text
+    : text
+        .replace(/^type SubtypeConstructor<[^]*?^};\n\n/m, '')
+        .replace(/^import type \* as grpc from '@grpc\/grpc-js';?\n/m, (line) => (/\bgrpc\./.test(text) ? line : ''));
+
 const filesBelow = (directory) =>
   readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -40,7 +48,8 @@ try {
   // The generator writes where its input lay on this machine; the output must be the same on every machine.
   for (const name of filesBelow(fresh)) {
     const file = join(fresh, name);
-    writeFileSync(file, readFileSync(file, 'utf8').replaceAll(root, ''));
+    const text = readFileSync(file, 'utf8').replaceAll(root, '');
+    writeFileSync(file, withoutUnused(text));
   }
   if (process.argv.includes('--check')) {
     const differs = [...new Set([...filesBelow(fresh), ...filesBelow(target)])].filter((name) => {

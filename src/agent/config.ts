@@ -2,6 +2,7 @@ import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AuditPolicy } from './slices/findings.js';
 import { kubeletPluginSockets } from './dra/kubelet-plugin.js';
+import type { CpuAffinity } from './nri/cpu-affinity.js';
 import { isLoopback } from '../http/loopback.js';
 import type { LogLevel } from '../host/log.js';
 import { socketPathProblem } from '../host/unix-socket.js';
@@ -71,6 +72,10 @@ export interface AgentConfig {
   readonly allocationCheckPeriodMs: number;
   readonly containerRuntimeEndpoint: string | null;
   readonly dockerEndpoint: string | null;
+  /** Socket of the runtime's Node Resource Interface; null: without it. */
+  readonly nriSocket: string | null;
+  /** Whether containers are bound to CPUs near their GPUs. */
+  readonly cpuAffinity: CpuAffinity;
   readonly runtimeRequestTimeoutMs: number;
   readonly waitTimeoutMs: number;
   /** What is done about containers that do not keep to their limits. */
@@ -98,6 +103,10 @@ export async function checkConfig(config: AgentConfig): Promise<void> {
     );
   if ((config.allocation === 'mixed') !== config.draGpus.size > 0)
     throw new StartupError('--dra-gpus: expected UUIDs of GPUs with --allocation=mixed, and none otherwise');
+  if (config.cpuAffinity !== 'off' && config.nriSocket === null)
+    throw new StartupError(
+      `--cpu-affinity=${config.cpuAffinity}: containers are bound to CPUs through the Node Resource Interface; give --nri as well`,
+    );
   const dra = kubeletPluginSockets(config.pluginRegistryPath, config.draPath);
   const sockets: readonly (readonly [string, string])[] = [
     ['--plugin-registry-path', dra.registration],
@@ -105,6 +114,7 @@ export async function checkConfig(config: AgentConfig): Promise<void> {
     ['--device-plugin-path', join(config.devicePluginPath, 'vmemory.sock')],
     ['--plugin-proxy-path', join(config.pluginProxyPath ?? '/', 'vmemory.sock')],
     ['--display-socket', config.displaySocket],
+    ['--nri-socket', config.nriSocket ?? '/'],
   ];
   for (const [flag, path] of sockets) {
     const problem = socketPathProblem(path);

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { Log } from '../host/log.js';
 import { parseProcCgroup } from './runtimes/cgroup-path.js';
 import { ownKubeletRoots } from './runtimes/own-roots.js';
+import type { KnownContainer } from './nri/ports.js';
 import { RuntimeError } from './runtimes/container.js';
 import { connectRuntime } from './runtimes/endpoint.js';
 import { NodeContainers } from './runtimes/node-containers.js';
@@ -22,9 +23,13 @@ export function nodeContainers(config: AgentConfig): NodeContainers {
 
 /**
  * What the vGPU manager needs to know about containers, from control groups and the runtime. If the runtime does not
- * answer, the answer is unknown; the log says so once per outage.
+ * answer, the answer is unknown; the log says so once per outage. `known` answers what the runtime told by itself.
  */
-export function containerKnowledge(containers: NodeContainers, log: Log): ContainerKnowledge {
+export function containerKnowledge(
+  containers: NodeContainers,
+  known: (containerId: string) => KnownContainer | null,
+  log: Log,
+): ContainerKnowledge {
   let away = false;
   const ask = async <T>(question: () => Promise<T>): Promise<T | null> => {
     try {
@@ -47,7 +52,10 @@ export function containerKnowledge(containers: NodeContainers, log: Log): Contai
     async pidsOf(containerId) {
       return (await ask(() => containers.pids(containerId))) ?? [];
     },
+    sliceOf: (containerId) => known(containerId)?.slice ?? null,
     async nameOf(containerId) {
+      const name = known(containerId)?.name;
+      if (name !== undefined) return name;
       return (await ask(() => containers.inspect(containerId)))?.name ?? null;
     },
   };

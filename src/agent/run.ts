@@ -35,6 +35,7 @@ import { podEvidence } from './pod-evidence.js';
 import { podEvictor, podNotices } from './pod-events.js';
 import { VERSION } from '../host/version.js';
 import { openKubeClient } from '../kube/open-client.js';
+import { buildNri, injectionProblems, type Nri } from './start-nri.js';
 import { buildDra, claimGpusOf, draProblems, type Dra } from './start-dra.js';
 import { buildVgpu, type Vgpu } from './start-slices.js';
 
@@ -52,6 +53,8 @@ export interface AgentSeams {
   readonly evidence?: PodEvidence;
   readonly sliceNotices?: SliceNotices;
   readonly evictor?: Evictor;
+  /** Where CPUs and NUMA nodes are shown. */
+  readonly systemDirectory?: string;
 }
 
 /** The running agent. */
@@ -62,6 +65,8 @@ export interface Agent {
   readonly vgpu: Vgpu;
   /** Null where all GPUs are given by the device plugin. */
   readonly dra: Dra | null;
+  /** Null without `--nri`. */
+  readonly nri: Nri | null;
   readonly httpPort: () => number;
   /** Null where probes have no port of their own. */
   readonly probePort: () => number | null;
@@ -102,7 +107,8 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     path: config.virtualManagerPath,
     usageTmpfs: config.usageTmpfs,
     controlLibraries: libraries.controlLibraries,
-    knowledge: seams.containers ?? containerKnowledge(containers, log),
+    knowledge: seams.containers ?? containerKnowledge(containers, (id) => nri?.containers.get(id) ?? null, log),
+    uninjected: (allocation) => injectionProblems(nri?.containers ?? null, allocation),
     limitAnnotations: pods,
     notices: record.sliceNotices(seams.sliceNotices ?? podNotices(apiServer)),
     evictor: seams.evictor ?? podEvictor(apiServer),
@@ -186,6 +192,21 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
           log,
         })
       : null;
+  const nri: Nri | null =
+    config.nriSocket === null
+      ? null
+      : buildNri({
+          config,
+          allocator,
+          claims: dra?.claims ?? null,
+          sample: (slice) => vgpu.sampleNow(slice),
+          audit: (slice) => vgpu.auditNow(slice),
+          graceMs: seams.graceMs ?? GRACE_MS,
+          journal: record.journal,
+          ...(seams.systemDirectory === undefined ? {} : { systemDirectory: seams.systemDirectory }),
+          clock,
+          log,
+        });
   const view = nodeView({
     nodeName: config.nodeName,
     version: VERSION,
@@ -197,7 +218,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     observeUse: () => vgpu.observeUse(),
     observeGpus: () => vgpu.observeGpus(),
     pod: (podUid) => podFacts(apiServer, podUid),
-    counts: () => nodeCounts(record, vgpu, apiServer),
+    counts: () => nodeCounts(record, vgpu, apiServer, nri),
     notReady: () => [...(plugin.registered ? [] : ['not registered with the kubelet']), ...draProblems(dra, claimGpus)],
     clock,
   });
@@ -224,6 +245,8 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
       ...(dra === null ? [] : [dra.restore]),
       reconciler(allocator, clock, config.allocationCheckPeriodMs, log),
       ...(dra === null ? [] : [dra.serve]),
+      // What it is asked about stands in the ledger by now.
+      ...(nri === null ? [] : [nri.part]),
       ...(apiServer === null ? [] : [report(apiServer, allocator, health, config, clock)]),
       ...display.parts,
       { name: 'device-plugin', start: () => plugin.start(), stop: () => plugin.stop() },
@@ -236,6 +259,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     pods,
     vgpu,
     dra,
+    nri,
     httpPort: display.httpPort,
     probePort: display.probePort,
     start: () => lifecycle.start(),
@@ -265,7 +289,7 @@ function podFacts(apiServer: NodeKube | null, podUid: string): PodFacts | null {
   return { user: pod.submitter ?? '', cluster: pod.annotations.get('clusterName') ?? '', otherContainers };
 }
 
-function nodeCounts(record: NodeRecord, vgpu: Vgpu, apiServer: NodeKube | null): NodeCounts {
+function nodeCounts(record: NodeRecord, vgpu: Vgpu, apiServer: NodeKube | null, nri: Nri | null): NodeCounts {
   const { raised, evictions } = vgpu.auditCounts();
   const sum = (values: Iterable<number> | undefined): number =>
     [...(values ?? [])].reduce((total, value) => total + value, 0);
@@ -276,8 +300,15 @@ function nodeCounts(record: NodeRecord, vgpu: Vgpu, apiServer: NodeKube | null):
     ['api-watch', sum(kube?.watch.failures.values())],
     ['api-write', sum(kube?.writes.dropped.values())],
     ['event-write', sum(kube?.events.dropped.values()) + (kube?.events.suppressed ?? 0)],
+    ['nri-connection', nri?.plugin.losses ?? 0],
   ]);
-  return { refusals: record.refusals, errors, findings: new Map(Object.entries(raised)), evictions };
+  return {
+    refusals: record.refusals,
+    errors,
+    findings: new Map(Object.entries(raised)),
+    evictions,
+    nri: nri === null ? null : { connected: nri.plugin.runtime !== null, corrected: nri.corrected() },
+  };
 }
 
 /** Watches the pods of this node; when a pod ends, the ledger is compared with the kubelet at once. */

@@ -48,6 +48,8 @@ export interface VgpuOptions {
   /** The control libraries that containers of this node were given. */
   readonly controlLibraries?: () => readonly string[];
   readonly knowledge: ContainerKnowledge;
+  /** What unhooks the control library in the containers of a slice. */
+  readonly uninjected?: (allocation: string) => readonly string[];
   readonly driver: GpuSource;
   readonly driverVersion: () => string | null;
   /** UUIDs of the GPUs of this node, as of now. */
@@ -71,6 +73,10 @@ export interface Vgpu {
   observeUse(): readonly UseObservation[];
   /** What the GPUs do, and how well they can be watched. */
   observeGpus(): readonly GpuObservation[];
+  /** Looks at the processes of a slice at once, and not only at the next sample. */
+  sampleNow(allocation: string): void;
+  /** Audits a slice at once, and not only with the others. */
+  auditNow(allocation: string): void;
   auditCounts(): AuditCounts;
   /** Processes on each GPU, by UUID, that belong to no container of ours. */
   strangers(): ReadonlyMap<string, number>;
@@ -137,6 +143,8 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     observe,
     observeUse: () => observeUse(slices, monitor.gpus),
     observeGpus: () => observeGpus(monitor.gpus),
+    sampleNow: (allocation) => monitor.sampleNow(allocation),
+    auditNow: (allocation) => auditor.auditNow(allocation),
     auditCounts: () => auditor.counts,
     strangers: () =>
       new Map(

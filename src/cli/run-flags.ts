@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { ALLOCATION_MODES, type AgentConfig } from '../agent/config.js';
+import { CPU_AFFINITIES } from '../agent/nri/cpu-affinity.js';
 import { AUDIT_POLICIES } from '../agent/slices/findings.js';
 import { StartupError } from '../host/startup-error.js';
 import type { LogLevel } from '../host/log.js';
@@ -228,6 +229,24 @@ export const RUN_FLAGS: readonly Flag[] = [
   { name: 'docker-endpoint', value: 'path', default: '', help: 'socket of dockerd; empty: detected' },
   { name: 'cgroup-driver', value: 'name', default: '', help: 'accepted for compatibility; the driver is detected' },
   {
+    name: 'nri',
+    value: null,
+    default: 'false',
+    help: "put slices into containers through the container runtime's Node Resource Interface as well (containerd 2.0, CRI-O 1.30 or later)",
+  },
+  {
+    name: 'nri-socket',
+    value: 'path',
+    default: '/var/run/nri/nri.sock',
+    help: 'socket of the Node Resource Interface',
+  },
+  {
+    name: 'cpu-affinity',
+    value: 'mode',
+    default: 'off',
+    help: 'with --nri, bind containers to CPUs near their GPUs: off, prefer, or strict (memory too, or the container fails); not where the CPU manager of the kubelet is static',
+  },
+  {
     name: 'runtime-request-timeout',
     value: 'duration',
     default: '5s',
@@ -354,6 +373,9 @@ const SCHEMA = z.object({
   'audit-policy': z.enum(AUDIT_POLICIES, 'expected report or evict'),
   'container-runtime-endpoint': path,
   'docker-endpoint': path,
+  nri: bool,
+  'nri-socket': needed,
+  'cpu-affinity': z.enum(CPU_AFFINITIES, 'expected off, prefer or strict'),
   'runtime-request-timeout': durationMs,
   'wait-timeout': durationMs,
   v: whole(0, 100),
@@ -408,6 +430,8 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     allocationCheckPeriodMs: flags['allocation-check-period'] * 1_000,
     containerRuntimeEndpoint: flags['container-runtime-endpoint'],
     dockerEndpoint: flags['docker-endpoint'],
+    nriSocket: flags.nri ? flags['nri-socket'] : null,
+    cpuAffinity: flags['cpu-affinity'],
     runtimeRequestTimeoutMs: flags['runtime-request-timeout'],
     waitTimeoutMs: flags['wait-timeout'],
     auditPolicy: flags['audit-policy'],

@@ -42,3 +42,6 @@ export const DEVICE_KEY = 'tencent.com/vcuda-device';
 
 /** Node annotation: the node's GPUs as its agent sees them, for the scheduler extender; see `node-inventory.ts`. */
 export const NODE_INVENTORY_KEY = 'tencent.com/gpu-inventory';
+
+/** Pod annotation: whether its containers are bound to CPUs near their GPUs: `off`, `prefer` or `strict`. */
+export const CPU_AFFINITY_KEY = 'tencent.com/gpu-numa';

@@ -11,8 +11,10 @@ import type { ProtoGrpcType as DraV1beta1Proto } from './gen/dra-v1beta1.js';
 import type { ProtoGrpcType as HealthProto } from './gen/health.js';
 import type { ProtoGrpcType as LimitsProto } from './gen/limits.js';
 import type { ProtoGrpcType as NodeProto } from './gen/node.js';
+import type { ProtoGrpcType as NriProto } from './gen/nri-v1alpha1.js';
 import type { ProtoGrpcType as PluginRegistrationProto } from './gen/pluginregistration-v1.js';
 import type { ProtoGrpcType as PodResourcesProto } from './gen/podresources-v1.js';
+import type { ProtoGrpcType as TtrpcProto } from './gen/ttrpc.js';
 import type { ProtoGrpcType as VcudaProto } from './gen/vcuda.js';
 
 const PROTO_DIRECTORY = packageFile('proto/');
@@ -45,3 +47,5 @@ export const draV1beta1Proto = loadOnce<DraV1beta1Proto>('dra-v1beta1.proto');
 export const draHealthV1Proto = loadOnce<DraHealthV1Proto>('dra-health-v1.proto');
 export const draHealthV1alpha1Proto = loadOnce<DraHealthV1alpha1Proto>('dra-health-v1alpha1.proto');
 export const pluginRegistrationProto = loadOnce<PluginRegistrationProto>('pluginregistration-v1.proto');
+export const nriProto = loadOnce<NriProto>('nri-v1alpha1.proto');
+export const ttrpcProto = loadOnce<TtrpcProto>('ttrpc.proto');

@@ -63,6 +63,8 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
     allocationCheckPeriodMs: 30_000,
     containerRuntimeEndpoint: null,
     dockerEndpoint: null,
+    nriSocket: null,
+    cpuAffinity: 'off',
     runtimeRequestTimeoutMs: 5_000,
     waitTimeoutMs: 60_000,
     auditPolicy: 'report',

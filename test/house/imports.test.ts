@@ -30,6 +30,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'agent/dra': [...NODE_PART, 'quota', 'kube'],
   'agent/gpus': [...PURE, 'host'],
   'agent/libraries': [...PURE, 'host'],
+  'agent/nri': NODE_PART,
   'agent/runtimes': NODE_PART,
   'agent/slices': [...NODE_PART, 'quota'],
   agent: [
@@ -41,6 +42,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'agent/dra',
     'agent/gpus',
     'agent/libraries',
+    'agent/nri',
     'agent/runtimes',
     'agent/slices',
   ],
@@ -54,6 +56,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'agent',
     'agent/display',
     'agent/gpus',
+    'agent/nri',
     'agent/slices',
     'scheduler',
     'scheduler/cluster',
@@ -76,6 +79,7 @@ const PURE_CORES = [
   ['agent/gpus/health.ts', 'agent/gpus/health-policy.ts'],
   ['quota/core/'],
   ['quota/arbitrator/'],
+  ['rpc/ttrpc/message.ts', 'rpc/ttrpc/chunk.ts'],
   ['kube/label-selector.ts'],
 ];
 

@@ -26,6 +26,7 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type {
   CheckpointStore,
+  GivenContainer,
   HolderKnowledge,
   LegacyStore,
   NodeFiles,
@@ -306,6 +307,18 @@ export class Allocator {
   /** Indexes of the allocation's GPUs, as the driver counts them. */
   gpuIndexesOf(allocation: Allocation): number[] {
     return gpusOf(this.#state.node, allocation).map((gpu) => gpu.index);
+  }
+
+  /** What a container was given that is about to start or has started; null for one that holds nothing. */
+  givenTo(podUid: string, container: string): GivenContainer | null {
+    const allocation = [...this.#state.allocations.values()].find(
+      ({ phase, owners }) =>
+        phase === 'started' && owners.some((owner) => owner.podUid === podUid && owner.container === container),
+    );
+    if (allocation === undefined) return null;
+    const gpus = gpusOf(this.#state.node, allocation);
+    const { environment, mounts } = this.#editsOf(allocation, gpus);
+    return { slice: allocation.id, gpus, environment, mounts };
   }
 
   /** Waits for what is under way; used when stopping. */

@@ -1,4 +1,4 @@
-import { unitEdits } from '../../gpu/container-edits.js';
+import { unitEdits, type UnitEdits } from '../../gpu/container-edits.js';
 import { bookUnit, unitsOfClaim, unitsOfSlice, withoutUnits, withUnit } from '../../gpu/ledger/book-unit.js';
 import { describeClaim, partsOfUnits, sameDevices, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import type { LedgerState } from '../../gpu/ledger/state.js';
@@ -6,7 +6,7 @@ import { refuse, type Refusal } from '../../gpu/request.js';
 import { CORES_PER_GPU, memoryBlocks } from '../../gpu/resources.js';
 import type { Log } from '../../host/log.js';
 import type { LedgerKeeper } from './ledger-keeper.js';
-import type { NodeFiles, SliceStore, UnitSpecs } from './ports.js';
+import type { GivenContainer, NodeFiles, SliceStore, UnitSpecs } from './ports.js';
 import { limitsOfUnits } from './slice-limits.js';
 
 export interface ClaimAllocatorOptions {
@@ -196,8 +196,30 @@ export class ClaimAllocator {
     return units.map((unit) => ({ unit, cdiDevices: names.get(unit.id) ?? [] }));
   }
 
+  /**
+   * What a container was given through its claims; null for one that holds none. All units of a container have one
+   * slice; a container with nothing but access for administrators has none.
+   */
+  givenTo(podUid: string, container: string): GivenContainer | null {
+    const units = [...this.state.units.values()].filter(
+      ({ phase, admin, consumers }) =>
+        phase === 'prepared' &&
+        !admin &&
+        consumers.some((consumer) => consumer.podUid === podUid && consumer.container === container),
+    );
+    const [first] = units;
+    if (first === undefined) return null;
+    const uuids = new Set(units.flatMap(({ devices }) => devices.map(({ gpuUuid }) => gpuUuid)));
+    const gpus = this.state.node.gpus.flatMap(({ gpu }) => (uuids.has(gpu.uuid) ? [gpu] : []));
+    return { slice: first.slice, gpus, ...this.#editsOf(first).shared };
+  }
+
   #writeSpec(unit: ClaimUnit): Promise<readonly string[]> {
-    const { specs, files, slices } = this.#options;
+    return this.#options.specs.writeUnit(unit.id, this.#editsOf(unit));
+  }
+
+  #editsOf(unit: ClaimUnit): UnitEdits {
+    const { files, slices } = this.#options;
     const { node } = this.state;
     const gpus = new Map(node.gpus.map(({ gpu }) => [gpu.uuid, gpu]));
     const together = unit.admin ? [unit] : unitsOfSlice(this.state, unit.slice);
@@ -208,22 +230,19 @@ export class ClaimAllocator {
         return cores === CORES_PER_GPU && (gpu === undefined || blocks >= memoryBlocks(gpu.memoryBytes));
       });
     const seen = new Set<string>();
-    return specs.writeUnit(
-      unit.id,
-      unitEdits({
-        commonNodes: files.commonNodes(),
-        libraryMounts: files.libraryMounts(!whole),
-        writableFiles: slices.writableFiles,
-        sliceDirectory: unit.admin ? null : slices.directoryOf(unit.slice),
-        // Two devices of a unit on one GPU have one node between them.
-        gpuNodes: unit.devices.map(({ gpuUuid }) => {
-          const gpu = gpus.get(gpuUuid);
-          if (gpu === undefined || seen.has(gpuUuid)) return [];
-          seen.add(gpuUuid);
-          return [files.gpuNode(gpu)];
-        }),
+    return unitEdits({
+      commonNodes: files.commonNodes(),
+      libraryMounts: files.libraryMounts(!whole),
+      writableFiles: slices.writableFiles,
+      sliceDirectory: unit.admin ? null : slices.directoryOf(unit.slice),
+      // Two devices of a unit on one GPU have one node between them.
+      gpuNodes: unit.devices.map(({ gpuUuid }) => {
+        const gpu = gpus.get(gpuUuid);
+        if (gpu === undefined || seen.has(gpuUuid)) return [];
+        seen.add(gpuUuid);
+        return [files.gpuNode(gpu)];
       }),
-    );
+    });
   }
 
   async #free(units: readonly ClaimUnit[]): Promise<void> {

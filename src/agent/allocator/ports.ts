@@ -1,4 +1,4 @@
-import type { BindMount, DeviceNode, UnitEdits } from '../../gpu/container-edits.js';
+import type { BindMount, ContainerEdits, DeviceNode, UnitEdits } from '../../gpu/container-edits.js';
 import type { Gpu } from '../../gpu/gpu.js';
 import type { Allocation, ContainerRef } from '../../gpu/ledger/allocation.js';
 import type { Holder } from '../../gpu/ledger/identify.js';
@@ -39,6 +39,15 @@ export interface HolderKnowledge {
   known(): Promise<readonly Holder[]>;
   /** Null unless the kubelet answered in full: what is not named is then not held. */
   all(): Promise<readonly Holder[] | null>;
+}
+
+/** What the ledger has of one container, and what that container has to have for it. */
+export interface GivenContainer {
+  /** Names its directory. */
+  readonly slice: string;
+  readonly gpus: readonly Gpu[];
+  readonly environment: ContainerEdits['environment'];
+  readonly mounts: ContainerEdits['mounts'];
 }
 
 /** What one started container may use at most; its pod's annotations may ask for less. */

@@ -105,6 +105,20 @@ export const NODE_METRICS: readonly NodeMetric[] = [
     read: ({ counts }) => only(counts.evictions),
   },
   {
+    name: 'vgpu_nri_connected',
+    type: 'gauge',
+    help: 'With --nri: 1 while the container runtime asks the agent about containers',
+    labels: [],
+    read: ({ counts }) => (counts.nri === null ? [] : only(counts.nri.connected ? 1 : 0)),
+  },
+  {
+    name: 'vgpu_nri_corrected_containers_total',
+    type: 'counter',
+    help: 'With --nri: containers that lacked something of their slice and were put right before they were made',
+    labels: [],
+    read: ({ counts }) => (counts.nri === null ? [] : only(counts.nri.corrected)),
+  },
+  {
     name: 'process_resident_memory_bytes',
     type: 'gauge',
     help: 'Memory of the agent',

@@ -146,6 +146,14 @@ export interface PodFacts {
   readonly otherContainers: readonly string[];
 }
 
+/** How the agent is a plugin of the container runtime. */
+export interface NriCounts {
+  /** The runtime asks about containers. */
+  readonly connected: boolean;
+  /** Containers that were made with a correction. */
+  readonly corrected: number;
+}
+
 /** What happened since the agent started, by kind. */
 export interface NodeCounts {
   /** Requests of the kubelet that were refused, by code. */
@@ -156,6 +164,8 @@ export interface NodeCounts {
   readonly findings: ReadonlyMap<string, number>;
   /** Pods that were to be evicted for one. */
   readonly evictions: number;
+  /** The Node Resource Interface; null where it is not used. */
+  readonly nri: NriCounts | null;
 }
 
 /** What is used at one moment: the part of a snapshot that is kept as history. */

@@ -7,6 +7,8 @@ import type { ProcessSlot, SelfTest } from '../../abi/usage-file.js';
 export const FINDING_CODES = [
   /** GPU processes, and none of the container's has the control library. */
   'no-library',
+  /** It was made without what keeps the control library in it, or with something that unhooks it. */
+  'not-injected',
   /** Some have, this one has not. */
   'unregistered',
   /** It uses a GPU that it was not given. */
@@ -92,6 +94,8 @@ export interface AuditView {
   readonly trespasses: readonly { readonly gpuUuid: string; readonly process: Pick<AuditedProcess, 'pid' | 'name'> }[];
   /** What is wrong with the usage file as a file; null when nothing is. */
   readonly fileProblem: string | null;
+  /** What unhooks the control library in it, as the runtime has it; empty where all is right. Absent: not known. */
+  readonly uninjected?: readonly string[];
   /** What was cut off it lately; null when nothing was. */
   readonly fileGrown: string | null;
 }
@@ -122,7 +126,21 @@ export function audit(view: AuditView): Finding[] {
   }));
   const limited = view.devices.some(({ memoryLimitBytes, share }) => memoryLimitBytes !== null || share < 100);
   if (!limited) return trespasses;
-  return [...trespasses, ...auditProcesses(view), ...auditSessions(view), ...auditDevices(view), ...auditFile(view)];
+  return [
+    ...trespasses,
+    ...auditInjection(view),
+    ...auditProcesses(view),
+    ...auditSessions(view),
+    ...auditDevices(view),
+    ...auditFile(view),
+  ];
+}
+
+/** No reason to evict by itself: whether a process really goes past the control library is seen when it uses a GPU. */
+function auditInjection({ uninjected = [] }: AuditView): Finding[] {
+  if (uninjected.length === 0) return [];
+  const message = `the container was made without NRI, and not with what its slice needs: ${uninjected.join('; ')}`;
+  return [{ code: 'not-injected', subject: '', message, serious: false, certain: true }];
 }
 
 function auditProcesses({ processes, sessions }: AuditView): Finding[] {

@@ -27,6 +27,8 @@ export interface AuditorOptions {
   readonly usageBounded: boolean;
   /** Which processes have the control library; absent: that is not known. */
   readonly libraries?: MappedLibraries;
+  /** What unhooks the control library in the containers of a slice; absent: that is not known. */
+  readonly uninjected?: (allocation: string) => readonly string[];
   readonly gpus: () => readonly GpuMonitor[];
   readonly owners: ProcessOwners;
   readonly notices: SliceNotices;
@@ -91,6 +93,12 @@ export class Auditor {
 
   stop(): void {
     this.#cancel();
+  }
+
+  /** Audits one slice now: something was learned of its container. */
+  auditNow(allocation: string): void {
+    const slice = this.#options.slices.started.get(allocation);
+    if (slice !== undefined) this.#auditSafely(slice);
   }
 
   #auditAll(): void {
@@ -180,13 +188,13 @@ export class Auditor {
         return { pid, slot: slot ?? null, onGpu: pid !== null && onGpu.has(pid) };
       }),
       devices: tenants.map((tenant) => deviceOf(tenant)),
-      ...this.#file(slice),
+      ...this.#outside(slice),
     };
   }
 
   /**
-   * Without a process on any GPU only the usage file can be wrong: whatever else runs in the container can write it,
-   * and fill the disk with it.
+   * Without a process on any GPU only the usage file can be wrong, which whatever else runs in the container can write,
+   * and how the container was made.
    */
   #viewOfAbsent(slice: Slice, tenants: readonly Tenant[]): AuditView {
     const devices = tenants.map((tenant) => ({
@@ -198,7 +206,7 @@ export class Auditor {
       uncountedMemoryBytes: null,
       unchargedTimePpm: null,
     }));
-    return { processes: [], sessions: [], devices, trespasses: [], ...this.#file(slice) };
+    return { processes: [], sessions: [], devices, trespasses: [], ...this.#outside(slice) };
   }
 
   #processes(tenants: readonly Tenant[], slots: readonly ProcessSlot[]): AuditedProcess[] {
@@ -220,11 +228,13 @@ export class Auditor {
     });
   }
 
-  #file(slice: Slice): Pick<AuditView, 'fileProblem' | 'fileGrown'> {
+  #outside(slice: Slice): Pick<AuditView, 'uninjected' | 'fileProblem' | 'fileGrown'> {
+    const uninjected = this.#options.uninjected?.(slice.id) ?? [];
     const usage = slice.reopenUsage();
-    if (!usage.ok) return { fileProblem: usage.reason, fileGrown: null };
+    if (!usage.ok) return { uninjected, fileProblem: usage.reason, fileGrown: null };
     const grown = this.#grown.get(slice);
     return {
+      uninjected,
       fileProblem: usage.reader.problem()?.reason ?? usage.reader.malformed()?.reason ?? null,
       fileGrown: grown !== undefined && this.#audits - grown.audit < AUDITS_GROWN ? grown.found : null,
     };

@@ -73,6 +73,11 @@ export class Monitor {
     this.#cancel();
   }
 
+  /** Samples the GPUs of a slice now: processes of its container are known to have ended. */
+  sampleNow(allocation: string): void {
+    for (const gpu of this.#gpus) if (gpu.tenants.some(({ slice }) => slice.id === allocation)) this.#takeSample(gpu);
+  }
+
   #tick(): void {
     const tick = this.#ticks++;
     this.#follow();

@@ -24,6 +24,8 @@ export interface ContainerKnowledge {
   placeOf(pid: number): Promise<ProcessPlace | null>;
   /** Host pids of all processes of a container; none when it does not run or cannot be told. */
   pidsOf(containerId: string): Promise<readonly number[]>;
+  /** The slice that a container of this id was made with; null when that cannot be told. Absent: it never can. */
+  sliceOf?(containerId: string): string | null;
   /** What its pod calls a container; null when that cannot be told. */
   nameOf(containerId: string): Promise<string | null>;
 }

@@ -64,7 +64,10 @@ export class ProcessOwners {
 
   async #allocationOf(pid: number): Promise<string | null> {
     const place = await this.#knowledge.placeOf(pid);
-    if (place?.podUid === null || place?.podUid === undefined) return null;
+    if (place === null) return null;
+    const exact = this.#knowledge.sliceOf?.(place.containerId) ?? null;
+    if (exact !== null && this.#slices.started.has(exact)) return exact;
+    if (place.podUid === null) return null;
     const ofPod = [...this.#slices.started.values()].filter((slice) => slice.spec.owner.podUid === place.podUid);
     const [only] = ofPod;
     if (ofPod.length <= 1) return only?.id ?? null;

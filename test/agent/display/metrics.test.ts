@@ -59,6 +59,7 @@ const VIEW = viewOf(() => STATE, {
     errors: new Map([['api-write', 1]]),
     findings: new Map([['tampered', 4]]),
     evictions: 5,
+    nri: { connected: true, corrected: 6 },
   }),
 });
 
@@ -116,6 +117,8 @@ test('beside them stand base units, and what nobody knows is absent', async (t) 
     'vgpu_errors_total{cause="api-write"} 1',
     'vgpu_findings_total{code="tampered"} 4',
     'vgpu_evictions_total 5',
+    'vgpu_nri_connected 1',
+    'vgpu_nri_corrected_containers_total 6',
     'vgpu_kubelet_call_duration_seconds_count{call="allocate",resource="core",result="ok"} 1',
   ]) {
     t.ok(lines.includes(line), line);

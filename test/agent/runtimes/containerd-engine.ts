@@ -56,9 +56,12 @@ export class ContainerdEngine implements Engine {
   #daemon: Daemon | null = null;
   #scratch = '';
   #client: RuntimeService | null = null;
+  readonly #nri: boolean;
 
-  constructor(version: CriVersion = 'v1') {
+  /** `nri`: with a Node Resource Interface of its own, at `nriSocket`. */
+  constructor(version: CriVersion = 'v1', nri = false) {
     this.#version = version;
+    this.#nri = nri;
     this.name = `containerd by CRI ${version}`;
   }
 
@@ -66,7 +69,10 @@ export class ContainerdEngine implements Engine {
     this.#scratch = scratch;
     const socket = join(scratch, 'containerd.sock');
     mkdirSync(join(scratch, 'cni'), { recursive: true });
-    writeFileSync(join(scratch, 'containerd.toml'), configuration(scratch, socket));
+    writeFileSync(
+      join(scratch, 'containerd.toml'),
+      configuration(scratch, socket) + (this.#nri ? nriConfiguration(scratch) : ''),
+    );
     this.#daemon = new Daemon(
       socket,
       ['containerd', '--config', join(scratch, 'containerd.toml')],
@@ -98,6 +104,10 @@ export class ContainerdEngine implements Engine {
     return CriRuntime.connect(this.#daemon?.socket ?? '', { versions: [this.#version] });
   }
 
+  get nriSocket(): string {
+    return join(this.#scratch, 'nri.sock');
+  }
+
   async restart(): Promise<void> {
     await this.#daemon?.stop();
     await this.#daemon?.start();
@@ -125,7 +135,7 @@ export class ContainerdEngine implements Engine {
       known ?? (await this.#call('RunPodSandbox', { config: sandbox_config })).pod_sandbox_id ?? '';
     this.#sandboxes.set(pod.uid, pod_sandbox_id);
     const config = {
-      metadata: { name },
+      metadata: { name, attempt: wish.attempt ?? 0 },
       image: { image: wish.image ?? TEST_IMAGE },
       command: wish.command,
       envs: Object.entries(wish.environment ?? {}).map(([key, value]) => ({ key, value })),
@@ -199,5 +209,14 @@ state = "${scratch}/state"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "${scratch}/cni"
     conf_dir = "${scratch}/cni"
+`;
+}
+
+function nriConfiguration(scratch: string): string {
+  return `[plugins."io.containerd.nri.v1.nri"]
+  disable = false
+  socket_path = "${scratch}/nri.sock"
+  plugin_path = "${scratch}/nri-plugins"
+  plugin_config_path = "${scratch}/nri-conf"
 `;
 }

@@ -5,6 +5,8 @@ import type { ImageFile } from './test-image.js';
 export interface ContainerWish {
   readonly pod: { readonly uid: string; readonly namespace: string; readonly name: string };
   readonly name: string;
+  /** How often it was started before; 0 unless given. Docker does not count. */
+  readonly attempt?: number;
   /** One that the test has imported; the test image unless given. */
   readonly image?: string;
   readonly command: readonly string[];

@@ -1,0 +1,99 @@
+import { injectionOf } from './injection.js';
+import type { ContainerSlices, KnownContainer } from './ports.js';
+import type { RuntimeContainer } from './runtime-container.js';
+import { CONTAINER_SLICE_DIRECTORY } from '../../gpu/container-edits.js';
+
+/** Containers of a node that may hold slices; a kubelet runs a few hundred at most. */
+const MOST_CONTAINERS = 4_096;
+
+/**
+ * The containers of the runtime that hold slices, by id. What the runtime lists is compared with the ledger whenever it
+ * is asked for, as the ledger may learn of a container later than the runtime lists it.
+ */
+export class KnownContainers {
+  readonly #slices: ContainerSlices;
+  readonly #known = new Map<string, KnownContainer>();
+  /** Listed by the runtime with a slice directory, and not in the ledger so far. */
+  readonly #unclaimed = new Map<string, RuntimeContainer>();
+
+  constructor(slices: ContainerSlices) {
+    this.#slices = slices;
+  }
+
+  get(id: string): KnownContainer | null {
+    return this.#known.get(id) ?? this.#claim(id);
+  }
+
+  all(): readonly KnownContainer[] {
+    for (const id of this.#unclaimed.keys()) this.#claim(id);
+    return [...this.#known.values()];
+  }
+
+  /** A container is being made, with everything in it as it has to be. */
+  created(container: RuntimeContainer, slice: string): void {
+    // One that was to be made before and never was is not removed by every runtime.
+    for (const [id, known] of this.#known)
+      if (known.podUid === container.podUid && known.name === container.name) this.#known.delete(id);
+    this.#set({ ...identityOf(container), slice, problems: [] });
+  }
+
+  /**
+   * The runtime listed a container that exists already; null where it holds no slice. What is known of it counts no
+   * more: the runtime may not have waited for the answer when it made the container.
+   */
+  found(container: RuntimeContainer): KnownContainer | null {
+    this.#known.delete(container.id);
+    if (this.#unclaimed.size < MOST_CONTAINERS) this.#unclaimed.set(container.id, container);
+    const claimed = this.#claim(container.id);
+    if (claimed === null && !container.mounts.some(({ destination }) => destination === CONTAINER_SLICE_DIRECTORY))
+      this.#unclaimed.delete(container.id);
+    return claimed;
+  }
+
+  /** Forgets a container; answers what was known of it. */
+  remove(id: string): KnownContainer | null {
+    const known = this.#known.get(id) ?? null;
+    this.#known.delete(id);
+    this.#unclaimed.delete(id);
+    return known;
+  }
+
+  /** Forgets the containers of a sandbox; answers them. */
+  removeSandbox(podSandboxId: string): KnownContainer[] {
+    for (const [id, container] of this.#unclaimed)
+      if (container.podSandboxId === podSandboxId) this.#unclaimed.delete(id);
+    return [...this.#known.values()].filter((known) => {
+      if (known.podSandboxId !== podSandboxId) return false;
+      return this.#known.delete(known.id);
+    });
+  }
+
+  /** Forgets every container that the runtime did not list; answers those that held slices. */
+  keepOnly(ids: ReadonlySet<string>): KnownContainer[] {
+    for (const id of this.#unclaimed.keys()) if (!ids.has(id)) this.#unclaimed.delete(id);
+    return [...this.#known.values()].filter(({ id }) => !ids.has(id) && this.#known.delete(id));
+  }
+
+  #claim(id: string): KnownContainer | null {
+    const container = this.#unclaimed.get(id);
+    if (container === undefined) return null;
+    const given = this.#slices.givenTo(container.podUid, container.name);
+    if (given === null) return null;
+    this.#unclaimed.delete(id);
+    const { problems } = injectionOf(container, given, (meant, mounted) => this.#slices.isSameSource(meant, mounted));
+    return this.#set({ ...identityOf(container), slice: given.slice, problems: container.mayRun ? problems : [] });
+  }
+
+  #set(known: KnownContainer): KnownContainer {
+    if (this.#known.size >= MOST_CONTAINERS) {
+      const [oldest] = this.#known.keys();
+      if (oldest !== undefined) this.#known.delete(oldest);
+    }
+    this.#known.set(known.id, known);
+    return known;
+  }
+}
+
+function identityOf({ id, podSandboxId, podUid, name }: RuntimeContainer): Omit<KnownContainer, 'slice' | 'problems'> {
+  return { id, podSandboxId, podUid, name };
+}

@@ -1,0 +1,194 @@
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Clock } from '../host/clock.js';
+import type { Part } from '../host/lifecycle.js';
+import type { Log } from '../host/log.js';
+import type { Allocator } from './allocator/allocator.js';
+import type { GivenContainer } from './allocator/ports.js';
+import type { AgentConfig } from './config.js';
+import type { Journal } from './display/journal.js';
+import { decideAffinity, type AffinityAnswer } from './nri/cpu-affinity.js';
+import { CPU_MANAGER_FILE, readCpuManagerPolicy } from './nri/cpu-manager.js';
+import { readCpuTopology } from './nri/cpu-topology.js';
+import { KnownContainers } from './nri/known-containers.js';
+import { NriPlugin } from './nri/nri-plugin.js';
+import type { GivenSlice, KnownContainer } from './nri/ports.js';
+import type { RuntimeContainer } from './nri/runtime-container.js';
+import { isSameSource } from './mounted-source.js';
+
+export interface NriOptions {
+  readonly config: Pick<AgentConfig, 'nriSocket' | 'cpuAffinity' | 'devicePluginPath' | 'hostRoot'>;
+  readonly allocator: Pick<Allocator, 'givenTo' | 'reconcile'>;
+  /** Containers with resource claims; null without claims. */
+  readonly claims: {
+    givenTo(podUid: string, container: string): GivenContainer | null;
+    freeOver(isOver: () => boolean): Promise<void>;
+  } | null;
+  /** Looks at the processes of a slice again, at once. */
+  readonly sample: (slice: string) => void;
+  /** Where Linux shows CPUs and NUMA nodes; a test may show others. */
+  readonly systemDirectory?: string;
+  /** Audits a slice, at once. */
+  readonly audit: (slice: string) => void;
+  /** After this long without a holder the ledger lets go of an allocation. */
+  readonly graceMs: number;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What the Node Resource Interface adds, put together. */
+export interface Nri {
+  readonly containers: KnownContainers;
+  readonly plugin: NriPlugin;
+  /** Containers that were made with a correction, since the agent started. */
+  readonly corrected: () => number;
+  readonly part: Part;
+}
+
+export function buildNri(options: NriOptions): Nri {
+  const { config, allocator, claims, journal, clock, log } = options;
+  const releases = new PromptRelease(options);
+  const givenTo = (podUid: string, container: string): GivenSlice | null => {
+    const given = allocator.givenTo(podUid, container) ?? claims?.givenTo(podUid, container) ?? null;
+    if (given === null) return null;
+    const { slice, environment, mounts, gpus } = given;
+    return { slice, environment, mounts, numaNodes: gpus.flatMap(({ numaNode }) => numaNode ?? []) };
+  };
+  const slices = { givenTo, isSameSource };
+  const containers = new KnownContainers(slices);
+  const affinity = new Affinity(options);
+  let corrected = 0;
+  const plugin = new NriPlugin({
+    socketPath: config.nriSocket ?? '',
+    slices,
+    containers,
+    affinity: (container, given) => affinity.of(container, given),
+    events: {
+      corrected(container, corrections) {
+        corrected += 1;
+        const { namespace, pod, name } = container;
+        const what = `${namespace}/${pod}/${name}: put right before the container was made: ${corrections.join('; ')}`;
+        log.info(
+          { namespace, pod, container: name, corrections },
+          'a container would not have had the control library',
+        );
+        journal.note({ level: 'info', kind: 'Injected', message: what });
+      },
+      stopped(container) {
+        options.sample(container.slice);
+        releases.containerOver();
+      },
+      removed: () => releases.containerOver(),
+      synchronized(found) {
+        const wrong = found.filter(({ problems }) => problems.length > 0);
+        log.info({ containers: found.length, uninjected: wrong.length }, 'the container runtime listed its containers');
+        for (const { slice } of wrong) options.audit(slice);
+        releases.containerOver();
+      },
+    },
+    onChange: (connected, reason) =>
+      journal.note(
+        connected
+          ? { level: 'info', kind: 'NRI', message: 'the container runtime asks this agent about containers' }
+          : { level: 'warning', kind: 'NRI', message: `containers start without NRI: ${reason ?? ''}` },
+      ),
+    clock,
+    log,
+  });
+  return {
+    containers,
+    plugin,
+    corrected: () => corrected,
+    part: {
+      name: 'nri',
+      start: () => plugin.start(),
+      async stop() {
+        await plugin.stop();
+        releases.stop();
+      },
+    },
+  };
+}
+
+/** What the audit is told of a slice: what unhooks the control library in its containers. */
+export function injectionProblems(containers: KnownContainers | null, slice: string): readonly string[] {
+  if (containers === null) return [];
+  return containers.all().flatMap((known: KnownContainer) => (known.slice === slice ? known.problems : []));
+}
+
+/** The kubelet lets go of a container's devices a little later than the runtime of the container. */
+const SOON_MS = 500;
+
+/** Compares the ledger with the kubelet when containers end, not only in the next period. */
+class PromptRelease {
+  readonly #options: NriOptions;
+  #cancelSoon: (() => void) | null = null;
+  #cancelLater: () => void = () => undefined;
+
+  constructor(options: NriOptions) {
+    this.#options = options;
+  }
+
+  containerOver(): void {
+    const { clock, graceMs } = this.#options;
+    this.#cancelSoon ??= clock.after(SOON_MS, () => {
+      this.#cancelSoon = null;
+      this.#compare();
+      // What nobody has confirmed by then is free.
+      this.#cancelLater();
+      this.#cancelLater = clock.after(graceMs + SOON_MS, () => this.#compare());
+    });
+  }
+
+  stop(): void {
+    this.#cancelSoon?.();
+    this.#cancelLater();
+  }
+
+  #compare(): void {
+    const { allocator, claims, log } = this.#options;
+    const failed = (error: unknown): void =>
+      log.error({ err: error }, 'ledger reconciliation with the kubelet failed; it is retried in the next period');
+    allocator.reconcile().catch(failed);
+    claims?.freeOver(() => false).catch(failed);
+  }
+}
+
+/** Binds containers to CPUs near their GPUs: `--cpu-affinity`. */
+class Affinity {
+  readonly #config: NriOptions['config'];
+  readonly #systemDirectory: string | undefined;
+  readonly #log: Log;
+  #said = '';
+
+  constructor({ config, systemDirectory, log }: NriOptions) {
+    this.#config = config;
+    this.#systemDirectory = systemDirectory;
+    this.#log = log;
+  }
+
+  /** Both files are read anew for each container: a kubelet with another policy may have taken over. */
+  async of({ podAnnotations, cpus }: RuntimeContainer, { numaNodes }: GivenSlice): Promise<AffinityAnswer> {
+    const { cpuAffinity } = this.#config;
+    if (cpuAffinity === 'off') return { kind: 'none', reason: 'off' };
+    const policy = await readCpuManagerPolicy(kubeletFile(this.#config, CPU_MANAGER_FILE));
+    const topology = await readCpuTopology(this.#systemDirectory);
+    const answer = decideAffinity({ standard: cpuAffinity, podAnnotations, policy, cpus, numaNodes, topology });
+    if (answer.kind === 'none' && answer.reason !== this.#said) {
+      this.#said = answer.reason;
+      this.#log.info({ reason: answer.reason }, '--cpu-affinity: a container is not bound to CPUs');
+    }
+    return answer;
+  }
+}
+
+/**
+ * A file of the kubelet's root, of which a container may see the plugin directories alone; the host's file system is
+ * mounted as well.
+ */
+function kubeletFile({ devicePluginPath, hostRoot }: NriOptions['config'], name: string): string {
+  const path = join(dirname(devicePluginPath), name);
+  const onHost = join(hostRoot, path);
+  return existsSync(onHost) ? onHost : path;
+}

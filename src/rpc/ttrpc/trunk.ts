@@ -1,0 +1,52 @@
+import type { Socket } from 'node:net';
+import { ChunkReader, encodeChunks } from './chunk.js';
+
+/** Bytes that wait for a peer that does not read; more end the connection. */
+const WRITE_LIMIT_BYTES = 8 * 1024 * 1024;
+
+/** Takes what one of the connections carries; what it throws ends the trunk. */
+export type PieceReceiver = (bytes: Uint8Array) => void;
+
+/**
+ * One socket that carries several connections (see `chunk.ts`). Owns the socket. Pieces for connections that nobody
+ * receives are dropped, as the Go peer does; whatever cannot be read ends all of them.
+ */
+export class Trunk {
+  readonly #socket: Socket;
+  #failure: Error | null = null;
+
+  /** `onClose` is called once, with what went wrong, or null where the peer or `close` ended it. */
+  constructor(socket: Socket, receivers: ReadonlyMap<number, PieceReceiver>, onClose: (failure: Error | null) => void) {
+    this.#socket = socket;
+    const reader = new ChunkReader();
+    socket.on('data', (bytes: Buffer) => {
+      if (this.#failure !== null) return;
+      try {
+        for (const piece of reader.feed(bytes)) receivers.get(piece.connection)?.(piece.bytes);
+      } catch (error) {
+        this.#fail(error as Error);
+      }
+    });
+    socket.on('error', (error) => (this.#failure ??= error));
+    // A peer that has closed its side reads no answers either.
+    socket.on('end', () => socket.destroy());
+    socket.on('close', () => onClose(this.#failure));
+  }
+
+  /** Sends one whole message on a connection; does nothing once the trunk is closed. */
+  send(connection: number, message: Buffer): void {
+    if (this.#socket.destroyed) return;
+    this.#socket.write(encodeChunks(connection, message));
+    if (this.#socket.writableLength > WRITE_LIMIT_BYTES)
+      this.#fail(new Error(`${this.#socket.writableLength} bytes wait for a peer that does not read`));
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    this.#socket.destroy();
+  }
+}

@@ -1,0 +1,142 @@
+import { status, type MethodDefinition } from '@grpc/grpc-js';
+import type { RpcCall, RpcHandler } from '../grpc-call.js';
+import { ttrpcProto } from '../proto.js';
+import type { RpcService } from '../rpc-server.js';
+import { encodeMessage, MESSAGE_LIMIT_BYTES, MESSAGE_TYPE, MessageReader, type TtrpcMessage } from './message.js';
+
+export interface TtrpcServerOptions {
+  readonly services: readonly RpcService[];
+  /** Sends one whole message; drops it where the connection is over. */
+  readonly write: (message: Buffer) => void;
+  /** Hears what is thrown while a call is served; its caller gets INTERNAL. */
+  readonly onFailure?: (error: unknown) => void;
+  /** Calls at once; one more is refused. */
+  readonly callsLimit?: number;
+}
+
+interface Method {
+  readonly definition: MethodDefinition<unknown, unknown>;
+  readonly handler: RpcHandler<never, unknown>;
+}
+
+const CALLS_LIMIT = 64;
+/** Flag of a request that more of the same stream follows. */
+const REMOTE_OPEN = 0x02;
+
+/**
+ * Serves calls without streams on one ttrpc connection: the same services as gRPC. Pure apart from `write`. Calls run
+ * at the same time and are answered in any order.
+ */
+export class TtrpcServer {
+  readonly #options: TtrpcServerOptions;
+  readonly #methods: ReadonlyMap<string, Method>;
+  readonly #reader = new MessageReader();
+  /** Of calls that are not answered yet: what to call when the connection is over. */
+  readonly #open = new Map<number, Set<() => void>>();
+  #lastStream = 0;
+
+  constructor(options: TtrpcServerOptions) {
+    this.#options = options;
+    this.#methods = new Map(
+      options.services.flatMap(({ definition, handlers }) =>
+        Object.entries(definition).flatMap(([name, method]) => {
+          const handler = handlers[name];
+          return handler === undefined ? [] : [[method.path, { definition: method, handler }] as const];
+        }),
+      ),
+    );
+  }
+
+  /** Takes the next bytes of the connection. Throws where they are no requests: the connection cannot go on then. */
+  receive(bytes: Uint8Array): void {
+    for (const message of this.#reader.feed(bytes)) this.#take(message);
+  }
+
+  /** The connection is over: calls that are not answered are told. */
+  close(): void {
+    const listeners = [...this.#open.values()].flatMap((of) => [...of]);
+    this.#open.clear();
+    for (const listener of listeners) listener();
+  }
+
+  #take({ streamId, type, flags, payload }: TtrpcMessage): void {
+    // What follows a request that was refused for being a stream.
+    if (type === MESSAGE_TYPE.data) return;
+    if (type !== MESSAGE_TYPE.request) throw new Error(`ttrpc: a message of type ${type} where a request belongs`);
+    if (streamId % 2 === 0 || streamId <= this.#lastStream) {
+      this.#refuse(streamId, status.INVALID_ARGUMENT, 'stream ids of a client are odd and rise');
+      return;
+    }
+    this.#lastStream = streamId;
+    if (payload === null) {
+      this.#refuse(
+        streamId,
+        status.RESOURCE_EXHAUSTED,
+        `the message exceeds the limit of ${MESSAGE_LIMIT_BYTES} bytes`,
+      );
+      return;
+    }
+    const request = this.#decode(() => ttrpcProto().ttrpc.Request.deserialize(payload));
+    const method = request === null ? undefined : this.#methods.get(`/${request.service}/${request.method}`);
+    if (request === null) this.#refuse(streamId, status.INVALID_ARGUMENT, 'the request cannot be read');
+    // What it was called is not repeated: a peer can put anything there.
+    else if (method === undefined) this.#refuse(streamId, status.UNIMPLEMENTED, 'no such method on this connection');
+    else if ((flags & REMOTE_OPEN) !== 0)
+      this.#refuse(streamId, status.UNIMPLEMENTED, 'streams are not supported on this connection');
+    else if (this.#open.size >= (this.#options.callsLimit ?? CALLS_LIMIT))
+      this.#refuse(streamId, status.RESOURCE_EXHAUSTED, 'too many calls at once');
+    else this.#call(streamId, method, request.payload);
+  }
+
+  #call(streamId: number, { definition, handler }: Method, payload: Buffer): void {
+    const request = this.#decode(() => definition.requestDeserialize(payload));
+    if (request === null) {
+      this.#refuse(streamId, status.INVALID_ARGUMENT, 'the message is not of the type that the method takes');
+      return;
+    }
+    const listeners = new Set<() => void>();
+    this.#open.set(streamId, listeners);
+    let response: Buffer = Buffer.alloc(0);
+    const call: RpcCall<unknown, unknown> = {
+      request,
+      send: (message) => {
+        response = definition.responseSerialize(message);
+      },
+      end: (code = status.OK, details = '') => {
+        if (!this.#open.delete(streamId)) return;
+        if (code !== status.OK) this.#refuse(streamId, code, details);
+        else if (response.length > MESSAGE_LIMIT_BYTES / 2)
+          this.#refuse(streamId, status.RESOURCE_EXHAUSTED, `the answer of ${response.length} bytes is too long`);
+        else this.#respond(streamId, { payload: response });
+        for (const listener of listeners) listener();
+      },
+      onOver: (listener) => {
+        if (this.#open.get(streamId) === listeners) listeners.add(listener);
+        else listener();
+      },
+    };
+    try {
+      (handler as RpcHandler<unknown, unknown>)(call);
+    } catch (error) {
+      this.#options.onFailure?.(error);
+      call.end(status.INTERNAL, 'the call failed');
+    }
+  }
+
+  #decode<T>(decode: () => T): T | null {
+    try {
+      return decode();
+    } catch {
+      return null;
+    }
+  }
+
+  #refuse(streamId: number, code: status, message: string): void {
+    this.#respond(streamId, { status: { code, message } });
+  }
+
+  #respond(streamId: number, response: { payload?: Buffer; status?: { code: number; message: string } }): void {
+    const payload = ttrpcProto().ttrpc.Response.serialize(response);
+    this.#options.write(encodeMessage({ streamId, type: MESSAGE_TYPE.response, payload }));
+  }
+}
