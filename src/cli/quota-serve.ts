@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { keptAlive } from '../host/keep-alive.js';
 import { Lifecycle } from '../host/lifecycle.js';
 import { buildQuotaServe, type QuotaServeConfig } from '../quota-controller/run.js';
+import { DEFAULT_ARBITRATOR_POLICY } from '../quota/arbitrator/index.js';
 import { StartupError } from '../host/startup-error.js';
 import { createLog, type LogLevel } from '../host/log.js';
 import { stopSignal } from './stop-signal.js';
@@ -186,7 +187,9 @@ function arbitratorOf({
   arbitratorWrites: writesAtOnce,
   lendReserved = false,
 }: Options): QuotaServeConfig['arbitrator'] {
-  return mode === 'off' ? null : { mode, periodMs, writesAtOnce, policy: { graceMs, cooldownMs, lendReserved } };
+  return mode === 'off'
+    ? null
+    : { mode, periodMs, writesAtOnce, policy: { ...DEFAULT_ARBITRATOR_POLICY, graceMs, cooldownMs, lendReserved } };
 }
 
 function port(text: string): number {

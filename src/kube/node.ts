@@ -2,6 +2,7 @@ import type { Quantities } from '../quota/arbitrator/index.js';
 import { readAmounts } from './amounts.js';
 import { readCondition } from './condition.js';
 import { list, record, text, texts } from './json.js';
+import type { Taint } from './taint.js';
 
 /** What programs of ours keep of a node. */
 export interface Node {
@@ -17,13 +18,6 @@ export interface Node {
   readonly isCordoned: boolean;
   /** False while no pod of a tenant can come: it is cordoned, not ready, or a control plane's. */
   readonly takesPods: boolean;
-}
-
-/** What keeps pods away that do not tolerate it. */
-export interface Taint {
-  readonly key: string;
-  readonly value: string;
-  readonly effect: string;
 }
 
 const OWN_ANNOTATIONS = 'tencent.com/';

@@ -54,17 +54,43 @@ export async function deletePod(api: KubeApi, { namespace, name, uid }: PodName)
   return answer.code === 'not-found' || answer.code === 'conflict' ? 'gone' : answer;
 }
 
-/** Has a pod evicted: unlike a deletion, a disruption budget may forbid it (`too-many-requests`). */
+/**
+ * Has the scheduler keep room for a pod that waits: others of no higher priority are not put there. Null: no room
+ * is kept any more. Refused where the pod is gone or another one has its name.
+ */
+export function nominateNode(
+  api: KubeApi,
+  { namespace, name, uid }: PodName,
+  node: string | null,
+): Promise<KubeAnswer> {
+  return api.request({
+    method: 'PATCH',
+    path: `${podPath(namespace, name)}/status`,
+    body: { metadata: { uid }, status: { nominatedNodeName: node } },
+    contentType: MERGE_PATCH,
+  });
+}
+
+/**
+ * Has a pod evicted: unlike a deletion, a disruption budget may forbid it (`too-many-requests`). A dry run only asks
+ * whether it would be.
+ */
 export function evictPod(
   api: KubeApi,
   { namespace, name, uid }: PodName,
   version: 'policy/v1' | 'policy/v1beta1',
+  isDryRun = false,
 ): Promise<KubeAnswer> {
   const body = {
     apiVersion: version,
     kind: 'Eviction',
     metadata: { name, namespace },
-    deleteOptions: { preconditions: { uid } },
+    deleteOptions: { preconditions: { uid }, ...(isDryRun ? { dryRun: ['All'] } : {}) },
   };
-  return api.request({ method: 'POST', path: `${podPath(namespace, name)}/eviction`, body });
+  return api.request({
+    method: 'POST',
+    path: `${podPath(namespace, name)}/eviction`,
+    body,
+    ...(isDryRun ? { query: { dryRun: 'All' } } : {}),
+  });
 }

@@ -5,6 +5,7 @@ import type { Refusal } from '../quota/core/refusal.js';
 import { readCondition } from './condition.js';
 import { list, record, text, texts, time, type JsonRecord } from './json.js';
 import type { LabelRequirement } from './label-selector.js';
+import type { Toleration } from './taint.js';
 
 /** A pod from the API server's JSON or from a file. A missing field, or a field of the wrong type, counts as absent. */
 export interface Pod {
@@ -40,6 +41,7 @@ export interface Pod {
   readonly nodeSelector: Readonly<Record<string, string>>;
   /** Of which one has to hold; null where any node will do. */
   readonly nodeTerms: readonly NodeTerm[] | null;
+  readonly tolerations: readonly Toleration[];
   /** Milliseconds since 1970, null where it has not come to that. */
   readonly createdAt: number | null;
   /** When the kubelet took the pod on, or refused it. */
@@ -123,6 +125,10 @@ export function readPod(object: unknown): Pod {
     isGated: list(spec.schedulingGates).length > 0,
     nodeSelector: texts(spec.nodeSelector),
     nodeTerms: nodeTermsOf(spec),
+    tolerations: list(spec.tolerations).map((value) => {
+      const { key, operator, value: wanted, effect } = record(value);
+      return { key: text(key), operator: text(operator), value: text(wanted), effect: text(effect) };
+    }),
     createdAt: time(metadata.creationTimestamp),
     admittedAt: time(status.startTime),
     scheduledAt: scheduled?.status === 'True' ? time(scheduled.lastTransitionTime) : null,

@@ -1,7 +1,7 @@
 import type { Cluster } from './cluster/cluster.js';
 import { needsGpu } from './cluster/demand.js';
 import { slotsOf, type ClusterNode } from './cluster/node.js';
-import { selects } from './cluster/node-selector.js';
+import { selects } from '../kube/node-selector.js';
 import { placePod, type ContainerGpus } from './cluster/pod-placement.js';
 import type { Policy } from './cluster/policy/policy.js';
 import type { ClusterMirror } from './cluster-mirror.js';

@@ -80,13 +80,13 @@ const PURE_CORES = [
   ['quota/core/'],
   ['quota/arbitrator/'],
   ['rpc/ttrpc/message.ts', 'rpc/ttrpc/chunk.ts'],
-  ['kube/label-selector.ts'],
+  ['kube/label-selector.ts', 'kube/node-selector.ts', 'kube/taint.ts'],
 ];
 
 /**
  * Pure files that every pure core may import: what Kubernetes means by a quantity and by a selector is written once.
  */
-const SHARED = new Set(['quota/core/quantity.ts', 'kube/label-selector.ts']);
+const SHARED = new Set(['quota/core/quantity.ts', 'kube/label-selector.ts', 'kube/node-selector.ts']);
 
 /** Node modules that the pure cores may use: they compute, they do not touch the world. */
 const PURE_NODE_MODULES = new Set(['node:crypto', 'node:buffer']);

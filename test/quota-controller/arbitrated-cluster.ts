@@ -206,7 +206,18 @@ export class ArbitratedCluster {
 
   /** Names of pods that were to be evicted, one for each request. */
   evictions(): readonly string[] {
-    return this.server.requests.filter(({ subresource }) => subresource === 'eviction').map(({ name }) => name ?? '');
+    return this.#evictionRequests(false);
+  }
+
+  /** Names of pods of which was asked whether they may be evicted. */
+  evictionsTried(): readonly string[] {
+    return this.#evictionRequests(true);
+  }
+
+  #evictionRequests(isDryRun: boolean): readonly string[] {
+    return this.server.requests
+      .filter(({ subresource, query }) => subresource === 'eviction' && 'dryRun' in query === isDryRun)
+      .map(({ name }) => name ?? '');
   }
 
   /** Requests that change something. */

@@ -56,7 +56,11 @@ test('who is overused while another one waits is told, and after its grace its y
   t.same(on.evictions(), []);
   on.seconds = 30;
   await eventually(() => on.evictions().length > 0, 'the eviction');
-  const { body } = on.server.requests.find(({ subresource }) => subresource === 'eviction') ?? { body: '{}' };
+  t.equal(
+    (on.server.read('pods', 'second', 'q1')?.status as { nominatedNodeName?: string }).nominatedNodeName,
+    'node1',
+  );
+  const { body } = on.server.requests.findLast(({ subresource }) => subresource === 'eviction') ?? { body: '{}' };
   t.match(JSON.parse(body), {
     apiVersion: 'policy/v1',
     kind: 'Eviction',
@@ -66,7 +70,7 @@ test('who is overused while another one waits is told, and after its grace its y
   t.match(on.events('Reclaimed')[0], {
     metadata: { namespace: 'first' },
     involvedObject: { kind: 'Pod', name: 'p2' },
-    message: /second waits/,
+    message: /pod second\/q1 starts on node node1 in its place/,
   });
   await eventually(() => on.statusOf('first').reclaimAt === undefined, 'the notice to end');
   await eventually(() => on.events('ReclaimEnded').length === 1, 'the event');
@@ -128,7 +132,8 @@ test('after an eviction the same two have peace for a while, across restarts', a
   on.seconds = 40;
   await eventually(() => on.statusOf('first').reclaimedFor?.['second'] !== undefined, 'the eviction to be noted');
   await on.end();
-  // The replacement is faster than who waited.
+  // Somebody takes the kept room away, and the replacement is faster than who waited.
+  on.server.edit('pods', 'second', 'q1', (pod) => ({ ...pod, status: { phase: 'Pending' } }));
   on.server.remove('pods', 'first', 'p2');
   on.addPod('first', 'p3', ONE, { startedAt: 41 });
   on.seconds = 42;
@@ -212,9 +217,9 @@ test('a pod that the API refuses to evict is asked for again later, and the one 
   await on.arbitrate();
   await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
   on.seconds = 30;
-  await eventually(() => on.evictions().length > 1, 'the evictions');
+  await eventually(() => on.evictions().length > 0, 'the eviction');
   await on.settled();
-  t.same(on.evictions(), ['p2', 'p1']);
+  t.same([on.evictionsTried(), on.evictions()], [['p2', 'p1'], ['p1']], 'nobody goes before all of them may');
   t.match(
     await on.metrics.text(),
     /evictions_total\{result="evicted"\} 1\n.*evictions_total\{result="refused"\} 1|evictions_total\{result="refused"\} 1\n.*evictions_total\{result="evicted"\} 1/,
@@ -229,16 +234,16 @@ test('where budgets keep everybody it is tried again, not at once, until one let
   await on.arbitrate();
   await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
   on.seconds = 30;
-  await eventually(() => on.evictions().length === 2, 'both to be asked for');
+  await eventually(() => on.evictionsTried().length === 2, 'both to be asked for');
   on.seconds = 44;
   await on.settled();
-  t.same(on.evictions(), ['p2', 'p1']);
+  t.same(on.evictionsTried(), ['p2', 'p1']);
   t.equal(on.statusOf('first').reclaimedFor, undefined, 'nobody went');
   refusal.remove();
   on.seconds = 45;
-  await eventually(() => on.evictions().length === 3, 'another attempt');
+  await eventually(() => on.evictions().length > 0, 'another attempt');
   await on.settled();
-  t.same(on.evictions(), ['p2', 'p1', 'p2']);
+  t.same(on.evictions(), ['p2']);
 });
 
 test('a pod is evicted once, however late its end is seen', async (t) => {
@@ -257,7 +262,7 @@ test('a pod is evicted once, however late its end is seen', async (t) => {
 test('an eviction whose answer is lost is not followed by another in its place', async (t) => {
   const on = await fullCluster(t);
   on.addPod('second', 'q1', ONE, { node: null });
-  on.server.inject({ subresource: 'eviction' }, { do: 'lose-answer' }, 1);
+  on.server.inject({ subresource: 'eviction', dryRun: false }, { do: 'lose-answer' }, 1);
   await on.arbitrate('on', { cooldownMs: 1 });
   await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
   on.seconds = 30;
@@ -291,7 +296,7 @@ test('what is reserved stays with its namespace, and some pods do not go at all'
   on.addPod('first', 'daemon', { cpu: '1' }, { startedAt: 8, owner: 'DaemonSet' });
   on.addPod('first', 'elsewhere', { cpu: '1' }, { startedAt: 7, node: 'cordoned' });
   for (const number of [1, 2, 3, 4, 5, 6]) on.addPod('first', `p${number}`, { cpu: '1' }, { startedAt: number });
-  on.addPod('second', 'q1', { cpu: '100' }, { node: null });
+  for (const number of [1, 2, 3, 4, 5, 6]) on.addPod('second', `q${number}`, { cpu: '1' }, { node: null });
   await on.arbitrate();
   await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
   t.match(on.statusOf('kube-system').deserved, { cpu: '1' });
@@ -396,4 +401,72 @@ test('a thousand namespaces: each is written once, and then only who is concerne
   await on.deserves('team-7', {});
   await on.settled();
   t.equal(on.writes().length - before, 1);
+});
+
+/** Two nodes of eight GPUs, all of them in pods of one GPU that have a label. */
+async function singles(t: Test): Promise<ArbitratedCluster> {
+  const on = await cluster(t);
+  on.addNamespaces('first', 'second');
+  for (const node of ['node1', 'node2']) {
+    on.addNode(node, { cpu: '64', [CARD]: '8' });
+    for (let number = 1; number <= 8; number++)
+      on.addPod('first', `${node}-${number}`, { [CARD]: '1' }, { node, startedAt: number, labels: { app: node } });
+  }
+  return on;
+}
+
+test('for a pod of eight GPUs one node is emptied at once, and its room is kept', async (t) => {
+  const on = await singles(t);
+  on.addPod('second', 'q1', { [CARD]: '8' }, { node: null });
+  await on.arbitrate('on', { graceMs: 0 });
+  await eventually(() => on.evictions().length === 8, 'eight evictions');
+  const [node = ''] = on.evictions()[0]?.split('-') ?? [];
+  t.ok(
+    on.evictions().every((name) => name.startsWith(`${node}-`)),
+    'all on one node',
+  );
+  const nominated = (): unknown =>
+    (on.server.read('pods', 'second', 'q1')?.status as { nominatedNodeName?: string }).nominatedNodeName;
+  t.equal(nominated(), node);
+  on.server.edit('pods', 'second', 'q1', (pod) => ({ ...pod, status: { phase: 'Pending' } }));
+  await eventually(
+    () => nominated() === node,
+    'the room to be kept again after the scheduler took the nomination away',
+  );
+  await on.settled();
+  t.equal(on.evictions().length, 8);
+});
+
+test('nobody goes while one of those who would have to may not', async (t) => {
+  const on = await singles(t);
+  on.addBudget('first', 'one', { app: 'node1' }, 7);
+  on.addBudget('first', 'two', { app: 'node2' }, 8);
+  on.server.inject(
+    { subresource: 'eviction', name: 'node2-1', dryRun: true },
+    { do: 'answer', code: 429, reason: 'TooManyRequests' },
+  );
+  on.addPod('second', 'q1', { [CARD]: '8' }, { node: null });
+  await on.arbitrate('on', { graceMs: 0 });
+  await eventually(() => on.evictionsTried().includes('node2-1'), 'it to be asked');
+  await on.settled();
+  t.same(on.evictions(), []);
+});
+
+test('taints, selectors and affinity say where a waiting pod may come to', async (t) => {
+  const on = await cluster(t);
+  on.addNamespaces('first', 'second');
+  on.addNode('plain', { [CARD]: '1' });
+  on.addNode('tainted', { [CARD]: '1' }, { taints: [{ key: 'team', value: 'first', effect: 'NoSchedule' }] });
+  on.addPod('first', 'p1', { [CARD]: '1' }, { node: 'plain', startedAt: 1, priority: 1 });
+  on.addPod('first', 'p2', { [CARD]: '1' }, { node: 'tainted', startedAt: 2 });
+  on.addPod('second', 'q1', { [CARD]: '1' }, { node: null });
+  await on.arbitrate('on', { graceMs: 0 });
+  await on.settled();
+  t.same(on.evictions(), [], 'the one that might go is where q1 cannot come to, the other one is more important');
+  on.server.edit('pods', 'second', 'q1', (pod) => ({
+    ...pod,
+    spec: { ...(pod['spec'] as object), tolerations: [{ key: 'team', operator: 'Exists' }] },
+  }));
+  await eventually(() => on.evictions().length > 0, 'the eviction');
+  t.same(on.evictions(), ['p2']);
 });

@@ -1,4 +1,4 @@
-import type { Allocation, ArbitratorMemory } from '../../quota/arbitrator/index.js';
+import { NO_MEMORY, type Allocation, type ArbitratorMemory } from '../../quota/arbitrator/index.js';
 import type { AllocationObject, AllocationStatus } from './allocation-object.js';
 import { writeAmounts } from '../../kube/amounts.js';
 import { conditionsAt, type Finding } from '../../kube/condition.js';
@@ -111,7 +111,7 @@ export function memoryOf(allocations: readonly AllocationObject[]): ArbitratorMe
         ] as const,
     ),
   );
-  return { noticedAt, evictedAt };
+  return { ...NO_MEMORY, noticedAt, evictedAt };
 }
 
 /** With milliseconds: whose grace would otherwise end early. */

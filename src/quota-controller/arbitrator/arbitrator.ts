@@ -8,11 +8,13 @@ import {
   type ArbitratorMemory,
   type ArbitratorPolicy,
   type Eviction,
+  type PlannedStart,
   type Quantities,
 } from '../../quota/arbitrator/index.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { podSubject, type EventRecorder } from '../../kube/events.js';
 import type { QuotaLog } from '../log.js';
+import { nominateNode } from '../../kube/pod-writes.js';
 import { ALLOCATIONS_PATH, ALLOCATION_KIND, API_VERSION, CONSUMERS_PATH, CONSUMER_KIND } from '../names.js';
 import { readAllocation, type AllocationObject, type AllocationStatus } from './allocation-object.js';
 import { allocationReport, isUrgent, memoryOf } from './allocation-report.js';
@@ -66,6 +68,8 @@ export class Arbitrator {
   #stopped = false;
   #parts: Parts | null = null;
   #memory: ArbitratorMemory | null = null;
+  /** Of the cycle that is under way. */
+  readonly #evictions: Eviction[] = [];
   #cycles = 0;
   #lastAt: number | null = null;
   #running: Promise<void> = Promise.resolve();
@@ -153,6 +157,7 @@ export class Arbitrator {
     const isQuiet =
       this.#memory.noticedAt.size === 0 &&
       this.#memory.evictedAt.size === 0 &&
+      this.#memory.holds.size === 0 &&
       !evictor.isWaiting &&
       !consumers.isBehind &&
       !allocations.isBehind;
@@ -174,50 +179,88 @@ export class Arbitrator {
     at: number,
   ): Promise<{ readonly plan: ArbitrationPlan; readonly capacity: Quantities }> {
     const { mode, policy } = this.#options;
-    const gone: Eviction[] = [];
+    let now = memory;
     for (let plans = 1; ; plans++) {
       const situation = view.situation(at, (uid) => evictor.markOf(uid));
       const { capacity } = situation;
-      const plan = arbitrate(situation, memory, policy);
+      const plan = arbitrate(situation, now, policy);
       if (mode === 'plan') {
-        // Evictions that did not happen are no reason to wait before the next.
-        this.#memory = { noticedAt: plan.memory.noticedAt, evictedAt: memory.evictedAt };
+        // Evictions that did not happen are no reason to wait before the next, and no room is kept.
+        this.#memory = { ...NO_MEMORY, noticedAt: plan.memory.noticedAt, evictedAt: memory.evictedAt };
         this.#planLog.tell(plan, pods);
         return { plan, capacity };
       }
-      const carriedOut = await this.#carryOut(evictor, plan.evictions, pods);
-      gone.push(...carriedOut);
-      this.#memory = {
-        noticedAt: plan.memory.noticedAt,
-        evictedAt: remembered(memory.evictedAt, gone, at, policy.cooldownMs),
+      if (plans === 1) await this.#keepRoom(memory.holds, pods);
+      const carriedOut: PlannedStart[] = [];
+      for (const start of plan.starts) if (await this.#carryOut(evictor, start, pods)) carriedOut.push(start);
+      const notStarted = plan.starts.filter((start) => !carriedOut.includes(start));
+      now = {
+        ...plan.memory,
+        // Another plan of this cycle may take more of the same consumer for the same beneficiary.
+        evictedAt: now.evictedAt,
+        holds: new Map([...plan.memory.holds].filter(([pod]) => notStarted.every((start) => start.pod !== pod))),
       };
-      if (carriedOut.length === plan.evictions.length || plans === MOST_PLANS || this.#stopped)
-        return { plan, capacity };
+      this.#evictions.push(...carriedOut.flatMap(({ victims }) => victims));
+      if (notStarted.length > 0 && plans < MOST_PLANS && !this.#stopped) continue;
+      const evictedAt = remembered(memory.evictedAt, this.#evictions, at, policy.cooldownMs);
+      this.#evictions.length = 0;
+      this.#memory = { ...now, evictedAt };
+      return { plan, capacity };
     }
   }
 
-  /** Those that go. */
-  async #carryOut(
-    evictor: Evictor,
-    evictions: readonly Eviction[],
-    pods: ReadonlyMap<string, ClusterPod>,
-  ): Promise<readonly Eviction[]> {
+  /** Room that is kept for waiting pods stands in their status; the scheduler takes that away when it looks at them. */
+  async #keepRoom(holds: ArbitratorMemory['holds'], pods: ReadonlyMap<string, ClusterPod>): Promise<void> {
+    for (const [uid, { node, isAdopted = false }] of holds) {
+      const pod = pods.get(uid);
+      if (pod === undefined || isAdopted || pod.nominatedNode === node || this.#stopped) continue;
+      await this.#nominate(pod, node);
+    }
+  }
+
+  async #nominate(pod: ClusterPod, node: string | null): Promise<boolean> {
+    const { api, log } = this.#options;
+    const answer = await nominateNode(api, pod, node);
+    if (!answer.ok)
+      log.warn(
+        { namespace: pod.namespace, pod: pod.name, node, code: answer.code, reason: answer.message },
+        'keeping room for a pod failed',
+      );
+    return answer.ok;
+  }
+
+  /** Whether room is made for a waiting pod: all that are in its way go, or none of them. */
+  async #carryOut(evictor: Evictor, start: PlannedStart, pods: ReadonlyMap<string, ClusterPod>): Promise<boolean> {
     const { events, log, metrics } = this.#options;
-    const gone: Eviction[] = [];
-    for (const eviction of evictions) {
+    const victims = start.victims.flatMap((eviction) => {
       const pod = pods.get(eviction.pod);
-      if (pod === undefined || this.#stopped) break;
+      return pod === undefined ? [] : [{ eviction, pod }];
+    });
+    if (this.#stopped || victims.length < start.victims.length) return false;
+    if (!(await evictor.mayEvict(victims.map(({ pod }) => pod)))) {
+      metrics.evicted('refused');
+      return false;
+    }
+    const waits = pods.get(start.pod);
+    // Room is kept before the first pod goes: what comes in its place is as fast as who waits.
+    if (waits === undefined || !(await this.#nominate(waits, start.node))) return false;
+    for (const { eviction, pod } of victims) {
       const result = await evictor.evict(pod);
       metrics.evicted(result);
-      if (result !== 'evicted') continue;
-      gone.push(eviction);
+      if (result !== 'evicted') {
+        await this.#nominate(waits, null);
+        return false;
+      }
       const { uid, namespace, name } = pod;
       const { resource, beneficiaries } = eviction;
-      log.info({ namespace, pod: name, podUid: uid, resource, for: beneficiaries }, 'pod evicted');
-      const message = `evicted: namespace ${namespace} has more ${resource} than it deserves, and ${beneficiaries.join(', ')} waits for it`;
+      log.info(
+        { namespace, pod: name, podUid: uid, resource, for: beneficiaries, starts: waits.name, node: start.node },
+        'pod evicted',
+      );
+      const message = `evicted: namespace ${namespace} has more ${resource} than it deserves, and pod ${waits.namespace}/${waits.name} starts on node ${start.node} in its place`;
       events.record(podSubject(pod), { type: 'Warning', reason: 'Reclaimed', message });
     }
-    return gone;
+    return true;
   }
 
   async #report(

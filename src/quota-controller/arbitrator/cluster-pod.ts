@@ -1,6 +1,9 @@
 import type { Quantities } from '../../quota/arbitrator/index.js';
+import type { NodeSelector } from '../../kube/node-selector.js';
 import { readPod } from '../../kube/pod.js';
+import type { Toleration } from '../../kube/taint.js';
 import { startOf } from '../controller/pod-object.js';
+import { readGpuHolding, type GpuHolding } from './gpu-holding.js';
 
 /** What is kept of a pod that holds or asks for something. */
 export interface ClusterPod {
@@ -15,7 +18,13 @@ export interface ClusterPod {
   readonly priority: number;
   /** When it was scheduled, milliseconds. */
   readonly startedAt: number | null;
+  readonly createdAt: number | null;
   readonly isLeaving: boolean;
+  /** The node on which room is kept for it; null for none. */
+  readonly nominatedNode: string | null;
+  readonly selector: NodeSelector;
+  readonly tolerations: readonly Toleration[];
+  readonly gpus: GpuHolding;
   /**
    * To evict it would be in vain or do harm: a daemon set or a file on the node makes it anew there, or the cluster
    * needs it.
@@ -52,7 +61,12 @@ export function readClusterPod(object: unknown): ClusterPod | null {
     uses,
     priority,
     startedAt: startOf(pod),
+    createdAt: pod.createdAt,
     isLeaving,
+    nominatedNode: pod.nominatedNode,
+    selector: { labels: pod.nodeSelector, terms: pod.nodeTerms },
+    tolerations: pod.tolerations,
+    gpus: readGpuHolding(pod),
     isBoundToStay:
       controller?.kind === 'DaemonSet' || controller?.kind === 'Node' || pod.isMirror || priority >= CRITICAL_PRIORITY,
   };

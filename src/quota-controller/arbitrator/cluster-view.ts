@@ -5,15 +5,21 @@ import {
   type Quantities,
   type RunningPod,
   type Situation,
+  type ArbitratedNode,
+  type WaitingPod,
 } from '../../quota/arbitrator/index.js';
+import type { NodeInventory } from '../../gpu/node-inventory.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
+import { selects, selectorKey } from '../../kube/node-selector.js';
+import { toleratesAll } from '../../kube/taint.js';
 import { ALLOCATIONS_PATH, CONSUMERS_PATH } from '../names.js';
 import type { KubeObject } from '../object.js';
 import { readAllocation, type AllocationObject } from './allocation-object.js';
 import { readClusterPod, type ClusterPod } from './cluster-pod.js';
 import { readConsumer, type ConsumerObject } from './consumer-object.js';
 import { readDisruptionBudget, type DisruptionBudget } from './disruption-budget.js';
+import { fitsOnGpus, inventoryOf, type GpuHolding } from './gpu-holding.js';
 import { KnownObjects } from './known-objects.js';
 import { readNode, type Node } from '../../kube/node.js';
 import { readResourceQuota, type NamespaceQuota } from './resource-quota.js';
@@ -25,6 +31,16 @@ export interface PodMark {
   readonly isProtected: boolean;
 }
 
+/** A node, and its GPUs as the node agent shows them. */
+interface ClusterNode extends Node {
+  readonly inventory: NodeInventory | null;
+}
+
+function readClusterNode(object: unknown): ClusterNode | null {
+  const node = readNode(object);
+  return node === null ? null : { ...node, inventory: inventoryOf(node.annotations) };
+}
+
 /** Served first without being named. */
 const SYSTEM_NAMESPACE = 'kube-system';
 
@@ -32,7 +48,7 @@ const SYSTEM_NAMESPACE = 'kube-system';
 export class ClusterView {
   readonly consumers: KnownObjects<ConsumerObject>;
   readonly allocations: KnownObjects<AllocationObject>;
-  readonly #nodes: Informer<Node>;
+  readonly #nodes: Informer<ClusterNode>;
   readonly #pods: Informer<ClusterPod>;
   readonly #namespaces: Informer<string>;
   readonly #budgets: Informer<DisruptionBudget>;
@@ -42,7 +58,7 @@ export class ClusterView {
   constructor(api: WatchableApi, policy: ServedPolicy) {
     this.consumers = new KnownObjects(api.informer({ path: CONSUMERS_PATH, keep: readConsumer }));
     this.allocations = new KnownObjects(api.informer({ path: ALLOCATIONS_PATH, keep: readAllocation }));
-    this.#nodes = api.informer({ path: '/api/v1/nodes', keep: readNode });
+    this.#nodes = api.informer({ path: '/api/v1/nodes', keep: readClusterNode });
     this.#pods = api.informer({ path: '/api/v1/pods', keep: readClusterPod });
     this.#namespaces = api.informer({
       path: '/api/v1/namespaces',
@@ -100,13 +116,25 @@ export class ClusterView {
         .map(({ name }) => name),
     );
     const pods: RunningPod[] = [];
+    const waiting: WaitingPod[] = [];
     const pending = new Map<string, Map<string, number>>();
+    const has = (resource: string): boolean => (capacity.get(resource) ?? 0) > 0;
+    const eligible = eligibility([...nodes.values()]);
     for (const pod of this.#pods.values()) {
       const { uid, namespace: consumer, uses, priority, startedAt } = pod;
       if (pod.node === null) {
         const asked = pending.get(consumer) ?? new Map<string, number>();
         pending.set(consumer, asked);
         addTo(asked, uses);
+        waiting.push({
+          id: uid,
+          consumer,
+          uses,
+          priority,
+          since: pod.createdAt,
+          nodes: eligible(pod),
+          nominated: pod.nominatedNode,
+        });
         continue;
       }
       const node = nodes.get(pod.node);
@@ -118,17 +146,18 @@ export class ClusterView {
       pods.push({
         id: uid,
         consumer,
+        node: pod.node,
+        place: JSON.stringify(pod.gpus.indexes),
         uses,
         priority,
         startedAt,
         isLeaving,
         budgets: guards,
         // The eviction API refuses pods with more than one budget.
-        isProtected:
-          pod.isBoundToStay || !node.takesPods || mark.isProtected || guards.length > 1 || unreadable.has(consumer),
+        isProtected: pod.isBoundToStay || !node.takesPods || guards.length > 1 || unreadable.has(consumer),
+        isSpared: mark.isProtected,
       });
     }
-    const has = (resource: string): boolean => (capacity.get(resource) ?? 0) > 0;
     return {
       now,
       capacity,
@@ -136,7 +165,30 @@ export class ClusterView {
       pods: pods.map((pod) => ({ ...pod, uses: only(pod.uses, has) })),
       pending: new Map([...pending].map(([name, asked]) => [name, only(asked, has)])),
       disruptions: new Map(this.#budgets.values().map(({ key, allowed }) => [key, allowed])),
+      nodes: this.#arbitratedNodes(),
+      waiting,
     };
+  }
+
+  /** Those that pods can come to; where the agent shows the GPUs, pods fit only as it would place them. */
+  #arbitratedNodes(): readonly ArbitratedNode[] {
+    const pods = this.pods();
+    const holdingsOf = (ids: readonly { readonly id: string }[]): readonly GpuHolding[] =>
+      ids.flatMap(({ id }) => pods.get(id)?.gpus ?? []);
+    return this.#nodes
+      .values()
+      .filter(({ takesPods }) => takesPods)
+      .map(({ name, allocatable, podSlots, inventory }) => ({
+        name,
+        allocatable,
+        podSlots,
+        ...(inventory === null
+          ? {}
+          : {
+              fits: (pod: WaitingPod, staying: readonly RunningPod[], held: readonly WaitingPod[]) =>
+                holdingsOf([pod]).every((asked) => fitsOnGpus(inventory, asked, holdingsOf([...staying, ...held]))),
+            }),
+      }));
   }
 
   /** What is wrong with each Consumer, as far as the cluster is concerned. */
@@ -184,6 +236,23 @@ export class ClusterView {
       this.#quotas,
     ];
   }
+}
+
+/** For each pod the nodes that its selectors, affinity and tolerations let it come to; pods alike share the set. */
+function eligibility(nodes: readonly Node[]): (pod: ClusterPod) => ReadonlySet<string> {
+  const known = new Map<string, ReadonlySet<string>>();
+  return ({ selector, tolerations }) => {
+    const key = JSON.stringify([selectorKey(selector), tolerations]);
+    const found =
+      known.get(key) ??
+      new Set(
+        nodes
+          .filter(({ name, labels, taints }) => selects(selector, name, labels) && toleratesAll(tolerations, taints))
+          .map(({ name }) => name),
+      );
+    known.set(key, found);
+    return found;
+  };
 }
 
 function addTo(sum: Map<string, number>, amounts: Quantities): void {

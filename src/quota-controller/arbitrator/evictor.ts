@@ -1,4 +1,5 @@
 import type { KubeApi } from '../../kube/client.js';
+import type { KubeFailure } from '../../kube/failure.js';
 import { evictPod } from '../../kube/pod-writes.js';
 import type { QuotaLog } from '../log.js';
 import type { ClusterPod } from './cluster-pod.js';
@@ -54,22 +55,41 @@ export class Evictor {
     }
   }
 
-  /** Never rejects. */
-  async evict({ uid, namespace, name }: ClusterPod): Promise<EvictionResult> {
-    const { api, version, log, now } = this.#options;
-    const answer = await evictPod(api, { uid, namespace, name }, version);
-    const at = now();
-    if (answer.ok || answer.code === 'not-found') {
-      this.#marks.set(uid, { leavingUntil: at + UNSEEN_MS, protectedUntil: 0 });
-      return 'evicted';
+  /**
+   * Whether all of these would be let go now; asked before the first one goes, so that no pod goes in vain. One that
+   * would be refused is left alone for a while. Never rejects.
+   */
+  async mayEvict(pods: readonly ClusterPod[]): Promise<boolean> {
+    const { api, version } = this.#options;
+    for (const pod of pods) {
+      const answer = await evictPod(api, pod, version, true);
+      if (answer.ok || answer.code === 'not-found') continue;
+      this.#notEvicted(pod, answer, 0);
+      return false;
     }
-    log.warn({ namespace, pod: name, podUid: uid, code: answer.code, reason: answer.message }, 'pod not evicted');
-    const isRefused = answer.code === 'too-many-requests';
+    return true;
+  }
+
+  /** Never rejects. */
+  async evict(pod: ClusterPod): Promise<EvictionResult> {
+    const { api, version, now } = this.#options;
+    const answer = await evictPod(api, pod, version);
+    if (!answer.ok && answer.code !== 'not-found') return this.#notEvicted(pod, answer, UNKNOWN_MS);
+    this.#marks.set(pod.uid, { leavingUntil: now() + UNSEEN_MS, protectedUntil: 0 });
+    return 'evicted';
+  }
+
+  /** `leavingMs`: how long it counts as leaving where nobody knows whether it goes. */
+  #notEvicted({ uid, namespace, name }: ClusterPod, { code, message }: KubeFailure, leavingMs: number): EvictionResult {
+    const { log, now } = this.#options;
+    log.warn({ namespace, pod: name, podUid: uid, code, reason: message }, 'pod not evicted');
+    const at = now();
+    const isRefused = code === 'too-many-requests';
     this.#marks.set(
       uid,
       isRefused
         ? { leavingUntil: 0, protectedUntil: at + RETRY_MS }
-        : { leavingUntil: at + UNKNOWN_MS, protectedUntil: at + FAILED_MS },
+        : { leavingUntil: at + leavingMs, protectedUntil: at + FAILED_MS },
     );
     return isRefused ? 'refused' : 'failed';
   }

@@ -3,7 +3,10 @@ import { fairShares } from './fair-share.js';
 import type { Eviction } from './victim.js';
 import { planEvictions } from './eviction.js';
 import { NOTHING, of, total, type Quantities } from './quantities.js';
+import type { ArbitratedNode } from './node-room.js';
+import { planStarts, type PlannedStart, type StartPlan } from './planned-start.js';
 import type { RunningPod } from './running-pod.js';
+import type { WaitingPod } from './waiting-pod.js';
 import { excessOf, missing, waiting, type ConsumerUsage } from './consumer-usage.js';
 
 /** Everything that the arbitrator looks at in one period. */
@@ -20,6 +23,13 @@ export interface Situation {
   readonly pending: ReadonlyMap<string, Quantities>;
   /** How many pods each disruption budget lets go now. */
   readonly disruptions: ReadonlyMap<string, number>;
+  /**
+   * The nodes that pods can come to. With them whole pods are planned: one is evicted only where a waiting pod starts
+   * in its place. Without, amounts of the cluster are compared, and what is freed may be too scattered for who waits.
+   */
+  readonly nodes?: readonly ArbitratedNode[] | undefined;
+  /** The pods that wait, with `nodes`. */
+  readonly waiting?: readonly WaitingPod[] | undefined;
 }
 
 export interface ArbitratorPolicy {
@@ -29,9 +39,19 @@ export interface ArbitratorPolicy {
   readonly cooldownMs: number;
   /** What is reserved and not asked for goes to others. */
   readonly lendReserved: boolean;
+  /** How long room that was made for a pod is kept for it, after what was there has left. */
+  readonly holdMs: number;
+  /** For so long nobody goes for a pod that did not start though room was made for it. */
+  readonly barMs: number;
 }
 
-export const DEFAULT_ARBITRATOR_POLICY: ArbitratorPolicy = { graceMs: 30_000, cooldownMs: 60_000, lendReserved: false };
+export const DEFAULT_ARBITRATOR_POLICY: ArbitratorPolicy = {
+  graceMs: 30_000,
+  cooldownMs: 60_000,
+  lendReserved: false,
+  holdMs: 300_000,
+  barMs: 1_800_000,
+};
 
 /**
  * What one period tells the next. A value: keep it, hand it in again. An arbitrator that starts anew starts without,
@@ -42,9 +62,27 @@ export interface ArbitratorMemory {
   readonly noticedAt: ReadonlyMap<string, number>;
   /** When pods of one consumer last went for another, milliseconds: by name, then by name of the beneficiary. */
   readonly evictedAt: ReadonlyMap<string, ReadonlyMap<string, number>>;
+  /** Waiting pods that room is kept for, by id. */
+  readonly holds: ReadonlyMap<string, Hold>;
+  /** Pods that nobody goes for until then, milliseconds by id: room was made for them in vain. */
+  readonly barredUntil: ReadonlyMap<string, number>;
 }
 
-export const NO_MEMORY: ArbitratorMemory = { noticedAt: new Map(), evictedAt: new Map() };
+/** Room that is kept for a waiting pod. */
+export interface Hold {
+  readonly node: string;
+  /** Since when what was there has left, as far as is known; milliseconds. */
+  readonly since: number;
+  /** Somebody else keeps it, as the API server says: it ends when the API server no longer says so. */
+  readonly isAdopted?: boolean | undefined;
+}
+
+export const NO_MEMORY: ArbitratorMemory = {
+  noticedAt: new Map(),
+  evictedAt: new Map(),
+  holds: new Map(),
+  barredUntil: new Map(),
+};
 
 /** What is to be written to the Allocation of a consumer. */
 export interface Allocation extends ConsumerUsage {
@@ -68,9 +106,14 @@ export interface ArbitrationPlan {
   readonly allocations: readonly Allocation[];
   /**
    * Pods to evict now, in this order, gracefully and through the eviction API. One that the API refuses is
-   * `isProtected` in a second call with the same situation, whose plan has somebody else in its place.
+   * `isSpared` in a second call with the same situation, whose plan has somebody else in its place.
    */
   readonly evictions: readonly Eviction[];
+  /**
+   * With nodes: for which pods the evictions make room, and where. The room is to be kept for them, by
+   * `status.nominatedNodeName`.
+   */
+  readonly starts: readonly PlannedStart[];
   /** For the next period, if the evictions are carried out. */
   readonly memory: ArbitratorMemory;
 }
@@ -81,7 +124,8 @@ export function arbitrate(
   memory: ArbitratorMemory = NO_MEMORY,
   policy: Partial<ArbitratorPolicy> = {},
 ): ArbitrationPlan {
-  const { graceMs, cooldownMs, lendReserved } = { ...DEFAULT_ARBITRATOR_POLICY, ...policy };
+  const complete = { ...DEFAULT_ARBITRATOR_POLICY, ...policy };
+  const { graceMs, cooldownMs, lendReserved } = complete;
   const { now, capacity, pods, disruptions } = situation;
   const specs = specsOf(situation);
   const used = usedBy(pods);
@@ -103,11 +147,21 @@ export function arbitrate(
     pending,
     deserved: shares.of.get(name) ?? NOTHING,
   }));
-  const noticedAt = notices(capacity, usages, memory, now);
-  const mayReclaim = (from: string, to: string): boolean =>
-    now - (noticedAt.get(from) ?? Infinity) >= graceMs &&
+  const isCool = (from: string, to: string): boolean =>
     now - (memory.evictedAt.get(from)?.get(to) ?? -Infinity) >= cooldownMs;
-  const evictions = planEvictions({ capacity, usages, pods, disruptions, mayReclaim });
+  const kept = holdsOf(situation, memory, complete);
+  const startPlan = situation.nodes === undefined ? null : planned(situation, usages, memory, complete, kept, isCool);
+  const noticedAt =
+    startPlan === null
+      ? notices(capacity, usages, memory, now)
+      : new Map([...startPlan.wanted].map((name) => [name, Math.min(now, memory.noticedAt.get(name) ?? now)]));
+  const mayReclaim = (from: string, to: string): boolean =>
+    now - (noticedAt.get(from) ?? Infinity) >= graceMs && isCool(from, to);
+  const starts = startPlan?.starts ?? [];
+  const evictions =
+    startPlan === null
+      ? planEvictions({ capacity, usages, pods, disruptions, mayReclaim })
+      : starts.flatMap(({ victims }) => victims);
   const allocations = usages.map((usage): Allocation => {
     const noticed = noticedAt.get(usage.name);
     return {
@@ -121,8 +175,64 @@ export function arbitrate(
   return {
     allocations,
     evictions,
-    memory: { noticedAt, evictedAt: remembered(memory.evictedAt, evictions, now, cooldownMs) },
+    starts,
+    memory: {
+      noticedAt,
+      evictedAt: remembered(memory.evictedAt, evictions, now, cooldownMs),
+      holds: new Map([...kept.holds, ...starts.map(({ pod, node }) => [pod, { node, since: now }] as const)]),
+      barredUntil: kept.barredUntil,
+    },
   };
+}
+
+function planned(
+  { now, nodes = [], waiting = [], pods, capacity, disruptions }: Situation,
+  usages: readonly ConsumerUsage[],
+  memory: ArbitratorMemory,
+  { graceMs }: ArbitratorPolicy,
+  { holds, barredUntil }: Pick<ArbitratorMemory, 'holds' | 'barredUntil'>,
+  mayReclaim: (from: string, to: string) => boolean,
+): StartPlan {
+  return planStarts({
+    nodes,
+    pods,
+    usages,
+    capacity,
+    disruptions,
+    mayReclaim,
+    waiting: waiting.map((pod) => ({ ...pod, nominated: holds.get(pod.id)?.node ?? null })),
+    isGraceOver: (name) => now - (memory.noticedAt.get(name) ?? now) >= graceMs,
+    isBarred: (pod) => barredUntil.has(pod),
+  });
+}
+
+/**
+ * Room that is kept: for waiting pods that were promised it, and for those that the API server says are nominated, by
+ * an earlier arbitrator or by the scheduler. It ends when the pod does not start though what was there has left.
+ */
+function holdsOf(
+  { now, nodes = [], waiting = [], pods }: Situation,
+  memory: ArbitratorMemory,
+  { holdMs, barMs }: ArbitratorPolicy,
+): Pick<ArbitratorMemory, 'holds' | 'barredUntil'> {
+  const known = new Set(nodes.map(({ name }) => name));
+  const emptying = new Set(
+    pods.flatMap(({ isLeaving, node }) => (isLeaving === true && node !== undefined ? [node] : [])),
+  );
+  const waits = new Set(waiting.map(({ id }) => id));
+  const barredUntil = new Map([...memory.barredUntil].filter(([pod, until]) => waits.has(pod) && until > now));
+  const holds = new Map<string, Hold>();
+  for (const { id, nominated } of waiting) {
+    if (barredUntil.has(id)) continue;
+    const hold = memory.holds.get(id);
+    const own = hold?.isAdopted === true ? undefined : hold?.node;
+    const node = own ?? nominated ?? '';
+    if (!known.has(node)) continue;
+    const since = emptying.has(node) || hold?.node !== node ? now : hold.since;
+    if (now - since < holdMs) holds.set(id, { node, since, ...(own === undefined ? { isAdopted: true } : {}) });
+    else barredUntil.set(id, now + barMs);
+  }
+  return { holds, barredUntil };
 }
 
 /** The consumers by name; those that only pods name among them. */

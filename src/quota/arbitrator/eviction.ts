@@ -38,7 +38,8 @@ export function planEvictions({
   const names = waiting(usages);
   const sources = new Map(usages.map((usage) => [usage.name, new VictimSource(usage, names, mayReclaim)]));
   for (const pod of pods)
-    if (pod.isLeaving !== true && pod.isProtected !== true) sources.get(pod.consumer)?.candidates.push(pod);
+    if (pod.isLeaving !== true && pod.isProtected !== true && pod.isSpared !== true)
+      sources.get(pod.consumer)?.candidates.push(pod);
   const open = new Set([...sources.values()].filter(({ candidates }) => candidates.length > 0));
   for (const source of open) source.open(needed, capacity);
   const chosen: Chosen[] = [];

@@ -23,11 +23,15 @@ export {
   type ArbitrationPlan,
   type ArbitratorMemory,
   type ArbitratorPolicy,
+  type Hold,
   type Situation,
 } from './arbitrate.js';
 export { consumerProblems, type ConsumerProblem, type ConsumerSpec, type ConsumerSurroundings } from './consumer.js';
 export { fairShares, type ShareRequest, type FairShares, type FairShareOptions } from './fair-share.js';
 export type { Eviction } from './victim.js';
+export type { ArbitratedNode } from './node-room.js';
+export type { PlannedStart } from './planned-start.js';
+export type { WaitingPod } from './waiting-pod.js';
 export { planEvictions, type EvictionNeed } from './eviction.js';
 export type { RunningPod } from './running-pod.js';
 export type { ConsumerUsage } from './consumer-usage.js';

@@ -9,12 +9,18 @@ export interface RunningPod {
   /** Its requests. */
   readonly uses: Quantities;
   readonly priority: number;
+  /** Name of its node; needed where starts are planned on nodes. */
+  readonly node?: string | undefined;
+  /** Which part of the node it has, where that matters to `ArbitratedNode.fits`: its GPUs. */
+  readonly place?: string | undefined;
   /** When it started, milliseconds. Null where that is not known: such pods are chosen by their ids, scattered. */
   readonly startedAt: number | null;
   /** Names of the disruption budgets that guard it; as in `Situation.disruptions`. */
   readonly budgets?: readonly string[] | undefined;
-  /** Never a victim: of a daemon set, of the system, or its eviction was refused a moment ago. */
+  /** Never a victim: of a daemon set, or of the system. */
   readonly isProtected?: boolean | undefined;
+  /** Not a victim now, but one that may be later: its eviction was refused a moment ago. */
+  readonly isSpared?: boolean | undefined;
   /** It is going already: what it holds will be free without another eviction. */
   readonly isLeaving?: boolean | undefined;
 }

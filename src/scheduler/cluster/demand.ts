@@ -1,4 +1,4 @@
-import { ANY_NODE, selectorKey, type NodeSelector } from './node-selector.js';
+import { ANY_NODE, selectorKey, type NodeSelector } from '../../kube/node-selector.js';
 
 /** What one container asks of the node's GPUs. */
 export interface ContainerDemand {

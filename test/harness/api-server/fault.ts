@@ -10,6 +10,7 @@ export interface FaultMatch {
   readonly subresource?: string;
   readonly namespace?: string;
   readonly name?: string;
+  readonly dryRun?: boolean;
 }
 
 export type FaultEffect =
@@ -83,6 +84,7 @@ function matches(match: FaultMatch, request: ApiRequest): boolean {
     (match.resource === undefined || match.resource === request.type.plural) &&
     (match.subresource === undefined || match.subresource === request.subresource) &&
     (match.namespace === undefined || match.namespace === request.namespace) &&
-    (match.name === undefined || match.name === request.name)
+    (match.name === undefined || match.name === request.name) &&
+    (match.dryRun === undefined || match.dryRun === request.query.has('dryRun'))
   );
 }

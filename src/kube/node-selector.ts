@@ -1,4 +1,4 @@
-import { hasLabels, labelOf, meets, type LabelRequirement } from '../../kube/label-selector.js';
+import { hasLabels, labelOf, meets, type LabelRequirement } from './label-selector.js';
 
 /** All of the requirements have to hold. */
 export interface SelectorTerm {

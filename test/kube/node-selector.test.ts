@@ -1,6 +1,6 @@
 import { test } from 'tap';
-import type { LabelRequirement } from '../../../src/kube/label-selector.js';
-import { ANY_NODE, selectorKey, selects, type NodeSelector } from '../../../src/scheduler/cluster/node-selector.js';
+import type { LabelRequirement } from '../../src/kube/label-selector.js';
+import { ANY_NODE, selectorKey, selects, type NodeSelector } from '../../src/kube/node-selector.js';
 
 const labels = { 'gpu-model': 'V100', zone: 'a', 'gpu-count': '8' };
 

@@ -1,0 +1,31 @@
+/** What keeps pods away from a node that do not tolerate it. */
+export interface Taint {
+  readonly key: string;
+  readonly value: string;
+  readonly effect: string;
+}
+
+/** A pod's leave to come to nodes with some taints; empty fields stand for any. */
+export interface Toleration {
+  readonly key: string;
+  /** `Exists`, or `Equal`, which an empty one is. */
+  readonly operator: string;
+  readonly value: string;
+  readonly effect: string;
+}
+
+const KEEPS_AWAY: ReadonlySet<string> = new Set(['NoSchedule', 'NoExecute']);
+
+/** Whether a pod with these tolerations may come to a node with these taints, by the scheduler's rules. */
+export function toleratesAll(tolerations: readonly Toleration[], taints: readonly Taint[]): boolean {
+  return taints.every(
+    (taint) => !KEEPS_AWAY.has(taint.effect) || tolerations.some((toleration) => tolerates(toleration, taint)),
+  );
+}
+
+function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): boolean {
+  if (effect !== '' && effect !== taint.effect) return false;
+  if (key !== '' && key !== taint.key) return false;
+  if (operator === 'Exists') return true;
+  return key !== '' && (operator === '' || operator === 'Equal') && value === taint.value;
+}

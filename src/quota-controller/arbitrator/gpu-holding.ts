@@ -1,0 +1,84 @@
+import { NODE_INVENTORY_KEY, predicateGpuIndexKey } from '../../gpu/annotations.js';
+import { decodeInventory, type NodeInventory } from '../../gpu/node-inventory.js';
+import { place } from '../../gpu/placement/place.js';
+import type { GpuSlot } from '../../gpu/placement/slot.js';
+import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../gpu/resources.js';
+import type { Pod } from '../../kube/pod.js';
+
+/** What one container asks for of the GPUs that the node agent divides. */
+export interface GpuRequest {
+  readonly cores: number;
+  readonly memoryBytes: number;
+}
+
+/** What a pod holds of the GPUs of its node. */
+export interface GpuHolding {
+  readonly requests: readonly GpuRequest[];
+  /** On which GPUs, one list a request; null while that is not known. */
+  readonly indexes: readonly (readonly number[])[] | null;
+}
+
+/** The GPUs of a node as its agent shows them; null without an agent, and where that cannot be read. */
+export function inventoryOf(annotations: Readonly<Record<string, string>>): NodeInventory | null {
+  const text = annotations[NODE_INVENTORY_KEY];
+  const decoded = text === undefined ? null : decodeInventory(text);
+  return decoded?.ok === true ? decoded.inventory : null;
+}
+
+/** Reads what a pod holds; its annotations name the GPUs once the agent or the extender has chosen them. */
+export function readGpuHolding({ containers, annotations }: Pod): GpuHolding {
+  const asking = containers.flatMap(({ extended }, container) => {
+    const cores = Number(extended(CORE_RESOURCE));
+    const blocks = Number(extended(MEMORY_RESOURCE));
+    return cores > 0 ? [{ container, request: { cores, memoryBytes: blocks * MEMORY_BLOCK_BYTES } }] : [];
+  });
+  const indexes = asking.map(({ container }) => {
+    const text = annotations[predicateGpuIndexKey(container)] ?? '';
+    return /^\d{1,3}(?:,\d{1,3})*$/u.test(text) ? text.split(',').map(Number) : [];
+  });
+  return {
+    requests: asking.map(({ request }) => request),
+    indexes: indexes.some((list) => list.length === 0) ? null : indexes,
+  };
+}
+
+/**
+ * Whether what a pod asks for fits on the GPUs of a node beside what others hold there, as the node agent places it.
+ * `others` on unknown GPUs may be on any: then it does not.
+ */
+export function fitsOnGpus(
+  { cards, topology }: NodeInventory,
+  { requests }: GpuHolding,
+  others: readonly GpuHolding[],
+): boolean {
+  if (requests.length === 0) return true;
+  if (others.some((other) => other.requests.length > 0 && other.indexes === null)) return false;
+  const slots = cards.map(({ gpu, healthy, foreign }): GpuSlot => ({
+    gpu,
+    freeCores: CORES_PER_GPU,
+    freeMemoryBytes: gpu.memoryBytes,
+    processCount: foreign ? 1 : 0,
+    usable: healthy && !foreign,
+  }));
+  const take = ({ cores, memoryBytes }: GpuRequest, indexes: readonly number[]): void => {
+    for (const [at, slot] of slots.entries()) {
+      if (!indexes.includes(slot.gpu.index)) continue;
+      const isPart = cores < CORES_PER_GPU;
+      slots[at] = {
+        ...slot,
+        freeCores: slot.freeCores - (isPart ? cores : CORES_PER_GPU),
+        freeMemoryBytes: slot.freeMemoryBytes - (isPart ? memoryBytes : slot.gpu.memoryBytes),
+      };
+    }
+  };
+  for (const { requests: held, indexes } of others) held.forEach((request, at) => take(request, indexes?.[at] ?? []));
+  return requests.every((request) => {
+    const placed = place(topology, slots, request);
+    if (placed.ok)
+      take(
+        request,
+        placed.gpus.map(({ index }) => index),
+      );
+    return placed.ok;
+  });
+}

@@ -1,0 +1,54 @@
+import { test } from 'tap';
+import { uniformTopology } from '../../src/gpu/topology/topology.js';
+import { readPod } from '../../src/kube/pod.js';
+import { fitsOnGpus, readGpuHolding } from '../../src/quota-controller/arbitrator/gpu-holding.js';
+
+const GIB = 2 ** 30;
+const inventory = {
+  cards: [0, 1].map((index) => ({
+    gpu: { index, minor: index, uuid: `u${index}`, pciBusId: '', model: 'T4', memoryBytes: 16 * GIB, numaNode: null },
+    healthy: true,
+    reason: '',
+    foreign: false,
+    freeCores: 0,
+    freeMemoryBytes: 0,
+  })),
+  topology: uniformTopology(2),
+};
+
+const holding = (cores: number, blocks: number, gpus: string | null) =>
+  readGpuHolding(
+    readPod({
+      metadata: {
+        uid: 'u',
+        annotations:
+          gpus === null ? {} : { 'tencent.com/predicate-gpu-idx-0': gpus, 'tencent.com/gpu-assigned': 'true' },
+      },
+      spec: {
+        containers: [
+          {
+            name: 'main',
+            resources: { limits: { 'tencent.com/vcuda-core': cores, 'tencent.com/vcuda-memory': blocks } },
+          },
+        ],
+      },
+    }),
+  );
+
+test('a part of a GPU fits where one GPU has room for it, not where the sum has', (t) => {
+  const halves = [holding(60, 8, '0'), holding(60, 8, '1')];
+  t.equal(fitsOnGpus(inventory, holding(50, 8, null), halves), false);
+  t.equal(fitsOnGpus(inventory, holding(40, 8, null), halves), true);
+  t.equal(fitsOnGpus(inventory, holding(50, 8, null), [halves[0] ?? holding(0, 0, null)]), true);
+  t.equal(fitsOnGpus(inventory, holding(40, 60, null), halves), false, 'memory');
+  t.end();
+});
+
+test('whole GPUs are free ones, and pods on unknown GPUs may be on any', (t) => {
+  t.equal(fitsOnGpus(inventory, holding(200, 0, null), []), true);
+  t.equal(fitsOnGpus(inventory, holding(200, 0, null), [holding(1, 1, '1')]), false);
+  t.equal(fitsOnGpus(inventory, holding(100, 0, null), [holding(100, 0, '0')]), true);
+  t.equal(fitsOnGpus(inventory, holding(1, 1, null), [holding(1, 1, null)]), false);
+  t.equal(fitsOnGpus(inventory, holding(0, 0, null), [holding(1, 1, null)]), true, 'it asks for no GPU');
+  t.end();
+});

@@ -1,0 +1,268 @@
+import { test } from 'tap';
+import {
+  arbitrate,
+  NO_MEMORY,
+  type ArbitratedNode,
+  type ConsumerSpec,
+  type RunningPod,
+  type Situation,
+  type WaitingPod,
+} from '../../../src/quota/arbitrator/index.js';
+import { generator } from '../../generator.js';
+import { overlooked, SimulatedCluster, type Template } from './simulated-cluster.js';
+
+const NOW = { graceMs: 0, cooldownMs: 0 };
+const gpus = (count: number): ReadonlyMap<string, number> => new Map([['gpu', count]]);
+const node = (name: string, count: number, more: Partial<ArbitratedNode> = {}): ArbitratedNode => ({
+  name,
+  allocatable: gpus(count),
+  podSlots: 110,
+  ...more,
+});
+const runs = (id: string, consumer: string, at: string, count: number, more: Partial<RunningPod> = {}): RunningPod => ({
+  id,
+  consumer,
+  node: at,
+  uses: gpus(count),
+  priority: 0,
+  startedAt: Number(id.replace(/\D/g, '')),
+  ...more,
+});
+const waits = (id: string, consumer: string, count: number, more: Partial<WaitingPod> = {}): WaitingPod => ({
+  id,
+  consumer,
+  uses: gpus(count),
+  priority: 0,
+  since: 0,
+  nodes: null,
+  ...more,
+});
+
+function situation(
+  nodes: readonly ArbitratedNode[],
+  pods: readonly RunningPod[],
+  waiting: readonly WaitingPod[],
+  more: Partial<Situation> = {},
+): Situation {
+  const pending = new Map<string, ReadonlyMap<string, number>>();
+  for (const { consumer, uses } of waiting)
+    pending.set(consumer, gpus((pending.get(consumer)?.get('gpu') ?? 0) + (uses.get('gpu') ?? 0)));
+  return {
+    now: 1000,
+    capacity: gpus(nodes.reduce((sum, { allocatable }) => sum + (allocatable.get('gpu') ?? 0), 0)),
+    consumers: [],
+    pods,
+    pending,
+    disruptions: new Map(),
+    nodes,
+    waiting,
+    ...more,
+  };
+}
+
+const singles = (at: string, from: number, count: number, consumer = 'a'): readonly RunningPod[] =>
+  Array.from({ length: count }, (_, index) => runs(`p${from + index}`, consumer, at, 1));
+const victims = (given: Situation): readonly string[] =>
+  arbitrate(given, NO_MEMORY, NOW).evictions.map(({ pod }) => pod);
+
+test('one node is emptied for a pod of eight GPUs, not a pod here and a pod there', (t) => {
+  const nodes = [node('n1', 8), node('n2', 8)];
+  const pods = [...singles('n1', 1, 8), ...singles('n2', 11, 8)];
+  const plan = arbitrate(situation(nodes, pods, [waits('b1', 'b', 8)]), NO_MEMORY, NOW);
+  t.match(plan.starts, [{ pod: 'b1', consumer: 'b', node: 'n2' }]);
+  t.equal(plan.evictions.length, 8);
+  t.ok(
+    plan.evictions.every(({ pod }) => Number(pod.slice(1)) > 10),
+    'the younger ones',
+  );
+  t.end();
+});
+
+test('nobody goes for a pod that would not fit all the same', (t) => {
+  const eight = waits('b1', 'b', 8);
+  t.same(victims(situation([node('n1', 8)], singles('n1', 1, 8), [eight])), [], 'it is more than b deserves');
+  const halves = [node('n1', 4), node('n2', 4), node('n3', 4), node('n4', 4)];
+  const pods = ['n1', 'n2', 'n3', 'n4'].flatMap((name, index) => singles(name, index * 10 + 1, 4));
+  t.same(victims(situation(halves, pods, [eight])), [], 'no node is large enough');
+  t.same(
+    victims(
+      situation(
+        [node('n1', 8), node('n2', 8)],
+        [...singles('n1', 1, 8), ...singles('n2', 11, 8)],
+        [waits('b1', 'b', 8, { nodes: new Set(['n3']) })],
+      ),
+    ),
+    [],
+    'its selector names no node that is there',
+  );
+  const mixed = [...singles('n1', 1, 7), runs('p8', 'a', 'n1', 1, { isProtected: true }), ...singles('n2', 11, 8)];
+  t.same(
+    victims(situation([node('n1', 8), node('n2', 8)], mixed, [waits('b1', 'b', 8, { nodes: new Set(['n1']) })])),
+    [],
+    'one pod in the way is protected',
+  );
+  t.same(
+    victims(
+      situation([node('n1', 8), node('n2', 8)], [...singles('n1', 1, 8), ...singles('n2', 11, 8)], [eight], {
+        disruptions: new Map([['pdb', 7]]),
+        pods: [...singles('n1', 1, 8), ...singles('n2', 11, 8)].map((pod) => ({ ...pod, budgets: ['pdb'] })),
+      }),
+    ),
+    [],
+    'the budget lets seven go',
+  );
+  t.same(
+    victims(
+      situation([node('n1', 8), node('n2', 8)], [...singles('n1', 1, 8), ...singles('n2', 11, 8)], [eight], {
+        pods: [...singles('n1', 1, 8), ...singles('n2', 11, 8)].map((pod) => ({ ...pod, priority: 1 })),
+      }),
+    ),
+    [],
+    'what came in the place of more important pods would be first',
+  );
+  t.end();
+});
+
+test('GPUs that sums do not show are asked of the node', (t) => {
+  // Two GPUs of 100 each. Beside 60 on each of them there is no room for 80 on one.
+  const whole = ({ uses }: WaitingPod, staying: readonly RunningPod[]): boolean =>
+    ['0', '1'].some(
+      (gpu) =>
+        staying.reduce((sum, pod) => (pod.place === gpu ? sum + (pod.uses.get('gpu') ?? 0) : sum), 0) +
+          (uses.get('gpu') ?? 0) <=
+        100,
+    );
+  const pods = [runs('p1', 'a', 'n1', 60, { place: '0' }), runs('p2', 'a', 'n1', 60, { place: '1' })];
+  const waiting = [waits('b1', 'b', 80), waits('b2', 'b', 80)];
+  t.same(victims(situation([node('n1', 200, { fits: whole })], pods, waiting)), ['p2']);
+  t.same(victims(situation([node('n1', 200)], pods, waiting)), [], 'by the sums one of the two fits');
+  t.end();
+});
+
+test('room is kept for who it was made for, and nobody else goes for it meanwhile', (t) => {
+  const nodes = [node('n1', 8), node('n2', 8)];
+  const before = situation(nodes, [...singles('n1', 1, 8), ...singles('n2', 11, 8)], [waits('b1', 'b', 8)]);
+  const first = arbitrate(before, NO_MEMORY, NOW);
+  t.same([...first.memory.holds.keys()], ['b1']);
+  const leaving = before.pods.map((pod) => (pod.node === 'n2' ? { ...pod, isLeaving: true } : pod));
+  const second = arbitrate({ ...before, now: 2000, pods: leaving }, first.memory, NOW);
+  t.same(second.evictions, []);
+  const gone = { ...before, now: 3000, pods: singles('n1', 1, 8) };
+  const successors = singles('', 31, 8).map(({ id }) => waits(id, 'a', 1));
+  t.same(arbitrate({ ...gone, waiting: [...successors, waits('b1', 'b', 8)] }, second.memory, NOW).evictions, []);
+  t.same(
+    arbitrate({ ...gone, waiting: [waits('b1', 'b', 8, { nominated: 'n2' })] }, NO_MEMORY, NOW).memory.holds.get('b1'),
+    { node: 'n2', since: 3000, isAdopted: true },
+    'a new arbitrator finds it at the API server',
+  );
+  const late = arbitrate({ ...gone, now: 3000 + 300_000 }, { ...second.memory }, NOW);
+  t.notOk(late.memory.holds.has('b1'), 'it ends');
+  t.ok(late.memory.barredUntil.has('b1'), 'and nobody goes for that pod again and again');
+  t.end();
+});
+
+test('who has too much is told first, and pods go when the grace is over', (t) => {
+  const given = situation(
+    [node('n1', 8), node('n2', 8)],
+    [...singles('n1', 1, 8), ...singles('n2', 11, 8)],
+    [waits('b1', 'b', 8)],
+  );
+  const policy = { graceMs: 30_000 };
+  const first = arbitrate(given, NO_MEMORY, policy);
+  t.same(first.evictions, []);
+  t.equal(first.allocations.find(({ name }) => name === 'a')?.reclaimAt, 31_000);
+  t.equal(arbitrate({ ...given, now: 30_999 }, first.memory, policy).evictions.length, 0);
+  t.equal(arbitrate({ ...given, now: 31_000 }, first.memory, policy).evictions.length, 8);
+  const hopeless = situation([node('n1', 8)], singles('n1', 1, 8), [waits('b1', 'b', 8)]);
+  t.equal(arbitrate(hopeless, NO_MEMORY, policy).allocations[0]?.reclaimAt, null, 'nobody is told for nothing');
+  t.end();
+});
+
+/** A cluster, consumers and what they want to run, all by chance. */
+function chance(seed: number): { readonly cluster: SimulatedCluster; readonly templates: readonly Template[] } {
+  const random = generator(seed * 7919 + 1);
+  const below = (most: number): number => Math.floor(random() * most);
+  const of = <T>(...all: readonly T[]): T => all[below(all.length)] as T;
+  const size = of(4, 8, 8);
+  const names = Array.from({ length: 2 + below(3) }, (_, index) => `n${index}`);
+  const nodes = names.map((name): ArbitratedNode => ({
+    name,
+    allocatable: new Map([
+      ['gpu', size],
+      ['cpu', size * of(4, 8)],
+    ]),
+    podSlots: of(110, 110, size),
+  }));
+  const consumers = Array.from({ length: 2 + below(3) }, (_, index): ConsumerSpec => ({
+    name: 'abcd'.charAt(index),
+    weight: of(1, 1, 2),
+    ...(below(4) === 0 ? { reserved: new Map([['gpu', 1 + below(size)]]) } : {}),
+    ...(below(5) === 0 ? { hard: new Map([['gpu', 1 + below(2 * size)]]) } : {}),
+  }));
+  // Priorities that differ are there from the beginning: what comes later and is more important is first anyway.
+  const priorities = below(3) === 0 ? [0, 10] : [0];
+  const templates = consumers.flatMap(({ name: consumer }) =>
+    Array.from({ length: 1 + below(2) }, (): Template => {
+      const count = of(0, 1, 1, 2, 4, size);
+      return {
+        consumer,
+        uses: new Map([...(count === 0 ? [] : [['gpu', count] as const]), ['cpu', Math.max(1, count * of(1, 2, 4))]]),
+        priority: of(...priorities),
+        nodes: below(4) === 0 ? new Set(names.filter(() => below(2) === 0)) : null,
+        budget: below(4) === 0 ? consumer : null,
+      };
+    }),
+  );
+  const cluster = new SimulatedCluster({
+    nodes,
+    consumers,
+    random,
+    policy: { graceMs: of(0, 10_000, 30_000), cooldownMs: of(0, 15_000, 60_000), lendReserved: below(2) === 0 },
+    budgets: new Map(consumers.map(({ name }) => [name, below(4)])),
+    graceMs: of(0, 10_000, 30_000),
+  });
+  return { cluster, templates };
+}
+
+const SITUATIONS = 270;
+const STEP_MS = 5_000;
+const MINUTE_MS = 60_000;
+
+test(
+  `in ${SITUATIONS} clusters of 20 minutes every eviction leads to a start, and no set is overlooked`,
+  { timeout: 180_000 },
+  (t) => {
+    let [evictions, found] = [0, 0];
+    for (let seed = 1; seed <= SITUATIONS; seed++) {
+      const { cluster, templates } = chance(seed);
+      const random = generator(seed + 12_345);
+      const burst = (count: number, among: readonly Template[]): void => {
+        for (let made = 0; made < count; made++) {
+          const template = among[Math.floor(random() * among.length)];
+          if (template !== undefined) cluster.add(template);
+        }
+      };
+      // The first one takes what it can get before the others come.
+      burst(
+        40,
+        templates.filter(({ consumer }) => consumer === 'a'),
+      );
+      const low = templates.filter(({ priority }) => priority === 0);
+      for (let at = 0; at < 20 * MINUTE_MS; at += STEP_MS) {
+        if (at === MINUTE_MS) burst(10, templates);
+        const isBusy = at > MINUTE_MS && at < 12 * MINUTE_MS;
+        if (isBusy && random() < 0.1) burst(1 + Math.floor(random() * 3), low);
+        if (isBusy && random() < 0.1) cluster.end();
+        cluster.pass(STEP_MS);
+      }
+      evictions += cluster.carriedOut.reduce((sum, { start }) => sum + start.victims.length, 0);
+      found += cluster.carriedOut.length;
+      const vain = cluster.carriedOut.filter(({ start }) => !cluster.startedAt.has(start.pod));
+      if (vain.length > 0) t.fail(`seed ${seed}: ${vain.map(({ start, at }) => `${start.pod} at ${at}`).join()}`);
+      const set = overlooked(cluster.situation(), cluster.policy);
+      if (set !== null) t.fail(`seed ${seed}: overlooked ${set}`);
+    }
+    t.ok(found > SITUATIONS / 2, `${evictions} evictions for ${found} starts`);
+    t.end();
+  },
+);
