@@ -23,6 +23,7 @@ interface Options {
   readonly register: boolean;
   readonly unlabelled: 'Ignore' | 'Fail';
   readonly identity?: string;
+  readonly audit?: string;
   readonly refreshPeriod: number;
   readonly leaseDuration: number;
   readonly arbitrator: 'off' | 'plan' | 'on';
@@ -122,6 +123,10 @@ export function quotaServeCommand(): Command {
         .default(8)
         .argParser(count),
     )
+    .option(
+      '--audit <file>',
+      'append what this replica decides to a hash-chained file, - for standard output; quota verify checks it',
+    )
     .option('--lend-reserved', 'give reserved amounts that a namespace does not request to other namespaces')
     .addOption(
       new Option('--log-level <level>', 'log level')
@@ -163,6 +168,7 @@ function configOf(options: Options): QuotaServeConfig {
     register: options.register,
     unlabelled: options.unlabelled,
     identity: options.identity ?? null,
+    audit: options.audit ?? null,
     refreshMs: options.refreshPeriod,
     leaseMs: options.leaseDuration,
     arbitrator: arbitratorOf(options),

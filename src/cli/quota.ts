@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { StartupError } from '../host/startup-error.js';
-import { openAuditFile, verifyAuditFile } from '../quota/audit/audit-file.js';
+import { openAuditFile, verifyAuditStream } from '../quota/audit/audit-file.js';
 import { linesOf } from '../quota/lines.js';
 import { plainStatus } from '../quota/command/report.js';
 import { replay, reportOf, scriptProblem, statusesOf, type Format } from '../quota/command/replay.js';
@@ -91,10 +91,12 @@ export function quotaCommand(): Command {
   quota
     .command('verify')
     .description('verify that no line of an audit file was changed, removed or inserted')
-    .argument('<file>')
+    .argument('<file>', 'of replay --audit or serve --audit; - for standard input')
     .option('--head <digest>', 'expected digest of the last line; detects a truncated file')
-    .action(async (file: string, { head }: { readonly head?: string }) => {
-      const verified = await verifyAuditFile(file, head).catch((error: NodeJS.ErrnoException) => {
+    .option('--skip-log', 'pass over lines of a log that are among the audit lines, as kubectl logs prints them')
+    .action(async (file: string, { head, skipLog }: { readonly head?: string; readonly skipLog?: true }) => {
+      const input = file === '-' ? process.stdin : createReadStream(file);
+      const verified = await verifyAuditStream(input, head, skipLog).catch((error: NodeJS.ErrnoException) => {
         throw new StartupError(`quota: ${file}: ${error.code ?? error.message}`);
       });
       if (!verified.ok) throw new Error(`${file}: line ${verified.line}: ${verified.reason}`);

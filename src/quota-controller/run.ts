@@ -9,6 +9,7 @@ import type { KubeApi } from '../kube/client.js';
 import { sharedCertificate, type Issued } from './admission/certificate-secret.js';
 import { ANY_CALLER, certifiedCallers, type ReviewCallers } from './admission/review-callers.js';
 import { SecretPaths } from './admission/secret-paths.js';
+import { auditStream, openAuditFile, type AuditFile } from '../quota/audit/audit-file.js';
 import { QuotaMetrics } from './quota-metrics.js';
 import { QuotaService, type ArbitratorConfig, type QuotaServiceOptions } from './service.js';
 import { openKubeClient } from '../kube/open-client.js';
@@ -37,6 +38,8 @@ export interface QuotaServeConfig {
   readonly register: boolean;
   readonly unlabelled: 'Ignore' | 'Fail';
   readonly identity: string | null;
+  /** Where what this replica decides is written to: a file, `-` for standard output; null for nowhere. */
+  readonly audit: string | null;
   readonly refreshMs: number;
   readonly leaseMs: number;
   /** Null: the cluster is not divided. */
@@ -68,8 +71,10 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
   });
   const { address, port, probePort, namespace, unlabelled, refreshMs, leaseMs, arbitrator } = config;
   const certificate = await currentCertificate();
+  const audit = await openAudit(config.audit, log);
   const options: QuotaServiceOptions = {
     api,
+    ...(audit === null ? {} : { audited: (event) => audit.append(event) }),
     serverTime: client.serverTime,
     log,
     metrics: new QuotaMetrics(),
@@ -96,6 +101,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
   const service = new QuotaService(options);
   return [
     { name: 'api-client', start: async () => undefined, stop: async () => client.close() },
+    { name: 'audit', start: async () => undefined, stop: async () => void (await audit?.close()) },
     {
       name: 'quota',
       start: async () => {
@@ -108,6 +114,20 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
       stop: () => service.stop(),
     },
   ];
+}
+
+/** Rejects with a `StartupError` where the file cannot be written to, or is no whole chain. */
+async function openAudit(target: string | null, log: Log): Promise<AuditFile | null> {
+  if (target === null) return null;
+  const failed = (error: Error): void =>
+    log.error({ err: error, file: target }, 'writing the audit failed; decisions are no longer written to it');
+  if (target === '-') return auditStream(process.stdout, failed);
+  const opened = await openAuditFile(target, failed).catch((error: NodeJS.ErrnoException) => {
+    throw new StartupError(`--audit: ${target}: ${error.code ?? error.message}`);
+  });
+  if (!opened.ok)
+    throw new StartupError(`--audit: ${target}: line ${opened.line}: ${opened.reason}; move the file away`);
+  return opened.file;
 }
 
 /** Only the API server may ask; how it is known depends on what the cluster and its administrator give. */

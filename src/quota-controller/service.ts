@@ -1,4 +1,5 @@
 import type { ArbitratorPolicy } from '../quota/arbitrator/index.js';
+import type { QuotaEvent } from '../quota/core/event.js';
 import { createEngine, type QuotaEngine } from '../quota/engine.js';
 import { KNOWN_KINDS, type EvaluationOptions } from '../quota/evaluators/evaluate.js';
 import { CertificateKeeper } from './admission/certificate-keeper.js';
@@ -63,6 +64,8 @@ export interface QuotaServiceOptions {
   /** Divides the cluster while it runs, on the replica that leads; null for not at all. */
   readonly arbitrator?: ArbitratorConfig | null;
   readonly clock?: Clock;
+  /** Told of everything that this replica decides, once it is written. */
+  readonly audited?: (event: QuotaEvent) => void;
   readonly kindsMs?: number;
   readonly reservationMs?: number;
   readonly othersMs?: number;
@@ -203,6 +206,7 @@ export class QuotaService {
       policy: { lateEventsMs: LATE_EVENTS_MS, families, strictTypes },
     });
     engineClock.continueFrom(engine.now);
+    if (this.#options.audited !== undefined) engine.on(this.#options.audited);
     const workloads: WorkloadReview = new WorkloadReview({
       engine,
       api,

@@ -40,7 +40,14 @@ export {
 } from './core/record.js';
 export { latestHead, type StateHead } from './core/restore.js';
 export { AuditChain, verifyChain, type VerifiedChain } from './audit/chain.js';
-export { openAuditFile, verifyAuditFile, type AuditFile } from './audit/audit-file.js';
+export {
+  auditStream,
+  openAuditFile,
+  verifyAuditFile,
+  verifyAuditStream,
+  type AuditFailed,
+  type AuditFile,
+} from './audit/audit-file.js';
 export {
   GROUP_LABEL,
   KNOWN_KINDS,

@@ -5,7 +5,7 @@ import { systemClock, type Clock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import type { KubeAnswer, KubeClient } from '../../src/kube/client.js';
 import { INFORMER_TIMING } from '../../src/kube/informer.js';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL, type QuotaEvent } from '../../src/quota/index.js';
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import { QuotaService, type ArbitratorConfig } from '../../src/quota-controller/service.js';
 import { GROUPS_PATH } from '../../src/quota-controller/names.js';
@@ -78,6 +78,7 @@ export class QuotaCluster {
       readonly reservationMs?: number;
       readonly kindsMs?: number;
       readonly clock?: Clock;
+      readonly audited?: (event: QuotaEvent) => void;
       readonly arbitrator?: ArbitratorConfig;
     } = {},
   ): Promise<QuotaService> {

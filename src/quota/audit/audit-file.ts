@@ -1,8 +1,9 @@
 import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, type FileHandle } from 'node:fs/promises';
+import type { Writable } from 'node:stream';
 import type { QuotaEvent } from '../core/event.js';
 import { linesOf } from '../lines.js';
-import { AuditChain, verifyChain, type BrokenChain, type ChainEnd } from './chain.js';
+import { AuditChain, isAuditLine, verifyChain, type BrokenChain, type ChainEnd } from './chain.js';
 
 /** An audit file that is being written. */
 export interface AuditFile {
@@ -11,51 +12,114 @@ export interface AuditFile {
   readonly close: () => Promise<ChainEnd>;
 }
 
-/** Opens an audit file to go on behind what it has, which has to be a whole chain. */
+/** Told, once, when a line cannot be written: no line follows it, for the chain would be broken. */
+export type AuditFailed = (error: Error) => void;
+
+/**
+ * Opens an audit file to go on behind what it has, which has to be a whole chain. A line without its end, which a
+ * writer that was killed left, is cut off.
+ */
 export async function openAuditFile(
   path: string,
+  failed: AuditFailed = () => undefined,
 ): Promise<{ readonly ok: true; readonly file: AuditFile } | BrokenChain> {
   const handle = await open(path, 'a+', 0o640);
+  await cutTornLine(handle);
   const known = await verifyAuditFile(path);
   if (!known.ok) {
     await handle.close();
     return known;
   }
-  const chain = new AuditChain(known.end);
+  const file = writer(
+    new AuditChain(known.end),
+    (text) => handle.appendFile(text),
+    async () => {
+      await handle.sync();
+      await handle.close();
+    },
+    failed,
+  );
+  return { ok: true, file };
+}
+
+/** A chain of its own that is written to a stream, standard output for one. The stream stays open. */
+export function auditStream(stream: Writable, failed: AuditFailed = () => undefined): AuditFile {
+  const write = (text: string): Promise<void> =>
+    new Promise((resolve, reject) =>
+      stream.write(text, (error) => (error === null || error === undefined ? resolve() : reject(error))),
+    );
+  return writer(new AuditChain(), write, async () => undefined, failed);
+}
+
+function writer(
+  chain: AuditChain,
+  write: (text: string) => Promise<void>,
+  end: () => Promise<void>,
+  failed: AuditFailed,
+): AuditFile {
   let waiting: string[] = [];
   let failure: Error | null = null;
   let writing: Promise<void> | null = null;
-  const write = async (): Promise<void> => {
-    while (waiting.length > 0) {
+  const writeAll = async (): Promise<void> => {
+    while (waiting.length > 0 && failure === null) {
       const lines = waiting;
       waiting = [];
-      await handle.appendFile(lines.join(''));
+      await write(lines.join(''));
     }
     writing = null;
   };
   return {
-    ok: true,
-    file: {
-      append: (event) => {
-        waiting.push(`${chain.append(event)}\n`);
-        writing ??= Promise.resolve()
-          .then(write)
-          .catch((error: unknown) => {
-            failure = error instanceof Error ? error : new Error(String(error));
-          });
-      },
-      close: async () => {
-        await writing;
-        await handle.sync();
-        await handle.close();
-        if (failure !== null) throw failure;
-        return chain.end;
-      },
+    append: (event) => {
+      if (failure !== null) return;
+      waiting.push(`${chain.append(event)}\n`);
+      writing ??= Promise.resolve()
+        .then(writeAll)
+        .catch((error: unknown) => {
+          failure = error instanceof Error ? error : new Error(String(error));
+          failed(failure);
+        });
+    },
+    close: async () => {
+      await writing;
+      await end();
+      if (failure !== null) throw failure;
+      return chain.end;
     },
   };
 }
 
+/** Only a whole line ends with a line feed. */
+async function cutTornLine(handle: FileHandle): Promise<void> {
+  const { size } = await handle.stat();
+  const block = Buffer.alloc(64 << 10);
+  for (let end = size; end > 0;) {
+    const from = Math.max(0, end - block.length);
+    const { bytesRead } = await handle.read(block, 0, end - from, from);
+    const at = block.subarray(0, bytesRead).lastIndexOf(10);
+    if (at >= 0 || from === 0) {
+      const whole = at >= 0 ? from + at + 1 : 0;
+      if (whole < size) await handle.truncate(whole);
+      return;
+    }
+    end = from;
+  }
+}
+
 /** Checks an audit file. One that is empty is a chain without lines. */
 export async function verifyAuditFile(path: string, head?: string): ReturnType<typeof verifyChain> {
-  return verifyChain(linesOf(createReadStream(path)), head);
+  return verifyAuditStream(createReadStream(path), head);
+}
+
+/** Checks the lines of a stream; with `amongOthers`, those among the lines of a log. */
+export async function verifyAuditStream(
+  stream: AsyncIterable<Buffer | string>,
+  head?: string,
+  amongOthers = false,
+): ReturnType<typeof verifyChain> {
+  return verifyChain(amongOthers ? auditLinesOf(linesOf(stream)) : linesOf(stream), head);
+}
+
+/** Other lines are passed as empty ones, so that line numbers stay right. */
+async function* auditLinesOf(lines: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const line of lines) yield isAuditLine(line) ? line : '';
 }

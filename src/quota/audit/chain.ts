@@ -73,6 +73,11 @@ export async function verifyChain(
   return { ok: true, end };
 }
 
+/** Whether a line means to be one of a chain: other programs write to the same log. */
+export function isAuditLine(line: string): boolean {
+  return line.startsWith('{"sequence":');
+}
+
 function verifyLine(line: string, end: ChainEnd): ChainEnd | string {
   const [, body, digest = ''] = /^(\{.*),"digest":"([0-9a-f]{64})"\}$/.exec(line) ?? [];
   if (body === undefined) return 'no line of an audit file';
