@@ -2,17 +2,26 @@
 
 #include "fault.h"
 #include "ledger.h"
-#include "memory.h"
 #include "model.h"
-#include "module.h"
-#include "pool.h"
-#include "stream.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static CUcontext contexts;
+
+/* Filled by constructors, before the program has threads that could call the library. */
+static const struct context_part *parts[CONTEXT_PARTS];
+
+void context_register(enum context_order order, const struct context_part *part) {
+  parts[order] = part;
+}
+
+static CUresult open_parts(CUcontext context) {
+  for (size_t i = 0; i < CONTEXT_PARTS; i++)
+    if (parts[i]->open != NULL) TRY(parts[i]->open(context));
+  return CUDA_SUCCESS;
+}
 
 /* The first to see that a kernel ended the context tells NVML's listeners, as the kernel driver would. */
 static void report(CUcontext context, CUresult error) {
@@ -93,10 +102,7 @@ CUresult context_open(CUcontext *result, CUdevice device, unsigned int flags, un
   pthread_mutex_init(&context->lock, NULL);
   set_limits(context);
   CUresult opened = open_on_card(context);
-  if (opened == CUDA_SUCCESS) {
-    context->legacy = stream_legacy(context);
-    if (context->legacy == NULL) opened = CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if (opened == CUDA_SUCCESS) opened = open_parts(context);
   if (opened != CUDA_SUCCESS) {
     pthread_mutex_destroy(&context->lock);
     free(context);
@@ -114,10 +120,8 @@ void context_close(CUcontext context) {
   struct sim_machine *machine = driver.machine;
   context_synchronize(context);
   context->destroyed = true;
-  stream_close_all(context);
-  module_close_all(context);
-  memory_close_all(context);
-  pool_close_context(context);
+  for (size_t i = 0; i < CONTEXT_PARTS; i++)
+    if (parts[i]->close != NULL) parts[i]->close(context);
   sim_model_enter(machine, context->card);
   sim_card_close_tenant(&context->board->card, machine->events, context->tenant);
   sim_model_leave(machine, context->card);
@@ -161,11 +165,9 @@ bool context_is_idle(CUcontext context) {
 }
 
 CUresult context_synchronize(CUcontext context) {
-  CUstream streams[SIM_MAX_CHANNELS];
-  size_t count = stream_list(context, streams);
-  TRY(stream_wait(context->legacy));
-  for (size_t i = 0; i < count; i++)
-    TRY(stream_wait(streams[i]));
-  pool_settle(context);
+  for (size_t i = 0; i < CONTEXT_PARTS; i++)
+    if (parts[i]->wait != NULL) TRY(parts[i]->wait(context));
+  for (size_t i = 0; i < CONTEXT_PARTS; i++)
+    if (parts[i]->settle != NULL) parts[i]->settle(context);
   return driver_context_health(context);
 }

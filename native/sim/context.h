@@ -6,6 +6,28 @@
 
 #include "driver.h"
 
+/*
+ * What a module has in every context. Modules register their part when the library is loaded, so that contexts need not
+ * know them; parts are opened, waited for and closed in this order.
+ */
+enum context_order { CONTEXT_STREAMS, CONTEXT_MODULES, CONTEXT_MEMORY, CONTEXT_POOLS, CONTEXT_PARTS };
+
+/* Functions that a part does not need are NULL. */
+struct context_part {
+  CUresult (*open)(CUcontext context);
+  CUresult (*wait)(CUcontext context); /* until its work in the context is done */
+  void (*settle)(CUcontext context);   /* all work in the context is done */
+  void (*close)(CUcontext context);
+};
+
+void context_register(enum context_order order, const struct context_part *part);
+
+#define CONTEXT_PART(order, ...)                                                                                       \
+  __attribute__((constructor)) static void register_context_part(void) {                                               \
+    static const struct context_part part = {__VA_ARGS__};                                                             \
+    context_register(order, &part);                                                                                    \
+  }
+
 /* Makes a context with its tenant, its legacy stream and the memory that it takes. */
 CUresult context_open(CUcontext *context, CUdevice device, unsigned int flags, unsigned int api_version);
 
@@ -21,7 +43,7 @@ CUresult context_check(CUcontext context);
 /* Has the card nothing to do for it, as far as the model has come? */
 bool context_is_idle(CUcontext context);
 
-/* Waits for all streams. */
+/* Waits for all work in it. */
 CUresult context_synchronize(CUcontext context);
 
 /* The primary context of a device while it is retained; NULL: it is not. */

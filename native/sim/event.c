@@ -2,6 +2,7 @@
 
 #include "capture.h"
 #include "context.h"
+#include "wait.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -158,7 +159,7 @@ SIM_API CUresult cuEventQuery(CUevent event) {
   TRY(capture_forbids());
   TRY(driver_context_health(event->context));
   uint64_t ticket = atomic_load(&row_of(event)->recorded);
-  if (!sim_model_event_reached(driver.machine, event->index, ticket)) return CUDA_ERROR_NOT_READY;
+  if (!sim_event_is_reached(driver.machine, event->index, ticket)) return CUDA_ERROR_NOT_READY;
   return driver_context_health(event->context);
 }
 
@@ -169,7 +170,7 @@ SIM_API CUresult cuEventSynchronize(CUevent event) {
   TRY(capture_forbids());
   TRY(driver_context_health(event->context));
   bool blocking = (event->flags & CU_EVENT_BLOCKING_SYNC) != 0 || context_blocks(event->context);
-  sim_model_wait_event(driver.machine, event->index, atomic_load(&row_of(event)->recorded), blocking);
+  sim_wait_event(driver.machine, event->index, atomic_load(&row_of(event)->recorded), blocking);
   return driver_context_health(event->context);
 }
 
@@ -179,7 +180,7 @@ static CUresult stamp_of(CUevent event, uint64_t *time_ns) {
   if (event->flags & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
   TRY(driver_context_health(event->context));
   struct sim_event *row = row_of(event);
-  if (!sim_model_event_reached(driver.machine, event->index, atomic_load(&row->recorded))) return CUDA_ERROR_NOT_READY;
+  if (!sim_event_is_reached(driver.machine, event->index, atomic_load(&row->recorded))) return CUDA_ERROR_NOT_READY;
   *time_ns = atomic_load(&row->time_ns);
   return *time_ns == 0 ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }

@@ -235,3 +235,18 @@ SIM_API CUresult cuGraphDestroyNode(CUgraphNode node) {
   free(node);
   return CUDA_SUCCESS;
 }
+
+/* ---- user objects ---- */
+
+SIM_API CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
+  ENTER();
+  TRY(graph_check(graph));
+  NEED((flags & ~(unsigned int)CU_GRAPH_USER_OBJECT_MOVE) == 0);
+  return user_objects_hold(&graph->objects, object, count, (flags & CU_GRAPH_USER_OBJECT_MOVE) != 0);
+}
+
+SIM_API CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
+  ENTER();
+  TRY(graph_check(graph));
+  return user_objects_drop(&graph->objects, object, count);
+}

@@ -1,7 +1,6 @@
 #include "host_function.h"
 
 #include "memory.h"
-#include "task.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -175,11 +174,6 @@ static CUresult push(CUstream stream, const struct errand *model) {
 CUresult host_function_run_in(CUstream stream, CUhostFn function, void *data) {
   struct errand errand = {.kind = FUNCTION, .function = function, .data = data};
   return push(stream, &errand);
-}
-
-CUresult host_function_push(CUstream stream, CUhostFn function, void *data) {
-  struct task task = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {.function = function, .data = data}};
-  return task_submit(stream, &task);
 }
 
 CUresult host_callback_push(CUstream stream, CUstream handle, CUstreamCallback callback, void *data) {

@@ -6,9 +6,6 @@
 
 #include "stream.h"
 
-/* As cuLaunchHostFunc: into the stream or its capture. */
-CUresult host_function_push(CUstream stream, CUhostFn function, void *data);
-
 /* Into the stream, past any capture. */
 CUresult host_function_run_in(CUstream stream, CUhostFn function, void *data);
 

@@ -1,5 +1,4 @@
 #define _GNU_SOURCE
-#include "ipc.h"
 #include "capture.h"
 #include "context.h"
 #include "event.h"
@@ -50,6 +49,14 @@ static CUresult export_contents(const struct allocation *allocation, struct memo
   return good ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
+static void forget(struct allocation *allocation) {
+  char path[PATH_MAX];
+  struct memory_handle *handle = allocation->detail;
+  sim_machine_object_path(handle->id, path, sizeof path);
+  unlink(path);
+  free(handle);
+}
+
 /* Handles of one allocation are the same each time: kept with it. */
 SIM_API CUresult cuIpcGetMemHandle(CUipcMemHandle *result, CUdeviceptr pointer) {
   ENTER();
@@ -77,6 +84,7 @@ SIM_API CUresult cuIpcGetMemHandle(CUipcMemHandle *result, CUdeviceptr pointer) 
     allocation->charged = 0;
     allocation->object = object + 1;
     allocation->detail = handle;
+    allocation->forget = forget;
     memory_unlock();
   }
   memset(result, 0, sizeof *result);
@@ -145,16 +153,6 @@ SIM_API CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
   free(handle);
   memory_release(allocation);
   return CUDA_SUCCESS;
-}
-
-void ipc_forget(struct allocation *allocation) {
-  char path[PATH_MAX];
-  struct memory_handle *handle = allocation->detail;
-  if (allocation->kind == MEMORY_LINEAR && handle != NULL) {
-    sim_machine_object_path(handle->id, path, sizeof path);
-    unlink(path);
-    free(handle);
-  }
 }
 
 /* ---- events ---- */

@@ -1,8 +1,7 @@
 #include "memory.h"
 
-#include "ipc.h"
+#include "context.h"
 #include "ledger.h"
-#include "vmm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -167,7 +166,7 @@ static void release(struct allocation *allocation) {
     space_give_run(allocation->base, allocation->size);
   if (allocation->charged > 0)
     sim_ledger_give(driver.machine, driver.process, driver.cards[allocation->device], allocation->charged);
-  ipc_forget(allocation);
+  if (allocation->forget != NULL) allocation->forget(allocation);
   if (allocation->object > 0) sim_ledger_drop(driver.machine, driver.process, (uint32_t)allocation->object - 1);
   if (ours) munmap((void *)(uintptr_t)allocation->base, allocation->size);
   delist(allocation);
@@ -197,7 +196,7 @@ struct allocation *memory_find(CUdeviceptr address) {
   return found;
 }
 
-void memory_close_all(CUcontext context) {
+static void close_all(CUcontext context) {
   pthread_mutex_lock(&lock);
   for (struct listed *listed = all, *next; listed != NULL; listed = next) {
     next = listed->next;
@@ -210,12 +209,14 @@ void memory_close_all(CUcontext context) {
   pthread_mutex_unlock(&lock);
 }
 
+CONTEXT_PART(CONTEXT_MEMORY, .close = close_all)
+
 /* The caller holds the lock. */
 static bool holds(CUdeviceptr address, size_t size) {
   const struct allocation *allocation = find(address);
   if (allocation == NULL) return !space_has(address);
   if (size > allocation->size - (address - allocation->base)) return false;
-  return allocation->kind != MEMORY_RESERVED || vmm_is_accessible(address, size);
+  return allocation->is_accessible == NULL || allocation->is_accessible(address, size);
 }
 
 bool memory_holds(CUdeviceptr address, size_t size) {

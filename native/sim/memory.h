@@ -30,6 +30,8 @@ struct allocation {
   unsigned long long id;
   int object;   /* of the ledger, plus one, when other processes may hold it too; 0: none */
   void *detail; /* of its kind: pool block, object, mapping */
+  void (*forget)(struct allocation *allocation); /* gives `detail` back when the allocation goes; NULL: nothing to do */
+  bool (*is_accessible)(CUdeviceptr address, size_t size); /* NULL: all of it is */
 };
 
 /* Device memory for the context. Zero bytes are refused, as is more than the card has. */
@@ -46,9 +48,6 @@ void memory_release(struct allocation *allocation);
 
 /* The allocation that holds an address; NULL: none. */
 struct allocation *memory_find(CUdeviceptr address);
-
-/* All allocations of a context that ends. */
-void memory_close_all(CUcontext context);
 
 /* Lets the host see the contents of a range of device memory, or host memory. False: there is no such memory. */
 bool memory_commit(CUdeviceptr address, size_t size);

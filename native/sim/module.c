@@ -1,5 +1,6 @@
 #include "module.h"
 
+#include "context.h"
 #include "ledger.h"
 #include "memory.h"
 
@@ -117,7 +118,7 @@ void module_close(CUmodule module) {
   free_module(module);
 }
 
-void module_close_all(CUcontext context) {
+static void close_all(CUcontext context) {
   for (;;) {
     pthread_mutex_lock(&lock);
     CUmodule module = modules;
@@ -128,6 +129,8 @@ void module_close_all(CUcontext context) {
     module_close(module);
   }
 }
+
+CONTEXT_PART(CONTEXT_MODULES, .close = close_all)
 
 /* The caller holds the module's lock. */
 static CUfunction known(CUmodule module, const char *name, size_t length) {

@@ -1,6 +1,6 @@
 # The simulated driver: look-alikes of libcuda.so.1 and libnvidia-ml.so.1, and the command that steers them.
 SIM_MODEL := card usage
-SIM_MACHINE := $(SIM_MODEL) clock descriptor fault json ledger liveness lock machine model node process
+SIM_MACHINE := $(SIM_MODEL) clock descriptor fault json ledger liveness lock machine machine_folder model node process wait
 SIM_NVML := $(patsubst sim/%.c,%,$(wildcard sim/nvml_*.c))
 SIM_CUDA := $(filter-out gpu_sim $(SIM_NVML) $(SIM_MACHINE),$(patsubst sim/%.c,%,$(wildcard sim/*.c)))
 SIM_OBJECTS = $(patsubst %,$(BUILD)/sim/%.o,$(1))

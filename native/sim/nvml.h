@@ -56,4 +56,7 @@ nvmlReturn_t nvml_tell(char *text, unsigned int length, const char *what);
 /* What NVML says of a card's place on the bus. */
 void nvml_pci_of(uint32_t card, nvmlPciInfo_t *pci);
 
+/* A board's serial number. */
+void nvml_serial_of(uint32_t card, char *text, size_t size);
+
 #endif

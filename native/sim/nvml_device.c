@@ -18,7 +18,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned
 SIM_API nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsigned int length) {
   char text[NVML_DEVICE_SERIAL_BUFFER_SIZE];
   ENTER_CARD(device);
-  snprintf(text, sizeof text, "%013u", 320000000 + card);
+  nvml_serial_of(card, text, sizeof text);
   return nvml_tell(serial, length, text);
 }
 

@@ -239,12 +239,17 @@ SIM_API nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *text, nvmlDevice_
   return nvmlDeviceGetHandleByPciBusId_v2(text, device);
 }
 
+void nvml_serial_of(uint32_t card, char *text, size_t size) {
+  snprintf(text, size, "%013u", 320000000 + card);
+}
+
 SIM_API nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device) {
   char own[NVML_DEVICE_SERIAL_BUFFER_SIZE];
   ENTER();
   NVML_NEED(serial != NULL && device != NULL);
-  for (uint32_t i = 0; i < nvml.machine->node.count; i++)
-    if (nvmlDeviceGetSerial(nvml_handle(i), own, sizeof own) == NVML_SUCCESS && strcmp(own, serial) == 0)
-      return give(__func__, i, device);
+  for (uint32_t i = 0; i < nvml.machine->node.count; i++) {
+    nvml_serial_of(i, own, sizeof own);
+    if (strcmp(own, serial) == 0) return give(__func__, i, device);
+  }
   return NVML_ERROR_NOT_FOUND;
 }

@@ -252,7 +252,7 @@ bool pool_give_back(CUcontext context) {
 }
 
 /* Pools belong to devices, but the places of their pieces go with the context in which they were taken. */
-void pool_close_context(CUcontext context) {
+static void close_context(CUcontext context) {
   pthread_mutex_lock(&lock);
   for (CUmemoryPool pool = pools; pool != NULL; pool = pool->next) {
     for (struct piece **at = &pool->pieces; *at != NULL;) {
@@ -270,6 +270,8 @@ void pool_close_context(CUcontext context) {
   }
   pthread_mutex_unlock(&lock);
 }
+
+CONTEXT_PART(CONTEXT_POOLS, .settle = pool_settle, .close = close_context)
 
 /* ---- the calls ---- */
 

@@ -43,9 +43,6 @@ void pool_settle(CUcontext context);
 /* Memory is short: pools of the context's device let go of all that is unused. True: something came free. */
 bool pool_give_back(CUcontext context);
 
-/* The context ends. */
-void pool_close_context(CUcontext context);
-
 /* For the calls that make pools and ask them. All but the first are for who holds the lock. */
 CUresult pool_check(CUmemoryPool pool);
 void pool_lock(void);

@@ -1,6 +1,7 @@
 #include "stream.h"
 
 #include "context.h"
+#include "wait.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +38,9 @@ static CUstream make(CUcontext context, unsigned int channel_flags, unsigned int
   return stream;
 }
 
-CUstream stream_legacy(CUcontext context) {
-  return make(context, SIM_CHANNEL_LEGACY, CU_STREAM_DEFAULT, 0);
+static CUresult open_legacy(CUcontext context) {
+  context->legacy = make(context, SIM_CHANNEL_LEGACY, CU_STREAM_DEFAULT, 0);
+  return context->legacy == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 static void list(CUstream stream) {
@@ -102,7 +104,7 @@ void stream_close(CUstream stream) {
   pthread_mutex_unlock(&context->lock);
 }
 
-void stream_close_all(CUcontext context) {
+static void close_all(CUcontext context) {
   pthread_mutex_lock(&context->lock);
   for (CUstream stream = context->streams; stream != NULL; stream = stream->next) {
     stream->destroyed = true;
@@ -164,7 +166,7 @@ uint64_t stream_push(CUstream stream, struct sim_op *op) {
   if (submitted - atomic_load_explicit(&queue->done, memory_order_acquire) >= SIM_RING) {
     sim_model_touch(machine, context->card);
     if (submitted - atomic_load_explicit(&queue->done, memory_order_acquire) >= SIM_RING)
-      sim_model_wait(machine, context->card, stream->channel, submitted - SIM_RING + ROOM, context_blocks(context));
+      sim_wait_channel(machine, context->card, stream->channel, submitted - SIM_RING + ROOM, context_blocks(context));
   }
   op->submitted_ns = sim_now(machine);
   uint64_t ticket = sim_card_push(&context->board->card, stream->channel, op);
@@ -183,10 +185,21 @@ bool stream_is_done(CUstream stream) {
 
 CUresult stream_wait_for(CUstream stream, uint64_t ticket) {
   CUcontext context = stream->context;
-  sim_model_wait(driver.machine, context->card, stream->channel, ticket, context_blocks(context));
+  sim_wait_channel(driver.machine, context->card, stream->channel, ticket, context_blocks(context));
   return driver_context_health(context);
 }
 
 CUresult stream_wait(CUstream stream) {
   return stream_wait_for(stream, stream_tail(stream));
 }
+
+static CUresult wait_all(CUcontext context) {
+  CUstream streams[SIM_MAX_CHANNELS];
+  size_t count = stream_list(context, streams);
+  TRY(stream_wait(context->legacy));
+  for (size_t i = 0; i < count; i++)
+    TRY(stream_wait(streams[i]));
+  return CUDA_SUCCESS;
+}
+
+CONTEXT_PART(CONTEXT_STREAMS, .open = open_legacy, .wait = wait_all, .close = close_all)

@@ -32,13 +32,9 @@ struct CUstream_st {
 /* What a stream argument means in the current context, which must be healthy. */
 CUresult stream_resolve(CUstream handle, CUstream *stream);
 
-/* The legacy stream of a new context. NULL: no room. */
-CUstream stream_legacy(CUcontext context);
-
 /* A stream that no caller sees. */
 CUresult stream_open(CUcontext context, unsigned int flags, int priority, CUstream *stream);
 void stream_close(CUstream stream);
-void stream_close_all(CUcontext context);
 
 /* The streams of a context but the legacy one, in a list that has room for SIM_MAX_CHANNELS. Returns how many there
  * are. */

@@ -4,6 +4,7 @@
 #include "host_function.h"
 #include "pool.h"
 #include "stream.h"
+#include "task.h"
 
 /* ---- life ---- */
 
@@ -174,7 +175,8 @@ SIM_API CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *data
   ENTER();
   NEED(function != NULL);
   TRY(stream_resolve(handle, &stream));
-  return host_function_push(stream, function, data);
+  struct task task = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {.function = function, .data = data}};
+  return task_submit(stream, &task);
 }
 PER_THREAD_SZ(cuLaunchHostFunc, (CUstream stream, CUhostFn function, void *data), own_stream(stream), function, data)
 

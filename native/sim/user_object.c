@@ -1,6 +1,6 @@
 #include "user_object.h"
 
-#include "graph.h"
+#include "driver.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -57,6 +57,45 @@ void user_objects_free(struct user_objects *objects) {
   *objects = (struct user_objects){0};
 }
 
+CUresult user_objects_hold(struct user_objects *objects, CUuserObject object, unsigned int count, bool moved) {
+  TRY(check(object));
+  NEED(count > 0 && count <= INT_MAX);
+  CUresult result = CUDA_SUCCESS;
+  pthread_mutex_lock(&lock);
+  struct held_object *held = find(objects, object);
+  if (held == NULL) {
+    struct held_object *larger = realloc(objects->at, (objects->count + 1) * sizeof *larger);
+    if (larger == NULL) {
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+    } else {
+      objects->at = larger;
+      held = &larger[objects->count++];
+      *held = (struct held_object){object, 0};
+    }
+  }
+  if (held != NULL) {
+    held->count += count;
+    if (!moved) retain(object, count);
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+CUresult user_objects_drop(struct user_objects *objects, CUuserObject object, unsigned int count) {
+  TRY(check(object));
+  pthread_mutex_lock(&lock);
+  struct held_object *held = find(objects, object);
+  bool good = held != NULL && count > 0 && count <= held->count;
+  if (good) {
+    held->count -= count;
+    if (held->count == 0) *held = objects->at[--objects->count];
+  }
+  pthread_mutex_unlock(&lock);
+  NEED(good);
+  release(object, count);
+  return CUDA_SUCCESS;
+}
+
 SIM_API CUresult cuUserObjectCreate(CUuserObject *object, void *data, CUhostFn destroy, unsigned int references,
                                     unsigned int flags) {
   ENTER();
@@ -84,49 +123,6 @@ SIM_API CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
   ENTER();
   TRY(check(object));
   NEED(count > 0 && count <= atomic_load(&object->references));
-  release(object, count);
-  return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
-  ENTER();
-  TRY(graph_check(graph));
-  TRY(check(object));
-  NEED(count > 0 && count <= INT_MAX && (flags & ~(unsigned int)CU_GRAPH_USER_OBJECT_MOVE) == 0);
-  CUresult result = CUDA_SUCCESS;
-  pthread_mutex_lock(&lock);
-  struct held_object *held = find(&graph->objects, object);
-  if (held == NULL) {
-    struct held_object *larger = realloc(graph->objects.at, (graph->objects.count + 1) * sizeof *larger);
-    if (larger == NULL) {
-      result = CUDA_ERROR_OUT_OF_MEMORY;
-    } else {
-      graph->objects.at = larger;
-      held = &larger[graph->objects.count++];
-      *held = (struct held_object){object, 0};
-    }
-  }
-  if (held != NULL) {
-    held->count += count;
-    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) retain(object, count);
-  }
-  pthread_mutex_unlock(&lock);
-  return result;
-}
-
-SIM_API CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
-  ENTER();
-  TRY(graph_check(graph));
-  TRY(check(object));
-  pthread_mutex_lock(&lock);
-  struct held_object *held = find(&graph->objects, object);
-  bool good = held != NULL && count > 0 && count <= held->count;
-  if (good) {
-    held->count -= count;
-    if (held->count == 0) *held = graph->objects.at[--graph->objects.count];
-  }
-  pthread_mutex_unlock(&lock);
-  NEED(good);
   release(object, count);
   return CUDA_SUCCESS;
 }

@@ -24,6 +24,12 @@ struct user_objects {
 /* A reference of its own to each object that another holds. False: no memory, nothing is held more. */
 bool user_objects_copy(struct user_objects *to, const struct user_objects *from);
 
+/* More references for a holder: `moved` from the caller, or new ones. */
+CUresult user_objects_hold(struct user_objects *objects, CUuserObject object, unsigned int count, bool moved);
+
+/* Fewer. The holder must have as many. */
+CUresult user_objects_drop(struct user_objects *objects, CUuserObject object, unsigned int count);
+
 /* The holder ends; objects that nobody holds any more are destroyed. */
 void user_objects_free(struct user_objects *objects);
 

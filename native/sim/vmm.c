@@ -1,5 +1,4 @@
 #define _GNU_SOURCE
-#include "vmm.h"
 
 #include "capture.h"
 #include "context.h"
@@ -57,6 +56,32 @@ static bool is_aligned(unsigned long long value) {
 
 /* ---- addresses ---- */
 
+static bool overlaps(const struct mapping *mapping, CUdeviceptr pointer, size_t size) {
+  return mapping->base < pointer + size && pointer < mapping->base + mapping->size;
+}
+
+static struct mapping *mapping_at(CUdeviceptr pointer) {
+  for (struct mapping *mapping = mappings; mapping != NULL; mapping = mapping->next)
+    if (overlaps(mapping, pointer, 1)) return mapping;
+  return NULL;
+}
+
+static bool is_accessible(CUdeviceptr address, size_t size) {
+  bool good = true;
+  pthread_mutex_lock(&lock);
+  while (size > 0 && good) {
+    const struct mapping *mapping = mapping_at(address);
+    good = mapping != NULL && mapping->accessible;
+    if (!good) break;
+    size_t covered = mapping->base + mapping->size - address;
+    if (covered > size) covered = size;
+    address += covered;
+    size -= covered;
+  }
+  pthread_mutex_unlock(&lock);
+  return good;
+}
+
 SIM_API CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t size, size_t alignment, CUdeviceptr hint,
                                      unsigned long long flags) {
   struct allocation *allocation;
@@ -71,17 +96,16 @@ SIM_API CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t size, size_t a
   size_t front = (alignment - (uintptr_t)area % alignment) % alignment;
   if (front > 0) munmap(area, front);
   if (alignment > front) munmap(area + front + size, alignment - front);
-  struct allocation model = {.base = (CUdeviceptr)(uintptr_t)(area + front), .size = size, .kind = MEMORY_RESERVED};
+  struct allocation model = {.base = (CUdeviceptr)(uintptr_t)(area + front),
+                             .size = size,
+                             .kind = MEMORY_RESERVED,
+                             .is_accessible = is_accessible};
   CUresult result = memory_enlist(&model, &allocation);
   if (result != CUDA_SUCCESS)
     munmap(area + front, size);
   else
     *pointer = model.base;
   return result;
-}
-
-static bool overlaps(const struct mapping *mapping, CUdeviceptr pointer, size_t size) {
-  return mapping->base < pointer + size && pointer < mapping->base + mapping->size;
 }
 
 static bool is_mapped(CUdeviceptr pointer, size_t size) {
@@ -297,12 +321,6 @@ SIM_API CUresult cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAcc
   return result;
 }
 
-static struct mapping *mapping_at(CUdeviceptr pointer) {
-  for (struct mapping *mapping = mappings; mapping != NULL; mapping = mapping->next)
-    if (overlaps(mapping, pointer, 1)) return mapping;
-  return NULL;
-}
-
 SIM_API CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr pointer) {
   ENTER();
   NEED(flags != NULL && location != NULL);
@@ -312,22 +330,6 @@ SIM_API CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *
   pthread_mutex_unlock(&lock);
   NEED(mapping != NULL);
   return CUDA_SUCCESS;
-}
-
-bool vmm_is_accessible(CUdeviceptr address, size_t size) {
-  bool good = true;
-  pthread_mutex_lock(&lock);
-  while (size > 0 && good) {
-    const struct mapping *mapping = mapping_at(address);
-    good = mapping != NULL && mapping->accessible;
-    if (!good) break;
-    size_t covered = mapping->base + mapping->size - address;
-    if (covered > size) covered = size;
-    address += covered;
-    size -= covered;
-  }
-  pthread_mutex_unlock(&lock);
-  return good;
 }
 
 SIM_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address) {

@@ -1,7 +1,7 @@
 #!/bin/sh
-# What a file of the control library calls or includes stands below it: no file needs itself by way of others.
+# What a file of a library calls or includes stands below it: no file needs itself by way of others.
 set -u
-echo "no files of the control libraries call or include each other in a circle"
+echo "no files of the control libraries or of the simulated driver call or include each other in a circle"
 command -v nm >/dev/null || { echo "skip: nm is not installed"; exit 77; }
 build=${NATIVE_BUILD:-build}
 work=$(mktemp -d)
@@ -37,15 +37,19 @@ calls() { # name, objects
   circles "$name" <"$work/calls"
 }
 
-objects() { # the files of control/ that match
-  for file in $(ls control/*.c | grep -E "$1"); do echo "$build/${file%.c}.o"; done
+objects() { # the files of a part that match
+  for file in $(ls "$1"/*.c | grep -E "$2"); do echo "$build/${file%.c}.o"; done
 }
 
 failed=0
 # shellcheck disable=SC2046 # names without blanks
-calls libcuda-control.so $(objects . | grep -vE '/(nvml_[a-z]*|directory_fixed)\.o$') || failed=1
+calls libcuda-control.so $(objects control . | grep -vE '/(nvml_[a-z]*|directory_fixed)\.o$') || failed=1
 # shellcheck disable=SC2046
-calls libnvml-control.so $(objects '/(nvml_.*|descriptor|directory|directory_sandbox|fork|ledger|limits|objects|os|process|usage)\.c$') || failed=1
+calls libnvml-control.so $(objects control '/(nvml_.*|descriptor|directory|directory_sandbox|fork|ledger|limits|objects|os|process|usage)\.c$') || failed=1
+# shellcheck disable=SC2046
+calls "simulated libcuda" $(objects sim . | grep -vE '/(nvml_[a-z]*|gpu_sim)\.o$') || failed=1
+# shellcheck disable=SC2046
+calls "simulated libnvidia-ml" $(objects sim '/(nvml_.*|clock|descriptor|ledger|liveness|machine.*|model|process|wait)\.c$') || failed=1
 for part in control sim; do
   grep -H '^#include "' $part/*.h | sed -E 's,^[a-z]*/([^:]*):#include "([^"]*)".*,\1 \2,' >"$work/includes"
   circles "headers of $part" <"$work/includes" || failed=1
