@@ -1,6 +1,6 @@
 /*
  * What the control library adds to a call: batches of calls through it and batches of calls to the driver below it take
- * turns in one process, on the same card and in the same state. Prints one line a batch pair: "<what> <hooked ns>
+ * turns in one process, on the same GPU and in the same state. Prints one line a batch pair: "<what> <hooked ns>
  * <direct ns>" per call.
  *
  *     hook LIBCUDA BATCHES

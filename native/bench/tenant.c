@@ -1,14 +1,14 @@
 /*
- * A program that uses the simulated card as programs do: launches in a given manner, as fast as it is let, until its
+ * A program that uses the simulated GPU as programs do: launches in a given manner, as fast as it is let, until its
  * time is over. Prints the launches it made.
  *
  *     tenant SECONDS MANNER
  *
  *     async:US            one stream, never waiting
  *     sync:US             waits for every launch
- *     mixed:US:STREAMS    several streams; kernels of US, 2 US and US / 2 on a part of the card, so that they overlap
+ *     mixed:US:STREAMS    several streams; kernels of US, 2 US and US / 2 on a part of the GPU, so that they overlap
  *     graph:US:NODES      graphs of so many kernels
- *     cooperative:US      cooperative launches over the whole card
+ *     cooperative:US      cooperative launches over the whole GPU
  *     burst:US:WORK:REST  WORK ms of kernels at once, then REST ms of nothing
  *     shapes              kernels of 20 us, 200 us and 2 ms in turn
  *     grid:US:BLOCKS      one stream, kernels of so many blocks

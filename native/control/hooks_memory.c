@@ -5,7 +5,7 @@
 #include "memory.h"
 #include "pools.h"
 
-/* Rows are padded to a multiple of this on every card so far; the exact pitch is known after the call. */
+/* Rows are padded to a multiple of this on every GPU so far; the exact pitch is known after the call. */
 #define PITCH_ALIGNMENT 512u
 
 /* After the driver call: remembers what it gave, undoes it when that is impossible, gives the claim back when it

@@ -12,7 +12,7 @@ static void *recognised(void) {
 }
 
 CUresult cuInit(unsigned int flags) {
-  /* A slice whose limits cannot be kept would be a whole card. */
+  /* A slice whose limits cannot be kept would be a whole GPU. */
   if (!control_start()) return CUDA_ERROR_NOT_INITIALIZED;
   bool hides = visible_begin();
   CUresult result = driver.cuInit(flags);

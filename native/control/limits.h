@@ -8,7 +8,7 @@
 enum limits_status {
   LIMITS_ABSENT,  /* no directory, on the node itself: this is no container of ours */
   LIMITS_PRESENT, /* mapped and sound */
-  LIMITS_BROKEN,  /* the directory is there, the limits are not: nothing may run as if it had a whole card */
+  LIMITS_BROKEN,  /* the directory is there, the limits are not: nothing may run as if it had a whole GPU */
 };
 
 /* Maps the file. `*why` says in a few words what is wrong when it is broken. */

@@ -2,9 +2,9 @@
  * A program that uses the CUDA driver, to be run in a container: linked to libcuda.so.1 as any other, it knows nothing
  * of limits.
  *
- *     gpu-probe total          what the card is said to have           prints "total <MiB>"
+ *     gpu-probe total          what the GPU is said to have           prints "total <MiB>"
  *     gpu-probe memory         allocates until it is refused           prints "memory <MiB> result <CUresult>"
- *     gpu-probe share MS       keeps the card busy for so long         prints "share <percent of the time it was busy>"
+ *     gpu-probe share MS       keeps the GPU busy for so long         prints "share <percent of the time it was busy>"
  *     gpu-probe work MIB MS    the same while it holds so much memory
  *
  * Exits with 0, with 1 when the driver refuses what it must not, and with 2 when it is called wrongly.
@@ -47,7 +47,7 @@ static void total(CUdevice device) {
   printf("total %zu\n", bytes >> 20);
 }
 
-/* The simulated driver reads a kernel's time from its name: this one takes a millisecond of the whole card. */
+/* The simulated driver reads a kernel's time from its name: this one takes a millisecond of the whole GPU. */
 static const char *const KERNEL = "busy_us_1000";
 static const double KERNEL_SECONDS = 1e-3;
 static const char *const IMAGE =

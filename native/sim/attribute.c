@@ -1,6 +1,6 @@
 #include "driver.h"
 
-/* Attributes that are the same on every simulated card. */
+/* Attributes that are the same on every simulated GPU. */
 static const struct {
   CUdevice_attribute attribute;
   int value;
@@ -81,7 +81,7 @@ SIM_API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, 
     *value = (int)gpu->pci_device;
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
-    *value = (int)atomic_load(&driver.machine->boards[driver.cards[device]].compute_mode);
+    *value = (int)atomic_load(&driver.machine->boards[driver.gpus[device]].compute_mode);
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
     *value = gpu->major >= 6;

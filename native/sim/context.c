@@ -27,13 +27,13 @@ static CUresult open_parts(CUcontext context) {
 static void report(CUcontext context, CUresult error) {
   enum { XID_EVENT = 8, XID_GRAPHICS_ENGINE = 13, XID_MEMORY_PAGE_FAULT = 31 };
   if (error == (CUresult)SIM_ERROR_LOST || atomic_exchange(&context->reported, true)) return;
-  sim_news_tell(driver.machine, context->card, XID_EVENT,
+  sim_news_tell(driver.machine, context->gpu, XID_EVENT,
                 error == CUDA_ERROR_ILLEGAL_ADDRESS ? XID_MEMORY_PAGE_FAULT : XID_GRAPHICS_ENGINE);
 }
 
 CUresult driver_context_health(CUcontext context) {
   if (context->destroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  uint32_t error = atomic_load(&context->board->card.tenants[context->tenant].error);
+  uint32_t error = atomic_load(&context->board->model.tenants[context->tenant].error);
   if (error != 0) {
     report(context, (CUresult)error);
     return (CUresult)error;
@@ -70,22 +70,22 @@ static void set_limits(CUcontext context) {
   memcpy(context->first_limits, context->limits, sizeof context->limits);
 }
 
-static CUresult open_on_card(CUcontext context) {
+static CUresult open_on_gpu(CUcontext context) {
   struct sim_machine *machine = driver.machine;
   if (atomic_load(&context->board->lost)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   uint32_t mode = atomic_load(&context->board->compute_mode);
   if (mode == CU_COMPUTEMODE_PROHIBITED) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  if (!sim_ledger_take(machine, driver.process, context->card, machine->node.context_bytes))
+  if (!sim_ledger_take(machine, driver.process, context->gpu, machine->node.context_bytes))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  sim_model_enter(machine, context->card);
-  int tenant = sim_card_open_tenant(&context->board->card, driver.process);
-  sim_model_leave(machine, context->card);
+  sim_model_enter(machine, context->gpu);
+  int tenant = sim_model_open_tenant(&context->board->model, driver.process);
+  sim_model_leave(machine, context->gpu);
   if (tenant < 0) {
-    sim_ledger_give(machine, driver.process, context->card, machine->node.context_bytes);
+    sim_ledger_give(machine, driver.process, context->gpu, machine->node.context_bytes);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   context->tenant = (uint32_t)tenant;
-  atomic_fetch_add(&machine->processes[driver.process].contexts[context->card], 1);
+  atomic_fetch_add(&machine->processes[driver.process].contexts[context->gpu], 1);
   return CUDA_SUCCESS;
 }
 
@@ -93,15 +93,15 @@ CUresult context_open(CUcontext *result, CUdevice device, unsigned int flags, un
   CUcontext context = calloc(1, sizeof *context);
   if (context == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
   context->device = device;
-  context->card = driver.cards[device];
-  context->board = &driver.machine->boards[context->card];
+  context->gpu = driver.gpus[device];
+  context->board = &driver.machine->boards[context->gpu];
   context->flags = flags;
   context->api_version = api_version;
   context->id = atomic_fetch_add(&driver.machine->ids, 1) + 1;
   context->references = 1;
   pthread_mutex_init(&context->lock, NULL);
   set_limits(context);
-  CUresult opened = open_on_card(context);
+  CUresult opened = open_on_gpu(context);
   if (opened == CUDA_SUCCESS) opened = open_parts(context);
   if (opened != CUDA_SUCCESS) {
     pthread_mutex_destroy(&context->lock);
@@ -122,11 +122,11 @@ void context_close(CUcontext context) {
   context->destroyed = true;
   for (size_t i = 0; i < CONTEXT_PARTS; i++)
     if (parts[i]->close != NULL) parts[i]->close(context);
-  sim_model_enter(machine, context->card);
-  sim_card_close_tenant(&context->board->card, machine->events, context->tenant);
-  sim_model_leave(machine, context->card);
-  atomic_fetch_sub(&machine->processes[driver.process].contexts[context->card], 1);
-  sim_ledger_give(machine, driver.process, context->card, machine->node.context_bytes + context->limit_bytes);
+  sim_model_enter(machine, context->gpu);
+  sim_model_close_tenant(&context->board->model, machine->events, context->tenant);
+  sim_model_leave(machine, context->gpu);
+  atomic_fetch_sub(&machine->processes[driver.process].contexts[context->gpu], 1);
+  sim_ledger_give(machine, driver.process, context->gpu, machine->node.context_bytes + context->limit_bytes);
 }
 
 /* Memory that a limit stands for beyond what the context took when it was made. */
@@ -147,19 +147,19 @@ static uint64_t bytes_of(const struct CUctx_st *context, CUlimit limit, size_t v
 
 CUresult context_set_limit(CUcontext context, CUlimit limit, size_t value) {
   uint64_t before = bytes_of(context, limit, context->limits[limit]), after = bytes_of(context, limit, value);
-  if (after > before && !sim_ledger_take(driver.machine, driver.process, context->card, after - before))
+  if (after > before && !sim_ledger_take(driver.machine, driver.process, context->gpu, after - before))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  if (after < before) sim_ledger_give(driver.machine, driver.process, context->card, before - after);
+  if (after < before) sim_ledger_give(driver.machine, driver.process, context->gpu, before - after);
   context->limits[limit] = value;
   context->limit_bytes += after - before;
   return CUDA_SUCCESS;
 }
 
 bool context_is_idle(CUcontext context) {
-  const struct sim_card *card = &context->board->card;
+  const struct sim_model *gpu = &context->board->model;
   for (uint32_t word = 0; word < SIM_CHANNEL_WORDS; word++) {
-    for (uint64_t bits = atomic_load(&card->busy[word]); bits != 0; bits &= bits - 1)
-      if (card->channels[word * 64 + (uint32_t)__builtin_ctzll(bits)].tenant == context->tenant) return false;
+    for (uint64_t bits = atomic_load(&gpu->busy[word]); bits != 0; bits &= bits - 1)
+      if (gpu->channels[word * 64 + (uint32_t)__builtin_ctzll(bits)].tenant == context->tenant) return false;
   }
   return true;
 }

@@ -1,5 +1,5 @@
 /*
- * Contexts: what a process has on a card. See struct CUctx_st in driver.h.
+ * Contexts: what a process has on a GPU. See struct CUctx_st in driver.h.
  */
 #ifndef SIM_CONTEXT_H
 #define SIM_CONTEXT_H
@@ -40,7 +40,7 @@ CUresult context_set_limit(CUcontext context, CUlimit limit, size_t value);
 /* A handle that a caller gave. */
 CUresult context_check(CUcontext context);
 
-/* Has the card nothing to do for it, as far as the model has come? */
+/* Has the GPU nothing to do for it, as far as the model has come? */
 bool context_is_idle(CUcontext context);
 
 /* Waits for all work in it. */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { KEPT_FILL = 256 << 20 }; /* fills of more than this leave no contents: a card is larger than this machine */
+enum { KEPT_FILL = 256 << 20 }; /* fills of more than this leave no contents: a GPU is larger than this machine */
 
 static bool is_host(CUdeviceptr address) {
   const struct allocation *allocation = memory_find(address);
@@ -88,9 +88,9 @@ CUresult copy_push(CUstream stream, const struct copy *copy) {
     op.engine = copy->to.host ? SIM_TO_HOST : SIM_TO_DEVICE;
     op.work = duration_ns(bytes, node->copy_bytes_per_us);
   } else {
-    /* Within the card it is a kernel's work, which keeps all SMs waiting for memory. */
+    /* Within the GPU it is a kernel's work, which keeps all SMs waiting for memory. */
     op.kind = SIM_KERNEL;
-    op.width = stream->context->board->card.sms;
+    op.width = stream->context->board->model.sms;
     op.work = duration_ns(2 * bytes, node->fill_bytes_per_us) * op.width;
   }
   stream_push(stream, &op);
@@ -118,7 +118,7 @@ CUresult fill_push(CUstream stream, const struct fill *fill) {
     NEED(memory_commit(to, fill->width * fill->element));
     write_row((void *)(uintptr_t)to, fill);
   }
-  struct sim_op op = {.kind = SIM_KERNEL, .width = stream->context->board->card.sms};
+  struct sim_op op = {.kind = SIM_KERNEL, .width = stream->context->board->model.sms};
   op.work = duration_ns(bytes, driver.machine->node.fill_bytes_per_us) * op.width;
   stream_push(stream, &op);
   return CUDA_SUCCESS;

@@ -1,8 +1,8 @@
 /*
  * Copies and fills: a box of bytes from one place to another, or a pattern over rows.
  *
- * Contents move when the call is made; the time that the card needs passes in the stream. Who reads the result
- * after the stream is done sees what a card would show.
+ * Contents move when the call is made; the time that the GPU needs passes in the stream. Who reads the result
+ * after the stream is done sees what a GPU would show.
  */
 #ifndef SIM_COPY_H
 #define SIM_COPY_H

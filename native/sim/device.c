@@ -52,7 +52,7 @@ SIM_API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
   ENTER();
   NEED(bytes != NULL);
   NEED_DEVICE(device);
-  *bytes = sim_ledger_capacity(driver.machine, driver.cards[device]);
+  *bytes = sim_ledger_capacity(driver.machine, driver.gpus[device]);
   return CUDA_SUCCESS;
 }
 
@@ -124,11 +124,11 @@ SIM_API CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget tar
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* ---- peers: cards that NVLink or a PCIe switch connects reach each other's memory ---- */
+/* ---- peers: GPUs that NVLink or a PCIe switch connects reach each other's memory ---- */
 
 static bool are_peers(CUdevice a, CUdevice b) {
   const struct sim_node *node = &driver.machine->node;
-  uint32_t x = driver.cards[a], y = driver.cards[b];
+  uint32_t x = driver.gpus[a], y = driver.gpus[b];
   return a != b && (node->nvlinks[x][y] > 0 || node->level[x][y] <= SIM_PHB);
 }
 
@@ -147,7 +147,7 @@ SIM_API CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attri
   NEED(value != NULL && source != target);
   NEED_DEVICE(source);
   NEED_DEVICE(target);
-  bool linked = driver.machine->node.nvlinks[driver.cards[source]][driver.cards[target]] > 0;
+  bool linked = driver.machine->node.nvlinks[driver.gpus[source]][driver.gpus[target]] > 0;
   switch (attribute) {
   case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
     *value = linked ? 0 : 1;
@@ -165,7 +165,7 @@ SIM_API CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attri
 }
 
 /* Bit n of a context's row: context's device may reach device n. */
-static _Atomic uint32_t enabled[SIM_MAX_CARDS];
+static _Atomic uint32_t enabled[SIM_MAX_GPUS];
 
 SIM_API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
   CUcontext context;

@@ -16,9 +16,9 @@ static bool child; /* of a process that had called cuInit */
 
 CUresult driver_refuse(const char *call) {
   if (!driver.ready) return CUDA_ERROR_NOT_INITIALIZED;
-  int card =
-      thread.depth > 0 && thread.contexts[thread.depth - 1] != NULL ? (int)thread.contexts[thread.depth - 1]->card : -1;
-  return (CUresult)sim_fault_of(driver.machine, call, card);
+  int gpu =
+      thread.depth > 0 && thread.contexts[thread.depth - 1] != NULL ? (int)thread.contexts[thread.depth - 1]->gpu : -1;
+  return (CUresult)sim_fault_of(driver.machine, call, gpu);
 }
 
 static void after_fork(void) {
@@ -27,7 +27,7 @@ static void after_fork(void) {
   child = true;
 }
 
-static bool adds(const char *word, size_t length, uint32_t *card) {
+static bool adds(const char *word, size_t length, uint32_t *gpu) {
   const struct sim_node *node = &driver.machine->node;
   char text[64], *end;
   if (length == 0 || length >= sizeof text) return false;
@@ -35,11 +35,11 @@ static bool adds(const char *word, size_t length, uint32_t *card) {
   text[length] = 0;
   unsigned long number = strtoul(text, &end, 10);
   if (*end == 0) {
-    *card = (uint32_t)number;
+    *gpu = (uint32_t)number;
     return number < node->count;
   }
-  for (*card = 0; *card < node->count; ++*card)
-    if (strncmp(node->gpus[*card].uuid, text, length) == 0) return true;
+  for (*gpu = 0; *gpu < node->count; ++*gpu)
+    if (strncmp(node->gpus[*gpu].uuid, text, length) == 0) return true;
   return false;
 }
 
@@ -49,16 +49,16 @@ static void choose_devices(void) {
   driver.count = 0;
   if (list == NULL) {
     for (; driver.count < driver.machine->node.count; driver.count++)
-      driver.cards[driver.count] = driver.count;
+      driver.gpus[driver.count] = driver.count;
     return;
   }
-  while (*list != 0 && driver.count < SIM_MAX_CARDS) {
+  while (*list != 0 && driver.count < SIM_MAX_GPUS) {
     size_t length = strcspn(list, ",");
-    uint32_t card;
-    if (!adds(list, length, &card)) return;
+    uint32_t gpu;
+    if (!adds(list, length, &gpu)) return;
     for (uint32_t i = 0; i < driver.count; i++)
-      if (driver.cards[i] == card) return;
-    driver.cards[driver.count++] = card;
+      if (driver.gpus[i] == gpu) return;
+    driver.gpus[driver.count++] = gpu;
     list += length;
     list += *list == ',';
   }

@@ -18,7 +18,7 @@ struct driver {
   bool ready; /* cuInit has succeeded in this very process: a child after fork has to do without */
   uint32_t process;
   uint32_t count; /* devices, as CUDA_VISIBLE_DEVICES leaves them */
-  uint32_t cards[SIM_MAX_CARDS];
+  uint32_t gpus[SIM_MAX_GPUS];
   struct sim_machine *machine;
 };
 
@@ -26,7 +26,7 @@ extern struct driver driver;
 
 struct CUctx_st {
   CUdevice device;
-  uint32_t card;
+  uint32_t gpu;
   uint32_t tenant;
   unsigned int flags;
   unsigned int api_version;
@@ -42,7 +42,7 @@ struct CUctx_st {
   pthread_mutex_t lock;        /* of the list of streams */
   size_t limits[CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED + 1];
   size_t first_limits[CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED + 1];
-  uint64_t limit_bytes; /* that larger limits than the first ones take of the card */
+  uint64_t limit_bytes; /* that larger limits than the first ones take of the GPU */
   CUfunc_cache cache;
   CUsharedconfig shared;
   struct CUctx_st *next; /* of all contexts */
@@ -77,7 +77,7 @@ static inline CUresult driver_current(CUcontext *context) {
   *context = current;
   if (__builtin_expect(
           !current->destroyed && atomic_load_explicit(&current->board->lost, memory_order_relaxed) == 0 &&
-              atomic_load_explicit(&current->board->card.tenants[current->tenant].error, memory_order_relaxed) == 0,
+              atomic_load_explicit(&current->board->model.tenants[current->tenant].error, memory_order_relaxed) == 0,
           1))
     return CUDA_SUCCESS;
   return driver_context_health(current);
@@ -96,7 +96,7 @@ static inline CUresult driver_current(CUcontext *context) {
 #define NEED(condition) TRY((condition) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)
 
 static inline const struct sim_gpu *driver_gpu(CUdevice device) {
-  return &driver.machine->node.gpus[driver.cards[device]];
+  return &driver.machine->node.gpus[driver.gpus[device]];
 }
 
 static inline bool driver_has(CUdevice device) {

@@ -9,7 +9,7 @@
 
 enum {
   EVENT_MAGIC = 0x45564e54,
-  RESOLUTION_NS = 512, /* cards stamp time in steps of about half a microsecond */
+  RESOLUTION_NS = 512, /* GPUs stamp time in steps of about half a microsecond */
   EVENT_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS,
 };
 
@@ -112,7 +112,7 @@ CUresult event_record_in(CUstream stream, CUevent event) {
   pthread_mutex_lock(&event->lock);
   uint64_t ticket = atomic_load(&row->recorded) + 1;
   struct sim_op op = {.kind = SIM_RECORD, .event = event->index, .ticket = ticket};
-  row->card = stream->context->card;
+  row->gpu = stream->context->gpu;
   row->channel = stream->channel;
   row->place = stream_push(stream, &op);
   atomic_store(&row->recorded, ticket);

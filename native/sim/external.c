@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /*
- * Memory of another interface (Vulkan, say) on the card. There is no such interface here, so the import stands for
+ * Memory of another interface (Vulkan, say) on the GPU. There is no such interface here, so the import stands for
  * both: it is charged when it is imported. A file that can be mapped shows its contents.
  */
 enum { EXTERNAL_MAGIC = 0x45585445 };
@@ -37,7 +37,7 @@ SIM_API CUresult cuImportExternalMemory(CUexternalMemory *result, const CUDA_EXT
   memory->size = described->size;
   memory->charged = (described->size + SPACE_BLOCK - 1) / SPACE_BLOCK * SPACE_BLOCK;
   memory->area = mmap(NULL, described->size, PROT_READ | PROT_WRITE, MAP_SHARED, described->handle.fd, 0);
-  if (memory->area == MAP_FAILED || !sim_ledger_take(driver.machine, driver.process, context->card, memory->charged)) {
+  if (memory->area == MAP_FAILED || !sim_ledger_take(driver.machine, driver.process, context->gpu, memory->charged)) {
     CUresult why = memory->area == MAP_FAILED ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_OUT_OF_MEMORY;
     if (memory->area != MAP_FAILED) munmap(memory->area, memory->size);
     free(memory);
@@ -87,7 +87,7 @@ SIM_API CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
     if (allocation != NULL && allocation->kind == MEMORY_IMPORTED) memory_release(allocation);
   }
   munmap(memory->area, memory->size);
-  sim_ledger_give(driver.machine, driver.process, memory->context->card, memory->charged);
+  sim_ledger_give(driver.machine, driver.process, memory->context->gpu, memory->charged);
   memory->magic = 0;
   free(memory);
   return CUDA_SUCCESS;

@@ -24,12 +24,12 @@ static void remove_fault(struct sim_machine *machine, uint32_t at) {
   atomic_store(&machine->fault_count, count - 1);
 }
 
-uint32_t sim_fault_of(struct sim_machine *machine, const char *call, int card) {
+uint32_t sim_fault_of(struct sim_machine *machine, const char *call, int gpu) {
   uint32_t code = 0;
   sim_lock_take(&machine->lock);
   for (uint32_t i = 0; i < atomic_load(&machine->fault_count) && code == 0; i++) {
     struct sim_fault *fault = &machine->faults[i];
-    if (!is_meant(fault->name, call) || (fault->card >= 0 && fault->card != card)) continue;
+    if (!is_meant(fault->name, call) || (fault->gpu >= 0 && fault->gpu != gpu)) continue;
     code = fault->code;
     if (fault->remaining > 0 && --fault->remaining == 0) remove_fault(machine, i);
   }
@@ -37,18 +37,18 @@ uint32_t sim_fault_of(struct sim_machine *machine, const char *call, int card) {
   return code;
 }
 
-bool sim_fault_set(struct sim_machine *machine, const char *call, int card, uint32_t code, int64_t times) {
+bool sim_fault_set(struct sim_machine *machine, const char *call, int gpu, uint32_t code, int64_t times) {
   bool room = strlen(call) < SIM_FAULT_NAME;
   sim_lock_take(&machine->lock);
   uint32_t count = atomic_load(&machine->fault_count), at = 0;
-  while (at < count && (strcmp(machine->faults[at].name, call) != 0 || machine->faults[at].card != card))
+  while (at < count && (strcmp(machine->faults[at].name, call) != 0 || machine->faults[at].gpu != gpu))
     at++;
   room = room && at < SIM_MAX_FAULTS;
   if (room) {
     struct sim_fault *fault = &machine->faults[at];
     memset(fault->name, 0, sizeof fault->name);
     memcpy(fault->name, call, strlen(call));
-    fault->card = card;
+    fault->gpu = gpu;
     fault->code = code;
     fault->remaining = times;
     if (at == count) atomic_store(&machine->fault_count, count + 1);
@@ -64,10 +64,10 @@ void sim_fault_clear(struct sim_machine *machine, const char *call) {
   sim_lock_give(&machine->lock);
 }
 
-void sim_news_tell(struct sim_machine *machine, uint32_t card, uint64_t type, uint64_t data) {
+void sim_news_tell(struct sim_machine *machine, uint32_t gpu, uint64_t type, uint64_t data) {
   sim_lock_take(&machine->lock);
   uint32_t count = atomic_load(&machine->news_count);
-  machine->news[count % SIM_NEWS] = (struct sim_news){.type = type, .data = data, .card = card};
+  machine->news[count % SIM_NEWS] = (struct sim_news){.type = type, .data = data, .gpu = gpu};
   atomic_store(&machine->news_count, count + 1);
   sim_lock_give(&machine->lock);
   syscall(SYS_futex, &machine->news_count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -78,21 +78,21 @@ void sim_news_wait(struct sim_machine *machine, uint32_t seen, uint64_t limit_ns
   syscall(SYS_futex, &machine->news_count, FUTEX_WAIT, seen, &limit, NULL, 0);
 }
 
-void sim_card_lose(struct sim_machine *machine, uint32_t card) {
-  struct sim_board *board = &machine->boards[card];
+void sim_model_lose(struct sim_machine *machine, uint32_t gpu) {
+  struct sim_board *board = &machine->boards[gpu];
   atomic_store(&board->lost, 1);
-  sim_model_enter(machine, card);
+  sim_model_enter(machine, gpu);
   for (uint32_t i = 0; i < SIM_MAX_TENANTS; i++)
-    if (atomic_load(&board->card.tenants[i].used)) sim_card_abandon(&board->card, machine->events, i);
-  sim_model_leave(machine, card);
+    if (atomic_load(&board->model.tenants[i].used)) sim_model_abandon(&board->model, machine->events, i);
+  sim_model_leave(machine, gpu);
 }
 
-void sim_card_restore(struct sim_machine *machine, uint32_t card) {
+void sim_model_restore(struct sim_machine *machine, uint32_t gpu) {
   /* Contexts from before the loss stay broken: only those made from now on work. */
-  struct sim_board *board = &machine->boards[card];
-  sim_model_enter(machine, card);
+  struct sim_board *board = &machine->boards[gpu];
+  sim_model_enter(machine, gpu);
   for (uint32_t i = 0; i < SIM_MAX_TENANTS; i++)
-    if (atomic_load(&board->card.tenants[i].used)) atomic_store(&board->card.tenants[i].error, SIM_ERROR_LOST);
-  sim_model_leave(machine, card);
+    if (atomic_load(&board->model.tenants[i].used)) atomic_store(&board->model.tenants[i].error, SIM_ERROR_LOST);
+  sim_model_leave(machine, gpu);
   atomic_store(&board->lost, 0);
 }

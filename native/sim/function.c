@@ -183,7 +183,7 @@ SIM_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *threa
   TRY(driver_current(&context));
   *threads = limit > 0 && limit < MAX_THREADS ? limit / 32 * 32 : MAX_THREADS;
   if (*threads == 0) *threads = limit;
-  *grid = (int)(context->board->card.sms * kernel_blocks_per_sm((unsigned int)*threads));
+  *grid = (int)(context->board->model.sms * kernel_blocks_per_sm((unsigned int)*threads));
   return CUDA_SUCCESS;
 }
 

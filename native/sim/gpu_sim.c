@@ -21,7 +21,7 @@ static const char USAGE[] =
     "  clear [CALL]                          takes back faults\n"
     "  xid GPU NUMBER                        reports an XID to NVML's listeners\n"
     "  ecc GPU corrected|uncorrected COUNT   adds memory errors\n"
-    "  lose GPU                              the card falls off the bus (with XID 79)\n"
+    "  lose GPU                              the GPU falls off the bus (with XID 79)\n"
     "  restore GPU                           it comes back\n"
     "  advance-clock TIME                    moves a manual clock: 5us, 10ms, 2s, or nanoseconds\n"
     "CODE is a number, or: not-supported unknown lost out-of-memory no-permission not-found timeout\n";
@@ -43,10 +43,10 @@ static bool number(const char *text, uint64_t *value) {
   return *end == 0 && errno == 0;
 }
 
-static bool gpu_of(const struct sim_machine *machine, const char *text, uint32_t *card) {
+static bool gpu_of(const struct sim_machine *machine, const char *text, uint32_t *gpu) {
   uint64_t value;
   if (!number(text, &value) || value >= machine->node.count) return false;
-  *card = (uint32_t)value;
+  *gpu = (uint32_t)value;
   return true;
 }
 
@@ -80,11 +80,11 @@ static void print_text(const char *text) {
   putchar('"');
 }
 
-/* Time in which kernels of a process ran; `busyNs`, as NVML has it, also counts the card's changing hands to it. */
-static uint64_t work_of(const struct sim_machine *machine, uint32_t card, uint32_t process) {
+/* Time in which kernels of a process ran; `busyNs`, as NVML has it, also counts the GPU's changing hands to it. */
+static uint64_t work_of(const struct sim_machine *machine, uint32_t gpu, uint32_t process) {
   uint64_t work = 0;
   for (uint32_t i = 0; i < SIM_MAX_TENANTS; i++) {
-    const struct sim_tenant *tenant = &machine->boards[card].card.tenants[i];
+    const struct sim_tenant *tenant = &machine->boards[gpu].model.tenants[i];
     if (atomic_load(&tenant->used) && tenant->process == process) work += tenant->busy_ns;
   }
   return work;
@@ -94,12 +94,12 @@ static void print_processes(struct sim_machine *machine) {
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
     const struct sim_process *process = &machine->processes[i];
     uint32_t pid = atomic_load(&process->pid) == 0 ? 0 : sim_process_number(process);
-    for (uint32_t card = 0; pid != 0 && card < machine->node.count; card++) {
-      if (atomic_load(&process->contexts[card]) == 0) continue;
+    for (uint32_t gpu = 0; pid != 0 && gpu < machine->node.count; gpu++) {
+      if (atomic_load(&process->contexts[gpu]) == 0) continue;
       printf("{\"process\":%u,\"gpu\":%u,\"contexts\":%u,\"memoryBytes\":%llu,\"busyNs\":%llu,\"workNs\":%llu}\n", pid,
-             card, atomic_load(&process->contexts[card]), (unsigned long long)sim_ledger_of(machine, i, card),
-             (unsigned long long)machine->boards[card].card.usage.process[i].busy_ns,
-             (unsigned long long)work_of(machine, card, i));
+             gpu, atomic_load(&process->contexts[gpu]), (unsigned long long)sim_ledger_of(machine, i, gpu),
+             (unsigned long long)machine->boards[gpu].model.usage.process[i].busy_ns,
+             (unsigned long long)work_of(machine, gpu, i));
     }
   }
 }
@@ -119,8 +119,8 @@ static int status(struct sim_machine *machine) {
     print_text(machine->node.gpus[i].model);
     printf(",\"memoryBytes\":%llu,\"usedBytes\":%llu,\"lost\":%s,\"busyNs\":%llu,\"switches\":%llu}\n",
            (unsigned long long)machine->node.gpus[i].memory_bytes, (unsigned long long)sim_ledger_used(machine, i),
-           atomic_load(&board->lost) ? "true" : "false", (unsigned long long)board->card.usage.total_busy_ns,
-           (unsigned long long)board->card.switches);
+           atomic_load(&board->lost) ? "true" : "false", (unsigned long long)board->model.usage.total_busy_ns,
+           (unsigned long long)board->model.switches);
     sim_model_leave(machine, i);
   }
   print_processes(machine);
@@ -130,13 +130,13 @@ static int status(struct sim_machine *machine) {
 static int fault(struct sim_machine *machine, int count, char **arguments) {
   static const struct option options[] = {
       {"gpu", required_argument, NULL, 'g'}, {"times", required_argument, NULL, 't'}, {NULL, 0, NULL, 0}};
-  uint32_t card, code;
+  uint32_t named, code;
   uint64_t times = 0;
   int gpu = -1, option;
   optind = 1;
   while ((option = getopt_long(count, arguments, "", options, NULL)) != -1) {
-    if (option == 'g' && gpu_of(machine, optarg, &card))
-      gpu = (int)card;
+    if (option == 'g' && gpu_of(machine, optarg, &named))
+      gpu = (int)named;
     else if (option != 't' || !number(optarg, &times) || times == 0)
       return misuse("--gpu and --times take numbers");
   }
@@ -147,14 +147,14 @@ static int fault(struct sim_machine *machine, int count, char **arguments) {
   return DONE;
 }
 
-static int ecc(struct sim_machine *machine, uint32_t card, const char *kind, const char *text) {
+static int ecc(struct sim_machine *machine, uint32_t gpu, const char *kind, const char *text) {
   uint64_t errors;
   bool uncorrected = strcmp(kind, "uncorrected") == 0;
   if (!uncorrected && strcmp(kind, "corrected") != 0) return misuse("corrected or uncorrected?");
   if (!number(text, &errors)) return misuse("how many errors?");
-  atomic_fetch_add(&machine->boards[card].ecc[uncorrected][0], errors);
-  atomic_fetch_add(&machine->boards[card].ecc[uncorrected][1], errors);
-  sim_news_tell(machine, card, uncorrected ? DOUBLE_BIT_ECC : SINGLE_BIT_ECC, errors);
+  atomic_fetch_add(&machine->boards[gpu].ecc[uncorrected][0], errors);
+  atomic_fetch_add(&machine->boards[gpu].ecc[uncorrected][1], errors);
+  sim_news_tell(machine, gpu, uncorrected ? DOUBLE_BIT_ECC : SINGLE_BIT_ECC, errors);
   return DONE;
 }
 
@@ -169,27 +169,27 @@ static int advance(struct sim_machine *machine, const char *text) {
   for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
     if (end == text || strcmp(end, units[i].unit) != 0) continue;
     sim_clock_advance(machine, value * units[i].ns);
-    for (uint32_t card = 0; card < machine->node.count; card++)
-      sim_model_touch(machine, card);
+    for (uint32_t gpu = 0; gpu < machine->node.count; gpu++)
+      sim_model_touch(machine, gpu);
     return DONE;
   }
   return misuse("how much time?");
 }
 
-static int on_card(struct sim_machine *machine, char **arguments) {
+static int on_gpu(struct sim_machine *machine, char **arguments) {
   const char *command = arguments[0];
-  uint32_t card;
+  uint32_t gpu;
   uint64_t value;
-  if (!gpu_of(machine, arguments[1], &card)) return misuse("which GPU?");
-  if (strcmp(command, "ecc") == 0) return ecc(machine, card, arguments[2], arguments[3]);
+  if (!gpu_of(machine, arguments[1], &gpu)) return misuse("which GPU?");
+  if (strcmp(command, "ecc") == 0) return ecc(machine, gpu, arguments[2], arguments[3]);
   if (strcmp(command, "lose") == 0) {
-    sim_news_tell(machine, card, XID_EVENT, FALLEN_OFF_THE_BUS);
-    sim_card_lose(machine, card);
+    sim_news_tell(machine, gpu, XID_EVENT, FALLEN_OFF_THE_BUS);
+    sim_model_lose(machine, gpu);
   } else if (strcmp(command, "restore") == 0) {
-    sim_card_restore(machine, card);
+    sim_model_restore(machine, gpu);
   } else {
     if (!number(arguments[2], &value)) return misuse("which XID?");
-    sim_news_tell(machine, card, XID_EVENT, value);
+    sim_news_tell(machine, gpu, XID_EVENT, value);
   }
   return DONE;
 }
@@ -217,7 +217,7 @@ static int obey(struct sim_machine *machine, int count, char **arguments) {
   case 3:
     return advance(machine, arguments[1]);
   default:
-    return on_card(machine, arguments);
+    return on_gpu(machine, arguments);
   }
 }
 

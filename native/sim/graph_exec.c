@@ -173,7 +173,7 @@ void exec_free(CUgraphExec exec) {
 /* ---- launching ---- */
 
 static void join(CUstream stream, uint32_t channel, uint64_t ticket) {
-  const struct sim_channel *other = &stream->context->board->card.channels[channel];
+  const struct sim_channel *other = &stream->context->board->model.channels[channel];
   if (stream->channel == channel || atomic_load_explicit(&other->done, memory_order_acquire) >= ticket) return;
   struct sim_op op = {.kind = SIM_JOIN, .channel = channel, .ticket = ticket};
   stream_push(stream, &op);
@@ -217,7 +217,7 @@ static CUresult launch(CUgraphExec exec, CUstream stream) {
 }
 
 CUresult exec_launch(CUgraphExec exec, CUstream stream) {
-  if (exec->context->card != stream->context->card) return CUDA_ERROR_INVALID_CONTEXT;
+  if (exec->context->gpu != stream->context->gpu) return CUDA_ERROR_INVALID_CONTEXT;
   pthread_mutex_lock(&exec->lock);
   CUresult result = launch(exec, stream);
   pthread_mutex_unlock(&exec->lock);

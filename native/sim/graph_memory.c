@@ -5,7 +5,7 @@
 #include "ledger.h"
 
 /* Of each device: what graphs use, and what is kept for them. */
-static struct { uint64_t used, used_high, reserved, reserved_high; } pools[SIM_MAX_CARDS];
+static struct { uint64_t used, used_high, reserved, reserved_high; } pools[SIM_MAX_GPUS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -44,7 +44,7 @@ CUresult graph_memory_map(CUdeviceptr pointer) {
   if (!(allocation->flags & IS_MAPPED)) {
     uint64_t used = pools[device].used + allocation->size;
     uint64_t more = used > pools[device].reserved ? used - pools[device].reserved : 0;
-    if (more > 0 && !sim_ledger_take(driver.machine, driver.process, driver.cards[device], more)) {
+    if (more > 0 && !sim_ledger_take(driver.machine, driver.process, driver.gpus[device], more)) {
       result = CUDA_ERROR_OUT_OF_MEMORY;
     } else {
       pools[device].used = used;
@@ -80,7 +80,7 @@ SIM_API CUresult cuDeviceGraphMemTrim(CUdevice device) {
   NEED_DEVICE(device);
   pthread_mutex_lock(&lock);
   uint64_t unused = pools[device].reserved - pools[device].used;
-  if (unused > 0) sim_ledger_give(driver.machine, driver.process, driver.cards[device], unused);
+  if (unused > 0) sim_ledger_give(driver.machine, driver.process, driver.gpus[device], unused);
   pools[device].reserved = pools[device].used;
   pthread_mutex_unlock(&lock);
   return CUDA_SUCCESS;

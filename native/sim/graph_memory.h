@@ -1,6 +1,6 @@
 /*
  * Memory of graphs: addresses are fixed when the node is made, memory is there between the allocation node and the free
- * node of a launch. A card keeps what graphs once had until it is told to trim.
+ * node of a launch. A GPU keeps what graphs once had until it is told to trim.
  */
 #ifndef SIM_GRAPH_MEMORY_H
 #define SIM_GRAPH_MEMORY_H

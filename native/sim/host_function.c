@@ -76,10 +76,10 @@ static bool is_due(const struct errand *errand, uint64_t *when) {
   CUcontext context = errand->context;
   if (atomic_load_explicit(&errand->queue->host_turn, memory_order_acquire) >= errand->place) return true;
   if (atomic_load_explicit(&errand->queue->done, memory_order_acquire) >= errand->place) return true; /* abandoned */
-  sim_model_enter(driver.machine, context->card);
+  sim_model_enter(driver.machine, context->gpu);
   uint64_t earliest =
-      sim_card_earliest(&context->board->card, driver.machine->events, errand->channel, errand->place - 1);
-  sim_model_leave(driver.machine, context->card);
+      sim_model_earliest(&context->board->model, driver.machine->events, errand->channel, errand->place - 1);
+  sim_model_leave(driver.machine, context->gpu);
   if (earliest < *when) *when = earliest;
   return atomic_load_explicit(&errand->queue->host_turn, memory_order_acquire) >= errand->place;
 }
@@ -88,9 +88,9 @@ static void finish(struct errand *errand) {
   struct sim_channel *queue = errand->queue;
   if (atomic_load(&queue->host_done) < errand->place)
     atomic_store_explicit(&queue->host_done, errand->place, memory_order_release);
-  uint32_t card = errand->context->card;
-  sim_model_enter(driver.machine, card);
-  sim_model_leave(driver.machine, card);
+  uint32_t gpu = errand->context->gpu;
+  sim_model_enter(driver.machine, gpu);
+  sim_model_leave(driver.machine, gpu);
 }
 
 /* Does the first errand that is due. The caller holds the lock, and has it again afterwards. */

@@ -1,5 +1,5 @@
 /*
- * Functions of the host in a stream: the card stops that stream there, a thread of the process runs the function.
+ * Functions of the host in a stream: the GPU stops that stream there, a thread of the process runs the function.
  */
 #ifndef SIM_HOST_FUNCTION_H
 #define SIM_HOST_FUNCTION_H

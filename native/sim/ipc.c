@@ -21,7 +21,7 @@ struct memory_handle {
   uint32_t object; /* of the ledger */
   uint64_t id;
   uint32_t process; /* slot of the owner */
-  uint32_t card;
+  uint32_t gpu;
   uint64_t blocks; /* bytes of the file: whole blocks */
   uint64_t offset; /* of the allocation in it */
   uint64_t size;
@@ -65,10 +65,10 @@ SIM_API CUresult cuIpcGetMemHandle(CUipcMemHandle *result, CUdeviceptr pointer) 
   struct memory_handle *handle = allocation->detail;
   CUresult exported = CUDA_SUCCESS;
   if (handle == NULL) {
-    uint32_t card = allocation->context->card;
+    uint32_t gpu = allocation->context->gpu;
     handle = calloc(1, sizeof *handle);
     if (handle == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
-    int object = sim_ledger_share(driver.machine, driver.process, card, allocation->charged, 0);
+    int object = sim_ledger_share(driver.machine, driver.process, gpu, allocation->charged, 0);
     if (object < 0) {
       free(handle);
       return CUDA_ERROR_OUT_OF_MEMORY;
@@ -77,7 +77,7 @@ SIM_API CUresult cuIpcGetMemHandle(CUipcMemHandle *result, CUdeviceptr pointer) 
                                      .object = (uint32_t)object,
                                      .id = driver.machine->objects[object].id,
                                      .process = driver.process,
-                                     .card = card,
+                                     .gpu = gpu,
                                      .size = allocation->size};
     memory_lock();
     exported = export_contents(allocation, handle);
@@ -92,9 +92,9 @@ SIM_API CUresult cuIpcGetMemHandle(CUipcMemHandle *result, CUdeviceptr pointer) 
   return exported;
 }
 
-static CUresult device_of(uint32_t card, CUdevice *device) {
+static CUresult device_of(uint32_t gpu, CUdevice *device) {
   for (*device = 0; driver_has(*device); ++*device)
-    if (driver.cards[*device] == card) return CUDA_SUCCESS;
+    if (driver.gpus[*device] == gpu) return CUDA_SUCCESS;
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -111,7 +111,7 @@ SIM_API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle give
   memcpy(&handle, &given, sizeof handle);
   NEED(handle.magic == IPC_MEMORY);
   if (handle.process == driver.process) return CUDA_ERROR_INVALID_CONTEXT;
-  TRY(device_of(handle.card, &device));
+  TRY(device_of(handle.gpu, &device));
   NEED(sim_ledger_hold(driver.machine, driver.process, handle.object, handle.id));
   sim_machine_object_path(handle.id, path, sizeof path);
   int file = open(path, O_RDWR | O_CLOEXEC);

@@ -98,7 +98,7 @@ void json_text(struct json *json, char *text, size_t size) {
       return;
     }
     if (c == '\\') {
-      /* Names of cards and keys need no more escapes than these. */
+      /* Names of GPUs and keys need no more escapes than these. */
       c = (unsigned char)*++json->at;
       if (c != '"' && c != '\\' && c != '/') {
         json_refuse(json, "an escape that is not known here");

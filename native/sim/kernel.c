@@ -102,7 +102,7 @@ CUresult kernel_prepare(struct kernel_launch *launch, CUcontext context, CUfunct
   TRY(kernel_check(function));
   NEED(is_possible(grid, block, shared));
   NEED(parameters == NULL || extra == NULL);
-  uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2], sms = context->board->card.sms;
+  uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2], sms = context->board->model.sms;
   if (cooperative && blocks > sms * kernel_blocks_per_sm(block[0] * block[1] * block[2]))
     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   uint64_t time = function->time;

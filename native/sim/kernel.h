@@ -47,7 +47,7 @@ void kernel_read_name(struct CUfunc_st *function, const char *name);
 CUresult kernel_check(CUfunction function);
 
 /*
- * A launch as the calls state it; `cooperative` ones need room for all blocks at once. Refuses what a card refuses:
+ * A launch as the calls state it; `cooperative` ones need room for all blocks at once. Refuses what a GPU refuses:
  * sizes out of range, too many blocks for a cooperative launch.
  */
 CUresult kernel_prepare(struct kernel_launch *launch, CUcontext context, CUfunction function,

@@ -81,7 +81,7 @@ SIM_API CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction 
 SIM_API CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launches, unsigned int count,
                                                       unsigned int flags) {
   ENTER();
-  NEED(launches != NULL && count > 0 && count <= SIM_MAX_CARDS && flags <= 3);
+  NEED(launches != NULL && count > 0 && count <= SIM_MAX_GPUS && flags <= 3);
   for (unsigned int i = 0; i < count; i++) {
     const CUDA_LAUNCH_PARAMS *launch = &launches[i];
     NEED((uintptr_t)launch->hStream > 2);

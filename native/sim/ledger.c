@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-uint64_t sim_ledger_capacity(const struct sim_machine *machine, uint32_t card) {
-  uint64_t total = machine->node.gpus[card].memory_bytes;
+uint64_t sim_ledger_capacity(const struct sim_machine *machine, uint32_t gpu) {
+  uint64_t total = machine->node.gpus[gpu].memory_bytes;
   return machine->node.reserved_bytes < total ? total - machine->node.reserved_bytes : 0;
 }
 
@@ -15,23 +15,23 @@ static bool exists(const struct sim_object *object) {
 }
 
 /* The board's total, from the rows and objects: after a process died between writing one and the other. */
-static void sum(struct sim_machine *machine, uint32_t card) {
+static void sum(struct sim_machine *machine, uint32_t gpu) {
   uint64_t used = 0;
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++)
-    used += atomic_load(&machine->processes[i].memory[card]);
+    used += atomic_load(&machine->processes[i].memory[gpu]);
   for (uint32_t i = 0; i < SIM_MAX_OBJECTS; i++) {
     const struct sim_object *object = &machine->objects[i];
-    if (exists(object) && object->card == card) used += object->bytes;
+    if (exists(object) && object->gpu == gpu) used += object->bytes;
   }
-  atomic_store(&machine->boards[card].memory_used, used);
+  atomic_store(&machine->boards[gpu].memory_used, used);
 }
 
-static void take_lock(struct sim_machine *machine, uint32_t card) {
-  if (!sim_lock_take(&machine->boards[card].memory_lock)) sum(machine, card);
+static void take_lock(struct sim_machine *machine, uint32_t gpu) {
+  if (!sim_lock_take(&machine->boards[gpu].memory_lock)) sum(machine, gpu);
 }
 
-static void give_lock(struct sim_machine *machine, uint32_t card) {
-  sim_lock_give(&machine->boards[card].memory_lock);
+static void give_lock(struct sim_machine *machine, uint32_t gpu) {
+  sim_lock_give(&machine->boards[gpu].memory_lock);
 }
 
 static void add(_Atomic uint64_t *counter, uint64_t bytes) {
@@ -47,66 +47,65 @@ static void free_unheld(struct sim_machine *machine, struct sim_object *object) 
   sim_machine_object_path(object->id, path, sizeof path);
   unlink(path);
   atomic_store(&object->used, SIM_OBJECT_FREE);
-  add(&machine->boards[object->card].memory_used, -object->bytes);
+  add(&machine->boards[object->gpu].memory_used, -object->bytes);
 }
 
-/* Nobody tells when a descriptor is closed: whoever wants to know what a card has looks. The caller has the lock. */
-static void sweep(struct sim_machine *machine, uint32_t card) {
+/* Nobody tells when a descriptor is closed: whoever wants to know what a GPU has looks. The caller has the lock. */
+static void sweep(struct sim_machine *machine, uint32_t gpu) {
   if (atomic_load(&machine->descriptors) == 0) return;
   for (uint32_t i = 0; i < SIM_MAX_OBJECTS; i++) {
     struct sim_object *object = &machine->objects[i];
-    if (exists(object) && object->card == card && atomic_load(&object->described) > 0) free_unheld(machine, object);
+    if (exists(object) && object->gpu == gpu && atomic_load(&object->described) > 0) free_unheld(machine, object);
   }
 }
 
-uint64_t sim_ledger_used(struct sim_machine *machine, uint32_t card) {
-  take_lock(machine, card);
-  sweep(machine, card);
-  uint64_t used = atomic_load(&machine->boards[card].memory_used);
-  give_lock(machine, card);
+uint64_t sim_ledger_used(struct sim_machine *machine, uint32_t gpu) {
+  take_lock(machine, gpu);
+  sweep(machine, gpu);
+  uint64_t used = atomic_load(&machine->boards[gpu].memory_used);
+  give_lock(machine, gpu);
   return used;
 }
 
-bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t card, uint64_t bytes) {
-  take_lock(machine, card);
-  if (atomic_load(&machine->boards[card].memory_used) + bytes > sim_ledger_capacity(machine, card))
-    sweep(machine, card);
-  uint64_t used = atomic_load(&machine->boards[card].memory_used), capacity = sim_ledger_capacity(machine, card);
+bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes) {
+  take_lock(machine, gpu);
+  if (atomic_load(&machine->boards[gpu].memory_used) + bytes > sim_ledger_capacity(machine, gpu)) sweep(machine, gpu);
+  uint64_t used = atomic_load(&machine->boards[gpu].memory_used), capacity = sim_ledger_capacity(machine, gpu);
   bool fits = used <= capacity && bytes <= capacity - used;
   if (fits) {
-    add(&machine->processes[process].memory[card], bytes);
-    add(&machine->boards[card].memory_used, bytes);
+    add(&machine->processes[process].memory[gpu], bytes);
+    add(&machine->boards[gpu].memory_used, bytes);
   }
-  give_lock(machine, card);
+  give_lock(machine, gpu);
   return fits;
 }
 
-void sim_ledger_give(struct sim_machine *machine, uint32_t process, uint32_t card, uint64_t bytes) {
-  take_lock(machine, card);
-  add(&machine->processes[process].memory[card], -bytes);
-  add(&machine->boards[card].memory_used, -bytes);
-  give_lock(machine, card);
+void sim_ledger_give(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes) {
+  take_lock(machine, gpu);
+  add(&machine->processes[process].memory[gpu], -bytes);
+  add(&machine->boards[gpu].memory_used, -bytes);
+  give_lock(machine, gpu);
 }
 
-uint64_t sim_ledger_of(struct sim_machine *machine, uint32_t process, uint32_t card) {
-  take_lock(machine, card);
-  uint64_t bytes = atomic_load(&machine->processes[process].memory[card]);
+uint64_t sim_ledger_of(struct sim_machine *machine, uint32_t process, uint32_t gpu) {
+  take_lock(machine, gpu);
+  uint64_t bytes = atomic_load(&machine->processes[process].memory[gpu]);
   for (uint32_t i = 0; i < SIM_MAX_OBJECTS; i++) {
     const struct sim_object *object = &machine->objects[i];
-    if (!exists(object) || object->card != card) continue;
+    if (!exists(object) || object->gpu != gpu) continue;
     for (uint32_t h = 0; h < SIM_OBJECT_HOLDERS; h++) {
       if (object->holders[h].count == 0) continue;
       if (object->holders[h].process == process + 1) bytes += object->bytes;
       break;
     }
   }
-  give_lock(machine, card);
+  give_lock(machine, gpu);
   return bytes;
 }
 
-int sim_ledger_share(struct sim_machine *machine, uint32_t process, uint32_t card, uint64_t bytes, uint64_t inode) {
+int sim_ledger_share(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes, uint64_t inode) {
   int found = -1;
-  take_lock(machine, card);
+  take_lock(machine, gpu);
   for (uint32_t i = 0; i < SIM_MAX_OBJECTS && found < 0; i++) {
     uint32_t none = SIM_OBJECT_FREE;
     if (atomic_compare_exchange_strong(&machine->objects[i].used, &none, SIM_OBJECT_CLAIMED)) found = (int)i;
@@ -114,7 +113,7 @@ int sim_ledger_share(struct sim_machine *machine, uint32_t process, uint32_t car
   if (found >= 0) {
     struct sim_object *object = &machine->objects[found];
     memset(object->holders, 0, sizeof object->holders);
-    object->card = card;
+    object->gpu = gpu;
     object->bytes = bytes;
     object->inode = inode;
     atomic_store(&object->described, 0);
@@ -122,9 +121,9 @@ int sim_ledger_share(struct sim_machine *machine, uint32_t process, uint32_t car
     object->holders[0].process = process + 1;
     object->holders[0].count = 1;
     atomic_store(&object->used, SIM_OBJECT_USED);
-    add(&machine->processes[process].memory[card], -bytes);
+    add(&machine->processes[process].memory[gpu], -bytes);
   }
-  give_lock(machine, card);
+  give_lock(machine, gpu);
   return found;
 }
 
@@ -137,10 +136,10 @@ int sim_ledger_find(struct sim_machine *machine, uint64_t inode) {
 bool sim_ledger_hold(struct sim_machine *machine, uint32_t process, uint32_t index, uint64_t id) {
   if (index >= SIM_MAX_OBJECTS) return false;
   struct sim_object *object = &machine->objects[index];
-  uint32_t card = object->card;
+  uint32_t gpu = object->gpu;
   int own = -1, empty = -1;
-  take_lock(machine, card);
-  bool there = exists(object) && object->id == id && object->card == card;
+  take_lock(machine, gpu);
+  bool there = exists(object) && object->id == id && object->gpu == gpu;
   for (int i = SIM_OBJECT_HOLDERS - 1; i >= 0; i--) {
     if (object->holders[i].count > 0 && object->holders[i].process == process + 1) own = i;
     if (object->holders[i].count == 0) empty = i;
@@ -150,35 +149,35 @@ bool sim_ledger_hold(struct sim_machine *machine, uint32_t process, uint32_t ind
     object->holders[own].process = process + 1;
     object->holders[own].count++;
   }
-  give_lock(machine, card);
+  give_lock(machine, gpu);
   return there && own >= 0;
 }
 
 void sim_ledger_drop(struct sim_machine *machine, uint32_t process, uint32_t index) {
   struct sim_object *object = &machine->objects[index];
-  uint32_t card = object->card;
-  take_lock(machine, card);
+  uint32_t gpu = object->gpu;
+  take_lock(machine, gpu);
   for (uint32_t i = 0; i < SIM_OBJECT_HOLDERS; i++) {
     if (object->holders[i].count == 0 || object->holders[i].process != process + 1) continue;
     object->holders[i].count--;
     break;
   }
   if (exists(object)) free_unheld(machine, object);
-  give_lock(machine, card);
+  give_lock(machine, gpu);
 }
 
 void sim_ledger_forget(struct sim_machine *machine, uint32_t process) {
-  for (uint32_t card = 0; card < machine->node.count; card++) {
-    take_lock(machine, card);
-    atomic_store(&machine->processes[process].memory[card], 0);
+  for (uint32_t gpu = 0; gpu < machine->node.count; gpu++) {
+    take_lock(machine, gpu);
+    atomic_store(&machine->processes[process].memory[gpu], 0);
     for (uint32_t i = 0; i < SIM_MAX_OBJECTS; i++) {
       struct sim_object *object = &machine->objects[i];
-      if (!exists(object) || object->card != card) continue;
+      if (!exists(object) || object->gpu != gpu) continue;
       for (uint32_t h = 0; h < SIM_OBJECT_HOLDERS; h++)
         if (object->holders[h].process == process + 1) object->holders[h].count = 0;
       free_unheld(machine, object);
     }
-    sum(machine, card);
-    give_lock(machine, card);
+    sum(machine, gpu);
+    give_lock(machine, gpu);
   }
 }

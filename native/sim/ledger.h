@@ -1,5 +1,5 @@
 /*
- * Who has how much of which card's memory. The rows of the processes and the objects are the truth; a board's total is
+ * Who has how much of which GPU's memory. The rows of the processes and the objects are the truth; a board's total is
  * their sum.
  */
 #ifndef SIM_LEDGER_H
@@ -7,21 +7,21 @@
 
 #include "machine.h"
 
-/* What programs can have of a card. */
-uint64_t sim_ledger_capacity(const struct sim_machine *machine, uint32_t card);
+/* What programs can have of a GPU. */
+uint64_t sim_ledger_capacity(const struct sim_machine *machine, uint32_t gpu);
 
-/* What is in use of a card, less what the driver keeps for itself. */
-uint64_t sim_ledger_used(struct sim_machine *machine, uint32_t card);
+/* What is in use of a GPU, less what the driver keeps for itself. */
+uint64_t sim_ledger_used(struct sim_machine *machine, uint32_t gpu);
 
-/* Takes memory for a process; false: the card has not that much left. */
-bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t card, uint64_t bytes);
-void sim_ledger_give(struct sim_machine *machine, uint32_t process, uint32_t card, uint64_t bytes);
+/* Takes memory for a process; false: the GPU has not that much left. */
+bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes);
+void sim_ledger_give(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes);
 
 /* What NVML says of a process: its row, and the objects that it is the first to hold. */
-uint64_t sim_ledger_of(struct sim_machine *machine, uint32_t process, uint32_t card);
+uint64_t sim_ledger_of(struct sim_machine *machine, uint32_t process, uint32_t gpu);
 
 /* Makes an object of memory that the process holds alone. Returns its number, or -1. */
-int sim_ledger_share(struct sim_machine *machine, uint32_t process, uint32_t card, uint64_t bytes, uint64_t inode);
+int sim_ledger_share(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes, uint64_t inode);
 
 /* The pool that a descriptor stands for, by its inode; -1: none. */
 int sim_ledger_find(struct sim_machine *machine, uint64_t inode);

@@ -81,7 +81,7 @@ static void begin(struct sim_machine *machine, const struct sim_node *node, uint
     struct sim_board *board = &machine->boards[i];
     sim_lock_begin(&board->lock);
     sim_lock_begin(&board->memory_lock);
-    sim_card_begin(&board->card, i, node->gpus[i].sms, node->slice_ns, node->switch_ns, now);
+    sim_model_begin(&board->model, i, node->gpus[i].sms, node->slice_ns, node->switch_ns, now);
   }
   machine->version = SIM_MACHINE_VERSION;
   machine->magic = SIM_MACHINE_MAGIC;

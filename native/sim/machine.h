@@ -9,9 +9,9 @@
 #ifndef SIM_MACHINE_H
 #define SIM_MACHINE_H
 
-#include "card.h"
 #include "lock.h"
 #include "node.h"
+#include "time_model.h"
 
 #include <sys/types.h>
 
@@ -40,8 +40,8 @@ struct sim_process {
   uint64_t born;        /* start time, in the kernel's ticks: a pid alone may come again */
   uint64_t image;       /* what exec changes: a process that runs another program has left */
   uint64_t space;       /* pid namespace in which `pid` is its number */
-  _Atomic uint64_t memory[SIM_MAX_CARDS];
-  _Atomic uint32_t contexts[SIM_MAX_CARDS];
+  _Atomic uint64_t memory[SIM_MAX_GPUS];
+  _Atomic uint32_t contexts[SIM_MAX_GPUS];
 };
 
 /* What other processes may hold too: memory or pools that were exported. It lives until its last holder lets go, and
@@ -50,7 +50,7 @@ enum { SIM_OBJECT_FREE, SIM_OBJECT_CLAIMED, SIM_OBJECT_USED };
 
 struct sim_object {
   _Atomic uint32_t used;
-  uint32_t card;
+  uint32_t gpu;
   uint64_t id;
   uint64_t bytes;
   uint64_t inode;             /* of the descriptor that stands for it; 0: none, or those of descriptor.h do */
@@ -64,7 +64,7 @@ struct sim_object {
 /* An error that a call returns on command. */
 struct sim_fault {
   char name[SIM_FAULT_NAME]; /* of the call; a star at its end stands for any rest */
-  int32_t card;              /* -1: any */
+  int32_t gpu;               /* -1: any */
   uint32_t code;
   int64_t remaining; /* times; -1: for ever */
 };
@@ -73,7 +73,7 @@ struct sim_fault {
 struct sim_news {
   uint64_t type; /* nvmlEventType... */
   uint64_t data;
-  uint32_t card;
+  uint32_t gpu;
 };
 
 struct sim_board {
@@ -83,7 +83,7 @@ struct sim_board {
   _Atomic uint32_t lost;
   _Atomic uint64_t ecc[2][2]; /* corrected, uncorrected; volatile, aggregate */
   _Atomic uint32_t compute_mode;
-  struct sim_card card;
+  struct sim_model model;
 };
 
 struct sim_machine {
@@ -112,7 +112,7 @@ struct sim_machine {
   struct sim_process processes[SIM_MAX_PROCESSES];
   struct sim_object objects[SIM_MAX_OBJECTS];
   struct sim_event events[SIM_MAX_EVENTS];
-  struct sim_board boards[SIM_MAX_CARDS];
+  struct sim_board boards[SIM_MAX_GPUS];
 };
 
 /*

@@ -88,12 +88,12 @@ static void take_outside(const struct allocation *allocation) {
 
 static bool grow(void *user) {
   CUcontext context = user;
-  return sim_ledger_take(driver.machine, driver.process, context->card, SPACE_BLOCK);
+  return sim_ledger_take(driver.machine, driver.process, context->gpu, SPACE_BLOCK);
 }
 
 static void shrink(void *user) {
   CUcontext context = user;
-  sim_ledger_give(driver.machine, driver.process, context->card, SPACE_BLOCK);
+  sim_ledger_give(driver.machine, driver.process, context->gpu, SPACE_BLOCK);
 }
 
 /* The caller holds the lock. */
@@ -117,14 +117,14 @@ static CUresult place(CUcontext context, size_t size, enum memory_kind kind, boo
 
 CUresult memory_allocate(CUcontext context, size_t size, enum memory_kind kind, struct allocation **allocation) {
   NEED(size > 0);
-  if (size > sim_ledger_capacity(driver.machine, context->card)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (size > sim_ledger_capacity(driver.machine, context->gpu)) return CUDA_ERROR_OUT_OF_MEMORY;
   size_t charge = space_blocks(size);
-  if (charge > 0 && !sim_ledger_take(driver.machine, driver.process, context->card, charge))
+  if (charge > 0 && !sim_ledger_take(driver.machine, driver.process, context->gpu, charge))
     return CUDA_ERROR_OUT_OF_MEMORY;
   pthread_mutex_lock(&lock);
   CUresult result = place(context, size, kind, true, allocation);
   pthread_mutex_unlock(&lock);
-  if (result != CUDA_SUCCESS && charge > 0) sim_ledger_give(driver.machine, driver.process, context->card, charge);
+  if (result != CUDA_SUCCESS && charge > 0) sim_ledger_give(driver.machine, driver.process, context->gpu, charge);
   return result;
 }
 
@@ -165,7 +165,7 @@ static void release(struct allocation *allocation) {
   else
     space_give_run(allocation->base, allocation->size);
   if (allocation->charged > 0)
-    sim_ledger_give(driver.machine, driver.process, driver.cards[allocation->device], allocation->charged);
+    sim_ledger_give(driver.machine, driver.process, driver.gpus[allocation->device], allocation->charged);
   if (allocation->forget != NULL) allocation->forget(allocation);
   if (allocation->object > 0) sim_ledger_drop(driver.machine, driver.process, (uint32_t)allocation->object - 1);
   if (ours) munmap((void *)(uintptr_t)allocation->base, allocation->size);

@@ -1,5 +1,5 @@
 /*
- * Allocations of this process: what lies where, of which kind, charged to which card.
+ * Allocations of this process: what lies where, of which kind, charged to which GPU.
  */
 #ifndef SIM_MEMORY_H
 #define SIM_MEMORY_H
@@ -22,7 +22,7 @@ enum memory_kind {
 struct allocation {
   CUdeviceptr base;
   size_t size;    /* that was asked for */
-  size_t charged; /* of the card, by this allocation alone */
+  size_t charged; /* of the GPU, by this allocation alone */
   enum memory_kind kind;
   CUcontext context; /* NULL: of none */
   CUdevice device;
@@ -34,10 +34,10 @@ struct allocation {
   bool (*is_accessible)(CUdeviceptr address, size_t size); /* NULL: all of it is */
 };
 
-/* Device memory for the context. Zero bytes are refused, as is more than the card has. */
+/* Device memory for the context. Zero bytes are refused, as is more than the GPU has. */
 CUresult memory_allocate(CUcontext context, size_t size, enum memory_kind kind, struct allocation **allocation);
 
-/* The same without charging the card: who calls pays. */
+/* The same without charging the GPU: who calls pays. */
 CUresult memory_place(CUcontext context, size_t size, enum memory_kind kind, struct allocation **allocation);
 
 /* Addresses that lie outside the window (host memory, mappings), known from now on. */

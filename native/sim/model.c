@@ -6,20 +6,20 @@
  * A holder that died half-way through a step leaves a model that is sound but for that step: an operation may have gone
  * on twice over it. Ends are written after what they promise, so nothing is lost and nothing runs twice as a whole.
  */
-void sim_model_enter(struct sim_machine *machine, uint32_t card) {
-  struct sim_board *board = &machine->boards[card];
+void sim_model_enter(struct sim_machine *machine, uint32_t gpu) {
+  struct sim_board *board = &machine->boards[gpu];
   sim_lock_take(&board->lock);
-  sim_card_advance(&board->card, machine->events, sim_now(machine));
+  sim_model_advance(&board->model, machine->events, sim_now(machine));
 }
 
-void sim_model_leave(struct sim_machine *machine, uint32_t card) {
-  sim_lock_give(&machine->boards[card].lock);
+void sim_model_leave(struct sim_machine *machine, uint32_t gpu) {
+  sim_lock_give(&machine->boards[gpu].lock);
 }
 
-void sim_model_touch(struct sim_machine *machine, uint32_t card) {
-  struct sim_board *board = &machine->boards[card];
+void sim_model_touch(struct sim_machine *machine, uint32_t gpu) {
+  struct sim_board *board = &machine->boards[gpu];
   bool sound;
   if (!sim_lock_try(&board->lock, &sound)) return;
-  sim_card_advance(&board->card, machine->events, sim_now(machine));
+  sim_model_advance(&board->model, machine->events, sim_now(machine));
   sim_lock_give(&board->lock);
 }

@@ -68,9 +68,9 @@ CUresult module_load(const void *image, CUcontext context, CUmodule *result) {
   module->text = binary ? NULL : strdup(image);
   pthread_mutex_init(&module->lock, NULL);
   if (context != NULL) {
-    /* Code takes a block of the card at least. */
+    /* Code takes a block of the GPU at least. */
     module->charged = SPACE_BLOCK;
-    if (!sim_ledger_take(driver.machine, driver.process, context->card, module->charged)) {
+    if (!sim_ledger_take(driver.machine, driver.process, context->gpu, module->charged)) {
       free(module->text);
       free(module);
       return CUDA_ERROR_OUT_OF_MEMORY;
@@ -113,7 +113,7 @@ void module_close(CUmodule module) {
   if (module->context != NULL && !module->context->destroyed)
     for (struct global *global = module->globals; global != NULL; global = global->next)
       memory_release(memory_find(global->address));
-  if (module->context != NULL) sim_ledger_give(driver.machine, driver.process, module->context->card, module->charged);
+  if (module->context != NULL) sim_ledger_give(driver.machine, driver.process, module->context->gpu, module->charged);
   module->magic = 0;
   free_module(module);
 }

@@ -1,5 +1,5 @@
 # The simulated driver: look-alikes of libcuda.so.1 and libnvidia-ml.so.1, and the command that steers them.
-SIM_MODEL := card usage
+SIM_MODEL := time_model usage
 SIM_MACHINE := $(SIM_MODEL) clock descriptor fault json ledger liveness lock machine machine_folder model node process wait
 SIM_NVML := $(patsubst sim/%.c,%,$(wildcard sim/nvml_*.c))
 SIM_CUDA := $(filter-out gpu_sim $(SIM_NVML) $(SIM_MACHINE),$(patsubst sim/%.c,%,$(wildcard sim/*.c)))
@@ -29,6 +29,6 @@ SIM_LINK = -L$(BUILD)/sim -l:libcuda.so.1 -l:libnvidia-ml.so.1 -Wl,-rpath,$(absp
 $(eval $(call tests,sim,test/sim.h test/sim_nvml.h $(SIM_LIBRARIES) $(BUILD)/gpu-sim,$$(SIM_LINK)))
 SCRIPTS += $(wildcard test/sim_*.sh)
 # Tests of the time model alone.
-$(eval $(call tests,model,test/card_bench.h $(call SIM_OBJECTS,$(SIM_MODEL)),-Isim $(call SIM_OBJECTS,$(SIM_MODEL))))
+$(eval $(call tests,model,test/model_bench.h $(call SIM_OBJECTS,$(SIM_MODEL)),-Isim $(call SIM_OBJECTS,$(SIM_MODEL))))
 # And of the description of a node.
 $(eval $(call tests,node,$(call SIM_OBJECTS,json node),$(call SIM_OBJECTS,json node)))

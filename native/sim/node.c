@@ -134,11 +134,11 @@ static void read_link(struct json *json, struct sim_node *node, uint32_t a, uint
 
 /* Returns the number of rows; each row has as many labels. */
 static uint32_t read_links(struct json *json, struct sim_node *node) {
-  uint32_t rows = 0, longest = 0, shortest = SIM_MAX_CARDS;
+  uint32_t rows = 0, longest = 0, shortest = SIM_MAX_GPUS;
   for (json_open_list(json); json_next_item(json); rows++) {
     uint32_t cells = 0;
     for (json_open_list(json); json_next_item(json); cells++) {
-      if (rows >= SIM_MAX_CARDS || cells >= SIM_MAX_CARDS) json_refuse(json, "links is for at most 16 cards");
+      if (rows >= SIM_MAX_GPUS || cells >= SIM_MAX_GPUS) json_refuse(json, "links is for at most 16 GPUs");
       if (json->wrong == NULL) read_link(json, node, rows, cells);
     }
     if (cells > longest) longest = cells;
@@ -149,11 +149,11 @@ static uint32_t read_links(struct json *json, struct sim_node *node) {
 }
 
 /*
- * NVLink labels hide the PCIe level of their pairs. PCIe is a tree: two cards are no farther apart than the farther of
+ * NVLink labels hide the PCIe level of their pairs. PCIe is a tree: two GPUs are no farther apart than the farther of
  * them is from any third; without such a third one they are as near as their NUMA nodes say.
  */
 static void find_hidden_levels(struct sim_node *node) {
-  uint8_t shown[SIM_MAX_CARDS][SIM_MAX_CARDS];
+  uint8_t shown[SIM_MAX_GPUS][SIM_MAX_GPUS];
   memcpy(shown, node->level, sizeof shown);
   for (uint32_t a = 0; a < node->count; a++) {
     for (uint32_t b = 0; b < node->count; b++) {
@@ -174,10 +174,10 @@ static const char *contradiction(const struct sim_node *node) {
   for (uint32_t a = 0; a < node->count; a++) {
     for (uint32_t b = 0; b < a; b++) {
       const struct sim_gpu *x = &node->gpus[a], *y = &node->gpus[b];
-      if (strcmp(x->uuid, y->uuid) == 0) return "two cards have one uuid";
-      if (x->minor == y->minor) return "two cards have one minor";
+      if (strcmp(x->uuid, y->uuid) == 0) return "two GPUs have one uuid";
+      if (x->minor == y->minor) return "two GPUs have one minor";
       if (x->pci_domain == y->pci_domain && x->pci_bus == y->pci_bus && x->pci_device == y->pci_device)
-        return "two cards have one pciBusId";
+        return "two GPUs have one pciBusId";
       if (node->level[a][b] != node->level[b][a] || node->nvlinks[a][b] != node->nvlinks[b][a])
         return "links is not symmetric";
     }
@@ -198,7 +198,7 @@ bool sim_node_parse(struct sim_node *node, const char *text, char *why, size_t s
       node->cuda_version = (int32_t)json_integer(&json, 1000, 999999);
     } else if (strcmp(key, "gpus") == 0) {
       for (json_open_list(&json); json_next_item(&json); node->count++) {
-        if (node->count >= SIM_MAX_CARDS) json_refuse(&json, "a simulated node has at most 16 gpus");
+        if (node->count >= SIM_MAX_GPUS) json_refuse(&json, "a simulated node has at most 16 gpus");
         if (json.wrong != NULL) break;
         default_gpu(&node->gpus[node->count], node->count);
         read_gpu(&json, &node->gpus[node->count]);
@@ -217,8 +217,8 @@ bool sim_node_parse(struct sim_node *node, const char *text, char *why, size_t s
     return false;
   }
   if (linked == 0) connect_all(node, SIM_PHB);
-  const char *wrong = node->count == 0                       ? "gpus has no card"
-                      : linked != 0 && linked != node->count ? "links has one row for each card"
+  const char *wrong = node->count == 0                       ? "gpus has no GPU"
+                      : linked != 0 && linked != node->count ? "links has one row for each GPU"
                                                              : contradiction(node);
   if (wrong != NULL) {
     snprintf(why, size, "%s", wrong);

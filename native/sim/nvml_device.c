@@ -6,61 +6,62 @@
 /* ---- names and numbers ---- */
 
 SIM_API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length) {
-  ENTER_CARD(device);
-  return nvml_tell(name, length, nvml_gpu(card)->model);
+  ENTER_GPU(device);
+  return nvml_tell(name, length, nvml_gpu(gpu)->model);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length) {
-  ENTER_CARD(device);
-  return nvml_tell(uuid, length, nvml_gpu(card)->uuid);
+  ENTER_GPU(device);
+  return nvml_tell(uuid, length, nvml_gpu(gpu)->uuid);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsigned int length) {
   char text[NVML_DEVICE_SERIAL_BUFFER_SIZE];
-  ENTER_CARD(device);
-  nvml_serial_of(card, text, sizeof text);
+  ENTER_GPU(device);
+  nvml_serial_of(gpu, text, sizeof text);
   return nvml_tell(serial, length, text);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(index != NULL);
-  *index = card;
+  *index = gpu;
   return NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minor) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(minor != NULL);
-  *minor = nvml_gpu(card)->minor;
+  *minor = nvml_gpu(gpu)->minor;
   return NVML_SUCCESS;
 }
 
-void nvml_pci_of(uint32_t card, nvmlPciInfo_t *pci) {
-  const struct sim_gpu *gpu = nvml_gpu(card);
+void nvml_pci_of(uint32_t gpu, nvmlPciInfo_t *pci) {
+  const struct sim_gpu *described = nvml_gpu(gpu);
   memset(pci, 0, sizeof *pci);
-  pci->domain = gpu->pci_domain;
-  pci->bus = gpu->pci_bus;
-  pci->device = gpu->pci_device;
+  pci->domain = described->pci_domain;
+  pci->bus = described->pci_bus;
+  pci->device = described->pci_device;
   pci->pciDeviceId = 0x1db110de;
   pci->pciSubSystemId = 0x121210de;
-  snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%04X:%02X:%02X.0", gpu->pci_domain & 0xffff, gpu->pci_bus & 0xff,
-           gpu->pci_device & 0xff);
-  snprintf(pci->busId, sizeof pci->busId, "%08X:%02X:%02X.0", gpu->pci_domain, gpu->pci_bus, gpu->pci_device);
+  snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%04X:%02X:%02X.0", described->pci_domain & 0xffff,
+           described->pci_bus & 0xff, described->pci_device & 0xff);
+  snprintf(pci->busId, sizeof pci->busId, "%08X:%02X:%02X.0", described->pci_domain, described->pci_bus,
+           described->pci_device);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(pci != NULL);
-  nvml_pci_of(card, pci);
+  nvml_pci_of(gpu, pci);
   return NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_v2_t *pci) {
   nvmlPciInfo_t whole;
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(pci != NULL);
-  nvml_pci_of(card, &whole);
+  nvml_pci_of(gpu, &whole);
   memset(pci, 0, sizeof *pci);
   memcpy(pci->busId, whole.busIdLegacy, sizeof pci->busId);
   pci->domain = whole.domain;
@@ -72,9 +73,9 @@ SIM_API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_v2
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArchitecture_t *architecture) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(architecture != NULL);
-  const struct sim_gpu *gpu = nvml_gpu(card);
+  const struct sim_gpu *described = nvml_gpu(gpu);
   static const struct {
     unsigned int major, minor;
     nvmlDeviceArchitecture_t architecture;
@@ -83,42 +84,42 @@ SIM_API nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceAr
               {6, 0, NVML_DEVICE_ARCH_PASCAL},     {5, 0, NVML_DEVICE_ARCH_MAXWELL}};
   *architecture = NVML_DEVICE_ARCH_KEPLER;
   for (size_t i = sizeof from / sizeof from[0]; i-- > 0;)
-    if (gpu->major * 10 + gpu->minor_capability >= from[i].major * 10 + from[i].minor)
+    if (described->major * 10 + described->minor_capability >= from[i].major * 10 + from[i].minor)
       *architecture = from[i].architecture;
   return NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(major != NULL && minor != NULL);
-  *major = (int)nvml_gpu(card)->major;
-  *minor = (int)nvml_gpu(card)->minor_capability;
+  *major = (int)nvml_gpu(gpu)->major;
+  *minor = (int)nvml_gpu(gpu)->minor_capability;
   return NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned int *cores) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(cores != NULL);
-  *cores = nvml_gpu(card)->sms * (nvml_gpu(card)->major >= 8 ? 128 : 64);
+  *cores = nvml_gpu(gpu)->sms * (nvml_gpu(gpu)->major >= 8 ? 128 : 64);
   return NVML_SUCCESS;
 }
 
 /* Only MIG devices have attributes, and there are none. */
 SIM_API nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(attributes != NULL);
   return NVML_ERROR_NOT_SUPPORTED;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetBoardId(nvmlDevice_t device, unsigned int *board) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(board != NULL);
-  *board = nvml_gpu(card)->pci_bus << 8;
+  *board = nvml_gpu(gpu)->pci_bus << 8;
   return NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetMultiGpuBoard(nvmlDevice_t device, unsigned int *many) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(many != NULL);
   *many = 0;
   return NVML_SUCCESS;
@@ -127,57 +128,57 @@ SIM_API nvmlReturn_t nvmlDeviceGetMultiGpuBoard(nvmlDevice_t device, unsigned in
 /* ---- modes ---- */
 
 SIM_API nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(mode != NULL);
-  *mode = (nvmlComputeMode_t)atomic_load(&nvml.machine->boards[card].compute_mode);
+  *mode = (nvmlComputeMode_t)atomic_load(&nvml.machine->boards[gpu].compute_mode);
   return NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, nvmlComputeMode_t mode) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED((unsigned int)mode <= NVML_COMPUTEMODE_EXCLUSIVE_PROCESS);
-  atomic_store(&nvml.machine->boards[card].compute_mode, (uint32_t)mode);
+  atomic_store(&nvml.machine->boards[gpu].compute_mode, (uint32_t)mode);
   return NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t *mode) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(mode != NULL);
   *mode = NVML_FEATURE_ENABLED;
   return NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, nvmlEnableState_t *mode) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(mode != NULL);
   *mode = NVML_FEATURE_DISABLED;
   return NVML_SUCCESS;
 }
 
-/* Cards before Ampere do not know MIG at all; the others have it, and it is off. */
+/* GPUs before Ampere do not know MIG at all; the others have it, and it is off. */
 SIM_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(current != NULL && pending != NULL);
-  if (nvml_gpu(card)->major < 8) return NVML_ERROR_NOT_SUPPORTED;
+  if (nvml_gpu(gpu)->major < 8) return NVML_ERROR_NOT_SUPPORTED;
   *current = *pending = NVML_DEVICE_MIG_DISABLE;
   return NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(count != NULL);
-  *count = nvml_gpu(card)->major < 8 ? 0 : 7;
+  *count = nvml_gpu(gpu)->major < 8 ? 0 : 7;
   return NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(mig != NULL && index < 7);
-  return nvml_gpu(card)->major < 8 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NOT_FOUND;
+  return nvml_gpu(gpu)->major < 8 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NOT_FOUND;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *is_mig) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(is_mig != NULL);
   *is_mig = 0;
   return NVML_SUCCESS;

@@ -9,19 +9,19 @@ enum { EVENT_SET_MAGIC = 0x45565345 };
 
 static const unsigned long long SUPPORTED = nvmlEventTypeSingleBitEccError | nvmlEventTypeDoubleBitEccError |
                                             nvmlEventTypePState | nvmlEventTypeXidCriticalError | nvmlEventTypeClock;
-static const uint64_t LOOK_NS = 100000000; /* a lost card makes no news: it is looked for so often */
+static const uint64_t LOOK_NS = 100000000; /* a lost GPU makes no news: it is looked for so often */
 
 struct nvmlEventSet_st {
   uint32_t magic;
   uint32_t seen; /* news up to here have been told, or were there before */
-  unsigned long long types[SIM_MAX_CARDS];
-  uint32_t since[SIM_MAX_CARDS];
+  unsigned long long types[SIM_MAX_GPUS];
+  uint32_t since[SIM_MAX_GPUS];
 };
 
 /* ---- memory errors ---- */
 
 SIM_API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(current != NULL && pending != NULL);
   *current = *pending = NVML_FEATURE_ENABLED;
   return NVML_SUCCESS;
@@ -29,13 +29,13 @@ SIM_API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t
 
 SIM_API nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type,
                                                  nvmlEccCounterType_t counter, unsigned long long *errors) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(errors != NULL && (unsigned int)type <= 1 && (unsigned int)counter <= 1);
-  *errors = atomic_load(&nvml.machine->boards[card].ecc[type][counter]);
+  *errors = atomic_load(&nvml.machine->boards[gpu].ecc[type][counter]);
   return NVML_SUCCESS;
 }
 
-/* All errors of the simulation are in the card's memory. */
+/* All errors of the simulation are in the GPU's memory. */
 SIM_API nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, nvmlMemoryErrorType_t type,
                                                      nvmlEccCounterType_t counter, nvmlMemoryLocation_t where,
                                                      unsigned long long *errors) {
@@ -47,9 +47,9 @@ SIM_API nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, nvmlMe
 
 SIM_API nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected, unsigned int *uncorrected,
                                                unsigned int *pending, unsigned int *failed) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(corrected != NULL && uncorrected != NULL && pending != NULL && failed != NULL);
-  if (nvml_gpu(card)->major < 8) return NVML_ERROR_NOT_SUPPORTED;
+  if (nvml_gpu(gpu)->major < 8) return NVML_ERROR_NOT_SUPPORTED;
   *corrected = *uncorrected = *pending = *failed = 0;
   return NVML_SUCCESS;
 }
@@ -61,7 +61,7 @@ static nvmlReturn_t check(nvmlEventSet_t set) {
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *types) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(types != NULL);
   *types = SUPPORTED;
   return NVML_SUCCESS;
@@ -86,11 +86,11 @@ SIM_API nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
 }
 
 SIM_API nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_TRY(check(set));
   if (types & ~SUPPORTED) return NVML_ERROR_NOT_SUPPORTED;
-  if (set->types[card] == 0) set->since[card] = atomic_load(&nvml.machine->news_count);
-  set->types[card] |= types;
+  if (set->types[gpu] == 0) set->since[gpu] = atomic_load(&nvml.machine->news_count);
+  set->types[gpu] |= types;
   return NVML_SUCCESS;
 }
 
@@ -100,10 +100,10 @@ static bool next(nvmlEventSet_t set, nvmlEventData_t *data) {
   if (count - set->seen > SIM_NEWS) set->seen = count - SIM_NEWS; /* older ones are overwritten */
   while (set->seen != count) {
     struct sim_news news = nvml.machine->news[set->seen % SIM_NEWS];
-    bool early = (int32_t)(set->seen - set->since[news.card]) < 0;
+    bool early = (int32_t)(set->seen - set->since[news.gpu]) < 0;
     set->seen++;
-    if (early || (set->types[news.card] & news.type) == 0) continue;
-    *data = (nvmlEventData_t){.device = nvml_handle(news.card),
+    if (early || (set->types[news.gpu] & news.type) == 0) continue;
+    *data = (nvmlEventData_t){.device = nvml_handle(news.gpu),
                               .eventType = news.type,
                               .eventData = news.data,
                               .gpuInstanceId = 0xFFFFFFFF,

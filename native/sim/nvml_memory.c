@@ -3,24 +3,24 @@
 #include "ledger.h"
 #include "process.h"
 
-/* What all programs and the driver together have of a card. */
+/* What all programs and the driver together have of a GPU. */
 struct amounts {
   uint64_t total, reserved, used;
 };
 
-static struct amounts amounts_of(uint32_t card) {
+static struct amounts amounts_of(uint32_t gpu) {
   sim_process_sweep(nvml.machine, false);
-  uint64_t total = nvml_gpu(card)->memory_bytes;
+  uint64_t total = nvml_gpu(gpu)->memory_bytes;
   return (struct amounts){.total = total,
-                          .reserved = total - sim_ledger_capacity(nvml.machine, card),
-                          .used = sim_ledger_used(nvml.machine, card)};
+                          .reserved = total - sim_ledger_capacity(nvml.machine, gpu),
+                          .used = sim_ledger_used(nvml.machine, gpu)};
 }
 
 /* The first form knows no reserved memory: there it is in use. */
 SIM_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(memory != NULL);
-  struct amounts amounts = amounts_of(card);
+  struct amounts amounts = amounts_of(gpu);
   memory->total = amounts.total;
   memory->used = amounts.reserved + amounts.used;
   memory->free = amounts.total - memory->used;
@@ -28,10 +28,10 @@ SIM_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(memory != NULL);
   if (memory->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-  struct amounts amounts = amounts_of(card);
+  struct amounts amounts = amounts_of(gpu);
   memory->total = amounts.total;
   memory->reserved = amounts.reserved;
   memory->used = amounts.used;
@@ -40,9 +40,9 @@ SIM_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(memory != NULL);
-  memory->bar1Total = nvml_gpu(card)->memory_bytes;
+  memory->bar1Total = nvml_gpu(gpu)->memory_bytes;
   memory->bar1Used = (unsigned long long)2 << 20;
   memory->bar1Free = memory->bar1Total > memory->bar1Used ? memory->bar1Total - memory->bar1Used : 0;
   return NVML_SUCCESS;

@@ -10,17 +10,17 @@ static const unsigned int NO_INSTANCE = 0xFFFFFFFF; /* of MIG */
 
 /* ---- who has contexts ---- */
 
-/* Every process with a context on the card; `put` gets them one by one. Returns how many there are. */
-static unsigned int each(uint32_t card, unsigned int room, void *out,
+/* Every process with a context on the GPU; `put` gets them one by one. Returns how many there are. */
+static unsigned int each(uint32_t gpu, unsigned int room, void *out,
                          void (*put)(void *out, unsigned int at, unsigned int pid, unsigned long long bytes)) {
   unsigned int count = 0;
-  sim_process_sweep_card(nvml.machine, card);
+  sim_process_sweep_gpu(nvml.machine, gpu);
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
     const struct sim_process *process = &nvml.machine->processes[i];
-    if (atomic_load(&process->pid) == 0 || atomic_load(&process->contexts[card]) == 0) continue;
+    if (atomic_load(&process->pid) == 0 || atomic_load(&process->contexts[gpu]) == 0) continue;
     uint32_t pid = sim_process_number(process);
     if (pid == 0) continue;
-    if (count < room) put(out, count, pid, sim_ledger_of(nvml.machine, i, card));
+    if (count < room) put(out, count, pid, sim_ledger_of(nvml.machine, i, gpu));
     count++;
   }
   return count;
@@ -41,37 +41,37 @@ static void put_detail(void *out, unsigned int at, unsigned int pid, unsigned lo
 }
 
 /* Without enough room the number is told, and no entry can be relied on. */
-static nvmlReturn_t list(uint32_t card, unsigned int *count, void *out,
+static nvmlReturn_t list(uint32_t gpu, unsigned int *count, void *out,
                          void (*put)(void *out, unsigned int at, unsigned int pid, unsigned long long bytes)) {
   NVML_NEED(count != NULL && (*count == 0 || out != NULL));
   unsigned int room = *count;
-  *count = each(card, room, out, put);
+  *count = each(gpu, room, out, put);
   return *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count,
                                                           nvmlProcessInfo_v1_t *processes) {
-  ENTER_CARD(device);
-  return list(card, count, processes, put_old);
+  ENTER_GPU(device);
+  return list(gpu, count, processes, put_old);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count,
                                                              nvmlProcessInfo_v2_t *processes) {
-  ENTER_CARD(device);
-  return list(card, count, processes, put_new);
+  ENTER_GPU(device);
+  return list(gpu, count, processes, put_new);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
                                                              nvmlProcessInfo_t *processes) {
-  ENTER_CARD(device);
-  return list(card, count, processes, put_new);
+  ENTER_GPU(device);
+  return list(gpu, count, processes, put_new);
 }
 
 /* Nobody draws here, and nobody shares through MPS. */
 #define EMPTY_LIST(name, type)                                                                                         \
   SIM_API nvmlReturn_t name(nvmlDevice_t device, unsigned int *count, type *processes) {                               \
-    ENTER_CARD(device);                                                                                                \
-    (void)processes, (void)card;                                                                                       \
+    ENTER_GPU(device);                                                                                                 \
+    (void)processes, (void)gpu;                                                                                        \
     NVML_NEED(count != NULL);                                                                                          \
     *count = 0;                                                                                                        \
     return NVML_SUCCESS;                                                                                               \
@@ -85,7 +85,7 @@ EMPTY_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
 EMPTY_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t)
 
 SIM_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t *details) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(details != NULL);
   if (details->version != nvmlProcessDetailList_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   NVML_NEED(details->mode <= 2);
@@ -94,10 +94,10 @@ SIM_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, 
     return NVML_SUCCESS;
   }
   if (details->procArray == NULL) details->numProcArrayEntries = 0;
-  return list(card, &details->numProcArrayEntries, details->procArray, put_detail);
+  return list(gpu, &details->numProcArrayEntries, details->procArray, put_detail);
 }
 
-/* ---- how busy they were: for each the last window in which it had kernels on the card, if that ended after
+/* ---- how busy they were: for each the last window in which it had kernels on the GPU, if that ended after
  * `last_seen` ---- */
 
 struct busy {
@@ -105,10 +105,10 @@ struct busy {
   unsigned long long stamp_us;
 };
 
-static unsigned int busy_rows(uint32_t card, unsigned long long last_seen, struct busy *busy) {
+static unsigned int busy_rows(uint32_t gpu, unsigned long long last_seen, struct busy *busy) {
   unsigned int count = 0;
-  sim_model_enter(nvml.machine, card);
-  const struct sim_usage *usage = &nvml.machine->boards[card].card.usage;
+  sim_model_enter(nvml.machine, gpu);
+  const struct sim_usage *usage = &nvml.machine->boards[gpu].model.usage;
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
     const struct sim_process_usage *own = &usage->process[i];
     if (atomic_load(&nvml.machine->processes[i].pid) == 0) continue;
@@ -118,12 +118,12 @@ static unsigned int busy_rows(uint32_t card, unsigned long long last_seen, struc
       busy[count++] =
           (struct busy){.row = i, .percent = own->percent[own->window % SIM_PROCESS_WINDOWS], .stamp_us = stamp};
   }
-  sim_model_leave(nvml.machine, card);
+  sim_model_leave(nvml.machine, gpu);
   return count;
 }
 
-static unsigned int busy_processes(uint32_t card, unsigned long long last_seen, struct busy *busy) {
-  unsigned int rows = busy_rows(card, last_seen, busy), count = 0;
+static unsigned int busy_processes(uint32_t gpu, unsigned long long last_seen, struct busy *busy) {
+  unsigned int rows = busy_rows(gpu, last_seen, busy), count = 0;
   for (unsigned int i = 0; i < rows; i++) {
     busy[i].pid = sim_process_number(&nvml.machine->processes[busy[i].row]);
     if (busy[i].pid != 0) busy[count++] = busy[i];
@@ -134,9 +134,9 @@ static unsigned int busy_processes(uint32_t card, unsigned long long last_seen, 
 SIM_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
                                                      unsigned int *count, unsigned long long last_seen) {
   struct busy busy[SIM_MAX_PROCESSES];
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(count != NULL);
-  unsigned int found = busy_processes(card, last_seen, busy), room = *count;
+  unsigned int found = busy_processes(gpu, last_seen, busy), room = *count;
   if (samples == NULL) {
     *count = SIM_MAX_PROCESSES;
     return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -152,10 +152,10 @@ SIM_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlPr
 
 SIM_API nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizationInfo_t *info) {
   struct busy busy[SIM_MAX_PROCESSES];
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(info != NULL);
   if (info->version != nvmlProcessesUtilizationInfo_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-  unsigned int found = busy_processes(card, info->lastSeenTimeStamp, busy), room = info->processSamplesCount;
+  unsigned int found = busy_processes(gpu, info->lastSeenTimeStamp, busy), room = info->processSamplesCount;
   if (info->procUtilArray == NULL) {
     info->processSamplesCount = SIM_MAX_PROCESSES;
     return NVML_ERROR_INSUFFICIENT_SIZE;

@@ -7,20 +7,20 @@ enum { ENCODER_PERIOD_US = 167000 };
 
 /* The window that ended last. Before the first one has ended nothing is known, which reads as zero. */
 SIM_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(rates != NULL);
-  sim_model_enter(nvml.machine, card);
-  const struct sim_usage *usage = &nvml.machine->boards[card].card.usage;
+  sim_model_enter(nvml.machine, gpu);
+  const struct sim_usage *usage = &nvml.machine->boards[gpu].model.usage;
   uint64_t last = usage->window - 1;
   rates->gpu = last == 0 ? 0 : usage->busy[last % SIM_WINDOWS];
   rates->memory = last == 0 ? 0 : usage->copy[last % SIM_WINDOWS];
-  sim_model_leave(nvml.machine, card);
+  sim_model_leave(nvml.machine, gpu);
   return NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int *percent,
                                                      unsigned int *period_us) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(percent != NULL && period_us != NULL);
   *percent = 0;
   *period_us = ENCODER_PERIOD_US;
@@ -29,7 +29,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsign
 
 SIM_API nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int *percent,
                                                      unsigned int *period_us) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(percent != NULL && period_us != NULL);
   *percent = 0;
   *period_us = ENCODER_PERIOD_US;
@@ -63,7 +63,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_
                                           nvmlValueType_t *value_type, unsigned int *count, nvmlSample_t *samples) {
   nvmlSample_t one;
   nvmlReturn_t result = NVML_SUCCESS;
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(count != NULL && value_type != NULL);
   *value_type = NVML_VALUE_TYPE_UNSIGNED_INT;
   if (samples == NULL) {
@@ -71,25 +71,25 @@ SIM_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_
     return NVML_SUCCESS;
   }
   unsigned int found = 0;
-  sim_model_enter(nvml.machine, card);
-  const struct sim_usage *usage = &nvml.machine->boards[card].card.usage;
+  sim_model_enter(nvml.machine, gpu);
+  const struct sim_usage *usage = &nvml.machine->boards[gpu].model.usage;
   uint64_t first = usage->window > SIM_WINDOWS ? usage->window - SIM_WINDOWS + 1 : 1;
   for (uint64_t window = first; window < usage->window && found < *count && result == NVML_SUCCESS; window++) {
     result = sample(usage, type, window, &one);
     if (result == NVML_SUCCESS && one.timeStamp > last_seen) samples[found++] = one;
   }
-  sim_model_leave(nvml.machine, card);
+  sim_model_leave(nvml.machine, gpu);
   NVML_TRY(result);
   *count = found;
   return found == 0 ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
 }
 
-static nvmlReturn_t field(uint32_t card, nvmlFieldValue_t *value) {
+static nvmlReturn_t field(uint32_t gpu, nvmlFieldValue_t *value) {
   switch (value->fieldId) {
   case NVML_FI_DEV_NVLINK_LINK_COUNT: {
     nvmlEnableState_t state;
     unsigned int links = 0;
-    while (links < NVML_NVLINK_MAX_LINKS && nvmlDeviceGetNvLinkState(nvml_handle(card), links, &state) == NVML_SUCCESS)
+    while (links < NVML_NVLINK_MAX_LINKS && nvmlDeviceGetNvLinkState(nvml_handle(gpu), links, &state) == NVML_SUCCESS)
       links++;
     value->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
     value->value.uiVal = links;
@@ -98,7 +98,7 @@ static nvmlReturn_t field(uint32_t card, nvmlFieldValue_t *value) {
   case NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION:
     /* Millijoules: 210 W while kernels run. */
     value->valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
-    value->value.ullVal = nvml.machine->boards[card].card.usage.total_busy_ns / 1000 * 210 / 1000;
+    value->value.ullVal = nvml.machine->boards[gpu].model.usage.total_busy_ns / 1000 * 210 / 1000;
     return NVML_SUCCESS;
   default:
     return NVML_ERROR_NOT_SUPPORTED;
@@ -106,12 +106,12 @@ static nvmlReturn_t field(uint32_t card, nvmlFieldValue_t *value) {
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(count > 0 && values != NULL);
   for (int i = 0; i < count; i++) {
     values[i].timestamp = (long long)sim_stamp_us(nvml.machine, sim_now(nvml.machine));
     values[i].latencyUsec = 0;
-    values[i].nvmlReturn = field(card, &values[i]);
+    values[i].nvmlReturn = field(gpu, &values[i]);
   }
   return NVML_SUCCESS;
 }

@@ -19,13 +19,12 @@ nvmlReturn_t nvml_enter(const char *call) {
   return (nvmlReturn_t)sim_fault_of(nvml.machine, call, -1);
 }
 
-nvmlReturn_t nvml_enter_card(const char *call, nvmlDevice_t device, uint32_t *card) {
+nvmlReturn_t nvml_enter_gpu(const char *call, nvmlDevice_t device, uint32_t *gpu) {
   if (atomic_load(&nvml.references) == 0) return NVML_ERROR_UNINITIALIZED;
   if (device < nvml.devices || device >= nvml.devices + nvml.machine->node.count) return NVML_ERROR_INVALID_ARGUMENT;
-  *card = device->card;
-  if (atomic_load(&nvml.machine->fault_count) != 0)
-    NVML_TRY((nvmlReturn_t)sim_fault_of(nvml.machine, call, (int)*card));
-  return atomic_load(&nvml.machine->boards[*card].lost) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+  *gpu = device->gpu;
+  if (atomic_load(&nvml.machine->fault_count) != 0) NVML_TRY((nvmlReturn_t)sim_fault_of(nvml.machine, call, (int)*gpu));
+  return atomic_load(&nvml.machine->boards[*gpu].lost) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvml_tell(char *text, unsigned int length, const char *what) {
@@ -50,8 +49,8 @@ static nvmlReturn_t start(void) {
     return (nvmlReturn_t)error;
   }
   nvml.machine = machine;
-  for (uint32_t i = 0; i < SIM_MAX_CARDS; i++)
-    nvml.devices[i].card = i;
+  for (uint32_t i = 0; i < SIM_MAX_GPUS; i++)
+    nvml.devices[i].gpu = i;
   process = sim_process_enter(machine, false);
   return NVML_SUCCESS;
 }
@@ -185,10 +184,10 @@ SIM_API nvmlReturn_t nvmlDeviceGetCount(unsigned int *count) {
   return nvmlDeviceGetCount_v2(count);
 }
 
-/* A card that is lost cannot be had any more. */
-static nvmlReturn_t give(const char *call, uint32_t card, nvmlDevice_t *device) {
-  NVML_TRY(nvml_enter_card(call, nvml_handle(card), &card));
-  *device = nvml_handle(card);
+/* A GPU that is lost cannot be had any more. */
+static nvmlReturn_t give(const char *call, uint32_t gpu, nvmlDevice_t *device) {
+  NVML_TRY(nvml_enter_gpu(call, nvml_handle(gpu), &gpu));
+  *device = nvml_handle(gpu);
   return NVML_SUCCESS;
 }
 
@@ -239,8 +238,8 @@ SIM_API nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *text, nvmlDevice_
   return nvmlDeviceGetHandleByPciBusId_v2(text, device);
 }
 
-void nvml_serial_of(uint32_t card, char *text, size_t size) {
-  snprintf(text, size, "%013u", 320000000 + card);
+void nvml_serial_of(uint32_t gpu, char *text, size_t size) {
+  snprintf(text, size, "%013u", 320000000 + gpu);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device) {

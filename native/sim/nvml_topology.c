@@ -7,16 +7,16 @@
 enum { CPUS_OF_NODE = 16, BITS = 8 * sizeof(unsigned long) };
 
 static nvmlReturn_t pair(const char *call, nvmlDevice_t a, nvmlDevice_t b, uint32_t *x, uint32_t *y) {
-  NVML_TRY(nvml_enter_card(call, a, x));
-  return nvml_enter_card(call, b, y);
+  NVML_TRY(nvml_enter_gpu(call, a, x));
+  return nvml_enter_gpu(call, b, y);
 }
 
 /* ---- processors and memory: NUMA node n has the processors from 16 n on ---- */
 
 SIM_API nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size, unsigned long *set) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(set != NULL && size > 0);
-  int node = nvml_gpu(card)->numa_node;
+  int node = nvml_gpu(gpu)->numa_node;
   long first = node < 0 ? 0 : (long)node * CPUS_OF_NODE;
   long count = node < 0 ? sysconf(_SC_NPROCESSORS_CONF) : CPUS_OF_NODE;
   memset(set, 0, size * sizeof *set);
@@ -33,9 +33,9 @@ SIM_API nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, un
 
 SIM_API nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int size, unsigned long *set,
                                                  nvmlAffinityScope_t scope) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(set != NULL && size > 0 && scope <= NVML_AFFINITY_SCOPE_SOCKET);
-  int node = nvml_gpu(card)->numa_node;
+  int node = nvml_gpu(gpu)->numa_node;
   if (node < 0) return NVML_ERROR_NOT_SUPPORTED;
   if ((size_t)node >= size * BITS) return NVML_ERROR_INSUFFICIENT_SIZE;
   memset(set, 0, size * sizeof *set);
@@ -44,10 +44,10 @@ SIM_API nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned i
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned int *node) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(node != NULL);
-  if (nvml_gpu(card)->numa_node < 0) return NVML_ERROR_NOT_SUPPORTED;
-  *node = (unsigned int)nvml_gpu(card)->numa_node;
+  if (nvml_gpu(gpu)->numa_node < 0) return NVML_ERROR_NOT_SUPPORTED;
+  *node = (unsigned int)nvml_gpu(gpu)->numa_node;
   return NVML_SUCCESS;
 }
 
@@ -64,11 +64,11 @@ SIM_API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDev
 
 SIM_API nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level,
                                                       unsigned int *count, nvmlDevice_t *devices) {
-  ENTER_CARD(device);
+  ENTER_GPU(device);
   NVML_NEED(count != NULL && (*count == 0 || devices != NULL));
   unsigned int found = 0;
   for (uint32_t i = 0; i < nvml.machine->node.count; i++) {
-    if (i == card || nvml.machine->node.level[card][i] != level) continue;
+    if (i == gpu || nvml.machine->node.level[gpu][i] != level) continue;
     if (found < *count) devices[found] = nvml_handle(i);
     found++;
   }
@@ -101,19 +101,19 @@ SIM_API nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvml
 enum { SWITCH = -2, NOBODY = -1, SWITCH_BUS = 0xc0 };
 
 /*
- * Who is at the other end of a card's link. A card that has more links in the matrix than any card has got is connected
+ * Who is at the other end of a GPU's link. A GPU that has more links in the matrix than any GPU has got is connected
  * to switches, through which each of its links reaches everybody.
  */
-static int other_end(uint32_t card, unsigned int link) {
+static int other_end(uint32_t gpu, unsigned int link) {
   const struct sim_node *node = &nvml.machine->node;
   unsigned int sum = 0, most = 0;
   for (uint32_t i = 0; i < node->count; i++) {
-    unsigned int links = node->nvlinks[card][i];
+    unsigned int links = node->nvlinks[gpu][i];
     if (links > most) most = links;
     if (link >= sum && link < sum + links && sum + links <= NVML_NVLINK_MAX_LINKS) {
       unsigned int rest = 0;
       for (uint32_t k = i + 1; k < node->count; k++)
-        rest += node->nvlinks[card][k];
+        rest += node->nvlinks[gpu][k];
       if (sum + links + rest <= NVML_NVLINK_MAX_LINKS) return (int)i;
     }
     sum += links;
@@ -122,18 +122,18 @@ static int other_end(uint32_t card, unsigned int link) {
   return link < most ? SWITCH : NOBODY;
 }
 
-static nvmlReturn_t enter_link(const char *call, nvmlDevice_t device, unsigned int link, uint32_t *card, int *other) {
-  NVML_TRY(nvml_enter_card(call, device, card));
+static nvmlReturn_t enter_link(const char *call, nvmlDevice_t device, unsigned int link, uint32_t *gpu, int *other) {
+  NVML_TRY(nvml_enter_gpu(call, device, gpu));
   NVML_NEED(link < NVML_NVLINK_MAX_LINKS);
-  if (other_end(*card, 0) == NOBODY) return NVML_ERROR_NOT_SUPPORTED; /* a card without NVLink */
-  *other = other_end(*card, link);
+  if (other_end(*gpu, 0) == NOBODY) return NVML_ERROR_NOT_SUPPORTED; /* a GPU without NVLink */
+  *other = other_end(*gpu, link);
   return *other == NOBODY ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
 }
 
 #define ENTER_LINK(device, link)                                                                                       \
-  uint32_t card;                                                                                                       \
+  uint32_t gpu;                                                                                                        \
   int other;                                                                                                           \
-  NVML_TRY(enter_link(__func__, device, link, &card, &other))
+  NVML_TRY(enter_link(__func__, device, link, &gpu, &other))
 
 SIM_API nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nvmlEnableState_t *state) {
   ENTER_LINK(device, link);
@@ -145,7 +145,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int 
 SIM_API nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link, unsigned int *version) {
   ENTER_LINK(device, link);
   NVML_NEED(version != NULL);
-  unsigned int major = nvml_gpu(card)->major;
+  unsigned int major = nvml_gpu(gpu)->major;
   *version = major >= 9 ? 4 : major >= 8 ? 3 : major >= 7 ? 2 : 1;
   return NVML_SUCCESS;
 }

@@ -29,7 +29,7 @@ struct piece {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUmemoryPool pools;
-static CUmemoryPool defaults[POOL_PLACES][SIM_MAX_CARDS], currents[POOL_PLACES][SIM_MAX_CARDS];
+static CUmemoryPool defaults[POOL_PLACES][SIM_MAX_GPUS], currents[POOL_PLACES][SIM_MAX_GPUS];
 
 CUmemoryPool pool_of(const struct allocation *allocation) {
   return ((struct piece *)allocation->detail)->pool;
@@ -88,16 +88,16 @@ void pool_set_current(CUmemoryPool pool) {
   currents[pool->place][pool->device] = pool;
 }
 
-/* Holds so many bytes from now on. False: the card has not so many more. */
+/* Holds so many bytes from now on. False: the GPU has not so many more. */
 static bool hold(CUmemoryPool pool, uint64_t bytes) {
-  uint32_t card = driver.cards[pool->device];
+  uint32_t gpu = driver.gpus[pool->device];
   if (bytes > pool->reserved) {
     uint64_t more = bytes - pool->reserved;
-    bool paid = pool->place != POOL_HOST && sim_ledger_take(driver.machine, driver.process, card, more);
+    bool paid = pool->place != POOL_HOST && sim_ledger_take(driver.machine, driver.process, gpu, more);
     if (pool->place == POOL_DEVICE && !paid) return false;
     if (paid) pool->charged += more;
   } else if (bytes < pool->charged) {
-    sim_ledger_give(driver.machine, driver.process, card, pool->charged - bytes);
+    sim_ledger_give(driver.machine, driver.process, gpu, pool->charged - bytes);
     pool->charged = bytes;
   }
   pool->reserved = bytes;
@@ -159,7 +159,7 @@ static uint64_t pending(CUmemoryPool pool, CUstream stream) {
   return bytes;
 }
 
-/* Memory for `bytes` more in use: from what is reserved and free for this stream, else from the card. */
+/* Memory for `bytes` more in use: from what is reserved and free for this stream, else from the GPU. */
 static bool reserve(CUmemoryPool pool, uint64_t bytes, CUstream stream) {
   uint64_t needed = pool->used + pending(pool, stream) + bytes;
   if (needed <= pool->reserved) return true;
@@ -284,7 +284,7 @@ static CUresult allocate(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, C
     struct task task = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .alloc = {.bytesize = size, .dptr = *pointer}};
     return task_submit(stream, &task);
   }
-  sim_model_touch(driver.machine, stream->context->card);
+  sim_model_touch(driver.machine, stream->context->gpu);
   pthread_mutex_lock(&lock);
   if (pool == NULL) pool = pool_current(stream->context->device, POOL_DEVICE);
   CUresult result = pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : take(pool, size, stream, pointer);

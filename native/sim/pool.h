@@ -1,5 +1,5 @@
 /*
- * Memory pools: memory that is given and taken in the order of a stream. A card is charged for what a pool holds
+ * Memory pools: memory that is given and taken in the order of a stream. A GPU is charged for what a pool holds
  * reserved, used or not.
  */
 #ifndef SIM_POOL_H
@@ -12,7 +12,7 @@ enum { POOL_MAGIC = 0x504f4f4c };
 /* Where a pool's memory lies. */
 enum pool_place {
   POOL_DEVICE,
-  POOL_MANAGED, /* on the card as long as there is room, else in the host's memory: never refused for the card's sake */
+  POOL_MANAGED, /* on the GPU as long as there is room, else in the host's memory: never refused for the GPU's sake */
   POOL_HOST,
   POOL_PLACES,
 };
@@ -24,7 +24,7 @@ struct CUmemPoolHandle_st {
   bool is_default, imported;
   struct piece *pieces;
   uint64_t reserved, reserved_high, used, used_high;
-  uint64_t charged; /* of what is reserved, what the card pays for */
+  uint64_t charged; /* of what is reserved, what the GPU pays for */
   uint64_t threshold, max_bytes;
   int follow, opportunistic, internal;
   CUmemPoolProps properties;

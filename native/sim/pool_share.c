@@ -17,7 +17,7 @@ enum { POINTER_MAGIC = 0x504f5054 };
 
 struct pointer_data {
   uint32_t magic;
-  uint32_t card;
+  uint32_t gpu;
   uint64_t size;
 };
 _Static_assert(sizeof(struct pointer_data) <= sizeof(CUmemPoolPtrExportData), "fits into what callers pass on");
@@ -36,7 +36,7 @@ SIM_API CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool 
   NEED(pool->properties.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   int file = memfd_create("gpu-sim-pool", MFD_CLOEXEC);
   if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
-  if (sim_ledger_share(driver.machine, driver.process, driver.cards[pool->device], 0, inode_of(file)) < 0) {
+  if (sim_ledger_share(driver.machine, driver.process, driver.gpus[pool->device], 0, inode_of(file)) < 0) {
     close(file);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -51,7 +51,7 @@ SIM_API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *sh
   int number = sim_ledger_find(driver.machine, inode_of((int)(intptr_t)shareable));
   NEED(number >= 0);
   CUdevice device = 0;
-  while (driver_has(device) && driver.cards[device] != driver.machine->objects[number].card)
+  while (driver_has(device) && driver.gpus[device] != driver.machine->objects[number].gpu)
     device++;
   NEED_DEVICE(device);
   pool_lock();
@@ -65,8 +65,7 @@ SIM_API CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *result, CUdevice
   ENTER();
   const struct allocation *allocation = memory_find(pointer);
   NEED(result != NULL && allocation != NULL && allocation->kind == MEMORY_POOLED && allocation->base == pointer);
-  struct pointer_data data = {
-      .magic = POINTER_MAGIC, .card = driver.cards[allocation->device], .size = allocation->size};
+  struct pointer_data data = {.magic = POINTER_MAGIC, .gpu = driver.gpus[allocation->device], .size = allocation->size};
   memset(result, 0, sizeof *result);
   memcpy(result, &data, sizeof data);
   return CUDA_SUCCESS;
@@ -81,7 +80,7 @@ SIM_API CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool,
   NEED(pointer != NULL && given != NULL && pool->imported);
   TRY(driver_current(&context));
   memcpy(&data, given, sizeof data);
-  NEED(data.magic == POINTER_MAGIC && data.card == driver.cards[pool->device]);
+  NEED(data.magic == POINTER_MAGIC && data.gpu == driver.gpus[pool->device]);
   TRY(memory_place(context, data.size, MEMORY_IMPORTED, &allocation));
   *pointer = allocation->base;
   return CUDA_SUCCESS;

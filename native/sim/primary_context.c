@@ -5,7 +5,7 @@ static struct {
   CUcontext context;
   unsigned int retained;
   unsigned int flags;
-} primaries[SIM_MAX_CARDS];
+} primaries[SIM_MAX_GPUS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

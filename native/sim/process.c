@@ -9,16 +9,16 @@
 
 enum { SWEEP_NS = 50000000 };
 
-/* Everything of a row, on every card. The caller holds the machine's lock. */
+/* Everything of a row, on every GPU. The caller holds the machine's lock. */
 static void clear(struct sim_machine *machine, uint32_t index) {
   struct sim_process *process = &machine->processes[index];
   for (uint32_t i = 0; i < machine->node.count; i++) {
     struct sim_board *board = &machine->boards[i];
     sim_model_enter(machine, i);
     for (uint32_t t = 0; t < SIM_MAX_TENANTS; t++)
-      if (atomic_load(&board->card.tenants[t].used) && board->card.tenants[t].process == index)
-        sim_card_close_tenant(&board->card, machine->events, t);
-    sim_usage_forget(&board->card.usage, index);
+      if (atomic_load(&board->model.tenants[t].used) && board->model.tenants[t].process == index)
+        sim_model_close_tenant(&board->model, machine->events, t);
+    sim_usage_forget(&board->model.usage, index);
     sim_model_leave(machine, i);
     atomic_store(&process->contexts[i], 0);
   }
@@ -87,10 +87,10 @@ void sim_process_sweep(struct sim_machine *machine, bool now) {
     let_go_if_dead(machine, i);
 }
 
-void sim_process_sweep_card(struct sim_machine *machine, uint32_t card) {
+void sim_process_sweep_gpu(struct sim_machine *machine, uint32_t gpu) {
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
     const struct sim_process *process = &machine->processes[i];
-    if (atomic_load(&process->contexts[card]) != 0 || atomic_load(&process->memory[card]) != 0)
+    if (atomic_load(&process->contexts[gpu]) != 0 || atomic_load(&process->memory[gpu]) != 0)
       let_go_if_dead(machine, i);
   }
 }

@@ -15,8 +15,8 @@ void sim_process_leave(struct sim_machine *machine, uint32_t process);
 /* Lets the dead go. Looks only once in a while unless told `now`. */
 void sim_process_sweep(struct sim_machine *machine, bool now);
 
-/* Lets go those of the dead that have anything on this card, now. */
-void sim_process_sweep_card(struct sim_machine *machine, uint32_t card);
+/* Lets go those of the dead that have anything on this GPU, now. */
+void sim_process_sweep_gpu(struct sim_machine *machine, uint32_t gpu);
 
 /* Does any process use the machine? */
 bool sim_process_any(struct sim_machine *machine);

@@ -1,4 +1,4 @@
-/* The profiler's switches: no tool listens here, so there is nothing to switch, as on a card without one. */
+/* The profiler's switches: no tool listens here, so there is nothing to switch, as on a GPU without one. */
 #include "driver.h"
 
 static CUresult heed(const char *call) {

@@ -1,8 +1,8 @@
 /*
  * Queues of work, as they lie in shared memory: operations, channels, events.
  *
- * A channel is what a stream becomes on the card: operations in order. Its owner (one process, which lets one thread at
- * a time push) writes `submitted` and the operations behind it; whoever holds the card's lock moves the model on and
+ * A channel is what a stream becomes on the GPU: operations in order. Its owner (one process, which lets one thread at
+ * a time push) writes `submitted` and the operations behind it; whoever holds the GPU's lock moves the model on and
  * writes everything else. Nobody waits for anybody here.
  */
 #ifndef SIM_QUEUE_H
@@ -13,14 +13,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SIM_RING = 1024 }; /* operations that a channel holds: a card's own limit of pending launches */
+enum { SIM_RING = 1024 }; /* operations that a channel holds: a GPU's own limit of pending launches */
 
 enum sim_kind {
   SIM_KERNEL, /* occupies up to `width` SMs for `work` SM-nanoseconds */
   SIM_COPY,   /* occupies copy engine `engine` for `work` nanoseconds */
   SIM_RECORD, /* stamps event `event` with `ticket` */
   SIM_WAIT,   /* waits until event `event` has reached `ticket` */
-  SIM_JOIN,   /* waits until channel `channel` of the same card has done `ticket` operations */
+  SIM_JOIN,   /* waits until channel `channel` of the same GPU has done `ticket` operations */
   SIM_HOST,   /* waits until the process has done its part: see host_done */
   SIM_MARK,   /* takes no time */
 };
@@ -62,21 +62,21 @@ struct sim_channel {
   _Atomic uint32_t flags;
   uint32_t tenant;
   int32_t priority; /* smaller goes first */
-  bool started;     /* the operation at `done` is on the card */
+  bool started;     /* the operation at `done` is on the GPU */
   uint64_t start;   /* its place among the starts, earlier ones keep their SMs */
   uint64_t left;    /* kernel: SM-nanoseconds to go; copy: when it ends */
 };
 
 /*
  * An event counts its records: `recorded` by the process that records, `reached` and `time_ns` by the model. Events may
- * be waited for from other channels, cards and processes.
+ * be waited for from other channels, GPUs and processes.
  */
 struct sim_event {
   _Atomic uint64_t recorded;
   _Atomic uint64_t reached;
   _Atomic uint64_t time_ns; /* when `reached` was last written */
   _Atomic uint32_t owner;   /* process slot + 1; 0: free */
-  uint32_t card;            /* where it was recorded last: card, channel and the place there */
+  uint32_t gpu;             /* where it was recorded last: GPU, channel and the place there */
   uint32_t channel;
   uint64_t place;
 };

@@ -202,7 +202,7 @@ void space_give_small(struct space_heap *heap, CUdeviceptr base, const struct sp
   slab->free[slab->free_count++] = (uint16_t)place;
   if (--slab->used > 0) return;
   keeper->shrink(keeper->user);
-  /* The last one of its size stays, for the next allocation: it costs the card nothing. */
+  /* The last one of its size stays, for the next allocation: it costs the GPU nothing. */
   struct slab **at = &heap->slabs[slab->size_class];
   if (*at == slab && slab->next == NULL) {
     forget_contents(slab->block);

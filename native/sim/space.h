@@ -2,7 +2,7 @@
  * Device addresses: a window of this process's address space in which allocations get their place, all in user mode.
  * The window is not accessible until somebody needs the contents of a place.
  *
- * Large allocations get runs of blocks of 2 MiB, small ones (up to 1 MiB) share blocks, as on a real card; what a card
+ * Large allocations get runs of blocks of 2 MiB, small ones (up to 1 MiB) share blocks, as on a real GPU; what a GPU
  * is charged are blocks. Not thread-safe: memory.c has the lock.
  */
 #ifndef SIM_SPACE_H
@@ -19,7 +19,7 @@
 struct allocation;
 struct space_heap;
 
-/* What of a card an allocation of this size takes by itself; a small one takes nothing but needs a heap. */
+/* What of a GPU an allocation of this size takes by itself; a small one takes nothing but needs a heap. */
 size_t space_blocks(size_t size);
 
 /* A run of blocks for a large allocation. 0: the window is full. */

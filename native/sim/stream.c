@@ -17,11 +17,11 @@ static CUstream make(CUcontext context, unsigned int channel_flags, unsigned int
   if (stream == NULL) return NULL;
   int channel;
   if (channel_flags & SIM_CHANNEL_LEGACY) {
-    channel = (int)context->board->card.tenants[context->tenant].legacy;
+    channel = (int)context->board->model.tenants[context->tenant].legacy;
   } else {
-    sim_model_enter(machine, context->card);
-    channel = sim_card_open_channel(&context->board->card, context->tenant, channel_flags, priority);
-    sim_model_leave(machine, context->card);
+    sim_model_enter(machine, context->gpu);
+    channel = sim_model_open_channel(&context->board->model, context->tenant, channel_flags, priority);
+    sim_model_leave(machine, context->gpu);
   }
   if (channel < 0) {
     free(stream);
@@ -30,7 +30,7 @@ static CUstream make(CUcontext context, unsigned int channel_flags, unsigned int
   stream->magic = STREAM_MAGIC;
   stream->channel = (uint32_t)channel;
   stream->context = context;
-  stream->queue = &context->board->card.channels[channel];
+  stream->queue = &context->board->model.channels[channel];
   stream->flags = flags;
   stream->priority = priority;
   stream->id = atomic_fetch_add(&machine->ids, 1) + 1;
@@ -59,12 +59,12 @@ static CUstream reuse(CUcontext context, unsigned int channel_flags, unsigned in
   while (stream != NULL && !stream->destroyed)
     stream = stream->next;
   if (stream != NULL) {
-    sim_model_enter(driver.machine, context->card);
-    int channel = sim_card_open_channel(&context->board->card, context->tenant, channel_flags, priority);
-    sim_model_leave(driver.machine, context->card);
+    sim_model_enter(driver.machine, context->gpu);
+    int channel = sim_model_open_channel(&context->board->model, context->tenant, channel_flags, priority);
+    sim_model_leave(driver.machine, context->gpu);
     if (channel >= 0) {
       stream->channel = (uint32_t)channel;
-      stream->queue = &context->board->card.channels[channel];
+      stream->queue = &context->board->model.channels[channel];
       stream->flags = flags;
       stream->priority = priority;
       stream->id = atomic_fetch_add(&driver.machine->ids, 1) + 1;
@@ -97,9 +97,9 @@ void stream_close(CUstream stream) {
   CUcontext context = stream->context;
   pthread_mutex_lock(&context->lock);
   stream->magic = 0;
-  sim_model_enter(driver.machine, context->card);
-  sim_card_close_channel(&context->board->card, stream->channel);
-  sim_model_leave(driver.machine, context->card);
+  sim_model_enter(driver.machine, context->gpu);
+  sim_model_close_channel(&context->board->model, stream->channel);
+  sim_model_leave(driver.machine, context->gpu);
   stream->destroyed = true;
   pthread_mutex_unlock(&context->lock);
 }
@@ -164,28 +164,28 @@ uint64_t stream_push(CUstream stream, struct sim_op *op) {
   pthread_mutex_lock(&stream->lock);
   uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
   if (submitted - atomic_load_explicit(&queue->done, memory_order_acquire) >= SIM_RING) {
-    sim_model_touch(machine, context->card);
+    sim_model_touch(machine, context->gpu);
     if (submitted - atomic_load_explicit(&queue->done, memory_order_acquire) >= SIM_RING)
-      sim_wait_channel(machine, context->card, stream->channel, submitted - SIM_RING + ROOM, context_blocks(context));
+      sim_wait_channel(machine, context->gpu, stream->channel, submitted - SIM_RING + ROOM, context_blocks(context));
   }
   op->submitted_ns = sim_now(machine);
-  uint64_t ticket = sim_card_push(&context->board->card, stream->channel, op);
+  uint64_t ticket = sim_model_push(&context->board->model, stream->channel, op);
   pthread_mutex_unlock(&stream->lock);
-  if (ticket % TOUCH_EVERY == 0) sim_model_touch(machine, context->card);
+  if (ticket % TOUCH_EVERY == 0) sim_model_touch(machine, context->gpu);
   return ticket;
 }
 
 bool stream_is_done(CUstream stream) {
   uint64_t tail = stream_tail(stream);
   if (atomic_load_explicit(&stream->queue->done, memory_order_acquire) >= tail) return true;
-  sim_model_enter(driver.machine, stream->context->card);
-  sim_model_leave(driver.machine, stream->context->card);
+  sim_model_enter(driver.machine, stream->context->gpu);
+  sim_model_leave(driver.machine, stream->context->gpu);
   return atomic_load_explicit(&stream->queue->done, memory_order_acquire) >= tail;
 }
 
 CUresult stream_wait_for(CUstream stream, uint64_t ticket) {
   CUcontext context = stream->context;
-  sim_wait_channel(driver.machine, context->card, stream->channel, ticket, context_blocks(context));
+  sim_wait_channel(driver.machine, context->gpu, stream->channel, ticket, context_blocks(context));
   return driver_context_health(context);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Streams: how operations get to a channel of the card.
+ * Streams: how operations get to a channel of the GPU.
  */
 #ifndef SIM_STREAM_H
 #define SIM_STREAM_H
@@ -41,7 +41,7 @@ void stream_close(CUstream stream);
 size_t stream_list(CUcontext context, CUstream *streams);
 
 /*
- * Appends an operation; waits for room where the card's queue is full. Returns its ticket: the channel's `done` reaches
+ * Appends an operation; waits for room where the GPU's queue is full. Returns its ticket: the channel's `done` reaches
  * it when the operation is over.
  */
 uint64_t stream_push(CUstream stream, struct sim_op *op);

@@ -29,10 +29,10 @@ struct task {
   };
 };
 
-/* Gives a task to a stream: to its capture where one is active, else to the card. */
+/* Gives a task to a stream: to its capture where one is active, else to the GPU. */
 CUresult task_submit(CUstream stream, const struct task *task);
 
-/* Gives a task to the card. `ticket`: of its last operation, or of what stands before it when it needs none. */
+/* Gives a task to the GPU. `ticket`: of its last operation, or of what stands before it when it needs none. */
 CUresult task_push(CUstream stream, const struct task *task, uint64_t *ticket);
 
 #endif

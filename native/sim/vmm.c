@@ -168,16 +168,16 @@ SIM_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, 
   TRY(check_properties(properties));
   TRY(capture_forbids());
   CUdevice device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? properties->location.id : CU_DEVICE_CPU;
-  if (device != CU_DEVICE_CPU && !sim_ledger_take(driver.machine, driver.process, driver.cards[device], size))
+  if (device != CU_DEVICE_CPU && !sim_ledger_take(driver.machine, driver.process, driver.gpus[device], size))
     return CUDA_ERROR_OUT_OF_MEMORY;
   struct physical *physical = make(size, device);
   if (physical == NULL) {
-    if (device != CU_DEVICE_CPU) sim_ledger_give(driver.machine, driver.process, driver.cards[device], size);
+    if (device != CU_DEVICE_CPU) sim_ledger_give(driver.machine, driver.process, driver.gpus[device], size);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   physical->properties = *properties;
   if (device != CU_DEVICE_CPU && properties->requestedHandleTypes != 0) {
-    physical->object = sim_ledger_share(driver.machine, driver.process, driver.cards[device], size, 0);
+    physical->object = sim_ledger_share(driver.machine, driver.process, driver.gpus[device], size, 0);
     if (physical->object < 0) {
       cuMemRelease(handle_of(physical));
       return CUDA_ERROR_OUT_OF_MEMORY;
@@ -193,7 +193,7 @@ static void drop(struct physical *physical) {
   if (physical->object >= 0)
     sim_ledger_drop(driver.machine, driver.process, (uint32_t)physical->object);
   else if (physical->device != CU_DEVICE_CPU)
-    sim_ledger_give(driver.machine, driver.process, driver.cards[physical->device], physical->size);
+    sim_ledger_give(driver.machine, driver.process, driver.gpus[physical->device], physical->size);
   if (physical->file >= 0) close(physical->file);
   struct physical **at = &physicals;
   while (*at != physical)
@@ -370,7 +370,7 @@ SIM_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
   NEED(number >= 0);
   const struct sim_object *object = &driver.machine->objects[number];
   CUdevice device = 0;
-  while (driver_has(device) && driver.cards[device] != object->card)
+  while (driver_has(device) && driver.gpus[device] != object->gpu)
     device++;
   NEED_DEVICE(device);
   NEED(sim_ledger_hold(driver.machine, driver.process, (uint32_t)number, object->id));

@@ -7,12 +7,12 @@
 #include "machine.h"
 
 /*
- * Waits until a channel has done `ticket` operations. False: the card was lost, or `abandoned` says that nobody needs
+ * Waits until a channel has done `ticket` operations. False: the GPU was lost, or `abandoned` says that nobody needs
  * to wait any more.
  */
-bool sim_wait_channel(struct sim_machine *machine, uint32_t card, uint32_t channel, uint64_t ticket, bool blocking);
+bool sim_wait_channel(struct sim_machine *machine, uint32_t gpu, uint32_t channel, uint64_t ticket, bool blocking);
 
-/* The same for an event, which may be recorded on any card, by any process. */
+/* The same for an event, which may be recorded on any GPU, by any process. */
 void sim_wait_event(struct sim_machine *machine, uint32_t event, uint64_t ticket, bool blocking);
 
 /* Is the event reached at the present? */

@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 #include "passing.h"
 
 /* What cuInit says where the slice's directory cannot be seen, as after chroot. */

@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 #include "passing.h"
 
 /* What the simulated driver takes for one. */
@@ -29,7 +29,7 @@ int main(void) {
   TEST_BEGIN("attack: contexts count what the driver takes for them, made by many processes at once or many in one");
   sandbox_make();
   sandbox_know_contexts(false);
-  sandbox_limits(card_uuid(), LIMIT, 100, 0);
+  sandbox_limits(gpu_uuid(), LIMIT, 100, 0);
   int lines[PROCESSES];
   pid_t children[PROCESSES];
   char word = 0;
@@ -44,8 +44,8 @@ int main(void) {
     made += word == CUDA_SUCCESS;
   }
   CHECK_EQ(made, LIMIT / CONTEXT);
-  CHECK_EQ(card_held(), LIMIT);
-  CHECK_EQ(card_denied(VGPU_DENIED_CONTEXT), PROCESSES - LIMIT / CONTEXT);
+  CHECK_EQ(gpu_held(), LIMIT);
+  CHECK_EQ(gpu_denied(VGPU_DENIED_CONTEXT), PROCESSES - LIMIT / CONTEXT);
   for (int i = 0; i < PROCESSES; i++) {
     passing_say(lines[i], "", 1);
     CHECK_EQ(passing_end(children[i]), 0);
@@ -68,7 +68,7 @@ int main(void) {
   /* The primary one counts once, until the last who retains it lets go. */
   OK(cuDevicePrimaryCtxRetain(&primary, 0));
   OK(cuDevicePrimaryCtxRetain(&primary, 0));
-  CHECK_EQ(card_held(), LIMIT);
+  CHECK_EQ(gpu_held(), LIMIT);
   OK(cuDevicePrimaryCtxRelease_v2(0));
   REFUSED(cuMemAlloc_v2(&pointer, 1));
   OK(cuDevicePrimaryCtxRelease_v2(0));
@@ -78,13 +78,13 @@ int main(void) {
   char resource[256] = {0};
   OK(cuDevResourceGenerateDesc(&description, (CUdevResource *)resource, 1));
   OK(cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
-  CHECK_EQ(card_held(), LIMIT);
+  CHECK_EQ(gpu_held(), LIMIT);
   OK(cuGreenCtxCreate(&other, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
-  CHECK_EQ(card_held(), LIMIT);
+  CHECK_EQ(gpu_held(), LIMIT);
   OK(cuGreenCtxDestroy(green));
-  CHECK_EQ(card_held(), LIMIT);
+  CHECK_EQ(gpu_held(), LIMIT);
   OK(cuGreenCtxDestroy(other));
-  CHECK_EQ(card_held(), LIMIT - CONTEXT);
+  CHECK_EQ(gpu_held(), LIMIT - CONTEXT);
   OK(cuCtxCreate_v2(&fourth, 0, 0));
   REFUSED(cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
   OK(cuCtxDestroy_v2(fourth));
@@ -94,6 +94,6 @@ int main(void) {
   OK(cuMemAlloc_v2(&pointer, LIMIT - CONTEXT));
   OK(cuMemFree_v2(pointer));
   OK(cuCtxDestroy_v2(first));
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   return TEST_END;
 }

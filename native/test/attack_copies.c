@@ -1,6 +1,6 @@
-#include "card.h"
+#include "gpu.h"
 
-/* The simulated card copies 700,000 MB/s within itself, and each byte is read and written. */
+/* The simulated GPU copies 700,000 MB/s within itself, and each byte is read and written. */
 #define BYTES (128 * MIB)
 #define COPY_US 383
 #define EACH 24
@@ -20,10 +20,10 @@ static void unified_waiting(void) {
   OK(cuMemcpy(to, from, BYTES));
 }
 static void peers(void) {
-  OK(cuMemcpyPeerAsync(to, card_context, from, card_context, BYTES, stream));
+  OK(cuMemcpyPeerAsync(to, gpu_context, from, gpu_context, BYTES, stream));
 }
 static void peers_waiting(void) {
-  OK(cuMemcpyPeer(to, card_context, from, card_context, BYTES));
+  OK(cuMemcpyPeer(to, gpu_context, from, gpu_context, BYTES));
 }
 static void as_host(void) {
   OK(cuMemcpyHtoDAsync_v2(to, (void *)from, BYTES, stream));
@@ -120,8 +120,8 @@ int main(void) {
       {"cuMemcpyDtoHAsync to an address of the GPU", to_host},
   };
   sandbox_make();
-  sandbox_limits(card_uuid(), 2048 * MIB, 99, 0);
-  card_open();
+  sandbox_limits(gpu_uuid(), 2048 * MIB, 99, 0);
+  gpu_open();
   usage = sandbox_usage();
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   OK(cuMemAlloc_v2(&from, BYTES));

@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 
 #define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 #define PIECE (16 * MIB)
@@ -22,8 +22,8 @@ static int hoard(void) {
 int main(void) {
   TEST_BEGIN("attack: memory that was exported and let go counts while a descriptor or an import of it is there");
   sandbox_make();
-  sandbox_limits(card_uuid(), 4 * PIECE, 100, 0);
-  card_open();
+  sandbox_limits(gpu_uuid(), 4 * PIECE, 100, 0);
+  gpu_open();
   CUmemGenericAllocationHandle imported[MOST];
   int descriptors[MOST], count = 0;
   size_t before, after, total;
@@ -36,7 +36,7 @@ int main(void) {
     close(descriptors[count++]);
   }
   CHECK_EQ(count, 4);
-  CHECK_EQ(card_denied(VGPU_DENIED_VMM), 1);
+  CHECK_EQ(gpu_denied(VGPU_DENIED_VMM), 1);
   OK(cuMemGetInfo_v2(&after, &total));
   CHECK_EQ(after, 0);
   while (count > 0)
@@ -78,6 +78,6 @@ int main(void) {
     close(descriptors[i]);
   OK(cuMemCreate(&again, 4 * PIECE, &shareable, 0));
   OK(cuMemRelease(again));
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   return TEST_END;
 }

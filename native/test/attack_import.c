@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 #include "passing.h"
 
 #define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -14,7 +14,7 @@ static int exporter(int line) {
   CUmemGenericAllocationHandle handle;
   int descriptor;
   char done;
-  card_open();
+  gpu_open();
   OK(cuMemAlloc_v2(&pointer, PIECE));
   OK(cuIpcGetMemHandle(&memory, pointer));
   OK(cuMemCreate(&handle, PIECE, &shareable, 0));
@@ -28,10 +28,10 @@ static int exporter(int line) {
 int main(void) {
   TEST_BEGIN("attack: memory of other processes stays charged when the process that allocated it has ended");
   sandbox_make();
-  sandbox_limits(card_uuid(), 4 * PIECE, 100, 0);
+  sandbox_limits(gpu_uuid(), 4 * PIECE, 100, 0);
   int lines[2];
   pid_t children[2] = {passing_start(exporter, &lines[0]), passing_start(exporter, &lines[1])};
-  card_open();
+  gpu_open();
   CUdeviceptr opened[2], again, own;
   CUmemGenericAllocationHandle imported[2];
   CUipcMemHandle memory;
@@ -63,10 +63,10 @@ int main(void) {
   OK(cuMemAlloc_v2(&own, 3 * PIECE));
   REFUSED(cuMemAlloc_v2(&again, 1));
   /* With its context an import goes too. */
-  OK(cuCtxDestroy_v2(card_context));
-  OK(cuCtxCreate_v2(&card_context, 0, 0));
+  OK(cuCtxDestroy_v2(gpu_context));
+  OK(cuCtxCreate_v2(&gpu_context, 0, 0));
   OK(cuMemAlloc_v2(&own, 4 * PIECE));
   OK(cuMemFree_v2(own));
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   return TEST_END;
 }

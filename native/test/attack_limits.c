@@ -1,6 +1,6 @@
-#include "card.h"
+#include "gpu.h"
 
-/* Threads that can be at work on the simulated card: 80 multiprocessors of 2,048. */
+/* Threads that can be at work on the simulated GPU: 80 multiprocessors of 2,048. */
 #define THREADS (80 * 2048ull)
 #define LIMIT (1024 * MIB)
 
@@ -13,8 +13,8 @@ static uint64_t used(void) {
 int main(void) {
   TEST_BEGIN("attack: heap, printf buffer and stacks count as the memory that the driver takes for them");
   sandbox_make();
-  sandbox_limits(card_uuid(), LIMIT, 100, 0);
-  card_open();
+  sandbox_limits(gpu_uuid(), LIMIT, 100, 0);
+  gpu_open();
   size_t heap, stack, buffer;
   CUdeviceptr pointer;
   OK(cuCtxGetLimit(&heap, CU_LIMIT_MALLOC_HEAP_SIZE));
@@ -38,7 +38,7 @@ int main(void) {
   OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, stack));
   CHECK_BETWEEN(used(), 128 * MIB, 128 * MIB + heap);
   /* With its context all of it is free. */
-  OK(cuCtxDestroy_v2(card_context));
-  CHECK_EQ(card_held(), 0);
+  OK(cuCtxDestroy_v2(gpu_context));
+  CHECK_EQ(gpu_held(), 0);
   return TEST_END;
 }

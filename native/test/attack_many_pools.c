@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 
 /* More than any table of fixed size would be given. */
 #define POOLS 150
@@ -7,8 +7,8 @@
 int main(void) {
   TEST_BEGIN("attack: memory that many pools keep in reserve is charged, however many there are");
   sandbox_make();
-  sandbox_limits(card_uuid(), LIMIT, 100, 0);
-  card_open();
+  sandbox_limits(gpu_uuid(), LIMIT, 100, 0);
+  gpu_open();
   size_t free_before, free_after, total;
   CUdeviceptr pointer;
   cuuint64_t keep = UINT64_MAX, reserved, kept = 0;
@@ -33,11 +33,11 @@ int main(void) {
   }
   /* Those before give up what they keep, so that each gets its turn. */
   CHECK_EQ(refused, 0);
-  CHECK_EQ(card_held(), kept);
+  CHECK_EQ(gpu_held(), kept);
   OK(cuMemGetInfo_v2(&free_after, &total));
   CHECK(free_before - free_after <= LIMIT);
   for (int i = 0; i < POOLS; i++)
     OK(cuMemPoolDestroy(pools[i]));
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   return TEST_END;
 }

@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 #include "nvml_abi.h"
 #include "passing.h"
 
@@ -9,8 +9,8 @@ static int neighbour(int line) {
   void *arguments[] = {&us};
   char word;
   unsetenv("VGPU_SANDBOX_DIRECTORY");
-  card_open();
-  CUfunction kernel = card_kernel("busy_us");
+  gpu_open();
+  CUfunction kernel = gpu_kernel("busy_us");
   OK(cuMemAlloc_v2(&pointer, 64 * MIB));
   passing_say(line, "", 1);
   while (recv(line, &word, 1, MSG_DONTWAIT) != 1) {
@@ -26,12 +26,12 @@ int main(void) {
   TEST_BEGIN("attack: NVML shows a container its own processes and what they use, and changes nothing of the GPU");
   TEST_NOT_WRAPPED("utilisation comes by the clock");
   sandbox_make();
-  sandbox_limits(card_uuid(), 256 * MIB, 50, 0);
+  sandbox_limits(gpu_uuid(), 256 * MIB, 50, 0);
   int line;
   char word;
   pid_t child = passing_start(neighbour, &line);
   passing_hear(line, &word, 1);
-  card_open();
+  gpu_open();
   CUdeviceptr pointer;
   nvmlDevice_t device;
   nvmlProcessInfo_t processes[8];
@@ -85,9 +85,9 @@ int main(void) {
   CHECK_EQ(passing_end(child), 0);
 
   /* What it uses itself it sees. */
-  CUfunction kernel = card_kernel("busy_ms_20");
+  CUfunction kernel = gpu_kernel("busy_ms_20");
   for (int i = 0; i < 20; i++) {
-    OK(card_launch(kernel, 80, NULL));
+    OK(gpu_launch(kernel, 80, NULL));
     OK(cuCtxSynchronize());
   }
   FINE(nvmlDeviceGetUtilizationRates(device, &rates));

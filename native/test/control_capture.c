@@ -1,13 +1,13 @@
-#include "card.h"
+#include "gpu.h"
 
 int main(void) {
   TEST_BEGIN("launches into a capture are not charged, launches of the graph are, and captures stay sound");
   TEST_NOT_WRAPPED("what launches cost is measured");
   sandbox_make();
-  sandbox_limits(card_uuid(), 256 * MIB, 90, 0);
-  card_open();
+  sandbox_limits(gpu_uuid(), 256 * MIB, 90, 0);
+  gpu_open();
   struct vgpu_usage *usage = sandbox_usage();
-  CUfunction kernel = card_kernel("busy_us_200");
+  CUfunction kernel = gpu_kernel("busy_us_200");
   CUstream stream, other;
   CUgraph graph;
   CUgraphExec exec;
@@ -16,7 +16,7 @@ int main(void) {
   OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
   OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
   for (int i = 0; i < 50; i++)
-    OK(card_launch(kernel, 80, stream));
+    OK(gpu_launch(kernel, 80, stream));
   CHECK_EQ(usage->devices[0].charged_ns, 0);
   OK(cuStreamEndCapture(stream, &graph));
   OK(cuGraphGetNodes(graph, NULL, &nodes));
@@ -37,7 +37,7 @@ int main(void) {
   OK(cuGraphDestroy(graph));
   OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   for (int i = 0; i < 20; i++)
-    OK(card_launch(kernel, 80, other));
+    OK(gpu_launch(kernel, 80, other));
   OK(cuStreamEndCapture(stream, &graph));
   CHECK(usage->devices[0].charged_ns > charged);
   OK(cuGraphDestroy(graph));

@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 #include <sys/wait.h>
 
 /* Holds memory and then becomes another program: the driver frees what it had, its pid stays. */
@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
   TEST_BEGIN("a program that becomes another by exec does not keep its memory");
   TEST_NOT_WRAPPED("it starts itself");
   sandbox_make();
-  sandbox_limits(card_uuid(), 64 * MIB, 100, 0);
+  sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
   pid_t pid = fork();
   REQUIRE(pid >= 0);
   if (pid == 0) {

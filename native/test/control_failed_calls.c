@@ -1,11 +1,11 @@
-#include "card.h"
+#include "gpu.h"
 
 int main(void) {
   TEST_BEGIN("what the driver refuses is given back, whatever it says");
   sandbox_make();
-  /* More than the card has, so that the driver is the one to refuse. */
-  sandbox_limits(card_uuid(), 1ull << 40, 100, 0);
-  card_open();
+  /* More than the GPU has, so that the driver is the one to refuse. */
+  sandbox_limits(gpu_uuid(), 1ull << 40, 100, 0);
+  gpu_open();
   size_t left, total;
   OK(cuMemGetInfo_v2(&left, &total));
   CUdeviceptr pointer;
@@ -24,17 +24,17 @@ int main(void) {
                                     .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
   CHECK(cuMemCreate(&handle, large / MIB * 2 * MIB, &properties, 0) != CUDA_SUCCESS);
   CHECK(cuMemCreate(&handle, 12345, &properties, 0) != CUDA_SUCCESS);
-  CHECK_EQ(card_held(), 0);
-  CHECK_EQ(card_denied(VGPU_DENIED_ALLOC), 0);
+  CHECK_EQ(gpu_held(), 0);
+  CHECK_EQ(gpu_denied(VGPU_DENIED_ALLOC), 0);
 
   OK(cuMemAlloc_v2(&pointer, MIB));
   OK(cuMemFree_v2(pointer));
   CHECK(cuMemFree_v2(pointer) != CUDA_SUCCESS);
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
 
   /* No context: the driver's business, nothing of ours. */
   OK(cuCtxSetCurrent(NULL));
   CHECK(cuMemAlloc_v2(&pointer, MIB) != CUDA_SUCCESS);
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   return TEST_END;
 }

@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 #include <sys/wait.h>
 
 static int in_child(void) {
@@ -11,7 +11,7 @@ static int in_child(void) {
   if (cuMemGetInfo_v2(&left, &total) != CUDA_SUCCESS || left != 24 * MIB) return 2;
   if (cuMemAlloc_v2(&pointer, 25 * MIB) != CUDA_ERROR_OUT_OF_MEMORY) return 3;
   if (cuMemAlloc_v2(&pointer, 24 * MIB) != CUDA_SUCCESS) return 4;
-  if (card_held() != 64 * MIB) return 5;
+  if (gpu_held() != 64 * MIB) return 5;
   return 0; /* without freeing */
 }
 
@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
       "children made by fork and exec have limits of their own accord, and take only their own memory with them");
   TEST_NOT_WRAPPED("it starts itself");
   sandbox_make();
-  sandbox_limits(card_uuid(), 64 * MIB, 100, 0);
+  sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
   int status;
 
   /* fork before anything of CUDA, as a web server does */
@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
   waitpid(early, &status, 0);
   CHECK_EQ(WEXITSTATUS(status), 0);
 
-  card_open();
+  gpu_open();
   CUdeviceptr pointer;
   OK(cuMemAlloc_v2(&pointer, 40 * MIB));
 
@@ -65,6 +65,6 @@ int main(int argc, char **argv) {
   OK(cuMemFree_v2(pointer));
   OK(cuMemAlloc_v2(&pointer, 64 * MIB));
   OK(cuMemFree_v2(pointer));
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   return TEST_END;
 }

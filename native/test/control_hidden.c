@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "card.h"
+#include "gpu.h"
 #include "nvml_abi.h"
 #include <stdbool.h>
 #include <sys/wait.h>

@@ -1,11 +1,11 @@
-#include "card.h"
+#include "gpu.h"
 #include "nvml_abi.h"
 
 int main(void) {
   TEST_BEGIN("cuMemGetInfo, cuDeviceTotalMem and NVML show the slice, and agree");
   sandbox_make();
-  struct vgpu_limits *limits = sandbox_limits(card_uuid(), 1024 * MIB, 100, 0);
-  card_open();
+  struct vgpu_limits *limits = sandbox_limits(gpu_uuid(), 1024 * MIB, 100, 0);
+  gpu_open();
   CUdeviceptr pointer;
   size_t total, left;
   unsigned int narrow_total, narrow_left;
@@ -34,7 +34,7 @@ int main(void) {
   REFUSED(cuMemAlloc_v2(&more, 624 * MIB + 1));
 
   CHECK_EQ(nvmlInit_v2(), NVML_SUCCESS);
-  CHECK_EQ(nvmlDeviceGetHandleByUUID(card_uuid(), &device), NVML_SUCCESS);
+  CHECK_EQ(nvmlDeviceGetHandleByUUID(gpu_uuid(), &device), NVML_SUCCESS);
   CHECK_EQ(nvmlDeviceGetMemoryInfo(device, &memory), NVML_SUCCESS);
   CHECK_EQ(memory.total, 1024 * MIB);
   CHECK_EQ(memory.used, 400 * MIB);
@@ -56,9 +56,9 @@ int main(void) {
   CHECK_EQ(memory.used, 200 * MIB);
   CHECK_EQ(memory.free, 0);
   OK(cuMemFree_v2(pointer));
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
 
-  /* No limit: the card as it is. */
+  /* No limit: the GPU as it is. */
   live.memory_limit_bytes = 0;
   live.driver_overhead_bytes = 0;
   sandbox_publish(limits, 0, live);

@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,9 +37,9 @@ static void sleep_ns(long ns) {
 int main(void) {
   TEST_BEGIN("a process killed anywhere leaves memory that others can have within a second");
   sandbox_make();
-  sandbox_limits(card_uuid(), LIMIT, 100, 0);
+  sandbox_limits(gpu_uuid(), LIMIT, 100, 0);
   uint32_t seed = 4711;
-  card_open();
+  gpu_open();
   for (int round = 0; round < ROUNDS; round++) {
     pid_t pids[3];
     for (int i = 0; i < 3; i++) {
@@ -65,6 +65,6 @@ int main(void) {
       waitpid(pids[i], NULL, 0);
     if (tap_failures > 0) break;
   }
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   return TEST_END;
 }

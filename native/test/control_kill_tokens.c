@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -6,16 +6,16 @@
  */
 static void owe(int told, int tells) {
   char word;
-  card_open();
-  CUfunction kernel = card_kernel("busy_ms_20");
+  gpu_open();
+  CUfunction kernel = gpu_kernel("busy_ms_20");
   CUstream stream;
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   for (int i = 0; i < 6; i++) {
-    OK(card_launch(kernel, 80, stream));
+    OK(gpu_launch(kernel, 80, stream));
     OK(cuStreamSynchronize(stream));
   }
   REQUIRE(write(tells, "l", 1) == 1 && read(told, &word, 1) == 1);
-  OK(card_launch(kernel, 80, stream));
+  OK(gpu_launch(kernel, 80, stream));
   REQUIRE(write(tells, "o", 1) == 1);
   for (;;)
     pause();
@@ -26,15 +26,15 @@ int main(void) {
   int to_child[2], to_parent[2];
   char word;
   sandbox_make();
-  struct vgpu_limits *limits = sandbox_limits(card_uuid(), 0, 90, 0);
+  struct vgpu_limits *limits = sandbox_limits(gpu_uuid(), 0, 90, 0);
   struct vgpu_usage *usage = sandbox_usage();
   REQUIRE(pipe(to_child) == 0 && pipe(to_parent) == 0);
   pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) owe(to_child[0], to_parent[1]);
   /* Before the other is killed: who comes new clears away what others left in any case. */
-  card_open();
-  CUfunction kernel = card_kernel("busy_us_1");
+  gpu_open();
+  CUfunction kernel = gpu_kernel("busy_us_1");
   REQUIRE(read(to_parent[0], &word, 1) == 1);
   struct vgpu_device_live live = limits->live[0][0];
   live.share = 1;
@@ -48,7 +48,7 @@ int main(void) {
   REQUIRE(kill(child, SIGKILL) == 0);
 
   uint64_t throttled = usage->devices[0].throttled_ns;
-  OK(card_launch(kernel, 1, NULL));
+  OK(gpu_launch(kernel, 1, NULL));
   OK(cuCtxSynchronize());
   CHECK(usage->devices[0].throttled_ns - throttled < owed / 2);
   REQUIRE(waitpid(child, NULL, 0) == child);

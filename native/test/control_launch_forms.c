@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 
 #define EACH 40
 #define KERNEL_US 200
@@ -116,10 +116,10 @@ int main(void) {
       {"cuMemcpyDtoDAsync", copy, 1534},
   };
   sandbox_make();
-  sandbox_limits(card_uuid(), 2048 * MIB, 99, 0);
-  card_open();
+  sandbox_limits(gpu_uuid(), 2048 * MIB, 99, 0);
+  gpu_open();
   usage = sandbox_usage();
-  kernel = card_kernel("busy_us");
+  kernel = gpu_kernel("busy_us");
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   OK(cuMemAlloc_v2(&memory, 1024 * MIB));
   OK(cuFuncSetBlockShape(kernel, 224, 1, 1));

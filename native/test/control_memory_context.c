@@ -1,10 +1,10 @@
-#include "card.h"
+#include "gpu.h"
 
 int main(void) {
   TEST_BEGIN("a context that ends gives back what was allocated in it");
   sandbox_make();
-  sandbox_limits(card_uuid(), 64 * MIB, 100, 0);
-  card_open();
+  sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
+  gpu_open();
   CUdeviceptr mine, theirs;
   CUcontext other, primary;
   CUarray array;
@@ -13,27 +13,27 @@ int main(void) {
   OK(cuCtxCreate_v2(&other, 0, 0));
   OK(cuMemAlloc_v2(&theirs, 16 * MIB));
   OK(cuArrayCreate_v2(&array, &flat));
-  CHECK_EQ(card_held(), 28 * MIB);
+  CHECK_EQ(gpu_held(), 28 * MIB);
   OK(cuCtxDestroy_v2(other));
-  CHECK_EQ(card_held(), 8 * MIB);
+  CHECK_EQ(gpu_held(), 8 * MIB);
 
   OK(cuDevicePrimaryCtxRetain(&primary, 0));
   OK(cuDevicePrimaryCtxRetain(&primary, 0));
   OK(cuCtxPushCurrent_v2(primary));
   OK(cuMemAlloc_v2(&theirs, 16 * MIB));
-  CHECK_EQ(card_held(), 24 * MIB);
+  CHECK_EQ(gpu_held(), 24 * MIB);
   OK(cuDevicePrimaryCtxRelease_v2(0));
-  CHECK_EQ(card_held(), 24 * MIB);
+  CHECK_EQ(gpu_held(), 24 * MIB);
   OK(cuDevicePrimaryCtxRelease_v2(0));
-  CHECK_EQ(card_held(), 8 * MIB);
+  CHECK_EQ(gpu_held(), 8 * MIB);
 
   OK(cuDevicePrimaryCtxRetain(&primary, 0));
   OK(cuCtxSetCurrent(primary));
   OK(cuMemAlloc_v2(&theirs, 16 * MIB));
   OK(cuDevicePrimaryCtxReset_v2(0));
-  CHECK_EQ(card_held(), 8 * MIB);
-  OK(cuCtxSetCurrent(card_context));
+  CHECK_EQ(gpu_held(), 8 * MIB);
+  OK(cuCtxSetCurrent(gpu_context));
   OK(cuMemFree_v2(mine));
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   return TEST_END;
 }

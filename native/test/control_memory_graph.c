@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 
 static CUgraph with_allocation(size_t bytes, CUdeviceptr *pointer) {
   CUgraph graph;
@@ -17,8 +17,8 @@ static CUgraph with_allocation(size_t bytes, CUdeviceptr *pointer) {
 int main(void) {
   TEST_BEGIN("memory that graphs allocate is held to the limit when they are launched");
   sandbox_make();
-  sandbox_limits(card_uuid(), 256 * MIB, 100, 0);
-  card_open();
+  sandbox_limits(gpu_uuid(), 256 * MIB, 100, 0);
+  gpu_open();
   CUdeviceptr pointer, linear;
   CUstream stream;
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -30,19 +30,19 @@ int main(void) {
   OK(cuStreamSynchronize(stream));
   cuuint64_t reserved;
   OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved));
-  CHECK_EQ(card_held(), reserved);
+  CHECK_EQ(gpu_held(), reserved);
   CHECK(reserved >= 100 * MIB);
 
   /* What graphs keep and do not use gives way. */
   OK(cuMemAlloc_v2(&linear, 200 * MIB));
-  CHECK(card_held() <= 256 * MIB);
+  CHECK(gpu_held() <= 256 * MIB);
   CHECK_EQ(cuGraphLaunch(exec, stream), CUDA_ERROR_OUT_OF_MEMORY);
-  CHECK_EQ(card_denied(VGPU_DENIED_GRAPH), 1);
+  CHECK_EQ(gpu_denied(VGPU_DENIED_GRAPH), 1);
   OK(cuMemFree_v2(linear));
   OK(cuGraphLaunch(exec, stream));
   OK(cuStreamSynchronize(stream));
   OK(cuDeviceGraphMemTrim(0));
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   OK(cuGraphExecDestroy(exec));
   OK(cuGraphDestroy(graph));
 
@@ -52,10 +52,10 @@ int main(void) {
   OK(cuMemAllocAsync(&pointer, 300 * MIB, stream));
   OK(cuMemFreeAsync(pointer, stream));
   OK(cuStreamEndCapture(stream, &captured));
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   OK(cuGraphInstantiateWithFlags(&exec, captured, 0));
   CHECK_EQ(cuGraphLaunch(exec, stream), CUDA_ERROR_OUT_OF_MEMORY);
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   OK(cuGraphExecDestroy(exec));
   OK(cuGraphDestroy(captured));
   return TEST_END;

@@ -1,33 +1,33 @@
-#include "card.h"
+#include "gpu.h"
 
 int main(void) {
   TEST_BEGIN("linear, pitched and managed memory is held to the limit, to the byte");
   sandbox_make();
-  sandbox_limits(card_uuid(), 64 * MIB, 100, 0);
-  card_open();
+  sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
+  gpu_open();
   CUdeviceptr a, b, c;
   OK(cuMemAlloc_v2(&a, 40 * MIB));
-  CHECK_EQ(card_held(), 40 * MIB);
+  CHECK_EQ(gpu_held(), 40 * MIB);
   REFUSED(cuMemAlloc_v2(&b, 24 * MIB + 1));
   OK(cuMemAlloc_v2(&b, 24 * MIB));
   REFUSED(cuMemAlloc_v2(&c, 1));
-  CHECK_EQ(card_denied(VGPU_DENIED_ALLOC), 2);
+  CHECK_EQ(gpu_denied(VGPU_DENIED_ALLOC), 2);
   OK(cuMemFree_v2(a));
-  CHECK_EQ(card_held(), 24 * MIB);
+  CHECK_EQ(gpu_held(), 24 * MIB);
 
   OK(cuMemAllocManaged(&a, 40 * MIB, CU_MEM_ATTACH_GLOBAL));
   REFUSED(cuMemAllocManaged(&c, 1, CU_MEM_ATTACH_GLOBAL));
-  CHECK_EQ(card_denied(VGPU_DENIED_MANAGED), 1);
+  CHECK_EQ(gpu_denied(VGPU_DENIED_MANAGED), 1);
   OK(cuMemFree_v2(a));
   OK(cuMemFree_v2(b));
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
 
   size_t pitch;
   OK(cuMemAllocPitch_v2(&a, &pitch, 1000, 100, 4));
-  CHECK_EQ(card_held(), pitch * 100);
+  CHECK_EQ(gpu_held(), pitch * 100);
   OK(cuMemAllocPitch_v2(&b, &pitch, MIB, 63, 4));
   REFUSED(cuMemAllocPitch_v2(&c, &pitch, MIB, 2, 4));
-  CHECK_EQ(card_denied(VGPU_DENIED_PITCH), 1);
+  CHECK_EQ(gpu_denied(VGPU_DENIED_PITCH), 1);
   OK(cuMemFree_v2(a));
   OK(cuMemFree_v2(b));
 
@@ -35,21 +35,21 @@ int main(void) {
   CUdeviceptr_v1 narrow, other;
   unsigned int narrow_pitch;
   REFUSED(cuMemAlloc(&other, 65 * MIB));
-  CHECK_EQ(card_denied(VGPU_DENIED_ALLOC), 3);
+  CHECK_EQ(gpu_denied(VGPU_DENIED_ALLOC), 3);
   if (cuMemAlloc(&narrow, 32 * MIB) == CUDA_SUCCESS) {
-    CHECK_EQ(card_held(), 32 * MIB);
+    CHECK_EQ(gpu_held(), 32 * MIB);
     REFUSED(cuMemAlloc(&other, 33 * MIB));
     OK(cuMemFree(narrow));
   }
   if (cuMemAllocPitch(&narrow, &narrow_pitch, 1000, 10, 4) == CUDA_SUCCESS) {
-    CHECK_EQ(card_held(), narrow_pitch * 10);
+    CHECK_EQ(gpu_held(), narrow_pitch * 10);
     OK(cuMemFree(narrow));
   }
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
 
   /* What the driver refuses is given back, and its answer is the program's. */
   CHECK(cuMemFree_v2(0xdead0000) != CUDA_SUCCESS);
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   OK(cuMemFree_v2(0));
   return TEST_END;
 }

@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 
 static uint64_t reserved(CUmemoryPool pool) {
   cuuint64_t bytes;
@@ -9,8 +9,8 @@ static uint64_t reserved(CUmemoryPool pool) {
 int main(void) {
   TEST_BEGIN("what a pool holds reserved counts once, is used again for nothing, and is trimmed before a refusal");
   sandbox_make();
-  sandbox_limits(card_uuid(), 256 * MIB, 100, 0);
-  card_open();
+  sandbox_limits(gpu_uuid(), 256 * MIB, 100, 0);
+  gpu_open();
   CUmemoryPool pool;
   CUstream stream;
   cuuint64_t keep_all = UINT64_MAX;
@@ -21,15 +21,15 @@ int main(void) {
   CUdeviceptr a, b;
   OK(cuMemAllocAsync(&a, 60 * MIB, stream));
   OK(cuMemAllocAsync(&b, 60 * MIB, stream));
-  CHECK_EQ(card_held(), reserved(pool));
-  CHECK(card_held() >= 120 * MIB);
+  CHECK_EQ(gpu_held(), reserved(pool));
+  CHECK(gpu_held() >= 120 * MIB);
   OK(cuMemFreeAsync(a, stream));
   OK(cuMemFreeAsync(b, stream));
   OK(cuStreamSynchronize(stream));
-  CHECK_EQ(card_held(), reserved(pool));
+  CHECK_EQ(gpu_held(), reserved(pool));
 
   /* Again and again: the pool has it already. */
-  uint64_t before = card_held();
+  uint64_t before = gpu_held();
   for (int i = 0; i < 50; i++) {
     OK(cuMemAllocAsync(&a, 60 * MIB, stream));
     OK(cuMemAllocAsync(&b, 60 * MIB, stream));
@@ -37,14 +37,14 @@ int main(void) {
     OK(cuMemFreeAsync(b, stream));
   }
   OK(cuStreamSynchronize(stream));
-  CHECK_EQ(card_held(), before);
+  CHECK_EQ(gpu_held(), before);
 
   /* Nobody uses what the pool keeps, so it is no reason to refuse. */
   CUdeviceptr large;
   OK(cuMemAlloc_v2(&large, 250 * MIB));
-  CHECK(card_held() <= 256 * MIB);
+  CHECK(gpu_held() <= 256 * MIB);
   REFUSED(cuMemAllocAsync(&a, 60 * MIB, stream));
-  CHECK_EQ(card_denied(VGPU_DENIED_ASYNC), 1);
+  CHECK_EQ(gpu_denied(VGPU_DENIED_ASYNC), 1);
   OK(cuMemFree_v2(large));
 
   CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -52,20 +52,20 @@ int main(void) {
   CUmemoryPool own;
   OK(cuMemPoolCreate(&own, &properties));
   OK(cuMemAllocFromPoolAsync(&a, 100 * MIB, own, stream));
-  CHECK_EQ(card_held(), reserved(own) + reserved(pool));
+  CHECK_EQ(gpu_held(), reserved(own) + reserved(pool));
   OK(cuMemAllocFromPoolAsync(&b, 100 * MIB, own, stream));
   CUdeviceptr c;
   REFUSED(cuMemAllocFromPoolAsync(&c, 100 * MIB, own, stream));
-  CHECK_EQ(card_denied(VGPU_DENIED_POOL), 1);
+  CHECK_EQ(gpu_denied(VGPU_DENIED_POOL), 1);
   /* A synchronous free of memory from a pool is allowed. */
   OK(cuMemFree_v2(a));
   OK(cuMemFreeAsync(b, stream));
   OK(cuStreamSynchronize(stream));
   OK(cuMemPoolTrimTo(own, 0));
   CHECK_EQ(reserved(own), 0);
-  CHECK_EQ(card_held(), reserved(pool));
+  CHECK_EQ(gpu_held(), reserved(pool));
   OK(cuMemPoolDestroy(own));
   OK(cuMemPoolTrimTo(pool, 0));
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   return TEST_END;
 }

@@ -1,10 +1,10 @@
-#include "card.h"
+#include "gpu.h"
 
 int main(void) {
   TEST_BEGIN("sizes of zero and sizes that overflow leave the ledger as it was");
   sandbox_make();
-  sandbox_limits(card_uuid(), 64 * MIB, 100, 0);
-  card_open();
+  sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
+  gpu_open();
   CUdeviceptr pointer;
   CUarray array;
   CUmipmappedArray mipmap;
@@ -24,12 +24,12 @@ int main(void) {
                                     .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
   CUmemGenericAllocationHandle handle;
   REFUSED(cuMemCreate(&handle, SIZE_MAX, &properties, 0));
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   CHECK(cuMemAlloc_v2(NULL, 4096) != CUDA_SUCCESS);
   CHECK(cuArrayCreate_v2(&array, NULL) != CUDA_SUCCESS);
   CHECK(cuMemCreate(&handle, 2 * MIB, NULL, 0) != CUDA_SUCCESS);
   CHECK(cuMemPoolCreate(NULL, NULL) != CUDA_SUCCESS);
   CHECK(cuLaunchKernelEx(NULL, NULL, NULL, NULL) != CUDA_SUCCESS);
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   return TEST_END;
 }

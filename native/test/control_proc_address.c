@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "card.h"
+#include "gpu.h"
 #include <dlfcn.h>
 
 /* Where a function that cuGetProcAddress hands out comes from. */
@@ -47,10 +47,10 @@ static void each(void *(*look_up)(const char *, int, cuuint64_t)) {
 int main(void) {
   TEST_BEGIN("cuGetProcAddress, both variants of it, hands out the hook of exactly the variant that the driver chose");
   sandbox_make();
-  sandbox_limits(card_uuid(), 64 * MIB, 100, 0);
+  sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
   /* Programs look functions up before cuInit. */
   CHECK(first("cuMemAlloc", 12000, 0) == (void *)cuMemAlloc_v2);
-  card_open();
+  gpu_open();
   each(first);
   each(second);
 
@@ -62,7 +62,7 @@ int main(void) {
   CUdeviceptr pointer;
   REFUSED(allocate(&pointer, 65 * MIB));
   OK(allocate(&pointer, 64 * MIB));
-  CHECK_EQ(card_held(), 64 * MIB);
+  CHECK_EQ(gpu_held(), 64 * MIB);
   OK(cuMemFree_v2(pointer));
 
   struct vgpu_usage *usage = sandbox_usage();

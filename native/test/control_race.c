@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 #include <sys/wait.h>
 
 #define PROCESSES 16
@@ -46,7 +46,7 @@ static int race(uint32_t seed, uint64_t *granted, uint64_t *successes) {
 int main(void) {
   TEST_BEGIN("16 processes that allocate 10,000 times each at the limit never exceed it by a byte");
   sandbox_make();
-  sandbox_limits(card_uuid(), LIMIT, 100, 0);
+  sandbox_limits(gpu_uuid(), LIMIT, 100, 0);
   uint64_t *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(shared != MAP_FAILED);
   for (uint32_t i = 0; i < PROCESSES; i++) {
@@ -58,7 +58,7 @@ int main(void) {
   while (wait(&status) > 0)
     CHECK_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
   CHECK_EQ(shared[0], 0);
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   CHECK(sandbox_usage()->devices[0].peak_bytes <= LIMIT);
   CHECK(shared[1] > PROCESSES * ROUNDS / 20);
   return TEST_END;

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "card.h"
+#include "gpu.h"
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -22,7 +22,7 @@ int main(void) {
   TEST_BEGIN("a process greets the agent once, stays connected while it lives, and needs no answer");
   char path[512];
   sandbox_make();
-  sandbox_limits(card_uuid(), 64 * MIB, 100, 0);
+  sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
   sandbox_path(path, sizeof path, VGPU_SOCKET_FILE);
   if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path) TEST_SKIP("the path of the socket is too long here");
   int listener = listen_at(path);

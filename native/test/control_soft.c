@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/wait.h>
@@ -19,27 +19,27 @@ static bool is_taken_back(void) {
 /* Launches until the library has decided so, for some seconds at most. */
 static bool until(bool (*decided)(void), CUfunction kernel, CUstream stream) {
   for (int i = 0; i < PATIENCE && !decided(); i++)
-    OK(card_launch(kernel, 80, stream));
+    OK(gpu_launch(kernel, 80, stream));
   OK(cuStreamSynchronize(stream));
   return decided();
 }
 
-/* Another container's program: keeps the card busy without any limit. */
+/* Another container's program: keeps the GPU busy without any limit. */
 static void occupy(void) {
   char path[600];
   snprintf(path, sizeof path, "%s/nobody", getenv("GPU_SIM_STATE"));
   REQUIRE(setenv("VGPU_SANDBOX_DIRECTORY", path, 1) == 0);
-  card_open();
-  CUfunction kernel = card_kernel("busy_us_200");
+  gpu_open();
+  CUfunction kernel = gpu_kernel("busy_us_200");
   for (;;)
-    OK(card_launch(kernel, 80, NULL));
+    OK(gpu_launch(kernel, 80, NULL));
 }
 
 int main(void) {
   TEST_BEGIN("without an agent a soft limit is granted while nobody is there, and given up when somebody comes");
   TEST_NOT_WRAPPED("it goes by the clock");
   sandbox_make();
-  sandbox_limits(card_uuid(), 0, SHARE, SOFT);
+  sandbox_limits(gpu_uuid(), 0, SHARE, SOFT);
   pid_t other = fork();
   REQUIRE(other >= 0);
   if (other == 0) {
@@ -47,9 +47,9 @@ int main(void) {
     occupy();
   }
   REQUIRE(waitpid(other, NULL, WUNTRACED) == other);
-  card_open();
+  gpu_open();
   granted = &sandbox_usage()->devices[0].soft_grant_ppm;
-  CUfunction kernel = card_kernel("busy_us_200");
+  CUfunction kernel = gpu_kernel("busy_us_200");
   CUstream stream;
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   CHECK(until(is_lent, kernel, stream));

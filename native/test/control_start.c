@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 #include <sys/wait.h>
 
 /* cuInit in a process of its own, with what it says on stderr. */
@@ -52,7 +52,7 @@ int main(void) {
 
   sandbox_make();
   refused_because("it is missing");
-  struct vgpu_limits *limits = sandbox_limits(card_uuid(), 1024 * MIB, 100, 0);
+  struct vgpu_limits *limits = sandbox_limits(gpu_uuid(), 1024 * MIB, 100, 0);
   CHECK_EQ(init_in_child(said, sizeof said), CUDA_SUCCESS);
   CHECK_TEXT(said, "");
 

@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 #include <pthread.h>
 
 #define THREADS 8
@@ -12,7 +12,7 @@ static void *work(void *argument) {
   uint32_t seed = (uint32_t)(uintptr_t)argument;
   CUdeviceptr pointers[4] = {0};
   uint64_t sizes[4];
-  if (cuCtxSetCurrent(card_context) != CUDA_SUCCESS) __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);
+  if (cuCtxSetCurrent(gpu_context) != CUDA_SUCCESS) __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);
   for (int round = 0; round < ROUNDS; round++) {
     seed = seed * 1664525u + 1013904223u;
     uint32_t i = seed >> 30;
@@ -43,8 +43,8 @@ static void *work(void *argument) {
 int main(void) {
   TEST_BEGIN("threads that race for memory never exceed the limit");
   sandbox_make();
-  sandbox_limits(card_uuid(), LIMIT, 100, 0);
-  card_open();
+  sandbox_limits(gpu_uuid(), LIMIT, 100, 0);
+  gpu_open();
   pthread_t threads[THREADS];
   for (uintptr_t i = 0; i < THREADS; i++)
     REQUIRE(pthread_create(&threads[i], NULL, work, (void *)(i * 7919 + 3)) == 0);
@@ -52,6 +52,6 @@ int main(void) {
     pthread_join(threads[i], NULL);
   CHECK_EQ(overshoots, 0);
   CHECK_EQ(failures, 0);
-  CHECK_EQ(card_held(), 0);
+  CHECK_EQ(gpu_held(), 0);
   return TEST_END;
 }

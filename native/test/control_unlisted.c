@@ -1,4 +1,4 @@
-#include "card.h"
+#include "gpu.h"
 
 int main(void) {
   TEST_BEGIN("a GPU that is seen but not listed gives no memory, unless the policy lets it");
@@ -8,7 +8,7 @@ int main(void) {
   /* With the policy that denies from the beginning it would be hidden. */
   CHECK_EQ(cuInit(0), CUDA_ERROR_NO_DEVICE);
   limits->header.policy = 0;
-  card_open();
+  gpu_open();
   limits->header.policy = VGPU_POLICY_DENY_UNLISTED;
   CUdeviceptr pointer;
   CUmemoryPool pool;
@@ -29,8 +29,8 @@ int main(void) {
   OK(cuMemFreeAsync(pointer, NULL));
   OK(cuMemCreate(&handle, 2 * MIB, &properties, 0));
   OK(cuMemRelease(handle));
-  CHECK_EQ(card_held(), 0);
-  CUfunction kernel = card_kernel("busy_us_1");
-  OK(card_launch(kernel, 1, NULL));
+  CHECK_EQ(gpu_held(), 0);
+  CUfunction kernel = gpu_kernel("busy_us_1");
+  OK(gpu_launch(kernel, 1, NULL));
   return TEST_END;
 }

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "card.h"
+#include "gpu.h"
 #include <dlfcn.h>
 #include <stdbool.h>
 
@@ -35,14 +35,14 @@ int main(void) {
   TEST_BEGIN("programs of every CUDA version get a hook for every call that is hooked");
   char node[512];
   sandbox_make();
-  sandbox_limits(card_uuid(), 64 * MIB, 100, 0);
+  sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
   sandbox_path(node, sizeof node, "node.json");
   FILE *file = fopen(node, "we");
   REQUIRE(file != NULL);
   fputs("{\"cudaVersion\": 13050, \"gpus\": [{}]}", file);
   fclose(file);
   setenv("GPU_SIM_NODE", node, 1);
-  card_open();
+  gpu_open();
   static const int versions[] = {10000, 11080, 12000, 12090, 13000, 13050};
   for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
     each(versions[i], CU_GET_PROC_ADDRESS_DEFAULT);
@@ -57,8 +57,8 @@ int main(void) {
   for (int i = 0; i < 3; i++) {
     OK(cuMemAllocAsync(&pointer, 60 * MIB, stream));
     OK(cuMemFreeAsync(pointer, stream));
-    OK(cuCtxSynchronize_v2(card_context));
-    CHECK_EQ(card_held(), 0);
+    OK(cuCtxSynchronize_v2(gpu_context));
+    CHECK_EQ(gpu_held(), 0);
   }
   return TEST_END;
 }

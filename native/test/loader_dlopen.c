@@ -17,7 +17,7 @@ int main(void) {
   TEST_BEGIN("a program that opens the driver at run time meets the same limits");
   char path[512];
   sandbox_make();
-  sandbox_limits(card_uuid(), 64ull << 20, 100, 0);
+  sandbox_limits(gpu_uuid(), 64ull << 20, 100, 0);
   snprintf(path, sizeof path, "%s/mirror/libcuda.so.1", getenv("NATIVE_BUILD"));
   library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
   if (library == NULL) tap_fail(__FILE__, __LINE__, "%s", dlerror());

@@ -97,7 +97,7 @@ int main(void) {
   char path[512];
   CUcontext context;
   sandbox_make();
-  sandbox_limits(card_uuid(), LIMIT, 100, 0);
+  sandbox_limits(gpu_uuid(), LIMIT, 100, 0);
   snprintf(path, sizeof path, "%s/places/libcuda.so.1", getenv("NATIVE_BUILD"));
   library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) tap_fail(__FILE__, __LINE__, "%s", dlerror());

@@ -237,7 +237,7 @@ int main(int argc, char **argv) {
   TEST_BEGIN("a driver that is closed and opened again is the control library again, in the slot that it had");
   TEST_NOT_WRAPPED("it starts itself");
   sandbox_make();
-  sandbox_limits(card_uuid(), LIMIT, 100, 0);
+  sandbox_limits(gpu_uuid(), LIMIT, 100, 0);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     start_case("mirror", cases[i].name);
     start_case("mirror-renamed", cases[i].name);

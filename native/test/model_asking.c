@@ -1,4 +1,4 @@
-#include "card_bench.h"
+#include "model_bench.h"
 
 enum { TENANTS = 3, STREAMS = 3, KERNELS = 300 };
 
@@ -37,12 +37,12 @@ static struct outcome run(uint64_t seed, uint64_t step) {
   }
   advance(&bench, end);
   for (uint32_t t = 0; t < TENANTS; t++)
-    outcome.busy[t] = bench.card->tenants[tenants[t]].busy_ns;
+    outcome.busy[t] = bench.gpu->tenants[tenants[t]].busy_ns;
   for (uint32_t s = 0; s < TENANTS * STREAMS; s++)
     outcome.done[s] = done_of(&bench, streams[s]);
   outcome.last = time_of(&bench, 0);
   for (int w = 0; w < 4; w++)
-    outcome.window[w] = bench.card->usage.busy[1 + w];
+    outcome.window[w] = bench.gpu->usage.busy[1 + w];
   bench_close(&bench);
   return outcome;
 }

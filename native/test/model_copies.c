@@ -1,8 +1,8 @@
-#include "card_bench.h"
+#include "model_bench.h"
 
 static void copy(struct bench *bench, uint32_t to, enum sim_engine engine, uint64_t duration_ns) {
   struct sim_op op = {.kind = SIM_COPY, .engine = engine, .work = duration_ns, .submitted_ns = 0};
-  sim_card_push(bench->card, to, &op);
+  sim_model_push(bench->gpu, to, &op);
 }
 
 int main(void) {
@@ -26,7 +26,7 @@ int main(void) {
   CHECK_EQ(time_of(&bench, 1), 300 * US);
   CHECK_EQ(time_of(&bench, 2), 400 * US);
   CHECK_EQ(time_of(&bench, 3), 400 * US);
-  CHECK_EQ(bench.card->tenants[second].busy_ns, 0);
+  CHECK_EQ(bench.gpu->tenants[second].busy_ns, 0);
   bench_close(&bench);
   return TEST_END;
 }

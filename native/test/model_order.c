@@ -1,9 +1,9 @@
-#include "card_bench.h"
+#include "model_bench.h"
 
 int main(void) {
   TEST_BEGIN("events, joins and the legacy default stream order work between streams as CUDA does");
   struct bench bench = bench_open(80, 2 * MS, 0);
-  uint32_t only = tenant(&bench, 0), legacy = bench.card->tenants[only].legacy;
+  uint32_t only = tenant(&bench, 0), legacy = bench.gpu->tenants[only].legacy;
   uint32_t blocking = channel(&bench, only, SIM_CHANNEL_BLOCKING, 0), apart = channel(&bench, only, 0, 0);
 
   /* A wait for an event holds a stream, and nobody else. */
@@ -35,7 +35,7 @@ int main(void) {
   push(&bench, apart, SIM_JOIN, blocking, ticket, 2 * MS);
   push(&bench, apart, SIM_RECORD, 5, 1, 2 * MS);
   advance(&bench, 2100 * US);
-  CHECK_EQ(sim_card_earliest(bench.card, bench.events, apart, atomic_load(&bench.card->channels[apart].submitted)),
+  CHECK_EQ(sim_model_earliest(bench.gpu, bench.events, apart, atomic_load(&bench.gpu->channels[apart].submitted)),
            2300 * US);
   advance(&bench, 3 * MS);
   CHECK_EQ(time_of(&bench, 5), 2300 * US);

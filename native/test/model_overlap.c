@@ -1,4 +1,4 @@
-#include "card_bench.h"
+#include "model_bench.h"
 
 int main(void) {
   TEST_BEGIN("kernels of one tenant overlap as far as the SMs reach, the earlier ones first, none faster than alone");
@@ -7,7 +7,7 @@ int main(void) {
   uint32_t stream[4];
   for (int i = 0; i < 4; i++)
     stream[i] = channel(&bench, only, 0, 0);
-  /* 40 + 30 + 30 SMs on a card of 80: the third gets what the others leave, a third of what it wants. */
+  /* 40 + 30 + 30 SMs on a GPU of 80: the third gets what the others leave, a third of what it wants. */
   kernel(&bench, stream[0], 40, 300 * US, 0);
   kernel(&bench, stream[1], 30, 300 * US, 0);
   kernel(&bench, stream[2], 30, 300 * US, 0);
@@ -18,7 +18,7 @@ int main(void) {
   CHECK_EQ(time_of(&bench, 1), 300 * US);
   /* 100 us worth of it in the first 300, the rest alone. */
   CHECK_EQ(time_of(&bench, 2), 500 * US);
-  CHECK_EQ(bench.card->tenants[only].busy_ns, 500 * US);
+  CHECK_EQ(bench.gpu->tenants[only].busy_ns, 500 * US);
 
   /* Two full kernels in two streams take as long as one after the other. */
   kernel(&bench, stream[0], 80, 1 * MS, 1 * MS);
@@ -27,7 +27,7 @@ int main(void) {
   advance(&bench, 10 * MS);
   CHECK_EQ(time_of(&bench, 3), 3 * MS);
 
-  /* A wider kernel than the card runs on what there is: 160 SMs' worth takes twice as long. */
+  /* A wider kernel than the GPU runs on what there is: 160 SMs' worth takes twice as long. */
   kernel(&bench, stream[3], 160, 1 * MS, 10 * MS);
   push(&bench, stream[3], SIM_RECORD, 4, 1, 10 * MS);
   advance(&bench, 20 * MS);

@@ -1,4 +1,4 @@
-#include "card_bench.h"
+#include "model_bench.h"
 
 int main(void) {
   TEST_BEGIN("streams of higher priority go before, and a cooperative kernel waits for all its SMs at once");
@@ -16,7 +16,7 @@ int main(void) {
   /* 60 SMs are taken for 1 ms: the cooperative kernel of 40 cannot begin on the 20 that are left. */
   kernel(&bench, low, 60, 1 * MS, 10 * MS);
   struct sim_op gang = {.kind = SIM_KERNEL, .flags = SIM_GANG, .width = 40, .work = 40 * MS, .submitted_ns = 10 * MS};
-  sim_card_push(bench.card, third, &gang);
+  sim_model_push(bench.gpu, third, &gang);
   mark(&bench, third, 2, 10 * MS);
   advance(&bench, 20 * MS);
   CHECK_EQ(time_of(&bench, 2), 12 * MS);

@@ -1,4 +1,4 @@
-#include "card_bench.h"
+#include "model_bench.h"
 
 int main(void) {
   TEST_BEGIN("tenants take turns of one slice each, whatever their kernels' size, and changing hands takes its time");
@@ -13,21 +13,21 @@ int main(void) {
   mark(&bench, b, 2, 0);
 
   advance(&bench, 1 * MS);
-  CHECK_EQ(bench.card->tenants[first].busy_ns, 1 * MS);
-  CHECK_EQ(bench.card->tenants[second].busy_ns, 0);
+  CHECK_EQ(bench.gpu->tenants[first].busy_ns, 1 * MS);
+  CHECK_EQ(bench.gpu->tenants[second].busy_ns, 0);
   advance(&bench, 3 * MS);
-  CHECK_EQ(bench.card->tenants[first].busy_ns, 2 * MS);
-  CHECK_EQ(bench.card->tenants[second].busy_ns, 990 * US);
+  CHECK_EQ(bench.gpu->tenants[first].busy_ns, 2 * MS);
+  CHECK_EQ(bench.gpu->tenants[second].busy_ns, 990 * US);
   advance(&bench, 5 * MS);
-  CHECK_EQ(bench.card->tenants[first].busy_ns, 2 * MS + 980 * US);
+  CHECK_EQ(bench.gpu->tenants[first].busy_ns, 2 * MS + 980 * US);
 
   /* 100 ms of work each: a round of two slices takes 4.02 ms, so 50 rounds end after 201 ms but for the last change. */
   advance(&bench, 300 * MS);
-  CHECK_EQ(bench.card->tenants[first].busy_ns, 100 * MS);
-  CHECK_EQ(bench.card->tenants[second].busy_ns, 100 * MS);
+  CHECK_EQ(bench.gpu->tenants[first].busy_ns, 100 * MS);
+  CHECK_EQ(bench.gpu->tenants[second].busy_ns, 100 * MS);
   CHECK_EQ(time_of(&bench, 1), 49 * 4020 * US + 2 * MS);
   CHECK_EQ(time_of(&bench, 2), 49 * 4020 * US + 4010 * US);
-  CHECK_EQ(bench.card->switches, 99);
+  CHECK_EQ(bench.gpu->switches, 99);
   bench_close(&bench);
   return TEST_END;
 }

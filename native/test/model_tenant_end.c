@@ -1,4 +1,4 @@
-#include "card_bench.h"
+#include "model_bench.h"
 
 int main(void) {
   TEST_BEGIN("what a tenant had queued ends with it, others go on at once, and who waited for its events is free");
@@ -12,7 +12,7 @@ int main(void) {
   kernel(&bench, b, 80, 10 * MS, 0);
   mark(&bench, b, 2, 0);
   advance(&bench, 3 * MS);
-  sim_card_close_tenant(bench.card, bench.events, dying);
+  sim_model_close_tenant(bench.gpu, bench.events, dying);
   advance(&bench, 20 * MS);
   CHECK_EQ(time_of(&bench, 0), 3 * MS);
   CHECK_EQ(time_of(&bench, 1), 3 * MS);
@@ -23,7 +23,7 @@ int main(void) {
   uint32_t next = tenant(&bench, 2);
   CHECK_EQ(next, dying);
   uint32_t again = channel(&bench, next, 0, 0);
-  CHECK(done_of(&bench, again) == atomic_load(&bench.card->channels[again].submitted));
+  CHECK(done_of(&bench, again) == atomic_load(&bench.gpu->channels[again].submitted));
   bench_close(&bench);
   return TEST_END;
 }

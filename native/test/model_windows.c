@@ -1,13 +1,13 @@
-#include "card_bench.h"
+#include "model_bench.h"
 
 /* Percent of a window that ended, or 255 where it has not. */
 static unsigned int busy(struct bench *bench, uint64_t window) {
-  const struct sim_usage *usage = &bench->card->usage;
+  const struct sim_usage *usage = &bench->gpu->usage;
   return window < usage->window ? usage->busy[window % SIM_WINDOWS] : 255;
 }
 
 static unsigned int process(struct bench *bench, uint32_t slot) {
-  const struct sim_process_usage *usage = &bench->card->usage.process[slot];
+  const struct sim_process_usage *usage = &bench->gpu->usage.process[slot];
   return usage->percent[usage->window % SIM_PROCESS_WINDOWS];
 }
 
@@ -39,9 +39,9 @@ int main(void) {
 
   /* An hour without work leaves empty windows, and no trace of the busy ones. */
   advance(&bench, 3600 * SECOND);
-  CHECK_EQ(busy(&bench, bench.card->usage.window - 1), 0);
-  CHECK_EQ(bench.card->usage.total_busy_ns, 850 * MS);
-  CHECK_EQ(bench.card->usage.process[7].busy_ns, 450 * MS);
+  CHECK_EQ(busy(&bench, bench.gpu->usage.window - 1), 0);
+  CHECK_EQ(bench.gpu->usage.total_busy_ns, 850 * MS);
+  CHECK_EQ(bench.gpu->usage.process[7].busy_ns, 450 * MS);
   bench_close(&bench);
   return TEST_END;
 }

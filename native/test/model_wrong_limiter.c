@@ -1,9 +1,9 @@
-#include "card_bench.h"
+#include "model_bench.h"
 
 /*
  * A limiter as others build it: a launch costs its number of blocks, and every 120 ms the allowance is corrected by
- * what NVML shows of the last window. On real cards it is known to let small kernels go free and to have no hold on
- * large cards. A simulation on which it looked good would be of no use, so here it has to look as bad as it is - and
+ * what NVML shows of the last window. On real GPUs it is known to let small kernels go free and to have no hold on
+ * large GPUs. A simulation on which it looked good would be of no use, so here it has to look as bad as it is - and
  * one that charges time has to hold.
  */
 struct limiter {
@@ -27,7 +27,7 @@ static void correct(struct limiter *limiter, int64_t used) {
   if (limiter->tokens > limiter->most) limiter->tokens = limiter->most;
 }
 
-/* What a program gets in ten seconds that launches as fast as it may, in percent of the card's time. */
+/* What a program gets in ten seconds that launches as fast as it may, in percent of the GPU's time. */
 static double share_of(struct limiter limiter, uint32_t sms, uint32_t blocks, uint64_t duration_ns) {
   struct bench bench = bench_open(sms, 2 * MS, 10 * US);
   uint32_t program = tenant(&bench, 0), stream = channel(&bench, program, 0, 0);
@@ -36,20 +36,20 @@ static double share_of(struct limiter limiter, uint32_t sms, uint32_t blocks, ui
   for (uint64_t ms = 0; ms < 10000; ms++) {
     uint64_t now = ms * MS;
     advance(&bench, now);
-    const struct sim_process_usage *usage = &bench.card->usage.process[0];
-    bool recent = usage->window + 2 > bench.card->usage.window;
+    const struct sim_process_usage *usage = &bench.gpu->usage.process[0];
+    bool recent = usage->window + 2 > bench.gpu->usage.window;
     int64_t used = recent ? usage->percent[usage->window % SIM_PROCESS_WINDOWS] : 0;
     if (limiter.charges_time)
       limiter.tokens += (int64_t)MS * limiter.limit / 100;
     else if (ms % TICK_MS == 0)
       correct(&limiter, used);
     while (limiter.tokens > 0 &&
-           atomic_load(&bench.card->channels[stream].submitted) - done_of(&bench, stream) < QUEUE + MS / duration_ns) {
+           atomic_load(&bench.gpu->channels[stream].submitted) - done_of(&bench, stream) < QUEUE + MS / duration_ns) {
       kernel(&bench, stream, blocks < sms ? blocks : sms, duration_ns, now);
       limiter.tokens -= limiter.charges_time ? (int64_t)duration_ns : blocks;
     }
   }
-  double percent = 100.0 * (double)bench.card->tenants[program].busy_ns / (10.0 * (double)SECOND);
+  double percent = 100.0 * (double)bench.gpu->tenants[program].busy_ns / (10.0 * (double)SECOND);
   bench_close(&bench);
   return percent;
 }
@@ -60,7 +60,7 @@ int main(void) {
   /* Small kernels are free. */
   CHECK_BETWEEN(share_of(by_blocks, 80, 1, 20 * MS), 95, 100);
   CHECK_BETWEEN(share_of(by_blocks, 80, 80, 2 * MS), 95, 100);
-  /* Large cards are unlimited. */
+  /* Large GPUs are unlimited. */
   CHECK_BETWEEN(share_of(by_blocks, 188, 2000, 2 * MS), 80, 100);
   /* With kernels of the size that it was tuned for it does hold something: the simulation is not against it. */
   CHECK_BETWEEN(share_of(by_blocks, 80, 400000, 2 * MS), 15, 60);

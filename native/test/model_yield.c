@@ -1,7 +1,7 @@
-#include "card_bench.h"
+#include "model_bench.h"
 
 int main(void) {
-  TEST_BEGIN("a tenant without a ready kernel gives the card up at once: short bursts get one burst a round");
+  TEST_BEGIN("a tenant without a ready kernel gives the GPU up at once: short bursts get one burst a round");
   struct bench bench = bench_open(80, 2 * MS, 0);
   uint32_t greedy = tenant(&bench, 0), polite = tenant(&bench, 1);
   uint32_t a = channel(&bench, greedy, 0, 0), b = channel(&bench, polite, 0, 0);
@@ -18,14 +18,14 @@ int main(void) {
   }
   /* One burst for each slice of the other. */
   CHECK_BETWEEN(done, 48, 50);
-  CHECK_EQ(bench.card->tenants[polite].busy_ns, done * 20 * US);
-  CHECK_EQ(bench.card->tenants[greedy].busy_ns, 100 * MS - done * 20 * US);
+  CHECK_EQ(bench.gpu->tenants[polite].busy_ns, done * 20 * US);
+  CHECK_EQ(bench.gpu->tenants[greedy].busy_ns, 100 * MS - done * 20 * US);
 
   /* Alone again, the greedy one loses nothing. */
-  sim_card_close_tenant(bench.card, bench.events, polite);
-  uint64_t before = bench.card->tenants[greedy].busy_ns;
+  sim_model_close_tenant(bench.gpu, bench.events, polite);
+  uint64_t before = bench.gpu->tenants[greedy].busy_ns;
   advance(&bench, 200 * MS);
-  CHECK_EQ(bench.card->tenants[greedy].busy_ns, before + 100 * MS);
+  CHECK_EQ(bench.gpu->tenants[greedy].busy_ns, before + 100 * MS);
   bench_close(&bench);
   return TEST_END;
 }

@@ -48,7 +48,7 @@ int main(void) {
     why[0] = 0;
     bool good = sim_node_parse(&node, text, why, sizeof why);
     CHECK(good == (why[0] == 0));
-    CHECK(!good || (node.count >= 1 && node.count <= SIM_MAX_CARDS));
+    CHECK(!good || (node.count >= 1 && node.count <= SIM_MAX_GPUS));
     accepted += good;
     free(text);
   }

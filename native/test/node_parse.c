@@ -32,7 +32,7 @@ int main(void) {
                      "\"simulation\": {\"timeSliceUs\": 1000, \"switchUs\": 0, \"contextMiB\": 300}}",
                      why, sizeof why));
   CHECK_EQ(node.nvlinks[0][1], 2);
-  /* No farther than the way over the third card. */
+  /* No farther than the way over the third GPU. */
   CHECK_EQ(node.level[0][1], SIM_PXB);
   CHECK_EQ(node.slice_ns, 1000000);
   CHECK_EQ(node.switch_ns, 0);
@@ -41,15 +41,15 @@ int main(void) {
   refused("", "line 1: an object is expected");
   refused("GPU0 GPU1", "an object is expected");
   refused("{\"gpus\": [{}]", "closing bracket");
-  refused("{\"gpus\": []}", "no card");
-  refused("{}", "no card");
+  refused("{\"gpus\": []}", "no GPU");
+  refused("{}", "no GPU");
   refused("{\n\"gpus\": [{\"memoryMiB\": 1.5}]}", "line 2: a whole number");
   refused("{\"gpus\": [{\"uuid\": 7}]}", "a text is expected");
   refused("{\"gpus\": [{\"pciBusId\": \"here\"}]}", "PCI bus id");
   refused("{\"gpus\": [{}, {\"minor\": 0}]}", "one minor");
   refused("{\"gpus\": [{}, {}], \"links\": [[\"X\", \"PIX\"], [\"PHB\", \"X\"]]}", "symmetric");
   refused("{\"gpus\": [{}, {}], \"links\": [[\"X\", \"PIX\"]]}", "as many rows");
-  refused("{\"gpus\": [{}], \"links\": [[\"X\", \"PIX\"], [\"PIX\", \"X\"]]}", "one row for each card");
+  refused("{\"gpus\": [{}], \"links\": [[\"X\", \"PIX\"], [\"PIX\", \"X\"]]}", "one row for each GPU");
   refused("{\"gpus\": [{}, {}], \"links\": [[\"X\", \"FAR\"], [\"FAR\", \"X\"]]}", "a link is");
   refused("{\"gpus\": [{}, {}], \"links\": [[\"X\", \"X\"], [\"X\", \"X\"]]}", "diagonal");
   refused("{\"gpus\": [{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}]}", "at most 16");

@@ -25,7 +25,7 @@ static void launch_ends_late_by(uint64_t late_ns) {
 int main(void) {
   TEST_BEGIN("what the agent lends is not used while launches pile up, and is used again when they do not");
   sandbox_make();
-  struct vgpu_limits *limits = sandbox_limits(card_uuid(), 0, SHARE, GRANT);
+  struct vgpu_limits *limits = sandbox_limits(gpu_uuid(), 0, SHARE, GRANT);
   struct vgpu_device_live live = limits->live[0][0];
   usage = sandbox_usage();
   control.limits = limits;

@@ -10,7 +10,7 @@ static double part(unsigned count, struct overlap_launch *launches) {
   return part_of(count, launches, true);
 }
 
-/* Streams that run launch after launch, each of `cost`, from `from` on; on a card that has room for all of them at
+/* Streams that run launch after launch, each of `cost`, from `from` on; on a GPU that has room for all of them at
  * once. */
 static unsigned beside(struct overlap_launch *launches, unsigned streams, unsigned each, int64_t cost) {
   unsigned count = 0;
@@ -28,7 +28,7 @@ int main(void) {
   CHECK_BETWEEN(part(beside(launches, 2, 50, 1000), launches), 0.499, 0.501);
   CHECK_BETWEEN(part(beside(launches, 4, 50, 200000), launches), 0.249, 0.251);
 
-  /* A full card: launches of two streams take turns, each waits for the other and takes twice its cost. */
+  /* A full GPU: launches of two streams take turns, each waits for the other and takes twice its cost. */
   unsigned count = 0;
   for (int i = 0; i < 100; i++)
     launches[count++] = (struct overlap_launch){(i - 1) * 2000, (i + 1) * 2000, 2000, (uint64_t)i % 2, true, false};
@@ -78,7 +78,7 @@ int main(void) {
   CHECK_BETWEEN(sum / all, 0.999, 1.001);
   CHECK_BETWEEN(all, 59900, 60100);
 
-  /* Another process has the card for 2 ms after every 2 ms: nothing begins or ends meanwhile, and that is not ours. */
+  /* Another process has the GPU for 2 ms after every 2 ms: nothing begins or ends meanwhile, and that is not ours. */
   count = beside(launches, 3, 80, 200000);
   for (unsigned i = 0; i < count; i++) {
     launches[i].start_ns += launches[i].start_ns / 2000000 * 2000000;

@@ -52,7 +52,7 @@ static unsigned launch(uintptr_t stream) {
 int main(void) {
   TEST_BEGIN("launches that are watched for how they overlap are not held up by what was timed before");
   sandbox_make();
-  control.limits = sandbox_limits(card_uuid(), 0, 50, 0);
+  control.limits = sandbox_limits(gpu_uuid(), 0, 50, 0);
   usage = sandbox_usage();
   control.ledger = (struct ledger){.usage = usage, .slot = 0};
   driver.cuEventCreate = create;

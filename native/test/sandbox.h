@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The simulated machine's first card, where no description says otherwise; another on a machine with real cards. */
-__attribute__((unused)) static const char *card_uuid(void) {
+/* The simulated machine's first GPU, where no description says otherwise; another on a machine with real GPUs. */
+__attribute__((unused)) static const char *gpu_uuid(void) {
   const char *uuid = getenv("TEST_CARD_UUID");
   return uuid != NULL ? uuid : "GPU-00000000-0000-0000-0000-000000000000";
 }

@@ -16,11 +16,11 @@ static int become_another(void *self) {
 
 int main(int count, char **arguments) {
   if (count > 1) {
-    /* The other program: it uses no card, and lives until it is told. */
+    /* The other program: it uses no GPU, and lives until it is told. */
     uint64_t word;
     return read(atoi(arguments[1]), &word, sizeof word) == sizeof word ? 0 : 1;
   }
-  TEST_BEGIN("a process that runs another program has left the card, though it lives on");
+  TEST_BEGIN("a process that runs another program has left the GPU, though it lives on");
   line = sim_pipe_open();
   pid_t child = sim_process(become_another, arguments[0]);
   sim_begin();

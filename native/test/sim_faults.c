@@ -6,7 +6,7 @@ int main(void) {
   nvmlDevice_t device;
   CUdeviceptr pointer;
   unsigned int count;
-  TEST_BEGIN("calls fail on command, for so many times, on one card or all; a card is lost and comes back");
+  TEST_BEGIN("calls fail on command, for so many times, on one GPU or all; a GPU is lost and comes back");
   sim_describe("{\"gpus\": [{}, {}]}");
   NVML_OK(nvmlInit_v2());
   sim_begin();

@@ -12,7 +12,7 @@ int main(void) {
   CUgraph graph, captured;
   CUgraphNode allocate, release;
   CUgraphExec exec, too_large;
-  TEST_BEGIN("memory of graphs is charged when a launch first needs it, and kept until the card is told to trim");
+  TEST_BEGIN("memory of graphs is charged when a launch first needs it, and kept until the GPU is told to trim");
   sim_jump();
   sim_begin();
   CUstream stream = sim_stream(CU_STREAM_NON_BLOCKING);

@@ -45,7 +45,7 @@ int main(void) {
   for (int i = 0; i < 50; i++)
     sim_launch(stream, 80, 100);
   OK(cuStreamSynchronize(stream));
-  /* Alone on the card: no other process is left, and nobody else's work. */
+  /* Alone on the GPU: no other process is left, and nobody else's work. */
   nvmlProcessInfo_t processes[4];
   unsigned int count = 4;
   NVML_OK(nvmlInit_v2());

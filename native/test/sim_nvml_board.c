@@ -36,7 +36,7 @@ int main(void) {
   NVML_OK(nvmlDeviceGetClock(device, NVML_CLOCK_SM, NVML_CLOCK_ID_CURRENT, &number));
   CHECK(number > 0);
 
-  /* On a card without work: idle is why the clocks are low, and nothing passes the bus. */
+  /* On a GPU without work: idle is why the clocks are low, and nothing passes the bus. */
   NVML_OK(nvmlDeviceGetCurrentClocksThrottleReasons(device, &reasons));
   CHECK_EQ(reasons, nvmlClocksEventReasonGpuIdle);
   NVML_OK(nvmlDeviceGetSupportedClocksThrottleReasons(device, &supported));
@@ -44,7 +44,7 @@ int main(void) {
   NVML_OK(nvmlDeviceGetPcieThroughput(device, NVML_PCIE_UTIL_RX_BYTES, &number));
   CHECK_EQ(number, 0);
 
-  /* Kernels for two windows: energy rises, and the card is not idle any more. */
+  /* Kernels for two windows: energy rises, and the GPU is not idle any more. */
   sim_begin();
   NVML_OK(nvmlDeviceGetTotalEnergyConsumption(device, &before));
   sim_launch(NULL, 80, 500000);

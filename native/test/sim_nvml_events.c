@@ -38,7 +38,7 @@ int main(void) {
   NVML_OK(nvmlEventSetWait_v2(late, &data, 1000));
   CHECK_EQ(data.eventType, nvmlEventTypeDoubleBitEccError);
 
-  /* A kernel that reads where it must not: its context is done for, the card is not. */
+  /* A kernel that reads where it must not: its context is done for, the GPU is not. */
   sim_begin();
   OK(cuLaunchKernel(sim_function("illegal_address"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
   CHECK_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);

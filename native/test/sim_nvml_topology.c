@@ -6,17 +6,17 @@ static nvmlGpuTopologyLevel_t level(unsigned int a, unsigned int b) {
   return found;
 }
 
-/* How many links a card has to each other one, and to switches (the last place). */
-static void links_of(unsigned int card, unsigned int *links, unsigned int count) {
+/* How many links a GPU has to each other one, and to switches (the last place). */
+static void links_of(unsigned int gpu, unsigned int *links, unsigned int count) {
   nvmlPciInfo_t pci;
   nvmlEnableState_t state;
   nvmlIntNvLinkDeviceType_t type;
   unsigned int other;
   memset(links, 0, (count + 1) * sizeof *links);
   for (unsigned int link = 0; link < NVML_NVLINK_MAX_LINKS; link++) {
-    if (nvmlDeviceGetNvLinkState(sim_device(card), link, &state) != NVML_SUCCESS) continue;
-    NVML_OK(nvmlDeviceGetNvLinkRemotePciInfo_v2(sim_device(card), link, &pci));
-    NVML_OK(nvmlDeviceGetNvLinkRemoteDeviceType(sim_device(card), link, &type));
+    if (nvmlDeviceGetNvLinkState(sim_device(gpu), link, &state) != NVML_SUCCESS) continue;
+    NVML_OK(nvmlDeviceGetNvLinkRemotePciInfo_v2(sim_device(gpu), link, &pci));
+    NVML_OK(nvmlDeviceGetNvLinkRemoteDeviceType(sim_device(gpu), link, &type));
     nvmlDevice_t device;
     nvmlReturn_t found = nvmlDeviceGetHandleByPciBusId_v2(pci.busId, &device);
     CHECK_EQ(found == NVML_SUCCESS, type == NVML_NVLINK_DEVICE_TYPE_GPU);
@@ -95,7 +95,7 @@ static int plain(void *nothing) {
 }
 
 int main(void) {
-  TEST_BEGIN("topology: PCIe levels also where NVLink hides them, links to other cards or to switches, peers");
+  TEST_BEGIN("topology: PCIe levels also where NVLink hides them, links to other GPUs or to switches, peers");
   CHECK_EQ(sim_wait(sim_process(hybrid, NULL)), 0);
   CHECK_EQ(sim_wait(sim_process(switched, NULL)), 0);
   CHECK_EQ(sim_wait(sim_process(plain, NULL)), 0);

@@ -3,7 +3,7 @@
 static const uint64_t MIB = 1 << 20;
 static struct sim_pipe ready, go;
 
-/* 20 percent of a card: a kernel of 20 ms each 100 ms, as long as the clock runs. */
+/* 20 percent of a GPU: a kernel of 20 ms each 100 ms, as long as the clock runs. */
 static int worker(void *nothing) {
   CUdeviceptr memory;
   (void)nothing;
@@ -99,7 +99,7 @@ int main(void) {
   CHECK_EQ(nvmlDeviceGetSamples(device, NVML_GPU_UTILIZATION_SAMPLES, seen, &type, &count, history),
            NVML_ERROR_NOT_FOUND);
 
-  /* Rest: the card's windows are empty, and there is no new sample of the process. */
+  /* Rest: the GPU's windows are empty, and there is no new sample of the process. */
   CHECK_EQ(sim_tool("advance-clock 1s"), 0);
   NVML_OK(nvmlDeviceGetUtilizationRates(device, &rates));
   CHECK_EQ(rates.gpu, 0);

@@ -27,7 +27,7 @@ static int play(void *nothing) {
 
 int main(void) {
   pid_t children[PROCESSES];
-  TEST_BEGIN("processes share a card by slices of 2 ms: three with 60 ms of work each are done after 176 to 181 ms");
+  TEST_BEGIN("processes share a GPU by slices of 2 ms: three with 60 ms of work each are done after 176 to 181 ms");
   setenv("GPU_SIM_CLOCK", "manual", 1);
   ready = sim_pipe_open();
   go = sim_pipe_open();

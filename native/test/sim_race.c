@@ -37,7 +37,7 @@ static int play(void *number) {
 
 int main(void) {
   pid_t children[PROCESSES];
-  TEST_BEGIN("processes that race for a card's last memory never get more than it has, and leave nothing behind");
+  TEST_BEGIN("processes that race for a GPU's last memory never get more than it has, and leave nothing behind");
   ready = sim_pipe_open();
   go = sim_pipe_open();
   for (uintptr_t i = 0; i < PROCESSES; i++)

@@ -1,5 +1,5 @@
 /*
- * A tenant of a real card: kernels of a given amount of work, launched as fast as the library lets it. Prints how many
+ * A tenant of a real GPU: kernels of a given amount of work, launched as fast as the library lets it. Prints how many
  * it did a second.
  *
  *     spin SECONDS KERNEL_US [sync]
@@ -43,7 +43,7 @@ static void launch(uint64_t rounds) {
   ok(cuLaunchKernel(kernel, (unsigned int)multiprocessors * 8, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL), "launch");
 }
 
-/* Rounds that take about `microseconds` on this card while nobody else uses it. */
+/* Rounds that take about `microseconds` on this GPU while nobody else uses it. */
 static uint64_t calibrate(double microseconds) {
   const char *given = getenv("SPIN_ROUNDS_PER_MS");
   if (given != NULL) return (uint64_t)(strtod(given, NULL) * microseconds / 1000);

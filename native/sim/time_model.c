@@ -1,0 +1,405 @@
+#include "time_model.h"
+
+#include <string.h>
+
+/* What one look at all channels finds. */
+struct scan {
+  bool changed;     /* operations ended */
+  bool blocked;     /* channels wait for others */
+  bool copying;     /* a copy engine works */
+  uint64_t next_ns; /* when something comes due by itself */
+  uint32_t ready_count;
+  uint16_t ready[SIM_MAX_CHANNELS]; /* channels with a kernel that could run */
+  uint32_t grants[SIM_MAX_CHANNELS];
+};
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+static uint64_t later(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
+static uint64_t divide_up(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
+}
+
+static uint64_t done_of(const struct sim_channel *channel) {
+  return atomic_load_explicit(&channel->done, memory_order_relaxed);
+}
+
+static uint64_t submitted_of(const struct sim_channel *channel) {
+  return atomic_load_explicit(&channel->submitted, memory_order_acquire);
+}
+
+static const struct sim_op *op_at(const struct sim_model *model, uint32_t index, uint64_t place) {
+  return &model->rings[index][place % SIM_RING];
+}
+
+static uint32_t flags_of(const struct sim_channel *channel) {
+  return atomic_load_explicit(&channel->flags, memory_order_relaxed);
+}
+
+static bool is_busy(const struct sim_model *model, uint32_t index) {
+  return (atomic_load_explicit(&model->busy[index / 64], memory_order_relaxed) >> (index % 64)) & 1;
+}
+
+/* The first busy channel from `from` on; SIM_MAX_CHANNELS: none. */
+static uint32_t next_busy(const struct sim_model *model, uint32_t from) {
+  for (uint32_t word = from / 64; word < SIM_CHANNEL_WORDS; word++) {
+    uint64_t bits = atomic_load_explicit(&model->busy[word], memory_order_relaxed);
+    if (word == from / 64) bits &= ~0ull << (from % 64);
+    if (bits != 0) return word * 64 + (uint32_t)__builtin_ctzll(bits);
+  }
+  return SIM_MAX_CHANNELS;
+}
+
+#define FOR_EACH_BUSY(model, index)                                                                                    \
+  for (uint32_t index = next_busy(model, 0); index < SIM_MAX_CHANNELS; index = next_busy(model, index + 1))
+
+void sim_model_begin(struct sim_model *model, uint32_t index, uint32_t sms, uint64_t slice_ns, uint64_t switch_ns,
+                     uint64_t now_ns) {
+  model->index = index;
+  model->sms = sms;
+  model->slice_ns = slice_ns;
+  model->switch_ns = switch_ns;
+  model->now_ns = now_ns;
+  model->running = SIM_NO_TENANT;
+  sim_usage_begin(&model->usage, now_ns);
+}
+
+static void reach(struct sim_event *event, uint64_t ticket, uint64_t now_ns) {
+  if (ticket <= atomic_load_explicit(&event->reached, memory_order_relaxed)) return;
+  atomic_store_explicit(&event->time_ns, now_ns, memory_order_relaxed);
+  atomic_store_explicit(&event->reached, ticket, memory_order_release);
+}
+
+void sim_model_abandon(struct sim_model *model, struct sim_event *events, uint32_t tenant) {
+  FOR_EACH_BUSY(model, index) {
+    struct sim_channel *channel = &model->channels[index];
+    if (channel->tenant != tenant) continue;
+    uint64_t end = submitted_of(channel);
+    for (uint64_t place = done_of(channel); place < end; place++) {
+      const struct sim_op *op = op_at(model, index, place);
+      if (op->kind == SIM_RECORD) reach(&events[op->event], op->ticket, model->now_ns);
+    }
+    channel->started = false;
+    atomic_store_explicit(&channel->done, end, memory_order_release);
+  }
+}
+
+static void finish(struct sim_channel *channel, struct scan *scan) {
+  channel->started = false;
+  atomic_store_explicit(&channel->done, done_of(channel) + 1, memory_order_release);
+  scan->changed = true;
+}
+
+/* Is there an operation older than `order` at the head of the channel? */
+static bool holds_older(const struct sim_model *model, uint32_t index, uint64_t order) {
+  const struct sim_channel *channel = &model->channels[index];
+  uint64_t done = done_of(channel);
+  return submitted_of(channel) > done && op_at(model, index, done)->order < order;
+}
+
+/* The legacy default stream and the blocking streams of its context wait for each other. */
+static bool in_order(const struct sim_model *model, const struct sim_channel *channel, uint64_t order) {
+  uint32_t flags = flags_of(channel);
+  if (flags & SIM_CHANNEL_BLOCKING) return !holds_older(model, model->tenants[channel->tenant].legacy, order);
+  if (flags & SIM_CHANNEL_LEGACY) {
+    FOR_EACH_BUSY(model, index) {
+      const struct sim_channel *other = &model->channels[index];
+      if (other->tenant == channel->tenant && (flags_of(other) & SIM_CHANNEL_BLOCKING) &&
+          holds_older(model, index, order))
+        return false;
+    }
+  }
+  return true;
+}
+
+/* Takes the channel out of the busy ones. False: something was pushed meanwhile. */
+static bool retire(struct sim_model *model, uint32_t index) {
+  struct sim_channel *channel = &model->channels[index];
+  uint64_t bit = 1ull << (index % 64);
+  atomic_fetch_and_explicit(&model->busy[index / 64], ~bit, memory_order_relaxed);
+  atomic_thread_fence(memory_order_seq_cst);
+  if (submitted_of(channel) != done_of(channel)) {
+    atomic_fetch_or_explicit(&model->busy[index / 64], bit, memory_order_relaxed);
+    return false;
+  }
+  if (flags_of(channel) & SIM_CHANNEL_CLOSED) atomic_store_explicit(&channel->flags, 0, memory_order_release);
+  return true;
+}
+
+/* A kernel at the head of a channel: true where it is over. */
+static bool look_at_kernel(struct sim_model *model, struct sim_channel *channel, const struct sim_op *op) {
+  if (!channel->started) {
+    channel->started = true;
+    channel->start = ++model->starts;
+    channel->left = op->work;
+  }
+  return channel->left == 0;
+}
+
+static bool look_at_copy(struct sim_model *model, struct sim_channel *channel, const struct sim_op *op,
+                         struct scan *scan) {
+  if (!channel->started) {
+    channel->started = true;
+    channel->left = later(model->now_ns, model->engine_free_ns[op->engine]) + op->work;
+    model->engine_free_ns[op->engine] = channel->left;
+  }
+  if (channel->left <= model->now_ns) return true;
+  scan->next_ns = earlier(scan->next_ns, channel->left);
+  scan->copying = true;
+  return false;
+}
+
+/* An operation that takes no time of the GPU, once it may be done. */
+static bool may_pass(const struct sim_model *model, struct sim_event *events, struct sim_channel *channel,
+                     const struct sim_op *op) {
+  uint64_t place = done_of(channel) + 1;
+  switch (op->kind) {
+  case SIM_RECORD:
+    reach(&events[op->event], op->ticket, model->now_ns);
+    return true;
+  case SIM_WAIT:
+    return atomic_load_explicit(&events[op->event].reached, memory_order_acquire) >= op->ticket;
+  case SIM_JOIN:
+    return done_of(&model->channels[op->channel]) >= op->ticket;
+  case SIM_HOST:
+    atomic_store_explicit(&channel->host_turn, place, memory_order_release);
+    return atomic_load_explicit(&channel->host_done, memory_order_acquire) >= place;
+  default:
+    return true;
+  }
+}
+
+/* Ends whatever of a channel is over, and notes what it waits for. */
+static void look_at_channel(struct sim_model *model, struct sim_event *events, uint32_t index, struct scan *scan) {
+  struct sim_channel *channel = &model->channels[index];
+  for (;;) {
+    uint64_t done = done_of(channel);
+    if (submitted_of(channel) == done) {
+      if (retire(model, index)) return;
+      continue;
+    }
+    const struct sim_op *op = op_at(model, index, done);
+    if (op->submitted_ns > model->now_ns) {
+      scan->next_ns = earlier(scan->next_ns, op->submitted_ns);
+      return;
+    }
+    if (!channel->started && !in_order(model, channel, op->order)) {
+      scan->blocked = true;
+      return;
+    }
+    if (op->kind == SIM_KERNEL) {
+      if (!look_at_kernel(model, channel, op)) {
+        scan->ready[scan->ready_count++] = (uint16_t)index;
+        return;
+      }
+      if (op->flags & SIM_FAULT) {
+        atomic_store_explicit(&model->tenants[channel->tenant].error, (uint32_t)op->ticket, memory_order_release);
+        sim_model_abandon(model, events, channel->tenant);
+        scan->changed = scan->blocked = true; /* what was seen of its other channels no longer holds */
+        return;
+      }
+    } else if (op->kind == SIM_COPY) {
+      if (!look_at_copy(model, channel, op, scan)) return;
+    } else if (!may_pass(model, events, channel, op)) {
+      scan->blocked = true;
+      return;
+    }
+    finish(channel, scan);
+  }
+}
+
+/* Ends everything that is over at GPU->now_ns. */
+static void settle(struct sim_model *model, struct sim_event *events, struct scan *scan) {
+  do {
+    scan->changed = scan->blocked = scan->copying = false;
+    scan->next_ns = SIM_NEVER;
+    scan->ready_count = 0;
+    FOR_EACH_BUSY(model, index) look_at_channel(model, events, index, scan);
+  } while (scan->changed && scan->blocked);
+}
+
+static int32_t tenant_of(const struct sim_model *model, const struct scan *scan, uint32_t at) {
+  return (int32_t)model->channels[scan->ready[at]].tenant;
+}
+
+/* Who has the SMs from now on. Sets the end of the slice where others wait for it. */
+static void choose(struct sim_model *model, struct scan *scan) {
+  int32_t next = SIM_NO_TENANT, first = SIM_NO_TENANT;
+  bool stays = false;
+  for (uint32_t i = 0; i < scan->ready_count; i++) {
+    int32_t tenant = tenant_of(model, scan, i);
+    if (tenant == model->running)
+      stays = true;
+    else {
+      if (first == SIM_NO_TENANT || tenant < first) first = tenant;
+      if (tenant > model->running && (next == SIM_NO_TENANT || tenant < next)) next = tenant;
+    }
+  }
+  if (next == SIM_NO_TENANT) next = first;
+  bool expired = model->now_ns >= model->slice_end_ns;
+  if (next != SIM_NO_TENANT && (!stays || expired)) {
+    bool changes = model->running != SIM_NO_TENANT;
+    model->running = next;
+    model->switched_ns = model->now_ns + (changes ? model->switch_ns : 0);
+    model->slice_end_ns = model->switched_ns + model->slice_ns;
+    model->switches += changes;
+  } else if (stays && expired) {
+    /* Alone: one slice follows the other, whenever anybody looked in between. */
+    model->slice_end_ns += divide_up(model->now_ns - model->slice_end_ns + 1, model->slice_ns) * model->slice_ns;
+  }
+  if (next != SIM_NO_TENANT) scan->next_ns = earlier(scan->next_ns, model->slice_end_ns);
+}
+
+static bool goes_before(const struct sim_channel *a, const struct sim_channel *b) {
+  return a->priority != b->priority ? a->priority < b->priority : a->start < b->start;
+}
+
+/* Leaves in scan->ready the kernels that run, and in scan->grants how many SMs each has. */
+static void grant(struct sim_model *model, struct scan *scan) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < scan->ready_count; i++) {
+    if (tenant_of(model, scan, i) != model->running) continue;
+    uint16_t index = scan->ready[i];
+    uint32_t at = count++;
+    for (; at > 0 && goes_before(&model->channels[index], &model->channels[scan->ready[at - 1]]); at--)
+      scan->ready[at] = scan->ready[at - 1];
+    scan->ready[at] = index;
+  }
+  uint32_t free = model->sms;
+  uint32_t running = 0;
+  for (; running < count && free > 0; running++) {
+    struct sim_channel *channel = &model->channels[scan->ready[running]];
+    const struct sim_op *op = op_at(model, scan->ready[running], done_of(channel));
+    if ((op->flags & SIM_GANG) && op->width > free) break;
+    uint32_t sms = op->width < free ? op->width : free;
+    free -= sms;
+    scan->grants[running] = sms;
+    scan->next_ns = earlier(scan->next_ns, later(model->now_ns, model->switched_ns) + divide_up(channel->left, sms));
+  }
+  scan->ready_count = running;
+  if (model->now_ns < model->switched_ns) scan->next_ns = earlier(scan->next_ns, model->switched_ns);
+}
+
+/* Lets the time until `to_ns` pass: nothing begins or ends before. */
+static void pass(struct sim_model *model, struct scan *scan, uint64_t to_ns) {
+  uint64_t duration = to_ns - model->now_ns;
+  bool works = scan->ready_count > 0;
+  if (works && model->now_ns >= model->switched_ns) {
+    for (uint32_t i = 0; i < scan->ready_count; i++) {
+      struct sim_channel *channel = &model->channels[scan->ready[i]];
+      channel->left -= earlier(channel->left, duration * scan->grants[i]);
+    }
+    model->tenants[model->running].busy_ns += duration;
+  }
+  model->now_ns = to_ns;
+  int process = works ? (int)model->tenants[model->running].process : -1;
+  sim_usage_pass(&model->usage, to_ns, duration, process, scan->copying);
+}
+
+void sim_model_advance(struct sim_model *model, struct sim_event *events, uint64_t now_ns) {
+  struct scan scan;
+  if (now_ns < model->now_ns) now_ns = model->now_ns;
+  for (;;) {
+    settle(model, events, &scan);
+    if (model->now_ns >= now_ns) return;
+    if (scan.ready_count > 0) {
+      choose(model, &scan);
+      grant(model, &scan);
+    }
+    uint64_t to = earlier(earlier(scan.next_ns, sim_usage_window_end(&model->usage)), now_ns);
+    pass(model, &scan, to);
+  }
+}
+
+static uint64_t earliest(const struct sim_model *model, const struct sim_event *events, uint32_t index, uint64_t ticket,
+                         int depth) {
+  const struct sim_channel *channel = &model->channels[index];
+  uint64_t time = model->now_ns, done = done_of(channel), end = submitted_of(channel);
+  if (ticket < end) end = ticket;
+  for (uint64_t place = done; place < end; place++) {
+    const struct sim_op *op = op_at(model, index, place);
+    bool started = place == done && channel->started;
+    time = later(time, op->submitted_ns);
+    uint64_t until = time;
+    if (op->kind == SIM_KERNEL) {
+      time += divide_up(started ? channel->left : op->work, op->width < model->sms ? op->width : model->sms);
+    } else if (op->kind == SIM_COPY) {
+      time = started ? later(time, channel->left) : time + op->work;
+    } else if (op->kind == SIM_JOIN && depth > 0) {
+      until = earliest(model, events, op->channel, op->ticket, depth - 1);
+    } else if (op->kind == SIM_WAIT) {
+      const struct sim_event *event = &events[op->event];
+      if (atomic_load_explicit(&event->reached, memory_order_acquire) >= op->ticket) continue;
+      if (event->gpu != model->index) return SIM_NEVER;
+      if (depth > 0 && op->ticket == atomic_load(&event->recorded))
+        until = earliest(model, events, event->channel, event->place, depth - 1);
+    } else if (op->kind == SIM_HOST) {
+      if (atomic_load_explicit(&channel->host_done, memory_order_acquire) <= place) return SIM_NEVER;
+    }
+    if (until == SIM_NEVER) return SIM_NEVER;
+    time = later(time, until);
+  }
+  return time;
+}
+
+uint64_t sim_model_earliest(const struct sim_model *model, const struct sim_event *events, uint32_t channel,
+                            uint64_t ticket) {
+  return earliest(model, events, channel, ticket, 4);
+}
+
+int sim_model_open_tenant(struct sim_model *model, uint32_t process) {
+  for (uint32_t i = 0; i < SIM_MAX_TENANTS; i++) {
+    struct sim_tenant *tenant = &model->tenants[i];
+    if (atomic_load(&tenant->used)) continue;
+    memset(tenant, 0, sizeof *tenant);
+    tenant->process = process;
+    atomic_store(&tenant->used, 1);
+    int legacy = sim_model_open_channel(model, i, SIM_CHANNEL_LEGACY, 0);
+    if (legacy < 0) {
+      atomic_store(&tenant->used, 0);
+      return -1;
+    }
+    tenant->legacy = (uint32_t)legacy;
+    atomic_fetch_add(&model->tenant_count, 1);
+    return (int)i;
+  }
+  return -1;
+}
+
+int sim_model_open_channel(struct sim_model *model, uint32_t tenant, uint32_t flags, int32_t priority) {
+  for (uint32_t i = 0; i < SIM_MAX_CHANNELS; i++) {
+    struct sim_channel *channel = &model->channels[i];
+    if (flags_of(channel) != 0 || is_busy(model, i)) continue;
+    /* The counts go on: a ticket of the channel's earlier life stays reached. */
+    channel->tenant = tenant;
+    channel->priority = priority;
+    channel->started = false;
+    atomic_store_explicit(&channel->flags, flags | SIM_CHANNEL_USED, memory_order_release);
+    return (int)i;
+  }
+  return -1;
+}
+
+void sim_model_close_channel(struct sim_model *model, uint32_t index) {
+  struct sim_channel *channel = &model->channels[index];
+  atomic_fetch_or(&channel->flags, SIM_CHANNEL_CLOSED);
+  if (!is_busy(model, index)) atomic_store_explicit(&channel->flags, 0, memory_order_release);
+}
+
+void sim_model_close_tenant(struct sim_model *model, struct sim_event *events, uint32_t tenant) {
+  sim_model_abandon(model, events, tenant);
+  for (uint32_t i = 0; i < SIM_MAX_CHANNELS; i++) {
+    struct sim_channel *channel = &model->channels[i];
+    if (flags_of(channel) == 0 || channel->tenant != tenant) continue;
+    atomic_fetch_and(&model->busy[i / 64], ~(1ull << (i % 64)));
+    atomic_store_explicit(&channel->flags, 0, memory_order_release);
+  }
+  if (model->running == (int32_t)tenant) model->slice_end_ns = model->now_ns;
+  atomic_store(&model->tenants[tenant].used, 0);
+  atomic_fetch_sub(&model->tenant_count, 1);
+}

@@ -1,0 +1,69 @@
+/*
+ * A GPU under the control library, as a program in a container meets it. Tests that include this are linked with the
+ * driver's library name and find the control library there, with the simulated driver behind it.
+ */
+#ifndef GPU_H
+#define GPU_H
+
+#include "cuda_abi.h"
+#include "sandbox.h"
+#include "tap.h"
+
+#define MIB (1ull << 20)
+
+#define OK(call)                                                                                                       \
+  do {                                                                                                                 \
+    CUresult gpu_result = (call);                                                                                      \
+    if (gpu_result != CUDA_SUCCESS) {                                                                                  \
+      tap_fail(__FILE__, __LINE__, "%s is %d", #call, (int)gpu_result);                                                \
+      exit(TAP_FAIL);                                                                                                  \
+    }                                                                                                                  \
+  } while (0)
+
+#define REFUSED(call) CHECK_EQ(call, CUDA_ERROR_OUT_OF_MEMORY)
+
+/* Kernels whose names say what they take; busy_us takes the microseconds as its parameter. */
+static const char gpu_kernels[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                                  ".visible .entry busy_us(.param .u64 us) { ret; }\n"
+                                  ".visible .entry busy_us_1() { ret; }\n"
+                                  ".visible .entry busy_us_20() { ret; }\n"
+                                  ".visible .entry busy_us_200() { ret; }\n"
+                                  ".visible .entry busy_ms_2() { ret; }\n"
+                                  ".visible .entry busy_ms_20() { ret; }\n"
+                                  ".visible .entry block_us_100() { ret; }\n";
+
+static CUcontext gpu_context;
+static CUmodule gpu_module;
+
+__attribute__((unused)) static void gpu_open(void) {
+  CUdevice device;
+  OK(cuInit(0));
+  OK(cuDeviceGet(&device, 0));
+  OK(cuCtxCreate_v2(&gpu_context, 0, device));
+}
+
+__attribute__((unused)) static CUfunction gpu_kernel(const char *name) {
+  CUfunction function;
+  if (gpu_module == NULL) OK(cuModuleLoadData(&gpu_module, gpu_kernels));
+  OK(cuModuleGetFunction(&function, gpu_module, name));
+  return function;
+}
+
+__attribute__((unused)) static CUresult gpu_launch(CUfunction function, unsigned int blocks, CUstream stream) {
+  return cuLaunchKernel(function, blocks, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+}
+
+/* What the container is charged for on its first device. */
+__attribute__((unused)) static uint64_t gpu_held(void) {
+  static struct vgpu_usage *usage;
+  if (usage == NULL) usage = sandbox_usage();
+  return sandbox_held(usage, 0);
+}
+
+__attribute__((unused)) static uint64_t gpu_denied(enum vgpu_denied_api api) {
+  static struct vgpu_usage *usage;
+  if (usage == NULL) usage = sandbox_usage();
+  return usage->devices[0].denied[api];
+}
+
+#endif
