@@ -12,6 +12,7 @@ export interface AgentPods extends PodKnowledge, PodNames {
 /** Standalone: nothing is known of pods but what the kubelet says. */
 export const NO_PODS: AgentPods = {
   pending: () => null,
+  heardOf: async () => undefined,
   ended: () => new Set(),
   exists: () => null,
   annotations: () => null,

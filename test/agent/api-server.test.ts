@@ -102,6 +102,15 @@ test('the node shows its cards: labels, and an inventory that follows the ledger
   });
 });
 
+test('a pod that the kubelet admits before the agent has heard of it is judged by all that it asks for', async (t) => {
+  const cluster = await startedCluster(t);
+  await watched(cluster);
+  const wanted = simplePod(20, 0);
+  const admission = cluster.node.kubelet.admit(wanted);
+  setTimeout(() => cluster.submit(wanted), 100);
+  t.match(await admission, { ok: false, message: /20 is a part of a GPU and needs tencent\.com\/vcuda-memory as well/ });
+});
+
 interface Trouble {
   readonly name: string;
   /** Makes the server misbehave; returns how it recovers. */

@@ -63,6 +63,17 @@ for (const first of ['core', 'memory'] as const) {
   });
 }
 
+for (const first of ['core', 'memory'] as const) {
+  test(`a part goes where its memory is likely to fit if pods are not known, ${first} first`, async (t) => {
+    const second = first === 'core' ? 'memory' : 'core';
+    const node = await startedNode(t, { kubelet: { order: () => [first, second] } });
+    const full = gpuIndexes(await runPod(node, simplePod(70, 60)));
+    const given = await runPod(node, simplePod(20, 30));
+    t.notSame(gpuIndexes(given), full);
+    t.match((await limitsOf(given)).devices, [{ share: 20, memoryBytes: 30 * 268_435_456 }]);
+  });
+}
+
 test('whole GPUs: one keeps subtrees whole, two are a linked pair', async (t) => {
   const node = await startedNode(t);
   t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [4]);

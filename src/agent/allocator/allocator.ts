@@ -161,7 +161,7 @@ export class Allocator {
     mustInclude: readonly string[],
     size: number,
   ): Promise<Answer<{ readonly ids: readonly string[] }>> {
-    await this.#compared();
+    await Promise.all([this.#compared(), this.#options.pods.heardOf(kind, size)]);
     return this.#enqueue(async () => {
       const ended = releaseEnded(this.#state, this.#options.pods.ended());
       let [offer, offered] = [available, observeOffered(ended.state, available, mustInclude)];

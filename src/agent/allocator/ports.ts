@@ -7,10 +7,15 @@ import type { PendingContainers } from '../../gpu/ledger/pending.js';
 import type { Refusal } from '../../gpu/request.js';
 import type { ResourceKind } from '../../gpu/resources.js';
 
-/** What the agent knows about this node's pods; answers from memory, never waits. */
+/** What the agent knows about this node's pods; answers from memory. */
 export interface PodKnowledge {
   /** Containers that wait for GPUs; null where nothing is known of pods. */
   pending(): PendingContainers;
+  /**
+   * Resolves when a container waits for exactly this much, or after half a second at most: the kubelet may ask for a
+   * pod before this object has heard of it.
+   */
+  heardOf(kind: ResourceKind, size: number): Promise<void>;
   /** UIDs of pods that are over for good. */
   ended(): ReadonlySet<string>;
   /** Whether the API server has this pod on this node; null while that is not known. */

@@ -8,6 +8,7 @@ import {
 } from '../../gpu/annotations.js';
 import type { PendingContainer, PendingContainers } from '../../gpu/ledger/pending.js';
 import { isOver, usesGpu, type NodePod, type PodContainer } from './node-pod.js';
+import type { ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { ALL_PODS } from '../../kube/api-path.js';
@@ -26,6 +27,9 @@ export interface NodePodsOptions {
 
 /** Without a connection for this long, what waits on this node is no longer known. */
 const STALE_MS = 60_000;
+
+/** The kubelet hears of a pod at most so much earlier than this object, while the API server answers. */
+const LAG_MS = 500;
 
 /** Pods that are gone are remembered for this long, and not more of them than this. */
 const MEMORY_MS = 3_600_000;
@@ -136,6 +140,24 @@ export class NodePods {
       .sort(byTurn)
       .flatMap((pod) => waitingContainers(pod, this.#started.get(pod.uid)));
     return this.#pending;
+  }
+
+  /** See `PodKnowledge`. Does not wait where nothing can be heard now. */
+  async heardOf(kind: ResourceKind, size: number): Promise<void> {
+    const isHeard = (): boolean =>
+      this.pending()?.some(({ cores, memoryBlocks }) => (kind === 'core' ? cores : memoryBlocks) === size) ?? true;
+    if (isHeard() || this.#watch.silentMs > 0) return;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        cancel();
+        leave();
+        resolve();
+      };
+      const cancel = this.#clock.after(LAG_MS, done);
+      const leave = this.#watch.onChange(() => {
+        if (isHeard()) done();
+      });
+    });
   }
 
   /**

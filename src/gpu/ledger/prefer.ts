@@ -3,7 +3,7 @@ import { place } from '../placement/place.js';
 import type { PlacementOptions } from '../placement/request.js';
 import type { GpuSlot } from '../placement/slot.js';
 import { checkCores, checkMemory, isFraction, refuse, type Refusal } from '../request.js';
-import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, RESOURCE_NAME, type ResourceKind } from '../resources.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, RESOURCE_NAME, memoryBlocks, type ResourceKind } from '../resources.js';
 import {
   checkCandidates,
   matchingContainers,
@@ -69,7 +69,13 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
   if (paired !== null) return paired;
   // Memory that was joined to the cores before may be of these: without knowledge of pods, be prepared for that.
   const joined = request.pending === null && state.open?.kind === 'joined' ? state.open.memoryIds.length : 0;
-  const memoryNeeds = half === null ? plausibleMemory(candidates, request.size, joined) : [half.length];
+  const memoryNeeds =
+    half !== null
+      ? [half.length]
+      : [
+          ...(candidates.length === 0 ? expectedMemory(free, request.size) : []),
+          ...plausibleMemory(candidates, request.size, joined),
+        ];
   const hint = predictedGpus(state, request, candidates);
   const equalGpus = candidates.length > 0 && candidates.every((candidate) => candidate.equalGpus === true);
   let refusal: Refusal | null = null;
@@ -87,6 +93,23 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
     }
   }
   return refusal ?? refuse('nothing-fits', 'no GPU on this node');
+}
+
+/**
+ * Memory that may follow a part whose pod is not known: half more than its share of a GPU's memory, or as much as any
+ * GPU with the cores has. The part cannot move when its memory is asked for, and one that is spread without need leaves
+ * no GPU whole.
+ */
+function expectedMemory(free: readonly GpuSlot[], cores: number): number[] {
+  if (!isFraction(cores)) return [];
+  const fitting = free.filter((slot) => slot.usable && slot.freeCores >= cores);
+  const blocks = fitting.map((slot) =>
+    Math.min(
+      memoryBlocks(slot.freeMemoryBytes),
+      Math.ceil((1.5 * cores * memoryBlocks(slot.gpu.memoryBytes)) / CORES_PER_GPU),
+    ),
+  );
+  return blocks.length === 0 ? [] : [Math.max(...blocks)];
 }
 
 /** The GPUs for cores whose memory ids came first: those of the memory, if they have the cores. */
