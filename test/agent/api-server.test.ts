@@ -108,7 +108,10 @@ test('a pod that the kubelet admits before the agent has heard of it is judged b
   const wanted = simplePod(20, 0);
   const admission = cluster.node.kubelet.admit(wanted);
   setTimeout(() => cluster.submit(wanted), 100);
-  t.match(await admission, { ok: false, message: /20 is a part of a GPU and needs tencent\.com\/vcuda-memory as well/ });
+  t.match(await admission, {
+    ok: false,
+    message: /20 is a part of a GPU and needs tencent\.com\/vcuda-memory as well/,
+  });
 });
 
 interface Trouble {

@@ -38,7 +38,12 @@ tap.setTimeout((SECONDS + 600) * 1_000);
 interface Pods {
   readonly items: readonly {
     readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
-    readonly status: { readonly phase: string };
+    readonly status: {
+      readonly phase: string;
+      readonly reason?: string;
+      readonly containerStatuses?: Status['status']['containerStatuses'];
+      readonly conditions?: readonly { readonly type: string; readonly reason?: string; readonly message?: string }[];
+    };
   }[];
 }
 
@@ -147,23 +152,33 @@ async function agreement(agent: AgentProcess): Promise<void> {
   );
 }
 
-/** Nothing waits, nothing is on its way out, and what failed has been removed. */
+/** Nothing waits, nothing is on its way out; what failed, and what the others leave no room for, has been removed. */
 async function settled(): Promise<void> {
   await until(
     'pods to settle',
     async () => {
       const pods = await podList();
+      const isGoing = ({ metadata }: Pods['items'][number]): boolean => metadata.deletionTimestamp !== undefined;
       const over = pods.filter(
-        ({ metadata, status }) =>
-          metadata.deletionTimestamp === undefined && (status.phase === 'Failed' || status.phase === 'Succeeded'),
+        (pod) => !isGoing(pod) && (['Failed', 'Succeeded'].includes(pod.status.phase) || isUnschedulable(pod)),
       );
       for (const { metadata } of over) await cluster.kubectl('delete', 'pod', metadata.name, '--wait=false');
-      return pods.every(
-        ({ metadata, status }) => metadata.deletionTimestamp === undefined && status.phase === 'Running',
-      );
+      const unsettled = pods.filter((pod) => isGoing(pod) || pod.status.phase !== 'Running');
+      if (unsettled.length === 0) return true;
+      const words = unsettled.map(({ metadata, status }) => {
+        const waiting = status.containerStatuses?.flatMap(
+          ({ state }) => state.waiting?.message ?? state.waiting?.reason ?? [],
+        );
+        return `${metadata.name} is ${status.phase}, deletion ${metadata.deletionTimestamp ?? 'not asked'}: ${waiting?.join() ?? ''}`;
+      });
+      throw new Error(words.join('; '));
     },
     180_000,
   );
+}
+
+function isUnschedulable({ status }: Pods['items'][number]): boolean {
+  return status.conditions?.some(({ type, reason }) => type === 'PodScheduled' && reason === 'Unschedulable') === true;
 }
 
 /**
