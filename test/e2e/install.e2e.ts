@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
@@ -15,6 +16,14 @@ const manifest = (name: string): string => join(ROOT, name);
 const system = (...args: string[]): Promise<string> => cluster.kubectl('--namespace', 'kube-system', ...args);
 
 tap.setTimeout(600_000);
+
+/** What systemd does to a node's whole file system: the container runtime sees what the agent mounts there. */
+function shareMounts(directory: string): void {
+  mkdirSync(directory, { recursive: true });
+  execFileSync('mount', ['--bind', directory, directory]);
+  execFileSync('mount', ['--make-rshared', directory]);
+  tap.teardown(() => execFileSync('umount', ['--recursive', '--lazy', directory]));
+}
 
 /**
  * What only this cluster needs: pods have no network of their own, and nobody makes the address of the API server's
@@ -51,6 +60,7 @@ interface UsageDocument {
 }
 
 test('installed as docs/install.md says, two pods share a GPU within their limits, and a third is told why it cannot', async (t) => {
+  shareMounts('/etc/gpu-manager');
   importOwnImage(cluster.containerdSocket, IMAGE);
   await cluster.kubectl('label', 'node', NODE, 'nvidia-device-enable=enable', '--overwrite');
   await cluster.kubectl('apply', '-f', manifest('daemonset.yaml'));

@@ -50,6 +50,12 @@ class Session {
     return answer.body as KubeObject;
   }
 
+  /** Whether the server is of a minor version before this one; the programmable server is of none. */
+  async isBefore(minor: number): Promise<boolean> {
+    const answer = await this.client.request(get('/version'));
+    return answer.ok && Number.parseInt((answer.body as { readonly minor: string }).minor, 10) < minor;
+  }
+
   async fails(request: KubeRequest, code: KubeFailureCode, message?: RegExp): Promise<void> {
     this.#t.match(
       await this.client.request(request),
@@ -140,6 +146,10 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
   },
 
   'a patch that changes nothing keeps the resourceVersion': async (t, session) => {
+    if (await session.isBefore(21)) {
+      t.pass('is kept', { skip: 'Kubernetes before 1.21 writes the time of the patch into managedFields' });
+      return;
+    }
     const pod = await session.pod({ annotations: { a: '1' } });
     t.equal(version(await session.ok(patch(pathOf(pod), { metadata: { annotations: { a: '1' } } }))), version(pod));
   },
@@ -264,7 +274,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     t.same(await names({ fieldSelector: `spec.nodeName=${session.node},metadata.name!=${one.metadata.name ?? ''}` }), [
       two.metadata.name,
     ]);
-    await session.fails(get(PODS, { fieldSelector: 'spec.hostNetwork=true' }), 'invalid', /field label not supported/);
+    await session.fails(get(PODS, { fieldSelector: 'spec.priority=1' }), 'invalid', /field label not supported/);
   },
 
   'items of a list carry no kind, the list itself does': async (t, session) => {

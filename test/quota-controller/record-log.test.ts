@@ -84,3 +84,15 @@ test('half a log, and one whose shapes are missing, is no log', (t) => {
   t.throws(() => RecordLog.read(log.text.split('.')[1] ?? ''), /names shape 0 of 0/);
   t.end();
 });
+
+test('a log without records is no empty text, which some API servers store as null; an empty text is read as one', (t) => {
+  const { text } = RecordLog.empty();
+  t.not(text, '');
+  for (const written of [text, '']) t.same([...RecordLog.read(written).log.values()], []);
+  const one = record('w', 1);
+  t.same(
+    [...RecordLog.read(RecordLog.empty().with(new Map([[recordKey(one), one]])).text).log.values()].map(recordKey),
+    [recordKey(one)],
+  );
+  t.end();
+});

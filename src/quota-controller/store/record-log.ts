@@ -19,6 +19,8 @@ const LEAST_EDITS = 64;
 const LEAST_COMPRESSED = 2048;
 const END = '.';
 const PLAIN = '-';
+/** No empty text: some API servers store an empty text of a custom resource as null, and refuse it. */
+const NO_RECORDS = `${PLAIN}${Buffer.from('[]').toString('base64')}`;
 
 /** The key of a record within a log. */
 export function recordKey({ kind, key }: Pick<StoredRecord, 'kind' | 'key'>): string {
@@ -61,7 +63,7 @@ export class RecordLog {
   }
 
   static empty(): RecordLog {
-    return new RecordLog('', new Map(), new Map(), [], 0);
+    return new RecordLog(NO_RECORDS, new Map(), new Map(), [], 0);
   }
 
   /**
@@ -79,7 +81,7 @@ export class RecordLog {
       const log = text === known.text ? known : known.#append(text, text.slice(known.text.length + 1).split(END), news);
       return { log, news };
     }
-    const [first = '', ...others] = text.split(END);
+    const [first = NO_RECORDS, ...others] = (text === '' ? NO_RECORDS : text).split(END);
     const shapes: ShapeRecord[] = [];
     const base = new Map(readPiece(first, shapes).map((record) => [recordKey(record), record]));
     return { log: new RecordLog(first, base, new Map(), shapes, 0).#append(text, others, new Map()), news: null };
@@ -100,7 +102,7 @@ export class RecordLog {
     if (edits.size === 0) return this;
     const count = this.#edits + edits.size;
     const late = new Map([...this.#late, ...edits]);
-    if (this.text === '' || count > Math.max(LEAST_EDITS, this.#base.size / REWRITE_FACTOR))
+    if (this.text === NO_RECORDS || count > Math.max(LEAST_EDITS, this.#base.size / REWRITE_FACTOR))
       return RecordLog.#anew(new RecordLog('', this.#base, late, [], 0));
     const [numbers, shapes] = [new Map(this.#numbers), [...this.#shapes]];
     const piece = writePiece(edits.values(), numbers, shapes);

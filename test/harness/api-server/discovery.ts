@@ -11,7 +11,7 @@ export function discover(types: readonly ResourceType[], path: string): Json | s
     case '/readyz':
       return 'ok';
     case '/version':
-      return { major: '1', minor: '20', gitVersion: 'v1.20.0-test', platform: 'linux/amd64' };
+      return { major: '1', minor: '36', gitVersion: 'v1.36.0-test', platform: 'linux/amd64' };
     case '/api':
       return { kind: 'APIVersions', versions: ['v1'] };
     case '/apis': {
