@@ -1,12 +1,12 @@
 import { Agent, createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Extender } from '../src/scheduler/extender.js';
-import type { PodObject } from '../test/scheduler/objects.js';
+import type { NodeObject, PodObject } from '../test/scheduler/objects.js';
 import type { FilterResult, HostPriority } from '../src/scheduler/results.js';
 import { systemClock } from '../src/host/clock.js';
 import { silentLog } from '../src/host/log.js';
 import { largeCluster, newPod, type LargeCluster } from './extender/large-cluster.js';
-import { seededRandom } from './openb/random.js';
+import { seededRandom, type Random } from './openb/random.js';
 import { measured, type BenchOptions } from './report.js';
 
 interface Size {
@@ -33,6 +33,8 @@ const WARM_UP = 50;
  * How long kube-scheduler waits for the extender: filter and prioritize over all nodes by name, over HTTP on loopback,
  * one pod after another, each bound and later ended. The baseline is a server that reads the same bodies and answers
  * with as many names, deciding nothing.
+ *
+ * Then the same with whole nodes in the body (`nodeCacheCapable: false`), each as large as a node of a cluster is.
  *
  *     npm run bench -- extender
  */
@@ -79,21 +81,76 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
       report(
         measured(
           `${size.name}: decision (filter + prioritize), ${quantile}`,
-          at(times.decision, of),
+          quantileOf(times.decision, of),
           'ms',
-          at(times.echo, of),
+          quantileOf(times.echo, of),
         ),
       );
-      report(measured(`${size.name}: CPU time of it, client included, ${quantile}`, at(times.cpu, of), 'ms'));
+      report(measured(`${size.name}: CPU time of it, client included, ${quantile}`, quantileOf(times.cpu, of), 'ms'));
     }
-    report(measured(`${size.name}: bind, p99`, at(times.bind, 0.99), 'ms'));
+    report(measured(`${size.name}: bind, p99`, quantileOf(times.bind, 0.99), 'ms'));
     report(measured(`${size.name}: from lists to ready`, listedMs, 'ms'));
     report(measured(`${size.name}: memory, bench and cluster included`, (used.rss - before) / 2 ** 20, 'MiB'));
+    await measureWholeNodes(size, extender.port, cluster, nothing.port, caller, random, report);
     note(`${size.name}: ${times.bind.length} of ${size.decisions} pods found a place`);
     caller.close();
     nothing.close();
     await extender.stop();
   }
+}
+
+const WHOLE_NODE_CALLS = 20;
+
+/** Filter with whole nodes: the body holds what the API server knows of each, 2.8 KB. */
+async function measureWholeNodes(
+  size: Size,
+  port: number,
+  cluster: LargeCluster,
+  echoPort: number,
+  caller: Caller,
+  random: Random,
+  report: BenchOptions['report'],
+): Promise<void> {
+  const items = cluster.nodes.map(asApiServerHasIt);
+  const [filters, scores, echoes]: number[][] = [[], [], []];
+  for (let at = 0; at < WHOLE_NODE_CALLS; at++) {
+    const pod = newPod(random, `whole-${at}`);
+    const body = { Pod: pod, Nodes: { metadata: {}, items }, NodeNames: null };
+    cluster.create(pod);
+    filters?.push((await caller.post(port, 'predicates', body)).ms);
+    scores?.push((await caller.post(port, 'prioritize', body)).ms);
+    echoes?.push((await caller.post(echoPort, 'predicates', body)).ms);
+    cluster.delete(pod.metadata?.uid ?? '');
+  }
+  const baseline = quantileOf(echoes ?? [], 0.5);
+  report(measured(`${size.name}: filter with whole nodes, p50`, quantileOf(filters ?? [], 0.5), 'ms', baseline));
+  report(measured(`${size.name}: filter with whole nodes, p99`, quantileOf(filters ?? [], 0.99), 'ms', baseline));
+  report(measured(`${size.name}: prioritize with whole nodes, p50`, quantileOf(scores ?? [], 0.5), 'ms', baseline));
+}
+
+/** With conditions, images and addresses, as nodes come from the API server. */
+function asApiServerHasIt(node: NodeObject): unknown {
+  const condition = (type: string) => ({
+    type,
+    status: 'False',
+    lastHeartbeatTime: '2026-11-21T10:00:00Z',
+    lastTransitionTime: '2026-11-20T10:00:00Z',
+    reason: `KubeletHas${type}`,
+    message: `kubelet has no ${type}, as "it" says`,
+  });
+  const image = (at: number) => ({
+    names: [`registry.example.com/team/service-${at}@sha256:${'0123456789abcdef'.repeat(4)}`],
+    sizeBytes: 123_456_789 + at,
+  });
+  return {
+    ...node,
+    status: {
+      ...node.status,
+      conditions: ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'Ready'].map(condition),
+      addresses: [{ type: 'InternalIP', address: '10.0.0.1' }],
+      images: Array.from({ length: 5 }, (_, at) => image(at)),
+    },
+  };
 }
 
 interface Times {
@@ -191,7 +248,7 @@ class Caller {
   }
 }
 
-function at(times: readonly number[], quantile: number): number {
+function quantileOf(times: readonly number[], quantile: number): number {
   const sorted = [...times].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * quantile))] ?? NaN;
 }

@@ -17,7 +17,7 @@ const JSON_TYPE = 'application/json';
 const TEXT_TYPE = 'text/plain; charset=utf-8';
 
 /** JSON that is printed already. */
-export function jsonText(body: string, status = 200): Answer {
+export function jsonText(body: string | Buffer, status = 200): Answer {
   return { status, type: JSON_TYPE, body };
 }
 

@@ -21,11 +21,11 @@ export class BodyReader {
   }
 
   /**
-   * The whole body, as text; `release` says that it is needed no more. Rejects with a RefusedRequest where it is too
+   * The whole body; `release` says that it is needed no more. Rejects with a RefusedRequest where it is too
    * large (413), or where all bodies together are (503). A caller that goes on sending is read to the end, up to twice
    * the limit, so that it sees the answer.
    */
-  async read(request: IncomingMessage): Promise<{ readonly text: string; readonly release: () => void }> {
+  async read(request: IncomingMessage): Promise<{ readonly bytes: Buffer; readonly release: () => void }> {
     const { bodyBytes } = this.#limits;
     const address = request.socket.remoteAddress ?? '';
     const announced = Number(request.headers['content-length'] ?? 0);
@@ -61,7 +61,7 @@ export class BodyReader {
       // The caller went, or took longer than it may.
       throw new RefusedRequest(400, `the body was not read to its end: ${(error as Error).message}`);
     }
-    if (refusal === null) return { text: Buffer.concat(chunks).toString('utf8'), release };
+    if (refusal === null) return { bytes: Buffer.concat(chunks), release };
     release();
     throw refusal;
   }

@@ -29,6 +29,8 @@ export interface HttpRequest {
   readonly clientName: string | null;
   /** The whole body. Rejects with a RefusedRequest where it is too large. */
   body(): Promise<string>;
+  /** The same, for bodies that are too large to make a text of. */
+  bytes(): Promise<Buffer>;
 }
 
 /** What is answered on one path. */
@@ -176,6 +178,11 @@ export class Listener {
     }
     if (found === null) return plain(404, 'not found');
     let release: () => void = () => undefined;
+    const bytes = async (): Promise<Buffer> => {
+      const body = await this.#bodies.read(request);
+      release = body.release;
+      return body.bytes;
+    };
     try {
       return await found.answer({
         method,
@@ -183,11 +190,8 @@ export class Listener {
         query,
         headers: request.headers,
         clientName: clientNameOf(request.socket),
-        body: async () => {
-          const body = await this.#bodies.read(request);
-          release = body.release;
-          return body.text;
-        },
+        bytes,
+        body: async () => (await bytes()).toString('utf8'),
       });
     } finally {
       release();

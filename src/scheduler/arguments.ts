@@ -1,5 +1,14 @@
 import { readPod, type Pod } from '../kube/pod.js';
-import { nameOf } from '../kube/node.js';
+import {
+  BrokenJson,
+  eachElement,
+  eachMember,
+  endOfValue,
+  isArrayAt,
+  isObjectAt,
+  skipSpace,
+  valueAt,
+} from './json-slices.js';
 
 /**
  * Bodies of the scheduler's calls. Their Go types have no JSON tags today (`Pod`, `NodeNames`) and had lower-case ones
@@ -16,16 +25,24 @@ export interface ExtenderArguments {
   readonly nodeNames: readonly string[] | null;
 }
 
+/** A list of whole nodes as it came. Of each node only the name is read: five thousand are 14 MB. */
 export interface NodeList {
   readonly nodes: readonly NamedNode[];
-  /** The list as it came, for the reply. */
-  readonly raw: Readonly<Record<string, unknown>>;
+  /** The list in the body, and the array of its items; null where it has none. */
+  readonly list: Slice;
+  readonly items: Slice | null;
+  readonly body: Buffer;
 }
 
-/** A node as it came, and its name. */
-export interface NamedNode {
+/** From one byte of the body up to another. */
+export interface Slice {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Where a node stands in the body, and its name; empty where it has none. */
+export interface NamedNode extends Slice {
   readonly name: string;
-  readonly raw: unknown;
 }
 
 /** `ExtenderBindingArgs`. */
@@ -56,20 +73,90 @@ export class BadArguments extends Error {
   }
 }
 
-export function readExtenderArguments(body: string): ExtenderArguments {
-  const document = documentOf(body);
-  const pod = podOf(document);
-  const nodes = field(document, 'Nodes');
-  const names = field(document, 'NodeNames');
+export function readExtenderArguments(body: Buffer): ExtenderArguments {
+  let pod: unknown = null;
+  let nodes: NodeList | null = null;
+  let names: unknown = null;
+  inJson(() => {
+    const whole = (start: number, keep: (value: unknown) => void): number => {
+      const end = endOfValue(body, start);
+      keep(valueAt(body, start, end));
+      return end;
+    };
+    const start = skipSpace(body, 0);
+    if (!isObjectAt(body, start) && valueAt(body, start, body.length) !== undefined)
+      throw new BadArguments('the body is no JSON object');
+    const end = eachMember(body, start, (key, at) => {
+      switch (key.toLowerCase()) {
+        case 'pod':
+          return whole(at, (value) => (pod = value));
+        case 'nodenames':
+          return whole(at, (value) => (names = value));
+        case 'nodes': {
+          if (!isObjectAt(body, at))
+            return whole(at, (value) => {
+              if (value !== null) throw new BadArguments('Nodes is no node list');
+            });
+          nodes = nodeListAt(body, at);
+          return nodes.list.end;
+        }
+        default:
+          return endOfValue(body, at);
+      }
+    });
+    if (skipSpace(body, end) < body.length) throw new BrokenJson(end, 'the end of the body');
+  });
+  if (!isRecord(pod)) throw new BadArguments('Pod is missing');
   if (nodes === null && names === null) throw new BadArguments('neither Nodes nor NodeNames given');
-  return {
-    pod,
-    nodes: nodes === null ? null : nodeListOf(nodes),
-    nodeNames: names === null ? null : namesOf(names, 'NodeNames'),
-  };
+  return { pod: readPod(pod), nodes, nodeNames: names === null ? null : namesOf(names, 'NodeNames') };
 }
 
-export function readBindingArguments(body: string): BindingArguments {
+function nodeListAt(body: Buffer, start: number): NodeList {
+  const nodes: NamedNode[] = [];
+  let items: Slice | null = null;
+  const end = eachMember(body, start, (key, at) => {
+    if (key.toLowerCase() !== 'items') return endOfValue(body, at);
+    if (!isArrayAt(body, at)) {
+      const last = endOfValue(body, at);
+      if (valueAt(body, at, last) !== null) throw new BadArguments('Nodes is no node list');
+      return last;
+    }
+    const last = eachElement(body, at, (element) => {
+      if (!isObjectAt(body, element)) throw new BadArguments('Nodes holds something that is no node');
+      const node = nodeAt(body, element);
+      nodes.push(node);
+      return node.end;
+    });
+    items = { start: at, end: last };
+    return last;
+  });
+  return { nodes, list: { start, end }, items, body };
+}
+
+function nodeAt(body: Buffer, start: number): NamedNode {
+  let name: unknown = '';
+  const end = eachMember(body, start, (key, at) => {
+    if (key !== 'metadata' || !isObjectAt(body, at)) return endOfValue(body, at);
+    return -eachMember(body, at, (inner, value) => {
+      const last = endOfValue(body, value);
+      if (inner !== 'name') return last;
+      name = valueAt(body, value, last);
+      return -last;
+    });
+  });
+  return { name: typeof name === 'string' ? name : '', start, end };
+}
+
+function inJson(read: () => void): void {
+  try {
+    read();
+  } catch (error) {
+    if (error instanceof BrokenJson) throw new BadArguments(`the body is not JSON: ${error.message}`);
+    throw error;
+  }
+}
+
+export function readBindingArguments(body: Buffer): BindingArguments {
   const document = documentOf(body);
   const text = (name: string): string => {
     const value = field(document, name);
@@ -79,7 +166,7 @@ export function readBindingArguments(body: string): BindingArguments {
   return { podName: text('PodName'), podNamespace: text('PodNamespace'), podUid: text('PodUID'), node: text('Node') };
 }
 
-export function readPreemptionArguments(body: string): PreemptionArguments {
+export function readPreemptionArguments(body: Buffer): PreemptionArguments {
   const document = documentOf(body);
   const pod = podOf(document);
   const whole = field(document, 'NodeNameToVictims');
@@ -101,10 +188,10 @@ function victimsOf(node: string, value: unknown): Victims {
   return { uids, pdbViolations: typeof violations === 'number' ? violations : 0 };
 }
 
-function documentOf(body: string): Record<string, unknown> {
+function documentOf(body: Buffer): Record<string, unknown> {
   let document: unknown;
   try {
-    document = JSON.parse(body);
+    document = JSON.parse(body.toString('utf8'));
   } catch (error) {
     throw new BadArguments(`the body is not JSON: ${(error as Error).message}`);
   }
@@ -116,14 +203,6 @@ function podOf(document: Record<string, unknown>): Pod {
   const pod = field(document, 'Pod');
   if (!isRecord(pod)) throw new BadArguments('Pod is missing');
   return readPod(pod);
-}
-
-function nodeListOf(value: unknown): NodeList {
-  const items = isRecord(value) ? field(value, 'items') : null;
-  if (!isRecord(value) || (items !== null && !Array.isArray(items))) throw new BadArguments('Nodes is no node list');
-  const nodes = (items ?? []) as unknown[];
-  if (!nodes.every(isRecord)) throw new BadArguments('Nodes holds something that is no node');
-  return { nodes: nodes.map((raw) => ({ name: nameOf(raw), raw })), raw: value };
 }
 
 function namesOf(value: unknown, name: string): string[] {

@@ -38,6 +38,12 @@ export interface ExtenderServiceOptions {
  */
 const UNSEEN_TTL_MS = 60_000;
 
+/**
+ * After this time a call is answered, whatever the API server does: the shipped configurations let the scheduler wait
+ * five seconds (`httpTimeout`), and an answer that comes later is none.
+ */
+export const ANSWER_WITHIN_MS = 4_000;
+
 /** A decision that was handed to the API server. */
 interface Handed {
   readonly node: string;
@@ -90,7 +96,7 @@ export class ExtenderService {
     if (pod.brokenRule !== null) return this.#refuseAll(given, names, pod.brokenRule);
     if (!needsGpu(pod.demand)) return filterResult(given, names, {}, {});
     if (pod.uid === '') return filterError('the pod has no UID');
-    await this.#handed.get(pod.uid)?.done;
+    await this.#settled(pod.uid, ANSWER_WITHIN_MS);
     const bound = this.#boundTo(pod.uid);
     if (bound !== null) return onlyNode(given, names, bound);
     this.#cluster.claims.drop(pod.uid);
@@ -117,7 +123,9 @@ export class ExtenderService {
   /** Chooses the GPUs, and binds the pod with the choice in its annotations. Empty error for success. */
   async bind(given: BindingArguments): Promise<BindingResult> {
     const uid = given.podUid;
-    await this.#handed.get(uid)?.done;
+    const deadline = this.#clock.now() + ANSWER_WITHIN_MS;
+    if (!(await this.#settled(uid, ANSWER_WITHIN_MS)))
+      return { Error: 'the API server has not answered an earlier binding of the pod yet' };
     const demand = this.#cluster.claims.get(uid)?.demand ?? this.#mirror.pods.get(uid)?.demand;
     if (demand === undefined)
       return { Error: `pod ${given.podNamespace}/${given.podName} (${uid}) is not known (yet)` };
@@ -131,7 +139,11 @@ export class ExtenderService {
     }
     const pod = { namespace: given.podNamespace, name: given.podName, uid };
     const annotations = needsGpu(demand) ? predictionAnnotations(given.node, placed.containers, this.#clock.now()) : {};
-    return this.#handOver(given, this.#writer.bind(pod, given.node, annotations));
+    const writing = this.#handOver(given, this.#writer.bind(pod, given.node, annotations));
+    const late = {
+      Error: `timeout: the API server did not answer the binding within ${ANSWER_WITHIN_MS / 1000} s; the GPUs are kept until it is known what became of it`,
+    };
+    return this.#before(deadline, writing, late);
   }
 
   /**
@@ -173,6 +185,26 @@ export class ExtenderService {
     if (open) this.#handed.set(uid, { node, expiresMs: this.#clock.now() + UNSEEN_TTL_MS, done });
     else this.#undo(uid);
     return { Error: result.ok ? '' : `${result.code}: ${result.message}` };
+  }
+
+  /** Waits for the end of a binding that is under way; false where it takes longer than that. */
+  async #settled(uid: string, withinMs: number): Promise<boolean> {
+    const handed = this.#handed.get(uid);
+    if (handed === undefined || handed.expiresMs !== null) return true;
+    const ended = handed.done.then(() => true);
+    return this.#before(this.#clock.now() + withinMs, ended, false);
+  }
+
+  async #before<T>(deadlineMs: number, answer: Promise<T>, late: T): Promise<T> {
+    let cancel = (): void => undefined;
+    const timer = new Promise<T>((resolve) => {
+      cancel = this.#clock.after(Math.max(0, deadlineMs - this.#clock.now()), () => resolve(late));
+    });
+    try {
+      return await Promise.race([answer, timer]);
+    } finally {
+      cancel();
+    }
   }
 
   /** The write was refused: unless the pod has been seen on a node meanwhile, nothing is booked for it. */

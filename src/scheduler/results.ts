@@ -1,4 +1,4 @@
-import type { ExtenderArguments, Victims } from './arguments.js';
+import type { ExtenderArguments, NodeList, Victims } from './arguments.js';
 
 /**
  * Replies to the scheduler. Keys are those of today's Go types, which older schedulers read as well: Go minds no case.
@@ -6,7 +6,8 @@ import type { ExtenderArguments, Victims } from './arguments.js';
  * let the former win.
  */
 export interface FilterResult {
-  readonly Nodes: unknown;
+  /** Whole nodes, as JSON. */
+  readonly Nodes: Buffer | null;
   readonly NodeNames: readonly string[] | null;
   readonly FailedNodes: Readonly<Record<string, string>>;
   readonly FailedAndUnresolvableNodes: Readonly<Record<string, string>>;
@@ -21,17 +22,33 @@ export function filterResult(
   unresolvable: Readonly<Record<string, string>>,
 ): FilterResult {
   const { nodes, nodeNames: names } = given;
-  const fitting = nodes === null ? null : new Set(fits);
   return {
-    Nodes:
-      nodes === null
-        ? null
-        : { ...nodes.raw, items: nodes.nodes.filter(({ name }) => fitting?.has(name) === true).map(({ raw }) => raw) },
+    Nodes: nodes === null ? null : nodesThatFit(nodes, new Set(fits)),
     NodeNames: names === null ? null : fits,
     FailedNodes: { ...failed, ...unresolvable },
     FailedAndUnresolvableNodes: unresolvable,
     Error: '',
   };
+}
+
+/** The list as it came, with those of its items that fit. */
+function nodesThatFit({ nodes, list, items, body }: NodeList, fits: ReadonlySet<string>): Buffer {
+  if (items === null) return body.subarray(list.start, list.end);
+  const parts: Buffer[] = [body.subarray(list.start, items.start), Buffer.from('[')];
+  for (const { name, start, end } of nodes) {
+    if (!fits.has(name)) continue;
+    if (parts.length > 2) parts.push(COMMA);
+    parts.push(body.subarray(start, end));
+  }
+  return Buffer.concat([...parts, Buffer.from(']'), body.subarray(items.end, list.end)]);
+}
+
+const COMMA = Buffer.from(',');
+
+/** The result as the scheduler reads it. */
+export function printFilterResult({ Nodes, ...others }: FilterResult): string | Buffer {
+  if (Nodes === null) return JSON.stringify({ Nodes, ...others });
+  return Buffer.concat([Buffer.from('{"Nodes":'), Nodes, COMMA, Buffer.from(JSON.stringify(others).slice(1))]);
 }
 
 export function filterError(reason: string): FilterResult {

@@ -1,10 +1,10 @@
 import type { LimitedLog } from '../host/limited-log.js';
-import { json, plain, RefusedRequest, type Answer } from '../http/answer.js';
+import { json, jsonText, plain, RefusedRequest, type Answer } from '../http/answer.js';
 import type { HttpRequest, Route } from '../http/listener.js';
 import { BadArguments, readBindingArguments, readExtenderArguments, readPreemptionArguments } from './arguments.js';
 import type { ExtenderService } from './extender-service.js';
 import type { ExtenderMetrics } from './extender-metrics.js';
-import { filterError } from './results.js';
+import { filterError, printFilterResult, type FilterResult } from './results.js';
 
 export interface VerbRoutesOptions {
   readonly service: ExtenderService;
@@ -17,7 +17,8 @@ export interface VerbRoutesOptions {
 /** One verb of the scheduler. */
 interface Verb {
   readonly name: string;
-  readonly answer: (body: string) => unknown;
+  readonly answer: (body: Buffer) => unknown;
+  readonly print: (answer: unknown) => string | Buffer;
   /** What tells the scheduler of an error in this verb's own words; null where only the HTTP status can. */
   readonly failure: ((reason: string) => unknown) | null;
   readonly failed: (answer: unknown) => boolean;
@@ -39,12 +40,12 @@ async function call(verb: Verb, request: HttpRequest, { metrics, notReady, log }
   const answered = (result: 'ok' | 'error'): void =>
     metrics.answered(verb.name, result, (performance.now() - started) / 1000);
   try {
-    const body = await request.body();
+    const body = await request.bytes();
     const waiting = notReady();
     if (waiting !== null) throw new RefusedRequest(503, waiting);
     const answer = await verb.answer(body);
     answered(verb.failed(answer) ? 'error' : 'ok');
-    return json(answer);
+    return jsonText(verb.print(answer));
   } catch (error) {
     const refusal = error instanceof BadArguments ? new RefusedRequest(400, error.message) : error;
     if (!(refusal instanceof RefusedRequest)) throw error;
@@ -61,24 +62,28 @@ function verbsOf(service: ExtenderService): Record<string, Verb> {
     predicates: {
       name: 'filter',
       answer: (body) => service.filter(readExtenderArguments(body)),
+      print: (answer) => printFilterResult(answer as FilterResult),
       failure: filterError,
       failed: hasError,
     },
     prioritize: {
       name: 'prioritize',
       answer: (body) => service.prioritize(readExtenderArguments(body)),
+      print: JSON.stringify,
       failure: null,
       failed: () => false,
     },
     bind: {
       name: 'bind',
       answer: (body) => service.bind(readBindingArguments(body)),
+      print: JSON.stringify,
       failure: (Error) => ({ Error }),
       failed: hasError,
     },
     preempt: {
       name: 'preempt',
       answer: (body) => service.preempt(readPreemptionArguments(body)),
+      print: JSON.stringify,
       failure: null,
       failed: () => false,
     },

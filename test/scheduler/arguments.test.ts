@@ -10,6 +10,7 @@ import { readPod } from '../../src/kube/pod.js';
 import { nameOf, readNode } from '../../src/kube/node.js';
 import { NodeShapes } from '../../src/scheduler/node-shape.js';
 import { viewPod } from '../../src/scheduler/pod-view.js';
+import { filterResult, nodeNames, printFilterResult } from '../../src/scheduler/results.js';
 
 test('a field of the wrong type counts as absent', (t) => {
   const wrong = {
@@ -78,12 +79,80 @@ test('no JSON breaks the readers', (t) => {
     if (node !== null) new NodeShapes().read(node);
     for (const read of [readExtenderArguments, readBindingArguments, readPreemptionArguments]) {
       try {
-        read(JSON.stringify(value));
+        read(Buffer.from(JSON.stringify(value)));
       } catch (error) {
         if (!(error instanceof BadArguments)) throw error;
       }
     }
   });
   t.doesNotThrow(() => fc.assert(check, { numRuns: 1000 }));
+  t.end();
+});
+
+test('whole nodes are read and answered as JSON.parse would read them, whatever is in them', (t) => {
+  const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('"', '\\', '\\"]}', '{"a":[', 'name', ','));
+  const value = fc.oneof(fc.jsonValue(), text);
+  const node = fc
+    .record({ name: fc.option(text, { nil: undefined }), labels: fc.dictionary(text, text), rest: value })
+    .chain(({ name, labels, rest }) =>
+      fc.constantFrom(
+        { metadata: { name, labels }, spec: rest },
+        { status: rest, metadata: { labels, name, items: rest } },
+        { metadata: rest },
+        { spec: { metadata: { name: 'not this' } } },
+      ),
+    );
+  const body = fc.record({
+    key: fc.constantFrom('Nodes', 'nodes', 'NODES'),
+    items: fc.constantFrom('items', 'Items'),
+    nodes: fc.array(node, { maxLength: 5 }),
+    other: value,
+    space: fc.constantFrom(0, 1, '\t'),
+  });
+  const check = fc.property(body, ({ key, items, nodes, other, space }) => {
+    const document = { metadata: other, Pod: { metadata: { name: 'p' } }, [key]: { metadata: other, [items]: nodes } };
+    const given = readExtenderArguments(Buffer.from(JSON.stringify(document, null, space)));
+    const plain = JSON.parse(JSON.stringify(nodes)) as unknown[];
+    t.same(nodeNames(given), plain.map(nameOf));
+    const fits = plain.map(nameOf).filter((_, at) => at % 2 === 0);
+    const answer = JSON.parse(String(printFilterResult(filterResult(given, fits, { x: 'no' }, {})))) as unknown;
+    t.same(answer, {
+      Nodes: {
+        metadata: JSON.parse(JSON.stringify(other)) as unknown,
+        [items]: plain.filter((entry) => fits.includes(nameOf(entry))),
+      },
+      NodeNames: null,
+      FailedNodes: { x: 'no' },
+      FailedAndUnresolvableNodes: {},
+      Error: '',
+    });
+  });
+  t.doesNotThrow(() => fc.assert(check, { numRuns: 300 }));
+  t.end();
+});
+
+test('a body that is cut off, or is something else, is refused with the place', (t) => {
+  const whole = JSON.stringify({
+    Pod: { metadata: { name: 'p' } },
+    Nodes: { items: [{ metadata: { name: 'n"\\' } }] },
+  });
+  for (let length = 0; length < whole.length; length++)
+    t.throws(() => readExtenderArguments(Buffer.from(whole.slice(0, length))), BadArguments, `${length} bytes`);
+  const refused: [string, RegExp][] = [
+    [`${whole} x`, /not JSON: expected the end of the body at byte/],
+    ['[]', /no JSON object/],
+    ['{"Pod":{},"Nodes":[]}', /Nodes is no node list/],
+    ['{"Pod":{},"Nodes":{"items":{}}}', /Nodes is no node list/],
+    ['{"Pod":{},"Nodes":{"items":[7]}}', /holds something that is no node/],
+    ['{"Pod":{},"Nodes":{"items":[{"metadata":{"name":nope}}]}}', /not JSON/],
+    ['{"Pod":{},"Nodes":null,"NodeNames":null}', /neither Nodes nor NodeNames/],
+    ['{"Pod":{},"NodeNames":["a",7]}', /NodeNames is no list of names/],
+    ['{"Pod":[],"NodeNames":[]}', /Pod is missing/],
+    ['{"Pod":{}"NodeNames":[]}', /not JSON/],
+  ];
+  for (const [body, reason] of refused) t.throws(() => readExtenderArguments(Buffer.from(body)), reason, body);
+  t.same(nodeNames(readExtenderArguments(Buffer.from('{"Pod":{},"Nodes":{"items":null}}'))), []);
+  t.same(nodeNames(readExtenderArguments(Buffer.from(' { "pod" : {} , "nodenames" : [ "a" ] }\n'))), ['a']);
+  t.same(nodeNames(readExtenderArguments(Buffer.from('{"\\u0050od":{},"NodeNames":["\\u0061"]}'))), ['a']);
   t.end();
 });

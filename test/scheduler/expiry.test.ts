@@ -3,36 +3,20 @@ import { test } from 'tap';
 import { Cluster } from '../../src/scheduler/cluster/cluster.js';
 import { policyOf } from '../../src/scheduler/cluster/policy/policies.js';
 import { ClusterMirror } from '../../src/scheduler/cluster-mirror.js';
-import { ExtenderService } from '../../src/scheduler/extender-service.js';
+import { ANSWER_WITHIN_MS, ExtenderService } from '../../src/scheduler/extender-service.js';
 import { readPod } from '../../src/kube/pod.js';
+import type { PodWriter } from '../../src/scheduler/pod-writer.js';
+import type { KubeAnswer } from '../../src/kube/client.js';
 import type { PodObject } from './objects.js';
-import type { Clock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
+import { ManualClock } from '../manual-clock.js';
 import { FakeApi } from './fake-api.js';
 import { node, pod } from './objects.js';
 
-/** A clock that stands until it is told. */
-class ManualClock implements Clock {
-  #now = 1_000_000;
-
-  now(): number {
-    return this.#now;
-  }
-
-  advance(ms: number): void {
-    this.#now += ms;
-  }
-
-  after(): () => void {
-    throw new Error('nothing waits in these tests');
-  }
-
-  every(): () => void {
-    throw new Error('nothing repeats in these tests');
-  }
-}
-
-function service(api: FakeApi): {
+function service(
+  api: FakeApi,
+  writer: PodWriter = api,
+): {
   readonly service: ExtenderService;
   readonly clock: ManualClock;
   readonly fits: (wanted: PodObject) => Promise<readonly string[] | null>;
@@ -49,7 +33,7 @@ function service(api: FakeApi): {
   const made = new ExtenderService({
     cluster,
     mirror,
-    writer: api,
+    writer,
     clock,
     log: silentLog(),
     metrics,
@@ -110,3 +94,35 @@ for (const wanted of [pod('gpu', [[60, 4]]), pod('web', [null])]) {
     });
   });
 }
+
+test('a binding that the API server does not answer is answered before the scheduler gives up', async (t) => {
+  const api = new FakeApi();
+  api.setNode(node('n', [16]));
+  let answer = (_: KubeAnswer): void => undefined;
+  let bindings = 0;
+  const writer: PodWriter = {
+    bind: () => {
+      bindings++;
+      return new Promise((resolve) => (answer = resolve));
+    },
+    annotate: async () => 'done',
+  };
+  const { service: made, clock, fits } = service(api, writer);
+  const told = async (): Promise<string | null> => {
+    const bound = made.bind(bindingOf('p'));
+    await new Promise((resolve) => setImmediate(resolve));
+    clock.advance(ANSWER_WITHIN_MS - 1);
+    const waits = await Promise.race([bound, new Promise<null>((resolve) => setImmediate(() => resolve(null)))]);
+    t.equal(waits, null, 'it waits as long as it may');
+    clock.advance(1);
+    return (await bound).Error;
+  };
+  await fits(pod('p', [[100, 0]]));
+  t.match(await told(), /^timeout: the API server did not answer the binding within 4 s/);
+  t.match(await told(), /has not answered an earlier binding/);
+  t.equal(bindings, 1, 'written once');
+  t.same(await fits(pod('q', [[100, 0]])), [], 'its GPUs are kept');
+  answer(failure('conflict', 'is already assigned'));
+  await new Promise((resolve) => setImmediate(resolve));
+  t.same(await fits(pod('q', [[100, 0]])), ['n'], 'until the write has failed after all');
+});

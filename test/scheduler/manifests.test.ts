@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
 import { extenderCommand } from '../../src/cli/extender.js';
+import { ANSWER_WITHIN_MS } from '../../src/scheduler/extender-service.js';
 import { node, pod } from './objects.js';
 import { post, start } from './scheduler.js';
 
@@ -15,6 +16,8 @@ interface ExtenderEntry {
   readonly prioritizeVerb: string;
   readonly bindVerb: string;
   readonly preemptVerb: string;
+  /** As Go prints a duration, or nanoseconds. */
+  readonly httpTimeout: string | number;
   readonly managedResources: readonly { readonly name: string }[];
 }
 
@@ -46,6 +49,15 @@ test('every scheduler configuration names verbs that are answered', async (t) =>
       ['tencent.com/vcuda-core', 'tencent.com/vcuda-memory'],
     );
   }
+});
+
+test('every scheduler configuration waits longer than the extender takes to answer at the most', (t) => {
+  const { settleTimeout } = extenderCommand().opts<{ settleTimeout: number }>();
+  for (const [file, { httpTimeout }] of entries()) {
+    const waitsMs = typeof httpTimeout === 'number' ? httpTimeout / 1e6 : Number(httpTimeout.replace(/s$/u, '')) * 1000;
+    t.ok(waitsMs > ANSWER_WITHIN_MS + settleTimeout, `${file}: ${waitsMs} ms`);
+  }
+  t.end();
 });
 
 test('the Deployment starts the extender where the scheduler looks for it, with flags that exist', (t) => {
