@@ -11,7 +11,7 @@ import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import { silentLog } from '../../src/host/log.js';
 import { devicePluginProto } from '../../src/rpc/proto.js';
 import { scratchDirectory } from '../scratch.js';
-import { register } from './slices/tenant.js';
+import { register } from './slices/container-client.js';
 import { cards } from './gpus.js';
 import { gpuIndexes, runPod } from './node.js';
 import { container, simplePod } from './pods.js';

@@ -1,19 +1,19 @@
 /** A container writes its own counters: what it writes there may cost nobody else. */
 import { test } from 'tap';
 import { PPM_WHOLE } from '../../src/abi/vgpu-abi.js';
-import { NO_TENANTS, steer, type Decision, type TenantTick } from '../../src/agent/slices/steering.js';
+import { NO_SLICES, steer, type Decision, type SliceTick } from '../../src/agent/slices/steering.js';
 
 const TICK_NS = 100_000_000;
 
 /** What its neighbour is told after two seconds beside a container that claims the whole GPU in each tick. */
-function neighbourOf(forger: Partial<TenantTick>): Decision {
-  let state = NO_TENANTS;
+function neighbourOf(forger: Partial<SliceTick>): Decision {
+  let state = NO_SLICES;
   let told: Decision | undefined;
   for (let tick = 0; tick < 20; tick += 1) {
     const answer = steer(state, {
       elapsedNs: TICK_NS,
       foreignPpm: 0,
-      tenants: [
+      slices: [
         { id: 'neighbour', share: 30, softLimit: null, chargedNs: 0.3 * TICK_NS, waiting: true, reportedPpm: 300_000 },
         { id: 'forger', share: 20, softLimit: null, chargedNs: TICK_NS, waiting: false, ...forger },
       ],

@@ -5,7 +5,7 @@
  */
 import { connect } from 'node:net';
 import { test } from 'tap';
-import { register, greetingBytes } from '../agent/slices/tenant.js';
+import { register, greetingBytes } from '../agent/slices/container-client.js';
 import { generator } from '../generator.js';
 import { besieged } from './besieged.js';
 import {

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { test } from 'tap';
-import { register } from '../agent/slices/tenant.js';
+import { register } from '../agent/slices/container-client.js';
 import { attack, besieged } from './besieged.js';
 import {
   END_HEADERS,

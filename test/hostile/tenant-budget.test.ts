@@ -10,7 +10,7 @@ import { test } from 'tap';
 import { ConnectionRate } from '../../src/agent/slices/connection-rate.js';
 import { REGISTRATION_PACE, RegistrationPace } from '../../src/agent/slices/registration-pace.js';
 import { SOCKET_LIMITS } from '../../src/agent/slices/slice-socket.js';
-import { greetingBytes, register, say } from '../agent/slices/tenant.js';
+import { greetingBytes, register, say } from '../agent/slices/container-client.js';
 import { ManualClock } from '../manual-clock.js';
 import { scratchDirectory } from '../scratch.js';
 import { besieged } from './besieged.js';

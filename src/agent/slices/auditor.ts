@@ -19,7 +19,7 @@ import type { MappedLibraries } from './mapped-libraries.js';
 import type { ProcessOwners } from './process-owners.js';
 import type { Slice } from './slice.js';
 import type { Slices } from './slices.js';
-import type { Tenant } from './tenant.js';
+import type { GpuSlice } from './gpu-slice.js';
 
 export interface AuditorOptions {
   readonly slices: Slices;
@@ -103,9 +103,10 @@ export class Auditor {
 
   #auditAll(): void {
     const { slices, gpus } = this.#options;
-    const tenants = new Map<string, Tenant[]>();
+    const gpuSlices = new Map<string, GpuSlice[]>();
     for (const gpu of gpus())
-      for (const tenant of gpu.tenants) tenants.set(tenant.slice.id, [...(tenants.get(tenant.slice.id) ?? []), tenant]);
+      for (const gpuSlice of gpu.gpuSlices)
+        gpuSlices.set(gpuSlice.slice.id, [...(gpuSlices.get(gpuSlice.slice.id) ?? []), gpuSlice]);
     const idle = new Set(
       gpus()
         .filter((gpu) => gpu.idle)
@@ -116,28 +117,30 @@ export class Auditor {
     for (const slice of slices.started.values()) {
       const rests = !this.#states.has(slice.id) && slice.spec.devices.every(({ uuid }) => idle.has(uuid));
       if (rests && (audit + position++) % AUDITS_AT_REST !== 0) continue;
-      this.#auditSafely(slice, tenants.get(slice.id) ?? []);
+      this.#auditSafely(slice, gpuSlices.get(slice.id) ?? []);
     }
     for (const id of this.#states.keys()) if (!slices.started.has(id)) this.#states.delete(id);
   }
 
-  #auditSafely(slice: Slice, tenants: readonly Tenant[] = this.#tenantsOf(slice)): void {
+  #auditSafely(slice: Slice, gpuSlices: readonly GpuSlice[] = this.#gpuSlicesOf(slice)): void {
     try {
-      this.#audit(slice, tenants);
+      this.#audit(slice, gpuSlices);
     } catch (error) {
       this.#options.log.error({ err: error, allocation: slice.id }, 'the audit of a container failed');
     }
   }
 
-  #tenantsOf(slice: Slice): readonly Tenant[] {
-    return this.#options.gpus().flatMap((gpu) => gpu.tenants.filter((tenant) => tenant.slice === slice));
+  #gpuSlicesOf(slice: Slice): readonly GpuSlice[] {
+    return this.#options.gpus().flatMap((gpu) => gpu.gpuSlices.filter((gpuSlice) => gpuSlice.slice === slice));
   }
 
-  #audit(slice: Slice, tenants: readonly Tenant[]): void {
+  #audit(slice: Slice, gpuSlices: readonly GpuSlice[]): void {
     const before = this.#states.get(slice.id);
     const trespasses = this.#trespasses(slice);
-    const present = tenants.some((tenant) => tenant.present) || trespasses.length > 0;
-    const found = audit(present ? { ...this.#view(slice, tenants), trespasses } : this.#viewOfAbsent(slice, tenants));
+    const present = gpuSlices.some((gpuSlice) => gpuSlice.present) || trespasses.length > 0;
+    const found = audit(
+      present ? { ...this.#view(slice, gpuSlices), trespasses } : this.#viewOfAbsent(slice, gpuSlices),
+    );
     if (found.length === 0 && before === undefined) return;
     const news = advance(before ?? NO_FINDINGS, found, this.#options.policy);
     if (news.state.size === 0) this.#states.delete(slice.id);
@@ -174,10 +177,10 @@ export class Auditor {
       );
   }
 
-  #view(slice: Slice, tenants: readonly Tenant[]): Omit<AuditView, 'trespasses'> {
+  #view(slice: Slice, gpuSlices: readonly GpuSlice[]): Omit<AuditView, 'trespasses'> {
     const { usage } = slice;
     const slots = usage.ok ? (usage.reader.processes() ?? []) : [];
-    const processes = this.#processes(tenants, slots);
+    const processes = this.#processes(gpuSlices, slots);
     const onGpu = new Set(processes.map(({ pid }) => pid));
     return {
       processes,
@@ -187,7 +190,7 @@ export class Auditor {
         );
         return { pid, slot: slot ?? null, onGpu: pid !== null && onGpu.has(pid) };
       }),
-      devices: tenants.map((tenant) => deviceOf(tenant)),
+      devices: gpuSlices.map((gpuSlice) => deviceOf(gpuSlice)),
       ...this.#outside(slice),
     };
   }
@@ -196,9 +199,9 @@ export class Auditor {
    * Without a process on any GPU only the usage file can be wrong, which whatever else runs in the container can write,
    * and how the container was made.
    */
-  #viewOfAbsent(slice: Slice, tenants: readonly Tenant[]): AuditView {
-    const devices = tenants.map((tenant) => ({
-      ...limitsOf(tenant),
+  #viewOfAbsent(slice: Slice, gpuSlices: readonly GpuSlice[]): AuditView {
+    const devices = gpuSlices.map((gpuSlice) => ({
+      ...limitsOf(gpuSlice),
       usedMemoryBytes: null,
       launches: 0,
       samples: 0,
@@ -209,9 +212,9 @@ export class Auditor {
     return { processes: [], sessions: [], devices, trespasses: [], ...this.#outside(slice) };
   }
 
-  #processes(tenants: readonly Tenant[], slots: readonly ProcessSlot[]): AuditedProcess[] {
+  #processes(gpuSlices: readonly GpuSlice[], slots: readonly ProcessSlot[]): AuditedProcess[] {
     const busy = new Map<number, boolean>();
-    for (const { pid, utilizationPercent } of tenants.flatMap((tenant) => tenant.processes)) {
+    for (const { pid, utilizationPercent } of gpuSlices.flatMap((gpuSlice) => gpuSlice.processes)) {
       // Where the driver does not say, it may be.
       busy.set(pid, (busy.get(pid) ?? false) || (utilizationPercent ?? 1) > 0);
     }
@@ -261,22 +264,22 @@ function printable(name: string): string {
   return name.replace(/[^\x20-\x7e]/g, '?');
 }
 
-function limitsOf({ live, gpuUuid }: Tenant): Pick<AuditedDevice, 'gpuUuid' | 'memoryLimitBytes' | 'share'> {
+function limitsOf({ live, gpuUuid }: GpuSlice): Pick<AuditedDevice, 'gpuUuid' | 'memoryLimitBytes' | 'share'> {
   return { gpuUuid, memoryLimitBytes: live.memoryBytes, share: live.share };
 }
 
-function deviceOf(tenant: Tenant): AuditedDevice {
-  const counters = tenant.readCounters();
-  const { timePpm, uncorrectableTimePpm, memoryBytes } = tenant.drift;
+function deviceOf(gpuSlice: GpuSlice): AuditedDevice {
+  const counters = gpuSlice.readCounters();
+  const { timePpm, uncorrectableTimePpm, memoryBytes } = gpuSlice.drift;
   return {
-    ...limitsOf(tenant),
-    usedMemoryBytes: tenant.usedMemoryBytes,
+    ...limitsOf(gpuSlice),
+    usedMemoryBytes: gpuSlice.usedMemoryBytes,
     // What is published as the driver's overhead is of the driver's count too.
-    uncountedMemoryBytes: memoryBytes === null ? null : memoryBytes + tenant.live.driverOverheadBytes,
+    uncountedMemoryBytes: memoryBytes === null ? null : memoryBytes + gpuSlice.live.driverOverheadBytes,
     unchargedTimePpm: timePpm,
     uncorrectableTimePpm,
     launches: counters?.launches ?? 0,
     samples: counters?.samples ?? 0,
-    wentBack: tenant.takeWentBack(),
+    wentBack: gpuSlice.takeWentBack(),
   };
 }

@@ -1,8 +1,8 @@
-import { NO_TENANTS, steer, stepCorrection, withCorrection, type SteeringState } from './steering.js';
+import { NO_SLICES, steer, stepCorrection, withCorrection, type SteeringState } from './steering.js';
 import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
 import type { GpuSource } from './ports.js';
 import type { ProcessOwners } from './process-owners.js';
-import { Tenant } from './tenant.js';
+import { GpuSlice } from './gpu-slice.js';
 import type { Slice } from './slice.js';
 
 /** Charges are compared with the driver's reports over this long. */
@@ -25,8 +25,8 @@ export class GpuMonitor {
   readonly uuid: string;
   readonly #source: GpuSource;
   readonly #owners: ProcessOwners;
-  #tenants: readonly Tenant[] = [];
-  #steering: SteeringState = NO_TENANTS;
+  #gpuSlices: readonly GpuSlice[] = [];
+  #steering: SteeringState = NO_SLICES;
   #state: GpuState | null = null;
   #foreignPpm = 0;
   #tickAtNs: bigint | null = null;
@@ -43,8 +43,8 @@ export class GpuMonitor {
     this.#owners = owners;
   }
 
-  get tenants(): readonly Tenant[] {
-    return this.#tenants;
+  get gpuSlices(): readonly GpuSlice[] {
+    return this.#gpuSlices;
   }
 
   /** As of the last sample; null before the first that succeeded. */
@@ -63,7 +63,7 @@ export class GpuMonitor {
 
   /** Every process on it at the last sample. */
   get pids(): readonly number[] {
-    const ours = this.#tenants.flatMap(({ processes }) => processes);
+    const ours = this.#gpuSlices.flatMap(({ processes }) => processes);
     return [...ours, ...(this.#state?.foreignProcesses ?? [])].map(({ pid }) => pid);
   }
 
@@ -84,40 +84,40 @@ export class GpuMonitor {
 
   /** The slices of this node, of which those on this GPU are kept. */
   follow(slices: Iterable<Slice>): void {
-    const known = new Map(this.#tenants.map((tenant) => [tenant.slice, tenant]));
-    const tenants: Tenant[] = [];
+    const known = new Map(this.#gpuSlices.map((gpuSlice) => [gpuSlice.slice, gpuSlice]));
+    const gpuSlices: GpuSlice[] = [];
     for (const slice of slices) {
       const index = slice.spec.devices.findIndex(({ uuid }) => uuid === this.uuid);
       if (index < 0) continue;
-      const tenant = known.get(slice);
-      tenants.push(tenant?.index === index ? tenant : new Tenant(slice, index));
+      const gpuSlice = known.get(slice);
+      gpuSlices.push(gpuSlice?.index === index ? gpuSlice : new GpuSlice(slice, index));
     }
-    this.#tenants = tenants;
+    this.#gpuSlices = gpuSlices;
   }
 
   /** Steers. `nowNs` of CLOCK_MONOTONIC; the next tick is `nextMs` later, or this one was the last for a while. */
   tick(nowNs: bigint, nextMs: number): void {
     const elapsedNs = this.#tickAtNs === null ? 0 : Number(nowNs - this.#tickAtNs);
     this.#tickAtNs = nowNs;
-    const present = this.#tenants.filter((tenant) => tenant.present && tenant.paced);
+    const present = this.#gpuSlices.filter((gpuSlice) => gpuSlice.present && gpuSlice.paced);
     this.#crowd = present.length;
     if (present.length === 0) {
       this.#busy = false;
-      this.#steering = NO_TENANTS;
+      this.#steering = NO_SLICES;
       return;
     }
-    const ticks = present.flatMap((tenant) => {
-      const tick = tenant.tick(nowNs);
-      return tick === null ? [] : [{ tenant, tick }];
+    const ticks = present.flatMap((gpuSlice) => {
+      const tick = gpuSlice.tick(nowNs);
+      return tick === null ? [] : [{ gpuSlice, tick }];
     });
     const { state, decisions } = steer(this.#steering, {
       elapsedNs,
-      tenants: ticks.map(({ tick }) => tick),
+      slices: ticks.map(({ tick }) => tick),
       foreignPpm: this.#foreignPpm,
     });
     this.#steering = state;
     this.#busy = decisions.some(({ active }) => active);
-    decisions.forEach((decision, at) => ticks[at]?.tenant.tell(decision, nowNs, nextMs));
+    decisions.forEach((decision, at) => ticks[at]?.gpuSlice.tell(decision, nowNs, nextMs));
   }
 
   /**
@@ -136,14 +136,14 @@ export class GpuMonitor {
   }
 
   async #takeSample(nowNs: () => bigint, nowMs: () => number): Promise<void> {
-    const limited = this.#tenants.filter(
+    const limited = this.#gpuSlices.filter(
       ({ present, live }) => live.memoryBytes !== null && (present || live.driverOverheadBytes > 0),
     );
     const moving = limited.filter(({ overheadMoves }) => overheadMoves);
     // On an idle GPU, allocations during the driver call are rare; the next sample corrects them.
-    const heldBefore = this.idle ? null : new Map(moving.map((tenant) => [tenant, tenant.held()]));
+    const heldBefore = this.idle ? null : new Map(moving.map((gpuSlice) => [gpuSlice, gpuSlice.held()]));
     const processes = await this.#source.processes(this.uuid);
-    const heldAfter = new Map(moving.map((tenant) => [tenant, tenant.held()]));
+    const heldAfter = new Map(moving.map((gpuSlice) => [gpuSlice, gpuSlice.held()]));
     const sample = await this.#source.sample(this.uuid);
     await this.#owners.learn(
       processes.map(({ pid }) => pid),
@@ -155,11 +155,11 @@ export class GpuMonitor {
     const byOwner = this.#byOwner(processes);
     // A GPU that works for nobody: this driver, or this agent, does not see who uses it.
     const lists = processes.length > 0 || sample.utilizationPercent === 0;
-    for (const tenant of this.#tenants) tenant.see(byOwner.get(tenant.slice.id) ?? [], elapsedNs, lists);
-    for (const tenant of limited) {
-      if (heldAfter.has(tenant))
-        tenant.chargeOverhead((heldBefore ?? heldAfter).get(tenant) ?? null, heldAfter.get(tenant) ?? null);
-      else tenant.watchOverhead();
+    for (const gpuSlice of this.#gpuSlices) gpuSlice.see(byOwner.get(gpuSlice.slice.id) ?? [], elapsedNs, lists);
+    for (const gpuSlice of limited) {
+      if (heldAfter.has(gpuSlice))
+        gpuSlice.chargeOverhead((heldBefore ?? heldAfter).get(gpuSlice) ?? null, heldAfter.get(gpuSlice) ?? null);
+      else gpuSlice.watchOverhead();
     }
     const foreignProcesses = byOwner.get(null) ?? [];
     const trespassers = foreignProcesses.flatMap(({ pid }) => {
@@ -173,7 +173,7 @@ export class GpuMonitor {
   }
 
   #byOwner(processes: readonly GpuProcess[]): Map<string | null, GpuProcess[]> {
-    const here = new Set(this.#tenants.map(({ slice }) => slice.id));
+    const here = new Set(this.#gpuSlices.map(({ slice }) => slice.id));
     const byOwner = new Map<string | null, GpuProcess[]>();
     for (const process of processes) {
       const allocation = this.#owners.ownerOf(process.pid)?.allocation ?? null;
@@ -186,11 +186,11 @@ export class GpuMonitor {
 
   #closeAccounts(): void {
     this.#accountMs = 0;
-    for (const tenant of this.#tenants) {
-      const account = tenant.closeAccount();
-      const before = this.#steering.get(tenant.slice.id);
+    for (const gpuSlice of this.#gpuSlices) {
+      const account = gpuSlice.closeAccount();
+      const before = this.#steering.get(gpuSlice.slice.id);
       if (account === null || before === undefined) continue;
-      this.#steering = withCorrection(this.#steering, tenant.slice.id, stepCorrection(before.correctionPpm, account));
+      this.#steering = withCorrection(this.#steering, gpuSlice.slice.id, stepCorrection(before.correctionPpm, account));
     }
   }
 }

@@ -75,7 +75,7 @@ export class Monitor {
 
   /** Samples the GPUs of a slice now: processes of its container are known to have ended. */
   sampleNow(allocation: string): void {
-    for (const gpu of this.#gpus) if (gpu.tenants.some(({ slice }) => slice.id === allocation)) this.#takeSample(gpu);
+    for (const gpu of this.#gpus) if (gpu.gpuSlices.some(({ slice }) => slice.id === allocation)) this.#takeSample(gpu);
   }
 
   #tick(): void {

@@ -5,7 +5,7 @@ import type { GpuSample } from '../../gpu/sample.js';
 import type { SliceOwner } from './ports.js';
 import type { SocketRefusals } from './slice-socket.js';
 import type { Slices } from './slices.js';
-import type { Drift, Tenant } from './tenant.js';
+import type { Drift, GpuSlice } from './gpu-slice.js';
 
 /**
  * What a container does on one of its GPUs, as of the last sample and tick; counters as of now. Counters come from a
@@ -91,59 +91,59 @@ export function observeSlices(
   gpus: readonly GpuMonitor[],
   findings: (allocation: string) => readonly Finding[],
 ): SliceObservation[] {
-  const tenants = tenantsOf(gpus);
+  const gpuSlices = gpuSlicesOf(gpus);
   return [...slices.started.values()].map((slice) => ({
     allocation: slice.id,
     owner: slice.spec.owner,
     processes: slice.sessions.size,
     refusals: slice.refusals,
     findings: findings(slice.id),
-    devices: (tenants.get(slice.id) ?? []).map((tenant) => observeDevice(tenant)),
+    devices: (gpuSlices.get(slice.id) ?? []).map((gpuSlice) => observeDevice(gpuSlice)),
   }));
 }
 
 /** What every started slice uses. Reads memory only, as long as the driver says what processes hold. */
 export function observeUse(slices: Slices, gpus: readonly GpuMonitor[]): UseObservation[] {
-  const tenants = tenantsOf(gpus);
+  const gpuSlices = gpuSlicesOf(gpus);
   return [...slices.started.keys()].map((allocation) => ({
     allocation,
-    devices: (tenants.get(allocation) ?? []).map((tenant) => ({
-      gpuUuid: tenant.gpuUuid,
-      usedPercent: usedPercent(tenant),
-      usedMemoryBytes: tenant.usedMemoryBytes ?? tenant.held() ?? 0,
-      throttledNs: tenant.throttledNs,
+    devices: (gpuSlices.get(allocation) ?? []).map((gpuSlice) => ({
+      gpuUuid: gpuSlice.gpuUuid,
+      usedPercent: usedPercent(gpuSlice),
+      usedMemoryBytes: gpuSlice.usedMemoryBytes ?? gpuSlice.held() ?? 0,
+      throttledNs: gpuSlice.throttledNs,
     })),
   }));
 }
 
 /** What is known of every GPU, in the driver's order. Reads memory only. */
 export function observeGpus(gpus: readonly GpuMonitor[]): GpuObservation[] {
-  return gpus.map(({ uuid, state, samples, failedSamples, tenants }) => ({
+  return gpus.map(({ uuid, state, samples, failedSamples, gpuSlices }) => ({
     gpuUuid: uuid,
     sample: state?.sample ?? null,
     samples,
     failedSamples,
-    containers: tenants.length,
-    presentContainers: tenants.filter(({ present }) => present).length,
+    containers: gpuSlices.length,
+    presentContainers: gpuSlices.filter(({ present }) => present).length,
     foreignPids: (state?.foreignProcesses ?? []).map(({ pid }) => pid),
   }));
 }
 
 /** By allocation, in the order of its GPUs; those that are gone from the machine are left out. */
-function tenantsOf(gpus: readonly GpuMonitor[]): ReadonlyMap<string, readonly Tenant[]> {
-  const tenants = new Map<string, Tenant[]>();
-  for (const { tenants: here } of gpus) {
-    for (const tenant of here) {
-      const known = tenants.get(tenant.slice.id);
-      if (known === undefined) tenants.set(tenant.slice.id, [tenant]);
-      else known.push(tenant);
+function gpuSlicesOf(gpus: readonly GpuMonitor[]): ReadonlyMap<string, readonly GpuSlice[]> {
+  const gpuSlices = new Map<string, GpuSlice[]>();
+  for (const { gpuSlices: here } of gpus) {
+    for (const gpuSlice of here) {
+      const known = gpuSlices.get(gpuSlice.slice.id);
+      if (known === undefined) gpuSlices.set(gpuSlice.slice.id, [gpuSlice]);
+      else known.push(gpuSlice);
     }
   }
-  for (const some of tenants.values()) if (some.length > 1) some.sort((a, b) => a.index - b.index);
-  return tenants;
+  for (const some of gpuSlices.values()) if (some.length > 1) some.sort((a, b) => a.index - b.index);
+  return gpuSlices;
 }
 
-function usedPercent({ processes, told }: Tenant): number {
+function usedPercent({ processes, told }: GpuSlice): number {
   const reported = processes.map(({ utilizationPercent }) => utilizationPercent);
   const known = reported.length > 0 && reported.every((percent) => percent !== null);
   return known
@@ -151,23 +151,23 @@ function usedPercent({ processes, told }: Tenant): number {
     : (told?.active === true ? told.usedPpm : 0) / 10_000;
 }
 
-function observeDevice(tenant: Tenant): DeviceObservation {
-  const { memoryBytes, share, softLimit, driverOverheadBytes } = tenant.live;
-  const peakMemoryBytes = tenant.readCounters()?.peakBytes ?? null;
+function observeDevice(gpuSlice: GpuSlice): DeviceObservation {
+  const { memoryBytes, share, softLimit, driverOverheadBytes } = gpuSlice.live;
+  const peakMemoryBytes = gpuSlice.readCounters()?.peakBytes ?? null;
   return {
-    gpuUuid: tenant.gpuUuid,
+    gpuUuid: gpuSlice.gpuUuid,
     memoryLimitBytes: memoryBytes,
     share,
     softLimit,
-    pids: tenant.processes.map(({ pid }) => pid),
-    usedPercent: usedPercent(tenant),
-    usedMemoryBytes: tenant.usedMemoryBytes ?? tenant.held() ?? 0,
+    pids: gpuSlice.processes.map(({ pid }) => pid),
+    usedPercent: usedPercent(gpuSlice),
+    usedMemoryBytes: gpuSlice.usedMemoryBytes ?? gpuSlice.held() ?? 0,
     driverOverheadBytes,
     peakMemoryBytes,
-    counters: tenant.counted,
-    grantPpm: tenant.told?.active === true ? tenant.told.grantPpm : null,
-    correctionPpm: tenant.told?.correctionPpm ?? 1_000_000,
-    controlErrorPpm: tenant.controlErrorPpm,
-    drift: tenant.drift,
+    counters: gpuSlice.counted,
+    grantPpm: gpuSlice.told?.active === true ? gpuSlice.told.grantPpm : null,
+    correctionPpm: gpuSlice.told?.correctionPpm ?? 1_000_000,
+    controlErrorPpm: gpuSlice.controlErrorPpm,
+    drift: gpuSlice.drift,
   };
 }

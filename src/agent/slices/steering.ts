@@ -9,7 +9,7 @@ import { PPM_WHOLE } from '../../abi/vgpu-abi.js';
 import { CORRECTION_MAX_PPM, CORRECTION_MIN_PPM, effectivePpm } from '../../gpu/share-law.js';
 
 /** One container on this GPU, and what it did in one tick. */
-export interface TenantTick {
+export interface SliceTick {
   readonly id: string;
   readonly share: number;
   /** Null: hard. */
@@ -32,13 +32,13 @@ export interface TenantTick {
 export interface GpuTick {
   readonly elapsedNs: number;
   /** Those that may use the GPU, idle or not. Who is missing is forgotten. */
-  readonly tenants: readonly TenantTick[];
+  readonly slices: readonly SliceTick[];
   /** GPU time of foreign processes, which cannot be lent. */
   readonly foreignPpm: number;
 }
 
 /** What is remembered of a container from tick to tick. */
-export interface TenantState {
+export interface SliceState {
   /** What it would use if it might: all of the GPU while it waits. Rises at once and falls slowly. */
   readonly demandPpm: number;
   /** Factor on its charges. */
@@ -52,9 +52,9 @@ export interface TenantState {
   readonly grantPpm: number | null;
 }
 
-export type SteeringState = ReadonlyMap<string, TenantState>;
-export const NO_TENANTS: SteeringState = new Map();
-const NEW_TENANT: TenantState = { demandPpm: 0, correctionPpm: PPM_WHOLE, meanUsedPpm: null, grantPpm: null };
+export type SteeringState = ReadonlyMap<string, SliceState>;
+export const NO_SLICES: SteeringState = new Map();
+const NEW_SLICE: SliceState = { demandPpm: 0, correctionPpm: PPM_WHOLE, meanUsedPpm: null, grantPpm: null };
 
 /** What one container is told. */
 export interface Decision {
@@ -86,34 +86,34 @@ const LEAST_DEMAND_PPM = 5_000;
 /** Number of ticks over which use is averaged, approximately. */
 const MEAN_TICKS = 5;
 
-/** One tick: the new state, and a decision for each tenant in their order. */
+/** One tick: the new state, and a decision for each slice in their order. */
 export function steer(
   state: SteeringState,
   tick: GpuTick,
 ): { readonly state: SteeringState; readonly decisions: readonly Decision[] } {
-  const seen = tick.tenants.map((tenant) => {
-    const before = state.get(tenant.id) ?? NEW_TENANT;
-    const usedPpm = usedOf(tenant, before.correctionPpm, tick.elapsedNs);
-    const meanUsedPpm = tenant.chargedNs === null ? before.meanUsedPpm : meanOf(before.meanUsedPpm, usedPpm);
+  const seen = tick.slices.map((slice) => {
+    const before = state.get(slice.id) ?? NEW_SLICE;
+    const usedPpm = usedOf(slice, before.correctionPpm, tick.elapsedNs);
+    const meanUsedPpm = slice.chargedNs === null ? before.meanUsedPpm : meanOf(before.meanUsedPpm, usedPpm);
     return {
-      tenant,
+      slice,
       usedPpm,
       meanUsedPpm,
-      creditedPpm: creditedOf(tenant, meanUsedPpm, before.grantPpm),
-      demandPpm: demandOf(tenant, usedPpm, before.demandPpm),
+      creditedPpm: creditedOf(slice, meanUsedPpm, before.grantPpm),
+      demandPpm: demandOf(slice, usedPpm, before.demandPpm),
       correctionPpm: before.correctionPpm,
     };
   });
   const grants = divide(seen, Math.max(0, PPM_WHOLE - tick.foreignPpm));
   const activeCount = seen.reduce((count, { demandPpm }) => count + (demandPpm > 0 ? 1 : 0), 0);
-  const creditedPpm = seen.reduce((sum, tenant) => sum + tenant.creditedPpm, tick.foreignPpm);
-  const decisions = seen.map(({ tenant, usedPpm, demandPpm, correctionPpm, ...own }, index) => {
+  const creditedPpm = seen.reduce((sum, slice) => sum + slice.creditedPpm, tick.foreignPpm);
+  const decisions = seen.map(({ slice, usedPpm, demandPpm, correctionPpm, ...own }, index) => {
     const active = demandPpm > 0;
     const alone = activeCount - (active ? 1 : 0) === 0 && tick.foreignPpm === 0;
     const othersPpm = Math.min(PPM_WHOLE, creditedPpm - own.creditedPpm);
     return {
-      id: tenant.id,
-      grantPpm: isSoft(tenant) ? (grants[index] ?? null) : null,
+      id: slice.id,
+      grantPpm: isSoft(slice) ? (grants[index] ?? null) : null,
       correctionPpm,
       alone,
       othersPpm,
@@ -123,22 +123,22 @@ export function steer(
   });
   return {
     state: new Map(
-      seen.map(({ tenant, demandPpm, correctionPpm, meanUsedPpm }, index) => [
-        tenant.id,
-        { demandPpm, correctionPpm, meanUsedPpm, grantPpm: isSoft(tenant) ? (grants[index] ?? null) : null },
+      seen.map(({ slice, demandPpm, correctionPpm, meanUsedPpm }, index) => [
+        slice.id,
+        { demandPpm, correctionPpm, meanUsedPpm, grantPpm: isSoft(slice) ? (grants[index] ?? null) : null },
       ]),
     ),
     decisions,
   };
 }
 
-const isSoft = (tenant: TenantTick): boolean =>
-  tenant.softLimit !== null && tenant.softLimit > tenant.share && tenant.share < 100;
+const isSoft = (slice: SliceTick): boolean =>
+  slice.softLimit !== null && slice.softLimit > slice.share && slice.share < 100;
 
 const meanOf = (before: number | null, usedPpm: number): number =>
   before === null ? usedPpm : Math.round(before + (usedPpm - before) / MEAN_TICKS);
 
-function usedOf({ chargedNs }: TenantTick, correctionPpm: number, elapsedNs: number): number {
+function usedOf({ chargedNs }: SliceTick, correctionPpm: number, elapsedNs: number): number {
   if (elapsedNs <= 0 || chargedNs === null) return 0;
   // A container cannot use more than the GPU, whatever it writes into its usage file.
   return Math.min(PPM_WHOLE, Math.max(0, Math.round((chargedNs / elapsedNs) * correctionPpm)));
@@ -148,21 +148,21 @@ function usedOf({ chargedNs }: TenantTick, correctionPpm: number, elapsedNs: num
  * What a container's use takes off its neighbours' charges. Its counters are its own to write: they count up to what it
  * may use, and to what the driver reports of its processes, a little more for what both are coarse by.
  */
-function creditedOf(tenant: TenantTick, meanUsedPpm: number | null, grantPpm: number | null): number {
-  const allowed = effectivePpm(tenant.share, tenant.softLimit ?? 0, grantPpm ?? 0);
-  const most = Math.min(allowed, tenant.reportedPpm ?? PPM_WHOLE);
+function creditedOf(slice: SliceTick, meanUsedPpm: number | null, grantPpm: number | null): number {
+  const allowed = effectivePpm(slice.share, slice.softLimit ?? 0, grantPpm ?? 0);
+  const most = Math.min(allowed, slice.reportedPpm ?? PPM_WHOLE);
   return Math.min(meanUsedPpm ?? 0, Math.round(CREDIT_PART * most) + (most > 0 ? CREDIT_PPM : 0));
 }
 
-function demandOf(tenant: TenantTick, usedPpm: number, beforePpm: number): number {
-  if (tenant.waiting) return PPM_WHOLE;
+function demandOf(slice: SliceTick, usedPpm: number, beforePpm: number): number {
+  if (slice.waiting) return PPM_WHOLE;
   const needed = usedPpm > 0 ? usedPpm * HEADROOM + HEADROOM_PPM : 0;
   const demand = Math.min(PPM_WHOLE, Math.max(needed, beforePpm * DEMAND_FADING));
   return demand < LEAST_DEMAND_PPM ? 0 : Math.round(demand);
 }
 
 interface Claim {
-  readonly tenant: TenantTick;
+  readonly slice: SliceTick;
   readonly demandPpm: number;
 }
 
@@ -172,9 +172,9 @@ interface Claim {
  * add up to more than `capacityPpm`, unless their shares alone do.
  */
 function divide(claims: readonly Claim[], capacityPpm: number): number[] {
-  const parts = claims.map(({ tenant, demandPpm }) => {
-    const own = effectivePpm(tenant.share, 0, 0);
-    const most = Math.min(effectivePpm(tenant.share, tenant.softLimit ?? 0, PPM_WHOLE), Math.max(own, demandPpm));
+  const parts = claims.map(({ slice, demandPpm }) => {
+    const own = effectivePpm(slice.share, 0, 0);
+    const most = Math.min(effectivePpm(slice.share, slice.softLimit ?? 0, PPM_WHOLE), Math.max(own, demandPpm));
     return { own, most, grant: own, needs: Math.min(own, demandPpm) };
   });
   let spare = parts.reduce((left, part) => left - part.needs, capacityPpm);

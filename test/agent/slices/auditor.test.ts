@@ -13,7 +13,7 @@ import { ManualClock } from '../../manual-clock.js';
 import type { scratchDirectory } from '../../scratch.js';
 import { FakeGpus, listed } from './fake-gpu.js';
 import { ALLOCATION, gpuLimits, IGNORANT, MIB, openSlices, sliceSpec } from './node-slices.js';
-import { greetingBytes, ownStartTicks, say } from './tenant.js';
+import { greetingBytes, ownStartTicks, say } from './container-client.js';
 import { eventually } from '../../harness/eventually.js';
 
 type Teardown = Parameters<typeof scratchDirectory>[0];

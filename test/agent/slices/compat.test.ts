@@ -6,7 +6,7 @@ import { test } from 'tap';
 import { systemClock } from '../../../src/host/clock.js';
 import type { ContainerKnowledge } from '../../../src/agent/slices/ports.js';
 import { ALLOCATION, gpuLimits, IGNORANT, MIB, openSlices, sliceSpec, type TestSlices } from './node-slices.js';
-import { greetingBytes, register, say } from './tenant.js';
+import { greetingBytes, register, say } from './container-client.js';
 import { eventually } from '../../harness/eventually.js';
 
 const CONTAINER_ID = 'd1f0'.repeat(16);

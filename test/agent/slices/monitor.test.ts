@@ -12,7 +12,7 @@ import { ManualClock } from '../../manual-clock.js';
 import type { scratchDirectory } from '../../scratch.js';
 import { FakeContainer, FakeGpus, listed } from './fake-gpu.js';
 import { gpuLimits, IGNORANT, MIB, openSlices, sliceSpec } from './node-slices.js';
-import { greetingBytes, say } from './tenant.js';
+import { greetingBytes, say } from './container-client.js';
 import { eventually } from '../../harness/eventually.js';
 
 type Teardown = Parameters<typeof scratchDirectory>[0];

@@ -17,7 +17,7 @@ import {
 import { vcudaProto } from '../../../src/rpc/proto.js';
 import { unary } from '../../../src/rpc/unary.js';
 import { scratchDirectory } from '../../scratch.js';
-import { closed, greetingBytes, register, say } from './tenant.js';
+import { closed, greetingBytes, register, say } from './container-client.js';
 import { eventually } from '../../harness/eventually.js';
 
 type Teardown = Parameters<typeof scratchDirectory>[0];

@@ -12,7 +12,7 @@ import { decodeUsage } from '../../../src/abi/usage-file.js';
 import { scratchDirectory } from '../../scratch.js';
 import { FakeContainer } from './fake-gpu.js';
 import { ALLOCATION, gpuLimits, MIB, openSlices, sliceSpec, type TestSlices } from './node-slices.js';
-import { closed, greetingBytes, ownStartTicks, say } from './tenant.js';
+import { closed, greetingBytes, ownStartTicks, say } from './container-client.js';
 import { eventually } from '../../harness/eventually.js';
 
 const run = promisify(execFile);

@@ -1,7 +1,7 @@
 import { PPM_WHOLE } from '../../../src/abi/vgpu-abi.js';
 import { charge, effectivePpm, waitNs, wallNs } from '../../../src/gpu/share-law.js';
 import {
-  NO_TENANTS,
+  NO_SLICES,
   steer,
   stepCorrection,
   withCorrection,
@@ -9,7 +9,7 @@ import {
 } from '../../../src/agent/slices/steering.js';
 
 /** A container on a GPU that exists in arithmetic only. */
-export interface ModelTenant {
+export interface ModelSlice {
   readonly share: number;
   readonly softLimit?: number;
   /** GPU time of one launch. */
@@ -25,7 +25,7 @@ const TICK_MS = 100;
 const EVIDENCE_MS = 5_000;
 
 interface Running {
-  readonly tenant: ModelTenant;
+  readonly slice: ModelSlice;
   level: bigint;
   /** GPU time submitted and not done, wanted and not submitted, both in us. */
   queueUs: number;
@@ -44,9 +44,9 @@ interface Running {
  * Lets containers run under the library's law and the agent's steering; answers what part of the GPU each used from
  * `fromMs` to `toMs`. The GPU divides its time equally among those with work queued, as real ones do.
  */
-export function runModel(tenants: readonly ModelTenant[], fromMs: number, toMs: number, reports = true): number[] {
-  const all = tenants.map((tenant): Running => ({
-    tenant,
+export function runModel(slices: readonly ModelSlice[], fromMs: number, toMs: number, reports = true): number[] {
+  const all = slices.map((slice): Running => ({
+    slice,
     level: 0n,
     queueUs: 0,
     wishUs: 0,
@@ -59,10 +59,10 @@ export function runModel(tenants: readonly ModelTenant[], fromMs: number, toMs: 
     evidenceCharged: 0,
     evidenceLaunches: 0,
   }));
-  let state: SteeringState = NO_TENANTS;
+  let state: SteeringState = NO_SLICES;
   for (let us = 0; us < toMs * 1_000; us += STEP_US) {
     const ms = us / 1_000;
-    for (const one of all) submit(one, BigInt(us) * 1_000n + 10n ** 9n, one.tenant.wants?.(ms) ?? 1);
+    for (const one of all) submit(one, BigInt(us) * 1_000n + 10n ** 9n, one.slice.wants?.(ms) ?? 1);
     serve(all, ms >= fromMs);
     if (us % (TICK_MS * 1_000) === 0) state = tick(all, state);
     if (reports && us > 0 && us % (EVIDENCE_MS * 1_000) === 0) state = learn(all, state);
@@ -71,22 +71,22 @@ export function runModel(tenants: readonly ModelTenant[], fromMs: number, toMs: 
 }
 
 function submit(one: Running, now: bigint, wanted: number): void {
-  const { tenant } = one;
-  one.wishUs = wanted >= 1 ? Infinity : Math.min(one.wishUs, 50 * tenant.kernelUs) + wanted * STEP_US;
-  const effective = effectivePpm(tenant.share, tenant.softLimit ?? 0, one.grant ?? 0);
+  const { slice } = one;
+  one.wishUs = wanted >= 1 ? Infinity : Math.min(one.wishUs, 50 * slice.kernelUs) + wanted * STEP_US;
+  const effective = effectivePpm(slice.share, slice.softLimit ?? 0, one.grant ?? 0);
   // As a program that keeps few launches in flight: the queue is what the GPU can do in two steps, or one launch.
-  while (one.wishUs >= tenant.kernelUs && one.queueUs <= Math.max(2 * STEP_US, tenant.kernelUs)) {
+  while (one.wishUs >= slice.kernelUs && one.queueUs <= Math.max(2 * STEP_US, slice.kernelUs)) {
     if (waitNs(one.level, now) > 0n) {
       one.waited = true;
       return;
     }
-    const believed = tenant.believedUs ?? tenant.kernelUs;
+    const believed = slice.believedUs ?? slice.kernelUs;
     one.level = charge(one.level, now, wallNs(BigInt(believed) * 1_000n, effective, one.correction), 0n);
     one.charged += believed * 1_000;
     one.evidenceCharged += believed * 1_000;
     one.evidenceLaunches += 1;
-    one.queueUs += tenant.kernelUs;
-    one.wishUs -= tenant.kernelUs;
+    one.queueUs += slice.kernelUs;
+    one.wishUs -= slice.kernelUs;
   }
 }
 
@@ -109,14 +109,14 @@ function serve(all: readonly Running[], counts: boolean): void {
 }
 
 function tick(all: readonly Running[], before: SteeringState): SteeringState {
-  const tenants = all.map(({ tenant, charged, waited }, index) => ({
+  const slices = all.map(({ slice, charged, waited }, index) => ({
     id: String(index),
-    share: tenant.share,
-    softLimit: tenant.softLimit ?? null,
+    share: slice.share,
+    softLimit: slice.softLimit ?? null,
     chargedNs: charged,
     waiting: waited,
   }));
-  const { state, decisions } = steer(before, { elapsedNs: TICK_MS * 1e6, tenants, foreignPpm: 0 });
+  const { state, decisions } = steer(before, { elapsedNs: TICK_MS * 1e6, slices, foreignPpm: 0 });
   decisions.forEach(({ grantPpm, correctionPpm }, index) => {
     const one = all[index];
     if (one === undefined) return;

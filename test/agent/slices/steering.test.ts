@@ -4,18 +4,18 @@ import { PPM_WHOLE } from '../../../src/abi/vgpu-abi.js';
 import { CORRECTION_MAX_PPM, CORRECTION_MIN_PPM } from '../../../src/gpu/share-law.js';
 import {
   LEAST_EVIDENCE_NS,
-  NO_TENANTS,
+  NO_SLICES,
   steer,
   stepCorrection,
   withCorrection,
-  type TenantTick,
+  type SliceTick,
 } from '../../../src/agent/slices/steering.js';
 import { runModel } from './steered-gpu.js';
 
 const TICK_NS = 100_000_000;
 
 /** Containers of one GPU: their shares add up to no more than it has. */
-const tenantTicks: fc.Arbitrary<TenantTick[]> = fc
+const sliceTicks: fc.Arbitrary<SliceTick[]> = fc
   .array(
     fc.record({
       share: fc.integer({ min: 1, max: 100 }),
@@ -42,19 +42,19 @@ const tenantTicks: fc.Arbitrary<TenantTick[]> = fc
 
 const ticks = fc.record({
   history: fc.array(fc.integer({ min: 0, max: 7 }), { maxLength: 4 }),
-  tenants: tenantTicks,
+  slices: sliceTicks,
   foreignPpm: fc.integer({ min: 0, max: PPM_WHOLE }),
 });
 
 test('every grant lies between the share and the soft limit, and a hard limit has none', (t) => {
-  const property = fc.property(ticks, ({ tenants, foreignPpm }) => {
-    const { decisions } = steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants, foreignPpm });
+  const property = fc.property(ticks, ({ slices, foreignPpm }) => {
+    const { decisions } = steer(NO_SLICES, { elapsedNs: TICK_NS, slices, foreignPpm });
     return decisions.every(({ id, grantPpm }) => {
-      const tenant = tenants[Number(id)];
-      if (tenant === undefined) return false;
-      const soft = tenant.softLimit !== null && tenant.softLimit > tenant.share && tenant.share < 100;
+      const slice = slices[Number(id)];
+      if (slice === undefined) return false;
+      const soft = slice.softLimit !== null && slice.softLimit > slice.share && slice.share < 100;
       if (!soft) return grantPpm === null;
-      return grantPpm !== null && grantPpm >= tenant.share * 10_000 && grantPpm <= (tenant.softLimit ?? 0) * 10_000;
+      return grantPpm !== null && grantPpm >= slice.share * 10_000 && grantPpm <= (slice.softLimit ?? 0) * 10_000;
     });
   });
   t.doesNotThrow(() => fc.assert(property, { numRuns: 500 }));
@@ -62,9 +62,9 @@ test('every grant lies between the share and the soft limit, and a hard limit ha
 });
 
 test('what is lent was left over: what all may take fits on the GPU beside strangers, unless shares alone do not', (t) => {
-  const property = fc.property(ticks, ({ tenants, foreignPpm }) => {
-    const { state, decisions } = steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants, foreignPpm });
-    const own = (index: number): number => (tenants[index]?.share ?? 0) * 10_000;
+  const property = fc.property(ticks, ({ slices, foreignPpm }) => {
+    const { state, decisions } = steer(NO_SLICES, { elapsedNs: TICK_NS, slices, foreignPpm });
+    const own = (index: number): number => (slices[index]?.share ?? 0) * 10_000;
     const needs = decisions.map(({ id }, index) => Math.min(own(index), state.get(id)?.demandPpm ?? 0));
     const lent = decisions.reduce((sum, { grantPpm }, index) => sum + Math.max(0, (grantPpm ?? 0) - own(index)), 0);
     return lent <= Math.max(0, PPM_WHOLE - foreignPpm - needs.reduce((a, b) => a + b, 0));
@@ -74,20 +74,20 @@ test('what is lent was left over: what all may take fits on the GPU beside stran
 });
 
 test('when all who wait are soft without end, nothing but a rounding is left idle', (t) => {
-  const property = fc.property(tenantTicks, (all) => {
-    const tenants = all.map((one) => ({ ...one, softLimit: 100, waiting: true })).filter((one) => one.share < 100);
-    if (tenants.length === 0) return true;
-    const { decisions } = steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants, foreignPpm: 0 });
-    return decisions.reduce((sum, { grantPpm }) => sum + (grantPpm ?? 0), 0) > PPM_WHOLE - tenants.length * 10_001;
+  const property = fc.property(sliceTicks, (all) => {
+    const slices = all.map((one) => ({ ...one, softLimit: 100, waiting: true })).filter((one) => one.share < 100);
+    if (slices.length === 0) return true;
+    const { decisions } = steer(NO_SLICES, { elapsedNs: TICK_NS, slices, foreignPpm: 0 });
+    return decisions.reduce((sum, { grantPpm }) => sum + (grantPpm ?? 0), 0) > PPM_WHOLE - slices.length * 10_001;
   });
   t.doesNotThrow(() => fc.assert(property, { numRuns: 500 }));
   t.end();
 });
 
 test('the order of containers decides nothing', (t) => {
-  const property = fc.property(ticks, ({ tenants, foreignPpm }) => {
-    const one = steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants, foreignPpm }).decisions;
-    const other = steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants: [...tenants].reverse(), foreignPpm }).decisions;
+  const property = fc.property(ticks, ({ slices, foreignPpm }) => {
+    const one = steer(NO_SLICES, { elapsedNs: TICK_NS, slices, foreignPpm }).decisions;
+    const other = steer(NO_SLICES, { elapsedNs: TICK_NS, slices: [...slices].reverse(), foreignPpm }).decisions;
     return one.every(
       ({ id, grantPpm }) =>
         Math.abs((other.find((decision) => decision.id === id)?.grantPpm ?? 0) - (grantPpm ?? 0)) <= 10_000,
@@ -97,7 +97,7 @@ test('the order of containers decides nothing', (t) => {
   t.end();
 });
 
-const tenant = (id: string, changes: Partial<TenantTick> = {}): TenantTick => ({
+const slice = (id: string, changes: Partial<SliceTick> = {}): SliceTick => ({
   id,
   share: 50,
   softLimit: null,
@@ -106,53 +106,53 @@ const tenant = (id: string, changes: Partial<TenantTick> = {}): TenantTick => ({
   ...changes,
 });
 
-function decide(tenants: readonly TenantTick[], before = NO_TENANTS, foreignPpm = 0) {
-  return steer(before, { elapsedNs: TICK_NS, tenants, foreignPpm });
+function decide(slices: readonly SliceTick[], before = NO_SLICES, foreignPpm = 0) {
+  return steer(before, { elapsedNs: TICK_NS, slices, foreignPpm });
 }
 
 test('an idle owner lends its share, and has it back in the beat in which it waits', (t) => {
-  const soft = tenant('soft', { share: 30, softLimit: 90, chargedNs: 0.3 * TICK_NS, waiting: true });
-  const lent = decide([soft, tenant('owner', { share: 70 })]);
+  const soft = slice('soft', { share: 30, softLimit: 90, chargedNs: 0.3 * TICK_NS, waiting: true });
+  const lent = decide([soft, slice('owner', { share: 70 })]);
   t.equal(lent.decisions[0]?.grantPpm, 900_000);
-  const back = decide([soft, tenant('owner', { share: 70, waiting: true })], lent.state);
+  const back = decide([soft, slice('owner', { share: 70, waiting: true })], lent.state);
   t.equal(back.decisions[0]?.grantPpm, 300_000);
   t.end();
 });
 
 test('of a first beat only the waiting counts: what it used before is not known', (t) => {
-  const soft = tenant('soft', { share: 30, softLimit: 90, chargedNs: 0.3 * TICK_NS, waiting: true });
-  const first = decide([soft, tenant('owner', { share: 70, chargedNs: null, waiting: true })]);
+  const soft = slice('soft', { share: 30, softLimit: 90, chargedNs: 0.3 * TICK_NS, waiting: true });
+  const first = decide([soft, slice('owner', { share: 70, chargedNs: null, waiting: true })]);
   t.match(first.decisions, [
     { grantPpm: 300_000, othersPpm: 0 },
     { usedPpm: 0, othersPpm: 300_000, active: true },
   ]);
-  const second = decide([soft, tenant('owner', { share: 70, chargedNs: 0.7 * TICK_NS, waiting: true })], first.state);
+  const second = decide([soft, slice('owner', { share: 70, chargedNs: 0.7 * TICK_NS, waiting: true })], first.state);
   t.match(second.decisions, [{ othersPpm: 700_000 }, { usedPpm: 700_000 }]);
   t.end();
 });
 
 test('an owner that uses a part of its share lends the rest, less some room to grow', (t) => {
-  const soft = tenant('soft', { share: 30, softLimit: 100, waiting: true });
-  const { decisions } = decide([soft, tenant('owner', { share: 70, chargedNs: 0.2 * TICK_NS })]);
+  const soft = slice('soft', { share: 30, softLimit: 100, waiting: true });
+  const { decisions } = decide([soft, slice('owner', { share: 70, chargedNs: 0.2 * TICK_NS })]);
   t.equal(decisions[0]?.grantPpm, 750_000);
   t.end();
 });
 
 test('an owner whose launches come seldom is not forgotten between two of them', (t) => {
-  const soft = tenant('soft', { share: 30, softLimit: 100, waiting: true });
-  let step = decide([soft, tenant('owner', { share: 70, chargedNs: 0.5 * TICK_NS })]);
+  const soft = slice('soft', { share: 30, softLimit: 100, waiting: true });
+  let step = decide([soft, slice('owner', { share: 70, chargedNs: 0.5 * TICK_NS })]);
   t.equal(step.decisions[0]?.grantPpm, 390_000);
-  step = decide([soft, tenant('owner', { share: 70 })], step.state);
+  step = decide([soft, slice('owner', { share: 70 })], step.state);
   t.equal(step.decisions[0]?.grantPpm, 630_000);
   t.equal(step.decisions[1]?.active, true);
-  for (let tick = 0; tick < 12; tick += 1) step = decide([soft, tenant('owner', { share: 70 })], step.state);
+  for (let tick = 0; tick < 12; tick += 1) step = decide([soft, slice('owner', { share: 70 })], step.state);
   t.match(step.decisions, [{ grantPpm: 1_000_000, alone: true }, { active: false }]);
   t.end();
 });
 
 test('two who borrow share what is lent by their shares, and what one cannot use the other has', (t) => {
-  const one = tenant('one', { share: 20, softLimit: 100, waiting: true });
-  const two = tenant('two', { share: 40, softLimit: 100, waiting: true });
+  const one = slice('one', { share: 20, softLimit: 100, waiting: true });
+  const two = slice('two', { share: 40, softLimit: 100, waiting: true });
   t.match(decide([one, two]).decisions, [{ grantPpm: 330_000 }, { grantPpm: 660_000 }]);
   t.match(decide([one, { ...two, softLimit: 50 }]).decisions, [{ grantPpm: 500_000 }, { grantPpm: 500_000 }]);
   t.match(decide([one, { ...two, waiting: false, chargedNs: 0.2 * TICK_NS }]).decisions, [
@@ -163,11 +163,11 @@ test('two who borrow share what is lent by their shares, and what one cannot use
 });
 
 test("what strangers use is nobody's to lend, and whoever has company is not alone", (t) => {
-  const soft = tenant('soft', { share: 30, softLimit: 100, waiting: true });
-  t.match(decide([soft], NO_TENANTS, 250_000).decisions, [{ grantPpm: 750_000, alone: false }]);
+  const soft = slice('soft', { share: 30, softLimit: 100, waiting: true });
+  t.match(decide([soft], NO_SLICES, 250_000).decisions, [{ grantPpm: 750_000, alone: false }]);
   t.match(decide([soft]).decisions, [{ grantPpm: 1_000_000, alone: true }]);
-  t.match(decide([soft, tenant('idle')]).decisions, [{ alone: true }, { alone: false }]);
-  t.match(decide([soft, tenant('busy', { chargedNs: 1_000_000 })]).decisions, [{ alone: false }, { alone: false }]);
+  t.match(decide([soft, slice('idle')]).decisions, [{ alone: true }, { alone: false }]);
+  t.match(decide([soft, slice('busy', { chargedNs: 1_000_000 })]).decisions, [{ alone: false }, { alone: false }]);
   t.end();
 });
 
@@ -175,8 +175,8 @@ test("a container that says it used nothing, or everything, changes no other's s
   for (const chargedNs of [0, -5, Number.NaN, Number.MAX_SAFE_INTEGER]) {
     for (const waiting of [false, true]) {
       const { decisions } = decide([
-        tenant('liar', { share: 50, softLimit: 100, chargedNs, waiting }),
-        tenant('other', { share: 50, softLimit: 60, waiting: true }),
+        slice('liar', { share: 50, softLimit: 100, chargedNs, waiting }),
+        slice('other', { share: 50, softLimit: 60, waiting: true }),
       ]);
       t.ok((decisions[1]?.grantPpm ?? 0) >= 500_000);
     }
@@ -185,8 +185,8 @@ test("a container that says it used nothing, or everything, changes no other's s
 });
 
 test('who is missing from a beat is forgotten', (t) => {
-  const { state } = decide([tenant('a', { waiting: true }), tenant('b', { waiting: true })]);
-  t.same([...decide([tenant('b')], state).state.keys()], ['b']);
+  const { state } = decide([slice('a', { waiting: true }), slice('b', { waiting: true })]);
+  t.same([...decide([slice('b')], state).state.keys()], ['b']);
   t.end();
 });
 
@@ -238,11 +238,11 @@ test('a correction never leaves its bounds', (t) => {
 });
 
 test('a correction is kept with its container, and forgotten with it', (t) => {
-  const { state } = decide([tenant('a', { waiting: true })]);
+  const { state } = decide([slice('a', { waiting: true })]);
   const corrected = withCorrection(state, 'a', 1_500_000);
   t.equal(withCorrection(corrected, 'a', 1_500_000), corrected);
   t.equal(withCorrection(state, 'unknown', 1), state);
-  t.equal(decide([tenant('a')], corrected).decisions[0]?.correctionPpm, 1_500_000);
+  t.equal(decide([slice('a')], corrected).decisions[0]?.correctionPpm, 1_500_000);
   t.end();
 });
 
@@ -288,16 +288,16 @@ test('on a model of a GPU, soft containers divide all of it by their shares', (t
 });
 
 test('on a model of a GPU, charges that are wrong for long are corrected where the driver reports, and only there', (t) => {
-  const tenants = [{ share: 30, kernelUs: 1_000, believedUs: 500 }];
-  t.ok(near(runModel(tenants, 5_000, 15_000, false)[0], 0.6, 0.02), 'without a report twice the share is used');
-  t.ok(near(runModel(tenants, 90_000, 100_000)[0], 0.3, 0.035), 'with one it is nearly kept');
+  const slices = [{ share: 30, kernelUs: 1_000, believedUs: 500 }];
+  t.ok(near(runModel(slices, 5_000, 15_000, false)[0], 0.6, 0.02), 'without a report twice the share is used');
+  t.ok(near(runModel(slices, 90_000, 100_000)[0], 0.3, 0.035), 'with one it is nearly kept');
   t.end();
 });
 
 test('every container is told what all others used lately, strangers included, and never its own use', (t) => {
-  const a = (chargedNs: number): TenantTick => ({ id: 'a', share: 60, softLimit: null, chargedNs, waiting: true });
-  const b: TenantTick = { id: 'b', share: 20, softLimit: null, chargedNs: 0.2 * TICK_NS, waiting: true };
-  const first = steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants: [a(0.6 * TICK_NS), b], foreignPpm: 50_000 });
+  const a = (chargedNs: number): SliceTick => ({ id: 'a', share: 60, softLimit: null, chargedNs, waiting: true });
+  const b: SliceTick = { id: 'b', share: 20, softLimit: null, chargedNs: 0.2 * TICK_NS, waiting: true };
+  const first = steer(NO_SLICES, { elapsedNs: TICK_NS, slices: [a(0.6 * TICK_NS), b], foreignPpm: 50_000 });
   t.same(
     first.decisions.map(({ othersPpm }) => othersPpm),
     [250_000, 650_000],
@@ -308,7 +308,7 @@ test('every container is told what all others used lately, strangers included, a
   for (let tick = 0; tick < 60; tick += 1) {
     const next = steer(state, {
       elapsedNs: TICK_NS,
-      tenants: [a(tick % 2 === 0 ? TICK_NS : 0.2 * TICK_NS), b],
+      slices: [a(tick % 2 === 0 ? TICK_NS : 0.2 * TICK_NS), b],
       foreignPpm: 0,
     });
     state = next.state;
@@ -318,7 +318,7 @@ test('every container is told what all others used lately, strangers included, a
     told.slice(20).every((ppm) => Math.abs(ppm - 600_000) < 60_000),
     `${Math.min(...told)} to ${Math.max(...told)}`,
   );
-  const many = Array.from({ length: 4 }, (_, at): TenantTick => ({
+  const many = Array.from({ length: 4 }, (_, at): SliceTick => ({
     id: String(at),
     share: 25,
     softLimit: null,
@@ -326,7 +326,7 @@ test('every container is told what all others used lately, strangers included, a
     waiting: true,
   }));
   t.ok(
-    steer(NO_TENANTS, { elapsedNs: TICK_NS, tenants: many, foreignPpm: 0 }).decisions.every(
+    steer(NO_SLICES, { elapsedNs: TICK_NS, slices: many, foreignPpm: 0 }).decisions.every(
       ({ othersPpm }) => othersPpm >= 750_000 && othersPpm <= 900_000,
     ),
     'a container counts for what it may use',

@@ -1,7 +1,7 @@
 import type { LiveLimit, Steering } from '../../abi/limits-file.js';
 import { PPM_WHOLE } from '../../abi/vgpu-abi.js';
 import { AHEAD_NS, CORRECTION_MAX_PPM, effectivePpm } from '../../gpu/share-law.js';
-import type { Account, Decision, TenantTick } from './steering.js';
+import type { Account, Decision, SliceTick } from './steering.js';
 import type { UsageCounters } from './usage-counters.js';
 import type { DeviceUsage } from '../../abi/usage-file.js';
 import { CounterTally } from './counter-tally.js';
@@ -71,7 +71,7 @@ const NO_EVIDENCE: Readonly<Evidence> = {
 };
 
 /** One container on one GPU: its counters from tick to tick, and what it was told. */
-export class Tenant {
+export class GpuSlice {
   readonly slice: Slice;
   /** Position of the GPU in the slice's limits and usage files. */
   readonly index: number;
@@ -173,7 +173,7 @@ export class Tenant {
    * Reads its counters; null where they cannot be read. The first time says whether it waits, and nothing of what it
    * used.
    */
-  tick(nowNs: bigint): TenantTick | null {
+  tick(nowNs: bigint): SliceTick | null {
     const reader = this.#openReader();
     const before = this.#counters;
     const elapsedNs = Number(nowNs - this.#readAtNs);
