@@ -22,6 +22,7 @@ interface Options {
   readonly clientName?: readonly string[];
   readonly register: boolean;
   readonly unlabelled: 'Ignore' | 'Fail';
+  readonly openGroups: boolean;
   readonly identity?: string;
   readonly audit?: string;
   readonly refreshPeriod: number;
@@ -77,6 +78,10 @@ export function quotaServeCommand(): Command {
       )
         .choices(['Ignore', 'Fail'])
         .default('Ignore'),
+    )
+    .option(
+      '--no-open-groups',
+      'refuse workloads of groups where neither the group nor one above it has a namespaceSelector',
     )
     .option('--identity <name>', 'name of this replica in the Lease; default: host name and process id')
     .addOption(
@@ -167,6 +172,7 @@ function configOf(options: Options): QuotaServeConfig {
     url: url ?? null,
     register: options.register,
     unlabelled: options.unlabelled,
+    openGroups: options.openGroups,
     identity: options.identity ?? null,
     audit: options.audit ?? null,
     refreshMs: options.refreshPeriod,

@@ -5,6 +5,7 @@ import type { GroupSpec, Hard } from '../quota/core/group-spec.js';
 import type { Amounts, GroupStatus } from '../quota/core/status.js';
 import type { Mode } from '../quota/core/group.js';
 import type { Condition } from '../kube/condition.js';
+import type { LabelSelector } from '../kube/label-selector.js';
 import type { KubeObject } from './object.js';
 
 /** A group as its BizGroupResourceQuota has it. */
@@ -12,6 +13,8 @@ export interface GroupObject {
   readonly uid: string;
   readonly generation: number;
   readonly spec: GroupSpec;
+  /** Namespaces that may use it; null where it does not say. */
+  readonly namespaceSelector: LabelSelector | null;
   readonly terminating: boolean;
   readonly finalizers: readonly string[];
   readonly resourceVersion: string;
@@ -69,13 +72,14 @@ export const FORCE_ANNOTATION = 'biz.group.resource.quota/force';
 /** Reads a BizGroupResourceQuota; quantities are looked at by the engine. */
 export function readGroup(object: unknown): GroupObject {
   const { metadata, spec, status } = object as KubeObject;
-  const { parentBizGroup, hard, mode, borrow, lend, grants } = (spec ?? {}) as {
+  const { parentBizGroup, hard, mode, borrow, lend, grants, namespaceSelector } = (spec ?? {}) as {
     readonly parentBizGroup?: string;
     readonly hard?: Hard;
     readonly mode?: Mode;
     readonly borrow?: Hard;
     readonly lend?: Hard;
     readonly grants?: readonly GroupGrant[];
+    readonly namespaceSelector?: LabelSelector;
   };
   return {
     uid: metadata?.uid ?? '',
@@ -90,6 +94,7 @@ export function readGroup(object: unknown): GroupObject {
       lend,
       grants: grants ?? [],
     },
+    namespaceSelector: namespaceSelector ?? null,
     terminating: metadata?.deletionTimestamp !== undefined,
     finalizers: metadata?.finalizers ?? [],
     status: status ?? {},

@@ -37,6 +37,8 @@ export interface QuotaServeConfig {
   /** Whether to write the webhook configuration. */
   readonly register: boolean;
   readonly unlabelled: 'Ignore' | 'Fail';
+  /** Whether every namespace may use groups whose chain has no selector of namespaces. */
+  readonly openGroups: boolean;
   readonly identity: string | null;
   /** Where what this replica decides is written to: a file, `-` for standard output; null for nowhere. */
   readonly audit: string | null;
@@ -86,6 +88,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
     currentCertificate,
     namespace,
     unlabelled,
+    openGroups: config.openGroups,
     refreshMs,
     leaseMs,
     arbitrator,

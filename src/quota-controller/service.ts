@@ -7,6 +7,7 @@ import { GroupReview } from './admission/group-review.js';
 import type { Review, AdmissionResponse } from './admission/review.js';
 import { register, type WebhookTarget } from './admission/webhook-objects.js';
 import { ANY_CALLER, type ReviewCallers } from './admission/review-callers.js';
+import { NamespaceAccess } from './admission/namespace-access.js';
 import { reviewRoutes } from './admission/review-routes.js';
 import type { ListenerLimits } from '../http/limits.js';
 import { Listener, type Route } from '../http/listener.js';
@@ -29,6 +30,8 @@ import { ServedKinds } from './served-kinds.js';
 import { EngineClock, clockWarning } from './engine-clock.js';
 import type { QuotaLog } from './log.js';
 import { QUOTA_LEASE } from './names.js';
+import type { GroupObject } from './group-object.js';
+import { Ownership } from './ownership.js';
 import { Reconciler } from './reconciler/reconciler.js';
 import type { QuotaMetrics } from './quota-metrics.js';
 import { KubeStore } from './store/kube-store.js';
@@ -55,6 +58,8 @@ export interface QuotaServiceOptions {
    * on.
    */
   readonly target: ((port: number) => WebhookTarget) | null;
+  /** Whether every namespace may use groups whose chain has no selector of namespaces; true without. */
+  readonly openGroups?: boolean;
   readonly webhookName: string;
   readonly unlabelled: 'Ignore' | 'Fail';
   /** Of the Lease. */
@@ -207,11 +212,18 @@ export class QuotaService {
     });
     engineClock.continueFrom(engine.now);
     if (this.#options.audited !== undefined) engine.on(this.#options.audited);
+    const ownership = new Ownership({ api, evaluation: () => facts.admission(), kinds: () => served.kinds });
     const workloads: WorkloadReview = new WorkloadReview({
       engine,
       api,
       evaluation: () => facts.admission(),
       kinds: () => served.kinds,
+      ownership,
+      access: new NamespaceAccess({
+        api,
+        seen: (name): GroupObject | null => reconciler.group(name),
+        isOpenByDefault: this.#options.openGroups ?? true,
+      }),
       reservationMs,
       seenVersion: (uid): number | null => reconciler.workloadOf(uid)?.version ?? null,
       admitted: (uid) => reconciler.admitted(uid),
@@ -224,7 +236,7 @@ export class QuotaService {
       log,
       clock: clusterClock,
       reservationMs,
-      ownerIsThere: (owner, namespace) => workloads.ownerIsThere(owner, namespace),
+      ownership,
       ...(othersMs === undefined ? {} : { othersMs }),
     });
     const groups = new GroupReview({ engine, api, seen: (name) => reconciler.group(name), reservationMs });

@@ -16,7 +16,7 @@ import type { DriftReport } from './core/refresh.js';
 import { Restorer } from './core/restore.js';
 import type { GroupStatus } from './core/status.js';
 import type { QuotaState } from './core/state.js';
-import type { WorkloadRef } from './core/workload.js';
+import { refKey, type WorkloadRef } from './core/workload.js';
 import { OptimisticWriter, type Pause } from './store/optimistic-writer.js';
 import { OwningWriter } from './store/owning-writer.js';
 import { MemoryStore } from './store/memory-store.js';
@@ -149,6 +149,11 @@ export class QuotaEngine {
   /** Names of all groups, parents before their children. */
   groups(): readonly string[] {
     return this.#quota.groups();
+  }
+
+  /** Whether a workload is charged or has a reservation, as far as this engine knows. */
+  isCharged(workload: WorkloadRef): boolean {
+    return this.#quota.isCharged(refKey(workload));
   }
 
   /** Why a demand would be admitted or refused now; changes nothing. */

@@ -79,6 +79,7 @@ export class QuotaCluster {
       readonly kindsMs?: number;
       readonly clock?: Clock;
       readonly audited?: (event: QuotaEvent) => void;
+      readonly openGroups?: boolean;
       readonly arbitrator?: ArbitratorConfig;
     } = {},
   ): Promise<QuotaService> {

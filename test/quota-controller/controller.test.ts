@@ -146,7 +146,7 @@ test('pods and replica sets are charged only where what they say owns them does 
     ...deployment(name, 'team', 2, 1),
     metadata: {
       name,
-      labels: { [GROUP_LABEL]: 'team' },
+      labels: { app: 'web', [GROUP_LABEL]: 'team' },
       ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid, controller: true }],
     },
   });

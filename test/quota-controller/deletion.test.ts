@@ -26,6 +26,7 @@ function replicaSet(name: string, owner: string, uid: string): ReturnType<typeof
     ...bare,
     metadata: {
       ...bare.metadata,
+      labels: { ...bare.metadata.labels, app: owner },
       ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: owner, uid, controller: true }],
     },
   };

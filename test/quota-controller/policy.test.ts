@@ -262,6 +262,7 @@ test('workloads without a group are refused where the policy wants one', async (
     metadata: {
       namespace: 'default',
       name: 'web-1',
+      labels: { app: 'web' },
       ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: owner?.uid, controller: true }],
     },
   };

@@ -40,10 +40,11 @@ export class GroupReview {
     return this.#update(readGroup(oldObject), readGroup(object), dryRun, actor);
   }
 
-  async #create({ spec }: GroupObject, dryRun: boolean, actor: string): Promise<AdmissionResponse> {
+  async #create(group: GroupObject, dryRun: boolean, actor: string): Promise<AdmissionResponse> {
+    const { spec } = group;
     if (dryRun) return this.#tried({ type: 'createGroup', ...spec });
     const made = await this.#engine.execute({ type: 'createGroup', ...spec, actor });
-    if (made.code !== 'AlreadyExists') return admissionResponseOf(made);
+    if (made.code !== 'AlreadyExists') return withWarnings(admissionResponseOf(made), openRoot(group));
     const there = await this.#api.request({ method: 'GET', path: itemPath(GROUPS_PATH, spec.name) });
     if (there.ok || there.code !== 'not-found') return admissionResponseOf(made);
     // In the ledger and not at the server: the same creation was asked before, or one that came to nothing.
@@ -93,4 +94,16 @@ export class GroupReview {
     if (again === undefined || (command.type === 'deleteGroup' && again.code === 'GroupNotFound')) return ALLOWED;
     return admissionResponseOf(again);
   }
+}
+
+/** What is said of a new root that every namespace may use: nobody may have meant that. */
+function openRoot({ spec, namespaceSelector }: GroupObject): readonly string[] {
+  return (spec.parent ?? '') !== '' || namespaceSelector !== null
+    ? []
+    : [`group ${spec.name} has no namespaceSelector: workloads of every namespace may be charged to it`];
+}
+
+function withWarnings(response: AdmissionResponse, more: readonly string[]): AdmissionResponse {
+  const warnings = [...(response.warnings ?? []), ...more];
+  return !response.allowed || warnings.length === 0 ? response : { ...response, warnings };
 }

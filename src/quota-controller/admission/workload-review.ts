@@ -8,11 +8,12 @@ import {
   GROUP_LABEL,
   type Evaluation,
   type EvaluationOptions,
-  type Owner,
 } from '../../quota/evaluators/evaluate.js';
 import type { KubeApi } from '../../kube/client.js';
 import { readObject, withReferences, withReplicas, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../object.js';
+import type { Ownership } from '../ownership.js';
+import type { NamespaceAccess } from './namespace-access.js';
 import {
   ALLOWED,
   CHANGED_MEANWHILE,
@@ -28,6 +29,10 @@ export interface WorkloadReviewOptions {
   /** How workloads are read now. */
   readonly evaluation: () => EvaluationOptions;
   readonly kinds: () => readonly ServedKind[];
+  /** Who is charged for objects with owners. */
+  readonly ownership: Ownership;
+  /** Which namespaces may charge which groups. */
+  readonly access: NamespaceAccess;
   /** Version of an object that was seen, by its uid; null where none was. */
   readonly seenVersion: (uid: string) => number | null;
   /** Told of objects that this process admitted: it is the first to hear that they came. */
@@ -130,6 +135,9 @@ export class WorkloadReview {
     // What does not grow is covered by what the object before it was charged.
     if (before !== null && !grows(before, demand)) return ALLOWED;
     if (demand.group === '') return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
+    const refused = await this.#options.access.refusal(demand.group, demand.workload.namespace ?? '');
+    if (refused !== null)
+      return { allowed: false, code: 403, reason: 'Forbidden', message: `NamespaceNotAllowed: ${refused}` };
     const uid = demand.workload.uid ?? '';
     if (dryRun) return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
     if (!(await isCurrent())) return CHANGED_MEANWHILE;
@@ -162,19 +170,15 @@ export class WorkloadReview {
   }
 
   async #evaluate(object: KubeObject): Promise<Evaluation> {
-    const { api, kinds, evaluation: options } = this.#options;
+    const { api, kinds, ownership, evaluation: options } = this.#options;
     const referring = await withReferences(api, kinds(), object, options());
     const { evaluation: alone, owner } = evaluateAlone(object, referring);
-    if (owner === null) return alone;
-    const isThere = await this.ownerIsThere(owner, object.metadata?.namespace ?? '');
-    return isThere ? { ok: true, demand: null, reason: 'its owner is charged' } : alone;
-  }
-
-  /** Whether an owner is what it is said to be: a reference alone can be made up. */
-  async ownerIsThere({ apiVersion, kind, name, uid }: Owner, namespace: string): Promise<boolean> {
-    const apiGroup = apiGroupOf(apiVersion);
-    const found = await this.#live(apiGroup, (served) => served.evaluator.kind === kind, namespace, name);
-    return found?.object.metadata?.uid === uid;
+    const demand = alone.ok ? alone.demand : null;
+    if (owner === null || (alone.ok && demand === null)) return alone;
+    const { namespace = '', labels = {} } = object.metadata ?? {};
+    const charge = await ownership.chargeOf({ kind: object.kind ?? '', namespace, labels, owner, demand });
+    if (charge.kind === 'covered') return { ok: true, demand: null, reason: 'its owner is charged' };
+    return alone.ok && alone.demand !== null && charge.demand !== null ? { ...alone, demand: charge.demand } : alone;
   }
 
   async #live(

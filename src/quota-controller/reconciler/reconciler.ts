@@ -1,4 +1,5 @@
 import type { Decision } from '../../quota/core/decision.js';
+import type { Demand } from '../../quota/core/demand.js';
 import { declarationOf } from '../../quota/core/declared-grant.js';
 import { readSpec } from '../../quota/core/group-spec.js';
 import { cashTarget } from '../../quota/core/key.js';
@@ -6,7 +7,7 @@ import { HOUR_MS, readQuantity } from '../../quota/core/quantity.js';
 import type { GroupStatus } from '../../quota/core/status.js';
 import { refOfKey } from '../../quota/core/workload.js';
 import type { QuotaEngine } from '../../quota/engine.js';
-import { GROUP_LABEL, type EvaluationOptions, type Owner } from '../../quota/evaluators/evaluate.js';
+import { GROUP_LABEL, type EvaluationOptions } from '../../quota/evaluators/evaluate.js';
 import { KubeError } from '../../kube/failure.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
@@ -14,6 +15,7 @@ import { readGroup, type GroupObject } from '../group-object.js';
 import { readObject, withReferences, type ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
 import { GROUPS_PATH, LEDGERS_PATH, itemPath } from '../names.js';
+import type { Ownership } from '../ownership.js';
 import type { Revision } from '../../quota/store/store.js';
 import { groupOfLedger, NO_GROUP } from '../store/ledger.js';
 import type { Clock } from '../../host/clock.js';
@@ -27,7 +29,8 @@ export interface ReconcilerOptions {
   readonly kinds: readonly ServedKind[];
   /** How workloads are read now. */
   readonly evaluation: () => EvaluationOptions;
-  readonly ownerIsThere: (owner: Owner, namespace: string) => Promise<boolean>;
+  /** Who is charged for objects with owners. */
+  readonly ownership: Ownership;
   readonly log: QuotaLog;
   readonly clock: Clock;
   /** How long this process leaves to others to tell of what they admitted, before it tells of it as well. */
@@ -402,19 +405,30 @@ export class Reconciler {
   }
 
   async #reconcileWorkload(seen: WorkloadObject): Promise<void> {
-    const { engine, ownerIsThere, log } = this.#options;
+    const { engine, log } = this.#options;
     const object = await this.#resolved(seen);
-    const { key, uid, group, demand, owner } = object;
+    const { key, uid, group } = object;
     if (object.problem !== null) {
       log.warn({ workload: key, group, problem: object.problem }, 'workload not charged: its requests cannot be read');
       return;
     }
-    if (demand === null || (owner !== null && (await ownerIsThere(owner, object.namespace))))
-      return this.#observeGone(key, uid, group);
+    const demand = await this.#ownDemand(object);
+    if (demand === null) return this.#observeGone(key, uid, group);
     const decision = await engine.observe({ workload: { ...demand.workload }, group, demand });
     if (decision.code === 'Conflict') throw new Error(decision.message);
     if (!decision.allowed)
       log.warn({ workload: key, group, code: decision.code, reason: decision.message }, 'workload not charged');
+  }
+
+  /** What is charged for an object by itself; null for nothing. */
+  async #ownDemand(object: WorkloadObject): Promise<Demand | null> {
+    const { engine, ownership } = this.#options;
+    const { demand, owner, terminating, namespace, labels, kind } = object;
+    if (demand === null || owner === null) return demand;
+    const charge = await ownership.chargeOf({ kind: kind.evaluator.kind, namespace, labels, owner, demand });
+    if (charge.kind === 'covered') return null;
+    // An owner that was scaled to nothing covered it until now: what is about to end is not charged anew.
+    return terminating && !engine.isCharged(demand.workload) ? null : charge.demand;
   }
 
   async #observeGone(key: string, uid: string, group: string): Promise<void> {

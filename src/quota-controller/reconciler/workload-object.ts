@@ -19,6 +19,9 @@ export interface WorkloadObject {
   readonly demand: Demand | null;
   /** Who is said to be charged in its place; that is to be checked. */
   readonly owner: Owner | null;
+  /** Of an object with an owner; empty for others. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly terminating: boolean;
   /** Why what it asks for cannot be read; null where it can. */
   readonly problem: string | null;
   /** What it asks for stands in another object, which is to be read. */
@@ -56,6 +59,8 @@ export function readWorkloadObject(
     group,
     demand,
     owner,
+    labels: owner === null ? {} : (metadata.labels ?? {}),
+    terminating: metadata.deletionTimestamp !== undefined,
     refers: manifest.spec?.['workloadRef'] !== undefined && options.lookup === undefined,
     problem: evaluation.ok ? null : `${evaluation.code}: ${evaluation.reason}`,
   };

@@ -147,6 +147,12 @@ export class Quota {
     return this.#state.workloads.get(key) ?? null;
   }
 
+  /** Whether something is charged or reserved for a workload. */
+  isCharged(key: string): boolean {
+    const charged = this.#state.workloads.get(key);
+    return (charged !== undefined && !charged.gone) || (this.#state.reservedIn.get(key) ?? []).length > 0;
+  }
+
   /** What each workload of a group is charged; none of a group that is not there. */
   charges(name: string): readonly Charge[] {
     const group = this.#state.group(name);
