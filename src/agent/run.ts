@@ -200,7 +200,6 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
           allocator,
           claims: dra?.claims ?? null,
           sample: (slice) => vgpu.sampleNow(slice),
-          audit: (slice) => vgpu.auditNow(slice),
           graceMs: seams.graceMs ?? GRACE_MS,
           journal: record.journal,
           ...(seams.systemDirectory === undefined ? {} : { systemDirectory: seams.systemDirectory }),

@@ -28,8 +28,6 @@ export interface NriOptions {
   readonly sample: (slice: string) => void;
   /** Where Linux shows CPUs and NUMA nodes; a test may show others. */
   readonly systemDirectory?: string;
-  /** Audits a slice, at once. */
-  readonly audit: (slice: string) => void;
   /** After this long without a holder the ledger lets go of an allocation. */
   readonly graceMs: number;
   readonly journal: Journal;
@@ -83,7 +81,6 @@ export function buildNri(options: NriOptions): Nri {
       synchronized(found) {
         const wrong = found.filter(({ problems }) => problems.length > 0);
         log.info({ containers: found.length, uninjected: wrong.length }, 'the container runtime listed its containers');
-        for (const { slice } of wrong) options.audit(slice);
         releases.containerOver();
       },
     },

@@ -75,8 +75,6 @@ export interface Vgpu {
   observeGpus(): readonly GpuObservation[];
   /** Looks at the processes of a slice at once, and not only at the next sample. */
   sampleNow(allocation: string): void;
-  /** Audits a slice at once, and not only with the others. */
-  auditNow(allocation: string): void;
   auditCounts(): AuditCounts;
   /** Processes on each GPU, by UUID, that belong to no container of ours. */
   strangers(): ReadonlyMap<string, number>;
@@ -144,7 +142,6 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     observeUse: () => observeUse(slices, monitor.gpus),
     observeGpus: () => observeGpus(monitor.gpus),
     sampleNow: (allocation) => monitor.sampleNow(allocation),
-    auditNow: (allocation) => auditor.auditNow(allocation),
     auditCounts: () => auditor.counts,
     strangers: () =>
       new Map(

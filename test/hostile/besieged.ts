@@ -12,32 +12,44 @@ type Teardown = Parameters<typeof scratchDirectory>[0];
 export interface ProgramUsage {
   readonly cpuUs: number;
   readonly peakBytes: number;
+  /** What it holds now, without what it has let go of. */
+  readonly heldBytes: number;
   /** Errors that it logged. */
   readonly failures: number;
 }
 
-export interface Besieged {
-  /** `vcuda.sock` of the slice with this number. */
-  socketOf(slice?: number): string;
-  readonly displaySocket: string;
+/** A program of the agent's parts that a test attacks. */
+export interface UnderAttack {
   usage(): Promise<ProgramUsage>;
   /** What ended it, or null while it runs. */
   ended(): string | null;
 }
 
-const program = fileURLToPath(new URL('./socket-program.js', import.meta.url));
+export interface Besieged extends UnderAttack {
+  /** `vcuda.sock` of the slice with this number. */
+  socketOf(slice?: number): string;
+  readonly displaySocket: string;
+}
 
-/**
- * Starts the agent's sockets in a process of their own: what ends it does not end the test, and what it takes can be
- * told apart.
- */
+/** Starts the agent's sockets in a process of their own. */
 export async function besieged(t: Teardown, options: { slices?: number; unlimited?: boolean } = {}): Promise<Besieged> {
   const base = join(await scratchDirectory(t), 'vm');
-  const child = spawn(
-    process.execPath,
-    [program, base, String(options.slices ?? 1), ...(options.unlimited === true ? ['unlimited'] : [])],
-    { stdio: ['pipe', 'pipe', 'inherit'] },
-  );
+  const limit = options.unlimited === true ? ['unlimited'] : [];
+  const program = await underAttack(t, 'socket-program.js', [base, String(options.slices ?? 1), ...limit]);
+  return {
+    ...program,
+    socketOf: (slice = 0) => join(base, slice.toString(16).padStart(16, '0'), 'vcuda.sock'),
+    displaySocket: join(base, 'display.sock'),
+  };
+}
+
+/**
+ * Starts a program that obeys orders, in a process of its own: what ends it does not end the test, and what it takes
+ * can be told apart.
+ */
+export async function underAttack(t: Teardown, name: string, args: readonly string[]): Promise<UnderAttack> {
+  const program = fileURLToPath(new URL(`./${name}`, import.meta.url));
+  const child = spawn(process.execPath, ['--expose-gc', program, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
   t.teardown(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill('SIGKILL');
@@ -58,8 +70,6 @@ export async function besieged(t: Teardown, options: { slices?: number; unlimite
   child.once('exit', (code, signal) => (end ??= String(signal ?? code)));
   await next();
   return {
-    socketOf: (slice = 0) => join(base, slice.toString(16).padStart(16, '0'), 'vcuda.sock'),
-    displaySocket: join(base, 'display.sock'),
     async usage() {
       child.stdin.write('usage\n');
       return (await next()) as unknown as ProgramUsage;

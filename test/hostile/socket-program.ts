@@ -5,7 +5,6 @@
  *
  *     socket-program.js DIRECTORY SLICES [unlimited]
  */
-import { createInterface } from 'node:readline';
 import { join } from 'node:path';
 import { systemClock } from '../../src/host/clock.js';
 import { LimitPolicy } from '../../src/agent/slices/limit-policy.js';
@@ -18,6 +17,7 @@ import { UnixRpcServer } from '../../src/rpc/rpc-server.js';
 import { unary } from '../../src/rpc/unary.js';
 import { silentLog } from '../../src/host/log.js';
 import { NO_WISHES, sliceSpec } from '../agent/slices/node-slices.js';
+import { obeyOrders } from './orders.js';
 
 const [base = '', slicesText = '1', rate] = process.argv.slice(2);
 let failures = 0;
@@ -58,15 +58,4 @@ const display = new UnixRpcServer(join(base, 'display.sock'), [
   },
 ]);
 await display.start();
-console.log(JSON.stringify({ ready: true }));
-process.on('uncaughtException', (error) => {
-  console.log(JSON.stringify({ uncaught: error.stack }));
-  process.exit(70);
-});
-for await (const line of createInterface({ input: process.stdin })) {
-  if (line !== 'usage') continue;
-  const { user, system } = process.cpuUsage();
-  const { maxRSS } = process.resourceUsage();
-  console.log(JSON.stringify({ cpuUs: user + system, peakBytes: maxRSS * 1024, failures }));
-}
-process.exit(0);
+await obeyOrders(() => failures);

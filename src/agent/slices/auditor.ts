@@ -95,12 +95,6 @@ export class Auditor {
     this.#cancel();
   }
 
-  /** Audits one slice now: something was learned of its container. */
-  auditNow(allocation: string): void {
-    const slice = this.#options.slices.started.get(allocation);
-    if (slice !== undefined) this.#auditSafely(slice);
-  }
-
   #auditAll(): void {
     const { slices, gpus } = this.#options;
     const gpuSlices = new Map<string, GpuSlice[]>();
@@ -115,7 +109,10 @@ export class Auditor {
     const audit = this.#audits++;
     let position = 0;
     for (const slice of slices.started.values()) {
-      const rests = !this.#states.has(slice.id) && slice.spec.devices.every(({ uuid }) => idle.has(uuid));
+      const rests =
+        !this.#states.has(slice.id) &&
+        slice.spec.devices.every(({ uuid }) => idle.has(uuid)) &&
+        this.#uninjected(slice).length === 0;
       if (rests && (audit + position++) % AUDITS_AT_REST !== 0) continue;
       this.#auditSafely(slice, gpuSlices.get(slice.id) ?? []);
     }
@@ -128,6 +125,10 @@ export class Auditor {
     } catch (error) {
       this.#options.log.error({ err: error, allocation: slice.id }, 'the audit of a container failed');
     }
+  }
+
+  #uninjected(slice: Slice): readonly string[] {
+    return this.#options.uninjected?.(slice.id) ?? [];
   }
 
   #gpuSlicesOf(slice: Slice): readonly GpuSlice[] {
@@ -232,7 +233,7 @@ export class Auditor {
   }
 
   #outside(slice: Slice): Pick<AuditView, 'uninjected' | 'fileProblem' | 'fileGrown'> {
-    const uninjected = this.#options.uninjected?.(slice.id) ?? [];
+    const uninjected = this.#uninjected(slice);
     const usage = slice.reopenUsage();
     if (!usage.ok) return { uninjected, fileProblem: usage.reason, fileGrown: null };
     const grown = this.#grown.get(slice);

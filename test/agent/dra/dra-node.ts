@@ -4,6 +4,7 @@ import { credentials } from '@grpc/grpc-js';
 import type { Test } from 'tap';
 import { deviceName } from '../../../src/gpu/claims/names.js';
 import { kubeletPluginSockets } from '../../../src/agent/dra/kubelet-plugin.js';
+import type { AgentConfig } from '../../../src/agent/config.js';
 import type { AgentSeams } from '../../../src/agent/run.js';
 import { silentLog } from '../../../src/host/log.js';
 import { draV1Proto, pluginRegistrationProto } from '../../../src/rpc/proto.js';
@@ -45,7 +46,7 @@ export class DraNode {
   readonly cluster: Cluster;
   readonly directory: string;
 
-  constructor(directory: string, gpus = 2, seams: AgentSeams = {}) {
+  constructor(directory: string, gpus = 2, seams: AgentSeams = {}, config: Partial<AgentConfig> = {}) {
     this.directory = directory;
     this.cluster = new Cluster(directory, {
       gpus: cards(gpus),
@@ -55,6 +56,7 @@ export class DraNode {
         allocation: 'dra',
         pluginRegistryPath: join(directory, 'k/registry'),
         draPath: join(directory, 'k/dra'),
+        ...config,
       },
     });
     const group = { group: 'resource.k8s.io', version: 'v1' } as const;
@@ -194,8 +196,13 @@ export class DraNode {
   }
 }
 
-export async function startedDraNode(t: Test, gpus?: number, seams?: AgentSeams): Promise<DraNode> {
-  const node = new DraNode(await scratchDirectory(t), gpus, seams);
+export async function startedDraNode(
+  t: Test,
+  gpus?: number,
+  seams?: AgentSeams,
+  config?: Partial<AgentConfig>,
+): Promise<DraNode> {
+  const node = new DraNode(await scratchDirectory(t), gpus, seams, config);
   t.teardown(() => node.cluster.stop());
   await node.cluster.start();
   await eventually(() => node.cluster.server.all('resourceslices').length > 0, 'the GPUs are published');
