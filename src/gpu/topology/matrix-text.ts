@@ -53,7 +53,42 @@ export function parseMatrix(text: string): MatrixResult {
     if (rows.has(row.name)) return refuse(number, `row ${row.name} appears twice`);
     rows.set(row.name, row);
   }
+  const last = [...rows.values()].at(-1);
+  const cut = last === undefined ? null : cutOff(header, lines, rows, last);
+  if (cut !== null) return refuse(last?.line ?? headerAt + 1, cut);
   return assemble(header, rows, headerAt + 1);
+}
+
+/**
+ * What shows that the text ends within its last row, behind the connections: nothing follows it, and it has fewer cells
+ * than the rows before it, or a cell that begins as one of theirs and breaks off. Null where nothing does.
+ */
+function cutOff(header: Header, lines: readonly string[], rows: ReadonlyMap<string, Row>, last: Row): string | null {
+  if (header.affinities.length === 0 || lines.slice(last.line).some((line) => line.trim() !== '')) return null;
+  const isLineEnded = last.line < lines.length;
+  const others = [...rows.values()].filter((row) => row !== last && isGpuName(row.name) === isGpuName(last.name));
+  const cells = (row: Row): string[] => words(lines[row.line - 1] as string).slice(1 + header.devices.length);
+  const own = cells(last);
+  const cellsOfOthers = others.map((row) => cells(row).length);
+  const usual = others.length === 0 ? header.affinities.length : Math.min(...cellsOfOthers);
+  const text = `the text ends within the row of ${last.name}`;
+  if (own.length < usual && (others.length > 0 || !isLineEnded))
+    return `${text}: ${own.length} of ${usual} cells follow its connections`;
+  if (isLineEnded) return null;
+  const at = own.length - 1;
+  const cell = own[at];
+  if (cell === undefined) return null;
+  const longer = others.map((row) => cells(row)[at] ?? '').find((other) => other !== cell && other.startsWith(cell));
+  if (longer !== undefined) return `${text}: "${cell}" is not all of a cell such as "${longer}"`;
+  return isWholeCell(cell) ? null : `${text}: "${cell}" is no list of CPUs, NUMA node or N/A`;
+}
+
+/** `0-15,32-47`, ascending; `1`; `N/A`. */
+function isWholeCell(cell: string): boolean {
+  if (cell === 'N/A') return true;
+  if (!/^\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*$/u.test(cell)) return false;
+  const numbers = cell.split(/[,-]/u).map(Number);
+  return numbers.every((number, at) => at === 0 || number > (numbers[at - 1] as number));
 }
 
 interface Header {

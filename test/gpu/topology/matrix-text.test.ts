@@ -189,3 +189,47 @@ test('text that does not belong is refused, never a crash', (t) => {
   t.pass('500 texts');
   t.end();
 });
+
+/** Without NICs behind the GPUs, the rows of which end the text. */
+const GPUS_LAST = [
+  '\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID',
+  'NIC0\tPXB\tPXB\tSYS\tSYS\t X \t\t\t\t',
+  'GPU0\t X \tNV4\tSYS\tSYS\tPXB\t0-23,48-71\t0\t\tN/A',
+  'GPU1\tNV4\t X \tSYS\tSYS\tPXB\t0-23,48-71\t0\t\tN/A',
+  'GPU2\tSYS\tSYS\t X \tNV4\tSYS\t24-47,72-95\t10\t\tN/A',
+  'GPU3\tSYS\tSYS\tNV4\t X \tSYS\t24-47,72-95\t10\t\tN/A',
+].join('\n');
+
+test('a text that is cut off anywhere is refused, or says the same', (t) => {
+  const legend = '\n\nLegend:\n\n  X    = Self\n';
+  const texts = [
+    GPUS_LAST + legend,
+    GPUS_LAST.replaceAll('\t\t', '\t').replaceAll('\t', '    ') + legend,
+    BRIDGED_PAIR,
+    '     GPU0  GPU1  CPU Affinity\nGPU0  X  NV2  0-7,16-23\nGPU1  NV2  X  0-7,16-23\n',
+    '\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-15\tN/A\t\tN/A\n',
+  ];
+  for (const text of texts) {
+    const whole = parsed(text);
+    const wrong: string[] = [];
+    for (let length = 0; length < text.length; length++) {
+      const part = parseMatrix(text.slice(0, length));
+      if (part.ok && JSON.stringify(part) !== JSON.stringify(whole)) wrong.push(text.slice(length - 12, length));
+    }
+    t.same(wrong, []);
+  }
+  t.end();
+});
+
+test('what is cut off is named', (t) => {
+  const cut = (bytes: number) => refused(GPUS_LAST.slice(0, -bytes));
+  t.match(cut(1), /^line 6: the text ends within the row of GPU3: "N\/" is not all of a cell such as "N\/A"$/);
+  t.match(cut(5), /the row of GPU3: 2 of 3 cells follow its connections/);
+  t.match(cut(9), /the row of GPU3: 1 of 3 cells/);
+  t.equal(parsed(GPUS_LAST).gpus.length, 4, 'no line end, but all cells');
+  t.match(
+    refused(' GPU0 GPU1 CPU Affinity\nGPU0 X SYS 0-31\nGPU1 SYS X 32-6'),
+    /"32-6" is no list of CPUs, NUMA node or N\/A/,
+  );
+  t.end();
+});
