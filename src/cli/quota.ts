@@ -12,6 +12,7 @@ import { JournalStore, Quota, createEngine, type GroupSpec, type QuotaEvent } fr
 import { quotaClockCommand } from './quota-clock.js';
 import { quotaExplainCommand } from './quota-explain.js';
 import { FILENAME_OPTION, contentOf, manifestsOf, type FilenameOption } from './quota-file.js';
+import { quotaGrantCommand, quotaLendCommand, quotaTransferCommand } from './quota-give.js';
 import { quotaOutputOption, type QuotaOutput } from './quota-output.js';
 import { quotaServeCommand } from './quota-serve.js';
 import { quotaTopCommand } from './quota-top.js';
@@ -63,7 +64,7 @@ export function quotaCommand(): Command {
     .description('run a script of commands: one JSON object per line, with its time')
     .argument(
       '<script>',
-      'createGroup, updateGroup, deleteGroup, admit, reserve, scale, checkHpa, podStarted, podStopped, release, grant, loan, status; - for standard input',
+      'createGroup, updateGroup, deleteGroup, admit, reserve, scale, checkHpa, podStarted, podStopped, release, grant, loan, transfer, status; - for standard input',
     )
     .addOption(quotaOutputOption())
     .option('--tree <file>', 'groups that exist at the start')
@@ -108,6 +109,9 @@ export function quotaCommand(): Command {
     quotaTopCommand(),
     quotaExplainCommand(),
     quotaClockCommand(),
+    quotaGrantCommand(),
+    quotaLendCommand(),
+    quotaTransferCommand(),
   ])
     quota.addCommand(command);
   for (const command of quota.commands) command.exitOverride();

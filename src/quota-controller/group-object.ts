@@ -1,6 +1,7 @@
 import { timestamp } from '../kube/json.js';
 import { formatAmount } from '../quota/core/decision.js';
 import type { GroupGrant } from '../quota/core/declared-grant.js';
+import type { GroupLoan } from '../quota/core/declared-loan.js';
 import type { GroupSpec, Hard } from '../quota/core/group-spec.js';
 import type { Amounts, GroupStatus } from '../quota/core/status.js';
 import type { Mode } from '../quota/core/group.js';
@@ -72,7 +73,7 @@ export const FORCE_ANNOTATION = 'biz.group.resource.quota/force';
 /** Reads a BizGroupResourceQuota; quantities are looked at by the engine. */
 export function readGroup(object: unknown): GroupObject {
   const { metadata, spec, status } = object as KubeObject;
-  const { parentBizGroup, hard, mode, borrow, lend, grants, namespaceSelector } = (spec ?? {}) as {
+  const { parentBizGroup, hard, mode, borrow, lend, grants, loans, namespaceSelector } = (spec ?? {}) as {
     readonly parentBizGroup?: string;
     readonly hard?: Hard;
     readonly mode?: Mode;
@@ -80,6 +81,7 @@ export function readGroup(object: unknown): GroupObject {
     readonly lend?: Hard;
     readonly grants?: readonly GroupGrant[];
     readonly namespaceSelector?: LabelSelector;
+    readonly loans?: readonly GroupLoan[];
   };
   return {
     uid: metadata?.uid ?? '',
@@ -93,6 +95,7 @@ export function readGroup(object: unknown): GroupObject {
       borrow,
       lend,
       grants: grants ?? [],
+      loans: loans ?? [],
     },
     namespaceSelector: namespaceSelector ?? null,
     terminating: metadata?.deletionTimestamp !== undefined,

@@ -1,6 +1,6 @@
 import type { Command } from './core/command.js';
 import type { Change } from './core/change.js';
-import { checkShape, type ShapeError } from './core/command-shape.js';
+import { checkShape } from './core/command-shape.js';
 import type { Decision } from './core/decision.js';
 import type { Demand } from './core/demand.js';
 import type { QuotaEvent } from './core/event.js';
@@ -9,6 +9,7 @@ import type { GrantSpec } from './core/grants.js';
 import type { GroupSpec } from './core/group-spec.js';
 import type { GroupUpdate } from './core/group-update.js';
 import type { LoanSpec } from './core/loans.js';
+import type { TransferSpec } from './core/transfer.js';
 import type { Observation } from './core/observe.js';
 import { DEFAULT_POLICY, type Policy } from './core/policy.js';
 import { Quota, type Clock, type Simulation, type Timed } from './core/quota.js';
@@ -74,7 +75,7 @@ export class QuotaEngine {
     try {
       checkShape(command);
     } catch (error) {
-      return Promise.reject(error as ShapeError);
+      return Promise.reject(error instanceof Error ? error : new Error(String(error)));
     }
     return this.#writer.execute(command, at);
   }
@@ -129,6 +130,10 @@ export class QuotaEngine {
 
   loan(spec: LoanSpec): Promise<Decision> {
     return this.execute({ type: 'loan', ...spec });
+  }
+
+  transfer(spec: TransferSpec): Promise<Decision> {
+    return this.execute({ type: 'transfer', ...spec });
   }
 
   /** Tells of an object as it is: see observe.ts. */

@@ -1,6 +1,8 @@
 import type { Decision } from '../../quota/core/decision.js';
 import type { Demand } from '../../quota/core/demand.js';
 import { declarationOf } from '../../quota/core/declared-grant.js';
+import { isDeclaredLoan } from '../../quota/core/declare-loans.js';
+import type { DeclaredLoan } from '../../quota/core/declared-loan.js';
 import { readSpec } from '../../quota/core/group-spec.js';
 import { cashTarget } from '../../quota/core/key.js';
 import { HOUR_MS, readQuantity } from '../../quota/core/quantity.js';
@@ -447,7 +449,7 @@ export class Reconciler {
       if (known !== null && !known.conditions.some(({ type }) => type === 'Terminating'))
         decision = await engine.execute({ type: 'terminateGroup', name });
     } else if (known === null) decision = await this.#addGroup(object);
-    else if (!isInLine(object, known)) {
+    else if (!isInLine(object, known, engine.now)) {
       decision = await engine.execute({
         type: 'updateGroup',
         ...object.spec,
@@ -457,7 +459,8 @@ export class Reconciler {
       this.#afterReservation(name);
     }
     if (decision?.code === 'Conflict') throw new Error(decision.message);
-    const problem = decision === null || decision.allowed ? null : decision.message;
+    const refusedLoan = decision?.warnings.find(({ code }) => code === 'LoanRefused')?.reason ?? null;
+    const problem = decision === null || decision.allowed ? refusedLoan : decision.message;
     if (problem === null) this.#problems.delete(name);
     else this.#problems.set(name, problem);
     this.#notify(name);
@@ -532,14 +535,29 @@ function levelsOf(groups: readonly GroupObject[]): readonly (readonly GroupObjec
   return levels.filter((level) => level !== undefined);
 }
 
+/** Whether the ledger has the loans that a specification declares, but for those that are over, and no others. */
+function areLoansInLine(declared: readonly DeclaredLoan[], { name, loans }: GroupStatus, now: number): boolean {
+  const due = declared.filter(({ until }) => until > now);
+  return (
+    due.every((wanted) => loans.some((loan) => isDeclaredLoan(loan, name, wanted))) &&
+    loans.every((loan) => declared.some((wanted) => isDeclaredLoan(loan, name, wanted)))
+  );
+}
+
 /**
- * Whether the ledger has the limits and grants that an object asks for. What grants add to a budget is not compared.
+ * Whether the ledger has the limits, loans and grants that an object asks for. What grants add to a budget is not
+ * compared.
  */
-function isInLine({ spec }: GroupObject, { hard: limits, budgets, grants }: GroupStatus): boolean {
-  const hard = new Map([...limits, ...budgets.map(({ key, base }): [string, bigint] => [key, base])]);
+function isInLine({ spec }: GroupObject, known: GroupStatus, now: number): boolean {
+  const { hard: limits, budgets, grants, loaned } = known;
+  const hard = new Map([
+    ...[...limits].map(([key, amount]): [string, bigint] => [key, amount - (loaned.get(key) ?? 0n)]),
+    ...budgets.map(({ key, base }): [string, bigint] => [key, base]),
+  ]);
   const keys = Object.keys(spec.hard);
-  const read = readSpec({ hard: spec.hard, grants: spec.grants });
+  const read = readSpec({ hard: spec.hard, grants: spec.grants, loans: spec.loans });
   if (read.ok && declarationOf(read.grants ?? []) !== declarationOf(grants)) return false;
+  if (read.ok && !areLoansInLine(read.loans ?? [], known, now)) return false;
   return (
     keys.length === hard.size &&
     keys.every((key) => {

@@ -122,6 +122,8 @@ function subjectOf(command: Command): string {
     case 'grant':
     case 'loan':
       return command.id;
+    case 'transfer':
+      return `${command.from} to ${command.to}`;
     case 'tick':
       return '';
     default:

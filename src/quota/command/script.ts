@@ -3,7 +3,7 @@ import type { Command } from '../core/command.js';
 import { readDuration, readMoment } from '../core/time.js';
 import { refOfKey } from '../core/workload.js';
 import { evaluate, type EvaluationOptions } from '../evaluators/evaluate.js';
-import { grant } from './tree-file.js';
+import { grant, loan } from './tree-file.js';
 
 /** What a line asks for: a command of the engine, or to be told. */
 export type Step =
@@ -64,6 +64,7 @@ const group = {
   borrow: quantities.optional(),
   lend: quantities.optional(),
   grants: z.array(grant).optional(),
+  loans: z.array(loan).optional(),
 };
 
 const COMMANDS = {
@@ -141,6 +142,7 @@ const COMMANDS = {
     validFrom: time.optional(),
     until: time,
   }),
+  transfer: z.strictObject({ ...common, from: z.string(), to: z.string(), amounts: quantities }),
   tick: z.strictObject(common),
   status: z.strictObject({ ...common, group: z.string().optional() }),
 } as const;

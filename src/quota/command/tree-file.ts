@@ -11,6 +11,16 @@ export const MAX_FILE_BYTES = 3 << 20;
 const quantity = z.union([z.string(), z.number()]);
 const quantities = z.record(z.string(), quantity);
 
+const moment = z.union([z.number(), z.string()]);
+
+export const loan = z.strictObject({
+  name: z.string(),
+  to: z.string(),
+  amounts: quantities,
+  from: moment.optional(),
+  until: moment,
+});
+
 export const grant = z.strictObject({
   name: z.string(),
   key: z.string(),
@@ -31,6 +41,7 @@ const groupFields = {
   borrow: quantities.optional(),
   lend: quantities.optional(),
   grants: z.array(grant).optional(),
+  loans: z.array(loan).optional(),
 };
 
 /** A group with its children below it, or one that names its parent. */

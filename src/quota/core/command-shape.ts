@@ -112,11 +112,13 @@ const groupGrant = object({
   mode: choice,
   carryOver: optional(quantity),
 });
+const groupLoan = object({ name: text, to: text, amounts: quantities, from: optional(moment), until: moment });
 const limits = {
   mode: choice,
   borrow: optional(quantities),
   lend: optional(quantities),
   grants: optional(list(groupGrant)),
+  loans: optional(list(groupLoan)),
 };
 
 const COMMANDS: Readonly<Record<Command['type'], Shape>> = {
@@ -182,6 +184,7 @@ const COMMANDS: Readonly<Record<Command['type'], Shape>> = {
     validFrom: optional(number),
     until: number,
   }),
+  transfer: object({ ...asked, from: text, to: text, amounts: quantities }),
   tick: object(asked),
 };
 
@@ -233,5 +236,6 @@ export function unknownValue(command: Command): Pick<Refusal, 'code' | 'reason'>
 }
 
 function shown(value: unknown): string {
-  return typeof value === 'object' ? (value === null ? 'null' : 'an object') : `"${String(value).slice(0, 80)}"`;
+  if (typeof value === 'object') return value === null ? 'null' : 'an object';
+  return typeof value === 'function' ? 'a function' : `"${String(value as string | number).slice(0, 80)}"`;
 }

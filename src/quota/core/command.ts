@@ -4,6 +4,7 @@ import type { GroupSpec } from './group-spec.js';
 import type { GroupUpdate } from './group-update.js';
 import type { LoanSpec } from './loans.js';
 import type { Observation } from './observe.js';
+import type { TransferSpec } from './transfer.js';
 import type { Types } from './type-family.js';
 import type { WorkloadRef } from './workload.js';
 
@@ -70,5 +71,6 @@ export type Command =
   | ({ readonly type: 'podForgotten'; readonly pod: string } & Asked)
   | ({ readonly type: 'grant' } & GrantSpec & Asked)
   | ({ readonly type: 'loan' } & LoanSpec & Asked)
+  | ({ readonly type: 'transfer' } & TransferSpec & Asked)
   /** Nothing but time passes. */
   | ({ readonly type: 'tick' } & Asked);

@@ -16,7 +16,7 @@ export interface Violation {
 
 /** Something that is allowed and worth a word. */
 export interface Warning {
-  readonly code: 'OverQuota' | 'Unreachable' | 'LoanOverdue';
+  readonly code: 'OverQuota' | 'Unreachable' | 'LoanOverdue' | 'LoanRefused';
   readonly key: Key;
   readonly reason: string;
 }

@@ -1,4 +1,4 @@
-import { cashTarget, type Key } from './key.js';
+import { CASH, cashTarget, type Key } from './key.js';
 import { HOUR_MS, readQuantity, type Quantity } from './quantity.js';
 import type { Refusal } from './refusal.js';
 import { readDuration, readMoment, type Duration, type Moment } from './time.js';
@@ -127,6 +127,22 @@ export function declarationOf(grants: readonly DeclaredGrant[]): string {
       [name, key, amount, carryOver, from, everyMs, expiresAfterMs, until, mode].join(' '),
     )
     .join('\n');
+}
+
+/** The same as a specification says it. */
+export function toGroupGrant(grant: DeclaredGrant): GroupGrant {
+  const { name, key, amount, carryOver, from, everyMs, expiresAfterMs, until, mode } = grant;
+  return {
+    name,
+    key: CASH + key,
+    amount,
+    mode,
+    ...(carryOver === 0n ? {} : { carryOver }),
+    ...(from === null ? {} : { from }),
+    ...(everyMs === 0 ? {} : { every: everyMs }),
+    ...(expiresAfterMs === 0 ? {} : { expiresAfter: expiresAfterMs }),
+    ...(until === Infinity ? {} : { until }),
+  };
 }
 
 /** Id of a declared grant among the grants of its budget. */

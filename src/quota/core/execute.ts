@@ -14,6 +14,7 @@ import { dropPod, startPod, stopPod } from './pods.js';
 import { cancel, confirm, reserve } from './reserve.js';
 import { checkHpa, scale } from './scale.js';
 import type { QuotaState } from './state.js';
+import { transfer } from './transfer.js';
 
 /** Lets the time of a command come. Refuses a time that is none. */
 export function arriveAt(state: QuotaState, now: number, actor: string | undefined): Decision | null {
@@ -75,6 +76,8 @@ export function execute(state: QuotaState, command: Command, now: number): Decis
       return addGrant(state, command);
     case 'loan':
       return addLoan(state, command);
+    case 'transfer':
+      return transfer(state, command);
     case 'tick':
       return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision });
   }

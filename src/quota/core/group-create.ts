@@ -1,6 +1,7 @@
 import { type Amount } from './amount.js';
 import { refusal } from './admission.js';
 import { newBudget } from './budget.js';
+import { declareLoans } from './declare-loans.js';
 import { NO_GRANTS } from './declared-grant.js';
 import { declareGrants } from './grants.js';
 import { applyChildQuota, childQuotaViolations, missingParentKey, childQuotaChange } from './child-quota.js';
@@ -130,11 +131,17 @@ function created(state: QuotaState, group: Group, spec: ReadSpec): Decision {
   const code: Code = 'OK';
   state.emit({ type: 'groupCreated', group: group.name, after: hardOf(group) });
   declareGrants(state, group, spec.grants ?? NO_GRANTS);
+  const refused = spec.loans === undefined ? null : declareLoans(state, group.name, spec.loans);
   return new LazyDecision({
     allowed: true,
     code,
     revision: state.revision,
-    warnings: unreachable(spec),
+    warnings: [...unreachable(spec), ...loanRefused(refused)],
     path: [group.name],
   });
+}
+
+/** Words for a loan that cannot be made. */
+export function loanRefused(refused: Decision | null): readonly Warning[] {
+  return refused === null ? [] : [{ code: 'LoanRefused', key: '', reason: refused.message }];
 }

@@ -1,4 +1,5 @@
 import { readGrants, type DeclaredGrant, type GroupGrant } from './declared-grant.js';
+import { readLoans, type DeclaredLoan, type GroupLoan } from './declared-loan.js';
 import { MAX_QUANTITY, amountOf, type Amount } from './amount.js';
 import { keyProblem, cashTarget, type Key } from './key.js';
 import type { Mode } from './group.js';
@@ -25,6 +26,8 @@ export interface GroupSpec {
   readonly lend?: Hard | undefined;
   /** Cash that is given to the group at times. */
   readonly grants?: readonly GroupGrant[] | undefined;
+  /** Quota that it lends to siblings for a time. `hard` is what it has without them. */
+  readonly loans?: readonly GroupLoan[] | undefined;
 }
 
 /** A specification whose quantities are read. */
@@ -38,6 +41,8 @@ export interface ReadSpec {
   readonly lend: ReadonlyMap<Key, Amount>;
   /** Absent where those that are declared stay. */
   readonly grants?: readonly DeclaredGrant[];
+  /** Absent where those that are declared stay. */
+  readonly loans?: readonly DeclaredLoan[];
 }
 
 const MAX_KEYS = 1000;
@@ -64,10 +69,20 @@ export function readSpec(spec: Omit<GroupSpec, 'name' | 'parent'>): ReadSpec | R
   if (!borrow.ok) return borrow;
   const lend = readLimits(spec.lend, hard, mode, 'lend');
   if (!lend.ok) return lend;
-  const limits = { hard, cash, mode, borrow: borrow.amounts, lend: lend.amounts };
-  if (spec.grants === undefined) return { ok: true, ...limits };
-  const grants = readGrants(spec.grants, cash);
-  return grants.ok ? { ok: true, ...limits, grants: grants.grants } : grants;
+  const grants = spec.grants === undefined ? null : readGrants(spec.grants, cash);
+  if (grants?.ok === false) return grants;
+  const loans = spec.loans === undefined ? null : readLoans(spec.loans);
+  if (loans?.ok === false) return loans;
+  return {
+    ok: true,
+    hard,
+    cash,
+    mode,
+    borrow: borrow.amounts,
+    lend: lend.amounts,
+    ...(grants === null ? {} : { grants: grants.grants }),
+    ...(loans === null ? {} : { loans: loans.loans }),
+  };
 }
 
 type ReadKeys = { readonly ok: true; readonly amounts: ReadonlyMap<Key, Amount> };

@@ -3,8 +3,10 @@ import { refusal } from './admission.js';
 import { newBudget, usedAt, type Budget } from './budget.js';
 import { applyChildQuota, childQuotaViolations, missingParentKey, childQuotaChange } from './child-quota.js';
 import { LazyDecision, type Decision, type Violation, type Warning } from './decision.js';
-import { layoutOf, parentExceeded, setLimits, unreachable } from './group-create.js';
+import { loanRefused, layoutOf, parentExceeded, setLimits, unreachable } from './group-create.js';
 import type { GroupGrant } from './declared-grant.js';
+import { declareLoans, withLoans } from './declare-loans.js';
+import type { GroupLoan } from './declared-loan.js';
 import { declareGrants } from './grants.js';
 import { hardOf } from './group-hard.js';
 import { readSpec, type GroupSpec, type Hard, type ReadSpec } from './group-spec.js';
@@ -28,6 +30,8 @@ export interface GroupUpdate {
   readonly lend?: Hard | undefined;
   /** Replaced as a whole. A grant that began is given again only under another name, or at its next time. */
   readonly grants?: readonly GroupGrant[] | undefined;
+  /** Replaced as a whole: a loan that is not among them goes back now. */
+  readonly loans?: readonly GroupLoan[] | undefined;
   /** Shrink below what children hold. */
   readonly force?: boolean | undefined;
   /**
@@ -62,7 +66,11 @@ function tryUpdate(state: QuotaState, update: GroupUpdate): Decision {
   }
   if (isReservedBeyond(group, update, state.now))
     return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path: [group.name] });
-  const wanted = completed(group, update);
+  const loaned = update.hard === undefined ? null : withLoans(state, group.name, update.hard);
+  const lentOut = loaned?.below[0];
+  if (lentOut !== undefined && update.force !== true)
+    return refusal(state, 'LoanRefused', `group ${group.name} has lent more of ${lentOut} than that`);
+  const wanted = completed(group, loaned === null ? update : { ...update, hard: loaned.hard });
   const read = readSpec(update.reserve === undefined ? wanted : { ...wanted, hard: largerLimits(group, wanted.hard) });
   if (!read.ok) return refusal(state, read.code, read.reason);
   const parent = group.parent === '' ? undefined : state.group(group.parent);
@@ -76,6 +84,7 @@ function tryUpdate(state: QuotaState, update: GroupUpdate): Decision {
   return (
     childConflict(state, group, read, update.force === true) ??
     cashConflict(state, group, read) ??
+    loanConflict(state, group, read, update) ??
     applied(state, group, read, update)
   );
 }
@@ -102,6 +111,7 @@ function completed(group: Group, update: GroupUpdate): Omit<GroupSpec, 'name' | 
     borrow: update.borrow ?? kept(group.borrowLimit),
     lend: update.lend ?? kept(group.lendLimit),
     grants: update.grants,
+    loans: update.loans,
   };
 }
 
@@ -188,6 +198,14 @@ function cashConflict(state: QuotaState, group: Group, spec: ReadSpec): Decision
   });
 }
 
+/** A loan that the update declares and that cannot be made; what an object says already is followed without it. */
+function loanConflict(state: QuotaState, group: Group, spec: ReadSpec, update: GroupUpdate): Decision | null {
+  if (spec.loans === undefined || spec.loans.length === 0 || update.observed !== undefined) return null;
+  const fork = state.fork();
+  applied(fork, fork.group(group.name) as Group, spec, { ...update, loans: [], reserve: undefined });
+  return declareLoans(fork, group.name, spec.loans);
+}
+
 function applied(state: QuotaState, old: Group, spec: ReadSpec, { reserve }: GroupUpdate): Decision {
   state.revision++;
   const group = state.own(old);
@@ -209,11 +227,13 @@ function applied(state: QuotaState, old: Group, spec: ReadSpec, { reserve }: Gro
   if (reserve === undefined)
     declareGrants(state, group, spec.grants ?? group.declared.filter(({ key }) => spec.cash.has(key)));
   if (parent !== undefined) overdueAgain(state, group.parent);
+  const refused =
+    reserve !== undefined || spec.loans === undefined ? null : declareLoans(state, group.name, spec.loans);
   return new LazyDecision({
     allowed: true,
     code: 'OK',
     revision: state.revision,
-    warnings: [...overQuota(state, group), ...unreachable(spec)],
+    warnings: [...overQuota(state, group), ...unreachable(spec), ...loanRefused(refused)],
     path: [group.name],
   });
 }

@@ -96,6 +96,15 @@ export function overdueAgain(state: QuotaState, borrower: string): void {
     if (loan.state === 'overdue' && loan.borrower === borrower) giveBack(state, loan);
 }
 
+/** A loan ends before its time: what can go back goes back. */
+export function endLoan(state: QuotaState, id: string): void {
+  const loan = state.loans.get(id);
+  if (loan === undefined) return;
+  if (loan.state !== 'pending') return giveBack(state, loan);
+  state.revision++;
+  state.putLoan(id, null);
+}
+
 /** A group goes away: its loans end as far as they can. */
 export function endLoansOf(state: QuotaState, name: string): void {
   if (state.loans.size === 0) return;
@@ -161,6 +170,8 @@ function giveBack(state: QuotaState, loan: Loan): void {
       plus(borrower.selfUsed[slot] as Amount, borrower.childSum[slot] as Amount) > (borrower.hard[slot] as Amount),
   );
   if (over.length > 0) state.emit({ type: 'overQuota', group: borrower.name, reason: over.join(', ') });
+  // The lender has more again: what it owes itself can go back.
+  if (returned.size > 0) overdueAgain(state, lender.name);
 }
 
 function transfer(state: QuotaState, from: Group, to: Group, amounts: ReadonlyMap<Key, Amount>): void {

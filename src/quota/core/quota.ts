@@ -13,6 +13,7 @@ import type { GrantSpec } from './grants.js';
 import type { GroupSpec } from './group-spec.js';
 import type { GroupUpdate } from './group-update.js';
 import type { LoanSpec } from './loans.js';
+import type { TransferSpec } from './transfer.js';
 import { DEFAULT_POLICY, type Policy } from './policy.js';
 import { refresh, refreshSlices, type DriftReport } from './refresh.js';
 import { QuotaState, type Counters } from './state.js';
@@ -127,6 +128,10 @@ export class Quota {
 
   loan(spec: LoanSpec): Decision {
     return this.execute({ type: 'loan', ...spec });
+  }
+
+  transfer(spec: TransferSpec): Decision {
+    return this.execute({ type: 'transfer', ...spec });
   }
 
   /** What a group has and uses at a time; null if there is none of that name. */

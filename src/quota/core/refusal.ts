@@ -48,6 +48,7 @@ export type Code =
   | 'GrantExists'
   | 'LoanExists'
   | 'LoanRefused'
+  | 'TransferRefused'
   // Stores.
   /** Others changed the same groups again and again: ask once more. */
   | 'Conflict';

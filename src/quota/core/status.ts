@@ -1,8 +1,10 @@
 import { plus, type Amount } from './amount.js';
 import { consumedAt, exhaustedAt, levelAt, nextLevelAt, periodOf, usedAt, type Budget } from './budget.js';
 import type { DeclaredGrant } from './declared-grant.js';
+import { declaredLoans, loanedOf } from './declare-loans.js';
 import { hardOf } from './group-hard.js';
 import type { Group, Mode } from './group.js';
+import type { Loan } from './loan.js';
 import { CASH, type Key } from './key.js';
 import { chainOf, roomOf } from './cohort.js';
 import type { QuotaState } from './state.js';
@@ -61,6 +63,10 @@ export interface GroupStatus {
   readonly exhaustsAt: number | null;
   readonly budgets: readonly BudgetStatus[];
   readonly grants: readonly DeclaredGrant[];
+  /** What `hard` has by loans, beyond the specification: less than nothing of what is lent. */
+  readonly loaned: Amounts;
+  /** Of the loans that the specification declares, those that are not over. */
+  readonly loans: readonly Loan[];
   readonly conditions: readonly Condition[];
 }
 
@@ -97,6 +103,8 @@ export function statusOf(state: QuotaState, group: Group, now: number): GroupSta
     exhaustsAt: ends.length === 0 ? null : Math.min(...ends),
     budgets: budgets.map((budget) => budgetStatusOf(budget, now)),
     grants: group.declared,
+    loaned: new Map([...loanedOf(state, group.name)].map(([key, amount]) => [key, BigInt(amount)])),
+    loans: declaredLoans(state, group.name),
     conditions: conditionsOf(group, used),
   };
 }

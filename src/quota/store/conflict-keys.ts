@@ -117,6 +117,10 @@ export function conflictKeysOf(state: QuotaState, command: Command): ReadonlySet
       keys.group(command.lender);
       keys.group(command.borrower);
       break;
+    case 'transfer':
+      keys.group(command.from);
+      keys.group(command.to);
+      break;
     case 'tick':
       break;
   }

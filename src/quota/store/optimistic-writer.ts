@@ -312,6 +312,8 @@ function groupsOf(state: QuotaState, command: Command): readonly string[] | null
       return [command.group];
     case 'loan':
       return [command.lender, command.borrower];
+    case 'transfer':
+      return [command.from, command.to];
     default:
       return null;
   }

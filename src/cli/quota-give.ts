@@ -1,0 +1,186 @@
+import { access } from 'node:fs/promises';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { systemClock } from '../host/clock.js';
+import { StartupError } from '../host/startup-error.js';
+import { addGrant, addLoan, moveQuota, type Changed } from '../quota-controller/group-change.js';
+import type { KubeApi } from '../kube/client.js';
+import { timestamp } from '../kube/json.js';
+import { withClient } from '../quota-controller/open-cluster-ledger.js';
+import { JournalStore, createEngine, type Decision, type GroupGrant, type QuotaEngine } from '../quota/index.js';
+import { toGroupGrant } from '../quota/core/declared-grant.js';
+import type { Hard } from '../quota/core/group-spec.js';
+import { readDuration, readMoment } from '../quota/core/time.js';
+import { QUOTA_KUBECONFIG } from './quota-output.js';
+
+interface Place {
+  readonly store?: string;
+  readonly kubeconfig?: string;
+}
+
+interface GrantOptions extends Place {
+  readonly name: string;
+  readonly persons?: number;
+  readonly from?: string;
+  readonly every?: string;
+  readonly expiresAfter?: string;
+  readonly until?: string;
+  readonly mode?: 'topup' | 'reset';
+  readonly carryOver?: string;
+}
+
+interface LendOptions extends Place {
+  readonly name: string;
+  readonly from?: string;
+  readonly until: string;
+}
+
+const STORE = ['--store <directory>', 'the journal of a store; default: the cluster of the kubeconfig'] as const;
+
+/** `gpu-manager quota grant`: gives cash to a group. */
+export function quotaGrantCommand(): Command {
+  return new Command('grant')
+    .description(
+      'grant hours to a group, once or again and again; in a cluster, by the specification of its BizGroupResourceQuota',
+    )
+    .argument('<group>')
+    .argument('<key>', 'budget of the group: cash/requests.nvidia.com/gpu')
+    .argument('<amount>', 'unit-hours')
+    .requiredOption('--name <name>', 'name of the grant in its group')
+    .addOption(new Option('--persons <count>', 'the amount is for each of so many persons').argParser(wholeNumber))
+    .option('--from <time>', 'first time, for example 2026-03-02T08:00:00Z; default: now')
+    .option('--every <duration>', 'grant it again after so long: 7d, 168h')
+    .option('--expires-after <duration>', 'what is not used ends so long after it was granted')
+    .option('--until <time>', 'nothing is granted from then on, and what is left ends')
+    .addOption(new Option('--mode <mode>', 'add to what is left, or replace it').choices(['topup', 'reset']))
+    .option('--carry-over <amount>', 'of a reset: how much of what is left stays')
+    .option(...STORE)
+    .option(...QUOTA_KUBECONFIG)
+    .action(async (group: string, key: string, amount: string, options: GrantOptions) => {
+      const { store, kubeconfig, ...fields } = options;
+      const grant: GroupGrant = { key, amount, ...fields };
+      await give(store, kubeconfig, {
+        inStore: (engine) => {
+          const declared = engine.status(group)?.grants ?? [];
+          if (declared.some(({ name }) => name === grant.name))
+            throw new Error(`quota: group ${group} has a grant ${grant.name}`);
+          return engine.updateGroup({ name: group, grants: [...declared.map(toGroupGrant), grant] });
+        },
+        inCluster: (api) => addGrant(api, group, grant),
+      });
+      process.stdout.write(`${group}: grant ${grant.name} of ${key}=${amount}\n`);
+    });
+}
+
+/** `gpu-manager quota transfer`: moves quota between siblings for good. */
+export function quotaTransferCommand(): Command {
+  return new Command('transfer')
+    .description('move quota from a group to its sibling, for good')
+    .argument('<from>', 'group that gives')
+    .argument('<to>', 'its sibling')
+    .argument('<amounts...>', 'limits.cpu=10 requests.nvidia.com/gpu=2')
+    .option(...STORE)
+    .option(...QUOTA_KUBECONFIG)
+    .action(async (from: string, to: string, written: readonly string[], { store, kubeconfig }: Place) => {
+      const amounts = amountsOf(written);
+      await give(store, kubeconfig, {
+        inStore: (engine) => engine.transfer({ from, to, amounts }),
+        inCluster: (api) => moveQuota(api, systemClock, from, to, amounts),
+      });
+      process.stdout.write(`${written.join(' ')} from ${from} to ${to}\n`);
+    });
+}
+
+/** `gpu-manager quota lend`: moves quota between siblings for a time. */
+export function quotaLendCommand(): Command {
+  return new Command('lend')
+    .description('lend quota of a group to its sibling until a time; it goes back by itself')
+    .argument('<lender>')
+    .argument('<borrower>', 'its sibling')
+    .argument('<amounts...>', 'limits.cpu=10 requests.nvidia.com/gpu=2')
+    .requiredOption('--name <name>', 'name of the loan')
+    .requiredOption('--until <time>', 'when it goes back: a time, or a duration such as 7d from now on')
+    .option('--from <time>', 'when it begins; default: now')
+    .option(...STORE)
+    .option(...QUOTA_KUBECONFIG)
+    .action(async (lender: string, borrower: string, written: readonly string[], options: LendOptions) => {
+      const { store, kubeconfig, name, from } = options;
+      const amounts = amountsOf(written);
+      const validFrom = from === undefined ? undefined : momentOf(from, '--from');
+      const until = momentOf(options.until, '--until');
+      await give(store, kubeconfig, {
+        inStore: (engine) => engine.loan({ id: name, lender, borrower, amounts, validFrom, until }),
+        inCluster: (api) =>
+          addLoan(api, lender, {
+            name,
+            to: borrower,
+            amounts,
+            ...(validFrom === undefined ? {} : { from: timestamp(validFrom) }),
+            until: timestamp(until),
+          }),
+      });
+      process.stdout.write(
+        `${written.join(' ')} of ${lender} for ${borrower} until ${new Date(until).toISOString()}\n`,
+      );
+    });
+}
+
+interface Given {
+  readonly inStore: (engine: QuotaEngine) => Promise<Decision>;
+  readonly inCluster: (api: KubeApi) => Promise<Changed>;
+}
+
+/** Changes a store, or the objects of a cluster. Rejects where it is refused. */
+async function give(
+  store: string | undefined,
+  kubeconfig: string | undefined,
+  { inStore, inCluster }: Given,
+): Promise<void> {
+  if (store === undefined)
+    return withClient(kubeconfig, async (client) => {
+      const changed = await inCluster(client);
+      if (!changed.ok) throw new Error(`quota: ${changed.reason}`);
+    });
+  await access(store).catch((error: NodeJS.ErrnoException) => {
+    throw new StartupError(`quota: ${store}: ${error.code === 'ENOENT' ? 'no such directory' : error.message}`);
+  });
+  const journal = await JournalStore.open(store).catch((error: Error) => {
+    throw new StartupError(`quota: ${store}: ${error.message}`);
+  });
+  const engine = await createEngine({ store: journal, clock: () => Date.now() });
+  try {
+    const decision = await inStore(engine);
+    if (!decision.allowed) throw new Error(`quota: ${decision.message}`);
+  } finally {
+    await engine.close();
+  }
+}
+
+/** `limits.cpu=10` and so on. */
+function amountsOf(written: readonly string[]): Hard {
+  return Object.fromEntries(
+    written.map((text) => {
+      const [, key, amount] = /^([^=]+)=([^=]+)$/.exec(text) ?? [];
+      if (key === undefined || amount === undefined)
+        throw new StartupError(`quota: "${text}" is not key=amount, such as limits.cpu=10`);
+      return [key, amount];
+    }),
+  );
+}
+
+/** A time, or a duration from now on; milliseconds. */
+function momentOf(written: string, option: string): number {
+  const moment = readMoment(written);
+  if (!Number.isNaN(moment)) return moment;
+  const duration = readDuration(written);
+  if (Number.isNaN(duration))
+    throw new StartupError(
+      `quota: ${option}: "${written}" is neither a time such as 2026-03-02T08:00:00Z nor a duration such as 7d`,
+    );
+  return Date.now() + duration;
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('not a whole number from 1');
+  return value;
+}

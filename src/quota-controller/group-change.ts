@@ -1,0 +1,108 @@
+import { MERGE_PATCH, type KubeApi } from '../kube/client.js';
+import { KubeError } from '../kube/failure.js';
+import type { Clock } from '../host/clock.js';
+import { wait } from '../host/pause.js';
+import { formatAmount } from '../quota/core/decision.js';
+import type { GroupGrant } from '../quota/core/declared-grant.js';
+import type { GroupLoan } from '../quota/core/declared-loan.js';
+import type { GroupSpec, Hard } from '../quota/core/group-spec.js';
+import { Quota } from '../quota/core/quota.js';
+import { GROUPS_PATH, itemPath } from './names.js';
+import { readGroup } from './group-object.js';
+
+/** What became of a change of a group's object: the webhook of the quota decided it. */
+export type Changed = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+
+interface Read {
+  readonly spec: GroupSpec;
+  readonly resourceVersion: string;
+}
+
+/** How often an object that others change as well is read again. */
+const ATTEMPTS = 5;
+/** What one group gave is free once the ledger has seen its object. */
+const FREE_MS = 30_000;
+const LOOK_MS = 500;
+
+/** Adds a grant to the specification of a group. */
+export async function addGrant(api: KubeApi, group: string, grant: GroupGrant): Promise<Changed> {
+  return change(api, group, ({ grants = [] }) =>
+    grants.some(({ name }) => name === grant.name)
+      ? `group ${group} has a grant ${grant.name}: edit it with kubectl edit bizrq/${group}, or give it another name`
+      : { grants: [...grants, grant] },
+  );
+}
+
+/** Adds a loan to the specification of the group that lends. */
+export async function addLoan(api: KubeApi, group: string, loan: GroupLoan): Promise<Changed> {
+  return change(api, group, ({ loans = [] }) =>
+    loans.some(({ name }) => name === loan.name)
+      ? `group ${group} has a loan ${loan.name}: edit it with kubectl edit bizrq/${group}, or give it another name`
+      : { loans: [...loans, loan] },
+  );
+}
+
+/**
+ * Moves quota from one group to its sibling: lowers the one, then raises the other. If the second is refused, the first
+ * is raised again.
+ */
+export async function moveQuota(api: KubeApi, clock: Clock, from: string, to: string, amounts: Hard): Promise<Changed> {
+  const [giver, taker] = [await read(api, from), await read(api, to)];
+  // The arithmetic and its refusals are the engine's; what is used and left, the webhook knows.
+  const tried = triedTransfer(giver.spec, taker.spec, amounts);
+  if (!tried.ok) return tried;
+  const lowered = await change(api, from, () => ({ hard: tried.from }));
+  if (!lowered.ok) return lowered;
+  const deadline = clock.now() + FREE_MS;
+  let raised = await change(api, to, () => ({ hard: tried.to }));
+  while (!raised.ok && /ParentExceeded/.test(raised.reason) && clock.now() < deadline) {
+    await wait(clock, LOOK_MS);
+    raised = await change(api, to, () => ({ hard: tried.to }));
+  }
+  if (raised.ok) return raised;
+  const undone = await change(api, from, () => ({ hard: giver.spec.hard }));
+  return undone.ok
+    ? raised
+    : { ok: false, reason: `${raised.reason}; ${from} was lowered and could not be raised again: ${undone.reason}` };
+}
+
+function triedTransfer(
+  giver: GroupSpec,
+  taker: GroupSpec,
+  amounts: Hard,
+): { readonly ok: true; readonly from: Hard; readonly to: Hard } | Extract<Changed, { ok: false }> {
+  if (giver.parent !== taker.parent) return { ok: false, reason: `${giver.name} and ${taker.name} are no siblings` };
+  const quota = new Quota();
+  for (const { name, hard } of [giver, taker]) {
+    const made = quota.createGroup({ name, hard });
+    if (!made.allowed) return { ok: false, reason: made.message };
+  }
+  const decision = quota.transfer({ from: giver.name, to: taker.name, amounts });
+  if (!decision.allowed) return { ok: false, reason: decision.message };
+  const hardOf = ({ name }: GroupSpec): Hard => {
+    const after = quota.status(name)?.hard;
+    return Object.fromEntries(Object.keys(amounts).map((key) => [key, formatAmount(key, after?.get(key) ?? 0n)]));
+  };
+  return { ok: true, from: hardOf(giver), to: hardOf(taker) };
+}
+
+/** `edit` answers the fields of the specification that change, or why none does. */
+async function change(api: KubeApi, group: string, edit: (spec: GroupSpec) => object | string): Promise<Changed> {
+  for (let attempt = 1; ; attempt++) {
+    const { spec, resourceVersion } = await read(api, group);
+    const edited = edit(spec);
+    if (typeof edited === 'string') return { ok: false, reason: edited };
+    const body = { metadata: { resourceVersion }, spec: edited };
+    const path = itemPath(GROUPS_PATH, group);
+    const answer = await api.request({ method: 'PATCH', path, body, contentType: MERGE_PATCH });
+    if (answer.ok) return { ok: true };
+    if (answer.code !== 'conflict' || attempt === ATTEMPTS) return { ok: false, reason: answer.message };
+  }
+}
+
+async function read(api: KubeApi, name: string): Promise<Read> {
+  const answer = await api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
+  if (!answer.ok) throw new KubeError(`group ${name} cannot be read`, answer);
+  const { spec, resourceVersion } = readGroup(answer.body);
+  return { spec, resourceVersion };
+}
