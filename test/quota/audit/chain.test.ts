@@ -18,7 +18,7 @@ function chainOf(count: number): { readonly lines: string[]; readonly chain: Aud
   return { lines, chain };
 }
 
-test('a chain of events is whole, and says where it ends', async (t) => {
+test('verification accepts an unchanged chain and reports its head', async (t) => {
   const { lines, chain } = chainOf(8);
   t.same(await verifyChain(lines), { ok: true, end: chain.end });
   t.equal(chain.end.sequence, 8);
@@ -26,7 +26,7 @@ test('a chain of events is whole, and says where it ends', async (t) => {
   t.match(JSON.parse(lines[7] ?? ''), { sequence: 8, event: { type: 'denied', code: 'QuotaExceeded' } });
 });
 
-test('whatever is changed, taken out, put in or moved is found', async (t) => {
+test('verification finds every changed, removed, inserted or moved line', async (t) => {
   const { lines } = chainOf(12);
   const damage = fc.oneof(
     fc.nat(10).map((at) => lines.filter((_, index) => index !== at)),
@@ -54,7 +54,7 @@ test('whatever is changed, taken out, put in or moved is found', async (t) => {
   t.end();
 });
 
-test('a line that was made anew breaks the chain behind it', async (t) => {
+test('a rewritten line breaks the chain after it', async (t) => {
   const { lines } = chainOf(4);
   const forged = new AuditChain({ sequence: 1, digest: 'f'.repeat(64) }).append({
     type: 'admitted',

@@ -29,7 +29,7 @@ const TREE = 'groups: [{name: g, hard: {limits.cpu: 4, limits.cpu.A4: 9}}]';
 const SCRIPT =
   '{"type":"createGroup","name":"h","hard":{"limits.cpu":4}}\n{"type":"admit","workload":"Job/a","group":"h","podSets":[{"count":3,"limits":{"cpu":1}}]}\n';
 
-test('a tree is shown, with what is odd about it, or refused with what is wrong', async (t) => {
+test('validate prints a tree with warnings, or refuses it with the errors', async (t) => {
   const directory = await scratchDirectory(t);
   const shown = await run(directory, ['validate', '-', '-o', 'json'], TREE);
   t.match(JSON.parse(shown.out), { name: 'g', hard: { 'limits.cpu': '4' } });
@@ -46,7 +46,7 @@ test('a tree is shown, with what is odd about it, or refused with what is wrong'
     t.equal((await run(directory, args)).code, 2, args.join(' '));
 });
 
-test('a manifest of a hundred megabytes is refused unread', async (t) => {
+test('the command refuses a manifest of a hundred megabytes without reading it', async (t) => {
   const directory = await scratchDirectory(t);
   await writeFile(join(directory, 'tree.yaml'), TREE);
   await writeFile(join(directory, 'big.yaml'), Buffer.alloc(100 << 20, 'x'));
@@ -55,7 +55,7 @@ test('a manifest of a hundred megabytes is refused unread', async (t) => {
   t.match(err, /big.yaml: 104857600 bytes, at most/);
 });
 
-test('a state outlives the command, in a journal', async (t) => {
+test('a journal keeps the state between commands', async (t) => {
   const directory = await scratchDirectory(t);
   t.equal((await run(directory, ['replay', '-', '--store', 'store'], SCRIPT)).code, 0);
   const second = await run(
@@ -67,7 +67,7 @@ test('a state outlives the command, in a journal', async (t) => {
   t.match((await run(directory, ['report', 'store'])).out, /h +limits.cpu +4 +3 +3 +1 +75%/);
 });
 
-test('a script that can not be read to its end changes nothing', async (t) => {
+test('a script with an unreadable end changes nothing', async (t) => {
   const directory = await scratchDirectory(t);
   const { code, err } = await run(directory, ['replay', '-', '--store', 'store'], `${SCRIPT}{"type":"oops"}\n`);
   t.equal(code, 2);
@@ -75,7 +75,7 @@ test('a script that can not be read to its end changes nothing', async (t) => {
   t.match(await run(directory, ['report', 'store']), { code: 2, err: /store: no such directory/ });
 });
 
-test('an audit file goes on where it ended, and shows what was done to it', async (t) => {
+test('an audit file continues where it ended, and verification shows what was changed in it', async (t) => {
   const directory = await scratchDirectory(t);
   const file = join(directory, 'audit');
   await run(directory, ['replay', '-', '--store', 'store', '--audit', 'audit'], SCRIPT);

@@ -34,7 +34,7 @@ function run(directory: string, args: readonly string[]): Promise<string> {
   });
 }
 
-test('the examples of the document print what it says', async (t) => {
+test('the examples of the document print the output that it shows', async (t) => {
   const directory = await scratchDirectory(t);
   const blocks = blocksOf(await readFile(join(repository, 'docs/quota.md'), 'utf8'));
   const files = blocks.filter(({ file }) => file !== '');

@@ -12,7 +12,7 @@ function step(json: unknown, previous = 0): unknown {
   return read.ok ? read.step : read.reason;
 }
 
-test('a line is a command and its time', (t) => {
+test('a line holds a command and its time', (t) => {
   t.same(step({ type: 'createGroup', at: 5, name: 'g', hard: { pods: 1 }, actor: 'alice' }), {
     line: 1,
     at: 5,
@@ -37,7 +37,7 @@ test('a line is a command and its time', (t) => {
   t.end();
 });
 
-test('a manifest is as good as a demand', (t) => {
+test('a manifest can replace a demand', (t) => {
   const job = (status: object) => ({
     type: 'admit',
     manifest: {
@@ -65,7 +65,7 @@ test('a manifest is as good as a demand', (t) => {
   t.end();
 });
 
-test('a line that says nothing is refused', (t) => {
+test('a line without a command is refused', (t) => {
   t.match(step('{'), /no JSON/);
   t.match(step('7'), /an object with a type/);
   t.match(step('null'), /an object with a type/);
@@ -81,7 +81,7 @@ test('a line that says nothing is refused', (t) => {
   t.end();
 });
 
-test('no text is more than refused', (t) => {
+test('no text causes more than a refusal', (t) => {
   const line = fc.oneof(
     fc.string(),
     fc.json(),
@@ -121,7 +121,7 @@ const SCRIPT = [
   '{"type":"status","group":"g"}',
 ];
 
-test('a script is played line by line, each decision is told', async (t) => {
+test('replay runs a script line by line and reports each decision', async (t) => {
   const told: string[] = [];
   const refused = await replay(SCRIPT, new Quota(), 'json', {}, (text) => told.push(text));
   t.equal(refused, 1);
@@ -144,12 +144,12 @@ test('a script is played line by line, each decision is told', async (t) => {
   t.match(rows[3], /^5 +1970-01-01T01:00:00.000Z +admit +Job\/\/b +REFUSED +QuotaExceeded: .*at most 1 replica fits/);
 });
 
-test('a script with a line that can not be read is not begun', async (t) => {
+test('replay does not start a script with an unreadable line', async (t) => {
   t.equal(await scriptProblem(SCRIPT, {}), null);
   t.match(await scriptProblem([...SCRIPT, '{"type":"oops"}'], {}), /^line 7: the type "oops"/);
 });
 
-test('lines are found wherever a stream is cut', async (t) => {
+test('lines are found wherever the stream is split', async (t) => {
   const text = fc.array(fc.stringMatching(/^[a-zäöü☃ ]*$/), { maxLength: 8 });
   await fc.assert(
     fc.asyncProperty(text, fc.integer({ min: 1, max: 7 }), async (lines, size) => {

@@ -7,7 +7,7 @@ const namesOf = (text: string): unknown => {
   return read.ok ? read.groups.map(({ name, parent }) => `${name}<${parent ?? ''}`) : read.problems;
 };
 
-test('trees are nested, or name their parents, or are custom resources', (t) => {
+test('a tree file nests groups, names their parents, or holds custom resources', (t) => {
   t.same(
     namesOf(
       'groups: [{name: a, hard: {}, children: [{name: b, hard: {pods: 1}, children: [{name: c, hard: {}}]}]}, {name: d, hard: {}}]',
@@ -37,7 +37,7 @@ spec: { hard: { limits.cpu: 2 } }
   t.end();
 });
 
-test('what is wrong with a tree is said, all of it', (t) => {
+test('all errors of a tree are reported', (t) => {
   t.same(
     namesOf('groups: [{name: a, parent: c, hard: {}}, {name: b, parent: a, hard: {}}, {name: c, parent: b, hard: {}}]'),
     ['a circle: a below c below b below a'],
@@ -60,7 +60,7 @@ test('what is wrong with a tree is said, all of it', (t) => {
   t.end();
 });
 
-test('manifests come in documents and lists, as YAML or JSON', (t) => {
+test('manifests may be documents and lists, in YAML or JSON', (t) => {
   t.same(readManifests('kind: A\n---\nkind: List\nitems: [{kind: B}, {kind: C}]\n---\n'), {
     ok: true,
     manifests: [{ kind: 'A' }, { kind: 'B' }, { kind: 'C' }],

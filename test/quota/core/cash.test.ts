@@ -61,7 +61,7 @@ const job = (name: string, group: string) => ({
   podSets: [{ count: 1, limits: { cpu: 1 } }],
 });
 
-test('a thousand hours every week begin anew each week', (t) => {
+test('a weekly grant of a thousand hours renews the budget each week', (t) => {
   const { quota, burn, at, hard, used } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 0 } });
   t.equal(quota.admit(job('a', 'g')).code, 'CashExhausted');
@@ -80,7 +80,7 @@ test('a thousand hours every week begin anew each week', (t) => {
   t.end();
 });
 
-test('what is left is carried over as far as it may be', (t) => {
+test('the unused rest is carried over up to its limit', (t) => {
   const { quota, burn, at, hard } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 0 } });
   quota.grant({ id: 'daily', group: 'g', key: KEY, amount: 10, mode: 'reset', carryOverMax: 4, everyMs: 24 * HOUR });
@@ -92,7 +92,7 @@ test('what is left is carried over as far as it may be', (t) => {
   t.end();
 });
 
-test('consumption is taken from the grant that ends first, the rest of a grant is lost when it ends', (t) => {
+test('consumption uses the grant that expires first, and the rest of a grant is lost when it expires', (t) => {
   const { quota, burn, at, hard, events } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 5 } });
   quota.grant({ id: 'long', group: 'g', key: KEY, amount: 10, expiresAt: 100 * HOUR });
@@ -116,7 +116,7 @@ test('consumption is taken from the grant that ends first, the rest of a grant i
   t.end();
 });
 
-test('a grant to a child comes out of its parent, when it begins', (t) => {
+test("a grant to a child reduces the parent's budget when it begins", (t) => {
   const { quota, at, used, hard, events } = desk();
   quota.createGroup({ name: 'p', hard: { [KEY]: 10 } });
   quota.createGroup({ name: 'c', parent: 'p', hard: { [KEY]: 4 } });
@@ -132,7 +132,7 @@ test('a grant to a child comes out of its parent, when it begins', (t) => {
   t.end();
 });
 
-test('thresholds are announced once, and again after a top-up', (t) => {
+test('thresholds are reported once, and again after a top-up', (t) => {
   const { quota, burn, events } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 100 } });
   const announced = () => events.filter(({ type }) => type === 'cashThreshold').map(({ percent }) => percent);
@@ -148,7 +148,7 @@ test('thresholds are announced once, and again after a top-up', (t) => {
   t.end();
 });
 
-test('the status says how fast cash goes and when it is gone', (t) => {
+test('the status shows the rate of consumption and when the budget is used up', (t) => {
   const { quota } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 100 } });
   quota.execute({ type: 'podStarted', pod: 'p', workload: { kind: 'Job', name: 'j' }, group: 'g', limits: { cpu: 4 } });
@@ -159,7 +159,7 @@ test('the status says how fast cash goes and when it is gone', (t) => {
   t.end();
 });
 
-test('a key that comes to a running group counts from then on; one that goes and comes again forgets nothing', (t) => {
+test('a key added to a running group counts from then on; a key that is removed and added again keeps its count', (t) => {
   const { quota, at, used } = desk();
   quota.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
   quota.execute({ type: 'podStarted', pod: 'p', workload: { kind: 'Job', name: 'j' }, group: 'g', limits: { cpu: 2 } });
@@ -175,7 +175,7 @@ test('a key that comes to a running group counts from then on; one that goes and
   t.end();
 });
 
-test('pods change their account with their workload', (t) => {
+test('pods move to another account with their workload', (t) => {
   const { quota, at, used } = desk();
   for (const name of ['g', 'h']) quota.createGroup({ name, hard: { [KEY]: 100 } });
   quota.admit(job('a', 'g'));
@@ -189,7 +189,7 @@ test('pods change their account with their workload', (t) => {
   t.end();
 });
 
-test('a pod that is resized in place counts for what it held', (t) => {
+test('a pod that is resized in place is charged for what it held', (t) => {
   const { quota, at, used } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 100 } });
   const pod = (cpu: number, hour: number) =>
@@ -209,7 +209,7 @@ test('a pod that is resized in place counts for what it held', (t) => {
   t.end();
 });
 
-test('an event from the future counts from now, and is reported', (t) => {
+test('an event with a time in the future counts from now, and is reported', (t) => {
   const { quota, used, events, at } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 100 } });
   quota.execute({
@@ -226,7 +226,7 @@ test('an event from the future counts from now, and is reported', (t) => {
   t.end();
 });
 
-test('a group that is deleted by force settles its running pods with its parent', (t) => {
+test('the forced deletion of a group charges its running pods to the parent', (t) => {
   const { quota, at, used } = desk();
   quota.createGroup({ name: 'p', hard: { [KEY]: 100 } });
   quota.createGroup({ name: 'c', parent: 'p', hard: { [KEY]: 50 } });
@@ -241,7 +241,7 @@ test('a group that is deleted by force settles its running pods with its parent'
   t.end();
 });
 
-test('a grant that can not be is refused', (t) => {
+test('an impossible grant is refused', (t) => {
   const { quota } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 100, 'limits.cpu': 1 } });
   const grant = { id: 'x', group: 'g', key: KEY, amount: 1 };
@@ -260,7 +260,7 @@ test('a grant that can not be is refused', (t) => {
   t.end();
 });
 
-test('years without a command do not take years', (t) => {
+test('advancing time by years takes no time', (t) => {
   const { quota, at, hard, burn } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 0 } });
   quota.grant({ id: 'minutely', group: 'g', key: KEY, amount: 2, mode: 'reset', everyMs: 60_000 });
@@ -270,7 +270,7 @@ test('years without a command do not take years', (t) => {
   t.end();
 });
 
-test('a stop that is told before the start stops the pod, also for an engine that only shares the store', async (t) => {
+test('a stop that arrives before the start stops the pod, also in another engine of the store', async (t) => {
   const start = {
     type: 'podStarted',
     pod: 'p',
@@ -323,7 +323,7 @@ test('a retained pod is remembered until its object is gone, however late its ev
   t.end();
 });
 
-test('what a pod may have used after its last known moment is counted as uncertain', (t) => {
+test('usage of a pod after its last known time is counted as uncertain', (t) => {
   const { quota, at, used } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 100 } });
   at(1);

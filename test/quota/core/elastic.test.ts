@@ -23,7 +23,7 @@ function family(
   return quota;
 }
 
-test('a group uses what its sibling leaves, and no more than all have together', (t) => {
+test('a group uses what its siblings do not use, up to the sum of all limits', (t) => {
   const quota = family();
   t.equal(admit(quota, 'x', 'a', 9).code, 'OK');
   t.equal(admit(quota, 'y', 'b', 2).code, 'QuotaExceeded');
@@ -33,7 +33,7 @@ test('a group uses what its sibling leaves, and no more than all have together',
   t.end();
 });
 
-test('what a group does not lend stays at home', (t) => {
+test('quota that a group does not lend stays in the group', (t) => {
   const quota = family({ b: { lend: { 'limits.cpu': 1 } } });
   t.equal(room(quota, 'a'), '7');
   t.equal(admit(quota, 'x', 'a', 8).hints.maxReplicas, 7);
@@ -43,7 +43,7 @@ test('what a group does not lend stays at home', (t) => {
   t.end();
 });
 
-test('a group borrows no more than it may', (t) => {
+test('a group borrows no more than its borrowing limit', (t) => {
   const quota = family({ a: { borrow: { 'limits.cpu': 2 } } });
   t.equal(room(quota, 'a'), '8');
   t.equal(admit(quota, 'x', 'a', 9).code, 'QuotaExceeded');
@@ -51,7 +51,7 @@ test('a group borrows no more than it may', (t) => {
   t.end();
 });
 
-test('what is lent can not be carved away for somebody else', (t) => {
+test('lent quota cannot be given to a child of another group', (t) => {
   const quota = new Quota();
   quota.createGroup({ name: 'root', hard: { 'limits.cpu': 10 } });
   quota.createGroup({ name: 'a', parent: 'root', mode: 'elastic', hard: { 'limits.cpu': 4 } });
@@ -63,7 +63,7 @@ test('what is lent can not be carved away for somebody else', (t) => {
   t.end();
 });
 
-test('borrowing goes through several levels, and back in the order it came', (t) => {
+test('quota is borrowed through several levels and returned in the same order', (t) => {
   const quota = new Quota();
   quota.createGroup({ name: 'root', hard: { 'limits.cpu': 12 } });
   quota.createGroup({
@@ -85,7 +85,7 @@ test('borrowing goes through several levels, and back in the order it came', (t)
   t.end();
 });
 
-test('a group that becomes carved keeps what it uses and borrows nothing new', (t) => {
+test('a group that changes to carved mode keeps its usage and borrows nothing more', (t) => {
   const quota = family();
   admit(quota, 'x', 'a', 9);
   t.equal(quota.updateGroup({ name: 'a', mode: 'carved' }).warnings[0]?.code, 'OverQuota');
@@ -95,7 +95,7 @@ test('a group that becomes carved keeps what it uses and borrows nothing new', (
   t.end();
 });
 
-test('an elastic decision looks at each key once a level, a carved one once', (t) => {
+test('an elastic decision reads each key once per level, a decision in carved mode once', (t) => {
   const quota = new Quota();
   const depth = 8;
   for (let level = 0; level < depth; level++) {
@@ -122,7 +122,7 @@ test('an elastic decision looks at each key once a level, a carved one once', (t
   t.end();
 });
 
-test('in an elastic tree the sum of all use never passes the sum that the roots have', (t) => {
+test('in an elastic tree the total usage never exceeds the limits of the roots', (t) => {
   const operation = fc.record({
     workload: fc.nat(5),
     group: fc.constantFrom('root', 'a', 'b', 'a1', 'a2'),

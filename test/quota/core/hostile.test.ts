@@ -202,13 +202,13 @@ for (const [what, command, code] of REFUSED) {
   });
 }
 
-test('a time that is none is refused', (t) => {
+test('an invalid time is refused', (t) => {
   const state = prepared();
   for (const at of [NaN, -1, 0.5, Infinity, 2 ** 53]) t.equal(execute(state, { type: 'tick' }, at).code, 'InvalidTime');
   t.end();
 });
 
-test('a tree is only so deep', (t) => {
+test('a tree beyond the maximum depth is refused', (t) => {
   const quota = new Quota();
   quota.createGroup({ name: 'g0', hard: {} });
   for (let depth = 1; depth < 64; depth++)
@@ -229,7 +229,7 @@ test('amounts beyond 2^53 are exact', (t) => {
   t.end();
 });
 
-test('no text in a demand leads to anything but an answer', (t) => {
+test('no text in a demand causes anything but a decision', (t) => {
   const text = fc.oneof(
     fc.string(),
     fc.constantFrom('__proto__', 'constructor', 'toString', 'cpu', 'g', '1', '../..', '\u0000', 'cpu<', ' '),

@@ -3,7 +3,7 @@ import { test } from 'tap';
 import { keyProblem, resourceProblem, unitOfKey } from '../../../src/quota/core/key.js';
 import { DEFAULT_FAMILIES, expand, familyOf, typeChain, typeProblem } from '../../../src/quota/core/type-family.js';
 
-test('keys that some workload can charge are known', (t) => {
+test('keys that a workload can charge are accepted', (t) => {
   const known = [
     'pods',
     'cpu',
@@ -34,7 +34,7 @@ test('keys that some workload can charge are known', (t) => {
   t.end();
 });
 
-test('keys that would limit nothing are refused', (t) => {
+test('keys that no workload can charge are refused', (t) => {
   const unknown = [
     '',
     'cpus',
@@ -64,7 +64,7 @@ test('keys that would limit nothing are refused', (t) => {
   t.end();
 });
 
-test('a quota key is no resource to ask for', (t) => {
+test('a quota key is not a resource that a workload can request', (t) => {
   for (const resource of ['requests.cpu', 'limits.cpu', 'count/pods', 'cash/limits.cpu', '', ' ', 'a b', '__proto__'])
     t.not(resourceProblem(resource), null, resource);
   for (const resource of ['cpu', 'nvidia.com/gpu', 'gpu.cards', 'nvidia.com/gpu.shared'])
@@ -72,7 +72,7 @@ test('a quota key is no resource to ask for', (t) => {
   t.end();
 });
 
-test('cores and cards are counted in thousandths, memory in bytes, the rest in things', (t) => {
+test('cores and GPUs are counted in thousandths, memory in bytes, other resources in units', (t) => {
   t.same(unitOfKey('limits.cpu.A4'), { decimals: 3, binary: false });
   t.same(unitOfKey('cash/gpu.cards'), { decimals: 3, binary: false });
   t.same(unitOfKey('requests.memory'), { decimals: 0, binary: true });
@@ -97,7 +97,7 @@ test('a type counts as every type above it', (t) => {
   t.end();
 });
 
-test('a label of one family types no other', (t) => {
+test('a type label of one family does not apply to another', (t) => {
   t.equal(familyOf(DEFAULT_FAMILIES, 'cpu'), 'cpu');
   t.equal(familyOf(DEFAULT_FAMILIES, 'nvidia.com/mig-1g.5gb'), 'gpu');
   t.equal(familyOf(DEFAULT_FAMILIES, 'nvidia.com/gpu.shared'), null);
@@ -105,7 +105,7 @@ test('a label of one family types no other', (t) => {
   t.end();
 });
 
-test('every key that a sound request is expanded to is a key that a group can limit', (t) => {
+test('a group can limit every key to which a valid request is expanded', (t) => {
   const part = fc.stringMatching(/^[A-Za-z0-9]{1,8}$/);
   const type = fc.array(part, { maxLength: 3 }).map((parts) => parts.join('.'));
   fc.assert(

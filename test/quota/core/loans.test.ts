@@ -26,7 +26,7 @@ function siblings() {
 
 const LOAN = { id: 'l', lender: 'a', borrower: 'b', amounts: { 'limits.cpu': 4 }, until: 5 * HOUR };
 
-test('quota goes to a sibling for a time and comes back by itself', (t) => {
+test('a loan moves quota to a sibling and returns it at its end', (t) => {
   const { quota, hard, at, admit, events } = siblings();
   t.equal(quota.loan(LOAN).code, 'OK');
   t.same([hard('a'), hard('b')], ['6', '14']);
@@ -42,7 +42,7 @@ test('quota goes to a sibling for a time and comes back by itself', (t) => {
   t.end();
 });
 
-test('a loan may begin later, and does not if the lender needs it then', (t) => {
+test('a loan may begin later, and does not begin if the lender needs the quota then', (t) => {
   const { quota, hard, at, admit, events } = siblings();
   quota.loan({ ...LOAN, validFrom: HOUR });
   t.equal(hard('a'), '10');
@@ -60,7 +60,7 @@ test('a loan may begin later, and does not if the lender needs it then', (t) => 
   t.end();
 });
 
-test('what the borrower gave to children comes back when they shrink', (t) => {
+test('quota that the borrower gave to children returns when the children shrink', (t) => {
   const { quota, hard, at, events } = siblings();
   quota.loan(LOAN);
   quota.createGroup({ name: 'c', parent: 'b', hard: { 'limits.cpu': 13 } });
@@ -74,7 +74,7 @@ test('what the borrower gave to children comes back when they shrink', (t) => {
   t.end();
 });
 
-test('a loan ends with the group that gave or took it', (t) => {
+test('a loan ends when its lender or borrower is deleted', (t) => {
   for (const gone of ['a', 'b']) {
     const { quota, at } = siblings();
     quota.loan(LOAN);
@@ -88,7 +88,7 @@ test('a loan ends with the group that gave or took it', (t) => {
   t.end();
 });
 
-test('a loan that can not be is refused', (t) => {
+test('an impossible loan is refused', (t) => {
   const { quota, admit } = siblings();
   quota.createGroup({ name: 'c', parent: 'b', hard: { 'limits.cpu': 1 } });
   t.equal(quota.loan({ ...LOAN, lender: 'nope' }).code, 'GroupNotFound');

@@ -20,7 +20,7 @@ const lose = (engine: Quota, uid: string, version: number) =>
   engine.execute({ type: 'observe', workload: at(uid, version), group: 'g', demand: null });
 const used = (engine: Quota, group = 'g') => Number(engine.status(group)?.used.get('limits.cpu') ?? 0n) / 1000;
 
-test('an object that is there is charged, whatever the quota says', (t) => {
+test('an existing object is charged, even beyond the quota', (t) => {
   const engine = quota();
   t.equal(see(engine, 'u', 5, 12).code, 'OK');
   t.equal(used(engine), 12);
@@ -31,7 +31,7 @@ test('an object that is there is charged, whatever the quota says', (t) => {
   t.end();
 });
 
-test('a reservation is settled by the object it was made for', (t) => {
+test('an observed object replaces its reservation', (t) => {
   const engine = quota();
   engine.reserve(demand('u', 0, 4), 60_000, 'create');
   t.equal(used(engine), 4);
@@ -41,7 +41,7 @@ test('a reservation is settled by the object it was made for', (t) => {
   t.end();
 });
 
-test('a change that was admitted and came differently holds nothing any more', (t) => {
+test('an admitted change that arrives in another form keeps no reservation', (t) => {
   const engine = quota();
   see(engine, 'u', 5, 2);
   engine.reserve(demand('u', 5, 9), 60_000, 'to nine');
@@ -52,7 +52,7 @@ test('a change that was admitted and came differently holds nothing any more', (
   t.end();
 });
 
-test('an old observation neither shrinks what is newer nor settles what follows it', (t) => {
+test('an old observation neither reduces a newer charge nor replaces a later reservation', (t) => {
   const engine = quota();
   see(engine, 'u', 5, 8);
   see(engine, 'u', 7, 3);
@@ -64,7 +64,7 @@ test('an old observation neither shrinks what is newer nor settles what follows 
   t.end();
 });
 
-test('what is gone is released, and not what has its name now', (t) => {
+test('a deleted object is released, a new object of the same name is not', (t) => {
   const engine = quota();
   see(engine, 'old', 5, 3);
   engine.reserve(demand('new', 0, 4), 60_000, 'create anew');
@@ -77,7 +77,7 @@ test('what is gone is released, and not what has its name now', (t) => {
   t.end();
 });
 
-test('an object that moved is charged where it is', (t) => {
+test('an object that moved is charged to its new group', (t) => {
   const engine = quota();
   see(engine, 'u', 5, 3);
   engine.reserve(demand('u', 5, 3, 'h'), 60_000, 'move');
@@ -88,7 +88,7 @@ test('an object that moved is charged where it is', (t) => {
   t.end();
 });
 
-test('the same observation again changes nothing', (t) => {
+test('a repeated observation changes nothing', (t) => {
   const engine = quota();
   see(engine, 'u', 5, 3);
   const { revision } = engine;

@@ -19,7 +19,7 @@ function run(state: QuotaState, steps: readonly Timed[]): void {
 
 const histories = (maxLength: number) => fc.oneof(history(maxLength), busyHistory(maxLength));
 
-test('what is counted step by step is what a recount finds, after any history', (t) => {
+test('after any history, the incremental counters equal a recount', (t) => {
   fc.assert(
     fc.property(histories(60), (steps) => {
       const state = fresh();
@@ -39,7 +39,7 @@ test('what is counted step by step is what a recount finds, after any history', 
   t.end();
 });
 
-test('a state that is written down and read again is the same', (t) => {
+test('a state that is stored and restored is the same', (t) => {
   fc.assert(
     fc.property(histories(60), (steps) => {
       const state = fresh();
@@ -57,7 +57,7 @@ test('a state that is written down and read again is the same', (t) => {
   t.end();
 });
 
-test('the records of changes, in order, lead to the same state', (t) => {
+test('applying the records of changes in order gives the same state', (t) => {
   fc.assert(
     fc.property(histories(60), (steps) => {
       const state = fresh();
@@ -73,7 +73,7 @@ test('the records of changes, in order, lead to the same state', (t) => {
   t.end();
 });
 
-test('a state that only follows the records of another is the same', (t) => {
+test('a replica that only applies records has the same state', (t) => {
   fc.assert(
     fc.property(histories(60), (steps) => {
       const [state, follower] = [fresh(), fresh()];
@@ -89,7 +89,7 @@ test('a state that only follows the records of another is the same', (t) => {
   t.end();
 });
 
-test('children never hold more than their parent has, unless it was forced', (t) => {
+test('children never have more than their parent, except after a forced change', (t) => {
   fc.assert(
     fc.property(histories(60), (steps) => {
       const state = fresh();
@@ -106,7 +106,7 @@ test('children never hold more than their parent has, unless it was forced', (t)
   t.end();
 });
 
-test('no command raises a use above its limit', (t) => {
+test('no command raises usage above its limit', (t) => {
   fc.assert(
     fc.property(histories(60), (steps) => {
       const state = fresh();
@@ -140,7 +140,7 @@ function over(state: QuotaState): Map<string, Amount> {
   return found;
 }
 
-test('what all workloads of a tree use together fits its root', (t) => {
+test('the workloads of a tree together fit its root', (t) => {
   const noStructure = busyHistory(80).map((steps) =>
     steps.filter(({ command: { type } }, at) => at < 6 || !['updateGroup', 'deleteGroup', 'loan'].includes(type)),
   );
@@ -159,7 +159,7 @@ test('what all workloads of a tree use together fits its root', (t) => {
   t.end();
 });
 
-test('releasing everything leaves nothing', (t) => {
+test('releasing every workload leaves no charge', (t) => {
   fc.assert(
     fc.property(histories(60), (steps) => {
       const state = fresh();
@@ -178,7 +178,7 @@ test('releasing everything leaves nothing', (t) => {
   t.end();
 });
 
-test('a refusal and a dry run change no byte', (t) => {
+test('a refusal and a dry run do not change the state', (t) => {
   fc.assert(
     fc.property(histories(40), command, (steps, last) => {
       const state = fresh();
@@ -195,7 +195,7 @@ test('a refusal and a dry run change no byte', (t) => {
   t.end();
 });
 
-test('what is simulated is what happens, and leaves no trace', (t) => {
+test('a simulation predicts the real decisions and changes nothing', (t) => {
   fc.assert(
     fc.property(histories(30), history(30), (steps, script) => {
       const state = fresh();
@@ -221,7 +221,7 @@ test('what is simulated is what happens, and leaves no trace', (t) => {
   t.end();
 });
 
-test('admitting and releasing again leaves everything but the count of changes as it was', (t) => {
+test('admitting and releasing changes nothing but the count of changes', (t) => {
   fc.assert(
     fc.property(histories(40), (steps) => {
       const state = fresh();
@@ -241,7 +241,7 @@ test('admitting and releasing again leaves everything but the count of changes a
   t.end();
 });
 
-test('more quota never turns a yes into a no', (t) => {
+test('more quota never turns an admission into a refusal', (t) => {
   fc.assert(
     fc.property(histories(40), command, fc.integer({ min: 1, max: 9 }), (steps, last, more) => {
       const [less, plenty] = [fresh(), fresh()];
@@ -261,7 +261,7 @@ test('more quota never turns a yes into a no', (t) => {
   t.end();
 });
 
-test('workloads of different carved groups are decided alike, whichever comes first', (t) => {
+test('decisions about different groups in carved mode do not depend on their order', (t) => {
   const podSet = fc.record({ count: fc.nat(6), limits: fc.record({ cpu: fc.nat(4), memory: fc.nat(3) }) });
   const pair = fc.constantFrom(['a1', 'a2'] as const, ['a', 'b'] as const, ['root', 'other'] as const);
   let compared = 0;
@@ -299,7 +299,7 @@ interface PodLine {
   readonly cores: number;
 }
 
-test('cash is the integral of what pods held, in whatever order and however late their events come', (t) => {
+test('cash is the integral of what pods held, in any order and with any delay of events', (t) => {
   const pods = fc.array(
     fc.record<PodLine>({ from: fc.nat(100), long: fc.nat(100), cores: fc.integer({ min: 1, max: 9 }) }),
     { minLength: 1, maxLength: 12 },
@@ -338,7 +338,7 @@ test('cash is the integral of what pods held, in whatever order and however late
   t.end();
 });
 
-test('what a tree consumed is never given back, whatever becomes of its groups', (t) => {
+test('consumed hours of a tree are never returned, whatever happens to its groups', (t) => {
   fc.assert(
     fc.property(busyHistory(60), (steps) => {
       const state = fresh();
@@ -368,7 +368,7 @@ test('what a tree consumed is never given back, whatever becomes of its groups',
   t.end();
 });
 
-test('a budget is used up by its group and what it gave to children, exactly', (t) => {
+test('a budget is consumed exactly by its group and by what the group gave to children', (t) => {
   fc.assert(
     fc.property(histories(60), (steps) => {
       const state = fresh();

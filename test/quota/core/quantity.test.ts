@@ -15,7 +15,7 @@ const read = (text: string, decimals = 0, round: 'up' | 'down' = 'up') => {
   return parsed.ok ? BigInt(parsed.amount) : parsed.code;
 };
 
-test('quantities are read as Kubernetes writes them', (t) => {
+test('quantities are read in the format of Kubernetes', (t) => {
   const cases: readonly (readonly [string, number, bigint])[] = [
     ['0', 0, 0n],
     ['1', 0, 1n],
@@ -47,7 +47,7 @@ test('quantities are read as Kubernetes writes them', (t) => {
   t.end();
 });
 
-test('what is no quantity is refused', (t) => {
+test('an invalid quantity is refused', (t) => {
   for (const text of [
     '',
     ' ',
@@ -76,14 +76,14 @@ test('what is no quantity is refused', (t) => {
   t.end();
 });
 
-test('what does not fit into 64 bits is refused, however it is written', (t) => {
+test('a quantity beyond 64 bits is refused in every notation', (t) => {
   for (const text of ['9223372036854775808', '8Ei', '1e19', '1e9999', '-9223372036854775808', '9'.repeat(60), '10E'])
     t.equal(read(text), 'QuantityTooLarge', text);
   t.equal(read('9223372036854775807', 3), 'QuantityTooLarge', 'thousandths');
   t.end();
 });
 
-test('a part of a thousandth is charged as one, as kube-scheduler counts it', (t) => {
+test('a fraction of a thousandth is charged as one thousandth, as in kube-scheduler', (t) => {
   const milli = (text: string | number) => {
     const parsed = readQuantity('cpu', text, 'up');
     return parsed.ok ? parsed.amount : parsed.code;
@@ -93,7 +93,7 @@ test('a part of a thousandth is charged as one, as kube-scheduler counts it', (t
   t.end();
 });
 
-test('a whole quantity is none with a fraction, none beyond safe integers and none that is unreadable', (t) => {
+test('a whole quantity has no fraction, is a safe integer, and is readable', (t) => {
   const rows: readonly (readonly [string | number, number | null])[] = [
     ['30', 30],
     ['+7', 7],
@@ -121,7 +121,7 @@ test('a whole quantity is none with a fraction, none beyond safe integers and no
   t.end();
 });
 
-test('requests are rounded up and limits down', (t) => {
+test('requests are rounded up, limits are rounded down', (t) => {
   t.equal(read('0.0001', 3, 'up'), 1n);
   t.equal(read('0.0001', 3, 'down'), 0n);
   t.equal(read('1.5', 0, 'up'), 2n);
@@ -131,7 +131,7 @@ test('requests are rounded up and limits down', (t) => {
   t.end();
 });
 
-test('numbers and bigints are read as units and base units', (t) => {
+test('numbers are read as units, bigints as base units', (t) => {
   t.same(readQuantity('limits.cpu', 1.5, 'up'), { ok: true, amount: 1500 });
   t.same(readQuantity('limits.cpu', 1500n, 'up'), { ok: true, amount: 1500 });
   t.same(readQuantity('limits.memory', 1e21, 'up').ok, false);
@@ -144,7 +144,7 @@ test('numbers and bigints are read as units and base units', (t) => {
   t.end();
 });
 
-test('what is formatted reads back as the same amount', (t) => {
+test('a formatted amount reads back as the same amount', (t) => {
   fc.assert(
     fc.property(
       fc.bigInt(0n, 2n ** 63n - 1n),
@@ -158,7 +158,7 @@ test('what is formatted reads back as the same amount', (t) => {
   t.end();
 });
 
-test('the short way of reading plain quantities and the long way lead to the same', (t) => {
+test('the fast path for plain quantities gives the same results as the general path', (t) => {
   const digits = fc.oneof(fc.stringMatching(/^\d{1,20}$/), fc.nat(10_000).map(String));
   const suffix = fc.constantFrom('', 'm', 'k', 'M', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'i', 'toString');
   fc.assert(
@@ -176,7 +176,7 @@ test('the short way of reading plain quantities and the long way lead to the sam
   t.end();
 });
 
-test('amounts are shown in the units of people', (t) => {
+test('amounts are printed in readable units', (t) => {
   t.equal(formatQuantity('limits.cpu', 1500), '1500m');
   t.equal(formatQuantity('limits.cpu.A4', 2000), '2');
   t.equal(formatQuantity('limits.memory', 8 * 2 ** 30), '8Gi');

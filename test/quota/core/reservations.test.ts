@@ -27,7 +27,7 @@ const asks = (count: number, group = 'g', name = 'w') => ({
   podSets: [{ count, limits: { cpu: 1 } }],
 });
 
-test('what is reserved is used, until it expires', (t) => {
+test('a reservation counts as used until it expires', (t) => {
   const { quota, used, at, events } = office();
   const decision = quota.reserve(asks(8), MINUTE, 'op');
   t.equal(decision.reservation, 'op');
@@ -42,7 +42,7 @@ test('what is reserved is used, until it expires', (t) => {
   t.end();
 });
 
-test('what is confirmed stays', (t) => {
+test('a confirmed reservation stays', (t) => {
   const { quota, used, at } = office();
   quota.reserve(asks(8), MINUTE, 'op');
   t.equal(quota.confirm('op').code, 'OK');
@@ -53,7 +53,7 @@ test('what is confirmed stays', (t) => {
   t.end();
 });
 
-test('the same operation again is the same reservation, and lives longer', (t) => {
+test('a repeated operation extends its reservation', (t) => {
   const { quota, used, at } = office();
   quota.reserve(asks(8), 2 * MINUTE, 'op');
   at(1);
@@ -66,7 +66,7 @@ test('the same operation again is the same reservation, and lives longer', (t) =
   t.end();
 });
 
-test('several operations on one workload hold what the largest asks for', (t) => {
+test('several operations on one workload reserve the largest of their demands', (t) => {
   const { quota, used } = office();
   quota.admit(asks(2));
   quota.reserve(asks(5), MINUTE, 'up');
@@ -80,7 +80,7 @@ test('several operations on one workload hold what the largest asks for', (t) =>
   t.end();
 });
 
-test('an operation that asks again for less holds less', (t) => {
+test('an operation that is repeated with a smaller demand reserves less', (t) => {
   const { quota, used } = office();
   quota.reserve(asks(5), MINUTE, 'op');
   quota.reserve(asks(2), MINUTE, 'op');
@@ -89,7 +89,7 @@ test('an operation that asks again for less holds less', (t) => {
   t.end();
 });
 
-test('a smaller demand gives back only when it is confirmed', (t) => {
+test('a smaller demand frees quota only when it is confirmed', (t) => {
   const { quota, used, at } = office();
   quota.admit(asks(6));
   quota.reserve(asks(2), MINUTE, 'down');
@@ -102,7 +102,7 @@ test('a smaller demand gives back only when it is confirmed', (t) => {
   t.end();
 });
 
-test('a move is charged in full before the old group is free', (t) => {
+test('a move is charged to the new group before the old group is released', (t) => {
   const { quota, used } = office();
   quota.admit(asks(6));
   quota.reserve(asks(6, 'h'), MINUTE, 'move');
@@ -112,7 +112,7 @@ test('a move is charged in full before the old group is free', (t) => {
   t.end();
 });
 
-test('an admission takes the place of what was reserved for it, and a release ends it', (t) => {
+test('an admission replaces its reservation, and a release ends it', (t) => {
   const { quota, used } = office();
   quota.reserve(asks(6), MINUTE, 'op');
   t.equal(quota.admit(asks(10)).code, 'OK');
@@ -125,7 +125,7 @@ test('an admission takes the place of what was reserved for it, and a release en
   t.end();
 });
 
-test('an operation belongs to one workload, and a group has no end of them', (t) => {
+test('an operation belongs to one workload, and a group has a maximum of operations', (t) => {
   const { quota } = office();
   t.equal(quota.reserve(asks(1), MINUTE, 'op').code, 'OK');
   t.equal(quota.reserve(asks(1, 'g', 'other'), MINUTE, 'op').code, 'InvalidDemand');

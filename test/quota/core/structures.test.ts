@@ -20,7 +20,7 @@ function apply(
 
 const content = (map: { entries(): Iterable<[string, number]> }) => JSON.stringify([...map.entries()].sort());
 
-test('a forked map is a map of its own, and one that is taken over is one with what it came from', (t) => {
+test('a forked map is independent, and a merged fork equals its origin', (t) => {
   fc.assert(
     fc.property(steps, steps, steps, (first, second, third) => {
       const below = new LayeredMap<string, number>();
@@ -59,7 +59,7 @@ test('a forked map is a map of its own, and one that is taken over is one with w
 
 const timer = (at: number, subject: string): Timer => ({ at, subject, kind: 'podForgotten', group: '' });
 
-test('timers come by time, and those of one time in the order they were set', (t) => {
+test('timers fire by time, and timers of the same time in the order in which they were set', (t) => {
   fc.assert(
     fc.property(fc.array(fc.nat(20), { maxLength: 60 }), fc.nat(20), (times, now) => {
       const queue = new TimerQueue();
@@ -77,7 +77,7 @@ test('timers come by time, and those of one time in the order they were set', (t
   t.end();
 });
 
-test('what a forked queue takes stays with the other, what it is given is handed over', (t) => {
+test('a fork of a queue takes nothing from its origin, and a merge hands over what was added', (t) => {
   const queue = new TimerQueue();
   queue.push(timer(1, 'a'));
   const fork = queue.fork();

@@ -10,7 +10,7 @@ function withGroup(hard: Record<string, string | number>): Quota {
 const used = (quota: Quota, key: string, group = 'g') => formatAmount(key, quota.status(group)?.used.get(key) ?? -1n);
 const ref = (name: string, uid?: string) => ({ kind: 'Deployment', namespace: 'ns', name, uid });
 
-test('pods and objects are counted as well as what they ask for', (t) => {
+test('pods and objects are counted in addition to their requests', (t) => {
   const quota = withGroup({ pods: 5, 'count/deployments.apps': 1 });
   const admit = (name: string, count: number) =>
     quota.admit({ workload: ref(name), group: 'g', objects: 'deployments.apps', podSets: [{ count }] });
@@ -26,7 +26,7 @@ test('pods and objects are counted as well as what they ask for', (t) => {
   t.end();
 });
 
-test('every role of a workload is charged, and each can be scaled', (t) => {
+test('every role of a workload is charged and can be scaled', (t) => {
   const quota = withGroup({ 'limits.cpu': 20 });
   const demand = {
     workload: ref('train'),
@@ -44,7 +44,7 @@ test('every role of a workload is charged, and each can be scaled', (t) => {
   t.end();
 });
 
-test('an extended resource is charged in all three spellings', (t) => {
+test('an extended resource is charged under all three names', (t) => {
   const quota = withGroup({ 'nvidia.com/gpu': 2, 'requests.nvidia.com/gpu': 3, 'limits.nvidia.com/gpu': 4 });
   const decision = quota.admit({
     workload: ref('a'),
@@ -58,7 +58,7 @@ test('an extended resource is charged in all three spellings', (t) => {
   t.end();
 });
 
-test('an untyped request passes by typed limits, unless types are strict', (t) => {
+test('typed limits do not apply to an untyped request, unless types are strict', (t) => {
   const demand = { workload: ref('a'), group: 'g', podSets: [{ count: 9, limits: { 'nvidia.com/gpu': 1 } }] };
   t.equal(withGroup({ 'requests.nvidia.com/gpu.A30': 2 }).admit(demand).code, 'OK');
   const strict = new Quota({ policy: { strictTypes: true } });
@@ -68,7 +68,7 @@ test('an untyped request passes by typed limits, unless types are strict', (t) =
   t.end();
 });
 
-test('an image may change in a group that came to limit what its workload does not say', (t) => {
+test('an image may change in a group that now limits a resource the workload does not state', (t) => {
   const quota = withGroup({ 'limits.memory': '8Gi' });
   const demand = { workload: ref('a'), group: 'g', podSets: [{ count: 2, limits: { memory: '1Gi' } }] };
   quota.admit(demand);
@@ -78,7 +78,7 @@ test('an image may change in a group that came to limit what its workload does n
   t.end();
 });
 
-test('a key that is added counts what is there', (t) => {
+test('a new key counts existing workloads', (t) => {
   const quota = withGroup({ 'limits.cpu': 10 });
   quota.admit({ workload: ref('a'), group: 'g', podSets: [{ count: 2, limits: { cpu: 1, memory: '1Gi' } }] });
   quota.updateGroup({ name: 'g', hard: { 'limits.cpu': 10, 'limits.memory': '3Gi' } });
@@ -86,7 +86,7 @@ test('a key that is added counts what is there', (t) => {
   t.end();
 });
 
-test('a new object of an old name is another one', (t) => {
+test('a new object with the name of an old one is another workload', (t) => {
   const quota = withGroup({ 'limits.cpu': 10 });
   const admit = (uid: string, count: number) =>
     quota.admit({ workload: ref('a', uid), group: 'g', podSets: [{ count, limits: { cpu: 1 } }] });
@@ -122,7 +122,7 @@ test('an autoscaler may reserve its maximum', (t) => {
   t.end();
 });
 
-test('nothing grows in a group that is being deleted, and nothing is made below it', (t) => {
+test('a group that is being deleted admits no growth and no child', (t) => {
   const quota = withGroup({ 'limits.cpu': 10 });
   quota.admit({ workload: ref('a'), group: 'g', podSets: [{ count: 2, limits: { cpu: 1 } }] });
   quota.execute({ type: 'terminateGroup', name: 'g' });
@@ -133,7 +133,7 @@ test('nothing grows in a group that is being deleted, and nothing is made below 
   t.end();
 });
 
-test('a refusal names every key that has no room, in the words of Kubernetes', (t) => {
+test('a refusal names every key without room, in the wording of Kubernetes', (t) => {
   const quota = withGroup({ 'limits.cpu': 10, 'limits.memory': '8Gi' });
   quota.admit({ workload: ref('a'), group: 'g', podSets: [{ count: 6, limits: { cpu: 1, memory: '1Gi' } }] });
   const decision = quota.admit({
@@ -156,7 +156,7 @@ test('a refusal names every key that has no room, in the words of Kubernetes', (
   t.end();
 });
 
-test('an explanation shows every key, and what would fit instead', (t) => {
+test('an explanation shows every key and what would fit', (t) => {
   const quota = withGroup({
     'requests.nvidia.com/gpu': 8,
     'requests.nvidia.com/gpu.A30': 2,
@@ -186,7 +186,7 @@ test('an explanation shows every key, and what would fit instead', (t) => {
   t.end();
 });
 
-test('a simulation tells what would come of a script, and nothing comes of it', (t) => {
+test('a simulation reports the result of a script and changes nothing', (t) => {
   const quota = withGroup({ 'limits.cpu': 10 });
   const admit = (name: string, count: number) => ({
     command: { type: 'admit' as const, workload: ref(name), group: 'g', podSets: [{ count, limits: { cpu: 1 } }] },
@@ -209,7 +209,7 @@ test('a simulation tells what would come of a script, and nothing comes of it', 
   t.end();
 });
 
-test('what happens is told to whoever listens, with who caused it', (t) => {
+test('listeners receive every event with its actor', (t) => {
   const quota = new Quota();
   const events: QuotaEvent[] = [];
   const end = quota.on((event) => events.push(event));
@@ -227,7 +227,7 @@ test('what happens is told to whoever listens, with who caused it', (t) => {
   t.end();
 });
 
-test('limits that others of the group make unreachable are allowed with a warning', (t) => {
+test('a limit that other limits of the group make unreachable is accepted with a warning', (t) => {
   const decision: Decision = new Quota().createGroup({
     name: 'g',
     hard: { 'limits.cpu': 10, 'limits.cpu.A4': 100, 'limits.cpu.A3': 5 },
@@ -239,7 +239,7 @@ test('limits that others of the group make unreachable are allowed with a warnin
   t.end();
 });
 
-test('a recount finds and corrects what does not add up', (t) => {
+test('a recount finds and corrects counters that differ', (t) => {
   const quota = withGroup({ 'limits.cpu': 10 });
   for (let at = 0; at < 200; at++)
     quota.admit({
@@ -255,7 +255,7 @@ test('a recount finds and corrects what does not add up', (t) => {
   t.end();
 });
 
-test('a hint of replicas is right where the number of objects is what is exceeded', (t) => {
+test('the hint of replicas is right when the number of objects is exceeded', (t) => {
   const quota = new Quota({ clock: () => 0 });
   quota.createGroup({ name: 'g', hard: { 'count/jobs.batch': 1, 'limits.cpu': 100 } });
   const job = (name: string, count: number) => ({

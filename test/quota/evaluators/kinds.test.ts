@@ -217,7 +217,7 @@ const owned = (apiVersion: string, kind: string, uid = 'o-1') =>
     metadata: { ownerReferences: [{ apiVersion, kind, name: 'owner', uid, controller: true }] },
   });
 
-test('what a charged owner made is charged with it, and only with one that is there', (t) => {
+test('an object of a charged owner is charged with its owner, if the owner exists', (t) => {
   t.equal(pods(owned('apps/v1', 'ReplicaSet')), 'its ReplicaSet owner is charged');
   t.same(pods(owned('batch/v1', 'CronJob')), { '': '1 x 1000m' }, 'a CronJob is not charged');
   t.same(pods(owned('v1', 'Node')), { '': '1 x 1000m' });
@@ -251,7 +251,7 @@ test('labels name the group and the types', (t) => {
   t.end();
 });
 
-test('a type that the nodes asked for do not have is a contradiction', (t) => {
+test('a type that the requested nodes do not have is refused', (t) => {
   const placement = [
     {
       family: 'gpu',
@@ -303,7 +303,7 @@ test('a type that the nodes asked for do not have is a contradiction', (t) => {
   t.end();
 });
 
-test('any kind can be described instead of programmed', (t) => {
+test('a description can define any kind', (t) => {
   const simple = declaredKind({
     apiGroup: 'example.com',
     kind: 'Widget',

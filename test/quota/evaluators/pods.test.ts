@@ -19,7 +19,7 @@ const both = (amounts: Resources, unspecified: readonly string[] = []) => ({
   unspecified,
 });
 
-test('containers that run together are added, steps of initialisation are not', (t) => {
+test('containers that run together are added, init containers are not', (t) => {
   t.same(
     asked({
       spec: {
@@ -32,7 +32,7 @@ test('containers that run together are added, steps of initialisation are not', 
   t.end();
 });
 
-test('a sidecar runs beside the steps after it, and beside the containers', (t) => {
+test('a sidecar runs beside later init containers and beside the containers', (t) => {
   const sidecar = container({ cpu: 1, memory: '1Gi' }, { restartPolicy: 'Always' });
   t.same(
     asked({
@@ -50,7 +50,7 @@ test('a sidecar runs beside the steps after it, and beside the containers', (t) 
   t.end();
 });
 
-test('overhead and resources of the whole pod count', (t) => {
+test('overhead and pod-level resources count', (t) => {
   t.same(
     asked(template({ cpu: 1, memory: '1Gi' }, { overhead: { cpu: '250m' } })),
     both({ cpu: '1250m', memory: '1Gi' }),
@@ -68,7 +68,7 @@ test('overhead and resources of the whole pod count', (t) => {
   t.end();
 });
 
-test('a limit alone is a request as well, what is not said is noted', (t) => {
+test('a limit without a request is a request, and a missing amount is noted', (t) => {
   t.same(
     asked({ spec: { containers: [{ name: 'a', resources: { limits: { cpu: 1 } } }] } }),
     both({ cpu: '1' }, ['limits.memory', 'requests.memory']),
@@ -95,7 +95,7 @@ const cards = (resources: Resources, type = 'T4'): unknown => {
   );
 };
 
-test('cards and their memory are the same thing, whatever they are called', (t) => {
+test('GPUs and their memory count alike under every resource name', (t) => {
   t.same(cards({ 'nvidia.com/gpu': 2 }), ['2', '32Gi']);
   t.same(cards({ 'nvidia.com/vgpu-number': 2, 'nvidia.com/vgpu-cores': 30, 'nvidia.com/vgpu-memory': 1024 }), [
     '600m',
@@ -127,7 +127,7 @@ const withGroup = (hard: Record<string, string | number>): Quota => {
 
 const used = (quota: Quota, key: string) => formatAmount(key, quota.status('g')?.used.get(key) ?? -1n);
 
-test('V01, V02, V03: shares of cards are multiplied by the cards, and a card without a share is whole', (t) => {
+test('V01, V02, V03: an amount per GPU is multiplied by the number of GPUs, and a GPU without an amount is a whole one', (t) => {
   const quota = withGroup({ 'gpu.cards': '1.00' });
   const share = { 'nvidia.com/vgpu-number': 2, 'nvidia.com/vgpu-cores': 30 };
   t.equal(admit(quota, 'a', 1, share).code, 'OK');
@@ -137,7 +137,7 @@ test('V01, V02, V03: shares of cards are multiplied by the cards, and a card wit
   t.end();
 });
 
-test('A30: what each of two cards gets is charged twice', (t) => {
+test('A30: an amount per GPU is charged twice for two GPUs', (t) => {
   const quota = withGroup({ 'requests.nvidia.com/gpucores': 100, 'requests.nvidia.com/gpumem': 10_000 });
   t.equal(
     admit(quota, 'a', 1, { 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 20, 'nvidia.com/gpumem': 2048 }).code,
@@ -147,19 +147,19 @@ test('A30: what each of two cards gets is charged twice', (t) => {
   t.end();
 });
 
-test('memory of a card that the catalog does not know has to be said where it is limited', (t) => {
+test('a workload must state the memory of a GPU that the catalog does not know, where memory is limited', (t) => {
   t.equal(admit(withGroup({ 'gpu.memory': '80Gi' }), 'a', 1, { 'nvidia.com/gpu': 1 }, 'X1').code, 'MustSpecify');
   t.equal(admit(withGroup({ 'gpu.cards': 2 }), 'a', 1, { 'nvidia.com/gpu': 1 }, 'X1').code, 'OK');
   t.end();
 });
 
-test('amounts beyond 64 bits are refused, not lost', (t) => {
+test('amounts beyond 64 bits are refused, not truncated', (t) => {
   const quota = withGroup({ 'gpu.cards': 1 });
   t.equal(admit(quota, 'a', 1, { 'nvidia.com/gpu': '9000P' }).code, 'QuantityTooLarge');
   t.end();
 });
 
-test('no manifest leads to anything but an answer', (t) => {
+test('no manifest causes anything but a decision', (t) => {
   const json = fc.jsonValue({ maxDepth: 4 });
   const kinds = fc.constantFrom(
     ['apps/v1', 'Deployment'],

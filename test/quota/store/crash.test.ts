@@ -19,7 +19,7 @@ async function recovered(image: Image): Promise<string> {
   return drift.length === 0 ? content : `drift: ${drift.map(({ key }) => key).join()}`;
 }
 
-test('after a crash at any operation and any byte there is a state that was acknowledged, or the one that was being written', async (t) => {
+test('after a crash at any operation and any byte, the state is the last acknowledged one or the one that was being written', async (t) => {
   let crashes = 0;
   await fc.assert(
     fc.asyncProperty(busyHistory(14), fc.constantFrom(1, 3000, 1 << 30), async (steps, compactBytes) => {
@@ -51,7 +51,7 @@ test('after a crash at any operation and any byte there is a state that was ackn
   t.ok(crashes > 500, `${crashes} crashes`);
 });
 
-test('commands that are written together are there together or not at all', async (t) => {
+test('commands of one commit are restored together or not at all', async (t) => {
   const files = new CrashFiles();
   const engine = await open(files, 1 << 30);
   const admit = (name: string): Command => ({
@@ -71,7 +71,7 @@ test('commands that are written together are there together or not at all', asyn
   await engine.close();
 });
 
-test('a bit that flips in what was acknowledged is noticed, wherever it is followed by anything', async (t) => {
+test('a flipped bit in an acknowledged record is detected, if any record follows', async (t) => {
   const files = new CrashFiles();
   let engine = await open(files, 1 << 30);
   for (let index = 0; index < 5; index++)
@@ -88,7 +88,7 @@ test('a bit that flips in what was acknowledged is noticed, wherever it is follo
   }
 });
 
-test('a file that is missing is noticed', async (t) => {
+test('a missing file is detected', async (t) => {
   const files = new CrashFiles();
   for (let start = 0; start < 3; start++) {
     const engine = await open(files, 1 << 30);
@@ -99,7 +99,7 @@ test('a file that is missing is noticed', async (t) => {
   await t.rejects(recovered(new Map([...image].filter(([name]) => name !== 'journal-1'))), /journal-1 is missing/);
 });
 
-test('a journal of another format is refused and left alone', async (t) => {
+test('a journal of another format is refused and not changed', async (t) => {
   const files = new CrashFiles();
   const engine = await open(files, 1 << 30);
   await engine.close();
@@ -111,7 +111,7 @@ test('a journal of another format is refused and left alone', async (t) => {
   t.same(again.operations, []);
 });
 
-test('a disk that is full stops the engine, and what was acknowledged is there after a new start', async (t) => {
+test('a full disk stops the engine, and a restart restores every acknowledged command', async (t) => {
   const files = new CrashFiles();
   const engine = await open(files, 1 << 30);
   await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
@@ -144,7 +144,7 @@ test('a disk that is full stops the engine, and what was acknowledged is there a
   t.equal(await recovered(files.image(files.operations.length, 1)), before);
 });
 
-test('a snapshot that can not be written is given up, the journal goes on', async (t) => {
+test('a snapshot that cannot be written is dropped, and the journal continues', async (t) => {
   const files = new CrashFiles();
   const warnings: string[] = [];
   const store = await JournalStore.open('', {

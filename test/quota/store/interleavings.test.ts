@@ -100,7 +100,7 @@ async function usedOf(memory: SharedMemory, group: string): Promise<bigint> {
   return engine.status(group)?.used.get('limits.cpu') ?? -1n;
 }
 
-test('R1: two that read the same use do not both pass, in any order of reads and writes', async (t) => {
+test('R1: two commands that read the same usage are not both admitted, in any order of reads and writes', async (t) => {
   let answers: readonly boolean[] = [];
   const { orders, failure } = await everyOrder(
     2,
@@ -123,7 +123,7 @@ test('R1: two that read the same use do not both pass, in any order of reads and
   t.ok(orders > 1, `${orders} orders`);
 });
 
-test('R2: what is held for an object that is not there yet survives a refresh, whoever counts and whenever', async (t) => {
+test('R2: a reservation for an object that is not seen yet survives every refresh', async (t) => {
   const { orders, failure } = await everyOrder(
     2,
     async (engine) => {
@@ -147,7 +147,7 @@ test('R2: what is held for an object that is not there yet survives a refresh, w
   t.ok(orders > 1, `${orders} orders`);
 });
 
-test('R3, R9: a reservation that is told twice and one that never comes are counted once and not at all', async (t) => {
+test('R3, R9: a repeated reservation counts once, and an expired one does not count', async (t) => {
   const { orders, failure } = await everyOrder(
     2,
     async (engine) => {
@@ -168,7 +168,7 @@ test('R3, R9: a reservation that is told twice and one that never comes are coun
   t.ok(orders > 5, `${orders} orders`);
 });
 
-test('R6: a child and a workload of its parent do not both get what is left', async (t) => {
+test('R6: a child and a workload of its parent do not both get the remaining quota', async (t) => {
   const { orders, failure } = await everyOrder(
     2,
     async (engine) => {
@@ -189,7 +189,7 @@ test('R6: a child and a workload of its parent do not both get what is left', as
   t.ok(orders > 1, `${orders} orders`);
 });
 
-test('R7: a limit that is lowered holds for whoever comes after it, in another engine too', async (t) => {
+test('R7: a lowered limit holds for every later command, also in another engine', async (t) => {
   let answers: readonly [lowered: readonly string[], admitted: boolean] = [[], false];
   const { orders, failure } = await everyOrder(
     2,
@@ -217,7 +217,7 @@ test('R7: a limit that is lowered holds for whoever comes after it, in another e
   t.ok(orders > 1, `${orders} orders`);
 });
 
-test('R8: nothing is admitted to a group that another engine deletes', async (t) => {
+test('R8: a group that another engine deletes admits nothing', async (t) => {
   let answers: readonly boolean[] = [];
   const { orders, failure } = await everyOrder(
     2,

@@ -25,7 +25,7 @@ class Bench {
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('what has no name in common goes on at the same time; what has waits and is then done together, in its order', async (t) => {
+test('work without common keys runs at the same time; work with common keys waits and is then done as one batch, in order', async (t) => {
   const bench = new Bench();
   bench.add('a1', 'a');
   bench.add('b1', 'b');
@@ -39,7 +39,7 @@ test('what has no name in common goes on at the same time; what has waits and is
   t.same(bench.begun.at(-1), ['a2', 'a3']);
 });
 
-test('what comes at once and hangs together through others is one batch', async (t) => {
+test('work that arrives together and is connected through other work is one batch', async (t) => {
   const bench = new Bench();
   bench.add('ab', 'a', 'b');
   bench.add('cd', 'c', 'd');
@@ -49,7 +49,7 @@ test('what comes at once and hangs together through others is one batch', async 
   t.same(bench.begun, [['ab', 'cd', 'bc'], ['e']]);
 });
 
-test('work on two names is not kept waiting by streams of work on each of them', async (t) => {
+test('work on two keys is not starved by streams of work on each of them', async (t) => {
   const bench = new Bench();
   bench.add('a0', 'a');
   bench.add('b0', 'b');
@@ -63,7 +63,7 @@ test('work on two names is not kept waiting by streams of work on each of them',
   t.same(bench.begun.at(-1), ['both', 'a1', 'b1']);
 });
 
-test('a batch can take names that are free, and gives its work back where they are not', async (t) => {
+test('a batch can take free keys, and returns its work where they are taken', async (t) => {
   const bench = new Bench();
   bench.add('a', 'a');
   bench.add('b', 'b');
@@ -82,7 +82,7 @@ test('a batch can take names that are free, and gives its work back where they a
   t.same(bench.begun.at(-1), ['a', 'late'], 'in its old turn, before what came later');
 });
 
-test('whatever names work has and discovers, no name is worked on twice at once and everything is done', async () => {
+test('for any keys that work has and discovers, no key is worked on twice at once and all work is done', async () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd', 'e');
   const item = fc.record({
     names: fc.uniqueArray(name, { maxLength: 3 }),

@@ -26,7 +26,7 @@ async function admitUntilKilled(directory: string, lines: number): Promise<reado
   return text.split('\n').slice(0, -1);
 }
 
-test('a process that is killed while it admits has admitted what it said', async (t) => {
+test('a killed process has stored every admission that it answered', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'gm-quota-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   const admitted = new Set<string>();
@@ -55,7 +55,7 @@ test('a directory belongs to one process at a time', async (t) => {
   await (await JournalStore.open(directory)).close();
 });
 
-test('of many that want a directory at once one gets it, whatever a killed process left in the lock file', async (t) => {
+test('of many processes that open a directory at once one succeeds, whatever a killed process left in the lock file', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'gm-quota-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   const path = join(directory, 'lock');

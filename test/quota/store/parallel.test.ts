@@ -70,7 +70,7 @@ async function held(
   return { engine, store, memory };
 }
 
-test('decisions about different groups are committed at the same time, those about one group wait for each other', async (t) => {
+test('decisions about different groups are committed at the same time, decisions about one group one after the other', async (t) => {
   const { engine, store } = await held(t, 'a', 'b');
   const first = engine.admit(cores('a1', 'a', 1));
   const other = engine.admit(cores('b1', 'b', 1));
@@ -94,7 +94,7 @@ test('decisions about different groups are committed at the same time, those abo
   t.same(engine.refresh().drift, []);
 });
 
-test('a workload that two groups are asked for at once is decided on in one after the other', async (t) => {
+test('a workload that is submitted to two groups at once is decided in one group after the other', async (t) => {
   const { engine, store } = await held(t, 'a', 'b');
   const both = Promise.all([
     engine.reserve(cores('w', 'a', 1), 1000, 'one'),
@@ -113,7 +113,7 @@ test('a workload that two groups are asked for at once is decided on in one afte
   t.same(engine.refresh().drift, []);
 });
 
-test('a refusal beside admissions is told with their commit, without another look; one alone is looked at again', async (t) => {
+test('a refusal in a batch with admissions is final with their commit; a refusal alone reads the store again', async (t) => {
   const { engine, store } = await held(t, 'a');
   const answers = Promise.all([
     engine.admit(cores('small', 'a', 6)),
@@ -131,7 +131,7 @@ test('a refusal beside admissions is told with their commit, without another loo
   t.equal(store.reads, 1);
 });
 
-test('what is refused in a batch whose commit came too late is decided again with the rest', async (t) => {
+test('refusals of a batch whose commit failed are decided again with the rest', async (t) => {
   const { engine, store, memory } = await held(t, 'a');
   const other = await createEngine({ store: new MemoryStore(memory), clock: () => 0 });
   await other.admit(cores('theirs', 'a', 5));
@@ -154,7 +154,7 @@ test('what is refused in a batch whose commit came too late is decided again wit
   t.same(engine.refresh().drift, []);
 });
 
-test('a change of two groups of which one was changed elsewhere is decided again, and hinders no third', async (t) => {
+test('a change of two groups, one of which was changed elsewhere, is decided again and does not delay a third group', async (t) => {
   const { engine, store, memory } = await held(t, 'p', 'free');
   const other = await createEngine({ store: new MemoryStore(memory), clock: () => 0 });
   const child = engine.createGroup({ name: 'c', parent: 'p', hard: { 'limits.cpu': 6 } });
@@ -170,7 +170,7 @@ test('a change of two groups of which one was changed elsewhere is decided again
   t.equal(engine.status('p')?.used.get('limits.cpu'), 5000n);
 });
 
-test('a commit that fails fails its own decisions and no others, and what it was about is found out', async (t) => {
+test('a failed commit fails only its own decisions, and its outcome is looked up', async (t) => {
   const { engine, store } = await held(t, 'a', 'b');
   const [mine, other] = [engine.admit(cores('a1', 'a', 6)), engine.admit(cores('b1', 'b', 6))];
   await settle();
@@ -186,7 +186,7 @@ test('a commit that fails fails its own decisions and no others, and what it was
   t.equal(engine.status('a')?.used.get('limits.cpu'), 6000n);
 });
 
-test('a change of a tree comes through beside a stream of admissions to its root', async (t) => {
+test('a change of a tree succeeds during a stream of admissions to its root', async (t) => {
   const memory = new SharedMemory();
   const store = new HeldStore(memory);
   const engine = await createEngine({ store, clock: () => 0 });
@@ -214,7 +214,7 @@ test('a change of a tree comes through beside a stream of admissions to its root
   t.ok(admitted > 0);
 });
 
-test('what is due in a group happens before what is decided there, and waits for no other group', async (t) => {
+test('due timers of a group run before its decisions, and wait for no other group', async (t) => {
   const memory = new SharedMemory();
   const store = new HeldStore(memory);
   const engine = await createEngine({ store, clock: () => 0 });
@@ -230,7 +230,7 @@ test('what is due in a group happens before what is decided there, and waits for
   t.same(engine.refresh().drift, []);
 });
 
-test('something due whose commit fails happens later', async (t) => {
+test('a due timer whose commit fails runs later', async (t) => {
   const { engine, store } = await held(t, 'a');
   store.isHeld = false;
   await engine.execute({ type: 'reserve', ...cores('held', 'a', 6), ttlMs: 1000, operation: 'op' }, 0);
@@ -245,7 +245,7 @@ test('something due whose commit fails happens later', async (t) => {
   t.equal(engine.status('a')?.used.get('limits.cpu'), 0n);
 });
 
-test('whatever several engines do at once with a tree, nothing is used twice and all know the same in the end', async () => {
+test('whatever several engines do with a tree at once, no quota is used twice and all engines agree in the end', async () => {
   const group = fc.constantFrom('root', 'a', 'b', 'c', 'e1', 'e2');
   const job = fc.nat(7).map((index) => `w${index}`);
   const act = fc.oneof(

@@ -36,7 +36,7 @@ function counting(
 const opened = (store: Store): Promise<QuotaEngine> =>
   createEngine({ store, clock: () => 0, pause: async () => undefined });
 
-test('R4: who knows only the past decides on the present, for and against', async (t) => {
+test('R4: an engine with an outdated state decides on the current one, for and against', async (t) => {
   const memory = new SharedMemory();
   const one = await opened(new MemoryStore(memory));
   await one.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
@@ -49,7 +49,7 @@ test('R4: who knows only the past decides on the present, for and against', asyn
   t.equal(refused.violations[0]?.used, 6000n, 'said with the use that is, not that was');
 });
 
-test('R5: many that want the same group at once are one write, and as many pass as fit', async (t) => {
+test('R5: simultaneous commands for one group are one write, and as many are admitted as fit', async (t) => {
   const memory = new SharedMemory();
   const { store, commits } = counting(memory);
   const engine = await opened(store);
@@ -60,7 +60,7 @@ test('R5: many that want the same group at once are one write, and as many pass 
   t.equal(commits() - before, 1);
 });
 
-test('R5: who is always too late is told to ask again, and nothing is admitted silently', async (t) => {
+test('R5: a command that loses every race is told to retry, and nothing is admitted silently', async (t) => {
   const memory = new SharedMemory();
   const first = await opened(new MemoryStore(memory));
   await first.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
@@ -76,7 +76,7 @@ test('R5: who is always too late is told to ask again, and nothing is admitted s
   t.equal((await engine.admit(cores('w', 1))).code, 'OK');
 });
 
-test('R10: a dry run writes nothing, whatever it would lead to', async (t) => {
+test('R10: a dry run writes nothing, whatever it decides', async (t) => {
   const memory = new SharedMemory();
   const { store, commits } = counting(memory);
   const engine = await opened(store);
