@@ -105,7 +105,7 @@ export class Metrics {
   }
 
   async text(): Promise<string> {
-    const families = await Promise.all(this.#parts.map((part) => part()));
+    const families = await Promise.all(this.#parts.map(async (part) => part()));
     return `${families.flat().join('\n\n')}\n`;
   }
 }

@@ -22,7 +22,7 @@ function clocks(ledgerTime = 0) {
     clock,
     states,
     /** Time passes for all clocks. */
-    pass(ms: number): number {
+    pass: (ms: number): number => {
       if (at.server !== null) at.server += ms;
       at.local += ms;
       at.elapsed += ms;
