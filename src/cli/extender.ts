@@ -55,7 +55,10 @@ export function extenderCommand(): Command {
         .choices(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
         .default('info'),
     )
-    .option('--explain <pod.yaml>', 'print for each node why the pod of this file fits or does not fit; do not serve')
+    .option(
+      '--explain <file>',
+      'print for each node why the pod (or a pod of the Deployment, Job, ...) of this file fits or does not fit; do not serve. Exit code 1: it fits nowhere',
+    )
     .option(
       '--state <file>',
       'with --explain: read nodes and pods from a file (kubectl get nodes,pods -A -o yaml) instead of the API server',
@@ -78,7 +81,7 @@ async function serve(options: Options): Promise<void> {
 }
 
 async function printExplanation(options: Options, podFile: string): Promise<void> {
-  const { pod, nodes } = await explain({
+  const { pod, workload, nodes } = await explain({
     podFile,
     stateFile: options.state ?? null,
     kubeconfig: options.kubeconfig ?? null,
@@ -86,9 +89,10 @@ async function printExplanation(options: Options, podFile: string): Promise<void
   });
   const text =
     options.output === 'json'
-      ? JSON.stringify({ namespace: pod.namespace, name: pod.name, nodes })
-      : explanationText(pod, nodes);
+      ? JSON.stringify({ ...(workload === null ? {} : { workload }), namespace: pod.namespace, name: pod.name, nodes })
+      : explanationText(pod, nodes, workload);
   process.stdout.write(`${text}\n`);
+  if (!nodes.some(({ fits }) => fits)) process.exitCode = 1;
 }
 
 function configOf(options: Options): ExtenderConfig {

@@ -7,6 +7,7 @@ import type { ContainerGpus } from './cluster/pod-placement.js';
 import type { Log } from '../host/log.js';
 import type { ClusterObserver } from './cluster-source.js';
 import type { Node } from '../kube/node.js';
+import type { Taint } from '../kube/taint.js';
 import { NodeShapes } from './node-shape.js';
 import type { PodView } from './pod-view.js';
 
@@ -29,6 +30,7 @@ export class ClusterMirror implements ClusterObserver {
   readonly #shapes = new NodeShapes();
   readonly #fingerprints = new Map<string, string>();
   readonly #cordoned = new Set<string>();
+  readonly #taints = new Map<string, readonly Taint[]>();
   /** Pods with GPUs, and those that wait for a node. */
   readonly #pods = new Map<string, PodView>();
   readonly #bound = new Set<string>();
@@ -64,10 +66,17 @@ export class ClusterMirror implements ClusterObserver {
     return this.#cordoned;
   }
 
+  /** What keeps pods away from a node. */
+  taintsOf(name: string): readonly Taint[] {
+    return this.#taints.get(name) ?? [];
+  }
+
   nodeSeen(node: Node): void {
     const { name } = node;
     if (node.isCordoned) this.#cordoned.add(name);
     else this.#cordoned.delete(name);
+    if (node.taints.length > 0) this.#taints.set(name, node.taints);
+    else this.#taints.delete(name);
     const fingerprint = fingerprintOf(node);
     if (this.#fingerprints.get(name) === fingerprint) return;
     this.#fingerprints.set(name, fingerprint);
@@ -84,6 +93,7 @@ export class ClusterMirror implements ClusterObserver {
   nodeGone(name: string): void {
     this.#fingerprints.delete(name);
     this.#cordoned.delete(name);
+    this.#taints.delete(name);
     this.#cluster.removeNode(name);
   }
 

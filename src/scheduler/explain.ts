@@ -6,6 +6,7 @@ import { placePod, type ContainerGpus } from './cluster/pod-placement.js';
 import type { Policy } from './cluster/policy/policy.js';
 import type { ClusterMirror } from './cluster-mirror.js';
 import type { PodView } from './pod-view.js';
+import { toleratesAll, type Taint, type Toleration } from '../kube/taint.js';
 import { priorities } from './priorities.js';
 
 /** What the extender would answer for one node, and why. */
@@ -22,16 +23,23 @@ export interface NodeExplanation {
 
 /**
  * For every node why the pod fits or does not, the best first. Beside what the extender itself judges (GPUs, the rules
- * of a request) it names what the scheduler would: selectors, cordoned nodes, CPU and memory.
+ * of a request) it names what the scheduler would: selectors, taints, cordoned nodes, CPU and memory.
  */
-export function explainPod(cluster: Cluster, mirror: ClusterMirror, policy: Policy, pod: PodView): NodeExplanation[] {
+export function explainPod(
+  cluster: Cluster,
+  mirror: ClusterMirror,
+  policy: Policy,
+  pod: PodView,
+  tolerations: readonly Toleration[],
+): NodeExplanation[] {
   const nodes = [...cluster.nodes.values()];
-  const fitting = nodes.filter((node) => obstacle(node, mirror, pod) === null);
+  const obstacles = new Map(nodes.map((node) => [node, obstacle(node, mirror, pod, tolerations)]));
+  const fitting = nodes.filter((node) => obstacles.get(node) === null);
   const costs = cluster.costs(pod.demand, fitting);
   const scores = new Map(priorities(costs).map((score, at) => [fitting[at], score]));
   return nodes
     .map((node): NodeExplanation => {
-      const reason = obstacle(node, mirror, pod);
+      const reason = obstacles.get(node) ?? null;
       if (reason !== null) return { node: node.name, fits: false, score: 0, gpus: [], reason };
       const placed = placePod(node.shape, slotsOf(node.shape, node.free), pod.demand);
       const at = fitting.indexOf(node);
@@ -48,10 +56,11 @@ export function explainPod(cluster: Cluster, mirror: ClusterMirror, policy: Poli
 }
 
 /** The explanation as a table for people. */
-export function explanationText(pod: PodView, rows: readonly NodeExplanation[]): string {
+export function explanationText(pod: PodView, rows: readonly NodeExplanation[], workload: string | null): string {
   const fits = rows.filter((row) => row.fits).length;
   const asked = [...pod.demand.init, ...pod.demand.containers].length;
-  const title = `pod ${pod.namespace}/${pod.name}: ${asked} ${asked === 1 ? 'container needs' : 'containers need'} a GPU, ${fits} of ${rows.length} nodes fit`;
+  const subject = workload === null ? 'pod' : `a pod of ${workload}`;
+  const title = `${subject} ${pod.namespace}/${pod.name}: ${asked} ${asked === 1 ? 'container needs' : 'containers need'} a GPU, ${fits} of ${rows.length} nodes fit`;
   const cells = rows.map((row) => [
     row.node,
     row.fits ? 'yes' : 'no',
@@ -72,13 +81,20 @@ export function explanationText(pod: PodView, rows: readonly NodeExplanation[]):
   ].join('\n');
 }
 
-function obstacle(node: ClusterNode, mirror: ClusterMirror, pod: PodView): string | null {
+function obstacle(
+  node: ClusterNode,
+  mirror: ClusterMirror,
+  pod: PodView,
+  tolerations: readonly Toleration[],
+): string | null {
   const { shape, free } = node;
   const { demand } = pod;
   if (pod.brokenRule !== null) return pod.brokenRule;
   if (!selects(demand.selector, shape.name, shape.labels))
     return "the pod's node selector or affinity does not allow this node";
   if (mirror.cordoned.has(shape.name)) return 'the node is cordoned';
+  const taint = mirror.taintsOf(shape.name).find((one) => !toleratesAll(tolerations, [one]));
+  if (taint !== undefined) return `the pod does not tolerate the taint ${taintText(taint)}`;
   if (demand.cpuMilli > free.cpuMilli) return `CPU: ${demand.cpuMilli}m asked for, ${Math.max(0, free.cpuMilli)}m free`;
   if (demand.hostMemoryBytes > free.hostMemoryBytes)
     return `memory: ${mib(demand.hostMemoryBytes)} asked for, ${mib(free.hostMemoryBytes)} free`;
@@ -86,6 +102,11 @@ function obstacle(node: ClusterNode, mirror: ClusterMirror, pod: PodView): strin
   if (shape.gpus.length === 0) return 'the node has no GPU to share';
   const placed = placePod(shape, slotsOf(shape, free), demand);
   return placed.ok ? null : placed.reason;
+}
+
+/** As `kubectl taint` writes it. */
+function taintText({ key, value, effect }: Taint): string {
+  return `${key}${value === '' ? '' : `=${value}`}:${effect}`;
 }
 
 function gpuText(gpus: readonly ContainerGpus[]): string {

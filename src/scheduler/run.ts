@@ -71,11 +71,18 @@ export async function explain(options: {
   readonly stateFile: string | null;
   readonly kubeconfig: string | null;
   readonly policy: PolicyName;
-}): Promise<{ readonly pod: PodView; readonly nodes: readonly NodeExplanation[] }> {
-  const { pods } = await readObjects(options.podFile);
-  const [wanted, another] = pods;
+}): Promise<{
+  readonly pod: PodView;
+  /** Kind of the workload that makes such pods; null for a pod. */
+  readonly workload: string | null;
+  readonly nodes: readonly NodeExplanation[];
+}> {
+  const { wanted: found } = await readObjects(options.podFile);
+  const [wanted, another] = found;
   if (wanted === undefined || another !== undefined)
-    throw new StartupError(`${options.podFile} holds ${pods.length} pods, one is explained`);
+    throw new StartupError(
+      `${options.podFile} holds ${found.length} pods and workloads; one Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob is explained`,
+    );
   const policy = policyOf(options.policy);
   const cluster = new Cluster(policy);
   const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
@@ -84,8 +91,9 @@ export async function explain(options: {
     const state = await readObjects(options.stateFile);
     await listed(new FixedSource(state.nodes, state.pods), mirror);
   }
-  const pod = asNew(wanted, cluster);
-  return { pod, nodes: explainPod(cluster, mirror, policy, pod) };
+  const pod = asNew(wanted.pod, cluster);
+  const nodes = explainPod(cluster, mirror, policy, pod, wanted.pod.tolerations);
+  return { pod, workload: wanted.workload, nodes };
 }
 
 /** A pod from a running cluster is explained as if it came now: without the room that it has already. */

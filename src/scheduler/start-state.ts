@@ -1,13 +1,26 @@
 import { readFile } from 'node:fs/promises';
 import { parseAllDocuments } from 'yaml';
 import type { ClusterObserver, ClusterSource } from './cluster-source.js';
+import { record } from '../kube/json.js';
 import { readPod, type Pod } from '../kube/pod.js';
 import { readNode, type Node } from '../kube/node.js';
 import { PodViews } from './pod-view.js';
 import { StartupError } from '../host/startup-error.js';
 
+/** A pod as one that a workload would create, or as it stands in the file. */
+export interface PodOfFile {
+  readonly pod: Pod;
+  /** Kind of the workload; null for a pod. */
+  readonly workload: string | null;
+}
+
 /** Objects of the API as `kubectl get -o yaml` or `-o json` writes them: single ones, several documents, lists. */
-export async function readObjects(file: string): Promise<{ readonly nodes: Node[]; readonly pods: Pod[] }> {
+export async function readObjects(file: string): Promise<{
+  readonly nodes: Node[];
+  readonly pods: Pod[];
+  /** Pods, and of each workload one. */
+  readonly wanted: PodOfFile[];
+}> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
   });
@@ -16,7 +29,32 @@ export async function readObjects(file: string): Promise<{ readonly nodes: Node[
   if (broken !== undefined) throw new StartupError(`${file} is no YAML or JSON: ${broken.message}`);
   const objects = documents.flatMap((document) => flatten(document.toJS()));
   const ofKind = (kind: string): unknown[] => objects.filter((object) => object.kind === kind);
-  return { nodes: ofKind('Node').flatMap((object) => readNode(object) ?? []), pods: ofKind('Pod').map(readPod) };
+  return {
+    nodes: ofKind('Node').flatMap((object) => readNode(object) ?? []),
+    pods: ofKind('Pod').map(readPod),
+    wanted: objects.flatMap((object) => podOf(object) ?? []),
+  };
+}
+
+/** Kinds whose pods are made of `spec.template`. */
+const WITH_TEMPLATE: ReadonlySet<unknown> = new Set([
+  'Deployment',
+  'ReplicaSet',
+  'StatefulSet',
+  'ReplicationController',
+  'Job',
+]);
+
+/** Null for an object that makes no pods. */
+function podOf(object: { readonly kind?: unknown }): PodOfFile | null {
+  const { kind, spec, metadata } = object as { kind?: unknown; spec?: unknown; metadata?: unknown };
+  if (kind === 'Pod') return { pod: readPod(object), workload: null };
+  const ofWorkload = kind === 'CronJob' ? record(record(spec).jobTemplate).spec : spec;
+  if (typeof kind !== 'string' || (kind !== 'CronJob' && !WITH_TEMPLATE.has(kind))) return null;
+  const template = record(record(ofWorkload).template);
+  const { name, namespace } = record(metadata);
+  const pod = { ...template, metadata: { ...record(template.metadata), name, namespace } };
+  return { pod: readPod(pod), workload: kind };
 }
 
 function flatten(value: unknown): { kind?: unknown }[] {

@@ -62,13 +62,19 @@ async function run(t: Test): Promise<Running> {
 }
 
 /** What the command prints, without standing in the way of an API server of this process. */
+/** What is printed, where the exit code is 0. */
 async function printed(...args: string[]): Promise<string> {
+  const { code, text } = await ended(...args);
+  if (code !== 0) throw new Error(`exit code ${code}`);
+  return text;
+}
+
+async function ended(...args: string[]): Promise<{ readonly code: number | null; readonly text: string }> {
   const child = spawn(process.execPath, [MAIN, 'extender', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   let text = '';
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
   const [code] = (await once(child, 'exit')) as [number | null];
-  if (code !== 0) throw new Error(`exit code ${code}`);
-  return text;
+  return { code, text };
 }
 
 test('as a process at an API server it decides, binds, follows, explains and ends', async (t) => {
@@ -176,6 +182,66 @@ test('a description of a cluster in a file is explained without one', async (t) 
   t.match(line('small'), /no .*asked for 50 cores and 2048 MiB/);
   t.match(line('other'), /no +the pod's node selector or affinity/);
   t.match(line('cordoned'), /no +the node is cordoned/);
+});
+
+test('taints, workloads and the exit code are explained as the scheduler would act', async (t) => {
+  const directory = t.testdir();
+  const write = (name: string, object: unknown): string => {
+    const file = join(directory, name);
+    writeFileSync(file, JSON.stringify(object));
+    return file;
+  };
+  const tainted = (name: string, ...taints: unknown[]) => ({ kind: 'Node', ...node(name, [16]), spec: { taints } });
+  const state = write('state.json', {
+    kind: 'List',
+    items: [
+      { kind: 'Node', ...node('open', [16]) },
+      tainted('team', { key: 'dedicated', value: 'x', effect: 'NoSchedule' }),
+      tainted('leaving', { key: 'maintenance', effect: 'NoExecute' }),
+      tainted('soft', { key: 'slow', effect: 'PreferNoSchedule' }),
+    ],
+  });
+  const { spec } = pod('any', [[60, 4]]);
+  const template = { metadata: { labels: { app: 'train' } }, spec };
+  const metadata = { name: 'train', namespace: 'team' };
+  const deployment = write('deployment.json', { kind: 'Deployment', metadata, spec: { replicas: 3, template } });
+  const text = await printed('--explain', deployment, '--state', state);
+  const line = (name: string) => text.split('\n').find((row) => row.startsWith(`${name} `)) ?? '';
+  t.match(text, /^a pod of Deployment team\/train: 1 container needs a GPU, 2 of 4 nodes fit/);
+  t.match(line('team'), /no +the pod does not tolerate the taint dedicated=x:NoSchedule/);
+  t.match(line('leaving'), /no +the pod does not tolerate the taint maintenance:NoExecute/);
+  t.match(line('soft'), /yes/);
+
+  const tolerations = [{ key: 'dedicated', operator: 'Equal', value: 'x', effect: 'NoSchedule' }];
+  const job = { kind: 'Job', metadata, spec: { template: { spec: { ...spec, tolerations } } } };
+  const explained = JSON.parse(await printed('--explain', write('job.json', job), '--state', state, '-o', 'json')) as {
+    workload: string;
+    nodes: { node: string; fits: boolean }[];
+  };
+  t.equal(explained.workload, 'Job');
+  t.same(
+    explained.nodes
+      .filter(({ fits }) => fits)
+      .map((row) => row.node)
+      .sort(),
+    ['open', 'soft', 'team'],
+  );
+
+  const cron = { kind: 'CronJob', metadata, spec: { jobTemplate: { spec: { template: { spec } } } } };
+  t.match(await printed('--explain', write('cron.json', cron), '--state', state), /^a pod of CronJob team\/train/);
+
+  const large = { kind: 'Pod', ...pod('large', [[200, 0]]) };
+  t.match(await ended('--explain', write('large.json', large), '--state', state), {
+    code: 1,
+    text: /0 of 4 nodes fit/,
+  });
+  const two = { kind: 'List', items: [job, cron] };
+  t.match(
+    spawnSync(process.execPath, [MAIN, 'extender', '--explain', write('two.json', two), '--state', state], {
+      encoding: 'utf8',
+    }),
+    { status: 2, stderr: /holds 2 pods and workloads; one Pod, Deployment/ },
+  );
 });
 
 test('what cannot be is refused before anything starts', (t) => {
