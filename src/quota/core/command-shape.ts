@@ -237,5 +237,5 @@ export function unknownValue(command: Command): Pick<Refusal, 'code' | 'reason'>
 
 function shown(value: unknown): string {
   if (typeof value === 'object') return value === null ? 'null' : 'an object';
-  return typeof value === 'function' ? 'a function' : `"${String(value as string | number).slice(0, 80)}"`;
+  return typeof value === 'string' || typeof value === 'number' ? `"${value.toString().slice(0, 80)}"` : typeof value;
 }
