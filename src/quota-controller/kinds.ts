@@ -1,4 +1,5 @@
 import { apiGroupOf, KNOWN_KINDS, type EvaluationOptions } from '../quota/evaluators/evaluate.js';
+import { CLAIM_API_VERSION } from '../quota/evaluators/claim-kinds.js';
 import type { Evaluator } from '../quota/evaluators/evaluator.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
@@ -79,9 +80,28 @@ function objectPath(kind: ServedKind, namespace: string, name: string): string {
   return `${kind.path.slice(0, at)}/namespaces/${encodeURIComponent(namespace)}/${kind.resource}/${encodeURIComponent(name)}`;
 }
 
+/** Another object that says what a workload asks for. */
+interface Reference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+}
+
+/** Kinds that workloads refer to and that are no workloads: their plurals, and whether they are in a namespace. */
+const REFERRED: Readonly<Record<string, { readonly plural: string; readonly isNamespaced: boolean }>> = {
+  ResourceClaimTemplate: { plural: 'resourceclaimtemplates', isNamespaced: true },
+  TrainingRuntime: { plural: 'trainingruntimes', isNamespaced: true },
+  ClusterTrainingRuntime: { plural: 'clustertrainingruntimes', isNamespaced: false },
+};
+
+/** Whether what an object asks for stands partly in others. */
+export function hasReferences(object: KubeObject): boolean {
+  return referencesOf(object).length > 0;
+}
+
 /**
- * The options to evaluate an object with: those given, and the object whose template it runs (`spec.workloadRef` of a
- * Rollout).
+ * The options to evaluate an object with: those given, and the objects that it refers to: the workload whose template a
+ * Rollout runs, the runtime of a TrainJob, the templates of resource claims.
  */
 export async function withReferences(
   api: KubeApi,
@@ -89,16 +109,84 @@ export async function withReferences(
   object: KubeObject,
   options: EvaluationOptions,
 ): Promise<EvaluationOptions> {
-  const {
-    apiVersion = '',
-    kind = '',
-    name = '',
-  } = (object.spec?.['workloadRef'] ?? {}) as Readonly<Record<string, string>>;
-  const apiGroup = apiGroupOf(String(apiVersion));
+  const references = referencesOf(object);
+  if (references.length === 0) return options;
+  const namespace = object.metadata?.namespace ?? '';
+  const found = new Map<string, KubeObject>();
+  for (const reference of references) {
+    const referred = await readReferred(api, kinds, namespace, reference);
+    if (referred !== null) found.set(referenceKey(reference), referred);
+    // What a runtime runs may have claims as well.
+    for (const inner of referred === null ? [] : claimTemplatesIn(referred)) {
+      const template = await readReferred(api, kinds, namespace, inner);
+      if (template !== null) found.set(referenceKey(inner), template);
+    }
+  }
+  return { ...options, lookup: (apiVersion, kind, name) => found.get(referenceKey({ apiVersion, kind, name })) };
+}
+
+function referencesOf(object: KubeObject): readonly Reference[] {
+  const text = (value: unknown, absent: string): string => (typeof value === 'string' ? value : absent);
+  const ref = (name: string): Readonly<Record<string, unknown>> | undefined =>
+    object.spec?.[name] as Readonly<Record<string, unknown>> | undefined;
+  const [workload, runtime] = [ref('workloadRef'), ref('runtimeRef')];
+  return [
+    ...(workload === undefined
+      ? []
+      : [
+          {
+            apiVersion: text(workload['apiVersion'], ''),
+            kind: text(workload['kind'], ''),
+            name: text(workload['name'], ''),
+          },
+        ]),
+    ...(runtime === undefined
+      ? []
+      : [
+          {
+            apiVersion: `${text(runtime['apiGroup'], 'trainer.kubeflow.org')}/v1alpha1`,
+            kind: text(runtime['kind'], 'ClusterTrainingRuntime'),
+            name: text(runtime['name'], ''),
+          },
+        ]),
+    ...claimTemplatesIn(object),
+  ].filter(({ name }) => name !== '');
+}
+
+/** Templates of claims that pods of an object name, wherever their templates stand. */
+function claimTemplatesIn(object: KubeObject): readonly Reference[] {
+  const names = new Set<string>();
+  const search = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return;
+    for (const [key, inner] of Object.entries(value))
+      if (key === 'resourceClaimTemplateName' && typeof inner === 'string') names.add(inner);
+      else search(inner);
+  };
+  search(object.spec);
+  return [...names].map((name) => ({ apiVersion: CLAIM_API_VERSION, kind: 'ResourceClaimTemplate', name }));
+}
+
+function referenceKey({ apiVersion, kind, name }: Reference): string {
+  return `${apiGroupOf(apiVersion)}/${kind}/${name}`;
+}
+
+async function readReferred(
+  api: KubeApi,
+  kinds: readonly ServedKind[],
+  namespace: string,
+  { apiVersion, kind, name }: Reference,
+): Promise<KubeObject | null> {
+  const apiGroup = apiGroupOf(apiVersion);
   const served = kinds.find(({ evaluator }) => evaluator.kind === kind && evaluator.apiGroup === apiGroup);
-  if (served === undefined || typeof name !== 'string' || name === '') return options;
-  const found = await readObject(api, served, object.metadata?.namespace ?? '', name);
-  return found === null ? options : { ...options, lookup: () => found };
+  if (served !== undefined) return readObject(api, served, namespace, name);
+  const referred = Object.hasOwn(REFERRED, kind) ? REFERRED[kind] : undefined;
+  if (referred === undefined) return null;
+  const within = referred.isNamespaced ? `/namespaces/${encodeURIComponent(namespace)}` : '';
+  const path = `/apis/${apiVersion}${within}/${referred.plural}/${encodeURIComponent(name)}`;
+  const answer = await api.request({ method: 'GET', path });
+  if (answer.ok) return answer.body as KubeObject;
+  if (answer.code === 'not-found') return null;
+  throw new KubeError(`${kind} ${name} cannot be read`, answer);
 }
 
 /**
@@ -144,7 +232,7 @@ interface ServedResource {
 const REPLICAS = ['spec', 'replicas'];
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 /** API groups of Kubernetes itself: their kinds have no definition. */
-const BUILT_IN = new Set(['', 'apps', 'batch']);
+const BUILT_IN = new Set(['', 'apps', 'batch', 'resource.k8s.io']);
 
 interface Definition {
   readonly spec?: {

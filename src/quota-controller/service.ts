@@ -23,7 +23,7 @@ import { Arbitrator } from './arbitrator/arbitrator.js';
 import { Events } from '../kube/events.js';
 import { WorkQueue } from '../kube/work-queue.js';
 import { Controller } from './controller/controller.js';
-import { ClusterFacts } from './policy/cluster-facts.js';
+import { ClusterFacts, type FactsChange } from './policy/cluster-facts.js';
 import type { QuotaPolicy } from './policy/policy-object.js';
 import { Leader } from '../kube/leader.js';
 import { ServedKinds } from './served-kinds.js';
@@ -245,6 +245,8 @@ export class QuotaService {
       '/workloads': (review) => workloads.decide(review),
       '/unlabelled': (review) => workloads.unlabelled(review),
       '/scale': (review) => workloads.scale(review),
+      '/resize': (review) => workloads.resize(review),
+      '/inherit': (review) => workloads.inherit(review),
       '/autoscalers': (review) => workloads.autoscaler(review),
     };
     this.#engine = engine;
@@ -284,10 +286,14 @@ export class QuotaService {
       await this.#register();
     });
     served.start();
-    facts.onChange(() => {
+    let change: FactsChange = 'nodes';
+    facts.onChange((what) => {
+      if (what === 'policy') change = what;
       this.#factsPending ??= clock.after(FACTS_MS, () => {
         this.#factsPending = null;
-        this.#applying = this.#applying.then(() => this.#applyFacts(served, reconciler));
+        const all = change === 'policy';
+        change = 'nodes';
+        this.#applying = this.#applying.then(() => this.#applyFacts(served, reconciler, all));
       });
     });
     this.#keep(clock);
@@ -308,11 +314,14 @@ export class QuotaService {
   }
 
   /** Workloads are read differently now: what is followed, asked about and charged follows. */
-  async #applyFacts(served: ServedKinds, reconciler: Reconciler): Promise<void> {
+  async #applyFacts(served: ServedKinds, reconciler: Reconciler, all: boolean): Promise<void> {
     try {
-      await served.lookAgain();
-      await this.#register();
-      await reconciler.reread();
+      if (all) {
+        await served.lookAgain();
+        await this.#register();
+      }
+      // Of what depends on nodes, only the number of pods of a DaemonSet changes while they come and go.
+      await reconciler.reread(({ evaluator }) => all || evaluator.kind === 'DaemonSet');
       this.#controller?.factsChanged();
     } catch (error) {
       this.#options.log.warn({ err: error }, 'applying the quota policy failed; the next refresh charges by it');

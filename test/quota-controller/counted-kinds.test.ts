@@ -1,8 +1,10 @@
-import { test } from 'tap';
+import tap, { test } from 'tap';
 import { GROUP_LABEL, KNOWN_KINDS } from '../../src/quota/index.js';
 import { resourceOf } from '../../src/quota-controller/kinds.js';
 import { eventually } from '../harness/eventually.js';
 import { QuotaCluster } from './cluster.js';
+
+tap.setTimeout(180_000);
 
 const template = {
   spec: { containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: 1 }, requests: { cpu: 1 } } }] },
@@ -66,10 +68,36 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     },
     pods: [...times(3, ['RayCluster']), ['Job']],
   },
+  RayService: {
+    spec: {
+      rayClusterConfig: {
+        headGroupSpec: { template },
+        // A group of workers may be called as the head is.
+        workerGroupSpecs: [{ groupName: 'head', replicas: 2, minReplicas: 2, maxReplicas: 2, template }],
+      },
+    },
+    pods: times(3, ['RayCluster']),
+  },
+  ReplicationController: { spec: { replicas: 2, template }, pods: times(2, []) },
+  // There are two nodes.
+  DaemonSet: { spec: { template }, pods: times(2, []) },
+  XGBoostJob: { spec: { xgbReplicaSpecs: replicaSpecs(['Master', 1], ['Worker', 2]) }, pods: times(3, []) },
+  PaddleJob: { spec: { paddleReplicaSpecs: replicaSpecs(['Worker', 2]) }, pods: times(2, []) },
+  TrainJob: {
+    version: 'v1alpha1',
+    spec: { runtimeRef: { name: 'torch' }, trainer: { numNodes: 3 } },
+    pods: times(3, ['JobSet', 'Job']),
+  },
+  SparkApplication: {
+    version: 'v1beta2',
+    spec: { driver: { coreLimit: '1' }, executor: { instances: 2, cores: 1, coreLimit: '1' } },
+    // The driver owns its executors.
+    pods: [[], ...times(2, ['Pod'])],
+  },
 };
 
 test('of every kind as many pods are counted by the hour as are charged', async (t) => {
-  const charged = KNOWN_KINDS.filter(({ charges }) => charges);
+  const charged = KNOWN_KINDS.filter((each) => each.charges && each.amounts === undefined);
   t.same(
     charged.map(({ kind }) => kind).filter((kind) => !(kind in SAMPLES)),
     [],
@@ -90,6 +118,22 @@ test('of every kind as many pods are counted by the hour as are charged', async 
         namespaced: true,
       });
     }
+    on.server.define({
+      group: 'trainer.kubeflow.org',
+      version: 'v1alpha1',
+      plural: 'clustertrainingruntimes',
+      kind: 'ClusterTrainingRuntime',
+      namespaced: false,
+    });
+    on.server.seed('clustertrainingruntimes', {
+      metadata: { name: 'torch' },
+      spec: {
+        mlPolicy: { numNodes: 1 },
+        template: { spec: { replicatedJobs: [{ name: 'node', template: { spec: { template } } }] } },
+      },
+    });
+    for (const name of ['node1', 'node2'])
+      on.server.seed('nodes', { metadata: { name }, status: { conditions: [{ type: 'Ready', status: 'True' }] } });
     await on.join();
     await on.createGroup('team', { 'limits.cpu': 100, 'cash/limits.cpu': 1000 });
     const running = (owner: { readonly kind: string; readonly uid: string } | null, name: string) => ({

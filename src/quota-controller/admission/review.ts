@@ -28,6 +28,8 @@ export interface AdmissionResponse {
   readonly reason?: string;
   readonly message?: string;
   readonly warnings?: readonly string[];
+  /** JSON patch of the object; of mutating webhooks. */
+  readonly patch?: readonly object[];
 }
 
 export const ALLOWED: AdmissionResponse = { allowed: true };
@@ -100,7 +102,10 @@ export function readReview(
 }
 
 /** The AdmissionReview that answers one. */
-export function reviewAnswer(uid: string, { allowed, code, reason, message, warnings }: AdmissionResponse): unknown {
+export function reviewAnswer(
+  uid: string,
+  { allowed, code, reason, message, warnings, patch }: AdmissionResponse,
+): unknown {
   return {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -109,6 +114,9 @@ export function reviewAnswer(uid: string, { allowed, code, reason, message, warn
       allowed,
       ...(allowed ? {} : { status: { code: code ?? 403, reason: reason ?? 'Forbidden', message: message ?? '' } }),
       ...(warnings === undefined || warnings.length === 0 ? {} : { warnings }),
+      ...(patch === undefined
+        ? {}
+        : { patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(patch)).toString('base64') }),
     },
   };
 }

@@ -47,11 +47,7 @@ export function webhookConfiguration(options: WebhookOptions): {
 } {
   const { name, target, prefix = '', authority, kinds, unlabelled, groupLabel = GROUP_LABEL } = options;
   const { requireLabel = null, ownNamespace = 'kube-system' } = options;
-  const caBundle = Buffer.from(authority).toString('base64');
-  const config = (path: string) =>
-    'url' in target
-      ? { url: `${target.url}${prefix}${path}`, caBundle }
-      : { service: { ...target.service, path: `${prefix}${path}` }, caBundle };
+  const config = (path: string): object => clientConfig(target, `${prefix}${path}`, authority);
   const rules = (
     resourcesOf: (kind: ServedKind) => string,
     operations: readonly string[],
@@ -66,7 +62,9 @@ export function webhookConfiguration(options: WebhookOptions): {
       scope: '*',
     }));
   };
-  const scaled = kinds.filter(({ resource }) => !['pods', 'jobs'].includes(resource));
+  const scaled = kinds.filter(
+    ({ resource, evaluator }) => !['pods', 'jobs', 'daemonsets'].includes(resource) && evaluator.amounts === undefined,
+  );
   return {
     metadata: { name },
     webhooks: [
@@ -125,6 +123,15 @@ export function webhookConfiguration(options: WebhookOptions): {
       },
       {
         ...REVIEW,
+        name: `resize.${API_GROUP}`,
+        failurePolicy: unlabelled,
+        clientConfig: config('/resize'),
+        rules: [
+          { operations: ['UPDATE'], apiGroups: [''], apiVersions: ['*'], resources: ['pods/resize'], scope: '*' },
+        ],
+      },
+      {
+        ...REVIEW,
         name: `autoscalers.${API_GROUP}`,
         failurePolicy: unlabelled,
         clientConfig: config('/autoscalers'),
@@ -142,7 +149,46 @@ export function webhookConfiguration(options: WebhookOptions): {
   };
 }
 
-const PATH = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
+/** The MutatingWebhookConfiguration: Jobs of a CronJob get its group and types. */
+export function inheritConfiguration({
+  name,
+  target,
+  prefix = '',
+  authority,
+  groupLabel = GROUP_LABEL,
+}: WebhookOptions): ReturnType<typeof webhookConfiguration> {
+  return {
+    metadata: { name },
+    webhooks: [
+      {
+        ...REVIEW,
+        sideEffects: 'None',
+        name: `inherit.${API_GROUP}`,
+        failurePolicy: 'Fail',
+        clientConfig: clientConfig(target, `${prefix}/inherit`, authority),
+        objectSelector: { matchExpressions: [{ key: groupLabel, operator: 'Exists' }] },
+        rules: [
+          {
+            operations: ['CREATE', 'UPDATE'],
+            apiGroups: ['batch'],
+            apiVersions: ['*'],
+            resources: ['cronjobs'],
+            scope: '*',
+          },
+        ],
+      },
+    ],
+  };
+}
+
+function clientConfig(target: WebhookTarget, path: string, authority: string): object {
+  const caBundle = Buffer.from(authority).toString('base64');
+  return 'url' in target
+    ? { url: `${target.url}${path}`, caBundle }
+    : { service: { ...target.service, path }, caBundle };
+}
+
+const ROOT = '/apis/admissionregistration.k8s.io/v1';
 
 export interface RegisterOptions extends Omit<WebhookOptions, 'authority' | 'prefix'> {
   /** As `WebhookOptions` have it, at the time of writing. */
@@ -156,30 +202,37 @@ export interface RegisterOptions extends Omit<WebhookOptions, 'authority' | 'pre
 
 /** Makes the API server ask, or ask as it should now. */
 export async function register(api: KubeApi, options: RegisterOptions): Promise<void> {
-  const path = `${PATH}/${encodeURIComponent(options.name)}`;
+  await registerOne(api, options, 'ValidatingWebhookConfiguration', webhookConfiguration);
+  await registerOne(api, options, 'MutatingWebhookConfiguration', inheritConfiguration);
+}
+
+async function registerOne(
+  api: KubeApi,
+  options: RegisterOptions,
+  kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration',
+  configurationOf: typeof webhookConfiguration,
+): Promise<void> {
+  const collection = `${ROOT}/${kind.toLowerCase()}s`;
+  const path = `${collection}/${encodeURIComponent(options.name)}`;
   for (let attempt = 0; attempt < 5; attempt++) {
     const there = await api.request({ method: 'GET', path });
     if (!there.ok && there.code !== 'not-found') throw new KubeError('the webhook configuration cannot be read', there);
     const { metadata } = (there.ok ? there.body : { metadata: {} }) as {
       readonly metadata: { readonly resourceVersion?: string };
     };
-    const configuration = webhookConfiguration({
+    const configuration = configurationOf({
       ...options,
       prefix: options.prefix?.() ?? '',
       authority: await options.authority(),
     });
-    const body = {
-      apiVersion: 'admissionregistration.k8s.io/v1',
-      kind: 'ValidatingWebhookConfiguration',
-      ...configuration,
-    };
+    const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind, ...configuration };
     const answer = there.ok
       ? await api.request({
           method: 'PUT',
           path,
           body: { ...body, metadata: { ...metadata, ...configuration.metadata } },
         })
-      : await api.request({ method: 'POST', path: PATH, body });
+      : await api.request({ method: 'POST', path: collection, body });
     if (answer.ok) return;
     if (attempt === 4 || !['conflict', 'already-exists', 'not-found'].includes(answer.code))
       throw new KubeError('the webhook configuration cannot be written', answer);

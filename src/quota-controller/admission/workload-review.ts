@@ -14,6 +14,7 @@ import { readObject, withReferences, withReplicas, type ServedKind } from '../ki
 import { versionOf, type KubeObject } from '../object.js';
 import type { Ownership } from '../ownership.js';
 import type { NamespaceAccess } from './namespace-access.js';
+import { findSubject } from '../subject.js';
 import {
   ALLOWED,
   CHANGED_MEANWHILE,
@@ -107,6 +108,55 @@ export class WorkloadReview {
     // The target was read from the API server itself.
     const asked = { version: versionOf(target), isCurrent: async () => true, dryRun: review.dryRun, user: review.user };
     return this.#admit(wanted.demand, before.ok ? before.demand : null, asked);
+  }
+
+  /**
+   * A pod is to hold more while it runs. Its workload is charged by its template: beyond that only a pod of its own may
+   * grow.
+   */
+  async resize(review: Review): Promise<AdmissionResponse> {
+    const { object, oldObject } = review;
+    if (object === null || oldObject === null) return ALLOWED;
+    const [alone, before] = [evaluateAlone(object, this.#options.evaluation()), await this.#evaluate(oldObject)];
+    if (before.ok && before.demand !== null && before.demand.group !== '') return this.decide(review);
+    if (alone.owner === null) return ALLOWED;
+    const { api, kinds } = this.#options;
+    const pods = kinds().find(({ resource }) => resource === 'pods');
+    const { namespace, name } = review;
+    const found = pods === undefined ? null : await findSubject(api, kinds(), pods, namespace, name, null);
+    const charged = found?.ok === true && found.subject.evaluation.ok ? found.subject.evaluation.demand : null;
+    if (found?.ok !== true || charged === null || charged.group === '') return ALLOWED;
+    const had = evaluateAlone(oldObject, this.#options.evaluation()).evaluation;
+    const { evaluation: has } = alone;
+    if (had.ok && has.ok && had.demand !== null && has.demand !== null && !asksForMore(had.demand, has.demand))
+      return ALLOWED;
+    return {
+      allowed: false,
+      code: 403,
+      reason: 'Forbidden',
+      message: `${found.subject.owners.at(-1) ?? 'its workload'} is charged to group ${charged.group} by its template: change the resources there`,
+    };
+  }
+
+  /** A CronJob comes or changes: its Jobs are charged, so they get its group and types. */
+  async inherit({ object }: Review): Promise<AdmissionResponse> {
+    const { groupLabel = GROUP_LABEL } = this.#options.evaluation();
+    const labels = Object.entries(object?.metadata?.labels ?? {}).filter(
+      ([name]) => name === groupLabel || name.startsWith(`${groupLabel}/`),
+    );
+    const { metadata } = (object?.spec?.['jobTemplate'] ?? {}) as {
+      readonly metadata?: { readonly labels?: Readonly<Record<string, string>> };
+    };
+    const missing = labels.filter(([name, value]) => metadata?.labels?.[name] !== value);
+    if (missing.length === 0) return ALLOWED;
+    const path = '/spec/jobTemplate/metadata';
+    return {
+      allowed: true,
+      patch: [
+        ...(metadata === undefined ? [{ op: 'add', path, value: {} }] : []),
+        { op: 'add', path: `${path}/labels`, value: { ...metadata?.labels, ...Object.fromEntries(labels) } },
+      ],
+    };
   }
 
   /** An autoscaler is to be allowed as many replicas as fit. Charges nothing: they are charged when it scales. */
@@ -237,6 +287,16 @@ function grows(before: Demand, after: Demand): boolean {
   if (before.workload.uid !== after.workload.uid || without(before) !== without(after)) return true;
   const had = counts(before);
   return counts(after).some((count, index) => count > (had[index] ?? 0));
+}
+
+/** Whether a pod asks for more of some resource. */
+function asksForMore(before: Demand, after: Demand): boolean {
+  return (['requests', 'limits'] as const).some((side) => {
+    const had = before.podSets[0]?.[side] ?? {};
+    return Object.entries(after.podSets[0]?.[side] ?? {}).some(
+      ([resource, amount]) => BigInt(amount) > BigInt(had[resource] ?? 0),
+    );
+  });
 }
 
 function contentOf({ group, types, podSets, objects }: Demand): unknown {

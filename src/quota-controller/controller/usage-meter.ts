@@ -127,7 +127,10 @@ export class UsageMeter {
   /** Prepares to follow the owners of kinds that are not followed yet. */
   #link(kinds: readonly ServedKind[]): readonly Informer<Link>[] {
     return kinds
-      .filter(({ resource, path }) => resource !== 'pods' && !this.#links.has(path))
+      .filter(
+        ({ resource, path, evaluator }) =>
+          resource !== 'pods' && evaluator.amounts === undefined && !this.#links.has(path),
+      )
       .map(({ path }) => {
         const links = this.#options.api.informer({ path, keep: readLink });
         links.onChange(({ before, after }) => {

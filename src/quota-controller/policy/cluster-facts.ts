@@ -9,6 +9,11 @@ import type { WatchableApi } from '../../kube/watchable-api.js';
 import type { QuotaLog } from '../log.js';
 import { POLICIES_PATH } from '../names.js';
 import { readNode, type Node } from '../../kube/node.js';
+import type { ContainerDefaults } from '../../quota/evaluators/completed-pod.js';
+import { readPod } from '../../kube/pod.js';
+import { selects } from '../../kube/node-selector.js';
+import { toleratesAll } from '../../kube/taint.js';
+import { readLimitRange, readRuntimeClass, type LimitRange } from './pod-defaults.js';
 import { NO_POLICY, readPolicy, type PolicyObject, type QuotaPolicy } from './policy-object.js';
 
 export interface ClusterFactsOptions {
@@ -21,7 +26,14 @@ export interface ClusterFactsOptions {
 }
 
 const NODES_PATH = '/api/v1/nodes';
+const LIMIT_RANGES_PATH = '/api/v1/limitranges';
+const RUNTIME_CLASSES_PATH = '/apis/node.k8s.io/v1/runtimeclasses';
+/** Taints of nodes that are not well, or cordoned: pods of DaemonSets come there all the same. */
+const NODE_TAINTS = 'node.kubernetes.io/';
 const RETRY_MS = 1_000;
+
+/** What changed: nodes, or what all workloads are read by. */
+export type FactsChange = 'policy' | 'nodes';
 
 /** A collection that is followed once the API server has it. */
 interface Collection {
@@ -32,17 +44,20 @@ interface Collection {
 }
 
 /**
- * What the evaluation of a workload depends on beside its object, followed at the API server: the QuotaPolicy and the
- * nodes. Collections that the API server does not have, or does not show, count as empty and are looked for again.
+ * What the evaluation of a workload depends on beside its object, followed at the API server: the QuotaPolicy, nodes,
+ * LimitRanges and RuntimeClasses. Collections that the API server does not have, or does not show, count as empty and
+ * are looked for again.
  */
 export class ClusterFacts {
   readonly #options: ClusterFactsOptions;
   readonly #rounds: Rounds;
   readonly #pause: Pause;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(change: FactsChange) => void>();
   readonly #followed = new Map<string, Informer<unknown>>();
   readonly #collections: readonly Collection[];
   readonly #nodes = new Map<string, Node>();
+  readonly #limitRanges = new Map<string, LimitRange>();
+  readonly #overheads = new Map<string, unknown>();
   /** Collections that are not followed, of which the log was told. */
   readonly #told = new Set<string>();
   /** Collections that the API server does not have: their definitions are not installed. */
@@ -71,6 +86,32 @@ export class ClusterFacts {
         make: () => {
           const followed = api.informer({ path: NODES_PATH, keep: readNode });
           followed.onChange(({ before, after }) => this.#nodeChanged(before, after));
+          return followed;
+        },
+      },
+      {
+        path: LIMIT_RANGES_PATH,
+        isNeeded: false,
+        make: () => {
+          const followed = api.informer({ path: LIMIT_RANGES_PATH, keep: readLimitRange });
+          followed.onChange(({ before, after }) => {
+            if (before !== null) this.#limitRanges.delete(before.key);
+            if (after !== null) this.#limitRanges.set(after.key, after);
+            if (!isDeepStrictEqual(before, after)) this.#tell('policy');
+          });
+          return followed;
+        },
+      },
+      {
+        path: RUNTIME_CLASSES_PATH,
+        isNeeded: false,
+        make: () => {
+          const followed = api.informer({ path: RUNTIME_CLASSES_PATH, keep: readRuntimeClass });
+          followed.onChange(({ before, after }) => {
+            if (before !== null) this.#overheads.delete(before.name);
+            if (after !== null) this.#overheads.set(after.name, after.overhead);
+            if (!isDeepStrictEqual(before, after)) this.#tell('policy');
+          });
           return followed;
         },
       },
@@ -105,6 +146,9 @@ export class ClusterFacts {
       strictTypes,
       chargeSurge,
       nodeLabels: (name) => this.#nodes.get(name)?.labels,
+      matchingNodes: (template) => this.#matchingNodes(template),
+      defaultsOf: (namespace) => this.#defaultsOf(namespace),
+      overheadOf: (runtimeClass) => this.#overheads.get(runtimeClass),
       ...evaluation,
       kinds: [...(evaluation.kinds ?? []), ...kinds],
     };
@@ -116,7 +160,7 @@ export class ClusterFacts {
   }
 
   /** Calls `listener` when workloads may be read differently. Returns what ends that. */
-  onChange(listener: () => void): () => void {
+  onChange(listener: (change: FactsChange) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -174,7 +218,7 @@ export class ClusterFacts {
     const problems = after?.problems ?? [];
     if (problems.length > 0) log.warn({ problems }, 'parts of the quota policy cannot be read; it holds without them');
     else log.info({ generation: after?.generation ?? null }, 'the quota policy changed');
-    this.#tell();
+    this.#tell('policy');
   }
 
   #nodeChanged(before: Node | null, after: Node | null): void {
@@ -182,10 +226,33 @@ export class ClusterFacts {
     else if (before !== null) this.#nodes.delete(before.name);
     const seen = (node: Node | null): unknown =>
       node === null ? null : [node.name, node.labels, node.taints, node.takesPods];
-    if (!isDeepStrictEqual(seen(before), seen(after))) this.#tell();
+    if (!isDeepStrictEqual(seen(before), seen(after))) this.#tell('nodes');
   }
 
-  #tell(): void {
-    for (const listener of this.#listeners) listener();
+  #tell(change: FactsChange): void {
+    for (const listener of this.#listeners) listener(change);
+  }
+
+  /** How many pods a DaemonSet of this template has; null while nodes are not known. */
+  #matchingNodes(template: unknown): number | null {
+    if (this.#followed.get(NODES_PATH)?.synced !== true) return null;
+    const { nodeSelector, nodeTerms, tolerations } = readPod(template);
+    return this.nodes().filter(
+      ({ name, labels, taints }) =>
+        selects({ labels: nodeSelector, terms: nodeTerms }, name, labels) &&
+        toleratesAll(
+          tolerations,
+          taints.filter(({ key }) => !key.startsWith(NODE_TAINTS)),
+        ),
+    ).length;
+  }
+
+  #defaultsOf(namespace: string): ContainerDefaults | null {
+    const own = [...this.#limitRanges.values()].filter((range) => range.namespace === namespace);
+    if (own.length === 0) return null;
+    return {
+      limits: Object.assign({}, ...own.map(({ defaults }) => defaults.limits)) as ContainerDefaults['limits'],
+      requests: Object.assign({}, ...own.map(({ defaults }) => defaults.requests)) as ContainerDefaults['requests'],
+    };
   }
 }

@@ -226,15 +226,21 @@ export class Reconciler {
     for (const name of new Set([...this.#groupByName.keys(), ...engine.groups()])) this.#queue.put(groupKey(name), 0);
   }
 
-  /** Workloads are read differently now: lists them and charges what they ask for as it is read now. */
-  async reread(): Promise<void> {
-    if (this.#synced && !this.#stopped) await this.#readAgain();
+  /**
+   * Workloads are read differently now: lists them, or those of the kinds that are concerned, and charges what they ask
+   * for as it is read now.
+   */
+  async reread(isConcerned: (kind: ServedKind) => boolean = () => true): Promise<void> {
+    if (this.#synced && !this.#stopped) await this.#readAgain(isConcerned);
   }
 
   /** Everything that is there, by key; what is not older than what is known is charged. */
-  async #readAgain(): Promise<ReadonlyMap<string, WorkloadObject>> {
+  async #readAgain(
+    isConcerned: (kind: ServedKind) => boolean = () => true,
+  ): Promise<ReadonlyMap<string, WorkloadObject>> {
     const there = new Map<string, WorkloadObject>();
-    for (const kind of this.#kinds) for (const object of await this.#list(kind)) there.set(object.key, object);
+    for (const kind of this.#kinds.filter(isConcerned))
+      for (const object of await this.#list(kind)) there.set(object.key, object);
     for (const [key, object] of there) {
       const known = this.#workloadByKey.get(key);
       if (known === undefined || known.uid !== object.uid || known.version <= object.version)

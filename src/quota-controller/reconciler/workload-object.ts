@@ -1,7 +1,7 @@
 import type { Demand } from '../../quota/core/demand.js';
 import { refKey } from '../../quota/core/workload.js';
 import { evaluateAlone, GROUP_LABEL, type EvaluationOptions, type Owner } from '../../quota/evaluators/evaluate.js';
-import type { ServedKind } from '../kinds.js';
+import { hasReferences, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../object.js';
 
 /** What is kept of a workload that names a group. */
@@ -61,7 +61,7 @@ export function readWorkloadObject(
     owner,
     labels: owner === null ? {} : (metadata.labels ?? {}),
     terminating: metadata.deletionTimestamp !== undefined,
-    refers: manifest.spec?.['workloadRef'] !== undefined && options.lookup === undefined,
+    refers: hasReferences(manifest) && options.lookup === undefined,
     problem: evaluation.ok ? null : `${evaluation.code}: ${evaluation.reason}`,
   };
 }

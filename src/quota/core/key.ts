@@ -4,8 +4,18 @@ export type Key = string;
 /** Prefix of virtual currency: the key behind it is charged by the hour. */
 export const CASH = 'cash/';
 
-const COMPUTE = ['cpu', 'memory', 'ephemeral-storage', 'gpu.cards', 'gpu.memory'] as const;
+const COMPUTE = ['cpu', 'memory', 'ephemeral-storage', 'storage', 'gpu.cards', 'gpu.memory'] as const;
 const HUGEPAGES = 'hugepages-';
+/** What objects that are no pods count as, and the services of some types. */
+const OBJECTS: ReadonlySet<string> = new Set([
+  'persistentvolumeclaims',
+  'resourceclaims',
+  'services',
+  'services.loadbalancers',
+  'services.nodeports',
+]);
+/** Of one storage class: `gold.storageclass.storage.k8s.io/requests.storage`. */
+const CLASS_STORAGE = '/requests.storage';
 const SIDES = ['requests.', 'limits.'] as const;
 
 /** How amounts of a key are counted and shown. */
@@ -23,7 +33,8 @@ const ONE: Unit = { decimals: 0, binary: false };
 /** The unit of a key or of a resource name. */
 export function unitOfKey(key: Key): Unit {
   const resource = withoutPrefix(key);
-  if (resource.includes('/') || resource === 'pods') return ONE;
+  if (key.endsWith(CLASS_STORAGE)) return BYTE;
+  if (resource.includes('/') || resource === 'pods' || OBJECTS.has(resource)) return ONE;
   if (isResource(resource, 'cpu') || isResource(resource, 'gpu.cards')) return MILLI;
   return BYTE;
 }
@@ -34,6 +45,11 @@ export function unitOfKey(key: Key): Unit {
  */
 export function isExtended(resource: string): boolean {
   return resource.includes('/') || resource === 'gpu.cards' || resource === 'gpu.memory';
+}
+
+/** Whether a quantity of this resource is of an object that is no pod. */
+export function isObjectResource(resource: string): boolean {
+  return OBJECTS.has(resource);
 }
 
 /** The key behind `cash/`, or null for a key that is no cash. */
@@ -53,7 +69,7 @@ export function keyProblem(key: Key): string | null {
   if (target.startsWith(CASH)) return `"${key}" is cash of cash`;
   if (/^count\/[a-z0-9.-]+$/.test(target)) return target === key ? null : `"${key}": objects have no hours`;
   const resource = withoutPrefix(target);
-  if (isQualified(resource) || isKnown(resource)) return null;
+  if (isQualified(resource) || isKnown(resource) || OBJECTS.has(key)) return null;
   return `"${key}" names no resource that a workload can ask for`;
 }
 

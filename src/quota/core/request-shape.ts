@@ -1,5 +1,5 @@
 import type { Amount } from './amount.js';
-import type { Key } from './key.js';
+import { isObjectResource, type Key } from './key.js';
 import type { Layout } from './layout.js';
 import { expand, familyOf, type Side, type TypeFamily, type Types } from './type-family.js';
 
@@ -50,6 +50,8 @@ export class RequestShape {
   /** What a container should have said and did not: `limits.cpu`, `gpu.memory`. */
   readonly unspecified: readonly string[];
   readonly #families: readonly TypeFamily[];
+  /** False of objects that are no pods: claims, services. */
+  readonly #isPod: boolean;
   readonly #plans = new Map<Layout, Plan>();
   readonly #recent: (readonly Amount[])[] = [];
   readonly #recentSets: (readonly PodSetCharge[])[] = [];
@@ -69,6 +71,7 @@ export class RequestShape {
     this.types = types;
     this.unspecified = unspecified;
     this.#families = families;
+    this.#isPod = !needs.some(({ resource }) => isObjectResource(resource));
   }
 
   typeOf(resource: string): string {
@@ -119,7 +122,9 @@ export class RequestShape {
     const known = this.#chargers.get(key);
     if (known !== undefined) return known;
     const chargers =
-      key === 'pods' ? [POD] : [...this.needs.keys()].filter((index) => this.keysOf(index).includes(key));
+      key === 'pods' && this.#isPod
+        ? [POD]
+        : [...this.needs.keys()].filter((index) => this.keysOf(index).includes(key));
     if (this.#chargers.size >= 256) this.#chargers.clear();
     this.#chargers.set(key, chargers);
     return chargers;
@@ -155,7 +160,7 @@ export class RequestShape {
       }
     };
     this.needs.forEach((_, index) => this.keysOf(index).forEach((key) => charge(key, index)));
-    charge('pods', POD);
+    if (this.#isPod) charge('pods', POD);
     return { slots, needs, mustSpecify: this.#mustSpecify(layout), mustType: this.#mustType(layout) };
   }
 

@@ -1,5 +1,6 @@
 import { jobPods } from './core-kinds.js';
 import { hasCondition, type Evaluator, type TemplatedPods } from './evaluator.js';
+import type { Json, ManifestReader } from './manifest.js';
 
 /**
  * Argo Rollout: as a Deployment; the template may be that of a workload it refers to, and a blue-green update runs
@@ -82,6 +83,66 @@ const JOB_SET: Evaluator = {
   isTerminal: (reader, object) => hasCondition(reader, object, ['Completed', 'Failed']),
 };
 
+/** Label of the jobs of a runtime that the trainer of a TrainJob runs in. */
+const TRAINER_STEP = 'trainer.kubeflow.org/trainjob-ancestor-step';
+
+/** Kubeflow's TrainJob: the jobs of the runtime that it refers to, with its own number of nodes and resources. */
+const TRAIN_JOB: Evaluator = {
+  apiGroup: 'trainer.kubeflow.org',
+  kind: 'TrainJob',
+  resource: 'trainjobs.trainer.kubeflow.org',
+  charges: true,
+  pods(reader, object, { lookup }) {
+    const isSuspended = reader.flag(reader.at(object, 'spec', 'suspend'));
+    const ref = (name: string, absent: string): string =>
+      reader.text(reader.at(object, 'spec', 'runtimeRef', name), `spec.runtimeRef.${name}`) || absent;
+    const kind = ref('kind', 'ClusterTrainingRuntime');
+    const runtime = lookup(`${ref('apiGroup', 'trainer.kubeflow.org')}/v1alpha1`, kind, ref('name', ''));
+    if (runtime === undefined) reader.problems.push(`spec.runtimeRef: that ${kind} is not known`);
+    const trainer = reader.at(object, 'spec', 'trainer');
+    const nodes = reader.count(
+      reader.at(trainer, 'numNodes') ?? reader.at(runtime, 'spec', 'mlPolicy', 'numNodes'),
+      'spec.trainer.numNodes',
+      1,
+    );
+    const resources = reader.at(trainer, 'resourcesPerNode');
+    return reader
+      .items(reader.at(runtime, 'spec', 'template', 'spec', 'replicatedJobs'), 'spec.runtimeRef')
+      .map((jobs, index): TemplatedPods => {
+        const name = reader.text(reader.at(jobs, 'name'), 'spec.runtimeRef') || `${index}`;
+        const job = reader.at(jobs, 'template', 'spec');
+        const step = reader.at(jobs, 'template', 'metadata', 'labels', TRAINER_STEP);
+        const isTrainer = step === undefined ? name === 'node' : step === 'trainer';
+        const each = isTrainer ? nodes : jobPods(reader, job, 'spec.runtimeRef');
+        const count = reader.count(reader.at(jobs, 'replicas'), 'spec.runtimeRef', 1) * each;
+        const template = reader.at(job, 'template');
+        return {
+          name,
+          count: isSuspended ? 0 : count,
+          template: isTrainer && resources !== undefined ? withResources(reader, template, resources) : template,
+          path: `spec.runtimeRef.${name}`,
+        };
+      });
+  },
+  isTerminal: (reader, object) => hasCondition(reader, object, ['Complete', 'Failed']),
+};
+
+/** The container that trains, named `node` or the first one, with other resources. */
+function withResources(reader: ManifestReader, template: Json, resources: Json): Json {
+  const spec = reader.at(template, 'spec');
+  const containers = reader.items(reader.at(spec, 'containers'), 'spec.runtimeRef');
+  const trains = containers.find((container) => reader.at(container, 'name') === 'node') ?? containers[0];
+  return {
+    ...(template as object | undefined),
+    spec: {
+      ...(spec as object | undefined),
+      containers: containers.map((container) =>
+        container === trains ? { ...(container as object), resources } : container,
+      ),
+    },
+  };
+}
+
 /** LeaderWorkerSet: groups of one leader and `size - 1` workers. */
 const LEADER_WORKER_SET: Evaluator = {
   apiGroup: 'leaderworkerset.x-k8s.io',
@@ -112,6 +173,9 @@ export const BATCH_KINDS: readonly Evaluator[] = [
   trainingJob('TFJob', 'tfjobs.kubeflow.org', 'tfReplicaSpecs'),
   trainingJob('PyTorchJob', 'pytorchjobs.kubeflow.org', 'pytorchReplicaSpecs'),
   trainingJob('MPIJob', 'mpijobs.kubeflow.org', 'mpiReplicaSpecs'),
+  trainingJob('XGBoostJob', 'xgboostjobs.kubeflow.org', 'xgbReplicaSpecs'),
+  trainingJob('PaddleJob', 'paddlejobs.kubeflow.org', 'paddleReplicaSpecs'),
+  TRAIN_JOB,
   JOB_SET,
   LEADER_WORKER_SET,
 ];

@@ -63,6 +63,62 @@ const JOB: Evaluator = {
   isTerminal: (reader, object) => hasCondition(reader, object, ['Complete', 'Failed']),
 };
 
+/** One pod on each node that its template allows. */
+const DAEMON_SET: Evaluator = {
+  apiGroup: 'apps',
+  kind: 'DaemonSet',
+  resource: 'daemonsets.apps',
+  charges: true,
+  pods(reader, object, { matchingNodes }) {
+    const template = reader.at(object, 'spec', 'template');
+    const desired = reader.count(
+      reader.at(object, 'status', 'desiredNumberScheduled'),
+      'status.desiredNumberScheduled',
+      1,
+    );
+    return [{ name: '', count: matchingNodes(template) ?? desired, template, path: 'spec.template' }];
+  },
+};
+
+/** Storage that is asked for, in sum and of its class. */
+const VOLUME_CLAIM: Evaluator = {
+  apiGroup: '',
+  kind: 'PersistentVolumeClaim',
+  resource: 'persistentvolumeclaims',
+  charges: true,
+  pods: () => [],
+  amounts(reader, object) {
+    const storage = reader.quantities(reader.at(object, 'spec', 'resources', 'requests'), 'spec.resources.requests');
+    const size = storage.get('storage') ?? 0;
+    const storageClass = reader.text(reader.at(object, 'spec', 'storageClassName'), 'spec.storageClassName');
+    const suffix = `${storageClass}.storageclass.storage.k8s.io`;
+    return {
+      persistentvolumeclaims: 1,
+      storage: size,
+      ...(storageClass === '' ? {} : { [`${suffix}/requests.storage`]: size, [`${suffix}/persistentvolumeclaims`]: 1 }),
+    };
+  },
+};
+
+const SERVICE: Evaluator = {
+  apiGroup: '',
+  kind: 'Service',
+  resource: 'services',
+  charges: true,
+  pods: () => [],
+  amounts(reader, object) {
+    const type = reader.text(reader.at(object, 'spec', 'type'), 'spec.type');
+    const ports = reader.items(reader.at(object, 'spec', 'ports'), 'spec.ports').length;
+    const isBalanced = type === 'LoadBalancer';
+    const allocates = reader.at(object, 'spec', 'allocateLoadBalancerNodePorts') !== false;
+    return {
+      services: 1,
+      ...(isBalanced ? { 'services.loadbalancers': 1 } : {}),
+      ...(type === 'NodePort' || (isBalanced && allocates) ? { 'services.nodeports': ports } : {}),
+    };
+  },
+};
+
 /** Not charged itself: the Jobs that it makes are. */
 const CRON_JOB: Evaluator = {
   apiGroup: 'batch',
@@ -77,7 +133,11 @@ export const CORE_KINDS: readonly Evaluator[] = [
   replicated('apps', 'Deployment', 'deployments.apps'),
   replicated('apps', 'ReplicaSet', 'replicasets.apps'),
   replicated('apps', 'StatefulSet', 'statefulsets.apps'),
+  replicated('', 'ReplicationController', 'replicationcontrollers'),
+  DAEMON_SET,
   POD,
   JOB,
   CRON_JOB,
+  VOLUME_CLAIM,
+  SERVICE,
 ];

@@ -8,13 +8,22 @@ import { DEFAULT_CATALOG, type CardCatalog } from './gpu-resources.js';
 import { ManifestReader, type Json } from './manifest.js';
 import { knownType, placedTypes, typesOf, type NodeLabels, type PlacementRule } from './placement-type.js';
 import { podNeeds } from './pod-template.js';
+import { CLAIM_KINDS, claimAmounts, deviceClassesOf } from './claim-kinds.js';
 import { RAY_KINDS } from './ray-kinds.js';
+import { SPARK_KINDS } from './spark-kinds.js';
+import { completedPod, type ContainerDefaults } from './completed-pod.js';
 
 /** Label of workloads that names their group; types stand in `<label>/cpu-type` and so on. */
 export const GROUP_LABEL = 'biz.group.resource.quota';
 
 /** The kinds that are known without configuration. */
-export const KNOWN_KINDS: readonly Evaluator[] = [...CORE_KINDS, ...BATCH_KINDS, ...RAY_KINDS];
+export const KNOWN_KINDS: readonly Evaluator[] = [
+  ...CORE_KINDS,
+  ...BATCH_KINDS,
+  ...RAY_KINDS,
+  ...SPARK_KINDS,
+  ...CLAIM_KINDS,
+];
 
 /** Who made an object, as its controller's owner reference says. */
 export interface Owner {
@@ -48,7 +57,13 @@ export interface EvaluationOptions {
   readonly chargeSurge?: boolean | undefined;
   /** Refuse workloads that name no group. */
   readonly requireLabel?: boolean | undefined;
-  /** Another object of the same namespace. */
+  /** What the API server fills into containers of a namespace that leave it out: its LimitRanges. */
+  readonly defaultsOf?: ((namespace: string) => ContainerDefaults | null) | undefined;
+  /** What pods of a RuntimeClass need beside their containers. */
+  readonly overheadOf?: ((runtimeClass: string) => Json) | undefined;
+  /** On how many nodes a pod of a template may run; null where the nodes are not known. */
+  readonly matchingNodes?: ((template: Json) => number | null) | undefined;
+  /** Another object of the same namespace, or of the cluster. */
   readonly lookup?: ((apiVersion: string, kind: string, name: string) => Json) | undefined;
   /**
    * Whether an owner is really there, with that uid, and so is charged in place of what it owns: a reference alone can
@@ -83,7 +98,12 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   if (!evaluator.charges) return { ok: true, demand: null, reason: `a ${kind} is not charged, what it makes is` };
   const owner = ownerOf(reader, manifest);
   const namespace = reader.text(reader.at(manifest, 'metadata', 'namespace'), 'metadata.namespace');
-  if (owner !== null && isCharged(kinds, owner) && (options.isOwnerThere?.(owner, namespace) ?? true)) {
+  if (
+    owner !== null &&
+    evaluator.amounts === undefined &&
+    isCharged(kinds, owner) &&
+    (options.isOwnerThere?.(owner, namespace) ?? true)
+  ) {
     return { ok: true, demand: null, reason: `its ${owner.kind} ${owner.name} is charged` };
   }
   const groupLabel = options.groupLabel ?? GROUP_LABEL;
@@ -103,7 +123,10 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   const typed = typesOfWorkload(reader, templated, declared, { ...options, isBound });
   if ('code' in typed) return typed;
   const { types } = typed;
-  const podSets = podSetsOf(reader, templated, types, options);
+  const podSets =
+    evaluator.amounts === undefined || isTerminal
+      ? podSetsOf(reader, templated, namespace, types, options)
+      : [{ count: 1, requests: evaluator.amounts(reader, manifest), unspecified: [] }];
   if (!Array.isArray(podSets)) return podSets as Refusal;
   const demand: Demand = {
     workload: {
@@ -151,8 +174,12 @@ export function apiGroupOf(apiVersion: string): string {
   return apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
 }
 
-function contextOf({ lookup, chargeSurge }: EvaluationOptions): EvaluationContext {
-  return { lookup: lookup ?? (() => undefined), chargeSurge: chargeSurge ?? false };
+function contextOf({ lookup, chargeSurge, matchingNodes }: EvaluationOptions): EvaluationContext {
+  return {
+    lookup: lookup ?? (() => undefined),
+    chargeSurge: chargeSurge ?? false,
+    matchingNodes: matchingNodes ?? (() => null),
+  };
 }
 
 /**
@@ -168,7 +195,7 @@ function typesOfWorkload(
   const { placement: rules = [], families = DEFAULT_FAMILIES } = options;
   const types: Record<string, string> = { ...declared };
   for (const family of new Set(rules.map((rule) => rule.family))) {
-    const users = templated.filter(({ template }) => usesFamily(template, families, family));
+    const users = templated.filter(({ template }) => usesFamily(template, families, family, options));
     const type = typeOfFamily(reader, templated, users, family, declared[family] ?? '', options);
     if (typeof type !== 'string') return type;
     if (type !== '') types[family] = type;
@@ -188,6 +215,7 @@ function typeOfFamily(
     observes = false,
     nodeLabels,
     isBound,
+    lookup = () => undefined,
   }: EvaluationOptions & {
     readonly isBound: boolean;
   },
@@ -197,7 +225,12 @@ function typeOfFamily(
   let type = declared;
   // A declared type is compared with all placement; without one, only pods that use the family have a type.
   for (const { template, path } of declared === '' ? users : templated) {
-    const placed = placedTypes(reader, template, rules, family, { nodeLabels, readsNodeName: !isBound });
+    const deviceClasses = deviceClassesOf(reader, reader.at(template, 'spec'), lookup);
+    const placed = placedTypes(reader, template, rules, family, {
+      nodeLabels,
+      readsNodeName: !isBound,
+      deviceClasses,
+    });
     if (placed === null) continue;
     const [first, ...others] = placed.types;
     // A product that the catalog does not have is no type: it says nothing against a type that the catalog lacks too.
@@ -224,10 +257,17 @@ function typeOfFamily(
   );
 }
 
-/** Whether some container of a template asks for a resource of the family. */
-function usesFamily(template: Json, families: readonly TypeFamily[], family: string): boolean {
+/** Whether some container or claim of a template asks for a resource of the family. */
+function usesFamily(
+  template: Json,
+  families: readonly TypeFamily[],
+  family: string,
+  { lookup = () => undefined }: EvaluationOptions,
+): boolean {
   const reader = new ManifestReader();
   const spec = reader.at(template, 'spec');
+  const claimed = Object.keys(claimAmounts(reader, spec, 'spec', lookup, null));
+  if (claimed.some((resource) => familyOf(families, resource) === family)) return true;
   const holders = [
     spec,
     ...['containers', 'initContainers'].flatMap((name) => reader.items(reader.at(spec, name), name)),
@@ -248,24 +288,40 @@ function isZero(quantity: Json): boolean {
 function podSetsOf(
   reader: ManifestReader,
   templated: readonly TemplatedPods[],
+  namespace: string,
   types: Types,
   options: EvaluationOptions,
 ): readonly PodSet[] | Refusal {
+  const { catalog = DEFAULT_CATALOG, lookup = () => undefined, defaultsOf, overheadOf } = options;
   const podSets: PodSet[] = [];
+  const names = new Set<string>();
   for (const { name, count, template, path } of templated) {
     const spec = reader.at(template, 'spec');
     if (spec === undefined && count > 0) reader.problems.push(`${path} has no spec`);
-    const needs = podNeeds(
-      reader,
-      spec,
-      path === '' ? 'spec' : `${path}.spec`,
-      types['gpu'] ?? '',
-      options.catalog ?? DEFAULT_CATALOG,
-    );
+    const at = path === '' ? 'spec' : `${path}.spec`;
+    const gpuType = types['gpu'] ?? '';
+    const complete = completedPod(reader, spec, at, defaultsOf?.(namespace) ?? null, overheadOf ?? (() => undefined));
+    const claimed = claimAmounts(reader, spec, at, lookup, catalog[gpuType] ?? null);
+    const needs = podNeeds(reader, withClaims(reader, complete, claimed), at, gpuType, catalog);
     if (!needs.ok) return needs;
-    podSets.push({ name, count, requests: needs.requests, limits: needs.limits, unspecified: needs.unspecified });
+    // Roles of one workload may have the same name: a group of workers that is called head.
+    let own = name;
+    for (let number = 2; names.has(own); number++) own = `${name}-${number}`;
+    names.add(own);
+    podSets.push({ name: own, count, requests: needs.requests, limits: needs.limits, unspecified: needs.unspecified });
   }
   return podSets;
+}
+
+/** A pod with what its claims ask for, as if one more container did. */
+function withClaims(reader: ManifestReader, spec: Json, claimed: Readonly<Record<string, string | number>>): Json {
+  if (Object.keys(claimed).length === 0) return spec;
+  const asked = { cpu: 0, memory: 0, ...claimed };
+  const containers = reader.items(reader.at(spec, 'containers'), 'spec.containers');
+  return {
+    ...(spec as object | undefined),
+    containers: [...containers, { name: 'claims', resources: { requests: asked, limits: asked } }],
+  };
 }
 
 function ownerOf(reader: ManifestReader, manifest: Json): Owner | null {

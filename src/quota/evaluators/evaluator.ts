@@ -17,6 +17,8 @@ export interface EvaluationContext {
   readonly lookup: (apiVersion: string, kind: string, name: string) => Json;
   /** Count the pods that a rolling update may have beyond the replicas. */
   readonly chargeSurge: boolean;
+  /** On how many nodes a pod of this template may run; null where the nodes are not known. */
+  readonly matchingNodes: (template: Json) => number | null;
 }
 
 /** Knows where a kind of object has its pods. */
@@ -32,6 +34,11 @@ export interface Evaluator {
    */
   readonly charges: boolean;
   pods(reader: ManifestReader, object: Json, context: EvaluationContext): readonly TemplatedPods[];
+  /**
+   * Of objects that are no pods: what one asks for, by resource; names of `isObjectResource` among them. Such an object
+   * is charged whoever owns it.
+   */
+  amounts?(reader: ManifestReader, object: Json): Readonly<Record<string, string | number>>;
   /** Whether it is done and holds nothing any more. */
   isTerminal?(reader: ManifestReader, object: Json): boolean;
 }

@@ -92,5 +92,19 @@ const RAY_JOB: Evaluator = {
       reader.at(object, 'spec', 'rayClusterSpec') === undefined),
 };
 
+/** A cluster that serves; an update runs a second one beside it. */
+const RAY_SERVICE: Evaluator = {
+  apiGroup: 'ray.io',
+  kind: 'RayService',
+  resource: 'rayservices.ray.io',
+  charges: true,
+  pods(reader, object, { chargeSurge }) {
+    const path = 'spec.rayClusterConfig';
+    const pods = clusterPods(reader, reader.at(object, 'spec', 'rayClusterConfig'), path, []);
+    const isReplaced = reader.at(object, 'spec', 'upgradeStrategy', 'type') !== 'None';
+    return chargeSurge && isReplaced ? pods.map((each) => ({ ...each, count: 2 * each.count })) : pods;
+  },
+};
+
 /** Kinds of KubeRay. */
-export const RAY_KINDS: readonly Evaluator[] = [RAY_CLUSTER, RAY_JOB];
+export const RAY_KINDS: readonly Evaluator[] = [RAY_CLUSTER, RAY_JOB, RAY_SERVICE];

@@ -1,4 +1,4 @@
-import { test } from 'tap';
+import tap, { test } from 'tap';
 import {
   arbitrate,
   NO_MEMORY,
@@ -10,6 +10,8 @@ import {
 } from '../../../src/quota/arbitrator/index.js';
 import { generator } from '../../generator.js';
 import { overlooked, SimulatedCluster, type Template } from './simulated-cluster.js';
+
+tap.setTimeout(180_000);
 
 const NOW = { graceMs: 0, cooldownMs: 0 };
 const gpus = (count: number): ReadonlyMap<string, number> => new Map([['gpu', count]]);
