@@ -23,6 +23,9 @@ export const PLUGIN_SOCKET: Readonly<Record<ResourceKind, string>> = { core: 'vc
  */
 export const PLUGIN_OPTIONS = { pre_start_required: true, get_preferred_allocation_available: true } as const;
 
+/** The longest that a kubelet waits for an answer of a plugin: that to PreStartContainer. */
+export const CALL_PATIENCE_MS = 30_000;
+
 type WatchStream = RpcCall<Empty__Output, ListAndWatchResponse>;
 
 /** The device plugin of one resource, on its own socket. Each registration with a kubelet gets a new one. */
@@ -69,7 +72,7 @@ export class PluginServer {
     const { DevicePlugin } = devicePluginProto().v1beta1;
     const client = new DevicePlugin(`unix:${this.#server.path}`, credentials.createInsecure());
     try {
-      await callUnary(client, 'GetDevicePluginOptions', {}, 5_000);
+      await callUnary(client, 'GetDevicePluginOptions', {}, CALL_PATIENCE_MS);
     } finally {
       client.close();
     }

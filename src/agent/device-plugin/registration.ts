@@ -2,12 +2,13 @@ import { credentials } from '@grpc/grpc-js';
 import { RESOURCE_NAME, type ResourceKind } from '../../gpu/resources.js';
 import { devicePluginProto } from '../../rpc/proto.js';
 import { callUnary } from '../../rpc/unary.js';
-import { PLUGIN_OPTIONS, PLUGIN_SOCKET } from './plugin-server.js';
+import { CALL_PATIENCE_MS, PLUGIN_OPTIONS, PLUGIN_SOCKET } from './plugin-server.js';
 
 const API_VERSION = 'v1beta1';
 
 /**
- * Tells the kubelet of one resource. Rejects with grpc-js's ServiceError when it does not answer within 5 s or refuses.
+ * Tells the kubelet of one resource. Rejects with grpc-js's ServiceError when it does not answer within half a minute
+ * or refuses.
  */
 export async function register(kubeletSocket: string, kind: ResourceKind): Promise<void> {
   const { Registration } = devicePluginProto().v1beta1;
@@ -22,7 +23,7 @@ export async function register(kubeletSocket: string, kind: ResourceKind): Promi
         resource_name: RESOURCE_NAME[kind],
         options: PLUGIN_OPTIONS,
       },
-      5_000,
+      CALL_PATIENCE_MS,
     );
   } finally {
     client.close();

@@ -1,0 +1,30 @@
+import { test } from 'tap';
+import { PluginServer } from '../../../src/agent/device-plugin/plugin-server.js';
+import type { PluginCalls } from '../../../src/agent/device-plugin/plugin-calls.js';
+import { silentLog } from '../../../src/host/log.js';
+import { scratchDirectory } from '../../scratch.js';
+
+const CALLS: PluginCalls = {
+  list: () => ({ devices: [] }),
+  onListChanged: () => () => undefined,
+  preferredAllocation: () => Promise.reject(new Error('not asked for here')),
+  allocate: () => Promise.reject(new Error('not asked for here')),
+  preStartContainer: () => Promise.reject(new Error('not asked for here')),
+};
+
+/** Longer than any turn of a loaded machine, and short enough for a call that takes some ten turns. */
+const TURN_MS = 1_200;
+
+test('a machine that is so busy that a call takes seconds delays the start of a plugin, and does not end it', async (t) => {
+  const server = new PluginServer('core', await scratchDirectory(t), CALLS, silentLog());
+  t.teardown(() => server.stop());
+  let isOver = false;
+  const started = server.start().finally(() => (isOver = true));
+  started.catch(() => undefined);
+  while (!isOver) {
+    await new Promise((resolve) => setImmediate(resolve));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TURN_MS);
+  }
+  await started;
+  t.ok(await server.isReachable());
+});
