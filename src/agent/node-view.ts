@@ -164,7 +164,7 @@ function gpuUsages(
   return state.node.gpus.map(({ gpu }) => {
     const observed = seen.get(gpu.uuid);
     const all = [...(pids.get(gpu.uuid) ?? []), ...(observed?.foreignPids ?? [])];
-    return { pids: all.sort((a, b) => a - b), usedMemoryBytes: observed?.sample?.usedMemoryBytes ?? 0 };
+    return { pids: all.sort((a, b) => a - b), usedMemoryBytes: observed?.processMemoryBytes ?? 0 };
   });
 }
 

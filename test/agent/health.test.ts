@@ -103,3 +103,26 @@ test('a health history that cannot be read puts every GPU on probation', async (
   await node.startAgent();
   t.equal(node.kubelet.allocatable('core'), 0);
 });
+
+test('the graph counts the memory of processes, as the original does, and not what the driver keeps', async (t) => {
+  const driver = twoGpus();
+  const second = (await driver.inventory()).gpus[1]?.uuid ?? '';
+  const sample = driver.sample.bind(driver);
+  driver.sample = async (uuid) => ({ ...(await sample(uuid)), usedMemoryBytes: 600 << 20 });
+  driver.setLoad(second, {
+    utilizationPercent: 10,
+    processes: [
+      { pid: process.pid, usedMemoryBytes: 3 << 20, utilizationPercent: 10 },
+      { pid: process.ppid, usedMemoryBytes: 2 << 20, utilizationPercent: 0 },
+    ],
+  });
+  const node = await startedNode(t, { gpus: cards(2), seams: { driver }, config: { samplePeriodMs: 100 } });
+  const graph = async (): Promise<string> =>
+    ((await (await fetch(`http://127.0.0.1:${node.agent.httpPort()}/graph`)).json()) as { graph: string }).graph;
+  await eventually(
+    () => node.agent.vgpu.observeGpus().filter(({ samples }) => samples > 0).length === 2,
+    'the samples',
+  );
+  t.match(await graph(), /GPU0 \(pids: \[\], usedMemory: 0, /);
+  t.match(await graph(), new RegExp(`GPU1 \\(pids: \\[\\d+ \\d+\\], usedMemory: ${5 << 20}, `));
+});

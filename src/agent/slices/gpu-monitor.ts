@@ -11,6 +11,8 @@ const ACCOUNT_MS = 5_000;
 /** The last sample of a GPU, and the processes on it that belong to no container which was allocated this GPU. */
 export interface GpuState {
   readonly sample: GpuSample;
+  /** Of every process on it, as the driver lists them. */
+  readonly processMemoryBytes: number;
   readonly foreignProcesses: readonly GpuProcess[];
   /** Foreign processes that belong to containers on other GPUs. */
   readonly trespassers: readonly { readonly allocation: string; readonly pid: number }[];
@@ -167,7 +169,8 @@ export class GpuMonitor {
       return owner === null ? [] : [{ allocation: owner.allocation, pid }];
     });
     this.#foreignPpm = foreignPpm(foreignProcesses, this.#state?.foreignProcesses ?? []);
-    this.#state = { sample: { ...sample, atMs: nowMs() }, foreignProcesses, trespassers };
+    const processMemoryBytes = processes.reduce((sum, { usedMemoryBytes }) => sum + (usedMemoryBytes ?? 0), 0);
+    this.#state = { sample: { ...sample, atMs: nowMs() }, processMemoryBytes, foreignProcesses, trespassers };
     this.#accountMs += elapsedNs / 1e6;
     if (this.#accountMs >= ACCOUNT_MS) this.#closeAccounts();
   }

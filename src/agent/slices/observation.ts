@@ -81,6 +81,8 @@ export interface GpuObservation {
   /** Slices on this GPU, and how many of them have a process that may use it. */
   readonly containers: number;
   readonly presentContainers: number;
+  /** What the driver lists for processes on it, without what it keeps for itself; as of the last sample. */
+  readonly processMemoryBytes: number;
   /** Host pids of processes on it that belong to no container that was given this GPU. */
   readonly foreignPids: readonly number[];
 }
@@ -125,6 +127,7 @@ export function observeGpus(gpus: readonly GpuMonitor[]): GpuObservation[] {
     failedSamples,
     containers: gpuSlices.length,
     presentContainers: gpuSlices.filter(({ present }) => present).length,
+    processMemoryBytes: state?.processMemoryBytes ?? 0,
     foreignPids: (state?.foreignProcesses ?? []).map(({ pid }) => pid),
   }));
 }

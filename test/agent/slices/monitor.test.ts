@@ -379,6 +379,7 @@ test('the monitor counts samples, failed samples and foreign processes of every 
     containers: 2,
     presentContainers: 1,
     foreignPids: [STRANGER],
+    processMemoryBytes: 2 * MIB,
     sample: { temperatureCelsius: 40 },
   });
   node.gpus.failure = new Error('the GPU fell off the bus');
