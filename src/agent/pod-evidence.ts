@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { Clock } from '../host/clock.js';
 import type { PodEvidence } from './allocator/ports.js';
 import { RuntimeError } from './runtimes/container.js';
@@ -5,6 +6,9 @@ import type { NodeContainers } from './runtimes/node-containers.js';
 
 /** The kubelet waits for what this is asked for: a runtime that hangs must not stop the admission of pods. */
 const PATIENCE_MS = 2_000;
+
+/** The process of a pod's sandbox, which outlives its containers for a while. */
+const SANDBOX_PROCESS = 'pause';
 
 /**
  * What the container runtime says of a pod's containers, and where it knows none, what control groups say of the pod's
@@ -25,10 +29,16 @@ export function podEvidence(
         return { running: new Set(running), any: true };
       }
       const pids = await containers.pidsOfPod(podUid);
-      if (pids.length > 0) return { running: null, any: true };
-      return listed === null ? null : { running: new Set(), any: false };
+      if (pids.length === 0) return listed === null ? null : { running: new Set(), any: false };
+      const names = await Promise.all(pids.map(nameOf));
+      return { running: names.every((name) => name === SANDBOX_PROCESS) ? new Set() : null, any: true };
     },
   };
+}
+
+/** As the kernel has it; empty for a process that has ended. */
+async function nameOf(pid: number): Promise<string> {
+  return (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim();
 }
 
 /** Null when the answer takes longer. */

@@ -361,7 +361,7 @@ export class Allocator {
   async #forgotten(allocations: readonly Allocation[]): Promise<readonly Allocation[]> {
     const started = allocations.filter(({ phase }) => phase === 'started');
     if (started.length === 0) return started;
-    const forgotten = await runningOf(started, this.#options.evidence);
+    const forgotten = await runningOf(started, this.#options.pods, this.#options.evidence);
     for (const { id, owners } of forgotten) {
       if (this.#forgottenTold.has(id)) continue;
       this.#forgottenTold.add(id);

@@ -31,13 +31,21 @@ export async function podsGone(
   return gone;
 }
 
-/** Those of the allocations whose container runs, or a container that shares the allocation with it. */
-export async function runningOf(allocations: readonly Allocation[], evidence: PodEvidence): Promise<Allocation[]> {
+/**
+ * Those of the allocations whose container runs, or a container that shares the allocation with it. Processes of a pod
+ * that the API server does not have any more may be those of its sandbox: there the runtime has to name the container.
+ */
+export async function runningOf(
+  allocations: readonly Allocation[],
+  pods: Pick<PodKnowledge, 'exists'>,
+  evidence: PodEvidence,
+): Promise<Allocation[]> {
   const running: Allocation[] = [];
   for (const allocation of allocations) {
     for (const { podUid, container } of allocation.owners) {
       const remains = podUid === '' ? null : await evidence.remainsOf(podUid);
-      if (remains !== null && mayRun(remains, container)) {
+      if (remains === null || (remains.running === null && pods.exists(podUid) === false)) continue;
+      if (mayRun(remains, container)) {
         running.push(allocation);
         break;
       }
