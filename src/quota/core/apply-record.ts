@@ -24,6 +24,7 @@ import {
 import { childCashOf } from './recompute.js';
 import { settle } from './release.js';
 import { reservationKey } from './reservation.js';
+import { isLater } from './workload.js';
 import type { QuotaState } from './state.js';
 
 /**
@@ -64,6 +65,7 @@ function putWorkload(
   const from = old !== undefined && old.group !== name ? state.group(old.group) : undefined;
   // A record that is gone says only that it is gone from this group.
   if (from !== undefined && entry === null) return;
+  if (from !== undefined && old !== undefined && entry !== null && isLater(old, entry)) return;
   if (from !== undefined) settle(state, state.own(from), key, null, candidatesOf(state, key, from.name));
   const group = state.group(name);
   if (group !== undefined) settle(state, state.own(group), key, entry, candidatesOf(state, key, name));

@@ -20,6 +20,7 @@ import {
   type StoredRecord,
 } from './record.js';
 import { QuotaState } from './state.js';
+import { isLater } from './workload.js';
 
 /** What a state is beside its records. */
 export interface StateHead {
@@ -62,7 +63,12 @@ export class Restorer {
         return;
       case 'workload':
         if (record.value === null) state.workloads.delete(key);
-        else state.workloads.set(key, readWorkload(key, record.group, record.value, this.#dictionary, state.shapes));
+        else {
+          const workload = readWorkload(key, record.group, record.value, this.#dictionary, state.shapes);
+          const known = state.workloads.get(key);
+          if (known === undefined || known.group === record.group || !isLater(known, workload))
+            state.workloads.set(key, workload);
+        }
         return;
       case 'pod':
         if (record.value === null) state.pods.delete(key);

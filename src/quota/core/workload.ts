@@ -62,6 +62,14 @@ export function refOfKey(key: string): WorkloadRef {
   return { kind, namespace, name };
 }
 
+/**
+ * Whether a workload is a later state of the same object than another one. Two engines may charge an object to two
+ * groups at once, whose records have nothing in common: the later state counts, for every engine.
+ */
+export function isLater(workload: Workload, than: Workload): boolean {
+  return workload.uid !== '' && workload.uid === than.uid && than.version > 0 && workload.version > than.version;
+}
+
 /** Pods of a set that are charged. */
 export function chargedCount(workload: Workload, index: number): number {
   const { count } = workload.podSets[index] as PodSetCharge;
