@@ -123,6 +123,20 @@ test('installed as docs/install.md says, two pods share a GPU within their limit
   t.ok((small?.mib ?? 0) <= 1024 && (large?.mib ?? 0) <= 2048, JSON.stringify(usage));
   t.ok((small?.cores ?? 0) <= 36 && (large?.cores ?? 0) <= 56, JSON.stringify(usage));
 
+  // The agent mounts the usage files, and the containers see them: Bidirectional mount propagation.
+  const fileSystem = await cluster.kubectl(
+    'exec',
+    'gpu-thirty',
+    '--',
+    'stat',
+    '-f',
+    '-c',
+    '%T',
+    '/etc/vcuda/vgpu.usage',
+  );
+  t.equal(fileSystem.trim(), 'tmpfs', 'the usage file has a file system of its own');
+  t.match(await (await fetch('http://127.0.0.1:5679/readyz')).text(), /ok/, 'probes have a port of their own');
+
   const page = await fetch(`${ADDRESS}/`);
   t.match(page.headers.get('content-type'), /text\/html/);
   t.match(await (await fetch(`${ADDRESS}/metrics`)).text(), /pod="gpu-fifty"/);
@@ -147,4 +161,9 @@ test('installed as docs/install.md says, two pods share a GPU within their limit
     /predicate-gpu-idx-0/,
   );
   t.notMatch(await system('logs', 'daemonset/gpu-manager'), /forbidden/i);
+
+  const written = await cluster
+    .kubectl('exec', 'gpu-thirty', '--', 'sh', '-c', 'head -c 1000000 /dev/zero >> /etc/vcuda/vgpu.usage')
+    .catch((error: Error) => error.message);
+  t.match(written, /no space left/i, 'which it cannot fill the disk with');
 });

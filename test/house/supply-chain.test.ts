@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
@@ -78,49 +78,104 @@ test('every package is locked by the hash of its content', (t) => {
   t.end();
 });
 
-interface Workload {
-  readonly kind?: string;
-  readonly metadata?: { readonly name?: string };
-  readonly spec?: {
-    readonly template?: {
-      readonly spec?: {
-        readonly containers?: readonly {
-          readonly name: string;
-          /** A patch of another manifest names none. */
-          readonly image?: string;
-          readonly securityContext?: {
-            readonly privileged?: boolean;
-            readonly seccompProfile?: { readonly type?: string };
-          };
-        }[];
-      };
-    };
-  };
+interface SecurityContext {
+  readonly privileged?: boolean;
+  readonly seccompProfile?: { readonly type?: string };
+}
+
+interface PodSpec {
+  readonly securityContext?: SecurityContext;
+  readonly containers?: readonly {
+    readonly name: string;
+    /** A patch of another manifest names none. */
+    readonly image?: string;
+    readonly securityContext?: SecurityContext;
+  }[];
+}
+
+/** Every object of a manifest that has containers: pods, and what makes them from templates. */
+function podSpecsIn(value: unknown): readonly PodSpec[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const { containers } = value as PodSpec;
+  return [...(Array.isArray(containers) ? [value as PodSpec] : []), ...Object.values(value).flatMap(podSpecsIn)];
 }
 
 const manifests = [
   'daemonset.yaml',
-  ...['extender', 'plugin-proxy', 'quota'].flatMap((folder) =>
-    readdirSync(join(ROOT, 'etc', folder))
-      .filter((name) => name.endsWith('.yaml'))
-      .map((name) => `etc/${folder}/${name}`),
-  ),
+  ...readdirSync(join(ROOT, 'etc'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.yaml'))
+    .map((name) => `etc/${name}`),
 ];
 
 test('every container of the manifests has a seccomp profile, but for the agent, which is privileged', (t) => {
   let seen = 0;
   for (const path of manifests) {
     for (const document of parseAllDocuments(read(path))) {
-      const { spec } = document.toJS() as Workload;
-      for (const { name, image, securityContext } of spec?.template?.spec?.containers ?? []) {
-        if (image === undefined) continue;
-        seen += 1;
-        // Kubernetes runs a privileged container without a profile, whatever it names.
-        if (securityContext?.privileged === true) t.equal(path, 'daemonset.yaml', `${path} ${name} is privileged`);
-        else t.equal(securityContext?.seccompProfile?.type, 'RuntimeDefault', `${path} ${name}`);
+      for (const { securityContext: ofPod, containers = [] } of podSpecsIn(document.toJS())) {
+        for (const { name, image, securityContext } of containers) {
+          if (image === undefined) continue;
+          seen += 1;
+          const profile = (securityContext?.seccompProfile ?? ofPod?.seccompProfile)?.type;
+          // Kubernetes runs a privileged container without a profile, whatever it names.
+          if (securityContext?.privileged === true) t.equal(path, 'daemonset.yaml', `${path} ${name} is privileged`);
+          else t.equal(profile, 'RuntimeDefault', `${path} ${name}`);
+        }
       }
     }
   }
-  t.ok(seen >= 4, `${seen} containers`);
+  t.ok(seen >= 7, `${seen} containers`);
+  t.end();
+});
+
+test('the Dockerfile names base images by digest', (t) => {
+  const stages = new Set<string>();
+  const bases = [...read('Dockerfile').matchAll(/^FROM (?:--\S+ )?(\S+)(?: AS (\S+))?$/gim)];
+  for (const [line, base = '', stage] of bases) {
+    if (!stages.has(base)) t.match(base, /^[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}$/, line);
+    if (stage !== undefined) stages.add(stage);
+  }
+  t.ok(bases.length >= 3, `${bases.length} stages`);
+  for (const [, from = ''] of read('Dockerfile').matchAll(/^COPY --from=(\S+)/gim)) t.ok(stages.has(from), from);
+  t.end();
+});
+
+interface Workflow {
+  readonly permissions?: Readonly<Record<string, string>>;
+  readonly jobs: Readonly<
+    Record<
+      string,
+      {
+        readonly permissions?: Readonly<Record<string, string>>;
+        readonly steps: readonly { readonly uses?: string; readonly run?: string; readonly with?: object }[];
+      }
+    >
+  >;
+}
+
+const workflowOf = (name: string): Workflow => parse(read(`.github/workflows/${name}`)) as Workflow;
+
+test('workflows name actions by commit, with the version beside it, and may read only unless a job says more', (t) => {
+  for (const name of readdirSync(join(ROOT, '.github/workflows'))) {
+    t.same(workflowOf(name).permissions, { contents: 'read' }, name);
+    for (const [, action = ''] of read(`.github/workflows/${name}`).matchAll(/uses: (.+)$/gm))
+      t.match(action, /^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/, `${name}: ${action}`);
+  }
+  t.end();
+});
+
+test('a release checks the signatures of packages before it builds, and states the provenance of all that it makes', (t) => {
+  const { release } = workflowOf('release.yml').jobs;
+  const steps = release?.steps ?? [];
+  const at = (pattern: RegExp): number => steps.findIndex(({ uses = '', run = '' }) => pattern.test(uses + run));
+  const [install, audit, build] = [at(/^npm ci$/), at(/^npm audit signatures$/), at(/docker buildx build/)];
+  t.ok(0 <= install && install < audit && audit < build, `${install} ${audit} ${build}`);
+  t.match(steps[build]?.run, /--provenance=mode=max --sbom=true/);
+  t.notMatch(steps[build]?.run, /--build-arg/, 'nothing takes the place of the digests');
+  const attested = steps.filter(({ uses = '' }) => uses.startsWith('actions/attest-build-provenance@'));
+  t.match(
+    attested.map((step) => step.with),
+    [{ 'subject-digest': /digest/, 'push-to-registry': true }, { 'subject-path': /\.tgz/ }],
+  );
+  t.match(release?.permissions, { 'id-token': 'write', attestations: 'write', contents: 'read' });
   t.end();
 });

@@ -90,3 +90,26 @@ test('without values of its own the chart makes what the manifests hold', { skip
   );
   t.end();
 });
+
+test('the chart keeps agents to their own node where the cluster knows how', { skip: noHelm }, (t) => {
+  const policies = (...args: string[]): unknown[] =>
+    documents(execFileSync('helm', ['template', CHART, ...args], { encoding: 'utf8' })).filter((value) =>
+      (value as { kind: string }).kind.startsWith('ValidatingAdmissionPolicy'),
+    );
+  const known = ['--api-versions', 'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy'];
+  t.same(policies(...known), documents(read(join(ROOT, 'etc/admission/agent-node.yaml'))));
+  t.same(policies(), [], 'before Kubernetes 1.30');
+  t.same(policies(...known, '--set', 'agent.nodePolicy=false'), []);
+  t.match(JSON.stringify(policies(...known, '--set', 'namespace=gpu')), /serviceaccount:gpu:gpu-manager/);
+  t.end();
+});
+
+test('agents may evict pods only where that is asked for', { skip: noHelm }, (t) => {
+  const rules = (...args: string[]): string =>
+    JSON.stringify(documents(execFileSync('helm', ['template', CHART, ...args], { encoding: 'utf8' })));
+  t.notMatch(rules(), /eviction/);
+  t.match(rules('--set', 'agent.auditPolicy=evict'), /pods\/eviction/);
+  t.notMatch(read(join(ROOT, 'daemonset.yaml')), /eviction/);
+  t.match(read(join(ROOT, 'etc/admission/evict-role.yaml')), /pods\/eviction/);
+  t.end();
+});
