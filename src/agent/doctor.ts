@@ -6,6 +6,8 @@ import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint } from './device-plugin/internal-checkpoint.js';
 import { PodResourcesClient } from './device-plugin/pod-resources.js';
+import { kubeletFile } from './kubelet-file.js';
+import { CPU_MANAGER_FILE, readCpuManagerPolicy } from './nri/cpu-manager.js';
 import { connectRuntime } from './runtimes/endpoint.js';
 import { NODE_ARCHITECTURE } from './libraries/architecture.js';
 import { openHostRoot } from './libraries/host-root.js';
@@ -29,6 +31,7 @@ export interface Diagnosis {
     | 'enforcement'
     | 'kubelet'
     | 'runtime'
+    | 'nri'
     | 'cgroups'
     | 'agent';
   /** `skipped`: there is nothing to check with these flags. */
@@ -69,6 +72,7 @@ export async function* examine(options: DoctorOptions): AsyncIterable<Diagnosis>
     ['interposition', () => examineInterposition(config)],
     ['kubelet', () => examineKubelet(config)],
     ['runtime', () => examineRuntime(config)],
+    ['nri', () => examineNri(config)],
     ['cgroups', () => examineCgroups()],
     ['agent', () => examineAgent(options)],
   ];
@@ -376,6 +380,41 @@ async function examineRuntime(config: AgentConfig): Promise<readonly Diagnosis[]
       ),
     ];
   }
+}
+
+async function examineNri(config: AgentConfig): Promise<readonly Diagnosis[]> {
+  const { nriSocket, cpuAffinity, devicePluginPath, hostRoot } = config;
+  if (nriSocket === null) return [skipped('nri', 'without --nri the Node Resource Interface is not used')];
+  const problem = await socketProblem(nriSocket);
+  const results = [
+    problem === null
+      ? ok('nri', `listens at ${nriSocket}`)
+      : warning(
+          'nri',
+          `${nriSocket}: ${problem}`,
+          'containerd 2 and CRI-O 1.30 make it; containerd 1.7 needs disable = false in [plugins."io.containerd.nri.v1.nri"]; name another place with --nri-socket',
+        ),
+  ];
+  if (cpuAffinity === 'off') return results;
+  const state = kubeletFile(devicePluginPath, hostRoot, CPU_MANAGER_FILE);
+  const policy = await readCpuManagerPolicy(state);
+  const binds = policy === 'none' ? null : `--cpu-affinity=${cpuAffinity} binds nothing`;
+  return [
+    ...results,
+    binds === null
+      ? ok('nri', 'the CPU manager of the kubelet has the policy none: containers are bound to CPUs near their GPUs')
+      : policy === null
+        ? warning(
+            'nri',
+            `${state} cannot be read: ${binds}`,
+            "mount the kubelet's root, or the host's / at --host-root",
+          )
+        : warning(
+            'nri',
+            `the CPU manager of the kubelet has the policy ${policy}: ${binds}`,
+            "leave CPUs to the kubelet and its topology manager, or set cpuManagerPolicy: none in the kubelet's configuration",
+          ),
+  ];
 }
 
 /** Magic numbers of statfs(2). */

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { join, dirname } from 'node:path';
 import { unitsOfAllocation } from '../gpu/claims/claim-units.js';
 import { deviceName, mainRequest, poolName, unitId } from '../gpu/claims/names.js';
 import {
@@ -30,6 +28,7 @@ import { KubeletPlugin } from './dra/kubelet-plugin.js';
 import type { ClaimPods, DeviceHealth } from './dra/ports.js';
 import { SlicePublisher } from './dra/slice-publisher.js';
 import type { HealthMonitor } from './gpus/health-monitor.js';
+import { kubeletFile } from './kubelet-file.js';
 import { modelName } from './node-labels.js';
 
 /** Says whether this node's shares can be had by claims, for node selectors. */
@@ -109,7 +108,7 @@ export function buildDra(options: DraOptions): Dra {
     clock,
     log,
   });
-  const kubeletClaims = kubeletClaimsPath(config);
+  const kubeletClaims = kubeletFile(config.pluginRegistryPath, config.hostRoot, KUBELET_CLAIMS_FILE);
   const doors = new DoorKeeper(allocator, reader, pool, clock, log, () => publisher.publish());
   const sweep = new Sweep(claims, reader, kubeletClaims, pool, clock);
   const cancels: (() => void)[] = [];
@@ -167,16 +166,6 @@ export function buildDra(options: DraOptions): Dra {
       },
     },
   };
-}
-
-/**
- * The kubelet's record lies in its root, of which a container may see the plugin directories alone; the host's file
- * system is mounted as well.
- */
-function kubeletClaimsPath({ pluginRegistryPath, hostRoot }: AgentConfig): string {
-  const path = join(dirname(pluginRegistryPath), KUBELET_CLAIMS_FILE);
-  const onHost = join(hostRoot, path);
-  return existsSync(onHost) ? onHost : path;
 }
 
 /** Places of the GPUs in sysfs; they are read once, as no GPU moves. */

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import type { Clock } from '../host/clock.js';
 import type { Part } from '../host/lifecycle.js';
 import type { Log } from '../host/log.js';
@@ -7,6 +5,7 @@ import type { Allocator } from './allocator/allocator.js';
 import type { GivenContainer } from './allocator/ports.js';
 import type { AgentConfig } from './config.js';
 import type { Journal } from './display/journal.js';
+import { kubeletFile } from './kubelet-file.js';
 import { decideAffinity, type AffinityAnswer } from './nri/cpu-affinity.js';
 import { CPU_MANAGER_FILE, readCpuManagerPolicy } from './nri/cpu-manager.js';
 import { readCpuTopology } from './nri/cpu-topology.js';
@@ -167,9 +166,9 @@ class Affinity {
 
   /** Both files are read anew for each container: a kubelet with another policy may have taken over. */
   async of({ podAnnotations, cpus }: RuntimeContainer, { numaNodes }: GivenSlice): Promise<AffinityAnswer> {
-    const { cpuAffinity } = this.#config;
+    const { cpuAffinity, devicePluginPath, hostRoot } = this.#config;
     if (cpuAffinity === 'off') return { kind: 'none', reason: 'off' };
-    const policy = await readCpuManagerPolicy(kubeletFile(this.#config, CPU_MANAGER_FILE));
+    const policy = await readCpuManagerPolicy(kubeletFile(devicePluginPath, hostRoot, CPU_MANAGER_FILE));
     const topology = await readCpuTopology(this.#systemDirectory);
     const answer = decideAffinity({ standard: cpuAffinity, podAnnotations, policy, cpus, numaNodes, topology });
     if (answer.kind === 'none' && answer.reason !== this.#said) {
@@ -178,14 +177,4 @@ class Affinity {
     }
     return answer;
   }
-}
-
-/**
- * A file of the kubelet's root, of which a container may see the plugin directories alone; the host's file system is
- * mounted as well.
- */
-function kubeletFile({ devicePluginPath, hostRoot }: NriOptions['config'], name: string): string {
-  const path = join(dirname(devicePluginPath), name);
-  const onHost = join(hostRoot, path);
-  return existsSync(onHost) ? onHost : path;
 }

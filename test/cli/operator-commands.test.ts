@@ -188,6 +188,18 @@ test('doctor finds a node in order, and one that is not, and says what to do', a
   t.match(good.out, /^ok +kubelet +pod-resources lists 0 containers/m);
   t.match(good.out, /^ok +agent +runs and can serve pods/m);
   t.equal(good.code, good.out.includes('FAILED') ? 1 : 0);
+  const nri = ['--nri', '--nri-socket', config.podResourcesSocket, '--cpu-affinity', 'prefer'];
+  const manager = join(config.devicePluginPath, '../cpu_manager_state');
+  t.match((await command('doctor', ...flags, ...nri)).out, /^warning +nri +.*cpu_manager_state cannot be read: /m);
+  for (const [policy, line] of [
+    ['static', /^warning +nri +.* policy static: --cpu-affinity=prefer binds nothing/m],
+    ['none', /^ok +nri +.* policy none/m],
+  ] as const) {
+    await writeFile(manager, JSON.stringify({ policyName: policy }));
+    const { out } = await command('doctor', ...flags, ...nri);
+    t.match(out, line);
+    t.match(out, /^ok +nri +listens at /m);
+  }
   const directory = await scratchDirectory(t);
   const bad = await command(
     'doctor',

@@ -5,6 +5,9 @@
  * The kubelet's answer and CDI bring the same mounts and variables. But the pod's own environment comes after them, and
  * a volume of the pod may lie over a mount: this is what is put right here. What is right already stays untouched, so
  * that plugins of others that change the same container do not collide with this one.
+ *
+ * A variable that is set twice stays as it is: the runtime's generator (containerd/nri v0.12, Generator.AdjustEnv)
+ * changes its first occurrence, and the last one counts.
  */
 import type { BindMount } from '../../gpu/container-edits.js';
 import type { ContainerSlices, GivenSlice } from './ports.js';
@@ -19,8 +22,10 @@ export interface MountChange {
 export interface Injection {
   readonly environment: ReadonlyMap<string, string>;
   readonly mounts: readonly MountChange[];
-  /** What was wrong, for people; empty where nothing has to change. */
+  /** What was wrong and is changed, for people; empty where nothing has to change. */
   readonly problems: readonly string[];
+  /** What is wrong and cannot be changed. */
+  readonly remaining: readonly string[];
 }
 
 const LIBRARY_PATH = 'LD_LIBRARY_PATH';
@@ -31,31 +36,41 @@ const PRELOAD_SEPARATORS = /[ :]+/;
 const DRIVER_LIBRARY = /(^|\/)lib(cuda|nvidia-ml)\.so(\.|$)/;
 
 export function injectionOf(
-  container: Pick<RuntimeContainer, 'environment' | 'mounts'>,
+  container: Pick<RuntimeContainer, 'environment' | 'repeated' | 'mounts'>,
   given: GivenSlice,
   isSameSource: ContainerSlices['isSameSource'],
 ): Injection {
   const environment = new Map<string, string>();
   const problems: string[] = [];
+  const remaining: string[] = [];
+  const change = (name: string, value: string, problem: string): void => {
+    if (container.repeated.has(name)) {
+      remaining.push(
+        `${problem}, and set twice, which no plugin can change (--interposition=cdi keeps it as it has to be)`,
+      );
+      return;
+    }
+    environment.set(name, value);
+    problems.push(problem);
+  };
   for (const [name, value] of Object.entries(given.environment)) {
     const present = container.environment.get(name);
     const wanted = name === LIBRARY_PATH ? withFirst(value, present ?? '') : value;
     if (present === wanted) continue;
-    environment.set(name, wanted);
-    problems.push(present === undefined ? `${name} is not set` : `${name} is ${shown(present)}`);
+    change(name, wanted, present === undefined ? `${name} is not set` : `${name} is ${shown(present)}`);
   }
   const preload = container.environment.get(PRELOAD) ?? '';
   const entries = preload.split(PRELOAD_SEPARATORS).filter((entry) => entry !== '');
   const kept = entries.filter((entry) => !DRIVER_LIBRARY.test(entry));
   if (kept.length < entries.length) {
     // Runtimes do not pass on that a variable is to be removed: an empty one is as good.
-    environment.set(PRELOAD, kept.join(':'));
-    problems.push(`${PRELOAD} is ${shown(preload)}`);
+    change(PRELOAD, kept.join(':'), `${PRELOAD} is ${shown(preload)}`);
   }
   const mounts = mountChanges(container.mounts, given.mounts, isSameSource);
   return {
     environment,
     mounts,
+    remaining,
     problems: [
       ...problems,
       ...mounts.map(({ destination, mount }) => {

@@ -29,12 +29,12 @@ export class KnownContainers {
     return [...this.#known.values()];
   }
 
-  /** A container is being made, with everything in it as it has to be. */
-  created(container: RuntimeContainer, slice: string): void {
+  /** A container is being made; `problems` are what remains wrong in it. */
+  created(container: RuntimeContainer, slice: string, problems: readonly string[]): void {
     // One that was to be made before and never was is not removed by every runtime.
     for (const [id, known] of this.#known)
       if (known.podUid === container.podUid && known.name === container.name) this.#known.delete(id);
-    this.#set({ ...identityOf(container), slice, problems: [] });
+    this.#set({ ...identityOf(container), slice, problems });
   }
 
   /**
@@ -80,8 +80,11 @@ export class KnownContainers {
     const given = this.#slices.givenTo(container.podUid, container.name);
     if (given === null) return null;
     this.#unclaimed.delete(id);
-    const { problems } = injectionOf(container, given, (meant, mounted) => this.#slices.isSameSource(meant, mounted));
-    return this.#set({ ...identityOf(container), slice: given.slice, problems: container.mayRun ? problems : [] });
+    const { problems, remaining } = injectionOf(container, given, (meant, mounted) =>
+      this.#slices.isSameSource(meant, mounted),
+    );
+    const all = container.mayRun ? [...remaining, ...problems] : [];
+    return this.#set({ ...identityOf(container), slice: given.slice, problems: all });
   }
 
   #set(known: KnownContainer): KnownContainer {

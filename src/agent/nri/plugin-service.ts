@@ -124,7 +124,7 @@ async function adjustmentOf(
     throw new RpcRefusal(status.FAILED_PRECONDITION, `container ${name}: ${binding.reason}`);
   }
   const injection = injectionOf(container, given, (meant, mounted) => slices.isSameSource(meant, mounted));
-  containers.created(container, given.slice);
+  containers.created(container, given.slice, injection.remaining);
   if (injection.problems.length > 0) events.corrected(container, injection.problems);
   log.debug({ namespace, pod, container: name, id: container.id, slice: given.slice, binding }, 'container is created');
   return adjustment(container, injection, binding);

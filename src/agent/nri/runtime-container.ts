@@ -18,7 +18,10 @@ export interface RuntimeContainer {
   readonly name: string;
   /** False once it was created and has ended. */
   readonly mayRun: boolean;
+  /** The last value of each variable. */
   readonly environment: ReadonlyMap<string, string>;
+  /** Variables that are set more than once, as where the kubelet's device plugin and the pod set the same one. */
+  readonly repeated: ReadonlySet<string>;
   readonly mounts: readonly RuntimeMount[];
   /** CPUs that it is bound to already, as a list (`0-3,8`); empty: all. */
   readonly cpus: string;
@@ -34,13 +37,20 @@ export function runtimeContainer(pod: PodSandbox__Output, container: Container__
     podAnnotations: pod.annotations,
     name: container.name,
     mayRun: container.state !== 'CONTAINER_STOPPED',
-    environment: new Map(
-      container.env.map((entry) => {
-        const at = entry.indexOf('=');
-        return at < 0 ? [entry, ''] : [entry.slice(0, at), entry.slice(at + 1)];
-      }),
-    ),
+    ...environmentOf(container.env),
     mounts: container.mounts.map(({ destination, source, options }) => ({ destination, source, options })),
     cpus: container.linux?.resources?.cpu?.cpus ?? '',
   };
+}
+
+function environmentOf(entries: readonly string[]): Pick<RuntimeContainer, 'environment' | 'repeated'> {
+  const environment = new Map<string, string>();
+  const repeated = new Set<string>();
+  for (const entry of entries) {
+    const at = entry.indexOf('=');
+    const name = at < 0 ? entry : entry.slice(0, at);
+    if (environment.has(name)) repeated.add(name);
+    environment.set(name, at < 0 ? '' : entry.slice(at + 1));
+  }
+  return { environment, repeated };
 }

@@ -7,7 +7,7 @@ import type { ProcessSlot, SelfTest } from '../../abi/usage-file.js';
 export const FINDING_CODES = [
   /** GPU processes, and none of the container's has the control library. */
   'no-library',
-  /** It was made without what keeps the control library in it, or with something that unhooks it. */
+  /** It was made without what keeps the control library in it, or with what unhooks it. */
   'not-injected',
   /** Some have, this one has not. */
   'unregistered',
@@ -139,7 +139,7 @@ export function audit(view: AuditView): Finding[] {
 /** No reason to evict by itself: whether a process really goes past the control library is seen when it uses a GPU. */
 function auditInjection({ uninjected = [] }: AuditView): Finding[] {
   if (uninjected.length === 0) return [];
-  const message = `the container was made without NRI, and not with what its slice needs: ${uninjected.join('; ')}`;
+  const message = `the container was not made with what its slice needs: ${uninjected.join('; ')}`;
   return [{ code: 'not-injected', subject: '', message, serious: false, certain: true }];
 }
 

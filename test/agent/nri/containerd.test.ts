@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'tap';
+import { eventually } from '../../harness/eventually.js';
 import { scratchDirectory } from '../../scratch.js';
 import { nriSkipReason } from './containerd2.js';
 import { environmentOf, findings, nodeWith, OURS, preparedPod, startedEngine, THEIRS } from './runtime-setting.js';
@@ -32,6 +33,14 @@ test('the agent and a real containerd', { skip }, async (t) => {
     t.same(findings(node, pod.uid), []);
   });
 
+  await t.test('what the kubelet and the pod both set cannot be changed, and the audit tells', async (t) => {
+    const { pod, wish } = await preparedPod(node.kubelet);
+    const id = await engine.run({ ...wish, laterEnvironment: { LD_LIBRARY_PATH: THEIRS } });
+    t.match(await environmentOf(engine, id), { LD_LIBRARY_PATH: THEIRS });
+    await eventually(() => findings(node, pod.uid).length > 0, 'a finding about the container');
+    t.match(findings(node, pod.uid), [/^not-injected: .*LD_LIBRARY_PATH is "\/opt\/conda\/lib", and set twice/]);
+  });
+
   await t.test('mounts that are missing, covered or writable are put right', async (t) => {
     const directory = await scratchDirectory(t);
     await mkdir(join(directory, 'sub'));
@@ -59,9 +68,9 @@ test('the agent and a real containerd', { skip }, async (t) => {
     t.equal(node.agent.nri?.containers.get(id), null);
   });
 
-  await t.test('forty containers at once', async (t) => {
+  await t.test('sixteen containers at once', async (t) => {
     const pods = [];
-    for (let count = 0; count < 20; count += 1)
+    for (let count = 0; count < 8; count += 1)
       pods.push(await preparedPod(node.kubelet, { environment: { LD_LIBRARY_PATH: THEIRS } }));
     const others = pods.map((_, index) => ({
       pod: { uid: `other-${index}`, namespace: 'default', name: `other-${index}` },
@@ -71,8 +80,8 @@ test('the agent and a real containerd', { skip }, async (t) => {
     }));
     const ids = await Promise.all([...pods.map(({ wish }) => wish), ...others].map((wish) => engine.run(wish)));
     const paths = await Promise.all(ids.map(async (id) => (await environmentOf(engine, id)).LD_LIBRARY_PATH));
-    t.same(paths.slice(0, 20), Array<string>(20).fill(`${OURS}:${THEIRS}`));
-    t.same(paths.slice(20), Array<string>(20).fill(THEIRS));
+    t.same(paths.slice(0, 8), Array<string>(8).fill(`${OURS}:${THEIRS}`));
+    t.same(paths.slice(8), Array<string>(8).fill(THEIRS));
     t.equal(node.agent.nri?.plugin.losses, 0);
     for (const { pod } of pods) node.kubelet.remove(pod.uid);
   });

@@ -26,8 +26,12 @@ const RIGHT = [
   mount('/etc/vcuda/usage/vgpu.usage', `${SLICE}/usage/vgpu.usage`, ['rbind', 'rw']),
 ];
 
-function inject(environment: Readonly<Record<string, string>>, mounts: readonly RuntimeMount[] = RIGHT) {
-  const container = { environment: new Map(Object.entries(environment)), mounts };
+function inject(
+  environment: Readonly<Record<string, string>>,
+  mounts: readonly RuntimeMount[] = RIGHT,
+  repeated: readonly string[] = [],
+) {
+  const container = { environment: new Map(Object.entries(environment)), mounts, repeated: new Set(repeated) };
   const found = injectionOf(container, GIVEN, (meant, mounted) => meant === mounted);
   return { ...found, environment: Object.fromEntries(found.environment) };
 }
@@ -35,7 +39,7 @@ function inject(environment: Readonly<Record<string, string>>, mounts: readonly 
 const ENVIRONMENT = { PATH: '/bin', ...GIVEN.environment };
 
 test('a container that has what its slice needs is left alone', (t) => {
-  t.same(inject(ENVIRONMENT), { environment: {}, mounts: [], problems: [] });
+  t.same(inject(ENVIRONMENT), { environment: {}, mounts: [], problems: [], remaining: [] });
   const behind = { ...ENVIRONMENT, LD_LIBRARY_PATH: '/usr/local/nvidia/lib64:/opt/conda/lib:' };
   t.same(inject(behind).problems, [], 'directories behind that of the control library are the own business of the pod');
   t.end();
@@ -119,5 +123,14 @@ test('what a pod wrote is shown without control characters, and not at any lengt
   const [problem = ''] = inject({ ...ENVIRONMENT, LD_LIBRARY_PATH: `\u001b[2J${'x'.repeat(100_000)}` }).problems;
   t.match(problem, /^LD_LIBRARY_PATH is "\?\[2Jx+\.\.\."$/);
   t.ok(problem.length < 300);
+  t.end();
+});
+
+test('a variable that is set twice is reported, as it cannot be changed; what else is wrong is changed', (t) => {
+  const found = inject({ LD_LIBRARY_PATH: '/opt', NVIDIA_VISIBLE_DEVICES: 'all' }, RIGHT, ['LD_LIBRARY_PATH']);
+  t.same(found.environment, { NVIDIA_VISIBLE_DEVICES: 'GPU-1' });
+  t.same(found.problems, ['NVIDIA_VISIBLE_DEVICES is "all"']);
+  t.match(found.remaining, [/^LD_LIBRARY_PATH is "\/opt", and set twice/]);
+  t.same(inject(ENVIRONMENT, RIGHT, ['LD_LIBRARY_PATH']).remaining, [], 'the last one counts, and is right');
   t.end();
 });

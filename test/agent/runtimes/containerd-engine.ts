@@ -138,7 +138,9 @@ export class ContainerdEngine implements Engine {
       metadata: { name, attempt: wish.attempt ?? 0 },
       image: { image: wish.image ?? TEST_IMAGE },
       command: wish.command,
-      envs: Object.entries(wish.environment ?? {}).map(([key, value]) => ({ key, value })),
+      envs: [...Object.entries(wish.environment ?? {}), ...Object.entries(wish.laterEnvironment ?? {})].map(
+        ([key, value]) => ({ key, value }),
+      ),
       mounts: (wish.mounts ?? []).map(({ hostPath, containerPath, writable }) => ({
         host_path: hostPath,
         container_path: containerPath,

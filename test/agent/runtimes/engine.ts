@@ -11,6 +11,8 @@ export interface ContainerWish {
   readonly image?: string;
   readonly command: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
+  /** Set after these, also where that sets a variable twice, as a kubelet does with what a pod sets itself. */
+  readonly laterEnvironment?: Readonly<Record<string, string>>;
   readonly mounts?: readonly {
     readonly hostPath: string;
     readonly containerPath: string;
