@@ -7,6 +7,7 @@ import { linesOf } from '../quota/lines.js';
 import { plainStatus } from '../quota/command/report.js';
 import { replay, reportOf, scriptProblem, statusesOf, type Format } from '../quota/command/replay.js';
 import { readTree } from '../quota/command/tree-file.js';
+import { unchargeable } from '../quota/evaluators/chargeable-key.js';
 import { whatIf } from '../quota/command/what-if.js';
 import { JournalStore, Quota, createEngine, type GroupSpec, type QuotaEvent } from '../quota/index.js';
 import { quotaClockCommand } from './quota-clock.js';
@@ -164,6 +165,11 @@ function build(groups: readonly GroupSpec[]): Quota {
   const engine = new Quota();
   const problems: string[] = [];
   for (const group of groups) {
+    const pointless = Object.keys(group.hard).flatMap((key) => unchargeable(key) ?? []);
+    if (pointless.length > 0) {
+      problems.push(...pointless.map((problem) => `${group.name}: UnknownKey: ${problem}`));
+      continue;
+    }
     const decision = engine.createGroup(group);
     if (!decision.allowed) problems.push(`${group.name}: ${decision.message}`);
     for (const { code, reason } of decision.warnings) process.stderr.write(`${group.name}: ${code}: ${reason}\n`);

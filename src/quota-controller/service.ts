@@ -239,7 +239,17 @@ export class QuotaService {
       ownership,
       ...(othersMs === undefined ? {} : { othersMs }),
     });
-    const groups = new GroupReview({ engine, api, seen: (name) => reconciler.group(name), reservationMs });
+    const groups = new GroupReview({
+      engine,
+      api,
+      seen: (name) => reconciler.group(name),
+      reservationMs,
+      chargeable: () => ({
+        kinds: facts.policy.kinds,
+        families: facts.policy.families,
+        resources: new Set(facts.nodes().flatMap(({ allocatable }) => [...allocatable.keys()])),
+      }),
+    });
     const reviews: Record<string, (review: Review) => Promise<AdmissionResponse>> = {
       '/groups': (review) => groups.decide(review),
       '/workloads': (review) => workloads.decide(review),

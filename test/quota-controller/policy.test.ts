@@ -287,6 +287,29 @@ test('workloads without a group are refused where the policy wants one', async (
   );
 });
 
+test('a group is refused a key that nothing charges, but for those that it or its parent has', async (t) => {
+  const on = await start(t);
+  t.match(await on.createGroup('team', { 'requests.nvidia.com/gpus': 4 }), {
+    ok: false,
+    message: /nearest known name is requests\.nvidia\.com\/gpu$/,
+  });
+  t.match(await on.createGroup('team', { 'count/foo.bar': 4 }), { ok: false, message: /UnknownKey/ });
+  await on.unguarded(() => on.createGroup('old', { 'count/foo.bar': 4, 'limits.cpu': 4 }));
+  await eventually(() => on.condition('old', 'Ready') === 'True', 'a group of before to be there');
+  t.match(await on.updateGroup('old', { 'count/foo.bar': 4, 'limits.cpu': 5 }), { ok: true });
+  t.match(await on.createGroup('child', { 'count/foo.bar': 1, 'limits.cpu': 1 }, 'old'), { ok: true });
+});
+
+test('storage of a claim is charged', async (t) => {
+  const on = await start(t);
+  t.match(await on.createGroup('team', { 'requests.storage': '10Gi', services: 1 }), { ok: true });
+  on.server.seed('persistentvolumeclaims', {
+    metadata: { name: 'data', namespace: 'default', labels: { [GROUP_LABEL]: 'team' } },
+    spec: { resources: { requests: { storage: '4Gi' } } },
+  });
+  await eventually(() => on.used('team', 'requests.storage') === '4Gi', 'the claim to be charged');
+});
+
 test('only the policy named default holds', (t) => {
   t.equal(readPolicy({ metadata: { name: 'other', uid: 'u' }, spec: { strictTypes: true } }), null);
   const [example] = manifestsOf('etc/quota/policy.yaml');

@@ -1,10 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { QuotaEngine } from '../../quota/engine.js';
+import { unchargeable, type Chargeable } from '../../quota/evaluators/chargeable-key.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { readGroup, type GroupObject } from '../group-object.js';
 import { GROUPS_PATH, itemPath } from '../names.js';
-import { ALLOWED, CHANGED_MEANWHILE, admissionResponseOf, type Review, type AdmissionResponse } from './review.js';
+import {
+  ALLOWED,
+  CHANGED_MEANWHILE,
+  admissionResponseOf,
+  invalid,
+  type Review,
+  type AdmissionResponse,
+} from './review.js';
 
 export interface GroupReviewOptions {
   readonly engine: QuotaEngine;
@@ -13,6 +21,8 @@ export interface GroupReviewOptions {
   readonly seen: (name: string) => GroupObject | null;
   /** How long limits that grew are reserved until the object is seen. */
   readonly reservationMs: number;
+  /** What there is to be charged. */
+  readonly chargeable: () => Chargeable;
 }
 
 /**
@@ -24,8 +34,10 @@ export class GroupReview {
   readonly #api: KubeApi;
   readonly #seen: GroupReviewOptions['seen'];
   readonly #reservationMs: number;
+  readonly #chargeable: GroupReviewOptions['chargeable'];
 
-  constructor({ engine, api, seen, reservationMs }: GroupReviewOptions) {
+  constructor({ engine, api, seen, reservationMs, chargeable }: GroupReviewOptions) {
+    this.#chargeable = chargeable;
     this.#engine = engine;
     this.#api = api;
     this.#seen = seen;
@@ -36,8 +48,24 @@ export class GroupReview {
     const actor = user.slice(0, 200);
     if (operation === 'DELETE') return this.#delete(readGroup(oldObject));
     if (object === null) return ALLOWED;
+    const pointless = this.#pointless(readGroup(object), oldObject === null ? null : readGroup(oldObject));
+    if (pointless !== null) return invalid({ ok: false, code: 'UnknownKey', reason: pointless });
     if (oldObject === null) return this.#create(readGroup(object), dryRun, actor);
     return this.#update(readGroup(oldObject), readGroup(object), dryRun, actor);
+  }
+
+  /** Why a new key would limit nothing, or null. Keys of the parent have to be there, whatever they are. */
+  #pointless({ spec, terminating }: GroupObject, before: GroupObject | null): string | null {
+    if (terminating) return null;
+    const given = new Set([
+      ...Object.keys(before?.spec.hard ?? {}),
+      ...(this.#engine.status(spec.parent ?? '')?.hard.keys() ?? []),
+    ]);
+    for (const key of Object.keys(spec.hard)) {
+      const problem = given.has(key) ? null : unchargeable(key, this.#chargeable());
+      if (problem !== null) return problem;
+    }
+    return null;
   }
 
   async #create(group: GroupObject, dryRun: boolean, actor: string): Promise<AdmissionResponse> {
