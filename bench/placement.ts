@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LOADS, replay, type ReplayPolicy } from './openb/replay.js';
+import { SCORING_STRATEGIES, type ScoringStrategy } from './openb/scheduler-score.js';
 import { readDemands, readNodes } from './openb/trace.js';
 import { measured, type BenchOptions } from './report.js';
 
@@ -30,13 +31,19 @@ interface Plan {
   readonly firstSeed: number;
   readonly lastSeed: number;
   readonly load: number;
+  /** Who places pods without GPU: null for the policy. */
+  readonly cpuPods: readonly (ScoringStrategy | null)[];
 }
 
 /**
  * GPUs allocated when a stream of pods meets a cluster, by policy: the protocol and the figures published with FGD
  * (USENIX ATC 2023).
  *
- *     npm run bench -- placement [--data DIR | --nodes FILE --pods FILE]... [--seeds A..B] [--load P] [--policy NAME]... [-o json]
+ *     npm run bench -- placement [--data DIR | --nodes FILE --pods FILE]... [--seeds A..B] [--load P] \
+ *         [--policy NAME]... [--cpu-pods extender|least-allocated|most-allocated|mostly-full]... [-o json]
+ *
+ * `--cpu-pods` says who places pods without GPU: the policy, as when the extender scores every pod, or kube-scheduler
+ * with this strategy of NodeResourcesFit.
  */
 export async function run(options: BenchOptions): Promise<void> {
   const plan = planOf(options);
@@ -49,21 +56,24 @@ export async function run(options: BenchOptions): Promise<void> {
   for (const file of plan.pods) {
     const list = basename(file, '.csv');
     const demands = readDemands(file);
-    for (const policy of plan.policies) {
+    for (const [policy, cpuPods] of plan.policies.flatMap((name) =>
+      plan.cpuPods.map((scheduler) => [name, scheduler] as const),
+    )) {
+      const name = cpuPods === null ? policy : `${policy}, pods without GPU ${cpuPods}`;
       const started = performance.now();
-      const runs = seeds.map((seed) => replay(nodes, demands, policy, seed, plan.load));
+      const runs = seeds.map((seed) => replay(nodes, demands, policy, seed, plan.load, cpuPods));
       const tookMs = performance.now() - started;
       const atLoad = (load: number) => runs.map((run) => run[LOADS.findIndex((known) => known === load)] ?? NaN);
       for (const load of LOADS.filter((known) => known <= plan.load)) {
         const values = atLoad(load);
-        const published = publishedMean(plan.expected, list, policy, load);
+        const published = cpuPods === null ? publishedMean(plan.expected, list, policy, load) : null;
         if (load === plan.load || load === 90 || options.json) {
-          options.report(measured(`${list} ${policy} allocated at ${load} %`, mean(values), '%', published));
+          options.report(measured(`${list} ${name} allocated at ${load} %`, mean(values), '%', published));
         }
       }
       const last = atLoad([...LOADS].reverse().find((known) => known <= plan.load) ?? 130);
       options.note(
-        `${list} ${policy}: ${seeds.length} seeds, ${mean(last).toFixed(2)} % (${Math.min(...last).toFixed(2)} .. ${Math.max(...last).toFixed(2)}), ${(tookMs / seeds.length / 1000).toFixed(1)} s a seed`,
+        `${list} ${name}: ${seeds.length} seeds, ${mean(last).toFixed(2)} % (${Math.min(...last).toFixed(2)} .. ${Math.max(...last).toFixed(2)}), ${(tookMs / seeds.length / 1000).toFixed(1)} s a seed`,
       );
     }
   }
@@ -80,6 +90,7 @@ function planOf(options: BenchOptions): Plan | string {
       seeds: { type: 'string', default: '42..51' },
       load: { type: 'string', default: '130' },
       policy: { type: 'string', multiple: true },
+      'cpu-pods': { type: 'string', multiple: true, default: ['extender'] },
       output: { type: 'string', short: 'o' },
     },
   });
@@ -98,6 +109,12 @@ function planOf(options: BenchOptions): Plan | string {
     if (known === undefined) throw new Error(`--policy is "${name}", not one of ${ALL_POLICIES.join(', ')}`);
     return known;
   });
+  const cpuPods = values['cpu-pods'].map((name) => {
+    const known = SCORING_STRATEGIES.find((strategy) => strategy === name);
+    if (known === undefined && name !== 'extender')
+      throw new Error(`--cpu-pods is "${name}", not one of extender, ${SCORING_STRATEGIES.join(', ')}`);
+    return known ?? null;
+  });
   const load = Number(values.load);
   if (!(load > 0 && load <= 200)) throw new Error(`--load is "${values.load}", not a percentage up to 200`);
   return {
@@ -108,6 +125,7 @@ function planOf(options: BenchOptions): Plan | string {
     firstSeed,
     lastSeed: lastSeed ?? firstSeed,
     load,
+    cpuPods,
   };
 }
 

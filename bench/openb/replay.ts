@@ -5,6 +5,7 @@ import type { Demand } from '../../src/scheduler/cluster/demand.js';
 import { sumCores, type ClusterNode, type NodeShape } from '../../src/scheduler/cluster/node.js';
 import { CORES_PER_GPU } from '../../src/gpu/resources.js';
 import { randomIndex, seededRandom, shuffled, type Random } from './random.js';
+import { chooseByScheduler, type ScoringStrategy } from './scheduler-score.js';
 import { coresOf } from './trace.js';
 
 /** Loads at which the published figures are given, in percent of the cluster's GPUs asked for. */
@@ -32,7 +33,8 @@ const bestFit: Policy = {
  * One run of the trace's protocol: no pod ever ends; the list in random order, then pods drawn from it at random until
  * the GPUs asked for are `load` percent of the cluster's; each is placed or skipped. Answers the GPUs allocated in
  * percent of the cluster's as the load passes each of `LOADS`. The policy learns its mix while the pods come, it has
- * seen none before.
+ * seen none before. With `scheduler` kube-scheduler alone places the pods without GPU, as it does where only pods with
+ * GPUs are the extender's.
  */
 export function replay(
   nodes: readonly NodeShape[],
@@ -40,6 +42,7 @@ export function replay(
   policy: ReplayPolicy,
   seed: number,
   load: number,
+  scheduler: ScoringStrategy | null = null,
 ): number[] {
   const random = seededRandom(seed);
   const cluster = new Cluster(policy === 'best-fit' || policy === 'random' ? bestFit : policyOf(policy));
@@ -58,9 +61,11 @@ export function replay(
     const { fits } = cluster.evaluate(demand, names, { host: true });
     const allowed = demand.selector.terms === null ? fits : fits.filter((node) => allows(demand, node));
     const node =
-      policy === 'random'
-        ? (allowed[randomIndex(choices, allowed.length)] ?? null)
-        : chooseNode(cluster, demand, allowed, policy, choices);
+      scheduler !== null && demand.containers.length === 0
+        ? chooseByScheduler(demand, allowed, scheduler, choices)
+        : policy === 'random'
+          ? (allowed[randomIndex(choices, allowed.length)] ?? null)
+          : chooseNode(cluster, demand, allowed, policy, choices);
     if (node !== null) {
       book(cluster, `pod-${at}`, demand, node, policy === 'random' ? choices : null);
       allocated += coresOf(demand);

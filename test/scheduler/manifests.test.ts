@@ -5,7 +5,7 @@ import { test } from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
 import { extenderCommand } from '../../src/cli/extender.js';
 import { ANSWER_WITHIN_MS } from '../../src/scheduler/extender-service.js';
-import { node, pod } from './objects.js';
+import { node, plainNode, pod } from './objects.js';
 import { post, start } from './scheduler.js';
 
 const folder = fileURLToPath(new URL('../../../etc/extender', import.meta.url));
@@ -13,7 +13,8 @@ const folder = fileURLToPath(new URL('../../../etc/extender', import.meta.url));
 interface ExtenderEntry {
   readonly urlPrefix: string;
   readonly filterVerb: string;
-  readonly prioritizeVerb: string;
+  /** Absent where another entry has it. */
+  readonly prioritizeVerb?: string;
   readonly bindVerb: string;
   readonly preemptVerb: string;
   /** As Go prints a duration, or nanoseconds. */
@@ -21,23 +22,40 @@ interface ExtenderEntry {
   readonly managedResources: readonly { readonly name: string }[];
 }
 
-function entries(): [string, ExtenderEntry][] {
+/** An entry for every pod, which only scores. */
+interface ScoringEntry {
+  readonly urlPrefix: string;
+  readonly prioritizeVerb: string;
+  readonly ignorable: boolean;
+  readonly managedResources?: unknown;
+}
+
+/** Of each file the entry for pods with GPUs, and the one for every pod if it has one. */
+function configurations(): [string, ExtenderEntry, ScoringEntry | undefined][] {
   return readdirSync(folder)
     .filter((file) => file.startsWith('scheduler-'))
-    .map((file) => [
-      file,
-      (parse(readFileSync(join(folder, file), 'utf8')) as { extenders: [ExtenderEntry] }).extenders[0],
-    ]);
+    .map((file) => {
+      const { extenders } = parse(readFileSync(join(folder, file), 'utf8')) as {
+        extenders: [ExtenderEntry, ScoringEntry?];
+      };
+      return [file, extenders[0], extenders[1]];
+    });
+}
+
+function entries(): [string, ExtenderEntry][] {
+  return configurations().map(([file, entry]) => [file, entry]);
 }
 
 test('every scheduler configuration names verbs that are answered', async (t) => {
   const { url } = await start(t, [node('n', [16])]);
-  t.equal(entries().length, 3);
-  for (const [file, entry] of entries()) {
+  t.equal(configurations().length, 4);
+  for (const [file, entry, scoring] of configurations()) {
     const at = (verb: string) => `${url}${new URL(entry.urlPrefix).pathname}/${verb}`;
     const wanted = pod(`p-${file}`, [[10, 1]]);
     t.match(await post(at(entry.filterVerb), { Pod: wanted, NodeNames: ['n'] }), { NodeNames: ['n'] }, file);
-    t.match(await post(at(entry.prioritizeVerb), { Pod: wanted, NodeNames: ['n'] }), [{ Host: 'n', Score: 10 }]);
+    const prioritize = at((scoring ?? entry).prioritizeVerb ?? 'none');
+    t.match(await post(prioritize, { Pod: wanted, NodeNames: ['n'] }), [{ Host: 'n', Score: 10 }]);
+    t.equal(entry.prioritizeVerb === undefined, scoring !== undefined, `${file}: one entry scores a pod`);
     t.match(await post(at(entry.bindVerb), { PodName: 'p', PodNamespace: 'default', PodUID: 'u', Node: 'n' }), {
       Error: /not known/,
     });
@@ -48,6 +66,22 @@ test('every scheduler configuration names verbs that are answered', async (t) =>
       entry.managedResources.map(({ name }) => name),
       ['tencent.com/vcuda-core', 'tencent.com/vcuda-memory'],
     );
+  }
+});
+
+test('where the extender scores every pod, those without GPU go where no GPU loses by it', async (t) => {
+  const cpuOnly = { ...plainNode('cpu', 0, 0) };
+  const { url } = await start(t, [node('idle', [16]), cpuOnly]);
+  const scoring = configurations().flatMap(([, , entry]) => entry ?? []);
+  t.equal(scoring.length, 1);
+  for (const { urlPrefix, prioritizeVerb, ignorable, managedResources } of scoring) {
+    t.equal(ignorable, true, 'pods without GPU are placed while the extender is away');
+    t.equal(managedResources, undefined);
+    const path = `${url}${new URL(urlPrefix).pathname}/${prioritizeVerb}`;
+    const web = pod('web', [null]);
+    const heavy = { ...web, spec: { containers: [{ name: 'c0', resources: { requests: { cpu: '90' } } }] } };
+    const scores = await post<{ Host: string; Score: number }[]>(path, { Pod: heavy, NodeNames: ['idle', 'cpu'] });
+    t.equal(scores.find(({ Host }) => Host === 'cpu')?.Score, 10);
   }
 });
 
