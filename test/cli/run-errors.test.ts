@@ -63,6 +63,7 @@ for (const [what, args, message] of [
     ['--standalone=false', '--token-review', '--query-addr=0.0.0.0'],
     /--token-review: tokens would cross the network unprotected/,
   ],
+  ['CPU affinity without NRI', ['--cpu-affinity=prefer'], /--cpu-affinity=prefer: .*give --nri as well/],
   ['labels that are no pairs', ['--node-labels=a=b,c'], /--node-labels: expected key=value, got c/],
   [
     'a socket path that is too long',

@@ -23,8 +23,8 @@ export class AgentProcess {
     this.#flags = flags;
   }
 
-  /** Starts it and waits until the kubelet has taken both resources. */
-  async start(): Promise<void> {
+  /** Starts it, with `more` flags, and waits until the kubelet has taken both resources. */
+  async start(more: readonly string[] = []): Promise<void> {
     const at = (name: string): string => join(this.directory, name);
     this.#cluster.processes.start('agent', process.execPath, [
       MAIN,
@@ -43,6 +43,7 @@ export class AgentProcess {
       '2',
       '--allocation-check-period=2',
       ...this.#flags,
+      ...more,
     ]);
     await this.ready();
   }

@@ -68,6 +68,8 @@ export class TestCluster {
   readonly directory = join(STATE, 'cluster');
   readonly kubeconfig = join(this.directory, 'kubeconfig');
   readonly containerdSocket = join(this.directory, 'containerd.sock');
+  /** Of containerd's Node Resource Interface; Kubernetes before 1.30 is tested with a containerd that has none. */
+  readonly nriSocket = join(this.directory, 'nri.sock');
   readonly version: KubernetesVersion;
   readonly processes: ProcessTable;
   readonly leftovers = new Leftovers(this.directory, BRIDGE);
@@ -329,6 +331,10 @@ state = "${at('containerd-state')}"
   [plugins."io.containerd.cri.v1.runtime".cni]
     bin_dirs = ["${this.version.program('cni')}"]
     conf_dir = "${at('cni')}"
+[plugins."io.containerd.nri.v1.nri"]
+  socket_path = "${this.nriSocket}"
+  plugin_path = "${at('nri-plugins')}"
+  plugin_config_path = "${at('nri-conf')}"
 `;
   }
 

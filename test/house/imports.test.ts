@@ -75,6 +75,7 @@ const PURE_CORES = [
     'gpu/',
     'scheduler/cluster/',
     ...['audit', 'findings', 'live-limits', 'steering', 'usage-counters'].map((name) => `agent/slices/${name}.ts`),
+    ...['cpu-affinity', 'cpu-list'].map((name) => `agent/nri/${name}.ts`),
   ],
   ['agent/gpus/health.ts', 'agent/gpus/health-policy.ts'],
   ['quota/core/'],
