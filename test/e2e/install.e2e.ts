@@ -10,6 +10,8 @@ import { until } from '../harness/eventually.js';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const IMAGE = 'docker.io/library/gpu-manager:0.1.0';
 const ADDRESS = 'http://127.0.0.1:5678';
+/** `TMPFS_MAGIC` of statfs(2). */
+const TMPFS = '1021994';
 
 const cluster = new TestCluster();
 const manifest = (name: string): string => join(ROOT, name);
@@ -124,17 +126,11 @@ test('installed as docs/install.md says, two pods share a GPU within their limit
   t.ok((small?.cores ?? 0) <= 36 && (large?.cores ?? 0) <= 56, JSON.stringify(usage));
 
   // The agent mounts the usage files, and the containers see them: Bidirectional mount propagation.
-  const fileSystem = await cluster.kubectl(
-    'exec',
-    'gpu-thirty',
-    '--',
-    'stat',
-    '-f',
-    '-c',
-    '%T',
-    '/etc/vcuda/vgpu.usage',
-  );
-  t.equal(fileSystem.trim(), 'tmpfs', 'the usage file has a file system of its own');
+  const USAGE = '/etc/vcuda/vgpu.usage';
+  const inPod = (script: string): Promise<string> =>
+    cluster.kubectl('exec', 'gpu-thirty', '--', '/usr/bin/node', '-e', script);
+  const kind = await inPod(`console.log(fs.statfsSync('${USAGE}').type.toString(16))`);
+  t.equal(kind, TMPFS, 'the usage file has a file system of its own');
   t.match(await (await fetch('http://127.0.0.1:5679/readyz')).text(), /ok/, 'probes have a port of their own');
 
   const page = await fetch(`${ADDRESS}/`);
@@ -162,8 +158,8 @@ test('installed as docs/install.md says, two pods share a GPU within their limit
   );
   t.notMatch(await system('logs', 'daemonset/gpu-manager'), /forbidden/i);
 
-  const written = await cluster
-    .kubectl('exec', 'gpu-thirty', '--', 'sh', '-c', 'head -c 1000000 /dev/zero >> /etc/vcuda/vgpu.usage')
-    .catch((error: Error) => error.message);
-  t.match(written, /no space left/i, 'which it cannot fill the disk with');
+  const written = await inPod(`fs.appendFileSync('${USAGE}', Buffer.alloc(1e6))`).catch(
+    (error: Error) => error.message,
+  );
+  t.match(written, /ENOSPC/, 'which a container cannot fill the disk with');
 });
