@@ -11,6 +11,8 @@ export interface EngineClockOptions {
   readonly serverTime: () => number | null;
   /** Of this machine: the second witness of a leap. */
   readonly localTime: () => number;
+  /** The latest time that any replica wrote to the ledger, 0 without: what others took is confirmed. */
+  readonly ledgerTime?: () => number;
   /** Milliseconds that only go forward. */
   readonly elapsed?: () => number;
   /** Told when the state becomes another one. */
@@ -36,6 +38,7 @@ export class EngineClock {
   #at: number;
   #state: ClockState = { is: 'inStep' };
   #differenceMs = 0;
+  #wasInStep = false;
 
   constructor(options: EngineClockOptions) {
     this.#options = options;
@@ -46,6 +49,7 @@ export class EngineClock {
   /** Goes on from the latest time that the ledger has, 0 of an empty one. */
   continueFrom(ledgerTime: number): void {
     this.#time = ledgerTime > 0 ? ledgerTime : null;
+    this.#wasInStep = false;
     this.#at = this.#elapsed();
     this.now();
   }
@@ -59,6 +63,15 @@ export class EngineClock {
     return this.#state;
   }
 
+  /**
+   * Why this replica's time may be another one than that of other replicas, or null: since it started, nothing has
+   * confirmed the API server's.
+   */
+  get notReady(): string | null {
+    if (this.#wasInStep || this.#state.is !== 'leapRefused') return null;
+    return `the API server's time is ${Math.round(this.#state.byMs / 1000)} s ahead of the ledger's, and neither the clock of this replica nor another replica confirms it`;
+  }
+
   /** Milliseconds since 1970. */
   now(): number {
     const { serverTime, localTime } = this.#options;
@@ -66,12 +79,18 @@ export class EngineClock {
     const passed = Math.max(0, elapsed - this.#at);
     this.#at = elapsed;
     const server = serverTime() ?? (this.#time === null ? localTime() : null);
-    const own = this.#time === null ? server : this.#time + passed;
+    const own = this.#time === null ? server : this.#known(this.#time + passed, server);
     if (own === null) return Math.floor(localTime());
     this.#time = server === null ? own : this.#follow(own, server, passed);
     this.#differenceMs = server === null ? 0 : server - this.#time;
     this.#tell();
     return Math.floor(this.#time);
+  }
+
+  /** What other replicas wrote, as long as it is not beyond the API server's time. */
+  #known(own: number, server: number | null): number {
+    const written = this.#options.ledgerTime?.() ?? 0;
+    return server !== null && written > own && written <= server + LARGEST_STEP_MS ? written : own;
   }
 
   #follow(own: number, server: number, passed: number): number {
@@ -87,6 +106,7 @@ export class EngineClock {
   #tell(): void {
     const byMs = Math.abs(this.#differenceMs);
     const is = byMs <= LARGEST_STEP_MS ? 'inStep' : this.#differenceMs > 0 ? 'leapRefused' : 'ahead';
+    if (is !== 'leapRefused') this.#wasInStep = true;
     if (is === this.#state.is) return;
     this.#state = is === 'inStep' ? { is } : { is, byMs };
     this.#options.changed(this.#state);

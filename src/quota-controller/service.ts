@@ -134,6 +134,7 @@ export class QuotaService {
   readonly #options: QuotaServiceOptions;
   #engine: QuotaEngine | null = null;
   #reconciler: Reconciler | null = null;
+  #engineClock: EngineClock | null = null;
   #server: Listener | null = null;
   #probes: Listener | null = null;
   #leader: Leader | null = null;
@@ -166,7 +167,8 @@ export class QuotaService {
 
   /** Why nothing can be decided yet; null once it can. */
   get notReady(): string | null {
-    return this.#reconciler?.synced === true ? null : 'the ledger is not in sync with the API server yet';
+    if (this.#reconciler?.synced !== true) return 'the ledger is not in sync with the API server yet';
+    return this.#engineClock?.notReady ?? null;
   }
 
   /** Rejects where the API server does not answer or the address cannot be listened on. */
@@ -202,7 +204,7 @@ export class QuotaService {
     const store = new KubeStore({ api, clock });
     const { families, strictTypes } = started;
     const events = this.#openEvents(clock);
-    const engineClock = this.#openClock(clock, events);
+    const engineClock = this.#openClock(clock, events, store);
     /** The API server's time, and the timers of this machine. */
     const clusterClock: Clock = { ...clock, now: () => engineClock.now() };
     const engine = await createEngine({
@@ -211,6 +213,7 @@ export class QuotaService {
       policy: { lateEventsMs: LATE_EVENTS_MS, families, strictTypes },
     });
     engineClock.continueFrom(engine.now);
+    this.#engineClock = engineClock;
     if (this.#options.audited !== undefined) engine.on(this.#options.audited);
     const ownership = new Ownership({ api, evaluation: () => facts.admission(), kinds: () => served.kinds });
     const workloads: WorkloadReview = new WorkloadReview({
@@ -378,7 +381,7 @@ export class QuotaService {
     return new Events({ api, queue: this.#eventWrites, reporter, clock });
   }
 
-  #openClock(clock: Clock, events: Events): EngineClock {
+  #openClock(clock: Clock, events: Events, store: KubeStore): EngineClock {
     const { serverTime, webhookName, log, identity } = this.#options;
     // Of all objects of the quota this one is there as long as the service is.
     const webhooks = {
@@ -391,6 +394,7 @@ export class QuotaService {
     return new EngineClock({
       serverTime: () => (serverTime === undefined ? clock.now() : serverTime.now()),
       localTime: () => clock.now(),
+      ledgerTime: () => store.latestTime,
       changed: (state) => {
         if (state.is === 'inStep') return log.info({}, "the engine's time is the API server's again");
         const { reason, message } = clockWarning(state);

@@ -8,11 +8,12 @@ const DAY = 86_400_000;
 
 /** Clocks that a test sets: of the API server, of the replica, and the one that only goes forward. */
 function clocks(ledgerTime = 0) {
-  const at = { server: START as number | null, local: START, elapsed: 0 };
+  const at = { server: START as number | null, local: START, elapsed: 0, ledger: 0 };
   const states: ClockState['is'][] = [];
   const clock = new EngineClock({
     serverTime: () => at.server,
     localTime: () => at.local,
+    ledgerTime: () => at.ledger,
     elapsed: () => at.elapsed,
     changed: ({ is }) => states.push(is),
   });
@@ -88,6 +89,23 @@ test('a service goes on from the time of the ledger', (t) => {
   const deaf = clocks();
   deaf.at.server = null;
   t.equal(deaf.pass(1000), START + 1000, 'while the API server says nothing, its time is known still');
+  t.end();
+});
+
+test('a replica whose clock is wrong is not ready until another one has confirmed the time, in the ledger', (t) => {
+  const { at, clock, pass } = clocks(START - DAY);
+  t.equal(clock.notReady, null);
+  at.local = START - 365 * DAY;
+  clock.continueFrom(START - DAY);
+  t.match(clock.notReady, /86400 s ahead of the ledger's/);
+  at.ledger = START + 3650 * DAY;
+  t.equal(pass(1000), START - DAY + 1000, 'a ledger that is ahead of the API server confirms nothing');
+  at.ledger = START - 30_000;
+  t.equal(pass(1000), START + 2000);
+  t.equal(clock.notReady, null);
+  at.server = START + DAY;
+  t.equal(clock.now(), START + 2000);
+  t.equal(clock.notReady, null, 'once it was in step, it goes on as the others do');
   t.end();
 });
 

@@ -121,6 +121,11 @@ export class KubeStore implements Store {
     return { ok: true, revisions };
   }
 
+  /** The latest time that a ledger which this store has read or written has, 0 without. */
+  get latestTime(): number {
+    return this.#head.now;
+  }
+
   /** Ends what engines that died left half done. To be called now and then by one of them. */
   async sweep(now: number): Promise<void> {
     const outcomes = await this.#objects.transactions();
