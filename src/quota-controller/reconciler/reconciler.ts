@@ -1,12 +1,5 @@
 import type { Decision } from '../../quota/core/decision.js';
 import type { Demand } from '../../quota/core/demand.js';
-import { declarationOf } from '../../quota/core/declared-grant.js';
-import { isDeclaredLoan } from '../../quota/core/declare-loans.js';
-import type { DeclaredLoan } from '../../quota/core/declared-loan.js';
-import { readSpec } from '../../quota/core/group-spec.js';
-import { cashTarget } from '../../quota/core/key.js';
-import { HOUR_MS, readQuantity } from '../../quota/core/quantity.js';
-import type { GroupStatus } from '../../quota/core/status.js';
 import { refOfKey } from '../../quota/core/workload.js';
 import type { QuotaEngine } from '../../quota/engine.js';
 import { GROUP_LABEL, type EvaluationOptions } from '../../quota/evaluators/evaluate.js';
@@ -16,13 +9,15 @@ import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../group-object.js';
 import { readObject, withReferences, type ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
-import { GROUPS_PATH, LEDGERS_PATH, itemPath } from '../names.js';
+import { GROUPS_PATH, itemPath } from '../names.js';
 import type { Ownership } from '../ownership.js';
-import type { Revision } from '../../quota/store/store.js';
-import { groupOfLedger, NO_GROUP } from '../store/ledger.js';
+import { NO_GROUP } from '../store/ledger.js';
 import type { Clock } from '../../host/clock.js';
 import { Pause } from '../../host/pause.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
+import { isInLine, levelsOf } from './group-in-line.js';
+import { LedgerWatch } from './ledger-watch.js';
+import { listWorkloads } from './list-workloads.js';
 import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
 
 export interface ReconcilerOptions {
@@ -41,14 +36,10 @@ export interface ReconcilerOptions {
   readonly reservationMs: number;
 }
 
-/** News of ledgers that come together are read together. */
-const CATCH_UP_MS = 150;
 /** Objects that this process admitted and has not seen yet. */
 const MOST_ADMITTED = 10_000;
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 1_000;
-/** A page of a list is asked for so often before the list fails. */
-const LIST_ATTEMPTS = 4;
 
 /**
  * Lets the ledger follow the objects that are at the API server: groups and workloads, as they come, change and go.
@@ -61,7 +52,7 @@ export class Reconciler {
   /** By path of the kind. */
   readonly #workloads = new Map<string, Informer<WorkloadObject>>();
   #kinds: readonly ServedKind[];
-  readonly #ledgers: Informer<{ readonly group: string; readonly resourceVersion: string }>;
+  readonly #ledgers: LedgerWatch;
   readonly #groupByName = new Map<string, GroupObject>();
   readonly #workloadByKey = new Map<string, WorkloadObject>();
   readonly #workloadByUid = new Map<string, WorkloadObject>();
@@ -74,11 +65,8 @@ export class Reconciler {
   readonly #queue: ReconcileQueue;
   readonly #pause: Pause;
   readonly #listeners = new Set<(group: string) => void>();
-  /** Ledgers that were seen to change, and what they are now. */
-  readonly #changedLedgers = new Map<string, Revision | null>();
   /** Groups whose reserved limits are looked at when the reservation expires, and when that is. */
   readonly #reservedUntil = new Map<string, number>();
-  #catchingUp: (() => void) | null = null;
   #synced = false;
   #tellSynced: () => void = () => undefined;
   readonly #whenSynced = new Promise<void>((resolve) => (this.#tellSynced = resolve));
@@ -86,8 +74,7 @@ export class Reconciler {
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
-    const { api, kinds } = options;
-    const { clock, log } = options;
+    const { api, engine, kinds, clock, log } = options;
     this.#pause = new Pause(clock);
     this.#queue = new ReconcileQueue({
       reconcile: (key) => this.#reconcile(key),
@@ -96,7 +83,17 @@ export class Reconciler {
       log,
     });
     this.#groups = api.informer({ path: GROUPS_PATH, keep: readGroup });
-    this.#ledgers = api.informer({ path: LEDGERS_PATH, keep: groupOfLedger });
+    this.#ledgers = new LedgerWatch({
+      api,
+      engine,
+      clock,
+      log,
+      changed: (group) => this.#ledgerChanged(group),
+      read: (group, isNews) => {
+        this.#afterReservation(group);
+        if (isNews) this.#notify(group);
+      },
+    });
     this.#kinds = kinds;
     this.#follow(kinds);
   }
@@ -148,9 +145,6 @@ export class Reconciler {
 
   start(): void {
     this.#groups.onChange(({ before, after }) => this.#groupChanged(before, after));
-    this.#ledgers.onChange(({ before, after }) =>
-      this.#ledgerChanged((after ?? before)?.group ?? NO_GROUP, after?.resourceVersion ?? null),
-    );
     for (const followed of this.#followed()) followed.start();
     void this.#begin();
   }
@@ -191,12 +185,12 @@ export class Reconciler {
   }
 
   #followed(): readonly Informer<unknown>[] {
-    return [this.#groups, this.#ledgers, ...this.#workloads.values()];
+    return [this.#groups, this.#ledgers.informer, ...this.#workloads.values()];
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#catchingUp?.();
+    this.#ledgers.stop();
     this.#pause.end();
     await Promise.all(this.#followed().map((followed) => followed.stop()));
     await this.#queue.stop();
@@ -240,7 +234,7 @@ export class Reconciler {
   ): Promise<ReadonlyMap<string, WorkloadObject>> {
     const there = new Map<string, WorkloadObject>();
     for (const kind of this.#kinds.filter(isConcerned))
-      for (const object of await this.#list(kind)) there.set(object.key, object);
+      for (const object of await listWorkloads(kind, this.#options)) there.set(object.key, object);
     for (const [key, object] of there) {
       const known = this.#workloadByKey.get(key);
       if (known === undefined || known.uid !== object.uid || known.version <= object.version)
@@ -249,32 +243,6 @@ export class Reconciler {
       this.#queue.put(key, 0);
     }
     return there;
-  }
-
-  async #list(kind: ServedKind): Promise<readonly WorkloadObject[]> {
-    const { api, evaluation, clock } = this.#options;
-    const found: WorkloadObject[] = [];
-    for (let next = ''; ;) {
-      const query = {
-        labelSelector: evaluation().groupLabel ?? GROUP_LABEL,
-        limit: '500',
-        ...(next === '' ? {} : { continue: next }),
-      };
-      let answer = await api.request({ method: 'GET', path: kind.path, query });
-      for (let attempt = 1; !answer.ok && attempt < LIST_ATTEMPTS; attempt++) {
-        const pauseMs = FIRST_RETRY_MS * attempt;
-        await new Promise<void>((resolve) => void clock.after(pauseMs, resolve));
-        answer = await api.request({ method: 'GET', path: kind.path, query });
-      }
-      if (!answer.ok) throw new KubeError(`${kind.resource} cannot be listed`, answer);
-      const { items, metadata } = answer.body as {
-        readonly items: readonly unknown[] | null;
-        readonly metadata?: { readonly continue?: string };
-      };
-      for (const object of items ?? []) found.push(...[readWorkloadObject(kind, object, evaluation()) ?? []].flat());
-      next = metadata?.continue ?? '';
-      if (next === '') return found;
-    }
   }
 
   /** Resolves when everything that was there at the beginning is in the ledger. */
@@ -354,31 +322,13 @@ export class Reconciler {
     this.#queue.put(key, this.#admitted.has(uid) ? 0 : Math.round(othersMs * (0.5 + Math.random())));
   }
 
-  /** `version` is null where it is gone. */
-  #ledgerChanged(group: string, version: Revision | null): void {
+  /** Answers whether the engine is to read the ledger. */
+  #ledgerChanged(group: string): boolean {
     this.#notify(group);
-    if (!this.#synced) return;
+    if (!this.#synced) return false;
     if (group !== NO_GROUP && !this.#groupByName.has(group))
       this.#queue.put(groupKey(group), this.#options.reservationMs);
-    if (group !== NO_GROUP) this.#changedLedgers.set(group, version);
-    this.#catchingUp ??= this.#options.clock.after(CATCH_UP_MS, () => void this.#syncLedgers());
-  }
-
-  /** Reads the ledgers that others wrote. Of most news this process is the author: by now it knows. */
-  async #syncLedgers(): Promise<void> {
-    const { engine, log } = this.#options;
-    this.#catchingUp = null;
-    const changed = [...this.#changedLedgers];
-    const news = changed.filter(([group, version]) => isNewer(version, engine.revisionOf(group)));
-    this.#changedLedgers.clear();
-    try {
-      if (news.length > 0) await engine.catchUp(news.map(([group]) => group));
-      for (const [group] of changed) this.#afterReservation(group);
-      for (const [group] of news) this.#notify(group);
-    } catch (error) {
-      log.warn({ err: error }, 'reading ledgers failed; retrying');
-      for (const [group, version] of news) if (!this.#stopped) this.#ledgerChanged(group, version);
-    }
+    return true;
   }
 
   #notify(group: string): void {
@@ -517,59 +467,3 @@ export class Reconciler {
 const GROUP = 'group:';
 const groupKey = (name: string): string => `${GROUP}${name}`;
 const goneKey = (uid: string): string => `gone:${uid}`;
-
-/** Whether a ledger was seen in another state than the one that is known, or a later one. */
-function isNewer(seen: Revision | null, known: Revision | null): boolean {
-  if (seen === null || known === null) return seen !== known;
-  return /^\d+$/.test(seen) && /^\d+$/.test(known) ? BigInt(seen) > BigInt(known) : seen !== known;
-}
-
-/** Groups by their depth: roots, their children, and so on. */
-function levelsOf(groups: readonly GroupObject[]): readonly (readonly GroupObject[])[] {
-  const byName = new Map(groups.map((group) => [group.spec.name, group]));
-  const levels: GroupObject[][] = [];
-  for (const group of groups) {
-    let depth = 0;
-    for (
-      let at = byName.get(group.spec.parent ?? '');
-      at !== undefined && depth < groups.length;
-      at = byName.get(at.spec.parent ?? '')
-    )
-      depth++;
-    (levels[depth] ??= []).push(group);
-  }
-  return levels.filter((level) => level !== undefined);
-}
-
-/** Whether the ledger has the loans that a specification declares, but for those that are over, and no others. */
-function areLoansInLine(declared: readonly DeclaredLoan[], { name, loans }: GroupStatus, now: number): boolean {
-  const due = declared.filter(({ until }) => until > now);
-  return (
-    due.every((wanted) => loans.some((loan) => isDeclaredLoan(loan, name, wanted))) &&
-    loans.every((loan) => declared.some((wanted) => isDeclaredLoan(loan, name, wanted)))
-  );
-}
-
-/**
- * Whether the ledger has the limits, loans and grants that an object asks for. What grants add to a budget is not
- * compared.
- */
-function isInLine({ spec }: GroupObject, known: GroupStatus, now: number): boolean {
-  const { hard: limits, budgets, grants, loaned } = known;
-  const hard = new Map([
-    ...[...limits].map(([key, amount]): [string, bigint] => [key, amount - (loaned.get(key) ?? 0n)]),
-    ...budgets.map(({ key, base }): [string, bigint] => [key, base]),
-  ]);
-  const keys = Object.keys(spec.hard);
-  const read = readSpec({ hard: spec.hard, grants: spec.grants, loans: spec.loans });
-  if (read.ok && declarationOf(read.grants ?? []) !== declarationOf(grants)) return false;
-  if (read.ok && !areLoansInLine(read.loans ?? [], known, now)) return false;
-  return (
-    keys.length === hard.size &&
-    keys.every((key) => {
-      const read = readQuantity(key, spec.hard[key] ?? 0, 'down');
-      const unit = cashTarget(key) === null ? 1n : HOUR_MS;
-      return read.ok && BigInt(read.amount) * unit === hard.get(key);
-    })
-  );
-}

@@ -1,0 +1,58 @@
+import { declarationOf } from '../../quota/core/declared-grant.js';
+import { isDeclaredLoan } from '../../quota/core/declare-loans.js';
+import type { DeclaredLoan } from '../../quota/core/declared-loan.js';
+import { readSpec } from '../../quota/core/group-spec.js';
+import { cashTarget } from '../../quota/core/key.js';
+import { HOUR_MS, readQuantity } from '../../quota/core/quantity.js';
+import type { GroupStatus } from '../../quota/core/status.js';
+import type { GroupObject } from '../group-object.js';
+
+/** Groups by their depth: roots, their children, and so on. */
+export function levelsOf(groups: readonly GroupObject[]): readonly (readonly GroupObject[])[] {
+  const byName = new Map(groups.map((group) => [group.spec.name, group]));
+  const levels: GroupObject[][] = [];
+  for (const group of groups) {
+    let depth = 0;
+    for (
+      let at = byName.get(group.spec.parent ?? '');
+      at !== undefined && depth < groups.length;
+      at = byName.get(at.spec.parent ?? '')
+    )
+      depth++;
+    (levels[depth] ??= []).push(group);
+  }
+  return levels.filter((level) => level !== undefined);
+}
+
+/** Whether the ledger has the loans that a specification declares, but for those that are over, and no others. */
+function areLoansInLine(declared: readonly DeclaredLoan[], { name, loans }: GroupStatus, now: number): boolean {
+  const due = declared.filter(({ until }) => until > now);
+  return (
+    due.every((wanted) => loans.some((loan) => isDeclaredLoan(loan, name, wanted))) &&
+    loans.every((loan) => declared.some((wanted) => isDeclaredLoan(loan, name, wanted)))
+  );
+}
+
+/**
+ * Whether the ledger has the limits, loans and grants that an object asks for. What grants add to a budget is not
+ * compared.
+ */
+export function isInLine({ spec }: GroupObject, known: GroupStatus, now: number): boolean {
+  const { hard: limits, budgets, grants, loaned } = known;
+  const hard = new Map([
+    ...[...limits].map(([key, amount]): [string, bigint] => [key, amount - (loaned.get(key) ?? 0n)]),
+    ...budgets.map(({ key, base }): [string, bigint] => [key, base]),
+  ]);
+  const keys = Object.keys(spec.hard);
+  const read = readSpec({ hard: spec.hard, grants: spec.grants, loans: spec.loans });
+  if (read.ok && declarationOf(read.grants ?? []) !== declarationOf(grants)) return false;
+  if (read.ok && !areLoansInLine(read.loans ?? [], known, now)) return false;
+  return (
+    keys.length === hard.size &&
+    keys.every((key) => {
+      const read = readQuantity(key, spec.hard[key] ?? 0, 'down');
+      const unit = cashTarget(key) === null ? 1n : HOUR_MS;
+      return read.ok && BigInt(read.amount) * unit === hard.get(key);
+    })
+  );
+}

@@ -1,0 +1,46 @@
+import type { Clock } from '../../host/clock.js';
+import { wait } from '../../host/pause.js';
+import type { KubeApi } from '../../kube/client.js';
+import { KubeError } from '../../kube/failure.js';
+import { GROUP_LABEL, type EvaluationOptions } from '../../quota/evaluators/evaluate.js';
+import type { ServedKind } from '../kinds.js';
+import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
+
+export interface ListWorkloadsOptions {
+  readonly api: KubeApi;
+  readonly evaluation: () => EvaluationOptions;
+  readonly clock: Clock;
+}
+
+const PAGE_SIZE = '500';
+/** A page of a list is requested so often before the list fails. */
+const ATTEMPTS = 4;
+const FIRST_RETRY_MS = 50;
+
+/** Lists the workloads of a kind that name a group. Rejects with a KubeError where the server failed. */
+export async function listWorkloads(
+  kind: ServedKind,
+  { api, evaluation, clock }: ListWorkloadsOptions,
+): Promise<readonly WorkloadObject[]> {
+  const found: WorkloadObject[] = [];
+  for (let next = ''; ;) {
+    const query = {
+      labelSelector: evaluation().groupLabel ?? GROUP_LABEL,
+      limit: PAGE_SIZE,
+      ...(next === '' ? {} : { continue: next }),
+    };
+    let answer = await api.request({ method: 'GET', path: kind.path, query });
+    for (let attempt = 1; !answer.ok && attempt < ATTEMPTS; attempt++) {
+      await wait(clock, FIRST_RETRY_MS * attempt);
+      answer = await api.request({ method: 'GET', path: kind.path, query });
+    }
+    if (!answer.ok) throw new KubeError(`${kind.resource} cannot be listed`, answer);
+    const { items, metadata } = answer.body as {
+      readonly items: readonly unknown[] | null;
+      readonly metadata?: { readonly continue?: string };
+    };
+    for (const object of items ?? []) found.push(...[readWorkloadObject(kind, object, evaluation()) ?? []].flat());
+    next = metadata?.continue ?? '';
+    if (next === '') return found;
+  }
+}
