@@ -9,7 +9,8 @@ console.log(`# Flags
 ## Of the node agent
 
 \`gpu-manager run\`; written by \`npm run docs:flags\`. What the command line says wins over the environment, which wins over the default. A switch takes
-\`=true\` and \`=false\` too. Underscores in names are taken for dashes, as the original does.
+\`=true\` and \`=false\` too. Underscores in names are taken for dashes, as the original does. As in the original's image, \`LOG_LEVEL\` sets \`--v\`,
+and \`EXTRA_FLAGS\` adds flags at the end of the command line.
 
 | flag | environment | default | meaning |
 |---|---|---|---|`);

@@ -49,6 +49,8 @@ export interface AgentConfig {
   readonly standalone: boolean;
   readonly nodeName: string;
   readonly nodeLabels: ReadonlyMap<string, string>;
+  /** Parts of `--node-labels` that are no pairs of key and value. */
+  readonly malformedNodeLabels: readonly string[];
   readonly samplePeriodMs: number;
   readonly virtualManagerPath: string;
   readonly devicePluginPath: string;

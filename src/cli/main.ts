@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import type { ServiceError } from '@grpc/grpc-js';
 import { StartupError } from '../host/startup-error.js';
 import { VERSION } from '../host/version.js';
+import { extraFlags } from './extra-flags.js';
 /** 0: done. 1: it did not work out. 2: asked for something that cannot be: nothing was started. */
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
@@ -51,7 +52,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   for (const command of program.commands) command.exitOverride();
   try {
-    await program.parseAsync(argv.map(normalise), { from: 'user' });
+    await program.parseAsync(withExtraFlags(argv.map(normalise)), { from: 'user' });
     return process.exitCode === undefined ? 0 : Number(process.exitCode);
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
@@ -64,10 +65,18 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
+/** EXTRA_FLAGS is for the agent alone, and comes last: so it wins. */
+function withExtraFlags(argv: readonly string[]): readonly string[] {
+  const isAgent =
+    needed(argv)[0] === DEFAULT && !argv.some((argument) => HELP.has(argument) || argument === '--version');
+  return isAgent ? [...argv, ...extraFlags(process.env).map(normalise)] : argv;
+}
+
 /** The original takes underscores in flag names for dashes. */
 function normalise(argument: string): string {
   const [name, ...value] = argument.split('=');
   if (name?.startsWith('--') !== true) return argument;
+  if (argument === '--version=true' || argument === '--version=raw') return '--version';
   return [name.replaceAll('_', '-'), ...value].join('=');
 }
 

@@ -285,8 +285,16 @@ export function flagValues(
   environment: NodeJS.ProcessEnv,
 ): Record<string, string> {
   return Object.fromEntries(
-    RUN_FLAGS.map((flag) => [flag.name, given[flag.name] ?? environment[environmentName(flag.name)] ?? flag.default]),
+    RUN_FLAGS.map((flag) => [
+      flag.name,
+      given[flag.name] ?? environment[environmentName(flag.name)] ?? ofOriginal(flag.name, environment) ?? flag.default,
+    ]),
   );
+}
+
+/** The level by which the original's manifest sets its verbosity; other programs have words in that variable. */
+function ofOriginal(flag: string, { LOG_LEVEL: level = '' }: NodeJS.ProcessEnv): string | undefined {
+  return flag === 'v' && /^\d+$/.test(level) ? level : undefined;
 }
 
 const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/;
@@ -308,17 +316,15 @@ const durationMs = z
     const match = DURATION.exec(text);
     return Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ''] ?? 0);
   });
-const labels = z.string().transform((text, context) => {
-  const map = new Map<string, string>();
+/** As the original, it does without those that are no pairs. */
+const labels = z.string().transform((text) => {
+  const [good, malformed] = [new Map<string, string>(), [] as string[]];
   for (const pair of text.split(',').filter((entry) => entry !== '')) {
     const [key, value, ...rest] = pair.split('=');
-    if (key === undefined || key === '' || value === undefined || rest.length > 0) {
-      context.addIssue({ code: 'custom', message: `expected key=value, got ${pair}` });
-      return z.NEVER;
-    }
-    map.set(key, value);
+    if (key === undefined || key === '' || value === undefined || rest.length > 0) malformed.push(pair);
+    else good.set(key, value);
   }
-  return map;
+  return { good, malformed };
 });
 
 /** Null where it is left empty. */
@@ -413,7 +419,8 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     kubeconfig: flags.kubeconfig,
     standalone: flags.standalone,
     nodeName: flags['hostname-override'] || environment.NODE_NAME || hostname(),
-    nodeLabels: flags['node-labels'],
+    nodeLabels: flags['node-labels'].good,
+    malformedNodeLabels: flags['node-labels'].malformed,
     samplePeriodMs: flags['sample-period'] * 1_000,
     virtualManagerPath: flags['virtual-manager-path'],
     devicePluginPath: flags['device-plugin-path'],

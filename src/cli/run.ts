@@ -39,6 +39,8 @@ async function runAgent(values: Readonly<Record<string, string>>): Promise<void>
   const config = agentConfig(values, process.env);
   await checkConfig(config);
   const log = createLog(config.logLevel);
+  if (config.malformedNodeLabels.length > 0)
+    log.warn({ labels: config.malformedNodeLabels }, '--node-labels: expected key=value; these are left out');
   const stopped = stopSignal();
   const lock = await takeOver(config, systemClock, log, stopped);
   if (lock === null) return;

@@ -37,6 +37,11 @@ export const NO_EDITS: ContainerEdits = {
   cdiDevices: [],
 };
 
+/** The answer for a container's memory, whichever resource comes first: its annotation, as the original writes it. */
+export function memoryEdits(memoryBytes: number): ContainerEdits {
+  return { ...NO_EDITS, annotations: { [MEMORY_RESOURCE]: String(memoryBytes) } };
+}
+
 /** What containers of a claim unit need: in common, and for each of its devices. */
 export interface UnitEdits {
   readonly shared: Pick<ContainerEdits, 'environment' | 'mounts' | 'deviceNodes'>;

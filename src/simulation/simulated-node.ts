@@ -47,6 +47,7 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
     standalone: true,
     nodeName: 'simulated',
     nodeLabels: new Map(),
+    malformedNodeLabels: [],
     samplePeriodMs: 1_000,
     virtualManagerPath: at('vm'),
     devicePluginPath: at('plugins'),

@@ -55,6 +55,7 @@ for (const first of ['core', 'memory'] as const) {
     ] as const) {
       const given = await runPod(node, simplePod(cores, blocks));
       const limits = await limitsOf(given);
+      t.equal(given.annotations['tencent.com/vcuda-memory'], String(blocks * 268_435_456));
       t.equal(limits.allocation, basename(sliceDirectory(given)));
       t.match(limits.devices, [
         { share: cores, memoryBytes: blocks * 268_435_456, uuid: given.environment.NVIDIA_VISIBLE_DEVICES },

@@ -1,5 +1,5 @@
 import { EMPTY_CHECKPOINT, type CheckpointContent } from '../../gpu/ledger/checkpoint.js';
-import { NO_EDITS, sliceEdits, type ContainerEdits } from '../../gpu/container-edits.js';
+import { memoryEdits, NO_EDITS, sliceEdits, type ContainerEdits } from '../../gpu/container-edits.js';
 import type { Gpu } from '../../gpu/gpu.js';
 import { allocate, withoutHalf } from '../../gpu/ledger/allocate.js';
 import { coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from '../../gpu/ledger/allocation.js';
@@ -204,7 +204,7 @@ export class Allocator {
       if (kind === 'memory') {
         this.#state = answer.state;
         await this.#save();
-        return { ok: true, edits: NO_EDITS, allocation: null };
+        return { ok: true, edits: memoryEdits(ids.length * MEMORY_BLOCK_BYTES), allocation: null };
       }
       const { allocation, replaced } = answer;
       if (allocation === null) return { ok: true, edits: NO_EDITS, allocation: null };

@@ -1,0 +1,73 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { test } from 'tap';
+import { agentConfig, flagValues } from '../../src/cli/run-flags.js';
+import { VERSION } from '../../src/host/version.js';
+
+const run = promisify(execFile);
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+
+/** As the start script of the original's image calls it. */
+const ORIGINAL = [
+  '--extra-config=/etc/gpu-manager/extra-config.json',
+  '--v=2',
+  '--hostname-override=node-1',
+  '--share-mode=true',
+  '--volume-config=/etc/gpu-manager/volume.conf',
+  '--log-dir=/var/log/gpu-manager',
+  '--query-addr=0.0.0.0',
+];
+
+function called(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
+  const env = { ...process.env, ...environment };
+  return run(process.execPath, [MAIN, ...args], { env }).then(
+    (done) => ({ code: 0, ...done }),
+    (error: unknown) => error as { code: number; stdout: string; stderr: string },
+  );
+}
+
+test('the version is printed as the original prints it', async (t) => {
+  for (const flag of ['--version', '--version=true', '--version=raw'])
+    t.match(await called([flag], { EXTRA_FLAGS: '--no-such-flag' }), { code: 0, stdout: `${VERSION}\n` }, flag);
+});
+
+test("EXTRA_FLAGS of the original's manifest are the last flags of the agent, and of nothing else", async (t) => {
+  for (const args of [ORIGINAL, ['run', ...ORIGINAL]])
+    t.match(
+      await called([...args, '--query-port=5678'], { EXTRA_FLAGS: ' --alsologtostderr=true  --query-port=99999 ' }),
+      {
+        code: 2,
+        stderr: /--query-port: must be at most 65535/,
+      },
+    );
+  t.match(await called(['topology', '/nowhere'], { EXTRA_FLAGS: '--query-port=99999' }), {
+    stderr: /^(?!.*query-port)/,
+  });
+});
+
+test("LOG_LEVEL of the original's manifest is the verbosity unless a flag says so; words of other programs are none", (t) => {
+  const level = (given: Record<string, string>, environment: Record<string, string>) =>
+    agentConfig(flagValues(given, environment), {}).logLevel;
+  t.equal(level({}, { LOG_LEVEL: '5' }), 'trace');
+  t.equal(level({ v: '0' }, { LOG_LEVEL: '5' }), 'info');
+  t.equal(level({}, { LOG_LEVEL: '5', GPU_MANAGER_V: '2' }), 'debug');
+  t.equal(level({}, { LOG_LEVEL: 'warning' }), 'info');
+  t.end();
+});
+
+test('labels that are no pairs are left out, and told', (t) => {
+  const { nodeLabels, malformedNodeLabels } = agentConfig(flagValues({ 'node-labels': 'a=b,c,d=e=f,=g,h=' }, {}), {});
+  t.same(
+    [...nodeLabels],
+    [
+      ['a', 'b'],
+      ['h', ''],
+    ],
+  );
+  t.same(malformedNodeLabels, ['c', 'd=e=f', '=g']);
+  t.end();
+});
