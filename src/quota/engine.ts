@@ -25,18 +25,18 @@ import type { Revision, Store } from './store/store.js';
 import type { Writer } from './store/writer.js';
 
 export interface EngineOptions {
-  /** In memory without. */
+  /** The store; without one, the engine keeps its state in memory. */
   readonly store?: Store | undefined;
-  /** The machine's clock without. */
+  /** The clock; by default the machine's. */
   readonly clock?: Clock | undefined;
   readonly policy?: Partial<Policy> | undefined;
-  /** Waits between two attempts at a commit that others came before. */
+  /** Waits between two attempts at a commit that lost a race. */
   readonly pause?: Pause | undefined;
 }
 
 /**
- * The engine with a store behind it: a decision is there when its effect is durable. What commands of the same moment
- * change is written together.
+ * The engine on a store: it answers when the effect of a decision is durable, and writes commands of the same moment in
+ * one commit.
  */
 export class QuotaEngine {
   readonly #store: Store;
@@ -55,7 +55,7 @@ export class QuotaEngine {
     };
   }
 
-  /** Reads the store and begins to decide. */
+  /** Reads the store and starts to decide. */
   static async open(options: EngineOptions = {}): Promise<QuotaEngine> {
     const store = options.store ?? new MemoryStore();
     const restorer = new Restorer({ ...DEFAULT_POLICY, ...options.policy });
@@ -68,8 +68,8 @@ export class QuotaEngine {
   }
 
   /**
-   * Decides a command; the answer comes when what it changed is durable. Rejects where the store failed, and with a
-   * `ShapeError` that names the field where the command is not of the shape of its type.
+   * Decides a command and answers when its changes are durable. Rejects if the store failed, and with a `ShapeError`
+   * that names the field if the command does not have the shape of its type.
    */
   execute(command: Command, at: number = this.#clock()): Promise<Decision> {
     try {
@@ -136,7 +136,7 @@ export class QuotaEngine {
     return this.execute({ type: 'transfer', ...spec });
   }
 
-  /** Tells of an object as it is: see observe.ts. */
+  /** Charges an object as it was observed: see observe.ts. */
   observe(observation: Observation): Promise<Decision> {
     return this.execute({ type: 'observe', ...observation });
   }
@@ -146,7 +146,7 @@ export class QuotaEngine {
     return this.#quota.now;
   }
 
-  /** A group as this engine knows it: of a store that others write to as well, as of the last time it looked. */
+  /** A group as this engine knows it; on a shared store, as of its last read. */
   status(name: string, at?: number): GroupStatus | null {
     return this.#quota.status(name, at);
   }
@@ -156,42 +156,42 @@ export class QuotaEngine {
     return this.#quota.groups();
   }
 
-  /** Whether a workload is charged or has a reservation, as far as this engine knows. */
+  /** Whether the engine knows a charge or a reservation of a workload. */
   isCharged(workload: WorkloadRef): boolean {
     return this.#quota.isCharged(refKey(workload));
   }
 
-  /** Why a demand would be admitted or refused now; changes nothing. */
+  /** Explains why a demand would be admitted or refused now; changes nothing. */
   explain(demand: Demand): Explanation {
     return this.#quota.explain(demand);
   }
 
-  /** What a script would lead to; changes nothing. */
+  /** Computes the result of a script; changes nothing. */
   simulate(script: readonly Timed[]): Simulation {
     return this.#quota.simulate(script);
   }
 
-  /** Learns what others wrote to the store: about these groups, or about all. */
+  /** Reads what other engines wrote to the store, for these groups or for all. */
   catchUp(groups?: readonly string[]): Promise<void> {
     return this.#writer.catchUp(groups);
   }
 
-  /** The revision of a group that this engine knows; null where it knows none, or no others write to the store. */
+  /** The revision of a group that this engine knows; null if it knows none, or if the store is exclusive. */
   revisionOf(group: string): Revision | null {
     return this.#writer.revisionOf(group);
   }
 
-  /** Counts everything anew, and corrects what does not add up. */
+  /** Recounts all charges and corrects counters that differ. */
   refresh(): DriftReport {
     return this.#quota.refresh();
   }
 
-  /** Everything this engine knows, record by record. */
+  /** The state of this engine, as records. */
   records(): Iterable<Change> {
     return this.#writer.records();
   }
 
-  /** Calls `listener` with everything that happens, once it is durable; returns what ends that. */
+  /** Calls `listener` with every event once it is durable; the returned function ends the subscription. */
   on(listener: (event: QuotaEvent) => void): () => void {
     this.#listeners.add(listener);
     this.#writer.wantsEvents = true;
@@ -201,7 +201,7 @@ export class QuotaEngine {
     };
   }
 
-  /** Waits for what is under way and closes the store. */
+  /** Waits for running commands and closes the store. */
   async close(): Promise<void> {
     await this.#writer.idle();
     await this.#store.close();

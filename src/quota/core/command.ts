@@ -8,12 +8,12 @@ import type { TransferSpec } from './transfer.js';
 import type { Types } from './type-family.js';
 import type { WorkloadRef } from './workload.js';
 
-/** Who asks, for the record. */
+/** The caller, for events and the audit. */
 interface Asked {
   readonly actor?: string | undefined;
 }
 
-/** Everything that can be asked of the engine. Times are milliseconds. */
+/** The commands of the engine. Times are milliseconds since 1970. */
 export type Command =
   | ({ readonly type: 'createGroup' } & GroupSpec & Asked)
   | ({ readonly type: 'updateGroup' } & GroupUpdate & Asked)
@@ -23,7 +23,7 @@ export type Command =
   | ({ readonly type: 'reserve'; readonly ttlMs: number; readonly operation?: string | undefined } & Demand & Asked)
   | ({ readonly type: 'confirm'; readonly reservation: string } & Asked)
   | ({ readonly type: 'cancel'; readonly reservation: string } & Asked)
-  /** An object was seen as it is, or was seen to be gone: see observe.ts. */
+  /** An object was observed, or was observed to be gone: see observe.ts. */
   | ({ readonly type: 'observe' } & Observation & Asked)
   | ({ readonly type: 'release'; readonly workload: WorkloadRef } & Asked)
   | ({
@@ -44,7 +44,7 @@ export type Command =
       readonly type: 'podStarted';
       readonly pod: string;
       readonly workload: WorkloadRef;
-      /** When it was scheduled or resized; the command's time without. */
+      /** Time of scheduling or resize; by default the time of the command. */
       readonly since?: number | undefined;
       readonly podSet?: string | undefined;
       readonly group?: string | undefined;
@@ -55,22 +55,21 @@ export type Command =
   | ({
       readonly type: 'podStopped';
       readonly pod: string;
-      /** When it ended; the command's time without. */
+      /** Time of the end; by default the time of the command. */
       readonly end?: number | undefined;
       /**
-       * Its group, for a pod whose start has not been told: engines that share a store learn of the stop with that
-       * group.
+       * The group of a pod whose start is not known yet: engines that share a store learn of the stop with that group.
        */
       readonly group?: string | undefined;
-      /** The pod may have run until then: what it would have used after `end` is counted as uncertain. */
+      /** The pod may have run until this time: usage after `end` is counted as uncertain. */
       readonly uncertainUntil?: number | undefined;
-      /** Its object still exists: see podForgotten. */
+      /** The object of the pod still exists: see podForgotten. */
       readonly retain?: boolean | undefined;
     } & Asked)
-  /** The object of a stopped pod is gone: its events cannot come again, but for late ones. */
+  /** The object of a stopped pod is gone: only late events can still arrive. */
   | ({ readonly type: 'podForgotten'; readonly pod: string } & Asked)
   | ({ readonly type: 'grant' } & GrantSpec & Asked)
   | ({ readonly type: 'loan' } & LoanSpec & Asked)
   | ({ readonly type: 'transfer' } & TransferSpec & Asked)
-  /** Nothing but time passes. */
+  /** Advances the time. */
   | ({ readonly type: 'tick' } & Asked);

@@ -3,29 +3,29 @@ import { cashTarget } from './key.js';
 import { formatCash, formatQuantity } from './quantity.js';
 import type { Code } from './refusal.js';
 
-/** A key that has no room. Amounts in base units; of cash in base units times milliseconds. */
+/** A key without room. Amounts are in base units, of cash in base units times milliseconds. */
 export interface Violation {
   readonly group: string;
   readonly key: Key;
   readonly hard: bigint;
   readonly used: bigint;
   readonly requested: bigint;
-  /** How much is missing. Of cash that is exhausted: what is used beyond hard. */
+  /** The missing amount; for exhausted cash, the usage beyond `hard`. */
   readonly short: bigint;
 }
 
-/** Something that is allowed and worth a word. */
+/** A warning about an admitted command. */
 export interface Warning {
   readonly code: 'OverQuota' | 'Unreachable' | 'LoanOverdue' | 'LoanRefused';
   readonly key: Key;
   readonly reason: string;
 }
 
-/** What the asker could do instead. */
+/** What the caller could do instead. */
 export interface Hints {
-  /** The most replicas of the pod set that would be admitted now. */
+  /** The largest number of replicas of the pod set that would be admitted now. */
   readonly maxReplicas?: number;
-  /** When room or cash comes back by itself, milliseconds: a reservation that expires, a grant that begins. */
+  /** Time, in milliseconds, at which a reservation expires or a grant begins and gives room. */
   readonly freeAt?: number;
   /** Types of the same resource that have room. */
   readonly otherTypes?: readonly string[];
@@ -35,28 +35,28 @@ export interface Hints {
 export interface Decision {
   readonly allowed: boolean;
   readonly code: Code;
-  /** In words, in the form of Kubernetes where a quota is exceeded. */
+  /** The reason as a sentence; for an exceeded quota, in the format of Kubernetes. */
   readonly message: string;
   readonly violations: readonly Violation[];
   readonly warnings: readonly Warning[];
   readonly hints: Hints;
-  /** What the command changed by key, positive or negative, in base units: of the group that is charged. */
+  /** The change of the charged group by key, positive or negative, in base units. */
   readonly charged: ReadonlyMap<Key, bigint>;
-  /** Groups that were looked at, the charged one first. */
+  /** The groups that were tested, the charged one first. */
   readonly path: readonly string[];
-  /** Counts the changes of the state; the one this command made, or the last before it. */
+  /** The revision of the state after the command. */
   readonly revision: number;
-  /** Names what was reserved. */
+  /** The id of the reservation. */
   readonly reservation?: string;
 }
 
-/** Empty parts of decisions. */
+/** The empty parts of a decision. */
 export const NO_VIOLATIONS: readonly Violation[] = [];
 export const NO_WARNINGS: readonly Warning[] = [];
 export const NO_HINTS: Hints = {};
 const NO_PATH: readonly string[] = [];
 
-/** What a decision is made of; what is missing is empty. */
+/** The parts of a decision; a missing part is empty. */
 export interface DecisionParts {
   readonly allowed: boolean;
   readonly code: Code;
@@ -70,7 +70,7 @@ export interface DecisionParts {
   readonly reservation?: string | undefined;
 }
 
-/** A decision; words and charges are put together only when somebody reads them. */
+/** A decision. Its message and charges are built when they are read. */
 export class LazyDecision implements Decision {
   readonly allowed: boolean;
   readonly code: Code;
@@ -107,7 +107,7 @@ export class LazyDecision implements Decision {
   }
 }
 
-/** One amount of a key in the units of people: `500m`, `8Gi`, for cash hours: `601.98`. */
+/** An amount of a key in readable units: `500m`, `8Gi`, and for cash hours: `601.98`. */
 export function formatAmount(key: Key, amount: bigint): string {
   const target = cashTarget(key);
   return target === null ? formatQuantity(key, amount) : formatCash(target, amount);

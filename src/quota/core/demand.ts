@@ -12,27 +12,27 @@ import { refKey, refProblem, type Workload, type WorkloadRef } from './workload.
  */
 export type Resources = Readonly<Record<string, Quantity>>;
 
-/** Equal pods of a workload: what one of them asks for, containers summed up. */
+/** Equal pods of a workload, with the requests of one pod (the sum of its containers). */
 export interface PodSet {
   readonly name?: string | undefined;
   readonly count: number;
   readonly requests?: Resources | undefined;
   readonly limits?: Resources | undefined;
   /**
-   * What some container of the pod leaves out: `limits.cpu`, `requests.memory`, `gpu.memory`. A group that limits it
-   * refuses the pod. Without this: those of cpu and memory that the sums above lack.
+   * Amounts that a container of the pod does not state: `limits.cpu`, `requests.memory`, `gpu.memory`. A group that
+   * limits one of them refuses the pod. By default: amounts of cpu and memory that the sums above lack.
    */
   readonly unspecified?: readonly string[] | undefined;
 }
 
-/** A whole workload as it asks to be admitted. */
+/** The demand of a whole workload. */
 export interface Demand {
   readonly workload: WorkloadRef;
-  /** Name of its group; empty for none. */
+  /** The name of its group; empty for none. */
   readonly group: string;
   readonly types?: Types | undefined;
   readonly podSets: readonly PodSet[];
-  /** What it counts as: `deployments.apps` charges `count/deployments.apps`. */
+  /** The resource under which it is counted: `deployments.apps` charges `count/deployments.apps`. */
   readonly objects?: string | undefined;
 }
 
@@ -42,7 +42,7 @@ export type ReadPod = { readonly ok: true; readonly podSet: PodSetCharge } | Ref
 const MAX_POD_SETS = 1000;
 const MAX_RESOURCES = 200;
 
-/** Checks a demand and turns it into what is charged. */
+/** Checks a demand and computes its charges. */
 export function readDemand(shapes: RequestShapeTable, demand: Demand): ReadDemand {
   const key = refKey(demand.workload);
   const problem = refProblem(demand.workload, key);

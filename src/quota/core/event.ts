@@ -1,7 +1,7 @@
 import type { Key } from './key.js';
 import type { Code } from './refusal.js';
 
-/** What happened. Times are milliseconds of the clock that the commands carry. */
+/** An event of the engine. Times are milliseconds of the clock that the commands carry. */
 export interface QuotaEvent {
   readonly type:
     | 'admitted'
@@ -29,21 +29,21 @@ export interface QuotaEvent {
     | 'loanOverdue'
     | 'drift';
   readonly at: number;
-  /** Of the state after it. */
+  /** The revision of the state after the event. */
   readonly revision: number;
   readonly group: string;
   /** `refKey` of the workload, id of the pod, grant, loan or reservation. */
   readonly subject?: string;
   readonly code?: Code;
-  /** Who asked, as the caller said it. */
+  /** The actor that the caller named. */
   readonly actor?: string;
-  /** Why, in words. */
+  /** The reason as a sentence. */
   readonly reason?: string;
-  /** Amounts by key that the event is about: what was charged, or the use at a threshold. */
+  /** The amounts of the event by key: the charges, or the usage at a threshold. */
   readonly amounts?: ReadonlyMap<Key, bigint>;
-  /** Of a group's change: `hard` before and after. */
+  /** For a changed group: `hard` before and after. */
   readonly before?: ReadonlyMap<Key, bigint>;
   readonly after?: ReadonlyMap<Key, bigint>;
-  /** Of cashThreshold: 80, 90 or 100 percent. */
+  /** For cashThreshold: 80, 90 or 100 percent. */
   readonly percent?: number;
 }

@@ -1,13 +1,13 @@
 import { DEFAULT_FAMILIES, type TypeFamily } from './type-family.js';
 
-/** How an engine decides where the field has more than one opinion. */
+/** Choices of an engine where systems differ. */
 export interface Policy {
   readonly families: readonly TypeFamily[];
   /** Refuse an untyped request in a group that limits only types of the resource. */
   readonly strictTypes: boolean;
-  /** How long a stopped pod is remembered for events that come late. */
+  /** The time for which a stopped pod is remembered, for late events. */
   readonly lateEventsMs: number;
-  /** Levels of the tree. */
+  /** The maximum number of levels of the tree. */
   readonly maxDepth: number;
 }
 

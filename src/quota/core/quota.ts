@@ -20,27 +20,27 @@ import { QuotaState, type Counters } from './state.js';
 import { statusOf, type GroupStatus } from './status.js';
 import type { Workload, WorkloadRef } from './workload.js';
 
-/** Tells the time in milliseconds. */
+/** Returns the time in milliseconds. */
 export type Clock = () => number;
 
-/** A command and when it is given. */
+/** A command and its time. */
 export interface Timed {
   readonly command: Command;
-  /** The engine's time without. */
+  /** By default the time of the engine. */
   readonly at?: number | undefined;
 }
 
-/** What a script would lead to. */
+/** The result of a simulated script. */
 export interface Simulation {
   readonly decisions: readonly Decision[];
   readonly events: readonly QuotaEvent[];
-  /** The groups that would be different, as they would be in the end. */
+  /** The groups that the script would change, in their final state. */
   readonly changed: readonly GroupStatus[];
 }
 
 /**
- * The engine in one thread, in memory, without any I/O: every call is decided and done when it returns. The clock
- * comes from outside; without one, time is what the commands say.
+ * The engine in memory, without I/O: a call is decided and applied when it returns. Without a clock, the time is that
+ * of the commands.
  */
 export class Quota {
   readonly #state: QuotaState;
@@ -58,7 +58,7 @@ export class Quota {
     this.#clock = options.clock ?? (() => this.#state.now);
   }
 
-  /** Work done so far: grows by one for each key of each group that was looked at or changed. */
+  /** A counter of work: it grows by one for each key of each group that is read or changed. */
   get counters(): Readonly<Counters> {
     return this.#state.counters;
   }
@@ -134,7 +134,7 @@ export class Quota {
     return this.execute({ type: 'transfer', ...spec });
   }
 
-  /** What a group has and uses at a time; null if there is none of that name. */
+  /** The limits and usage of a group at a time; null if there is no such group. */
   status(name: string, at: number = this.#clock()): GroupStatus | null {
     const state = this.#stateAt(at);
     const group = state.group(name);
@@ -147,32 +147,32 @@ export class Quota {
     return groups.sort((a, b) => a.depth - b.depth || (a.name < b.name ? -1 : 1)).map(({ name }) => name);
   }
 
-  /** What is charged for a workload, or null. */
+  /** The charge of a workload, or null. */
   workload(key: string): Workload | null {
     return this.#state.workloads.get(key) ?? null;
   }
 
-  /** Whether something is charged or reserved for a workload. */
+  /** Whether a workload has a charge or a reservation. */
   isCharged(key: string): boolean {
     const charged = this.#state.workloads.get(key);
     return (charged !== undefined && !charged.gone) || (this.#state.reservedIn.get(key) ?? []).length > 0;
   }
 
-  /** What each workload of a group is charged; none of a group that is not there. */
+  /** The charges of the workloads of a group; empty if there is no such group. */
   charges(name: string): readonly Charge[] {
     const group = this.#state.group(name);
     return group === undefined ? [] : chargesOf(this.#state, group);
   }
 
-  /** Why a demand would be admitted or refused now; changes nothing. */
+  /** Explains why a demand would be admitted or refused now; changes nothing. */
   explain(demand: Demand): Explanation {
     checkDemand(demand, 'explain');
     return explain(this.#state, demand, this.#clock());
   }
 
   /**
-   * What a script would lead to, decided one command after the other on a fork: only what it changes is copied,
-   * nothing of it stays.
+   * Computes the result of a script on a fork of the state: the fork copies only what the script changes and is then
+   * dropped.
    */
   simulate(script: readonly Timed[]): Simulation {
     const fork = this.#state.fork();
@@ -183,17 +183,17 @@ export class Quota {
     return { decisions, events, changed: fork.changedGroups().map((group) => statusOf(fork, group, fork.now)) };
   }
 
-  /** Counts everything anew; see refreshSlices. */
+  /** Recounts all charges; see refreshSlices. */
   refresh(): DriftReport {
     return refresh(this.#state);
   }
 
-  /** The same in slices of about so many workloads. */
+  /** Recounts in parts of about so many workloads. */
   refreshSlices(slice: number): Generator<undefined, DriftReport> {
     return refreshSlices(this.#state, slice);
   }
 
-  /** Calls `listener` with everything that happens; returns what ends that. */
+  /** Calls `listener` with every event; the returned function ends the subscription. */
   on(listener: (event: QuotaEvent) => void): () => void {
     this.#listeners.add(listener);
     this.#state.onEvent = (event) => this.#listeners.forEach((each) => each(event));
@@ -203,12 +203,12 @@ export class Quota {
     };
   }
 
-  /** Records as they change, for a store; null for none. */
+  /** Receives changed records, for a store; null for none. */
   onChange(sink: ((change: Change) => void) | null): void {
     this.#state.onChange = sink;
   }
 
-  /** The state as it is at a time: what is due until then has happened, in a fork that nobody keeps. */
+  /** The state at a time, as a temporary fork in which due timers have run. */
   #stateAt(at: number): QuotaState {
     if (this.#state.timers.nextAt > at) return this.#state;
     const fork = this.#state.fork();

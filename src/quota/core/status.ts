@@ -9,63 +9,63 @@ import { CASH, type Key } from './key.js';
 import { chainOf, roomOf } from './cohort.js';
 import type { QuotaState } from './state.js';
 
-/** Something worth knowing about a group, in the manner of Kubernetes conditions. */
+/** A condition of a group, in the style of Kubernetes. */
 export interface Condition {
   readonly type: 'OverQuota' | 'CashExhausted' | 'Terminating';
   readonly keys: readonly Key[];
 }
 
-/** Amounts by key: in base units, of cash in base units times milliseconds. */
+/** Amounts by key, in base units; of cash in base units times milliseconds. */
 export type Amounts = ReadonlyMap<Key, bigint>;
 
-/** What a budget has: since it was reset last where a grant resets it, of all time otherwise. */
+/** A budget: since its last reset if a grant resets it, otherwise since its creation. */
 export interface BudgetStatus {
-  /** With `cash/`. */
+  /** The key, with `cash/`. */
   readonly key: Key;
-  /** Of its specification alone, without grants. */
+  /** The amount of the specification, without grants. */
   readonly base: bigint;
   readonly granted: bigint;
   readonly used: bigint;
   readonly left: bigint;
   /** The highest of 80, 90 and 100 percent that is used; 0 below. */
   readonly level: number;
-  /** When the next level is reached if nothing changes, milliseconds; null where none is. */
+  /** Time at which the next level is reached if nothing changes, in milliseconds; null if none will be. */
   readonly nextLevelAt: number | null;
-  /** When cash is granted next, milliseconds; null where none is. */
+  /** Time of the next grant, in milliseconds; null if there is none. */
   readonly nextGrantAt: number | null;
 }
 
-/** What a group has and uses. */
+/** The limits and the usage of a group. */
 export interface GroupStatus {
   readonly name: string;
   readonly parent: string;
   readonly mode: Mode;
   readonly hard: Amounts;
-  /** Of the group's own workloads, and of cash what its own pods consumed. */
+  /** The usage of the group's own workloads; for cash, the consumption of its own pods. */
   readonly selfUsed: Amounts;
-  /** `selfUsed` and what children have. */
+  /** The sum of `selfUsed` and what the children have. */
   readonly used: Amounts;
-  /** What the group could still admit: in an elastic tree more or less than hard - used. Not of cash. */
+  /** The amount that the group could still admit, without cash: in an elastic tree it can differ from hard - used. */
   readonly room: Amounts;
-  /** Until when limits are reserved for an object that is not seen yet, milliseconds; null where none are. */
+  /** Time until which limits are reserved for an object that is not seen yet, in milliseconds; null if none are. */
   readonly limitsReservedUntil: number | null;
   readonly workloads: number;
   readonly reservations: number;
   readonly children: readonly string[];
   /**
-   * Of cash: what may have been used beyond `used`, by pods that were deleted while nobody followed them. Keys without
-   * any are missing.
+   * Cash that pods may have used beyond `used`, because they were deleted while nothing watched them. Keys without such
+   * an amount are missing.
    */
   readonly uncertain: Amounts;
-  /** Cash that is consumed at this moment: base units of the key. */
+  /** The current consumption of cash, in base units of the key. */
   readonly burnRate: Amounts;
-  /** When the first budget is spent if nothing changes, milliseconds; null if none ever is. */
+  /** Time at which the first budget is used up if nothing changes, in milliseconds; null if none will be. */
   readonly exhaustsAt: number | null;
   readonly budgets: readonly BudgetStatus[];
   readonly grants: readonly DeclaredGrant[];
-  /** What `hard` has by loans, beyond the specification: less than nothing of what is lent. */
+  /** The part of `hard` that comes from loans; negative for lent quota. */
   readonly loaned: Amounts;
-  /** Of the loans that the specification declares, those that are not over. */
+  /** The declared loans that have not ended. */
   readonly loans: readonly Loan[];
   readonly conditions: readonly Condition[];
 }

@@ -8,54 +8,55 @@ import type { StateHead } from '../core/restore.js';
  */
 export type Revision = string;
 
-/** Takes records as a store reads them. */
+/** Receives records as a store reads them. */
 export interface RecordSink {
-  /** The records that follow name shapes on their own: they were written with a ShapeBook of their own. */
+  /** The following records have a dictionary of request shapes of their own. */
   newDictionary(): void;
   add(record: StoredRecord): void;
 }
 
-/** What was loaded beside the records. */
+/** The result of a load, in addition to the records. */
 export interface Loaded {
   readonly head: StateHead;
   /** Revisions of the groups that have one; empty in a store that only one engine writes to. */
   readonly revisions: ReadonlyMap<string, Revision>;
 }
 
-/** A group as it is in the store now, with everything that hangs on it. */
+/** A group as it is in the store now, with all its records. */
 export interface GroupImage {
   readonly name: string;
-  /** Null where there is no such group. */
+  /** Null if there is no such group. */
   readonly revision: Revision | null;
   readonly records: readonly StoredRecord[];
-  /** Its children, with their revisions. */
+  /** The children, with their revisions. */
   readonly children: ReadonlyMap<string, Revision>;
-  /** Where the store knows what changed since another revision: that, with a value of null for what is gone. */
+  /** If the store knows the changes since another revision: these, with null for removed records. */
   readonly since?: { readonly revision: Revision; readonly records: readonly StoredRecord[] } | undefined;
 }
 
-/** Changes that happen together or not at all. */
+/** Changes that are committed together or not at all. */
 export interface Batch {
   readonly head: StateHead;
   /**
-   * In order. Their values may change once `commit` has returned its promise: a store encodes or copies them before.
+   * The changes in order. Their values may change after `commit` has returned its promise, so a store encodes or copies
+   * them before.
    */
   readonly changes: readonly Change[];
-  /** The groups that the changes were decided on, with the revisions they had then: null for one that was not there. */
-  readonly expected: ReadonlyMap<string, Revision | null>;
   /**
-   * Everything there is, for a store that writes snapshots; may be read slice by slice while later batches are
-   * committed.
+   * The groups on which the changes were decided, with their revisions at that time; null for a group that did not
+   * exist.
    */
+  readonly expected: ReadonlyMap<string, Revision | null>;
+  /** The whole state, for a store that writes snapshots; it may be read in parts while later batches are committed. */
   readonly everything: () => Iterable<Change>;
-  /** The revision that the state has reached by now: beyond `head` where commands wait for the next commit. */
+  /** The current revision of the state; later than `head` while commands wait for the next commit. */
   readonly reached: () => number;
 }
 
 export type Committed =
-  /** Durable. `revisions` are the new ones of the groups of `expected` that are there. */
+  /** The batch is durable. `revisions` are the new revisions of the groups of `expected` that exist. */
   | { readonly ok: true; readonly revisions: ReadonlyMap<string, Revision> }
-  /** Nothing was written: these groups are not as they were expected. */
+  /** Nothing was written: these groups have other revisions than expected. */
   | { readonly ok: false; readonly code: 'Conflict'; readonly groups: readonly string[] };
 
 /**
@@ -66,18 +67,18 @@ export type Committed =
  */
 export interface Store {
   readonly exclusive: boolean;
-  /** Reads everything. To be called once, before any commit. */
+  /** Reads the whole state. The engine calls it once, before any commit. */
   load(sink: RecordSink): Promise<Loaded>;
-  /** The groups there are, with their revisions. Only of stores that are not exclusive. */
+  /** The existing groups with their revisions; only for stores that are not exclusive. */
   list(): Promise<ReadonlyMap<string, Revision>>;
   /**
-   * Reads some groups as they are now, never from a cache; none that is being written. Only of stores that are not
+   * Reads groups as they are now, never from a cache, and no group that is being written; only for stores that are not
    * exclusive.
    */
   read(groups: readonly string[]): Promise<readonly GroupImage[]>;
   /**
-   * Writes a batch; in an exclusive store one at a time, in the others several at a time where no two are about the
-   * same group. Rejects where the store failed: what became of the batch is unknown then.
+   * Writes a batch. The engine writes one batch at a time to an exclusive store, and to other stores several at a time
+   * that share no group. Rejects if the store failed; the outcome of the batch is then unknown.
    */
   commit(batch: Batch): Promise<Committed>;
   close(): Promise<void>;
