@@ -1,9 +1,7 @@
-import { credentials } from '@grpc/grpc-js';
 import { Option } from 'commander';
-import type { JournalEntry } from '../agent/display/journal.js';
-import type { NodeSnapshot } from '../agent/display/view.js';
-import { displayProto, nodeProto } from '../rpc/proto.js';
-import { callUnary } from '../rpc/unary.js';
+import type { NodeClient } from './node-client.js';
+
+export type { NodeClient } from './node-client.js';
 
 export const DISPLAY_SOCKET_OPTION = [
   '--display-socket <path>',
@@ -18,55 +16,10 @@ export function outputOption(): Option {
 
 export type Output = 'text' | 'json';
 
-const TIMEOUT_MS = 5_000;
-
-/** The agent on this node, as a command asks it. Rejects with grpc-js's ServiceError when it does not answer. */
-export class NodeClient {
-  readonly #display;
-  readonly #node;
-
-  constructor(socketPath: string) {
-    const { GPUDisplay } = displayProto().display;
-    const { Node } = nodeProto().vgpu;
-    this.#display = new GPUDisplay(`unix:${socketPath}`, credentials.createInsecure());
-    this.#node = new Node(`unix:${socketPath}`, credentials.createInsecure());
-  }
-
-  async graph(extended: boolean): Promise<string> {
-    const answer = extended
-      ? await callUnary(this.#node, 'Graph', {}, TIMEOUT_MS)
-      : await callUnary(this.#display, 'PrintGraph', {}, TIMEOUT_MS);
-    return answer?.graph ?? '';
-  }
-
-  /** By pod UID, as the original answers. */
-  async usages(): Promise<object> {
-    return (await callUnary(this.#display, 'PrintUsages', {}, TIMEOUT_MS))?.usage ?? {};
-  }
-
-  async version(): Promise<string> {
-    return (await callUnary(this.#display, 'Version', {}, TIMEOUT_MS))?.version ?? '';
-  }
-
-  async snapshot(): Promise<NodeSnapshot> {
-    return JSON.parse((await callUnary(this.#node, 'Show', {}, TIMEOUT_MS)).json) as NodeSnapshot;
-  }
-
-  /** Events with a greater number, the oldest first. */
-  async events(after: number): Promise<readonly JournalEntry[]> {
-    const { json } = await callUnary(this.#node, 'Events', { after }, TIMEOUT_MS);
-    return (JSON.parse(json) as { readonly events: readonly JournalEntry[] }).events;
-  }
-
-  close(): void {
-    this.#display.close();
-    this.#node.close();
-  }
-}
-
-/** Works with the agent on this node. */
+/** Works with the agent on this node. Help and refusals need no gRPC, which takes longer to load than all the rest. */
 export async function withNode<T>(socketPath: string, work: (node: NodeClient) => Promise<T>): Promise<T> {
-  const node = new NodeClient(socketPath);
+  const { NodeClient: Client } = await import('./node-client.js');
+  const node = new Client(socketPath);
   try {
     return await work(node);
   } finally {

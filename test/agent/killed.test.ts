@@ -3,7 +3,7 @@ import { closeSync, openSync, readdirSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
-import { NodeClient } from '../../src/cli/display-client.js';
+import { NodeClient } from '../../src/cli/node-client.js';
 import { decodeDeviceUsage } from '../../src/abi/usage-file.js';
 import { DEVICE_USAGE, USAGE_FILE, USAGE_LAYOUT } from '../../src/abi/vgpu-abi.js';
 import type { AllocationSnapshot } from '../../src/agent/display/view.js';
