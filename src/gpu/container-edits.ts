@@ -64,6 +64,8 @@ export interface SliceEdits {
    */
   readonly sliceDirectory: string;
   readonly writableFiles: readonly string[];
+  /** Whether its programs are of 32 bits; null where they may be of either kind. */
+  readonly compat32: boolean | null;
 }
 
 /**
@@ -107,7 +109,7 @@ function sliceMounts(sliceDirectory: string, writableFiles: readonly string[]): 
 export function sliceEdits(slice: SliceEdits): ContainerEdits {
   return {
     environment: {
-      LD_LIBRARY_PATH: `${CONTAINER_LIBRARY_DIRECTORY}/lib64`,
+      LD_LIBRARY_PATH: libraryPath(slice.compat32),
       NVIDIA_VISIBLE_DEVICES: slice.gpus.map((gpu) => gpu.uuid).join(','),
     },
     mounts: [...slice.libraryMounts, ...sliceMounts(slice.sliceDirectory, slice.writableFiles)],
@@ -119,4 +121,10 @@ export function sliceEdits(slice: SliceEdits): ContainerEdits {
     },
     cdiDevices: [],
   };
+}
+
+/** The loader passes over libraries of the other kind, so both folders serve where it is not known which is needed. */
+function libraryPath(compat32: boolean | null): string {
+  const folders = compat32 === null ? ['lib64', 'lib'] : [compat32 ? 'lib' : 'lib64'];
+  return folders.map((folder) => `${CONTAINER_LIBRARY_DIRECTORY}/${folder}`).join(':');
 }

@@ -114,6 +114,27 @@ test('a pod that the kubelet admits before the agent has heard of it is judged b
   });
 });
 
+test('programs of 32 bits find libraries of theirs, and of both kinds where it is not known which container it is', async (t) => {
+  const cluster = await startedCluster(t);
+  const old = pod([{ ...container('main', 30, 8), env: { compat32: 'true' } }]);
+  const [same, other] = [simplePod(30, 8), simplePod(20, 8)];
+  const libraryPath = async (wanted: EmulatedPod): Promise<string | undefined> => {
+    await cluster.known(wanted);
+    const given = only(admitted(await cluster.admit(wanted)));
+    await cluster.node.kubelet.startContainer(wanted.uid, 'main');
+    return given.environment.LD_LIBRARY_PATH;
+  };
+  cluster.submit(old);
+  t.equal(await libraryPath(old), '/usr/local/nvidia/lib');
+  cluster.submit(other);
+  t.equal(await libraryPath(other), '/usr/local/nvidia/lib64');
+  const again = pod([{ ...container('main', 30, 8), env: { compat32: 'true' } }]);
+  cluster.submit(again);
+  cluster.submit(same);
+  await cluster.known(again);
+  t.equal(await libraryPath(same), '/usr/local/nvidia/lib64:/usr/local/nvidia/lib');
+});
+
 interface Trouble {
   readonly name: string;
   /** Makes the server misbehave; returns how it recovers. */

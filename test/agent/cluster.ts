@@ -113,9 +113,10 @@ export function admissionStatus(admission: Admission): Record<string, unknown> {
   return { phase: 'Failed', reason: 'UnexpectedAdmissionError', message, startTime };
 }
 
-function containerSpec({ name, cores, memoryBlocks }: EmulatedContainer): unknown {
+function containerSpec({ name, cores, memoryBlocks, env = {} }: EmulatedContainer): unknown {
   return {
     name,
+    env: Object.entries(env).map(([key, value]) => ({ name: key, value })),
     resources: {
       limits: { 'tencent.com/vcuda-core': String(cores), 'tencent.com/vcuda-memory': String(memoryBlocks) },
     },

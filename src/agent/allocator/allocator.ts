@@ -7,7 +7,7 @@ import { candidatesOf, needsHolders } from '../../gpu/ledger/candidates.js';
 import { identify, type Holder } from '../../gpu/ledger/identify.js';
 import { followLegacy, isLegacyId, noteLegacy } from '../../gpu/ledger/legacy.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
-import type { PendingContainers } from '../../gpu/ledger/pending.js';
+import type { PendingContainer, PendingContainers } from '../../gpu/ledger/pending.js';
 import { prefer } from '../../gpu/ledger/prefer.js';
 import {
   holdsAny,
@@ -458,6 +458,7 @@ export class Allocator {
       libraryMounts: files.libraryMounts(isFraction(cores) || memory > 0 || mayFollow),
       sliceDirectory: slices.directoryOf(allocation.id),
       writableFiles: slices.writableFiles,
+      compat32: compat32Of(waiting ? candidates : candidates.filter(({ memoryBlocks }) => memoryBlocks === memory)),
     });
   }
 
@@ -495,4 +496,10 @@ function forgottenBy(allocations: readonly Allocation[]): string {
   const containers = allocations.flatMap(({ owners }) => owners.map((owner) => `${owner.pod}/${owner.container}`));
   const names = containers.slice(0, 3).join(', ') + (containers.length > 3 ? ', ...' : '');
   return `the kubelet offers devices that running containers use (${names}): it has lost its checkpoint; they are free when these containers end`;
+}
+
+/** What is known of the container that these may be; 64 bits without a word of it. */
+function compat32Of(candidates: readonly PendingContainer[]): boolean | null {
+  const known = new Set(candidates.map(({ compat32 }) => compat32 === true));
+  return known.size > 1 ? null : known.has(true);
 }

@@ -45,6 +45,8 @@ export interface PodContainer {
   readonly terminated: boolean;
   /** Why it waits, in the kubelet's words; empty where it does not wait, or for nothing. */
   readonly waiting: string;
+  /** By environment variable `compat32=true`: its programs are of 32 bits. */
+  readonly compat32: boolean;
 }
 
 /** Failed or succeeded, and no container of it runs any more. */

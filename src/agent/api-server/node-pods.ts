@@ -269,13 +269,14 @@ function waitingContainers(pod: NodePod, started: ReadonlySet<string> = new Set(
   const waits = (container: PodContainer): boolean =>
     usesGpu(container) && !container.running && !started.has(container.name);
   const equalGpus = readEqualGpus(pod.annotations.get(EQUAL_GPUS_KEY)) === 'required';
-  const entry = ({ name, cores, memoryBlocks }: PodContainer, hint: readonly number[]): PendingContainer => ({
+  const entry = ({ name, cores, memoryBlocks, compat32 }: PodContainer, hint: readonly number[]): PendingContainer => ({
     podUid: pod.uid,
     container: name,
     cores,
     memoryBlocks,
     hint,
     ...(equalGpus ? { equalGpus } : {}),
+    ...(compat32 ? { compat32 } : {}),
   });
   // A prediction made for another node says nothing about the GPUs of this one.
   const ours = (pod.annotations.get(PREDICATE_NODE_KEY) ?? pod.node) === pod.node;

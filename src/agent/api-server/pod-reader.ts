@@ -36,7 +36,7 @@ function isKept(key: string): boolean {
   return key.startsWith('tencent.com/') || key === 'clusterName';
 }
 
-function containerOf({ name, running, terminated, waiting, extended }: ContainerInPod): PodContainer {
+function containerOf({ name, running, terminated, waiting, env, extended }: ContainerInPod): PodContainer {
   return {
     name,
     cores: amount(extended(CORE_RESOURCE)),
@@ -44,6 +44,7 @@ function containerOf({ name, running, terminated, waiting, extended }: Container
     running,
     terminated,
     waiting: waiting.slice(0, LONGEST_MESSAGE),
+    compat32: env.compat32 === 'true',
   };
 }
 

@@ -10,6 +10,8 @@ export interface PendingContainer {
   readonly hint: readonly number[];
   /** Its pod requires that several whole GPUs are of one model and memory. */
   readonly equalGpus?: boolean;
+  /** Its programs are of 32 bits. */
+  readonly compat32?: boolean;
 }
 
 /** Oldest decision first; null where nothing is known of pods (no API server, or its cache is not filled yet). */

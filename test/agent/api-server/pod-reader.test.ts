@@ -53,11 +53,11 @@ test('a pod is cut down to what is looked at', (t) => {
     ],
   );
   t.same(pod.initContainers, [
-    { name: 'fetch', cores: 10, memoryBlocks: 4, running: false, terminated: false, waiting: '' },
+    { name: 'fetch', cores: 10, memoryBlocks: 4, running: false, terminated: false, waiting: '', compat32: false },
   ]);
   t.same(pod.containers, [
-    { name: 'main', cores: 150, memoryBlocks: 1_000, running: true, terminated: false, waiting: '' },
-    { name: 'log', cores: 0, memoryBlocks: 0, running: false, terminated: false, waiting: 'later' },
+    { name: 'main', cores: 150, memoryBlocks: 1_000, running: true, terminated: false, waiting: '', compat32: false },
+    { name: 'log', cores: 0, memoryBlocks: 0, running: false, terminated: false, waiting: 'later', compat32: false },
   ]);
   t.end();
 });
