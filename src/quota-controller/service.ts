@@ -3,6 +3,7 @@ import type { QuotaEvent } from '../quota/core/event.js';
 import { createEngine, type QuotaEngine } from '../quota/engine.js';
 import { KNOWN_KINDS, type EvaluationOptions } from '../quota/evaluators/evaluate.js';
 import { CertificateKeeper } from './admission/certificate-keeper.js';
+import { ConsumerReview } from './admission/consumer-review.js';
 import { GroupReview } from './admission/group-review.js';
 import type { Review, AdmissionResponse } from './admission/review.js';
 import { register, type WebhookTarget } from './admission/webhook-objects.js';
@@ -242,6 +243,7 @@ export class QuotaService {
       ownership,
       ...(othersMs === undefined ? {} : { othersMs }),
     });
+    const consumers = new ConsumerReview({ api, nodes: () => facts.nodes() });
     const groups = new GroupReview({
       engine,
       api,
@@ -258,6 +260,7 @@ export class QuotaService {
       '/workloads': (review) => workloads.decide(review),
       '/unlabelled': (review) => workloads.unlabelled(review),
       '/scale': (review) => workloads.scale(review),
+      '/consumers': (review) => consumers.decide(review),
       '/resize': (review) => workloads.resize(review),
       '/inherit': (review) => workloads.inherit(review),
       '/autoscalers': (review) => workloads.autoscaler(review),

@@ -92,7 +92,7 @@ async function accountToken(): Promise<string | null> {
 /** Access with the token of the service account that the manifests make. */
 async function writeAccountKubeconfig(): Promise<void> {
   const isRole = ({ kind = '' }: { readonly kind?: string }): boolean =>
-    /^(ServiceAccount|Secret|(Cluster)?Role(Binding)?)$/.test(kind);
+    /^(ServiceAccount|Secret|Lease|(Cluster)?Role(Binding)?)$/.test(kind);
   await cluster.apply(
     ...['etc/quota/deployment.yaml', 'etc/quota/arbitrator.yaml'].flatMap(manifestsOf).filter(isRole),
   );

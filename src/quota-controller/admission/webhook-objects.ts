@@ -85,6 +85,21 @@ export function webhookConfiguration(options: WebhookOptions): {
       },
       {
         ...REVIEW,
+        name: `consumers.${API_GROUP}`,
+        failurePolicy: 'Fail',
+        clientConfig: config('/consumers'),
+        rules: [
+          {
+            operations: ['CREATE', 'UPDATE'],
+            apiGroups: [API_GROUP],
+            apiVersions: ['*'],
+            resources: ['consumers'],
+            scope: '*',
+          },
+        ],
+      },
+      {
+        ...REVIEW,
         name: `workloads.${API_GROUP}`,
         failurePolicy: 'Fail',
         clientConfig: config('/workloads'),

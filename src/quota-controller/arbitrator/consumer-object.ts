@@ -27,7 +27,11 @@ export function readConsumer(object: unknown): ConsumerObject | null {
   if (metadata?.name === undefined || metadata.uid === undefined) return null;
   const { name, uid, resourceVersion = '', generation = 0 } = metadata;
   const [hard, reserved] = [readAmounts(spec?.['hard'], 'down'), readAmounts(spec?.['reserved'], 'up')];
-  const { weight, system } = (spec ?? {}) as { readonly weight?: number; readonly system?: boolean };
+  const { weight, system, parent } = (spec ?? {}) as {
+    readonly weight?: number;
+    readonly system?: boolean;
+    readonly parent?: string;
+  };
   return {
     name,
     uid,
@@ -39,6 +43,7 @@ export function readConsumer(object: unknown): ConsumerObject | null {
       hard: hard.amounts,
       reserved: reserved.amounts,
       weight,
+      ...(parent === undefined || parent === '' ? {} : { parent }),
       ...(system === undefined ? {} : { isSystem: system }),
     },
     problems: [

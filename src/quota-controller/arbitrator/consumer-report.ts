@@ -34,7 +34,8 @@ function accepted(unreadable: readonly string[], problems: readonly ConsumerProb
   return { type: 'Accepted', status: 'False', reason: first.code, message: problems.map(textOf).join('; ') };
 }
 
-function textOf(problem: ConsumerProblem): string {
+/** A problem in words. */
+export function textOf(problem: ConsumerProblem): string {
   const { code, resource } = problem;
   switch (code) {
     case 'ReservedAboveHard':

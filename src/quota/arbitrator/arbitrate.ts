@@ -1,5 +1,5 @@
 import type { ConsumerSpec } from './consumer.js';
-import { fairShares } from './fair-share.js';
+import { sharesByArea } from './area.js';
 import type { Eviction } from './victim.js';
 import { planEvictions } from './eviction.js';
 import { NOTHING, of, total, type Quantities } from './quantities.js';
@@ -138,7 +138,7 @@ export function arbitrate(
       request: total([used.get(spec.name) ?? NOTHING, pending]),
     };
   });
-  const shares = fairShares(claims, capacity, { lendReserved });
+  const shares = sharesByArea(claims, capacity, { lendReserved });
   const usages = claims.map(({ name, hard, reserved = NOTHING, used: uses, pending }) => ({
     name,
     hard,

@@ -9,6 +9,8 @@ export interface ConsumerSpec {
   readonly reserved?: Quantities | undefined;
   /** Its part where there is not enough for all: twice the weight, twice the share. 1 without. */
   readonly weight?: number | undefined;
+  /** The area that it is part of: another consumer, which gets a share of the cluster for all of its own. */
+  readonly parent?: string | undefined;
   /** Gets what it asks for before all others: kube-system. */
   readonly isSystem?: boolean | undefined;
 }

@@ -28,6 +28,7 @@ export {
 } from './arbitrate.js';
 export { consumerProblems, type ConsumerProblem, type ConsumerSpec, type ConsumerSurroundings } from './consumer.js';
 export { fairShares, type ShareRequest, type FairShares, type FairShareOptions } from './fair-share.js';
+export { areaProblems, sharesByArea, type AreaShareRequest } from './area.js';
 export type { Eviction } from './victim.js';
 export type { ArbitratedNode } from './node-room.js';
 export type { PlannedStart } from './planned-start.js';
