@@ -132,6 +132,37 @@ test('of a pod with several containers the name of the container decides', async
   t.same(node.device(B).pids, [PID_A]);
 });
 
+test('what the runtime told of a container decides before its name, which is not asked for', async (t) => {
+  const knowledge: ContainerKnowledge = {
+    ...IGNORANT,
+    placeOf: async () => ({ containerId: 'b', podUid: 'pod-a' }),
+    sliceOf: (id) => (id === 'b' ? B : null),
+    nameOf: () => Promise.reject(new Error('nobody is to be asked')),
+  };
+  const node = await monitored(t, knowledge);
+  await node.start(A);
+  await node.start(B, { owner: { podUid: 'pod-a', namespace: 'default', pod: 'a', container: 'second' } });
+  node.run(listed(PID_A, MIB, 1));
+  await node.beats(11);
+  t.same(node.device(A).pids, []);
+  t.same(node.device(B).pids, [PID_A]);
+});
+
+test('processes of a container that is known to have ended are gone without waiting for the next sample', async (t) => {
+  const node = await monitored(t);
+  await node.start(A);
+  node.run(listed(PID_A, 300 * MIB, 20));
+  await node.beats(11);
+  t.match(node.device(A), { usedMemoryBytes: 300 * MIB, pids: [PID_A] });
+  node.run();
+  node.monitor.sampleNow(B);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  t.match(node.device(A), { pids: [PID_A] }, 'another slice is no reason to ask the driver');
+  node.monitor.sampleNow(A);
+  await eventually(() => node.device(A).pids.length === 0, 'the processes to be gone');
+  t.equal(node.device(A).usedMemoryBytes, 0);
+});
+
 test('idle time is lent to a soft container and taken back in the beat in which its owner waits', async (t) => {
   const node = await monitored(t);
   const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 90 })] });
