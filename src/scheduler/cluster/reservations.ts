@@ -44,8 +44,9 @@ export class Reservations {
     this.drop(uid);
     const kept: ClusterNode[] = [];
     const charges: (readonly Charge[])[] = [];
+    const shared: Shared = [];
     for (const node of nodes) {
-      const room = roomOn(node, demand, scratch);
+      const room = roomOn(node, demand, scratch, shared);
       if (room === null) continue;
       node.hold(room);
       kept.push(node);
@@ -97,8 +98,14 @@ export class Reservations {
   }
 }
 
+/**
+ * By position what a part of a GPU takes there: the same on every node, of which there may be thousands, several times
+ * a second.
+ */
+type Shared = (readonly Charge[])[];
+
 /** The GPUs on which the pod would be kept room; null where there is none. */
-function roomOn(node: ClusterNode, demand: Demand, scratch: ScratchStates): readonly Charge[] | null {
+function roomOn(node: ClusterNode, demand: Demand, scratch: ScratchStates, shared: Shared): readonly Charge[] | null {
   const [only, another] = demand.containers;
   let state = node.free;
   if (node.held) {
@@ -109,7 +116,8 @@ function roomOn(node: ClusterNode, demand: Demand, scratch: ScratchStates): read
     return roomForSeveral(node, state, demand);
   if (only.cores < CORES_PER_GPU) {
     const position = findPart(state, only);
-    return position < 0 ? null : [{ position, cores: only.cores, memoryBytes: only.memoryBytes }];
+    if (position < 0) return null;
+    return (shared[position] ??= [{ position, cores: only.cores, memoryBytes: only.memoryBytes }]);
   }
   const positions = findWhole(node.shape, state, only);
   return (
