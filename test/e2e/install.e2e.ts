@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
+import { USAGE_FILE } from '../../src/abi/vgpu-abi.js';
 import { NODE, TestCluster } from './cluster.js';
 import { importOwnImage } from './image.js';
 import { until } from '../harness/eventually.js';
@@ -126,10 +127,10 @@ test('installed as docs/install.md says, two pods share a GPU within their limit
   t.ok((small?.cores ?? 0) <= 36 && (large?.cores ?? 0) <= 56, JSON.stringify(usage));
 
   // The agent mounts the usage files, and the containers see them: Bidirectional mount propagation.
-  const USAGE = '/etc/vcuda/vgpu.usage';
+  const usageFile = join('/etc/vcuda', USAGE_FILE);
   const inPod = (script: string): Promise<string> =>
     cluster.kubectl('exec', 'gpu-thirty', '--', '/usr/bin/node', '-e', script);
-  const kind = await inPod(`console.log(fs.statfsSync('${USAGE}').type.toString(16))`);
+  const kind = await inPod(`console.log(fs.statfsSync('${usageFile}').type.toString(16))`);
   t.equal(kind, TMPFS, 'the usage file has a file system of its own');
   t.match(await (await fetch('http://127.0.0.1:5679/readyz')).text(), /ok/, 'probes have a port of their own');
 
@@ -158,7 +159,7 @@ test('installed as docs/install.md says, two pods share a GPU within their limit
   );
   t.notMatch(await system('logs', 'daemonset/gpu-manager'), /forbidden/i);
 
-  const written = await inPod(`fs.appendFileSync('${USAGE}', Buffer.alloc(1e6))`).catch(
+  const written = await inPod(`fs.appendFileSync('${usageFile}', Buffer.alloc(1e6))`).catch(
     (error: Error) => error.message,
   );
   t.match(written, /ENOSPC/, 'which a container cannot fill the disk with');
