@@ -440,7 +440,15 @@ export class QuotaService {
         });
         this.#controller.start();
         if (arbitrator === null || counted === null) return;
-        this.#arbitrator = new Arbitrator({ api, events, log, clock, metrics: counted, ...arbitrator });
+        this.#arbitrator = new Arbitrator({
+          api,
+          events,
+          log,
+          clock,
+          metrics: counted,
+          templates: () => facts.policy.consumers,
+          ...arbitrator,
+        });
         this.#arbitrator.start();
       },
       lost: async () => {

@@ -10,6 +10,7 @@ import type { AllocationStatus } from '../../src/quota-controller/arbitrator/all
 import { Metrics } from '../../src/http/metrics.js';
 import { ArbitratorMetrics } from '../../src/quota-controller/arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from '../../src/quota-controller/arbitrator/arbitrator.js';
+import type { ConsumerTemplate } from '../../src/quota-controller/policy/policy-object.js';
 import type { QuotaLog } from '../../src/quota-controller/log.js';
 import type { ApiServer, ApiServerOptions, SeenRequest } from '../harness/api-server/api-server.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
@@ -60,6 +61,7 @@ export class ArbitratedCluster {
   async arbitrate(
     mode: 'plan' | 'on' = 'on',
     policy: Partial<typeof DEFAULT_ARBITRATOR_POLICY> = {},
+    templates: readonly ConsumerTemplate[] = [],
   ): Promise<Arbitrator> {
     const note = (fields: object, message: string): void =>
       void this.logged.push({ fields: fields as Readonly<Record<string, unknown>>, message });
@@ -81,6 +83,7 @@ export class ArbitratedCluster {
       clock,
       policy: { ...DEFAULT_ARBITRATOR_POLICY, ...policy },
       periodMs: 2,
+      templates: () => templates,
     });
     this.#arbitrator = arbitrator;
     arbitrator.start();

@@ -46,7 +46,8 @@ test('the roles allow what the arbitrator does, and nothing else', async (t) => 
   on.addConsumer('first', {});
   on.addPod('first', 'p1', { cpu: '1' });
   on.addPod('first', 'p2', { cpu: '1' });
-  await on.arbitrate();
+  on.server.seed('namespaces', { metadata: { name: 'fourth', labels: { area: 'app' } } });
+  await on.arbitrate('on', {}, [{ namespaceSelector: { matchLabels: { area: 'app' } }, spec: { weight: 1 } }]);
   const notice = async (): Promise<void> => {
     on.addPod('second', 'q1', { cpu: '1' }, { node: null });
     await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');

@@ -470,3 +470,20 @@ test('taints, selectors and affinity say where a waiting pod may come to', async
   await eventually(() => on.evictions().length > 0, 'the eviction');
   t.same(on.evictions(), ['p2']);
 });
+
+test('namespaces that a selector selects get a Consumer, and keep one that they have', async (t) => {
+  const on = await cluster(t);
+  on.addNode('node1', TWO);
+  for (const name of ['web', 'shop', 'other'])
+    on.server.seed('namespaces', { metadata: { name, labels: name === 'other' ? {} : { area: 'app' } } });
+  on.addConsumer('shop', { weight: 7 });
+  await on.arbitrate('on', {}, [
+    { namespaceSelector: { matchLabels: { area: 'app' } }, spec: { parent: 'app', weight: 2 } },
+  ]);
+  await eventually(() => on.server.read('consumers', '', 'web') !== null, 'the Consumer');
+  await on.settled();
+  const specOf = (name: string): unknown => on.server.read('consumers', '', name)?.['spec'];
+  t.match(specOf('web'), { parent: 'app', weight: 2 });
+  t.match(specOf('shop'), { weight: 7 });
+  t.equal(on.server.read('consumers', '', 'other'), null);
+});

@@ -14,6 +14,8 @@ import {
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { podSubject, type EventRecorder } from '../../kube/events.js';
 import type { QuotaLog } from '../log.js';
+import type { ConsumerTemplate } from '../policy/policy-object.js';
+import { selectsLabels } from '../../kube/label-selector.js';
 import { nominateNode } from '../../kube/pod-writes.js';
 import { ALLOCATIONS_PATH, ALLOCATION_KIND, API_VERSION, CONSUMERS_PATH, CONSUMER_KIND } from '../names.js';
 import { readAllocation, type AllocationObject, type AllocationStatus } from './allocation-object.js';
@@ -41,6 +43,8 @@ export interface ArbitratorOptions {
   readonly periodMs?: number;
   /** How many objects are written at once. */
   readonly writesAtOnce?: number;
+  /** Consumers that are made for namespaces without one; the first that selects a namespace counts. */
+  readonly templates?: () => readonly ConsumerTemplate[];
 }
 
 const PERIOD_MS = 1000;
@@ -75,7 +79,7 @@ export class Arbitrator {
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: ArbitratorOptions) {
-    this.#options = { periodMs: PERIOD_MS, writesAtOnce: WRITES_AT_ONCE, ...options };
+    this.#options = { periodMs: PERIOD_MS, writesAtOnce: WRITES_AT_ONCE, templates: () => [], ...options };
     this.#pause = new Pause(options.clock);
     this.#planLog = new PlanLog(options.log);
   }
@@ -263,6 +267,24 @@ export class Arbitrator {
     return true;
   }
 
+  /** The watch tells of those that were made; one that somebody else made first stays as it is. */
+  async #makeConsumers(view: ClusterView): Promise<void> {
+    const { api, log, templates } = this.#options;
+    const chosen = templates();
+    for (const { name, labels } of chosen.length === 0 ? [] : view.withoutConsumer()) {
+      const template = chosen.find(({ namespaceSelector }) => selectsLabels(namespaceSelector, labels));
+      if (template === undefined || this.#stopped) continue;
+      const body = { apiVersion: API_VERSION, kind: CONSUMER_KIND, metadata: { name }, spec: template.spec };
+      const answer = await api.request({ method: 'POST', path: CONSUMERS_PATH, body });
+      if (answer.ok) {
+        const made = readConsumer(answer.body);
+        if (made !== null) view.consumers.learn(made);
+        log.info({ namespace: name }, 'consumer created by the quota policy');
+      } else if (answer.code !== 'already-exists')
+        log.warn({ namespace: name, code: answer.code, reason: answer.message }, 'creating a consumer failed');
+    }
+  }
+
   async #report(
     { view, consumers, allocations }: Parts,
     plan: ArbitrationPlan,
@@ -271,6 +293,7 @@ export class Arbitrator {
   ): Promise<void> {
     const memory = this.#memory ?? NO_MEMORY;
     const problems = view.problems(capacity);
+    await this.#makeConsumers(view);
     await consumers.round(
       new Map(
         view.consumers

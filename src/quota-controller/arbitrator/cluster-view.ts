@@ -41,6 +41,18 @@ function readClusterNode(object: unknown): ClusterNode | null {
   return node === null ? null : { ...node, inventory: inventoryOf(node.annotations) };
 }
 
+/** What is kept of a namespace. */
+export interface Namespace {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+function readNamespace(object: unknown): Namespace | null {
+  const { metadata } = object as KubeObject;
+  const isGoing = metadata?.deletionTimestamp !== undefined;
+  return metadata?.name === undefined || isGoing ? null : { name: metadata.name, labels: metadata.labels ?? {} };
+}
+
 /** Served first without being named. */
 const SYSTEM_NAMESPACE = 'kube-system';
 
@@ -50,7 +62,7 @@ export class ClusterView {
   readonly allocations: KnownObjects<AllocationObject>;
   readonly #nodes: Informer<ClusterNode>;
   readonly #pods: Informer<ClusterPod>;
-  readonly #namespaces: Informer<string>;
+  readonly #namespaces: Informer<Namespace>;
   readonly #budgets: Informer<DisruptionBudget>;
   readonly #quotas: Informer<NamespaceQuota>;
   #isNew = true;
@@ -60,10 +72,7 @@ export class ClusterView {
     this.allocations = new KnownObjects(api.informer({ path: ALLOCATIONS_PATH, keep: readAllocation }));
     this.#nodes = api.informer({ path: '/api/v1/nodes', keep: readClusterNode });
     this.#pods = api.informer({ path: '/api/v1/pods', keep: readClusterPod });
-    this.#namespaces = api.informer({
-      path: '/api/v1/namespaces',
-      keep: (object) => (object as KubeObject).metadata?.name ?? null,
-    });
+    this.#namespaces = api.informer({ path: '/api/v1/namespaces', keep: readNamespace });
     this.#budgets = api.informer({
       path: `/apis/policy/${policy.budgets}/poddisruptionbudgets`,
       keep: (object) => readDisruptionBudget(object, policy.budgets),
@@ -216,9 +225,14 @@ export class ClusterView {
     );
   }
 
+  /** Namespaces without a Consumer. */
+  withoutConsumer(): readonly Namespace[] {
+    return this.#namespaces.values().filter(({ name }) => this.consumers.get(name) === null);
+  }
+
   /** Every namespace is a consumer, and so is the Consumer of a namespace that does not exist yet. */
   #specs(): readonly ConsumerSpec[] {
-    const specs = new Map<string, ConsumerSpec>(this.#namespaces.values().map((name) => [name, { name }]));
+    const specs = new Map<string, ConsumerSpec>(this.#namespaces.values().map(({ name }) => [name, { name }]));
     for (const { name, spec } of this.consumers.values()) specs.set(name, spec);
     const system = specs.get(SYSTEM_NAMESPACE);
     if (system !== undefined) specs.set(SYSTEM_NAMESPACE, { ...system, isSystem: system.isSystem ?? true });

@@ -22,6 +22,15 @@ export interface QuotaPolicy {
   /** Of namespaces whose workloads have to name a group; null where none has to. */
   readonly requireLabel: LabelSelector | null;
   readonly kinds: readonly Evaluator[];
+  /** Consumers that the arbitrator makes for namespaces without one. */
+  readonly consumers: readonly ConsumerTemplate[];
+}
+
+/** The Consumer of each namespace that a selector selects. */
+export interface ConsumerTemplate {
+  readonly namespaceSelector: LabelSelector;
+  /** Of a Consumer; checked like that of any other. */
+  readonly spec: unknown;
 }
 
 /** A QuotaPolicy as the API server has it. */
@@ -44,6 +53,7 @@ export const NO_POLICY: QuotaPolicy = {
   chargeSurge: false,
   requireLabel: null,
   kinds: [],
+  consumers: [],
 };
 
 /** Reads a QuotaPolicy; null for one of another name, which does not hold. */
@@ -74,6 +84,10 @@ export function readPolicy(object: unknown): PolicyObject | null {
       chargeSurge: spec.surge === true,
       requireLabel: requireLabel === undefined ? null : record(record(requireLabel).namespaceSelector),
       kinds: readKinds(spec, problems),
+      consumers: list(spec.consumers).map((value) => ({
+        namespaceSelector: record(record(value).namespaceSelector),
+        spec: record(record(value).spec),
+      })),
     },
     problems,
     conditions: list(record(status).conditions) as readonly Condition[],
