@@ -53,7 +53,8 @@ class Session {
   /** Whether the server is of a minor version before this one; the programmable server is of none. */
   async isBefore(minor: number): Promise<boolean> {
     const answer = await this.client.request(get('/version'));
-    return answer.ok && Number.parseInt((answer.body as { readonly minor: string }).minor, 10) < minor;
+    if (!answer.ok) throw new Error(`GET /version: ${answer.message}`);
+    return Number(/^v1\.(\d+)/.exec((answer.body as { readonly gitVersion: string }).gitVersion)?.[1]) < minor;
   }
 
   async fails(request: KubeRequest, code: KubeFailureCode, message?: RegExp): Promise<void> {
