@@ -49,7 +49,7 @@ const MISSHAPEN: readonly (readonly [unknown, RegExp])[] = [
 const UNKNOWN: readonly (readonly [unknown, string, RegExp])[] = [
   [{ type: 'admitt', workload, group: 'g', podSets: [] }, 'InvalidCommand', /"admitt" is no command: createGroup, /],
   [{ type: 'constructor' }, 'InvalidCommand', /"constructor"/],
-  [{}, 'InvalidCommand', /"undefined"/],
+  [{}, 'InvalidCommand', /^undefined is no command/],
   [
     { type: 'createGroup', name: 'h', hard: {}, mode: 'loose' },
     'InvalidMode',
@@ -63,7 +63,7 @@ const UNKNOWN: readonly (readonly [unknown, string, RegExp])[] = [
   ],
   [{ type: 'createGroup', name: 5, hard: {} }, 'InvalidName', /name: expected a string, found "5"/],
   [{ type: 'deleteGroup', name: 5 }, 'InvalidName', /found "5"/],
-  [{ type: 'updateGroup', hard: {} }, 'InvalidName', /found "undefined"/],
+  [{ type: 'updateGroup', hard: {} }, 'InvalidName', /found undefined/],
 ];
 
 test('a command of the wrong shape rejects with the name of its field, and changes nothing', async (t) => {
