@@ -9,6 +9,7 @@ import { TestCluster } from './cluster.js';
 const CONTRACTS = ['kube/contract.test.js', 'quota-controller/kube-store.test.js'];
 
 const cluster = new TestCluster();
+const minor = cluster.version.name.split('.')[1];
 
 tap.setTimeout(900_000);
 for (const file of CONTRACTS)
@@ -16,7 +17,7 @@ for (const file of CONTRACTS)
     process.execPath,
     [fileURLToPath(new URL(`../${file}`, import.meta.url))],
     {
-      env: { ...process.env, KUBECONFIG_E2E: cluster.kubeconfig, TAP_TIMEOUT: '600' },
+      env: { ...process.env, KUBECONFIG_E2E: cluster.kubeconfig, KUBECONFIG_E2E_MINOR: minor, TAP_TIMEOUT: '600' },
       timeout: 600_000,
     },
     file,

@@ -8,6 +8,7 @@ import { apiServer, clientOf } from './setting.js';
 apiContract({ name: 'programmable', connect: async (t) => clientOf(t, (await apiServer(t)).url) });
 
 const kubeconfig = process.env.KUBECONFIG_E2E;
+const minor = process.env.KUBECONFIG_E2E_MINOR;
 
 async function connectReal(t: Test): Promise<KubeClient> {
   const client = new KubeClient({
@@ -22,6 +23,7 @@ async function connectReal(t: Test): Promise<KubeClient> {
 apiContract({
   name: 'real',
   real: true,
+  ...(minor === undefined ? {} : { minor: Number(minor) }),
   connect: kubeconfig === undefined ? null : connectReal,
   why: 'KUBECONFIG_E2E names no kubeconfig of a real cluster',
 });
