@@ -32,21 +32,21 @@ export function extenderCommand(): Command {
         .default(addressOf('127.0.0.1:3456'), '127.0.0.1:3456')
         .argParser(addressOf),
     )
-    .addOption(new Option('--policy <name>', 'what makes a node suit').choices(POLICY_NAMES).default('fragmentation'))
+    .addOption(new Option('--policy <name>', 'how nodes are scored').choices(POLICY_NAMES).default('fragmentation'))
     .option('--kubeconfig <file>', 'kubeconfig for the API server; default: the service account of the pod')
     .option('--tls-cert-file <file>', 'serve HTTPS with this certificate (PEM)')
     .option('--tls-private-key-file <file>', 'private key of the TLS certificate (PEM)')
     .option('--client-ca-file <file>', 'CA (PEM) that must have signed the client certificate')
     .addOption(
-      new Option(
-        '--claim-ttl <seconds>',
-        'how long room is kept for a pod of which the scheduler does not say where it goes',
-      )
+      new Option('--claim-ttl <seconds>', 'how long GPUs stay reserved for a pod that the scheduler has not bound yet')
         .default(30_000, '30')
         .argParser(seconds),
     )
     .addOption(
-      new Option('--settle-timeout <seconds>', 'how long a pod waits for decisions on others that stand in its way')
+      new Option(
+        '--settle-timeout <seconds>',
+        'how long a pod waits for decisions on other pods that hold the GPUs it needs',
+      )
         .default(500, '0.5')
         .argParser(seconds),
     )

@@ -33,7 +33,7 @@ export function healthCommand(): Command {
     );
   command
     .command('clear')
-    .description('hold nothing against a GPU any more: it is offered again at once')
+    .description('clear the health history of a GPU; the kubelet is offered the GPU again at once')
     .argument('<gpu>', 'index or UUID')
     .option(...DISPLAY_SOCKET_OPTION)
     .action((name: string, options: Connection) =>

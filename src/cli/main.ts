@@ -4,7 +4,7 @@ import type { ServiceError } from '@grpc/grpc-js';
 import { StartupError } from '../host/startup-error.js';
 import { VERSION } from '../host/version.js';
 import { extraFlags } from './extra-flags.js';
-/** 0: done. 1: it did not work out. 2: asked for something that cannot be: nothing was started. */
+/** 0: success. 1: the command failed. 2: the command line or a file is invalid; nothing was started. */
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 

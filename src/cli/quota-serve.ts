@@ -90,27 +90,30 @@ export function quotaServeCommand(): Command {
         .argParser(seconds),
     )
     .addOption(
-      new Option('--lease-duration <seconds>', 'how long a leader that is silent is waited for')
+      new Option(
+        '--lease-duration <seconds>',
+        'how long the Lease of a leader is valid without renewal; then another replica leads',
+      )
         .default(15_000, '15')
         .argParser(seconds),
     )
     .addOption(
       new Option(
         '--arbitrator <mode>',
-        'divide the cluster among its namespaces while they run: off; plan: log what would be done, and write nothing; on: write Allocations, and evict pods of who has more than it deserves while others wait',
+        'divide the cluster among its namespaces while they run: off; plan: log what would be done, and write nothing; on: write Allocations, and evict pods of consumers that use more than they deserve while pods of others wait',
       )
         .choices(['off', 'plan', 'on'])
         .default('off'),
     )
     .addOption(
-      new Option('--arbitrator-period <seconds>', 'how often the arbitrator looks at the cluster')
+      new Option('--arbitrator-period <seconds>', 'interval between arbitration cycles')
         .default(1000, '1')
         .argParser(seconds),
     )
     .addOption(
       new Option(
         '--arbitrator-grace <seconds>',
-        'how long a namespace has to let pods go by itself once others wait for what it has too much of',
+        'grace period: how long an overused namespace may delete pods itself before the arbitrator evicts them',
       )
         .default(30_000, '30')
         .argParser(seconds),
@@ -118,7 +121,7 @@ export function quotaServeCommand(): Command {
     .addOption(
       new Option(
         '--arbitrator-cooldown <seconds>',
-        'for so long after an eviction no other pod of the same namespace goes for the same one that waits',
+        'how long after an eviction no other pod of the namespace is evicted for the same waiting consumer',
       )
         .default(60_000, '60')
         .argParser(seconds),

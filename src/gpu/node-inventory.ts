@@ -84,7 +84,7 @@ export function decodeInventory(text: string): InventoryResult {
   }
 }
 
-/** Found something that cannot be; never leaves this file. */
+/** The document is invalid; caught in this file. */
 class Malformed extends Error {}
 
 function parse(text: string): unknown {

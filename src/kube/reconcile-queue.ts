@@ -16,7 +16,7 @@ export interface ReconcileQueueOptions {
   readonly random?: () => number;
 }
 
-/** What is late for longer than this is looked at again all the same: news may have been lost. */
+/** An item that was not reconciled for this long is reconciled without an event: the watch may have lost one. */
 const LONGEST_BACKOFF_MS = 30_000;
 
 /** So many keys are reconciled at once: each waits for the API server or the disk most of the time. */

@@ -24,7 +24,7 @@ import {
 } from './results.js';
 
 export interface ExtenderServiceOptions {
-  /** How long room is kept for a pod of which the scheduler does not say where it goes. */
+  /** How long GPUs stay reserved for a pod that the scheduler has not bound yet. */
   readonly claimTtlMs: number;
   /**
    * How long a pod waits that would fit but for room kept for others, of whom it is known within moments where they

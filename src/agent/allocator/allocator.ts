@@ -381,7 +381,7 @@ export class Allocator {
         { container, cores, memoryBlocks, gpus },
         gpusKnown
           ? 'a container of the previous device plugin keeps its GPU share until it ends'
-          : 'a container of the plugin before us runs on nobody knows which GPU: its share is kept free on each until it ends',
+          : 'a container that the previous plugin started has an unknown GPU: its share stays free on every GPU until it ends',
       );
     }
     for (const { container, cores, memoryBlocks } of ended)

@@ -61,7 +61,7 @@ interface Parts {
 
 /**
  * Divides the cluster while it runs: follows namespaces with their Consumers, nodes, pods and disruption budgets,
- * writes what everybody deserves and has into Allocations, and has pods evicted of who has more than it deserves while
+ * writes what each consumer deserves and uses into Allocations, and evicts pods of overused consumers while
  * others wait. To be run by one replica at a time. All that it has to know of the past stands in the Allocations:
  * another one goes on where it stopped.
  */

@@ -250,7 +250,7 @@ export class Controller {
 
   async #patch(path: string, body: unknown): Promise<void> {
     const answer = await this.#options.api.request({ method: 'PATCH', path, body, contentType: MERGE_PATCH });
-    // Gone, or changed meanwhile: the watch tells, and it is looked at again.
+    // Deleted or changed meanwhile: the watch delivers that, and the object is reconciled again.
     if (!answer.ok && answer.code !== 'not-found' && answer.code !== 'conflict') throw new Error(answer.message);
   }
 }

@@ -33,7 +33,7 @@ export interface Situation {
 }
 
 export interface ArbitratorPolicy {
-  /** How long an overused consumer has to let pods go by itself once somebody waits for what they hold. */
+  /** How long an overused consumer may delete pods itself before the arbitrator evicts them. */
   readonly graceMs: number;
   /** For so long after an eviction no other pod of the same consumer goes for the same beneficiary. */
   readonly cooldownMs: number;

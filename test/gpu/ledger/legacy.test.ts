@@ -58,7 +58,7 @@ test("the GPU in the answer that the kubelet kept is believed, not the original'
   t.end();
 });
 
-test('a share on nobody knows which GPU is kept free on each', (t) => {
+test('a share on an unknown GPU stays free on every GPU', (t) => {
   t.same(free(noteLegacy(emptyLedger(NODE), oldHolder('a', 30, 4, ['GPU-gone']))), ['70/12', '70/12', '70/12']);
   t.end();
 });
