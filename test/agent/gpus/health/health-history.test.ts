@@ -10,22 +10,8 @@ import {
   type HealthRecord,
 } from '../../../../src/agent/gpus/health-history.js';
 import { afterEvent, freshHealth, type GpuHealth } from '../../../../src/agent/gpus/health.js';
-import type { HealthPolicy } from '../../../../src/agent/gpus/health-policy.js';
+import { MINUTE, POLICY } from './health-policy.js';
 
-const MINUTE = 60_000;
-const POLICY: HealthPolicy = {
-  xids: new Map([
-    [48, { class: 'reset', meaning: 'two bits' }],
-    [79, { class: 'fatal', meaning: 'off the bus' }],
-    [94, { class: 'transient', meaning: 'contained memory error' }],
-  ]),
-  otherwise: 'transient',
-  uncorrectedEcc: 'reset',
-  probationMs: MINUTE,
-  longestProbationMs: 3 * MINUTE,
-  strikes: 4,
-  strikeWindowMs: 60 * MINUTE,
-};
 const LIFE: GpuLife = { bootId: 'first', driverVersion: '550.1', energyMillijoules: 1_000 };
 
 function afterXid(xid: number, atMs = 10 * MINUTE): HealthRecord {

@@ -8,24 +8,7 @@ import {
   type GpuHealth,
   type HealthEvent,
 } from '../../../../src/agent/gpus/health.js';
-import type { HealthPolicy } from '../../../../src/agent/gpus/health-policy.js';
-
-const MINUTE = 60_000;
-
-const POLICY: HealthPolicy = {
-  xids: new Map([
-    [13, { class: 'ignored', meaning: 'graphics exception' }],
-    [94, { class: 'transient', meaning: 'contained memory error' }],
-    [48, { class: 'reset', meaning: 'two bits' }],
-    [79, { class: 'fatal', meaning: 'off the bus' }],
-  ]),
-  otherwise: 'transient',
-  uncorrectedEcc: 'reset',
-  probationMs: MINUTE,
-  longestProbationMs: 3 * MINUTE,
-  strikes: 4,
-  strikeWindowMs: 60 * MINUTE,
-};
+import { MINUTE, POLICY } from './health-policy.js';
 
 const xid = (number: number): HealthEvent => ({ kind: 'xid', xid: number });
 const LOST: HealthEvent = { kind: 'lost', reason: 'fell off' };
