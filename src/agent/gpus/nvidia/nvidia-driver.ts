@@ -84,14 +84,14 @@ export class NvidiaDriver implements Driver {
   }
 
   async sample(uuid: string): Promise<GpuSample> {
-    return this.#onGpu(uuid, async ({ session: { nvml } }, { lane, handle }) => {
-      const used = await nvml.ask(lane, memory(handle));
+    return this.#onGpu(uuid, async ({ session: { nvml } }, { target, handle }) => {
+      const used = await nvml.ask(target, memory(handle));
       return {
         atMs: this.#clock.now(),
-        utilizationPercent: await optional(nvml.ask(lane, utilization(handle))),
+        utilizationPercent: await optional(nvml.ask(target, utilization(handle))),
         usedMemoryBytes: used?.usedBytes ?? null,
-        temperatureCelsius: await optional(nvml.ask(lane, temperature(handle))),
-        powerMilliwatts: await optional(nvml.ask(lane, power(handle))),
+        temperatureCelsius: await optional(nvml.ask(target, temperature(handle))),
+        powerMilliwatts: await optional(nvml.ask(target, power(handle))),
       };
     });
   }
@@ -103,7 +103,7 @@ export class NvidiaDriver implements Driver {
   }
 
   energyMillijoules(uuid: string): Promise<number | null> {
-    return this.#onGpu(uuid, ({ session }, { lane, handle }) => optional(session.nvml.ask(lane, energy(handle))));
+    return this.#onGpu(uuid, ({ session }, { target, handle }) => optional(session.nvml.ask(target, energy(handle))));
   }
 
   subscribe(listener: DriverListener): () => void {

@@ -8,32 +8,32 @@ import type { Handle } from './question.js';
 /** A GPU that answered when the session was opened. */
 export interface NvmlGpu {
   readonly handle: Handle;
-  /** Its calls go one after another in this lane; also how it is called in messages. */
-  readonly lane: string;
+  /** Target of its calls, which run one after another; messages name the GPU by it. */
+  readonly target: string;
   readonly details: GpuDetails;
 }
 
 /** Asks a GPU all that stays the same while it is there. Rejects when it does not answer. */
 export async function describeGpu(nvml: Nvml, kernel: KernelDriver, index: number): Promise<NvmlGpu> {
-  const lane = `GPU ${index}`;
-  const handle = await nvml.require(lane, identity.handleByIndex(index));
-  const pciBusId = await nvml.require(lane, identity.pciBusId(handle));
-  const uuid = await nvml.require(lane, identity.uuid(handle));
-  const { totalBytes } = await nvml.require(lane, identity.memory(handle));
-  const near = await optional(nvml.ask(lane, identity.numaNode(handle)));
+  const target = `GPU ${index}`;
+  const handle = await nvml.require(target, identity.handleByIndex(index));
+  const pciBusId = await nvml.require(target, identity.pciBusId(handle));
+  const uuid = await nvml.require(target, identity.uuid(handle));
+  const { totalBytes } = await nvml.require(target, identity.memory(handle));
+  const near = await optional(nvml.ask(target, identity.numaNode(handle)));
   const details: GpuDetails = {
     index,
     uuid,
     pciBusId,
     memoryBytes: totalBytes,
-    minor: (await optional(nvml.ask(lane, identity.minor(handle)))) ?? index,
-    model: (await optional(nvml.ask(lane, identity.model(handle)))) ?? 'unknown',
+    minor: (await optional(nvml.ask(target, identity.minor(handle)))) ?? index,
+    model: (await optional(nvml.ask(target, identity.model(handle)))) ?? 'unknown',
     numaNode: near === null || near < 0 ? await kernel.numaNode(pciBusId) : near,
-    computeCapability: await optional(nvml.ask(lane, identity.computeCapability(handle))),
-    ecc: await optional(nvml.ask(lane, identity.eccMode(handle))),
-    mig: await optional(nvml.ask(lane, identity.migMode(handle))),
+    computeCapability: await optional(nvml.ask(target, identity.computeCapability(handle))),
+    ecc: await optional(nvml.ask(target, identity.eccMode(handle))),
+    mig: await optional(nvml.ask(target, identity.migMode(handle))),
   };
-  return { handle, lane, details };
+  return { handle, target, details };
 }
 
 /** A failure of one question is no failure of the GPU, as long as the GPU and the driver are there. */

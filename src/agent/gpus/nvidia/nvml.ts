@@ -1,4 +1,4 @@
-import { SYSTEM_LANE, type CallGate } from './call-gate.js';
+import { DRIVER_TARGET, type CallGate } from './call-gate.js';
 import type { Library } from './library.js';
 import { NVML, errorOf, isUnsupported, meaning } from './nvml-code.js';
 import type { Question } from './question.js';
@@ -17,35 +17,36 @@ export class Nvml {
   }
 
   /**
-   * Asks one question in the lane of a GPU (or `SYSTEM_LANE`). Null: the driver has no such function or the GPU does
+   * Asks a GPU (or `DRIVER_TARGET`) one question. Null: the driver has no such function or the GPU does
    * not support it. Rejects with a `DriverError` for everything else that is no success.
    */
-  async ask<T>(lane: string, question: Question<T>): Promise<T | null> {
+  async ask<T>(target: string, question: Question<T>): Promise<T | null> {
     let why = 'the driver has no such function';
     for (const name of question.names) {
       if (!this.#library.has(name, question.parameters)) continue;
-      const code = await this.#gate.run(lane, () => this.#library.call(name, question.parameters, question.args));
+      const code = await this.#gate.run(target, () => this.#library.call(name, question.parameters, question.args));
       if (code === NVML.SUCCESS) return question.read(name);
       if (code === null) continue;
       const instead = question.instead?.(code) ?? null;
       if (instead !== null) return instead;
-      if (!isUnsupported(code)) throw errorOf(`${name} of ${lane}`, code);
+      if (!isUnsupported(code)) throw errorOf(`${name} of ${target}`, code);
       why = meaning(code);
     }
-    this.#miss(lane, question, why);
+    this.#miss(target, question, why);
     return null;
   }
 
   /** As `ask`, for an answer without which nothing works. */
-  async require<T>(lane: string, question: Question<T>): Promise<T> {
-    const answer = await this.ask(lane, { ...question, feature: null });
-    if (answer === null) throw errorOf(`${question.names[0] ?? ''} of ${lane}`, NVML.NOT_SUPPORTED);
+  async require<T>(target: string, question: Question<T>): Promise<T> {
+    const answer = await this.ask(target, { ...question, feature: null });
+    if (answer === null) throw errorOf(`${question.names[0] ?? ''} of ${target}`, NVML.NOT_SUPPORTED);
     return answer;
   }
 
-  #miss(lane: string, question: Question<unknown>, why: string): void {
+  #miss(target: string, question: Question<unknown>, why: string): void {
     if (question.feature === null) return;
-    const note = lane === SYSTEM_LANE ? `no ${question.feature}: ${why}` : `${lane}: no ${question.feature}: ${why}`;
+    const note =
+      target === DRIVER_TARGET ? `no ${question.feature}: ${why}` : `${target}: no ${question.feature}: ${why}`;
     if (this.#reported.has(note)) return;
     this.#reported.add(note);
     this.#report(note);

@@ -47,7 +47,7 @@ async function askList<T>(
   otherwise: readonly T[] | null = [],
 ): Promise<readonly T[] | null> {
   for (let room = FIRST_ROOM; room <= MAX_ROOM;) {
-    const answer = await optional(nvml.ask(gpu.lane, question(room)));
+    const answer = await optional(nvml.ask(gpu.target, question(room)));
     if (answer === null) return otherwise;
     if ('entries' in answer) return answer.entries;
     // More may have started since the driver counted.

@@ -1,7 +1,7 @@
 import { subTopology } from '../../../gpu/topology/topology.js';
 import { DriverError, type ExcludedGpu, type Inventory } from '../driver.js';
 import { inventoryNotes } from '../notes.js';
-import { SYSTEM_LANE } from './call-gate.js';
+import { DRIVER_TARGET } from './call-gate.js';
 import { describeGpu, optional, type NvmlGpu } from './nvidia-gpu.js';
 import {
   EVENT_DOUBLE_BIT_ECC,
@@ -41,7 +41,7 @@ export interface Session {
  * not is left out, and said.
  */
 export async function openSession(nvml: Nvml, kernel: KernelDriver): Promise<Session> {
-  await nvml.require(SYSTEM_LANE, identity.init());
+  await nvml.require(DRIVER_TARGET, identity.init());
   try {
     const total = await countGpus(nvml, kernel);
     const { gpus: found, silent } = await describeGpus(nvml, kernel);
@@ -56,8 +56,8 @@ export async function openSession(nvml: Nvml, kernel: KernelDriver): Promise<Ses
       nvml,
       gpus: new Map(found.map((gpu) => [gpu.details.uuid, gpu])),
       inventory: {
-        driverVersion: await optional(nvml.ask(SYSTEM_LANE, identity.driverVersion())),
-        cudaVersion: await optional(nvml.ask(SYSTEM_LANE, identity.cudaVersion())),
+        driverVersion: await optional(nvml.ask(DRIVER_TARGET, identity.driverVersion())),
+        cudaVersion: await optional(nvml.ask(DRIVER_TARGET, identity.cudaVersion())),
         gpus,
         topology: subTopology(
           everything,
@@ -71,15 +71,15 @@ export async function openSession(nvml: Nvml, kernel: KernelDriver): Promise<Ses
       fingerprint: total + modesOf(found),
     };
   } catch (error) {
-    await nvml.ask(SYSTEM_LANE, identity.shutdown()).catch(() => null);
+    await nvml.ask(DRIVER_TARGET, identity.shutdown()).catch(() => null);
     throw error;
   }
 }
 
 /** Releases handles and events. Errors are ignored at this point. */
 export async function closeSession(session: Session): Promise<void> {
-  if (session.events !== null) await session.nvml.ask(SYSTEM_LANE, freeEventSet(session.events)).catch(() => null);
-  await session.nvml.ask(SYSTEM_LANE, identity.shutdown()).catch(() => null);
+  if (session.events !== null) await session.nvml.ask(DRIVER_TARGET, freeEventSet(session.events)).catch(() => null);
+  await session.nvml.ask(DRIVER_TARGET, identity.shutdown()).catch(() => null);
 }
 
 /** What the machine looks like now: compare with the fingerprint of a session. */
@@ -88,7 +88,7 @@ export async function surveyMachine(session: Session, kernel: KernelDriver): Pro
   const total = await countGpus(nvml, kernel);
   const known = [...session.gpus.values()].map(async (gpu) => {
     // A GPU that does not answer now has not changed its mode.
-    const mig = await nvml.ask(gpu.lane, identity.migMode(gpu.handle)).catch(() => gpu.details.mig);
+    const mig = await nvml.ask(gpu.target, identity.migMode(gpu.handle)).catch(() => gpu.details.mig);
     return { ...gpu, details: { ...gpu.details, mig } };
   });
   const back = session.silent.map(async (index) => {
@@ -100,7 +100,7 @@ export async function surveyMachine(session: Session, kernel: KernelDriver): Pro
 
 /** How many GPUs there are, by NVML's account and by the kernel's. */
 async function countGpus(nvml: Nvml, kernel: KernelDriver): Promise<string> {
-  const count = await nvml.require(SYSTEM_LANE, identity.deviceCount());
+  const count = await nvml.require(DRIVER_TARGET, identity.deviceCount());
   const held = await kernel.gpus();
   return `${count} GPUs, kernel ${held?.join(' ') ?? 'silent'}`;
 }
@@ -113,7 +113,7 @@ async function describeGpus(
   nvml: Nvml,
   kernel: KernelDriver,
 ): Promise<{ gpus: NvmlGpu[]; silent: Map<number, string> }> {
-  const count = await nvml.require(SYSTEM_LANE, identity.deviceCount());
+  const count = await nvml.require(DRIVER_TARGET, identity.deviceCount());
   const gpus: NvmlGpu[] = [];
   const silent = new Map<number, string>();
   for (let index = 0; index < count; index++) {
@@ -133,14 +133,14 @@ function exclusion(gpu: NvmlGpu): string | null {
 
 /** Subscribes to what GPUs report: to every kind that each supports. */
 async function listenForErrors(nvml: Nvml, gpus: readonly NvmlGpu[]): Promise<Pick<Session, 'events' | 'reporting'>> {
-  const events = await optional(nvml.ask(SYSTEM_LANE, createEventSet()));
+  const events = await optional(nvml.ask(DRIVER_TARGET, createEventSet()));
   const reporting = new Set<string>();
   if (events === null) return { events, reporting };
   for (const gpu of gpus) {
-    const supported = await optional(nvml.ask(gpu.lane, supportedEvents(gpu.handle)));
+    const supported = await optional(nvml.ask(gpu.target, supportedEvents(gpu.handle)));
     const types = (supported ?? 0n) & (EVENT_XID | EVENT_DOUBLE_BIT_ECC);
     const registered =
-      types !== 0n && (await optional(nvml.ask(gpu.lane, registerEvents(gpu.handle, types, events)))) === true;
+      types !== 0n && (await optional(nvml.ask(gpu.target, registerEvents(gpu.handle, types, events)))) === true;
     if (registered && types === (EVENT_XID | EVENT_DOUBLE_BIT_ECC)) reporting.add(gpu.details.uuid);
   }
   return { events, reporting };

@@ -33,7 +33,7 @@ export async function askTopology(nvml: Nvml, gpus: readonly NvmlGpu[]): Promise
 }
 
 async function askLevel(nvml: Nvml, a: NvmlGpu, b: NvmlGpu): Promise<Level | null> {
-  const value = await optional(nvml.ask(a.lane, commonAncestor(a.handle, b.handle)));
+  const value = await optional(nvml.ask(a.target, commonAncestor(a.handle, b.handle)));
   return value === null ? null : levelOfNvml(value);
 }
 
@@ -41,13 +41,13 @@ async function askLinks(nvml: Nvml, gpu: NvmlGpu): Promise<Links> {
   const toGpus = new Map<string, number>();
   let toSwitches = 0;
   for (let link = 0; link < MAX_LINKS; link++) {
-    const state = await optional(nvml.ask(gpu.lane, linkState(gpu.handle, link)));
+    const state = await optional(nvml.ask(gpu.target, linkState(gpu.handle, link)));
     if (state === null || state === 'absent') break;
     if (state === 'down') continue;
-    const type = await optional(nvml.ask(gpu.lane, linkRemoteType(gpu.handle, link)));
+    const type = await optional(nvml.ask(gpu.target, linkRemoteType(gpu.handle, link)));
     if (type === REMOTE_SWITCH) toSwitches++;
     if (type !== null && type !== REMOTE_GPU) continue;
-    const remote = await optional(nvml.ask(gpu.lane, linkRemoteBusId(gpu.handle, link)));
+    const remote = await optional(nvml.ask(gpu.target, linkRemoteBusId(gpu.handle, link)));
     if (remote !== null) toGpus.set(remote, (toGpus.get(remote) ?? 0) + 1);
   }
   return { toGpus, toSwitches };

@@ -1,5 +1,5 @@
 import { DriverError, type DriverEvent } from '../driver.js';
-import { SYSTEM_LANE } from './call-gate.js';
+import { DRIVER_TARGET } from './call-gate.js';
 import { optional, type NvmlGpu } from './nvidia-gpu.js';
 import { EVENT_DOUBLE_BIT_ECC, EVENT_XID, nextEvent } from './event-set.js';
 import { memory } from './identity.js';
@@ -31,7 +31,7 @@ export class Watch {
     if (events === null) return [];
     const news: DriverEvent[] = [];
     for (let count = 0; count < MAX_EVENTS; count++) {
-      const event = await nvml.ask(SYSTEM_LANE, nextEvent(events)).catch(troubleOfOneGpu);
+      const event = await nvml.ask(DRIVER_TARGET, nextEvent(events)).catch(troubleOfOneGpu);
       // A lost GPU makes the whole set fail: the visits tell which one it is.
       if (event === 'trouble') this.#alarmed = true;
       if (event === null || event === 'none' || event === 'trouble') break;
@@ -67,8 +67,8 @@ export class Watch {
   async #visit(gpu: NvmlGpu): Promise<readonly DriverEvent[]> {
     const { uuid } = gpu.details;
     try {
-      await this.#session.nvml.ask(gpu.lane, memory(gpu.handle));
-      const errors = await optional(this.#session.nvml.ask(gpu.lane, uncorrectedErrors(gpu.handle)));
+      await this.#session.nvml.ask(gpu.target, memory(gpu.handle));
+      const errors = await optional(this.#session.nvml.ask(gpu.target, uncorrectedErrors(gpu.handle)));
       return [...this.#find(uuid), ...this.#count(uuid, errors)];
     } catch (error) {
       if (error instanceof DriverError && error.code === 'unreachable') throw error;

@@ -16,9 +16,9 @@ function bench(limit = 2) {
   const gate = new CallGate({ clock, timeoutMs: 5000, limit });
   const started: Pending[] = [];
   const outcome = new Map<string, string>();
-  const ask = (lane: string, name: string): void => {
+  const ask = (target: string, name: string): void => {
     gate
-      .run(lane, () => new Promise<string>((answer, fail) => void started.push({ name, answer, fail })))
+      .run(target, () => new Promise<string>((answer, fail) => void started.push({ name, answer, fail })))
       .then(
         (value) => outcome.set(name, value),
         (error: unknown) =>
@@ -59,7 +59,7 @@ test('calls of one GPU go one after another, in order', async (t) => {
 
 test('GPUs do not wait for each other, up to the limit', async (t) => {
   const { ask, call, startedNames } = bench();
-  for (const lane of ['GPU 0', 'GPU 1', 'GPU 2']) ask(lane, lane);
+  for (const target of ['GPU 0', 'GPU 1', 'GPU 2']) ask(target, target);
   t.same(startedNames(), ['GPU 0', 'GPU 1']);
   call('GPU 1').answer('');
   await settled();
@@ -109,7 +109,7 @@ test('when every thread is taken by calls that do not return, others are told so
 
 test('whatever happens, a GPU has one call at a time, the limit holds, and every caller gets an answer', async (t) => {
   const step = fc.oneof(
-    fc.record({ kind: fc.constant('ask' as const), lane: fc.nat(3) }),
+    fc.record({ kind: fc.constant('ask' as const), target: fc.nat(3) }),
     fc.record({ kind: fc.constant('answer' as const), which: fc.nat(20) }),
     fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 6000 }) }),
   );
@@ -117,24 +117,24 @@ test('whatever happens, a GPU has one call at a time, the limit holds, and every
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const clock = new ManualClock();
       const gate = new CallGate({ clock, timeoutMs: 5000, limit: 2 });
-      let running: { lane: string; end: () => void }[] = [];
+      let running: { target: string; end: () => void }[] = [];
       let [asked, answered, worst] = [0, 0, 0];
       const check = (): void => {
-        const lanes = running.map(({ lane }) => lane);
-        if (new Set(lanes).size !== lanes.length) throw new Error(`two calls at once: ${lanes.join()}`);
-        worst = Math.max(worst, lanes.length);
+        const targets = running.map(({ target }) => target);
+        if (new Set(targets).size !== targets.length) throw new Error(`two calls at once: ${targets.join()}`);
+        worst = Math.max(worst, targets.length);
       };
       for (const step of steps) {
         if (step.kind === 'ask') {
-          const lane = `GPU ${step.lane}`;
+          const target = `GPU ${step.target}`;
           asked++;
           const call = () =>
             new Promise<void>((resolve) => {
-              const entry = { lane, end: resolve };
+              const entry = { target, end: resolve };
               running.push(entry);
               check();
             });
-          gate.run(lane, call).then(
+          gate.run(target, call).then(
             () => answered++,
             () => answered++,
           );
