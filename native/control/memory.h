@@ -58,7 +58,7 @@ struct memory_reserve {
 };
 void memory_register_reserve(const struct memory_reserve *reserve);
 
-/* What is to be done when a context's own memory is given back. */
+/* Sets the function to call when a context ends and its own memory is given back. */
 void memory_register_contexts(void (*ended)(uint32_t device));
 
 #endif

@@ -76,7 +76,7 @@ void sim_clock_wait(struct sim_machine *machine, uint64_t until_ns, enum sim_pat
   if (machine->clock == SIM_CLOCK_REAL) {
     wait_real(until_ns, patience);
   } else if (machine->clock == SIM_CLOCK_JUMP) {
-    /* Nobody knows until when: the process has to do something, or another GPU. A little time passes for both. */
+    /* No end is known: the process has to act first, or another GPU. A little time passes meanwhile. */
     if (until_ns == SIM_NEVER) sleep_ns(POLL_NS);
     jump(machine, until_ns == SIM_NEVER ? sim_now(machine) + POLL_NS : until_ns);
   } else if (until_ns > sim_now(machine)) {

@@ -50,7 +50,7 @@ static void free_unheld(struct sim_machine *machine, struct sim_object *object) 
   add(&machine->boards[object->gpu].memory_used, -object->bytes);
 }
 
-/* Nobody tells when a descriptor is closed: whoever wants to know what a GPU has looks. The caller has the lock. */
+/* The kernel does not report that a descriptor was closed, so each reader looks first. The caller holds the lock. */
 static void sweep(struct sim_machine *machine, uint32_t gpu) {
   if (atomic_load(&machine->descriptors) == 0) return;
   for (uint32_t i = 0; i < SIM_MAX_OBJECTS; i++) {

@@ -1,6 +1,6 @@
 /*
- * Who has how much of which GPU's memory. The rows of the processes and the objects are the truth; a board's total is
- * their sum.
+ * The memory of each GPU by process and object. Rows of processes and objects are the truth; a board's total is their
+ * sum.
  */
 #ifndef SIM_LEDGER_H
 #define SIM_LEDGER_H
@@ -10,7 +10,7 @@
 /* What programs can have of a GPU. */
 uint64_t sim_ledger_capacity(const struct sim_machine *machine, uint32_t gpu);
 
-/* What is in use of a GPU, less what the driver keeps for itself. */
+/* The memory in use on a GPU, without what the driver reserves for itself. */
 uint64_t sim_ledger_used(struct sim_machine *machine, uint32_t gpu);
 
 /* Takes memory for a process; false: the GPU has not that much left. */

@@ -101,8 +101,8 @@ SIM_API nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvml
 enum { SWITCH = -2, NOBODY = -1, SWITCH_BUS = 0xc0 };
 
 /*
- * Who is at the other end of a GPU's link. A GPU that has more links in the matrix than any GPU has got is connected
- * to switches, through which each of its links reaches everybody.
+ * The GPU at the other end of a link, or the switch. A GPU with more links in the matrix than NVML can number is
+ * connected to switches; each of its links reaches every other GPU through them.
  */
 static int other_end(uint32_t gpu, unsigned int link) {
   const struct sim_node *node = &nvml.machine->node;

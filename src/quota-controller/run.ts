@@ -40,7 +40,7 @@ export interface QuotaServeConfig {
   /** Whether every namespace may use groups whose chain has no selector of namespaces. */
   readonly openGroups: boolean;
   readonly identity: string | null;
-  /** Where what this replica decides is written to: a file, `-` for standard output; null for nowhere. */
+  /** File of the audit chain of this replica's decisions; `-`: standard output; null: no audit. */
   readonly audit: string | null;
   readonly refreshMs: number;
   readonly leaseMs: number;

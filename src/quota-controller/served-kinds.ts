@@ -7,7 +7,7 @@ import { Rounds } from '../host/rounds.js';
 
 export interface ServedKindsOptions {
   readonly api: KubeApi;
-  /** The kinds that are looked for now. */
+  /** The kinds to look for, asked for in each round. */
   readonly evaluators: () => readonly Evaluator[];
   readonly log: QuotaLog;
   readonly clock: Clock;

@@ -498,7 +498,7 @@ function forgottenBy(allocations: readonly Allocation[]): string {
   return `the kubelet offers devices that running containers use (${names}): it has lost its checkpoint; they are free when these containers end`;
 }
 
-/** What is known of the container that these may be; 64 bits without a word of it. */
+/** Whether a request's container wants 32-bit libraries; null if its candidates differ, false if there are none. */
 function compat32Of(candidates: readonly PendingContainer[]): boolean | null {
   const known = new Set(candidates.map(({ compat32 }) => compat32 === true));
   return known.size > 1 ? null : known.has(true);

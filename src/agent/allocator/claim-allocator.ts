@@ -28,8 +28,8 @@ export interface PreparedUnit {
 export type PreparedUnits = { readonly ok: true; readonly units: readonly PreparedUnit[] } | Refusal;
 
 /**
- * Books what resource claims were allocated, and makes for it what containers need: directory, limits, socket, CDI
- * specification. Everything passes through the ledger's queue; the scheduler's choice is checked against the ledger
+ * Charges the ledger for allocated resource claims, and makes what their containers need: directory, limits, socket,
+ * CDI specification. Everything passes through the ledger's queue; the scheduler's choice is checked against the ledger
  * before anything is made.
  */
 export class ClaimAllocator {

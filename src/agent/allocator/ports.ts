@@ -22,7 +22,7 @@ export interface PodKnowledge {
   exists(podUid: string): boolean | null;
 }
 
-/** What is left of a pod on this machine. */
+/** The processes and containers of a pod that this machine still has. */
 export interface PodRemains {
   /** Names of its containers that run; null where processes of it run, and it is not known in which container. */
   readonly running: ReadonlySet<string> | null;

@@ -115,8 +115,8 @@ export class LibraryMirrors {
   }
 
   /**
-   * A container that has a lease on a file of the driver keeps us from reading it for now: what was mirrored before
-   * serves until that ends.
+   * A container that holds a lease on a file of the driver blocks the agent from reading it. The mirror that was made
+   * before serves until the lease ends.
    */
   async #keep(error: unknown): Promise<MirrorsResult> {
     if (!isLeased(error)) throw error;

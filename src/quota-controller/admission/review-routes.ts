@@ -46,7 +46,7 @@ async function review(
   return json(reviewAnswer(read.review.uid, response));
 }
 
-/** What cannot be decided because the API server failed is refused for now: nothing is let through unseen. */
+/** A review that fails because the API server failed is refused: no object passes without a decision. */
 async function decisionOf(
   decide: (review: Review) => Promise<AdmissionResponse>,
   review: Review,

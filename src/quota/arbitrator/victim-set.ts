@@ -19,7 +19,7 @@ export interface VictimRules {
   readonly allowed: ReadonlyMap<string, number>;
   /** Whether pods of `from` may go for the good of `to`. */
   readonly mayReclaim: (from: string, to: string) => boolean;
-  /** Whether pods may go that are spared for now. */
+  /** Whether pods that are spared at first may be victims too. */
   readonly takesSpared?: boolean;
   /** How much there is of a resource in the cluster. */
   readonly capacity: Quantities;
