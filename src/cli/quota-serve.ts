@@ -199,12 +199,12 @@ function arbitratorOf({
   arbitratorPeriod: periodMs,
   arbitratorGrace: graceMs,
   arbitratorCooldown: cooldownMs,
-  arbitratorWrites: writesAtOnce,
+  arbitratorWrites: writeConcurrency,
   lendReserved = false,
 }: Options): QuotaServeConfig['arbitrator'] {
   return mode === 'off'
     ? null
-    : { mode, periodMs, writesAtOnce, policy: { ...DEFAULT_ARBITRATOR_POLICY, graceMs, cooldownMs, lendReserved } };
+    : { mode, periodMs, writeConcurrency, policy: { ...DEFAULT_ARBITRATOR_POLICY, graceMs, cooldownMs, lendReserved } };
 }
 
 function port(text: string): number {

@@ -101,7 +101,7 @@ export interface ArbitratorConfig {
   readonly mode: 'plan' | 'on';
   readonly policy: ArbitratorPolicy;
   readonly periodMs?: number;
-  readonly writesAtOnce?: number;
+  readonly writeConcurrency?: number;
 }
 
 /** How long what was admitted is held for an object that is still to come. */
@@ -422,7 +422,7 @@ export class QuotaService {
       name: QUOTA_LEASE,
       ...(leaseMs === undefined ? {} : { leaseMs }),
       ...(retryMs === undefined ? {} : { retryMs }),
-      won: async (ledBefore) => {
+      won: async (lastLedAt) => {
         this.#controller = new Controller({
           api,
           engine,
@@ -431,7 +431,7 @@ export class QuotaService {
           kinds: served.kinds,
           facts,
           started,
-          ledBefore,
+          lastLedAt,
           events,
           log,
           clock: clusterClock,

@@ -113,7 +113,7 @@ test('an owner counts where it controls the pod, and a list of owners that is no
   t.equal(readPodObject(owned)?.ownerUid, '2');
   for (const ownerReferences of [{}, null, 'x', [null]]) {
     t.equal(readPodObject(pod({}, { ownerReferences }))?.ownerUid, 'u');
-    t.equal(readClusterPod(pod({}, { ownerReferences }))?.isBoundToStay, false);
+    t.equal(readClusterPod(pod({}, { ownerReferences }))?.isUnevictable, false);
   }
   t.end();
 });

@@ -19,7 +19,7 @@ test('a pod counts with its requests, as the scheduler sums them up', (t) => {
       overhead: { cpu: '100m' },
     }),
   );
-  t.match(read, { uid: 'u', namespace: 'team', node: 'node1', priority: 7, isLeaving: false, isBoundToStay: false });
+  t.match(read, { uid: 'u', namespace: 'team', node: 'node1', priority: 7, isLeaving: false, isUnevictable: false });
   t.same([...(read?.uses ?? [])].sort(), [
     ['cpu', 1600],
     ['memory', 2 ** 30],
@@ -63,7 +63,7 @@ test('a pod that the scheduler finds no node for, whatever is free, does not wai
 test('pods of daemon sets, of files on a node, and those that the cluster needs are bound to stay', (t) => {
   const owned = (kind: string): object => ({ ownerReferences: [{ kind, name: 'o', uid: 'o', controller: true }] });
   const stays = (metadata: object, spec: object = {}): boolean | undefined =>
-    readClusterPod(pod({ nodeName: 'node1', ...spec }, metadata))?.isBoundToStay;
+    readClusterPod(pod({ nodeName: 'node1', ...spec }, metadata))?.isUnevictable;
   t.same(
     [
       stays(owned('DaemonSet')),
@@ -99,41 +99,41 @@ test('a node counts with what it has for pods, while pods can come', (t) => {
   t.end();
 });
 
-test('a disruption budget guards what its selector selects, and lets nobody go until it was counted', (t) => {
+test('a disruption budget selects pods by its selector, and allows no eviction until its controller has observed it', (t) => {
   const budget = (spec: object, status: object = { disruptionsAllowed: 2 }, metadata: object = {}): unknown => ({
     metadata: { name: 'b', namespace: 'team', ...metadata },
     spec,
     status,
   });
-  const guards = (selector: object, labels: Readonly<Record<string, string>>): boolean | undefined =>
-    readDisruptionBudget(budget({ selector }), 'v1')?.guards(labels);
+  const selects = (selector: object, labels: Readonly<Record<string, string>>): boolean | undefined =>
+    readDisruptionBudget(budget({ selector }), 'v1')?.selects(labels);
   t.match(readDisruptionBudget(budget({ selector: {} }), 'v1'), { key: 'team/b', allowed: 2 });
-  t.equal(guards({ matchLabels: { app: 'a' } }, { app: 'a', more: 'b' }), true);
-  t.equal(guards({ matchLabels: { app: 'a' } }, { app: 'b' }), false);
+  t.equal(selects({ matchLabels: { app: 'a' } }, { app: 'a', more: 'b' }), true);
+  t.equal(selects({ matchLabels: { app: 'a' } }, { app: 'b' }), false);
   const term = (operator: string, values?: readonly string[]): object => ({
     matchExpressions: [{ key: 'app', operator, ...(values === undefined ? {} : { values }) }],
   });
   t.same(
     [
-      guards(term('In', ['a', 'b']), { app: 'b' }),
-      guards(term('In', ['a']), {}),
-      guards(term('NotIn', ['a']), {}),
-      guards(term('NotIn', ['a']), { app: 'a' }),
+      selects(term('In', ['a', 'b']), { app: 'b' }),
+      selects(term('In', ['a']), {}),
+      selects(term('NotIn', ['a']), {}),
+      selects(term('NotIn', ['a']), { app: 'a' }),
     ],
     [true, false, true, false],
   );
   t.same(
     [
-      guards(term('Exists'), { app: '' }),
-      guards(term('Exists'), {}),
-      guards(term('DoesNotExist'), {}),
-      guards(term('Like', ['a']), { app: 'a' }),
+      selects(term('Exists'), { app: '' }),
+      selects(term('Exists'), {}),
+      selects(term('DoesNotExist'), {}),
+      selects(term('Like', ['a']), { app: 'a' }),
     ],
     [true, false, true, false],
   );
-  t.equal(guards({}, {}), true);
-  t.equal(readDisruptionBudget(budget({ selector: {} }), 'v1beta1')?.guards({}), false);
-  t.equal(readDisruptionBudget(budget({}), 'v1')?.guards({}), false);
+  t.equal(selects({}, {}), true);
+  t.equal(readDisruptionBudget(budget({ selector: {} }), 'v1beta1')?.selects({}), false);
+  t.equal(readDisruptionBudget(budget({}), 'v1')?.selects({}), false);
   t.equal(
     readDisruptionBudget(
       budget({ selector: {} }, { disruptionsAllowed: 2, observedGeneration: 3 }, { generation: 4 }),

@@ -141,7 +141,7 @@ test('pods that run on another type than declared show at their group', async (t
   const shown = (on.statusOf('team')['conditions'] as readonly { type: string; message: string }[]).find(
     ({ type }) => type === 'Misplaced',
   );
-  t.equal(shown?.message, 'pod default/web-1 runs on gpu-type A100 (node n1), T4 is declared');
+  t.equal(shown?.message, 'pod default/web-1 runs on gpu-type A100 (node n1), but declares T4');
   await eventually(() => on.server.all('events').some(({ reason }) => reason === 'Misplaced'), 'an event');
   on.server.remove('pods', 'default', 'web-1');
   await eventually(() => on.condition('team', 'Misplaced') === 'False', 'the finding to go with the pod');

@@ -3,8 +3,8 @@ import { versionOf, type KubeObject } from '../object.js';
 import type { WrittenAmounts } from '../../kube/amounts.js';
 
 /**
- * Status of an Allocation: all that there is of one. Times are RFC 3339, with milliseconds where the next leader
- * reckons with them.
+ * Status of an Allocation; an Allocation has no spec. Times are RFC 3339. Times that the next leader reads back have
+ * milliseconds.
  */
 export interface AllocationStatus {
   readonly hard?: WrittenAmounts;
@@ -21,7 +21,7 @@ export interface AllocationStatus {
   readonly conditions?: readonly Condition[];
 }
 
-/** An Allocation as the API server has it. */
+/** An Allocation as the API server returns it. */
 export interface AllocationObject {
   readonly name: string;
   readonly uid: string;
@@ -30,7 +30,7 @@ export interface AllocationObject {
   readonly status: AllocationStatus;
 }
 
-/** Reads an Allocation. */
+/** Reads an Allocation; null for an object without name or uid. */
 export function readAllocation(object: unknown): AllocationObject | null {
   const { metadata, status } = object as KubeObject;
   if (metadata?.name === undefined || metadata.uid === undefined) return null;

@@ -3,22 +3,22 @@ import type { AllocationObject, AllocationStatus } from './allocation-object.js'
 import { writeAmounts } from '../../kube/amounts.js';
 import { conditionsAt, type Finding } from '../../kube/condition.js';
 
-/** What the status of an Allocation is made of. */
-export interface AllocationNews {
+/** Input of `allocationReport`. */
+export interface AllocationReportInput {
   readonly allocation: Allocation;
   readonly weight: number;
-  /** After this period. */
+  /** The arbitrator's memory after this period. */
   readonly memory: ArbitratorMemory;
   readonly now: number;
 }
 
-/** What the status of an Allocation should be. */
+/** Computes the status that an Allocation should have. */
 export function allocationReport(
-  { allocation, weight, memory, now }: AllocationNews,
+  { allocation, weight, memory, now }: AllocationReportInput,
   before: AllocationStatus,
 ): AllocationStatus {
   const { name, hard, reserved, deserved, used, pending, dominantShare, overused, reclaimAt } = allocation;
-  // What it neither has nor wants nor is given is not shown: a cluster has dozens of resources.
+  // The status lists only resources that the consumer uses, requests or has a fair share of: a cluster has dozens.
   const concerned = new Set(
     [deserved, used, pending].flatMap((amounts) =>
       [...amounts].filter(([, amount]) => amount > 0).map(([resource]) => resource),
@@ -48,38 +48,43 @@ export function allocationReport(
 function findings({ overused, notGuaranteed, reclaimAt }: Allocation): readonly Finding[] {
   return [
     overused.length === 0
-      ? { type: 'Overused', status: 'False', reason: 'WithinDeserved', message: 'it has no more than it deserves' }
+      ? { type: 'Overused', status: 'False', reason: 'WithinDeserved', message: 'usage is within the fair share' }
       : {
           type: 'Overused',
           status: 'True',
           reason: 'MoreThanDeserved',
-          message: `it has more than it deserves of ${overused.join(', ')}`,
+          message: `usage exceeds the fair share of ${overused.join(', ')}`,
         },
     reclaimAt === null
       ? {
           type: 'Reclaiming',
           status: 'False',
           reason: 'NobodyWaits',
-          message: 'nobody waits for what it has too much of',
+          message: 'no pod waits for a resource that this consumer overuses',
         }
       : {
           type: 'Reclaiming',
           status: 'True',
           reason: 'OthersWait',
-          message: `others wait for what it has too much of: from ${timeText(reclaimAt)} on pods may be evicted`,
+          message: `other consumers wait for resources that this consumer overuses; its pods may be evicted from ${timeText(reclaimAt)} on`,
         },
     notGuaranteed.length === 0
-      ? { type: 'ReservedGuaranteed', status: 'True', reason: 'ClusterSuffices', message: 'what is reserved is there' }
+      ? {
+          type: 'ReservedGuaranteed',
+          status: 'True',
+          reason: 'ClusterSuffices',
+          message: 'the cluster has room for all reservations',
+        }
       : {
           type: 'ReservedGuaranteed',
           status: 'False',
           reason: 'MoreReservedThanThere',
-          message: `more is reserved for all than there is of ${notGuaranteed.join(', ')}`,
+          message: `the reservations of all consumers exceed the cluster in ${notGuaranteed.join(', ')}`,
         },
   ];
 }
 
-/** What people should learn of first: who is to lose pods, and who is overused. */
+/** Whether a status change should be written before others: a changed eviction deadline or condition. */
 export function isUrgent(before: AllocationStatus, after: AllocationStatus): boolean {
   const states = ({ conditions = [] }: AllocationStatus): string =>
     conditions.map(({ type, status }) => `${type} ${status}`).join();
@@ -90,7 +95,7 @@ export function isUrgent(before: AllocationStatus, after: AllocationStatus): boo
   );
 }
 
-/** What the last leader knew, as far as it wrote it down. */
+/** Restores the memory that the last leader wrote into the Allocations. */
 export function memoryOf(allocations: readonly AllocationObject[]): ArbitratorMemory {
   const noticedAt = new Map(
     allocations.flatMap(({ name, status }) => {
@@ -114,7 +119,7 @@ export function memoryOf(allocations: readonly AllocationObject[]): ArbitratorMe
   return { ...NO_MEMORY, noticedAt, evictedAt };
 }
 
-/** With milliseconds: whose grace would otherwise end early. */
+/** Keeps milliseconds: a time rounded down would end the grace period early. */
 function timeText(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -24,51 +24,45 @@ const amounts = (
 });
 
 const AMOUNTS: readonly Metric<Allocations>[] = [
-  amounts('deserved', 'What a namespace deserves of the cluster: cores, bytes, cards', ({ deserved }) => deserved),
-  amounts(
-    'allocated',
-    'What the pods of a namespace that have a node ask for: cores, bytes, cards',
-    ({ used }) => used,
-  ),
+  amounts('deserved', 'Fair share of a namespace in the cluster: cores, bytes, cards', ({ deserved }) => deserved),
+  amounts('allocated', 'Requests of the scheduled pods of a namespace: cores, bytes, cards', ({ used }) => used),
 ];
 
 const OVERUSED = {
   name: 'quota_arbitrator_overused_seconds_total',
   type: 'counter',
-  help: 'For how long a namespace had more than it deserves of something',
+  help: 'Time during which a namespace used more of some resource than its fair share',
   labels: ['consumer'],
 } as const;
 
 const EVICTIONS = {
   name: 'quota_arbitrator_evictions_total',
   type: 'counter',
-  help: 'Pods that were to be evicted, by what came of it: evicted, refused by a disruption budget, failed',
+  help: 'Attempted evictions by result: evicted, refused by a disruption budget, failed',
   labels: ['result'],
 } as const;
 
 const CYCLES = {
   name: 'quota_arbitrator_cycle_seconds',
   type: 'histogram',
-  help: 'Time to look at the cluster, decide, evict and write',
+  help: 'Duration of one cycle: read the cluster, decide, evict and write',
   labels: [],
   buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
 } as const;
 
-/** The metrics of the arbitrator. */
 export class ArbitratorMetrics {
   readonly #overused = counter(OVERUSED);
   readonly #evictions = counter(EVICTIONS);
   readonly #cycles = histogram(CYCLES);
   #allocations: Allocations = [];
 
-  /** For the page of the quota service. */
   readonly parts: readonly MetricsPart[] = [
     readAt(AMOUNTS, () => this.#allocations),
     counted([this.#overused, this.#evictions, this.#cycles]),
   ];
 
-  /** Of the cycle that just ended; empty when another replica goes on. */
-  stand(allocations: Allocations): void {
+  /** Sets the allocations of the cycle that just ended; empty when this replica stops leading. */
+  setAllocations(allocations: Allocations): void {
     this.#allocations = allocations;
   }
 
@@ -80,8 +74,8 @@ export class ArbitratorMetrics {
     this.#cycles.observe(seconds);
   }
 
-  /** Time passed while every namespace stood as in the last cycle. */
-  passed(seconds: number): void {
+  /** Adds time to the overused counters of the namespaces that were overused in the last cycle. */
+  addOverusedTime(seconds: number): void {
     for (const { name, overused } of this.#allocations)
       if (overused.length > 0) this.#overused.inc({ consumer: name }, seconds);
   }

@@ -37,20 +37,20 @@ export interface ArbitratorOptions {
   readonly metrics: ArbitratorMetrics;
   /** Milliseconds since 1970. */
   readonly clock: Clock;
-  /** `plan`: what it would do is logged, and nothing is written to the API server. */
+  /** `plan`: the arbitrator only logs its plan and writes nothing to the API server. */
   readonly mode: 'plan' | 'on';
   readonly policy: ArbitratorPolicy;
   readonly periodMs?: number;
-  /** How many objects are written at once. */
-  readonly writesAtOnce?: number;
-  /** Consumers that are made for namespaces without one; the first that selects a namespace counts. */
+  /** Concurrent writes. */
+  readonly writeConcurrency?: number;
+  /** Templates of Consumers for namespaces without one; the first template that selects a namespace applies. */
   readonly templates?: () => readonly ConsumerTemplate[];
 }
 
 const PERIOD_MS = 1000;
 const WRITES_AT_ONCE = 8;
-/** How often a plan is made anew in one cycle because a budget refused what the last one wanted. */
-const MOST_PLANS = 10;
+/** Plans per cycle: a disruption budget that refuses an eviction causes a new plan. */
+const MAX_PLANS = 10;
 
 interface Parts {
   readonly view: ClusterView;
@@ -60,10 +60,10 @@ interface Parts {
 }
 
 /**
- * Divides the cluster while it runs: follows namespaces with their Consumers, nodes, pods and disruption budgets,
- * writes what each consumer deserves and uses into Allocations, and evicts pods of overused consumers while
- * others wait. To be run by one replica at a time. All that it has to know of the past stands in the Allocations:
- * another one goes on where it stopped.
+ * Divides the cluster while it runs. The arbitrator watches namespaces, Consumers, nodes, pods and disruption budgets,
+ * writes fair share and usage of each consumer into Allocations, and evicts pods of overused consumers while other
+ * consumers wait. Only one replica may run it at a time. The Allocations hold all state, so that another replica can
+ * continue.
  */
 export class Arbitrator {
   readonly #options: Required<ArbitratorOptions>;
@@ -72,35 +72,35 @@ export class Arbitrator {
   #stopped = false;
   #parts: Parts | null = null;
   #memory: ArbitratorMemory | null = null;
-  /** Of the cycle that is under way. */
+  /** Evictions of the current cycle. */
   readonly #evictions: Eviction[] = [];
   #cycles = 0;
   #lastAt: number | null = null;
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: ArbitratorOptions) {
-    this.#options = { periodMs: PERIOD_MS, writesAtOnce: WRITES_AT_ONCE, templates: () => [], ...options };
+    this.#options = { periodMs: PERIOD_MS, writeConcurrency: WRITES_AT_ONCE, templates: () => [], ...options };
     this.#pause = new Pause(options.clock);
     this.#planLog = new PlanLog(options.log);
   }
 
-  /** Cycles that ended, those among them that found nothing new. */
+  /** Completed cycles, with those that found no change. */
   get cycles(): number {
     return this.#cycles;
   }
 
-  /** Begins; does not wait for the server. */
+  /** Starts the loop; does not wait for the API server. */
   start(): void {
     this.#running = this.#run();
   }
 
-  /** Nothing is evicted or written any more once this resolves. */
+  /** Resolves when the arbitrator evicts and writes nothing any more. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#pause.end();
     await this.#running;
     await this.#parts?.view.stop();
-    this.#options.metrics.stand([]);
+    this.#options.metrics.setAllocations([]);
   }
 
   async #run(): Promise<void> {
@@ -108,7 +108,7 @@ export class Arbitrator {
     while (!this.#stopped) {
       const startedAt = performance.now();
       try {
-        this.#parts ??= await this.#begin();
+        this.#parts ??= await this.#open();
         if (!this.#stopped && this.#parts.view.synced) {
           await this.#cycle(this.#parts);
           this.#cycles++;
@@ -120,8 +120,8 @@ export class Arbitrator {
     }
   }
 
-  async #begin(): Promise<Parts> {
-    const { api, log, clock, writesAtOnce: atOnce } = this.#options;
+  async #open(): Promise<Parts> {
+    const { api, log, clock, writeConcurrency: concurrency } = this.#options;
     const served = await servedPolicy(api);
     const view = new ClusterView(api, served);
     view.start();
@@ -134,7 +134,7 @@ export class Arbitrator {
         kind: CONSUMER_KIND,
         known: view.consumers,
         read: readConsumer,
-        atOnce,
+        concurrency,
         isOurs: false,
       }),
       allocations: new StatusWriter({
@@ -143,10 +143,10 @@ export class Arbitrator {
         kind: ALLOCATION_KIND,
         known: view.allocations,
         read: readAllocation,
-        atOnce,
+        concurrency,
         isOurs: true,
         isUrgent,
-        written: (object, before, after) => this.#announce(view, object, before, after),
+        written: (object, before, after) => this.#recordEvent(view, object, before, after),
       }),
     };
   }
@@ -155,27 +155,27 @@ export class Arbitrator {
     const { view, evictor, consumers, allocations } = parts;
     const { mode, metrics, clock } = this.#options;
     const startedAt = performance.now();
-    if (this.#lastAt !== null) metrics.passed((startedAt - this.#lastAt) / 1000);
+    if (this.#lastAt !== null) metrics.addOverusedTime((startedAt - this.#lastAt) / 1000);
     this.#lastAt = startedAt;
     this.#memory ??= mode === 'on' ? memoryOf(view.allocations.values()) : NO_MEMORY;
-    const isQuiet =
+    const isIdle =
       this.#memory.noticedAt.size === 0 &&
       this.#memory.evictedAt.size === 0 &&
       this.#memory.holds.size === 0 &&
-      !evictor.isWaiting &&
+      !evictor.hasMarks &&
       !consumers.isBehind &&
       !allocations.isBehind;
-    if (!view.takeNews() && isQuiet) return;
+    if (!view.takeChanged() && isIdle) return;
     const at = clock.now();
     const pods = view.pods();
-    evictor.tidy(pods);
+    evictor.removeExpired(pods);
     const { plan, capacity } = await this.#decide(parts, pods, this.#memory, at);
-    metrics.stand(plan.allocations);
+    metrics.setAllocations(plan.allocations);
     if (mode === 'on') await this.#report(parts, plan, capacity, at);
     metrics.cycle((performance.now() - startedAt) / 1000);
   }
 
-  /** Makes a plan and carries it out; where a budget refuses, makes another one that does without the pod. */
+  /** Makes a plan and executes it. Where a budget refuses an eviction, the next plan leaves that pod out. */
   async #decide(
     { view, evictor }: Parts,
     pods: ReadonlyMap<string, ClusterPod>,
@@ -189,23 +189,23 @@ export class Arbitrator {
       const { capacity } = situation;
       const plan = arbitrate(situation, now, policy);
       if (mode === 'plan') {
-        // Evictions that did not happen are no reason to wait before the next, and no room is kept.
+        // In plan mode no eviction happened, so that neither a cooldown nor a nomination applies.
         this.#memory = { ...NO_MEMORY, noticedAt: plan.memory.noticedAt, evictedAt: memory.evictedAt };
-        this.#planLog.tell(plan, pods);
+        this.#planLog.write(plan, pods);
         return { plan, capacity };
       }
-      if (plans === 1) await this.#keepRoom(memory.holds, pods);
-      const carriedOut: PlannedStart[] = [];
-      for (const start of plan.starts) if (await this.#carryOut(evictor, start, pods)) carriedOut.push(start);
-      const notStarted = plan.starts.filter((start) => !carriedOut.includes(start));
+      if (plans === 1) await this.#renewNominations(memory.holds, pods);
+      const executed: PlannedStart[] = [];
+      for (const start of plan.starts) if (await this.#execute(evictor, start, pods)) executed.push(start);
+      const notStarted = plan.starts.filter((start) => !executed.includes(start));
       now = {
         ...plan.memory,
-        // Another plan of this cycle may take more of the same consumer for the same beneficiary.
+        // A further plan of this cycle may evict more pods of the same consumer for the same beneficiary.
         evictedAt: now.evictedAt,
         holds: new Map([...plan.memory.holds].filter(([pod]) => notStarted.every((start) => start.pod !== pod))),
       };
-      this.#evictions.push(...carriedOut.flatMap(({ victims }) => victims));
-      if (notStarted.length > 0 && plans < MOST_PLANS && !this.#stopped) continue;
+      this.#evictions.push(...executed.flatMap(({ victims }) => victims));
+      if (notStarted.length > 0 && plans < MAX_PLANS && !this.#stopped) continue;
       const evictedAt = remembered(memory.evictedAt, this.#evictions, at, policy.cooldownMs);
       this.#evictions.length = 0;
       this.#memory = { ...now, evictedAt };
@@ -213,8 +213,8 @@ export class Arbitrator {
     }
   }
 
-  /** Room that is kept for waiting pods stands in their status; the scheduler takes that away when it looks at them. */
-  async #keepRoom(holds: ArbitratorMemory['holds'], pods: ReadonlyMap<string, ClusterPod>): Promise<void> {
+  /** Nominates nodes again: the scheduler clears the nomination of a pod whenever it tries to schedule the pod. */
+  async #renewNominations(holds: ArbitratorMemory['holds'], pods: ReadonlyMap<string, ClusterPod>): Promise<void> {
     for (const [uid, { node, isAdopted = false }] of holds) {
       const pod = pods.get(uid);
       if (pod === undefined || isAdopted || pod.nominatedNode === node || this.#stopped) continue;
@@ -228,13 +228,13 @@ export class Arbitrator {
     if (!answer.ok)
       log.warn(
         { namespace: pod.namespace, pod: pod.name, node, code: answer.code, reason: answer.message },
-        'keeping room for a pod failed',
+        'nominating a node for a pod failed',
       );
     return answer.ok;
   }
 
-  /** Whether room is made for a waiting pod: all that are in its way go, or none of them. */
-  async #carryOut(evictor: Evictor, start: PlannedStart, pods: ReadonlyMap<string, ClusterPod>): Promise<boolean> {
+  /** Makes room for a waiting pod by evicting all victims of the start or none; true if all were evicted. */
+  async #execute(evictor: Evictor, start: PlannedStart, pods: ReadonlyMap<string, ClusterPod>): Promise<boolean> {
     const { events, log, metrics } = this.#options;
     const victims = start.victims.flatMap((eviction) => {
       const pod = pods.get(eviction.pod);
@@ -245,30 +245,30 @@ export class Arbitrator {
       metrics.evicted('refused');
       return false;
     }
-    const waits = pods.get(start.pod);
-    // Room is kept before the first pod goes: what comes in its place is as fast as who waits.
-    if (waits === undefined || !(await this.#nominate(waits, start.node))) return false;
+    const waiting = pods.get(start.pod);
+    // The nomination comes before the first eviction: otherwise other pods could take the room first.
+    if (waiting === undefined || !(await this.#nominate(waiting, start.node))) return false;
     for (const { eviction, pod } of victims) {
       const result = await evictor.evict(pod);
       metrics.evicted(result);
       if (result !== 'evicted') {
-        await this.#nominate(waits, null);
+        await this.#nominate(waiting, null);
         return false;
       }
       const { uid, namespace, name } = pod;
       const { resource, beneficiaries } = eviction;
       log.info(
-        { namespace, pod: name, podUid: uid, resource, for: beneficiaries, starts: waits.name, node: start.node },
+        { namespace, pod: name, podUid: uid, resource, for: beneficiaries, starts: waiting.name, node: start.node },
         'pod evicted',
       );
-      const message = `evicted: namespace ${namespace} has more ${resource} than it deserves, and pod ${waits.namespace}/${waits.name} starts on node ${start.node} in its place`;
+      const message = `evicted: namespace ${namespace} uses more ${resource} than its fair share; pod ${waiting.namespace}/${waiting.name} starts on node ${start.node} in its place`;
       events.record(podSubject(pod), { type: 'Warning', reason: 'Reclaimed', message });
     }
     return true;
   }
 
-  /** The watch tells of those that were made; one that somebody else made first stays as it is. */
-  async #makeConsumers(view: ClusterView): Promise<void> {
+  /** Creates missing Consumers. A Consumer that another client created first stays as it is. */
+  async #createConsumers(view: ClusterView): Promise<void> {
     const { api, log, templates } = this.#options;
     const chosen = templates();
     for (const { name, labels } of chosen.length === 0 ? [] : view.withoutConsumer()) {
@@ -277,8 +277,8 @@ export class Arbitrator {
       const body = { apiVersion: API_VERSION, kind: CONSUMER_KIND, metadata: { name }, spec: template.spec };
       const answer = await api.request({ method: 'POST', path: CONSUMERS_PATH, body });
       if (answer.ok) {
-        const made = readConsumer(answer.body);
-        if (made !== null) view.consumers.learn(made);
+        const created = readConsumer(answer.body);
+        if (created !== null) view.consumers.learn(created);
         log.info({ namespace: name }, 'consumer created by the quota policy');
       } else if (answer.code !== 'already-exists')
         log.warn({ namespace: name, code: answer.code, reason: answer.message }, 'creating a consumer failed');
@@ -293,7 +293,7 @@ export class Arbitrator {
   ): Promise<void> {
     const memory = this.#memory ?? NO_MEMORY;
     const problems = view.problems(capacity);
-    await this.#makeConsumers(view);
+    await this.#createConsumers(view);
     await consumers.round(
       new Map(
         view.consumers
@@ -314,8 +314,10 @@ export class Arbitrator {
     );
   }
 
-  /** Events at what is new for a namespace; at its Consumer, and at its Allocation where it has none. */
-  #announce(
+  /**
+   * Records an event when reclaiming begins or ends; on the Consumer, or on the Allocation of a namespace without one.
+   */
+  #recordEvent(
     view: ClusterView,
     { name, uid }: AllocationObject,
     before: AllocationStatus,
@@ -337,12 +339,12 @@ export class Arbitrator {
         ? {
             type: 'Normal',
             reason: 'ReclaimEnded',
-            message: 'nobody waits any more for what the namespace had too much of',
+            message: 'no pod waits any more for resources that the namespace overuses',
           }
         : {
             type: 'Warning',
             reason: 'ReclaimPending',
-            message: `the namespace has more than it deserves of ${resources}, and others wait: from ${after.reclaimAt} on pods of it may be evicted`,
+            message: `the namespace uses more than its fair share of ${resources} and other consumers wait; its pods may be evicted from ${after.reclaimAt} on`,
           },
     );
   }

@@ -5,47 +5,44 @@ import type { Toleration } from '../../kube/taint.js';
 import { startOf } from '../controller/pod-object.js';
 import { readGpuHolding, type GpuHolding } from './gpu-holding.js';
 
-/** What is kept of a pod that holds or asks for something. */
+/** What the arbitrator keeps of a pod. */
 export interface ClusterPod {
   readonly uid: string;
   readonly namespace: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Null until the scheduler has found one. */
+  /** Null until the pod is scheduled. */
   readonly node: string | null;
-  /** Its requests, as the scheduler counts them. */
+  /** The pod's requests, as the scheduler counts them. */
   readonly uses: Quantities;
   readonly priority: number;
-  /** When it was scheduled, milliseconds. */
+  /** When the pod was scheduled, milliseconds. */
   readonly startedAt: number | null;
   readonly createdAt: number | null;
   readonly isLeaving: boolean;
-  /** The node on which room is kept for it; null for none. */
+  /** The node that is nominated for the pod; null for none. */
   readonly nominatedNode: string | null;
   readonly selector: NodeSelector;
   readonly tolerations: readonly Toleration[];
   readonly gpus: GpuHolding;
-  /**
-   * To evict it would be in vain or do harm: a daemon set or a file on the node makes it anew there, or the cluster
-   * needs it.
-   */
-  readonly isBoundToStay: boolean;
+  /** An eviction would achieve nothing or do harm: the pod belongs to a DaemonSet, is a static pod, or is critical. */
+  readonly isUnevictable: boolean;
 }
 
-/** What the quota engine derives to compare GPUs of several kinds; no node has it. */
+/** Resources that the quota engine derives to compare GPU models; nodes do not have them. */
 const DERIVED: ReadonlySet<string> = new Set(['gpu.cards', 'gpu.memory']);
-/** Of system-cluster-critical; system-node-critical has more. */
+/** Priority of system-cluster-critical; that of system-node-critical is higher. */
 const CRITICAL_PRIORITY = 2_000_000_000;
 
 /**
- * Reads a pod; null for one that is done, that nobody is to schedule yet or any more, or that finds no node whatever is
- * free.
+ * Reads a pod; null for a finished pod, and for a pending pod that is gated, is being deleted, or that no node would
+ * take even if it were empty.
  */
 export function readClusterPod(object: unknown): ClusterPod | null {
   const pod = readPod(object);
   const { uid, namespace, name, labels, node, priority, isLeaving, controller } = pod;
   if (uid === '' || pod.isDone) return null;
-  if (node === null && (isLeaving || pod.isGated || isHopeless(pod.unscheduled))) return null;
+  if (node === null && (isLeaving || pod.isGated || isUnschedulableAnywhere(pod.unscheduled))) return null;
   const needs = pod.needs();
   const uses = new Map(
     Object.entries(needs.ok ? needs.requests : {}).flatMap(([resource, amount]) =>
@@ -67,16 +64,16 @@ export function readClusterPod(object: unknown): ClusterPod | null {
     selector: { labels: pod.nodeSelector, terms: pod.nodeTerms },
     tolerations: pod.tolerations,
     gpus: readGpuHolding(pod),
-    isBoundToStay:
+    isUnevictable:
       controller?.kind === 'DaemonSet' || controller?.kind === 'Node' || pod.isMirror || priority >= CRITICAL_PRIORITY,
   };
 }
 
 /**
- * Whether kube-scheduler says that on no node resources are what is missing: a selector that fits none, a volume that
- * is not there. Others would go for it again and again, in vain. Who schedules otherwise and says so in other words is
- * believed to wait for resources.
+ * Whether kube-scheduler reports causes other than missing resources, such as a selector that matches no node or a
+ * missing volume. Evictions would not help such a pod. A message in another form, from another scheduler, counts as a
+ * lack of resources.
  */
-function isHopeless(unscheduled: string): boolean {
+function isUnschedulableAnywhere(unscheduled: string): boolean {
   return /^0\/\d+ nodes are available/.test(unscheduled) && !/\bInsufficient\b/.test(unscheduled);
 }

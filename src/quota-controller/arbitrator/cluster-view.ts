@@ -25,13 +25,13 @@ import { readNode, type Node } from '../../kube/node.js';
 import { readResourceQuota, type NamespaceQuota } from './resource-quota.js';
 import type { ServedPolicy } from './served-policy.js';
 
-/** What the arbitrator knows of a pod beside the pod: what it just did to it. */
+/** What the arbitrator itself did to a pod and the watch may not show yet. */
 export interface PodMark {
   readonly isLeaving: boolean;
   readonly isProtected: boolean;
 }
 
-/** A node, and its GPUs as the node agent shows them. */
+/** A node with the GPUs that its agent reports. */
 interface ClusterNode extends Node {
   readonly inventory: NodeInventory | null;
 }
@@ -41,7 +41,7 @@ function readClusterNode(object: unknown): ClusterNode | null {
   return node === null ? null : { ...node, inventory: inventoryOf(node.annotations) };
 }
 
-/** What is kept of a namespace. */
+/** What the arbitrator keeps of a namespace. */
 export interface Namespace {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -49,14 +49,14 @@ export interface Namespace {
 
 function readNamespace(object: unknown): Namespace | null {
   const { metadata } = object as KubeObject;
-  const isGoing = metadata?.deletionTimestamp !== undefined;
-  return metadata?.name === undefined || isGoing ? null : { name: metadata.name, labels: metadata.labels ?? {} };
+  const isTerminating = metadata?.deletionTimestamp !== undefined;
+  return metadata?.name === undefined || isTerminating ? null : { name: metadata.name, labels: metadata.labels ?? {} };
 }
 
-/** Served first without being named. */
+/** A system consumer even where no Consumer object says so. */
 const SYSTEM_NAMESPACE = 'kube-system';
 
-/** Everything that the arbitrator looks at, as it is followed at the API server. */
+/** The arbitrator's view of the cluster, from watches. */
 export class ClusterView {
   readonly consumers: KnownObjects<ConsumerObject>;
   readonly allocations: KnownObjects<AllocationObject>;
@@ -65,7 +65,7 @@ export class ClusterView {
   readonly #namespaces: Informer<Namespace>;
   readonly #budgets: Informer<DisruptionBudget>;
   readonly #quotas: Informer<NamespaceQuota>;
-  #isNew = true;
+  #isChanged = true;
 
   constructor(api: WatchableApi, policy: ServedPolicy) {
     this.consumers = new KnownObjects(api.informer({ path: CONSUMERS_PATH, keep: readConsumer }));
@@ -81,26 +81,26 @@ export class ClusterView {
   }
 
   start(): void {
-    for (const followed of this.#all()) {
-      followed.onChange(() => (this.#isNew = true));
-      followed.start();
+    for (const informer of this.#informers()) {
+      informer.onChange(() => (this.#isChanged = true));
+      informer.start();
     }
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.#all().map((followed) => followed.stop()));
+    await Promise.all(this.#informers().map((informer) => informer.stop()));
   }
 
-  /** True once all of it was listed: half of a cluster would look like one with too few nodes, or without budgets. */
+  /** True when all informers are synced: a partial view looks like a cluster with too few nodes or without budgets. */
   get synced(): boolean {
-    return this.#all().every(({ synced }) => synced);
+    return this.#informers().every(({ synced }) => synced);
   }
 
-  /** Whether anything changed since this was asked last. */
-  takeNews(): boolean {
-    const isNew = this.#isNew;
-    this.#isNew = false;
-    return isNew;
+  /** Whether anything changed since the last call. */
+  takeChanged(): boolean {
+    const isChanged = this.#isChanged;
+    this.#isChanged = false;
+    return isChanged;
   }
 
   pods(): ReadonlyMap<string, ClusterPod> {
@@ -108,8 +108,8 @@ export class ClusterView {
   }
 
   /**
-   * The cluster at this moment. A node that no pod can come to counts as large as what its pods hold, and these stay:
-   * nobody would get what they let go. Pods of nodes that are gone hold nothing.
+   * Returns the cluster at this moment. A node that accepts no pods counts with the requests of its pods as capacity,
+   * and these pods are not evicted: no waiting pod could use their room. Pods of deleted nodes do not count.
    */
   situation(now: number, markOf: (uid: string) => PodMark): Situation {
     const nodes = new Map(this.#nodes.values().map((node) => [node.name, node]));
@@ -151,7 +151,9 @@ export class ClusterView {
       const mark = markOf(uid);
       const isLeaving = pod.isLeaving || mark.isLeaving;
       if (!node.takesPods && !isLeaving) addTo(capacity, uses);
-      const guards = (budgets.get(consumer) ?? []).filter((budget) => budget.guards(pod.labels)).map(({ key }) => key);
+      const budgetKeys = (budgets.get(consumer) ?? [])
+        .filter((budget) => budget.selects(pod.labels))
+        .map(({ key }) => key);
       pods.push({
         id: uid,
         consumer,
@@ -161,9 +163,9 @@ export class ClusterView {
         priority,
         startedAt,
         isLeaving,
-        budgets: guards,
+        budgets: budgetKeys,
         // The eviction API refuses pods with more than one budget.
-        isProtected: pod.isBoundToStay || !node.takesPods || guards.length > 1 || unreadable.has(consumer),
+        isProtected: pod.isUnevictable || !node.takesPods || budgetKeys.length > 1 || unreadable.has(consumer),
         isSpared: mark.isProtected,
       });
     }
@@ -171,15 +173,15 @@ export class ClusterView {
       now,
       capacity,
       consumers: this.#specs(),
-      pods: pods.map((pod) => ({ ...pod, uses: only(pod.uses, has) })),
-      pending: new Map([...pending].map(([name, asked]) => [name, only(asked, has)])),
+      pods: pods.map((pod) => ({ ...pod, uses: presentOnly(pod.uses, has) })),
+      pending: new Map([...pending].map(([name, asked]) => [name, presentOnly(asked, has)])),
       disruptions: new Map(this.#budgets.values().map(({ key, allowed }) => [key, allowed])),
       nodes: this.#arbitratedNodes(),
       waiting,
     };
   }
 
-  /** Those that pods can come to; where the agent shows the GPUs, pods fit only as it would place them. */
+  /** Nodes that accept pods. Where the agent reports GPUs, the fit simulation places requests as the agent would. */
   #arbitratedNodes(): readonly ArbitratedNode[] {
     const pods = this.pods();
     const holdingsOf = (ids: readonly { readonly id: string }[]): readonly GpuHolding[] =>
@@ -200,7 +202,7 @@ export class ClusterView {
       }));
   }
 
-  /** What is wrong with each Consumer, as far as the cluster is concerned. */
+  /** Problems of each Consumer with regard to other Consumers, ResourceQuotas and the capacity. */
   problems(capacity: Quantities): ReadonlyMap<string, readonly ConsumerProblem[]> {
     const all = this.consumers.values();
     const reserved = new Map<string, number>();
@@ -213,7 +215,7 @@ export class ClusterView {
     }
     return new Map(
       all.map(({ name, spec }) => {
-        // All others as one: only their sum counts, and a thousand sums of a thousand would take a second.
+        // The others are passed as one sum: a thousand sums over a thousand Consumers would take a second.
         const others = new Map(
           [...reserved].map(([resource, amount]) => [resource, amount - (spec.reserved?.get(resource) ?? 0)]),
         );
@@ -225,12 +227,11 @@ export class ClusterView {
     );
   }
 
-  /** Namespaces without a Consumer. */
   withoutConsumer(): readonly Namespace[] {
     return this.#namespaces.values().filter(({ name }) => this.consumers.get(name) === null);
   }
 
-  /** Every namespace is a consumer, and so is the Consumer of a namespace that does not exist yet. */
+  /** Every namespace is a consumer, and so is each Consumer object whose namespace does not exist yet. */
   #specs(): readonly ConsumerSpec[] {
     const specs = new Map<string, ConsumerSpec>(this.#namespaces.values().map(({ name }) => [name, { name }]));
     for (const { name, spec } of this.consumers.values()) specs.set(name, spec);
@@ -239,10 +240,10 @@ export class ClusterView {
     return [...specs.values()];
   }
 
-  #all(): readonly Pick<Informer<unknown>, 'start' | 'stop' | 'synced' | 'onChange'>[] {
+  #informers(): readonly Pick<Informer<unknown>, 'start' | 'stop' | 'synced' | 'onChange'>[] {
     return [
-      this.consumers.followed,
-      this.allocations.followed,
+      this.consumers.informer,
+      this.allocations.informer,
       this.#nodes,
       this.#pods,
       this.#namespaces,
@@ -252,7 +253,7 @@ export class ClusterView {
   }
 }
 
-/** For each pod the nodes that its selectors, affinity and tolerations let it come to; pods alike share the set. */
+/** For each pod the nodes that its selectors, affinity and tolerations allow; equal pods share the set. */
 function eligibility(nodes: readonly Node[]): (pod: ClusterPod) => ReadonlySet<string> {
   const known = new Map<string, ReadonlySet<string>>();
   return ({ selector, tolerations }) => {
@@ -273,7 +274,7 @@ function addTo(sum: Map<string, number>, amounts: Quantities): void {
   for (const [resource, amount] of amounts) sum.set(resource, (sum.get(resource) ?? 0) + amount);
 }
 
-/** What the cluster has of it: nobody can get the rest, and nobody has too much of it. */
-function only(amounts: Quantities, has: (resource: string) => boolean): Quantities {
+/** Keeps the resources that the cluster has. The others cannot be granted or overused. */
+function presentOnly(amounts: Quantities, has: (resource: string) => boolean): Quantities {
   return [...amounts.keys()].every(has) ? amounts : new Map([...amounts].filter(([resource]) => has(resource)));
 }

@@ -16,12 +16,12 @@ export interface ConsumerObject {
   readonly version: number;
   readonly generation: number;
   readonly spec: ConsumerSpec;
-  /** Amounts that cannot be read; the specification is without them. */
+  /** Errors of amounts that cannot be read; `spec` is without these amounts. */
   readonly problems: readonly string[];
   readonly status: ConsumerStatus;
 }
 
-/** Reads a Consumer. */
+/** Reads a Consumer; null for an object without name or uid. */
 export function readConsumer(object: unknown): ConsumerObject | null {
   const { metadata, spec, status } = object as KubeObject;
   if (metadata?.name === undefined || metadata.uid === undefined) return null;

@@ -3,7 +3,7 @@ import { formatQuantity } from '../../quota/core/quantity.js';
 import { conditionsAt, type Finding } from '../../kube/condition.js';
 import type { ConsumerObject, ConsumerStatus } from './consumer-object.js';
 
-/** What the status of a Consumer should be. */
+/** Computes the status that a Consumer should have. */
 export function consumerReport(
   { generation, problems: unreadable, status }: ConsumerObject,
   problems: readonly ConsumerProblem[],
@@ -22,19 +22,19 @@ function accepted(unreadable: readonly string[], problems: readonly ConsumerProb
       type: 'Accepted',
       status: 'False',
       reason: 'UnreadableAmounts',
-      message: `no pod of it is evicted until this is mended: ${unreadable.join('; ')}`,
+      message: `no pod of this consumer is evicted until these amounts are corrected: ${unreadable.join('; ')}`,
     };
   if (first === undefined)
     return {
       type: 'Accepted',
       status: 'True',
       reason: 'Consistent',
-      message: 'its amounts agree with each other, with its quota and with the cluster',
+      message: 'the amounts are consistent with each other, with the ResourceQuota and with the cluster',
     };
   return { type: 'Accepted', status: 'False', reason: first.code, message: problems.map(textOf).join('; ') };
 }
 
-/** A problem in words. */
+/** Formats a problem as a message. */
 export function textOf(problem: ConsumerProblem): string {
   const { code, resource } = problem;
   switch (code) {
@@ -45,8 +45,8 @@ export function textOf(problem: ConsumerProblem): string {
     case 'ReservedAboveCluster':
       return `${resource}: ${formatQuantity(resource, problem.amount)} is reserved for all, the cluster has ${formatQuantity(resource, problem.limit)}`;
     case 'InvalidWeight':
-      return `${problem.amount} is no weight`;
+      return `weight is ${problem.amount}, expected a number above 0`;
     case 'InvalidQuantity':
-      return `${resource}: ${problem.amount} is no quantity`;
+      return `${resource}: ${problem.amount} is not a quantity`;
   }
 }

@@ -1,14 +1,13 @@
 import { selectsLabels, type LabelSelector } from '../../kube/label-selector.js';
 import type { KubeObject } from '../object.js';
 
-/** A PodDisruptionBudget. */
 export interface DisruptionBudget {
   readonly namespace: string;
-  /** Namespace and name. */
+  /** `namespace/name`. */
   readonly key: string;
-  /** How many pods it lets go now. */
+  /** How many evictions the budget allows now. */
   readonly allowed: number;
-  readonly guards: (labels: Readonly<Record<string, string>>) => boolean;
+  readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
 }
 
 interface BudgetStatus {
@@ -16,9 +15,7 @@ interface BudgetStatus {
   readonly observedGeneration?: number;
 }
 
-/**
- * Reads a budget of policy/v1 or v1beta1: an empty selector stands for all pods in the one and for none in the other.
- */
+/** Reads a PodDisruptionBudget. An empty selector selects all pods in policy/v1 and no pods in v1beta1. */
 export function readDisruptionBudget(object: unknown, version: 'v1' | 'v1beta1'): DisruptionBudget | null {
   const { metadata, spec, status } = object as KubeObject;
   if (metadata?.name === undefined) return null;
@@ -26,12 +23,12 @@ export function readDisruptionBudget(object: unknown, version: 'v1' | 'v1beta1')
   const { disruptionsAllowed = 0, observedGeneration = generation } = (status ?? {}) as BudgetStatus;
   const selector = spec?.['selector'] as LabelSelector | undefined;
   const terms = Object.keys(selector?.matchLabels ?? {}).length + (selector?.matchExpressions?.length ?? 0);
-  const selectsAny = selector !== undefined && (terms > 0 || version === 'v1');
+  const isSelective = selector !== undefined && (terms > 0 || version === 'v1');
   return {
     namespace,
     key: `${namespace}/${name}`,
-    // Not counted since it was changed: the API refuses everything until it is.
+    // Until the budget's controller has observed the change, the eviction API refuses all evictions.
     allowed: observedGeneration < generation ? 0 : disruptionsAllowed,
-    guards: (labels) => selectsAny && selectsLabels(selector, labels),
+    selects: (labels) => isSelective && selectsLabels(selector, labels),
   };
 }

@@ -6,7 +6,10 @@ import type { ClusterPod } from './cluster-pod.js';
 import type { PodMark } from './cluster-view.js';
 import type { ServedPolicy } from './served-policy.js';
 
-/** `evicted`: it goes, or has gone. `refused`: a disruption budget keeps it for now. `failed`: nobody knows. */
+/**
+ * `evicted`: the pod is leaving or gone. `refused`: a disruption budget keeps it for now. `failed`: the result is
+ * unknown.
+ */
 export type EvictionResult = 'evicted' | 'refused' | 'failed';
 
 export interface EvictorOptions {
@@ -16,15 +19,15 @@ export interface EvictorOptions {
   readonly now: () => number;
 }
 
-/** After a refusal others are looked for first. */
+/** How long a refused pod is not tried again, so that other victims come first. */
 const RETRY_MS = 15_000;
-/** So long an evicted pod counts as leaving although nothing was seen of it: the watch may be late. */
+/** How long an evicted pod counts as leaving although the watch does not show it yet. */
 const UNSEEN_MS = 60_000;
-/** The same where the answer did not come. What was not evicted then is left alone for a while. */
+/** The same for an eviction whose answer was lost; after it the pod is not tried again for `FAILED_MS`. */
 const UNKNOWN_MS = 10_000;
 const FAILED_MS = 60_000;
 
-/** Has pods evicted through the eviction API, by uid, and knows what became of that until the watch tells. */
+/** Evicts pods through the eviction API, by uid, and keeps the results until the watch shows them. */
 export class Evictor {
   readonly #options: EvictorOptions;
   readonly #marks = new Map<string, { readonly leavingUntil: number; readonly protectedUntil: number }>();
@@ -33,8 +36,8 @@ export class Evictor {
     this.#options = options;
   }
 
-  /** Whether time alone may change what is known. */
-  get isWaiting(): boolean {
+  /** Whether a mark may still expire, so that the situation can change without an event. */
+  get hasMarks(): boolean {
     return this.#marks.size > 0;
   }
 
@@ -47,8 +50,8 @@ export class Evictor {
     };
   }
 
-  /** Forgets pods that are gone, and marks that are over. */
-  tidy(pods: ReadonlyMap<string, ClusterPod>): void {
+  /** Forgets pods that no longer exist, and expired marks. */
+  removeExpired(pods: ReadonlyMap<string, ClusterPod>): void {
     const now = this.#options.now();
     for (const [uid, { leavingUntil, protectedUntil }] of this.#marks) {
       if (!pods.has(uid) || Math.max(leavingUntil, protectedUntil) <= now) this.#marks.delete(uid);
@@ -56,15 +59,15 @@ export class Evictor {
   }
 
   /**
-   * Whether all of these would be let go now; asked before the first one goes, so that no pod goes in vain. One that
-   * would be refused is left alone for a while. Never rejects.
+   * Whether the API server would evict all of these pods now. Checked before the first eviction, so that no pod is
+   * evicted in vain. A pod that would be refused is not tried again for a while. Never rejects.
    */
   async mayEvict(pods: readonly ClusterPod[]): Promise<boolean> {
     const { api, version } = this.#options;
     for (const pod of pods) {
       const answer = await evictPod(api, pod, version, true);
       if (answer.ok || answer.code === 'not-found') continue;
-      this.#notEvicted(pod, answer, 0);
+      this.#markFailed(pod, answer, 0);
       return false;
     }
     return true;
@@ -74,13 +77,13 @@ export class Evictor {
   async evict(pod: ClusterPod): Promise<EvictionResult> {
     const { api, version, now } = this.#options;
     const answer = await evictPod(api, pod, version);
-    if (!answer.ok && answer.code !== 'not-found') return this.#notEvicted(pod, answer, UNKNOWN_MS);
+    if (!answer.ok && answer.code !== 'not-found') return this.#markFailed(pod, answer, UNKNOWN_MS);
     this.#marks.set(pod.uid, { leavingUntil: now() + UNSEEN_MS, protectedUntil: 0 });
     return 'evicted';
   }
 
-  /** `leavingMs`: how long it counts as leaving where nobody knows whether it goes. */
-  #notEvicted({ uid, namespace, name }: ClusterPod, { code, message }: KubeFailure, leavingMs: number): EvictionResult {
+  /** `leavingMs`: how long the pod counts as leaving when the result is unknown. */
+  #markFailed({ uid, namespace, name }: ClusterPod, { code, message }: KubeFailure, leavingMs: number): EvictionResult {
     const { log, now } = this.#options;
     log.warn({ namespace, pod: name, podUid: uid, code, reason: message }, 'pod not evicted');
     const at = now();

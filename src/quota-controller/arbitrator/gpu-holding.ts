@@ -5,27 +5,27 @@ import type { GpuSlot } from '../../gpu/placement/slot.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../gpu/resources.js';
 import type { Pod } from '../../kube/pod.js';
 
-/** What one container asks for of the GPUs that the node agent divides. */
+/** A container's request for GPUs that the node agent divides. */
 export interface GpuRequest {
   readonly cores: number;
   readonly memoryBytes: number;
 }
 
-/** What a pod holds of the GPUs of its node. */
+/** The GPU requests of a pod, and the GPUs that it has. */
 export interface GpuHolding {
   readonly requests: readonly GpuRequest[];
-  /** On which GPUs, one list a request; null while that is not known. */
+  /** Indexes of the GPUs, one list per request; null while they are unknown. */
   readonly indexes: readonly (readonly number[])[] | null;
 }
 
-/** The GPUs of a node as its agent shows them; null without an agent, and where that cannot be read. */
+/** The GPUs that a node's agent reports; null without an agent, and where the annotation cannot be read. */
 export function inventoryOf(annotations: Readonly<Record<string, string>>): NodeInventory | null {
   const text = annotations[NODE_INVENTORY_KEY];
   const decoded = text === undefined ? null : decodeInventory(text);
   return decoded?.ok === true ? decoded.inventory : null;
 }
 
-/** Reads what a pod holds; its annotations name the GPUs once the agent or the extender has chosen them. */
+/** Reads the GPU requests of a pod. Its annotations name the GPUs once the agent or the extender has chosen them. */
 export function readGpuHolding({ containers, annotations }: Pod): GpuHolding {
   const asking = containers.flatMap(({ extended }, container) => {
     const cores = Number(extended(CORE_RESOURCE));
@@ -43,8 +43,8 @@ export function readGpuHolding({ containers, annotations }: Pod): GpuHolding {
 }
 
 /**
- * Whether what a pod asks for fits on the GPUs of a node beside what others hold there, as the node agent places it.
- * `others` on unknown GPUs may be on any: then it does not.
+ * Whether the GPU requests of a pod fit on a node beside the requests of `others`, as the node agent places them. False
+ * if the GPUs of another pod are unknown: it may be on any GPU.
  */
 export function fitsOnGpus(
   { cards, topology }: NodeInventory,

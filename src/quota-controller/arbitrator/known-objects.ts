@@ -1,31 +1,31 @@
 import type { Informer } from '../../kube/informer.js';
 
-/** What tells states of one object apart. */
+/** Fields that identify a state of an object. */
 interface Named {
   readonly name: string;
   readonly uid: string;
-  /** Its resourceVersion as a number. */
+  /** The resourceVersion as a number. */
   readonly version: number;
 }
 
 /**
- * The latest that is known of the objects of a collection: what the watch tells and what our own writes were answered,
- * which the watch tells only later. Without the latter every second write would be one on something old.
+ * The newest known state of each object of a collection, from the watch and from the responses to our own writes. The
+ * watch is later than the responses; without them every second write would meet a conflict.
  */
 export class KnownObjects<T extends Named> {
-  readonly #followed: Informer<T>;
+  readonly #informer: Informer<T>;
   readonly #byName = new Map<string, T>();
 
-  constructor(followed: Informer<T>) {
-    this.#followed = followed;
-    followed.onChange(({ before, after }) => {
+  constructor(informer: Informer<T>) {
+    this.#informer = informer;
+    informer.onChange(({ before, after }) => {
       if (after !== null) this.learn(after);
       else if (before !== null) this.forget(before);
     });
   }
 
-  get followed(): Informer<T> {
-    return this.#followed;
+  get informer(): Informer<T> {
+    return this.#informer;
   }
 
   get(name: string): T | null {
@@ -36,14 +36,14 @@ export class KnownObjects<T extends Named> {
     return [...this.#byName.values()];
   }
 
-  /** Takes what is not older than what is known. */
+  /** Keeps an object unless a newer state of it is known. */
   learn(object: T): void {
     const known = this.#byName.get(object.name);
     if (known === undefined || known.uid !== object.uid || known.version <= object.version)
       this.#byName.set(object.name, object);
   }
 
-  /** One of the same name that was made since stays. */
+  /** Forgets an object; a newer object of the same name stays. */
   forget({ name, uid }: Pick<T, 'name' | 'uid'>): void {
     if (this.#byName.get(name)?.uid === uid) this.#byName.delete(name);
   }

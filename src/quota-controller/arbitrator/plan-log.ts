@@ -4,7 +4,7 @@ import type { QuotaLog } from '../log.js';
 import { writeAmounts } from '../../kube/amounts.js';
 import type { ClusterPod } from './cluster-pod.js';
 
-/** Writes plans that nobody carries out into the log, each when it differs from the one before. */
+/** Logs the plans of an arbitrator in plan mode, each plan that differs from the one before. */
 export class PlanLog {
   readonly #log: QuotaLog;
   #last: object = { overused: [], evictions: [] };
@@ -13,7 +13,7 @@ export class PlanLog {
     this.#log = log;
   }
 
-  tell({ allocations, evictions }: ArbitrationPlan, pods: ReadonlyMap<string, ClusterPod>): void {
+  write({ allocations, evictions }: ArbitrationPlan, pods: ReadonlyMap<string, ClusterPod>): void {
     const overused = allocations
       .filter((allocation) => allocation.overused.length > 0)
       .map(({ name, overused: resources, deserved, used, reclaimAt }) => ({

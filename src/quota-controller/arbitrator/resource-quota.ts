@@ -2,17 +2,17 @@ import type { Quantities } from '../../quota/arbitrator/index.js';
 import type { KubeObject } from '../object.js';
 import { readAmounts } from '../../kube/amounts.js';
 
-/** What a ResourceQuota lets all pods of its namespace request. */
+/** The total requests that a ResourceQuota allows in its namespace. */
 export interface NamespaceQuota {
   readonly namespace: string;
   readonly hard: Quantities;
 }
 
-/** Keys that mean requests without saying so. */
+/** Keys without a prefix that limit requests. */
 const BARE: ReadonlySet<string> = new Set(['cpu', 'memory', 'ephemeral-storage']);
 const REQUESTS = 'requests.';
 
-/** Reads a ResourceQuota; null for one that limits some pods only. */
+/** Reads a ResourceQuota; null for one with scopes, which limits only some pods. */
 export function readResourceQuota(object: unknown): NamespaceQuota | null {
   const { metadata, spec } = object as KubeObject;
   const {

@@ -1,11 +1,11 @@
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 
-/** Which versions of its policy API a server has. */
+/** The versions of the policy API that an API server serves. */
 export interface ServedPolicy {
-  /** Of disruption budgets: v1 since Kubernetes 1.21. */
+  /** Version of PodDisruptionBudget; v1 since Kubernetes 1.21. */
   readonly budgets: 'v1' | 'v1beta1';
-  /** Of what is sent to have a pod evicted: v1 since 1.22. */
+  /** Version of Eviction; v1 since Kubernetes 1.22. */
   readonly eviction: 'policy/v1' | 'policy/v1beta1';
 }
 
@@ -17,7 +17,7 @@ interface GroupVersions {
   readonly versions?: readonly { readonly version: string }[];
 }
 
-/** Asks the server; throws an KubeError where it does not answer. */
+/** Discovers the versions; throws a KubeError if the API server does not answer. */
 export async function servedPolicy(api: KubeApi): Promise<ServedPolicy> {
   const read = async (path: string): Promise<unknown> => {
     const answer = await api.request({ method: 'GET', path });

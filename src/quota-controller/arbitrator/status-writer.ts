@@ -18,43 +18,43 @@ export interface StatusWriterOptions<S extends object, T extends WithStatus<S>> 
   readonly kind: string;
   readonly known: KnownObjects<T>;
   readonly read: (object: unknown) => T | null;
-  /** How many are written at once. */
-  readonly atOnce: number;
-  /** Whether the objects are ours: made where they are missing, and removed where nobody wants them. */
+  /** Concurrent writes. */
+  readonly concurrency: number;
+  /** Whether the arbitrator owns the objects: it creates missing objects and deletes unneeded ones. */
   readonly isOurs: boolean;
-  /** What is written before other changes. */
+  /** Whether a change should be written before others. */
   readonly isUrgent?: (before: S, after: S) => boolean;
-  /** Told of what was written, once for each write that happened. */
+  /** Called after each write that changed a status. */
   readonly written?: (object: T, before: S, after: S) => void;
 }
 
-/** So many objects are written in one round: what a fair share of everything is changes for all when one comes. */
-const MOST_WRITES = 200;
+/** Objects written per round: one new consumer can change the fair shares of all consumers. */
+const MAX_WRITES = 200;
 
 /**
- * Writes the status of objects where it is not what it should be, on the condition that nobody else has written since.
- * What does not fit into a round, or was refused, comes first in the next.
+ * Writes the status of objects that differ from the wanted status, with the resourceVersion as precondition. Objects
+ * that do not fit into a round, or whose write met a conflict, come first in the next round.
  */
 export class StatusWriter<S extends object, T extends WithStatus<S>> {
   readonly #options: StatusWriterOptions<S, T>;
-  /** Names of objects that are not as they should be, the longest so first. */
+  /** Names of objects whose status differs from the wanted status, the oldest first. */
   readonly #due = new Set<string>();
 
   constructor(options: StatusWriterOptions<S, T>) {
     this.#options = options;
   }
 
-  /** Whether something is still to be written. */
+  /** Whether writes remain for the next round. */
   get isBehind(): boolean {
     return this.#due.size > 0;
   }
 
   /**
-   * Brings objects nearer to what they should be, by name. Throws an KubeError where the server failed; the next round
-   * goes on from there.
+   * Writes up to `MAX_WRITES` statuses, by object name. Throws a KubeError if the API server fails; the next round
+   * continues with the rest.
    */
   async round(wanted: ReadonlyMap<string, S>): Promise<void> {
-    const { known, isOurs, atOnce, isUrgent = () => false } = this.#options;
+    const { known, isOurs, concurrency, isUrgent = () => false } = this.#options;
     for (const [name, status] of wanted) {
       const object = known.get(name);
       if (object !== null && isDeepStrictEqual(object.status, status)) this.#due.delete(name);
@@ -64,27 +64,27 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
     const urgent = new Set(
       [...this.#due].filter((name) => isUrgent(known.get(name)?.status ?? ({} as S), wanted.get(name) as S)),
     );
-    const inOrder = [...urgent, ...[...this.#due].filter((name) => !urgent.has(name))].slice(0, MOST_WRITES);
-    const needless = isOurs
+    const ordered = [...urgent, ...[...this.#due].filter((name) => !urgent.has(name))].slice(0, MAX_WRITES);
+    const unneeded = isOurs
       ? known
           .values()
           .filter(({ name }) => !wanted.has(name))
-          .slice(0, MOST_WRITES)
+          .slice(0, MAX_WRITES)
       : [];
-    const acts = [
-      ...inOrder.map((name) => () => this.#write(name, wanted.get(name) as S)),
-      ...needless.map((object) => () => this.#remove(object)),
+    const writes = [
+      ...ordered.map((name) => () => this.#write(name, wanted.get(name) as S)),
+      ...unneeded.map((object) => () => this.#remove(object)),
     ];
     await Promise.all(
-      Array.from({ length: atOnce }, async () => {
-        for (let act = acts.shift(); act !== undefined; act = acts.shift()) await act();
+      Array.from({ length: concurrency }, async () => {
+        for (let write = writes.shift(); write !== undefined; write = writes.shift()) await write();
       }),
     );
   }
 
   async #write(name: string, status: S): Promise<void> {
     const { api, collection, kind, known, written } = this.#options;
-    const object = known.get(name) ?? (await this.#make(name));
+    const object = known.get(name) ?? (await this.#create(name));
     if (object === null) return;
     const metadata = { name, resourceVersion: object.resourceVersion };
     const answer = await api.request({
@@ -98,7 +98,7 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
     written?.(object, object.status, status);
   }
 
-  async #make(name: string): Promise<T | null> {
+  async #create(name: string): Promise<T | null> {
     const { api, collection, kind, isOurs } = this.#options;
     if (!isOurs) return null;
     const answer = await api.request({
@@ -127,7 +127,7 @@ export class StatusWriter<S extends object, T extends WithStatus<S>> {
     return object;
   }
 
-  /** False where somebody was faster: the watch tells what there is now, and the next round starts from that. */
+  /** False after a conflict: the watch delivers the new state, and the next round uses that. */
   #isDone(answer: KubeAnswer, name: string): answer is Extract<KubeAnswer, { readonly ok: true }> {
     if (answer.ok) return true;
     if (!['conflict', 'not-found', 'already-exists'].includes(answer.code))

@@ -17,7 +17,7 @@ import type { QuotaPolicy } from '../policy/policy-object.js';
 import { reportPolicy } from '../policy/policy-report.js';
 import { PlacementAudit } from './placement-audit.js';
 import { UsageMeter } from './usage-meter.js';
-import { groupReport, isNews, levelOf, nextLevelOf } from './group-report.js';
+import { groupReport, isWorthWriting, levelOf, nextLevelOf } from './group-report.js';
 
 export interface ControllerOptions {
   readonly api: WatchableApi;
@@ -26,35 +26,35 @@ export interface ControllerOptions {
   readonly reconciler: Reconciler;
   readonly kinds: readonly ServedKind[];
   readonly facts: ClusterFacts;
-  /** The policy that the engine was made with. */
+  /** The policy with which the engine was created. */
   readonly started: QuotaPolicy;
-  /** When another replica led last, milliseconds; null if none did. */
-  readonly ledBefore: number | null;
+  /** When another replica was last the leader, milliseconds; null if none was. */
+  readonly lastLedAt: number | null;
   readonly events: EventRecorder;
   readonly log: QuotaLog;
   readonly clock: Clock;
-  /** Told what a refresh found: how many counters were not what the workloads add up to. */
+  /** Called after each refresh with the number of counters that differed from the sum of the workloads. */
   readonly refreshed: (drift: number) => void;
   readonly refreshMs?: number;
   readonly reportDelayMs?: number;
 }
 
-/** Timers of Node do not wait longer than 2^31 ms. */
-const LONGEST_WAIT_MS = 86_400_000;
+/** The longest wait of one timer: Node's timers are limited to 2^31 ms. */
+const MAX_TIMEOUT_MS = 86_400_000;
 
 /**
- * What one replica does for all: reports the use of groups in their status, counts the hours of pods, holds groups
- * until nothing hangs on them any more, and looks at everything again every few minutes. Nothing it knows is only in
- * memory.
+ * The leader's part of the quota controller: writes group status, meters the hours of pods, keeps the finalizer of
+ * groups that are still in use, and refreshes everything every few minutes. It can rebuild all its state from the API
+ * server.
  */
 export class Controller {
   readonly #options: Required<ControllerOptions>;
   readonly #usageMeter: UsageMeter;
   readonly #audit: PlacementAudit;
   readonly #queue: ReconcileQueue;
-  #ignore: () => void = () => undefined;
+  #unsubscribe: () => void = () => undefined;
   readonly #refreshes: Rounds;
-  /** By group: ends the wait for the next level of a budget, which is reached by time alone. */
+  /** By group: cancels the timer for the next level of a budget. Time alone reaches a level, without an event. */
   readonly #levels = new Map<string, () => void>();
   #endTicks: () => void = () => undefined;
 
@@ -87,13 +87,13 @@ export class Controller {
       clock,
       workloadOf: (uid) => reconciler.workloadOf(uid),
       whenReady: reconciler.whenSynced(),
-      followedUntil: options.ledBefore,
+      lastWatchedAt: options.lastLedAt,
     });
   }
 
   start(): void {
     const { reconciler, reportDelayMs, clock, engine, log } = this.#options;
-    this.#ignore = reconciler.onChange((name) => {
+    this.#unsubscribe = reconciler.onChange((name) => {
       this.#queue.put(name, reportDelayMs);
       const parent = reconciler.group(name)?.spec.parent ?? '';
       if (parent !== '') this.#queue.put(parent, reportDelayMs);
@@ -111,9 +111,9 @@ export class Controller {
     void this.#reportPolicy();
   }
 
-  /** Workloads are read differently now. */
+  /** Rereads workloads after a change of the policy or of cluster facts. */
   factsChanged(): void {
-    this.#usageMeter.rejudge();
+    this.#usageMeter.auditAgain();
     for (const { spec } of this.#options.reconciler.groups()) this.#queue.put(spec.name, this.#options.reportDelayMs);
     void this.#reportPolicy();
   }
@@ -127,13 +127,13 @@ export class Controller {
     );
   }
 
-  /** The API server has these kinds now. */
+  /** Updates the set of kinds that the API server serves. */
   serve(kinds: readonly ServedKind[]): void {
     this.#usageMeter.serve(kinds);
   }
 
   async stop(): Promise<void> {
-    this.#ignore();
+    this.#unsubscribe();
     this.#endTicks();
     for (const end of this.#levels.values()) end();
     await Promise.all([this.#usageMeter.stop(), this.#queue.stop(), this.#refreshes.stop()]);
@@ -151,7 +151,7 @@ export class Controller {
           'counters differed from the sum of the workloads; corrected',
         );
       log.info({ workloads, drift: drift.length }, 'refresh finished');
-      this.#usageMeter.again();
+      this.#usageMeter.requeueAll();
       await this.#reportPolicy();
       for (const { spec } of reconciler.groups()) this.#queue.put(spec.name, 0);
       await store.sweep(clock.now());
@@ -172,7 +172,7 @@ export class Controller {
     await this.#report(object);
   }
 
-  /** Lets a group go when the ledger has let it go. */
+  /** Removes the finalizer once the group is deleted from the ledger. */
   async #release(object: GroupObject): Promise<void> {
     const { engine } = this.#options;
     const { name } = object.spec;
@@ -190,20 +190,20 @@ export class Controller {
     });
   }
 
-  async #report(object: GroupObject, held: string | null = null): Promise<void> {
+  async #report(object: GroupObject, problem: string | null = null): Promise<void> {
     const { engine, reconciler, clock, refreshMs } = this.#options;
     const now = clock.now();
     const { name } = object.spec;
     const known = engine.status(name);
     this.#awaitLevel(name, nextLevelOf(known), now);
     const before = object.status;
-    const after = groupReport(object, known, held ?? reconciler.problemOf(name), now, this.#audit.misplaced(name));
-    if (!isNews(before, after, refreshMs, now)) return;
+    const after = groupReport(object, known, problem ?? reconciler.problemOf(name), now, this.#audit.misplaced(name));
+    if (!isWorthWriting(before, after, refreshMs, now)) return;
     await this.#patch(`${itemPath(GROUPS_PATH, name)}/status`, { status: withRemovals(before, after) });
-    this.#announce(object, before, after, levelOf(known));
+    this.#recordEvents(object, before, after, levelOf(known));
   }
 
-  /** Reports a group again when the next level of a budget is reached. */
+  /** Reports a group again when time reaches the next level of a budget. */
   #awaitLevel(name: string, at: number | null, now: number): void {
     this.#levels.get(name)?.();
     this.#levels.delete(name);
@@ -212,11 +212,11 @@ export class Controller {
       this.#levels.delete(name);
       this.#queue.put(name, 0);
     };
-    this.#levels.set(name, this.#options.clock.after(Math.min(Math.max(at - now, 0) + 1, LONGEST_WAIT_MS), wait));
+    this.#levels.set(name, this.#options.clock.after(Math.min(Math.max(at - now, 0) + 1, MAX_TIMEOUT_MS), wait));
   }
 
-  /** An event where a budget has passed a level since the last report: the status says which that was. */
-  #announce(
+  /** Records an event for each budget level passed since the last report; the old status holds the last level. */
+  #recordEvents(
     { spec: { name }, uid }: GroupObject,
     before: GroupObjectStatus,
     after: GroupObjectStatus,
@@ -234,28 +234,28 @@ export class Controller {
         `Cash${level}Percent`,
         `${level}% of a budget is used: ${conditionOf(after.conditions, 'CashLow')?.message ?? ''}`,
       );
-    const begun = (type: string): Condition | null => {
+    const newlyTrue = (type: string): Condition | null => {
       const condition = conditionOf(after.conditions, type);
       const isNew = conditionOf(before.conditions, type)?.status !== 'True';
       return condition?.status === 'True' && isNew ? condition : null;
     };
-    const misplaced = begun('Misplaced');
+    const misplaced = newlyTrue('Misplaced');
     if (misplaced !== null) record('Misplaced', misplaced.message);
     const refused = conditionOf(after.conditions, 'GrantRefused');
     if (refused?.status === 'True' && conditionOf(before.conditions, 'GrantRefused')?.message !== refused.message)
       record('GrantRefused', refused.message);
-    const over = begun('OverQuota');
-    if (over !== null) record('OverQuota', `more is used than the group has: ${over.message}`);
+    const over = newlyTrue('OverQuota');
+    if (over !== null) record('OverQuota', `usage exceeds the group's quota: ${over.message}`);
   }
 
   async #patch(path: string, body: unknown): Promise<void> {
     const answer = await this.#options.api.request({ method: 'PATCH', path, body, contentType: MERGE_PATCH });
-    // Deleted or changed meanwhile: the watch delivers that, and the object is reconciled again.
+    // After a deletion or a conflict the watch delivers the new state, and the object is reconciled again.
     if (!answer.ok && answer.code !== 'not-found' && answer.code !== 'conflict') throw new Error(answer.message);
   }
 }
 
-/** A merge patch takes away only what it names. */
+/** Adds nulls for removed fields: a merge patch deletes a field only if it names the field. */
 function withRemovals(before: object, after: object): unknown {
   const patch: Record<string, unknown> = { ...after };
   for (const [key, old] of Object.entries(before)) {

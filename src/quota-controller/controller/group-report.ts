@@ -3,12 +3,12 @@ import { conditionsAt, type Finding } from '../../kube/condition.js';
 import { timestamp } from '../../kube/json.js';
 import { usageOf, type GroupObject, type GroupObjectStatus } from '../group-object.js';
 
-/** Misplaced pods that a condition names. */
+/** How many misplaced pods a condition names. */
 const NAMED_PODS = 5;
 
 /**
- * What the status of a group's object should be. `known` is null for a group that the ledger does not have, `problem`
- * says why; `misplaced` are pods on other types than declared, null where nothing names types of nodes.
+ * Computes the status that a group object should have. `known` is null for a group that the ledger does not have, and
+ * `problem` says why. `misplaced` lists pods on other types than declared; null where no policy names types of nodes.
  */
 export function groupReport(
   object: GroupObject,
@@ -44,7 +44,12 @@ function findingsOf(
     known?.conditions.find((condition) => condition.type === type)?.keys;
   return [
     problem === null && known !== null
-      ? { type: 'Ready', status: 'True', reason: 'InLedger', message: 'the group has what its object asks for' }
+      ? {
+          type: 'Ready',
+          status: 'True',
+          reason: 'InLedger',
+          message: 'the ledger has the group as its object declares it',
+        }
       : {
           type: 'Ready',
           status: 'False',
@@ -101,16 +106,22 @@ function budgetsOf(known: GroupStatus | null): readonly { readonly key: string; 
   return known?.budgets ?? [];
 }
 
-/** When a budget of the group reaches its next level if nothing changes, milliseconds; null where none does. */
+/** When a budget of the group reaches its next level at the current rate, milliseconds; null where none does. */
 export function nextLevelOf(known: GroupStatus | null): number | null {
   const times = (known?.budgets ?? []).flatMap(({ nextLevelAt }) => nextLevelAt ?? []);
   return times.length === 0 ? null : Math.min(...times);
 }
 
 /**
- * Whether a report is worth a write: something but its time is new, or a budget is consumed and the last one is old.
+ * Whether a new report is worth a write: a field other than usage and times changed, or usage changed and the last
+ * report is old.
  */
-export function isNews(before: GroupObjectStatus, after: GroupObjectStatus, periodMs: number, now: number): boolean {
+export function isWorthWriting(
+  before: GroupObjectStatus,
+  after: GroupObjectStatus,
+  periodMs: number,
+  now: number,
+): boolean {
   const content = ({
     lastReconcileTime: _,
     exhaustsAt: _at,
@@ -131,7 +142,7 @@ export function isNews(before: GroupObjectStatus, after: GroupObjectStatus, peri
   return isOld && sorted({ ...before, lastReconcileTime: '' }) !== sorted({ ...after, lastReconcileTime: '' });
 }
 
-/** Hours pass by themselves: no news. */
+/** Leaves out budget usage, which changes all the time. */
 function withoutCash(amounts: GroupObjectStatus['used']): unknown {
   return Object.fromEntries(Object.entries(amounts ?? {}).filter(([key]) => !key.startsWith('cash/')));
 }

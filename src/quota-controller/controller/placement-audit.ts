@@ -3,8 +3,8 @@ import { knownType, typeOfNode, typesOf } from '../../quota/evaluators/placement
 import type { QuotaPolicy } from '../policy/policy-object.js';
 import type { PodObject } from './pod-object.js';
 
-/** Whose pod it is. */
-export interface PlacedFor {
+/** The group of a pod, and the types that its workload declares. */
+export interface DeclaredPlacement {
   readonly group: string;
   readonly types: Types;
 }
@@ -12,16 +12,16 @@ export interface PlacedFor {
 export interface PlacementAuditOptions {
   readonly policy: () => QuotaPolicy;
   readonly labelsOf: (node: string) => Readonly<Record<string, string>> | null;
-  /** Whether a group limits a type: only then a pod that declares none is at fault. */
+  /** Whether a group limits a type; a pod that declares no type is a finding only there. */
   readonly limits: (group: string, type: string) => boolean;
-  /** Told of groups of which something else is found than before. */
+  /** Called with each group whose findings changed. */
   readonly found: (group: string) => void;
 }
 
 /** Compares the types that workloads declare with the nodes that their pods run on. */
 export class PlacementAudit {
   readonly #options: PlacementAuditOptions;
-  /** What is wrong, by group and uid of the pod. */
+  /** Descriptions of findings, by group and uid of the pod. */
   readonly #findings = new Map<string, Map<string, string>>();
   readonly #groupOf = new Map<string, string>();
 
@@ -29,14 +29,14 @@ export class PlacementAudit {
     this.#options = options;
   }
 
-  /** Pods of a group that run on another type than declared, in words; null where no policy names types of nodes. */
+  /** Descriptions of pods that run on another type than declared; null where no policy names types of nodes. */
   misplaced(group: string): readonly string[] | null {
     if (this.#options.policy().placement.length === 0) return null;
     return [...(this.#findings.get(group)?.values() ?? [])].sort();
   }
 
-  /** Looks at a pod as it is now. */
-  judge(pod: PodObject, { group, types }: PlacedFor): void {
+  /** Compares the current state of a pod with the declared types. */
+  audit(pod: PodObject, { group, types }: DeclaredPlacement): void {
     const finding = this.#findingOf(pod, group, types);
     if (finding === null) return this.forget(pod.uid);
     if (this.#groupOf.get(pod.uid) !== group) this.forget(pod.uid);
@@ -67,7 +67,7 @@ export class PlacementAudit {
       if (declared === '' && !limits(group, actual)) continue;
       const requests = pod.needs(declared)?.requests ?? {};
       if (!Object.keys(requests).some((resource) => familyOf(families, resource) === family)) continue;
-      return `pod ${pod.namespace}/${pod.name} runs on ${family}-type ${actual} (node ${pod.node}), ${declared === '' ? 'no type' : declared} is declared`;
+      return `pod ${pod.namespace}/${pod.name} runs on ${family}-type ${actual} (node ${pod.node}), but declares ${declared === '' ? 'no type' : declared}`;
     }
     return null;
   }

@@ -2,24 +2,24 @@ import type { Resources } from '../../quota/core/demand.js';
 import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-resources.js';
 import { readPod, type Pod } from '../../kube/pod.js';
 
-/** What is kept of a pod. */
+/** What the usage meter keeps of a pod. */
 export interface PodObject {
   readonly uid: string;
   readonly namespace: string;
   readonly name: string;
-  /** Null until it is bound to one. */
+  /** Null until the pod is bound. */
   readonly node: string | null;
-  /** Uid of its controller; its own where it has none. */
+  /** Uid of the pod's controller; the pod's own uid where it has none. */
   readonly ownerUid: string;
-  /** When it was scheduled, milliseconds; null before. */
+  /** When the pod was scheduled, milliseconds; null before. */
   readonly startedAt: number | null;
-  /** When its last container ended, of a pod that is done; null of one that holds what it asked for. */
+  /** When the last container of a finished pod ended, milliseconds; null while the pod holds its requests. */
   readonly endedAt: number | null;
-  /** What it asks for; of a type that its workload declares. */
+  /** The pod's requests and limits, given the GPU type that its workload declares; null where they cannot be read. */
   readonly needs: (gpuType: string) => { readonly requests: Resources; readonly limits: Resources } | null;
 }
 
-/** Reads a pod. */
+/** Reads a pod; null for an object without uid. */
 export function readPodObject(object: unknown, catalog: () => CardCatalog = () => DEFAULT_CATALOG): PodObject | null {
   const pod = readPod(object);
   if (pod.uid === '') return null;
@@ -40,7 +40,7 @@ export function readPodObject(object: unknown, catalog: () => CardCatalog = () =
   };
 }
 
-/** When a pod was scheduled: its node holds what it asks for from then on. Null while it has none. */
+/** When a pod was scheduled, which is when its usage begins; null for a pod without a node. */
 export function startOf({ scheduledAt, node, admittedAt, createdAt }: Pod): number | null {
   return scheduledAt ?? (node === null ? null : (admittedAt ?? createdAt));
 }

@@ -18,14 +18,13 @@ export interface UsageMeterOptions {
   readonly api: WatchableApi;
   readonly engine: QuotaEngine;
   readonly kinds: readonly ServedKind[];
-  /** The workload with that uid, null where there is none that names a group. */
+  /** The workload with this uid; null where there is none that names a group. */
   readonly workloadOf: (uid: string) => WorkloadObject | null;
   /** Resolves when all workloads are known. */
   readonly whenReady: Promise<unknown>;
-  /** When somebody followed pods last before this meter began, milliseconds; null if that is not known. */
-  readonly followedUntil: number | null;
+  /** When a meter last watched pods before this one, milliseconds; null if unknown. */
+  readonly lastWatchedAt: number | null;
   readonly catalog?: () => CardCatalog;
-  /** Compares declared types with nodes. */
   readonly audit?: PlacementAudit;
   readonly log: QuotaLog;
   readonly clock: Clock;
@@ -36,49 +35,48 @@ interface Link {
   readonly ownerUid: string;
 }
 
-/** Whose hours a pod uses. */
+/** The workload and group that are charged for a pod. */
 interface Account {
   readonly workload: string;
   readonly group: string;
   readonly types: Types;
 }
 
-/** A pod that was deleted. */
 interface Deleted {
-  /** As it was seen last; null of one that was deleted while nobody followed. */
+  /** Its last observed state; null for a pod that was deleted while no meter watched. */
   readonly pod: PodObject | null;
   readonly end: number;
-  /** It may have run until then. */
+  /** The pod may have run until this time. */
   readonly uncertainUntil?: number;
 }
 
-/** Owners of owners of owners: Rollout, ReplicaSet, pod are three. */
-const LONGEST_CHAIN = 8;
-/** The objects of an owner may be seen later than the pod. */
+/** Maximum number of owners above a pod; Rollout, ReplicaSet and Pod are a chain of three. */
+const MAX_OWNERS = 8;
+/** The informer of an owner may be later than the informer of pods. */
 const OWNER_RETRIES_MS = [500, 2_000, 10_000, 60_000];
 
 /**
- * Charges the hours of pods from what the API server holds: from their scheduling to their end, whenever that is seen.
- * A pod that ended is remembered in the ledger as long as its object exists, so that a new leader charges exactly the
- * pods that its predecessor missed. Pods of groups without budgets are not followed.
+ * Charges the hours of pods from their scheduling to their end, from the state in the API server. The ledger keeps an
+ * ended pod as long as its object exists, so that a new leader charges exactly the pods that its predecessor missed.
+ * Pods of groups without budgets are not charged.
  */
 export class UsageMeter {
   readonly #options: UsageMeterOptions;
   readonly #pods: Informer<PodObject>;
-  /** By path of the kind. */
+  /** Informers of owners, by path of the kind. */
   readonly #links = new Map<string, Informer<Link>>();
   readonly #podByUid = new Map<string, PodObject>();
   readonly #ownerOf = new Map<string, string>();
-  /** By uid of the pod; kept while its object exists, since its owners may be deleted before it. */
+  /** By pod uid; kept while the pod exists, because its owners may be deleted before it. */
   readonly #accounts = new Map<string, Account>();
   readonly #ownerRetries = new Map<string, number>();
   readonly #queue: ReconcileQueue;
-  /** Pods of which the ledger has the start and not the end. */
+  /** Pods whose start is in the ledger, and whose end is not. */
   readonly #running = new Set<string>();
-  /** Pods of which the ledger has both, and whose object exists. */
+  /** Pods whose start and end are in the ledger, and whose object exists. */
   readonly #ended = new Set<string>();
   readonly #deleted = new Map<string, Deleted>();
-  #begun = false;
+  #isCharging = false;
   #stopped = false;
 
   constructor(options: UsageMeterOptions) {
@@ -100,19 +98,19 @@ export class UsageMeter {
       const uid = (after ?? before)?.uid ?? '';
       if (after !== null) {
         this.#podByUid.set(uid, after);
-        if (this.#begun) this.#judge(after);
+        if (this.#isCharging) this.#audit(after);
       } else {
         this.#options.audit?.forget(uid);
         this.#podByUid.delete(uid);
         this.#deleted.set(uid, { pod: before, end: before?.endedAt ?? this.#options.clock.now() });
       }
-      if (this.#begun) this.#queue.put(uid, 0);
+      if (this.#isCharging) this.#queue.put(uid, 0);
     });
-    for (const followed of this.#followed()) followed.start();
-    void this.#begin();
+    for (const informer of this.#informers()) informer.start();
+    void this.#startCharging();
   }
 
-  /** The API server has these kinds now. */
+  /** Updates the set of kinds that the API server serves. */
   serve(kinds: readonly ServedKind[]): void {
     if (this.#stopped) return;
     for (const links of this.#link(kinds)) links.start();
@@ -124,7 +122,7 @@ export class UsageMeter {
     }
   }
 
-  /** Prepares to follow the owners of kinds that are not followed yet. */
+  /** Creates informers for the owners of new kinds. */
   #link(kinds: readonly ServedKind[]): readonly Informer<Link>[] {
     return kinds
       .filter(
@@ -142,44 +140,44 @@ export class UsageMeter {
       });
   }
 
-  #followed(): readonly Informer<unknown>[] {
+  #informers(): readonly Informer<unknown>[] {
     return [this.#pods, ...this.#links.values()];
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    await Promise.all(this.#followed().map((followed) => followed.stop()));
+    await Promise.all(this.#informers().map((informer) => informer.stop()));
     await this.#queue.stop();
   }
 
-  /** Reconciles all pods again: workloads and groups may have come since. */
-  again(): void {
-    if (!this.#begun) return;
+  /** Reconciles all pods again: their workloads and groups may exist by now. */
+  requeueAll(): void {
+    if (!this.#isCharging) return;
     for (const uid of this.#podByUid.keys()) this.#queue.put(uid, 0);
   }
 
-  /** Workloads are read differently now: the types of running pods are compared with their nodes anew. */
-  rejudge(): void {
-    if (!this.#begun) return;
+  /** Audits all pods again, after workloads are read with new types. */
+  auditAgain(): void {
+    if (!this.#isCharging) return;
     for (const pod of this.#podByUid.values()) {
       const before = this.#accounts.get(pod.uid);
       this.#accounts.delete(pod.uid);
       if (this.#accountOf(pod) === null && before !== undefined) this.#accounts.set(pod.uid, before);
-      this.#judge(pod);
+      this.#audit(pod);
     }
   }
 
-  #judge(pod: PodObject): void {
+  #audit(pod: PodObject): void {
     const account = this.#accountOf(pod);
-    if (account !== null) this.#options.audit?.judge(pod, account);
+    if (account !== null) this.#options.audit?.audit(pod, account);
   }
 
-  async #begin(): Promise<void> {
-    const { engine, followedUntil, whenReady, clock } = this.#options;
+  async #startCharging(): Promise<void> {
+    const { engine, lastWatchedAt, whenReady, clock } = this.#options;
     await whenReady;
-    // Kinds may come and go meanwhile.
-    while (!this.#stopped && !this.#followed().every(({ synced }) => synced))
-      await Promise.all(this.#followed().map((informer) => informer.whenSynced()));
+    // Kinds may be added or removed during the wait.
+    while (!this.#stopped && !this.#informers().every(({ synced }) => synced))
+      await Promise.all(this.#informers().map((informer) => informer.whenSynced()));
     if (this.#stopped) return;
     for (const change of engine.records()) {
       if (change.kind !== 'pod' || change.value === null) continue;
@@ -188,14 +186,14 @@ export class UsageMeter {
       else if (isRetained === true) this.#ended.add(change.key);
       else continue;
       if (this.#podByUid.has(change.key) || this.#deleted.has(change.key)) continue;
-      // It was deleted while nobody followed: it counts until somebody did last, and what it may have used since is
-      // reported.
+      // The pod was deleted while no meter watched: it is charged until the last time a meter watched, and the possible
+      // usage since then is reported.
       const uncertainUntil = clock.now();
-      const until = Math.min(followedUntil ?? uncertainUntil, uncertainUntil);
+      const until = Math.min(lastWatchedAt ?? uncertainUntil, uncertainUntil);
       this.#deleted.set(change.key, { pod: null, end: until, uncertainUntil });
     }
-    this.#begun = true;
-    for (const pod of this.#podByUid.values()) this.#judge(pod);
+    this.#isCharging = true;
+    for (const pod of this.#podByUid.values()) this.#audit(pod);
     for (const uid of [...this.#deleted.keys(), ...this.#podByUid.keys()]) this.#queue.put(uid, 0);
   }
 
@@ -206,16 +204,16 @@ export class UsageMeter {
     if (pod === undefined || pod.startedAt === null || this.#ended.has(uid)) return;
     if (!this.#running.has(uid) && !(await this.#charge(pod))) return;
     if (pod.endedAt === null) return;
-    await this.#tell({ type: 'podStopped', pod: uid, end: pod.endedAt, retain: true });
+    await this.#execute({ type: 'podStopped', pod: uid, end: pod.endedAt, retain: true });
     this.#running.delete(uid);
     this.#ended.add(uid);
   }
 
-  /** Ends the account of a pod whose object is gone; of one that was never charged, after charging it. */
+  /** Ends the charge of a deleted pod; a pod that was never charged is charged first. */
   async #close(uid: string, { pod, end, uncertainUntil }: Deleted): Promise<void> {
-    if (this.#ended.has(uid)) await this.#tell({ type: 'podForgotten', pod: uid });
+    if (this.#ended.has(uid)) await this.#execute({ type: 'podForgotten', pod: uid });
     else if (this.#running.has(uid) || (pod !== null && pod.startedAt !== null && (await this.#charge(pod))))
-      await this.#tell({
+      await this.#execute({
         type: 'podStopped',
         pod: uid,
         end,
@@ -228,7 +226,7 @@ export class UsageMeter {
     this.#deleted.delete(uid);
   }
 
-  /** Starts to charge a pod. False where its hours are on no budget. */
+  /** Starts to charge a pod; false where no budget counts its hours. */
   async #charge(pod: PodObject): Promise<boolean> {
     const { engine, clock } = this.#options;
     const account = this.#accountOf(pod);
@@ -236,12 +234,12 @@ export class UsageMeter {
       this.#waitForOwner(pod);
       return false;
     }
-    // One that is closed is gone already.
-    if (this.#podByUid.has(pod.uid)) this.#options.audit?.judge(pod, account);
+    // A deleted pod is not audited.
+    if (this.#podByUid.has(pod.uid)) this.#options.audit?.audit(pod, account);
     if ((engine.status(account.group)?.burnRate.size ?? 0) === 0) return false;
     const needs = pod.needs(account.types['gpu'] ?? '');
     if (needs === null) return false;
-    const isCharged = await this.#tell({
+    const isCharged = await this.#execute({
       type: 'podStarted',
       pod: pod.uid,
       workload: refOfKey(account.workload),
@@ -254,7 +252,7 @@ export class UsageMeter {
     return isCharged;
   }
 
-  async #tell(command: Command): Promise<boolean> {
+  async #execute(command: Command): Promise<boolean> {
     const decision = await this.#options.engine.execute(command);
     if (decision.code === 'Conflict') throw new Error(decision.message);
     return decision.allowed;
@@ -268,21 +266,24 @@ export class UsageMeter {
     this.#options.clock.after(waitMs, () => this.#queue.put(uid, 0));
   }
 
-  /** The charged workload at the end of the chain of controllers, followed by uid: names can be made up. */
+  /**
+   * Finds the charged workload at the end of the chain of controllers. The chain is informer by uid, because a pod can
+   * name any owner.
+   */
   #accountOf(pod: PodObject): Account | null {
     const known = this.#accounts.get(pod.uid);
     if (known !== undefined) return known;
     let found: WorkloadObject | null = null;
     let uid = pod.ownerUid;
-    for (let length = 0; length < LONGEST_CHAIN; length++) {
-      // The outermost that is charged.
+    for (let length = 0; length < MAX_OWNERS; length++) {
+      // The outermost charged workload counts.
       const workload = this.#options.workloadOf(uid);
       if (workload !== null && workload.demand !== null) found = workload;
-      // Pods own what their controllers made for them: the workers of a LeaderWorkerSet, the executors of a Spark
+      // Pods own objects that their controllers created: the workers of a LeaderWorkerSet, the executors of a Spark
       // driver.
-      const above = this.#ownerOf.get(uid) ?? this.#podByUid.get(uid)?.ownerUid ?? uid;
-      if (above === uid) break;
-      uid = above;
+      const parent = this.#ownerOf.get(uid) ?? this.#podByUid.get(uid)?.ownerUid ?? uid;
+      if (parent === uid) break;
+      uid = parent;
     }
     if (found === null) return null;
     const account = { workload: found.key, group: found.group, types: found.demand?.types ?? {} };
