@@ -23,7 +23,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates
 COPY --from=files /usr/local/bin/node /usr/bin/node
 COPY --from=files /image/ /
 LABEL org.opencontainers.image.title="gpu-manager" org.opencontainers.image.licenses="Apache-2.0"
-# The agent needs root, and its manifest says so; extender and quota run as this user.
-USER 65532
+# Root, and the flags of the start script of tkestack gpu-manager's image: a DaemonSet that was written for that image needs no change but the
+# image's name. Manifests of this project name their own arguments and users: extender and quota run as another user than root.
 ENTRYPOINT ["gpu-manager"]
-CMD ["run"]
+CMD ["run", "--extra-config=/etc/gpu-manager/extra-config.json", "--share-mode=true", "--volume-config=/etc/gpu-manager/volume.conf", "--query-addr=0.0.0.0"]

@@ -26,6 +26,11 @@ const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 300_000;
 const OWNERS_LIMIT = 512;
 
+/** Reason of the event of a pod that was not admitted. */
+const ADMISSION_REFUSED = 'GPURefused';
+/** Reason of the event of a container that may not start; the original's word. */
+const START_REFUSED = 'PreStartContainerCheckErr';
+
 /** The reason that the kubelet gives for pods it could not get devices for. */
 const ADMISSION_FAILED = 'UnexpectedAdmissionError';
 
@@ -74,12 +79,12 @@ export class FailedPods {
     if (this.#handled.has(pod.objectUid) || !containersOf(pod).some(usesGpu)) return;
     if (pod.phase === 'Failed') {
       const reason = refusedAdmission(pod.failure);
-      if (reason !== null) this.#refused(pod, undefined, reason);
+      if (reason !== null) this.#refused(pod, ADMISSION_REFUSED, reason);
       return;
     }
     const refused = containersOf(pod).find((container) => refusedStart(container) !== null);
     if (refused !== undefined && !this.#refusedStarts.has(pod.objectUid)) {
-      this.#record(pod, refused.name, refusedStart(refused) ?? '', '');
+      this.#record(pod, START_REFUSED, refusedStart(refused) ?? '', refused.name);
       this.#refusedStarts.set(
         pod.objectUid,
         this.#after(REFUSED_START_MS, () => this.#lookAgain(pod, refused)),
@@ -93,21 +98,19 @@ export class FailedPods {
     const current = this.#options.pods.get(pod.uid);
     const container = current === null ? undefined : containersOf(current).find((entry) => entry.name === refused.name);
     if (current === null || container === undefined || container.running || container.waiting === '') return;
-    this.#refused(current, refused.name, refusedStart(refused) ?? '');
+    this.#refused(current, START_REFUSED, refusedStart(refused) ?? '', refused.name);
   }
 
-  #refused(pod: NodePod, container: string | undefined, reason: string): void {
+  #refused(pod: NodePod, event: string, reason: string, container?: string): void {
     this.#handled.add(pod.objectUid);
     const { controller } = pod;
     const recreated = controller !== null && !pod.mirror && !LEFT_TO_THEMSELVES.has(controller.kind);
     const failedAt = pod.admittedAt ?? pod.createdAt;
     if (this.#options.clock.now() - failedAt < OLD_NEWS_MS) {
-      this.#record(
-        pod,
-        container,
-        reason,
-        recreated ? `; deleted, so that ${controller.kind} ${controller.name} can create it anew` : '',
-      );
+      const consequence = recreated
+        ? `; deleted, so that ${controller.kind} ${controller.name} can create it anew`
+        : '';
+      this.#record(pod, event, `${reason}${consequence}`, container);
     }
     if (!recreated || pod.deletedAt !== null) return;
     const delayMs = this.#delayFor(pod, controller);
@@ -118,12 +121,8 @@ export class FailedPods {
     this.#after(delayMs, () => this.#options.remove(pod));
   }
 
-  #record(pod: NodePod, container: string | undefined, reason: string, consequence: string): void {
-    this.#options.record(podSubject({ ...pod, uid: pod.objectUid }, container), {
-      type: 'Warning',
-      reason: 'GPURefused',
-      message: `${reason}${consequence}`,
-    });
+  #record(pod: NodePod, reason: string, message: string, container?: string): void {
+    this.#options.record(podSubject({ ...pod, uid: pod.objectUid }, container), { type: 'Warning', reason, message });
   }
 
   #delayFor(pod: NodePod, controller: { readonly kind: string; readonly name: string }): number {

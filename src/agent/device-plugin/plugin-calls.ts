@@ -63,11 +63,14 @@ export function callsOf(kind: ResourceKind, devices: DeviceSource): PluginCalls 
     },
     async preStartContainer(request) {
       const answer = await devices.preStart(kind, request.devicesIDs);
-      if (!answer.ok) throw refusalOf(answer);
+      if (!answer.ok) throw refusalOf({ ...answer, reason: `${START_CHECK_FAILED}: ${answer.reason}` });
       return {};
     },
   };
 }
+
+/** What tools that read the original's errors look for. */
+const START_CHECK_FAILED = 'PreStartContainer check failed';
 
 const STATUS: Readonly<Partial<Record<Refusal['code'], status>>> = {
   'bad-core-count': status.INVALID_ARGUMENT,

@@ -46,7 +46,20 @@ export async function applyMirror(directory: string, plan: MirrorPlan, fs: Mirro
     await fs.rename(link, join(directory, CURRENT));
     await sync(directory, fs);
   }
+  await linkPathsOfOriginal(directory, plan, fs);
   return version;
+}
+
+/**
+ * Makes the paths of the original, such as `directory/lib64`, lead to the current version, for scripts and volumes that
+ * name them. A directory that the original left there stays: its containers may have it mounted.
+ */
+async function linkPathsOfOriginal(directory: string, plan: MirrorPlan, fs: MirrorFs): Promise<void> {
+  for (const step of plan.steps) {
+    if (step.kind !== 'directory' || step.to.includes('/') || (await exists(join(directory, step.to), fs))) continue;
+    await fs.symlink(join(CURRENT, step.to), join(directory, step.to));
+    await sync(directory, fs);
+  }
 }
 
 /** The version that new containers get, null before the first was made. */

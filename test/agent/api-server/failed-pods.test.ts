@@ -251,7 +251,7 @@ test('a container whose start we refused is told at once, and its pod deleted wh
   const scene = new Scene(t);
   scene.see({ name: 'web', owner: OWNER, status: refusedStart() });
   scene.see({ name: 'web', owner: OWNER, status: refusedStart() });
-  t.same(scene.told, ['web/main GPURefused: no such ids']);
+  t.same(scene.told, ['web/main PreStartContainerCheckErr: no such ids']);
   scene.clock.advance(59_000);
   scene.see({
     name: 'web',
@@ -287,7 +287,7 @@ test('a naked pod whose start we refused is left to its user', (t) => {
   const scene = new Scene(t);
   scene.see({ name: 'naked', status: refusedStart() });
   scene.clock.advance(3_600_000);
-  t.ok(scene.told.every((line) => line === 'naked/main GPURefused: no such ids'));
+  t.ok(scene.told.every((line) => line === 'naked/main PreStartContainerCheckErr: no such ids'));
   t.same(scene.removed, []);
   t.end();
 });

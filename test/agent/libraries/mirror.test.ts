@@ -74,6 +74,17 @@ const whole = (driver: string) => ({
   files: ['gpu-client', 'libcuda-origin.so.1', 'libcuda.so.1', `libcuda.so.${driver}`],
 });
 
+test('the paths of the original lead to the current version, where the original left no directory of its own', async (t) => {
+  const scratch = await scratchDirectory(t);
+  const directory = join(scratch, 'nvidia');
+  mkdirSync(join(directory, 'bin'), { recursive: true });
+  await applyMirror(directory, planOf(scratch, '535.1'));
+  t.equal(readFileSync(join(directory, 'lib64/libcuda-origin.so.1'), 'utf8'), 'driver 535.1');
+  await applyMirror(directory, planOf(scratch, '550.2'));
+  t.equal(readFileSync(join(directory, 'lib64/libcuda-origin.so.1'), 'utf8'), 'driver 550.2');
+  t.same(readdirSync(join(directory, 'bin')), [], 'what the original left stays');
+});
+
 test('a mirror is put in place, readable by everyone, whatever the umask', async (t) => {
   const scratch = await scratchDirectory(t);
   const directory = join(scratch, 'nvidia');

@@ -137,7 +137,7 @@ export class ContainerdEngine implements Engine {
     const config = {
       metadata: { name, attempt: wish.attempt ?? 0 },
       image: { image: wish.image ?? TEST_IMAGE },
-      command: wish.command,
+      command: wish.command ?? [],
       envs: [...Object.entries(wish.environment ?? {}), ...Object.entries(wish.laterEnvironment ?? {})].map(
         ([key, value]) => ({ key, value }),
       ),

@@ -69,7 +69,7 @@ export class DockerEngine implements Engine {
     const container = await this.#docker.createContainer({
       name: `k8s_${name}_${pod.name}_${pod.namespace}_${pod.uid}_0`,
       Image: TEST_IMAGE,
-      Cmd: [...wish.command],
+      ...(wish.command === undefined ? {} : { Cmd: [...wish.command] }),
       Env: Object.entries(wish.environment ?? {}).map(([key, value]) => `${key}=${value}`),
       Labels: {
         [LABEL.podUid]: pod.uid,

@@ -9,7 +9,8 @@ export interface ContainerWish {
   readonly attempt?: number;
   /** One that the test has imported; the test image unless given. */
   readonly image?: string;
-  readonly command: readonly string[];
+  /** The image's own where it is left out. */
+  readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   /** Set after these, also where that sets a variable twice, as a kubelet does with what a pod sets itself. */
   readonly laterEnvironment?: Readonly<Record<string, string>>;

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /** A program without libraries that is a shell and what a shell needs; Debian's package busybox-static. */
 export const BUSYBOX = '/bin/busybox';
@@ -47,12 +48,27 @@ export interface ImageConfig {
   readonly Entrypoint?: readonly string[];
   readonly Cmd: readonly string[];
   readonly Env: readonly string[];
+  readonly User?: string;
 }
 
 const TEST_CONFIG: ImageConfig = { Cmd: ['/bin/sleep', '1000000'], Env: ['PATH=/bin'] };
 
-/** As the Dockerfile has it. */
-export const OWN_CONFIG: ImageConfig = { Entrypoint: ['gpu-manager'], Cmd: ['run'], Env: ['PATH=/usr/bin:/bin'] };
+const DOCKERFILE = fileURLToPath(new URL('../../../../Dockerfile', import.meta.url));
+
+/** What the last stage of the Dockerfile says. */
+export const OWN_CONFIG: ImageConfig = ownConfig(readFileSync(DOCKERFILE, 'utf8'));
+
+function ownConfig(dockerfile: string): ImageConfig {
+  const lastStage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '));
+  const instruction = (name: string): string | undefined => new RegExp(`^${name} (.+)$`, 'm').exec(lastStage)?.[1];
+  const list = (name: string): string[] => JSON.parse(instruction(name) ?? '[]') as string[];
+  return {
+    Entrypoint: list('ENTRYPOINT'),
+    Cmd: list('CMD'),
+    Env: ['PATH=/usr/bin:/bin'],
+    User: instruction('USER') ?? '',
+  };
+}
 
 /** Packs a layer into an image that `ctr images import` takes (the format of `docker save`); answers the tar file. */
 export function packImage(directory: string, layer: string, reference = TEST_IMAGE, config = TEST_CONFIG): string {
