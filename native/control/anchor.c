@@ -4,18 +4,19 @@
 #include "lock.h"
 #include <string.h>
 
-/* Times come as floats in ms: half a second after the anchor they are still exact to 30 ns. */
+/* The driver returns times as float in ms. Up to half a second after the anchor their resolution is 30 ns. */
 #define ANCHOR_NS 500000000ull
 
-/* Two events are recorded in turn and never destroyed while the context lives: whoever still uses the older one is not
- * harmed. */
+/*
+ * Two events are recorded in turn and live as long as the context, so a thread that still uses the older one is safe.
+ */
 static struct {
   CUcontext context;
   CUevent events[2];
-  uint32_t number; /* of the current one; 0: none */
+  uint32_t number; /* of the current anchor; 0: none */
   bool held;
   uint64_t recorded_at_ns;
-  uint32_t known; /* the anchor that the offset belongs to */
+  uint32_t known; /* number of the anchor that `offset_ns` belongs to */
   int64_t offset_ns;
 } anchor;
 
@@ -74,8 +75,8 @@ void anchor_drop_context(CUcontext context) {
   memset(&anchor, 0, sizeof anchor);
 }
 
-static void forget(void) {
+static void reset(void) {
   memset(&anchor, 0, sizeof anchor);
   renewing.taken = 0;
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)

@@ -1,7 +1,5 @@
-/*
- * Connects the GPU's clock with ours, for one context. GPU times are taken since an event that was recorded lately; a
- * launch cannot have started before it was submitted, and the least delay seen since then is taken for none.
- */
+/* Relates the GPU's clock to the host's clock for one context. GPU times are measured from a recently recorded event,
+ * the anchor. A launch cannot start before it is submitted, so the smallest observed delay is taken as zero. */
 #ifndef VGPU_ANCHOR_H
 #define VGPU_ANCHOR_H
 
@@ -9,20 +7,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The anchor to use for what is submitted now to `stream`, renewed when it is old; 0: there is none for this context.
- */
+/* The number of the current anchor for work that is submitted to `stream` now; renewed when it is old. 0: the context
+ * has no anchor. */
 uint32_t anchor_current(CUcontext context, CUstream stream, uint64_t now);
 
-/* When `event` happened, in ns since that anchor; false when it was replaced meanwhile. */
+/* The time of `event` in ns since that anchor. False: the anchor was replaced meanwhile. */
 bool anchor_time(uint32_t anchor, CUevent event, int64_t *since_ns);
 
-/*
- * A time since the current anchor by our clock. `submitted_at_ns` is when what started at `since_ns` was submitted:
- * every call makes the connection better. One thread at a time.
- */
+/* Converts a time since the current anchor to the host's clock. `submitted_at_ns` is when the work that started at
+ * `since_ns` was submitted; each call can improve the conversion. One thread at a time. */
 int64_t anchor_host_time(int64_t since_ns, uint64_t submitted_at_ns);
 
-/* Something is measured against the current anchor: it is not renewed meanwhile. */
+/* Prevents the renewal of the anchor while a measurement uses it. */
 void anchor_hold(bool hold);
 
 void anchor_drop_context(CUcontext context);

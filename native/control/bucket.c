@@ -3,18 +3,18 @@
 #include "os.h"
 #include "share_law.h"
 
-/* Limits may change while somebody sleeps. */
+/* Limits may change while a thread sleeps. */
 #define LONGEST_SLEEP_NS 50000000ull
-/* A grant that nobody confirmed for this long is not used: others may have come meanwhile. */
+/* A self-made grant expires after this time without new samples: other containers may have become active meanwhile. */
 #define SOFT_STALE_NS 500000000ull
-/* Nor is it held against the GPU for longer that launches were behind once. */
+/* A detected delay suppresses the agent's grant for at most this long. */
 #define BEHIND_STALE_NS 100000000ull
 
 static struct vgpu_device_usage *usage_of(uint32_t device) {
   return &control.ledger.usage->devices[device];
 }
 
-/* When launches of this process were last found behind, 0: the last ones were not. */
+/* When launches of this process were last found to be late; 0: the last samples were on time. */
 static uint64_t behind_at_ns[VGPU_MAX_DEVICES];
 
 static bool is_behind(uint32_t device, uint64_t now) {
@@ -26,8 +26,8 @@ static bool agent_grants(const struct vgpu_device_live *live, uint64_t now) {
   return live->grant_ppm != 0 && limits_steering_is_fresh(live, now);
 }
 
-/* The agent finds out some beats later that others came. Until then launches that they delay would pile up, and with
- * them the container would take more than its share for as long as that lasts. */
+/* The agent notices load of other containers only some steering ticks later. Until then delayed launches would pile up
+ * in the GPU's queue, and the container would exceed its share while they drain. */
 static uint32_t granted(uint32_t device, const struct vgpu_device_live *live, uint64_t now) {
   if (live->soft_limit <= live->share) return 0;
   if (agent_grants(live, now)) return is_behind(device, now) ? 0 : live->grant_ppm;
@@ -47,7 +47,7 @@ bool bucket_is_soft(uint32_t device) {
   return live.soft_limit > live.share;
 }
 
-/* How much longer than it was to sleep a thread slept lately, as far as its container is behind for that. */
+/* How much longer than requested a thread slept, as long as the container has not caught up yet. */
 static uint64_t held_up_ns[VGPU_MAX_DEVICES];
 
 static uint64_t sleep_for(uint32_t device, uint64_t now, uint64_t wait) {
@@ -58,7 +58,7 @@ static uint64_t sleep_for(uint32_t device, uint64_t now, uint64_t wait) {
   return now;
 }
 
-/* Moves the level on from `level`; false when another thread was quicker. */
+/* Moves the level forward from `level`. False: another thread changed the level first; the caller retries. */
 static bool charge(uint32_t device, uint64_t level, uint64_t now, uint64_t wall) {
   uint64_t held_up = __atomic_load_n(&held_up_ns[device], __ATOMIC_RELAXED);
   uint64_t after = law_charge(level, now, wall, held_up);
@@ -96,7 +96,7 @@ void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
     if (wait > 0) {
       if (waited_from == 0) waited_from = now;
       waiting();
-      /* So much may be the debt of one that was killed, for launches that will never run. */
+      /* A debt this large may belong to a killed process, for launches that will never run. */
       if (wait > LONGEST_SLEEP_NS) usage_reclaim_rarely(control.ledger.usage, &control.self);
       now = sleep_for(device, now, wait);
       continue;
@@ -131,7 +131,7 @@ uint64_t bucket_alone_until(uint32_t device) {
   return __atomic_load_n(&usage_of(device)->alone_until_ns, __ATOMIC_RELAXED);
 }
 
-/* What launches of this process have found since the last decision; one thread at a time observes. */
+/* Sums of the samples of this process since the last grant decision. One thread at a time observes. */
 static struct {
   uint64_t late_ns;
   uint64_t cost_ns;
@@ -157,7 +157,7 @@ void bucket_observe(uint32_t device, uint64_t late_ns, uint64_t cost_ns) {
   bool contended = late > (part > LAW_CONTENDED_NS ? part : LAW_CONTENDED_NS);
   uint32_t after = law_soft_grant_ppm(live.share, live.soft_limit, before, contended);
   __atomic_store_n(&usage->soft_grant_ppm, after, __ATOMIC_RELAXED);
-  /* Being late is held against others once: from here on the model starts from what really happened. */
+  /* Count this delay only once: start the model again from the time at which launches really ended. */
   usage_count(&usage->alone_until_ns, late);
   observed[device].late_ns = observed[device].cost_ns = observed[device].launches = 0;
 }

@@ -18,7 +18,7 @@ bool capture_asks(CUstream stream) {
 
 static void count(uint32_t by) {
   __atomic_fetch_add(&captures, by, __ATOMIC_RELAXED);
-  atomic_fetch_add_explicit(&gate.detours, by, memory_order_relaxed);
+  atomic_fetch_add_explicit(&gate.slow_path_reasons, by, memory_order_relaxed);
 }
 
 void capture_begun(void) {
@@ -29,7 +29,7 @@ void capture_ended(void) {
   count(-1u);
 }
 
-static void forget(void) {
+static void reset(void) {
   captures = 0;
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)

@@ -9,16 +9,16 @@
 #include "memory.h"
 #include "os.h"
 
-/* What a context is taken to cost where nothing can be measured, and the most that is believed of a measurement: while
- * it is taken others may allocate. */
+/* Assumed cost of a context when it cannot be measured, and the upper bound for a measurement: other threads may
+ * allocate while it is taken. */
 #define UNMEASURED_BYTES (256ull << 20)
 #define MOST_BYTES (1ull << 30)
-/* Making a context takes tenths of a second. Whoever measures may be stopped meanwhile. */
+/* Creating a context takes tenths of a second, and the measuring process may be stopped meanwhile. */
 #define PATIENCE_NS 5000000000ull
 #define PAUSE_NS 1000000ull
 
 static struct lock lock;
-/* Contexts of this process, and what is charged for each. */
+/* Contexts of this process, and the charge for each. */
 static struct {
   uint32_t count;
   uint64_t each;
@@ -49,7 +49,7 @@ static bool is_limited(uint32_t device) {
   return live.memory_limit_bytes != 0;
 }
 
-/* True: this process is to measure, nobody else is about to. False: it is known, or somebody takes too long. */
+/* True: this process measures, and no other does. False: the cost is known, or another process takes too long. */
 static bool takes_measurement(uint32_t device) {
   uint32_t *measurer = &usage_of(device)->context_measurer;
   uint64_t until = os_now_ns() + PATIENCE_NS;
@@ -67,7 +67,7 @@ static bool takes_measurement(uint32_t device) {
   return false;
 }
 
-/* What the driver says that this process has; it lists nobody before his first context. */
+/* Memory of this process according to the driver, which lists a process only once it has a context. */
 static bool own_bytes(int device, uint64_t *bytes, bool *listed) {
   return gpu_memory_of(control.limits->devices[device].uuid, control.self.pid, bytes, listed);
 }
@@ -76,32 +76,33 @@ static void leave_measurement(uint32_t device) {
   __atomic_store_n(&usage_of(device)->context_measurer, 0, __ATOMIC_RELEASE);
 }
 
-bool contexts_claim(struct contexts_claim *claim, int device) {
-  *claim = (struct contexts_claim){.device = DEVICE_UNLISTED};
+bool contexts_reserve(struct contexts_reservation *reservation, int device) {
+  *reservation = (struct contexts_reservation){.device = DEVICE_UNLISTED};
   if (device < 0 || !is_limited((uint32_t)device)) return true;
-  claim->device = device;
+  reservation->device = device;
   if (!is_known((uint32_t)device) && takes_measurement((uint32_t)device)) {
-    claim->measures = own_bytes(device, &claim->own_before, &(bool){false});
-    if (claim->measures) return true;
+    reservation->measures = own_bytes(device, &reservation->own_before, &(bool){false});
+    if (reservation->measures) return true;
     publish((uint32_t)device, UNMEASURED_BYTES);
     leave_measurement((uint32_t)device);
   }
-  struct memory_claim memory;
+  struct memory_reservation memory;
   uint64_t bytes = is_known((uint32_t)device) ? known_bytes((uint32_t)device) : UNMEASURED_BYTES;
-  if (!memory_claim(&memory, device, bytes, VGPU_DENIED_CONTEXT)) return false;
-  claim->bytes = bytes;
+  if (!memory_reserve(&memory, device, bytes, VGPU_DENIED_CONTEXT)) return false;
+  reservation->bytes = bytes;
   return true;
 }
 
-static uint64_t measured(const struct contexts_claim *claim) {
+static uint64_t measured(const struct contexts_reservation *reservation) {
   uint64_t own;
   bool listed;
-  if (!own_bytes(claim->device, &own, &listed) || !listed || own < claim->own_before) return UNMEASURED_BYTES;
-  uint64_t bytes = own - claim->own_before;
+  if (!own_bytes(reservation->device, &own, &listed) || !listed || own < reservation->own_before)
+    return UNMEASURED_BYTES;
+  uint64_t bytes = own - reservation->own_before;
   return bytes < MOST_BYTES ? bytes : UNMEASURED_BYTES;
 }
 
-/* One more of this process; all are charged the same from now on. */
+/* Adds one context. All contexts are charged the same from now on. */
 static void add(uint32_t device, uint64_t bytes) {
   lock_take(&lock);
   uint64_t each = contexts[device].each;
@@ -112,15 +113,15 @@ static void add(uint32_t device, uint64_t bytes) {
   if (bytes > each && count > 0) ledger_force(&control.ledger, device, (bytes - each) * count);
 }
 
-static bool remember(const struct contexts_claim *claim, CUcontext context) {
+static bool remember(const struct contexts_reservation *reservation, CUcontext context) {
   struct track_entry entry = {
       .key = (uint64_t)context,
       .link = (uint64_t)context,
       .kind = TRACK_CONTEXT,
-      .device = (uint16_t)claim->device,
+      .device = (uint16_t)reservation->device,
   };
   if (track_add(&entry) != 0) return false;
-  add((uint32_t)claim->device, claim->bytes);
+  add((uint32_t)reservation->device, reservation->bytes);
   return true;
 }
 
@@ -129,22 +130,22 @@ static bool is_remembered(CUcontext context) {
   return track_find(TRACK_CONTEXT, (uint64_t)context, &entry);
 }
 
-bool contexts_settle(struct contexts_claim *claim, CUcontext context) {
-  struct memory_claim memory = {.device = claim->device};
+bool contexts_commit(struct contexts_reservation *reservation, CUcontext context) {
+  struct memory_reservation memory = {.device = reservation->device};
   bool fits = true;
-  if (claim->device < 0) return true;
-  if (claim->measures && context != NULL) {
-    claim->bytes = measured(claim);
-    publish((uint32_t)claim->device, claim->bytes);
-    fits = memory_claim(&memory, claim->device, claim->bytes, VGPU_DENIED_CONTEXT);
+  if (reservation->device < 0) return true;
+  if (reservation->measures && context != NULL) {
+    reservation->bytes = measured(reservation);
+    publish((uint32_t)reservation->device, reservation->bytes);
+    fits = memory_reserve(&memory, reservation->device, reservation->bytes, VGPU_DENIED_CONTEXT);
   }
-  if (claim->measures) leave_measurement((uint32_t)claim->device);
+  if (reservation->measures) leave_measurement((uint32_t)reservation->device);
   if (!fits) return false;
-  memory.bytes = claim->bytes;
-  /* Another thread may have made the same primary context active meanwhile. */
+  memory.bytes = reservation->bytes;
+  /* Another thread may have retained the same primary context meanwhile. */
   bool keeps = context != NULL && !is_remembered(context);
-  bool good = !keeps || remember(claim, context);
-  if (!keeps || !good) memory_release(&memory);
+  bool good = !keeps || remember(reservation, context);
+  if (!keeps || !good) memory_cancel(&memory);
   return good;
 }
 
@@ -156,12 +157,12 @@ static void ended(uint32_t device) {
   ledger_give_back(&control.ledger, device, each);
 }
 
-static void forget(void) {
+static void reset(void) {
   for (uint32_t i = 0; i < VGPU_MAX_DEVICES; i++)
     contexts[i].count = 0;
   lock.taken = 0;
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)
 
 __attribute__((constructor)) static void register_ended(void) {
   memory_register_contexts(ended);

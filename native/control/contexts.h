@@ -1,7 +1,7 @@
 /*
- * What the driver takes for contexts themselves. How much that is depends on GPU and driver: the first process of the
- * container that makes a context measures it, the others wait for that and charge the same. What it is in truth the
- * agent sees in NVML, and adds what is missing (driver_overhead_bytes).
+ * Memory that the driver uses for contexts. The amount depends on GPU and driver: the first process of the container
+ * that creates a context measures it, and the others wait for the result and charge the same. The agent sees the real
+ * amount through NVML and adds the difference (driver_overhead_bytes).
  */
 #ifndef VGPU_CONTEXTS_H
 #define VGPU_CONTEXTS_H
@@ -10,17 +10,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct contexts_claim {
+struct contexts_reservation {
   int device;     /* index in the limits file; DEVICE_UNLISTED: not accounted */
   uint64_t bytes; /* charged */
   bool measures;
-  uint64_t own_before; /* what the driver counted of this process */
+  uint64_t own_before; /* memory of this process according to the driver, before the context */
 };
 
-/* Before a context is made: takes what it will cost. False: refused and counted. */
-bool contexts_claim(struct contexts_claim *claim, int device);
+/* Before a context is created: reserves its cost. False: refused and counted. */
+bool contexts_reserve(struct contexts_reservation *reservation, int device);
 
-/* After the driver call, `context` NULL when that failed. False: it costs more than there is, and has to go. */
-bool contexts_settle(struct contexts_claim *claim, CUcontext context);
+/* After the driver call; `context` is NULL if that failed. False: the context costs more than is left, and the caller
+ * must destroy it. */
+bool contexts_commit(struct contexts_reservation *reservation, CUcontext context);
 
 #endif

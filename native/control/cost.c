@@ -5,19 +5,19 @@
 #include "others.h"
 #include <string.h>
 
-/* A launch is timed once for this much GPU time of its kind: rarely enough to be free, often enough to follow changes.
- */
+/* One launch of a kernel is timed per this much GPU time: rarely enough that timing costs nothing noticeable, often
+ * enough to follow changes. */
 #define TIME_EVERY_NS 2000000ull
 #define LONGEST_INTERVAL 1024u
 #define MOST_DOUBTS 4u
-/* Nothing known at all: as long as a small kernel takes. */
+/* Charge before anything was learned: the duration of a small kernel. */
 #define FIRST_GUESS_NS 20000ull
 
 _Static_assert(COST_SETS == 1u << 12, "cost_set takes 12 bits");
 
 struct cost costs[COST_SETS][COST_WAYS] __attribute__((aligned(64)));
 static struct estimate estimates[COST_SETS * COST_WAYS];
-static struct lock lock; /* of everything but reading a published cost */
+static struct lock lock; /* protects everything except reads of a published cost */
 static uint8_t oldest[COST_SETS];
 static uint64_t typical_ns; /* moving mean over all learned launches */
 
@@ -55,16 +55,16 @@ static uint32_t interval_of(uint64_t cost_ns) {
   return interval > LONGEST_INTERVAL ? LONGEST_INTERVAL : (uint32_t)interval;
 }
 
-/* A first sample that may be much too long would be charged until there is another: better none. But not for ever. */
+/*
+ * A first sample that may be far too long would be charged until the next sample arrives, so it is ignored a few times.
+ */
 static bool is_doubtful(struct cost *cost, const struct timing *timing) {
   if (!timing->disturbed || estimate_of(cost)->samples > 0) return false;
   return cost->disturbed++ < MOST_DOUBTS;
 }
 
-/*
- * Launches until the next is timed: from half the interval to one and a half, since at even distances it could always
- * be the same of those that a program launches between two waits. Evenly spread (the golden ratio's multiples).
- */
+/* Launches until the next sample: between half the interval and one and a half intervals. Equal distances could always
+ * hit the same kernel of a repeating pattern. Multiples of the golden ratio spread them evenly. */
 static uint32_t next_countdown(uint32_t interval) {
   static uint32_t turn;
   turn += 0x9e3779b9u;
@@ -77,7 +77,7 @@ void cost_learn(struct cost *cost, uint64_t key, const struct timing *timing, ui
     struct estimate *estimate = estimate_of(cost);
     estimate_learn(estimate, timing->sample_ns, timing->disturbed ? OTHERS_UNKNOWN : timing->others_ppm, now);
     uint64_t value = estimate_value(estimate, timing->others_ppm);
-    /* The first launches of a kind are all timed, one sample alone may be a bad one. */
+    /* The first launches of a kernel are all timed, because a single sample may be wrong. */
     cost->interval = estimate->samples < 4 ? 0 : interval_of(value);
     if (cost->countdown / 2 > cost->interval) cost->countdown = next_countdown(cost->interval);
     typical_ns = typical_ns == 0 ? value : typical_ns - typical_ns / 16 + value / 16;
@@ -122,7 +122,7 @@ void cost_refresh(uint64_t key) {
   lock_release(&lock);
 }
 
-static void forget(void) {
+static void reset(void) {
   lock.taken = 0;
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)

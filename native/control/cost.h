@@ -1,7 +1,5 @@
-/*
- * The cost of every launch this process makes, by what is launched and in which shape. The hot path reads a published
- * number; learning happens beside it.
- */
+/* The learned cost of every launch of this process, by kernel and launch shape. The hot path reads a published number;
+ * learning happens outside of it. */
 #ifndef VGPU_COST_H
 #define VGPU_COST_H
 
@@ -12,14 +10,14 @@
 #define COST_SETS 4096u
 #define COST_WAYS 4u
 
-/* What the hot path looks at; two of them share a cache line, and what they were learned from lies elsewhere. */
+/* The part that the hot path reads. Two entries share a cache line; the samples behind them are stored elsewhere. */
 struct cost {
   uint64_t key;       /* 0: free */
   uint64_t cost_ns;   /* 0: not learned yet */
-  uint32_t countdown; /* launches until one is timed again */
+  uint32_t countdown; /* launches until the next one is timed */
   uint32_t interval;
-  uint32_t pending;   /* timed launches whose time is not known yet */
-  uint32_t disturbed; /* samples that were not believed, with none yet that was */
+  uint32_t pending;   /* timed launches whose duration is not known yet */
+  uint32_t disturbed; /* disturbed samples that were ignored because there is no other sample yet */
 };
 
 extern struct cost costs[COST_SETS][COST_WAYS] __attribute__((visibility("hidden")));
@@ -28,7 +26,7 @@ static inline size_t cost_set(uint64_t key) {
   return (size_t)(key * 0xd6e8feb86659fd93ull >> 52);
 }
 
-/* The entry of a key (never 0), NULL if it has none. */
+/* The entry of a key (never 0); NULL if there is none. */
 static inline struct cost *cost_find(uint64_t key) {
   struct cost *set = costs[cost_set(key)];
 #pragma GCC unroll 4
@@ -37,26 +35,28 @@ static inline struct cost *cost_find(uint64_t key) {
   return NULL;
 }
 
-/* The same, made if there is none: in place of the set's oldest when all ways are taken. */
+/* The entry of a key, created if there is none. If all ways are in use it replaces the oldest one. */
 struct cost *cost_make(uint64_t key);
 
-/* A launch was timed. */
+/* Result of a timed launch. */
 struct timing {
   uint64_t sample_ns;
   uint32_t others_ppm; /* see others.h */
-  bool disturbed;      /* the host was late, or loaded the kernel: the sample may be too long, whatever others did */
+  /* the host was delayed or loaded the kernel, so the sample may be too long regardless of other containers */
+  bool disturbed;
 };
 
-/* Learns from a timed launch. The entry may belong to another key by now: then nothing is learned. */
+/* Learns from a timed launch. Does nothing if the entry was reused for another key. */
 void cost_learn(struct cost *cost, uint64_t key, const struct timing *timing, uint64_t now);
 
-/* The launch of this entry was begun to be timed, or could not be. */
+/* Counts the timed launches in flight: `by` is 1 when timing begins and -1 when it ends or fails. */
 void cost_timing(struct cost *cost, int by);
 
-/* What to charge for a launch that nothing is known about. */
+/* The charge for a launch without a learned cost. */
 uint64_t cost_guess(void);
 
-/* The key means something else now: nothing known about it holds. Or: it may have become faster or slower. */
+/* cost_forget: the key now identifies another kernel, so its cost is discarded. cost_refresh: the kernel may have
+ * become faster or slower, so its samples are discarded and the published cost stays until the next sample. */
 void cost_forget(uint64_t key);
 void cost_refresh(uint64_t key);
 

@@ -117,9 +117,9 @@ void devices_forget_context(CUcontext context) {
     __atomic_store_n(place, 0, __ATOMIC_RELAXED);
 }
 
-static void forget(void) {
+static void reset(void) {
   memset(contexts, 0, sizeof contexts);
   matching.taken = 0;
   matched = false;
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)

@@ -3,17 +3,17 @@
 #include "vgpu_abi.h"
 #include <stdbool.h>
 
-/* A sample belongs to the cluster when it is not longer than the lowest by this part, nor by what a foreign time slice
- * takes. A wider one takes in what others do in the middle of a launch for less than a slice. */
+/* A sample belongs to the cluster if it exceeds the lowest sample by at most this part and at most this time. A wider
+ * cluster would include samples that were interrupted for less than a time slice. */
 #define CLUSTER_PART 16u
 #define CLUSTER_MOST_NS 500000u
-/* What others leave in a sample only makes it longer: where this part of the cluster lies in its lowest quarter, that
- * is the launch by itself, and the rest is not. */
-#define CORE_OF_CLUSTER 4u
-#define CORE_LEAST_PPM 250000u
-#define CORE_OVER 64
+/* Interruptions only lengthen a sample. If at least this part of the cluster lies in its lowest quarter, that quarter
+ * holds the uninterrupted samples. */
+#define QUARTILES 4u
+#define QUARTILE_LEAST_PPM 250000u
+#define QUARTILE_OVER 64
 #define MEAN_OVER 16
-/* Others never have all of the time in which a launch goes on. */
+/* Upper bound for the share of other processes during a launch. */
 #define OTHERS_MOST_PPM 950000u
 
 static uint64_t lowest(const struct estimate *estimate) {
@@ -44,11 +44,11 @@ static bool is_long(const struct estimate *estimate) {
   return estimate->cluster_ns >= ESTIMATE_LONG_NS;
 }
 
-static bool is_believed(const struct estimate *estimate, uint32_t others_ppm) {
+static bool uses_mean(const struct estimate *estimate, uint32_t others_ppm) {
   return others_ppm == 0 || (others_ppm != OTHERS_UNKNOWN && is_long(estimate));
 }
 
-/* The mean of the samples that are not above `end`, as long as it lies between both. */
+/* The mean of the samples up to `end`. Restarts when the mean lies outside the range. */
 static uint64_t mean_within(uint64_t mean_ns, uint64_t lowest_ns, uint64_t end, uint64_t sample_ns) {
   if (mean_ns > end || mean_ns < lowest_ns) return sample_ns <= end ? sample_ns : lowest_ns;
   return sample_ns <= end ? towards(mean_ns, sample_ns, 8) : mean_ns;
@@ -56,21 +56,22 @@ static uint64_t mean_within(uint64_t mean_ns, uint64_t lowest_ns, uint64_t end, 
 
 static void learn_cluster(struct estimate *estimate, uint64_t sample_ns) {
   uint64_t low = lowest(estimate);
-  uint64_t end = cluster_end(low), core_end = low + (end - low) / CORE_OF_CLUSTER;
+  uint64_t end = cluster_end(low), quartile_end = low + (end - low) / QUARTILES;
   estimate->cluster_ns = mean_within(estimate->cluster_ns, low, end, sample_ns);
-  estimate->core_ns = mean_within(estimate->core_ns, low, core_end, sample_ns);
+  estimate->quartile_ns = mean_within(estimate->quartile_ns, low, quartile_end, sample_ns);
   if (sample_ns > end) return;
-  estimate->core_ppm = (uint32_t)towards(estimate->core_ppm, sample_ns <= core_end ? VGPU_PPM_WHOLE : 0, CORE_OVER);
+  estimate->quartile_ppm =
+      (uint32_t)towards(estimate->quartile_ppm, sample_ns <= quartile_end ? VGPU_PPM_WHOLE : 0, QUARTILE_OVER);
 }
 
 static uint64_t cluster_value(const struct estimate *estimate) {
-  return estimate->core_ppm >= CORE_LEAST_PPM ? estimate->core_ns : estimate->cluster_ns;
+  return estimate->quartile_ppm >= QUARTILE_LEAST_PPM ? estimate->quartile_ns : estimate->cluster_ns;
 }
 
 static void learn_mean(struct estimate *estimate, uint64_t sample_ns, uint32_t others_ppm) {
   uint64_t own_ppm = VGPU_PPM_WHOLE - (others_ppm < OTHERS_MOST_PPM ? others_ppm : OTHERS_MOST_PPM);
   uint64_t own_ns = (uint64_t)((double)sample_ns * (double)own_ppm / VGPU_PPM_WHOLE);
-  /* The first samples weigh as much as in a plain mean. */
+  /* The first samples have equal weight, as in a plain mean. */
   if (estimate->mean_of < MEAN_OVER) estimate->mean_of++;
   estimate->mean_ns = towards(estimate->mean_ns, own_ns > 0 ? own_ns : 1, estimate->mean_of);
 }
@@ -83,9 +84,9 @@ void estimate_learn(struct estimate *estimate, uint64_t sample_ns, uint32_t othe
   estimate->samples++;
   if (estimate->lowest_ns[0] == 0 || sample_ns < estimate->lowest_ns[0]) estimate->lowest_ns[0] = sample_ns;
   learn_cluster(estimate, sample_ns);
-  if (is_believed(estimate, others_ppm)) learn_mean(estimate, sample_ns, others_ppm);
+  if (uses_mean(estimate, others_ppm)) learn_mean(estimate, sample_ns, others_ppm);
 }
 
 uint64_t estimate_value(const struct estimate *estimate, uint32_t others_ppm) {
-  return is_believed(estimate, others_ppm) && estimate->mean_of > 0 ? estimate->mean_ns : cluster_value(estimate);
+  return uses_mean(estimate, others_ppm) && estimate->mean_of > 0 ? estimate->mean_ns : cluster_value(estimate);
 }

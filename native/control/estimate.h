@@ -1,39 +1,41 @@
 /*
- * What a launch costs, learned from timed ones. Pure arithmetic.
+ * Estimates the cost of a launch from timed launches. Pure arithmetic.
  *
- * A launch timed while others use the GPU contains their time slices, so without further knowledge only the cluster of
- * samples next to the lowest is believed: of a short kernel some samples fall between two slices. A long one never
- * does, but of its samples others have their part of the time, so where that part is known the mean of the rest is
- * believed. When nobody else uses the GPU the mean of all samples is: that is right also for kernels whose time depends
- * on their data.
+ * A launch that was timed while other containers use the GPU includes their time slices. Three estimates cover this:
+ * - If no other container uses the GPU, the mean of all samples. It is also right for kernels whose duration depends on
+ *   their data.
+ * - If the share of other containers is known and the kernel is longer than a time slice, the mean of the samples with
+ *   that share subtracted.
+ * - Otherwise the cluster of samples next to the lowest: some samples of a short kernel fall between two foreign time
+ *   slices.
  */
 #ifndef VGPU_ESTIMATE_H
 #define VGPU_ESTIMATE_H
 
 #include <stdint.h>
 
-/* The lowest sample is forgotten after two of these, so that a kernel that got slower is noticed. */
+/* The lowest sample expires after two epochs, so that a kernel that became slower is noticed. */
 #define ESTIMATE_EPOCH_NS 15000000000ull
 #define ESTIMATE_EPOCH_SAMPLES 16u
-/* Longer than GPUs let a process run while others wait: what takes this long has been interrupted. */
+/* Longer than the time slice of GPUs: a kernel of this duration is always interrupted while other processes wait. */
 #define ESTIMATE_LONG_NS 4000000u
 
 struct estimate {
-  uint64_t lowest_ns[2]; /* of the current epoch and the one before; 0: none */
+  uint64_t lowest_ns[2]; /* of the current epoch and of the previous one; 0: none */
   uint64_t epoch_from_ns;
   uint32_t epoch_samples;
   uint32_t samples;
-  uint64_t cluster_ns; /* mean of the samples next to the lowest */
-  uint64_t core_ns;    /* mean of the lowest of these */
-  uint32_t core_ppm;   /* their part of the cluster */
-  uint64_t mean_ns;    /* of those whose other part is known, without it */
+  uint64_t cluster_ns;   /* mean of the samples in the cluster next to the lowest */
+  uint64_t quartile_ns;  /* mean of the samples in the lowest quarter of the cluster */
+  uint32_t quartile_ppm; /* part of the cluster's samples that lie in that quarter */
+  uint64_t mean_ns;      /* mean of the samples with a known foreign share, with that share subtracted */
   uint32_t mean_of;
 };
 
-/* `others_ppm`: what others used of the GPU meanwhile, 0: nobody did, OTHERS_UNKNOWN. */
+/* `others_ppm`: what other processes used of the GPU during the sample; 0: nothing, OTHERS_UNKNOWN: not known. */
 void estimate_learn(struct estimate *estimate, uint64_t sample_ns, uint32_t others_ppm, uint64_t now);
 
-/* What the launch costs; `others_ppm` says what others do now. 0 while nothing was learned. */
+/* The estimated cost of the launch, given what other processes use now. 0 while there is no sample. */
 uint64_t estimate_value(const struct estimate *estimate, uint32_t others_ppm);
 
 #endif

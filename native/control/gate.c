@@ -5,12 +5,12 @@
 #include "fork.h"
 #include "os.h"
 
-/* A thread takes at most this much from the bucket at once, and no more than it used before. */
+/* Upper bound of what a thread takes from the bucket at once. A thread starts with less and doubles the amount. */
 #define MOST_CREDIT_NS 500000ull
-/* How long a launch of unknown cost may be held back until one before it has shown what it costs. */
+/* Maximum time that a launch of unknown cost waits for the sample of an earlier launch. */
 #define UNKNOWN_WAIT_NS 100000000ull
 #define UNKNOWN_PENDING 4u
-/* Under a soft limit a launch is timed this often, to notice others. */
+/* Under a soft limit one launch per interval is timed, to detect load from other containers. */
 #define SOFT_SAMPLE_NS 4000000ull
 
 #define NEVER_OPEN (-1)
@@ -52,33 +52,34 @@ static void count_launches(uint32_t device) {
   gate_thread.launches = 0;
 }
 
-static void pay(uint32_t device, uint64_t cost_ns) {
+static void charge(uint32_t device, uint64_t cost_ns) {
   int64_t *credit = &gate_thread.credit_ns[device];
   gate_thread.launches++;
   if (*credit < (int64_t)cost_ns) {
-    uint64_t grain = gate_thread.grain_ns * 2;
-    if (grain > MOST_CREDIT_NS) grain = MOST_CREDIT_NS;
-    if (grain < cost_ns) grain = cost_ns;
-    gate_thread.grain_ns = grain;
+    uint64_t batch = gate_thread.batch_ns * 2;
+    if (batch > MOST_CREDIT_NS) batch = MOST_CREDIT_NS;
+    if (batch < cost_ns) batch = cost_ns;
+    gate_thread.batch_ns = batch;
     uint64_t missing = cost_ns - (uint64_t)(*credit > 0 ? *credit : 0);
-    uint64_t take = missing > grain ? missing : grain;
+    uint64_t take = missing > batch ? missing : batch;
     count_launches(device);
-    bucket_take(device, sampler_overlapped(device, take), sampler_harvest);
+    bucket_take(device, sampler_overlapped(device, take), sampler_collect);
     *credit += (int64_t)take;
   }
   *credit -= (int64_t)cost_ns;
 }
 
 /*
- * The first launches of a kind are charged by guess, and a kind that takes long could fill the GPU's queue before its
- * first sample is known. So a launch waits for it, but not for ever: what it waits for may itself wait for this launch.
+ * The first launches of a kernel are charged a guess, and long kernels could fill the GPU's queue before the first
+ * sample is known. So a launch waits for the sample. The wait is bounded, because the launch that is sampled may itself
+ * wait for this launch (stream dependencies).
  */
 static void wait_until_known(const struct cost *cost) {
   uint64_t now = os_now_ns();
   uint64_t until = now + UNKNOWN_WAIT_NS;
   uint64_t pause = 20000;
   while (__atomic_load_n(&cost->pending, __ATOMIC_RELAXED) >= UNKNOWN_PENDING && now < until) {
-    sampler_harvest();
+    sampler_collect();
     if (__atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED) != 0) return;
     os_sleep_until(now + pause);
     if (pause < 1000000) pause *= 2;
@@ -109,21 +110,21 @@ void gate_enter(struct launch *launch) {
     return;
   }
   uint32_t device = (uint32_t)launch->device;
-  sampler_saw(device, launch->stream);
-  sampler_keep_up();
+  sampler_note_launch(device, launch->stream);
+  sampler_collect_if_due();
   struct cost *cost = cost_make(launch->key);
   if (__atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED) == 0) wait_until_known(cost);
   uint64_t known_ns = __atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED);
   launch->charged_ns = known_ns != 0 ? known_ns : cost_guess();
   if (known_ns == 0) usage_count(&control.ledger.usage->devices[device].unknown_launches, 1);
-  pay(device, launch->charged_ns);
+  charge(device, launch->charged_ns);
   uint32_t countdown = __atomic_load_n(&cost->countdown, __ATOMIC_RELAXED);
   bool soft = soft_sample_is_due(device);
-  if (known_ns != 0 && countdown != 0 && !soft && !sampler_watches()) {
+  if (known_ns != 0 && countdown != 0 && !soft && !sampler_times_every_launch()) {
     __atomic_store_n(&cost->countdown, countdown - 1, __ATOMIC_RELAXED);
     return;
   }
-  /* While another stream is captured a driver call of ours could spoil the capture. */
+  /* A driver call of the library could invalidate a capture on another stream. */
   if (captures != 0) return;
   launch->sample = sampler_begin(&(struct sample_request){
       .device = device,
@@ -144,7 +145,7 @@ CUresult gate_leave(struct launch *launch, CUresult result) {
   return result;
 }
 
-static void forget(void) {
-  gate_thread = (struct gate_thread){.grain_ns = 0};
+static void reset(void) {
+  gate_thread = (struct gate_thread){.batch_ns = 0};
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)

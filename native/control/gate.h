@@ -1,7 +1,5 @@
-/*
- * What every launch passes: it is charged what it costs, and waits while the container has no tokens left. The way
- * through it with tokens at hand is a hash, two look-ups and a subtraction.
- */
+/* Every launch passes the gate. The gate charges the launch its estimated cost in tokens, and blocks the thread while
+ * the container has no tokens left. With tokens at hand the cost is a hash, two table look-ups and a subtraction. */
 #ifndef VGPU_GATE_H
 #define VGPU_GATE_H
 
@@ -11,11 +9,11 @@
 #include "gate_state.h"
 #include "sampler.h"
 
-/* Tokens that a thread took from the bucket and has not used: few enough to lose, many enough to meet the bucket
- * rarely. */
+/* Tokens that a thread took from the bucket and has not used. The batch is small, because tokens of a thread that ends
+ * are lost, and large enough that threads rarely contend for the bucket. */
 struct gate_thread {
   int64_t credit_ns[VGPU_MAX_DEVICES];
-  uint64_t grain_ns;
+  uint64_t batch_ns;
   uint32_t launches;
 };
 
@@ -29,7 +27,7 @@ struct launch {
   int device; /* DEVICE_UNLISTED: nothing was charged */
 };
 
-/* Mixed so that different launches nearly never meet; never 0. */
+/* Mixes the parameters so that different launches rarely collide. The key is never 0. */
 static inline uint64_t launch_key(uint64_t what, uint64_t a, uint64_t b, uint64_t c) {
   uint64_t shape = b * 0xc2b2ae3d27d4eb4full + c * 0x165667b19e3779f9ull;
   return ((what + a * 0x9e3779b97f4a7c15ull) ^ (shape << 32 | shape >> 32)) | 1;
@@ -39,13 +37,14 @@ static inline uint64_t launch_key_of_graph(CUgraphExec exec) {
   return launch_key((uint64_t)exec, 0x67726170, 0, 0);
 }
 
-/* Looks at the limits; after cuInit. */
+/* Reads the limits. Called after cuInit. */
 void gate_refresh(void);
 
-/* Nothing to pace on any device: no limits, or launches may all run. Looks at the limits again when they changed. */
+/* True while launches need no pacing on any device: there are no limits, or no device has a limited share. Reads the
+ * limits again if they changed. */
 bool gate_is_open(void);
 
-/* The way for launches that gate_passes did not let through. */
+/* The slow path, for launches that gate_passes did not let through. */
 void gate_enter(struct launch *launch);
 CUresult gate_leave(struct launch *launch, CUresult result);
 
@@ -54,18 +53,20 @@ static inline bool gate_is_off(void) {
   return atomic_load_explicit(&gate.device, memory_order_relaxed) == GATE_OPEN;
 }
 
-/* The limits changed: what follows may not hold any more, and the long way looks at them. */
+/* The limits changed since the gate last read them. The slow path reads them again. */
 static inline bool gate_is_stale(void) {
   return __builtin_expect(gate_sequence_now() != atomic_load_explicit(&gate.sequence, memory_order_acquire), 0);
 }
 
 /*
- * Takes the tokens for a launch on a limited device, where its cost is known and they are at hand. The driver may still
- * refuse it: then it has paid for nothing, which no program lives on, and the call needs not come back here.
+ * Takes the tokens for a launch on a limited device if its cost is known and the thread has enough credit. The tokens
+ * are not returned when the driver refuses the launch: refused launches are rare, and without this step the caller can
+ * tail-call the driver.
  */
-static inline bool gate_pays(uint64_t key) {
+static inline bool gate_charge_credit(uint64_t key) {
   int32_t device = atomic_load_explicit(&gate.device, memory_order_relaxed);
-  if (__builtin_expect(device < 0 || atomic_load_explicit(&gate.detours, memory_order_relaxed) != 0, 0)) return false;
+  if (__builtin_expect(device < 0 || atomic_load_explicit(&gate.slow_path_reasons, memory_order_relaxed) != 0, 0))
+    return false;
   struct cost *cost = cost_find(key);
   if (__builtin_expect(cost == NULL, 0)) return false;
   uint64_t cost_ns = __atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED);
@@ -78,38 +79,39 @@ static inline bool gate_pays(uint64_t key) {
   return true;
 }
 
-/* Lets a launch through that is not limited, or that has paid. */
+/* Lets a launch through if it is not limited or if its tokens are paid. */
 static inline bool gate_passes(uint64_t key) {
-  return !gate_is_stale() && (gate_is_off() || gate_pays(key));
+  return !gate_is_stale() && (gate_is_off() || gate_charge_credit(key));
 }
 
 /*
- * What a hook proper does: it goes on to the driver where launches are not limited, else to one of two functions beside
- * it. Compilers move arguments that lie on the stack away and back for that, which takes longer than all the rest.
- * Where the build promises that such calls become jumps (VGPU_SIBLING_CALLS, see the Makefile) the hook is therefore
- * declared with the six parameters that x86-64 passes in registers, and leaves the stack alone; a function of whole
- * numbers and pointers can go on to another of the same parameters that way. Elsewhere it is plain C.
+ * The exported hook. It calls the driver where launches are not limited, and one of two local functions otherwise. A
+ * compiler that does not know that the parameters stay the same copies stack arguments for these calls, which costs
+ * more than the rest of the hook. Where the build guarantees sibling calls (VGPU_SIBLING_CALLS, see the Makefile), the
+ * hook is therefore declared with the six parameters that x86-64 passes in registers and leaves the stack untouched. A
+ * function whose parameters are only integers and pointers can tail-call another one with the same parameters in this
+ * way. Other builds use plain C.
  */
 #if defined(VGPU_SIBLING_CALLS) && defined(__x86_64__)
 
-#define HOP_PARAMETERS uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f
-typedef CUresult gate_hop(HOP_PARAMETERS);
+#define REGISTER_PARAMETERS uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f
+typedef CUresult gate_tail_function(REGISTER_PARAMETERS);
 
-/* The compiler is not to know what function that is: it would take the parameters for an error. */
-static inline gate_hop *gate_hop_to(void *function) {
+/* Hides the type of the function from the compiler, which would otherwise report mismatched parameters. */
+static inline gate_tail_function *gate_tail_call(void *function) {
   __asm__("" : "+r"(function));
-  return (gate_hop *)function;
+  return (gate_tail_function *)function;
 }
 
 #define HOOK(name, parameters, arguments)                                                                              \
-  __attribute__((visibility("default"))) CUresult hop_##name(HOP_PARAMETERS) __asm__(#name);                           \
-  CUresult hop_##name(HOP_PARAMETERS) {                                                                                \
+  __attribute__((visibility("default"))) CUresult exported_##name(REGISTER_PARAMETERS) __asm__(#name);                 \
+  CUresult exported_##name(REGISTER_PARAMETERS) {                                                                      \
     uint32_t sequence = gate_sequence_now();                                                                           \
     if (__builtin_expect(sequence == atomic_load_explicit(&gate.open_at, memory_order_relaxed), 1))                    \
-      return gate_hop_to((void *)driver.name)(a, b, c, d, e, f);                                                       \
+      return gate_tail_call((void *)driver.name)(a, b, c, d, e, f);                                                    \
     if (sequence != atomic_load_explicit(&gate.sequence, memory_order_acquire))                                        \
-      return gate_hop_to((void *)gated_##name)(a, b, c, d, e, f);                                                      \
-    return gate_hop_to((void *)paid_##name)(a, b, c, d, e, f);                                                         \
+      return gate_tail_call((void *)slow_##name)(a, b, c, d, e, f);                                                    \
+    return gate_tail_call((void *)fast_##name)(a, b, c, d, e, f);                                                      \
   }
 
 #else
@@ -119,23 +121,23 @@ static inline gate_hop *gate_hop_to(void *function) {
     uint32_t sequence = gate_sequence_now();                                                                           \
     if (__builtin_expect(sequence == atomic_load_explicit(&gate.open_at, memory_order_relaxed), 1))                    \
       return driver.name arguments;                                                                                    \
-    if (sequence != atomic_load_explicit(&gate.sequence, memory_order_acquire)) return gated_##name arguments;         \
-    return paid_##name arguments;                                                                                      \
+    if (sequence != atomic_load_explicit(&gate.sequence, memory_order_acquire)) return slow_##name arguments;          \
+    return fast_##name arguments;                                                                                      \
   }
 
 #endif
 
-/* Defines the hook of a call that launches, where the condition says that it does. */
+/* Defines the hook of a launching call. `condition` says whether this call launches work on the GPU. */
 #define GATED_WHERE(condition, name, parameters, arguments, key_, stream_)                                             \
-  static __attribute__((noinline)) CUresult gated_##name parameters {                                                  \
+  static __attribute__((noinline)) CUresult slow_##name parameters {                                                   \
     if (gate_is_open() || !(condition)) return driver.name arguments;                                                  \
     struct launch launch = {.key = (key_), .stream = (stream_)};                                                       \
     gate_enter(&launch);                                                                                               \
     return gate_leave(&launch, driver.name arguments);                                                                 \
   }                                                                                                                    \
-  static __attribute__((noinline)) CUresult paid_##name parameters {                                                   \
-    if (!(condition) || gate_pays(key_)) return driver.name arguments;                                                 \
-    return gated_##name arguments;                                                                                     \
+  static __attribute__((noinline)) CUresult fast_##name parameters {                                                   \
+    if (!(condition) || gate_charge_credit(key_)) return driver.name arguments;                                        \
+    return slow_##name arguments;                                                                                      \
   }                                                                                                                    \
   HOOK(name, parameters, arguments)
 

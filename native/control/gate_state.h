@@ -1,7 +1,5 @@
-/*
- * What a launch has to know before it knows anything else: one cache line, written seldom and read by every launch. All
- * of it is atomic; a reader that sees a new `sequence` sees what was made from it.
- */
+/* The state that the fast path of every launch reads: one cache line, rarely written. All fields are atomic. A reader
+ * that sees a new `sequence` also sees the fields that were derived from it. */
 #ifndef VGPU_GATE_STATE_H
 #define VGPU_GATE_STATE_H
 
@@ -11,16 +9,19 @@
 #define GATE_OPEN (-2) /* as a device: no device is limited */
 
 struct gate {
-  _Atomic(const uint32_t *) sequence_at; /* of the limits; before there are any, of nothing that ever changes */
-  _Atomic uint32_t sequence;             /* that the rest was made from */
-  _Atomic int64_t open_at;               /* the same while no device is limited; else none that there is */
-  _Atomic int32_t device;   /* the only one that launches can be on, DEVICE_UNLISTED: ask each time, or GATE_OPEN */
-  _Atomic uint32_t detours; /* reasons why every launch has to go the long way now: captures, overlapping streams */
+  _Atomic(const uint32_t *) sequence_at; /* sequence of the limits; points to a constant before limits are mapped */
+  _Atomic uint32_t sequence;             /* sequence from which the other fields were derived */
+  /* equals the sequence while no device is limited; otherwise a value that no sequence has */
+  _Atomic int64_t open_at;
+  /* the only device that launches can use, DEVICE_UNLISTED (look it up each time) or GATE_OPEN */
+  _Atomic int32_t device;
+  _Atomic uint32_t
+      slow_path_reasons; /* number of reasons for all launches to take the slow path: captures, timing windows */
 };
 
 extern struct gate gate __attribute__((visibility("hidden")));
 
-/* The sequence of the limits as it is now. */
+/* The current sequence of the limits. */
 static inline uint32_t gate_sequence_now(void) {
   return __atomic_load_n(atomic_load_explicit(&gate.sequence_at, memory_order_relaxed), __ATOMIC_RELAXED);
 }

@@ -18,7 +18,7 @@ struct nvml {
   EACH(MEMBER)
 };
 
-/* The library stays loaded, as its other users leave it. */
+/* The library stays loaded: other code of the process may use it as well. */
 static bool find(struct nvml *nvml) {
   void *library = dlopen(NVML, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) return false;
@@ -28,7 +28,7 @@ static bool find(struct nvml *nvml) {
   return good;
 }
 
-static bool look(const struct nvml *nvml, const char *uuid, uint32_t pid, uint64_t *bytes, bool *listed) {
+static bool query(const struct nvml *nvml, const char *uuid, uint32_t pid, uint64_t *bytes, bool *listed) {
   nvmlProcessInfo_t processes[MOST_PROCESSES];
   unsigned int count = MOST_PROCESSES;
   nvmlDevice_t device;
@@ -47,7 +47,7 @@ static bool look(const struct nvml *nvml, const char *uuid, uint32_t pid, uint64
 bool gpu_memory_of(const char *uuid, uint32_t pid, uint64_t *bytes, bool *listed) {
   struct nvml nvml;
   if (!find(&nvml) || nvml.nvmlInit_v2() != NVML_SUCCESS) return false;
-  bool good = look(&nvml, uuid, pid, bytes, listed);
+  bool good = query(&nvml, uuid, pid, bytes, listed);
   nvml.nvmlShutdown();
   return good;
 }

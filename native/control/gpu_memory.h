@@ -1,4 +1,4 @@
-/* What the driver says that this process has of a GPU, by NVML: asked for rarely, since starting that takes tens of
+/* Memory of this process as the driver reports it through NVML. Called rarely, because initialising NVML takes tens of
  * milliseconds. */
 #ifndef VGPU_GPU_MEMORY_H
 #define VGPU_GPU_MEMORY_H
@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes of the process `pid`, 0 and `*listed` false while it is not among those on the GPU. False: NVML is not there,
- * or does not say. */
+/* Bytes that the process `pid` uses on the GPU; 0 and `*listed` false while NVML does not list the process. False: NVML
+ * is missing or does not report memory per process. */
 bool gpu_memory_of(const char *uuid, uint32_t pid, uint64_t *bytes, bool *listed);
 
 #endif

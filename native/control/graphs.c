@@ -7,7 +7,7 @@
 #include "pools.h"
 #include <string.h>
 
-/* Graphs within graphs are looked into this deep. */
+/* Maximum depth of nested child graphs. */
 #define DEEPEST 8
 
 static bool any;
@@ -47,7 +47,7 @@ static void add_node(CUgraphNode node, uint64_t *bytes, int depth) {
   if (device >= 0) bytes[device] += allocation.bytesize;
 }
 
-/* An executable graph has one entry for each device it allocates on. */
+/* An executable graph has one entry per device on which it allocates. */
 static uint64_t key_of(CUgraphExec exec, uint32_t device) {
   return (uint64_t)exec ^ (uint64_t)device << 56;
 }
@@ -72,35 +72,35 @@ void graphs_instantiated(CUgraphExec exec, CUgraph graph) {
   }
 }
 
-/* What a graph allocated once stays with the driver for its next launch, until it is trimmed: `references` tells when
- * that was. */
-static bool claim_on(CUgraphExec exec, uint32_t device, struct memory_claim *claim) {
+/* The driver keeps the memory of a graph for its next launch until it is trimmed. `references` holds the trim count at
+ * the last launch, plus one. */
+static bool reserve_on(CUgraphExec exec, uint32_t device, struct memory_reservation *reservation) {
   struct track_entry entry;
   if (!track_find(TRACK_GRAPH, key_of(exec, device), &entry)) return true;
   bool resident = entry.references == pools_graph_trims(device) + 1;
   struct pool *pool = pools_of_graphs((int)device);
-  return pool == NULL || pools_claim_exactly(pool, claim, resident ? 0 : entry.bytes, VGPU_DENIED_GRAPH);
+  return pool == NULL || pools_reserve_exactly(pool, reservation, resident ? 0 : entry.bytes, VGPU_DENIED_GRAPH);
 }
 
-bool graphs_claim(CUgraphExec exec, struct graph_claim *claim) {
-  claim->devices = 0;
+bool graphs_reserve(CUgraphExec exec, struct graph_reservation *reservation) {
+  reservation->devices = 0;
   if (none()) return true;
   for (uint32_t device = 0; device < control.limits->header.device_count; device++) {
-    claim->claims[device].device = DEVICE_UNLISTED;
-    if (!claim_on(exec, device, &claim->claims[device])) {
-      graphs_claimed(exec, claim, false);
+    reservation->of_device[device].device = DEVICE_UNLISTED;
+    if (!reserve_on(exec, device, &reservation->of_device[device])) {
+      graphs_commit(exec, reservation, false);
       return false;
     }
-    if (claim->claims[device].device >= 0) claim->devices |= 1u << device;
+    if (reservation->of_device[device].device >= 0) reservation->devices |= 1u << device;
   }
   return true;
 }
 
-void graphs_claimed(CUgraphExec exec, struct graph_claim *claim, bool ran) {
-  for (uint32_t device = 0; claim->devices >> device != 0; device++) {
+void graphs_commit(CUgraphExec exec, struct graph_reservation *reservation, bool ran) {
+  for (uint32_t device = 0; reservation->devices >> device != 0; device++) {
     struct track_entry entry;
-    if ((claim->devices >> device & 1) == 0) continue;
-    pools_charge(pools_of_graphs((int)device), &claim->claims[device]);
+    if ((reservation->devices >> device & 1) == 0) continue;
+    pools_charge(pools_of_graphs((int)device), &reservation->of_device[device]);
     if (!ran || !track_remove(TRACK_GRAPH, key_of(exec, device), &entry)) continue;
     entry.references = pools_graph_trims(device) + 1;
     track_add(&entry);

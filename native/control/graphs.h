@@ -1,5 +1,4 @@
-/* Memory that graphs allocate when they run: known from their nodes when they are instantiated, charged when they are
- * launched. */
+/* Memory that graphs allocate when they run: computed from their nodes at instantiation, charged at launch. */
 #ifndef VGPU_GRAPHS_H
 #define VGPU_GRAPHS_H
 
@@ -7,22 +6,22 @@
 #include "memory.h"
 #include <stdbool.h>
 
-struct graph_claim {
-  struct memory_claim claims[VGPU_MAX_DEVICES];
-  uint32_t devices; /* bit per device that is claimed for */
+struct graph_reservation {
+  struct memory_reservation of_device[VGPU_MAX_DEVICES];
+  uint32_t devices; /* one bit per device with a reservation */
 };
 
-/* Some graph of this process allocates memory: until this is called the rest costs nothing. */
+/* Notes that a graph of this process allocates memory. Until then all other functions return at once. */
 void graphs_hold_memory(void);
 
-/* An executable graph was made of `graph`. */
+/* Registers an executable graph that was instantiated from `graph`. */
 void graphs_instantiated(CUgraphExec exec, CUgraph graph);
 void graphs_destroyed(CUgraphExec exec);
 
-/* Before a launch or an upload: takes what the graph's allocations may need. False: refused. */
-bool graphs_claim(CUgraphExec exec, struct graph_claim *claim);
+/* Before a launch or an upload: reserves what the graph's allocations may need. False: refused. */
+bool graphs_reserve(CUgraphExec exec, struct graph_reservation *reservation);
 
-/* After it: charges what the driver really took. */
-void graphs_claimed(CUgraphExec exec, struct graph_claim *claim, bool ran);
+/* After it: charges what the driver really allocated. */
+void graphs_commit(CUgraphExec exec, struct graph_reservation *reservation, bool ran);
 
 #endif

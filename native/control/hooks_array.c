@@ -16,17 +16,17 @@ static CUDA_ARRAY3D_DESCRIPTOR widened(const CUDA_ARRAY3D_DESCRIPTOR_v1 *array) 
   };
 }
 
-static bool claim(struct memory_claim *claim, CUcontext *context, const CUDA_ARRAY3D_DESCRIPTOR *array) {
-  return memory_claim(claim, devices_current(context), array_bytes(array), VGPU_DENIED_ARRAY);
+static bool reserve(struct memory_reservation *reservation, CUcontext *context, const CUDA_ARRAY3D_DESCRIPTOR *array) {
+  return memory_reserve(reservation, devices_current(context), array_bytes(array), VGPU_DENIED_ARRAY);
 }
 
-static CUresult keep(struct memory_claim *claim, CUresult result, const CUarray *array, CUcontext context) {
+static CUresult keep(struct memory_reservation *reservation, CUresult result, const CUarray *array, CUcontext context) {
   if (result == CUDA_SUCCESS) {
-    if (memory_remember(claim, TRACK_ARRAY, (uint64_t)*array, (uint64_t)context)) return result;
+    if (memory_track(reservation, TRACK_ARRAY, (uint64_t)*array, (uint64_t)context)) return result;
     driver.cuArrayDestroy(*array);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  memory_release(claim);
+  memory_cancel(reservation);
   return result;
 }
 
@@ -35,8 +35,8 @@ CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *asked) {
   CUDA_ARRAY3D_DESCRIPTOR description = {
       .Width = asked->Width, .Height = asked->Height, .Format = asked->Format, .NumChannels = asked->NumChannels};
   CUcontext context;
-  struct memory_claim mine;
-  if (!claim(&mine, &context, &description)) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct memory_reservation mine;
+  if (!reserve(&mine, &context, &description)) return CUDA_ERROR_OUT_OF_MEMORY;
   return keep(&mine, driver.cuArrayCreate_v2(array, asked), array, context);
 }
 
@@ -45,16 +45,16 @@ CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *asked) {
   CUDA_ARRAY3D_DESCRIPTOR description = {
       .Width = asked->Width, .Height = asked->Height, .Format = asked->Format, .NumChannels = asked->NumChannels};
   CUcontext context;
-  struct memory_claim mine;
-  if (!claim(&mine, &context, &description)) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct memory_reservation mine;
+  if (!reserve(&mine, &context, &description)) return CUDA_ERROR_OUT_OF_MEMORY;
   return keep(&mine, driver.cuArrayCreate(array, asked), array, context);
 }
 
 CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *asked) {
   if (!control_enforces() || asked == NULL) return driver.cuArray3DCreate_v2(array, asked);
   CUcontext context;
-  struct memory_claim mine;
-  if (!claim(&mine, &context, asked)) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct memory_reservation mine;
+  if (!reserve(&mine, &context, asked)) return CUDA_ERROR_OUT_OF_MEMORY;
   return keep(&mine, driver.cuArray3DCreate_v2(array, asked), array, context);
 }
 
@@ -62,41 +62,41 @@ CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *asked
   if (!control_enforces() || asked == NULL) return driver.cuArray3DCreate(array, asked);
   CUDA_ARRAY3D_DESCRIPTOR description = widened(asked);
   CUcontext context;
-  struct memory_claim mine;
-  if (!claim(&mine, &context, &description)) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct memory_reservation mine;
+  if (!reserve(&mine, &context, &description)) return CUDA_ERROR_OUT_OF_MEMORY;
   return keep(&mine, driver.cuArray3DCreate(array, asked), array, context);
 }
 
 CUresult cuArrayDestroy(CUarray array) {
   if (!control_enforces()) return driver.cuArrayDestroy(array);
   struct track_entry entry;
-  bool mine = memory_forget(TRACK_ARRAY, (uint64_t)array, &entry);
+  bool mine = memory_untrack(TRACK_ARRAY, (uint64_t)array, &entry);
   CUresult result = driver.cuArrayDestroy(array);
-  if (mine) memory_forgotten(&entry, result == CUDA_SUCCESS);
+  if (mine) memory_finish_free(&entry, result == CUDA_SUCCESS);
   return result;
 }
 
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *asked, unsigned int levels) {
   if (!control_enforces() || asked == NULL) return driver.cuMipmappedArrayCreate(array, asked, levels);
   CUcontext context;
-  struct memory_claim mine;
-  if (!memory_claim(&mine, devices_current(&context), mipmap_bytes(asked, levels), VGPU_DENIED_MIPMAP))
+  struct memory_reservation mine;
+  if (!memory_reserve(&mine, devices_current(&context), mipmap_bytes(asked, levels), VGPU_DENIED_MIPMAP))
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMipmappedArrayCreate(array, asked, levels);
   if (result == CUDA_SUCCESS) {
-    if (memory_remember(&mine, TRACK_MIPMAP, (uint64_t)*array, (uint64_t)context)) return result;
+    if (memory_track(&mine, TRACK_MIPMAP, (uint64_t)*array, (uint64_t)context)) return result;
     driver.cuMipmappedArrayDestroy(*array);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  memory_release(&mine);
+  memory_cancel(&mine);
   return result;
 }
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
   if (!control_enforces()) return driver.cuMipmappedArrayDestroy(array);
   struct track_entry entry;
-  bool mine = memory_forget(TRACK_MIPMAP, (uint64_t)array, &entry);
+  bool mine = memory_untrack(TRACK_MIPMAP, (uint64_t)array, &entry);
   CUresult result = driver.cuMipmappedArrayDestroy(array);
-  if (mine) memory_forgotten(&entry, result == CUDA_SUCCESS);
+  if (mine) memory_finish_free(&entry, result == CUDA_SUCCESS);
   return result;
 }

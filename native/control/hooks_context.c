@@ -8,11 +8,11 @@
 
 #define CREATES(name, parameters, arguments)                                                                           \
   CUresult name parameters {                                                                                           \
-    struct contexts_claim claim;                                                                                       \
+    struct contexts_reservation reservation;                                                                           \
     if (!control_enforces()) return driver.name arguments;                                                             \
-    if (!contexts_claim(&claim, devices_index(device))) return CUDA_ERROR_OUT_OF_MEMORY;                               \
+    if (!contexts_reserve(&reservation, devices_index(device))) return CUDA_ERROR_OUT_OF_MEMORY;                       \
     CUresult result = driver.name arguments;                                                                           \
-    if (contexts_settle(&claim, result == CUDA_SUCCESS ? *context : NULL)) return result;                              \
+    if (contexts_commit(&reservation, result == CUDA_SUCCESS ? *context : NULL)) return result;                        \
     driver.cuCtxDestroy_v2(*context);                                                                                  \
     return CUDA_ERROR_OUT_OF_MEMORY;                                                                                   \
   }
@@ -70,11 +70,11 @@ static CUcontext primary(CUdevice device) {
 
 /* Only what makes it active takes memory. */
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
-  struct contexts_claim claim;
+  struct contexts_reservation reservation;
   if (!control_enforces() || primary(device) != NULL) return driver.cuDevicePrimaryCtxRetain(context, device);
-  if (!contexts_claim(&claim, devices_index(device))) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!contexts_reserve(&reservation, devices_index(device))) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuDevicePrimaryCtxRetain(context, device);
-  if (contexts_settle(&claim, result == CUDA_SUCCESS ? *context : NULL)) return result;
+  if (contexts_commit(&reservation, result == CUDA_SUCCESS ? *context : NULL)) return result;
   driver.cuDevicePrimaryCtxRelease(device);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -112,11 +112,11 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device) {
 
 /* A green context keeps the primary one alive, and makes it active where it is not. */
 CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUdevice device, unsigned int flags) {
-  struct contexts_claim claim;
+  struct contexts_reservation reservation;
   if (!control_enforces() || primary(device) != NULL) return driver.cuGreenCtxCreate(green, description, device, flags);
-  if (!contexts_claim(&claim, devices_index(device))) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!contexts_reserve(&reservation, devices_index(device))) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuGreenCtxCreate(green, description, device, flags);
-  if (contexts_settle(&claim, result == CUDA_SUCCESS ? primary(device) : NULL)) return result;
+  if (contexts_commit(&reservation, result == CUDA_SUCCESS ? primary(device) : NULL)) return result;
   driver.cuGreenCtxDestroy(*green);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -101,6 +101,6 @@ CUresult cuDeviceGraphMemTrim(CUdevice device) {
   int index = control_enforces() ? devices_index(device) : DEVICE_UNLISTED;
   if (result != CUDA_SUCCESS || index < 0) return result;
   pools_graph_trimmed((uint32_t)index);
-  pools_settle((uint32_t)index);
+  pools_update((uint32_t)index);
   return result;
 }

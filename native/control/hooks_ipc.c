@@ -28,7 +28,7 @@ static bool known(CUdeviceptr pointer) {
 static bool remember(CUdeviceptr pointer, CUcontext context, const CUipcMemHandle *handle) {
   uint32_t object = objects_hold_key(control.ledger.usage, control.ledger.slot, objects_key(handle, sizeof *handle));
   struct track_entry entry = {.key = pointer, .link = (uint64_t)context, .kind = TRACK_IMPORT, .references = 1};
-  struct memory_claim claim = {.device = DEVICE_UNLISTED};
+  struct memory_reservation reservation = {.device = DEVICE_UNLISTED};
   if (object != OBJECT_NONE) {
     entry.object = object + 1;
     entry.device = (uint16_t)objects_device(control.ledger.usage, object);
@@ -37,13 +37,13 @@ static bool remember(CUdeviceptr pointer, CUcontext context, const CUipcMemHandl
     size_t bytes;
     CUcontext ignored;
     if (driver.cuMemGetAddressRange_v2(&base, &bytes, pointer) != CUDA_SUCCESS) bytes = 0;
-    if (!memory_claim(&claim, devices_current(&ignored), bytes, VGPU_DENIED_ALLOC)) return false;
-    if (claim.device < 0) return true;
+    if (!memory_reserve(&reservation, devices_current(&ignored), bytes, VGPU_DENIED_ALLOC)) return false;
+    if (reservation.device < 0) return true;
     entry.bytes = bytes;
-    entry.device = (uint16_t)claim.device;
+    entry.device = (uint16_t)reservation.device;
   }
   if (track_add(&entry) == 0) return true;
-  memory_release(&claim);
+  memory_cancel(&reservation);
   if (object != OBJECT_NONE) objects_release(control.ledger.usage, control.ledger.slot, object);
   return false;
 }
@@ -75,7 +75,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
   CUresult result = driver.cuIpcCloseMemHandle(pointer);
   if (last) {
     entry.references = 1;
-    memory_forgotten(&entry, result == CUDA_SUCCESS);
+    memory_finish_free(&entry, result == CUDA_SUCCESS);
   } else if (entry.kind != 0 && result != CUDA_SUCCESS) {
     track_refer(TRACK_IMPORT, pointer, 1, &entry);
   }

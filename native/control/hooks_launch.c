@@ -60,10 +60,10 @@ GATED(cuLaunchGridAsync, (CUfunction function, int width, int height, CUstream s
 
 static CUresult launch_graph(CUgraphExec exec, CUstream stream, CUresult (*call)(CUgraphExec, CUstream),
                              bool per_thread) {
-  struct graph_claim claim;
+  struct graph_reservation reservation;
   CUstream asked = capture_stream(stream, per_thread);
   if (!control_enforces() || capture_covers(asked)) return call(exec, stream);
-  if (!graphs_claim(exec, &claim)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!graphs_reserve(exec, &reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result;
   struct launch launch = {.key = launch_key_of_graph(exec), .stream = asked};
   if (gate_passes(launch.key) || gate_is_open()) {
@@ -72,7 +72,7 @@ static CUresult launch_graph(CUgraphExec exec, CUstream stream, CUresult (*call)
     gate_enter(&launch);
     result = gate_leave(&launch, call(exec, stream));
   }
-  graphs_claimed(exec, &claim, result == CUDA_SUCCESS);
+  graphs_commit(exec, &reservation, result == CUDA_SUCCESS);
   return result;
 }
 
@@ -86,11 +86,11 @@ CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
 
 /* Prepares a launch, and may take the memory for it already. */
 static CUresult upload_graph(CUgraphExec exec, CUstream stream, CUresult (*call)(CUgraphExec, CUstream)) {
-  struct graph_claim claim;
+  struct graph_reservation reservation;
   if (!control_enforces()) return call(exec, stream);
-  if (!graphs_claim(exec, &claim)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!graphs_reserve(exec, &reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = call(exec, stream);
-  graphs_claimed(exec, &claim, false);
+  graphs_commit(exec, &reservation, false);
   return result;
 }
 

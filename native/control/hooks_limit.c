@@ -31,19 +31,19 @@ static uint64_t key_of(CUcontext context, CUlimit limit) {
   return (uint64_t)context + limit + 1;
 }
 
-/* Gives back what a lower limit frees, or remembers the claim for what a higher one takes. */
-static bool settle(const struct memory_claim *claim, CUcontext context, CUlimit limit, uint64_t less) {
+/* Gives back what a lower limit frees, or remembers the reservation for what a higher one takes. */
+static bool settle(const struct memory_reservation *reservation, CUcontext context, CUlimit limit, uint64_t less) {
   struct track_entry entry;
   if (!track_remove(TRACK_LIMIT, key_of(context, limit), &entry))
     entry = (struct track_entry){
         .key = key_of(context, limit),
         .link = (uint64_t)context,
         .kind = TRACK_LIMIT,
-        .device = (uint16_t)claim->device,
+        .device = (uint16_t)reservation->device,
     };
   if (less > entry.bytes) less = entry.bytes;
   if (less > 0) ledger_give_back(&control.ledger, entry.device, less);
-  entry.bytes = entry.bytes - less + claim->bytes;
+  entry.bytes = entry.bytes - less + reservation->bytes;
   return entry.bytes == 0 || track_add(&entry) == 0;
 }
 
@@ -54,19 +54,19 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   int device = devices_current(&context);
   uint64_t each = device < 0 ? 0 : weight(limit);
   if (each == 0 || driver.cuCtxGetLimit(&before, limit) != CUDA_SUCCESS) return driver.cuCtxSetLimit(limit, value);
-  struct memory_claim claim;
+  struct memory_reservation reservation;
   uint64_t more = value > before ? memory_product(value - before, each) : 0;
-  if (!memory_claim(&claim, device, more, VGPU_DENIED_CONTEXT)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!memory_reserve(&reservation, device, more, VGPU_DENIED_CONTEXT)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuCtxSetLimit(limit, value);
   if (result != CUDA_SUCCESS) {
-    memory_release(&claim);
+    memory_cancel(&reservation);
     return result;
   }
   /* The driver may round, or not go as far as it was asked to. */
   if (driver.cuCtxGetLimit(&after, limit) != CUDA_SUCCESS) after = value;
-  memory_settle(&claim, after > before ? memory_product(after - before, each) : 0, VGPU_DENIED_CONTEXT);
-  if (settle(&claim, context, limit, after < before ? memory_product(before - after, each) : 0)) return result;
+  memory_commit(&reservation, after > before ? memory_product(after - before, each) : 0, VGPU_DENIED_CONTEXT);
+  if (settle(&reservation, context, limit, after < before ? memory_product(before - after, each) : 0)) return result;
   driver.cuCtxSetLimit(limit, before);
-  memory_release(&claim);
+  memory_cancel(&reservation);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -8,34 +8,37 @@
 /* Rows are padded to a multiple of this on every GPU so far; the exact pitch is known after the call. */
 #define PITCH_ALIGNMENT 512u
 
-/* After the driver call: remembers what it gave, undoes it when that is impossible, gives the claim back when it
+/* After the driver call: remembers what it gave, undoes it when that is impossible, gives the reservation back when it
  * failed. */
-static CUresult keep(struct memory_claim *claim, CUresult result, const CUdeviceptr *pointer, CUcontext context) {
+static CUresult keep(struct memory_reservation *reservation, CUresult result, const CUdeviceptr *pointer,
+                     CUcontext context) {
   if (result == CUDA_SUCCESS) {
-    if (memory_remember(claim, TRACK_MEMORY, *pointer, (uint64_t)context)) return result;
+    if (memory_track(reservation, TRACK_MEMORY, *pointer, (uint64_t)context)) return result;
     driver.cuMemFree_v2(*pointer);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  memory_release(claim);
+  memory_cancel(reservation);
   return result;
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
   if (!control_enforces()) return driver.cuMemAlloc_v2(pointer, bytes);
   CUcontext context;
-  struct memory_claim claim;
-  if (!memory_claim(&claim, devices_current(&context), bytes, VGPU_DENIED_ALLOC)) return CUDA_ERROR_OUT_OF_MEMORY;
-  return keep(&claim, driver.cuMemAlloc_v2(pointer, bytes), pointer, context);
+  struct memory_reservation reservation;
+  if (!memory_reserve(&reservation, devices_current(&context), bytes, VGPU_DENIED_ALLOC))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  return keep(&reservation, driver.cuMemAlloc_v2(pointer, bytes), pointer, context);
 }
 
 CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned int bytes) {
   if (!control_enforces()) return driver.cuMemAlloc(pointer, bytes);
   CUcontext context;
-  struct memory_claim claim;
-  if (!memory_claim(&claim, devices_current(&context), bytes, VGPU_DENIED_ALLOC)) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct memory_reservation reservation;
+  if (!memory_reserve(&reservation, devices_current(&context), bytes, VGPU_DENIED_ALLOC))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemAlloc(pointer, bytes);
   CUdeviceptr wide = result == CUDA_SUCCESS ? *pointer : 0;
-  return keep(&claim, result, &wide, context);
+  return keep(&reservation, result, &wide, context);
 }
 
 static uint64_t pitched_bytes(uint64_t width, uint64_t height) {
@@ -45,63 +48,66 @@ static uint64_t pitched_bytes(uint64_t width, uint64_t height) {
 }
 
 /* The driver gave `pitch` bytes a row: charges exactly that, or undoes it where that does not fit. */
-static CUresult keep_pitched(struct memory_claim *claim, CUresult result, uint64_t pitch, uint64_t height,
+static CUresult keep_pitched(struct memory_reservation *reservation, CUresult result, uint64_t pitch, uint64_t height,
                              const CUdeviceptr *pointer, CUcontext context) {
-  if (result == CUDA_SUCCESS && !memory_settle(claim, memory_product(pitch, height), VGPU_DENIED_PITCH)) {
+  if (result == CUDA_SUCCESS && !memory_commit(reservation, memory_product(pitch, height), VGPU_DENIED_PITCH)) {
     driver.cuMemFree_v2(*pointer);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  return keep(claim, result, pointer, context);
+  return keep(reservation, result, pointer, context);
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned int element) {
   if (!control_enforces()) return driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
   CUcontext context;
-  struct memory_claim claim;
+  struct memory_reservation reservation;
   uint64_t bytes = pitched_bytes(width, height);
-  if (!memory_claim(&claim, devices_current(&context), bytes, VGPU_DENIED_PITCH)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!memory_reserve(&reservation, devices_current(&context), bytes, VGPU_DENIED_PITCH))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
-  return keep_pitched(&claim, result, result == CUDA_SUCCESS ? *pitch : 0, height, pointer, context);
+  return keep_pitched(&reservation, result, result == CUDA_SUCCESS ? *pitch : 0, height, pointer, context);
 }
 
 CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned int *pitch, unsigned int width, unsigned int height,
                          unsigned int element) {
   if (!control_enforces()) return driver.cuMemAllocPitch(pointer, pitch, width, height, element);
   CUcontext context;
-  struct memory_claim claim;
+  struct memory_reservation reservation;
   uint64_t bytes = pitched_bytes(width, height);
-  if (!memory_claim(&claim, devices_current(&context), bytes, VGPU_DENIED_PITCH)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!memory_reserve(&reservation, devices_current(&context), bytes, VGPU_DENIED_PITCH))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemAllocPitch(pointer, pitch, width, height, element);
   CUdeviceptr wide = result == CUDA_SUCCESS ? *pointer : 0;
-  return keep_pitched(&claim, result, result == CUDA_SUCCESS ? *pitch : 0, height, &wide, context);
+  return keep_pitched(&reservation, result, result == CUDA_SUCCESS ? *pitch : 0, height, &wide, context);
 }
 
 /* Managed memory may live on the host, but all of it can come to the device: it counts in full. */
 CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags) {
   if (!control_enforces()) return driver.cuMemAllocManaged(pointer, bytes, flags);
   CUcontext context;
-  struct memory_claim claim;
-  if (!memory_claim(&claim, devices_current(&context), bytes, VGPU_DENIED_MANAGED)) return CUDA_ERROR_OUT_OF_MEMORY;
-  return keep(&claim, driver.cuMemAllocManaged(pointer, bytes, flags), pointer, context);
+  struct memory_reservation reservation;
+  if (!memory_reserve(&reservation, devices_current(&context), bytes, VGPU_DENIED_MANAGED))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  return keep(&reservation, driver.cuMemAllocManaged(pointer, bytes, flags), pointer, context);
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
   if (!control_enforces()) return driver.cuMemFree_v2(pointer);
   struct track_entry entry;
-  bool mine = memory_forget(TRACK_MEMORY, pointer, &entry);
-  bool pooled = !mine && memory_forget(TRACK_POOLED, pointer, &entry);
+  bool mine = memory_untrack(TRACK_MEMORY, pointer, &entry);
+  bool pooled = !mine && memory_untrack(TRACK_POOLED, pointer, &entry);
   CUresult result = driver.cuMemFree_v2(pointer);
-  if (mine) memory_forgotten(&entry, result == CUDA_SUCCESS);
-  if (pooled) pools_freed(&entry, result == CUDA_SUCCESS);
+  if (mine) memory_finish_free(&entry, result == CUDA_SUCCESS);
+  if (pooled) pools_finish_free(&entry, result == CUDA_SUCCESS);
   return result;
 }
 
 CUresult cuMemFree(CUdeviceptr_v1 pointer) {
   if (!control_enforces()) return driver.cuMemFree(pointer);
   struct track_entry entry;
-  bool mine = memory_forget(TRACK_MEMORY, pointer, &entry);
+  bool mine = memory_untrack(TRACK_MEMORY, pointer, &entry);
   CUresult result = driver.cuMemFree(pointer);
-  if (mine) memory_forgotten(&entry, result == CUDA_SUCCESS);
+  if (mine) memory_finish_free(&entry, result == CUDA_SUCCESS);
   return result;
 }
 
@@ -110,24 +116,24 @@ CUresult cuMemFree(CUdeviceptr_v1 pointer) {
 CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description) {
   if (!control_enforces() || description == NULL) return driver.cuImportExternalMemory(memory, description);
   CUcontext context;
-  struct memory_claim claim;
-  if (!memory_claim(&claim, devices_current(&context), description->size, VGPU_DENIED_EXTERNAL))
+  struct memory_reservation reservation;
+  if (!memory_reserve(&reservation, devices_current(&context), description->size, VGPU_DENIED_EXTERNAL))
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuImportExternalMemory(memory, description);
   if (result == CUDA_SUCCESS) {
-    if (memory_remember(&claim, TRACK_EXTERNAL, (uint64_t)*memory, (uint64_t)context)) return result;
+    if (memory_track(&reservation, TRACK_EXTERNAL, (uint64_t)*memory, (uint64_t)context)) return result;
     driver.cuDestroyExternalMemory(*memory);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  memory_release(&claim);
+  memory_cancel(&reservation);
   return result;
 }
 
 CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
   if (!control_enforces()) return driver.cuDestroyExternalMemory(memory);
   struct track_entry entry;
-  bool mine = memory_forget(TRACK_EXTERNAL, (uint64_t)memory, &entry);
+  bool mine = memory_untrack(TRACK_EXTERNAL, (uint64_t)memory, &entry);
   CUresult result = driver.cuDestroyExternalMemory(memory);
-  if (mine) memory_forgotten(&entry, result == CUDA_SUCCESS);
+  if (mine) memory_finish_free(&entry, result == CUDA_SUCCESS);
   return result;
 }

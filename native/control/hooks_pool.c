@@ -28,31 +28,31 @@ static CUresult call(const struct request *request) {
 
 /* No pool to charge: one that cannot be remembered. Then the pointer itself is charged. */
 static CUresult allocate_unpooled(const struct request *request, int device, CUcontext context) {
-  struct memory_claim claim;
-  if (!memory_claim(&claim, device, request->bytes, VGPU_DENIED_ASYNC)) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct memory_reservation reservation;
+  if (!memory_reserve(&reservation, device, request->bytes, VGPU_DENIED_ASYNC)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = call(request);
   if (result == CUDA_SUCCESS) {
-    if (memory_remember(&claim, TRACK_MEMORY, *request->pointer, (uint64_t)context)) return result;
+    if (memory_track(&reservation, TRACK_MEMORY, *request->pointer, (uint64_t)context)) return result;
     driver.cuMemFree_v2(*request->pointer);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  memory_release(&claim);
+  memory_cancel(&reservation);
   return result;
 }
 
 static CUresult allocate_pooled(const struct request *request, struct pool *pool, enum vgpu_denied_api api) {
-  struct memory_claim claim;
-  if (!pools_claim(pool, &claim, request->bytes, api)) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct memory_reservation reservation;
+  if (!pools_reserve(pool, &reservation, request->bytes, api)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = call(request);
   if (result != CUDA_SUCCESS) {
-    pools_charge(pool, &claim);
+    pools_charge(pool, &reservation);
     return result;
   }
-  if (pools_grown(pool, &claim, api)) {
-    if (pools_remember(pool, *request->pointer, request->bytes)) return result;
-    claim.bytes = 0;
+  if (pools_commit(pool, &reservation, api)) {
+    if (pools_track(pool, *request->pointer, request->bytes)) return result;
+    reservation.bytes = 0;
   }
-  pools_undo(pool, &claim, *request->pointer);
+  pools_undo(pool, &reservation, *request->pointer);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -96,11 +96,11 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemo
 static CUresult free_in_order(CUdeviceptr pointer, CUstream stream, bool per_thread) {
   struct track_entry entry;
   bool covered = !control_enforces() || capture_covers(capture_stream(stream, per_thread));
-  bool pooled = !covered && memory_forget(TRACK_POOLED, pointer, &entry);
-  bool own = !covered && !pooled && memory_forget(TRACK_MEMORY, pointer, &entry);
+  bool pooled = !covered && memory_untrack(TRACK_POOLED, pointer, &entry);
+  bool own = !covered && !pooled && memory_untrack(TRACK_MEMORY, pointer, &entry);
   CUresult result = per_thread ? driver.cuMemFreeAsync_ptsz(pointer, stream) : driver.cuMemFreeAsync(pointer, stream);
-  if (pooled) pools_freed(&entry, result == CUDA_SUCCESS);
-  if (own) memory_forgotten(&entry, result == CUDA_SUCCESS);
+  if (pooled) pools_finish_free(&entry, result == CUDA_SUCCESS);
+  if (own) memory_finish_free(&entry, result == CUDA_SUCCESS);
   return result;
 }
 
@@ -115,8 +115,8 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
   if (!control_enforces() || properties == NULL) return driver.cuMemPoolCreate(pool, properties);
   int device = place_of(properties->allocType, &properties->location);
-  struct memory_claim nothing;
-  if (device != PLACE_HOST && !memory_claim(&nothing, device, 0, VGPU_DENIED_POOL)) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct memory_reservation nothing;
+  if (device != PLACE_HOST && !memory_reserve(&nothing, device, 0, VGPU_DENIED_POOL)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemPoolCreate(pool, properties);
   if (result != CUDA_SUCCESS || pools_made(*pool, device)) return result;
   driver.cuMemPoolDestroy(*pool);
@@ -140,12 +140,12 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
   CUresult result = driver.cuMemPoolTrimTo(pool, keep);
-  if (result == CUDA_SUCCESS && control_enforces()) pools_settle_one(pool);
+  if (result == CUDA_SUCCESS && control_enforces()) pools_update_one(pool);
   return result;
 }
 
 static CUresult waited(CUresult result) {
-  if (control_enforces()) pools_settle_freed();
+  if (control_enforces()) pools_update_freed();
   return result;
 }
 

@@ -23,7 +23,7 @@ static bool add_handle(CUmemGenericAllocationHandle handle, uint64_t physical) {
 
 static void drop_physical(uint64_t physical) {
   struct track_entry last;
-  if (track_refer(TRACK_VMM_PHYSICAL, physical, -1, &last) == 0 && last.kind != 0) memory_forgotten(&last, true);
+  if (track_refer(TRACK_VMM_PHYSICAL, physical, -1, &last) == 0 && last.kind != 0) memory_finish_free(&last, true);
 }
 
 /* Remembers a physical allocation and its first handle. */
@@ -42,16 +42,16 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
   int device =
       properties != NULL && control_enforces() ? place_of(properties->type, &properties->location) : PLACE_HOST;
   if (device == PLACE_HOST) return driver.cuMemCreate(handle, bytes, properties, flags);
-  struct memory_claim claim;
-  if (!memory_claim(&claim, device, bytes, VGPU_DENIED_VMM)) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct memory_reservation reservation;
+  if (!memory_reserve(&reservation, device, bytes, VGPU_DENIED_VMM)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemCreate(handle, bytes, properties, flags);
   if (result == CUDA_SUCCESS) {
-    struct track_entry physical = {.bytes = claim.bytes, .device = (uint16_t)claim.device};
-    if (claim.device < 0 || add_physical(&physical, *handle)) return result;
+    struct track_entry physical = {.bytes = reservation.bytes, .device = (uint16_t)reservation.device};
+    if (reservation.device < 0 || add_physical(&physical, *handle)) return result;
     driver.cuMemRelease(*handle);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  memory_release(&claim);
+  memory_cancel(&reservation);
   return result;
 }
 
@@ -80,19 +80,19 @@ static struct track_entry refer_to(CUmemGenericAllocationHandle handle) {
   return physical;
 }
 
-static bool claim_mapping(struct memory_claim *claim, const struct track_entry *physical, uint64_t bytes) {
-  *claim = (struct memory_claim){.device = DEVICE_UNLISTED};
+static bool claim_mapping(struct memory_reservation *reservation, const struct track_entry *physical, uint64_t bytes) {
+  *reservation = (struct memory_reservation){.device = DEVICE_UNLISTED};
   if (physical->kind == 0 || physical->link != FOREIGN) return true;
-  return memory_claim(claim, physical->device, bytes, VGPU_DENIED_VMM);
+  return memory_reserve(reservation, physical->device, bytes, VGPU_DENIED_VMM);
 }
 
 CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags) {
   if (!control_enforces()) return driver.cuMemMap(address, bytes, offset, handle, flags);
   struct track_entry physical = refer_to(handle);
-  struct memory_claim claim;
+  struct memory_reservation reservation;
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (claim_mapping(&claim, &physical, bytes)) {
+  if (claim_mapping(&reservation, &physical, bytes)) {
     result = driver.cuMemMap(address, bytes, offset, handle, flags);
     /* Mappings of what does not count are remembered too: one unmap may cover both kinds. */
     struct track_entry mapping = {
@@ -100,7 +100,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
         .bytes = bytes,
         .link = physical.kind == 0 ? 0 : physical.key,
         .kind = TRACK_VMM_MAPPING,
-        .device = claim.device >= 0 ? (uint16_t)(claim.device + 1) : 0,
+        .device = reservation.device >= 0 ? (uint16_t)(reservation.device + 1) : 0,
         .references = 1,
     };
     if (result == CUDA_SUCCESS && track_add(&mapping) == 0) return result;
@@ -108,7 +108,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
       driver.cuMemUnmap(address, bytes);
       result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    memory_release(&claim);
+    memory_cancel(&reservation);
   }
   if (physical.kind != 0) drop_physical(physical.key);
   return result;

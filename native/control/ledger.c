@@ -5,14 +5,14 @@
 #include "os.h"
 #include <errno.h>
 
-/* How often a reservation looks again before it believes a refusal that a race may have caused. */
-#define REFUSAL_LOOKS 8
-#define CONTEST_ROUNDS 1024
+/* How often a reservation checks again before it accepts a refusal that a race may have caused. */
+#define REFUSAL_CHECKS 8
+#define CONTENDED_ROUNDS 1024
 
 struct sums {
   uint64_t held;
   uint64_t tentative;
-  uint64_t tentative_before; /* of slots that go first when reservations collide */
+  uint64_t tentative_before; /* of slots with priority when reservations collide */
 };
 
 static struct vgpu_ledger_entry *entry_of(const struct ledger *ledger, uint32_t device) {
@@ -28,7 +28,8 @@ static struct sums sum(const struct ledger *ledger, uint32_t device) {
   const struct vgpu_ledger_entry *entries = ledger->usage->ledger[device];
   uint32_t high = usage_slot_high(ledger->usage);
   for (uint32_t i = 0; i < high; i++) {
-    /* In this order: a reservation moves from tentative to held, so it may be seen twice but never not at all. */
+    /* This order matters: a reservation moves from tentative to held, so the sum may count it twice but never misses
+     * it. */
     uint64_t tentative = __atomic_load_n(&entries[i].tentative_bytes, __ATOMIC_ACQUIRE);
     sums.held = add_saturating(sums.held, __atomic_load_n(&entries[i].held_bytes, __ATOMIC_ACQUIRE));
     sums.tentative = add_saturating(sums.tentative, tentative);
@@ -37,8 +38,8 @@ static struct sums sum(const struct ledger *ledger, uint32_t device) {
   return sums;
 }
 
-/* After this every other process's sum contains the bytes, and ours, taken next, contains what others announced before.
- */
+/* After this call the sums of all other processes include the bytes, and a sum taken next includes what other processes
+ * announced earlier. */
 static void announce(struct vgpu_ledger_entry *entry, uint64_t bytes) {
   __atomic_fetch_add(&entry->tentative_bytes, bytes, __ATOMIC_SEQ_CST);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -52,7 +53,7 @@ static bool fits(const struct sums *sums, uint64_t budget) {
   return add_saturating(sums->held, sums->tentative) <= budget;
 }
 
-static struct lock contesting;
+static struct lock contended;
 
 static void raise_peak(const struct ledger *ledger, uint32_t device, uint64_t held) {
   uint64_t *peak = &ledger->usage->devices[device].peak_bytes;
@@ -69,23 +70,23 @@ static void accept(const struct ledger *ledger, uint32_t device, uint64_t bytes,
 }
 
 /*
- * Several reservations are being decided that do not all fit. One thread of each process takes part, lower slots go
- * first: the others withdraw until those are decided. A process stopped in the middle only costs the others this
- * round's patience.
+ * Resolves concurrent reservations that do not all fit. One thread per process takes part, and lower slots have
+ * priority: the others withdraw until those are decided. A process that is stopped in the middle delays the others only
+ * by one round of backoff.
  */
-static int contest(const struct ledger *ledger, uint32_t device, uint64_t bytes, uint64_t budget) {
+static int reserve_contended(const struct ledger *ledger, uint32_t device, uint64_t bytes, uint64_t budget) {
   struct vgpu_ledger_entry *entry = entry_of(ledger, device);
   int result = -ENOMEM;
   unsigned refusals = 0;
-  lock_take(&contesting);
+  lock_take(&contended);
   announce(entry, bytes);
-  for (unsigned round = 0; round < CONTEST_ROUNDS && result != 0; round++) {
+  for (unsigned round = 0; round < CONTENDED_ROUNDS && result != 0; round++) {
     struct sums sums = sum(ledger, device);
     if (fits(&sums, budget)) {
       accept(ledger, device, bytes, &sums);
       result = 0;
     } else if (add_saturating(sums.held, bytes) > budget) {
-      if (++refusals >= REFUSAL_LOOKS) break;
+      if (++refusals >= REFUSAL_CHECKS) break;
     } else if (sums.tentative_before > 0) {
       withdraw(entry, bytes);
       os_backoff(round);
@@ -95,7 +96,7 @@ static int contest(const struct ledger *ledger, uint32_t device, uint64_t bytes,
     }
   }
   if (result != 0) withdraw(entry, bytes);
-  lock_release(&contesting);
+  lock_release(&contended);
   return result;
 }
 
@@ -109,13 +110,13 @@ int ledger_reserve(const struct ledger *ledger, uint32_t device, uint64_t bytes,
     return 0;
   }
   withdraw(entry, bytes);
-  return contest(ledger, device, bytes, budget);
+  return reserve_contended(ledger, device, bytes, budget);
 }
 
 void ledger_give_back(const struct ledger *ledger, uint32_t device, uint64_t bytes) {
   uint64_t *held = &entry_of(ledger, device)->held_bytes;
   uint64_t before = __atomic_load_n(held, __ATOMIC_RELAXED);
-  /* Saturating: a container that scribbled over its file must not wrap its own count into something absurd. */
+  /* Saturating: a container that corrupts its file must not wrap its own count around. */
   while (!__atomic_compare_exchange_n(held, &before, before > bytes ? before - bytes : 0, false, __ATOMIC_RELEASE,
                                       __ATOMIC_RELAXED)) {
   }
@@ -135,7 +136,7 @@ uint64_t ledger_held(const struct ledger *ledger, uint32_t device) {
   return held;
 }
 
-static void forget(void) {
-  contesting.taken = 0;
+static void reset(void) {
+  contended.taken = 0;
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)

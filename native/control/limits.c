@@ -6,7 +6,7 @@
 
 static const char *unsound(const struct vgpu_limits *file) {
   if (file->header.magic != VGPU_LIMITS_MAGIC) return "it is not a limits file";
-  if (file->header.version != VGPU_ABI_VERSION) return "it is of another version";
+  if (file->header.version != VGPU_ABI_VERSION) return "its version is not supported";
   if (file->header.size < sizeof *file) return "it is too short";
   if (file->header.device_count > VGPU_MAX_DEVICES) return "it lists too many GPUs";
   return NULL;
@@ -34,8 +34,8 @@ enum limits_status limits_open(const struct vgpu_limits **file, const char **why
 
 void limits_read(const struct vgpu_limits *file, uint32_t device, struct vgpu_device_live *live) {
   uint32_t sequence = __atomic_load_n(&file->header.sequence, __ATOMIC_ACQUIRE);
-  /* A copy is only written over by the second next publication, so one repetition is rare and ten are a hostile writer.
-   */
+  /* The writer reuses a copy only at the second publication after it. One retry is therefore rare, and ten retries mean
+   * that the writer is malicious. */
   for (int attempt = 0; attempt < 10; attempt++) {
     memcpy(live, &file->live[sequence & 1][device], sizeof *live);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -63,7 +63,7 @@ static char folded(char letter) {
   return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
 }
 
-/* Equal but for case, within `room` bytes of the file's text. */
+/* Compares ignoring case, within `room` bytes of the text in the file. */
 static bool same_text(const char *text, const char *listed, size_t room) {
   for (size_t i = 0; i < room; i++) {
     if (folded(text[i]) != folded(listed[i])) return false;

@@ -1,4 +1,4 @@
-/* The limits file as the library reads it: mapped once, read afresh whenever a decision is due. */
+/* The limits file as the library reads it: mapped once, read again for every decision. */
 #ifndef VGPU_LIMITS_H
 #define VGPU_LIMITS_H
 
@@ -6,28 +6,29 @@
 #include <stdbool.h>
 
 enum limits_status {
-  LIMITS_ABSENT,  /* no directory, on the node itself: this is no container of ours */
-  LIMITS_PRESENT, /* mapped and sound */
-  LIMITS_BROKEN,  /* the directory is there, the limits are not: nothing may run as if it had a whole GPU */
+  LIMITS_ABSENT,  /* no directory, and the process runs on the node itself: it is not in a container with a slice */
+  LIMITS_PRESENT, /* mapped and valid */
+  /* the directory exists but the limits are missing or invalid: the library must not fall back to unlimited use */
+  LIMITS_BROKEN,
 };
 
-/* Maps the file. `*why` says in a few words what is wrong when it is broken. */
+/* Maps the file. If it is broken, `*why` is a short reason for the log. */
 enum limits_status limits_open(const struct vgpu_limits **file, const char **why);
 
-/* The live part of one device, consistent. */
+/* Reads a consistent copy of the live part of one device. */
 void limits_read(const struct vgpu_limits *file, uint32_t device, struct vgpu_device_live *live);
 
-/* Bytes that allocations may take: limit less what the driver keeps for itself; UINT64_MAX when not limited. */
+/* Bytes that allocations may use: the limit minus the driver's overhead; UINT64_MAX when memory is not limited. */
 uint64_t limits_memory_budget(const struct vgpu_device_live *live);
 
-/* Whether launches on this device have to be paced at all. */
+/* Whether launches on this device must be paced. */
 bool limits_share_is_limited(const struct vgpu_device_live *live);
 
-/* What the agent published about this device is recent enough to be believed. */
+/* Whether the agent's last steering values for this device are recent enough to be used. */
 bool limits_steering_is_fresh(const struct vgpu_device_live *live, uint64_t now);
 
-/* Index of the device with this UUID ("GPU-...") or else this PCI bus id, -1 if it is not listed. Either may be NULL.
- */
+/* Index of the device with this UUID ("GPU-...") or, failing that, this PCI bus id; -1 if it is not listed. Either may
+ * be NULL. */
 int limits_find_device(const struct vgpu_limits *file, const char *uuid, const char *pci_bus_id);
 
 #endif

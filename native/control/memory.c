@@ -4,11 +4,11 @@
 #include "log.h"
 #include "objects.h"
 
-static const struct memory_reserve *reserve;
+static const struct memory_reclaimer *reclaimer;
 static void (*context_ended)(uint32_t device);
 
-void memory_register_reserve(const struct memory_reserve *held_back) {
-  reserve = held_back;
+void memory_register_reclaimer(const struct memory_reclaimer *registered) {
+  reclaimer = registered;
 }
 
 void memory_register_contexts(void (*ended)(uint32_t device)) {
@@ -21,16 +21,16 @@ static uint64_t budget_of(uint32_t device) {
   return limits_memory_budget(&live);
 }
 
-bool memory_take(uint32_t device, uint64_t bytes) {
+bool memory_charge(uint32_t device, uint64_t bytes) {
   return ledger_reserve(&control.ledger, device, bytes, budget_of(device)) == 0;
 }
 
-static bool take_after_relief(uint32_t device, uint64_t bytes) {
+static bool charge_after_reclaim(uint32_t device, uint64_t bytes) {
   if (bytes > budget_of(device)) return false;
-  if (usage_reclaim(control.ledger.usage, &control.self) > 0 && memory_take(device, bytes)) return true;
-  if (objects_settle(control.ledger.usage) && memory_take(device, bytes)) return true;
-  if (reserve == NULL || !reserve->relieve(device)) return false;
-  return memory_take(device, bytes);
+  if (usage_reclaim(control.ledger.usage, &control.self) > 0 && memory_charge(device, bytes)) return true;
+  if (objects_settle(control.ledger.usage) && memory_charge(device, bytes)) return true;
+  if (reclaimer == NULL || !reclaimer->reclaim(device)) return false;
+  return memory_charge(device, bytes);
 }
 
 static void count_denied(uint32_t device, uint64_t bytes, enum vgpu_denied_api api) {
@@ -40,7 +40,7 @@ static void count_denied(uint32_t device, uint64_t bytes, enum vgpu_denied_api a
   log_line(VGPU_LOG_INFO, "memory refused: the container's limit is reached", NULL);
 }
 
-/* Programs that launch nothing limited never pass the gate, which looks after this as well. */
+/* A process that launches nothing limited never passes the gate, which otherwise notices new limits. */
 static void follow_sequence(void) {
   static uint32_t seen;
   uint32_t sequence = __atomic_load_n(&control.limits->header.sequence, __ATOMIC_RELAXED);
@@ -49,48 +49,48 @@ static void follow_sequence(void) {
   control_renew();
 }
 
-bool memory_claim(struct memory_claim *claim, int device, uint64_t bytes, enum vgpu_denied_api api) {
-  claim->device = device;
-  claim->bytes = bytes;
+bool memory_reserve(struct memory_reservation *reservation, int device, uint64_t bytes, enum vgpu_denied_api api) {
+  reservation->device = device;
+  reservation->bytes = bytes;
   follow_sequence();
   if (device < 0) return (control.limits->header.policy & VGPU_POLICY_DENY_UNLISTED) == 0;
-  if (memory_take((uint32_t)device, bytes) || take_after_relief((uint32_t)device, bytes)) return true;
+  if (memory_charge((uint32_t)device, bytes) || charge_after_reclaim((uint32_t)device, bytes)) return true;
   count_denied((uint32_t)device, bytes, api);
   return false;
 }
 
-void memory_release(const struct memory_claim *claim) {
-  if (claim->device >= 0) ledger_give_back(&control.ledger, (uint32_t)claim->device, claim->bytes);
+void memory_cancel(const struct memory_reservation *reservation) {
+  if (reservation->device >= 0) ledger_give_back(&control.ledger, (uint32_t)reservation->device, reservation->bytes);
 }
 
-bool memory_settle(struct memory_claim *claim, uint64_t bytes, enum vgpu_denied_api api) {
-  if (claim->device >= 0) {
-    uint32_t device = (uint32_t)claim->device;
-    if (bytes < claim->bytes) ledger_give_back(&control.ledger, device, claim->bytes - bytes);
-    if (bytes > claim->bytes && !memory_take(device, bytes - claim->bytes)) {
+bool memory_commit(struct memory_reservation *reservation, uint64_t bytes, enum vgpu_denied_api api) {
+  if (reservation->device >= 0) {
+    uint32_t device = (uint32_t)reservation->device;
+    if (bytes < reservation->bytes) ledger_give_back(&control.ledger, device, reservation->bytes - bytes);
+    if (bytes > reservation->bytes && !memory_charge(device, bytes - reservation->bytes)) {
       count_denied(device, bytes, api);
       return false;
     }
   }
-  claim->bytes = bytes;
+  reservation->bytes = bytes;
   return true;
 }
 
-bool memory_remember(const struct memory_claim *claim, enum track_kind kind, uint64_t key, uint64_t link) {
-  if (claim->device < 0) return true;
+bool memory_track(const struct memory_reservation *reservation, enum track_kind kind, uint64_t key, uint64_t link) {
+  if (reservation->device < 0) return true;
   struct track_entry entry = {
       .key = key,
-      .bytes = claim->bytes,
+      .bytes = reservation->bytes,
       .link = link,
       .kind = (uint16_t)kind,
-      .device = (uint16_t)claim->device,
+      .device = (uint16_t)reservation->device,
   };
   if (track_add(&entry) == 0) return true;
   log_line(VGPU_LOG_ERROR, "out of host memory: an allocation cannot be accounted", NULL);
   return false;
 }
 
-bool memory_forget(enum track_kind kind, uint64_t key, struct track_entry *entry) {
+bool memory_untrack(enum track_kind kind, uint64_t key, struct track_entry *entry) {
   return key != 0 && track_remove(kind, key, entry);
 }
 
@@ -101,7 +101,7 @@ static void drop(const struct track_entry *entry, void *context) {
   if (entry->kind == TRACK_CONTEXT && context_ended != NULL) context_ended(entry->device);
 }
 
-void memory_forgotten(const struct track_entry *entry, bool freed) {
+void memory_finish_free(const struct track_entry *entry, bool freed) {
   if (freed)
     drop(entry, NULL);
   else
@@ -120,7 +120,7 @@ uint32_t memory_share(enum track_kind kind, uint64_t key, uint64_t object_key) {
     ledger_give_back(&control.ledger, entry.device, bytes);
     return object;
   }
-  /* Another thread was first. */
+  /* Another thread shared the entry first. */
   objects_release(control.ledger.usage, control.ledger.slot, object);
   return track_find(kind, key, &entry) && entry.object != 0 ? entry.object - 1 : OBJECT_NONE;
 }
@@ -146,7 +146,7 @@ bool memory_view(int device, uint64_t *total, uint64_t *left) {
   limits_read(control.limits, (uint32_t)device, &live);
   if (live.memory_limit_bytes == 0) return false;
   if (usage_reclaim_rarely(control.ledger.usage, &control.self)) objects_settle(control.ledger.usage);
-  if (reserve != NULL) reserve->settle((uint32_t)device);
+  if (reclaimer != NULL) reclaimer->update((uint32_t)device);
   uint64_t budget = limits_memory_budget(&live);
   uint64_t held = ledger_held(&control.ledger, (uint32_t)device);
   *total = live.memory_limit_bytes;

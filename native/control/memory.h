@@ -1,4 +1,4 @@
-/* What every allocating hook does: ask the ledger, count a refusal, remember what the driver gave. */
+/* Accounting shared by all allocating hooks: reserve in the ledger, count refusals, track what the driver allocated. */
 #ifndef VGPU_MEMORY_H
 #define VGPU_MEMORY_H
 
@@ -8,57 +8,57 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct memory_claim {
+struct memory_reservation {
   int device; /* index in the limits file; DEVICE_UNLISTED: not accounted */
   uint64_t bytes;
 };
 
-/*
- * Takes `bytes` on `device` before the driver is asked. When they do not fit, memory that nobody needs is found first:
- * that of dead processes, and what pools keep in reserve. False: refused and counted, the hook answers
- * CUDA_ERROR_OUT_OF_MEMORY.
- */
-bool memory_claim(struct memory_claim *claim, int device, uint64_t bytes, enum vgpu_denied_api api);
+/* Reserves `bytes` on `device` before the driver call. If they do not fit, memory of dead processes and unused memory
+ * of pools is reclaimed first. False: refused and counted; the hook returns CUDA_ERROR_OUT_OF_MEMORY. */
+bool memory_reserve(struct memory_reservation *reservation, int device, uint64_t bytes, enum vgpu_denied_api api);
 
-/* The driver call failed: nothing was taken. */
-void memory_release(const struct memory_claim *claim);
+/* Cancels a reservation after a failed driver call. */
+void memory_cancel(const struct memory_reservation *reservation);
 
-/* It took exactly `bytes`; false when that is more than was claimed and does not fit (counted as refused, claim
- * unchanged). */
-bool memory_settle(struct memory_claim *claim, uint64_t bytes, enum vgpu_denied_api api);
+/* Adjusts a reservation to the `bytes` that the driver really used. False: that is more than was reserved and does not
+ * fit; the refusal is counted and the reservation stays unchanged. */
+bool memory_commit(struct memory_reservation *reservation, uint64_t bytes, enum vgpu_denied_api api);
 
-/* Remembers a claim under a key; false when the table is full: the hook then undoes the allocation. */
-bool memory_remember(const struct memory_claim *claim, enum track_kind kind, uint64_t key, uint64_t link);
+/* Tracks a reservation under a key. False: the tracking table is full, and the hook must undo the allocation. */
+bool memory_track(const struct memory_reservation *reservation, enum track_kind kind, uint64_t key, uint64_t link);
 
-/* Before the driver frees: takes the entry out. After: gives its bytes back, or puts it in again when the driver
- * refused. */
-bool memory_forget(enum track_kind kind, uint64_t key, struct track_entry *entry);
-void memory_forgotten(const struct track_entry *entry, bool freed);
+/* memory_untrack removes the entry before the driver frees the memory. memory_finish_free then gives the bytes back, or
+ * adds the entry again if the driver refused. */
+bool memory_untrack(enum track_kind kind, uint64_t key, struct track_entry *entry);
+void memory_finish_free(const struct track_entry *entry, bool freed);
 
-/* Other processes may hold the memory of an entry too from now on: it is charged as an object (objects.h), which
- * importers know by `key`. OBJECT_NONE: it cannot be followed, and stays with this process. */
+/* Marks the memory of an entry as shared: it is charged as an object (objects.h), which importers look up by
+ * `object_key`. OBJECT_NONE: the object table is full, and the charge stays with this process. */
 uint32_t memory_share(enum track_kind kind, uint64_t key, uint64_t object_key);
 
-/* A context ended, and with it all that was allocated in it. */
+/* Drops all entries of a context that was destroyed. */
 void memory_drop_context(CUcontext context);
 
-/* Takes what the driver is known to have taken, if it fits; no pool is trimmed, nothing is counted as refused. */
-bool memory_take(uint32_t device, uint64_t bytes);
+/*
+ * Charges memory that the driver has already allocated, if it fits. Does not trim pools and does not count a refusal.
+ */
+bool memory_charge(uint32_t device, uint64_t bytes);
 
-/* Bytes of a and b multiplied, UINT64_MAX when they overflow: no limit has room for that. */
+/* The product of a and b, or UINT64_MAX on overflow: no limit has room for that. */
 uint64_t memory_product(uint64_t a, uint64_t b);
 
-/* The slice as programs are to see it: limit and what is left of it; false when the device is not limited. */
+/* The slice as programs see it: the limit and the free part of it. False: the device is not limited. */
 bool memory_view(int device, uint64_t *total, uint64_t *left);
 
-/* Memory that is charged and not in use: whoever keeps some says how to get at it, when the library is loaded. */
-struct memory_reserve {
-  bool (*relieve)(uint32_t device); /* gives up what is not used; true if that freed anything */
-  void (*settle)(uint32_t device);  /* charges what is kept now */
+/* Memory that is charged but unused. A module that keeps such memory registers these functions when the library is
+ * loaded. */
+struct memory_reclaimer {
+  bool (*reclaim)(uint32_t device); /* frees unused memory; true if anything was freed */
+  void (*update)(uint32_t device);  /* charges what the module keeps now */
 };
-void memory_register_reserve(const struct memory_reserve *reserve);
+void memory_register_reclaimer(const struct memory_reclaimer *reclaimer);
 
-/* Sets the function to call when a context ends and its own memory is given back. */
+/* Sets the function that is called when a context ends and its own memory is given back. */
 void memory_register_contexts(void (*ended)(uint32_t device));
 
 #endif

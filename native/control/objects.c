@@ -61,7 +61,7 @@ uint64_t objects_charged_slowly(const struct vgpu_usage *usage, uint32_t device)
 
 /* Takes a place that nobody holds; only one process can move its state on. One that a killed process was about to take
  * stays unused. */
-static bool claim(struct vgpu_usage *usage, uint32_t number, uint64_t *state) {
+static bool take_place(struct vgpu_usage *usage, uint32_t number, uint64_t *state) {
   uint64_t *word = &usage->slots[number].object.state;
   *state = __atomic_load_n(word, __ATOMIC_ACQUIRE);
   if ((*state & 1) != 0 || is_charged(usage, number)) return false;
@@ -76,7 +76,7 @@ uint32_t objects_make(struct vgpu_usage *usage, uint32_t slot, uint32_t device, 
   uint32_t number = 0;
   uint64_t state = 0;
   lock_take(&lock);
-  while (number < MOST_OBJECTS && !claim(usage, number, &state))
+  while (number < MOST_OBJECTS && !take_place(usage, number, &state))
     number++;
   if (number < MOST_OBJECTS) {
     struct vgpu_object *object = &usage->slots[number].object;
@@ -219,8 +219,8 @@ void objects_drop_slot(struct vgpu_usage *usage, uint32_t slot) {
     clear_holder(usage, i, slot);
 }
 
-static void forget(void) {
+static void reset(void) {
   memset(held, 0, sizeof held);
   lock.taken = 0;
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)

@@ -1,5 +1,5 @@
-/* What others do on a GPU, as far as it is known here: it tells how much of what is measured is this process's doing.
- */
+/* Load of other processes on a GPU, as far as it is known. It determines how much of a measured duration belongs to
+ * this process. */
 #ifndef VGPU_OTHERS_H
 #define VGPU_OTHERS_H
 
@@ -7,8 +7,8 @@
 
 #define OTHERS_UNKNOWN UINT32_MAX
 
-/* What everybody but this process uses of the device, in parts per million: 0 when the agent says that no other
- * container does, and no other process of this container does either. */
+/* What all other processes use of the device, in ppm. 0 when the agent reports no other container on the GPU and the
+ * container has no other process. OTHERS_UNKNOWN when it cannot be told. */
 uint32_t others_ppm(uint32_t device);
 
 #endif

@@ -1,7 +1,7 @@
 #include "overlap.h"
 
-/* Costs are learned, and the GPU's clock is coarse: silence is too long only when it is longer by a part, and by this
- * much. */
+/* Costs are estimates and the GPU's clock is coarse. Time without any event counts as foreign only when it exceeds the
+ * longest cost by this part and by this many ns. */
 #define SILENCE_SLACK 4u
 #define SILENCE_LEAST_NS 20000u
 
@@ -28,8 +28,8 @@ static bool is_first_of_stream(const struct overlap_launch *launches, unsigned i
   return true;
 }
 
-/* From when on, and until when, all streams were watched: the latest of their first starts, the earliest of their last
- * ends. Streams that do not run side by side: the middle half, where what was not timed matters least. */
+/* The interval in which all streams were timed: from the latest of their first starts to the earliest of their last
+ * ends. If the streams do not run concurrently, the middle half, where untimed launches matter least. */
 static void watched(unsigned count, const struct overlap_launch *launches, int64_t *from, int64_t *to) {
   int64_t begin = launches[0].start_ns, end = begin;
   *from = INT64_MIN;
@@ -48,17 +48,17 @@ static void watched(unsigned count, const struct overlap_launch *launches, int64
   *to = end - (end - begin) / 4;
 }
 
-/* What is under way at one moment. */
+/* The launches that run at one moment. */
 struct moment {
   unsigned counted;
   unsigned others;
-  uint64_t longest_ns; /* the highest cost; 0: nothing is under way */
+  uint64_t longest_ns; /* the highest cost; 0: no launch runs */
   int64_t next_ns;     /* when the next launch begins or ends */
 };
 
-/* A stream whose first launch here was queued is busy before it, with launches that are not here. */
-static struct moment look_at(unsigned count, const struct overlap_launch *launches, const bool *busy_before,
-                             int64_t now) {
+/* A stream whose first listed launch was queued was busy before it, with launches that are not listed. */
+static struct moment moment_at(unsigned count, const struct overlap_launch *launches, const bool *busy_before,
+                               int64_t now) {
   struct moment moment = {0, 0, 0, INT64_MAX};
   for (unsigned i = 0; i < count; i++) {
     const struct overlap_launch *launch = &launches[i];
@@ -75,8 +75,8 @@ static struct moment look_at(unsigned count, const struct overlap_launch *launch
   return moment;
 }
 
-/* The counted launches' part of the time from `from` to `to` in which launches ran. What passed in silence that was too
- * long counts as long as such silence is otherwise. */
+/* The counted launches' part of the time between `from` and `to` in which launches ran. An interval that is too long
+ * because another container had the GPU counts as long as an average interval. */
 static uint64_t ran_between(unsigned count, const struct overlap_launch *launches, bool complete, int64_t from,
                             int64_t to) {
   bool busy_before[OVERLAP_MOST];
@@ -85,7 +85,7 @@ static uint64_t ran_between(unsigned count, const struct overlap_launch *launche
   for (unsigned i = 0; i < count; i++)
     busy_before[i] = complete && launches[i].queued && is_first_of_stream(launches, i);
   for (int64_t now = from; now < to;) {
-    struct moment moment = look_at(count, launches, busy_before, now);
+    struct moment moment = moment_at(count, launches, busy_before, now);
     int64_t next = earlier(moment.next_ns, to);
     uint64_t passed = (uint64_t)(next - now);
     now = next;

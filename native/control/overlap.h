@@ -1,7 +1,5 @@
-/*
- * What launches cost that ran at the same time. Each was learned to cost what it takes by itself; while several streams
- * are busy the time in which they overlap is spent only once. Pure arithmetic.
- */
+/* Measures how much GPU time concurrent launches really use. Each launch was learned at the cost of running alone;
+ * while several streams are busy, the time in which they overlap is spent only once. Pure arithmetic. */
 #ifndef VGPU_OVERLAP_H
 #define VGPU_OVERLAP_H
 
@@ -13,29 +11,33 @@
 struct overlap_launch {
   int64_t start_ns;
   int64_t end_ns;
-  uint64_t cost_ns; /* what it is charged for itself */
+  uint64_t cost_ns; /* its charge when it runs alone */
   uint64_t stream;
-  bool counted; /* asked about; others are here because they ran beside such launches */
-  bool queued;  /* its stream had work before it */
+  /*
+   * part of the measurement; launches that are not counted are listed because they ran concurrently with counted ones
+   */
+  bool counted;
+  bool queued; /* its stream had earlier work */
 };
 
 struct overlap_sums {
-  uint64_t charged_ns; /* what the counted launches would be charged each for itself */
-  uint64_t ran_ns;     /* their part of the time in which any ran, without what is seen to have been others' */
-  uint64_t longest_ns; /* the highest cost of one */
+  uint64_t charged_ns; /* sum of the costs of the counted launches, each as if it ran alone */
+  /* their part of the time in which any launch ran, without time that other containers visibly used */
+  uint64_t ran_ns;
+  uint64_t longest_ns; /* the highest cost of one launch */
 };
 
 /*
- * Adds up both over the counted launches. Time in which launches of several streams are under way is divided between
- * them, so whichever launches are counted, over all of a program's the sum is the time in which any ran. Sorts the
- * launches.
+ * Computes both sums over the counted launches and sorts the launches. Time in which launches of several streams run is
+ * divided between them. Summed over all launches of a program, `ran_ns` is therefore the time in which any launch ran,
+ * whichever launches are counted.
  *
- * `complete`: they are all that were submitted from the first counted one on until the last counted one had ended.
- * Where they are not, all count, for the time in which every stream is known to have been watched.
+ * `complete`: the list holds all launches from the submission of the first counted one until the end of the last
+ * counted one. If it does not, all launches count, over the time in which every stream is known to have been timed.
  *
- * Others' time shows: of the launches under way one at least goes on at full speed, so that one begins or ends within
- * the longest of their costs. Where nothing does, somebody else has the GPU. Launches that cost more than a time slice
- * hide it.
+ * Time of other containers is detected as follows. At least one of the running launches progresses at full speed, so a
+ * launch must begin or end within the longest of their costs. If none does, another container has the GPU. Launches
+ * that cost more than a time slice hide this.
  */
 struct overlap_sums overlap_sums_of(unsigned count, struct overlap_launch *launches, bool complete);
 

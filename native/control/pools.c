@@ -7,23 +7,23 @@
 #include "os.h"
 #include <string.h>
 
-/* Pools take memory from the device in pieces of at least this size. */
+/* Pools take memory from the device in multiples of this size. */
 #define GROWTH_BYTES (2ull << 20)
 
 enum pool_state { POOL_FREE = 0, POOL_USED, POOL_DESTROYED };
 
 struct pool {
   CUmemoryPool handle;  /* NULL: the driver's pool for graphs */
-  int device;           /* DEVICE_UNLISTED: does not count */
+  int device;           /* DEVICE_UNLISTED: not charged */
   uint64_t charged;     /* in the ledger for what the pool has reserved */
-  uint64_t claimed;     /* in the ledger for calls under way */
-  uint64_t outstanding; /* bytes of pointers not freed yet */
-  uint32_t looked;      /* how often `charged` was brought up to date */
+  uint64_t pending;     /* in the ledger for calls in flight */
+  uint64_t outstanding; /* bytes of pointers that are not freed yet */
+  uint32_t updates;     /* number of updates of `charged` */
   enum pool_state state;
   bool freed_into;
 };
 
-/* As many chunks as there have to be. They stay: entries of `track` point into them. */
+/* Chunks are added on demand and never freed, because entries of `track` point into them. */
 #define POOLS_IN_CHUNK 64
 
 struct chunk {
@@ -31,13 +31,13 @@ struct chunk {
   struct pool pools[POOLS_IN_CHUNK];
 };
 
-static struct lock lock; /* of everything below; never held across a driver call */
+static struct lock lock; /* protects everything below; never held across a driver call */
 static struct chunk first;
 static struct pool graph_pools[VGPU_MAX_DEVICES];
 static bool any_freed_into;
 static uint32_t graph_trims[VGPU_MAX_DEVICES];
 
-/* Walks all pools. Chunks are only ever added, so this needs no lock. */
+/* Iterates over all pools without a lock: chunks are only ever added. */
 struct walk {
   struct chunk *chunk;
   int index;
@@ -117,7 +117,7 @@ void pools_destroyed(CUmemoryPool handle) {
   if (pool != NULL) {
     struct track_entry gone;
     track_remove(TRACK_POOL, (uint64_t)handle, &gone);
-    /* The driver keeps what is in use until it is freed. */
+    /* The driver keeps memory that is in use until it is freed. */
     uint64_t kept = pool->outstanding < pool->charged ? pool->outstanding : pool->charged;
     if (pool->device >= 0) give_back(pool->device, pool->charged - kept);
     pool->charged = kept;
@@ -136,86 +136,85 @@ static bool reserved_bytes(const struct pool *pool, uint64_t *bytes) {
   return result == CUDA_SUCCESS;
 }
 
-bool pools_claim_exactly(struct pool *pool, struct memory_claim *claim, uint64_t bytes, enum vgpu_denied_api api) {
-  if (!memory_claim(claim, pool->device, bytes, api)) return false;
+bool pools_reserve_exactly(struct pool *pool, struct memory_reservation *reservation, uint64_t bytes,
+                           enum vgpu_denied_api api) {
+  if (!memory_reserve(reservation, pool->device, bytes, api)) return false;
   lock_take(&lock);
-  pool->claimed += bytes;
+  pool->pending += bytes;
   lock_release(&lock);
   return true;
 }
 
-bool pools_claim(struct pool *pool, struct memory_claim *claim, uint64_t bytes, enum vgpu_denied_api api) {
+bool pools_reserve(struct pool *pool, struct memory_reservation *reservation, uint64_t bytes,
+                   enum vgpu_denied_api api) {
   uint64_t room = pool->charged > pool->outstanding ? pool->charged - pool->outstanding : 0;
   uint64_t growth =
       bytes > UINT64_MAX - GROWTH_BYTES ? bytes : (bytes + GROWTH_BYTES - 1) / GROWTH_BYTES * GROWTH_BYTES;
-  return pools_claim_exactly(pool, claim, bytes <= room ? 0 : growth, api);
+  return pools_reserve_exactly(pool, reservation, bytes <= room ? 0 : growth, api);
 }
 
-/*
- * Brings `charged` to what is reserved, spending `claim` on growth and returning what it does not need. When growth
- * needs more than the claim and no more is to be had, the claims of other threads of this process must have been meant
- * for it.
- */
-static bool charge(struct pool *pool, uint64_t reserved, uint64_t claim, bool force) {
+/* Sets `charged` to what the pool has reserved, pays for growth from `reservation` and returns the rest of it. If
+ * growth exceeds the reservation and the limit, pending reservations of other threads of this process must cover it. */
+static bool charge(struct pool *pool, uint64_t reserved, uint64_t reservation, bool force) {
   uint64_t grown = reserved > pool->charged ? reserved - pool->charged : 0;
   uint64_t shrunk = pool->charged > reserved ? pool->charged - reserved : 0;
-  uint64_t missing = grown > claim ? grown - claim : 0;
-  pool->claimed -= claim < pool->claimed ? claim : pool->claimed;
+  uint64_t missing = grown > reservation ? grown - reservation : 0;
+  pool->pending -= reservation < pool->pending ? reservation : pool->pending;
   if (missing > 0) {
     struct vgpu_device_live live;
     limits_read(control.limits, (uint32_t)pool->device, &live);
     bool fits = ledger_reserve(&control.ledger, (uint32_t)pool->device, missing, limits_memory_budget(&live)) == 0;
     if (!fits && force) ledger_force(&control.ledger, (uint32_t)pool->device, missing);
     if (!fits && !force) {
-      if (missing > pool->claimed) {
-        pool->claimed += claim;
+      if (missing > pool->pending) {
+        pool->pending += reservation;
         return false;
       }
       reserved -= missing;
     }
   } else {
-    give_back(pool->device, claim - grown + shrunk);
+    give_back(pool->device, reservation - grown + shrunk);
   }
   pool->charged = reserved;
   return true;
 }
 
-/* Asks the driver outside of the lock: an answer that another thread's overtook is asked for again. */
-static bool bring_up_to_date(struct pool *pool, uint64_t claim, bool force) {
+/* Asks the driver outside of the lock, and again if another thread updated the pool meanwhile. */
+static bool update_charge(struct pool *pool, uint64_t reservation, bool force) {
   for (int attempt = 0;; attempt++) {
-    uint32_t looked = __atomic_load_n(&pool->looked, __ATOMIC_ACQUIRE);
+    uint32_t updates = __atomic_load_n(&pool->updates, __ATOMIC_ACQUIRE);
     uint64_t reserved;
     if (!reserved_bytes(pool, &reserved)) reserved = pool->charged;
     lock_take(&lock);
-    if (pool->looked != looked && attempt < 16) {
+    if (pool->updates != updates && attempt < 16) {
       lock_release(&lock);
       continue;
     }
-    __atomic_store_n(&pool->looked, looked + 1, __ATOMIC_RELEASE);
-    bool fits = charge(pool, reserved, claim, force);
+    __atomic_store_n(&pool->updates, updates + 1, __ATOMIC_RELEASE);
+    bool fits = charge(pool, reserved, reservation, force);
     lock_release(&lock);
     return fits;
   }
 }
 
-bool pools_grown(struct pool *pool, struct memory_claim *claim, enum vgpu_denied_api api) {
-  if (bring_up_to_date(pool, claim->bytes, false)) return true;
+bool pools_commit(struct pool *pool, struct memory_reservation *reservation, enum vgpu_denied_api api) {
+  if (update_charge(pool, reservation->bytes, false)) return true;
   struct vgpu_device_usage *usage = &control.ledger.usage->devices[pool->device];
   usage_count(&usage->denied[api], 1);
   return false;
 }
 
-void pools_undo(struct pool *pool, struct memory_claim *claim, CUdeviceptr pointer) {
+void pools_undo(struct pool *pool, struct memory_reservation *reservation, CUdeviceptr pointer) {
   driver.cuMemFree_v2(pointer);
   if (pool->handle != NULL) driver.cuMemPoolTrimTo(pool->handle, 0);
-  bring_up_to_date(pool, claim->bytes, true);
+  update_charge(pool, reservation->bytes, true);
 }
 
-void pools_charge(struct pool *pool, struct memory_claim *claim) {
-  bring_up_to_date(pool, claim->bytes, true);
+void pools_charge(struct pool *pool, struct memory_reservation *reservation) {
+  update_charge(pool, reservation->bytes, true);
 }
 
-bool pools_remember(struct pool *pool, CUdeviceptr pointer, uint64_t bytes) {
+bool pools_track(struct pool *pool, CUdeviceptr pointer, uint64_t bytes) {
   struct track_entry entry = {
       .key = pointer,
       .bytes = bytes,
@@ -230,7 +229,7 @@ bool pools_remember(struct pool *pool, CUdeviceptr pointer, uint64_t bytes) {
   return true;
 }
 
-void pools_freed(const struct track_entry *entry, bool freed) {
+void pools_finish_free(const struct track_entry *entry, bool freed) {
   if (!freed) {
     track_add(entry);
     return;
@@ -253,29 +252,29 @@ static bool counts(const struct pool *pool, uint32_t device) {
   return pool->state == POOL_USED && pool->device == (int)device;
 }
 
-void pools_settle(uint32_t device) {
+void pools_update(uint32_t device) {
   struct walk walk = FROM_FIRST;
   for (struct pool *pool; (pool = next(&walk)) != NULL;)
-    if (counts(pool, device)) bring_up_to_date(pool, 0, true);
-  if (counts(&graph_pools[device], device)) bring_up_to_date(&graph_pools[device], 0, true);
+    if (counts(pool, device)) update_charge(pool, 0, true);
+  if (counts(&graph_pools[device], device)) update_charge(&graph_pools[device], 0, true);
 }
 
-void pools_settle_one(CUmemoryPool handle) {
+void pools_update_one(CUmemoryPool handle) {
   lock_take(&lock);
   struct pool *pool = known(handle);
   lock_release(&lock);
-  if (pool != NULL && pool->device >= 0) bring_up_to_date(pool, 0, true);
+  if (pool != NULL && pool->device >= 0) update_charge(pool, 0, true);
 }
 
-void pools_settle_freed(void) {
+void pools_update_freed(void) {
   if (!__atomic_load_n(&any_freed_into, __ATOMIC_RELAXED)) return;
   __atomic_store_n(&any_freed_into, false, __ATOMIC_RELAXED);
   struct walk walk = FROM_FIRST;
   for (struct pool *pool; (pool = next(&walk)) != NULL;) {
     if (!pool->freed_into || pool->state != POOL_USED || pool->device < 0) continue;
     pool->freed_into = false;
-    bring_up_to_date(pool, 0, true);
-    /* What is still reserved may shrink at a later wait. */
+    update_charge(pool, 0, true);
+    /* Memory that is still reserved may be returned at a later synchronisation. */
     if (pool->charged > pool->outstanding) {
       pool->freed_into = true;
       __atomic_store_n(&any_freed_into, true, __ATOMIC_RELAXED);
@@ -283,7 +282,7 @@ void pools_settle_freed(void) {
   }
 }
 
-static bool relieve(uint32_t device) {
+static bool reclaim(uint32_t device) {
   uint64_t before = ledger_held(&control.ledger, device);
   struct walk walk = FROM_FIRST;
   for (struct pool *pool; (pool = next(&walk)) != NULL;)
@@ -292,7 +291,7 @@ static bool relieve(uint32_t device) {
     driver.cuDeviceGraphMemTrim(devices_ordinal(device));
     pools_graph_trimmed(device);
   }
-  pools_settle(device);
+  pools_update(device);
   return ledger_held(&control.ledger, device) < before;
 }
 
@@ -304,17 +303,17 @@ void pools_graph_trimmed(uint32_t device) {
   __atomic_fetch_add(&graph_trims[device], 1, __ATOMIC_RELAXED);
 }
 
-static void forget(void) {
+static void reset(void) {
   for (struct chunk *chunk = &first; chunk != NULL; chunk = chunk->next)
     memset(chunk->pools, 0, sizeof chunk->pools);
   memset(graph_pools, 0, sizeof graph_pools);
   lock.taken = 0;
   any_freed_into = false;
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)
 
-static const struct memory_reserve reserve = {.relieve = relieve, .settle = pools_settle};
+static const struct memory_reclaimer reclaimer = {.reclaim = reclaim, .update = pools_update};
 
-__attribute__((constructor)) static void register_reserve(void) {
-  memory_register_reserve(&reserve);
+__attribute__((constructor)) static void register_with_memory(void) {
+  memory_register_reclaimer(&reclaimer);
 }

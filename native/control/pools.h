@@ -1,6 +1,7 @@
 /*
- * Memory that the driver keeps in pools, and for graphs. What a pool has reserved is what counts, however much of it is
- * in use: memory that is used again costs nothing more, memory that a pool gives back is free again.
+ * Memory that the driver keeps in pools and for graphs. A pool is charged for what it has reserved, regardless of how
+ * much of that is in use: reused memory costs nothing more, and memory that the pool returns to the device is free
+ * again.
  */
 #ifndef VGPU_POOLS_H
 #define VGPU_POOLS_H
@@ -14,51 +15,56 @@
 struct pool;
 
 /*
- * The pool behind a handle, made known on `device` if it was not. NULL when the process is out of memory, or when its
- * memory is not this container's to pay (`*counts` is then false): host memory, and pools that another process shares.
+ * The pool behind a handle, registered on `device` if it is new. NULL when the process is out of memory, or, with
+ * `*counts` false, when the container is not charged for the pool: host memory, and pools imported from another
+ * process.
  */
 struct pool *pools_find(CUmemoryPool handle, int device, bool *counts);
 
-/* Whether that pool has been made known. */
+/* Whether the pool is registered. */
 bool pools_knows(CUmemoryPool handle);
 
-/* The pool that the driver keeps for graphs on a device of the limits file; NULL if it shows no such device. */
+/* The driver's pool for graphs on a device of the limits file. NULL if the driver has no such device. */
 struct pool *pools_of_graphs(int device);
 
-/* A pool was made here on `device`, or is none that counts: DEVICE_UNLISTED for host memory and imports. False: it
- * cannot be remembered, and must not stay. */
+/* Registers a pool that was created on `device`; DEVICE_UNLISTED for host memory and imported pools, which are not
+ * charged. False: registration failed, and the caller must destroy the pool. */
 bool pools_made(CUmemoryPool handle, int device);
 void pools_destroyed(CUmemoryPool handle);
 
-/* Takes what an allocation of `bytes` may make the pool grow by. False: refused and counted. */
-bool pools_claim(struct pool *pool, struct memory_claim *claim, uint64_t bytes, enum vgpu_denied_api api);
+/* Reserves what an allocation of `bytes` may make the pool grow by. False: refused and counted. */
+bool pools_reserve(struct pool *pool, struct memory_reservation *reservation, uint64_t bytes, enum vgpu_denied_api api);
 
-/* The same for memory that no free room of the pool can serve. */
-bool pools_claim_exactly(struct pool *pool, struct memory_claim *claim, uint64_t bytes, enum vgpu_denied_api api);
+/* Reserves exactly `bytes`, for memory that free room in the pool cannot serve. */
+bool pools_reserve_exactly(struct pool *pool, struct memory_reservation *reservation, uint64_t bytes,
+                           enum vgpu_denied_api api);
 
-/* After the driver call: charges what the pool has really grown by. False: that does not fit, undo the allocation. */
-bool pools_grown(struct pool *pool, struct memory_claim *claim, enum vgpu_denied_api api);
+/* After the driver call: charges what the pool really grew by. False: that does not fit, and the caller must undo the
+ * allocation. */
+bool pools_commit(struct pool *pool, struct memory_reservation *reservation, enum vgpu_denied_api api);
 
-/* Undoes an allocation that pools_grown refused: waits for the device, lets the pool shrink, charges what it then still
- * has. */
-void pools_undo(struct pool *pool, struct memory_claim *claim, CUdeviceptr pointer);
+/* Undoes an allocation after pools_commit returned false: waits for the device, trims the pool and charges what the
+ * pool still has. */
+void pools_undo(struct pool *pool, struct memory_reservation *reservation, CUdeviceptr pointer);
 
-/* Charges what the pool really has, limit or not, and gives the rest of the claim back: after a call that failed, or
- * cannot be undone. */
-void pools_charge(struct pool *pool, struct memory_claim *claim);
+/* Charges what the pool really has, even beyond the limit, and gives the rest of the reservation back. Used after a
+ * call that failed or cannot be undone. */
+void pools_charge(struct pool *pool, struct memory_reservation *reservation);
 
-/* A pointer out of a pool; false when it cannot be remembered. */
-bool pools_remember(struct pool *pool, CUdeviceptr pointer, uint64_t bytes);
-void pools_freed(const struct track_entry *entry, bool freed);
+/* Tracks a pointer allocated from a pool. False: the tracking table is full. */
+bool pools_track(struct pool *pool, CUdeviceptr pointer, uint64_t bytes);
+void pools_finish_free(const struct track_entry *entry, bool freed);
 
-/* Looks at what the pools of a device, or one pool, hold now. */
-void pools_settle(uint32_t device);
-void pools_settle_one(CUmemoryPool handle);
+/* Updates the charge of all pools of a device, or of one pool. */
+void pools_update(uint32_t device);
+void pools_update_one(CUmemoryPool handle);
 
-/* The same for pools that something was freed into: after the caller has waited for the device, when pools shrink. */
-void pools_settle_freed(void);
+/* Updates the charge of pools with freed pointers. Called after the application waited for the device, because pools
+ * shrink then. */
+void pools_update_freed(void);
 
-/* How often the memory of graphs was given up: what a graph used before has to be claimed again. */
+/* How often the memory of graphs was trimmed. After a trim, graphs need a new reservation for memory that they used
+ * before. */
 uint32_t pools_graph_trims(uint32_t device);
 void pools_graph_trimmed(uint32_t device);
 

@@ -7,41 +7,42 @@
 #include "lock.h"
 #include "os.h"
 #include "others.h"
-#include "watch.h"
+#include "overlap_sampler.h"
 #include <string.h>
 
 #define SAMPLES 512u
-/* A launch that the GPU does not finish is given up. */
+/* A sample is discarded if the GPU does not finish the launch within this time. */
 #define LOST_NS 10000000000ull
-/* Launches that the GPU is not done with, after which one looks no further. */
-#define PATIENCE 3
-/* While every launch is timed, what is known is applied after so many: it takes longer than a launch, and launches that
- * are late overlap less. */
-#define MOST_BEHIND 64u
-/* A hold-up of this part of the launch's own time does no harm. */
+/* A collection stops after this many unfinished launches. */
+#define MOST_UNFINISHED 3
+/* During a timing window finished samples are applied only after this many launches: applying them takes longer than a
+ * launch, and launches that are submitted late overlap less. */
+#define MOST_PENDING 64u
+/* A delay of the host below this part of the launch's duration is ignored. */
 #define DISTURBED_PART 64u
 
 enum sample_state { SAMPLE_FREE = 0, SAMPLE_BUSY, SAMPLE_PENDING, SAMPLE_VOID };
 
 struct sample {
   enum sample_state state;
-  uint32_t anchor; /* number of the one that was current; 0: none */
-  struct watch_place place;
+  uint32_t anchor; /* number of the anchor that was current; 0: none */
+  struct overlap_ticket ticket;
   CUcontext context; /* of the events */
   CUevent start, end;
   uint64_t key;
-  bool idle;                /* the stream had nothing left to do */
-  uint64_t submitted_at_ns; /* the start event */
+  bool idle;                /* the stream was idle before the launch */
+  uint64_t submitted_at_ns; /* when the start event was submitted */
   uint64_t launched_at_ns;
-  uint64_t ended_at_ns; /* the end event */
+  uint64_t ended_at_ns; /* when the end event was submitted */
   struct sample_request request;
 };
 
-static struct sample samples[SAMPLES]; /* used in turn, so that the oldest come first */
+static struct sample samples[SAMPLES]; /* used in turn, so that the oldest samples come first */
 static uint32_t next_sample;
-static uint32_t next_at_harvest; /* `next_sample` when what is known was applied last */
-static struct lock lock;    /* of `state` and `next_sample` when a sample is taken; never held across a driver call */
-static struct lock reading; /* one thread at a time applies what is known */
+static uint32_t next_at_collection; /* value of `next_sample` at the last collection */
+/* protects `state` and `next_sample` while a sample is taken; never held across a driver call */
+static struct lock lock;
+static struct lock reading; /* only one thread at a time collects */
 
 static struct sample *take_sample(void) {
   struct sample *taken = NULL;
@@ -79,7 +80,7 @@ struct sample *sampler_begin(const struct sample_request *request) {
   sample->request = *request;
   sample->key = request->cost->key;
   sample->anchor = anchor_current(request->context, request->stream, now);
-  sample->place = watch_join(request->device, sample->anchor, now);
+  sample->ticket = overlap_sampler_join(request->device, sample->anchor, now);
   cost_timing(request->cost, 1);
   bool begun = have_events(sample, request->context);
   sample->idle = begun && driver.cuStreamQuery(request->stream) == CUDA_SUCCESS;
@@ -100,36 +101,36 @@ void sampler_end(struct sample *sample, CUstream stream, bool launched) {
 }
 
 static void release(struct sample *sample) {
-  if (sample->place.watch != 0) watch_leave_out(sample->place);
+  if (sample->ticket.window != 0) overlap_sampler_discard(sample->ticket);
   cost_timing(sample->request.cost, -1);
   __atomic_store_n(&sample->state, SAMPLE_FREE, __ATOMIC_RELEASE);
 }
 
-/*
- * How long the calls around a launch usually take: the median, followed in small steps. Where they took much longer the
- * thread was held up, and the time between the events is not the launch's alone.
- */
+/* Usual duration of the driver calls around a launch: the median, tracked in small steps. If the calls took much
+ * longer, the thread was preempted, and the time between the events is longer than the launch. */
 static uint64_t usual_calls_ns;
 
-static void follow_calls(uint64_t took_ns) {
+static void learn_usual_calls(uint64_t took_ns) {
   uint64_t usual = __atomic_load_n(&usual_calls_ns, __ATOMIC_RELAXED);
   uint64_t step = usual / 32 + 1;
-  /* The first calls of a program do what no later ones do. */
-  bool new_to_it = usual == 0 || took_ns < usual / 4;
-  usual = new_to_it ? took_ns : took_ns > usual ? usual + step : usual - step;
+  /* The first calls of a program are slow because they initialise the driver, so the median restarts at a much shorter
+   * one. */
+  bool starts_over = usual == 0 || took_ns < usual / 4;
+  usual = starts_over ? took_ns : took_ns > usual ? usual + step : usual - step;
   __atomic_store_n(&usual_calls_ns, usual, __ATOMIC_RELAXED);
 }
 
-static bool is_hold_up(uint64_t calls_ns) {
+static bool is_delayed(uint64_t calls_ns) {
   uint64_t usual = __atomic_load_n(&usual_calls_ns, __ATOMIC_RELAXED);
   return usual == 0 || calls_ns > 2 * usual;
 }
 
 /*
- * What our clock adds. On an idle stream the start event has passed before the launch was even submitted: that gap is
- * the host's. And how late the launch ended tells whether others use the GPU.
+ * Corrects a sample with the host's clock. On an idle stream the start event completes before the launch is submitted,
+ * so the gap between them is host time and is subtracted. The end of the launch also shows how much other containers
+ * delayed it.
  */
-static uint64_t by_our_clock(struct sample *sample, uint64_t took_ns) {
+static uint64_t correct_by_host_clock(struct sample *sample, uint64_t took_ns) {
   const struct sample_request *request = &sample->request;
   int64_t start, end = 0;
   if (!anchor_time(sample->anchor, sample->start, &start) || !anchor_time(sample->anchor, sample->end, &end))
@@ -138,21 +139,22 @@ static uint64_t by_our_clock(struct sample *sample, uint64_t took_ns) {
   int64_t gap = (int64_t)sample->launched_at_ns - started_at;
   int64_t most = (int64_t)(sample->launched_at_ns - sample->submitted_at_ns);
   if (gap > most) gap = most;
-  /* After a hold-up or behind other work nothing is sure: rather too long a sample than too short a one. */
-  if (gap > 0 && sample->idle && !is_hold_up((uint64_t)gap)) {
+  /* After a preemption, or behind other work, the gap is unreliable. A sample that is too long does less harm than one
+   * that is too short. */
+  if (gap > 0 && sample->idle && !is_delayed((uint64_t)gap)) {
     if ((uint64_t)gap >= took_ns) gap = (int64_t)took_ns - 1;
     took_ns -= (uint64_t)gap;
     start += gap;
   }
-  if (sample->place.watch != 0) {
-    watch_add(sample->place, &(struct overlap_launch){
-                                 .start_ns = start,
-                                 .end_ns = end,
-                                 .cost_ns = request->charged_ns,
-                                 .stream = (uint64_t)request->stream,
-                                 .queued = !sample->idle,
-                             });
-    sample->place.watch = 0;
+  if (sample->ticket.window != 0) {
+    overlap_sampler_add(sample->ticket, &(struct overlap_launch){
+                                            .start_ns = start,
+                                            .end_ns = end,
+                                            .cost_ns = request->charged_ns,
+                                            .stream = (uint64_t)request->stream,
+                                            .queued = !sample->idle,
+                                        });
+    sample->ticket.window = 0;
   }
   int64_t late = started_at + (end - start) - (int64_t)request->alone_until_ns;
   if (request->alone_until_ns != 0 && !request->guessed)
@@ -160,7 +162,7 @@ static uint64_t by_our_clock(struct sample *sample, uint64_t took_ns) {
   return took_ns;
 }
 
-/* Charges the rest of a launch that was charged by guess, or takes back what was too much. */
+/* Charges or refunds the difference between a guessed charge and the measured duration. */
 static void settle_guess(const struct sample_request *request, uint64_t took_ns, bool at_least) {
   if (at_least && took_ns <= request->charged_ns) return;
   int64_t more = (int64_t)sampler_overlapped(request->device, took_ns) -
@@ -171,27 +173,27 @@ static void settle_guess(const struct sample_request *request, uint64_t took_ns,
 static void apply(struct sample *sample, float took_ms, uint64_t now) {
   const struct sample_request *request = &sample->request;
   struct vgpu_device_usage *usage = &control.ledger.usage->devices[request->device];
-  uint64_t took_ns = by_our_clock(sample, (uint64_t)((double)took_ms * 1e6));
+  uint64_t took_ns = correct_by_host_clock(sample, (uint64_t)((double)took_ms * 1e6));
   usage_count(&usage->samples, 1);
   usage_count(&usage->sampled_ns, took_ns);
   uint64_t calls_ns = sample->ended_at_ns - sample->submitted_at_ns;
   const struct timing timing = {
       .sample_ns = took_ns,
       .others_ppm = others_ppm(request->device),
-      .disturbed = is_hold_up(calls_ns) && calls_ns > took_ns / DISTURBED_PART,
+      .disturbed = is_delayed(calls_ns) && calls_ns > took_ns / DISTURBED_PART,
   };
-  follow_calls(calls_ns);
+  learn_usual_calls(calls_ns);
   cost_learn(request->cost, sample->key, &timing, now);
   if (request->guessed) {
-    /* The launch took at least what the calls around it did not. */
+    /* Lower bound: the launch took at least the time that the driver calls do not explain. */
     uint64_t surely_ns = took_ns > calls_ns ? took_ns - calls_ns : 0;
     settle_guess(request, timing.disturbed ? surely_ns : took_ns, timing.disturbed);
   }
   control_note(VGPU_TEST_EVENTS_WORK);
 }
 
-/* Applies a launch if the GPU is done with it; false when it is not. */
-static bool look_at(struct sample *sample, uint64_t now) {
+/* Applies a sample if the GPU has finished its launch; false if it has not. */
+static bool apply_if_finished(struct sample *sample, uint64_t now) {
   float took_ms;
   enum sample_state state = __atomic_load_n(&sample->state, __ATOMIC_ACQUIRE);
   if (state == SAMPLE_FREE || state == SAMPLE_BUSY) return true;
@@ -204,34 +206,35 @@ static bool look_at(struct sample *sample, uint64_t now) {
   return true;
 }
 
-void sampler_harvest(void) {
+void sampler_collect(void) {
   if (!lock_try(&reading)) return;
   uint64_t now = os_now_ns();
   unsigned waiting = 0;
   uint32_t from = __atomic_load_n(&next_sample, __ATOMIC_RELAXED);
-  __atomic_store_n(&next_at_harvest, from, __ATOMIC_RELAXED);
-  for (uint32_t i = 0; i < SAMPLES && waiting < PATIENCE; i++)
-    if (!look_at(&samples[(from + i) % SAMPLES], now)) waiting++;
+  __atomic_store_n(&next_at_collection, from, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < SAMPLES && waiting < MOST_UNFINISHED; i++)
+    if (!apply_if_finished(&samples[(from + i) % SAMPLES], now)) waiting++;
   lock_release(&reading);
 }
 
-void sampler_keep_up(void) {
+void sampler_collect_if_due(void) {
   uint32_t begun =
-      __atomic_load_n(&next_sample, __ATOMIC_RELAXED) - __atomic_load_n(&next_at_harvest, __ATOMIC_RELAXED);
-  if (!watch_is_on() || begun >= MOST_BEHIND) sampler_harvest();
+      __atomic_load_n(&next_sample, __ATOMIC_RELAXED) - __atomic_load_n(&next_at_collection, __ATOMIC_RELAXED);
+  if (!overlap_sampler_is_on() || begun >= MOST_PENDING) sampler_collect();
 }
 
-bool sampler_watches(void) {
-  return watch_is_on();
+bool sampler_times_every_launch(void) {
+  return overlap_sampler_is_on();
 }
 
-void sampler_saw(uint32_t device, CUstream stream) {
-  watch_saw(device, stream, __atomic_load_n(&control.ledger.usage->devices[device].charged_ns, __ATOMIC_RELAXED),
-            os_now_ns());
+void sampler_note_launch(uint32_t device, CUstream stream) {
+  overlap_sampler_note_launch(device, stream,
+                              __atomic_load_n(&control.ledger.usage->devices[device].charged_ns, __ATOMIC_RELAXED),
+                              os_now_ns());
 }
 
 uint64_t sampler_overlapped(uint32_t device, uint64_t cost_ns) {
-  return cost_ns * watch_part_ppm(device) / VGPU_PPM_WHOLE;
+  return cost_ns * overlap_sampler_factor_ppm(device) / VGPU_PPM_WHOLE;
 }
 
 void sampler_drop_context(CUcontext context) {
@@ -239,7 +242,8 @@ void sampler_drop_context(CUcontext context) {
   for (uint32_t i = 0; i < SAMPLES; i++) {
     struct sample *sample = &samples[i];
     enum sample_state state = __atomic_load_n(&sample->state, __ATOMIC_ACQUIRE);
-    /* A thread that launches in a context while another destroys it is on its own. */
+    /* A thread that launches in a context while another thread destroys the context has undefined behaviour in CUDA
+     * too. */
     if (sample->context != context || state == SAMPLE_BUSY) continue;
     if (state != SAMPLE_FREE) release(sample);
     driver.cuEventDestroy_v2(sample->start);
@@ -250,9 +254,9 @@ void sampler_drop_context(CUcontext context) {
   lock_release(&reading);
 }
 
-static void forget(void) {
+static void reset(void) {
   memset(samples, 0, sizeof samples);
   lock.taken = 0;
   reading.taken = 0;
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)

@@ -1,7 +1,5 @@
-/*
- * Times launches with events of the driver, to learn what they cost. Never on a stream that is being captured, never by
- * waiting for the GPU; what is found is applied by whichever launch looks next.
- */
+/* Times launches with driver events to learn their cost. The sampler never records events on a stream that is being
+ * captured and never waits for the GPU. The next launch that calls sampler_collect applies finished samples. */
 #ifndef VGPU_SAMPLER_H
 #define VGPU_SAMPLER_H
 
@@ -18,33 +16,34 @@ struct sample_request {
   CUstream stream;
   struct cost *cost;
   uint64_t charged_ns;
-  bool guessed;            /* charged by guess: the difference is charged when the time is known */
-  uint64_t alone_until_ns; /* when it would be done if nobody else used the GPU; 0: not asked */
+  bool guessed;            /* charged a guess: the difference is charged once the cost is known */
+  uint64_t alone_until_ns; /* when the launch would end on an otherwise idle GPU; 0: lateness is not measured */
 };
 
-/* Before the launch; NULL when it cannot be timed. */
+/* Called before the launch. NULL when the launch cannot be timed. */
 struct sample *sampler_begin(const struct sample_request *request);
 
-/* Right before the launch call, and after it. */
+/* Called directly before the launch call, and after it. */
 void sampler_launching(struct sample *sample);
 void sampler_end(struct sample *sample, CUstream stream, bool launched);
 
-/* Applies what is known by now: takes some microseconds, best while one waits anyway. */
-void sampler_harvest(void);
+/* Applies all finished samples. Takes some microseconds, so the best time is while the thread waits anyway. */
+void sampler_collect(void);
 
-/* The same between launches, unless they are watched and every microsecond shows in how they overlap. */
-void sampler_keep_up(void);
+/* Calls sampler_collect between launches, except during a timing window: the extra microseconds would change how
+ * launches overlap. */
+void sampler_collect_if_due(void);
 
-/* Every launch is to be timed now, to see how launches of several streams overlap. */
-bool sampler_watches(void);
+/* Whether every launch must be timed now, to measure how launches of several streams overlap. */
+bool sampler_times_every_launch(void);
 
-/* Notes which streams are in use. */
-void sampler_saw(uint32_t device, CUstream stream);
+/* Records which stream a launch uses. */
+void sampler_note_launch(uint32_t device, CUstream stream);
 
-/* What `cost_ns` of launches really take of the GPU while several streams are busy at once. */
+/* GPU time that launches with a total cost of `cost_ns` use while several streams are busy at once. */
 uint64_t sampler_overlapped(uint32_t device, uint64_t cost_ns);
 
-/* A context is about to end, and its events with it. */
+/* Releases the events of a context that is about to be destroyed. */
 void sampler_drop_context(CUcontext context);
 
 #endif

@@ -76,9 +76,9 @@ bool session_renew(uint32_t pid, uint32_t slot, uint64_t start_ticks) {
   return renewed;
 }
 
-static void forget(void) {
+static void reset(void) {
   leave();
   looking.taken = 0;
   owed = 0;
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)

@@ -21,7 +21,7 @@ uint64_t law_wall_ns(uint64_t cost_ns, uint32_t share_ppm, uint32_t correction_p
   if (correction_ppm == 0) correction_ppm = VGPU_PPM_WHOLE;
   if (correction_ppm < LAW_CORRECTION_MIN_PPM) correction_ppm = LAW_CORRECTION_MIN_PPM;
   if (correction_ppm > LAW_CORRECTION_MAX_PPM) correction_ppm = LAW_CORRECTION_MAX_PPM;
-  /* An hour of GPU time in one launch is a broken sample; it also keeps the product within 64 bits. */
+  /* A cost above one hour is a wrong sample. The bound also keeps the product within 64 bits. */
   if (cost_ns > 3600000000000ull) cost_ns = 3600000000000ull;
   return cost_ns * correction_ppm / share_ppm;
 }

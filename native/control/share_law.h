@@ -1,58 +1,57 @@
 /*
- * The share law: how GPU time that launches take becomes waiting. Pure arithmetic, no clock and no memory of its own;
- * the same in src/gpu/share-law.ts, both tested against native/test/share_law.vectors.
+ * The share law: converts GPU time of launches into waiting time. Pure arithmetic without clock or state.
+ * src/gpu/share-law.ts implements the same law; both are tested against native/test/share_law.vectors.
  *
- * A token is one nanosecond of GPU time. The bucket is kept as the time at which it is level (`level_at`): a charge of
- * c at share s moves it c / s into the future, and time goes by. Before now it holds credit, after now a debt.
+ * A token is one nanosecond of GPU time. The bucket is stored as the time at which its balance is zero (`level_at`): a
+ * charge of c at share s moves `level_at` by c / s into the future. A `level_at` before now is credit, after now a
+ * debt.
  */
 #ifndef VGPU_SHARE_LAW_H
 #define VGPU_SHARE_LAW_H
 
 #include <stdint.h>
 
-/* An idle container keeps this much credit, in wall time: enough to make up for a late wake-up, too little to be seen
- * in a second. */
+/* Credit that an idle container keeps, in wall time. It compensates for a late wake-up and is too small to be visible
+ * over a second. */
 #define LAW_CREDIT_NS 50000000ull
-/* What a late wake-up adds to that at most: a container is not to lose its share because its thread was told to sleep
- * and then kept from the processor, for two periods of a processor limit that is used up. */
+/* Upper bound of the additional credit after a late wake-up. A container does not lose its share because its thread
+ * slept and then got no CPU, for example for two periods of an exhausted CPU quota. */
 #define LAW_HELD_UP_MOST_NS 200000000ull
-/* Launches may run this far ahead of the bucket, so that the GPU has work while the next sleep ends. */
+/* Launches may run this far ahead of the bucket, so that the GPU has work until the next sleep ends. */
 #define LAW_AHEAD_NS 1000000ull
-/* A correction beyond this factor is a broken measurement, not a correction. */
+/* A correction factor outside these bounds comes from a wrong measurement. It is clamped. */
 #define LAW_CORRECTION_MIN_PPM 250000u
 #define LAW_CORRECTION_MAX_PPM 4000000u
 
-/* What a container may use now, in ppm of the GPU. Shares in hundredths; `granted_ppm` 0: nobody lets it use more than
- * its share. */
+/* The share that a container may use now, in ppm of the GPU. `share` and `soft_limit` are in hundredths; `granted_ppm`
+ * 0: no grant beyond the share. */
 uint32_t law_effective_ppm(uint32_t share, uint32_t soft_limit, uint32_t granted_ppm);
 
-/* Wall time that `cost_ns` of GPU time takes at `share_ppm`; corrected by `correction_ppm` (0: not corrected). */
+/* Wall time for `cost_ns` of GPU time at `share_ppm`, multiplied by `correction_ppm` (0: no correction). */
 uint64_t law_wall_ns(uint64_t cost_ns, uint32_t share_ppm, uint32_t correction_ppm);
 
-/* The level after a charge of `wall_ns`: credit older than LAW_CREDIT_NS and `held_up_ns` is lost. */
+/* The level after a charge of `wall_ns`. Credit older than LAW_CREDIT_NS plus `held_up_ns` expires. */
 uint64_t law_charge(uint64_t level_at, uint64_t now, uint64_t wall_ns, uint64_t held_up_ns);
 
-/* How much of `held_up_ns` still holds at this level: none once what it was for has been made up. */
+/* The part of `held_up_ns` that is still valid at this level: 0 as soon as the container has caught up. */
 uint64_t law_held_up_ns(uint64_t level_at, uint64_t now, uint64_t held_up_ns);
 
-/* How long a launch must wait: 0 while the bucket is not further ahead than LAW_AHEAD_NS, else until it is level. */
+/*
+ * How long a launch must wait: 0 while the bucket is at most LAW_AHEAD_NS ahead, otherwise until the balance is zero.
+ */
 uint64_t law_wait_ns(uint64_t level_at, uint64_t now);
 
-/*
- * What the library grants itself under a soft limit, decided again every LAW_SOFT_PERIOD_NS: at once back to the share
- * when launches found that others use the GPU, up in steps when they did not.
- */
+/* The library's own grant under a soft limit, computed every LAW_SOFT_PERIOD_NS. It drops to the share at once when
+ * launches show contention, and otherwise rises in steps. */
 uint32_t law_soft_grant_ppm(uint32_t share, uint32_t soft_limit, uint32_t granted_ppm, int contended);
 
 #define LAW_SOFT_PERIOD_NS 50000000ull
-/* Launches that end this much later than they would alone, or by this part of their time, have company. */
+/* A launch shows contention if it ends this much later than on an idle GPU, or later by this part of its cost. */
 #define LAW_CONTENDED_NS 300000ull
 #define LAW_CONTENDED_PART 20u
 
-/*
- * Whether a launch of `cost_ns` that ended `late_ns` later than it would have alone shows that the GPU does not keep up
- * with what is submitted. Others who get along with it make it late too, by a slice or two of theirs.
- */
+/* Whether a launch of `cost_ns` that ended `late_ns` late shows that the GPU is overloaded. Other containers that stay
+ * within their shares also delay it, but only by one or two of their time slices. */
 int law_is_behind(uint64_t late_ns, uint64_t cost_ns);
 
 #define LAW_BEHIND_NS 10000000ull

@@ -161,7 +161,7 @@ void track_sweep(bool (*matches)(const struct track_entry *, void *), void (*dro
   }
 }
 
-static void forget(void) {
+static void reset(void) {
   for (uint32_t i = 0; i < SHARDS; i++) {
     struct shard *shard = &shards[i];
     if (shard->capacity > FIRST_CAPACITY) os_unmap_memory(shard->entries, shard->capacity * sizeof *shard->entries);
@@ -169,4 +169,4 @@ static void forget(void) {
     memset(shard, 0, sizeof *shard);
   }
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)

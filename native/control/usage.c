@@ -10,14 +10,14 @@
 
 #define PID_MASK ((1ull << VGPU_SLOT_PID_BITS) - 1)
 #define STATE_MASK 3ull
-/* Looking for dead processes reads /proc. */
+/* Detecting dead processes reads /proc, so it is rate limited. */
 #define RECLAIM_EVERY_NS 100000000ull
 
 static uint64_t owner_word(enum vgpu_slot_state state, const struct process_identity *process) {
   return process->start_ticks << VGPU_SLOT_START_SHIFT | (process->pid & PID_MASK) << VGPU_SLOT_PID_SHIFT | state;
 }
 
-/* A file of zeroes is a valid one, so making it and filling in the header need no lock. */
+/* A file of zeroes is valid, so creating the file and filling in the header need no lock. */
 static void make_file(const char *path) {
   int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (fd < 0) return;
@@ -29,14 +29,14 @@ static void make_file(const char *path) {
 static const char *complete_header(struct vgpu_usage_header *header) {
   uint64_t magic = __atomic_load_n(&header->magic, __ATOMIC_ACQUIRE);
   if (magic != VGPU_USAGE_MAGIC) {
-    if (magic != 0) return "the usage file is not one";
+    if (magic != 0) return "the usage file has the wrong magic number";
     header->version = VGPU_ABI_VERSION;
     header->size = sizeof(struct vgpu_usage);
     header->device_count = VGPU_MAX_DEVICES;
     header->slot_count = VGPU_MAX_PROCESSES;
     __atomic_store_n(&header->magic, VGPU_USAGE_MAGIC, __ATOMIC_RELEASE);
   }
-  return header->version == VGPU_ABI_VERSION ? NULL : "the usage file is of another version";
+  return header->version == VGPU_ABI_VERSION ? NULL : "the version of the usage file is not supported";
 }
 
 struct vgpu_usage *usage_open(const char **why) {
@@ -64,8 +64,8 @@ static void raise_slot_high(struct vgpu_usage *usage, uint32_t to) {
   }
 }
 
-/* A killed process cannot have used the GPU beyond its last launch: what that launch still owes is forgiven. */
-static void forgive(struct vgpu_device_usage *device, struct vgpu_ledger_entry *entry) {
+/* A killed process cannot use the GPU beyond its last launch, so the unpaid rest of that charge is refunded. */
+static void refund_last_charge(struct vgpu_device_usage *device, struct vgpu_ledger_entry *entry) {
   uint64_t owed = __atomic_exchange_n(&entry->last_charge_ns, 0, __ATOMIC_ACQ_REL);
   uint64_t level = __atomic_load_n(&device->level_at_ns, __ATOMIC_ACQUIRE);
   uint64_t now = os_now_ns();
@@ -80,7 +80,7 @@ static void forgive(struct vgpu_device_usage *device, struct vgpu_ledger_entry *
 static void clear_slot(struct vgpu_usage *usage, uint32_t slot) {
   for (uint32_t device = 0; device < VGPU_MAX_DEVICES; device++) {
     struct vgpu_ledger_entry *entry = &usage->ledger[device][slot];
-    forgive(&usage->devices[device], entry);
+    refund_last_charge(&usage->devices[device], entry);
     uint64_t bytes = __atomic_exchange_n(&entry->held_bytes, 0, __ATOMIC_ACQ_REL);
     bytes += __atomic_exchange_n(&entry->tentative_bytes, 0, __ATOMIC_ACQ_REL);
     if (bytes > 0) usage_count(&usage->devices[device].reclaimed_bytes, bytes);
@@ -107,7 +107,8 @@ unsigned usage_reclaim(struct vgpu_usage *usage, const struct process_identity *
     struct vgpu_process_slot *slot = &usage->slots[i];
     uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
     if ((owner & STATE_MASK) == VGPU_SLOT_FREE || !owner_is_gone(slot, owner, self)) continue;
-    /* Whoever marks the slot clears it; if that one is killed too, its own identity in the slot says so. */
+    /* The process that marks the slot clears it. If that process is killed as well, the slot holds its identity and can
+     * be reclaimed again. */
     if (!__atomic_compare_exchange_n(&slot->owner, &owner, owner_word(VGPU_SLOT_RECLAIMING, self), false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
       continue;
@@ -134,7 +135,7 @@ static uint32_t take_free_slot(struct vgpu_usage *usage, const struct process_id
     struct vgpu_process_slot *slot = &usage->slots[i];
     uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_RELAXED);
     if ((owner & STATE_MASK) != VGPU_SLOT_FREE) continue;
-    /* Sums must look at this slot before anything can be in it. */
+    /* Sums must include this slot before it can hold anything. */
     raise_slot_high(usage, i + 1);
     if (!__atomic_compare_exchange_n(&slot->owner, &owner, owner_word(VGPU_SLOT_LIVE, self), false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
@@ -150,21 +151,22 @@ static uint32_t take_free_slot(struct vgpu_usage *usage, const struct process_id
   return USAGE_NO_SLOT;
 }
 
-/* Every look reads a file of /proc for each process, so of many that start together only the first ones do it. */
-static bool others_just_came(const struct vgpu_usage *usage) {
+/* Detecting dead processes reads one file of /proc per process. When many processes start together, only the first ones
+ * do that. */
+static bool others_just_registered(const struct vgpu_usage *usage) {
   uint64_t now = os_now_ns();
   uint32_t high = usage_slot_high(usage);
   for (uint32_t i = 0; i < high; i++) {
     const struct vgpu_process_slot *slot = &usage->slots[i];
     if ((__atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE) & STATE_MASK) != VGPU_SLOT_LIVE) continue;
-    uint64_t came = __atomic_load_n(&slot->registered_at_ns, __ATOMIC_RELAXED);
-    if (came <= now && now - came < RECLAIM_EVERY_NS) return true;
+    uint64_t registered = __atomic_load_n(&slot->registered_at_ns, __ATOMIC_RELAXED);
+    if (registered <= now && now - registered < RECLAIM_EVERY_NS) return true;
   }
   return false;
 }
 
 uint32_t usage_register(struct vgpu_usage *usage, const struct process_identity *self) {
-  if (!others_just_came(usage)) usage_reclaim(usage, self);
+  if (!others_just_registered(usage)) usage_reclaim(usage, self);
   uint32_t slot = take_free_slot(usage, self);
   if (slot == USAGE_NO_SLOT && usage_reclaim(usage, self) > 0) slot = take_free_slot(usage, self);
   return slot;

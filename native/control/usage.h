@@ -1,4 +1,4 @@
-/* The usage file: memory that all processes of the container share, and this process's line in it. */
+/* The usage file: memory shared by all processes of the container, and the slot of this process in it. */
 #ifndef VGPU_USAGE_H
 #define VGPU_USAGE_H
 
@@ -7,17 +7,17 @@
 
 #define USAGE_NO_SLOT UINT32_MAX
 
-/* Maps the usage file, makes it when the agent did not; NULL if that fails, `*why` then says so in a few words. */
+/* Maps the usage file and creates it if the agent did not. NULL on failure; `*why` is then a short reason. */
 struct vgpu_usage *usage_open(const char **why);
 
-/* Takes a slot for the calling process; USAGE_NO_SLOT when all are taken by living processes. */
+/* Takes a slot for the calling process; USAGE_NO_SLOT when living processes hold all slots. */
 uint32_t usage_register(struct vgpu_usage *usage, const struct process_identity *self);
 
-/* Gives back what processes hold that are gone: their memory, and the debt of their last charge. Returns how many there
- * were. */
+/* Frees the slots of dead processes: their memory, and the debt of their last charge. Returns the number of slots
+ * freed. */
 unsigned usage_reclaim(struct vgpu_usage *usage, const struct process_identity *self);
 
-/* The same, at most ten times a second: true when it was done now. */
+/* Calls usage_reclaim at most ten times a second; true when it was called now. */
 bool usage_reclaim_rarely(struct vgpu_usage *usage, const struct process_identity *self);
 
 /* The first slot that was never used. */

@@ -145,10 +145,10 @@ void visible_end(bool known) {
   lock_release(&lock);
 }
 
-static void forget(void) {
+static void reset(void) {
   lock.taken = 0;
   if (users > 0) restore();
   users = 0;
   known_to_driver = false;
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)

@@ -1,10 +1,10 @@
 /*
- * The files and the greeting that the node agent and the control library share: this header is their one definition.
- * The TypeScript side has its numbers from here: src/abi/vgpu-abi.ts is written by `npm run abi`.
+ * The files and the greeting that the node agent and the control library share. This header is their only definition:
+ * `npm run abi` generates src/abi/vgpu-abi.ts from it.
  *
  * Layout rules: fixed width, naturally aligned, little endian, sizes in bytes, times in ns of CLOCK_MONOTONIC. Fields
- * are only ever added, in reserved space or at the end: `size` may grow, `version` changes when an old reader would be
- * wrong.
+ * are only added, in reserved space or at the end: `size` may grow, and `version` changes when an old reader would
+ * misread the file.
  */
 #ifndef VGPU_ABI_H
 #define VGPU_ABI_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where the container sees its allocation's directory, and what lies in it. */
+/* Where the container sees the directory of its slice, and the files in it. */
 #define VGPU_CONTAINER_DIRECTORY "/etc/vcuda"
 #define VGPU_LIMITS_FILE "vgpu.limits"
 #define VGPU_USAGE_FILE "usage/vgpu.usage"
@@ -29,7 +29,7 @@
 
 #define VGPU_SHARE_WHOLE 100u                /* `share` and `soft_limit` are hundredths of a GPU */
 #define VGPU_PPM_WHOLE 1000000u              /* `grant_ppm` and `correction_ppm` are parts per million */
-#define VGPU_STEERING_STALE_NS 2000000000ull /* older steering is not believed: the agent may be gone */
+#define VGPU_STEERING_STALE_NS 2000000000ull /* older steering values are ignored: the agent may have stopped */
 
 /* ---- vgpu.limits: written by the agent, mapped read-only by the library ---- */
 
@@ -56,35 +56,34 @@ struct vgpu_limits_header {
   uint32_t device_count;
   uint32_t policy;    /* enum vgpu_policy */
   uint32_t log_level; /* enum vgpu_log_level */
-  /*
-   * Which copy of the live part holds: live[sequence & 1]. The writer fills the other copy and then adds one (a seqlock
-   * of the latch kind), so a reader never waits, and a writer that dies half-way leaves the old values valid.
-   */
+  /* Which copy of the live part is valid: live[sequence & 1]. The writer fills the other copy and then adds one (a
+   * latch seqlock). A reader never waits, and a writer that dies half-way leaves the old values valid. */
   uint32_t sequence;
-  char allocation[64]; /* id of the allocation, for messages only */
+  char allocation[64]; /* id of the allocation, for log messages only */
   uint8_t reserved[32];
 };
 
 struct vgpu_device_identity {
   char uuid[64];       /* as NVML prints it: "GPU-..." or "MIG-..." */
-  char pci_bus_id[32]; /* "00000000:3B:00.0"; used where the UUID cannot be asked for */
+  char pci_bus_id[32]; /* "00000000:3B:00.0"; used when the UUID is not available */
   uint8_t reserved[32];
 };
 
-/* What may change while the container runs. A device without memory limit and with share 100 costs the application
- * nothing. */
+/*
+ * Values that may change while the container runs. A device without memory limit and with share 100 adds no overhead.
+ */
 struct vgpu_device_live {
-  uint64_t memory_limit_bytes;    /* 0: not limited */
-  uint64_t driver_overhead_bytes; /* contexts and modules of the container, as the agent saw them in NVML: part of the
-                                     limit */
-  uint64_t steered_at_ns;         /* when grant, correction and flags were published; 0: never */
-  uint32_t share;                 /* hundredths that are the container's own; 0 and >= 100: not limited */
-  uint32_t soft_limit;     /* hundredths it may use while others leave the GPU idle; 0: hard, `share` is the most */
-  uint32_t grant_ppm;      /* what the agent lets it use now, between share and soft limit; 0: the library decides */
-  uint32_t correction_ppm; /* factor on every charge; 0: none, the same as 1000000 */
+  uint64_t memory_limit_bytes; /* 0: no limit */
+  /* contexts and modules of the container, as the agent reads them from NVML; counted against the limit */
+  uint64_t driver_overhead_bytes;
+  uint64_t steered_at_ns;  /* when grant, correction and flags were published; 0: never */
+  uint32_t share;          /* the container's own share in hundredths; 0 and >= 100: no limit */
+  uint32_t soft_limit;     /* upper bound in hundredths while the GPU is otherwise idle; 0: hard limit at `share` */
+  uint32_t grant_ppm;      /* what the agent allows now, between share and soft limit; 0: the library decides */
+  uint32_t correction_ppm; /* factor on every charge; 0: none, same as 1000000 */
   uint32_t flags;          /* enum vgpu_live_flags */
   uint32_t generation;     /* counts changes of memory_limit_bytes, share and soft_limit */
-  uint32_t others_ppm;     /* what everybody else used of this GPU lately; 0 without VGPU_LIVE_ALONE: not known */
+  uint32_t others_ppm;     /* recent use of this GPU by everything else; 0 without VGPU_LIVE_ALONE: unknown */
   uint8_t reserved[12];
 };
 
@@ -96,7 +95,7 @@ struct vgpu_limits {
 
 /* ---- vgpu.usage: mapped read-write by every process of the container, read by the agent as untrusted input ---- */
 
-/* Why memory was refused, by kind of call; indexes `denied`. */
+/* Kinds of calls whose memory was refused; index of `denied`. */
 enum vgpu_denied_api {
   VGPU_DENIED_ALLOC = 0,
   VGPU_DENIED_PITCH = 1,
@@ -112,12 +111,13 @@ enum vgpu_denied_api {
   VGPU_DENIED_KINDS = 16,
 };
 
-/* What a process found when it started; bits of `self_test`. Enforcing means: all that its limits ask for are set. */
+/* Result of the self-test at process start; bits of `self_test`. Limits are enforced only if all bits that they require
+ * are set. */
 enum vgpu_self_test {
   VGPU_TEST_DRIVER_FOUND = 1u << 0,    /* the real driver's functions were resolved */
-  VGPU_TEST_LOOKUP_KNOWN = 1u << 1,    /* cuGetProcAddress answers with functions that the library recognises */
+  VGPU_TEST_LOOKUP_KNOWN = 1u << 1,    /* cuGetProcAddress returns functions that the library recognises */
   VGPU_TEST_DEVICES_MATCHED = 1u << 2, /* every visible GPU is listed in the limits */
-  VGPU_TEST_SESSION_OPEN = 1u << 3,    /* the agent's socket took the greeting */
+  VGPU_TEST_SESSION_OPEN = 1u << 3,    /* the agent's socket accepted the greeting */
   VGPU_TEST_EVENTS_WORK = 1u << 4,     /* a launch was timed */
 };
 
@@ -129,16 +129,16 @@ enum vgpu_slot_state { VGPU_SLOT_FREE = 0, VGPU_SLOT_LIVE = 1, VGPU_SLOT_RECLAIM
 #define VGPU_SLOT_START_SHIFT 24
 #define VGPU_SLOT_START_BITS 40
 
-/* All zeroes is a valid empty file, so whoever comes first needs no lock to make it. */
+/* A file of zeroes is a valid empty file, so the first process needs no lock to create it. */
 struct vgpu_usage_header {
   uint64_t magic;
   uint32_t version;
   uint32_t size;
   uint32_t device_count;
   uint32_t slot_count;
-  uint32_t slot_high;   /* slots at and above were never used */
-  uint32_t object_high; /* the same of objects: 0 while no memory was ever shared */
-  /* The one file that the driver's descriptors of exported memory are of, its device node. */
+  uint32_t slot_high;   /* slots from here on were never used */
+  uint32_t object_high; /* objects from here on were never used; 0 while no memory was ever shared */
+  /* The file behind the driver's descriptors of exported memory: its device node. */
   uint64_t descriptor_device;
   uint64_t descriptor_inode;
   uint32_t descriptor_known; /* enum vgpu_descriptor_file */
@@ -149,21 +149,21 @@ struct vgpu_usage_header {
 enum vgpu_descriptor_file { VGPU_DESCRIPTOR_NONE = 0, VGPU_DESCRIPTOR_WRITING = 1, VGPU_DESCRIPTOR_KNOWN = 2 };
 
 /*
- * Memory that was exported to other processes. It is charged once, to nobody's line in the ledger, for as long as a
- * process holds it (by pointer, handle or mapping) or a descriptor of it is open in any. A dead process's bit among the
- * holders is cleared by whoever reclaims its slot, so memory whose exporter has ended stays charged while another
- * process has it. Object i lies in process slot i, and the bits of its holders in the ledger's lines i: both were there
- * before objects were, and have nothing else to do with them.
+ * Memory that was exported to other processes. It is charged once, to no process, while a process holds it (by pointer,
+ * handle or mapping) or a descriptor of it is open. The process that reclaims a dead process's slot clears its bit
+ * among the holders, so memory whose exporter has ended stays charged while another process holds it. For layout
+ * reasons object i is stored in process slot i, and its holders' bits in the ledger entries with index i; they are
+ * otherwise unrelated to that process.
  */
 struct vgpu_object {
-  uint64_t state; /* odd: being made; each object that takes this place moves it on by two */
-  uint64_t key;   /* hash of the handle that importers come with; 0: they come with descriptors alone */
+  uint64_t state; /* odd: under construction; increases by two for each object that uses this place */
+  uint64_t key;   /* hash of the handle that importers present; 0: importers use descriptors only */
   uint64_t bytes;
   uint32_t device; /* position in the limits file */
   /*
-   * How many descriptors were made since none was open; 0: none is. The one with number n has an open file lock
-   * (F_OFD_SETLK) on byte VGPU_DESCRIPTOR_LOCKS + VGPU_DESCRIPTORS_OF_OBJECT * i + n of their file, which lasts as long
-   * as a copy of it is open anywhere.
+   * Number of descriptors created since none was open; 0: none is open. Descriptor n of object i has an open file
+   * description lock (F_OFD_SETLK) on byte VGPU_DESCRIPTOR_LOCKS + VGPU_DESCRIPTORS_OF_OBJECT * i + n of their file.
+   * The lock lasts while any copy of the descriptor is open.
    */
   uint32_t descriptors;
 };
@@ -172,55 +172,56 @@ struct vgpu_object {
 
 struct vgpu_device_usage {
   /*
-   * The token bucket as one number: the time at which it is level. Before now it holds credit, after now a debt. A
-   * charge of c ns of GPU time at share s moves it by c / s; wall time moves `now`. One word, so a process killed
-   * anywhere leaves it sound.
+   * The token bucket as one number: the time at which its balance is zero. A value before now is credit, a value after
+   * now is debt. A charge of c ns of GPU time at share s adds c / s. Because it is a single word, a killed process
+   * cannot leave it inconsistent.
    */
   uint64_t level_at_ns;
-  uint64_t soft_changed_at_ns; /* when soft_grant_ppm was last decided */
-  uint32_t soft_grant_ppm; /* what the library itself grants under a soft limit while the agent does not; 0: share */
+  uint64_t soft_changed_at_ns; /* when soft_grant_ppm was last computed */
+  uint32_t soft_grant_ppm; /* grant of the library itself under a soft limit while the agent grants nothing; 0: share */
   uint32_t reserved0;
-  uint64_t alone_until_ns; /* when everything charged would be done if nobody else used the GPU */
-  /* What the driver takes for a context, as a process of the container measured it; 0 with `context_known` too. */
+  uint64_t alone_until_ns; /* when everything charged would be complete on an otherwise idle GPU */
+  /* Memory that the driver uses for a context, as measured by a process of the container; 0 without `context_known`. */
   uint64_t context_bytes;
-  uint32_t context_known;    /* 0: nobody has measured it yet */
-  uint32_t context_measurer; /* process slot + 1 of who is about to; 0: nobody is */
+  uint32_t context_known;    /* 0: not measured yet */
+  uint32_t context_measurer; /* process slot + 1 of the process that measures; 0: none */
   uint64_t reserved1[2];
   uint64_t launches;
   uint64_t charged_ns;   /* GPU time charged, before correction */
-  uint64_t throttled_ns; /* time that launches waited */
+  uint64_t throttled_ns; /* time that launches were throttled */
   uint64_t waits;
-  uint64_t samples; /* launches timed */
+  uint64_t samples; /* timed launches */
   uint64_t sampled_ns;
-  uint64_t unknown_launches; /* charged by guess because their cost was not learned yet */
+  uint64_t unknown_launches; /* launches charged a guess because their cost was not learned yet */
   uint64_t reserved2;
   uint64_t denied[VGPU_DENIED_KINDS];
   uint64_t denied_bytes;
   uint64_t peak_bytes;
-  uint64_t reclaimed_bytes; /* given back on behalf of processes that died */
+  uint64_t reclaimed_bytes; /* memory of dead processes that was reclaimed */
   uint64_t reserved3[5];
   uint8_t reserved4[192];
 };
 
 struct vgpu_process_slot {
-  uint64_t owner;         /* 0: free */
-  uint64_t pid_namespace; /* inode of /proc/self/ns/pid: only processes of the same one can judge the pid */
-  uint64_t start_stack;   /* from /proc/self/stat: differs after exec; 0: not known */
+  uint64_t owner; /* 0: free */
+  /* inode of /proc/self/ns/pid: the pid is only meaningful to processes of the same namespace */
+  uint64_t pid_namespace;
+  uint64_t start_stack; /* from /proc/self/stat: differs after exec; 0: unknown */
   uint64_t registered_at_ns;
   uint32_t self_test; /* enum vgpu_self_test */
-  uint32_t unhooked;  /* variants of hooked functions that the driver handed out and the library did not recognise */
+  uint32_t unhooked;  /* function variants that the driver returned and the library does not hook */
   char name[16];      /* comm, for messages */
   struct vgpu_object object;
   uint8_t reserved[40];
 };
 
-/* One process on one device. What a device holds is the sum of these: a dead process takes its own bytes with it,
- * nothing else. */
+/* One process on one device. The memory held on a device is the sum over all processes, so the death of a process
+ * removes its own bytes and nothing else. */
 struct vgpu_ledger_entry {
   uint64_t held_bytes;
-  uint64_t tentative_bytes; /* reserved for driver calls that are not decided yet */
-  uint64_t last_charge_ns;  /* by how much the last charge moved level_at_ns: given back if the process is killed */
-  uint64_t object_holders;  /* line i of device d: which of the process slots from 64 d on hold object i; d below 8 */
+  uint64_t tentative_bytes; /* reserved for driver calls in flight */
+  uint64_t last_charge_ns;  /* by how much the last charge moved level_at_ns: refunded if the process is killed */
+  uint64_t object_holders;  /* entry i of device d: which of the process slots from 64 d on hold object i; d below 8 */
 };
 
 struct vgpu_usage {
@@ -230,19 +231,19 @@ struct vgpu_usage {
   struct vgpu_ledger_entry ledger[VGPU_MAX_DEVICES][VGPU_MAX_PROCESSES];
 };
 
-/* ---- vcuda.sock: the library's greeting, told apart from HTTP/2 by its first bytes ---- */
+/* ---- vcuda.sock: the library's greeting, distinguished from HTTP/2 by its first bytes ---- */
 
 /*
- * Sent once after connect, nothing follows and nothing is answered; the connection stays open as long as the process
- * lives. When it ended because the agent did, the next agent moves `sequence` of vgpu.limits once its socket is open,
- * and a process that notices connects and greets anew. The agent believes SO_PEERCRED for the host pid; slot and pid
- * only tell it which line of vgpu.usage claims to be that process.
+ * Sent once after connect; no further data follows in either direction. The connection stays open for the life of the
+ * process. When the agent restarts, it increments `sequence` in vgpu.limits after opening its socket, and a process
+ * that notices the change connects and greets again. The agent takes the host pid from SO_PEERCRED; slot and pid only
+ * tell it which entry of vgpu.usage claims to be that process.
  */
 struct vgpu_greeting {
   uint64_t magic;
   uint32_t version;
   uint32_t size;
-  uint32_t pid; /* as the process sees itself */
+  uint32_t pid; /* in the pid namespace of the process */
   uint32_t slot;
   uint64_t start_ticks;
 };

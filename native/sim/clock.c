@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 enum {
-  SPIN_NS = 120000,    /* a sleep ends so much late on a busy machine */
-  NOTICE_NS = 5000000, /* what nobody can foresee (a competitor dies, another process acts) is noticed after so long */
+  SPIN_NS = 120000, /* how late a sleep ends on a busy machine */
+  /* longest wait without checking for unpredictable events (a competitor ends, another process submits work) */
+  NOTICE_NS = 5000000,
   POLL_NS = 50000,
 };
 
@@ -65,7 +66,7 @@ void sim_clock_advance(struct sim_machine *machine, uint64_t by_ns) {
   wake(machine);
 }
 
-/* Moves the clock to a time, unless somebody has moved it there. */
+/* Moves the clock forward to a time, unless it is already there. */
 static void jump(struct sim_machine *machine, uint64_t to_ns) {
   uint64_t now = atomic_load(&machine->virtual_ns);
   while (now < to_ns && !atomic_compare_exchange_weak(&machine->virtual_ns, &now, to_ns)) {
@@ -76,7 +77,7 @@ void sim_clock_wait(struct sim_machine *machine, uint64_t until_ns, enum sim_pat
   if (machine->clock == SIM_CLOCK_REAL) {
     wait_real(until_ns, patience);
   } else if (machine->clock == SIM_CLOCK_JUMP) {
-    /* No end is known: the process has to act first, or another GPU. A little time passes meanwhile. */
+    /* The end is unknown: this process or another GPU must act first. Advance the clock a little meanwhile. */
     if (until_ns == SIM_NEVER) sleep_ns(POLL_NS);
     jump(machine, until_ns == SIM_NEVER ? sim_now(machine) + POLL_NS : until_ns);
   } else if (until_ns > sim_now(machine)) {

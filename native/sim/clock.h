@@ -1,6 +1,4 @@
-/*
- * The model's time in nanoseconds, and waiting for it.
- */
+/* The simulated time in ns, and waiting for it. */
 #ifndef SIM_CLOCK_H
 #define SIM_CLOCK_H
 
@@ -21,21 +19,22 @@ static inline uint64_t sim_now(const struct sim_machine *machine) {
 
 uint64_t sim_wall_clock_ns(void);
 
-/* The model's time as wall clock, as NVML stamps its samples. */
+/* Simulated time as wall clock in us, the format of NVML's samples. */
 uint64_t sim_stamp_us(const struct sim_machine *machine, uint64_t time_ns);
 
-/* Moves a virtual clock on. */
+/* Advances a virtual clock. */
 void sim_clock_advance(struct sim_machine *machine, uint64_t by_ns);
 
 enum sim_patience {
-  SIM_SLEEP, /* sleep to the end; comes late by what the machine's timers are late */
-  SIM_YIELD, /* sleep, and let others run while the last stretch passes */
-  SIM_SPIN,  /* sleep, and spin through the last stretch */
+  SIM_SLEEP, /* sleep until the end; late by the latency of the machine's timers */
+  SIM_YIELD, /* sleep, then yield the CPU during the last stretch */
+  SIM_SPIN,  /* sleep, then spin during the last stretch */
 };
 
 /*
- * Lets time pass until about `until_ns`: what is waited for is expected then and not before (SIM_NEVER: nobody knows).
- * May come back too early, never much too late. A virtual clock is waited for, or moved, as its kind says.
+ * Waits until about `until_ns`, the expected time of an event (SIM_NEVER: unknown). May return too early, never much
+ * too late. In virtual time it either waits for another process to advance the clock, or advances it, depending on the
+ * clock mode.
  */
 void sim_clock_wait(struct sim_machine *machine, uint64_t until_ns, enum sim_patience patience);
 

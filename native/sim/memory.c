@@ -9,11 +9,11 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Allocations outside the window, by address. Few. */
+/* Allocations outside the window, sorted by address. There are few. */
 static struct allocation **outside;
 static size_t outside_count, outside_room;
 
-/* All allocations, for what ends a context. */
+/* All allocations, for the release of those of a destroyed context. */
 static struct listed {
   struct allocation allocation;
   struct listed *next, *previous;
@@ -49,7 +49,7 @@ static void delist(struct allocation *allocation) {
   free(listed);
 }
 
-/* The first allocation outside the window that does not end before `address`. */
+/* Index of the first allocation outside the window that ends after `address`. */
 static size_t position(CUdeviceptr address) {
   size_t low = 0, high = outside_count;
   while (low < high) {

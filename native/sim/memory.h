@@ -1,6 +1,4 @@
-/*
- * Allocations of this process: what lies where, of which kind, charged to which GPU.
- */
+/* Allocations of this process: address, kind, and the GPU that they are charged to. */
 #ifndef SIM_MEMORY_H
 #define SIM_MEMORY_H
 
@@ -8,54 +6,55 @@
 #include "space.h"
 
 enum memory_kind {
-  MEMORY_LINEAR,     /* cuMemAlloc and what is built on it */
+  MEMORY_LINEAR,     /* cuMemAlloc and variants */
   MEMORY_MANAGED,    /* cuMemAllocManaged */
   MEMORY_HOST,       /* cuMemAllocHost, cuMemHostAlloc */
   MEMORY_REGISTERED, /* cuMemHostRegister */
-  MEMORY_POOLED,     /* of a memory pool, which pays for it */
-  MEMORY_GRAPH,      /* of a graph's allocation node */
-  MEMORY_IMPORTED,   /* of another process or interface, which pays for it */
+  MEMORY_POOLED,     /* from a memory pool, which is charged */
+  MEMORY_GRAPH,      /* from an allocation node of a graph */
+  MEMORY_IMPORTED,   /* imported from another process or interface, which is charged */
   MEMORY_MAPPED,     /* cuMemMap */
-  MEMORY_RESERVED,   /* cuMemAddressReserve: addresses, no memory */
+  MEMORY_RESERVED,   /* cuMemAddressReserve: address range without memory */
 };
 
 struct allocation {
   CUdeviceptr base;
-  size_t size;    /* that was asked for */
-  size_t charged; /* of the GPU, by this allocation alone */
+  size_t size;    /* requested size */
+  size_t charged; /* bytes charged to the GPU for this allocation */
   enum memory_kind kind;
-  CUcontext context; /* NULL: of none */
+  CUcontext context; /* NULL: not bound to a context */
   CUdevice device;
   unsigned int flags;
   unsigned long long id;
-  int object;   /* of the ledger, plus one, when other processes may hold it too; 0: none */
-  void *detail; /* of its kind: pool block, object, mapping */
-  void (*forget)(struct allocation *allocation); /* gives `detail` back when the allocation goes; NULL: nothing to do */
-  bool (*is_accessible)(CUdeviceptr address, size_t size); /* NULL: all of it is */
+  int object;   /* object in the ledger that other processes may share, plus one; 0: none */
+  void *detail; /* data of its kind: pool block, object, mapping */
+  void (*forget)(struct allocation *allocation); /* releases `detail` with the allocation; NULL: nothing to release */
+  bool (*is_accessible)(CUdeviceptr address, size_t size); /* NULL: accessible everywhere */
 };
 
-/* Device memory for the context. Zero bytes are refused, as is more than the GPU has. */
+/* Allocates device memory for the context. Rejects zero bytes and more than the GPU's capacity. */
 CUresult memory_allocate(CUcontext context, size_t size, enum memory_kind kind, struct allocation **allocation);
 
-/* The same without charging the GPU: who calls pays. */
+/* Allocates addresses without charging the GPU; the caller is charged. */
 CUresult memory_place(CUcontext context, size_t size, enum memory_kind kind, struct allocation **allocation);
 
-/* Addresses that lie outside the window (host memory, mappings), known from now on. */
+/* Registers addresses outside the window (host memory, mappings). */
 CUresult memory_enlist(const struct allocation *model, struct allocation **allocation);
 
-/* Takes an allocation out of the books: its addresses and what it was charged. */
+/* Releases an allocation with its addresses and its charge. */
 void memory_release(struct allocation *allocation);
 
-/* The allocation that holds an address; NULL: none. */
+/* The allocation that contains an address; NULL: none. */
 struct allocation *memory_find(CUdeviceptr address);
 
-/* Lets the host see the contents of a range of device memory, or host memory. False: there is no such memory. */
+/* Makes a range of device or host memory readable by the host. False: there is no such memory. */
 bool memory_commit(CUdeviceptr address, size_t size);
 
-/* Could a copy touch the range? In the window: is it within one allocation. Outside it is the caller's own memory. */
+/* Whether a copy may access the range. Inside the window it must lie within one allocation. Outside it is the caller's
+ * own memory. */
 bool memory_holds(CUdeviceptr address, size_t size);
 
-/* Calls may run beside each other. */
+/* Holds the lock of all functions above, for changes to the fields of an allocation. */
 void memory_lock(void);
 void memory_unlock(void);
 

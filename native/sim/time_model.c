@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-/* What one look at all channels finds. */
+/* Result of one pass over all channels. */
 struct scan {
   bool changed;     /* operations ended */
-  bool blocked;     /* channels wait for others */
-  bool copying;     /* a copy engine works */
-  uint64_t next_ns; /* when something comes due by itself */
+  bool blocked;     /* channels wait for other channels */
+  bool copying;     /* a copy engine is busy */
+  uint64_t next_ns; /* time of the next event that needs no action of a process */
   uint32_t ready_count;
-  uint16_t ready[SIM_MAX_CHANNELS]; /* channels with a kernel that could run */
+  uint16_t ready[SIM_MAX_CHANNELS]; /* channels whose next operation is a runnable kernel */
   uint32_t grants[SIM_MAX_CHANNELS];
 };
 
@@ -45,7 +45,7 @@ static bool is_busy(const struct sim_model *model, uint32_t index) {
   return (atomic_load_explicit(&model->busy[index / 64], memory_order_relaxed) >> (index % 64)) & 1;
 }
 
-/* The first busy channel from `from` on; SIM_MAX_CHANNELS: none. */
+/* The first busy channel at or after `from`; SIM_MAX_CHANNELS: none. */
 static uint32_t next_busy(const struct sim_model *model, uint32_t from) {
   for (uint32_t word = from / 64; word < SIM_CHANNEL_WORDS; word++) {
     uint64_t bits = atomic_load_explicit(&model->busy[word], memory_order_relaxed);
@@ -95,7 +95,7 @@ static void finish(struct sim_channel *channel, struct scan *scan) {
   scan->changed = true;
 }
 
-/* Is there an operation older than `order` at the head of the channel? */
+/* Whether the operation at the head of the channel is older than `order`. */
 static bool holds_older(const struct sim_model *model, uint32_t index, uint64_t order) {
   const struct sim_channel *channel = &model->channels[index];
   uint64_t done = done_of(channel);
@@ -117,7 +117,7 @@ static bool in_order(const struct sim_model *model, const struct sim_channel *ch
   return true;
 }
 
-/* Takes the channel out of the busy ones. False: something was pushed meanwhile. */
+/* Marks the channel as idle. False: an operation was pushed meanwhile. */
 static bool retire(struct sim_model *model, uint32_t index) {
   struct sim_channel *channel = &model->channels[index];
   uint64_t bit = 1ull << (index % 64);
@@ -131,8 +131,8 @@ static bool retire(struct sim_model *model, uint32_t index) {
   return true;
 }
 
-/* A kernel at the head of a channel: true where it is over. */
-static bool look_at_kernel(struct sim_model *model, struct sim_channel *channel, const struct sim_op *op) {
+/* Starts the kernel at the head of a channel if necessary. True: the kernel has ended. */
+static bool kernel_has_ended(struct sim_model *model, struct sim_channel *channel, const struct sim_op *op) {
   if (!channel->started) {
     channel->started = true;
     channel->start = ++model->starts;
@@ -141,8 +141,8 @@ static bool look_at_kernel(struct sim_model *model, struct sim_channel *channel,
   return channel->left == 0;
 }
 
-static bool look_at_copy(struct sim_model *model, struct sim_channel *channel, const struct sim_op *op,
-                         struct scan *scan) {
+static bool copy_has_ended(struct sim_model *model, struct sim_channel *channel, const struct sim_op *op,
+                           struct scan *scan) {
   if (!channel->started) {
     channel->started = true;
     channel->left = later(model->now_ns, model->engine_free_ns[op->engine]) + op->work;
@@ -154,9 +154,9 @@ static bool look_at_copy(struct sim_model *model, struct sim_channel *channel, c
   return false;
 }
 
-/* An operation that takes no time of the GPU, once it may be done. */
-static bool may_pass(const struct sim_model *model, struct sim_event *events, struct sim_channel *channel,
-                     const struct sim_op *op) {
+/* Completes an operation that takes no GPU time, if its condition holds. */
+static bool try_complete(const struct sim_model *model, struct sim_event *events, struct sim_channel *channel,
+                         const struct sim_op *op) {
   uint64_t place = done_of(channel) + 1;
   switch (op->kind) {
   case SIM_RECORD:
@@ -174,8 +174,8 @@ static bool may_pass(const struct sim_model *model, struct sim_event *events, st
   }
 }
 
-/* Ends whatever of a channel is over, and notes what it waits for. */
-static void look_at_channel(struct sim_model *model, struct sim_event *events, uint32_t index, struct scan *scan) {
+/* Completes all finished operations of a channel and records what the next one waits for. */
+static void advance_channel(struct sim_model *model, struct sim_event *events, uint32_t index, struct scan *scan) {
   struct sim_channel *channel = &model->channels[index];
   for (;;) {
     uint64_t done = done_of(channel);
@@ -193,19 +193,19 @@ static void look_at_channel(struct sim_model *model, struct sim_event *events, u
       return;
     }
     if (op->kind == SIM_KERNEL) {
-      if (!look_at_kernel(model, channel, op)) {
+      if (!kernel_has_ended(model, channel, op)) {
         scan->ready[scan->ready_count++] = (uint16_t)index;
         return;
       }
       if (op->flags & SIM_FAULT) {
         atomic_store_explicit(&model->tenants[channel->tenant].error, (uint32_t)op->ticket, memory_order_release);
         sim_model_abandon(model, events, channel->tenant);
-        scan->changed = scan->blocked = true; /* what was seen of its other channels no longer holds */
+        scan->changed = scan->blocked = true; /* the tenant's other channels changed as well */
         return;
       }
     } else if (op->kind == SIM_COPY) {
-      if (!look_at_copy(model, channel, op, scan)) return;
-    } else if (!may_pass(model, events, channel, op)) {
+      if (!copy_has_ended(model, channel, op, scan)) return;
+    } else if (!try_complete(model, events, channel, op)) {
       scan->blocked = true;
       return;
     }
@@ -213,13 +213,13 @@ static void look_at_channel(struct sim_model *model, struct sim_event *events, u
   }
 }
 
-/* Ends everything that is over at GPU->now_ns. */
-static void settle(struct sim_model *model, struct sim_event *events, struct scan *scan) {
+/* Completes everything that has finished at model->now_ns. */
+static void complete_finished(struct sim_model *model, struct sim_event *events, struct scan *scan) {
   do {
     scan->changed = scan->blocked = scan->copying = false;
     scan->next_ns = SIM_NEVER;
     scan->ready_count = 0;
-    FOR_EACH_BUSY(model, index) look_at_channel(model, events, index, scan);
+    FOR_EACH_BUSY(model, index) advance_channel(model, events, index, scan);
   } while (scan->changed && scan->blocked);
 }
 
@@ -227,8 +227,8 @@ static int32_t tenant_of(const struct sim_model *model, const struct scan *scan,
   return (int32_t)model->channels[scan->ready[at]].tenant;
 }
 
-/* Who has the SMs from now on. Sets the end of the slice where others wait for it. */
-static void choose(struct sim_model *model, struct scan *scan) {
+/* Selects the tenant that runs now. Sets the end of its time slice if other tenants wait. */
+static void select_tenant(struct sim_model *model, struct scan *scan) {
   int32_t next = SIM_NO_TENANT, first = SIM_NO_TENANT;
   bool stays = false;
   for (uint32_t i = 0; i < scan->ready_count; i++) {
@@ -249,7 +249,7 @@ static void choose(struct sim_model *model, struct scan *scan) {
     model->slice_end_ns = model->switched_ns + model->slice_ns;
     model->switches += changes;
   } else if (stays && expired) {
-    /* Alone: one slice follows the other, whenever anybody looked in between. */
+    /* The tenant is alone: slices follow each other without a gap, however rarely the model is advanced. */
     model->slice_end_ns += divide_up(model->now_ns - model->slice_end_ns + 1, model->slice_ns) * model->slice_ns;
   }
   if (next != SIM_NO_TENANT) scan->next_ns = earlier(scan->next_ns, model->slice_end_ns);
@@ -259,8 +259,8 @@ static bool goes_before(const struct sim_channel *a, const struct sim_channel *b
   return a->priority != b->priority ? a->priority < b->priority : a->start < b->start;
 }
 
-/* Leaves in scan->ready the kernels that run, and in scan->grants how many SMs each has. */
-static void grant(struct sim_model *model, struct scan *scan) {
+/* Leaves in scan->ready the kernels that run, and in scan->grants the number of SMs of each. */
+static void assign_sms(struct sim_model *model, struct scan *scan) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < scan->ready_count; i++) {
     if (tenant_of(model, scan, i) != model->running) continue;
@@ -285,8 +285,8 @@ static void grant(struct sim_model *model, struct scan *scan) {
   if (model->now_ns < model->switched_ns) scan->next_ns = earlier(scan->next_ns, model->switched_ns);
 }
 
-/* Lets the time until `to_ns` pass: nothing begins or ends before. */
-static void pass(struct sim_model *model, struct scan *scan, uint64_t to_ns) {
+/* Lets time pass until `to_ns`. No operation begins or ends before that. */
+static void let_time_pass(struct sim_model *model, struct scan *scan, uint64_t to_ns) {
   uint64_t duration = to_ns - model->now_ns;
   bool works = scan->ready_count > 0;
   if (works && model->now_ns >= model->switched_ns) {
@@ -305,14 +305,14 @@ void sim_model_advance(struct sim_model *model, struct sim_event *events, uint64
   struct scan scan;
   if (now_ns < model->now_ns) now_ns = model->now_ns;
   for (;;) {
-    settle(model, events, &scan);
+    complete_finished(model, events, &scan);
     if (model->now_ns >= now_ns) return;
     if (scan.ready_count > 0) {
-      choose(model, &scan);
-      grant(model, &scan);
+      select_tenant(model, &scan);
+      assign_sms(model, &scan);
     }
     uint64_t to = earlier(earlier(scan.next_ns, sim_usage_window_end(&model->usage)), now_ns);
-    pass(model, &scan, to);
+    let_time_pass(model, &scan, to);
   }
 }
 
@@ -375,7 +375,7 @@ int sim_model_open_channel(struct sim_model *model, uint32_t tenant, uint32_t fl
   for (uint32_t i = 0; i < SIM_MAX_CHANNELS; i++) {
     struct sim_channel *channel = &model->channels[i];
     if (flags_of(channel) != 0 || is_busy(model, i)) continue;
-    /* The counts go on: a ticket of the channel's earlier life stays reached. */
+    /* The counters continue, so tickets from the channel's earlier use stay complete. */
     channel->tenant = tenant;
     channel->priority = priority;
     channel->started = false;

@@ -1,15 +1,16 @@
 /*
- * The time model of one GPU. Pure: no clock, no lock, no system call; the caller holds the GPU's lock and says what
- * time it is. Nothing happens by itself: whoever asks moves the model to the present, and the answer is the same
- * whether it is asked often or rarely.
+ * The time model of one GPU. Pure: no clock, no lock, no system call. The caller holds the GPU's lock and passes the
+ * current time. The model has no thread: every query first advances it to the present, and the answer does not depend
+ * on how often it is queried.
  *
- * The law:
- * - A tenant is a context. One tenant at a time has the SMs, for a slice; then the next one that has a kernel ready
- * gets them, in turn. A tenant without a ready kernel gives the SMs up at once. Changing tenants takes switch_ns.
- * - The kernels of the tenant that has the SMs run together as far as the SMs reach: in order of priority, then of
- * their start, each gets as many of the SMs that are left as it can use, and goes on in proportion.
- * - A channel does its operations in order. Copies have engines of their own, shared by all tenants, first come first
- * served, and run beside kernels.
+ * The rules:
+ * - A tenant is a context. One tenant at a time has the SMs, for one time slice. Then the next tenant with a ready
+ *   kernel gets them, in round-robin order. A tenant without a ready kernel gives the SMs up at once. A switch between
+ *   tenants takes switch_ns.
+ * - Kernels of the running tenant run concurrently as far as the SMs suffice: ordered by priority, then by start, each
+ *   kernel gets as many of the free SMs as it can use, and its speed is proportional to them.
+ * - A channel executes its operations in order. Copy engines are shared by all tenants, serve copies first come, first
+ *   served, and run concurrently with kernels.
  */
 #ifndef SIM_TIME_MODEL_H
 #define SIM_TIME_MODEL_H
@@ -28,64 +29,66 @@ enum {
 
 struct sim_tenant {
   _Atomic uint32_t used;
-  uint32_t process;       /* slot of the process that it belongs to */
-  uint32_t legacy;        /* its legacy channel */
-  _Atomic uint32_t error; /* CUresult that ends the context: a kernel faulted */
+  uint32_t process;       /* slot of the owning process */
+  uint32_t legacy;        /* its channel of the legacy default stream */
+  _Atomic uint32_t error; /* CUresult that poisons the context after a kernel faulted */
   _Atomic uint64_t order; /* submissions so far */
-  uint64_t busy_ns;       /* with kernels on the GPU */
+  uint64_t busy_ns;       /* time with kernels on the GPU */
 };
 
 struct sim_model {
-  uint32_t index; /* of the machine's GPUs */
+  uint32_t index; /* of the GPU in the machine */
   uint32_t sms;
   uint64_t slice_ns;
   uint64_t switch_ns;
 
-  uint64_t now_ns; /* the model stands here */
+  uint64_t now_ns; /* the model is advanced to this time */
   int32_t running; /* tenant that has the SMs */
   uint64_t slice_end_ns;
-  uint64_t switched_ns; /* the SMs change hands until then */
+  uint64_t switched_ns; /* the switch between tenants lasts until then */
   uint64_t starts;
   uint64_t switches;
   uint64_t engine_free_ns[SIM_ENGINES];
 
-  _Atomic uint64_t busy[SIM_CHANNEL_WORDS]; /* channels that may hold operations */
+  _Atomic uint64_t busy[SIM_CHANNEL_WORDS]; /* bit per channel: it may hold operations */
   _Atomic uint32_t tenant_count;
   struct sim_tenant tenants[SIM_MAX_TENANTS];
   struct sim_usage usage;
   struct sim_channel channels[SIM_MAX_CHANNELS];
-  struct sim_op rings[SIM_MAX_CHANNELS][SIM_RING]; /* apart: a ring that nobody uses takes no memory */
+  struct sim_op rings[SIM_MAX_CHANNELS][SIM_RING]; /* kept apart, so that unused rings use no memory */
 };
 
 void sim_model_begin(struct sim_model *model, uint32_t index, uint32_t sms, uint64_t slice_ns, uint64_t switch_ns,
                      uint64_t now_ns);
 
-/* Moves the model to `now_ns`. `events` is the machine's table. Going back does nothing. */
+/* Advances the model to `now_ns`. `events` is the machine's event table. An earlier time has no effect. */
 void sim_model_advance(struct sim_model *model, struct sim_event *events, uint64_t now_ns);
 
 /*
- * When operation `ticket` of a channel can be done at the earliest, if nobody else wants the GPU; SIM_NEVER where that
- * depends on something outside (a host function, an event of another GPU). For a model that stands at the present.
+ * The earliest time at which operation `ticket` of a channel can be complete if no other tenant uses the GPU. SIM_NEVER
+ * if that depends on something outside of the model (a host function, an event of another GPU). The model must be
+ * advanced to the present.
  */
 uint64_t sim_model_earliest(const struct sim_model *model, const struct sim_event *events, uint32_t channel,
                             uint64_t ticket);
 
-/* A tenant or a channel of a tenant comes. -1: no room. */
+/* Adds a tenant, or a channel of a tenant. -1: no free slot. */
 int sim_model_open_tenant(struct sim_model *model, uint32_t process);
 int sim_model_open_channel(struct sim_model *model, uint32_t tenant, uint32_t flags, int32_t priority);
 
-/* The stream of a channel is gone: what it holds is still done. */
+/* Closes a channel after its stream was destroyed. Its queued operations still run. */
 void sim_model_close_channel(struct sim_model *model, uint32_t channel);
 
-/* Drops what a tenant has queued. Events that it would still have recorded count as reached. */
+/* Drops the queued operations of a tenant. Events that they would have recorded count as recorded. */
 void sim_model_abandon(struct sim_model *model, struct sim_event *events, uint32_t tenant);
 
-/* A tenant is gone, with all that it had queued and its channels. */
+/* Removes a tenant with its queued operations and channels. */
 void sim_model_close_tenant(struct sim_model *model, struct sim_event *events, uint32_t tenant);
 
 /*
- * Appends an operation, without any lock. The caller is the only one that pushes to this channel now and has seen that
- * there is room (submitted - done < SIM_RING). Returns the channel's count of operations with this one, its ticket.
+ * Appends an operation without a lock. The caller is the only thread that pushes to this channel and has checked that
+ * there is room (submitted - done < SIM_RING). Returns the ticket: the channel's number of operations including this
+ * one.
  */
 static inline uint64_t sim_model_push(struct sim_model *model, uint32_t index, const struct sim_op *op) {
   struct sim_channel *channel = &model->channels[index];
@@ -94,7 +97,7 @@ static inline uint64_t sim_model_push(struct sim_model *model, uint32_t index, c
   *slot = *op;
   slot->order = atomic_fetch_add_explicit(&model->tenants[channel->tenant].order, 1, memory_order_relaxed);
   atomic_store_explicit(&channel->submitted, place + 1, memory_order_release);
-  /* The model clears the bit and then looks at `submitted` once more; here it is the other way round. */
+  /* Pairs with retire(), which clears the bit and then reads `submitted` again; here the order is reversed. */
   atomic_thread_fence(memory_order_seq_cst);
   uint64_t bit = 1ull << (index % 64);
   if ((atomic_load_explicit(&model->busy[index / 64], memory_order_relaxed) & bit) == 0)

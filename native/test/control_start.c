@@ -60,7 +60,7 @@ int main(void) {
   refused_because("it is not a limits file");
   limits->header.magic--;
   limits->header.version = VGPU_ABI_VERSION + 1;
-  refused_because("it is of another version");
+  refused_because("its version is not supported");
   limits->header.version = VGPU_ABI_VERSION;
   limits->header.device_count = VGPU_MAX_DEVICES + 1;
   refused_because("it lists too many GPUs");
@@ -72,10 +72,10 @@ int main(void) {
 
   struct vgpu_usage *usage = sandbox_usage();
   usage->header.magic = 1;
-  refused_because("the usage file is not one");
+  refused_because("the usage file has the wrong magic number");
   usage->header.magic = VGPU_USAGE_MAGIC;
   usage->header.version = 99;
-  refused_because("the usage file is of another version");
+  refused_because("the version of the usage file is not supported");
   usage->header.version = VGPU_ABI_VERSION;
 
   sandbox_path(path, sizeof path, VGPU_USAGE_FILE);

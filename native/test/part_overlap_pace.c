@@ -37,8 +37,8 @@ static struct cost *cost;
 /* A launch that is timed, as the gate does it; how often it made the driver say what is known of earlier ones. */
 static unsigned launch(uintptr_t stream) {
   unsigned before = asked;
-  sampler_saw(0, (CUstream)stream);
-  sampler_keep_up();
+  sampler_note_launch(0, (CUstream)stream);
+  sampler_collect_if_due();
   usage->devices[0].charged_ns += 50000;
   struct sample *sample = sampler_begin(&(struct sample_request){
       .device = 0, .context = (CUcontext)1, .stream = (CUstream)stream, .cost = cost, .charged_ns = 50000});
@@ -62,14 +62,14 @@ int main(void) {
   cost = cost_make(1);
 
   launch(1);
-  CHECK(!sampler_watches());
+  CHECK(!sampler_times_every_launch());
   CHECK(launch(1) > 0); /* the first is looked at */
-  for (int i = 0; !sampler_watches() && i < 1000; i++)
+  for (int i = 0; !sampler_times_every_launch() && i < 1000; i++)
     launch(1 + (uintptr_t)i % 2);
-  REQUIRE(sampler_watches());
+  REQUIRE(sampler_times_every_launch());
 
   unsigned free_of_it = 0, count = 0;
-  for (; sampler_watches() && count < 100; count++)
+  for (; sampler_times_every_launch() && count < 100; count++)
     free_of_it += launch(1 + (uintptr_t)count % 2) == 0;
   CHECK(count > 60);
   CHECK(free_of_it >= count - 2); /* but what is known is not left for ever */
@@ -80,7 +80,7 @@ int main(void) {
 
   /* Who waits anyway looks. */
   asked = 0;
-  sampler_harvest();
+  sampler_collect();
   CHECK(asked > 0);
   return TEST_END;
 }
