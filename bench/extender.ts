@@ -51,7 +51,7 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
         tls: null,
         policy: 'fragmentation',
         version: 'bench',
-        claimTtlMs: 30_000,
+        reservationTtlMs: 30_000,
         settleTimeoutMs: 500,
       },
       { source: cluster, writer: cluster, clock: systemClock, log: silentLog() },

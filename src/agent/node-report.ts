@@ -1,6 +1,6 @@
 import type { Allocator } from './allocator/allocator.js';
 import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
-import { isOffered } from '../gpu/ledger/door.js';
+import { isOffered } from '../gpu/ledger/gpu-mode.js';
 import { pluginSlots, type LedgerState } from '../gpu/ledger/state.js';
 import { encodeInventory } from '../gpu/node-inventory.js';
 import { nodeLabels } from './node-labels.js';

@@ -134,7 +134,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   const restored = await restoredCheckpoint(checkpoint, node, log);
   // GPUs that go back to the device plugin are served to claims until the last is released.
   const servesClaims =
-    claimGpus !== 'none' || restored.units.length > 0 || [...restored.doors.values()].includes('claims');
+    claimGpus !== 'none' || restored.units.length > 0 || [...restored.modes.values()].includes('claims');
   const specs = config.interposition === 'cdi' || servesClaims ? new CdiSpecs(config.cdiPath) : null;
   const slices = specs === null ? vgpu.store : withCdiSpecs(vgpu.store, specs);
   const allocator = new Allocator(

@@ -7,7 +7,7 @@ import {
   type PublishedGpu,
 } from '../gpu/claims/published-device.js';
 import type { ClaimUnit } from '../gpu/ledger/claim-unit.js';
-import { isOffered, wantedDoor, type ClaimGpus } from '../gpu/ledger/door.js';
+import { isOffered, configuredMode, type ClaimGpus } from '../gpu/ledger/gpu-mode.js';
 import { handOver, heldByBoth } from '../gpu/ledger/hand-over.js';
 import { CORES_PER_GPU, memoryBlocks } from '../gpu/resources.js';
 import type { Clock } from '../host/clock.js';
@@ -109,7 +109,7 @@ export function buildDra(options: DraOptions): Dra {
     log,
   });
   const kubeletClaims = kubeletFile(config.pluginRegistryPath, config.hostRoot, KUBELET_CLAIMS_FILE);
-  const doors = new DoorKeeper(allocator, reader, pool, clock, log, () => publisher.publish());
+  const modes = new GpuModeKeeper(allocator, reader, pool, clock, log, () => publisher.publish());
   const sweep = new Sweep(claims, reader, kubeletClaims, pool, clock);
   const cancels: (() => void)[] = [];
   const failed = (error: unknown): void => log.error({ err: error }, 'comparing claims with the kubelet failed');
@@ -139,7 +139,7 @@ export function buildDra(options: DraOptions): Dra {
       name: 'dra',
       async start() {
         await roots.read(health.inventory.gpus.map(({ pciBusId }) => pciBusId));
-        await doors.turn();
+        await modes.turn();
         await plugin.serve();
         healthService.start();
         publisher.start();
@@ -148,9 +148,9 @@ export function buildDra(options: DraOptions): Dra {
             publisher.publish();
             for (const listener of listeners) listener();
           }),
-          claims.onReleased(() => void doors.turn().catch(failed)),
+          claims.onReleased(() => void modes.turn().catch(failed)),
           clock.every(config.allocationCheckPeriodMs, () => {
-            doors.turn().catch(failed);
+            modes.turn().catch(failed);
             claims.freeOver(() => false).catch(failed);
           }),
           clock.every(SWEEP_MS, () => void sweep.turn().catch(failed)),
@@ -213,7 +213,7 @@ function devicesOf(
 function healthOf(allocator: Allocator, health: HealthMonitor, pool: string): DeviceHealth[] {
   const unusable = health.unusable();
   return allocator.state.node.gpus
-    .filter(({ gpu }) => wantedDoor(allocator.state.claimGpus, gpu.uuid) === 'claims')
+    .filter(({ gpu }) => configuredMode(allocator.state.claimGpus, gpu.uuid) === 'claims')
     .map(({ gpu }) => ({
       pool,
       device: deviceName(gpu.uuid),
@@ -271,7 +271,7 @@ async function unitsHeld(
 /**
  * Hands GPUs over between the device plugin and claims, as the configuration wants it and as soon as nobody holds them.
  */
-class DoorKeeper {
+class GpuModeKeeper {
   readonly #allocator: Allocator;
   readonly #reader: ClaimReader;
   readonly #pool: string;
@@ -307,8 +307,8 @@ class DoorKeeper {
       if (after === before) return;
       ledger.state = after;
       await ledger.save();
-      for (const [uuid, door] of after.doors)
-        if (before.doors.get(uuid) !== door) this.#log.info({ gpu: uuid, door }, 'GPU handed over');
+      for (const [uuid, mode] of after.modes)
+        if (before.modes.get(uuid) !== mode) this.#log.info({ gpu: uuid, mode }, 'GPU handed over');
       this.#allocator.devicesChanged();
       this.#changed();
     });
@@ -320,7 +320,7 @@ class DoorKeeper {
   async #freeOfClaims(): Promise<ReadonlySet<string> | null> {
     const { state } = this.#allocator;
     const leaving = state.node.gpus.filter(
-      ({ gpu }) => wantedDoor(state.claimGpus, gpu.uuid) === 'plugin' && state.doors.get(gpu.uuid) !== 'plugin',
+      ({ gpu }) => configuredMode(state.claimGpus, gpu.uuid) === 'plugin' && state.modes.get(gpu.uuid) !== 'plugin',
     );
     // The configuration changes with a restart only, so nothing that leaves was offered since.
     if (leaving.length === 0 || this.#clock.now() - this.#startedAt < WITHDRAWN_MS) return null;

@@ -105,7 +105,7 @@ function configOf(options: Options): ExtenderConfig {
     address: options.address.host,
     port: options.address.port,
     policy: options.policy,
-    claimTtlMs: options.claimTtl,
+    reservationTtlMs: options.claimTtl,
     settleTimeoutMs: options.settleTimeout,
     kubeconfig: options.kubeconfig ?? null,
     tls:

@@ -17,7 +17,7 @@ export type RefusalCode =
   | 'unknown-ids'
   | 'unknown-container'
   | 'devices-in-use'
-  | 'wrong-door'
+  | 'wrong-mode'
   | 'bad-claim'
   | 'mismatch';
 

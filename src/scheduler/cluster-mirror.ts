@@ -133,9 +133,9 @@ export class ClusterMirror implements ClusterObserver {
    */
   keepNominated(uid: string): void {
     const pod = this.#pods.get(uid);
-    const claim = this.#cluster.claims.get(uid);
-    if (pod === undefined || (claim !== undefined && claim.nominated === null)) return;
-    this.#cluster.claims.drop(uid);
+    const reservation = this.#cluster.reservations.get(uid);
+    if (pod === undefined || (reservation !== undefined && reservation.nominated === null)) return;
+    this.#cluster.reservations.drop(uid);
     const { nominatedNode: node, demand } = pod;
     if (node === null || !needsGpu(demand) || pod.brokenRule !== null) return;
     const victims = new Set(this.#victims.get(uid)?.get(node));
@@ -172,7 +172,7 @@ export class ClusterMirror implements ClusterObserver {
     this.#pods.delete(uid);
     this.#bound.delete(uid);
     this.#victims.delete(uid);
-    this.#cluster.claims.drop(uid);
+    this.#cluster.reservations.drop(uid);
     this.#cluster.removePod(uid);
     if (node !== null) this.#keepAllNominated(node);
     this.changed();
@@ -194,14 +194,14 @@ export class ClusterMirror implements ClusterObserver {
   #onNode(pod: PodView, bound: BoundPod): void {
     this.#bound.add(pod.uid);
     const { uid, gpus } = pod;
-    const kept = this.#cluster.claims.get(uid);
+    const kept = this.#cluster.reservations.get(uid);
     if (gpus !== null) this.#listener.named(uid);
     if (kept !== undefined && gpus === null) {
       const placed = this.#cluster.decide(uid, bound.nodeName, bound.demand);
       if (placed.ok) this.#listener.adopted(pod, placed.containers);
       else this.#setPod(bound);
     } else {
-      this.#cluster.claims.drop(uid);
+      this.#cluster.reservations.drop(uid);
       this.#setPod(bound);
     }
     if (kept !== undefined) this.changed();

@@ -95,7 +95,7 @@ const GAUGES: readonly Metric<Scrape>[] = [
   gauge(
     'gpu_extender_open_claims',
     'Pods for which room is kept until it is known where they go',
-    ({ cluster }) => cluster.claims.size,
+    ({ cluster }) => cluster.reservations.size,
   ),
   gauge(
     'gpu_extender_pods_without_card',

@@ -25,7 +25,7 @@ import {
 
 export interface ExtenderServiceOptions {
   /** How long GPUs stay reserved for a pod that the scheduler has not bound yet. */
-  readonly claimTtlMs: number;
+  readonly reservationTtlMs: number;
   /**
    * How long a pod waits that would fit but for room kept for others, of whom it is known within moments where they
    * go.
@@ -99,9 +99,9 @@ export class ExtenderService {
     await this.#settled(pod.uid, ANSWER_WITHIN_MS);
     const bound = this.#boundTo(pod.uid);
     if (bound !== null) return onlyNode(given, names, bound);
-    this.#cluster.claims.drop(pod.uid);
-    this.#cluster.claims.dropNominatedBelow(pod.priority);
-    const evaluation = await this.#claim(pod, names);
+    this.#cluster.reservations.drop(pod.uid);
+    this.#cluster.reservations.dropNominatedBelow(pod.priority);
+    const evaluation = await this.#evaluateAndReserve(pod, names);
     if (evaluation.fits.length === 0) this.#mirror.keepNominated(pod.uid);
     return this.#filterResult(given, pod, evaluation);
   }
@@ -126,7 +126,7 @@ export class ExtenderService {
     const deadline = this.#clock.now() + ANSWER_WITHIN_MS;
     if (!(await this.#settled(uid, ANSWER_WITHIN_MS)))
       return { Error: 'the API server has not answered an earlier binding of the pod yet' };
-    const demand = this.#cluster.claims.get(uid)?.demand ?? this.#mirror.pods.get(uid)?.demand;
+    const demand = this.#cluster.reservations.get(uid)?.demand ?? this.#mirror.pods.get(uid)?.demand;
     if (demand === undefined)
       return { Error: `pod ${given.podNamespace}/${given.podName} (${uid}) is not known (yet)` };
     const bound = this.#boundTo(uid);
@@ -160,7 +160,7 @@ export class ExtenderService {
   /** Ends what has waited too long. To be called every second or so. */
   sweep(): void {
     const now = this.#clock.now();
-    const expired = this.#cluster.claims.expire(now);
+    const expired = this.#cluster.reservations.expire(now);
     if (expired.length > 0) this.#metrics.expired(expired.length);
     let changed = expired.length > 0;
     for (const [uid, { expiresMs, node }] of this.#handed) {
@@ -224,14 +224,15 @@ export class ExtenderService {
    * Evaluates the nodes and keeps room on those that fit, in one step: of several pods that waited for the same
    * decision, the next one sees what the one before it was told.
    */
-  async #claim(pod: PodView, names: readonly string[]): Promise<Evaluation> {
+  async #evaluateAndReserve(pod: PodView, names: readonly string[]): Promise<Evaluation> {
     const deadline = this.#clock.now() + this.#options.settleTimeoutMs;
     for (;;) {
       const evaluation = this.#cluster.evaluate(pod.demand, names);
-      const mayFit = evaluation.refused.some(({ refusal }) => refusal === 'held') && this.#cluster.claims.undecided;
+      const mayFit =
+        evaluation.refused.some(({ refusal }) => refusal === 'reserved') && this.#cluster.reservations.undecided;
       const leftMs = deadline - this.#clock.now();
       if (evaluation.fits.length > 0 || !mayFit || leftMs <= 0) {
-        this.#cluster.claim(pod.uid, pod.demand, evaluation.fits, this.#clock.now() + this.#options.claimTtlMs);
+        this.#cluster.reserve(pod.uid, pod.demand, evaluation.fits, this.#clock.now() + this.#options.reservationTtlMs);
         return evaluation;
       }
       this.#metrics.waited();

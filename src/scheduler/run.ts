@@ -24,7 +24,7 @@ export interface ExtenderConfig {
   readonly address: string;
   readonly port: number;
   readonly policy: PolicyName;
-  readonly claimTtlMs: number;
+  readonly reservationTtlMs: number;
   readonly settleTimeoutMs: number;
   /** Null: the access of the pod that we run in. */
   readonly kubeconfig: string | null;

@@ -202,7 +202,7 @@ test('pods wait a moment for decisions that stand in their way, not longer', asy
   await rig.scheduler.bind(wanted, 'n');
   t.same((await waits).NodeNames, ['m'], 'as soon as it is known where the first goes, the second has the other');
   const late = await rig.scheduler.filter(pod('r', [[100, 0]]), ['m']);
-  t.match(late.FailedNodes.m, /is kept for pods that are being placed/);
+  t.match(late.FailedNodes.m, /is reserved for pods that are being placed/);
 });
 
 test('of pods that wait for the same decision, one gets the room that it leaves', async (t) => {

@@ -93,7 +93,7 @@ async function start(
       tls: null,
       policy: 'fragmentation',
       version: 'test',
-      claimTtlMs: 30_000,
+      reservationTtlMs: 30_000,
       settleTimeoutMs: 500,
     },
     {

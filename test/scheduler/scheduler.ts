@@ -29,7 +29,7 @@ export async function start(
       tls: null,
       policy: 'fragmentation',
       version: '1.2.3',
-      claimTtlMs: 30_000,
+      reservationTtlMs: 30_000,
       settleTimeoutMs: 500,
       ...options,
     },

@@ -18,7 +18,7 @@ import {
   withoutIdsOf,
 } from '../../gpu/ledger/release.js';
 import { takeOver } from '../../gpu/ledger/take-over.js';
-import { isOffered, type ClaimGpus } from '../../gpu/ledger/door.js';
+import { isOffered, type ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
 import { emptyLedger, usage, type LedgerNode, type LedgerState } from '../../gpu/ledger/state.js';
 import { checkPair, isFraction, refuse, type Refusal } from '../../gpu/request.js';
 import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
@@ -54,7 +54,7 @@ export interface AllocatorOptions {
   readonly log: Log;
   /** How long the ledger keeps an allocation that neither the kubelet nor a living pod confirms. */
   readonly graceMs: number;
-  /** GPUs that are given through resource claims; none unless told otherwise. */
+  /** GPUs that the configuration gives to resource claims; none by default. */
   readonly claimGpus?: ClaimGpus;
 }
 
@@ -65,30 +65,29 @@ export interface AllocatorDevice {
 }
 
 /**
- * After this many requests without an answer, the kubelet will never list its devices: it may be older than
- * pod-resources.
+ * The agent asks the kubelet for held devices at most this many times before it allocates without an answer: a kubelet
+ * that is older than pod-resources never answers.
  */
-const MOST_QUESTIONS = 5;
+const MAX_KUBELET_QUERIES = 5;
 
 type Answer<T> = ({ readonly ok: true } & T) | Refusal;
 
 /**
- * Executes the ledger's decisions. All state changes pass through one queue, one after another. Questions to the
- * kubelet happen outside the queue, so a slow answer delays only one container start. No change waits for the API
- * server.
+ * Executes the ledger's decisions. All state changes pass through one queue, one after another. Calls to the kubelet
+ * are made outside the queue, so a slow answer delays only one container start. No change waits for the API server.
  */
 export class Allocator {
   readonly #options: AllocatorOptions;
   readonly #listeners = new Set<() => void>();
-  /** The ledger and its queue, which resource claims go through as well. */
+  /** The ledger and its queue; resource claims use the same queue. */
   readonly ledger: LedgerKeeper;
   readonly #upkeep: SliceUpkeep;
   /** UIDs of pods whose request was refused; the API server may still list them as pending. */
   readonly #failed = new Set<string>();
-  /** Allocations of running containers that the kubelet has forgotten, as far as the log says so already. */
-  readonly #forgottenTold = new Set<string>();
-  /** How many more times the kubelet is asked for its devices before ids are allocated; 0 after it has answered. */
-  #questionsLeft = MOST_QUESTIONS;
+  /** Ids of allocations that the kubelet has forgotten although their containers run, and that are logged already. */
+  readonly #loggedForgotten = new Set<string>();
+  /** How many more times the kubelet is asked for held devices before an allocation; 0 after it has answered. */
+  #kubeletQueriesLeft = MAX_KUBELET_QUERIES;
 
   constructor(options: AllocatorOptions, restored: CheckpointContent = EMPTY_CHECKPOINT) {
     this.#options = options;
@@ -100,13 +99,13 @@ export class Allocator {
         halves: restored.halves,
         legacy: restored.legacy,
         units: new Map(restored.units.map((unit) => [unit.id, unit])),
-        doors: restored.doors,
+        modes: restored.modes,
       },
       options,
     );
   }
 
-  /** A snapshot; later changes make new ones. */
+  /** A snapshot: a later change creates a new state and leaves this one as it is. */
   get state(): LedgerState {
     return this.ledger.state;
   }
@@ -120,8 +119,8 @@ export class Allocator {
   }
 
   /**
-   * Every device id that this node offers. Whole lists, since the kubelet takes nothing less. Of a GPU that goes
-   * through resource claims, or is to, those that containers still hold: the kubelet must go on knowing them.
+   * Every device id that this node offers: the kubelet accepts only whole lists. A GPU that resource claims use, or
+   * will use, offers only the ids that containers still hold: the kubelet must not lose devices that are in use.
    */
   devices(kind: ResourceKind): AllocatorDevice[] {
     const state = this.#state;
@@ -138,7 +137,7 @@ export class Allocator {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Replaces the node: GPUs that came, went, fell ill or recovered. */
+  /** Replaces the node after GPUs were added or removed, or changed their health. */
   setNode(node: LedgerNode): Promise<void> {
     return this.#enqueue(async () => {
       this.#state = { ...this.#state, node };
@@ -146,14 +145,14 @@ export class Allocator {
     });
   }
 
-  /** Tells whoever follows the devices that `devices` may answer something else now. */
+  /** Notifies the listeners that the result of `devices` may have changed. */
   devicesChanged(): void {
     for (const listener of this.#listeners) listener();
   }
 
   /**
-   * GetPreferredAllocation. After a refusal, here or in Allocate, the kubelet fails the pod, so nothing waits for the
-   * pod's other resource.
+   * GetPreferredAllocation. After a refusal, here or in Allocate, the kubelet fails the pod, so the ledger expects no
+   * request for the pod's other resource.
    */
   async preferred(
     kind: ResourceKind,
@@ -161,7 +160,7 @@ export class Allocator {
     mustInclude: readonly string[],
     size: number,
   ): Promise<Answer<{ readonly ids: readonly string[] }>> {
-    await Promise.all([this.#compared(), this.#options.pods.heardOf(kind, size)]);
+    await Promise.all([this.#ensureReconciled(), this.#options.pods.heardOf(kind, size)]);
     return this.#enqueue(async () => {
       const ended = releaseEnded(this.#state, this.#options.pods.ended());
       let [offer, offered] = [available, observeOffered(ended.state, available, mustInclude)];
@@ -182,12 +181,15 @@ export class Allocator {
     });
   }
 
-  /** Allocate for one resource of one container. Core ids get everything; memory ids add nothing to the container. */
+  /**
+   * Allocate for one resource of one container. The answer for core ids carries all devices, mounts and variables of
+   * the slice; the answer for memory ids carries only the amount.
+   */
   async allocate(
     kind: ResourceKind,
     ids: readonly string[],
   ): Promise<Answer<{ readonly edits: ContainerEdits; readonly allocation: string | null }>> {
-    await this.#compared();
+    await this.#ensureReconciled();
     return this.#enqueue(async () => {
       const { slices, clock, log } = this.#options;
       const forgotten = await this.#forgotten(startedWith(this.#state, ids));
@@ -208,7 +210,7 @@ export class Allocator {
       }
       const { allocation, replaced } = answer;
       if (allocation === null) return { ok: true, edits: NO_EDITS, allocation: null };
-      // Only containers of one pod share a directory; a directory that exists already belongs to an earlier allocation.
+      // Only containers of one pod share a directory. An existing directory belongs to an earlier allocation otherwise.
       await slices.prepare(allocation.id, !this.#state.allocations.has(allocation.id) || replaced !== null);
       this.#state = answer.state;
       await this.#save();
@@ -221,25 +223,26 @@ export class Allocator {
 
   /**
    * PreStartContainer: the container is about to start, so the kubelet can name it. Its limits are on disk when this
-   * resolves. If the kubelet does not name it, the ledger's own pairing is used, if that is complete.
+   * resolves. If the kubelet does not name it, the agent uses the ledger's own pairing of cores and memory if that is
+   * complete.
    */
   async preStart(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
-    if (ids.length > 0 && ids.every(isLegacyId)) return this.#startLegacy(kind, ids);
-    // The kubelet calls for each resource: when the cores came first, the whole container is known already.
+    if (ids.length > 0 && ids.every(isLegacyId)) return this.#restartLegacy(kind, ids);
+    // The kubelet calls once per resource: if the call for cores came first, the container has started already.
     if (kind === 'memory' && this.#hasStarted(ids)) return { ok: true };
     const holder = await this.#options.holders.holderOf(kind, ids);
     return this.#enqueue(async () => {
       const answer = holder === null ? await this.#startUnnamed(kind, ids) : await this.#startNamed(kind, holder);
       if (answer.ok) return answer;
-      // What this container holds must not be taken for a half of the next one's request.
+      // These ids must not be paired with the next container's request.
       this.#state = { ...withoutHalf(this.#state, ids), open: null };
       return this.#refused(kind, ids.length, answer);
     });
   }
 
   /**
-   * Opens the slices of containers that may have been running before this agent was. One that fails is tried again when
-   * reconciling.
+   * Opens the slices of containers that may run since before this agent started. The next reconciliation retries those
+   * that fail.
    */
   async restoreSlices(): Promise<void> {
     await this.#enqueue(async () => {
@@ -248,22 +251,19 @@ export class Allocator {
     });
   }
 
-  /**
-   * Adds allocations that the kubelet holds and the ledger does not know, and frees allocations that no container
-   * holds.
-   */
+  /** Adds allocations that the kubelet names and the ledger lacks, and frees allocations that no container holds. */
   async reconcile(): Promise<void> {
     const named = await this.#options.holders.all();
     if (named === null) return;
-    this.#questionsLeft = 0;
+    this.#kubeletQueriesLeft = 0;
     const gone = await podsGone(named, this.#options.pods, this.#options.evidence);
     await this.#enqueue(async () => {
       const { clock, graceMs, pods, log } = this.#options;
       const [before, now, endedPods] = [this.#state, clock.now(), pods.ended()];
-      // The kubelet's checkpoint still names a pod that is over, until the next one is admitted.
+      // The kubelet's checkpoint names a pod that has ended until the kubelet admits the next pod.
       const living = named.filter(({ container: { podUid } }) => !endedPods.has(podUid) && !gone.has(podUid));
       const followed = followLegacy(before, living, { endedPods, now, graceMs });
-      this.#tellOfLegacy(followed.begun, followed.ended);
+      this.#logLegacy(followed.begun, followed.ended);
       const taken = takeOver(followed.state, living, { now, graceMs });
       for (const { container, reason } of taken.refused)
         log.warn({ container, reason }, 'a container that the kubelet names could not be added to the ledger');
@@ -279,7 +279,7 @@ export class Allocator {
       this.#state = state;
       if (state !== before) await this.#save();
       for (const { allocation, container } of taken.adopted) {
-        log.info({ allocation: allocation.id, container }, "taken over from the kubelet's word");
+        log.info({ allocation: allocation.id, container }, 'allocation added: the kubelet names its container');
         this.#upkeep.expect(allocation.id);
       }
       await this.#afterFree([...taken.dropped, ...freed]);
@@ -290,26 +290,28 @@ export class Allocator {
   }
 
   /**
-   * The ledger must be compared with the kubelet before it allocates: its checkpoint may be lost or old. The kubelet
-   * that sends a request can also answer one.
+   * Compares the ledger with the kubelet before the first allocation: the agent's checkpoint may be lost or old. A
+   * kubelet that sends a request can also answer one.
    */
-  async #compared(): Promise<void> {
-    if (this.#questionsLeft === 0) return;
-    this.#questionsLeft -= 1;
+  async #ensureReconciled(): Promise<void> {
+    if (this.#kubeletQueriesLeft === 0) return;
+    this.#kubeletQueriesLeft -= 1;
     await this.reconcile().catch((error: unknown) =>
       this.#options.log.error(
         { err: error },
-        'ledger reconciliation with the kubelet failed; it is retried in the next period',
+        'ledger reconciliation with the kubelet failed; the agent retries in the next period',
       ),
     );
   }
 
-  /** Indexes of the allocation's GPUs, as the driver counts them. */
+  /** The allocation's GPUs by the driver's index. */
   gpuIndexesOf(allocation: Allocation): number[] {
     return gpusOf(this.#state.node, allocation).map((gpu) => gpu.index);
   }
 
-  /** What a container was given that is about to start or has started; null for one that holds nothing. */
+  /**
+   * The slice, GPUs, variables and mounts of a container that is about to start or has started; null if it holds none.
+   */
   givenTo(podUid: string, container: string): GivenContainer | null {
     const allocation = [...this.#state.allocations.values()].find(
       ({ phase, owners }) =>
@@ -321,18 +323,18 @@ export class Allocator {
     return { slice: allocation.id, gpus, environment, mounts };
   }
 
-  /** Waits for what is under way; used when stopping. */
+  /** Waits for the queued changes; used when the agent stops. */
   async settle(): Promise<void> {
     await this.#enqueue(async () => undefined);
   }
 
   /**
-   * The containers that a request may belong to. If they differ in their other resource, the kubelet can tell more: it
-   * names the containers that hold devices already, and so the owner of the last answer.
+   * The containers that a request may belong to. If they differ in their other resource, the kubelet's list of holders
+   * narrows the choice: a container that holds devices already does not ask again.
    */
   async #pendingFor(kind: ResourceKind, size: number): Promise<PendingContainers> {
     const listed = this.#options.pods.pending();
-    // The API server hears of a pod's failure from the kubelet, a while later.
+    // The API server learns of the pod's failure from the kubelet some time later.
     for (const podUid of this.#failed)
       if (listed?.some((container) => container.podUid === podUid) !== true) this.#failed.delete(podUid);
     const pending = listed?.filter(({ podUid }) => !this.#failed.has(podUid)) ?? null;
@@ -342,8 +344,8 @@ export class Allocator {
     return narrowed.pending;
   }
 
-  /** A container that the original device plugin started starts again; it keeps what it had. */
-  async #startLegacy(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
+  /** A container that the original device plugin started is restarted; it keeps its GPUs and amounts. */
+  async #restartLegacy(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
     const holder = await this.#options.holders.holderOf(kind, ids);
     return this.#enqueue(async () => {
       const before = this.#state;
@@ -355,25 +357,25 @@ export class Allocator {
   }
 
   /**
-   * Those of the allocations whose containers run, although the kubelet counts their devices as free: it has lost its
-   * checkpoint. They keep what they have until they end.
+   * The allocations whose containers run although the kubelet counts their devices as free, because it lost its
+   * checkpoint. They stay allocated until the containers end.
    */
   async #forgotten(allocations: readonly Allocation[]): Promise<readonly Allocation[]> {
     const started = allocations.filter(({ phase }) => phase === 'started');
     if (started.length === 0) return started;
     const forgotten = await runningOf(started, this.#options.pods, this.#options.evidence);
     for (const { id, owners } of forgotten) {
-      if (this.#forgottenTold.has(id)) continue;
-      this.#forgottenTold.add(id);
+      if (this.#loggedForgotten.has(id)) continue;
+      this.#loggedForgotten.add(id);
       this.#options.log.error(
         { allocation: id, owners },
-        'the kubelet counts devices of a running container as free: it has lost its checkpoint; they are kept for that container',
+        'the kubelet counts devices of a running container as free: it has lost its checkpoint; the agent keeps them allocated',
       );
     }
     return forgotten;
   }
 
-  #tellOfLegacy(begun: readonly LegacyHolding[], ended: readonly LegacyHolding[]): void {
+  #logLegacy(begun: readonly LegacyHolding[], ended: readonly LegacyHolding[]): void {
     const { log } = this.#options;
     for (const { container, cores, memoryBlocks, parts, gpusKnown } of begun) {
       const gpus = parts.map(({ gpuUuid }) => gpuUuid);
@@ -381,7 +383,7 @@ export class Allocator {
         { container, cores, memoryBlocks, gpus },
         gpusKnown
           ? 'a container of the previous device plugin keeps its GPU share until it ends'
-          : 'a container that the previous plugin started has an unknown GPU: its share stays free on every GPU until it ends',
+          : 'the GPU of a container of the previous device plugin is unknown: its share stays free on every GPU until it ends',
       );
     }
     for (const { container, cores, memoryBlocks } of ended)
@@ -417,14 +419,14 @@ export class Allocator {
     await this.#options.slices.start(limitsOf(this.#state.node, allocation));
     this.#options.log.warn(
       { allocation: allocation.id, ...request },
-      'a container starts that the kubelet does not name; its limits are derived from its device ids',
+      'the kubelet does not name a container that starts; its limits are derived from its device ids',
     );
     return { ok: true };
   }
 
   async #startNamed(kind: ResourceKind, holder: Holder): Promise<Answer<object>> {
     const { clock, slices, notices, log } = this.#options;
-    // The kubelet calls for each resource; the cores bring the whole container.
+    // The kubelet calls once per resource; the call for cores starts the whole container.
     if (kind === 'memory')
       return checkPair({ cores: holder.coreIds.length, memoryBlocks: holder.memoryIds.length }) ?? { ok: true };
     const answer = identify(this.#state, holder, clock.now());
@@ -444,7 +446,8 @@ export class Allocator {
     const { files, slices } = this.#options;
     const cores = coreIdsOf(allocation).length;
     const memory = memoryIdsOf(allocation).length;
-    // The memory may still follow: whole GPUs get the control library unless it is known that they ask for none.
+    // The request for memory may still come: whole GPUs get the control library unless every candidate asks for no
+    // memory.
     const waiting = this.#state.open?.kind === 'core' && this.#state.open.allocationId === allocation.id;
     const candidates = this.#options.pods.pending()?.filter((container) => container.cores === cores) ?? [];
     const mayFollow =
@@ -472,7 +475,7 @@ export class Allocator {
     if (freed.length === 0) return;
     await this.#save();
     for (const allocation of freed) {
-      this.#forgottenTold.delete(allocation.id);
+      this.#loggedForgotten.delete(allocation.id);
       await this.#upkeep.remove(allocation.id);
       this.#options.log.info({ allocation: allocation.id, owners: allocation.owners }, 'freed');
       this.#options.notices.freed(allocation);
@@ -495,10 +498,10 @@ function isEnded(endedPods: ReadonlySet<string>): (owner: ContainerRef) => boole
 function forgottenBy(allocations: readonly Allocation[]): string {
   const containers = allocations.flatMap(({ owners }) => owners.map((owner) => `${owner.pod}/${owner.container}`));
   const names = containers.slice(0, 3).join(', ') + (containers.length > 3 ? ', ...' : '');
-  return `the kubelet offers devices that running containers use (${names}): it has lost its checkpoint; they are free when these containers end`;
+  return `the kubelet offers devices that running containers use (${names}): it has lost its checkpoint; wait until these containers have ended`;
 }
 
-/** Whether a request's container wants 32-bit libraries; null if its candidates differ, false if there are none. */
+/** Whether a request's container wants 32-bit libraries; null if its candidates differ, false without candidates. */
 function compat32Of(candidates: readonly PendingContainer[]): boolean | null {
   const known = new Set(candidates.map(({ compat32 }) => compat32 === true));
   return known.size > 1 ? null : known.has(true);

@@ -14,12 +14,12 @@ export interface ClaimAllocatorOptions {
   readonly slices: SliceStore;
   readonly specs: UnitSpecs;
   readonly files: NodeFiles;
-  /** Whether processes of its containers still run, by slice. */
+  /** Whether a process of the slice's containers still runs. */
   readonly isInUse: (slice: string) => boolean;
   readonly log: Log;
 }
 
-/** What containers are to be given of one unit: the CDI name of each of its devices, by position. */
+/** One prepared unit: the CDI name of each of its devices, by position. */
 export interface PreparedUnit {
   readonly unit: ClaimUnit;
   readonly cdiDevices: readonly string[];
@@ -28,9 +28,9 @@ export interface PreparedUnit {
 export type PreparedUnits = { readonly ok: true; readonly units: readonly PreparedUnit[] } | Refusal;
 
 /**
- * Charges the ledger for allocated resource claims, and makes what their containers need: directory, limits, socket,
- * CDI specification. Everything passes through the ledger's queue; the scheduler's choice is checked against the ledger
- * before anything is made.
+ * Charges the ledger for allocated resource claims, and creates the directory, limits, socket and CDI specification of
+ * their containers. Every change passes through the ledger's queue. The scheduler's choice is checked against the
+ * ledger first.
  */
 export class ClaimAllocator {
   readonly #options: ClaimAllocatorOptions;
@@ -44,23 +44,23 @@ export class ClaimAllocator {
     return this.#options.ledger.state;
   }
 
-  /** Calls back whenever a unit was released, so that something may have room now. */
+  /** Calls `listener` after each release of a unit: waiting claims may fit now. */
   onReleased(listener: () => void): () => void {
     this.#releaseListeners.add(listener);
     return () => this.#releaseListeners.delete(listener);
   }
 
   /**
-   * Prepares all units of one claim, or none. Units that are prepared already, with the same devices, keep what they
-   * have, and what is missing of it is made. Units of the claim that are not asked for any more go: the claim was
-   * allocated anew. `givenUp` is asked when it is this claim's turn.
+   * Prepares all units of one claim, or none. A unit that is prepared already with the same devices keeps its files,
+   * and missing files are created. Units that the claim no longer names are released: the claim was allocated anew.
+   * `isAbandoned` is checked when the claim's turn in the queue comes.
    */
-  async prepare(units: readonly ClaimUnit[], givenUp: () => boolean = () => false): Promise<PreparedUnits> {
+  async prepare(units: readonly ClaimUnit[], isAbandoned: () => boolean = () => false): Promise<PreparedUnits> {
     return this.#options.ledger.run(async () => {
       const [first] = units;
       if (first === undefined) return { ok: true, units: [] };
       const name = describeClaim(first.claim);
-      if (givenUp()) return refuse('bad-claim', `${name}: the kubelet gave up waiting`);
+      if (isAbandoned()) return refuse('bad-claim', `${name}: the kubelet gave up waiting`);
       const known = new Map(unitsOfClaim(this.state, first.claim.uid).map((unit) => [unit.id, unit]));
       const stays = (unit: ClaimUnit): boolean => {
         const before = known.get(unit.id);
@@ -85,14 +85,15 @@ export class ClaimAllocator {
         this.#options.ledger.state = booked.state;
         fresh.push({ ...unit, phase: 'preparing' });
       }
-      // What a crash leaves of these is in no checkpoint: the next start removes it, and the kubelet asks again.
+      // No checkpoint names these files if the agent crashes here: the next start removes them, and the kubelet calls
+      // again.
       try {
-        const answers = await this.#make(
+        const answers = await this.#createFiles(
           units.map(({ id }) => id),
           new Set(fresh.map(({ slice }) => slice)),
         );
         if (fresh.length > 0) await this.#options.ledger.save();
-        this.#tell(fresh);
+        this.#logPrepared(fresh);
         return { ok: true, units: answers };
       } catch (error) {
         const { code, message } = error as NodeJS.ErrnoException;
@@ -103,8 +104,8 @@ export class ClaimAllocator {
   }
 
   /**
-   * Lets go of everything of a claim. One that is not known has nothing; what cannot be removed now is removed when
-   * reconciling.
+   * Releases all units of a claim; does nothing for an unknown claim. The next reconciliation removes files that cannot
+   * be removed now.
    */
   async release(claimUid: string): Promise<void> {
     await this.#options.ledger.run(async () => {
@@ -113,7 +114,7 @@ export class ClaimAllocator {
       for (const unit of busy) {
         this.#options.log.warn(
           { claim: unit.claim, unit: unit.id },
-          'processes of a released claim still run: what it holds is kept until they end',
+          'processes of a released claim still run: its devices stay allocated until they end',
         );
         this.#options.ledger.state = withUnit(this.state, { ...unit, phase: 'released' });
       }
@@ -122,7 +123,7 @@ export class ClaimAllocator {
     });
   }
 
-  /** Frees units for which `isOver` has evidence, and those that were released and have no processes any more. */
+  /** Releases units for which `isOver` is true, and released units whose processes have ended. */
   async freeOver(isOver: (unit: ClaimUnit) => boolean): Promise<void> {
     await this.#options.ledger.run(async () => {
       const over = [...this.state.units.values()].filter(
@@ -133,9 +134,9 @@ export class ClaimAllocator {
   }
 
   /**
-   * Brings what lies on disk in line with the ledger after a start, before anything is served: prepared units get what
-   * is missing, those whose preparation was cut short are undone unless `isHeld` says that the kubelet has them.
-   * `adopted` are units that the ledger does not know and containers hold.
+   * Matches the files on disk with the ledger after a start, before any call is served: prepared units get missing
+   * files; a preparation that was interrupted is undone unless `isHeld` says that the kubelet has the unit. `adopted`
+   * are units that containers hold and the ledger lacks.
    */
   async restore(isHeld: (unit: ClaimUnit) => boolean, adopted: readonly ClaimUnit[] = []): Promise<void> {
     const { ledger, log } = this.#options;
@@ -146,20 +147,20 @@ export class ClaimAllocator {
         if (!booked.ok)
           log.warn(
             { claim: unit.claim, reason: booked.reason },
-            'a claim that containers hold does not fit beside the others',
+            'a claim that containers use does not fit beside the other allocations',
           );
         ledger.state = withUnit(ledger.state, { ...unit, phase: 'prepared' });
-        log.info({ claim: unit.claim, unit: unit.id }, "claim taken over from the kubelet's word");
+        log.info({ claim: unit.claim, unit: unit.id }, 'claim added: the kubelet names its container');
       }
       const cut = [...ledger.state.units.values()].filter((unit) => unit.phase === 'preparing');
       await this.#free(cut.filter((unit) => !isHeld(unit)));
       for (const unit of cut.filter(isHeld)) ledger.state = withUnit(ledger.state, { ...unit, phase: 'prepared' });
       if (cut.length + adopted.length > 0) await ledger.save();
       for (const id of ledger.state.units.keys()) {
-        await this.#make([id], new Set()).catch((error: unknown) =>
+        await this.#createFiles([id], new Set()).catch((error: unknown) =>
           log.error(
             { err: error, unit: id },
-            'the slice of a claim cannot be opened; it is tried again when its claim is prepared',
+            'the slice of a claim cannot be opened; the agent retries when the claim is prepared',
           ),
         );
       }
@@ -167,9 +168,10 @@ export class ClaimAllocator {
   }
 
   /**
-   * Makes what containers need of these units; slices of `anew` begin afresh, since no container of theirs runs yet.
+   * Creates the slices and CDI specifications of these units. Slices of `anew` start empty, since none of their
+   * containers runs yet.
    */
-  async #make(ids: readonly string[], anew: ReadonlySet<string>): Promise<PreparedUnit[]> {
+  async #createFiles(ids: readonly string[], anew: ReadonlySet<string>): Promise<PreparedUnit[]> {
     const { ledger, slices } = this.#options;
     const units = ids.flatMap((id) => this.state.units.get(id) ?? []);
     const made = new Set(units.filter(({ admin }) => !admin).map(({ slice }) => slice));
@@ -197,8 +199,8 @@ export class ClaimAllocator {
   }
 
   /**
-   * What a container was given through its claims; null for one that holds none. All units of a container have one
-   * slice; a container with nothing but access for administrators has none.
+   * The slice, GPUs, variables and mounts that a container got through its claims; null if it has no claim with a
+   * slice. All units of a container share one slice; a claim with administrator access has no slice.
    */
   givenTo(podUid: string, container: string): GivenContainer | null {
     const units = [...this.state.units.values()].filter(
@@ -235,7 +237,7 @@ export class ClaimAllocator {
       libraryMounts: files.libraryMounts(!whole),
       writableFiles: slices.writableFiles,
       sliceDirectory: unit.admin ? null : slices.directoryOf(unit.slice),
-      // Two devices of a unit on one GPU have one node between them.
+      // Two devices of a unit on one GPU share one device node.
       gpuNodes: unit.devices.map(({ gpuUuid }) => {
         const gpu = gpus.get(gpuUuid);
         if (gpu === undefined || seen.has(gpuUuid)) return [];
@@ -254,12 +256,9 @@ export class ClaimAllocator {
     );
     await ledger.save();
     for (const unit of units) {
-      // What stays is nobody's, and is removed when reconciling.
+      // A file that remains belongs to no allocation; the next reconciliation removes it.
       const failed = (error: unknown): void =>
-        log.error(
-          { err: error, unit: unit.id },
-          'what is left of a released claim cannot be removed; it is tried again',
-        );
+        log.error({ err: error, unit: unit.id }, 'the files of a released claim cannot be removed; retrying');
       await specs.remove(unit.id).catch(failed);
       if (unit.admin || unitsOfSlice(this.state, unit.slice).length > 0) continue;
       await slices.remove(unit.slice).catch(failed);
@@ -268,7 +267,7 @@ export class ClaimAllocator {
     for (const listener of this.#releaseListeners) listener();
   }
 
-  #tell(units: readonly ClaimUnit[]): void {
+  #logPrepared(units: readonly ClaimUnit[]): void {
     const gpus = new Map(this.state.node.gpus.map(({ gpu }) => [gpu.uuid, gpu.index]));
     for (const { id, claim, request, devices } of units)
       this.#options.log.info(

@@ -4,8 +4,7 @@ import type { Log } from '../../host/log.js';
 import type { CheckpointStore } from './ports.js';
 
 /**
- * The ledger of this node, its one queue of changes, and its checkpoint. Whoever changes the state does so within
- * `run`.
+ * The ledger of this node, its one queue of changes, and its checkpoint. Every change of the state runs inside `run`.
  */
 export class LedgerKeeper {
   state: LedgerState;
@@ -19,14 +18,17 @@ export class LedgerKeeper {
     this.#log = log;
   }
 
-  /** Runs a step after all that were handed in before it. */
+  /** Runs a step after all earlier steps have ended. */
   run<T>(step: () => Promise<T>): Promise<T> {
     const result = this.#queue.then(step);
     this.#queue = result.catch(() => undefined);
     return result;
   }
 
-  /** The checkpoint saves time at the next start and nothing depends on it: a full disk must not stop pod admission. */
+  /**
+   * Writes the checkpoint. A failure is only logged: the checkpoint saves time at the next start, and a full disk must
+   * not stop pod admission.
+   */
   async save(): Promise<void> {
     try {
       await this.#checkpoint.save(encodeCheckpoint(this.state));

@@ -1,15 +1,15 @@
 /**
- * Which pods and containers are over, and which run, whatever the kubelet remembers: its checkpoint names pods that are
- * over until it admits the next one, and names none after the file was lost.
+ * Decides which pods have ended and which run. The kubelet alone cannot tell: its checkpoint names ended pods until it
+ * admits the next one, and names no pod after the file was lost.
  */
 import type { Allocation } from '../../gpu/ledger/allocation.js';
 import type { Holder } from '../../gpu/ledger/identify.js';
 import type { PodEvidence, PodKnowledge, PodRemains } from './ports.js';
 
 /**
- * UIDs of pods that are over although the kubelet's checkpoint names them: pod-resources does not list them, the API
- * server does not have them, and nothing of them runs. Without a word of the API server nothing at all may be left of
- * them, since a container that is about to start again does not run either.
+ * UIDs of pods that have ended although the kubelet's checkpoint names them: pod-resources does not list them, the API
+ * server does not have them, and no process of them runs. If the API server gives no answer, no container of the pod
+ * may be left either, since a container between two runs has no process.
  */
 export async function podsGone(
   holders: readonly Holder[],
@@ -32,8 +32,8 @@ export async function podsGone(
 }
 
 /**
- * Those of the allocations whose container runs, or a container that shares the allocation with it. Processes of a pod
- * that the API server does not have any more may be those of its sandbox: there the runtime has to name the container.
+ * The allocations of which at least one container runs. If the API server no longer has the pod, its processes may
+ * belong to the pod's sandbox, so the runtime has to name the running container.
  */
 export async function runningOf(
   allocations: readonly Allocation[],
@@ -54,7 +54,7 @@ export async function runningOf(
   return running;
 }
 
-/** Whether this container runs, or any of the pod, as far as that can be told. */
+/** Whether this container runs, or any container of the pod, as far as that is known. */
 function mayRun({ running, any }: PodRemains, container?: string): boolean {
   if (running === null) return any;
   return container === undefined ? running.size > 0 : running.has(container);

@@ -7,15 +7,13 @@ import type { SliceLimits } from './ports.js';
 
 const UNNAMED: ContainerRef = { podUid: '', namespace: '', pod: '', container: '' };
 
-/** GPUs of an allocation, in the node's order; a GPU that the driver no longer shows is left out. */
+/** GPUs of an allocation, in the node's order, without GPUs that the driver no longer shows. */
 export function gpusOf(node: LedgerNode, allocation: Allocation): Gpu[] {
   const uuids = new Set(allocation.parts.map((part) => part.gpuUuid));
   return node.gpus.filter(({ gpu }) => uuids.has(gpu.uuid)).map(({ gpu }) => gpu);
 }
 
-/**
- * What a container may use at most: the last that started in the allocation, or one without a name where none is known.
- */
+/** The limits of an allocation. `owner` defaults to the container that started last, or to an empty name. */
 export function limitsOf(
   node: LedgerNode,
   allocation: Allocation,
@@ -41,7 +39,9 @@ export function limitsOf(
   };
 }
 
-/** What the containers of claim units that share a slice may use at most. All memory of a GPU is no limit. */
+/**
+ * The limits of a slice that the containers of several claim units share. A unit with all memory of a GPU has no limit.
+ */
 export function limitsOfUnits(node: LedgerNode, slice: string, units: readonly ClaimUnit[]): SliceLimits {
   const gpus = new Map(node.gpus.map(({ gpu }) => [gpu.uuid, gpu]));
   const soft = units.reduce(

@@ -5,13 +5,13 @@ import type { SliceStore } from './ports.js';
 import { limitsOf } from './slice-limits.js';
 
 /**
- * Creates and removes the directories of allocations as the ledger requires. A failure, for example of a full disk, is
- * reported and retried at the next reconciliation: the containers run, and none may lose its allocation.
+ * Creates and removes the directories of allocations as the ledger requires. A failure, such as a full disk, is logged
+ * and retried at the next reconciliation: the containers run, and none may lose its allocation.
  */
 export class SliceUpkeep {
   readonly #slices: SliceStore;
   readonly #log: Log;
-  /** Allocations whose directory, limits or socket are still to be made. */
+  /** Allocations whose directory, limits or socket are still missing. */
   readonly #missing = new Set<string>();
 
   constructor(slices: SliceStore, log: Log) {
@@ -19,12 +19,12 @@ export class SliceUpkeep {
     this.#log = log;
   }
 
-  /** An allocation whose container runs without having been started by us. */
+  /** Registers an allocation whose container runs and was not started by this agent. */
   expect(id: string): void {
     this.#missing.add(id);
   }
 
-  /** Makes sure that containers which may be running have their directories, limits and sockets. */
+  /** Creates the missing directories, limits and sockets of all allocations: their containers may be running. */
   async openAll({ node, allocations }: LedgerState): Promise<void> {
     for (const allocation of allocations.values()) await this.#open(node, allocation);
   }
@@ -44,7 +44,10 @@ export class SliceUpkeep {
     }
   }
 
-  /** A directory that cannot be removed now has no allocation any more; the next reconciliation removes it. */
+  /**
+   * Removes the directory of a freed allocation; returns false if it remains, in which case the next reconciliation
+   * removes it.
+   */
   async remove(id: string): Promise<boolean> {
     try {
       await this.#slices.remove(id);

@@ -11,10 +11,10 @@ export interface PluginDevice {
 
 export type Answer<T> = ({ readonly ok: true } & T) | Refusal;
 
-/** What the device plugin servers need from the agent: the decisions. */
+/** The agent's decisions that the device plugin servers need. */
 export interface DeviceSource {
   devices(kind: ResourceKind): readonly PluginDevice[];
-  /** Calls back whenever `devices` may answer something else; the returned function ends it. */
+  /** Calls `listener` whenever the result of `devices` may have changed; the returned function unsubscribes. */
   onDevicesChanged(listener: () => void): () => void;
   preferred(
     kind: ResourceKind,

@@ -6,7 +6,7 @@ import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint, type CheckpointEntry } 
 import { PodResourcesClient, type ContainerDevices } from './pod-resources.js';
 import type { CallPatience } from '../../rpc/unary.js';
 
-/** Names and UIDs of pods: pod-resources knows names, the kubelet's checkpoint knows UIDs. */
+/** Names and UIDs of pods: pod-resources names pods, the kubelet's checkpoint has UIDs. */
 export interface PodNames {
   uidOf(namespace: string, pod: string): string | null;
   nameOf(podUid: string): { readonly namespace: string; readonly pod: string } | null;
@@ -20,8 +20,8 @@ export interface HoldersOptions {
 }
 
 /**
- * Which container holds which device ids, according to the kubelet: pod-resources, and its checkpoint for init
- * containers.
+ * Tells which container holds which device ids, according to the kubelet: from pod-resources, and for init containers
+ * from its checkpoint.
  */
 export class KubeletHolders {
   readonly #client: PodResourcesClient;
@@ -37,9 +37,9 @@ export class KubeletHolders {
   }
 
   /**
-   * The container that holds exactly these ids of this kind; null when the kubelet names none or does not answer. An
-   * init container and a later container may have the same cores: the kubelet does not tell which one starts, so the
-   * memory is that of both.
+   * The container that holds exactly these ids of this kind; null if the kubelet names none or does not answer. An init
+   * container and a later container may have the same cores: the kubelet does not tell which of them starts, so the
+   * memory ids are those of both.
    */
   async holderOf(kind: ResourceKind, ids: readonly string[]): Promise<Holder | null> {
     const wanted = keyOf(ids);
@@ -56,13 +56,13 @@ export class KubeletHolders {
       : { ...first, memoryIds: [...new Set(samePod.flatMap((holder) => holder.memoryIds))] };
   }
 
-  /** The containers with our ids that the kubelet names now; a source that does not answer is left out. */
+  /** The containers with our ids that the kubelet names now, from the sources that answer. */
   async known(): Promise<Holder[]> {
     return (await this.#ask()).holders;
   }
 
   /**
-   * Every container with our ids; null unless both sources answered, because an unnamed container may only be unknown.
+   * Every container with our ids; null unless both sources answered, because a missing container may only be unknown.
    * If the kubelet restarts meanwhile, this waits for it, as long as a call may take.
    */
   async all(): Promise<Holder[] | null> {
@@ -73,7 +73,7 @@ export class KubeletHolders {
   async #ask(patience?: CallPatience): Promise<{ holders: Holder[]; complete: boolean }> {
     const [listed, entries] = await Promise.all([this.#listed(patience), this.#entries()]);
     const fromCheckpoint = this.#fromEntries(entries ?? []);
-    // Of several with the same name and cores the first counts.
+    // Of several entries with the same name and cores the first is used.
     const recorded = new Map(
       fromCheckpoint
         .map((holder) => [recordKey(holder.container.container, holder.coreIds), holder] as const)
@@ -114,7 +114,7 @@ export class KubeletHolders {
     const coreIds = container.devices.get(CORE_RESOURCE) ?? [];
     const memoryIds = container.devices.get(MEMORY_RESOURCE) ?? [];
     const recorded = fromCheckpoint.get(recordKey(container.container, coreIds));
-    // A pod that was created again under its old name is another pod, and the API server's answer may be older than it.
+    // A pod that was created again under its old name has a new UID, and the API server's answer may be older than it.
     const podUid = recorded?.container.podUid ?? this.#pods.uidOf(container.namespace, container.pod) ?? '';
     return {
       container: { podUid, namespace: container.namespace, pod: container.pod, container: container.container },

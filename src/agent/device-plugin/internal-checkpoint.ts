@@ -8,7 +8,7 @@ export interface CheckpointEntry {
   readonly container: string;
   readonly resource: string;
   readonly deviceIds: readonly string[];
-  /** GPUs that the plugin's answer to Allocate gave the container: UUIDs, or else `/dev/nvidia<minor>`. */
+  /** GPUs of the plugin's answer to Allocate: UUIDs, or else `/dev/nvidia<minor>`. */
   readonly gpuNames: readonly string[];
 }
 
@@ -22,7 +22,7 @@ export const KUBELET_CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
 
 /**
  * Reads the device manager's checkpoint in every format that kubelets have written: entries below `Data` (since 1.11)
- * with device ids as a list, or as a map from NUMA node to list (since 1.20), and the bare object of before.
+ * with device ids as a list, or as a map from NUMA node to list (since 1.20), and the bare object of earlier versions.
  * Never throws.
  */
 export function parseKubeletCheckpoint(text: string): KubeletCheckpoint {
@@ -45,7 +45,10 @@ export function parseKubeletCheckpoint(text: string): KubeletCheckpoint {
   return { ok: true, entries };
 }
 
-/** The checkpoint in the kubelet's device plugin directory; a missing file means that no device was ever handed out. */
+/**
+ * Reads the checkpoint in the kubelet's device plugin directory; a missing file means that no device was ever
+ * allocated.
+ */
 export async function readKubeletCheckpoint(path: string): Promise<KubeletCheckpoint> {
   try {
     return parseKubeletCheckpoint(await readFile(path, 'utf8'));
@@ -65,7 +68,7 @@ function readEntry(entry: unknown): CheckpointEntry | null {
   return { podUid, container, resource, deviceIds, gpuNames: gpuNamesIn(response) };
 }
 
-/** What a plugin answered, as the kubelet keeps it: a `ContainerAllocateResponse`. Nothing for bytes that are none. */
+/** The GPUs in a plugin's answer that the kubelet recorded, a `ContainerAllocateResponse`. Empty for invalid bytes. */
 function gpuNamesIn(response: Buffer): string[] {
   if (response.length === 0) return [];
   try {

@@ -13,14 +13,11 @@ import type { PreStartContainerRequest__Output } from '../../rpc/gen/v1beta1/Pre
 import { RpcRefusal } from '../../rpc/unary.js';
 import type { DeviceSource } from './devices.js';
 
-/**
- * What answers the kubelet's calls for one resource, in the messages of the device plugin API. A refusal is an
- * RpcRefusal.
- */
+/** The kubelet's calls for one resource, in the messages of the device plugin API. A refusal is an RpcRefusal. */
 export interface PluginCalls {
-  /** What ListAndWatch sends now. */
+  /** The content of the next ListAndWatch message. */
   list(): ListAndWatchResponse;
-  /** Calls back whenever `list` may answer something else; the returned function ends it. */
+  /** Calls `listener` whenever the result of `list` may have changed; the returned function unsubscribes. */
   onListChanged(listener: () => void): () => void;
   preferredAllocation(request: PreferredAllocationRequest__Output): Promise<PreferredAllocationResponse>;
   allocate(request: AllocateRequest__Output): Promise<AllocateResponse>;

@@ -23,12 +23,12 @@ export const PLUGIN_SOCKET: Readonly<Record<ResourceKind, string>> = { core: 'vc
  */
 export const PLUGIN_OPTIONS = { pre_start_required: true, get_preferred_allocation_available: true } as const;
 
-/** The longest that a kubelet waits for an answer of a plugin: that to PreStartContainer. */
+/** The longest time that a kubelet waits for an answer of a plugin, which is its limit for PreStartContainer. */
 export const CALL_PATIENCE_MS = 30_000;
 
 type WatchStream = RpcCall<Empty__Output, ListAndWatchResponse>;
 
-/** The device plugin of one resource, on its own socket. Each registration with a kubelet gets a new one. */
+/** The device plugin of one resource, on its own socket. Each registration with a kubelet creates a new one. */
 export class PluginServer {
   readonly kind: ResourceKind;
   readonly #calls: PluginCalls;
@@ -63,7 +63,7 @@ export class PluginServer {
     ]);
   }
 
-  /** Serves, and verifies that the server answers before the kubelet learns of it. */
+  /** Starts the server, and verifies that it answers before the kubelet learns of it. */
   async start(): Promise<void> {
     await this.#server.start();
     this.#unsubscribe = this.#calls.onListChanged(() => {
@@ -79,7 +79,7 @@ export class PluginServer {
     this.#identity = await socketIdentity(this.#server.path);
   }
 
-  /** False when our socket file was removed or replaced: the kubelet cannot reach this server any more. */
+  /** False when the socket file was removed or replaced: the kubelet can no longer reach this server. */
   async isReachable(): Promise<boolean> {
     return this.#identity !== null && (await socketIdentity(this.#server.path)) === this.#identity;
   }

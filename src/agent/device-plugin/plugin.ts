@@ -12,16 +12,16 @@ export const KUBELET_SOCKET = 'kubelet.sock';
 
 const KINDS: readonly ResourceKind[] = ['core', 'memory'];
 /**
- * File events can be missed (the directory itself may be created again), so the directory is also checked in this
+ * File events can be missed, for example when the directory is created again, so the directory is also checked in this
  * interval.
  */
-const LOOK_PERIOD_MS = 5_000;
+const CHECK_PERIOD_MS = 5_000;
 const RETRY_MS = 1_000;
 
 export interface DevicePluginOptions {
-  /** Where kubelet.sock lies and our sockets go, usually /var/lib/kubelet/device-plugins. */
+  /** Directory of kubelet.sock and of the plugin sockets, usually /var/lib/kubelet/device-plugins. */
   readonly directory: string;
-  /** What answers for each resource. */
+  /** The calls of each resource. */
   readonly calls: Readonly<Record<ResourceKind, PluginCalls>>;
   readonly clock: Clock;
   readonly log: Log;
@@ -39,9 +39,9 @@ export class DevicePlugin {
   readonly #kubeletSocket: string;
   #servers: PluginServer[] = [];
   #watcher: FSWatcher | null = null;
-  #stopLooking: () => void = () => undefined;
+  #stopChecking: () => void = () => undefined;
   #registeredWith: string | null = null;
-  #looking: Promise<void> = Promise.resolve();
+  #checking: Promise<void> = Promise.resolve();
   #stopped = false;
 
   constructor(options: DevicePluginOptions) {
@@ -60,35 +60,35 @@ export class DevicePlugin {
   async start(): Promise<void> {
     await this.#serve();
     this.#watcher = watch(this.#options.directory, { depth: 0, ignoreInitial: true });
-    this.#watcher.on('all', () => void this.look());
+    this.#watcher.on('all', () => void this.check());
     this.#watcher.on('error', (error) =>
       this.#options.log.warn({ err: error }, 'watching the device plugin directory failed'),
     );
-    this.#stopLooking = this.#options.clock.every(LOOK_PERIOD_MS, () => void this.look());
-    await this.look();
+    this.#stopChecking = this.#options.clock.every(CHECK_PERIOD_MS, () => void this.check());
+    await this.check();
   }
 
-  /** Compares the sockets that exist with those at registration, and registers again if they differ. */
-  look(): Promise<void> {
-    this.#looking = this.#looking
-      .then(() => this.#lookOnce())
+  /** Compares the existing sockets with those at registration, and registers again if they differ. */
+  check(): Promise<void> {
+    this.#checking = this.#checking
+      .then(() => this.#checkOnce())
       .catch((error: unknown) => {
         this.#options.log.warn({ reason: (error as Error).message }, 'registration with the kubelet failed; retrying');
-        this.#options.clock.after(RETRY_MS, () => void this.look());
+        this.#options.clock.after(RETRY_MS, () => void this.check());
       });
-    return this.#looking;
+    return this.#checking;
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#stopLooking();
+    this.#stopChecking();
     await this.#watcher?.close();
-    await this.#looking;
+    await this.#checking;
     await Promise.all(this.#servers.map((server) => server.stop()));
     this.#servers = [];
   }
 
-  async #lookOnce(): Promise<void> {
+  async #checkOnce(): Promise<void> {
     if (this.#stopped) return;
     const kubelet = await socketIdentity(this.#kubeletSocket);
     const reachable = await Promise.all(this.#servers.map((server) => server.isReachable()));

@@ -2,7 +2,7 @@ import { credentials } from '@grpc/grpc-js';
 import { podResourcesProto } from '../../rpc/proto.js';
 import { callUnary, type CallPatience } from '../../rpc/unary.js';
 
-/** The devices of one container, as socket of the kubelet's pod-resources service lists them. */
+/** The devices of one container, as the socket of the kubelet's pod-resources service lists them. */
 export interface ContainerDevices {
   readonly namespace: string;
   readonly pod: string;
@@ -11,7 +11,7 @@ export interface ContainerDevices {
   readonly devices: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Client of the pod-resources service (v1, kubelet 1.20 and later). Lists containers, but no init containers. */
+/** Client of the pod-resources service (v1, kubelet 1.20 and later). Its list has no init containers. */
 export class PodResourcesClient {
   readonly #client;
   readonly #timeoutMs: number;
@@ -21,7 +21,7 @@ export class PodResourcesClient {
     this.#client = new PodResourcesLister(`unix:${socketPath}`, credentials.createInsecure(), {
       // 256 MiB: a busy node lists every device id of every pod.
       'grpc.max_receive_message_length': 1 << 28,
-      // After a restart of the kubelet, connects again at once, not after the minutes that are usual between machines.
+      // After a restart of the kubelet the client reconnects at once; gRPC's default waits up to minutes.
       'grpc.initial_reconnect_backoff_ms': 50,
       'grpc.max_reconnect_backoff_ms': 500,
     });
@@ -34,7 +34,7 @@ export class PodResourcesClient {
     return (response?.pod_resources ?? []).flatMap((pod) =>
       pod.containers.map((container) => {
         const devices = new Map<string, string[]>();
-        // One entry a NUMA node: the ids of a resource may be spread over several.
+        // One entry per NUMA node: the ids of a resource may be spread over several entries.
         for (const entry of container.devices) {
           devices.set(entry.resource_name, [...(devices.get(entry.resource_name) ?? []), ...entry.device_ids]);
         }

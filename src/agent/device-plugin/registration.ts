@@ -7,8 +7,8 @@ import { CALL_PATIENCE_MS, PLUGIN_OPTIONS, PLUGIN_SOCKET } from './plugin-server
 const API_VERSION = 'v1beta1';
 
 /**
- * Tells the kubelet of one resource. Rejects with grpc-js's ServiceError when it does not answer within half a minute
- * or refuses.
+ * Registers one resource with the kubelet. Rejects with grpc-js's ServiceError when the kubelet refuses or does not
+ * answer within 30 s.
  */
 export async function register(kubeletSocket: string, kind: ResourceKind): Promise<void> {
   const { Registration } = devicePluginProto().v1beta1;

@@ -14,7 +14,7 @@ export interface AllocateRequest {
   readonly pending: PendingContainers;
   readonly now: number;
   /**
-   * The GPUs that these cores were given before, when the container was found running; they are then not chosen again.
+   * The GPUs that these cores already have, because the container was found running; null or absent: they are chosen.
    */
   readonly gpus?: readonly Gpu[] | null;
 }
@@ -23,16 +23,17 @@ export type Allocated =
   | {
       readonly ok: true;
       readonly state: LedgerState;
-      /** Null for memory whose cores are still to come. */
+      /** Null for memory whose cores have not been requested yet. */
       readonly allocation: Allocation | null;
-      /** An allocation that had these core ids and is over: the kubelet gave them to another container. */
+      /** An ended allocation that had these core ids: the kubelet gave them to another container. */
       readonly replaced: Allocation | null;
     }
   | Refusal;
 
 /**
  * Records the ids that the kubelet chose. Ids of one GPU, or of whole GPUs, mean these GPUs. Ids of several GPUs for a
- * part of a GPU, as a kubelet without preferred allocation may send, are taken as a count and placed again.
+ * part of a GPU, which a kubelet without preferred allocation may send, count only by their number, and the part is
+ * placed again.
  */
 export function allocate(state: LedgerState, request: AllocateRequest): Allocated {
   const unknown = request.ids.find((id) => state.node.ids.decode(id)?.kind !== request.kind);
@@ -47,8 +48,7 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
   if (wrong !== null) return wrong;
   const id = allocationId(request.ids);
   const existing = before.allocations.get(id);
-  // Not started yet: an init container of the pod that is being admitted uses the same ids, and the directory serves
-  // both.
+  // The container has not started: an init container of the same pod uses the same ids, and one directory serves both.
   if (existing?.phase === 'allocated') {
     const joined = openMemory(before, request.ids.length, request.pending) ?? [];
     const state = withAllocation(withoutHalf(before, joined), addMemory(before, existing, joined));
@@ -57,11 +57,11 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
   }
   const state = existing === undefined ? before : without(before, existing.id);
   const half = openMemory(state, request.ids.length, request.pending) ?? [];
-  const stands = given(request) ?? gpusOfCores(state, request.ids, half);
-  if (!stands.ok) return stands;
+  const chosen = givenGpus(request) ?? gpusOfCores(state, request.ids, half);
+  if (!chosen.ok) return chosen;
   const allocation: Allocation = {
     id,
-    parts: partsOf(state, stands.gpus, request.ids, half),
+    parts: partsOf(state, chosen.gpus, request.ids, half),
     phase: 'allocated',
     owners: [],
     allocatedAt: request.now,
@@ -98,17 +98,18 @@ function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated
 }
 
 /** The container already uses these GPUs, so they are recorded even if they have no room. */
-function given({ ids, gpus }: AllocateRequest): Stands | null {
+function givenGpus({ ids, gpus }: AllocateRequest): CoreGpus | null {
   if (gpus === undefined || gpus === null) return null;
   return gpus.length === (isFraction(ids.length) ? 1 : ids.length / CORES_PER_GPU) ? { ok: true, gpus } : null;
 }
 
-type Stands = { readonly ok: true; readonly gpus: readonly Gpu[] } | Refusal;
+type CoreGpus = { readonly ok: true; readonly gpus: readonly Gpu[] } | Refusal;
 
 /**
- * The GPUs that core ids stand for: their own where that is one GPU, or whole ones, with room; else placed by count.
+ * The GPUs of core ids: the GPUs that the ids name if these are one GPU or whole GPUs and have room; else GPUs that are
+ * placed by the number of ids.
  */
-function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: readonly string[]): Stands {
+function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: readonly string[]): CoreGpus {
   const free = pluginSlots(state, { coreIds: new Set(coreIds), memoryIds: new Set(memoryIds) });
   const cores = coreIds.length;
   const counts = new Map<string, number>();
@@ -127,7 +128,8 @@ function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: 
 }
 
 /**
- * Divides ids among GPUs: each to its own where that is among them, the others to those that have least of their share.
+ * Divides ids among GPUs: an id goes to the GPU that it names if that is one of them, and else to the GPU with the most
+ * room left.
  */
 export function partsOf(
   state: LedgerState,
@@ -137,34 +139,34 @@ export function partsOf(
 ): Part[] {
   const parts = gpus.map((gpu) => ({ gpu, coreIds: [] as string[], memoryIds: [] as string[] }));
   const corePerGpu = coreIds.length / Math.max(1, gpus.length);
-  deal(state, parts, coreIds, 'coreIds', () => corePerGpu);
-  deal(state, parts, memoryIds, 'memoryIds', (gpu) => memoryBlocks(gpu.memoryBytes));
+  distribute(state, parts, coreIds, 'coreIds', () => corePerGpu);
+  distribute(state, parts, memoryIds, 'memoryIds', (gpu) => memoryBlocks(gpu.memoryBytes));
   return parts.map((part) => ({ gpuUuid: part.gpu.uuid, coreIds: part.coreIds, memoryIds: part.memoryIds }));
 }
 
 type OpenPart = { gpu: Gpu; coreIds: string[]; memoryIds: string[] };
 
-function deal(
+function distribute(
   state: LedgerState,
   parts: OpenPart[],
   ids: readonly string[],
   list: 'coreIds' | 'memoryIds',
   limit: (gpu: Gpu) => number,
 ): void {
-  const strangers: string[] = [];
+  const unplaced: string[] = [];
   for (const id of ids) {
     const uuid = state.node.ids.decode(id)?.gpuUuid;
     const own = parts.find((part) => part.gpu.uuid === uuid && part[list].length < limit(part.gpu));
-    if (own === undefined) strangers.push(id);
+    if (own === undefined) unplaced.push(id);
     else own[list].push(id);
   }
-  for (const id of strangers) {
+  for (const id of unplaced) {
     const emptiest = parts.reduce((a, b) => (limit(b.gpu) - b[list].length > limit(a.gpu) - a[list].length ? b : a));
     emptiest[list].push(id);
   }
 }
 
-/** The allocation with more memory ids; those it has already are not doubled. */
+/** Adds memory ids to an allocation; ids that it has already are not added twice. */
 export function addMemory(state: LedgerState, allocation: Allocation, memoryIds: readonly string[]): Allocation {
   const held = new Set(memoryIdsOf(allocation));
   return setMemory(state, allocation, [...held, ...memoryIds.filter((id) => !held.has(id))]);
@@ -184,7 +186,7 @@ export function setMemory(state: LedgerState, allocation: Allocation, memoryIds:
   return { ...allocation, parts };
 }
 
-/** Says which GPU of the allocation holds more than it has, or null. */
+/** A refusal if a GPU of the allocation has more memory allocated than it has; else null. */
 export function overbooked(state: LedgerState, allocation: Allocation): Refusal | null {
   for (const part of allocation.parts) {
     const gpu = state.node.gpus.find((entry) => entry.gpu.uuid === part.gpuUuid)?.gpu;

@@ -10,8 +10,7 @@ export interface ContainerRef {
 }
 
 /**
- * What an allocation holds on one GPU. Usually ids of that GPU; ids of another one stand for it where the kubelet chose
- * them.
+ * The ids of an allocation on one GPU. They usually name this GPU; they name another one if the kubelet chose such ids.
  */
 export interface Part {
   readonly gpuUuid: string;
@@ -19,12 +18,12 @@ export interface Part {
   readonly memoryIds: readonly string[];
 }
 
-/** The GPUs that one container holds, or that the init containers and a container of one pod hold in turn. */
+/** The GPUs of one container, or of the init containers and a container of one pod that use them in turn. */
 export interface Allocation {
-  /** Names the directory, the socket and the log lines; see allocationId. */
+  /** Name of the directory and the socket, also used in logs; see `allocationId`. */
   readonly id: string;
   readonly parts: readonly Part[];
-  /** `allocated`: the kubelet was answered. `started`: pod and container are known and the limits were written. */
+  /** `allocated`: Allocate was answered. `started`: pod and container are known and the limits are written. */
   readonly phase: 'allocated' | 'started';
   /** Empty until the first start; several where containers of one pod use the same ids in turn. */
   readonly owners: readonly ContainerRef[];
@@ -35,8 +34,8 @@ export interface Allocation {
 }
 
 /**
- * The name of the allocation that holds these core ids: 16 hexadecimal digits that depend on the set alone, not on its
- * order. PreStartContainer brings the ids and nothing else, so the name has to follow from them.
+ * The name of the allocation of these core ids: 16 hexadecimal digits that depend on the set and not on its order.
+ * PreStartContainer carries only the ids, so the name must follow from them.
  */
 export function allocationId(coreIds: readonly string[]): string {
   return createHash('sha256')
@@ -54,8 +53,8 @@ export function memoryIdsOf(allocation: Allocation): string[] {
 }
 
 /**
- * Bytes that the container may use of each of its GPUs, by UUID; empty where it asked for no memory. Several whole GPUs
- * divide what was asked for evenly, whichever GPUs the ids are of: nobody else is on them.
+ * Bytes that the container may use of each of its GPUs, by UUID; empty if it asked for no memory. Several whole GPUs
+ * share the memory evenly, whichever GPUs the ids name: no other container is on them.
  */
 export function memoryLimits(allocation: Allocation): ReadonlyMap<string, number> {
   const bytes = memoryIdsOf(allocation).length * MEMORY_BLOCK_BYTES;

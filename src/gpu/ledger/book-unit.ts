@@ -1,15 +1,15 @@
 import { CORES_PER_GPU, memoryBlocks } from '../resources.js';
 import { describeClaim, partsOfUnits, type ClaimUnit } from './claim-unit.js';
-import { doorOf } from './door.js';
+import { modeOf } from './gpu-mode.js';
 import { refuse, type Refusal } from '../request.js';
 import { slots, type LedgerState } from './state.js';
 
 export type Booked = { readonly ok: true; readonly state: LedgerState } | Refusal;
 
 /**
- * Books what a unit holds. The scheduler has decided already; this is the last line of defence: the GPU has to go the
- * way of claims, and to have room beside everybody else. A unit of the same id is replaced. Ill GPUs are given all the
- * same, since they fell ill after the decision.
+ * Charges a unit. The scheduler has decided already, and the ledger checks the decision: the GPU must be in claim mode
+ * and must have room beside all other units. A unit of the same id is replaced. An unhealthy GPU is accepted, because
+ * it became unhealthy after the decision.
  */
 export function bookUnit(before: LedgerState, unit: ClaimUnit): Booked {
   const state = withoutUnits(before, [unit.id]);
@@ -19,13 +19,13 @@ export function bookUnit(before: LedgerState, unit: ClaimUnit): Booked {
     const slot = free.get(part.gpuUuid);
     if (slot === undefined) return refuse('unknown-ids', `${name}: GPU ${part.gpuUuid} is not on this node any more`);
     if (unit.admin) continue;
-    const door = doorOf(state, part.gpuUuid);
-    if (door !== 'claims') {
+    const mode = modeOf(state, part.gpuUuid);
+    if (mode !== 'claims') {
       const owner =
-        door === null
+        mode === null
           ? 'is held by pods of the device plugin and by claims at once'
           : 'belongs to the device plugin on this node';
-      return refuse('wrong-door', `${name}: GPU ${part.gpuUuid} ${owner}`);
+      return refuse('wrong-mode', `${name}: GPU ${part.gpuUuid} ${owner}`);
     }
     if (part.cores > slot.freeCores || part.memoryBlocks > memoryBlocks(slot.freeMemoryBytes))
       return refuse('nothing-fits', noRoom(state, unit, part.gpuUuid));
@@ -62,9 +62,7 @@ export function unitsOfSlice(state: LedgerState, slice: string): ClaimUnit[] {
   return [...state.units.values()].filter((unit) => unit.slice === slice && !unit.admin);
 }
 
-/**
- * The state with this unit, unchecked: what the scheduler gave to a container that runs is not for the ledger to judge.
- */
+/** Adds a unit without a check: its container runs already. */
 export function withUnit(state: LedgerState, unit: ClaimUnit): LedgerState {
   return { ...state, units: new Map(state.units).set(unit.id, unit) };
 }

@@ -4,15 +4,13 @@ import type { Holder } from './identify.js';
 import { isAmbiguous, type PendingContainer } from './pending.js';
 import type { LedgerState } from './state.js';
 
-/** One request of the kubelet: so many units of one resource. */
-export interface Wish {
+/** One request of the kubelet: a number of units of one resource. */
+export interface ResourceRequest {
   readonly kind: ResourceKind;
   readonly size: number;
 }
 
-/**
- * The half of a container's request that was answered last and that this one may be the other half of; null without.
- */
+/** The half request that was answered last if this request may complete it; else null. */
 function openHalf(
   state: LedgerState,
   kind: ResourceKind,
@@ -24,21 +22,25 @@ function openHalf(
   return { kind: 'core', ids: allocation === undefined ? [] : coreIdsOf(allocation) };
 }
 
-/** True when it takes the kubelet's word to tell which of the waiting containers this request may come from. */
-export function needsHolders(state: LedgerState, pending: readonly PendingContainer[], { kind, size }: Wish): boolean {
+/** True when only the kubelet's list of holders can tell which waiting container sends this request. */
+export function needsHolders(
+  state: LedgerState,
+  pending: readonly PendingContainer[],
+  { kind, size }: ResourceRequest,
+): boolean {
   return isAmbiguous(pending, kind, size, openHalf(state, kind)?.ids.length ?? null);
 }
 
 /**
- * The waiting containers that this request may come from, by what the kubelet says of those that hold devices already:
- * they do not ask for the same again. It also names the owner of the half that was answered last; the state forgets
- * that half where its owner asks for something else.
+ * The waiting containers that may send this request. Containers that hold devices already, according to the kubelet,
+ * are left out: they do not ask again. The holders also name the owner of the half that was answered last; the state
+ * drops that half if its owner asks for other amounts.
  */
 export function candidatesOf(
   state: LedgerState,
   pending: readonly PendingContainer[],
   holders: readonly Holder[],
-  { kind, size }: Wish,
+  { kind, size }: ResourceRequest,
 ): { readonly state: LedgerState; readonly pending: readonly PendingContainer[] } {
   const byContainer = new Map(holders.map((holder) => [keyOf(holder.container), holder]));
   const heldBy = (container: PendingContainer, of: ResourceKind): readonly string[] => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { compactIds, expandIds, type CompactIds } from '../device-id.js';
 import type { Allocation, ContainerRef, Part } from './allocation.js';
 import type { ClaimUnit } from './claim-unit.js';
-import type { Door } from './door.js';
+import type { GpuMode } from './gpu-mode.js';
 import type { LegacyHolding, OriginalAllocation } from './legacy-holding.js';
 import type { LedgerState, MemoryHalf } from './state.js';
 
@@ -11,13 +11,13 @@ export const CHECKPOINT_FILE = 'gpumanager_internal_checkpoint';
 
 const VERSION = 1;
 
-/** What a checkpoint keeps: the allocations. All else is asked from the node and the kubelet at start. */
+/** The content of a checkpoint. The agent asks the node and the kubelet for everything else at its start. */
 export interface CheckpointContent {
   readonly allocations: readonly Allocation[];
   readonly halves: readonly MemoryHalf[];
   readonly legacy: readonly LegacyHolding[];
   readonly units: readonly ClaimUnit[];
-  readonly doors: ReadonlyMap<string, Door>;
+  readonly modes: ReadonlyMap<string, GpuMode>;
 }
 
 export const EMPTY_CHECKPOINT: CheckpointContent = {
@@ -25,7 +25,7 @@ export const EMPTY_CHECKPOINT: CheckpointContent = {
   halves: [],
   legacy: [],
   units: [],
-  doors: new Map(),
+  modes: new Map(),
 };
 
 export type DecodedCheckpoint =
@@ -49,14 +49,14 @@ interface StoredState {
   }[];
   halves: { memory: CompactIds; takenAt: number }[];
   legacy: readonly Omit<LegacyHolding, 'missingSince'>[];
-  /** Absent from checkpoints of agents that knew no resource claims. */
+  /** Absent from checkpoints that were written before resource claims existed. */
   units?: readonly Omit<ClaimUnit, 'missingSince'>[];
-  doors?: Readonly<Record<string, Door>>;
+  doors?: Readonly<Record<string, GpuMode>>;
 }
 
 /** The checkpoint as text: versioned, and with a checksum over the state exactly as it is written. */
 export function encodeCheckpoint(
-  state: Pick<LedgerState, 'allocations' | 'halves' | 'legacy' | 'units' | 'doors'>,
+  state: Pick<LedgerState, 'allocations' | 'halves' | 'legacy' | 'units' | 'modes'>,
 ): string {
   const stored: StoredState = {
     allocations: [...state.allocations.values()].map((allocation) => ({
@@ -79,13 +79,16 @@ export function encodeCheckpoint(
       gpusKnown,
     })),
     units: [...state.units.values()].map(({ missingSince: _, ...unit }) => unit),
-    doors: Object.fromEntries(state.doors),
+    doors: Object.fromEntries(state.modes),
   };
   const text = JSON.stringify(stored);
   return `{"version":${VERSION},"checksum":"${checksum(text)}","state":${text}}\n`;
 }
 
-/** Reads a checkpoint of this agent or of tkestack gpu-manager. Never throws: what cannot be trusted has a reason. */
+/**
+ * Reads a checkpoint of this agent or of tkestack gpu-manager. Never throws: an invalid checkpoint is returned as a
+ * reason.
+ */
 export function decodeCheckpoint(text: string): DecodedCheckpoint {
   let document: unknown;
   try {
@@ -123,7 +126,7 @@ function readState(stored: StoredState): CheckpointContent {
     halves: stored.halves.map((half) => ({ memoryIds: expandIds(half.memory), takenAt: half.takenAt })),
     legacy: stored.legacy.map((holding) => ({ ...holding, missingSince: null })),
     units: (stored.units ?? []).map((unit) => ({ ...unit, missingSince: null })),
-    doors: new Map(Object.entries(stored.doors ?? {})),
+    modes: new Map(Object.entries(stored.doors ?? {})),
   };
 }
 

@@ -9,12 +9,12 @@ export interface UnitDevice {
   readonly device: string;
   readonly shareId: string | null;
   readonly gpuUuid: string;
-  /** Both 0 for admin access, which takes nothing. */
+  /** Both 0 for administrator access, which takes no capacity. */
   readonly cores: number;
   readonly memoryBlocks: number;
 }
 
-/** One main request of one ResourceClaim: what it holds of the node's GPUs, and which slice it belongs to. */
+/** The devices of one main request of one ResourceClaim, and the slice that their containers use. */
 export interface ClaimUnit {
   /** See `unitId`. */
   readonly id: string;
@@ -22,33 +22,36 @@ export interface ClaimUnit {
   /** Name of the main request. */
   readonly request: string;
   readonly devices: readonly UnitDevice[];
-  /** Access for administrators: device nodes and libraries, no limits. */
+  /** Administrator access: device nodes and libraries without limits. */
   readonly admin: boolean;
-  /** Hundredths that its containers may use while others leave the GPU idle; null: no more than its cores. */
+  /** Hundredths that its containers may use while other containers leave the GPU idle; null: no more than its cores. */
   readonly softLimit: number | null;
-  /** Id of the slice, which units share that one container uses together: that of one of them. */
+  /** Id of the slice. Units that one container uses together share the slice of one of them. */
   readonly slice: string;
-  /** Containers that use it, as far as their pods are known. */
+  /** Containers that use the unit, as far as their pods are known. */
   readonly consumers: readonly ContainerRef[];
   /**
-   * `preparing`: what containers need of it may not all be there yet. `released`: the kubelet let go of it, but
-   * processes of its containers still run; what it holds is kept until they end.
+   * `preparing`: files of its containers may be missing. `released`: the kubelet released the claim, but processes of
+   * its containers still run; its devices stay allocated until they end.
    */
   readonly phase: 'preparing' | 'prepared' | 'released';
   /** Milliseconds since 1970. */
   readonly bookedAt: number;
-  /** Since when neither the kubelet nor the API server nor a process vouches for it; null while one does. */
+  /** Since when neither the kubelet, the API server nor a process confirms it; null while one of them does. */
   readonly missingSince: number | null;
 }
 
-/** What one or several units hold of one GPU. */
+/** The amounts that one or several units have of one GPU. */
 export interface UnitPart {
   readonly gpuUuid: string;
   readonly cores: number;
   readonly memoryBlocks: number;
 }
 
-/** What units hold of each GPU, in the order in which they name them. Devices on one GPU are added up. */
+/**
+ * The amounts that units have of each GPU, in the order in which the units name the GPUs. Devices on one GPU are added
+ * up.
+ */
 export function partsOfUnits(units: Iterable<ClaimUnit>): UnitPart[] {
   const parts = new Map<string, UnitPart>();
   for (const { devices } of units) {
@@ -60,7 +63,7 @@ export function partsOfUnits(units: Iterable<ClaimUnit>): UnitPart[] {
   return [...parts.values()];
 }
 
-/** True when both were allocated the same devices with the same amounts, in whatever state they are. */
+/** True when both units have the same devices with the same amounts, whatever their phases. */
 export function sameDevices(a: ClaimUnit, b: ClaimUnit): boolean {
   const key = ({ devices, admin }: ClaimUnit): string =>
     JSON.stringify([

@@ -1,41 +1,41 @@
-import { doorOf, wantedDoor } from './door.js';
+import { modeOf, configuredMode } from './gpu-mode.js';
 import type { LedgerState } from './state.js';
 
-/** What must be known before a GPU changes its way. */
+/** The facts that must be known before a GPU changes its mode. */
 export interface HandOverEvidence {
   /**
-   * GPUs that no allocated claim of the cluster names and that have not been offered to claims for as long as the
-   * scheduler may take to act on what it saw; null while the API server cannot be asked.
+   * GPUs that no allocated claim of the cluster names, and whose devices left the ResourceSlices long enough ago that
+   * the scheduler acts on none of them any more; null while the API server does not answer.
    */
   readonly freeOfClaims: ReadonlySet<string> | null;
 }
 
 /**
- * Hands GPUs over that are to go another way and that nobody holds by the present one, and settles those of which it is
- * not known: they go the way of whoever holds them, and no way while both do.
+ * Changes the mode of GPUs whose configured mode differs as soon as no container holds them in the present mode. A GPU
+ * of unknown mode gets the mode of its holders, and stays unknown while it has holders in both modes.
  */
 export function handOver(state: LedgerState, evidence: HandOverEvidence): LedgerState {
-  const doors = new Map(state.doors);
+  const modes = new Map(state.modes);
   for (const { gpu } of state.node.gpus) {
-    const wanted = wantedDoor(state.claimGpus, gpu.uuid);
-    const now = doorOf(state, gpu.uuid);
+    const wanted = configuredMode(state.claimGpus, gpu.uuid);
+    const now = modeOf(state, gpu.uuid);
     const [byPlugin, byClaims] = [heldByPlugin(state, gpu.uuid), heldByClaims(state, gpu.uuid)];
     if (now === null) {
       if (byPlugin && byClaims) continue;
       const free = wanted === 'claims' || evidence.freeOfClaims?.has(gpu.uuid) === true;
-      if (byPlugin) doors.set(gpu.uuid, 'plugin');
-      else if (byClaims || !free) doors.set(gpu.uuid, 'claims');
-      else doors.set(gpu.uuid, wanted);
+      if (byPlugin) modes.set(gpu.uuid, 'plugin');
+      else if (byClaims || !free) modes.set(gpu.uuid, 'claims');
+      else modes.set(gpu.uuid, wanted);
     } else if (now !== wanted) {
       const drained = now === 'plugin' ? !byPlugin : !byClaims && evidence.freeOfClaims?.has(gpu.uuid) === true;
-      if (drained) doors.set(gpu.uuid, wanted);
+      if (drained) modes.set(gpu.uuid, wanted);
     }
   }
-  const changed = doors.size !== state.doors.size || [...doors].some(([uuid, door]) => state.doors.get(uuid) !== door);
-  return changed ? { ...state, doors } : state;
+  const changed = modes.size !== state.modes.size || [...modes].some(([uuid, mode]) => state.modes.get(uuid) !== mode);
+  return changed ? { ...state, modes } : state;
 }
 
-/** GPUs that containers hold by both ways at once, as wrong news may have it: neither way gives them to anybody. */
+/** GPUs that containers hold in both modes at once, which wrong data can cause: neither mode offers them. */
 export function heldByBoth(state: LedgerState): string[] {
   return state.node.gpus.flatMap(({ gpu }) =>
     heldByPlugin(state, gpu.uuid) && heldByClaims(state, gpu.uuid) ? [gpu.uuid] : [],

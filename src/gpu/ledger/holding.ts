@@ -3,16 +3,16 @@ import { partsOfUnits, type ClaimUnit } from './claim-unit.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js';
 import type { LedgerState } from './state.js';
 
-/** What a slice holds of one GPU. */
+/** The amounts of one slice on one GPU. */
 export interface HeldPart {
   readonly gpuUuid: string;
   readonly cores: number;
   readonly memoryBlocks: number;
-  /** Bytes that its containers may use; null where all memory of the GPU is theirs. */
+  /** Bytes that its containers may use; null if they may use all memory of the GPU. */
   readonly memoryLimitBytes: number | null;
 }
 
-/** A slice and what it holds, whichever way its containers got it. */
+/** A slice and its GPUs, allocated by the device plugin or by claims. */
 export interface Holding {
   readonly id: string;
   readonly phase: 'allocated' | 'started';
@@ -22,10 +22,7 @@ export interface Holding {
   readonly parts: readonly HeldPart[];
 }
 
-/**
- * Everything that slices of this node hold: allocations of the device plugin, and units of resource claims, those of
- * one slice together.
- */
+/** All slices of this node: one per allocation of the device plugin, and one per slice that claim units share. */
 export function holdings(state: LedgerState): Holding[] {
   const slices = new Map<string, ClaimUnit[]>();
   for (const unit of state.units.values())

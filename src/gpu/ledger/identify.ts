@@ -3,16 +3,16 @@ import { allocate, overbooked, setMemory, withAllocation, withoutHalf } from './
 import { allocationId, memoryIdsOf, type Allocation, type ContainerRef } from './allocation.js';
 import { gpusNamed, type LedgerState } from './state.js';
 
-/** What the kubelet says of a container: which ids it holds. */
+/** A container and the ids that it holds, according to the kubelet. */
 export interface Holder {
   readonly container: ContainerRef;
   readonly coreIds: readonly string[];
   readonly memoryIds: readonly string[];
-  /** The GPUs that the kubelet was answered with, by UUID or as `/dev/nvidia<minor>`; empty where that is not known. */
+  /** The GPUs of the plugin's answer to Allocate, by UUID or as `/dev/nvidia<minor>`; empty if unknown. */
   readonly gpuNames: readonly string[];
   /**
-   * Whether pod-resources names it. The kubelet's checkpoint alone also names pods that are over, until the kubelet
-   * admits the next one.
+   * Whether pod-resources lists it. The kubelet's checkpoint alone also names ended pods until the kubelet admits the
+   * next pod.
    */
   readonly isListed: boolean;
 }
@@ -22,14 +22,14 @@ export type Identified =
       readonly ok: true;
       readonly state: LedgerState;
       readonly allocation: Allocation;
-      /** True when the ledger did not know the allocation and took it from the kubelet's word. */
+      /** True when the ledger lacked the allocation and added it because the kubelet names it. */
       readonly adopted: boolean;
     }
   | Refusal;
 
 /**
- * A container is about to start, or was found running: from here on the allocation belongs to it, with exactly the
- * memory that the kubelet names. The ledger's own pairing of core and memory requests was a guess until now.
+ * Binds an allocation to the container that is about to start or was found running, with exactly the memory that the
+ * kubelet names. Until then the ledger only assumed which core and memory requests belong together.
  */
 export function identify(state: LedgerState, holder: Holder, now: number): Identified {
   const wrong = checkPair({ cores: holder.coreIds.length, memoryBlocks: holder.memoryIds.length });
@@ -52,7 +52,7 @@ export function identify(state: LedgerState, holder: Holder, now: number): Ident
 
   const samePod = allocation.owners.filter((owner) => owner.podUid === holder.container.podUid);
   const owners = [...samePod.filter((owner) => owner.container !== holder.container.container), holder.container];
-  // A pod's containers may use the same cores in turn: the directory has to serve whichever holds more memory.
+  // Containers of a pod may use the same cores in turn: the directory serves the container with more memory.
   const others = samePod.some((owner) => owner.container !== holder.container.container);
   const memoryIds = others ? union(memoryIdsOf(allocation), holder.memoryIds) : holder.memoryIds;
   const settled: Allocation = {
@@ -69,8 +69,8 @@ export function identify(state: LedgerState, holder: Holder, now: number): Ident
 }
 
 /**
- * Takes the holder's memory ids from whoever was thought to have them, except containers of the same pod that run. One
- * that has not started yet may be of the same pod too; its own start gives it what the kubelet names.
+ * Moves the holder's memory ids from other allocations to this one, except from containers of the same pod that run. A
+ * container that has not started may be of the same pod too; when it starts it gets the ids that the kubelet names.
  */
 function takeMemory(state: LedgerState, id: string, holder: Holder): LedgerState {
   const taken = new Set(holder.memoryIds);

@@ -9,7 +9,7 @@ export function isLegacyId(id: string): boolean {
   return id.startsWith(`${CORE_RESOURCE}-`) || id.startsWith(`${MEMORY_RESOURCE}-`);
 }
 
-/** What the original's checkpoint says, to go by until the kubelet has been asked. */
+/** The holdings according to the original's checkpoint, used until the kubelet answers. */
 export function legacyFromOriginal(node: LedgerNode, allocations: readonly OriginalAllocation[]): LegacyHolding[] {
   return allocations.map(({ podUid, container, devicePaths, cores, memoryBytes }) =>
     holding(
@@ -22,13 +22,13 @@ export function legacyFromOriginal(node: LedgerNode, allocations: readonly Origi
   );
 }
 
-/** The state with this container's share kept, if the kubelet names it with ids of the original's format. */
+/** Reserves this container's share if the kubelet names it with ids of the original's format. */
 export function noteLegacy(state: LedgerState, holder: Holder): LedgerState {
   const { container, coreIds, memoryIds, gpuNames } = holder;
   if (coreIds.length === 0 || !coreIds.every(isLegacyId)) return state;
   const known = state.legacy.find((entry) => isSame(entry.container, container));
   const fresh = holding(state.node, container, coreIds.length, memoryIds.length, gpuNames);
-  // The answer that the kubelet keeps is of this very container; the original's own record was a guess.
+  // The answer that the kubelet recorded is exact; the original's own checkpoint may name another container.
   const next =
     fresh.gpusKnown || known === undefined || !known.gpusKnown ? fresh : { ...known, container, missingSince: null };
   if (known !== undefined && JSON.stringify(known) === JSON.stringify(next)) return state;
@@ -42,8 +42,8 @@ export interface FollowedLegacy {
 }
 
 /**
- * Compares with all that the kubelet names. A holding ends with its pod, or when the kubelet has not named it for the
- * grace period.
+ * Updates the holdings from all holders that the kubelet names. A holding ends with its pod, or when the kubelet has
+ * not named it for the grace period.
  */
 export function followLegacy(
   before: LedgerState,

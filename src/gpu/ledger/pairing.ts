@@ -1,6 +1,6 @@
 /**
- * Pairing: which waiting container a request of the kubelet may belong to, and what its other resource may be. The
- * kubelet asks for cores and for memory separately and names no pod.
+ * Pairing: the waiting containers that may send a request of the kubelet, and the other resource that each of them asks
+ * for. The kubelet asks for cores and for memory separately and names no pod.
  */
 import type { ResourceKind } from '../resources.js';
 import { checkCores, checkPair, isFraction, type Refusal } from '../request.js';
@@ -8,13 +8,13 @@ import { coreIdsOf, memoryIdsOf } from './allocation.js';
 import { mayBelongTogether, type PendingContainer, type PendingContainers } from './pending.js';
 import { ownersOf, type LedgerState } from './state.js';
 
-/** A refusal of what a waiting pod asks for, whatever is free. */
+/** A refusal of a request that breaks a rule, whatever is free. */
 export type BrokenRule = Refusal & {
-  /** The oldest pod that it may be. It fails as a whole and never asks again. */
+  /** The oldest pod that may have sent the request. The kubelet fails the whole pod, which never asks again. */
   readonly podUid: string;
 };
 
-/** The memory ids that wait for their cores, if these may be the cores. */
+/** The memory ids that wait for their cores, if this request for cores may belong to them. */
 export function openMemory(state: LedgerState, cores: number, pending: PendingContainers): readonly string[] | null {
   if (state.open?.kind !== 'memory') return null;
   return mayBelongTogether(pending, cores, state.open.memoryIds.length) ? state.open.memoryIds : null;
@@ -26,7 +26,7 @@ export interface OpenCores {
   readonly gpuUuids: readonly string[];
 }
 
-/** The allocation that waits for its memory, if this may be its memory. */
+/** The allocation that waits for its memory, if this request for memory may belong to it. */
 export function openCores(state: LedgerState, memoryBlocks: number, pending: PendingContainers): OpenCores | null {
   if (state.open?.kind !== 'core') return null;
   const allocation = state.allocations.get(state.open.allocationId);
@@ -45,7 +45,7 @@ export function matchingContainers(
   return (pending ?? []).filter((container) => (kind === 'core' ? container.cores : container.memoryBlocks) === size);
 }
 
-/** Refuses at once what no candidate can be right about: a part without memory, memory without cores. */
+/** Refuses a request that is invalid for every candidate: a part of a GPU without memory, or memory without cores. */
 export function checkCandidates(candidates: readonly PendingContainer[]): BrokenRule | null {
   const [first] = candidates;
   if (first === undefined) return null;
@@ -56,7 +56,7 @@ export function checkCandidates(candidates: readonly PendingContainer[]): Broken
     : null;
 }
 
-/** Memory that may follow these cores, largest first: the GPU should suit every candidate. */
+/** Amounts of memory that may follow these cores, largest first: the GPU should have room for every candidate. */
 export function plausibleMemory(candidates: readonly PendingContainer[], cores: number, joined: number): number[] {
   const known = distinct(candidates.map((candidate) => candidate.memoryBlocks)).sort((a, b) => b - a);
   if (known.length > 0) return known;
@@ -65,7 +65,8 @@ export function plausibleMemory(candidates: readonly PendingContainer[], cores: 
 }
 
 /**
- * Cores that may follow this memory: the kind that the oldest candidate asks for first, and of each kind the largest.
+ * Numbers of cores that may follow this memory: first of the kind (part or whole GPUs) that the oldest candidate asks
+ * for, and of each kind the largest.
  */
 export function plausibleCores(candidates: readonly PendingContainer[]): number[] {
   const known = distinct(
@@ -76,10 +77,9 @@ export function plausibleCores(candidates: readonly PendingContainer[]): number[
 }
 
 /**
- * The GPUs (indexes) that the extender meant for the oldest of the candidates that was not answered yet. One that was
- * answered goes on waiting, as far as its pod tells, until it starts: each answer of this size that nobody is known to
- * own stands for the oldest candidate with that prediction or, where it came to other GPUs, for the oldest that is
- * left.
+ * The GPU indexes that the extender predicted for the oldest candidate without an answer. A candidate that was answered
+ * still looks pending until it starts, so answers of this size without a known owner are subtracted: each stands for
+ * the oldest candidate with that prediction or, if it went to other GPUs, for the oldest candidate that is left.
  */
 export function predictedGpus(
   state: LedgerState,
@@ -95,7 +95,7 @@ export function predictedGpus(
   return waiting.slice(answered.length).find(({ hint }) => hint.length > 0)?.hint ?? [];
 }
 
-/** Ids of that kind that were handed out `size` at a time and are not known to be anybody's. */
+/** Answers of `size` ids of that kind whose owner is unknown. */
 function unownedAnswers(state: LedgerState, kind: ResourceKind, size: number): (readonly string[])[] {
   const unowned = [...state.allocations.values()].filter(({ owners }) => owners.length === 0);
   const held = unowned.map((allocation) => (kind === 'core' ? coreIdsOf(allocation) : memoryIdsOf(allocation)));

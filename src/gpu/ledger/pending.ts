@@ -1,36 +1,36 @@
 import type { ResourceKind } from '../resources.js';
 
-/** A container that waits for its GPU: what the API server says of the pods of this node that have not started yet. */
+/** A container that waits for its GPU: from a pod that the API server binds to this node and that has not started. */
 export interface PendingContainer {
   readonly podUid: string;
   readonly container: string;
   readonly cores: number;
   readonly memoryBlocks: number;
-  /** GPU indexes that a scheduler extender predicted, empty where none did. */
+  /** GPU indexes that a scheduler extender predicted; empty without a prediction. */
   readonly hint: readonly number[];
-  /** Its pod requires that several whole GPUs are of one model and memory. */
+  /** Whether its pod requires whole GPUs of one model and memory. */
   readonly equalGpus?: boolean;
-  /** Its programs are of 32 bits. */
+  /** Whether its programs are 32-bit programs. */
   readonly compat32?: boolean;
 }
 
-/** Oldest decision first; null where nothing is known of pods (no API server, or its cache is not filled yet). */
+/** Oldest binding first; null if the node's pods are unknown (no API server, or its cache is not synced yet). */
 export type PendingContainers = readonly PendingContainer[] | null;
 
-/** May a request for `cores` and one for `memoryBlocks` that follow each other belong to one container? */
+/** Whether a request for `cores` and one for `memoryBlocks` that follow each other may belong to one container. */
 export function mayBelongTogether(pending: PendingContainers, cores: number, memoryBlocks: number): boolean {
   if (pending === null) return true;
   const sameCores = pending.filter((container) => container.cores === cores);
   const sameMemory = pending.filter((container) => container.memoryBlocks === memoryBlocks);
-  // One of them is of a pod that is not known yet: what follows each other usually belongs together.
+  // The pod of one of them is not known yet: requests that follow each other usually belong together.
   if (sameCores.length === 0 || sameMemory.length === 0) return true;
   return sameCores.some((container) => container.memoryBlocks === memoryBlocks);
 }
 
 /**
- * True when the waiting containers that ask for `size` units of `kind` differ in what they ask for of the other
- * resource, or when some of those that may own the half answered before (`halfSize` units of the other one) would
- * follow it with this request and some would not.
+ * True when the waiting containers that ask for `size` units of `kind` ask for different amounts of the other resource,
+ * or when only some of the containers that may own the last answer (`halfSize` units of the other resource) would ask
+ * for this request next.
  */
 export function isAmbiguous(
   pending: readonly PendingContainer[],

@@ -1,7 +1,7 @@
 import type { Gpu } from '../gpu.js';
 import type { LedgerState } from './state.js';
 
-/** How many of the ids each GPU has, by UUID; unknown ids are left out. */
+/** The number of these ids that each GPU has, by UUID; unknown ids are ignored. */
 export function countByGpu(state: LedgerState, ids: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const id of ids) {
@@ -12,8 +12,9 @@ export function countByGpu(state: LedgerState, ids: readonly string[]): Map<stri
 }
 
 /**
- * `size` of the available ids: those that must be, then ids of the chosen GPUs in equal shares, lowest numbers first,
- * and only where these do not suffice ids of other GPUs, of which most are left over. Null when there are not enough.
+ * `size` of the available ids: the mandatory ids first, then ids of the chosen GPUs in equal shares, lowest numbers
+ * first. If these do not suffice, ids of other GPUs follow, first of the GPU with the most ids left. Null if there are
+ * too few ids.
  */
 export function pickIds(
   state: LedgerState,

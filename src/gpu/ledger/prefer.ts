@@ -21,11 +21,11 @@ import { ownersOf, pluginSlots, type LedgerState } from './state.js';
 /** The kubelet's GetPreferredAllocation for one resource of one container. */
 export interface PreferenceRequest {
   readonly kind: ResourceKind;
-  /** Ids the kubelet may hand out, `mustInclude` among them. */
+  /** Ids that the kubelet may allocate, including `mustInclude`. */
   readonly available: readonly string[];
-  /** Ids of init containers of the same pod that are used again. */
+  /** Ids of init containers of the same pod, which are reused. */
   readonly mustInclude: readonly string[];
-  /** How many ids the container gets, `mustInclude` among them. */
+  /** How many ids the container gets, including `mustInclude`. */
   readonly size: number;
   readonly pending: PendingContainers;
 }
@@ -34,8 +34,8 @@ export type Preference =
   { readonly ok: true; readonly ids: readonly string[]; readonly gpus: readonly Gpu[] } | Refusal | BrokenRule;
 
 /**
- * Chooses the ids for a container. The state does not change: the kubelet takes the ids that it is given and says so
- * with Allocate, or never comes back.
+ * Chooses the ids for a container. The state does not change: the kubelet confirms the ids with Allocate, or never
+ * calls again.
  */
 export function prefer(state: LedgerState, request: PreferenceRequest): Preference {
   const chosen = request.kind === 'core' ? gpusForCores(state, request) : gpusForMemory(state, request);
@@ -67,7 +67,7 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
   const candidates = matchingContainers(request.pending, 'core', request.size);
   const paired = checkCandidates(candidates);
   if (paired !== null) return paired;
-  // Memory that was joined to the cores before may be of these: without knowledge of pods, be prepared for that.
+  // Without knowledge of pods, memory that was joined to the last cores may belong to these cores: allow for it.
   const joined = request.pending === null && state.open?.kind === 'joined' ? state.open.memoryIds.length : 0;
   const memoryNeeds =
     half !== null
@@ -79,7 +79,7 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
   const hint = predictedGpus(state, request, candidates);
   const equalGpus = candidates.length > 0 && candidates.every((candidate) => candidate.equalGpus === true);
   let refusal: Refusal | null = null;
-  // First where the ids of one GPU suffice, then anywhere: the ids of another GPU can stand for it.
+  // First GPUs whose own ids suffice, then any GPU: ids of another GPU can stand for it.
   for (const options of [{ mustInclude: must, among, hint }, { among, hint }, { hint }] satisfies PlacementOptions[]) {
     for (const blocks of memoryNeeds) {
       const placed = place(
@@ -96,9 +96,9 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
 }
 
 /**
- * Memory that may follow a part whose pod is not known: half more than its share of a GPU's memory, or as much as any
- * GPU with the cores has. The part cannot move when its memory is asked for, and one that is spread without need leaves
- * no GPU whole.
+ * Memory that may follow a part of a GPU whose pod is unknown: 1.5 times its share of a GPU's memory, or as much as any
+ * GPU with the cores has. The part cannot move when its memory is requested, and a part on a GPU that is too free
+ * leaves fewer whole GPUs.
  */
 function expectedMemory(free: readonly GpuSlot[], cores: number): number[] {
   if (!isFraction(cores)) return [];
@@ -112,7 +112,7 @@ function expectedMemory(free: readonly GpuSlot[], cores: number): number[] {
   return blocks.length === 0 ? [] : [Math.max(...blocks)];
 }
 
-/** The GPUs for cores whose memory ids came first: those of the memory, if they have the cores. */
+/** The GPUs for cores whose memory was requested first: the GPUs of the memory ids, if they have the cores. */
 function joinMemory(
   state: LedgerState,
   cores: number,
@@ -123,7 +123,7 @@ function joinMemory(
   const among = ownersOf(state, half);
   const gpus = isFraction(cores) ? 1 : cores / CORES_PER_GPU;
   if (isFraction(cores) && among.length !== 1) return null;
-  // Their memory is held already: by this very container.
+  // The memory of these GPUs is allocated to this container already.
   const options =
     among.length <= gpus ? { mustInclude: [...new Set([...among, ...must])] } : { among, mustInclude: must };
   const placed = place(state.node.topology, free, { cores, memoryBytes: 0 }, options);
@@ -161,8 +161,8 @@ function gpusForMemory(state: LedgerState, request: PreferenceRequest): ChosenGp
       refusal ??= tooMuch(state, cores, request.size) ?? refuse('nothing-fits', placed.reason);
     }
   }
-  // Either nothing is known of the cores that will follow, or none are free as far as is known: cores of a pod that
-  // just ended count until the kubelet offers them, which it does when it asks for cores. That request decides.
+  // Either the cores that will follow are unknown, or no cores seem free: cores of a pod that just ended count as held
+  // until the kubelet offers them in its request for cores. That request decides.
   const roomy = roomiest(free, memoryBytes, must) ?? roomiest(free, memoryBytes, []);
   if (roomy !== null) return { ok: true, gpus: [roomy] };
   return (
@@ -172,7 +172,7 @@ function gpusForMemory(state: LedgerState, request: PreferenceRequest): ChosenGp
   );
 }
 
-/** The GPU with that much memory and the most free cores; `must`: the only indexes it may have. */
+/** The GPU with enough memory and the most free cores; `must`: the only indexes that are allowed, if not empty. */
 function roomiest(free: readonly GpuSlot[], memoryBytes: number, must: readonly number[]): Gpu | null {
   const fitting = free.filter(
     (slot) => slot.usable && slot.freeMemoryBytes >= memoryBytes && must.every((index) => index === slot.gpu.index),

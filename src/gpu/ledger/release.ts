@@ -8,12 +8,12 @@ export interface Released {
 }
 
 /**
- * The kubelet offers these ids for a new container: proof that nobody holds them any more. `reused` are those it
- * offers only because an init container of the same pod had them.
+ * Frees allocations whose ids the kubelet offers for a new container: the offer proves that no container holds them.
+ * `reused` are the ids that the kubelet offers because an init container of the same pod had them.
  *
- * A pod that the kubelet fails by itself leaves half a request behind, which the first request of the next pod may have
- * been joined to. The offer shows it: cores lose the memory of the failed pod and wait for their own, and memory that
- * was joined to the cores of the failed pod waits for its own.
+ * When the kubelet fails a pod by itself, half of its request stays in the ledger and may have been joined to the first
+ * request of the next pod. The offer reveals this: cores lose the memory of the failed pod and wait for their own, and
+ * memory that was joined to the cores of the failed pod waits for its own cores.
  */
 export function observeOffered(state: LedgerState, available: readonly string[], reused: readonly string[]): Released {
   const offered = new Set(available);
@@ -22,7 +22,8 @@ export function observeOffered(state: LedgerState, available: readonly string[],
   const freed: Allocation[] = [];
   let next = state;
   for (const allocation of state.allocations.values()) {
-    // In every preference for every allocation: no lists are made for the answer, which is nearly always no.
+    // This runs for every allocation in every preferred allocation, so it builds no list: the result is nearly always
+    // false.
     const over = allocation.parts.some((part) => part.coreIds.some(isOffered));
     const lent = allocation.parts.some((part) => part.memoryIds.some(isOffered));
     if (over || (lent && allocation.phase === 'started')) {
@@ -42,7 +43,7 @@ export function observeOffered(state: LedgerState, available: readonly string[],
         allocation,
         memoryIdsOf(allocation).filter((id) => !isOffered(id)),
       );
-      // Cores that were answered after these wait for the request that comes now.
+      // The cores that were allocated after these wait for the memory that is requested now.
       const passed = next.open !== null && (next.open.kind === 'memory' || next.open.allocationId !== allocation.id);
       next = {
         ...withAllocation(next, kept),
@@ -58,7 +59,7 @@ export function observeOffered(state: LedgerState, available: readonly string[],
   return { state: next, freed };
 }
 
-/** Frees what belongs to pods that are over for good. */
+/** Frees the allocations of ended pods. */
 export function releaseEnded(state: LedgerState, endedPods: ReadonlySet<string>): Released {
   const freed = [...state.allocations.values()].filter(
     ({ owners }) => owners.length > 0 && owners.every((owner) => endedPods.has(owner.podUid)),
@@ -66,23 +67,20 @@ export function releaseEnded(state: LedgerState, endedPods: ReadonlySet<string>)
   return { state: withoutAll(state, freed), freed };
 }
 
-/** What is known of the world at one moment, to compare the ledger with. */
+/** The facts that the ledger is compared with, all of one moment. */
 export interface Evidence {
-  /** Every core and memory id that the kubelet says is held. */
+  /** Every core and memory id that the kubelet names as held. */
   readonly heldIds: ReadonlySet<string>;
-  /** UIDs of pods that are over for good: succeeded, failed, or deleted after having been seen. */
+  /** UIDs of pods that succeeded, failed or were deleted. */
   readonly endedPods: ReadonlySet<string>;
   readonly now: number;
-  /**
-   * How long nobody may vouch for an allocation before it is freed; covers an Allocate that the kubelet has not noted
-   * yet.
-   */
+  /** How long an allocation that nothing confirms is kept; covers an Allocate that the kubelet has not recorded yet. */
   readonly graceMs: number;
 }
 
 /**
- * Frees what belongs to pods that are over, at once, and what has been without a holder for the grace period. Ignorance
- * frees nothing: the caller has to have asked.
+ * Frees allocations of ended pods at once, and allocations without a holder after the grace period. The caller must
+ * have the kubelet's full answer: a missing answer is no evidence.
  */
 export function reconcile(state: LedgerState, evidence: Evidence): Released {
   const ended = releaseEnded(state, evidence.endedPods);
@@ -90,8 +88,8 @@ export function reconcile(state: LedgerState, evidence: Evidence): Released {
   let next = ended.state;
   for (const allocation of next.allocations.values()) {
     const listed = coreIdsOf(allocation).some((id) => evidence.heldIds.has(id));
-    const vouchedFor = listed || (allocation.phase === 'allocated' && isWithin(evidence, allocation.allocatedAt));
-    if (vouchedFor) {
+    const isConfirmed = listed || (allocation.phase === 'allocated' && isWithin(evidence, allocation.allocatedAt));
+    if (isConfirmed) {
       if (allocation.missingSince !== null) next = withAllocation(next, { ...allocation, missingSince: null });
     } else if (allocation.missingSince === null || allocation.missingSince > evidence.now) {
       next = withAllocation(next, { ...allocation, missingSince: evidence.now });
@@ -99,7 +97,7 @@ export function reconcile(state: LedgerState, evidence: Evidence): Released {
       freed.push(allocation);
     }
   }
-  // A clock that was set back must not keep anything for as long as that.
+  // A clock that was set back must not extend the grace period.
   const dated = next.halves.map((half) => (half.takenAt > evidence.now ? { ...half, takenAt: evidence.now } : half));
   const kept = dated.filter(
     (half) => isWithin(evidence, half.takenAt) || half.memoryIds.some((id) => evidence.heldIds.has(id)),
@@ -108,9 +106,7 @@ export function reconcile(state: LedgerState, evidence: Evidence): Released {
   return { state: withoutAll(changed ? { ...next, halves: kept } : next, freed), freed };
 }
 
-/**
- * True within the grace period after `since`; a time that is still to come was written before the clock was set back.
- */
+/** True within the grace period after `since`; false if `since` is in the future because the clock was set back. */
 function isWithin({ now, graceMs }: Evidence, since: number): boolean {
   return since <= now && now - since < graceMs;
 }
@@ -119,7 +115,7 @@ function withoutAll(state: LedgerState, freed: readonly Allocation[]): LedgerSta
   return freed.reduce((next, allocation) => without(next, allocation.id), state);
 }
 
-/** True when the allocation holds any of these ids, whichever kind. */
+/** True when the allocation holds any of these core or memory ids. */
 export function holdsAny(allocation: Allocation, ids: ReadonlySet<string>): boolean {
   return coreIdsOf(allocation).some((id) => ids.has(id)) || memoryIdsOf(allocation).some((id) => ids.has(id));
 }
@@ -134,7 +130,7 @@ export function startedWith(state: LedgerState, ids: readonly string[]): Allocat
   );
 }
 
-/** An offer of the kubelet without the ids of these allocations, except those that it has to contain. */
+/** The ids that the kubelet offers, without the ids of these allocations, except mandatory ids. */
 export function withoutIdsOf(
   allocations: readonly Allocation[],
   available: readonly string[],

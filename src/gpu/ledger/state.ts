@@ -5,24 +5,24 @@ import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js
 import type { Topology } from '../topology/topology.js';
 import type { Allocation } from './allocation.js';
 import type { ClaimUnit } from './claim-unit.js';
-import { isOffered, type ClaimGpus, type Door } from './door.js';
+import { isOffered, type ClaimGpus, type GpuMode } from './gpu-mode.js';
 import type { LegacyHolding } from './legacy-holding.js';
 
-/** The node as far as the ledger needs it. Replaced whole when a GPU comes, goes, falls ill or recovers. */
+/** The node as the ledger sees it. Replaced as a whole when GPUs are added or removed or change their health. */
 export interface LedgerNode {
   /** In the order of the topology's positions. */
   readonly gpus: readonly LedgerGpu[];
   readonly topology: Topology;
   readonly ids: DeviceIds;
-  /** Whether parts of a GPU may be handed out. */
+  /** Whether parts of a GPU may be allocated. */
   readonly shareMode: boolean;
 }
 
 export interface LedgerGpu {
   readonly gpu: Gpu;
-  /** False when unhealthy or excluded: what it holds stays, nothing new is placed on it. */
+  /** False when unhealthy or excluded: existing allocations stay, new ones go elsewhere. */
   readonly usable: boolean;
-  /** Processes on it that belong to no container of ours: the GPU is taken last. */
+  /** Number of foreign processes; a GPU with foreign processes is chosen last. */
   readonly processCount: number;
 }
 
@@ -39,9 +39,9 @@ export interface MemoryHalf {
 }
 
 /**
- * The last answer, as far as the next request may belong to it; the kubelet handles one container after another.
- * `core` and `memory` wait for their other half. `joined`: memory that was taken for the other half of cores before it,
- * until the next request shows whether it was.
+ * The last answer while the next request may belong to it; the kubelet handles one container after another. `core` and
+ * `memory` wait for their other half. `joined`: memory that was joined to the cores before it; the next request
+ * confirms this or undoes it.
  */
 export type OpenHalf =
   | { readonly kind: 'core'; readonly allocationId: string }
@@ -53,18 +53,18 @@ export type OpenHalf =
       readonly takenAt: number;
     };
 
-/** The whole truth about who holds what. Never changed in place. */
+/** All allocations of the node. Immutable. */
 export interface LedgerState {
   readonly node: LedgerNode;
   readonly allocations: ReadonlyMap<string, Allocation>;
   readonly halves: readonly MemoryHalf[];
   readonly open: OpenHalf | null;
-  /** What containers hold that the original's plugin started. */
+  /** Shares of containers that the original's plugin started. */
   readonly legacy: readonly LegacyHolding[];
-  /** What resource claims hold, by unit id. */
+  /** Devices of resource claims, by unit id. */
   readonly units: ReadonlyMap<string, ClaimUnit>;
-  /** By which way each GPU is given, by UUID; see `doorOf` for those that are missing. */
-  readonly doors: ReadonlyMap<string, Door>;
+  /** The mode of each GPU, by UUID; `modeOf` answers for missing ones. */
+  readonly modes: ReadonlyMap<string, GpuMode>;
   /** GPUs that the configuration gives to claims. */
   readonly claimGpus: ClaimGpus;
 }
@@ -77,12 +77,15 @@ export function emptyLedger(node: LedgerNode, claimGpus: ClaimGpus = 'none'): Le
     open: null,
     legacy: [],
     units: new Map(),
-    doors: new Map(),
+    modes: new Map(),
     claimGpus,
   };
 }
 
-/** What is held of one GPU. Sets of ids: an init container and the container after it may hold the same ones. */
+/**
+ * The allocated ids of one GPU. These are sets, because an init container and the container after it may hold the same
+ * ids.
+ */
 export interface Usage {
   readonly coreIds: ReadonlySet<string>;
   readonly memoryIds: ReadonlySet<string>;
@@ -90,7 +93,7 @@ export interface Usage {
 
 const usageOfState = new WeakMap<LedgerState, ReadonlyMap<string, Usage>>();
 
-/** What is held of each GPU, by UUID. */
+/** The allocated ids of each GPU, by UUID. */
 export function usage(state: LedgerState): ReadonlyMap<string, Usage> {
   const known = usageOfState.get(state);
   if (known !== undefined) return known;
@@ -118,7 +121,7 @@ export function usage(state: LedgerState): ReadonlyMap<string, Usage> {
   return byGpu;
 }
 
-/** Ids that a request brings along although somebody holds them already: they count as free for that request. */
+/** Ids of a request that another container of the pod holds already: they count as free for that request. */
 export interface Reused {
   readonly coreIds: ReadonlySet<string>;
   readonly memoryIds: ReadonlySet<string>;
@@ -127,7 +130,7 @@ export interface Reused {
 const NOTHING: ReadonlySet<string> = new Set();
 export const NOTHING_REUSED: Reused = { coreIds: NOTHING, memoryIds: NOTHING };
 
-/** What is left of each GPU, for placement. */
+/** The free capacity of each GPU, for placement. */
 export function slots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuSlot[] {
   const held = usage(state);
   return state.node.gpus.map(({ gpu, usable, processCount }) => {
@@ -144,7 +147,7 @@ export function slots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuS
   });
 }
 
-/** The same, for requests of the device plugin: GPUs that are given through resource claims are not to be had. */
+/** The free capacity for requests of the device plugin: GPUs in claim mode are unusable. */
 export function pluginSlots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuSlot[] {
   return slots(state, reused).map((slot) => ({
     ...slot,
@@ -153,8 +156,7 @@ export function pluginSlots(state: LedgerState, reused: Reused = NOTHING_REUSED)
 }
 
 /**
- * What of a GPU is kept for containers that hold no ids of ours: those of the original's plugin, and those of resource
- * claims.
+ * The capacity of a GPU that containers without our ids use: containers of the original's plugin, and resource claims.
  */
 export function keptFor(
   state: LedgerState,
@@ -178,7 +180,7 @@ function counted(held: ReadonlySet<string> = NOTHING, reused: ReadonlySet<string
   return count;
 }
 
-/** The GPUs (indexes) that ids belong to, ascending. */
+/** The indexes of the GPUs that ids name, ascending. */
 export function ownersOf(state: LedgerState, ids: readonly string[]): number[] {
   const uuids = new Set(ids.map((id) => state.node.ids.decode(id)?.gpuUuid));
   return state.node.gpus.filter(({ gpu }) => uuids.has(gpu.uuid)).map(({ gpu }) => gpu.index);

@@ -5,17 +5,17 @@ import { gpusNamed, type LedgerState } from './state.js';
 
 export interface TakenOver {
   readonly state: LedgerState;
-  /** Allocations that the ledger did not know. */
+  /** Allocations that the ledger lacked. */
   readonly adopted: readonly { readonly allocation: Allocation; readonly container: ContainerRef }[];
-  /** Allocations of an old checkpoint whose ids the kubelet has given to others since. */
+  /** Allocations of an old checkpoint whose ids the kubelet has given to other containers since. */
   readonly dropped: readonly Allocation[];
   readonly refused: readonly { readonly container: ContainerRef; readonly reason: string }[];
 }
 
 /**
- * Makes the ledger know what the kubelet names: containers it has no allocation for, and owners or memory that it has
- * wrong, as after a start from a checkpoint that is missing or older than the last request. What was allocated within
- * the grace period is left alone: the kubelet may not have noted all of it yet.
+ * Corrects the ledger from the kubelet's holders: adds missing allocations, and corrects owners and memory. This is
+ * needed after a start with a missing or outdated checkpoint. Allocations within the grace period stay unchanged: the
+ * kubelet may not have recorded them fully yet.
  */
 export function takeOver(
   state: LedgerState,
@@ -45,7 +45,7 @@ export function takeOver(
       const overlapping = [...next.allocations.values()].filter(
         (other) => !named.has(other.id) && coreIdsOf(other).some((id) => cores.has(id)),
       );
-      // The main container of a pod that is being admitted, with ids of its init container.
+      // The main container of a pod in admission uses ids of its init container.
       if (overlapping.some(isYoung)) continue;
       dropped.push(...overlapping);
       next = overlapping.reduce((rest, { id }) => without(rest, id), next);
@@ -62,8 +62,8 @@ export function takeOver(
 }
 
 /**
- * True when the allocation is this holder's, as far as the kubelet says who that is, with the GPUs and memory that the
- * kubelet names.
+ * True when the allocation belongs to this holder, as far as the kubelet names the owner, and has the GPUs and memory
+ * that the kubelet names.
  */
 function agrees(state: LedgerState, allocation: Allocation, holder: Holder): boolean {
   const { container, memoryIds } = holder;
@@ -80,7 +80,7 @@ function agrees(state: LedgerState, allocation: Allocation, holder: Holder): boo
   );
 }
 
-/** False when the holder was given other GPUs: ids that stand for another GPU do not always stand for the same one. */
+/** False when the holder has other GPUs: ids that stand for another GPU do not always stand for the same one. */
 function hasItsGpus(state: LedgerState, { parts }: Allocation, { gpuNames }: Holder): boolean {
   const given = gpusNamed(state.node, gpuNames);
   return (

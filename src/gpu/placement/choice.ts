@@ -1,25 +1,24 @@
 /**
- * Some whole GPUs are to be chosen: from which, how many, and what they need to have. GPUs are positions of the
- * topology.
+ * A choice of some whole GPUs: the candidates, the count, and the required memory. GPUs are positions of the topology.
  */
 export interface Choice {
   /** Free positions that may be chosen, ascending. */
   readonly free: readonly number[];
-  /** Every free position of the machine: what is left of these is what later jobs get. */
+  /** Every free position of the machine; later jobs get what remains of these. */
   readonly nodeFree: readonly number[];
-  /** Free positions that have to be part. */
+  /** Free positions that must be part of the answer. */
   readonly must: readonly number[];
-  /** How many GPUs are wanted, those of `must` included. */
+  /** How many GPUs are wanted, including `must`. */
   readonly count: number;
-  /** What the chosen GPUs have to have in sum; 0 where no memory was asked for. */
+  /** Memory that the chosen GPUs must have in sum; 0 without a memory request. */
   readonly needMemoryBytes: number;
   /** Memory of each position. */
   readonly memoryBytes: readonly number[];
-  /** Processes that run at each position: of equal subtrees the quieter one is taken. */
+  /** Number of processes at each position: of equal subtrees the one with fewer processes is chosen. */
   readonly processCounts: readonly number[];
 }
 
-/** True when a complete set has the memory that is asked for. */
+/** True when a complete set has the requested memory. */
 export function serves(choice: Choice, positions: readonly number[]): boolean {
   if (choice.needMemoryBytes <= 0) return true;
   return (

@@ -6,8 +6,8 @@ import { originalFragment } from './original.js';
 import { preferredSet } from './preference.js';
 
 /**
- * Chooses one whole GPU. Where only PCIe differs: as the original does, from the subtree with the fewest free GPUs.
- * Where NVLink joins GPUs: the one that leaves the best sets for later. Null where no free GPU has the memory.
+ * Chooses one whole GPU. On a machine without NVLink: from the PCIe subtree with the fewest free GPUs, as the original
+ * does. With NVLink: the GPU whose removal leaves the most valuable sets. Null if no free GPU has the memory.
  */
 export function chooseFragment(machine: Machine, choice: Choice): number | null {
   const fit = choice.free.filter((position) => serves(choice, [position]) && isWanted(choice, position));
@@ -19,7 +19,10 @@ export function chooseFragment(machine: Machine, choice: Choice): number | null 
   return originalFragment(machine.tree, { ...choice, free: leastLinked(machine, choice, fit) })?.[0] ?? null;
 }
 
-/** Those with the fewest NVLinks to free GPUs: where tables do not tell what remains, these break up the least. */
+/**
+ * The GPUs with the fewest NVLinks to free GPUs: on machines that are too large for tables, taking these breaks the
+ * fewest links.
+ */
 function leastLinked({ topology, hasNvlink }: Machine, choice: Choice, fit: readonly number[]): readonly number[] {
   if (!hasNvlink) return fit;
   const links = fit.map((position) =>

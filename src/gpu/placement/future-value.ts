@@ -12,7 +12,7 @@ export class FutureValue {
   readonly #table: SetTable;
   readonly #ranked = new Map<number, Ranking>();
   readonly #known = new Map<BitSet, readonly number[]>();
-  /** GPUs that can stand in for each other, as `prefixes[k]`: the k lowest of them. */
+  /** GPUs that are interchangeable, as `prefixes[k]`: the k lowest of them. */
   readonly #twins: readonly { readonly all: BitSet; readonly prefixes: readonly BitSet[] }[];
   #matchings: Float64Array | null = null;
 
@@ -21,7 +21,7 @@ export class FutureValue {
     this.#twins = twinsOf(table);
   }
 
-  /** One value a job size; compare two with `compareFutureValue`. */
+  /** One value per job size; compare two results with `compareFutureValue`. */
   of(set: BitSet): readonly number[] {
     const lowest = this.#withLowestTwins(set);
     const known = this.#known.get(lowest);
@@ -35,7 +35,7 @@ export class FutureValue {
     return value;
   }
 
-  /** A set of the same value, and the same one for all sets that differ in twins only. */
+  /** A set of the same value; sets that differ only in interchangeable GPUs give the same result. */
   #withLowestTwins(set: BitSet): BitSet {
     let lowest = 0;
     for (const { all, prefixes } of this.#twins) lowest |= prefixes[size(set & all)] as BitSet;
@@ -48,7 +48,7 @@ export class FutureValue {
     return known;
   }
 
-  /** Pairs are too many to search: the best matching of every set from those of its parts. */
+  /** Pairs are too many for the search of `bestDisjoint`, so a table holds the best matching of every set. */
   #matching(set: BitSet): number {
     this.#matchings ??= matchings(this.#table);
     return this.#matchings[set] as number;
@@ -97,8 +97,8 @@ function rank(table: SetTable, jobSize: number): Ranking {
 }
 
 /**
- * The largest sum of `jobs` disjoint sets within `among`: tries sets in descending order of value, and stops as soon as
- * even repeating the present set could not exceed the best known sum.
+ * The largest sum of `jobs` disjoint sets within `among`. Tries sets in descending order of value, and stops when
+ * `jobs` times the value of the present set could not exceed the best sum.
  */
 function bestDisjoint(ranking: Ranking, among: BitSet, jobs: number): number {
   const { sets, values } = ranking;
@@ -120,7 +120,7 @@ function bestDisjoint(ranking: Ranking, among: BitSet, jobs: number): number {
   return best;
 }
 
-/** For every set the value of its best pairs, each GPU in one pair at most. */
+/** For every set, the value of its best pairs; each GPU is in one pair at most. */
 function matchings(table: SetTable): Float64Array {
   const best = new Float64Array(1 << table.count);
   for (let set = 3; set < best.length; set++) {

@@ -7,23 +7,25 @@ import { pcieScore } from './score.js';
 /** One NVLink outweighs every PCIe sum of 256 GPUs (32,640 pairs x 50 at most). */
 const LINK_WEIGHT = 2 ** 21;
 
-/** Sets that are improved further, and how often at most: more find nothing better on any machine that was tried. */
+/**
+ * How many sets are improved, and in how many rounds at most: higher numbers found no better set on any tested machine.
+ */
 const IMPROVED_SETS = 8;
 const MOST_SWAPS = 128;
 
 interface Candidate {
   readonly set: readonly number[];
-  /** NVLinks, then PCIe, of the set. */
+  /** Weight of the set: NVLinks first, then PCIe. */
   readonly weight: number;
-  /** NVLinks between the set and the free GPUs that stay. */
+  /** NVLinks between the set and the free GPUs that remain. */
   readonly broken: number;
 }
 
 /**
- * Several whole GPUs among more free ones than tables hold: good, not always the best. Starts from every free GPU and
- * adds the best connected one, starts also from what the PCIe tree suggests (and from the GPUs with the most memory),
- * and swaps one GPU for another as long as the set becomes better. More NVLinks first, then nearer by PCIe, then fewer
- * NVLinks to the GPUs that stay. Null where no free set has the count and the memory.
+ * Chooses several whole GPUs among more free ones than tables hold: a good set, not always the best. Starts once from
+ * every free GPU and adds the best connected ones; starts also from the set that the PCIe tree suggests and from the
+ * GPUs with the most memory; then swaps single GPUs as long as the set improves. Prefers more NVLinks, then PCIe
+ * nearness, then fewer NVLinks to the GPUs that remain. Null if no free set has the count and the memory.
  */
 export function searchLargeSet(
   { topology, tree, hasNvlink }: Machine,
@@ -44,7 +46,7 @@ export function searchLargeSet(
   return found.sort(better)[0]?.set ?? null;
 }
 
-/** What each pair counts, row by row. */
+/** The weight of each pair, row by row. */
 interface Weights {
   readonly count: number;
   readonly pairs: Float64Array;
@@ -96,9 +98,9 @@ function candidate({ count, pairs, links }: Weights, choice: Choice, set: readon
 }
 
 /**
- * A set that begins with the GPUs that have to be part and `seed`: each time the best connected GPU is added, of equal
- * ones the one with the most NVLinks to other free GPUs, which may follow (`others` 1), or with the fewest, which break
- * nothing up (`others` -1).
+ * A set that contains the mandatory GPUs and `seed`; the best connected GPU is added each time. Of equally connected
+ * ones: the GPU with the most NVLinks to other free GPUs, which may be added next (`others` 1), or with the fewest,
+ * which breaks the fewest links (`others` -1).
  */
 function grow(weights: Weights, choice: Choice, seed: number, others: 1 | -1): readonly number[] | null {
   const { count, pairs, links } = weights;
@@ -150,10 +152,10 @@ function improved(weights: Weights, choice: Choice, start: readonly number[]): C
   return candidate(weights, choice, set);
 }
 
-/** The swap of one GPU that makes the set better the most; null where none does. */
+/** The swap of one GPU that improves the set most; null if none does. */
 function bestSwap({ count, pairs }: Weights, choice: Choice, set: readonly number[]): readonly number[] | null {
   const inside = new Set(set);
-  /** What each free GPU counts together with the whole set. */
+  /** The weight of each free GPU together with the whole set. */
   const joined = new Float64Array(count);
   for (const position of choice.free)
     for (const member of set)

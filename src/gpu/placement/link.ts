@@ -6,11 +6,11 @@ import { originalLink } from './original.js';
 import { leavingMost, mostOf, preferredSet } from './preference.js';
 
 /**
- * Chooses several whole GPUs, exactly, on machines of up to 16 GPUs (beyond, a search from many starts): the free set
- * with the most NVLinks. Among those, in this order: the best disjoint NVLink sets remain; the set is nearest by PCIe
- * and NUMA; the best disjoint sets by PCIe remain; the lowest positions. Where only PCIe differs the original's
- * evaluator decides between equally near sets, so that a machine moves over without a surprise. `choices` are
- * alternatives that are judged together. Null where no free set of any has the count and the memory.
+ * Chooses several whole GPUs: exactly on machines of up to 16 GPUs, else by a search from many starts. The set has the
+ * most NVLinks. Of such sets, in this order: the set that leaves the best disjoint NVLink sets; the nearest by PCIe and
+ * NUMA; the set that leaves the best disjoint PCIe sets; the lowest positions. On machines without NVLink the
+ * original's evaluator decides between equally near sets, so that an upgrade changes no choice. `choices` are
+ * alternatives that compete. Null if no free set of any choice has the count and the memory.
  */
 export function chooseLink(machine: Machine, choices: readonly Choice[]): readonly number[] | null {
   const { exact } = machine;
@@ -30,8 +30,9 @@ export function chooseLink(machine: Machine, choices: readonly Choice[]): readon
 }
 
 /**
- * The free sets with the most NVLinks that serve, lowest positions first. Of sets that differ in twins only, the lowest
- * stands for all: on a machine where NVSwitch joins every pair that leaves one set of many thousands.
+ * The free sets with the most NVLinks and enough memory, lowest positions first. Of sets that differ only in
+ * interchangeable GPUs, only the lowest is kept: on a machine where NVSwitch joins every pair, one set remains of many
+ * thousands.
  */
 function mostLinked({ nvlink, pcie }: Exact, choices: readonly Choice[]): readonly BitSet[] {
   let ties: BitSet[] = [];
@@ -40,7 +41,7 @@ function mostLinked({ nvlink, pcie }: Exact, choices: readonly Choice[]): readon
     const must = bitsOf(choice.must);
     const candidates = positionsOf(bitsOf(choice.free) & ~must);
     const memory = (at: number) => choice.memoryBytes[at] as number;
-    /** Candidates below a position that could always stand in for it. */
+    /** Candidates below a position that are interchangeable with it. */
     const ahead = candidates.map((position) =>
       bitsOf(
         candidates.filter(

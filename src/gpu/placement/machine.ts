@@ -4,13 +4,13 @@ import { FutureValue } from './future-value.js';
 import { pcieScore } from './score.js';
 import { MAX_TABLE_GPUS, SetTable } from './set-table.js';
 
-/** How sets of GPUs are connected in one way: what each is worth, and what the best sets for later jobs are. */
+/** The sets of GPUs by one kind of connection: the value of each set, and the value of what remains for later jobs. */
 export interface Connection {
   readonly table: SetTable;
   readonly futureValue: FutureValue;
 }
 
-/** Tables for exact answers. NVLink and PCIe are kept apart: however near two GPUs are by PCIe, a link counts first. */
+/** Tables for exact answers. NVLink and PCIe have tables of their own: one NVLink outweighs any PCIe nearness. */
 export interface Exact {
   /** Active NVLinks. */
   readonly nvlink: Connection;
@@ -18,7 +18,7 @@ export interface Exact {
   readonly pcie: Connection;
 }
 
-/** What placement works out of a topology once and then uses for every request. */
+/** The tables that placement derives from a topology once and uses for every request. */
 export interface Machine {
   readonly topology: Topology;
   readonly tree: readonly TreeNode[];
@@ -27,7 +27,7 @@ export interface Machine {
   readonly exact: Exact | null;
 }
 
-/** A memo, not state: the same topology always gives the same machine, which goes when the topology goes. */
+/** A cache: the same topology always gives the same machine, and the entry ends with the topology. */
 const machines = new WeakMap<Topology, Machine>();
 
 /** The machine of a topology. */
@@ -44,12 +44,12 @@ export function machineOf(topology: Topology): Machine {
   return machine;
 }
 
-/** Parts of one machine that are remembered; the one made first is forgotten first. */
+/** How many parts of one machine are cached; the oldest is dropped first. */
 const MOST_PARTS = 16;
 
 const parts = new WeakMap<Topology, Map<string, Topology>>();
 
-/** The machine that some of the GPUs form: position i of it is `positions[i]`. */
+/** The machine of a subset of the GPUs: its position i is `positions[i]`. */
 export function partOf(topology: Topology, positions: readonly number[]): Machine {
   const known = parts.get(topology) ?? new Map<string, Topology>();
   parts.set(topology, known);

@@ -3,9 +3,9 @@ import { isLeaf, type TreeNode } from '../topology/tree.js';
 import type { Choice } from './choice.js';
 
 /**
- * The original's evaluator for one whole GPU: go down the PCIe tree, each time into the group with the fewest free GPUs
- * that still has enough, and take the lowest. Groups with many free GPUs stay whole. Memory is not considered. Null
- * where too few are free.
+ * The original's evaluator for one whole GPU: descends the PCIe tree, each time into the group with the fewest free
+ * GPUs that has enough, and takes the lowest GPU. Groups with many free GPUs stay whole. Ignores memory. Null if too
+ * few GPUs are free.
  */
 export function originalFragment(tree: readonly TreeNode[], choice: Choice): readonly number[] | null {
   let taken: readonly number[] = choice.free;
@@ -21,7 +21,7 @@ export function originalFragment(tree: readonly TreeNode[], choice: Choice): rea
 
 /**
  * The original's evaluator for several whole GPUs: the nearest level that joins enough free ones, in the group with the
- * fewest free GPUs; the lowest of them. Memory is not considered. Null where too few are free.
+ * fewest free GPUs; of these the lowest. Ignores memory. Null if too few GPUs are free.
  */
 export function originalLink(tree: readonly TreeNode[], choice: Choice): readonly number[] | null {
   const groups: TreeNode[] = [];
@@ -38,7 +38,7 @@ function available(node: TreeNode, choice: Choice): readonly number[] {
   return node.positions.filter((position) => choice.free.includes(position));
 }
 
-/** The group with the smallest keys that holds enough; then the fewest processes, then the lowest free GPU. */
+/** The group with the smallest keys that has enough free GPUs; then the fewest processes, then the lowest free GPU. */
 function best(
   nodes: readonly TreeNode[],
   choice: Choice,

@@ -18,12 +18,12 @@ export type Placement =
   | { readonly ok: false; readonly code: PlacementRefusal; readonly reason: string };
 
 /**
- * Chooses the GPU or GPUs for a container. `slots[i]` is the GPU at position i of the topology. Pure, and
- * deterministic: the same node in the same state always gives the same answer; among answers of equal worth the lowest
- * GPU indexes win.
+ * Chooses the GPU or GPUs for a container. `slots[i]` is the GPU at position i of the topology. Pure and deterministic:
+ * the same node in the same state always gives the same answer; of equally good answers the one with the lowest GPU
+ * indexes wins.
  *
- * For a part whose memory (or cores) is not known yet, pass the largest counterpart that may follow: the GPU chosen has
- * room for it. A refusal says what was asked for and what the best GPU had.
+ * For a part whose memory (or cores) is not known yet, pass the largest amount that may follow: the chosen GPU has room
+ * for it. A refusal names the request and the capacity of the best GPU.
  */
 export function place(
   topology: Topology,
@@ -87,10 +87,10 @@ function placeWhole(
     (position) => (slots[position] as GpuSlot).processCount === 0 || scope.must.includes(position),
   );
   const hinted = free.filter((position) => scope.hint.includes(position));
-  // A free GPU with processes is used by a program outside our control; it is chosen only if no other GPU fits.
+  // A foreign program may use a free GPU that has processes, so it is chosen only if no other GPU fits.
   for (const from of [hinted, quiet, free]) {
     const any = choiceOf(slots, request, from, scope.must);
-    // Work on several GPUs is as slow as the slowest of them, and fits in the memory of the smallest.
+    // Work on several GPUs runs at the speed of the slowest and fits in the memory of the smallest.
     const equal = equalGroups(slots, from).map((group) => ({ ...any, free: group }));
     const chosen =
       chooseWhole(machine, equal) ??
@@ -134,7 +134,7 @@ function wholeOf(slots: readonly GpuSlot[]): readonly number[] {
   return [...slots.keys()].filter((position) => isWhole(slots[position] as GpuSlot));
 }
 
-/** The best of the alternatives, which differ in nothing but the GPUs that may be chosen. */
+/** The best of the alternatives, which differ only in the GPUs that may be chosen. */
 function chooseWhole(machine: Machine, alternatives: readonly Choice[]): readonly number[] | null {
   const choices = alternatives.filter(
     ({ free, count, must }) =>
@@ -149,7 +149,7 @@ function chooseWhole(machine: Machine, alternatives: readonly Choice[]): readonl
   return single === null ? null : [single];
 }
 
-/** Of a large machine whose free GPUs are few enough for exact answers only those are looked at. */
+/** Searches only the free GPUs of a large machine if they are few enough for exact answers. */
 function chooseInPart(machine: Machine, choices: readonly Choice[]): readonly number[] | null {
   const { nodeFree } = choices[0] as Choice;
   const inPart = (positions: readonly number[]) => positions.map((position) => nodeFree.indexOf(position));
@@ -169,8 +169,8 @@ function chooseInPart(machine: Machine, choices: readonly Choice[]): readonly nu
 }
 
 /**
- * True where more GPUs are free than exact search can handle: the answer for several whole GPUs is good, but perhaps
- * not the best.
+ * True when more GPUs are free than exact search supports: the set of several whole GPUs is good, but perhaps not the
+ * best.
  */
 export function isApproximate(slots: readonly GpuSlot[]): boolean {
   return wholeOf(slots).length > MAX_TABLE_GPUS;

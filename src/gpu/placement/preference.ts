@@ -3,8 +3,8 @@ import { compareFutureValue } from './future-value.js';
 import type { Connection, Exact } from './machine.js';
 
 /**
- * Among sets with equal NVLink the best to take from `free`: after which the best disjoint NVLink sets remain; then the
- * nearest by PCIe and NUMA; then the one after which the best disjoint sets by PCIe remain; then the first given.
+ * The best of several sets with equal NVLink to take from `free`: the set that leaves the best disjoint NVLink sets;
+ * then the nearest by PCIe and NUMA; then the set that leaves the best disjoint PCIe sets; then the first in the list.
  */
 export function preferredSet({ nvlink, pcie }: Exact, free: BitSet, sets: readonly BitSet[]): BitSet {
   const near = mostOf(leavingMost(nvlink, free, sets), (set) => pcie.table.of(set));
@@ -25,7 +25,7 @@ export function mostOf(sets: readonly BitSet[], value: (set: BitSet) => number):
   return kept;
 }
 
-/** The sets after which the best disjoint sets of what remains are worth most, in the order given. */
+/** The sets that leave the most valuable disjoint sets in `free`, in the order given. */
 export function leavingMost({ futureValue }: Connection, free: BitSet, sets: readonly BitSet[]): readonly BitSet[] {
   if (sets.length < 2) return sets;
   let best: readonly number[] | null = null;
@@ -41,13 +41,13 @@ export function leavingMost({ futureValue }: Connection, free: BitSet, sets: rea
   return kept;
 }
 
-/** Negative when taking position `a` of `free` leaves more than taking `b`. */
+/** Negative when taking position `a` from `free` leaves more value than taking `b`. */
 export function compareLeft({ nvlink, pcie }: Exact, free: BitSet, a: number, b: number): number {
   const left = ({ futureValue }: Connection, position: number) => futureValue.of(free & ~(1 << position));
   return compareFutureValue(left(nvlink, b), left(nvlink, a)) || compareFutureValue(left(pcie, b), left(pcie, a));
 }
 
-/** The order in which the positions of `free` are best taken one by one. */
+/** The order in which single positions of `free` are best taken. */
 export function takingOrderOf(exact: Exact, free: BitSet): readonly number[] {
   const order: number[] = [];
   for (let rest = free; rest !== 0; rest &= ~(1 << (order.at(-1) as number))) {

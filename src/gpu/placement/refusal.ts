@@ -4,7 +4,7 @@ import { isWhole, type GpuSlot } from './slot.js';
 
 const MIB = 1024 * 1024;
 
-/** Why no GPU has room for a part: what was asked for, and what the best GPU had. */
+/** Why no GPU has room for a part: the request, and the capacity of the best GPU. */
 export function explainShare(slots: readonly GpuSlot[], request: PlacementRequest, scope: Scope): string {
   const asked = `asked for ${request.cores} cores and ${inMib(request.memoryBytes)} on one GPU`;
   const open = considered(slots, scope).filter((slot) => slot.usable);
@@ -16,7 +16,7 @@ export function explainShare(slots: readonly GpuSlot[], request: PlacementReques
   return `${asked}; ${had}${restrictions(slots, scope)}`;
 }
 
-/** Why there are not enough whole GPUs: what was asked for, and which are free. */
+/** Why there are not enough whole GPUs: the request, and the free GPUs. */
 export function explainWhole(slots: readonly GpuSlot[], request: PlacementRequest, scope: Scope): string {
   const count = request.cores / CORES_PER_GPU;
   const memory = request.memoryBytes > 0 ? ` with ${inMib(request.memoryBytes)} together` : '';
@@ -32,7 +32,7 @@ function considered(slots: readonly GpuSlot[], scope: Scope): readonly GpuSlot[]
   return scope.among.map((position) => slots[position] as GpuSlot);
 }
 
-/** How much of the request a GPU could serve: the scarcer of its two resources counts. */
+/** How much of the request a GPU could satisfy: the scarcer of its two resources counts. */
 function reach(slot: GpuSlot, request: PlacementRequest): number {
   const memory = request.memoryBytes === 0 ? 1 : Math.min(1, slot.freeMemoryBytes / request.memoryBytes);
   return Math.min(memory, Math.min(1, slot.freeCores / request.cores)) * 2 + memory;

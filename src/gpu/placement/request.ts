@@ -1,19 +1,22 @@
-/** What one container asks for. Cores below 100 are a part of one GPU; else a multiple of 100, that many whole GPUs. */
+/**
+ * The request of one container. Fewer than 100 cores are a part of one GPU; otherwise a multiple of 100 means whole
+ * GPUs.
+ */
 export interface PlacementRequest {
   readonly cores: number;
-  /** On the one GPU of a part; in sum over whole GPUs, where 0 means that none was asked for. */
+  /** For a part: on its GPU. For whole GPUs: in sum; 0 without a memory request. */
   readonly memoryBytes: number;
-  /** Several whole GPUs have to be of one model and memory; otherwise they are where that is possible. */
+  /** Whether whole GPUs must be of one model and memory; otherwise they are where possible. */
   readonly equalGpus?: boolean;
 }
 
-/** All of these are numbers of `Gpu.index`. */
+/** GPUs are given by `Gpu.index`. */
 export interface PlacementOptions {
-  /** GPUs that a scheduler predicted: taken when they can serve, else ignored. */
+  /** GPUs that a scheduler predicted: chosen if they fit, else ignored. */
   readonly hint?: readonly number[];
-  /** Only these may be chosen; absent, all. */
+  /** The only GPUs that may be chosen; absent: all. */
   readonly among?: readonly number[];
-  /** These have to be part of the answer; what they are to be reused for counts as free in their slots. */
+  /** GPUs that must be part of the answer; their slots count reused ids as free. */
   readonly mustInclude?: readonly number[];
 }
 

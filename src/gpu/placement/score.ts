@@ -1,10 +1,10 @@
 import type { Level } from '../topology/level.js';
 import { linksBetween, levelBetween, type Topology } from '../topology/topology.js';
 
-/** What one NVLink counts. */
+/** Score of one NVLink. */
 const LINK_SCORE = 100;
 
-/** What a PCIe level counts where no NVLink joins the pair: the weights of NVIDIA's allocator. */
+/** Score of a PCIe level between GPUs without NVLink: the weights of NVIDIA's allocator. */
 const LEVEL_SCORE: Readonly<Record<Level, number>> = { X: 0, PIX: 50, PXB: 40, PHB: 30, NODE: 20, SYS: 10 };
 
 /** How well two GPUs are connected: by their NVLinks, else by PCIe. Larger is better. */
@@ -27,7 +27,7 @@ export function setScore(topology: Topology, positions: readonly number[]): numb
   return sum;
 }
 
-/** One point of a score outweighs every PCIe sum of 16 GPUs (120 pairs x 50 at most). */
+/** One NVLink score outweighs every PCIe sum of 16 GPUs (120 pairs x 50 at most). */
 const SCORE_UNIT = 8192;
 
 /** Finer than `pairScore`: PCIe decides between sums of equal score. */

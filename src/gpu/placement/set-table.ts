@@ -1,16 +1,16 @@
 import { lowest, type BitSet } from './bit-set.js';
 
-/** A table has 2^n entries: 16 GPUs are the most it is made for. */
+/** A table has 2^n entries, so it is limited to 16 GPUs. */
 export const MAX_TABLE_GPUS = 16;
 
-/** What every set of GPUs of one machine is worth: the sum over its pairs. Sets are bits over positions. */
+/** The value of every set of GPUs of one machine: the sum over its pairs. Sets are bits over positions. */
 export class SetTable {
   /** How many GPUs the machine has. */
   readonly count: number;
   readonly #pairs: readonly (readonly number[])[];
   readonly #values: Float64Array;
 
-  /** `weigh` says what a pair is worth: a whole number, the same in both orders. */
+  /** `weigh` returns the value of a pair: a whole number, the same in both orders. */
   constructor(count: number, weigh: (a: number, b: number) => number) {
     if (count > MAX_TABLE_GPUS) throw new RangeError(`${count} GPUs, a table holds ${MAX_TABLE_GPUS}`);
     this.count = count;
@@ -24,7 +24,7 @@ export class SetTable {
     return this.#values[set] as number;
   }
 
-  /** True when one GPU can take the other's place and no set is worth more or less for it. */
+  /** True when the two GPUs are interchangeable: swapping them changes the value of no set. */
   areTwins(a: number, b: number): boolean {
     const [rowOfA, rowOfB] = [this.#pairs[a] as readonly number[], this.#pairs[b] as readonly number[]];
     return rowOfA.every((value, other) => other === a || other === b || value === rowOfB[other]);
@@ -32,7 +32,8 @@ export class SetTable {
 }
 
 /**
- * A set is its parts: without its first GPU, plus without its second, less what both count, plus the pair of the two.
+ * Computes the value of each set from smaller sets: the set without its first GPU, plus the set without its second,
+ * minus the set without both, plus the pair of the two.
  */
 function setValues(pairs: readonly (readonly number[])[]): Float64Array {
   const values = new Float64Array(1 << pairs.length);

@@ -5,10 +5,10 @@ import { compareLeft } from './preference.js';
 import { isWhole, type GpuSlot } from './slot.js';
 
 /**
- * Chooses the GPU for a part of one, among those positions of `slots` that are given and have room: the one with the
- * fewest free cores, then the least free memory (in blocks), then the fewest processes, as the original does. Where
- * that opens a fresh GPU of a machine with NVLink: the one that leaves the best sets of whole GPUs. Then the lowest
- * position. Null for no position.
+ * Chooses the GPU for a part of a GPU among `fitting`, which are positions with room: the one with the fewest free
+ * cores, then the least free memory (in blocks), then the fewest processes, as the original does. If only unused GPUs
+ * of a machine with NVLink remain: the one that leaves the best sets of whole GPUs. Then the lowest position. Null if
+ * `fitting` is empty.
  */
 export function chooseShare(machine: Machine, slots: readonly GpuSlot[], fitting: readonly number[]): number | null {
   const slotAt = (position: number) => slots[position] as GpuSlot;

@@ -1,13 +1,13 @@
 import type { Gpu } from '../gpu.js';
 import { CORES_PER_GPU } from '../resources.js';
 
-/** One GPU and what is left of it, as placement sees it. */
+/** One GPU and its free capacity, as placement sees it. */
 export interface GpuSlot {
   readonly gpu: Gpu;
   /** Hundredths of the GPU that are not allocated; 100 for a whole free GPU. */
   readonly freeCores: number;
   readonly freeMemoryBytes: number;
-  /** Processes that run on it now, whoever started them. */
+  /** Processes that run on it now, including foreign ones. */
   readonly processCount: number;
   /** False when unhealthy or excluded: such a GPU is never chosen. */
   readonly usable: boolean;

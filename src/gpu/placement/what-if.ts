@@ -5,20 +5,20 @@ import { setScore } from './score.js';
 import type { GpuSlot } from './slot.js';
 import { CORES_PER_GPU } from '../resources.js';
 
-/** What a request for some whole GPUs would get. */
+/** The GPUs that a request for some whole GPUs would get. */
 export interface WhatIf {
   readonly count: number;
   /** Indexes of the chosen GPUs. */
   readonly gpus: readonly number[];
-  /** How well they are connected; 0 for one. */
+  /** How well they are connected; 0 for a single GPU. */
   readonly score: number;
-  /** How each pair of them is: `GPU0-GPU3 NV2`. */
+  /** The connection of each pair: `GPU0-GPU3 NV2`. */
   readonly pairs: readonly string[];
-  /** True where too many GPUs are free to look at every set: there may be a better one. */
+  /** True when too many GPUs are free for an exact search: a better set may exist. */
   readonly approximate: boolean;
 }
 
-/** For each count what would be chosen; null where nothing can be. */
+/** The GPUs for each count; null if none can be chosen. */
 export function whatIf(
   topology: Topology,
   slots: readonly GpuSlot[],

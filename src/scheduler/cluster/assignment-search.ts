@@ -13,23 +13,23 @@ import {
   type PlacementStep,
 } from './placement-stage.js';
 
-/** Pods with more containers that need a GPU are not searched through. */
+/** Pods with more GPU containers than this are not searched. */
 const MOST_CONTAINERS = 16;
 
-/** Stages that are looked at before a search is given up, some milliseconds. Pods as people write them need a few. */
+/** The search is given up after this many stages, which is some milliseconds. Usual pods need a few. */
 const MOST_STAGES = 5_000;
 
 export interface FoundAssignment {
-  /** All containers placed; null where that was not found to be possible. */
+  /** All containers placed; null if no assignment was found. */
   readonly stage: PlacementStage | null;
-  /** False where the search was given up. */
+  /** False if the search was given up. */
   readonly isProven: boolean;
 }
 
 /**
- * An assignment of all containers of a pod to GPUs, in the kubelet's order, if there is any: exact for up to 16
- * containers. GPUs in the same state stand for each other, and a state from which the rest was not to be placed is not
- * entered again. The fullest GPU with room comes first.
+ * Searches an assignment of all containers of a pod to GPUs, in the kubelet's order: exact for up to 16 containers.
+ * GPUs in the same state are interchangeable, and a state from which the rest did not fit is not tried again. The
+ * fullest GPU with room is tried first.
  */
 export function searchAssignment(shape: NodeShape, slots: readonly GpuSlot[], demand: Demand): FoundAssignment {
   const steps = stepsOf(demand);
@@ -58,7 +58,7 @@ export function searchAssignment(shape: NodeShape, slots: readonly GpuSlot[], de
   return { stage, isProven: stage !== null || !givenUp };
 }
 
-/** Cores in sum, and whole GPUs in number: seen at once where these do not suffice. */
+/** A necessary condition that is cheap to check: enough cores in sum, and enough whole GPUs. */
 function hasRoom(stage: PlacementStage, steps: readonly PlacementStep[]): boolean {
   const slots = slotsFor(stage);
   const main = steps.filter(({ isInit }) => !isInit);
@@ -68,12 +68,12 @@ function hasRoom(stage: PlacementStage, steps: readonly PlacementStep[]): boolea
   return cores <= free && whole <= slots.filter(isWhole).length;
 }
 
-/** What tells GPUs apart as long as only room counts. */
+/** Equal for GPUs that are interchangeable as far as room is concerned. */
 function slotKey({ gpu, freeCores, freeMemoryBytes, usable }: GpuSlot): string {
   return usable ? `${freeCores}/${freeMemoryBytes}/${gpu.memoryBytes}/${gpu.model}` : '-';
 }
 
-/** Equal for stages that differ only in which of several equal GPUs are taken. */
+/** Equal for stages that differ only in which of several interchangeable GPUs are taken. */
 function stateKey({ slots, left }: PlacementStage): string {
   return slots
     .map((slot, position) => {
@@ -84,7 +84,7 @@ function stateKey({ slots, left }: PlacementStage): string {
     .join();
 }
 
-/** The ways to place the next container that differ in what they leave, the fullest GPUs first. */
+/** The ways to place the next container that lead to different states, the fullest GPUs first. */
 function choicesFor(
   shape: NodeShape,
   stage: PlacementStage,
@@ -111,7 +111,7 @@ function choicesFor(
     .filter((set) => servesWhole(slots, set, wanted, needBytes, equalGpus));
 }
 
-/** Positions by what they are and have, those with the least room first. */
+/** Positions grouped by GPU kind and room, those with the least room first. */
 function alike(
   { left }: PlacementStage,
   slots: readonly GpuSlot[],
@@ -133,7 +133,7 @@ function alike(
   );
 }
 
-/** So many positions, from each group some of its first. */
+/** All ways to take `count` positions; from each group the first ones are taken. */
 function setsOf(groups: readonly (readonly number[])[], count: number): readonly (readonly number[])[] {
   if (count === 0) return [[]];
   const [group, ...others] = groups;

@@ -4,20 +4,20 @@ import type { ContainerDemand, Demand } from './demand.js';
 import { chargeOf, placePod, type ContainerGpus, type PodPlacement } from './pod-placement.js';
 import { slotsOf, type Charge, type ClusterNode } from './node.js';
 
-/** A pod on a node, as far as placement needs to know it. */
+/** A pod on a node, as placement needs it. */
 export interface BoundPod {
   readonly uid: string;
   readonly nodeName: string;
   readonly demand: Demand;
-  /** What only its init containers asked for is free again. Absent: no. */
+  /** Whether its init containers have ended, so that capacity that only they asked for is free again. Absent: no. */
   readonly initEnded?: boolean;
-  /** GPUs that its annotations name; null where they name none or cannot be trusted. */
+  /** GPUs that its annotations name; null if they name none or are invalid. */
   readonly gpus: readonly ContainerGpus[] | null;
 }
 
 /**
- * How it is known which GPUs a pod uses: its annotations name them; this process chose them; it was concluded, as the
- * node agent would choose; or no GPU had room, so that none is charged.
+ * How the GPUs of a pod are known: `named`: its annotations name them; `decided`: this process chose them; `concluded`:
+ * placement as the node agent would do it; `nowhere`: no GPU had room, so no GPU is charged.
  */
 export type BookingSource = 'named' | 'decided' | 'concluded' | 'nowhere';
 
@@ -25,11 +25,11 @@ export interface Booking {
   readonly pod: BoundPod;
   readonly source: BookingSource;
   readonly charges: readonly Charge[];
-  /** Empty where the source is `nowhere` or the node is not known. */
+  /** Empty if the source is `nowhere` or the node is unknown. */
   readonly gpus: readonly ContainerGpus[];
 }
 
-/** The GPUs of a pod on a node as it is now, from its annotations or else by placement. */
+/** The GPUs of a pod on a node in its present state, from its annotations or else by placement. */
 export function bookingOn(node: ClusterNode, pod: BoundPod): Booking {
   const { shape } = node;
   const named = pod.gpus === null ? null : namedCharges(node, pod, pod.gpus);
@@ -45,15 +45,13 @@ export function decidedBooking(pod: BoundPod, placed: Extract<PodPlacement, { ok
   return { pod, source: 'decided', charges: placed.charges, gpus: placed.containers };
 }
 
-/**
- * The booking of a pod whose GPUs are known already, and to which nothing happened but that its init containers ended.
- */
+/** The booking of a pod whose GPUs are known already and whose init containers have ended. */
 export function withoutInit(node: ClusterNode, booking: Booking, pod: BoundPod): Booking {
   const charges = namedCharges(node, pod, booking.gpus);
   return { ...booking, pod, charges: charges ?? booking.charges };
 }
 
-/** Null when the annotations do not fit the request: too few GPUs, a GPU that is not there, a container without any. */
+/** Null when the annotations do not match the request: too few GPUs, an unknown GPU, or a container without GPUs. */
 function namedCharges(node: ClusterNode, pod: BoundPod, gpus: readonly ContainerGpus[]): readonly Charge[] | null {
   const { shape } = node;
   const charges: Charge[] = [];
@@ -68,8 +66,8 @@ function namedCharges(node: ClusterNode, pod: BoundPod, gpus: readonly Container
 }
 
 /**
- * What init containers take beyond the containers after them, until they have ended. Annotations do not name their
- * GPUs: they are those of the containers, and where they asked for more, those that the node agent would add.
+ * Charges of init containers beyond the containers after them, until they have ended. Annotations do not name their
+ * GPUs: they use the GPUs of the containers, and if they ask for more, the GPUs that the node agent would add.
  */
 function initCharges(node: ClusterNode, demand: Demand, charges: readonly Charge[]): readonly Charge[] {
   const { shape } = node;
@@ -82,7 +80,7 @@ function initCharges(node: ClusterNode, demand: Demand, charges: readonly Charge
     for (const position of positionsFor(node, wanted, must, own)) {
       const beyond = difference(chargeOf(shape, position, wanted), own.get(position));
       const known = extra.get(position);
-      // Init containers run one after another: the largest counts.
+      // Init containers run one after another, so the largest request counts.
       extra.set(position, {
         position,
         cores: Math.max(beyond.cores, known?.cores ?? 0),
@@ -93,7 +91,7 @@ function initCharges(node: ClusterNode, demand: Demand, charges: readonly Charge
   return [...extra.values()].filter(({ cores, memoryBytes }) => cores > 0 || memoryBytes > 0);
 }
 
-/** Where an init container is: on `must`, and where these are not enough where the node agent would put it. */
+/** The positions of an init container: `must`, and if these are too few, the ones that the node agent would add. */
 function positionsFor(
   node: ClusterNode,
   wanted: ContainerDemand,

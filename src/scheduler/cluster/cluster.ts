@@ -9,27 +9,26 @@ import { ScratchStates } from './scratch.js';
 import { MixLearner, type TypicalMix } from './typical-mix.js';
 import { judgeFit, type Refusal } from './fit-result.js';
 
-/** Which nodes a pod fits on, and why not on the others. */
+/** The nodes that a pod fits on, and the refusals of the other nodes. */
 export interface Evaluation {
   readonly fits: readonly ClusterNode[];
   readonly refused: readonly { readonly name: string; readonly refusal: Refusal }[];
 }
 
 /**
- * The GPUs of a cluster and their pods: nodes, pods on them, and decisions whose pods have not been seen there yet.
- * Pure state: it receives events and answers questions; it has no clock and no connection. It has one owner, and calls
- * never overlap.
+ * The GPUs of a cluster and their pods: nodes, pods on them, and decisions whose pods are not bound yet. Pure state
+ * without clock or connection: callers pass events in and ask for decisions. It has one owner, and calls never overlap.
  */
 export class Cluster {
   readonly #nodes = new Map<string, ClusterNode>();
   readonly #freeSlots: number[] = [];
   readonly #bookings = new Map<string, Booking>();
-  /** Pods by the name of their node, which need not be known. */
+  /** Pods by node name; the node may be unknown. */
   readonly #podsOn = new Map<string, Set<string>>();
   readonly #scratch = new ScratchStates();
   readonly #learner = new MixLearner();
   readonly #costs: CostTable;
-  readonly claims = new Reservations();
+  readonly reservations = new Reservations();
 
   constructor(policy: Policy) {
     this.#costs = new CostTable(policy, this.#learner.mix);
@@ -43,7 +42,7 @@ export class Cluster {
     return this.#bookings;
   }
 
-  /** UIDs of the pods that are, or are decided to be, on a node. */
+  /** UIDs of the pods that are bound to a node or decided for it. */
   podsOn(name: string): string[] {
     return [...(this.#podsOn.get(name) ?? [])];
   }
@@ -52,12 +51,12 @@ export class Cluster {
     return this.#learner.mix;
   }
 
-  /** A pod has come that wants to be placed: the typical mix is learned from those. */
+  /** Adds an arriving pod to the sample from which the typical mix is learned. */
   observe(demand: Demand): void {
     if (this.#learner.observe(demand)) this.#costs.useMix(this.#learner.mix, this.#nodes.values());
   }
 
-  /** A node was added or changed. */
+  /** Adds or replaces a node. */
   setNode(shape: NodeShape): void {
     const known = this.#nodes.get(shape.name);
     if (known !== undefined) {
@@ -70,13 +69,13 @@ export class Cluster {
     this.#rebook(node);
   }
 
-  /** A node is gone. Pods said to be on it stay known, should it come back. */
+  /** Removes a node. Its pods stay known in case the node returns. */
   removeNode(name: string): void {
     const node = this.#nodes.get(name);
     if (node === undefined) return;
     this.#nodes.delete(name);
     this.#costs.forget(node);
-    this.claims.forgetNode(node);
+    this.reservations.forgetNode(node);
     this.#freeSlots.push(node.slot);
     for (const uid of this.#podsOn.get(name) ?? []) {
       const booking = this.#bookings.get(uid);
@@ -85,8 +84,8 @@ export class Cluster {
   }
 
   /**
-   * A pod is on a node. A decision of this process for the same node stands until annotations name other GPUs; a
-   * decision for another node gives way to what happened.
+   * Records a pod on a node. A decision of this process for the same node stays until annotations name other GPUs; a
+   * decision for another node is replaced.
    */
   setPod(pod: BoundPod): Booking {
     const known = this.#bookings.get(pod.uid);
@@ -106,23 +105,23 @@ export class Cluster {
     return booking;
   }
 
-  /** A pod is gone, has ended, or a decision for it is void. */
+  /** Removes a pod that was deleted or has ended, or whose decision is void. */
   removePod(uid: string): void {
     const node = this.#release(uid);
     this.#retry(node);
   }
 
   /**
-   * Decides that a pod goes to a node and ledgers its GPUs. Room kept for other pods is respected; where there is none
-   * beside it, the pod that is decided now comes first. Its own claim, if any, is settled by this.
+   * Decides that a pod goes to a node and charges its GPUs. Respects reservations of other pods if there is room beside
+   * them; otherwise this pod comes first. Removes the pod's own reservation.
    */
   decide(uid: string, nodeName: string, demand: Demand): PodPlacement {
     const node = this.#nodes.get(nodeName);
     if (node === undefined) return { ok: false, reason: `node ${nodeName} is not known`, isProven: true };
-    this.claims.drop(uid);
+    this.reservations.drop(uid);
     const again = this.#release(uid);
     const scratch = this.#scratch.of(node);
-    node.copyUnheld(scratch);
+    node.copyUnreserved(scratch);
     const beside = placePod(node.shape, slotsOf(node.shape, scratch), demand);
     const placed = beside.ok ? beside : placePod(node.shape, slotsOf(node.shape, node.free), demand);
     if (placed.ok) this.#book(decidedBooking({ uid, nodeName, demand, gpus: null }, placed), node);
@@ -131,8 +130,8 @@ export class Cluster {
   }
 
   /**
-   * On which of the nodes the pod fits. Judges the GPUs alone; with `host`, CPU and memory of the host as well (the
-   * scheduler does that itself and knows better).
+   * The nodes on which the pod fits. Checks only GPUs; with `host`, also CPU and memory of the host, which the
+   * scheduler checks itself and knows better.
    */
   evaluate(demand: Demand, names: Iterable<string>, options: { readonly host?: boolean } = {}): Evaluation {
     const fits: ClusterNode[] = [];
@@ -157,12 +156,12 @@ export class Cluster {
     return { fits, refused };
   }
 
-  /** What the pod costs on each node, by the policy. */
+  /** The cost of the pod on each node, by the policy. */
   costs(demand: Demand, nodes: readonly ClusterNode[]): Costs {
     return this.#costs.costs(demand, nodes);
   }
 
-  /** The node where the pod costs least, the first of equal ones; null for no node. */
+  /** The node with the lowest cost, the first of equal ones; null if `nodes` is empty. */
   cheapest(demand: Demand, nodes: readonly ClusterNode[]): ClusterNode | null {
     const { first, second } = this.costs(demand, nodes);
     let best = 0;
@@ -173,20 +172,20 @@ export class Cluster {
     return nodes[best] ?? null;
   }
 
-  /** Keeps room for the pod on every node that it may come to, until it is decided, dropped or expires. */
-  claim(uid: string, demand: Demand, nodes: readonly ClusterNode[], expiresMs: number): void {
-    this.claims.make(uid, demand, nodes, expiresMs, this.#scratch);
+  /** Reserves room for the pod on every candidate node until the pod is decided, dropped or expires. */
+  reserve(uid: string, demand: Demand, nodes: readonly ClusterNode[], expiresMs: number): void {
+    this.reservations.make(uid, demand, nodes, expiresMs, this.#scratch);
   }
 
-  /** Keeps the room for the pod that is made by removing the pods `leaving`; see `Claims.nominate`. */
+  /** Reserves for the pod the room that evicting the pods `leaving` makes; see `Reservations.nominate`. */
   nominate(uid: string, demand: Demand, priority: number, nodeName: string, leaving: readonly string[]): void {
     const node = this.#nodes.get(nodeName);
     if (node === undefined) return;
     const charges = leaving.flatMap((pod) => this.#bookings.get(pod)?.charges ?? []);
-    this.claims.nominate(uid, demand, priority, node, charges);
+    this.reservations.nominate(uid, demand, priority, node, charges);
   }
 
-  /** Gives back what a pod has; answers the node where it had something. */
+  /** Frees the GPUs of a pod; returns the node that had it. */
   #release(uid: string): ClusterNode | undefined {
     const booking = this.#bookings.get(uid);
     if (booking === undefined) return undefined;
@@ -209,7 +208,7 @@ export class Cluster {
     node?.charge(booking.charges, demand.cpuMilli, demand.hostMemoryBytes, 1);
   }
 
-  /** Books all pods of a node whose GPUs are new: first the pods that name their GPUs, then the others. */
+  /** Books all pods of a node whose GPUs changed: first the pods that name their GPUs, then the others. */
   #rebook(node: ClusterNode): void {
     const bookings = [...(this.#podsOn.get(node.name) ?? [])].map((uid) => this.#bookings.get(uid) as Booking);
     const named = (booking: Booking) => booking.pod.gpus ?? (booking.gpus.length > 0 ? booking.gpus : null);
@@ -228,7 +227,7 @@ export class Cluster {
     }
   }
 
-  /** Something became free: pods for which no GPU had room may find one now. */
+  /** Capacity was freed: pods for which no GPU had room may get one now. */
   #retry(node: ClusterNode | undefined): void {
     if (node === undefined) return;
     for (const uid of this.#podsOn.get(node.name) ?? []) {

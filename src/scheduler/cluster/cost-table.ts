@@ -5,11 +5,11 @@ import { ScratchStates } from './scratch.js';
 import { tryPod } from './fit-simulation.js';
 import type { TypicalMix } from './typical-mix.js';
 
-/** Kinds of pod for which costs are remembered; the one not asked for longest is forgotten first. */
+/** How many kinds of pod have cached costs; the least recently used kind is dropped first. */
 const MAX_KINDS = 64;
 
 interface Column {
-  /** By node slot: the version of the node that the costs are of; 0 for none. */
+  /** By node slot: the version of the node for which the cost was computed; 0 for none. */
   versions: Int32Array;
   first: Float64Array;
   second: Float64Array;
@@ -18,8 +18,8 @@ interface Column {
 const IMPOSSIBLE: Cost = { first: Infinity, second: Infinity };
 
 /**
- * Costs on several nodes: entry i is of the i-th node. Numbers side by side: there may be thousands, several times a
- * second.
+ * Costs on several nodes: entry i is of the i-th node. Typed arrays, because there may be thousands of nodes several
+ * times a second.
  */
 export interface Costs {
   readonly first: Float64Array;
@@ -27,7 +27,7 @@ export interface Costs {
 }
 
 /**
- * What pods cost on nodes, remembered until the node (or the mix) changes: between two decisions few nodes do, and most
+ * Caches the costs of pods on nodes until the node or the mix changes: between two decisions few nodes change, and most
  * pods are of a few kinds.
  */
 export class CostTable {
@@ -41,19 +41,19 @@ export class CostTable {
     this.#judge = policy.judge(mix, []);
   }
 
-  /** From now on costs are of this mix, in a cluster of these nodes. */
+  /** Sets the mix and the nodes that costs are computed with. */
   useMix(mix: TypicalMix, nodes: Iterable<ClusterNode>): void {
     if (!this.#policy.usesMix) return;
     this.#judge = this.#policy.judge(mix, nodes);
     this.#columns.clear();
   }
 
-  /** The node's slot may soon be given to another node. */
+  /** Drops the cached costs of a node, because its slot may be given to another node. */
   forget(node: ClusterNode): void {
     for (const column of this.#columns.values()) column.versions[node.slot] = 0;
   }
 
-  /** What the pod costs on each of the nodes, in the same order. Infinite where it does not fit. */
+  /** The cost of the pod on each of the nodes, in the same order. Infinite if the pod does not fit. */
   costs(demand: Demand, nodes: readonly ClusterNode[]): Costs {
     const column = this.#column(demand.key, nodes);
     const costs = { first: new Float64Array(nodes.length), second: new Float64Array(nodes.length) };

@@ -1,32 +1,32 @@
 import { ANY_NODE, selectorKey, type NodeSelector } from '../../kube/node-selector.js';
 
-/** What one container asks of the node's GPUs. */
+/** The GPU request of one container. */
 export interface ContainerDemand {
   /** Index in `spec.containers`; for an init container in `spec.initContainers`. */
   readonly container: number;
-  /** Hundredths of a GPU: below 100 a part of one, else whole GPUs. */
+  /** Hundredths of a GPU: below 100 a part of one GPU, otherwise whole GPUs. */
   readonly cores: number;
   readonly memoryBytes: number;
 }
 
-/** What a pod asks of a node. */
+/** The request of a pod. */
 export interface Demand {
-  /** Containers that need a GPU, in the order in which the kubelet serves them. Empty for a pod without. */
+  /** Containers that need a GPU, in the order in which the kubelet serves them. Empty for a pod without GPU request. */
   readonly containers: readonly ContainerDemand[];
-  /** Init containers that need a GPU; they run one after another before `containers`, which take their GPUs over. */
+  /** Init containers that need a GPU; they run one after another before `containers`, which reuse their GPUs. */
   readonly init: readonly ContainerDemand[];
   /** Thousandths of a CPU of the host. */
   readonly cpuMilli: number;
   /** Memory of the host. */
   readonly hostMemoryBytes: number;
   readonly selector: NodeSelector;
-  /** Several whole GPUs of a container have to be of one model and memory. */
+  /** Whether several whole GPUs of a container must be of one model and memory. */
   readonly equalGpus: boolean;
-  /** Equal for demands that are equal: what may be remembered for one holds for the other. */
+  /** Equal for equal demands: the key of cached results. */
   readonly key: string;
 }
 
-/** A demand, with its key worked out. */
+/** Builds a demand and its key. */
 export function demandOf(parts: Partial<Omit<Demand, 'key'>>): Demand {
   const {
     containers = [],
@@ -42,7 +42,7 @@ export function demandOf(parts: Partial<Omit<Demand, 'key'>>): Demand {
   return { containers, init, cpuMilli, hostMemoryBytes, selector, equalGpus, key };
 }
 
-/** True when the pod asks for anything of a GPU. */
+/** True when the pod asks for a GPU. */
 export function needsGpu(demand: Demand): boolean {
   return demand.containers.length > 0 || demand.init.length > 0;
 }

@@ -6,38 +6,38 @@ import type { ScratchStates } from './scratch.js';
 import { findPart, needsEqual, tryPod } from './fit-simulation.js';
 
 /**
- * Why a pod does not fit on a node. `no-room` and `held` may change when pods end or are preempted, `held` as soon as a
- * decision on another pod is made; the others do not.
+ * Why a pod does not fit on a node. `no-room` and `reserved` may change when pods end or are preempted, and `reserved`
+ * also as soon as another pod is decided; the others do not change.
  */
-export type Refusal = 'unknown-node' | 'no-gpu' | 'too-large' | 'no-room' | 'held';
+export type Refusal = 'unknown-node' | 'no-gpu' | 'too-large' | 'no-room' | 'reserved';
 
-/** True where taking other pods away could make room. */
+/** True if preempting other pods could make room. */
 export function isResolvable(refusal: Refusal): boolean {
-  return refusal === 'no-room' || refusal === 'held';
+  return refusal === 'no-room' || refusal === 'reserved';
 }
 
-/** Whether a pod fits on a node with regard to holds: null when it does. */
+/** Whether a pod fits on a node beside the reservations: null when it does. */
 export function judgeFit(node: ClusterNode, demand: Demand, scratch: ScratchStates): Refusal | null {
   if (!needsGpu(demand)) return null;
   if (node.free.cores.length === 0) return 'no-gpu';
-  if (!node.held && demand.init.length === 0 && demand.containers.length === 1 && !needsEqual(node, demand)) {
+  if (!node.isReserved && demand.init.length === 0 && demand.containers.length === 1 && !needsEqual(node, demand)) {
     if (fitsAlone(node, demand.containers[0] as ContainerDemand)) return null;
   } else if (fitsUnheld(node, demand, scratch)) return null;
-  if (node.held) {
+  if (node.isReserved) {
     const state = scratch.of(node);
     copyState(node.free, state);
-    if (tryPod(node, state, demand)) return 'held';
+    if (tryPod(node, state, demand)) return 'reserved';
   }
   return fitsIdle(node, demand, scratch) ? 'no-room' : 'too-large';
 }
 
 function fitsUnheld(node: ClusterNode, demand: Demand, scratch: ScratchStates): boolean {
   const state = scratch.of(node);
-  node.copyUnheld(state);
+  node.copyUnreserved(state);
   return tryPod(node, state, demand);
 }
 
-/** One container on a node without reservations: decided without a fit simulation. */
+/** Decides without a fit simulation for one container on a node without reservations. */
 function fitsAlone(node: ClusterNode, wanted: ContainerDemand): boolean {
   const { free } = node;
   if (wanted.cores < CORES_PER_GPU) return findPart(free, wanted) >= 0;
@@ -57,7 +57,7 @@ function largestSum(numbers: number[], count: number): number {
     .reduce((sum, number) => sum + number, 0);
 }
 
-/** Whether the pod would fit if nothing ran on the node, as far as that is known. */
+/** Whether the pod would fit if the node ran no pods, as far as known. */
 function fitsIdle(node: ClusterNode, demand: Demand, scratch: ScratchStates): boolean {
   const [only, another] = demand.containers;
   if (only !== undefined && another === undefined && demand.init.length === 0 && !needsEqual(node, demand)) {
@@ -75,7 +75,7 @@ function fitsIdle(node: ClusterNode, demand: Demand, scratch: ScratchStates): bo
   return placed.ok || !placed.isProven;
 }
 
-/** The node as if nothing ran there. */
+/** Fills `state` as if the node ran no pods. */
 function fillIdle(node: ClusterNode, state: FreeState): void {
   for (const [at, gpu] of node.shape.gpus.entries()) {
     state.cores[at] = gpu.usable ? CORES_PER_GPU : 0;
@@ -85,7 +85,9 @@ function fillIdle(node: ClusterNode, state: FreeState): void {
   state.hostMemoryBytes = Infinity;
 }
 
-/** The refusal in words. Equal for all nodes refused for the same reason: the scheduler counts equal texts together. */
+/**
+ * The text of a refusal. Equal for all nodes with the same reason, because the scheduler counts equal texts together.
+ */
 export function refusalText(refusal: Refusal, demand: Demand): string {
   switch (refusal) {
     case 'unknown-node':
@@ -96,8 +98,8 @@ export function refusalText(refusal: Refusal, demand: Demand): string {
       return `GPUs are too few, too small or unhealthy for ${inWords(demand)}`;
     case 'no-room':
       return `no room for ${inWords(demand)}`;
-    case 'held':
-      return `room for ${inWords(demand)} is kept for pods that are being placed`;
+    case 'reserved':
+      return `room for ${inWords(demand)} is reserved for pods that are being placed`;
   }
 }
 

@@ -5,8 +5,8 @@ import { placePod } from './pod-placement.js';
 
 /**
  * Simulates placing a pod: subtracts from `state` what the pod would take on the node and returns whether it fits;
- * `state` is meaningful only if it does. Agrees with `placePod` on whether the pod fits, at a small part of its cost:
- * which of several equal GPUs is taken makes no difference to what is left. If GPUs differ so that it could, it calls
+ * `state` is valid only if it does. Agrees with `placePod` on whether the pod fits, at a small part of its cost: which
+ * of several equal GPUs is taken does not change the free capacity. If GPUs differ so that it could, it calls
  * `placePod`.
  */
 export function tryPod(node: ClusterNode, state: FreeState, demand: Demand): boolean {
@@ -20,14 +20,14 @@ export function tryPod(node: ClusterNode, state: FreeState, demand: Demand): boo
   const before = emptyState(state.cores.length);
   copyState(state, before);
   if (demand.containers.every((wanted) => tryContainer(shape, state, wanted))) return true;
-  // Another order may fit.
+  // The pod may fit in another order.
   copyState(before, state);
   return mayFit(state, demand.containers) && tryExactly(shape, state, demand);
 }
 
 /**
- * False where no order can fit: for every size there have to be GPUs for as many containers of that size or more. On
- * most full nodes this is seen long before all assignments are tried.
+ * False if no order can fit: for every request size there must be GPUs for as many containers of at least that size. On
+ * most full nodes this avoids trying all assignments.
  */
 function mayFit({ cores }: FreeState, containers: readonly ContainerDemand[]): boolean {
   return containers.every(({ cores: wanted }) => {
@@ -43,7 +43,7 @@ function mayFit({ cores }: FreeState, containers: readonly ContainerDemand[]): b
   });
 }
 
-/** True where it makes a difference that a container's GPUs have to be equal. */
+/** True when the requirement of equal GPUs restricts the choice on this node. */
 export function needsEqual(node: ClusterNode, demand: Demand): boolean {
   return demand.equalGpus && !node.alike;
 }
@@ -71,8 +71,8 @@ function tryPart(state: FreeState, wanted: ContainerDemand): boolean {
 }
 
 /**
- * The position of the GPU with the fewest free cores that has room for a part, then the least memory: the choice of the
- * `share` evaluator. -1 where none has.
+ * The position of the GPU with the fewest free cores, then the least memory, that has room for a part: the choice of
+ * the `share` evaluator. -1 if none has room.
  */
 export function findPart({ cores: freeCores, memory: freeMemory }: FreeState, wanted: ContainerDemand): number {
   let chosen = -1;
@@ -103,14 +103,13 @@ function tryWhole(shape: NodeShape, state: FreeState, wanted: ContainerDemand): 
 }
 
 /**
- * Positions of GPUs that could be the whole ones a container asks for; null where there are too few, or too little
- * memory on them.
+ * Positions that could be the whole GPUs of a container; null if there are too few, or their memory does not suffice.
  */
 export function findWhole(shape: NodeShape, state: FreeState, wanted: ContainerDemand): number[] | null {
   const count = wanted.cores / CORES_PER_GPU;
   if (!Number.isInteger(count)) return null;
   const whole: number[] = [];
-  // What cannot be used has nothing free.
+  // An unusable GPU has no free cores here.
   for (let at = 0; at < state.cores.length; at++) if ((state.cores[at] as number) >= CORES_PER_GPU) whole.push(at);
   if (whole.length < count) return null;
   if (wanted.memoryBytes > 0 && shape.memoryKnown) {

@@ -4,24 +4,24 @@ import { selects } from '../../kube/node-selector.js';
 import type { TypicalMix } from './typical-mix.js';
 
 /**
- * How much of the judgement is "which free GPUs could host such a pod" (the measure of FGD: Weng et al., "Beware of
- * Fragmentation", USENIX ATC 2023); the rest is "how much would be used if such pods filled the node". The first keeps
- * chances for pods that come seldom (several whole GPUs), the second sees how well parts pack. On the openb trace each
- * alone allocates less than both.
+ * Weight of "which free GPUs could host such a pod" (the measure of FGD: Weng et al., "Beware of Fragmentation", USENIX
+ * ATC 2023); the rest is the weight of "how much would be used if such pods filled the node". The first preserves
+ * capacity for rare pods (several whole GPUs), the second measures how well parts pack. On the openb trace each alone
+ * allocates less than both.
  */
 const HOSTING_SHARE = 0.7;
 
 /**
- * A request counts by how often it comes, and the more the less there is that could host it: with the ratio of what is
- * free to what could host it, to this power. What only few nodes can serve (eight GPUs and 120 CPUs, say) is kept for
- * those who need it.
+ * A request counts by its frequency, multiplied by this power of the ratio of free capacity to capacity that could host
+ * it. Capacity that only a few nodes have (eight GPUs and 120 CPUs, for example) is thereby kept for the pods that need
+ * it.
  */
 const SCARCITY_POWER = 0.75;
 
-/** What nothing can host counts as if this part of all that is free could. */
+/** A request that no free capacity could host counts as if this part of the free capacity could. */
 const LEAST_HOSTABLE = 0.002;
 
-/** The mix laid out for quick reading: request k is column k of each array. */
+/** The mix as columns for fast reading: request k is entry k of each array. */
 interface Columns {
   readonly weight: Float64Array;
   readonly count: Int32Array;
@@ -35,11 +35,11 @@ interface Columns {
 export class FragmentationScore {
   readonly #mix: TypicalMix;
   readonly #columns: Columns;
-  /** By node name: which requests of the mix may run there at all. Selectors seldom change, labels seldom do. */
+  /** By node name: which requests of the mix may run on the node at all. Selectors and labels seldom change. */
   readonly #eligible = new Map<string, { readonly labels: NodeShape['labels']; readonly mask: Uint8Array }>();
   readonly #everywhere: Uint8Array | null;
 
-  /** `nodes` in their present state say how scarce room for each request is; the meter keeps to that. */
+  /** The present state of `nodes` determines how scarce the room for each request is; later changes do not. */
   constructor(mix: TypicalMix, nodes: Iterable<ClusterNode>) {
     this.#mix = mix;
     const column = (read: (request: TypicalMix['requests'][number]) => number) => Float64Array.from(mix.requests, read);
@@ -64,8 +64,8 @@ export class FragmentationScore {
 
   /**
    * Capacity in hundredths of a GPU that the mix could use in this state of the node: the mean over its requests,
-   * weighted by how often they come. What is free of a GPU counts by its scarcer part, what a request takes by its
-   * larger part, of cores and memory.
+   * weighted by frequency. The free part of a GPU counts by its scarcer resource, a request by its larger one, of cores
+   * and memory.
    */
   usable(shape: NodeShape, state: FreeState): number {
     const { weight, count, cores, memory, cpuMilli, hostMemory } = this.#columns;

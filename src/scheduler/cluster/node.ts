@@ -6,11 +6,11 @@ import type { Topology } from '../../gpu/topology/topology.js';
 /** One GPU of a node, as the node publishes it. */
 export interface NodeGpu {
   readonly gpu: Gpu;
-  /** False when unhealthy or excluded: nothing is placed there. */
+  /** False when unhealthy or excluded: no pod is placed there. */
   readonly usable: boolean;
-  /** Somebody outside our control uses it: whole GPUs are taken elsewhere first. */
+  /** Foreign processes use it: whole GPUs are chosen elsewhere first. */
   readonly foreign: boolean;
-  /** What the node says is free. It may lag behind what is booked here, so the smaller of both counts. */
+  /** Free cores that the node publishes. They may lag behind the bookings here, so the smaller of both counts. */
   readonly freeCores: number;
   readonly freeMemoryBytes: number;
 }
@@ -22,22 +22,22 @@ export interface NodeShape {
   readonly gpus: readonly NodeGpu[];
   readonly topology: Topology;
   /**
-   * False where the memory of a GPU is only an estimate (what the node has, divided by its GPUs): then whole GPUs are
-   * taken as they are, and the scheduler's own sum over the node judges their memory.
+   * False if the memory of a GPU is only an estimate (the node's memory divided by its GPUs): then whole GPUs are not
+   * checked for memory, and the scheduler's own sum over the node decides.
    */
   readonly memoryKnown: boolean;
   readonly cpuMilli: number;
   readonly hostMemoryBytes: number;
 }
 
-/** What a pod takes of one GPU. */
+/** The amounts that a pod takes of one GPU. */
 export interface Charge {
   readonly position: number;
   readonly cores: number;
   readonly memoryBytes: number;
 }
 
-/** Free amounts of a node: what placement and policies read, and what a fit simulation changes. */
+/** Free capacity of a node, which placement and policies read and a fit simulation changes. */
 export interface FreeState {
   readonly cores: Float64Array;
   readonly memory: Float64Array;
@@ -45,22 +45,23 @@ export interface FreeState {
   hostMemoryBytes: number;
 }
 
-/** Most nodes have no holds most of the time. */
+/** Shared by all nodes without reservations, which is most of them. */
 const NONE: readonly (readonly Charge[])[] = [];
 
 /**
- * A node of the cluster with what is taken of it. Bookings are pods and decisions; holds are decisions of which it is
- * open whether they come to this node. `version` grows whenever a booking or the shape changes, not with holds.
+ * A node of the cluster with its bookings and reservations. Bookings are pods and decisions; reservations (`reserve`)
+ * are for pods whose node is still open. `version` grows with each change of a booking or of the shape, not of a
+ * reservation.
  */
 export class ClusterNode {
-  /** Dense number, for tables indexed by node; given again after the node is gone. */
+  /** Dense number for tables indexed by node; reused after the node is removed. */
   readonly slot: number;
   #shape: NodeShape;
   #usedCores: Float64Array;
   #usedMemory: Float64Array;
   #usedCpuMilli = 0;
   #usedHostMemory = 0;
-  #holds: readonly (readonly Charge[])[] = NONE;
+  #reserved: readonly (readonly Charge[])[] = NONE;
   #free: FreeState;
   #uniform = true;
   #oneModel = true;
@@ -86,9 +87,7 @@ export class ClusterNode {
     return this.#shape.name;
   }
 
-  /**
-   * All usable GPUs have the same memory: which of several equally free ones is taken makes no difference to what fits.
-   */
+  /** All usable GPUs have the same memory: which of several equally free ones is taken does not change what fits. */
   get uniform(): boolean {
     return this.#uniform;
   }
@@ -98,31 +97,31 @@ export class ClusterNode {
     return this.#uniform && this.#oneModel;
   }
 
-  /** What is free, holds not regarded. Not to be changed. */
+  /** Free capacity, ignoring reservations. Must not be changed. */
   get free(): FreeState {
     return this.#free;
   }
 
-  /** Usable GPUs of which nothing is taken, holds not regarded. */
+  /** Number of usable GPUs without bookings, ignoring reservations. */
   get wholeCount(): number {
     return this.#wholeCount;
   }
 
-  /** GPUs that may be given to pods, whether they are taken or not. */
+  /** Number of GPUs that pods may get, free or not. */
   get usableCount(): number {
     return this.#usableCount;
   }
 
-  /** Memory of the largest of those. */
+  /** Memory of the largest usable GPU. */
   get largestGpuBytes(): number {
     return this.#largestGpuBytes;
   }
 
-  get held(): boolean {
-    return this.#holds.length > 0;
+  get isReserved(): boolean {
+    return this.#reserved.length > 0;
   }
 
-  /** Replaces the description of the node. True when the GPUs changed so that bookings must be computed again. */
+  /** Replaces the description of the node. True when the GPUs changed, so that bookings must be computed again. */
   reshape(shape: NodeShape): boolean {
     const same =
       shape.gpus.length === this.#shape.gpus.length &&
@@ -133,14 +132,14 @@ export class ClusterNode {
       this.#usedMemory = new Float64Array(shape.gpus.length);
       this.#usedCpuMilli = 0;
       this.#usedHostMemory = 0;
-      this.#holds = NONE;
+      this.#reserved = NONE;
       this.#free = emptyState(shape.gpus.length);
     }
     this.#refresh();
     return !same;
   }
 
-  /** Takes what a pod uses; `sign` -1 gives it back. */
+  /** Books the amounts of a pod; `sign` -1 removes the booking. */
   charge(charges: readonly Charge[], cpuMilli: number, hostMemoryBytes: number, sign: 1 | -1): void {
     for (const { position, cores, memoryBytes } of charges) {
       if (position >= this.#usedCores.length) continue;
@@ -152,20 +151,22 @@ export class ClusterNode {
     this.#refresh();
   }
 
-  /** Keeps room for a decision that may come here. The same list is given to `unhold`. */
-  hold(charges: readonly Charge[]): void {
-    this.#holds = this.#holds.length === 0 ? [charges] : [...this.#holds, charges];
+  /** Adds a reservation. Pass the same list to `unreserve`. */
+  reserve(charges: readonly Charge[]): void {
+    this.#reserved = this.#reserved.length === 0 ? [charges] : [...this.#reserved, charges];
   }
 
-  unhold(charges: readonly Charge[]): void {
-    this.#holds =
-      this.#holds.length === 1 && this.#holds[0] === charges ? NONE : this.#holds.filter((held) => held !== charges);
+  unreserve(charges: readonly Charge[]): void {
+    this.#reserved =
+      this.#reserved.length === 1 && this.#reserved[0] === charges
+        ? NONE
+        : this.#reserved.filter((entry) => entry !== charges);
   }
 
-  /** Writes what is free with holds regarded into `into`, which must have room for the node's GPUs. */
-  copyUnheld(into: FreeState): void {
+  /** Writes the free capacity minus reservations into `into`, which must have room for the node's GPUs. */
+  copyUnreserved(into: FreeState): void {
     copyState(this.#free, into);
-    for (const charges of this.#holds) {
+    for (const charges of this.#reserved) {
       for (const { position, cores, memoryBytes } of charges) {
         into.cores[position] = Math.max(0, (into.cores[position] as number) - cores);
         into.memory[position] = Math.max(0, (into.memory[position] as number) - memoryBytes);
@@ -174,8 +175,8 @@ export class ClusterNode {
   }
 
   /**
-   * What would be free if these charges were given back; what the node says is free is taken to grow along. CPU and
-   * memory of the host do not limit.
+   * The free capacity if these charges were removed; the free cores that the node publishes are assumed to grow with
+   * it. CPU and memory of the host do not limit.
    */
   without(charges: readonly Charge[]): FreeState {
     const state = emptyState(this.#shape.gpus.length);
@@ -192,7 +193,7 @@ export class ClusterNode {
     return state;
   }
 
-  /** Booked cores and memory of a GPU; more than the GPU has if another scheduler placed pods. */
+  /** Booked cores and memory of a GPU; more than the GPU has if another scheduler placed pods there. */
   used(position: number): { readonly cores: number; readonly memoryBytes: number } {
     return { cores: this.#usedCores[position] ?? 0, memoryBytes: this.#usedMemory[position] ?? 0 };
   }
@@ -239,7 +240,7 @@ export function copyState(from: FreeState, into: FreeState): void {
   into.hostMemoryBytes = from.hostMemoryBytes;
 }
 
-/** The GPUs as node-level placement sees them in a state of the node. */
+/** The GPUs as node-level placement sees them in this state. */
 export function slotsOf(shape: NodeShape, state: FreeState): GpuSlot[] {
   return shape.gpus.map((entry, at) => ({
     gpu: entry.gpu,

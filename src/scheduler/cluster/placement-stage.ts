@@ -11,13 +11,13 @@ export interface ContainerGpus {
   readonly indexes: readonly number[];
 }
 
-/** One container that is to be placed, in the order in which the kubelet serves them. */
+/** One container to be placed, in the order in which the kubelet serves them. */
 export interface PlacementStep {
   readonly wanted: ContainerDemand;
   readonly isInit: boolean;
 }
 
-/** What init containers leave to those after them, by position. */
+/** Capacity that init containers leave to the containers after them, by position. */
 type Left = ReadonlyMap<number, Amount>;
 
 interface Amount {
@@ -25,9 +25,9 @@ interface Amount {
   readonly memoryBytes: number;
 }
 
-/** A pod of which some containers are placed. */
+/** A pod with some of its containers placed. */
 export interface PlacementStage {
-  /** The GPUs as they are without what the pod has taken so far. */
+  /** The GPUs without the amounts that the pod has taken so far. */
   readonly slots: readonly GpuSlot[];
   readonly left: Left;
   readonly charges: readonly Charge[];
@@ -46,20 +46,20 @@ export function firstStage(slots: readonly GpuSlot[]): PlacementStage {
   return { slots, left: new Map(), charges: [], containers: [] };
 }
 
-/** What a container takes of a GPU: a part as asked, or the whole GPU with all its memory. */
+/** The amounts that a container takes of a GPU: a part as requested, or the whole GPU with all its memory. */
 export function chargeOf(shape: NodeShape, position: number, wanted: ContainerDemand): Charge {
   if (wanted.cores < CORES_PER_GPU) return { position, cores: wanted.cores, memoryBytes: wanted.memoryBytes };
   return { position, cores: CORES_PER_GPU, memoryBytes: shape.gpus[position]?.gpu.memoryBytes ?? 0 };
 }
 
-/** How many GPUs a container gets. */
+/** Number of GPUs that a container gets. */
 export function gpusOf({ cores }: ContainerDemand): number {
   return cores < CORES_PER_GPU ? 1 : cores / CORES_PER_GPU;
 }
 
 /**
- * The GPUs that the next container may have, in numbers of positions. The kubelet hands over as many of the ids that
- * init containers leave as the container asks for, from whichever of their GPUs.
+ * The GPUs that the next container may get, as numbers of positions. The kubelet passes on as many ids of the init
+ * containers as the container asks for, from any of their GPUs.
  */
 export function keptFor({ left }: PlacementStage, wanted: ContainerDemand): { must: number[]; among: number[] | null } {
   const kept = [...left.keys()];
@@ -67,7 +67,7 @@ export function keptFor({ left }: PlacementStage, wanted: ContainerDemand): { mu
   return { must: kept, among: null };
 }
 
-/** The GPUs as the next container finds them: what init containers leave is free to it. */
+/** The GPUs as the next container finds them: capacity of ended init containers counts as free. */
 export function slotsFor({ slots, left }: PlacementStage): readonly GpuSlot[] {
   if (left.size === 0) return slots;
   return slots.map((slot, position) => {
@@ -77,7 +77,7 @@ export function slotsFor({ slots, left }: PlacementStage): readonly GpuSlot[] {
   });
 }
 
-/** The stage after a container was given these GPUs. */
+/** The stage after a container got these GPUs. */
 export function advance(
   shape: NodeShape,
   stage: PlacementStage,

@@ -23,18 +23,17 @@ export type PodPlacement =
   | {
       readonly ok: false;
       readonly reason: string;
-      /** False where the search was given up: an assignment may exist that was not found. */
+      /** False if the search was given up: an assignment may exist that was not found. */
       readonly isProven: boolean;
     };
 
 /**
  * Chooses the GPUs of all containers of a pod on one node: one container after another as the kubelet does, with the
- * node's own placement, so that the node agent, asked in the same state, answers the same. Where that way leads nowhere
- * every assignment is looked at: the best GPU for one container may be the only one for the next. `slots` are the
- * node's GPUs in that state.
+ * node's own placement, so that the node agent in the same state chooses the same. If that fails, every assignment is
+ * searched: the best GPU for one container may be the only one for the next. `slots` are the node's GPUs in that state.
  *
- * An init container's GPUs stay with the pod: the containers after it have to take them first (the kubelet's
- * `mustInclude`). A refusal says which container found no place, and why.
+ * An init container's GPUs stay with the pod: the containers after it must reuse them first (the kubelet's
+ * `mustInclude`). A refusal names the container that found no GPU, and why.
  */
 export function placePod(shape: NodeShape, slots: readonly GpuSlot[], demand: Demand): PodPlacement {
   const steps = stepsOf(demand);

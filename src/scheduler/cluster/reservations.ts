@@ -6,36 +6,36 @@ import type { ScratchStates } from './scratch.js';
 import { findPart, findWhole, needsEqual, tryPod } from './fit-simulation.js';
 
 /**
- * A pod for which nodes were offered to the scheduler, which has not said yet which it takes. Room for the pod is kept
- * on each of them, on certain GPUs: whatever the order in which the pods come to their nodes, no GPU is promised twice.
+ * A pod for which nodes were offered to the scheduler and whose node is not chosen yet. Room is reserved on certain
+ * GPUs of each node, so that no GPU is promised twice, whatever the order in which pods are bound.
  */
 export interface Reservation {
   readonly uid: string;
   readonly demand: Demand;
   readonly expiresMs: number;
-  /** Priority of a pod for which others are being removed; null for a pod that was offered nodes. */
+  /** Priority of a pod for which others are being evicted; null for a pod that was offered nodes. */
   readonly nominated: number | null;
-  /** Where room is kept. */
+  /** The nodes with reserved room. */
   readonly nodes: readonly ClusterNode[];
-  /** What is kept on the node of the same place. */
+  /** The reserved amounts on the node of the same index. */
   readonly charges: readonly (readonly Charge[])[];
 }
 
-/** All open claims. */
+/** All open reservations. */
 export class Reservations {
-  readonly #claims = new Map<string, Reservation>();
+  readonly #reservations = new Map<string, Reservation>();
 
   get size(): number {
-    return this.#claims.size;
+    return this.#reservations.size;
   }
 
   get(uid: string): Reservation | undefined {
-    return this.#claims.get(uid);
+    return this.#reservations.get(uid);
   }
 
-  /** True when a claim keeps room on several nodes, of which it will need one. */
+  /** True when a reservation covers several nodes, of which the pod will need one. */
   get undecided(): boolean {
-    for (const claim of this.#claims.values()) if (claim.nodes.length > 1) return true;
+    for (const reservation of this.#reservations.values()) if (reservation.nodes.length > 1) return true;
     return false;
   }
 
@@ -48,69 +48,82 @@ export class Reservations {
     for (const node of nodes) {
       const room = roomOn(node, demand, scratch, shared);
       if (room === null) continue;
-      node.hold(room);
+      node.reserve(room);
       kept.push(node);
       charges.push(room);
     }
-    if (kept.length > 0) this.#claims.set(uid, { uid, demand, expiresMs, nominated: null, nodes: kept, charges });
+    if (kept.length > 0) this.#reservations.set(uid, { uid, demand, expiresMs, nominated: null, nodes: kept, charges });
   }
 
   /**
-   * Keeps the room that is being made for a pod on a node by removing others: the GPUs it would get once `leaving` is
-   * free. Pods that come in between do not get them.
+   * Reserves the room that evictions make for a pod on a node: the GPUs that the pod would get once `leaving` is free.
+   * Pods that arrive meanwhile do not get them.
    */
   nominate(uid: string, demand: Demand, priority: number, node: ClusterNode, leaving: readonly Charge[]): void {
     this.drop(uid);
     const charges = roomForSeveral(node, node.without(leaving), demand);
     if (charges === null) return;
-    node.hold(charges);
-    this.#claims.set(uid, { uid, demand, expiresMs: Infinity, nominated: priority, nodes: [node], charges: [charges] });
+    node.reserve(charges);
+    this.#reservations.set(uid, {
+      uid,
+      demand,
+      expiresMs: Infinity,
+      nominated: priority,
+      nodes: [node],
+      charges: [charges],
+    });
   }
 
-  /** A more important pod comes: what is kept for less important ones by nomination is open to it. */
+  /** Drops nominations of pods with lower priority, so that a more important pod can use their room. */
   dropNominatedBelow(priority: number): void {
-    for (const claim of [...this.#claims.values()]) {
-      if (claim.nominated !== null && claim.nominated < priority) this.drop(claim.uid);
+    for (const reservation of [...this.#reservations.values()]) {
+      if (reservation.nominated !== null && reservation.nominated < priority) this.drop(reservation.uid);
     }
   }
 
-  /** The pod was decided or is gone: removes its reservation. */
+  /** Removes the reservation of a pod that was decided or deleted. */
   drop(uid: string): boolean {
-    const claim = this.#claims.get(uid);
-    if (claim === undefined) return false;
-    claim.nodes.forEach((node, at) => node.unhold(claim.charges[at] as readonly Charge[]));
-    return this.#claims.delete(uid);
+    const reservation = this.#reservations.get(uid);
+    if (reservation === undefined) return false;
+    reservation.nodes.forEach((node, at) => node.unreserve(reservation.charges[at] as readonly Charge[]));
+    return this.#reservations.delete(uid);
   }
 
-  /** Drops the claims that have waited too long; answers the pods. */
+  /** Removes expired reservations; returns their pods. */
   expire(nowMs: number): string[] {
-    const expired = [...this.#claims.values()].filter((claim) => claim.expiresMs <= nowMs).map((claim) => claim.uid);
+    const expired = [...this.#reservations.values()]
+      .filter((reservation) => reservation.expiresMs <= nowMs)
+      .map((reservation) => reservation.uid);
     for (const uid of expired) this.drop(uid);
     return expired;
   }
 
-  /** The node is gone; it may come back as another. */
+  /** Removes a node from all reservations; it may return as another object. */
   forgetNode(node: ClusterNode): void {
-    for (const [uid, claim] of this.#claims) {
-      const others = (_: unknown, at: number): boolean => claim.nodes[at] !== node;
-      this.#claims.set(uid, { ...claim, nodes: claim.nodes.filter(others), charges: claim.charges.filter(others) });
+    for (const [uid, reservation] of this.#reservations) {
+      const others = (_: unknown, at: number): boolean => reservation.nodes[at] !== node;
+      this.#reservations.set(uid, {
+        ...reservation,
+        nodes: reservation.nodes.filter(others),
+        charges: reservation.charges.filter(others),
+      });
     }
   }
 }
 
 /**
- * By position what a part of a GPU takes there: the same on every node, of which there may be thousands, several times
- * a second.
+ * By position, the charge of a part of a GPU: the same object for every node, because there may be thousands of nodes
+ * several times a second.
  */
 type Shared = (readonly Charge[])[];
 
-/** The GPUs on which the pod would be kept room; null where there is none. */
+/** The GPUs on which room would be reserved for the pod; null if there is no room. */
 function roomOn(node: ClusterNode, demand: Demand, scratch: ScratchStates, shared: Shared): readonly Charge[] | null {
   const [only, another] = demand.containers;
   let state = node.free;
-  if (node.held) {
+  if (node.isReserved) {
     state = scratch.of(node);
-    node.copyUnheld(state);
+    node.copyUnreserved(state);
   }
   if (only === undefined || another !== undefined || demand.init.length > 0 || needsEqual(node, demand))
     return roomForSeveral(node, state, demand);

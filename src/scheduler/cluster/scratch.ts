@@ -1,10 +1,10 @@
 import { emptyState, type ClusterNode, type FreeState } from './node.js';
 
-/** States to try in, one for each number of GPUs, used again and again. */
+/** Reusable states for simulations, one for each number of GPUs. */
 export class ScratchStates {
   readonly #states = new Map<number, FreeState>();
 
-  /** A state with room for the node's GPUs. Its content is whatever was there last. */
+  /** A state with room for the node's GPUs. It still has the content of its last use. */
   of(node: ClusterNode): FreeState {
     const gpus = node.shape.gpus.length;
     let state = this.#states.get(gpus);

@@ -2,15 +2,15 @@ import { CORES_PER_GPU } from '../../gpu/resources.js';
 import { needsGpu, type Demand } from './demand.js';
 import type { NodeSelector } from '../../kube/node-selector.js';
 
-/** One kind of request that comes again and again. */
+/** One kind of request that recurs. */
 export interface TypicalRequest {
-  /** Share of all requests; those of a mix sum up to 1. */
+  /** Share of all requests; the weights of a mix sum up to 1. */
   readonly weight: number;
-  /** GPUs: 1 for a part of one. */
+  /** Number of GPUs: 1 for a part of a GPU. */
   readonly count: number;
-  /** Of each GPU, hundredths. */
+  /** Hundredths of each GPU. */
   readonly cores: number;
-  /** Of each GPU; 0 for whole GPUs without a word on memory. */
+  /** Bytes on each GPU; 0 for whole GPUs without a memory request. */
   readonly memoryBytes: number;
   readonly cpuMilli: number;
   readonly hostMemoryBytes: number;
@@ -18,8 +18,7 @@ export interface TypicalRequest {
 }
 
 /**
- * The kinds of request that the cluster usually gets, the most frequent first. Never changed; a new one has a new
- * version.
+ * The kinds of request that the cluster usually gets, the most frequent first. Immutable; a new mix has a new version.
  */
 export interface TypicalMix {
   readonly version: number;
@@ -28,17 +27,17 @@ export interface TypicalMix {
 
 export const EMPTY_MIX: TypicalMix = { version: 0, requests: [] };
 
-/** More kinds than this make decisions slower, not better: on the openb trace 48 do as well as all 130. */
+/** More kinds make decisions slower, not better: on the openb trace 48 do as well as all 130. */
 const MAX_REQUESTS = 64;
 
-/** Of so many pods ago a pod counts half as much. */
+/** After this many further pods, the weight of a pod has halved. */
 const HALF_LIFE_PODS = 8192;
 
-/** A new mix is made after this many pods at the latest; every one of them makes remembered costs void. */
+/** A new mix is built after this many pods at the latest; each new mix invalidates all cached costs. */
 const MAX_INTERVAL_PODS = 1024;
 const MIN_INTERVAL_PODS = 16;
 
-/** Learns the mix from the pods that come: each counts once, recent ones more. Pods without GPU are no part of it. */
+/** Learns the mix from arriving pods: each counts once, recent ones more. Pods without GPU request are ignored. */
 export class MixLearner {
   readonly #kinds = new Map<string, { request: Omit<TypicalRequest, 'weight'>; weight: number }>();
   #growth = 1;
@@ -46,21 +45,21 @@ export class MixLearner {
   #next = MIN_INTERVAL_PODS;
   #mix: TypicalMix = EMPTY_MIX;
 
-  /** The mix as last made. */
+  /** The mix that was built last. */
   get mix(): TypicalMix {
     return this.#mix;
   }
 
-  /** Pods seen. */
+  /** Number of pods so far. */
   get seen(): number {
     return this.#seen;
   }
 
-  /** Takes a pod into account. True when that made a new mix. */
+  /** Adds a pod. True when this built a new mix. */
   observe(demand: Demand): boolean {
     if (!needsGpu(demand)) return false;
     const wanted = demand.containers.length > 0 ? demand.containers : demand.init;
-    // Instead of making all older weights smaller, each new one is a little larger.
+    // Growing the weight of each new pod has the effect of shrinking all older ones, at less cost.
     this.#growth *= 2 ** (1 / HALF_LIFE_PODS);
     for (const { cores, memoryBytes } of wanted) {
       const count = Math.max(1, Math.floor(cores / CORES_PER_GPU));
@@ -68,7 +67,7 @@ export class MixLearner {
         count,
         cores: Math.min(cores, CORES_PER_GPU),
         memoryBytes: memoryBytes / count,
-        // The host's part of a pod with several GPU containers is split: each of them is a kind of its own.
+        // The host's part of a pod with several GPU containers is divided: each container is a kind of its own.
         cpuMilli: demand.cpuMilli / wanted.length,
         hostMemoryBytes: demand.hostMemoryBytes / wanted.length,
         selector: demand.selector,

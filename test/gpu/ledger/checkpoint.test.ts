@@ -41,7 +41,7 @@ const state = {
   halves: [{ memoryIds: ['a-m1', 'a-m2'], takenAt: 5 }],
   legacy: [legacy],
   units: new Map([[unit.id, unit]]),
-  doors: new Map([
+  modes: new Map([
     ['GPU-1', 'plugin'],
     ['GPU-2', 'claims'],
   ] as const),
@@ -55,7 +55,7 @@ test('a checkpoint gives back what was written', (t) => {
     t.same(decoded.content.halves, state.halves);
     t.same(decoded.content.legacy, [legacy]);
     t.same(decoded.content.units, [unit]);
-    t.same(decoded.content.doors, state.doors);
+    t.same(decoded.content.modes, state.modes);
   }
   t.end();
 });

@@ -115,28 +115,28 @@ test('refusals tell what may change from what may not', (t) => {
   t.end();
 });
 
-test('a claim keeps room on every node offered, until it is decided', (t) => {
+test('a reservation covers room on every node offered, until it is decided', (t) => {
   const of = cluster([16], [16]);
   const demand = pod([[60, 4]]);
-  of.claim('a', demand, [...of.nodes.values()], 1000);
+  of.reserve('a', demand, [...of.nodes.values()], 1000);
   t.same(fitting(of, demand), []);
-  t.same(of.evaluate(demand, ['n0']).refused, [{ name: 'n0', refusal: 'held' }]);
-  t.ok(of.claims.undecided);
+  t.same(of.evaluate(demand, ['n0']).refused, [{ name: 'n0', refusal: 'reserved' }]);
+  t.ok(of.reservations.undecided);
   t.match(of.decide('a', 'n1', demand), { ok: true, containers: [{ indexes: [0] }] });
   t.same(fitting(of, demand), ['n0']);
-  t.notOk(of.claims.undecided);
+  t.notOk(of.reservations.undecided);
   t.end();
 });
 
-test('a claim that waits too long, or whose pod is gone, keeps nothing', (t) => {
+test('a reservation that waits too long, or whose pod is gone, reserves nothing', (t) => {
   const of = cluster([16]);
   const demand = pod([[60, 4]]);
-  of.claim('a', demand, [...of.nodes.values()], 1000);
-  t.same(of.claims.expire(999), []);
-  t.same(of.claims.expire(1000), ['a']);
+  of.reserve('a', demand, [...of.nodes.values()], 1000);
+  t.same(of.reservations.expire(999), []);
+  t.same(of.reservations.expire(1000), ['a']);
   t.same(fitting(of, demand), ['n0']);
-  of.claim('b', demand, [...of.nodes.values()], 1000);
-  t.ok(of.claims.drop('b'));
+  of.reserve('b', demand, [...of.nodes.values()], 1000);
+  t.ok(of.reservations.drop('b'));
   t.same(fitting(of, demand), ['n0']);
   t.end();
 });
@@ -195,15 +195,15 @@ test('whatever the order of offers, decisions and ends: what was offered can be 
       for (const now of steps) {
         const uid = `pod-${now.pod}`;
         if (now.do === 'offer' && !of.bookings.has(uid)) {
-          of.claims.drop(uid);
+          of.reservations.drop(uid);
           const demand = pod([[now.cores, now.cores < 100 ? now.blocks : 0]]);
-          of.claim(uid, demand, of.evaluate(demand, of.nodes.keys()).fits, 1);
+          of.reserve(uid, demand, of.evaluate(demand, of.nodes.keys()).fits, 1);
         } else if (now.do === 'decide') {
-          const claim = of.claims.get(uid);
-          const offered = claim?.nodes[now.node];
-          if (claim === undefined || offered === undefined) continue;
-          if (!of.decide(uid, offered.name, claim.demand).ok) return false;
-        } else if (now.do === 'forget') of.claims.drop(uid);
+          const reservation = of.reservations.get(uid);
+          const offered = reservation?.nodes[now.node];
+          if (reservation === undefined || offered === undefined) continue;
+          if (!of.decide(uid, offered.name, reservation.demand).ok) return false;
+        } else if (now.do === 'forget') of.reservations.drop(uid);
         else if (now.do === 'end') of.removePod(uid);
         for (const there of of.nodes.values()) {
           for (const [at, { gpu }] of there.shape.gpus.entries()) {

@@ -6,7 +6,7 @@ import { allocate } from '../../../src/gpu/ledger/allocate.js';
 import { bookUnit, withoutUnits } from '../../../src/gpu/ledger/book-unit.js';
 import { decodeCheckpoint, encodeCheckpoint } from '../../../src/gpu/ledger/checkpoint.js';
 import type { ClaimUnit } from '../../../src/gpu/ledger/claim-unit.js';
-import { isOffered, type ClaimGpus } from '../../../src/gpu/ledger/door.js';
+import { isOffered, type ClaimGpus } from '../../../src/gpu/ledger/gpu-mode.js';
 import { handOver } from '../../../src/gpu/ledger/hand-over.js';
 import { prefer } from '../../../src/gpu/ledger/prefer.js';
 import { releaseEnded } from '../../../src/gpu/ledger/release.js';
@@ -192,12 +192,12 @@ class World {
   #restart(claimGpus: ClaimGpus, checkpoint: boolean): void {
     const decoded = decodeCheckpoint(encodeCheckpoint(this.state));
     if (!decoded.ok || decoded.format !== 'current') throw new Error('the checkpoint is not read back');
-    const { allocations, units, doors } = decoded.content;
+    const { allocations, units, modes } = decoded.content;
     this.state = {
       ...emptyLedger(NODE, claimGpus),
       allocations: new Map(allocations.map((entry) => [entry.id, entry])),
       units: new Map(units.map((entry) => [entry.id, entry])),
-      doors: checkpoint ? doors : new Map(),
+      modes: checkpoint ? modes : new Map(),
     };
   }
 
