@@ -2,6 +2,7 @@
 #include "control.h"
 #include "devices.h"
 #include "driver.h"
+#include "host_backed.h"
 #include "memory.h"
 #include "pools.h"
 
@@ -25,9 +26,12 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
   if (!control_enforces()) return driver.cuMemAlloc_v2(pointer, bytes);
   CUcontext context;
   struct memory_reservation reservation;
-  if (!memory_reserve(&reservation, devices_current(&context), bytes, VGPU_DENIED_ALLOC))
+  if (!memory_reserve_or_host_back(&reservation, devices_current(&context), bytes, VGPU_DENIED_ALLOC))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  return keep(&reservation, driver.cuMemAlloc_v2(pointer, bytes), pointer, context);
+  CUresult result = reservation.host_backed
+                        ? host_backed_allocate(pointer, &reservation, CU_MEM_ATTACH_GLOBAL, VGPU_DENIED_ALLOC)
+                        : driver.cuMemAlloc_v2(pointer, bytes);
+  return keep(&reservation, result, pointer, context);
 }
 
 CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned int bytes) {
@@ -81,20 +85,23 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned int *pitch, unsigned 
   return keep_pitched(&reservation, result, result == CUDA_SUCCESS ? *pitch : 0, height, &wide, context);
 }
 
-/* Managed memory may live on the host, but all of it can come to the device: it counts in full. */
+/* Managed memory may live on the host, but all of it can come to the device: it counts in full, and what is beyond the
+ * limit is held on the host. */
 CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags) {
   if (!control_enforces()) return driver.cuMemAllocManaged(pointer, bytes, flags);
   CUcontext context;
   struct memory_reservation reservation;
-  if (!memory_reserve(&reservation, devices_current(&context), bytes, VGPU_DENIED_MANAGED))
+  if (!memory_reserve_or_host_back(&reservation, devices_current(&context), bytes, VGPU_DENIED_MANAGED))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  return keep(&reservation, driver.cuMemAllocManaged(pointer, bytes, flags), pointer, context);
+  CUresult result = reservation.host_backed ? host_backed_allocate(pointer, &reservation, flags, VGPU_DENIED_MANAGED)
+                                            : driver.cuMemAllocManaged(pointer, bytes, flags);
+  return keep(&reservation, result, pointer, context);
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
   if (!control_enforces()) return driver.cuMemFree_v2(pointer);
   struct track_entry entry;
-  bool mine = memory_untrack(TRACK_MEMORY, pointer, &entry);
+  bool mine = memory_untrack_linear(pointer, &entry);
   bool pooled = !mine && memory_untrack(TRACK_POOLED, pointer, &entry);
   CUresult result = driver.cuMemFree_v2(pointer);
   if (mine) memory_finish_free(&entry, result == CUDA_SUCCESS);

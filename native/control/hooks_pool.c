@@ -97,7 +97,7 @@ static CUresult free_in_order(CUdeviceptr pointer, CUstream stream, bool per_thr
   struct track_entry entry;
   bool covered = !control_enforces() || capture_covers(capture_stream(stream, per_thread));
   bool pooled = !covered && memory_untrack(TRACK_POOLED, pointer, &entry);
-  bool own = !covered && !pooled && memory_untrack(TRACK_MEMORY, pointer, &entry);
+  bool own = !covered && !pooled && memory_untrack_linear(pointer, &entry);
   CUresult result = per_thread ? driver.cuMemFreeAsync_ptsz(pointer, stream) : driver.cuMemFreeAsync(pointer, stream);
   if (pooled) pools_finish_free(&entry, result == CUDA_SUCCESS);
   if (own) memory_finish_free(&entry, result == CUDA_SUCCESS);

@@ -15,23 +15,55 @@ struct sums {
   uint64_t tentative_before; /* of slots with priority when reservations collide */
 };
 
-static struct vgpu_ledger_entry *entry_of(const struct ledger *ledger, uint32_t device) {
-  return &ledger->usage->ledger[device][ledger->slot];
+/*
+ * What is counted together: memory on one device, or host-backed memory. Each process slot has a line of two words in
+ * it, what it holds and what it is asking for; the lines are `stride` bytes apart.
+ */
+struct account {
+  uint64_t *first;
+  size_t stride;
+  int device; /* NO_DEVICE: host-backed memory, of which nothing is shared between processes */
+};
+
+#define NO_DEVICE (-1)
+#define ASKED 1 /* the second word of a line */
+
+_Static_assert(offsetof(struct vgpu_ledger_entry, tentative_bytes) ==
+                   offsetof(struct vgpu_ledger_entry, held_bytes) + ASKED * sizeof(uint64_t),
+               "a line of the account of a device");
+_Static_assert(offsetof(struct vgpu_process_slot, host_backed_tentative_bytes) ==
+                   offsetof(struct vgpu_process_slot, host_backed_bytes) + ASKED * sizeof(uint64_t),
+               "a line of the account of host-backed memory");
+
+static inline struct account account_of(const struct ledger *ledger, uint32_t device) {
+  return (struct account){&ledger->usage->ledger[device][0].held_bytes, sizeof(struct vgpu_ledger_entry), (int)device};
+}
+
+static inline struct account host_backed_account(const struct ledger *ledger) {
+  return (struct account){&ledger->usage->slots[0].host_backed_bytes, sizeof(struct vgpu_process_slot), NO_DEVICE};
+}
+
+static inline uint64_t *line_of(const struct account *account, uint32_t slot) {
+  return (uint64_t *)((char *)account->first + slot * account->stride);
 }
 
 static uint64_t add_saturating(uint64_t a, uint64_t b) {
   return a + b < a ? UINT64_MAX : a + b;
 }
 
-static struct sums sum(const struct ledger *ledger, uint32_t device) {
-  struct sums sums = {objects_charged(ledger->usage, device), 0, 0};
-  const struct vgpu_ledger_entry *entries = ledger->usage->ledger[device];
+static inline uint64_t shared(const struct ledger *ledger, const struct account *account) {
+  return account->device == NO_DEVICE ? 0 : objects_charged(ledger->usage, (uint32_t)account->device);
+}
+
+static inline struct sums sum(const struct ledger *ledger, const struct account *account) {
+  struct sums sums = {shared(ledger, account), 0, 0};
   uint32_t high = usage_slot_high(ledger->usage);
   for (uint32_t i = 0; i < high; i++) {
+    const uint64_t *line = line_of(account, i);
     /* This order matters: a reservation moves from tentative to held, so the sum may count it twice but never misses
      * it. */
-    uint64_t tentative = __atomic_load_n(&entries[i].tentative_bytes, __ATOMIC_ACQUIRE);
-    sums.held = add_saturating(sums.held, __atomic_load_n(&entries[i].held_bytes, __ATOMIC_ACQUIRE));
+    uint64_t tentative = __atomic_load_n(&line[ASKED], __ATOMIC_ACQUIRE);
+    sums.held = add_saturating(sums.held, __atomic_load_n(line, __ATOMIC_ACQUIRE));
     sums.tentative = add_saturating(sums.tentative, tentative);
     if (i < ledger->slot) sums.tentative_before = add_saturating(sums.tentative_before, tentative);
   }
@@ -40,13 +72,13 @@ static struct sums sum(const struct ledger *ledger, uint32_t device) {
 
 /* After this call the sums of all other processes include the bytes, and a sum taken next includes what other processes
  * announced earlier. */
-static void announce(struct vgpu_ledger_entry *entry, uint64_t bytes) {
-  __atomic_fetch_add(&entry->tentative_bytes, bytes, __ATOMIC_SEQ_CST);
+static void announce(uint64_t *line, uint64_t bytes) {
+  __atomic_fetch_add(&line[ASKED], bytes, __ATOMIC_SEQ_CST);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-static void withdraw(struct vgpu_ledger_entry *entry, uint64_t bytes) {
-  __atomic_fetch_sub(&entry->tentative_bytes, bytes, __ATOMIC_RELEASE);
+static void withdraw(uint64_t *line, uint64_t bytes) {
+  __atomic_fetch_sub(&line[ASKED], bytes, __ATOMIC_RELEASE);
 }
 
 static bool fits(const struct sums *sums, uint64_t budget) {
@@ -62,11 +94,12 @@ static void raise_peak(const struct ledger *ledger, uint32_t device, uint64_t he
   }
 }
 
-static void accept(const struct ledger *ledger, uint32_t device, uint64_t bytes, const struct sums *sums) {
-  struct vgpu_ledger_entry *entry = entry_of(ledger, device);
-  __atomic_fetch_add(&entry->held_bytes, bytes, __ATOMIC_RELEASE);
-  withdraw(entry, bytes);
-  raise_peak(ledger, device, add_saturating(sums->held, bytes));
+static void accept(const struct ledger *ledger, const struct account *account, uint64_t bytes,
+                   const struct sums *sums) {
+  uint64_t *line = line_of(account, ledger->slot);
+  __atomic_fetch_add(line, bytes, __ATOMIC_RELEASE);
+  withdraw(line, bytes);
+  if (account->device != NO_DEVICE) raise_peak(ledger, (uint32_t)account->device, add_saturating(sums->held, bytes));
 }
 
 /*
@@ -74,47 +107,47 @@ static void accept(const struct ledger *ledger, uint32_t device, uint64_t bytes,
  * priority: the others withdraw until those are decided. A process that is stopped in the middle delays the others only
  * by one round of backoff.
  */
-static int reserve_contended(const struct ledger *ledger, uint32_t device, uint64_t bytes, uint64_t budget) {
-  struct vgpu_ledger_entry *entry = entry_of(ledger, device);
+static int reserve_contended(const struct ledger *ledger, const struct account *account, uint64_t bytes,
+                             uint64_t budget) {
+  uint64_t *line = line_of(account, ledger->slot);
   int result = -ENOMEM;
   unsigned refusals = 0;
   lock_take(&contended);
-  announce(entry, bytes);
+  announce(line, bytes);
   for (unsigned round = 0; round < CONTENDED_ROUNDS && result != 0; round++) {
-    struct sums sums = sum(ledger, device);
+    struct sums sums = sum(ledger, account);
     if (fits(&sums, budget)) {
-      accept(ledger, device, bytes, &sums);
+      accept(ledger, account, bytes, &sums);
       result = 0;
     } else if (add_saturating(sums.held, bytes) > budget) {
       if (++refusals >= REFUSAL_CHECKS) break;
     } else if (sums.tentative_before > 0) {
-      withdraw(entry, bytes);
+      withdraw(line, bytes);
       os_backoff(round);
-      announce(entry, bytes);
+      announce(line, bytes);
     } else {
       os_backoff(round);
     }
   }
-  if (result != 0) withdraw(entry, bytes);
+  if (result != 0) withdraw(line, bytes);
   lock_release(&contended);
   return result;
 }
 
-int ledger_reserve(const struct ledger *ledger, uint32_t device, uint64_t bytes, uint64_t budget) {
-  struct vgpu_ledger_entry *entry = entry_of(ledger, device);
+static inline int reserve(const struct ledger *ledger, const struct account *account, uint64_t bytes, uint64_t budget) {
+  uint64_t *line = line_of(account, ledger->slot);
   if (bytes > budget) return -ENOMEM;
-  announce(entry, bytes);
-  struct sums sums = sum(ledger, device);
+  announce(line, bytes);
+  struct sums sums = sum(ledger, account);
   if (fits(&sums, budget)) {
-    accept(ledger, device, bytes, &sums);
+    accept(ledger, account, bytes, &sums);
     return 0;
   }
-  withdraw(entry, bytes);
-  return reserve_contended(ledger, device, bytes, budget);
+  withdraw(line, bytes);
+  return reserve_contended(ledger, account, bytes, budget);
 }
 
-void ledger_give_back(const struct ledger *ledger, uint32_t device, uint64_t bytes) {
-  uint64_t *held = &entry_of(ledger, device)->held_bytes;
+static void give_back(uint64_t *held, uint64_t bytes) {
   uint64_t before = __atomic_load_n(held, __ATOMIC_RELAXED);
   /* Saturating: a container that corrupts its file must not wrap its own count around. */
   while (!__atomic_compare_exchange_n(held, &before, before > bytes ? before - bytes : 0, false, __ATOMIC_RELEASE,
@@ -122,18 +155,45 @@ void ledger_give_back(const struct ledger *ledger, uint32_t device, uint64_t byt
   }
 }
 
+static inline uint64_t held(const struct ledger *ledger, const struct account *account) {
+  uint64_t held_bytes = shared(ledger, account);
+  uint32_t high = usage_slot_high(ledger->usage);
+  for (uint32_t i = 0; i < high; i++)
+    held_bytes = add_saturating(held_bytes, __atomic_load_n(line_of(account, i), __ATOMIC_ACQUIRE));
+  return held_bytes;
+}
+
+int ledger_reserve(const struct ledger *ledger, uint32_t device, uint64_t bytes, uint64_t budget) {
+  struct account account = account_of(ledger, device);
+  return reserve(ledger, &account, bytes, budget);
+}
+
+void ledger_give_back(const struct ledger *ledger, uint32_t device, uint64_t bytes) {
+  give_back(&ledger->usage->ledger[device][ledger->slot].held_bytes, bytes);
+}
+
 void ledger_force(const struct ledger *ledger, uint32_t device, uint64_t bytes) {
-  __atomic_fetch_add(&entry_of(ledger, device)->held_bytes, bytes, __ATOMIC_SEQ_CST);
+  __atomic_fetch_add(&ledger->usage->ledger[device][ledger->slot].held_bytes, bytes, __ATOMIC_SEQ_CST);
   raise_peak(ledger, device, ledger_held(ledger, device));
 }
 
 uint64_t ledger_held(const struct ledger *ledger, uint32_t device) {
-  uint64_t held = objects_charged(ledger->usage, device);
-  const struct vgpu_ledger_entry *entries = ledger->usage->ledger[device];
-  uint32_t high = usage_slot_high(ledger->usage);
-  for (uint32_t i = 0; i < high; i++)
-    held = add_saturating(held, __atomic_load_n(&entries[i].held_bytes, __ATOMIC_ACQUIRE));
-  return held;
+  struct account account = account_of(ledger, device);
+  return held(ledger, &account);
+}
+
+int ledger_reserve_host_backed(const struct ledger *ledger, uint64_t bytes, uint64_t budget) {
+  struct account account = host_backed_account(ledger);
+  return reserve(ledger, &account, bytes, budget);
+}
+
+void ledger_give_back_host_backed(const struct ledger *ledger, uint64_t bytes) {
+  give_back(&ledger->usage->slots[ledger->slot].host_backed_bytes, bytes);
+}
+
+uint64_t ledger_host_backed(const struct ledger *ledger) {
+  struct account account = host_backed_account(ledger);
+  return held(ledger, &account);
 }
 
 static void reset(void) {

@@ -49,18 +49,47 @@ static void follow_sequence(void) {
   control_renew();
 }
 
-bool memory_reserve(struct memory_reservation *reservation, int device, uint64_t bytes, enum vgpu_denied_api api) {
+static bool charge_host_backed(uint32_t device, uint64_t bytes) {
+  struct vgpu_device_live live;
+  limits_read(control.limits, device, &live);
+  uint64_t budget = live.host_backed_limit_bytes;
+  if (bytes > budget) return false;
+  if (ledger_reserve_host_backed(&control.ledger, bytes, budget) == 0) return true;
+  return usage_reclaim(control.ledger.usage, &control.self) > 0 &&
+         ledger_reserve_host_backed(&control.ledger, bytes, budget) == 0;
+}
+
+static bool reserve_memory(struct memory_reservation *reservation, int device, uint64_t bytes, enum vgpu_denied_api api,
+                           bool may_be_host_backed) {
   reservation->device = device;
   reservation->bytes = bytes;
+  reservation->host_backed = false;
   follow_sequence();
   if (device < 0) return (control.limits->header.policy & VGPU_POLICY_DENY_UNLISTED) == 0;
   if (memory_charge((uint32_t)device, bytes) || charge_after_reclaim((uint32_t)device, bytes)) return true;
-  count_denied((uint32_t)device, bytes, api);
-  return false;
+  reservation->host_backed = may_be_host_backed && charge_host_backed((uint32_t)device, bytes);
+  if (!reservation->host_backed) count_denied((uint32_t)device, bytes, api);
+  return reservation->host_backed;
+}
+
+bool memory_reserve(struct memory_reservation *reservation, int device, uint64_t bytes, enum vgpu_denied_api api) {
+  return reserve_memory(reservation, device, bytes, api, false);
+}
+
+bool memory_reserve_or_host_back(struct memory_reservation *reservation, int device, uint64_t bytes,
+                                 enum vgpu_denied_api api) {
+  return reserve_memory(reservation, device, bytes, api, true);
 }
 
 void memory_cancel(const struct memory_reservation *reservation) {
-  if (reservation->device >= 0) ledger_give_back(&control.ledger, (uint32_t)reservation->device, reservation->bytes);
+  if (reservation->host_backed)
+    ledger_give_back_host_backed(&control.ledger, reservation->bytes);
+  else if (reservation->device >= 0)
+    ledger_give_back(&control.ledger, (uint32_t)reservation->device, reservation->bytes);
+}
+
+void memory_count_denied(const struct memory_reservation *reservation, enum vgpu_denied_api api) {
+  count_denied((uint32_t)reservation->device, reservation->bytes, api);
 }
 
 bool memory_commit(struct memory_reservation *reservation, uint64_t bytes, enum vgpu_denied_api api) {
@@ -82,7 +111,7 @@ bool memory_track(const struct memory_reservation *reservation, enum track_kind 
       .key = key,
       .bytes = reservation->bytes,
       .link = link,
-      .kind = (uint16_t)kind,
+      .kind = (uint16_t)(reservation->host_backed ? TRACK_HOST_BACKED : kind),
       .device = (uint16_t)reservation->device,
   };
   if (track_add(&entry) == 0) return true;
@@ -94,9 +123,16 @@ bool memory_untrack(enum track_kind kind, uint64_t key, struct track_entry *entr
   return key != 0 && track_remove(kind, key, entry);
 }
 
+bool memory_untrack_linear(CUdeviceptr pointer, struct track_entry *entry) {
+  return memory_untrack(TRACK_MEMORY, pointer, entry) || memory_untrack(TRACK_HOST_BACKED, pointer, entry);
+}
+
 static void drop(const struct track_entry *entry, void *context) {
   (void)context;
-  if (entry->bytes > 0) ledger_give_back(&control.ledger, entry->device, entry->bytes);
+  if (entry->kind == TRACK_HOST_BACKED)
+    ledger_give_back_host_backed(&control.ledger, entry->bytes);
+  else if (entry->bytes > 0)
+    ledger_give_back(&control.ledger, entry->device, entry->bytes);
   if (entry->object != 0) objects_release(control.ledger.usage, control.ledger.slot, entry->object - 1);
   if (entry->kind == TRACK_CONTEXT && context_ended != NULL) context_ended(entry->device);
 }
@@ -126,8 +162,9 @@ uint32_t memory_share(enum track_kind kind, uint64_t key, uint64_t object_key) {
 }
 
 static bool is_of_context(const struct track_entry *entry, void *context) {
-  bool bound = entry->kind == TRACK_MEMORY || entry->kind == TRACK_ARRAY || entry->kind == TRACK_MIPMAP ||
-               entry->kind == TRACK_IMPORT || entry->kind == TRACK_CONTEXT || entry->kind == TRACK_LIMIT;
+  bool bound = entry->kind == TRACK_MEMORY || entry->kind == TRACK_HOST_BACKED || entry->kind == TRACK_ARRAY ||
+               entry->kind == TRACK_MIPMAP || entry->kind == TRACK_IMPORT || entry->kind == TRACK_CONTEXT ||
+               entry->kind == TRACK_LIMIT;
   return bound && entry->link == (uint64_t)context;
 }
 

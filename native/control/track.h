@@ -8,6 +8,7 @@
 
 enum track_kind {
   TRACK_MEMORY = 1,   /* device pointer */
+  TRACK_HOST_BACKED,  /* device pointer to memory beyond the limit (host_backed.h) */
   TRACK_POOLED,       /* device pointer from a pool; the pool is charged, not the pointer */
   TRACK_POOL,         /* handle of a pool; `link` points to its record in pools.c */
   TRACK_ARRAY,        /* CUarray */

@@ -85,6 +85,8 @@ static void clear_slot(struct vgpu_usage *usage, uint32_t slot) {
     bytes += __atomic_exchange_n(&entry->tentative_bytes, 0, __ATOMIC_ACQ_REL);
     if (bytes > 0) usage_count(&usage->devices[device].reclaimed_bytes, bytes);
   }
+  __atomic_store_n(&usage->slots[slot].host_backed_bytes, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&usage->slots[slot].host_backed_tentative_bytes, 0, __ATOMIC_RELEASE);
   objects_drop_slot(usage, slot);
 }
 

@@ -84,7 +84,8 @@ struct vgpu_device_live {
   uint32_t flags;          /* enum vgpu_live_flags */
   uint32_t generation;     /* counts changes of memory_limit_bytes, share and soft_limit */
   uint32_t others_ppm;     /* recent use of this GPU by everything else; 0 without VGPU_LIVE_ALONE: unknown */
-  uint8_t reserved[12];
+  uint8_t reserved[4];
+  uint64_t host_backed_limit_bytes; /* what it may hold beyond the memory limit, on the host; 0: nothing */
 };
 
 struct vgpu_limits {
@@ -212,7 +213,11 @@ struct vgpu_process_slot {
   uint32_t unhooked;  /* function variants that the driver returned and the library does not hook */
   char name[16];      /* comm, for messages */
   struct vgpu_object object;
-  uint8_t reserved[40];
+  /* What the process holds beyond the memory limit, on the host, and what it has reserved for driver calls; see
+   * host_backed_limit_bytes. Only slices of one GPU have any. */
+  uint64_t host_backed_bytes;
+  uint64_t host_backed_tentative_bytes;
+  uint8_t reserved[24];
 };
 
 /* One process on one device. The memory held on a device is the sum over all processes, so the death of a process
@@ -251,6 +256,7 @@ struct vgpu_greeting {
 _Static_assert(sizeof(struct vgpu_limits_header) == 128, "vgpu.limits header");
 _Static_assert(sizeof(struct vgpu_device_identity) == 128, "vgpu.limits identity");
 _Static_assert(sizeof(struct vgpu_device_live) == 64, "vgpu.limits live part");
+_Static_assert(offsetof(struct vgpu_device_live, host_backed_limit_bytes) == 56, "vgpu.limits host-backed limit");
 _Static_assert(sizeof(struct vgpu_usage_header) == 256, "vgpu.usage header");
 _Static_assert(sizeof(struct vgpu_device_usage) == 512, "vgpu.usage device");
 _Static_assert(sizeof(struct vgpu_process_slot) == 128, "vgpu.usage slot");

@@ -1,4 +1,5 @@
 #include "kernel.h"
+#include "paging.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -54,6 +55,11 @@ void kernel_read_name(struct CUfunc_st *function, const char *name) {
   if (eat(&at, "busy")) {
     function->law = KERNEL_GRID;
     if (read_time(function, at)) return;
+  } else if (eat(&at, "touch")) {
+    function->law = KERNEL_GRID;
+    function->touches = true;
+    if (read_time(function, at)) return;
+    function->touches = false;
   } else if (eat(&at, "block")) {
     function->law = KERNEL_BLOCK;
     if (read_time(function, at)) return;
@@ -75,15 +81,15 @@ unsigned int kernel_blocks_per_sm(unsigned int threads) {
   return blocks < MAX_BLOCKS_OF_SM ? blocks : MAX_BLOCKS_OF_SM;
 }
 
-/* The first parameter; false: none was given. */
-static bool first_parameter(void **parameters, void **extra, uint64_t *value) {
-  if (parameters != NULL && parameters[0] != NULL) {
-    memcpy(value, parameters[0], sizeof *value);
+/* The parameter at a position, of 64 bits as those before it; false: none was given. */
+static bool parameter(void **parameters, void **extra, size_t at, uint64_t *value) {
+  if (parameters != NULL && parameters[at] != NULL) {
+    memcpy(value, parameters[at], sizeof *value);
     return true;
   }
   for (size_t i = 0; extra != NULL && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
     if (extra[i] != CU_LAUNCH_PARAM_BUFFER_POINTER) continue;
-    memcpy(value, extra[i + 1], sizeof *value);
+    memcpy(value, (const char *)extra[i + 1] + at * sizeof *value, sizeof *value);
     return true;
   }
   return false;
@@ -108,8 +114,16 @@ CUresult kernel_prepare(struct kernel_launch *launch, CUcontext context, CUfunct
   uint64_t time = function->time;
   launch->value = 0;
   if (!function->fixed) {
-    NEED(first_parameter(parameters, extra, &launch->value));
+    NEED(parameter(parameters, extra, 0, &launch->value));
     time = launch->value;
+  }
+  uint64_t paging_ns = 0;
+  if (function->touches) {
+    uint64_t address, bytes;
+    size_t at = function->fixed ? 0 : 1;
+    NEED(parameter(parameters, extra, at, &address) && parameter(parameters, extra, at + 1, &bytes));
+    paging_ns = paging_time(address, bytes);
+    if (paging_ns > LONGEST_NS) paging_ns = LONGEST_NS;
   }
   time = time > LONGEST_NS / function->unit_ns ? LONGEST_NS : time * function->unit_ns;
   uint64_t width = blocks < sms ? blocks : sms;
@@ -119,7 +133,7 @@ CUresult kernel_prepare(struct kernel_launch *launch, CUcontext context, CUfunct
   memcpy(launch->block, block, sizeof launch->block);
   launch->shared = shared;
   launch->width = (uint32_t)width;
-  launch->work = time * waves > LONGEST_NS ? LONGEST_NS * width : time * waves * width;
+  launch->work = time * waves > LONGEST_NS - paging_ns ? LONGEST_NS * width : (time * waves + paging_ns) * width;
   launch->flags = (uint16_t)((cooperative ? SIM_GANG : 0) | (function->fault != CUDA_SUCCESS ? SIM_FAULT : 0));
   return CUDA_SUCCESS;
 }

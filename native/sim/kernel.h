@@ -20,6 +20,7 @@ struct CUfunc_st {
   char *name;
   enum kernel_law law;
   bool fixed;    /* the name holds the time; else the first parameter does */
+  bool touches;  /* the parameters behind the time name memory: what of it is on the host takes time too */
   uint64_t time; /* of a fixed one, in units */
   uint64_t unit_ns;
   CUresult fault; /* what it does to its context */

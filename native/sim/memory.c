@@ -172,6 +172,16 @@ static void release(struct allocation *allocation) {
   delist(allocation);
 }
 
+void memory_prefer_host(struct allocation *allocation, bool host) {
+  pthread_mutex_lock(&lock);
+  allocation->managed.on_host = host;
+  if (host && allocation->charged > 0) {
+    sim_ledger_give(driver.machine, driver.process, driver.gpus[allocation->device], allocation->charged);
+    allocation->charged = 0;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
 void memory_release(struct allocation *allocation) {
   pthread_mutex_lock(&lock);
   release(allocation);

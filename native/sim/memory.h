@@ -26,8 +26,13 @@ struct allocation {
   CUdevice device;
   unsigned int flags;
   unsigned long long id;
-  int object;   /* object in the ledger that other processes may share, plus one; 0: none */
-  void *detail; /* data of its kind: pool block, object, mapping */
+  struct {
+    bool on_host;   /* the host is its preferred location: it never comes to the GPU */
+    bool mapped;    /* the GPU accesses it there; only the first touch is a page fault */
+    size_t touched; /* by kernels so far, from its beginning */
+  } managed;        /* of MEMORY_MANAGED */
+  int object;       /* object in the ledger that other processes may share, plus one; 0: none */
+  void *detail;     /* data of its kind: pool block, object, mapping */
   void (*forget)(struct allocation *allocation); /* releases `detail` with the allocation; NULL: nothing to release */
   bool (*is_accessible)(CUdeviceptr address, size_t size); /* NULL: accessible everywhere */
 };
@@ -40,6 +45,9 @@ CUresult memory_place(CUcontext context, size_t size, enum memory_kind kind, str
 
 /* Registers addresses outside the window (host memory, mappings). */
 CUresult memory_enlist(const struct allocation *model, struct allocation **allocation);
+
+/* Sets or clears the host as the preferred location of managed memory. On the host it takes nothing of the GPU. */
+void memory_prefer_host(struct allocation *allocation, bool host);
 
 /* Releases an allocation with its addresses and its charge. */
 void memory_release(struct allocation *allocation);

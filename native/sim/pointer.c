@@ -121,7 +121,10 @@ SIM_API CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute at
   return CUDA_SUCCESS;
 }
 
-/* ---- managed memory: where it should be. It does not move here; advice is taken and forgotten. ---- */
+/*
+ * ---- managed memory: where it should be. It does not move here, but for memory that is to be on the host; other
+ * advice and prefetches are taken and forgotten. ----
+ */
 
 static CUresult check_managed(CUdeviceptr pointer, size_t size) {
   const struct allocation *allocation = memory_find(pointer);
@@ -151,11 +154,21 @@ SIM_API CUresult cuMemPrefetchAsync(CUdeviceptr pointer, size_t size, CUdevice d
 PER_THREAD_SZ(cuMemPrefetchAsync, (CUdeviceptr pointer, size_t size, CUdevice device, CUstream stream), pointer, size,
               device, own_stream(stream))
 
+/* Advice holds for the whole allocation, whatever part of it is named. */
 SIM_API CUresult cuMemAdvise_v2(CUdeviceptr pointer, size_t size, CUmem_advise advice, CUmemLocation location) {
   ENTER();
-  (void)location;
   NEED(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY);
-  return check_managed(pointer, size);
+  TRY(check_managed(pointer, size));
+  struct allocation *allocation = memory_find(pointer);
+  bool host = location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id == CU_DEVICE_CPU;
+  bool known = allocation->kind == MEMORY_MANAGED;
+  if (known && advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION) memory_prefer_host(allocation, host);
+  if (known && advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION) memory_prefer_host(allocation, false);
+  if (known && !host && location.id == allocation->device) {
+    if (advice == CU_MEM_ADVISE_SET_ACCESSED_BY) allocation->managed.mapped = true;
+    if (advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY) allocation->managed.mapped = false;
+  }
+  return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuMemAdvise(CUdeviceptr pointer, size_t size, CUmem_advise advice, CUdevice device) {
@@ -173,6 +186,8 @@ SIM_API CUresult cuMemRangeGetAttribute(void *data, size_t data_size, CUmem_rang
     *(int *)data = 0;
     return CUDA_SUCCESS;
   case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+    *(int *)data = memory_find(pointer)->managed.on_host ? CU_DEVICE_CPU : CU_DEVICE_INVALID;
+    return CUDA_SUCCESS;
   case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
     *(int *)data = CU_DEVICE_INVALID;
     return CUDA_SUCCESS;

@@ -23,14 +23,16 @@
 #define REFUSED(call) CHECK_EQ(call, CUDA_ERROR_OUT_OF_MEMORY)
 
 /* Kernels whose names say what they take; busy_us takes the microseconds as its parameter. */
-static const char gpu_kernels[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-                                  ".visible .entry busy_us(.param .u64 us) { ret; }\n"
-                                  ".visible .entry busy_us_1() { ret; }\n"
-                                  ".visible .entry busy_us_20() { ret; }\n"
-                                  ".visible .entry busy_us_200() { ret; }\n"
-                                  ".visible .entry busy_ms_2() { ret; }\n"
-                                  ".visible .entry busy_ms_20() { ret; }\n"
-                                  ".visible .entry block_us_100() { ret; }\n";
+static const char gpu_kernels[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry busy_us(.param .u64 us) { ret; }\n"
+    ".visible .entry touch_us(.param .u64 us, .param .u64 at, .param .u64 bytes) { ret; }\n"
+    ".visible .entry busy_us_1() { ret; }\n"
+    ".visible .entry busy_us_20() { ret; }\n"
+    ".visible .entry busy_us_200() { ret; }\n"
+    ".visible .entry busy_ms_2() { ret; }\n"
+    ".visible .entry busy_ms_20() { ret; }\n"
+    ".visible .entry block_us_100() { ret; }\n";
 
 static CUcontext gpu_context;
 static CUmodule gpu_module;
@@ -58,6 +60,16 @@ __attribute__((unused)) static uint64_t gpu_held(void) {
   static struct vgpu_usage *usage;
   if (usage == NULL) usage = sandbox_usage();
   return sandbox_held(usage, 0);
+}
+
+/* What the container holds beyond its limit. */
+__attribute__((unused)) static uint64_t gpu_host_backed(void) {
+  static struct vgpu_usage *usage;
+  uint64_t held = 0;
+  if (usage == NULL) usage = sandbox_usage();
+  for (uint32_t slot = 0; slot < VGPU_MAX_PROCESSES; slot++)
+    held += __atomic_load_n(&usage->slots[slot].host_backed_bytes, __ATOMIC_ACQUIRE);
+  return held;
 }
 
 __attribute__((unused)) static uint64_t gpu_denied(enum vgpu_denied_api api) {

@@ -30,6 +30,8 @@ static const char sim_ptx[] __attribute__((unused)) = ".version 8.0\n"
                                                       ".visible .entry busy_us__other(.param .u64 time) { ret; }\n"
                                                       ".visible .entry block_us(.param .u64 time) { ret; }\n"
                                                       ".visible .entry busy_us_100() { ret; }\n"
+                                                      ".visible .entry touch_us(.param .u64 time, .param .u64 at, "
+                                                      ".param .u64 bytes) { ret; }\n"
                                                       ".visible .entry trap() { ret; }\n"
                                                       ".visible .entry illegal_address() { ret; }\n"
                                                       ".visible .entry plain() { ret; }\n";

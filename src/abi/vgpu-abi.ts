@@ -63,6 +63,7 @@ export const DEVICE_LIVE = {
   flags: 40,
   generation: 44,
   othersPpm: 48,
+  hostBackedLimitBytes: 56,
   structSize: 64,
 } as const;
 export const LIMITS_LAYOUT = { header: 0, devices: 128, live: 2176, structSize: 4224 } as const;
@@ -111,6 +112,8 @@ export const PROCESS_SLOT = {
   unhooked: 36,
   name: 40,
   object: 56,
+  hostBackedBytes: 88,
+  hostBackedTentativeBytes: 96,
   structSize: 128,
 } as const;
 export const LEDGER_ENTRY = {

@@ -1,0 +1,30 @@
+/*
+ * What memory on the host costs a kernel that touches it: time for its bytes to cross PCIe, and for page faults. The
+ * figures are published ones of an A100's generation:
+ *
+ * - 25 GB/s: PCIe 4.0 x16 moves 16 GT/s x 16 lanes x 128/130, 31.5 GB/s (PCI Express Base Specification 4.0), less the
+ *   headers of packets with 128 bytes of data, about a fifth.
+ * - 50 us a fault: a GPU's page fault that the driver on the host serves takes 20 to 50 us (Zheng, Nellans, Zulfiqar,
+ *   Stephenson, Keckler: Towards High Performance Paged Memory for GPUs, HPCA 2016). The upper end, since a driver
+ * serves faults one batch at a time.
+ * - 2 MiB: the driver of unified memory handles faults in blocks of this size.
+ */
+#ifndef SIM_PAGING_H
+#define SIM_PAGING_H
+
+#include "cuda_abi.h"
+#include <stdint.h>
+
+enum {
+  PAGING_BYTES_PER_US = 25000,
+  PAGING_FAULT_NS = 50000,
+  PAGING_BLOCK = 2 << 20,
+};
+
+/*
+ * How long a kernel waits for the part of a range that is on the host. Memory that the GPU has mapped faults when it is
+ * touched for the first time, other memory each time: it does not fit onto the GPU, so it was evicted since.
+ */
+uint64_t paging_time(CUdeviceptr address, uint64_t bytes);
+
+#endif
