@@ -3,10 +3,14 @@ import tap from 'tap';
 import { TestCluster } from './cluster.js';
 
 /**
- * The contracts that the programmable API server of the tests keeps, on the real one: what both answer to the client,
- * and what a store of the quota engine keeps there.
+ * The contracts of the doubles of the tests, on the real thing: what the programmable API server answers to the client,
+ * what a store of the quota engine keeps there, and what the emulated kubelet asks of device plugins.
  */
-const CONTRACTS = ['kube/contract.test.js', 'quota-controller/kube-store.test.js'];
+const CONTRACTS = [
+  'kube/contract.test.js',
+  'quota-controller/kube-store.test.js',
+  'simulation/kubelet/contract.test.js',
+];
 
 const cluster = new TestCluster();
 const minor = cluster.version.name.split('.')[1];

@@ -43,7 +43,7 @@ export type Admission =
 /**
  * A kubelet as far as a device plugin can tell, without pods that really run: registration, ListAndWatch, admission of
  * one pod after another with preferences and reuse of init containers' devices, PreStartContainer, pod-resources, the
- * checkpoint file, restarts. Its behaviour was measured on kubelet 1.20.2; docs/architecture.md says where it is used.
+ * checkpoint file, restarts. test/simulation/kubelet/contract.ts holds it to what real kubelets do.
  */
 export class KubeletEmulator {
   readonly #options: EmulatorOptions;
