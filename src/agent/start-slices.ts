@@ -147,7 +147,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       new Map(
         monitor.gpus.map(({ uuid, state }) => [
           uuid,
-          (state?.foreignProcesses.length ?? 0) - (state?.trespassers.length ?? 0),
+          (state?.foreignProcesses.length ?? 0) - (state?.processesOfOtherGpus.length ?? 0),
         ]),
       ),
     limitsService: limitsService({ slices, operator, resizer, observe }),

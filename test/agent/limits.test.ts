@@ -95,8 +95,8 @@ test('an operator who asks for what cannot be is told why', async (t) => {
     output: /hundredths of a GPU from 1 to 100/,
   });
   for (const [args, output] of [
-    [['--share', '50'], /the share stays 10, which is what was given; 50 is more/],
-    [['--share', '5', '--memory', '2Gi'], /the memory stays 1024 MiB, which is what was given; 2048 MiB is more/],
+    [['--share', '50'], /the share stays 10, which is what was allocated; 50 is more/],
+    [['--share', '5', '--memory', '2Gi'], /the memory stays 1024 MiB, which is what was allocated; 2048 MiB is more/],
     [['--soft', '5'], /a soft limit of 5 is below the share, 10/],
   ] as const)
     t.match(await limits(node, 'set', `default/${two.name}/a`, ...args), { code: 2, output });

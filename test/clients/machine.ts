@@ -195,7 +195,7 @@ function auditSlice(slice: string, { limitMib, share }: Expectation): Map<number
             unchargedTimePpm: null,
           },
         ],
-        trespasses: [],
+        usesOfOtherGpus: [],
         fileProblem: null,
         fileGrown: null,
       }).map(({ code, message }) => `the audit reports ${code}: ${message.replace(/ \(\d+\)/g, '')}`),

@@ -88,7 +88,7 @@ const view = (changes: Partial<AuditView>): AuditView => ({
       unchargedTimePpm: null,
     },
   ],
-  trespasses: [],
+  usesOfOtherGpus: [],
   fileProblem: null,
   fileGrown: null,
   ...changes,

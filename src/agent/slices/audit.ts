@@ -1,133 +1,138 @@
 /**
- * The audit of one container: compares driver, sockets and usage file. Pure: takes what is observed at one moment,
- * returns what is wrong; `findings.ts` decides which findings last long enough to be reported.
+ * The audit of one container: compares driver, sockets and usage file. Pure: maps the observations of one moment to
+ * findings; `findings.ts` decides which of them last long enough to be reported.
  */
 import type { ProcessSlot, SelfTest } from '../../abi/usage-file.js';
 
 export const FINDING_CODES = [
-  /** GPU processes, and none of the container's has the control library. */
+  /** The container has GPU processes, and none of them has the control library. */
   'no-library',
-  /** It was made without what keeps the control library in it, or with what unhooks it. */
+  /** The container was created without something that loads the control library, or with a setting that unhooks it. */
   'not-injected',
-  /** Some have, this one has not. */
+  /** Some processes have the control library, this one does not. */
   'unregistered',
-  /** It uses a GPU that it was not given. */
+  /** A process uses a GPU that was not allocated to its container. */
   'wrong-gpu',
-  /** The library is there and does not keep the limits. */
+  /** The control library is loaded but does not enforce the limits. */
   'not-enforcing',
   /** The driver counts more memory than the limit. */
   'over-limit',
-  /** The usage file is not as only the library would leave it. */
+  /** The content of the usage file cannot come from the control library. */
   'tampered',
 ] as const;
 export type FindingCode = (typeof FINDING_CODES)[number];
 
-/** One thing that is wrong. */
+/** One result of the audit. */
 export interface Finding {
   readonly code: FindingCode;
-  /** What tells it from others of its kind in one container. */
+  /** Distinguishes findings of the same code in one container. */
   readonly subject: string;
   readonly message: string;
-  /** The limits may not be enforced: a reason to evict, if the policy says so. */
+  /** Whether the limits may not be enforced, which is a reason to evict if the policy says so. */
   readonly serious: boolean;
-  /** One look proves it: it is said at once. */
+  /** Whether one observation proves it, so that it is reported at once. */
   readonly certain?: true;
 }
 
 /** A process of the container that the driver lists on a GPU. */
 export interface AuditedProcess {
-  /** Of the host. */
+  /** Pid on the host. */
   readonly pid: number;
-  /** Chosen by itself. */
+  /** Name that the process chose itself. */
   readonly name: string;
-  /** It came by the socket. */
+  /** Whether it sent a greeting over the socket. */
   readonly greeted: boolean;
-  /** The usage file has a line with its pid and start time: it came by before this agent did. */
+  /** Whether the usage file has a slot with its pid and start time: it greeted an earlier run of the agent. */
   readonly claimed: boolean;
-  /** It used the GPU in the last second, as far as the driver says. */
+  /** Whether it used the GPU in the last second, as far as the driver reports. */
   readonly active: boolean;
-  /** It has the control library mapped; null where that is not known. Absent: null. */
+  /** Whether it has the control library mapped; null or absent: unknown. */
   readonly library?: boolean | null;
 }
 
-/** A process that greeted, and the line of the usage file that it named; null when that line is not its own. */
+/** A process that sent a greeting, and the slot of the usage file that it named; null if that slot is another's. */
 export interface AuditedSession {
-  /** Null where the agent cannot see the container's processes. */
+  /** Null if the agent cannot see the container's processes. */
   readonly pid: number | null;
   readonly slot: ProcessSlot | null;
-  /** The driver lists it on a GPU: its self test is through. A child that only carries the library along has none. */
+  /**
+   * Whether the driver lists it on a GPU, so that its self test has ended. A child process that only inherits the
+   * library has no self test.
+   */
   readonly onGpu: boolean;
 }
 
-/** One of its GPUs. */
+/** One GPU of the container. */
 export interface AuditedDevice {
   readonly gpuUuid: string;
   readonly memoryLimitBytes: number | null;
-  /** By the driver; null where it does not say. */
+  /** As the driver counts it; null if the driver does not report it. */
   readonly usedMemoryBytes: number | null;
   readonly share: number;
   readonly launches: number;
-  /** Launches that were timed. */
+  /** Number of launches with a measured time. */
   readonly samples: number;
-  /** A counter is lower than it was: only its writer can have done that. */
+  /** Whether a counter fell, which only a writer other than the control library can cause. */
   readonly wentBack: boolean;
   /**
-   * Memory in bytes that the driver counts and the container's own account does not; null where one of the two is not
-   * known.
+   * Memory in bytes that the driver counts and the container's own account does not; null if one of the two is unknown.
    */
   readonly uncountedMemoryBytes: number | null;
   /**
-   * GPU time in ppm of the GPU that the driver reports and launches were not charged; null where the driver does not
-   * say.
+   * GPU time in ppm of the GPU that the driver reports and that no launch was charged; null if the driver reports none.
    */
   readonly unchargedTimePpm: number | null;
-  /** The part of it that no correction of the charges can explain. Absent: null. */
+  /** The part of `unchargedTimePpm` that no correction of the charges can explain; null or absent: unknown. */
   readonly uncorrectableTimePpm?: number | null;
 }
 
 export interface AuditView {
-  /** GPU processes on all its GPUs, each once. */
+  /** Processes on all its GPUs, without duplicates. */
   readonly processes: readonly AuditedProcess[];
   readonly sessions: readonly AuditedSession[];
   readonly devices: readonly AuditedDevice[];
-  /** Its processes on GPUs of others. */
-  readonly trespasses: readonly { readonly gpuUuid: string; readonly process: Pick<AuditedProcess, 'pid' | 'name'> }[];
-  /** What is wrong with the usage file as a file; null when nothing is. */
+  /** Its processes on GPUs that were not allocated to it. */
+  readonly usesOfOtherGpus: readonly {
+    readonly gpuUuid: string;
+    readonly process: Pick<AuditedProcess, 'pid' | 'name'>;
+  }[];
+  /** What is wrong with the usage file as a file; null without a problem. */
   readonly fileProblem: string | null;
-  /** What unhooks the control library in it, as the runtime has it; empty where all is right. Absent: not known. */
+  /**
+   * Settings of the container, according to the runtime, that keep the control library out; empty if there are none.
+   * Absent: unknown.
+   */
   readonly uninjected?: readonly string[];
-  /** What was cut off it lately; null when nothing was. */
+  /** What was recently cut off the usage file because it had grown; null if it had not. */
   readonly fileGrown: string | null;
 }
 
-/** Driver and ledger round differently and are read at different moments. */
+/** Driver and ledger round differently and are read at different times. */
 const MEMORY_SLACK_BYTES = 64 * 2 ** 20;
-/**
- * Modules that a program loads when its memory is full come on top of it; more than this a container is something else.
- */
+/** Modules that a program loads when its memory is full exceed the limit by this much at most. */
 const MODULE_BYTES = 256 * 2 ** 20;
+/** Modules of all processes may take this much without a charge; more is use past the control library. */
+const UNCOUNTED_BYTES = 2 ** 30;
 /**
- * What the modules of all processes may take without a charge of their own; more than this is use past the control
+ * Charges are estimates that are corrected within bounds; more uncharged time than this is use past the control
  * library.
  */
-const UNCOUNTED_BYTES = 2 ** 30;
-/** Charges are estimates, which are corrected within these bounds; more time than this goes past them. */
 const UNCHARGED_TIME_PPM = 100_000;
-/** So many launches and none timed: timing does not work. */
+/** After this many launches without a measured time, time measurement does not work. */
 const LAUNCHES_TO_TIME = 1_000;
 
-/** What is wrong with a container at this moment. */
+/** The findings about a container at this moment. */
 export function audit(view: AuditView): Finding[] {
-  const trespasses = view.trespasses.map(({ gpuUuid, process }): Finding => ({
+  const usesOfOtherGpus = view.usesOfOtherGpus.map(({ gpuUuid, process }): Finding => ({
     code: 'wrong-gpu',
     subject: `${process.pid} ${gpuUuid}`,
     message: `${list([process])} uses ${gpuUuid}, which the container was not given`,
     serious: true,
   }));
   const limited = view.devices.some(({ memoryLimitBytes, share }) => memoryLimitBytes !== null || share < 100);
-  if (!limited) return trespasses;
+  if (!limited) return usesOfOtherGpus;
   return [
-    ...trespasses,
+    ...usesOfOtherGpus,
     ...auditInjection(view),
     ...auditProcesses(view),
     ...auditSessions(view),
@@ -136,7 +141,7 @@ export function audit(view: AuditView): Finding[] {
   ];
 }
 
-/** No reason to evict by itself: whether a process really goes past the control library is seen when it uses a GPU. */
+/** Not a reason to evict by itself: use of a GPU shows whether a process really bypasses the control library. */
 function auditInjection({ uninjected = [] }: AuditView): Finding[] {
   if (uninjected.length === 0) return [];
   const message = `the container was not made with what its slice needs: ${uninjected.join('; ')}`;
@@ -144,9 +149,8 @@ function auditInjection({ uninjected = [] }: AuditView): Finding[] {
 }
 
 function auditProcesses({ processes, sessions }: AuditView): Finding[] {
-  // One that this agent has not met yet but that left its line before is met at its next launch: until then it does
-  // nothing. A greeting and a slot of the usage file are easily written: the mapped library decides, where it can be
-  // seen.
+  // A process that did not greet this agent but has a slot in the usage file greets at its next launch, and does no GPU
+  // work before. A greeting and a slot are easy to forge, so the mapped library decides if it can be read.
   const foreignProcesses = processes.filter(
     ({ greeted, claimed, active, library }) => library === false || (!greeted && (!claimed || active)),
   );
@@ -171,7 +175,7 @@ function list(processes: readonly Pick<AuditedProcess, 'pid' | 'name'>[]): strin
     : shown.join(', ');
 }
 
-/** What each part of the self test means when it failed; null: nothing by itself. */
+/** The meaning of each failed part of the self test; null: no finding by itself. */
 const SELF_TEST_FAILURES: Readonly<Record<keyof SelfTest, string | null>> = {
   driverFound: "did not find the driver's functions",
   lookupKnown: 'hands out functions of the driver that it does not recognise: this driver is newer than the library',
@@ -185,10 +189,7 @@ function auditSessions(view: AuditView): Finding[] {
   return view.sessions.flatMap((session) => auditSession(session, evidence));
 }
 
-/**
- * What the driver counts on a GPU and the slice does not: use past the control library, and not only the possibility of
- * it.
- */
+/** Memory and time that the driver counts on a GPU and the slice does not: proof of use past the control library. */
 function evidenceOn(device: AuditedDevice): string[] {
   const { gpuUuid, memoryLimitBytes, share, uncountedMemoryBytes, unchargedTimePpm } = device;
   const evidence: string[] = [];
@@ -214,7 +215,7 @@ function auditSession({ pid, slot, onGpu }: AuditedSession, evidence: readonly s
   const failures = (Object.keys(SELF_TEST_FAILURES) as (keyof SelfTest)[]).flatMap((test) =>
     slot.selfTest[test] ? [] : (SELF_TEST_FAILURES[test] ?? []),
   );
-  // A function that was handed out may never be called, or do nothing that is limited.
+  // The process may never call such a function, or the function may do nothing that limits apply to.
   if (slot.unhooked > 0) failures.push(`handed out ${slot.unhooked} functions of the driver that it does not limit`);
   if (failures.length === 0 || !onGpu) return [];
   return [

@@ -8,7 +8,7 @@ import {
   type Finding,
   type FindingCode,
 } from './audit.js';
-import { advance, NO_FINDINGS, standing, type AuditPolicy, type FindingState } from './findings.js';
+import { advance, NO_FINDINGS, reportedFindings, type AuditPolicy, type FindingState } from './findings.js';
 import type { ProcessSlot } from '../../abi/usage-file.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
@@ -23,11 +23,11 @@ import type { GpuSlice } from './gpu-slice.js';
 
 export interface AuditorOptions {
   readonly slices: Slices;
-  /** True where a usage file cannot take more than its size, whatever its container does. */
+  /** Whether the usage files are on file systems of a fixed size, so that no container can enlarge them. */
   readonly usageBounded: boolean;
-  /** Which processes have the control library; absent: that is not known. */
+  /** Tells which processes have the control library mapped; absent: unknown. */
   readonly libraries?: MappedLibraries;
-  /** What unhooks the control library in the containers of a slice; absent: that is not known. */
+  /** Settings that keep the control library out of the containers of a slice; absent: unknown. */
   readonly uninjected?: (allocation: string) => readonly string[];
   readonly gpus: () => readonly GpuMonitor[];
   readonly owners: ProcessOwners;
@@ -38,21 +38,24 @@ export interface AuditorOptions {
   readonly log: Log;
 }
 
-/** What the audit did since the agent started. */
+/** Counts of the audit since the agent started. */
 export interface AuditCounts {
   readonly raised: Readonly<Record<FindingCode, number>>;
   readonly evictions: number;
 }
 
 const AUDIT_MS = 5_000;
-/** A container without findings, on idle GPUs, is audited every fourth time: containers take turns. */
+/** A container without findings on idle GPUs is audited only every fourth time; containers take turns. */
 const AUDITS_AT_REST = 4;
-/** How often the size of usage files is looked at: on a disk that a container could fill, and where it cannot. */
+/**
+ * How often the size of usage files is checked: on a disk that a container could fill, and on a file system of a fixed
+ * size.
+ */
 const CUT_MS = 100;
 const BOUNDED_CUT_MS = 1_000;
-/** A file that grew is cut at once; that it did stands for so many audits more. */
+/** A file that grew is cut at once; the finding lasts for this many audits. */
 const AUDITS_GROWN = 12;
-/** Start times in the usage file are cut to this many bits. */
+/** Start times in the usage file have this many values. */
 const START_TICKS = 2 ** 40;
 
 /** Checks every few seconds whether containers stay within their limits, and reports findings. */
@@ -77,9 +80,9 @@ export class Auditor {
     return { raised: { ...this.#raised }, evictions: this.#evictions };
   }
 
-  /** What stands against a slice. */
+  /** The reported findings of a slice. */
   findings(allocation: string): readonly Finding[] {
-    return standing(this.#states.get(allocation) ?? NO_FINDINGS);
+    return reportedFindings(this.#states.get(allocation) ?? NO_FINDINGS);
   }
 
   start(): void {
@@ -137,10 +140,10 @@ export class Auditor {
 
   #audit(slice: Slice, gpuSlices: readonly GpuSlice[]): void {
     const before = this.#states.get(slice.id);
-    const trespasses = this.#trespasses(slice);
-    const present = gpuSlices.some((gpuSlice) => gpuSlice.present) || trespasses.length > 0;
+    const usesOfOtherGpus = this.#usesOfOtherGpus(slice);
+    const present = gpuSlices.some((gpuSlice) => gpuSlice.present) || usesOfOtherGpus.length > 0;
     const found = audit(
-      present ? { ...this.#view(slice, gpuSlices), trespasses } : this.#viewOfAbsent(slice, gpuSlices),
+      present ? { ...this.#view(slice, gpuSlices), usesOfOtherGpus } : this.#viewOfAbsent(slice, gpuSlices),
     );
     if (found.length === 0 && before === undefined) return;
     const news = advance(before ?? NO_FINDINGS, found, this.#options.policy);
@@ -156,7 +159,7 @@ export class Auditor {
       this.#raised[finding.code] += 1;
       log.warn(
         { allocation: slice.id, owner, finding },
-        'audit finding: a container uses a GPU outside its limits, or could',
+        'audit finding: a container uses a GPU outside its limits or could do so',
       );
       notices.note(owner, { type: 'Warning', reason: 'GPUAudit', message: `${owner.container}: ${finding.message}` });
     }
@@ -168,17 +171,17 @@ export class Auditor {
     evictor.evict(owner, news.evict.message);
   }
 
-  #trespasses(slice: Slice): AuditView['trespasses'] {
+  #usesOfOtherGpus(slice: Slice): AuditView['usesOfOtherGpus'] {
     return this.#options
       .gpus()
       .flatMap(({ uuid, state }) =>
-        (state?.trespassers ?? [])
+        (state?.processesOfOtherGpus ?? [])
           .filter(({ allocation }) => allocation === slice.id)
           .map(({ pid }) => ({ gpuUuid: uuid, process: { pid, name: nameOf(pid) } })),
       );
   }
 
-  #view(slice: Slice, gpuSlices: readonly GpuSlice[]): Omit<AuditView, 'trespasses'> {
+  #view(slice: Slice, gpuSlices: readonly GpuSlice[]): Omit<AuditView, 'usesOfOtherGpus'> {
     const { usage } = slice;
     const slots = usage.ok ? (usage.reader.processes() ?? []) : [];
     const processes = this.#processes(gpuSlices, slots);
@@ -197,8 +200,8 @@ export class Auditor {
   }
 
   /**
-   * Without a process on any GPU only the usage file can be wrong, which whatever else runs in the container can write,
-   * and how the container was made.
+   * The view of a container without a process on any GPU: only its settings and its usage file can be wrong, which
+   * every process of the container can write.
    */
   #viewOfAbsent(slice: Slice, gpuSlices: readonly GpuSlice[]): AuditView {
     const devices = gpuSlices.map((gpuSlice) => ({
@@ -210,13 +213,13 @@ export class Auditor {
       uncountedMemoryBytes: null,
       unchargedTimePpm: null,
     }));
-    return { processes: [], sessions: [], devices, trespasses: [], ...this.#outside(slice) };
+    return { processes: [], sessions: [], devices, usesOfOtherGpus: [], ...this.#outside(slice) };
   }
 
   #processes(gpuSlices: readonly GpuSlice[], slots: readonly ProcessSlot[]): AuditedProcess[] {
     const busy = new Map<number, boolean>();
     for (const { pid, utilizationPercent } of gpuSlices.flatMap((gpuSlice) => gpuSlice.processes)) {
-      // Where the driver does not say, it may be.
+      // A process without a driver report may be active.
       busy.set(pid, (busy.get(pid) ?? false) || (utilizationPercent ?? 1) > 0);
     }
     return [...busy].flatMap(([pid, active]): AuditedProcess[] => {
@@ -244,7 +247,7 @@ export class Auditor {
     };
   }
 
-  /** A file that only ever grows would fill the node's disk: it is cut at once, and its container audited. */
+  /** Cuts usage files that grew and audits their containers: a growing file would fill the node's disk. */
   #cutAll(): void {
     for (const slice of this.#options.slices.started.values()) {
       const found = slice.cutUsage();
@@ -260,7 +263,7 @@ function nameOf(pid: number): string {
   return printable(processStat(pid)?.name ?? '');
 }
 
-/** Processes choose their names. */
+/** Processes choose their own names, which may hold control characters. */
 function printable(name: string): string {
   return name.replace(/[^\x20-\x7e]/g, '?');
 }
@@ -275,7 +278,7 @@ function deviceOf(gpuSlice: GpuSlice): AuditedDevice {
   return {
     ...limitsOf(gpuSlice),
     usedMemoryBytes: gpuSlice.usedMemoryBytes,
-    // What is published as the driver's overhead is of the driver's count too.
+    // The driver's count includes the overhead that is published for it.
     uncountedMemoryBytes: memoryBytes === null ? null : memoryBytes + gpuSlice.live.driverOverheadBytes,
     unchargedTimePpm: timePpm,
     uncorrectableTimePpm,

@@ -4,14 +4,14 @@ import { encodePids, encodeVcudaConfig, type VcudaConfig } from '../../abi/vcuda
 import { writeFileAtomically } from '../../host/atomic-file.js';
 import { RESERVED_NAMES } from './slice-directory.js';
 
-/** A container id or a container's name: a file name that leads nowhere else. */
+/** A container id or a container's name: a file name without a path. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,252}$/;
 
 /**
- * A container is restarted under a new id each time, and all that it registers before the slice ends stays: enough is
- * enough.
+ * A container registers under a new id after each restart, and its files stay until the slice ends; this bounds their
+ * number.
  */
-const MOST_CONTAINERS = 16;
+const MAX_CONTAINERS = 16;
 
 export type NameRefusal = { readonly ok: false; readonly code: 'bad-name' | 'too-many'; readonly reason: string };
 
@@ -23,8 +23,8 @@ interface CompatDirectory {
 }
 
 /**
- * `<container>/vcuda.config` and `pids.config` in one slice's directory: what the control library of tkestack
- * vcuda-controller reads after it has registered. It reads them without a lock and at any time, so each is replaced
+ * `<container>/vcuda.config` and `pids.config` in one slice's directory: the control library of tkestack
+ * vcuda-controller reads them after it has registered, without a lock and at any time, so each file is replaced as a
  * whole.
  */
 export class CompatFiles {
@@ -40,21 +40,21 @@ export class CompatFiles {
     return [...this.#containers.keys()];
   }
 
-  /** Says why there will be no files for a container of that name, or null. */
+  /** The reason why a container of that name gets no files, or null. */
   refusal(name: string): NameRefusal | null {
     if (!NAME.test(name) || RESERVED_NAMES.has(name))
-      return { ok: false, code: 'bad-name', reason: `${JSON.stringify(name)} is no name of a container` };
-    if (this.#containers.has(name) || this.#containers.size < MOST_CONTAINERS) return null;
+      return { ok: false, code: 'bad-name', reason: `${JSON.stringify(name)} is not a valid container name` };
+    if (this.#containers.has(name) || this.#containers.size < MAX_CONTAINERS) return null;
     return {
       ok: false,
       code: 'too-many',
-      reason: `${MOST_CONTAINERS} containers registered before in this allocation`,
+      reason: `${MAX_CONTAINERS} containers are registered in this allocation already`,
     };
   }
 
   /**
-   * Makes both files say what is given; the pids first, as the original did: who finds the limits finds the pids too. A
-   * file that says so already is left alone, and so are the pids where they are null.
+   * Updates both files; the pids first, as the original does, so that a reader of the limits finds the pids too. A file
+   * that is up to date is not written, nor are pids that are null.
    */
   async write(name: string, pids: readonly number[] | null, config: VcudaConfig): Promise<void> {
     const path = join(this.#directory, name);
@@ -69,7 +69,7 @@ export class CompatFiles {
     container.config = await replace(join(path, 'vcuda.config'), container.config, encodeVcudaConfig(config));
   }
 
-  /** Forgets all containers; their directories are removed by whoever owns the slice's. */
+  /** Forgets all containers; the owner of the slice's directory removes their directories. */
   clear(): void {
     this.#containers.clear();
   }

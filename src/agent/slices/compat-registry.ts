@@ -15,27 +15,27 @@ import type { ContainerKnowledge } from './ports.js';
 export interface CompatRegistryOptions {
   readonly sliceDirectory: string;
   readonly knowledge: ContainerKnowledge;
-  /** What the container's `vcuda.config` has to say now. */
+  /** The present content of the container's `vcuda.config`. */
   readonly config: (container: Registered) => VcudaConfig | Promise<VcudaConfig>;
-  /** Host pids of the processes that greeted, which need no control group to be known. */
+  /** Host pids of the processes that sent a greeting, which are known without their control group. */
   readonly greeted: () => readonly number[];
-  /** When it is this slice's turn to register a process. */
+  /** Resolves when this slice may register a process. */
   readonly turn: () => Promise<void>;
   readonly onFailure: (error: unknown) => void;
 }
 
 /** A container that registered. */
 export interface Registered {
-  /** As it called itself: its id or its name. */
+  /** The id or name that it registered with. */
   readonly name: string;
-  /** The runtime's name for it; null while no living process of it is known. */
+  /** The runtime's id for it; null while no living process of it is known. */
   readonly containerId: string | null;
 }
 
 /**
- * `vcuda.VCUDAService` of one slice, which the original library's `gpu-client` calls before each of its programs
- * starts. The caller says which container it is; that names a directory of its own slice and decides nothing else.
- * Which processes are the container's follows from the control group of the process that called.
+ * `vcuda.VCUDAService` of one slice, which `gpu-client` of the original library calls before each of its programs
+ * starts. The caller says which container it is; the name only chooses a directory in its own slice. The control group
+ * of the calling process decides which processes are the container's.
  */
 export class CompatRegistry {
   readonly #options: CompatRegistryOptions;
@@ -48,7 +48,7 @@ export class CompatRegistry {
     this.#files = new CompatFiles(options.sliceDirectory);
   }
 
-  /** True when files of a container have to be kept up to date. */
+  /** True if a container registered, so that files must be kept up to date. */
   get inUse(): boolean {
     return this.#registered.size > 0;
   }
@@ -60,7 +60,7 @@ export class CompatRegistry {
       definition: vcudaProto().vcuda.VCUDAService.service,
       handlers: {
         RegisterVDevice: unary(async (request: VDeviceRequest__Output) => {
-          if (called) throw new RpcRefusal(status.RESOURCE_EXHAUSTED, 'one registration a connection');
+          if (called) throw new RpcRefusal(status.RESOURCE_EXHAUSTED, 'only one registration per connection');
           called = true;
           await this.#enqueue(() => this.#register(peer, request));
           return {};
@@ -69,7 +69,7 @@ export class CompatRegistry {
     };
   }
 
-  /** Takes over the containers that registered in an earlier life of the agent. */
+  /** Restores the containers that registered with an earlier run of the agent. */
   restore(): Promise<void> {
     return this.#enqueue(async () => {
       for (const entry of await readdir(this.#options.sliceDirectory, { withFileTypes: true })) {
@@ -87,12 +87,12 @@ export class CompatRegistry {
     });
   }
 
-  /** Makes the files say what holds now: processes that came and went, limits that were changed. */
+  /** Updates the files after processes started or ended, or limits changed. */
   refresh(): Promise<void> {
     return this.#enqueue(async () => {
       const listed = new Map<string, readonly number[]>();
       for (const { name, containerId } of this.#registered.values()) {
-        // However many names a container registered under, its processes are the same.
+        // A container that registered under several names has the same processes under each.
         if (containerId !== null && !listed.has(containerId))
           listed.set(containerId, await this.#options.knowledge.pidsOf(containerId));
         await this.#write(name, listed.get(containerId ?? '') ?? []);
@@ -100,7 +100,7 @@ export class CompatRegistry {
     });
   }
 
-  /** Forgets every container, after what is under way: nothing is written from then on until one registers. */
+  /** Waits for running registrations, then forgets every container and writes nothing until one registers. */
   clear(): Promise<void> {
     return this.#enqueue(async () => {
       this.#registered.clear();
@@ -124,7 +124,7 @@ export class CompatRegistry {
     await this.#options.turn();
     const place = await this.#options.knowledge.placeOf(peer.pid);
     const pids = place === null ? [] : await this.#options.knowledge.pidsOf(place.containerId);
-    // The original's library takes an incomplete list for the whole container, and then keeps no limit at all.
+    // The original's library takes an incomplete list for the whole container, and then enforces no limit.
     if (place === null || !pids.includes(peer.pid))
       throw new RpcRefusal(
         status.FAILED_PRECONDITION,
@@ -135,12 +135,12 @@ export class CompatRegistry {
     await this.#write(name, pids);
   }
 
-  /** `listed`: the container's processes; none where it is over, or nobody can tell. */
+  /** `listed`: the container's processes; empty if it has ended or they are unknown. */
   async #write(name: string, listed: readonly number[]): Promise<void> {
     const container = this.#registered.get(name);
     if (container === undefined) return;
     const { greeted, config } = this.#options;
-    // Of a container of which nothing is known what the file says of processes stays.
+    // While a container's processes are unknown, its list of pids stays as it is.
     const pids = listed.length > 0 ? [...listed, ...greeted()] : null;
     await this.#files.write(name, pids, await config(container));
   }

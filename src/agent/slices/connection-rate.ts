@@ -1,16 +1,18 @@
-/** How many connections may come at once, and how many a second for long. */
+/** How many connections may arrive at once, and how many a second on average. */
 export interface RateLimit {
   readonly burst: number;
   readonly perSecond: number;
-  /** How long connections are refused after the first excess; doubles with each further excess, up to the longest. */
+  /**
+   * How long connections are refused after the first excess; doubles with each further excess, up to the longest time.
+   */
   readonly penaltyMs: number;
   readonly longestPenaltyMs: number;
 }
 
-/** Whether one more connection is taken; else for how long none is. */
+/** Whether one more connection is accepted; if not, how long connections are refused. */
 export type Admission = { readonly ok: true } | { readonly ok: false; readonly penaltyMs: number };
 
-/** A bucket of tokens, one for each connection. Excess costs a pause that grows while the excess goes on. */
+/** A token bucket of connections. Each excess causes a pause, which grows while the excess lasts. */
 export class ConnectionRate {
   readonly #limit: RateLimit;
   #tokens: number;
@@ -24,7 +26,7 @@ export class ConnectionRate {
     this.#refilledAt = now;
   }
 
-  /** One connection came at `now` (milliseconds of any steady origin). */
+  /** Counts a connection at `now` (milliseconds of any steady origin). */
   take(now: number): Admission {
     const { burst, perSecond, penaltyMs, longestPenaltyMs } = this.#limit;
     // A clock that was set back refills nothing and has no other effect.

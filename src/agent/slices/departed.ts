@@ -3,12 +3,12 @@ import { processStat } from '../../host/process-stat.js';
 import type { Session } from './session.js';
 
 /**
- * Processes of one container that greeted and left. One that died leaves its line in the usage file, with all that it
- * held, until another process of the container happens to clear it away: until then the agent leaves it out. One that
- * only closed its connection lives on and counts.
+ * Processes of one container that sent a greeting and closed their connection. A process that died leaves its slot in
+ * the usage file, with the memory that it held, until another process of the container clears it; the agent ignores it
+ * until then. A process that only closed its connection lives on and counts.
  */
 export class DepartedProcesses {
-  /** By line of the usage file: there is never more than one for each. */
+  /** By slot of the usage file, so at most one per slot. */
   readonly #sessions = new Map<number, Session>();
 
   /** A connection ended. */
@@ -21,8 +21,8 @@ export class DepartedProcesses {
   }
 
   /**
-   * Slots of processes that have certainly ended; `slots` reads the slots that claim to be alive, and is called only
-   * after a process left.
+   * Slots of processes that have certainly ended. `slots` reads the slots that look alive; it is called only after a
+   * process left.
    */
   deadSlots(slots: () => readonly ProcessSlot[]): ReadonlySet<number> {
     const dead = new Set<number>();

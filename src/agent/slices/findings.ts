@@ -5,59 +5,59 @@ import type { Finding, FindingCode } from './audit.js';
 export type AuditPolicy = 'report' | 'evict';
 export const AUDIT_POLICIES: readonly AuditPolicy[] = ['report', 'evict'];
 
-/** A finding, and in how many audits in a row it was there. */
-export interface Standing {
+/** A finding, and the number of consecutive audits that had it. */
+export interface LastingFinding {
   readonly finding: Finding;
   readonly audits: number;
   readonly raised: boolean;
 }
 
 /** By code and subject. */
-export type FindingState = ReadonlyMap<string, Standing>;
+export type FindingState = ReadonlyMap<string, LastingFinding>;
 export const NO_FINDINGS: FindingState = new Map();
 
-/** One sample is no evidence: processes start and end between two samples. */
+/** One sample is not enough: processes start and end between two samples. */
 const AUDITS_TO_RAISE = 2;
 const AUDITS_TO_EVICT = 3;
-/** An eviction may be refused, by a disruption budget for one; it is asked for again after so many audits. */
+/** An eviction may be refused, for example by a disruption budget; it is requested again after this many audits. */
 const AUDITS_TO_EVICT_AGAIN = 12;
 
-export interface FindingNews {
+export interface FindingChanges {
   readonly state: FindingState;
-  /** Said for the first time. */
+  /** Reported for the first time. */
   readonly raised: readonly Finding[];
-  /** Were said, and are no more. */
+  /** Were reported and have ended. */
   readonly cleared: readonly Finding[];
-  /** Why the container is to be evicted now; null when it is not. */
+  /** The finding for which the container is to be evicted now; null if there is none. */
   readonly evict: Finding | null;
 }
 
-/** Takes in what one audit of one container found. */
-export function advance(before: FindingState, found: readonly Finding[], policy: AuditPolicy): FindingNews {
-  const state = new Map<string, Standing>();
+/** Updates the state with the findings of one audit of one container. */
+export function advance(before: FindingState, found: readonly Finding[], policy: AuditPolicy): FindingChanges {
+  const state = new Map<string, LastingFinding>();
   const raised: Finding[] = [];
   for (const finding of found) {
     const key = keyOf(finding);
     const known = before.get(key);
     const audits = (known?.audits ?? 0) + 1;
-    const said = known?.raised === true;
-    const say = said || finding.certain === true || audits >= AUDITS_TO_RAISE;
-    if (say && !said) raised.push(finding);
-    state.set(key, { finding, audits, raised: say });
+    const wasRaised = known?.raised === true;
+    const isRaised = wasRaised || finding.certain === true || audits >= AUDITS_TO_RAISE;
+    if (isRaised && !wasRaised) raised.push(finding);
+    state.set(key, { finding, audits, raised: isRaised });
   }
-  const standing = [...state.values()];
+  const lasting = [...state.values()];
   const cleared = [...before]
     .filter(([key, known]) => known.raised && !state.has(key))
     .map(([, { finding }]) => finding);
-  const due = standing.find(
+  const due = lasting.find(
     ({ finding, audits }) =>
       finding.serious && audits >= AUDITS_TO_EVICT && (audits - AUDITS_TO_EVICT) % AUDITS_TO_EVICT_AGAIN === 0,
   );
   return { state, raised, cleared, evict: policy === 'evict' ? (due?.finding ?? null) : null };
 }
 
-/** Those that were said and still stand. */
-export function standing(state: FindingState): Finding[] {
+/** The reported findings that still last. */
+export function reportedFindings(state: FindingState): Finding[] {
   return [...state.values()].filter(({ raised }) => raised).map(({ finding }) => finding);
 }
 

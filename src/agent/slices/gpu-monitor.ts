@@ -5,22 +5,22 @@ import type { ProcessOwners } from './process-owners.js';
 import { GpuSlice } from './gpu-slice.js';
 import type { Slice } from './slice.js';
 
-/** Charges are compared with the driver's reports over this long. */
+/** The interval over which charges are compared with the driver's reports. */
 const ACCOUNT_MS = 5_000;
 
-/** The last sample of a GPU, and the processes on it that belong to no container which was allocated this GPU. */
+/** The last sample of a GPU, and its processes that belong to no container with an allocation on this GPU. */
 export interface GpuState {
   readonly sample: GpuSample;
-  /** Of every process on it, as the driver lists them. */
+  /** Memory of all its processes, as the driver lists them. */
   readonly processMemoryBytes: number;
   readonly foreignProcesses: readonly GpuProcess[];
   /** Foreign processes that belong to containers on other GPUs. */
-  readonly trespassers: readonly { readonly allocation: string; readonly pid: number }[];
+  readonly processesOfOtherGpus: readonly { readonly allocation: string; readonly pid: number }[];
 }
 
 /**
  * One GPU and the containers on it. `takeSample` asks the driver about once a second which processes use the GPU, and
- * whose they are. `tick` reads counters and steers, ten times a second while there is something to steer; it calls
+ * finds their containers. `tick` reads counters and steers, ten times a second while a container needs it; it calls
  * neither driver nor kubelet and never waits.
  */
 export class GpuMonitor {
@@ -35,7 +35,7 @@ export class GpuMonitor {
   #sampledAtNs: bigint | null = null;
   #accountMs = 0;
   #busy = false;
-  #crowd = 0;
+  #presentCount = 0;
   #samples = 0;
   #failedSamples = 0;
 
@@ -49,12 +49,12 @@ export class GpuMonitor {
     return this.#gpuSlices;
   }
 
-  /** As of the last sample; null before the first that succeeded. */
+  /** As of the last successful sample; null before the first. */
   get state(): GpuState | null {
     return this.#state;
   }
 
-  /** Samples that have ended, with success or not. */
+  /** Number of samples that have ended, successful or not. */
   get samples(): number {
     return this.#samples;
   }
@@ -63,28 +63,28 @@ export class GpuMonitor {
     return this.#failedSamples;
   }
 
-  /** Every process on it at the last sample. */
+  /** All its processes at the last sample. */
   get pids(): readonly number[] {
     const ours = this.#gpuSlices.flatMap(({ processes }) => processes);
     return [...ours, ...(this.#state?.foreignProcesses ?? [])].map(({ pid }) => pid);
   }
 
-  /** True while a tick may change something: a container that is paced used the GPU lately. */
+  /** True while a tick may change something: a limited container used the GPU lately. */
   get busy(): boolean {
     return this.#busy;
   }
 
-  /** Containers that the last tick read and may have told something. */
-  get crowd(): number {
-    return this.#crowd;
+  /** Number of containers that the last tick read. */
+  get presentCount(): number {
+    return this.#presentCount;
   }
 
-  /** True when the GPU was idle in the last sample, and no paced container has used it since. */
+  /** True when the GPU was idle in the last sample and no limited container has used it since. */
   get idle(): boolean {
     return !this.#busy && this.#state?.sample.utilizationPercent === 0;
   }
 
-  /** The slices of this node, of which those on this GPU are kept. */
+  /** Updates the slices on this GPU; `slices` are all of this node. */
   follow(slices: Iterable<Slice>): void {
     const known = new Map(this.#gpuSlices.map((gpuSlice) => [gpuSlice.slice, gpuSlice]));
     const gpuSlices: GpuSlice[] = [];
@@ -97,12 +97,12 @@ export class GpuMonitor {
     this.#gpuSlices = gpuSlices;
   }
 
-  /** Steers. `nowNs` of CLOCK_MONOTONIC; the next tick is `nextMs` later, or this one was the last for a while. */
+  /** Steers. `nowNs` is CLOCK_MONOTONIC; the next tick is `nextMs` later at the earliest. */
   tick(nowNs: bigint, nextMs: number): void {
     const elapsedNs = this.#tickAtNs === null ? 0 : Number(nowNs - this.#tickAtNs);
     this.#tickAtNs = nowNs;
     const present = this.#gpuSlices.filter((gpuSlice) => gpuSlice.present && gpuSlice.paced);
-    this.#crowd = present.length;
+    this.#presentCount = present.length;
     if (present.length === 0) {
       this.#busy = false;
       this.#steering = NO_SLICES;
@@ -119,12 +119,12 @@ export class GpuMonitor {
     });
     this.#steering = state;
     this.#busy = decisions.some(({ active }) => active);
-    decisions.forEach((decision, at) => ticks[at]?.gpuSlice.tell(decision, nowNs, nextMs));
+    decisions.forEach((decision, at) => ticks[at]?.gpuSlice.publish(decision, nowNs, nextMs));
   }
 
   /**
-   * Asks the driver; rejects with its error, and everything stays as it was then. `nowNs` and `nowMs` are functions
-   * since asking takes time.
+   * Asks the driver; rejects with its error and then changes nothing. `nowNs` and `nowMs` are functions because the
+   * call takes time.
    */
   async takeSample(nowNs: () => bigint, nowMs: () => number): Promise<void> {
     try {
@@ -142,7 +142,7 @@ export class GpuMonitor {
       ({ present, live }) => live.memoryBytes !== null && (present || live.driverOverheadBytes > 0),
     );
     const moving = limited.filter(({ overheadMoves }) => overheadMoves);
-    // On an idle GPU, allocations during the driver call are rare; the next sample corrects them.
+    // On an idle GPU, allocations during the driver call are rare; the next sample corrects their effect.
     const heldBefore = this.idle ? null : new Map(moving.map((gpuSlice) => [gpuSlice, gpuSlice.held()]));
     const processes = await this.#source.processes(this.uuid);
     const heldAfter = new Map(moving.map((gpuSlice) => [gpuSlice, gpuSlice.held()]));
@@ -155,22 +155,22 @@ export class GpuMonitor {
     const elapsedNs = this.#sampledAtNs === null ? 0 : Number(atNs - this.#sampledAtNs);
     this.#sampledAtNs = atNs;
     const byOwner = this.#byOwner(processes);
-    // A GPU that works for nobody: this driver, or this agent, does not see who uses it.
+    // A busy GPU without processes: this driver, or this agent, does not see the processes.
     const lists = processes.length > 0 || sample.utilizationPercent === 0;
-    for (const gpuSlice of this.#gpuSlices) gpuSlice.see(byOwner.get(gpuSlice.slice.id) ?? [], elapsedNs, lists);
+    for (const gpuSlice of this.#gpuSlices) gpuSlice.update(byOwner.get(gpuSlice.slice.id) ?? [], elapsedNs, lists);
     for (const gpuSlice of limited) {
       if (heldAfter.has(gpuSlice))
         gpuSlice.chargeOverhead((heldBefore ?? heldAfter).get(gpuSlice) ?? null, heldAfter.get(gpuSlice) ?? null);
       else gpuSlice.watchOverhead();
     }
     const foreignProcesses = byOwner.get(null) ?? [];
-    const trespassers = foreignProcesses.flatMap(({ pid }) => {
+    const processesOfOtherGpus = foreignProcesses.flatMap(({ pid }) => {
       const owner = this.#owners.ownerOf(pid);
       return owner === null ? [] : [{ allocation: owner.allocation, pid }];
     });
     this.#foreignPpm = foreignPpm(foreignProcesses, this.#state?.foreignProcesses ?? []);
     const processMemoryBytes = processes.reduce((sum, { usedMemoryBytes }) => sum + (usedMemoryBytes ?? 0), 0);
-    this.#state = { sample: { ...sample, atMs: nowMs() }, processMemoryBytes, foreignProcesses, trespassers };
+    this.#state = { sample: { ...sample, atMs: nowMs() }, processMemoryBytes, foreignProcesses, processesOfOtherGpus };
     this.#accountMs += elapsedNs / 1e6;
     if (this.#accountMs >= ACCOUNT_MS) this.#closeAccounts();
   }
@@ -180,7 +180,7 @@ export class GpuMonitor {
     const byOwner = new Map<string | null, GpuProcess[]>();
     for (const process of processes) {
       const allocation = this.#owners.ownerOf(process.pid)?.allocation ?? null;
-      // A process of a container on other GPUs is a foreign process here.
+      // A process of a container without an allocation here is a foreign process on this GPU.
       const key = allocation !== null && here.has(allocation) ? allocation : null;
       byOwner.set(key, [...(byOwner.get(key) ?? []), process]);
     }
@@ -199,9 +199,9 @@ export class GpuMonitor {
 }
 
 /**
- * What processes of no container use, in ppm of the GPU. Only of those that were there at the look before: a
- * container's own process may be listed once before its greeting has come, and once more when it has ended and its
- * slice is gone, with all that it used until then.
+ * GPU time of foreign processes, in ppm of the GPU. Counts only processes that the previous sample had too: a
+ * container's own process may look foreign once before its greeting arrives, and once after it ended and its slice is
+ * gone, each time with all the time that it used.
  */
 function foreignPpm(foreignProcesses: readonly GpuProcess[], before: readonly GpuProcess[]): number {
   const known = new Set(before.map(({ pid }) => pid));

@@ -4,30 +4,30 @@ import { AHEAD_NS, CORRECTION_MAX_PPM, effectivePpm } from '../../gpu/share-law.
 import type { Account, Decision, SliceTick } from './steering.js';
 import type { UsageCounters } from './usage-counters.js';
 import type { DeviceUsage } from '../../abi/usage-file.js';
-import { CounterTally } from './counter-tally.js';
+import { CounterTotal } from './counter-total.js';
 import type { GpuProcess } from '../../gpu/sample.js';
 
 import type { Slice } from './slice.js';
 import type { UsageReader } from './usage-reader.js';
 
-/** Published steering never gets older than this before it is renewed: the library stops believing it at 2,000. */
+/** Published steering is renewed at this age at the latest: the control library ignores it after 2,000 ms. */
 const OLDEST_MS = 1_200;
-/** Driver memory moves by more than this before it is published. */
+/** A smaller change of the driver's memory is not published. */
 const OVERHEAD_STEP_BYTES = 1024 * 1024;
 /**
- * What others use moves by so much of the GPU, and by such a part of itself, before it is published for that alone: of
- * many others some always come or go.
+ * The use of other containers is published when it changes by this much of the GPU and by this part of itself: among
+ * many containers some always start or stop.
  */
 const OTHERS_STEP_PPM = 10_000;
 const OTHERS_STEP_PART = 0.1;
-/** Over less than this, being late by a look makes a difference. */
-const LEAST_ACCOUNT_NS = 3e9;
-/** Reports are of short windows and late: so many of the last count. */
+/** Over a shorter time, a sample that comes late changes the result. */
+const MIN_ACCOUNT_NS = 3e9;
+/** Reports cover short windows and arrive late, so this many recent ones are used. */
 const REPORTS = 3;
-/** A container that waited for less of the time than this may just not have wanted its share. */
-const MOSTLY = 0.8;
+/** A container that was throttled for less of the time than this may not have needed its full share. */
+const MIN_THROTTLED_PART = 0.8;
 
-/** What happened between two comparisons. */
+/** Sums since the last comparison. */
 interface Evidence {
   chargedNs: number;
   launches: number;
@@ -37,24 +37,22 @@ interface Evidence {
   /** Null once a process had no report. */
   reportedNs: number | null;
   reports: number;
-  /** The time that the reports are for: looks and ticks begin and end at other moments. */
+  /** The time that the reports cover: samples and ticks begin and end at different moments. */
   reportedForNs: number;
 }
 
-/** How far apart the driver and the container's own account are. */
+/** The difference between the driver's figures and the container's own account. */
 export interface Drift {
   /**
-   * GPU time that the driver reports, less what launches were charged, over the last account, in ppm of the GPU; null
-   * where the driver does not say.
+   * GPU time that the driver reports minus GPU time that launches were charged, over the last account, in ppm of the
+   * GPU; null if the driver reports none.
    */
   readonly timePpm: number | null;
-  /**
-   * The part of that which remains if charges are corrected as far as they can be; null where the driver does not say.
-   */
+  /** The part of `timePpm` that remains under the largest possible correction; null if the driver reports none. */
   readonly uncorrectableTimePpm: number | null;
   /**
-   * Memory that the driver counts, less what the container's processes hold by their own account and what is published
-   * as overhead; null where one is not known.
+   * Memory that the driver counts minus memory that the container's processes account for and the published overhead;
+   * null if one of them is unknown.
    */
   readonly memoryBytes: number | null;
 }
@@ -70,21 +68,21 @@ const NO_EVIDENCE: Readonly<Evidence> = {
   reportedForNs: 0,
 };
 
-/** One container on one GPU: its counters from tick to tick, and what it was told. */
+/** One container on one GPU: its counters from tick to tick, and what was published to it. */
 export class GpuSlice {
   readonly slice: Slice;
   /** Position of the GPU in the slice's limits and usage files. */
   readonly index: number;
   /** Its processes on this GPU at the last sample; null before the first. */
   #processes: readonly GpuProcess[] | null = null;
-  readonly #tally: CounterTally;
+  readonly #counterTotal: CounterTotal;
   #reader: UsageReader | null = null;
-  /** Percent of the GPU that the driver reported of its processes at the last samples; null where it did not say. */
+  /** Percent of the GPU that the driver reported for its processes in the last samples; null if it reported none. */
   #reports: readonly (number | null)[] = [null];
   /** As of the last tick. */
   #counters: DeviceUsage | null = null;
   #readAtNs = 0n;
-  #told: Decision | null = null;
+  #published: Decision | null = null;
   #toldAtNs = 0n;
   #toldOthersPpm = 0;
   #evidence: Evidence = { ...NO_EVIDENCE };
@@ -92,15 +90,15 @@ export class GpuSlice {
   #driftPpm: number | null = null;
   #uncorrectablePpm: number | null = null;
   /**
-   * What the driver counted and what was held when the overhead was last found from both; null while that has to be
-   * done anew.
+   * The driver's count and the held memory from which the overhead was computed last; null if it must be computed
+   * again.
    */
   #compared: { readonly usedBytes: number; readonly heldBytes: number } | null = null;
 
   constructor(slice: Slice, index: number) {
     this.slice = slice;
     this.index = index;
-    this.#tally = new CounterTally(index);
+    this.#counterTotal = new CounterTotal(index);
   }
 
   get gpuUuid(): string {
@@ -113,12 +111,12 @@ export class GpuSlice {
     return live;
   }
 
-  /** True when a process of this container may use the GPU: one greeted, or the driver lists one. */
+  /** True when a process of this container may use the GPU: it sent a greeting, or the driver lists it. */
   get present(): boolean {
     return this.slice.sessions.size > 0 || (this.#processes?.length ?? 0) > 0;
   }
 
-  /** True when its launches are paced. */
+  /** True when its launches are limited. */
   get paced(): boolean {
     return this.live.share < 100;
   }
@@ -127,39 +125,39 @@ export class GpuSlice {
     return this.#processes ?? [];
   }
 
-  /** Reads its counters as they are now; null while they cannot be read. */
+  /** Reads its counters; null if they cannot be read. */
   readCounters(): DeviceUsage | null {
-    return this.#tally.read(this.#openReader());
+    return this.#counterTotal.read(this.#openReader());
   }
 
   /**
-   * What its counters have grown by, as of the last read; falls neither when the container starts anew nor when it
-   * writes smaller numbers.
+   * The increase of its counters up to the last read; does not fall when the container restarts or writes smaller
+   * numbers.
    */
   get counted(): UsageCounters {
-    return this.#tally.total;
+    return this.#counterTotal.total;
   }
 
-  /** Of these, the time that launches waited. */
+  /** The throttled time of these. */
   get throttledNs(): number {
-    return this.#tally.throttledNs;
+    return this.#counterTotal.throttledNs;
   }
 
-  /** Since the last call: some counter was lower than before, in the same file. */
+  /** Whether a counter has fallen within one file since the last call. */
   takeWentBack(): boolean {
-    return this.#tally.takeWentBack();
+    return this.#counterTotal.takeWentBack();
   }
 
-  get told(): Decision | null {
-    return this.#told;
+  get decision(): Decision | null {
+    return this.#published;
   }
 
-  /** Asked minus given while it wanted its share, in ppm of the GPU; null when it did not lately. */
+  /** Wanted minus received GPU time while it was throttled, in ppm of the GPU; null if it was not throttled lately. */
   get controlErrorPpm(): number | null {
     return this.#controlErrorPpm;
   }
 
-  /** What holds of the driver's view against its own, as of the last sample and account. */
+  /** The differences as of the last sample and account. */
   get drift(): Drift {
     const [used, held] = [this.#processes === null ? null : this.usedMemoryBytes, this.held()];
     return {
@@ -169,17 +167,14 @@ export class GpuSlice {
     };
   }
 
-  /**
-   * Reads its counters; null where they cannot be read. The first time says whether it waits, and nothing of what it
-   * used.
-   */
+  /** Reads its counters; null if they cannot be read. The first tick says only whether it is throttled. */
   tick(nowNs: bigint): SliceTick | null {
     const reader = this.#openReader();
     const before = this.#counters;
     const elapsedNs = Number(nowNs - this.#readAtNs);
     const anew = reader !== this.#reader;
     this.#reader = reader;
-    this.#counters = this.#tally.read(reader);
+    this.#counters = this.#counterTotal.read(reader);
     this.#readAtNs = nowNs;
     if (this.#counters === null) return null;
     const { share, softLimit } = this.live;
@@ -193,12 +188,12 @@ export class GpuSlice {
   }
 
   /**
-   * Publishes a decision where it says something new to somebody who may listen, or where the last one would grow old
-   * until the next tick, in `nextMs`.
+   * Publishes a decision if it is new and the container may read it, or if the published one would become too old
+   * before the next tick, in `nextMs`.
    */
-  tell(decision: Decision, nowNs: bigint, nextMs: number): void {
+  publish(decision: Decision, nowNs: bigint, nextMs: number): void {
     const ageMs = Number(nowNs - this.#toldAtNs) / 1e6 + nextMs;
-    const before = this.#told;
+    const before = this.#published;
     const changed =
       before === null ||
       before.grantPpm !== decision.grantPpm ||
@@ -206,7 +201,7 @@ export class GpuSlice {
       before.correctionPpm !== decision.correctionPpm ||
       Math.abs(this.#toldOthersPpm - decision.othersPpm) >=
         Math.max(OTHERS_STEP_PPM, OTHERS_STEP_PART * this.#toldOthersPpm);
-    this.#told = decision;
+    this.#published = decision;
     // An idle container gets no publications: its values become stale, and it uses its share when it works again.
     const listens = decision.active || before?.active === true;
     if (!listens || (!changed && ageMs <= OLDEST_MS)) return;
@@ -222,22 +217,22 @@ export class GpuSlice {
     this.#toldAtNs = nowNs;
   }
 
-  /** What its living processes hold by their own account, in bytes; null when that cannot be read. */
+  /** Bytes that its living processes hold by their own account; null if that cannot be read. */
   held(): number | null {
     return this.slice.held(this.index);
   }
 
   /**
-   * Takes in what the driver lists of this container, `elapsedNs` after the sample before; `lists` false: it does not
-   * list who uses the GPU.
+   * Updates the processes from a driver sample that is `elapsedNs` after the previous one; `lists` is false if the
+   * driver does not list the users of the GPU.
    */
-  see(processes: readonly GpuProcess[], elapsedNs: number, lists = true): void {
+  update(processes: readonly GpuProcess[], elapsedNs: number, lists = true): void {
     const appeared = this.processes.length === 0 && processes.length > 0;
     const percent = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
     this.#reports = [...(appeared ? [null] : this.#reports), lists ? percent : null].slice(-REPORTS);
     this.#processes = processes;
-    // Reports are of windows that have ended: of its first moments there are none, while its first launches were
-    // charged at once.
+    // Reports cover windows that have ended: the first moments of a process have no report, while its first launches
+    // were charged at once.
     if (appeared) {
       this.#evidence = { ...NO_EVIDENCE };
       return;
@@ -250,20 +245,20 @@ export class GpuSlice {
     evidence.reportedForNs += elapsedNs;
   }
 
-  /** Bytes that its processes use, as the driver counts them; null where it does not. */
+  /** Bytes that its processes use, as the driver counts them; null if it does not. */
   get usedMemoryBytes(): number | null {
     return sumKnown(this.processes.map(({ usedMemoryBytes }) => usedMemoryBytes));
   }
 
   /**
-   * False while neither what the driver counts nor what the container holds has moved since both were compared, as far
-   * as the last samples tell.
+   * False while neither the driver's count nor the held memory has changed since the overhead was computed, as far as
+   * the last samples tell.
    */
   get overheadMoves(): boolean {
     return this.#compared === null;
   }
 
-  /** Looks, in passing, whether there is something to compare at the next sample. */
+  /** Checks whether the overhead must be computed again at the next sample. */
   watchOverhead(): void {
     const { usedMemoryBytes } = this;
     if (
@@ -274,14 +269,15 @@ export class GpuSlice {
   }
 
   /**
-   * Publishes what the driver keeps for itself, given what the container held before and after the driver was asked.
+   * Publishes the driver's own memory, computed from the memory that the container held before and after the driver
+   * call.
    */
   chargeOverhead(heldBefore: number | null, heldAfter: number | null): void {
     const used = this.usedMemoryBytes;
     if (this.live.memoryBytes === null || used === null || heldBefore === null || heldAfter === null) return;
     if (heldBefore === heldAfter) this.#compared = { usedBytes: used, heldBytes: heldAfter };
-    // An allocation in between belongs to one side only: then the next sample will do, or the smaller difference if
-    // there was none before.
+    // An allocation during the call is in only one of the two counts: wait for the next sample, or use the smaller
+    // difference if nothing was published before.
     if (heldBefore !== heldAfter && this.live.driverOverheadBytes > 0) return;
     const overhead = Math.max(0, used - Math.max(heldBefore, heldAfter));
     const before = this.live.driverOverheadBytes;
@@ -291,11 +287,11 @@ export class GpuSlice {
   }
 
   /**
-   * What was charged and reported since the last call that had an answer; null while that is too little, or where the
-   * driver reports nothing. Takes stock of the control error on the way.
+   * The charges and reports since the last result; null if they are too few or the driver reports nothing. Also updates
+   * control error and drift.
    */
   closeAccount(): Account | null {
-    if (this.#evidence.elapsedNs < LEAST_ACCOUNT_NS) return null;
+    if (this.#evidence.elapsedNs < MIN_ACCOUNT_NS) return null;
     const { chargedNs, launches, askedNs, waitedNs, elapsedNs, reports, reportedForNs } = this.#evidence;
     const reportedNs =
       this.#evidence.reportedNs === null || reportedForNs <= 0
@@ -303,7 +299,9 @@ export class GpuSlice {
         : (this.#evidence.reportedNs * elapsedNs) / reportedForNs;
     const givenNs = reportedNs === null || reportedNs === 0 ? chargedNs : reportedNs;
     this.#controlErrorPpm =
-      elapsedNs > 0 && waitedNs >= MOSTLY * elapsedNs ? Math.round(((askedNs - givenNs) / elapsedNs) * 1e6) : null;
+      elapsedNs > 0 && waitedNs >= MIN_THROTTLED_PART * elapsedNs
+        ? Math.round(((askedNs - givenNs) / elapsedNs) * 1e6)
+        : null;
     const mostChargedNs = chargedNs * (CORRECTION_MAX_PPM / PPM_WHOLE);
     this.#uncorrectablePpm =
       elapsedNs > 0 && reportedNs !== null ? Math.round(((reportedNs - mostChargedNs) / elapsedNs) * 1e6) : null;
@@ -313,7 +311,7 @@ export class GpuSlice {
     return reportedNs === null ? null : { chargedNs, reportedNs, elapsedNs, reports, launches };
   }
 
-  /** The most that was reported lately; null unless all of the last samples say. */
+  /** The highest recent report; null unless all recent samples have one. */
   get #reportedPpm(): number | null {
     return this.#reports.reduce((most: number | null, percent) => {
       return most === null || percent === null ? null : Math.max(most, percent * 10_000);
@@ -327,7 +325,7 @@ export class GpuSlice {
 
   #note(chargedNs: number, launches: number, waiting: boolean, elapsedNs: number): void {
     const { share, softLimit } = this.live;
-    const asked = effectivePpm(share, softLimit ?? 0, this.#told?.grantPpm ?? 0) / 1e6;
+    const asked = effectivePpm(share, softLimit ?? 0, this.#published?.grantPpm ?? 0) / 1e6;
     this.#evidence.elapsedNs += elapsedNs;
     this.#evidence.chargedNs += chargedNs;
     this.#evidence.launches += launches;
@@ -336,7 +334,7 @@ export class GpuSlice {
   }
 }
 
-/** The sum; null when one is not known. */
+/** The sum; null if one value is unknown. */
 function sumKnown(values: readonly (number | null)[]): number | null {
   return values.reduce((sum: number | null, value) => (sum === null || value === null ? null : sum + value), 0);
 }

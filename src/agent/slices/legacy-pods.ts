@@ -10,7 +10,7 @@ import type { ContainerKnowledge, PodLimitAnnotations } from './ports.js';
 import { REGISTRATION_PACE, RegistrationPace } from './registration-pace.js';
 import { ConnectionBudget, SliceSocket } from './slice-socket.js';
 
-/** What a container was given by the original's plugin. */
+/** The amounts that the original's plugin gave to a container. */
 export interface LegacyContainer {
   readonly podUid: string;
   readonly container: string;
@@ -30,7 +30,7 @@ export interface LegacyPodsOptions {
   readonly log: Log;
 }
 
-/** UIDs of pods: of the API server's, and of static ones, which the kubelet names by a hash. */
+/** UIDs of pods from the API server, and of static pods, for which the kubelet uses a hash. */
 const POD_UID = /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})$/;
 const MOST_CONNECTIONS = 4_096;
 
@@ -42,7 +42,7 @@ interface Served {
 
 /**
  * `<path>/<pod UID>/`: the directories of the original's layout, one for all containers of a pod. Each new process in
- * such a container registers by the `vcuda.sock` there, so somebody has to answer until the pod ends.
+ * such a container registers over the `vcuda.sock` there, so the agent serves it until the pod ends.
  */
 export class LegacyPods {
   readonly #options: LegacyPodsOptions;
@@ -55,10 +55,7 @@ export class LegacyPods {
     this.#pace = options.pace ?? new RegistrationPace(options.clock, REGISTRATION_PACE);
   }
 
-  /**
-   * Serves the pods of these containers. One whose directory cannot be used is logged, and tried again at the next
-   * call.
-   */
+  /** Serves the pods of these containers. A directory that cannot be used is logged and retried at the next call. */
   async open(containers: readonly LegacyContainer[]): Promise<void> {
     const byPod = new Map<string, LegacyContainer[]>();
     for (const entry of containers) byPod.set(entry.podUid, [...(byPod.get(entry.podUid) ?? []), entry]);
@@ -75,7 +72,7 @@ export class LegacyPods {
     }
   }
 
-  /** Lets go of every other pod, and removes the directories of all others. */
+  /** Stops serving all other pods and removes their directories. */
   async keepOnly(podUids: ReadonlySet<string>): Promise<void> {
     for (const [podUid, served] of this.#served) {
       if (podUids.has(podUid)) continue;
@@ -120,7 +117,7 @@ export class LegacyPods {
     });
     const socket = new SliceSocket({
       path: join(directory, 'vcuda.sock'),
-      // Only this project's library greets, and it is not in these containers.
+      // Only this project's library sends greetings, and these containers do not have it.
       handlers: { greeted: () => () => undefined, service: (peer) => registry.service(peer) },
       budget: this.#budget,
       clock,
@@ -130,7 +127,7 @@ export class LegacyPods {
     this.#served.set(podUid, { containers, socket, registry });
   }
 
-  /** What the original wrote for the container that registered. */
+  /** The configuration that the original wrote for the container that registered. */
   async #configOf(podUid: string, { name, containerId }: Registered): Promise<VcudaConfig> {
     const { knowledge, limitAnnotations, driverVersion } = this.#options;
     const containers = this.#served.get(podUid)?.containers ?? [];

@@ -14,7 +14,7 @@ import type { HeldDevices, SliceSpec } from './slice.js';
 
 /** The limits of a container, and why they differ from the requested ones. */
 export interface WantedLimits extends HeldLimits {
-  /** False while its pod is not known: what was held before then goes on. */
+  /** False while its pod is unknown: the previous limits stay. */
   readonly podKnown: boolean;
 }
 
@@ -28,30 +28,30 @@ export class LimitPolicy {
     this.#operator = operator;
   }
 
-  /** The limits that a container begins with. Rejects where it cannot be known how an operator restricted it. */
+  /** The first limits of a container. Rejects if its operator limits cannot be read. */
   async begin(spec: SliceSpec): Promise<HeldDevices> {
     const unknown = await this.#operator.load(spec.allocation);
     if (unknown !== null) throw new Error(unknown);
     return this.wanted(spec).devices;
   }
 
-  /** The limits of a container that runs: where nothing is known of its restriction, the least share. */
+  /** The limits of a container that runs already; its lowest share if its operator limits cannot be read. */
   async resume(spec: SliceSpec): Promise<HeldDevices> {
     await this.#operator.load(spec.allocation);
     return this.wanted(spec).devices;
   }
 
-  /** The limits as they should be now. */
+  /** The limits that the container should have now. */
   wanted(spec: SliceSpec): WantedLimits {
     const wanted = this.wantedWith(spec, this.#operator.get(spec.allocation));
     const kept = this.#operator.kept(spec.allocation);
     if (kept === null) return wanted;
-    const note = 'the limits that an operator set cannot be read; the last ones stay';
+    const note = 'the limits that an operator set cannot be read; the last limits stay in force';
     const last = kept === 'unknown' ? wanted.devices.map(leastShare) : kept;
     return { ...wanted, devices: lowestLimits(wanted.devices, last), notes: [...wanted.notes, note] };
   }
 
-  /** The limits as they would be, were this what an operator asked for. */
+  /** The limits that the container would have with this operator request. */
   wantedWith(spec: SliceSpec, operator: LimitRequest | null): WantedLimits {
     const annotations = this.#limitAnnotations.annotations(spec.owner.podUid);
     const read = readLimitAnnotations(annotations ?? new Map(), spec.owner.container);
@@ -64,7 +64,7 @@ export class LimitPolicy {
   }
 }
 
-/** Memory stays: what runs may hold it already. */
+/** Memory limits stay: the container may already use the memory. */
 function leastShare(limit: DeviceLimit): DeviceLimit {
   return limit.memoryBytes === null ? limit : { ...limit, share: 1, softLimit: null };
 }

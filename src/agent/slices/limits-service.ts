@@ -19,7 +19,7 @@ export interface LimitsServiceOptions {
   readonly observe: () => readonly SliceObservation[];
 }
 
-/** `vgpu.Limits`: every client that can connect may change limits, so the service is only on a socket of root. */
+/** `vgpu.Limits`: every client that can connect may change limits, so only root can open its socket. */
 export function limitsService(options: LimitsServiceOptions): RpcService {
   const { resizer } = options;
   return {
@@ -39,9 +39,13 @@ export function limitsService(options: LimitsServiceOptions): RpcService {
 function requestOf(request: SetLimitsRequest__Output): LimitRequest {
   const memoryBytes = Number(request.memory_bytes);
   if (!Number.isSafeInteger(memoryBytes))
-    throw new RpcRefusal(status.INVALID_ARGUMENT, `${request.memory_bytes} bytes are more than any GPU has`);
+    throw new RpcRefusal(
+      status.INVALID_ARGUMENT,
+      `${request.memory_bytes} bytes are more than any GPU has; give at most the memory of the container's GPUs`,
+    );
   for (const hundredths of [request.share, request.soft_limit]) {
-    if (hundredths > 100) throw new RpcRefusal(status.INVALID_ARGUMENT, `${hundredths} hundredths are more than a GPU`);
+    if (hundredths > 100)
+      throw new RpcRefusal(status.INVALID_ARGUMENT, `${hundredths} hundredths are more than one GPU, which has 100`);
   }
   return { memoryBytes: memoryBytes || null, share: request.share || null, softLimit: request.soft_limit || null };
 }

@@ -27,14 +27,14 @@ export class LimitsWriter {
     this.#live = limits.devices;
   }
 
-  /** Writes a new file in place of whatever was there. Processes that mapped the old one keep seeing that. */
+  /** Replaces the file by a new one. Processes that mapped the old file keep seeing the old one. */
   static async create(path: string, limits: NewLimits): Promise<LimitsWriter> {
     const content = encodeLimits(limits);
     const file = await createFileAtomically(path, content, { mode: 0o644, durable: false });
     try {
       const decoded = decodeLimits(content);
       if (!decoded.ok) throw new Error(decoded.reason);
-      // Open for writing without a gap, so that nobody can take a lease on it.
+      // The descriptor is opened for writing at once, so that no container can take a lease on the file in between.
       return new LimitsWriter(openSync(`/proc/self/fd/${file.fd}`, constants.O_RDWR), decoded.limits);
     } finally {
       await file.close();
@@ -42,9 +42,9 @@ export class LimitsWriter {
   }
 
   /**
-   * Takes over a file that an earlier life of the agent wrote; null when there is none that can be read, or its
-   * container has a lease on it or runs it: the next one takes its place, and the container's processes keep the limits
-   * that they have mapped.
+   * Opens a file of an earlier run of the agent; null if it is missing or unreadable, or if its container holds a lease
+   * on it or executes it. The caller then creates a new file, and the container's processes keep the limits that they
+   * have mapped.
    */
   static open(path: string): LimitsWriter | null {
     let fd: number;
@@ -61,7 +61,7 @@ export class LimitsWriter {
     return null;
   }
 
-  /** True when the file is of this allocation and lists these GPUs in this order. */
+  /** True when the file belongs to this allocation and lists these GPUs in this order. */
   lists(allocation: string, uuids: readonly string[]): boolean {
     const { devices } = this.#identity;
     return (
@@ -71,12 +71,12 @@ export class LimitsWriter {
     );
   }
 
-  /** What is published now; position i is the i-th GPU. */
+  /** The published limits; entry i is the i-th GPU. */
   get live(): readonly LiveLimit[] {
     return this.#live;
   }
 
-  /** Publishes `live` to every process of the container. Takes a few microseconds; does nothing after close. */
+  /** Publishes `live` to every process of the container. Takes a few microseconds; does nothing after `close`. */
   publish(live: readonly LiveLimit[]): void {
     if (this.#fd === null) return;
     const { writes, sequence } = publishLive(this.#sequence, live);
@@ -85,7 +85,7 @@ export class LimitsWriter {
     this.#live = live;
   }
 
-  /** Publishes a change of one GPU's part; position as in the file. */
+  /** Publishes a change for one GPU, by its position in the file. */
   change(index: number, change: Partial<LiveLimit>): void {
     this.publish(this.#live.map((live, at) => (at === index ? { ...live, ...change } : live)));
   }

@@ -9,25 +9,25 @@ import { wholeQuantity } from '../../quota/core/quantity.js';
 
 /** The requested limits of one container; null: as allocated. */
 export interface LimitRequest {
-  /** Bytes over all its GPUs. */
+  /** Bytes, in sum over all its GPUs. */
   readonly memoryBytes: number | null;
-  /** Hundredths of each of its GPUs that are its own. */
+  /** Hundredths of each of its GPUs. */
   readonly share: number | null;
-  /** Hundredths it may use while others leave the GPU idle. */
+  /** Hundredths of each GPU that it may use while other containers leave the GPU idle. */
   readonly softLimit: number | null;
 }
 
 export const NO_REQUEST: LimitRequest = { memoryBytes: null, share: null, softLimit: null };
 
-/** A request as far as it could be read, and a sentence on each part that could not. */
+/** The valid parts of a request, and a sentence for each invalid part. */
 export interface ReadRequest {
   readonly request: LimitRequest;
   readonly problems: readonly string[];
 }
 
 /**
- * Reads the annotations of a pod for one of its containers. A value counts for every container, a list such as
- * `main=16,side=4` for those that it names. What is malformed counts as absent.
+ * Reads the annotations of a pod for one of its containers. A single value applies to every container, a list such as
+ * `main=16,side=4` to the named ones. An invalid value is ignored.
  */
 export function readLimitAnnotations(annotations: ReadonlyMap<string, string>, container: string): ReadRequest {
   const problems: string[] = [];
@@ -51,20 +51,20 @@ export function readLimitAnnotations(annotations: ReadonlyMap<string, string>, c
   return { request, problems };
 }
 
-/** The part of an annotation's value that is meant for a container; undefined where it names only others. */
+/** The part of an annotation's value for a container; undefined if it names only other containers. */
 function valueFor(text: string, container: string): string | undefined {
   if (!text.includes('=')) return text;
   const entries = text.split(',').map((entry) => entry.trim());
   const names = entries.map((entry) => entry.slice(0, Math.max(0, entry.indexOf('='))));
-  // One entry without a name, or a name twice: nothing of the list is to be trusted.
+  // If an entry has no name, or a name occurs twice, the whole list is invalid.
   if (names.includes('') || new Set(names).size < names.length) return text;
   const at = names.indexOf(container);
   return at < 0 ? undefined : entries[at]?.slice(container.length + 1);
 }
 
 /**
- * Bytes from a whole number of blocks ("16") or a quantity with a unit ("4Gi", "1500M"); null for what is neither, or
- * nothing.
+ * Bytes from a whole number of blocks ("16") or a quantity with a unit ("4Gi", "1500M"); null for an invalid or empty
+ * text.
  */
 export function parseMemory(text: string): number | null {
   if (/^\d{1,9}$/.test(text)) return Number(text) > 0 ? Number(text) * MEMORY_BLOCK_BYTES : null;
@@ -78,12 +78,12 @@ export function parseHundredths(text: string): number | null {
   return value !== null && Number(text) <= CORES_PER_GPU ? value : null;
 }
 
-/** As the original: more than a whole GPU is a whole GPU. */
+/** As the original does: more than a whole GPU means a whole GPU. */
 function parseAnyHundredths(text: string): number | null {
   return /^\d{1,9}$/.test(text) && Number(text) > 0 ? Math.min(CORES_PER_GPU, Number(text)) : null;
 }
 
-/** `over` wins where it asks for something. */
+/** Fields of `over` that are not null win. */
 export function mergeRequests(request: LimitRequest, over: LimitRequest): LimitRequest {
   return {
     memoryBytes: over.memoryBytes ?? request.memoryBytes,
@@ -99,20 +99,20 @@ export interface HeldLimits {
 }
 
 /**
- * The limits of one container, GPU by GPU, from what it was given and what is asked for: never more than was given.
- * Memory is divided among its GPUs as it was when it was given.
+ * The limits of one container by GPU, computed from its allocation and the request: never more than allocated. Memory
+ * is divided among its GPUs in the same proportions as in the allocation.
  */
 export function holdLimits(given: readonly DeviceLimit[], request: LimitRequest): HeldLimits {
   const notes: string[] = [];
   const memory = heldMemory(given, request.memoryBytes, notes);
   const bare = given.every(({ memoryBytes, share }) => memoryBytes === null && share >= CORES_PER_GPU);
   if (bare && (request.share ?? CORES_PER_GPU) < CORES_PER_GPU) {
-    notes.push('whole GPUs without a memory limit run without the control library, so no share can be kept');
+    notes.push('whole GPUs without a memory limit run without the control library, so no share can be set');
   }
   const devices = given.map((device, index): DeviceLimit => {
     const share = bare ? device.share : Math.min(device.share, request.share ?? device.share);
     if (!bare && request.share !== null && request.share > device.share)
-      notes.push(`the share stays ${device.share}, which is what was given; ${request.share} is more`);
+      notes.push(`the share stays ${device.share}, which is what was allocated; ${request.share} is more`);
     const soft = request.softLimit ?? device.softLimit;
     return {
       memoryBytes: memory[index] ?? null,
@@ -128,11 +128,11 @@ function heldMemory(given: readonly DeviceLimit[], asked: number | null, notes: 
   if (asked === null) return own;
   const total = own.reduce((sum: number | null, bytes) => (sum === null || bytes === null ? null : sum + bytes), 0);
   if (total === null || total === 0) {
-    notes.push('the container was given whole GPUs without a memory limit, so none can be kept');
+    notes.push('the container has whole GPUs without a memory limit, so no memory limit can be set');
     return own;
   }
   if (asked > total)
-    notes.push(`the memory stays ${mebibytes(total)}, which is what was given; ${mebibytes(asked)} is more`);
+    notes.push(`the memory stays ${mebibytes(total)}, which is what was allocated; ${mebibytes(asked)} is more`);
   return asked >= total ? own : own.map((bytes) => Math.floor((bytes ?? 0) * (asked / total)));
 }
 
@@ -140,7 +140,7 @@ function mebibytes(bytes: number): string {
   return `${Math.floor(bytes / 2 ** 20)} MiB`;
 }
 
-/** Of each GPU the lower limits of both. */
+/** The lower of both limits on each GPU. */
 export function lowestLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[]): DeviceLimit[] {
   const lower = (x: number | null, y: number | null): number | null =>
     x === null || y === null ? (x ?? y) : Math.min(x, y);
@@ -148,7 +148,7 @@ export function lowestLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[
     const other = b[at];
     if (other === undefined) return one;
     const share = Math.min(one.share, other.share);
-    // A hard limit is lower than any soft one.
+    // A hard limit is lower than any soft limit.
     const soft = one.softLimit === null || other.softLimit === null ? null : Math.min(one.softLimit, other.softLimit);
     return {
       memoryBytes: lower(one.memoryBytes, other.memoryBytes),
@@ -158,7 +158,7 @@ export function lowestLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[
   });
 }
 
-/** The request that these limits are the answer to; of several GPUs with different limits the first one's. */
+/** The request that leads to these limits; if the GPUs have different limits, the one of the first GPU. */
 export function requestOf(held: readonly DeviceLimit[]): LimitRequest {
   const memory = held.reduce(
     (sum: number | null, { memoryBytes }) => (sum === null || memoryBytes === null ? null : sum + memoryBytes),
@@ -168,14 +168,14 @@ export function requestOf(held: readonly DeviceLimit[]): LimitRequest {
   return { memoryBytes: memory, share: first?.share ?? null, softLimit: first?.softLimit ?? null };
 }
 
-/** True when both say the same of every GPU. */
+/** True when both lists have the same limits on every GPU. */
 export function sameLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[]): boolean {
   const same = (one: DeviceLimit, other: DeviceLimit | undefined): boolean =>
     one.memoryBytes === other?.memoryBytes && one.share === other.share && one.softLimit === other.softLimit;
   return a.length === b.length && a.every((one, index) => same(one, b[index]));
 }
 
-/** "2048 MiB, share 20, up to 60" for events and logs; of one GPU. */
+/** The limit on one GPU for events and logs: "2048 MiB, share 20, up to 60". */
 export function describeLimit(limit: DeviceLimit): string {
   const memory = limit.memoryBytes === null ? 'all memory' : mebibytes(limit.memoryBytes);
   return `${memory}, share ${limit.share}${limit.softLimit === null ? '' : `, up to ${limit.softLimit}`}`;

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import type { Clock } from '../../host/clock.js';
 import { mappedFiles, mappedNameOf, type MappedFile } from '../../host/mapped-files.js';
 
-/** What was found of a process holds for so long: it may unmap the library. */
+/** How long a result is cached: a process may unmap the library. */
 const KNOWN_MS = 60_000;
 
 interface Known {
@@ -11,27 +11,28 @@ interface Known {
 }
 
 /**
- * Whether processes have one of the control libraries of this node mapped: the file itself, which no process can
- * choose, whatever it is called. Reading that takes about a millisecond, so a process that has it is read once a
- * minute.
+ * Tells whether processes have a control library of this node mapped, by the identity of the file, which no process can
+ * forge, not by its name. A read takes about a millisecond, so a process that has the library is read once a minute.
  */
 export class MappedLibraries {
   readonly #paths: () => readonly string[];
   readonly #clock: Clock;
   readonly #processes: string;
-  /** By path and what stat says of it. */
+  /** By path and file identity (stat). */
   readonly #names = new Map<string, MappedFile | null>();
-  /** Processes that had it. */
+  /** Processes that had the library at their last read. */
   readonly #known = new Map<number, Known>();
 
-  /** `paths`: the control libraries that containers of this node were given; none: nothing is known. */
+  /**
+   * `paths` returns the control libraries that containers of this node were given; if there are none, nothing is known.
+   */
   constructor(paths: () => readonly string[], clock: Clock, processes = '/proc') {
     this.#paths = paths;
     this.#clock = clock;
     this.#processes = processes;
   }
 
-  /** Null where it cannot be told: no library is known, or the process may not be looked at. */
+  /** Null if it is unknown: no library is known, or the process cannot be read. */
   has(pid: number, startTicks: number): boolean | null {
     const now = this.#clock.now();
     const known = this.#known.get(pid);
@@ -44,7 +45,7 @@ export class MappedLibraries {
     } catch {
       return null;
     }
-    // A process that is ending has no memory left.
+    // A process that is ending has no mappings left.
     if (files.size === 0) return null;
     for (const [other, { atMs }] of this.#known) if (now - atMs >= KNOWN_MS) this.#known.delete(other);
     if (!libraries.some((library) => files.has(library))) return false;

@@ -9,46 +9,46 @@ export interface MonitorOptions {
   readonly slices: Slices;
   readonly owners: ProcessOwners;
   readonly source: GpuSource;
-  /** UUIDs of the GPUs of this node; asked for again when they may have changed. */
+  /** UUIDs of the GPUs of this node; read at every tick. */
   readonly gpus: () => readonly string[];
   readonly clock: Clock;
   readonly log: Log;
-  /** How often the driver is asked about each GPU: `--sample-period`. */
+  /** Interval between two samples of a GPU: `--sample-period`. */
   readonly sampleMs: number;
-  /** CLOCK_MONOTONIC, which the control library compares publications with. */
+  /** CLOCK_MONOTONIC, with which the control library compares the time of publications. */
   readonly monotonicNs?: () => bigint;
 }
 
-/** The tick of steering. */
+/** Period of steering. */
 const TICK_MS = 100;
-/** How often what is known of processes that ended is dropped. */
+/** Every this many ticks, the owners of ended processes are dropped. */
 const TICKS_PER_SWEEP = 100;
-/** Without work to steer, only every tenth tick checks for some. */
+/** Without active containers, only every tenth tick checks for some. */
 const TICKS_AT_REST = 10;
 /**
- * Of more containers on a GPU than these each is read a little less often, so that a GPU costs the same however many
- * share it; 32 wait 0.8 s.
+ * Beyond this many containers on a GPU, each is read less often, so that the cost per GPU is constant; with 32
+ * containers the interval is 0.8 s.
  */
-const CROWD_PER_TICK = 4;
+const CONTAINERS_PER_TICK = 4;
 /**
- * How much later than evenly looks come, in turn and in parts of a period: a report is of one short window, and what
- * programs do often has a period, of which reports at even intervals may always show the same part.
+ * Delays of samples, in parts of a period, used in turn. A report covers one short window, and programs often work in
+ * periods: reports at even intervals might always see the same phase.
  */
 const SAMPLE_DELAYS = [0, 0.3, 0.1, 0.4, 0.2];
-/** An idle GPU is sampled this many times less often, until a process appears or ends. */
+/** An idle GPU is sampled this many times less often until a process appears or ends. */
 const PERIODS_AT_REST = 4;
 
 /**
- * Samples and steers all GPUs of the node. One timer; one sample at a time per GPU. The cost depends on the number of
- * GPUs, and only by a few microseconds on the containers.
+ * Samples and steers all GPUs of the node with one timer and at most one running sample per GPU. The cost depends on
+ * the number of GPUs, and by a few microseconds on each container.
  */
 export class Monitor {
   readonly #options: MonitorOptions;
   readonly #nowNs: () => bigint;
-  readonly #looking = new Set<string>();
+  readonly #sampling = new Set<string>();
   readonly #failing = new Set<string>();
-  /** By GPU: the company at the last sample. */
-  readonly #seenCompany = new Map<string, number>();
+  /** By GPU: the session version at its last sample. */
+  readonly #sampledSessionVersion = new Map<string, number>();
   #gpus: readonly GpuMonitor[] = [];
   #sliceVersion = -1;
   #ticks = 0;
@@ -68,12 +68,12 @@ export class Monitor {
     this.#cancel = this.#options.clock.every(TICK_MS, () => this.#tick());
   }
 
-  /** Starts no more samples; a running sample ends by itself. */
+  /** Starts no further samples; a running sample ends by itself. */
   stop(): void {
     this.#cancel();
   }
 
-  /** Samples the GPUs of a slice now: processes of its container are known to have ended. */
+  /** Samples the GPUs of a slice now, because processes of its container have ended. */
   sampleNow(allocation: string): void {
     for (const gpu of this.#gpus) if (gpu.gpuSlices.some(({ slice }) => slice.id === allocation)) this.#takeSample(gpu);
   }
@@ -84,17 +84,17 @@ export class Monitor {
     if (tick % TICKS_PER_SWEEP === 0) this.#options.owners.keepOnly(new Set(this.#gpus.flatMap(({ pids }) => pids)));
     const ticksPerSample = Math.max(1, Math.round(this.#options.sampleMs / TICK_MS));
     this.#gpus.forEach((gpu, index) => {
-      const works = gpu.busy || this.#isStirred(gpu);
-      const ticks = works ? Math.max(1, Math.ceil(gpu.crowd / CROWD_PER_TICK)) : TICKS_AT_REST;
+      const works = gpu.busy || this.#hasNewSessions(gpu);
+      const ticks = works ? Math.max(1, Math.ceil(gpu.presentCount / CONTAINERS_PER_TICK)) : TICKS_AT_REST;
       if (tick % ticks === 0) gpu.tick(this.#nowNs(), ticks * TICK_MS);
-      // One after another, not all at once.
-      if (isSampleDue(tick + index, ticksPerSample, gpu.idle && !this.#isStirred(gpu))) this.#takeSample(gpu);
+      // The GPUs are sampled in different ticks.
+      if (isSampleDue(tick + index, ticksPerSample, gpu.idle && !this.#hasNewSessions(gpu))) this.#takeSample(gpu);
     });
   }
 
-  /** Somebody came or went since the last sample, maybe here. */
-  #isStirred({ uuid }: GpuMonitor): boolean {
-    return this.#seenCompany.get(uuid) !== this.#options.slices.company;
+  /** True if a process greeted or left since the GPU's last sample, possibly on this GPU. */
+  #hasNewSessions({ uuid }: GpuMonitor): boolean {
+    return this.#sampledSessionVersion.get(uuid) !== this.#options.slices.sessionVersion;
   }
 
   #follow(): void {
@@ -114,25 +114,25 @@ export class Monitor {
 
   #takeSample(gpu: GpuMonitor): void {
     const { uuid } = gpu;
-    // The previous call has not returned yet: a GPU that hangs is not sampled until it does.
-    if (this.#looking.has(uuid)) return;
-    this.#looking.add(uuid);
-    this.#seenCompany.set(uuid, this.#options.slices.company);
+    // A driver call that hangs delays further samples of this GPU only.
+    if (this.#sampling.has(uuid)) return;
+    this.#sampling.add(uuid);
+    this.#sampledSessionVersion.set(uuid, this.#options.slices.sessionVersion);
     gpu
       .takeSample(this.#nowNs, () => this.#options.clock.now())
       .then(
         () => this.#failing.delete(uuid),
         (error: unknown) => {
           if (!this.#failing.has(uuid))
-            this.#options.log.warn({ err: error, gpu: uuid }, 'the driver does not list the processes of a GPU');
+            this.#options.log.warn({ err: error, gpu: uuid }, 'the driver cannot list the processes of a GPU');
           this.#failing.add(uuid);
         },
       )
-      .finally(() => this.#looking.delete(uuid));
+      .finally(() => this.#sampling.delete(uuid));
   }
 }
 
-/** Whether a GPU is due for a sample in tick `turn`. */
+/** True when a GPU is due for a sample in tick `turn`. */
 function isSampleDue(turn: number, ticksPerSample: number, atRest: boolean): boolean {
   const period = Math.floor(turn / ticksPerSample);
   if (atRest && period % PERIODS_AT_REST !== 0) return false;

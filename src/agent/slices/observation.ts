@@ -8,72 +8,74 @@ import type { Slices } from './slices.js';
 import type { Drift, GpuSlice } from './gpu-slice.js';
 
 /**
- * What a container does on one of its GPUs, as of the last sample and tick; counters as of now. Counters come from a
- * file that the container can write: they say nothing about anybody but itself.
+ * The use of one GPU by a container, as of the last sample and tick; counters as of now. Counters come from a file that
+ * the container can write, so they are trusted only about this container.
  */
 export interface DeviceObservation {
   readonly gpuUuid: string;
-  /** What holds now; less than was allocated where it was changed. Null: not limited. */
+  /** The present limit, which may be lower than the allocation. Null: not limited. */
   readonly memoryLimitBytes: number | null;
   /** Hundredths of the GPU. */
   readonly share: number;
-  /** Hundredths that it may use while others leave the GPU idle; null: hard, the share is the most. */
+  /** Hundredths that it may use while other containers leave the GPU idle; null: a hard share. */
   readonly softLimit: number | null;
   /** Host pids of its processes on this GPU. */
   readonly pids: readonly number[];
-  /** Percent of the GPU in the last second: what the driver reports, or else what was charged. */
+  /** Percent of the GPU in the last second as the driver reports it, or else as it was charged. */
   readonly usedPercent: number;
-  /** As the driver counts it, or else as the container does. */
+  /** As the driver counts it, or else by the container's own account. */
   readonly usedMemoryBytes: number;
-  /** Of that, what the driver keeps for itself. */
+  /** The driver's own part of `usedMemoryBytes`. */
   readonly driverOverheadBytes: number;
-  /** By its own account: most that it held at once since it started; null while its usage file cannot be read. */
+  /** The most that it held at once since it started, by its own account; null while its usage file cannot be read. */
   readonly peakMemoryBytes: number | null;
   /**
-   * Launches, GPU time charged, time that launches waited, denials of memory by API and so on (times in ns). They only
-   * ever grow: from the start of the container on, over its restarts, until the agent starts anew, which begins again
-   * with what the running container's file says.
+   * Launches, charged GPU time, throttled time, denials of memory by API and so on (times in ns). They only grow, also
+   * over restarts of the container. A new agent starts with the values in the running container's file.
    */
   readonly counters: UsageCounters;
-  /** What it may use now, in parts per million of the GPU; null under a hard limit or while it does nothing. */
+  /** GPU time that it may use now, in parts per million of the GPU; null under a hard share or while it is idle. */
   readonly grantPpm: number | null;
   /**
-   * Factor on what its launches are charged, in parts per million: above 1000000 the driver reports more than was
+   * Factor on the charges of its launches, in parts per million: above 1000000 the driver reports more than was
    * charged.
    */
   readonly correctionPpm: number;
-  /** Asked minus given in the last seconds, in parts per million of the GPU; null while it did not want its share. */
+  /**
+   * Wanted minus received GPU time in the last seconds, in parts per million of the GPU; null while it was not
+   * throttled.
+   */
   readonly controlErrorPpm: number | null;
-  /** The driver's view less the container's own account: of GPU time in the last seconds, of memory now. */
+  /** The driver's figures minus the container's own account: of GPU time in the last seconds, of memory now. */
   readonly drift: Drift;
 }
 
-/** One slice, and what its container does. */
+/** One slice, and the use of its GPUs. */
 export interface SliceObservation {
   readonly allocation: string;
   readonly owner: SliceOwner;
-  /** Processes that greeted and live. */
+  /** Number of living processes that sent a greeting. */
   readonly processes: number;
-  /** What its `vcuda.sock` turned away since the agent opened it. */
+  /** Connections and calls that its `vcuda.sock` refused since the agent opened it. */
   readonly refusals: SocketRefusals;
   readonly devices: readonly DeviceObservation[];
-  /** What the audit has against it now. */
+  /** The audit's present findings. */
   readonly findings: readonly Finding[];
 }
 
-/** The least of it, as of the last sample and tick. */
+/** The use of one GPU by a slice, reduced to a few figures; as of the last sample and tick. */
 export interface UseObservation {
   readonly allocation: string;
   readonly devices: readonly (Pick<DeviceObservation, 'gpuUuid' | 'usedPercent' | 'usedMemoryBytes'> & {
-    /** Time that launches waited; only ever grows. */
+    /** Throttled time; only grows. */
     readonly throttledNs: number;
   })[];
 }
 
-/** One GPU of the node, and how well it can be watched. */
+/** One GPU of the node, with the state of its samples. */
 export interface GpuObservation {
   readonly gpuUuid: string;
-  /** The last sample that succeeded; null before the first. */
+  /** The last successful sample; null before the first. */
   readonly sample: GpuSample | null;
   /** Samples since the agent started, and how many of them failed. */
   readonly samples: number;
@@ -81,13 +83,13 @@ export interface GpuObservation {
   /** Slices on this GPU, and how many of them have a process that may use it. */
   readonly containers: number;
   readonly presentContainers: number;
-  /** What the driver lists for processes on it, without what it keeps for itself; as of the last sample. */
+  /** Memory that the driver lists for processes on it, without the driver's own part; as of the last sample. */
   readonly processMemoryBytes: number;
-  /** Host pids of processes on it that belong to no container that was given this GPU. */
+  /** Host pids of its processes that belong to no container with an allocation on this GPU. */
   readonly foreignPids: readonly number[];
 }
 
-/** What is known of every started slice. Reads memory and small files only. */
+/** All observations of every started slice. Reads memory and small files only. */
 export function observeSlices(
   slices: Slices,
   gpus: readonly GpuMonitor[],
@@ -104,7 +106,7 @@ export function observeSlices(
   }));
 }
 
-/** What every started slice uses. Reads memory only, as long as the driver says what processes hold. */
+/** The GPU use of every started slice. Reads memory only, unless the driver does not report the memory of processes. */
 export function observeUse(slices: Slices, gpus: readonly GpuMonitor[]): UseObservation[] {
   const gpuSlices = gpuSlicesOf(gpus);
   return [...slices.started.keys()].map((allocation) => ({
@@ -118,7 +120,7 @@ export function observeUse(slices: Slices, gpus: readonly GpuMonitor[]): UseObse
   }));
 }
 
-/** What is known of every GPU, in the driver's order. Reads memory only. */
+/** The observation of every GPU, in the driver's order. Reads memory only. */
 export function observeGpus(gpus: readonly GpuMonitor[]): GpuObservation[] {
   return gpus.map(({ uuid, state, samples, failedSamples, gpuSlices }) => ({
     gpuUuid: uuid,
@@ -132,7 +134,7 @@ export function observeGpus(gpus: readonly GpuMonitor[]): GpuObservation[] {
   }));
 }
 
-/** By allocation, in the order of its GPUs; those that are gone from the machine are left out. */
+/** By allocation, in the order of its GPUs, without GPUs that have left the machine. */
 function gpuSlicesOf(gpus: readonly GpuMonitor[]): ReadonlyMap<string, readonly GpuSlice[]> {
   const gpuSlices = new Map<string, GpuSlice[]>();
   for (const { gpuSlices: here } of gpus) {
@@ -146,12 +148,12 @@ function gpuSlicesOf(gpus: readonly GpuMonitor[]): ReadonlyMap<string, readonly 
   return gpuSlices;
 }
 
-function usedPercent({ processes, told }: GpuSlice): number {
+function usedPercent({ processes, decision }: GpuSlice): number {
   const reported = processes.map(({ utilizationPercent }) => utilizationPercent);
   const known = reported.length > 0 && reported.every((percent) => percent !== null);
   return known
     ? reported.reduce((sum: number, percent) => sum + (percent ?? 0), 0)
-    : (told?.active === true ? told.usedPpm : 0) / 10_000;
+    : (decision?.active === true ? decision.usedPpm : 0) / 10_000;
 }
 
 function observeDevice(gpuSlice: GpuSlice): DeviceObservation {
@@ -168,8 +170,8 @@ function observeDevice(gpuSlice: GpuSlice): DeviceObservation {
     driverOverheadBytes,
     peakMemoryBytes,
     counters: gpuSlice.counted,
-    grantPpm: gpuSlice.told?.active === true ? gpuSlice.told.grantPpm : null,
-    correctionPpm: gpuSlice.told?.correctionPpm ?? 1_000_000,
+    grantPpm: gpuSlice.decision?.active === true ? gpuSlice.decision.grantPpm : null,
+    correctionPpm: gpuSlice.decision?.correctionPpm ?? 1_000_000,
     controlErrorPpm: gpuSlice.controlErrorPpm,
     drift: gpuSlice.drift,
   };

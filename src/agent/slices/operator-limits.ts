@@ -10,18 +10,18 @@ import type { SliceDirectories } from './slice-directory.js';
 const amount = z.number().int().positive().max(Number.MAX_SAFE_INTEGER).nullable();
 const request = z.object({ memoryBytes: amount, share: amount, softLimit: amount });
 
-/** Limits of each GPU that were in force last; `unknown` where these cannot be read either. */
+/** Limits of each GPU that were last in force; `unknown` if these cannot be read either. */
 export type KeptLimits = readonly DeviceLimit[] | 'unknown';
 
 /**
- * What an operator asked of single containers, on this node and by hand. Kept beside the limits it changes, so it
- * outlives the agent and the container, and ends with the allocation.
+ * Limits that an operator set by hand for single containers of this node. They are stored beside the limits file, so
+ * that they outlive the agent and the container, and end with the allocation.
  */
 export class OperatorLimits {
   readonly #directories: SliceDirectories;
   readonly #log: Log;
   readonly #requests = new Map<string, LimitRequest>();
-  /** Where the file could not be read: the limits that were in force last, which no container exceeds meanwhile. */
+  /** For allocations whose file cannot be read: the limits that were last in force, which stay the upper bound. */
   readonly #kept = new Map<string, KeptLimits>();
 
   constructor(directories: SliceDirectories, log: Log) {
@@ -34,19 +34,19 @@ export class OperatorLimits {
     return this.#requests.get(allocation) ?? null;
   }
 
-  /** What stays in force because it cannot be read what the operator asked for; null where it can. */
+  /** The limits that stay in force because the operator's request cannot be read; null if it can. */
   kept(allocation: string): KeptLimits | null {
     return this.#kept.get(allocation) ?? null;
   }
 
-  /** Allocations whose limits could not be read. */
+  /** Allocations whose operator limits cannot be read. */
   get unread(): readonly string[] {
     return [...this.#kept.keys()];
   }
 
   /**
-   * Reads what an earlier life of the agent was asked. A file that is damaged, or cannot be read, restricts the
-   * container to the limits that it had last; answers why where these cannot be read either, else null.
+   * Reads the limits that an earlier run of the agent stored. If the file is damaged or unreadable, the container keeps
+   * the limits that were last in force. Returns the reason if these cannot be read either, else null.
    */
   async load(allocation: string): Promise<string | null> {
     const path = this.#directories.operatorPathOf(allocation);
@@ -58,7 +58,7 @@ export class OperatorLimits {
         this.#requests.set(allocation, read);
         return null;
       }
-      reason = 'it holds no limits';
+      reason = 'it contains no limits';
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       if (code === 'ENOENT') {
@@ -74,13 +74,13 @@ export class OperatorLimits {
     if (known === null)
       this.#log.error(
         { allocation, file: path, reason },
-        'the limits that an operator set cannot be read: the last ones stay; repair the file, or use "gpu-manager limits set" or "release"',
+        'the limits that an operator set cannot be read: the last limits stay in force; repair the file, or use "gpu-manager limits set" or "release"',
       );
     if (kept !== 'unknown') return null;
     return `${path}: the limits that an operator set cannot be read (${reason}), nor those that were last in force; repair the file, or remove it to give the container its whole allocation`;
   }
 
-  /** Null: nothing any more. */
+  /** Null removes the limits. */
   async set(allocation: string, limits: LimitRequest | null): Promise<void> {
     const path = this.#directories.operatorPathOf(allocation);
     if (limits === null) {
@@ -103,7 +103,7 @@ export class OperatorLimits {
       const decoded = decodeLimits(await readReachableFile(this.#directories.limitsPathOf(allocation)));
       return decoded.ok ? decoded.limits.devices : 'unknown';
     } catch {
-      // Whatever the reason: it is not known what held.
+      // Whatever the error is: the last limits are unknown.
       return 'unknown';
     }
   }

@@ -1,6 +1,6 @@
 import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
 
-/** Which container of which pod; empty texts where the kubelet has not said. */
+/** Pod and container of a slice; empty texts while the kubelet has not named them. */
 export interface SliceOwner {
   readonly podUid: string;
   readonly namespace: string;
@@ -8,7 +8,7 @@ export interface SliceOwner {
   readonly container: string;
 }
 
-/** Where a process of the host runs. */
+/** The pod and container in which a process of the host runs. */
 export interface ProcessPlace {
   readonly containerId: string;
   /** Null for a container that no kubelet started. */
@@ -16,25 +16,25 @@ export interface ProcessPlace {
 }
 
 /**
- * What control groups and the container runtime say of processes. Slow and sometimes ignorant; nothing urgent waits for
- * it.
+ * Processes and containers according to control groups and the container runtime. Calls may be slow and may have no
+ * answer.
  */
 export interface ContainerKnowledge {
-  /** The container that a process of the host runs in; null when it is in none, is gone, or cannot be told. */
+  /** The container of a process; null if it runs in none, has ended, or is unknown. */
   placeOf(pid: number): Promise<ProcessPlace | null>;
-  /** Host pids of all processes of a container; none when it does not run or cannot be told. */
+  /** Host pids of all processes of a container; empty if it does not run or is unknown. */
   pidsOf(containerId: string): Promise<readonly number[]>;
-  /** The slice that a container of this id was made with; null when that cannot be told. Absent: it never can. */
+  /** The slice with which a container was created; null if unknown. Absent: always unknown. */
   sliceOf?(containerId: string): string | null;
-  /** What its pod calls a container; null when that cannot be told. */
+  /** A container's name in its pod; null if unknown. */
   nameOf(containerId: string): Promise<string | null>;
 }
 
-/** What pods ask for while they run; answers from memory. */
+/** The limit annotations of pods; answers from memory. */
 export interface PodLimitAnnotations {
   /** Null for a pod that is not known (yet). */
   annotations(podUid: string): ReadonlyMap<string, string> | null;
-  /** Tells of pods that appeared, or whose annotations changed; the answer ends that. */
+  /** Calls `listener` for pods that appear or change their annotations; the returned function unsubscribes. */
   onAnnotations(listener: (podUid: string) => void): () => void;
 }
 
@@ -46,12 +46,12 @@ export interface SliceNote {
   readonly message: string;
 }
 
-/** Tells the owners of containers; must not block and must not throw. */
+/** Reports events to the owners of containers; must not block and must not throw. */
 export interface SliceNotices {
   note(owner: SliceOwner, note: SliceNote): void;
 }
 
-/** Has pods evicted; must not block and must not throw. */
+/** Evicts pods; must not block and must not throw. */
 export interface Evictor {
   evict(owner: SliceOwner, why: string): void;
 }

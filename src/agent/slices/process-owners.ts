@@ -2,26 +2,26 @@ import { processStat } from '../../host/process-stat.js';
 import type { ContainerKnowledge } from './ports.js';
 import type { Slices } from './slices.js';
 
-/** Whose a process is: known because it greeted, or found out from its control group. */
+/** The owner of a process: known from its greeting, or from its control group. */
 export interface ProcessOwner {
   readonly allocation: string;
   readonly greeted: boolean;
 }
 
 interface Found {
-  /** Tells the process from a later one of the same number. */
+  /** Distinguishes the process from a later one with the same pid. */
   readonly startTicks: number | null;
   readonly allocation: string | null;
   readonly foundAt: number;
 }
 
-/** A process without an owner may be in a container of which the agent learns a moment later. */
+/** A process without an owner may be in a container that the agent learns of a moment later. */
 const FORGET_FOREIGN_MS = 10_000;
 
 /**
- * The owners of the processes on the GPUs. Processes that greeted are known at once; the control group of any other
- * process names its pod, and so its slice. This is looked up once per process, so the cost depends on the processes
- * that use GPUs without the control library.
+ * The owners of the processes on the GPUs. Processes that sent a greeting are known at once; the control group of any
+ * other process names its pod, and so its slice. Each process is looked up once, so the cost depends on the GPU
+ * processes without the control library.
  */
 export class ProcessOwners {
   readonly #slices: Slices;
@@ -33,7 +33,7 @@ export class ProcessOwners {
     this.#knowledge = knowledge;
   }
 
-  /** The owner as far as it is known by now; null for a foreign process. */
+  /** The owner as far as known; null for a foreign process. */
   ownerOf(pid: number): ProcessOwner | null {
     const session = this.#slices.sessionOf(pid);
     if (session !== null) return { allocation: session.allocation, greeted: true };
@@ -42,7 +42,8 @@ export class ProcessOwners {
   }
 
   /**
-   * Looks up those that did not greet, and forgets what was known of others of the same number. `now` in milliseconds.
+   * Looks up processes without a greeting, and drops results of earlier processes with the same pids. `now` in
+   * milliseconds.
    */
   async learn(pids: readonly number[], now: number): Promise<void> {
     for (const pid of pids) {
@@ -57,7 +58,7 @@ export class ProcessOwners {
     }
   }
 
-  /** Forgets processes that no GPU lists any more. */
+  /** Drops processes that no GPU lists any more. */
   keepOnly(pids: ReadonlySet<number>): void {
     for (const pid of this.#found.keys()) if (!pids.has(pid)) this.#found.delete(pid);
   }

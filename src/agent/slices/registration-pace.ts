@@ -6,9 +6,9 @@ export interface PaceLimit {
 }
 
 /**
- * A registration asks the runtime and writes files: of all containers together so many at once, and so many a second
- * for long. Whoever comes next waits for its turn instead of being refused. A slice waits with one registration at a
- * time, so the turns go round among slices.
+ * Limits the rate of registrations of all containers together, because each asks the runtime and writes files. A caller
+ * beyond the rate waits instead of being refused. Each slice waits with one registration at a time, so slices take
+ * turns.
  */
 export class RegistrationPace {
   readonly #clock: Clock;
@@ -25,7 +25,7 @@ export class RegistrationPace {
     this.#refilledAt = clock.now();
   }
 
-  /** Resolves when it is this caller's turn. */
+  /** Resolves when the caller may register. */
   turn(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
@@ -53,5 +53,5 @@ export class RegistrationPace {
   }
 }
 
-/** What registrations of all containers may cost: some milliseconds each, so a few hundredths of a core. */
+/** Rate of registrations of all containers: each costs some milliseconds, so this is a few hundredths of a CPU core. */
 export const REGISTRATION_PACE: PaceLimit = { burst: 128, perSecond: 16 };

@@ -24,15 +24,15 @@ export type Resized =
   | { readonly ok: false; readonly code: 'unknown' | 'in-use' | 'more-than-given'; readonly reason: string };
 
 const MIB = 2 ** 20;
-/** How often files of operators that could not be read are read again. */
+/** Interval in which unreadable files of operator limits are read again. */
 const RELOAD_MS = 1_000;
 const UNLIMITED = Number.POSITIVE_INFINITY;
 
-/** Changes the limits of running containers when their pods' annotations change, or when an operator says so. */
+/** Changes the limits of running containers when their pods' annotations change or an operator requests it. */
 export class Resizer {
   readonly #options: ResizerOptions;
-  /** The last message about a slice's request, so that it is reported once. */
-  readonly #said = new Map<string, string>();
+  /** The last logged message about a slice's request, so that each is logged once. */
+  readonly #logged = new Map<string, string>();
   readonly #rounds: Rounds;
   #unsubscribe: () => void = () => undefined;
 
@@ -55,8 +55,8 @@ export class Resizer {
   }
 
   /**
-   * Brings a slice's limits to what they should be now. A memory limit below what is in use is refused, everything else
-   * holds at once.
+   * Applies the limits that a slice should have now. A memory limit below the memory in use is refused; everything else
+   * takes effect at once.
    */
   reconsider(slice: Slice): void {
     const wanted = this.#options.policy.wanted(slice.spec);
@@ -66,7 +66,7 @@ export class Resizer {
     if (this.#apply(slice, devices)) this.#tellChanged(slice, devices);
   }
 
-  /** An operator asks for limits of one container; fields that are null stay as they were asked before. */
+  /** Applies an operator's limits to one container; null fields keep their earlier values. */
   async ask(allocation: string, request: LimitRequest): Promise<Resized> {
     const { operator } = this.#options;
     const kept = operator.kept(allocation);
@@ -79,7 +79,7 @@ export class Resizer {
     return this.#operate(allocation, merged);
   }
 
-  /** The operator's limits were removed: limit annotations apply again. */
+  /** Removes the operator's limits: limit annotations apply again. */
   async release(allocation: string): Promise<Resized> {
     return this.#operate(allocation, null);
   }
@@ -100,7 +100,7 @@ export class Resizer {
     return { ok: true, notes: wanted.notes };
   }
 
-  /** Files of operators that could not be read may have been repaired, and leases on them have been broken. */
+  /** Unreadable files of operators may have been repaired, and leases on them may have been released. */
   async #reload(): Promise<void> {
     const { operator, policy, slices } = this.#options;
     for (const allocation of operator.unread) {
@@ -120,7 +120,7 @@ export class Resizer {
     });
   }
 
-  /** The limits without memory limits that the container has outgrown already: those stay as they are. */
+  /** The limits without memory limits that are below the memory in use: those keep their present values. */
   #without(
     slice: Slice,
     wanted: readonly DeviceLimit[],
@@ -143,7 +143,7 @@ export class Resizer {
     return { devices, refusals };
   }
 
-  /** False when nothing changed. */
+  /** Returns false if nothing changed. */
   #apply(slice: Slice, devices: readonly DeviceLimit[]): boolean {
     if (sameLimits(devices, slice.limits.live)) return false;
     slice.resize(devices);
@@ -156,11 +156,11 @@ export class Resizer {
 
   #say(slice: Slice, sentences: readonly string[]): void {
     const text = sentences.join('; ');
-    const before = this.#said.get(slice.id) ?? '';
+    const before = this.#logged.get(slice.id) ?? '';
     if (text === before) return;
-    if (text === '') this.#said.delete(slice.id);
-    else this.#said.set(slice.id, text);
-    for (const id of this.#said.keys()) if (!this.#options.slices.started.has(id)) this.#said.delete(id);
+    if (text === '') this.#logged.delete(slice.id);
+    else this.#logged.set(slice.id, text);
+    for (const id of this.#logged.keys()) if (!this.#options.slices.started.has(id)) this.#logged.delete(id);
     if (text === '') return;
     this.#options.log.warn(
       { allocation: slice.id, owner: slice.spec.owner, reason: text },
@@ -170,7 +170,7 @@ export class Resizer {
   }
 }
 
-/** What of an operator's request cannot be, whatever is in use now. */
+/** The parts of an operator's request that are invalid whatever is in use. */
 function problemsOf(given: readonly DeviceLimit[], request: LimitRequest): string[] {
   const { devices, notes } = holdLimits(given, request);
   const { softLimit } = request;

@@ -2,14 +2,14 @@ import type { Greeting } from '../../abi/greeting.js';
 import type { PeerCredentials } from '../../host/peer-credentials.js';
 import { processStat } from '../../host/process-stat.js';
 
-/** A process of a container that greeted and whose connection is open. */
+/** A process of a container that sent a greeting and whose connection is open. */
 export interface Session {
-  /** Allocation whose socket it came by. */
+  /** Allocation of the socket that it connected to. */
   readonly allocation: string;
-  /** Of the host; null where the agent cannot see the container's processes. */
+  /** Pid on the host; null if the agent cannot see the container's processes. */
   readonly pid: number | null;
   readonly uid: number;
-  /** When the process started, as the host has it; null when it could not be read. */
+  /** Start time of the process on the host; null if it could not be read. */
   readonly startTicks: number | null;
   readonly greeting: Greeting;
 }

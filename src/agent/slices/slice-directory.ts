@@ -8,7 +8,7 @@ import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.j
 const OPERATOR_FILE_NAME = 'operator.json';
 const ALLOCATION_NAME = /^[0-9a-f]{16}$/;
 
-/** Names in a slice's directory that are spoken for; a container may not be called so in it. */
+/** Reserved names in a slice's directory: no container directory may have such a name. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   LIMITS_FILE,
   SOCKET_FILE,
@@ -17,21 +17,21 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * `<base>/<allocation id>/`: what a container sees as /etc/vcuda, read-only. It belongs to the agent. The container's
- * user, whichever that is, may write only the usage file. That file is mounted by itself, so it can neither be removed
- * nor replaced; the agent treats its content as untrusted.
+ * `<base>/<allocation id>/`: the directory that a container sees read-only as /etc/vcuda. It belongs to the agent. The
+ * container's user may write only the usage file. That file is a mount of its own, so it can be neither removed nor
+ * replaced; the agent treats its content as untrusted.
  */
 export class SliceDirectories {
   readonly #base: string;
   readonly #tmpfs: UsageTmpfs | null;
 
-  /** `tmpfs`: where usage files are kept in memory; null: on the disk, beside the rest. */
+  /** `tmpfs`: keeps usage files in memory; null: they are on the disk, beside the other files. */
   constructor(base: string, tmpfs: UsageTmpfs | null = null) {
     this.#base = base;
     this.#tmpfs = tmpfs;
   }
 
-  /** True where the size of new usage files is bounded by themselves. */
+  /** True when new usage files are on file systems of a fixed size. */
   get bounded(): boolean {
     return this.#tmpfs !== null;
   }
@@ -52,14 +52,13 @@ export class SliceDirectories {
     return join(this.pathOf(allocationId), SOCKET_FILE);
   }
 
-  /** Read by the agent alone; the container may see that it is there. */
+  /** Only the agent reads this file; the container can see that it exists. */
   operatorPathOf(allocationId: string): string {
     return join(this.pathOf(allocationId), OPERATOR_FILE_NAME);
   }
 
   /**
-   * Makes the directory that all others are in, on the node for root alone, and clears away what an earlier life did
-   * not finish.
+   * Creates the base directory, which only root can enter on the node, and removes unfinished files of an earlier run.
    */
   async open(): Promise<void> {
     await mkdir(this.#base, { recursive: true });
@@ -71,28 +70,29 @@ export class SliceDirectories {
   }
 
   /**
-   * Makes the directory with a usage file, which has to be there before it can be mounted. With `anew` the file is an
-   * empty one, also where there is one already: its processes are gone.
+   * Creates the directory with a usage file, which must exist before it can be mounted. With `anew` an existing usage
+   * file is replaced by an empty one: its processes have ended.
    */
   async make(allocationId: string, anew = false): Promise<void> {
     const path = this.usagePathOf(allocationId);
     await mkdir(dirname(path), { recursive: true });
-    // Whatever umask the agent has: any user in the container has to get here.
+    // Whatever the agent's umask is, every user in the container must be able to enter.
     for (const directory of [this.pathOf(allocationId), dirname(path)]) await chmod(directory, 0o755);
     const there = await lstat(path).catch(() => null);
-    // In memory only until the node restarts: what lies below is empty.
+    // A restart of the node empties the tmpfs: the file below the mount is empty.
     if (!anew && there?.isFile() === true && there.size > 0) return;
     if (this.#tmpfs !== null) {
       if (there?.isFile() !== true) await writeFileAtomically(path, '', { mode: 0o644, durable: false });
       await this.#tmpfs.place(allocationId, path, encodeUsage());
       return;
     }
-    // Written out in full, not as a hole: on a full disk the container's first write to a mapped hole would end it.
+    // The file is written in full, without holes: on a full disk, a write to a mapped hole would kill the container's
+    // process.
     await writeFileAtomically(path, encodeUsage(), { mode: 0o666, durable: false });
     if (process.getuid?.() === 0) await chown(path, 0, 0);
   }
 
-  /** Removes what was made for single containers of the allocation (see `CompatFiles`). */
+  /** Removes the directories of single containers of the allocation (see `CompatFiles`). */
   async removeContainers(allocationId: string): Promise<void> {
     const directory = this.pathOf(allocationId);
     for (const entry of await readdir(directory, { withFileTypes: true })) {
@@ -106,7 +106,7 @@ export class SliceDirectories {
     await rm(this.pathOf(allocationId), { recursive: true, force: true });
   }
 
-  /** Allocation ids with a directory. Whatever else lies there is not ours and is left alone. */
+  /** Allocation ids that have a directory. Other entries are not the agent's and are left alone. */
   async list(): Promise<string[]> {
     const names = await readdir(this.#base).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return [];

@@ -8,18 +8,18 @@ import { UnixListener } from '../../host/unix-socket.js';
 import { RpcServer, type RpcService } from '../../rpc/rpc-server.js';
 import { ConnectionRate, type RateLimit } from './connection-rate.js';
 
-/** What one container may do to its socket. */
+/** Bounds on the use of one container's socket. */
 export interface SocketLimits {
   readonly rate: RateLimit;
   /** gRPC connections: each is a registration, which costs a hundred times as much as a greeting. */
   readonly registrations: Pick<RateLimit, 'burst' | 'perSecond'>;
-  /** Connections that have not said what they are. */
+  /** Connections that have not sent a greeting or a call yet. */
   readonly silent: number;
-  /** From connecting to the whole greeting. */
+  /** Time from connecting to the complete greeting. */
   readonly greetMs: number;
-  /** Greeted connections: one a process. */
+  /** Connections with a greeting: one per process. */
   readonly sessions: number;
-  /** gRPC connections at once, how long one may live, and how much it may send. */
+  /** gRPC connections at once, the lifetime of each, and how much each may send. */
   readonly rpcs: number;
   readonly rpcMs: number;
   readonly rpcBytes: number;
@@ -36,15 +36,15 @@ export const SOCKET_LIMITS: SocketLimits = {
   rpcBytes: 16_384,
 };
 
-/** Calls on one connection; the original's client makes one. */
+/** Concurrent calls on one connection; the original's client makes one. */
 const CALLS_AT_ONCE = 4;
 
-/** Who has fewer connections than this gets more while there are any. */
-const FEW = 32;
+/** A container with fewer connections than this gets more as long as the budget lasts. */
+const FEW_CONNECTIONS = 32;
 
 /**
- * Connections of all containers together, so that they cannot use up the agent's descriptors between them. Half of
- * them are for containers that have few: one that takes all it can get leaves enough for everybody else.
+ * A common budget of connections, so that all containers together cannot use up the agent's descriptors. Half of it is
+ * only for containers with few connections: a container that takes all it can get leaves enough for the others.
  */
 export class ConnectionBudget {
   readonly #most: number;
@@ -54,9 +54,9 @@ export class ConnectionBudget {
     this.#most = most;
   }
 
-  /** One more for a container that has `own` of them; false when there are enough already. */
+  /** Takes one connection for a container that has `own` of them; false if the budget does not allow it. */
   take(own: number): boolean {
-    if (this.#open >= (own < FEW ? this.#most : this.#most / 2)) return false;
+    if (this.#open >= (own < FEW_CONNECTIONS ? this.#most : this.#most / 2)) return false;
     this.#open += 1;
     return true;
   }
@@ -66,17 +66,17 @@ export class ConnectionBudget {
   }
 }
 
-/** What a socket turned away since it was made. */
+/** Counts of refusals since the socket was created. */
 export interface SocketRefusals {
-  /** How often the socket was taken away for a while because of too many connections at once. */
+  /** How often the socket was closed temporarily because of too many connections. */
   readonly floods: number;
-  /** Connections that were cut off: too many, too slow, too much, or in no language of this socket. */
+  /** Connections that were closed: too many, too slow, too much data, or no known protocol. */
   readonly connections: number;
 }
 
-/** What the owner of a slice does with those who come. */
+/** The slice's handlers for its connections. */
 export interface SocketHandlers {
-  /** A process greeted; the function returned is called when its connection closes. */
+  /** A process sent a greeting; the returned function is called when its connection closes. */
   greeted(peer: PeerCredentials, greeting: Greeting): () => void;
   /** The gRPC service for one connection of `peer`. */
   service(peer: PeerCredentials): RpcService;
@@ -87,7 +87,7 @@ export interface SliceSocketOptions {
   readonly handlers: SocketHandlers;
   readonly budget: ConnectionBudget;
   readonly clock: Clock;
-  /** Limited, because what is logged is what containers do. */
+  /** Rate-limited, because containers cause the messages. */
   readonly log: LimitedLog;
   readonly limits?: SocketLimits;
 }
@@ -95,10 +95,10 @@ export interface SliceSocketOptions {
 type Kind = 'silent' | 'session' | 'rpc';
 
 /**
- * `vcuda.sock` of one container. Two languages on one socket, told apart by the first byte: the control library's
- * greeting, after which the connection simply stays open, and gRPC. Identity is the socket, the process is its peer
- * credential. Whoever asks too much of it is cut off, and when that goes on the socket itself goes away for a while: a
- * flood costs the flooder.
+ * `vcuda.sock` of one container. It serves two protocols, which the first byte distinguishes: the control library's
+ * greeting, after which the connection stays open, and gRPC. The socket identifies the container, and the peer
+ * credentials identify the process. Connections that exceed the limits are closed, and if that goes on the socket
+ * itself is removed for a while, so that a flood harms only its sender.
  */
 export class SliceSocket {
   readonly #options: SliceSocketOptions;
@@ -111,8 +111,8 @@ export class SliceSocket {
   #floods = 0;
   #cutOff = 0;
   #stopped = true;
-  /** Taken away because of a flood. */
-  #shutNow = false;
+  /** Closed because of a flood. */
+  #isShut = false;
 
   constructor(options: SliceSocketOptions) {
     this.#options = options;
@@ -126,19 +126,19 @@ export class SliceSocket {
     this.#listener = new UnixListener(options.path, (socket) => this.#accept(socket), { mode: 0o666, anyLength: true });
   }
 
-  /** True when it listens, or will again after a flood. */
+  /** True when the socket listens, or will listen again after a flood. */
   get open(): boolean {
-    return this.#shutNow || this.#listener.listening;
+    return this.#isShut || this.#listener.listening;
   }
 
   get refusals(): SocketRefusals {
     return { floods: this.#floods, connections: this.#cutOff };
   }
 
-  /** Listens; does nothing when it does already, or will again after a flood. */
+  /** Starts to listen; does nothing if it listens already or will do so after a flood. */
   async start(): Promise<void> {
     this.#stopped = false;
-    if (!this.#shutNow) await this.#listener.start();
+    if (!this.#isShut) await this.#listener.start();
   }
 
   /** Ends every connection and removes the socket file. */
@@ -170,7 +170,7 @@ export class SliceSocket {
     this.#listen(socket, peer);
   }
 
-  /** Waits for the first bytes. */
+  /** Waits for the first bytes of a connection. */
   #listen(socket: Socket, peer: PeerCredentials): void {
     let kind: Kind = 'silent';
     this.#open[kind] += 1;
@@ -203,7 +203,7 @@ export class SliceSocket {
       const decoded = decodeGreeting(head);
       if (!decoded.ok && decoded.code === 'incomplete') return;
       socket.off('data', hear);
-      // Nothing may follow a greeting: who sends more is not the library.
+      // The control library sends nothing after its greeting.
       if (!decoded.ok || head.length > GREETING.structSize) {
         this.#cut(socket);
         return;
@@ -248,10 +248,10 @@ export class SliceSocket {
     if (!this.#listener.listening) return;
     this.#options.log.warn(
       { socket: this.#options.path, penaltyMs },
-      'a container floods vcuda.sock; the agent closes the socket temporarily',
+      'a container floods vcuda.sock; the agent closes the socket for a while',
     );
     this.#floods += 1;
-    this.#shutNow = true;
+    this.#isShut = true;
     this.#listener.pause();
     this.#reopenAfter(penaltyMs);
   }
@@ -271,7 +271,7 @@ export class SliceSocket {
   async #reopen(): Promise<void> {
     if (this.#stopped) return;
     await this.#listener.start();
-    this.#shutNow = false;
+    this.#isShut = false;
     if (this.#isStopped()) await this.#listener.stop();
   }
 

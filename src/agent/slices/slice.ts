@@ -16,14 +16,14 @@ import type { SliceDirectories } from './slice-directory.js';
 import { SliceSocket, type ConnectionBudget, type SocketLimits, type SocketRefusals } from './slice-socket.js';
 import { UsageReader, type UsageOpened } from './usage-reader.js';
 
-/** One allocation as the agent's ledger has it: what its container was given. */
+/** One allocation with the devices of its container, as the ledger has it. */
 export interface SliceSpec {
   readonly allocation: string;
   readonly owner: SliceOwner;
   readonly devices: readonly NewDeviceLimits[];
 }
 
-/** The limits to begin with, by position of the GPU; what was given, or less. */
+/** The first limits by position of the GPU: as allocated, or lower. */
 export type HeldDevices = readonly DeviceLimit[];
 
 export interface SliceOptions {
@@ -31,7 +31,7 @@ export interface SliceOptions {
   readonly knowledge: ContainerKnowledge;
   readonly budget: ConnectionBudget;
   readonly pace: RegistrationPace;
-  /** Of the driver on this node, `580.95.05`; null where it is not known. */
+  /** The driver's version on this node, such as `580.95.05`; null if unknown. */
   readonly driverVersion: () => string | null;
   readonly clock: Clock;
   readonly log: Log;
@@ -39,21 +39,21 @@ export interface SliceOptions {
 }
 
 /**
- * How often a restored slice is published anew, a maintenance apart: processes that greeted the agent before this one
- * sample then whether they still have a connection, but not twice within a second. The first time may fall into that
- * second, the third cannot.
+ * How many maintenance periods a restored slice renews its publication: each renewal makes processes that greeted an
+ * earlier agent check their connection, but at most once a second. The first renewal may fall into that second, the
+ * third cannot.
  */
-const SIGNS_OF_LIFE = 3;
+const RENEWALS = 3;
 
-/** Told of processes that came and went. */
+/** Is notified of processes that greet and leave. */
 export interface SessionListener {
   joined(session: Session): void;
   left(session: Session): void;
 }
 
 /**
- * One started allocation: its limits, its usage file, its socket and the processes that came by it. Opened before its
- * container starts, and again after a restart of the agent; each of its parts exists once for as long as it lives.
+ * One started allocation: its limits, usage file, socket and greeted processes. Opened before its container starts, and
+ * again after a restart of the agent. Each of its parts exists once during the life of the slice.
  */
 export class Slice {
   readonly id: string;
@@ -66,7 +66,7 @@ export class Slice {
   #spec: SliceSpec;
   #limits: LimitsWriter;
   #usage: UsageOpened;
-  #signsOfLife = 0;
+  #renewalsLeft = 0;
 
   private constructor(spec: SliceSpec, limits: LimitsWriter, options: SliceOptions, listener: SessionListener) {
     const { directories, clock } = options;
@@ -134,15 +134,15 @@ export class Slice {
     }
     const slice = new Slice(spec, limits, options, listener);
     await slice.#listen();
-    slice.#signsOfLife = SIGNS_OF_LIFE;
-    slice.#showLife();
+    slice.#renewalsLeft = RENEWALS;
+    slice.#renew();
     await slice.#compat.restore();
     return slice;
   }
 
   /**
-   * The same allocation, whose container is about to start once more: its processes are gone, its socket stays as it
-   * is.
+   * For a container of the same allocation that is about to start again: its old processes have ended, its socket
+   * stays.
    */
   async restart(spec: SliceSpec, held: HeldDevices): Promise<void> {
     const { directories } = this.#options;
@@ -184,24 +184,24 @@ export class Slice {
     return this.#usage;
   }
 
-  /** Tries once more where it could not be opened. */
+  /** Tries again to open the usage file. */
   reopenUsage(): UsageOpened {
     if (!this.#usage.ok) this.#usage = UsageReader.open(this.#options.directories.usagePathOf(this.id));
     return this.#usage;
   }
 
-  /** Cuts the usage file back to its size; says what was found where it had grown. */
+  /** Cuts the usage file to its proper size; returns what was found if it had grown, else null. */
   cutUsage(): string | null {
     return this.#usage.ok ? this.#usage.reader.cut() : null;
   }
 
-  /** Bytes that its living processes hold on the i-th GPU by their own account; null when that cannot be read. */
+  /** Bytes that its living processes hold on the i-th GPU by their own account; null if that cannot be read. */
   held(index: number): number | null {
     if (!this.#usage.ok) return null;
     return this.#usage.reader.held(index, this.#deadSlots(this.#usage.reader));
   }
 
-  /** The same, of the processes that were there when `held` was last called. */
+  /** The same, only for the processes that existed when `held` was last called. */
   heldByKnown(index: number): number | null {
     return this.#usage.ok ? this.#usage.reader.heldByKnown(index, this.#deadSlots(this.#usage.reader)) : null;
   }
@@ -210,27 +210,27 @@ export class Slice {
     return this.#sessions;
   }
 
-  /** What its socket turned away. */
+  /** Counts of its socket's refusals. */
   get refusals(): SocketRefusals {
     return this.#socket.refusals;
   }
 
-  /** True when there is something for `maintain` to do. */
+  /** True when `maintain` has work. */
   get needsMaintenance(): boolean {
-    return this.#compat.inUse || !this.#socket.open || this.#signsOfLife > 0;
+    return this.#compat.inUse || !this.#socket.open || this.#renewalsLeft > 0;
   }
 
   /**
-   * Brings what the original's library reads up to date, and opens the socket where that failed before. To be called
-   * once a second.
+   * Updates the files that the original's library reads, and opens the socket if that failed before. Called once a
+   * second.
    */
   async maintain(): Promise<void> {
     if (!this.#socket.open) await this.#listen();
-    this.#showLife();
+    this.#renew();
     if (this.#compat.inUse) await this.#compat.refresh();
   }
 
-  /** Ends connections and lets go of the files; they stay where they are. */
+  /** Ends connections and closes the files, which stay on disk. */
   async close(): Promise<void> {
     await this.#socket.stop();
     await this.#compat.clear();
@@ -242,10 +242,10 @@ export class Slice {
     return this.#departed.deadSlots(() => reader.processes() ?? []);
   }
 
-  /** Says nothing new. */
-  #showLife(): void {
-    if (this.#signsOfLife === 0 || !this.#socket.open) return;
-    this.#signsOfLife -= 1;
+  /** Publishes the same limits again. */
+  #renew(): void {
+    if (this.#renewalsLeft === 0 || !this.#socket.open) return;
+    this.#renewalsLeft -= 1;
     this.#limits.publish(this.#limits.live);
   }
 
@@ -260,7 +260,10 @@ export class Slice {
     };
   }
 
-  /** The library keeps its limits without a socket, so a socket that cannot be opened now holds nothing up. */
+  /**
+   * The control library enforces limits without a socket, so a container can start even if its socket cannot be opened
+   * now.
+   */
   async #listen(): Promise<void> {
     try {
       await this.#socket.start();

@@ -17,21 +17,21 @@ export interface SlicesOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly socketLimits?: SocketLimits;
-  /** Registrations of all containers together; shared with every other receiver of registrations. */
+  /** Rate of registrations of all containers, shared with all other registries. */
   readonly pace?: RegistrationPace;
-  /** Connections of all containers together. */
+  /** Limit of the connections of all containers together. */
   readonly mostConnections?: number;
 }
 
 const MOST_CONNECTIONS = 16_384;
-/** Of the descriptors that the agent may have, the part that connections of containers may take. */
+/** The part of the agent's file descriptors that connections of containers may use. */
 const CONNECTION_PART = 0.5;
-/** How often files of the original's layout are brought up to date. */
+/** Interval in which files of the original's layout are updated. */
 const MAINTENANCE_MS = 1_000;
 
 /**
- * The slices of this node: a directory for each allocation, and for each that was started its limits, socket and
- * processes. Calls that change one are made one after another (by the allocator's queue).
+ * The slices of this node: a directory for each allocation, and limits, socket and processes for each started one. The
+ * allocator's queue runs the calls that change a slice one after another.
  */
 export class Slices {
   readonly #options: SlicesOptions;
@@ -52,25 +52,22 @@ export class Slices {
     };
   }
 
-  /** The started ones, by allocation id. */
+  /** The started slices, by allocation id. */
   get started(): ReadonlyMap<string, Slice> {
     return this.#started;
   }
 
-  /** Moves whenever a slice is started, started again or removed. */
+  /** Changes whenever a slice is started, restarted or removed. */
   get version(): number {
     return this.#version;
   }
 
-  /** Moves whenever a process greets or leaves, too. */
-  get company(): number {
+  /** Changes like `version`, and also whenever a process greets or leaves. */
+  get sessionVersion(): number {
     return this.#version + this.#comings;
   }
 
-  /**
-   * The session of a process of the host, if it came by one of the sockets: the latest, should its number have been
-   * used before.
-   */
+  /** The session of a host process that greeted over one of the sockets; the latest if its pid was reused. */
   sessionOf(pid: number): Session | null {
     return this.#sessions.get(pid) ?? null;
   }
@@ -84,7 +81,7 @@ export class Slices {
     });
   }
 
-  /** Lets go of every slice; what containers see stays, without the sockets. */
+  /** Closes every slice and its socket; the files that containers see stay. */
   async close(): Promise<void> {
     this.#cancel();
     await this.#maintaining;
@@ -92,7 +89,7 @@ export class Slices {
     this.#started.clear();
   }
 
-  /** Makes the directory of an allocation; with `fresh`, what an earlier one of the same name left is removed first. */
+  /** Creates the directory of an allocation; with `fresh`, an older directory of the same name is removed first. */
   async prepare(allocationId: string, fresh: boolean): Promise<void> {
     if (fresh) await this.remove(allocationId);
     await this.#options.directories.make(allocationId);
@@ -107,7 +104,7 @@ export class Slices {
     this.#version += 1;
   }
 
-  /** The container of an allocation was found running; nothing is done where its slice is open. */
+  /** The container of an allocation was found running; does nothing if its slice is open. */
   async restore(spec: SliceSpec): Promise<void> {
     if (this.#started.has(spec.allocation)) return;
     const held = await this.#options.policy.resume(spec);
@@ -115,7 +112,7 @@ export class Slices {
     this.#version += 1;
   }
 
-  /** The allocation is over. */
+  /** The allocation has ended. */
   async remove(allocationId: string): Promise<void> {
     const slice = this.#started.get(allocationId);
     this.#started.delete(allocationId);
@@ -125,7 +122,7 @@ export class Slices {
     await this.#options.directories.remove(allocationId);
   }
 
-  /** Every allocation id that a directory exists for. */
+  /** The ids of all allocations that have a directory. */
   list(): Promise<readonly string[]> {
     return this.#options.directories.list();
   }

@@ -1,54 +1,52 @@
 /**
- * How the agent steers the containers of one GPU: from what each was charged in the last tick follows what each may use
- * in the next. The control library keeps a share by arithmetic alone; what it cannot know is what the others do. That
- * is added here: idle time is lent to containers with a soft limit and taken back when its owner returns, and charges
- * that are wrong for long are corrected. Pure: no clock, no files. Shares in hundredths of a GPU, `ppm` in parts per
- * million of one.
+ * How the agent steers the containers of one GPU: the charges of the last tick determine the grants of the next. The
+ * control library enforces a share by itself, but it does not see the other containers. The agent adds this: it lends
+ * idle time to containers with a soft limit, takes it back when the owner works again, and corrects charges that are
+ * wrong for long. Pure: no clock, no files. Shares are in hundredths of a GPU, `ppm` in parts per million of a GPU.
  */
 import { PPM_WHOLE } from '../../abi/vgpu-abi.js';
 import { CORRECTION_MAX_PPM, CORRECTION_MIN_PPM, effectivePpm } from '../../gpu/share-law.js';
 
-/** One container on this GPU, and what it did in one tick. */
+/** One container on this GPU in one tick. */
 export interface SliceTick {
   readonly id: string;
   readonly share: number;
-  /** Null: hard. */
+  /** Null: a hard share. */
   readonly softLimit: number | null;
   /**
-   * GPU time that its launches were charged in the tick, before correction; null in its first tick, when there is
-   * nothing to compare with.
+   * GPU time that its launches were charged in the tick, before correction; null in its first tick, which has no
+   * previous value.
    */
   readonly chargedNs: number | null;
-  /** Launches waited for tokens, or the next one would have to: it would use more if it might. */
+  /** Launches were throttled, or the next one would be: the container would use more GPU time. */
   readonly waiting: boolean;
-  /**
-   * What the driver reports that its processes use at most, in ppm of the GPU; null where it does not say. Absent:
-   * null.
-   */
+  /** Upper bound of its use that the driver reports, in ppm of the GPU; null or absent if it reports none. */
   readonly reportedPpm?: number | null;
 }
 
 /** One tick of one GPU. */
 export interface GpuTick {
   readonly elapsedNs: number;
-  /** Those that may use the GPU, idle or not. Who is missing is forgotten. */
+  /** Containers that may use the GPU, idle or not. A container that is missing here loses its state. */
   readonly slices: readonly SliceTick[];
   /** GPU time of foreign processes, which cannot be lent. */
   readonly foreignPpm: number;
 }
 
-/** What is remembered of a container from tick to tick. */
+/** State of a container between ticks. */
 export interface SliceState {
-  /** What it would use if it might: all of the GPU while it waits. Rises at once and falls slowly. */
+  /**
+   * GPU time that it would use without a limit: the whole GPU while it is throttled. Rises at once and falls slowly.
+   */
   readonly demandPpm: number;
   /** Factor on its charges. */
   readonly correctionPpm: number;
   /**
-   * What it used lately: the mean of some ticks, since a launch is charged at once and may take longer than a tick;
-   * null: nothing is known.
+   * Its recent use: the mean of some ticks, since a launch is charged at once and may last longer than a tick; null:
+   * unknown.
    */
   readonly meanUsedPpm: number | null;
-  /** What it was granted last; null under a hard limit. */
+  /** Its last grant; null under a hard share. */
   readonly grantPpm: number | null;
 }
 
@@ -56,37 +54,37 @@ export type SteeringState = ReadonlyMap<string, SliceState>;
 export const NO_SLICES: SteeringState = new Map();
 const NEW_SLICE: SliceState = { demandPpm: 0, correctionPpm: PPM_WHOLE, meanUsedPpm: null, grantPpm: null };
 
-/** What one container is told. */
+/** The decision for one container. */
 export interface Decision {
   readonly id: string;
-  /** Null under a hard limit: the library knows its share by itself. */
+  /** Null under a hard share: the control library knows the share itself. */
   readonly grantPpm: number | null;
   readonly correctionPpm: number;
-  /** Nobody else used the GPU in the tick. */
+  /** No other container used the GPU in the tick. */
   readonly alone: boolean;
-  /** What everybody else used lately: of a long launch's time that much is not its own. */
+  /** Recent use by all others: this part of a long launch's time belongs to them. */
   readonly othersPpm: number;
   /** It used the GPU in the tick or shortly before. */
   readonly active: boolean;
-  /** What it used in the tick, corrected. */
+  /** Its use in the tick, corrected. */
   readonly usedPpm: number;
 }
 
 /** Grants are whole hundredths: smaller changes are not worth a publication. */
 const GRANT_STEP_PPM = 10_000;
-/** What a container that does not wait is believed to need next: a part more than it used, and a little. */
+/** A container that is not throttled is expected to need its last use times this factor, plus a small amount. */
 const HEADROOM = 1.2;
 const HEADROOM_PPM = 10_000;
-/** How far what is credited to a container may go beyond what it may use, or is reported to. */
+/** The use that a container is credited with may exceed its grant or its driver report by this factor. */
 const CREDIT_PART = 1.1;
 const CREDIT_PPM = 20_000;
-/** Old demand fades by this factor a tick; below the least it is none. */
+/** Old demand shrinks by this factor per tick; demand below the minimum is none. */
 const DEMAND_FADING = 0.6;
 const LEAST_DEMAND_PPM = 5_000;
 /** Number of ticks over which use is averaged, approximately. */
 const MEAN_TICKS = 5;
 
-/** One tick: the new state, and a decision for each slice in their order. */
+/** Computes one tick: the new state, and a decision for each slice in their order. */
 export function steer(
   state: SteeringState,
   tick: GpuTick,
@@ -140,13 +138,13 @@ const meanOf = (before: number | null, usedPpm: number): number =>
 
 function usedOf({ chargedNs }: SliceTick, correctionPpm: number, elapsedNs: number): number {
   if (elapsedNs <= 0 || chargedNs === null) return 0;
-  // A container cannot use more than the GPU, whatever it writes into its usage file.
+  // A container cannot use more than the GPU, whatever its usage file says.
   return Math.min(PPM_WHOLE, Math.max(0, Math.round((chargedNs / elapsedNs) * correctionPpm)));
 }
 
 /**
- * What a container's use takes off its neighbours' charges. Its counters are its own to write: they count up to what it
- * may use, and to what the driver reports of its processes, a little more for what both are coarse by.
+ * The use that is subtracted from the charges of a container's neighbours. The container can write its own counters, so
+ * they count only up to its grant and up to the driver's report, plus a tolerance because both are coarse.
  */
 function creditedOf(slice: SliceTick, meanUsedPpm: number | null, grantPpm: number | null): number {
   const allowed = effectivePpm(slice.share, slice.softLimit ?? 0, grantPpm ?? 0);
@@ -167,9 +165,9 @@ interface Claim {
 }
 
 /**
- * What each may use: its share, and of what the others leave over as much as its demand and soft limit take, in
- * proportion to shares. A container that uses less than its share lends the rest. Grants of those who use the GPU never
- * add up to more than `capacityPpm`, unless their shares alone do.
+ * The GPU time of each container: its share, plus part of the unused time as far as its demand and soft limit allow, in
+ * proportion to shares. A container that uses less than its share lends the rest. Grants of containers that use the GPU
+ * never exceed `capacityPpm` in sum, unless their shares alone do.
  */
 function divide(claims: readonly Claim[], capacityPpm: number): number[] {
   const parts = claims.map(({ slice, demandPpm }) => {
@@ -193,41 +191,40 @@ function divide(claims: readonly Claim[], capacityPpm: number): number[] {
   return parts.map((part) => Math.max(part.own, part.grant - (part.grant % GRANT_STEP_PPM)));
 }
 
-/** What one container was charged, before correction, and what the driver reports that it used, over the same time. */
+/** The charges of one container, before correction, and the use that the driver reports, over the same time. */
 export interface Account {
   readonly chargedNs: number;
   readonly reportedNs: number;
   readonly elapsedNs: number;
-  /** How many reports that is from, and how many launches were charged. */
+  /** Number of reports behind `reportedNs`, and of charged launches. */
   readonly reports: number;
   readonly launches: number;
 }
 
-/** Less GPU time than this says nothing. */
-export const LEAST_EVIDENCE_NS = 500_000_000;
-/** A correction moves this part of the way to what the evidence says. */
+/** Less GPU time than this is no evidence. */
+export const MIN_EVIDENCE_NS = 500_000_000;
+/** A correction moves this part of the way to the measured ratio. */
 const CORRECTION_GAIN = 0.25;
 /**
- * Drivers report whole percents of a second and are late: the difference that may be no more than that, absolute and
- * relative.
+ * Drivers report whole percents of a second, and late: differences within these bounds, absolute and relative, may come
+ * from that alone.
  */
 const REPORT_ERROR_PPM = 10_000;
 const REPORT_ERROR_PART = 0.05;
 /**
- * A report is of one window of this length (nvmlDeviceGetProcessUtilization: 1/6 s to 1 s, by product): of some windows
- * and not of all the time.
+ * A report covers one window of this length (nvmlDeviceGetProcessUtilization: 1/6 s to 1 s, by product), so reports
+ * cover some windows and not the whole time.
  */
 const REPORT_WINDOW_NS = 1e9 / 6;
 
 /**
  * The factor on charges after a comparison with real use. The driver's reports are coarse, so only differences beyond
- * their resolution count: without clear evidence charges stay as learned. Moves part of the way, within the bounds of a
- * plausible correction.
+ * their resolution count; without clear evidence the factor stays. It moves part of the way, within plausible bounds.
  */
 export function stepCorrection(correctionPpm: number, account: Account): number {
   const { chargedNs, reportedNs, elapsedNs } = account;
   if (!Object.values(account).every(Number.isFinite)) return correctionPpm;
-  if (chargedNs < LEAST_EVIDENCE_NS || reportedNs <= 0 || elapsedNs <= 0) return correctionPpm;
+  if (chargedNs < MIN_EVIDENCE_NS || reportedNs <= 0 || elapsedNs <= 0) return correctionPpm;
   const tolerated = (REPORT_ERROR_PPM / PPM_WHOLE) * elapsedNs + REPORT_ERROR_PART * chargedNs + scatterNs(account);
   const difference = reportedNs - chargedNs;
   const beyond = Math.sign(difference) * Math.max(0, Math.abs(difference) - tolerated);
@@ -237,9 +234,9 @@ export function stepCorrection(correctionPpm: number, account: Account): number 
 }
 
 /**
- * How far the mean of an account's reports may be off since few launches fall into a window. A window has one launch
- * more or less than the mean, so a report is off by half a launch's time of a window (one standard deviation) at most,
- * and twice the mean's is allowed for.
+ * The possible error of the mean of an account's reports when few launches fall into a window. A window has at most one
+ * launch more or less than the mean, so the standard deviation of a report is at most half a launch's time per window;
+ * the mean is allowed twice its own deviation.
  */
 function scatterNs({ chargedNs, elapsedNs, reports, launches }: Account): number {
   const launchNs = Math.min(chargedNs / Math.max(1, launches), REPORT_WINDOW_NS);

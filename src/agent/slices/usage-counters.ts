@@ -1,7 +1,6 @@
 /**
- * What a container's counters have added up to. They are read from a file that the container can write, and each start
- * of the container begins a new one: sums of increases are kept instead of what the file says, so that they never fall.
- * Pure.
+ * The sums of a container's counters. The counters are in a file that the container can write, and each start of the
+ * container begins a new file, so the agent adds up increases: its sums never fall. Pure.
  */
 import { DENIED_APIS, type DeniedApi, type DeviceUsage } from '../../abi/usage-file.js';
 
@@ -17,7 +16,7 @@ const COUNTERS = [
   'reclaimedBytes',
 ] as const;
 
-/** The part of a GPU's counters that only ever grows. Saturates at 2^53 - 1. */
+/** The counters of a GPU that only grow. They saturate at 2^53 - 1. */
 export type UsageCounters = Readonly<Record<(typeof COUNTERS)[number], number>> & {
   readonly denied: Readonly<Record<DeniedApi, number>>;
 };
@@ -27,7 +26,7 @@ export const NO_COUNTERS: UsageCounters = tabulate(
   () => 0,
 );
 
-/** The most that either says, counter by counter. */
+/** The higher of both, counter by counter. */
 export function highest(a: UsageCounters, b: UsageCounters): UsageCounters {
   return tabulate(
     (name) => Math.max(a[name], b[name]),
@@ -36,8 +35,8 @@ export function highest(a: UsageCounters, b: UsageCounters): UsageCounters {
 }
 
 /**
- * The sums after another look: `seen` is the highest of all earlier reads of the same file. What is no higher adds
- * nothing: the library itself takes back charges that turn out too high, and makes them again.
+ * The sums after another read: `seen` is the highest of all earlier reads of the same file. Lower values add nothing:
+ * the control library itself takes back charges that were too high and makes them again.
  */
 export function addIncrease(total: UsageCounters, seen: UsageCounters, now: UsageCounters): UsageCounters {
   return tabulate(
@@ -46,7 +45,7 @@ export function addIncrease(total: UsageCounters, seen: UsageCounters, now: Usag
   );
 }
 
-/** True when a counter that the control library never lowers is lower than it was in the same file. */
+/** True when a counter that the control library never lowers has fallen within the same file. */
 export function wentBack(before: DeviceUsage, now: DeviceUsage): boolean {
   return now.launches < before.launches || now.waits < before.waits || now.throttledNs < before.throttledNs;
 }

@@ -16,12 +16,12 @@ import {
 } from '../../abi/usage-file.js';
 import { DEVICE_USAGE, MAX_PROCESSES, USAGE_HEADER, USAGE_LAYOUT } from '../../abi/vgpu-abi.js';
 
-/** open(2)'s O_PATH of Linux, which Node does not name: opens without touching what is there. */
+/** Linux's O_PATH of open(2), which Node does not export: opens a path without opening the file itself. */
 const O_PATH = 0o10000000;
 
 export type UsageProblemCode = 'missing' | 'not-a-file' | 'unreadable' | 'replaced' | 'truncated' | 'grown' | 'held';
 
-/** What is wrong with the usage file as a file; the container's processes are the only ones who can have done that. */
+/** A problem of the usage file as a file, which only the container's processes can have caused. */
 export interface UsageProblem {
   readonly code: UsageProblemCode;
   readonly reason: string;
@@ -29,7 +29,10 @@ export interface UsageProblem {
 
 export type UsageOpened = { readonly ok: true; readonly reader: UsageReader } | ({ readonly ok: false } & UsageProblem);
 
-/** stat(2)'s unit of `blocks`, and what a file of this size may take: file systems round up, and keep a little more. */
+/**
+ * The unit of `blocks` in stat(2), and the space that a file of this size may take: file systems round up and add
+ * metadata.
+ */
 const BLOCK_BYTES = 512;
 const MOST_BYTES = 2 * USAGE_LAYOUT.structSize + 2 ** 20;
 
@@ -48,8 +51,8 @@ interface Opened {
 }
 
 /**
- * Opens what `fd` names once more, for writing where that is possible. Never waits: a container that has a lease on its
- * file, or runs it, is told by an error, and the file is read only until it lets go.
+ * Reopens the file of `fd`, for writing if possible. Never waits: if a container holds a lease on its file or executes
+ * it, the call fails and the file is opened read-only until that ends.
  */
 function openThrough(fd: number): Opened {
   const path = `/proc/self/fd/${fd}`;
@@ -64,19 +67,19 @@ function openThrough(fd: number): Opened {
 }
 
 /**
- * Reads the usage file of one container. The container can write it, so it is not mapped (who shortens a mapped file
- * kills its reader) and not trusted to be a file: it is opened without following links and without waking whatever else
- * it might be. Reads come from the page cache and take about a microsecond, so they are done at once.
+ * Reads the usage file of one container. The container can write it, so the agent does not map it (shortening a mapped
+ * file kills its reader) and does not trust it to be a file: it is opened without following links and without side
+ * effects of other file types. Reads come from the page cache and take about a microsecond, so they are synchronous.
  */
 export class UsageReader {
   readonly #path: string;
   #fd: number | null;
-  /** The descriptor can write, which nobody can take a lease against, nor run the file: kept from creation. */
+  /** Whether the descriptor can write. While it can, no process can take a lease on the file or execute it. */
   #writable: boolean;
-  /** Why it cannot. */
+  /** Why it cannot write. */
   #refused: string | null;
   readonly #identity: Stats;
-  /** Lines that were in use when they were last counted, and shared objects. */
+  /** Slots and shared objects that were in use at the last count. */
   #slotHigh = 0;
   #objectHigh = 0;
 
@@ -106,20 +109,20 @@ export class UsageReader {
     }
   }
 
-  /** Counters of the i-th GPU of the limits; null when the file does not reach that far. */
+  /** Counters of the i-th GPU of the limits; null if the file is too short. */
   device(index: number): DeviceUsage | null {
     const bytes = this.deviceBytes(index);
     return bytes === null ? null : decodeDeviceUsage(bytes);
   }
 
-  /** The same, undecoded. The buffer is that of all readers: it holds until the next read of any of them. */
+  /** The same bytes, undecoded. The buffer is shared by all readers and valid until the next read of any of them. */
   deviceBytes(index: number): Buffer | null {
     return this.#read(part, part.length, USAGE_LAYOUT.devices + index * DEVICE_USAGE.structSize) ? part : null;
   }
 
   /**
-   * Bytes that all processes but those in the slots of `without` hold on the i-th GPU; null when the file does not
-   * reach that far.
+   * Bytes that all processes except those in the slots of `without` hold on the i-th GPU; null if the file is too
+   * short.
    */
   held(index: number, without?: ReadonlySet<number>): number | null {
     if (!this.#read(highs, highs.length, USAGE_HEADER.slotHigh)) return null;
@@ -128,7 +131,7 @@ export class UsageReader {
     return this.heldByKnown(index, without);
   }
 
-  /** The same in half the time, of the lines that were in use when `held` was last called. */
+  /** The same in half the time, only for slots that were in use when `held` was last called. */
   heldByKnown(index: number, without?: ReadonlySet<number>): number | null {
     const { position, length } = ledgerRange(index, this.#slotHigh);
     if (!this.#read(ledger, length, position)) return null;
@@ -150,26 +153,26 @@ export class UsageReader {
     return sumObjects(slots.subarray(0, length), words, index, without);
   }
 
-  /** The processes that say they live in the container; null when the file does not reach that far. */
+  /** The processes that the container's slots name; null if the file is too short. */
   processes(): readonly ProcessSlot[] | null {
     if (!this.#read(word, word.length, USAGE_HEADER.slotHigh)) return null;
     const { position, length } = slotsRange(word.readUInt32LE(0));
     return this.#read(slots, length, position) ? decodeSlots(slots.subarray(0, length)) : null;
   }
 
-  /** What is wrong with the beginning of the file, or null. */
+  /** What is wrong with the header of the file, or null. */
   malformed(): UsageRefusal | null {
     const length = this.#fd === null ? 0 : readSync(this.#fd, head, 0, head.length, 0);
     return refuseUsage(head.subarray(0, length), head.length);
   }
 
-  /** The whole file: processes and what each holds. About 0.3 MB, so not for every tick. */
+  /** The whole file: processes and the memory that each holds. About 0.3 MB, so not for every tick. */
   all(): UsageDecoded {
     const length = this.#fd === null ? 0 : readSync(this.#fd, whole, 0, whole.length, 0);
     return decodeUsage(whole.subarray(0, length));
   }
 
-  /** What the container did to the file, or null. */
+  /** A problem that the container caused, or null. */
   problem(): UsageProblem | null {
     let there: Stats;
     try {
@@ -178,7 +181,7 @@ export class UsageReader {
       return { code: 'missing', reason: (error as Error).message };
     }
     if (there.ino !== this.#identity.ino || there.dev !== this.#identity.dev)
-      return { code: 'replaced', reason: 'another file stands in its place' };
+      return { code: 'replaced', reason: 'another file is in its place' };
     if (there.size < USAGE_LAYOUT.structSize)
       return { code: 'truncated', reason: `${there.size} bytes instead of ${USAGE_LAYOUT.structSize}` };
     if (there.size > USAGE_LAYOUT.structSize)
@@ -188,17 +191,17 @@ export class UsageReader {
   }
 
   /**
-   * Takes back what the file takes on the disk beyond its size, and says how much that was; null where it is as it
-   * should be. Costs a microsecond.
+   * Frees the disk space that the file takes beyond its size, and says how much that was; null if there was none. Takes
+   * a microsecond.
    */
   cut(): string | null {
     if (this.#fd === null) return null;
     const { size, blocks } = fstatSync(this.#fd);
     if (size <= USAGE_LAYOUT.structSize && blocks * BLOCK_BYTES <= MOST_BYTES) return null;
-    const found = `it took ${Math.max(size, blocks * BLOCK_BYTES)} bytes instead of ${USAGE_LAYOUT.structSize}`;
+    const found = `it used ${Math.max(size, blocks * BLOCK_BYTES)} bytes instead of ${USAGE_LAYOUT.structSize}`;
     try {
       if (!this.#writable) this.#reopen();
-      // Blocks may lie beyond the end: only a change of the size lets them go.
+      // Blocks may lie beyond the end of the file; only a change of its size frees them.
       ftruncateSync(this.#fd, USAGE_LAYOUT.structSize + 1);
       ftruncateSync(this.#fd, USAGE_LAYOUT.structSize);
       return found;
@@ -225,7 +228,7 @@ export class UsageReader {
     this.#fd = null;
   }
 
-  /** False where the file ends before, or was closed. */
+  /** False if the file is too short or closed. */
   #read(into: Buffer, length: number, position: number): boolean {
     return this.#fd !== null && readSync(this.#fd, into, 0, length, position) === length;
   }

@@ -9,19 +9,22 @@ const SIZE_BYTES = Math.ceil(USAGE_LAYOUT.structSize / PAGE_BYTES) * PAGE_BYTES;
 const FILE_NAME = 'vgpu.usage';
 
 /**
- * A small file system in memory for each usage file: whatever a container does to its file, it takes no byte more than
- * that. The file is mounted by itself over the one in the slice's directory, so that paths stay as they are and nothing
- * but the file can be written.
+ * A small file system in memory for each usage file: a container cannot make its file larger than that. The file is
+ * bind-mounted over the one in the slice's directory, so that paths stay the same and the container can write nothing
+ * else.
  */
 export class UsageTmpfs {
   readonly #base: string;
 
-  /** `base`: a directory of its own, on the node for root alone. */
+  /** `base`: a directory that only root can enter on the node. */
   constructor(base: string) {
     this.#base = base;
   }
 
-  /** Null where it works here, else why not: mounting is not allowed, or containers would not see what is mounted. */
+  /**
+   * The reason why it does not work on this node, or null: mounting is not allowed, or containers would not see the
+   * mounts.
+   */
   problem(): string | null {
     const probe = join(this.#base, 'probe');
     try {
@@ -38,7 +41,7 @@ export class UsageTmpfs {
     }
   }
 
-  /** Puts a new file of this content at `path`, which exists. */
+  /** Creates a file with this content and mounts it over the existing file at `path`. */
   async place(allocation: string, path: string, content: Buffer): Promise<void> {
     await this.remove(allocation, path);
     const directory = join(this.#base, allocation);
@@ -58,7 +61,7 @@ export class UsageTmpfs {
     await rm(directory, { recursive: true, force: true });
   }
 
-  /** Allocations that have one. */
+  /** Allocations that have such a file. */
   async list(): Promise<readonly string[]> {
     return readdir(this.#base).catch(() => []);
   }

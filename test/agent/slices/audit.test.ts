@@ -6,7 +6,7 @@ import {
   type AuditedSession,
   type AuditView,
 } from '../../../src/agent/slices/audit.js';
-import { advance, NO_FINDINGS, standing, type FindingState } from '../../../src/agent/slices/findings.js';
+import { advance, NO_FINDINGS, reportedFindings, type FindingState } from '../../../src/agent/slices/findings.js';
 import type { Finding } from '../../../src/agent/slices/audit.js';
 import type { ProcessSlot } from '../../../src/abi/usage-file.js';
 
@@ -55,7 +55,7 @@ const view = (changes: Partial<AuditView> = {}): AuditView => ({
   processes: [process_(100)],
   sessions: [session(100)],
   devices: [device()],
-  trespasses: [],
+  usesOfOtherGpus: [],
   fileProblem: null,
   fileGrown: null,
   ...changes,
@@ -134,7 +134,7 @@ test('functions of the driver that are not hooked are reported, and no reason to
     t.equal(news.evict, null);
     state = news.state;
   }
-  t.equal(standing(state).length, 1, 'it is said all the same');
+  t.equal(reportedFindings(state).length, 1, 'it is said all the same');
   t.end();
 });
 
@@ -202,8 +202,8 @@ test('a usage file that was changed as a file is said with what was done', (t) =
 });
 
 test("a GPU that was not given is nobody's to use, limits or not", (t) => {
-  const trespasses = [{ gpuUuid: 'GPU-7', process: { pid: 100, name: 'miner' } }];
-  t.match(audit(view({ trespasses, devices: [device({ memoryLimitBytes: null, share: 100 })] })), [
+  const usesOfOtherGpus = [{ gpuUuid: 'GPU-7', process: { pid: 100, name: 'miner' } }];
+  t.match(audit(view({ usesOfOtherGpus, devices: [device({ memoryLimitBytes: null, share: 100 })] })), [
     { code: 'wrong-gpu', message: 'miner (100) uses GPU-7, which the container was not given', serious: true },
   ]);
   t.end();
@@ -237,7 +237,7 @@ function audits(policy: 'report' | 'evict', ...found: (readonly Finding[])[]) {
       raised: news.raised.length,
       cleared: news.cleared.length,
       evict: news.evict !== null,
-      standing: standing(state).length,
+      standing: reportedFindings(state).length,
     };
   });
 }

@@ -202,7 +202,7 @@ test('a container without any process on a GPU can neither fill the disk with it
   truncateSync(node.usage, 10 * MIB);
   await node.seconds(1);
   t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize);
-  t.match(node.notes, [{ message: /it took 10485760 bytes/ }], 'said at once');
+  t.match(node.notes, [{ message: /it used 10485760 bytes/ }], 'said at once');
   writeFileSync(node.usage, Buffer.alloc(USAGE_LAYOUT.structSize, 0xff));
   await node.seconds(15);
   t.same(node.codes(), ['tampered', 'tampered']);

@@ -169,7 +169,7 @@ for (const name of [
     const before = (await readdir(join(node.base, ALLOCATION))).sort();
     await t.rejects(register(node.socketPath(), { container_id: name }), {
       code: 3,
-      details: /is no name of a container/,
+      details: /is not a valid container name/,
     });
     t.same((await readdir(join(node.base, ALLOCATION))).sort(), before);
     t.same(await readdir(node.base), [ALLOCATION]);

@@ -93,7 +93,7 @@ test('a part of a GPU is limited to what is asked, and to what was given where t
   });
   const { devices, notes } = holdLimits([part], { memoryBytes: 9 * BLOCK, share: 50, softLimit: 40 });
   t.same(devices, [{ memoryBytes: 8 * BLOCK, share: 40, softLimit: null }]);
-  t.match(notes, [/memory stays/, /share stays 40, which is what was given; 50 is more/]);
+  t.match(notes, [/memory stays/, /share stays 40, which is what was allocated; 50 is more/]);
   t.same(holdLimits([part], NO_REQUEST), { devices: [part], notes: [] });
   t.end();
 });
@@ -117,7 +117,7 @@ test('several GPUs divide memory as it was given', (t) => {
 test('whole GPUs without a memory limit have no control library: nothing can be limited, and that is said', (t) => {
   const { devices, notes } = holdLimits([whole, whole], { memoryBytes: BLOCK, share: 50, softLimit: 80 });
   t.same(devices, [whole, whole]);
-  t.match(notes, [/whole GPUs without a memory limit, so none can be kept/, /without the control library/]);
+  t.match(notes, [/whole GPUs without a memory limit, so no memory limit can be set/, /without the control library/]);
   t.same(
     holdLimits([whole], { ...NO_REQUEST, softLimit: 50 }),
     { devices: [whole], notes: [] },

@@ -3,7 +3,7 @@ import { test } from 'tap';
 import { PPM_WHOLE } from '../../../src/abi/vgpu-abi.js';
 import { CORRECTION_MAX_PPM, CORRECTION_MIN_PPM } from '../../../src/gpu/share-law.js';
 import {
-  LEAST_EVIDENCE_NS,
+  MIN_EVIDENCE_NS,
   NO_SLICES,
   steer,
   stepCorrection,
@@ -214,7 +214,7 @@ test('a report that whole percents explain corrects nothing', (t) => {
 
 test('no report, or little evidence, leaves a correction as it is', (t) => {
   t.equal(
-    stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: LEAST_EVIDENCE_NS - 1, reportedNs: 5e9 }),
+    stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: MIN_EVIDENCE_NS - 1, reportedNs: 5e9 }),
     1_200_000,
   );
   for (const reportedNs of [0, Number.NaN, -1])

@@ -4,16 +4,16 @@ import { DEVICE_USAGE } from '../../abi/vgpu-abi.js';
 import type { UsageReader } from './usage-reader.js';
 
 /**
- * What one container did on one GPU, summed over all reads of its usage files. Most reads find unchanged counters and
- * only compare the file.
+ * The sum of a container's counters on one GPU over all reads of its usage files. Most reads find unchanged counters
+ * and only compare bytes.
  */
-export class CounterTally {
+export class CounterTotal {
   readonly #index: number;
   #reader: UsageReader | null = null;
-  /** What was read last from this file. */
+  /** The bytes that were read last from this file. */
   readonly #bytes = Buffer.alloc(DEVICE_USAGE.structSize);
   #last: DeviceUsage | null = null;
-  /** What of the last read is in the total, and the highest that was. */
+  /** The part of the last read that is in the total, and the highest values that were read. */
   #added: DeviceUsage | null = null;
   #seen = NO_COUNTERS;
   #total = NO_COUNTERS;
@@ -24,7 +24,7 @@ export class CounterTally {
     this.#index = index;
   }
 
-  /** Reads the counters; null where they cannot be read. Another reader is another file. */
+  /** Reads the counters; null if they cannot be read. Another reader is another file. */
   read(reader: UsageReader | null): DeviceUsage | null {
     if (reader !== this.#reader) this.#beginFile(reader);
     const bytes = reader?.deviceBytes(this.#index) ?? null;
@@ -37,7 +37,7 @@ export class CounterTally {
     return now;
   }
 
-  /** As of the last read: since the agent met the container, and before that since the container started. */
+  /** As of the last read: the counts since this agent knows the container, plus the file's counts at that time. */
   get total(): UsageCounters {
     if (this.#last !== null && this.#last !== this.#added) {
       this.#total = addIncrease(this.#total, this.#seen, this.#last);
@@ -47,7 +47,7 @@ export class CounterTally {
     return this.#total;
   }
 
-  /** The part of the total that launches waited, for callers that need only this. */
+  /** The part of the total that is throttled time, for callers that need only this. */
   get throttledNs(): number {
     const unadded =
       this.#last !== null && this.#last !== this.#added
@@ -56,7 +56,7 @@ export class CounterTally {
     return Math.min(Number.MAX_SAFE_INTEGER, this.#total.throttledNs + unadded);
   }
 
-  /** Since the last call: some counter was lower than before, in the same file. */
+  /** Whether a counter has fallen within one file since the last call. */
   takeWentBack(): boolean {
     const wentBackSince = this.#wentBack;
     this.#wentBack = false;
@@ -64,7 +64,7 @@ export class CounterTally {
   }
 
   #beginFile(reader: UsageReader | null): void {
-    // What the file before said counts, whoever asks for it later.
+    // Fixes the counts of the previous file before the next one begins.
     this.#total = this.total;
     this.#reader = reader;
     this.#last = null;
