@@ -114,3 +114,57 @@ test(`${PODS} pods at once on ${GPUS} cards: no GPU is booked twice, none fails,
   t.same(chosen.sort(), expected.sort(), 'the agent chose as predicted');
   await cluster.kubectl('delete', 'pods', '-l', 'suite=gpu-manager', '--wait=true', '--timeout=240s');
 });
+
+/** A pod for the scheduler, of that priority class. */
+function ranked(name: string, priorityClassName: string, cores: number, memoryBlocks: number): object {
+  const made = podManifest(name, [{ name: 'main', cores, memoryBlocks, command: 'sleep 100000' }], [], 'Never', null);
+  return { ...made, spec: { ...(made as { spec: object }).spec, priorityClassName } };
+}
+
+test('a pod of higher priority takes one GPU from two others, and no waiting pod takes the room first', async (t) => {
+  const classes = Object.entries({ 'e2e-low': 10, 'e2e-high': 1_000 });
+  await cluster.apply(
+    ...classes.map(([name, value]) => ({
+      apiVersion: 'scheduling.k8s.io/v1',
+      kind: 'PriorityClass',
+      metadata: { name },
+      value,
+    })),
+  );
+  t.teardown(() => cluster.kubectl('delete', 'priorityclass', ...classes.map(([name]) => name)));
+  const halves = Array.from({ length: 2 * GPUS }, (_, at) => ranked(`half-${at}`, 'e2e-low', 50, 8));
+  await cluster.apply(...halves);
+  const filled = await until(
+    'the node to be full',
+    async () => {
+      const now = await pods();
+      return now.length === halves.length && now.every((pod) => pod.status.phase === 'Running') && now;
+    },
+    180_000,
+  );
+  const gpuOf = Object.fromEntries(
+    Object.entries(await agent.usage()).map(([uid, { stat }]) => [uid, stat.main?.dev[0]?.card_idx ?? '?']),
+  );
+  const waiting = Array.from({ length: 4 }, (_, at) => ranked(`waits-${at}`, 'e2e-low', 50, 8));
+  await cluster.apply(...waiting);
+  await cluster.apply(ranked('urgent', 'e2e-high', 100, 16));
+  const after = await until(
+    'the pod of higher priority to run',
+    async () => {
+      const now = await pods();
+      return now.some(({ metadata, status }) => metadata.name === 'urgent' && status.phase === 'Running') && now;
+    },
+    120_000,
+  );
+  const victims = filled.filter(({ metadata }) => !after.some((pod) => pod.metadata.uid === metadata.uid));
+  t.equal(victims.length, 2, victims.map(({ metadata }) => metadata.name).join());
+  t.equal(new Set(victims.map(({ metadata }) => gpuOf[metadata.uid])).size, 1, 'both on one GPU');
+  t.same(
+    after
+      .filter(({ metadata, status }) => metadata.name.startsWith('waits-') && status.phase !== 'Pending')
+      .map(({ metadata }) => metadata.name),
+    [],
+    'the pods that came before still wait',
+  );
+  await cluster.kubectl('delete', 'pods', '-l', 'suite=gpu-manager', '--wait=true', '--timeout=240s');
+});
