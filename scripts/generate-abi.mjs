@@ -10,7 +10,7 @@ const target = fileURLToPath(new URL('../src/abi/vgpu-abi.ts', import.meta.url))
 
 /** Structures and enumerations whose constants have another name than their own. */
 const NAMES = { vgpu_limits: 'LIMITS_LAYOUT', vgpu_usage: 'USAGE_LAYOUT', vgpu_object: 'SHARED_OBJECT' };
-const WIDTHS = { uint8_t: 1, char: 1, uint32_t: 4, uint64_t: 8 };
+const WIDTHS = { uint8_t: 1, char: 1, uint16_t: 2, uint32_t: 4, uint64_t: 8 };
 
 const camelCase = (name) => name.toLowerCase().replace(/_([a-z0-9])/g, (_, letter) => letter.toUpperCase());
 const constantName = (name) => NAMES[name] ?? name.replace(/^vgpu_/, '').toUpperCase();

@@ -10,6 +10,9 @@
 /* A detected delay suppresses the agent's grant for at most this long. */
 #define BEHIND_STALE_NS 100000000ull
 
+/* The credit of a low slice beside high ones: with more it would queue more than one kernel before it gives way. */
+#define LOW_CREDIT_NS 1000000ull
+
 static struct vgpu_device_usage *usage_of(uint32_t device) {
   return &control.ledger.usage->devices[device];
 }
@@ -58,10 +61,15 @@ static uint64_t sleep_for(uint32_t device, uint64_t now, uint64_t wait) {
   return now;
 }
 
+static uint64_t usable_level(const struct vgpu_device_live *live, uint64_t level, uint64_t now) {
+  bool gives_way = live->priority == VGPU_PRIORITY_LOW && live->high_count > 0;
+  return gives_way && now > level + LOW_CREDIT_NS ? now - LOW_CREDIT_NS : level;
+}
+
 /* Moves the level forward from `level`. False: another thread changed the level first; the caller retries. */
-static bool charge(uint32_t device, uint64_t level, uint64_t now, uint64_t wall) {
+static bool charge(uint32_t device, const struct vgpu_device_live *live, uint64_t level, uint64_t now, uint64_t wall) {
   uint64_t held_up = __atomic_load_n(&held_up_ns[device], __ATOMIC_RELAXED);
-  uint64_t after = law_charge(level, now, wall, held_up);
+  uint64_t after = law_charge(usable_level(live, level, now), now, wall, held_up);
   if (!__atomic_compare_exchange_n(&usage_of(device)->level_at_ns, &level, after, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_RELAXED))
     return false;
@@ -102,7 +110,7 @@ void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
       continue;
     }
     uint64_t wall = wall_of(device, &live, gpu_ns, now);
-    if (charge(device, level, now, wall)) {
+    if (charge(device, &live, level, now, wall)) {
       note_charge(device, gpu_ns, wall, now);
       break;
     }
@@ -110,6 +118,18 @@ void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
   if (waited_from != 0) {
     usage_count(&usage->waits, 1);
     usage_count(&usage->throttled_ns, now - waited_from);
+  }
+}
+
+void bucket_resume(uint32_t device, uint64_t gpu_ns) {
+  struct vgpu_device_usage *usage = usage_of(device);
+  struct vgpu_device_live live;
+  uint64_t now = os_now_ns();
+  limits_read(control.limits, device, &live);
+  uint64_t after = now + wall_of(device, &live, gpu_ns, now);
+  uint64_t level = __atomic_load_n(&usage->level_at_ns, __ATOMIC_RELAXED);
+  while (level < after &&
+         !__atomic_compare_exchange_n(&usage->level_at_ns, &level, after, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 }
 

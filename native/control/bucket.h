@@ -8,6 +8,9 @@
 /* Charges `gpu_ns`. Blocks first while the debt of the bucket is too large; `waiting` is called before each sleep. */
 void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void));
 
+/* The launches of the last charge go to the GPU only now: they waited for a high slice. */
+void bucket_resume(uint32_t device, uint64_t gpu_ns);
+
 /* Corrects an earlier charge that was a guess: the launch took `by_ns` more (or less, if negative). */
 void bucket_adjust(uint32_t device, int64_t by_ns);
 

@@ -1,9 +1,11 @@
 #include "gate.h"
+#include "activity.h"
 #include "bucket.h"
 #include "devices.h"
 #include "driver.h"
 #include "fork.h"
 #include "os.h"
+#include "yield.h"
 
 /* Upper bound of what a thread takes from the bucket at once. A thread starts with less and doubles the amount. */
 #define MOST_CREDIT_NS 500000ull
@@ -22,16 +24,19 @@ void gate_refresh(void) {
   const struct vgpu_limits_header *header = &control.limits->header;
   uint32_t sequence = __atomic_load_n(&header->sequence, __ATOMIC_ACQUIRE);
   bool limited = false;
+  bool high = false;
   for (uint32_t i = 0; i < header->device_count; i++) {
     struct vgpu_device_live live;
     limits_read(control.limits, i, &live);
     limited |= limits_share_is_limited(&live);
+    high |= limits_share_is_limited(&live) && live.priority == VGPU_PRIORITY_HIGH;
   }
   atomic_store_explicit(&gate.open_at, NEVER_OPEN, memory_order_relaxed);
   atomic_store_explicit(&gate.device, limited ? devices_only() : GATE_OPEN, memory_order_relaxed);
   atomic_store_explicit(&gate.sequence, sequence, memory_order_release);
   atomic_store_explicit(&gate.sequence_at, &header->sequence, memory_order_release);
   if (!limited) atomic_store_explicit(&gate.open_at, sequence, memory_order_release);
+  activity_set(high);
   control_renew();
 }
 
@@ -52,7 +57,7 @@ static void count_launches(uint32_t device) {
   gate_thread.launches = 0;
 }
 
-static void charge(uint32_t device, uint64_t cost_ns) {
+static void charge(uint32_t device, CUstream stream, uint64_t cost_ns) {
   int64_t *credit = &gate_thread.credit_ns[device];
   gate_thread.launches++;
   if (*credit < (int64_t)cost_ns) {
@@ -63,7 +68,9 @@ static void charge(uint32_t device, uint64_t cost_ns) {
     uint64_t missing = cost_ns - (uint64_t)(*credit > 0 ? *credit : 0);
     uint64_t take = missing > batch ? missing : batch;
     count_launches(device);
-    bucket_take(device, sampler_overlapped(device, take), sampler_collect);
+    uint64_t gpu_ns = sampler_overlapped(device, take);
+    bucket_take(device, gpu_ns, sampler_collect);
+    if (yield_to_high(device, stream, gpu_ns, sampler_collect) > 0) bucket_resume(device, gpu_ns);
     *credit += (int64_t)take;
   }
   *credit -= (int64_t)cost_ns;
@@ -117,7 +124,8 @@ void gate_enter(struct launch *launch) {
   uint64_t known_ns = __atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED);
   launch->charged_ns = known_ns != 0 ? known_ns : cost_guess();
   if (known_ns == 0) usage_count(&control.ledger.usage->devices[device].unknown_launches, 1);
-  charge(device, launch->charged_ns);
+  charge(device, launch->stream, launch->charged_ns);
+  if (activity_is_on()) activity_launch(launch->stream, launch->charged_ns);
   uint32_t countdown = __atomic_load_n(&cost->countdown, __ATOMIC_RELAXED);
   bool soft = soft_sample_is_due(device);
   if (known_ns != 0 && countdown != 0 && !soft && !sampler_times_every_launch()) {

@@ -1,4 +1,5 @@
 /* Memory in stream order and its pools; the waits after which pools shrink. */
+#include "activity.h"
 #include "capture.h"
 #include "control.h"
 #include "devices.h"
@@ -149,22 +150,50 @@ static CUresult waited(CUresult result) {
   return result;
 }
 
+static CUresult wait_for_stream(CUstream stream, CUstream launched_on, CUresult (*wait)(CUstream)) {
+  if (!activity_is_on()) return waited(wait(stream));
+  uint64_t mark = activity_wait();
+  CUresult result = wait(stream);
+  if (result == CUDA_SUCCESS)
+    activity_waited_for_stream(mark, launched_on);
+  else
+    activity_waited(mark);
+  return waited(result);
+}
+
 CUresult cuStreamSynchronize(CUstream stream) {
-  return waited(driver.cuStreamSynchronize(stream));
+  return wait_for_stream(stream, stream, driver.cuStreamSynchronize);
 }
 
 CUresult cuStreamSynchronize_ptsz(CUstream stream) {
-  return waited(driver.cuStreamSynchronize_ptsz(stream));
+  return wait_for_stream(stream, capture_stream(stream, true), driver.cuStreamSynchronize_ptsz);
 }
 
 CUresult cuEventSynchronize(CUevent event) {
-  return waited(driver.cuEventSynchronize(event));
+  if (!activity_is_on()) return waited(driver.cuEventSynchronize(event));
+  uint64_t mark = activity_wait();
+  CUresult result = driver.cuEventSynchronize(event);
+  activity_waited(mark);
+  return waited(result);
+}
+
+/* Where a process has several contexts, work of the others counts as complete too: programs have one. */
+static CUresult context_waited(uint64_t mark, CUresult result) {
+  if (result == CUDA_SUCCESS)
+    activity_waited_for_all(mark);
+  else
+    activity_waited(mark);
+  return waited(result);
 }
 
 CUresult cuCtxSynchronize(void) {
-  return waited(driver.cuCtxSynchronize());
+  if (!activity_is_on()) return waited(driver.cuCtxSynchronize());
+  uint64_t mark = activity_wait();
+  return context_waited(mark, driver.cuCtxSynchronize());
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
-  return waited(driver.cuCtxSynchronize_v2(context));
+  if (!activity_is_on()) return waited(driver.cuCtxSynchronize_v2(context));
+  uint64_t mark = activity_wait();
+  return context_waited(mark, driver.cuCtxSynchronize_v2(context));
 }

@@ -32,6 +32,9 @@ void *os_map_file(const char *path, size_t size, bool writable, int *error);
 void *os_map_memory(size_t size);
 void os_unmap_memory(void *memory, size_t size);
 
+/* Reads the beginning of a file into `data` without ever waiting; returns the bytes read, 0 where it cannot be read. */
+size_t os_read_now(const char *path, void *data, size_t room);
+
 /* What an open descriptor stands for; false when it is not open. */
 struct os_file {
   uint64_t device;

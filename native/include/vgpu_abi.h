@@ -17,10 +17,14 @@
 #define VGPU_LIMITS_FILE "vgpu.limits"
 #define VGPU_USAGE_FILE "usage/vgpu.usage"
 #define VGPU_SOCKET_FILE "vcuda.sock"
+#define VGPU_ACTIVITY_FILE "usage/vgpu.activity"
+/* Links to the activity files of high slices on the same GPU: position of the GPU and number, "00.0". */
+#define VGPU_HIGH_DIRECTORY "high"
 
 #define VGPU_ABI_VERSION 1u
 #define VGPU_MAX_DEVICES 16u
 #define VGPU_MAX_PROCESSES 512u
+#define VGPU_MAX_HIGH 8u /* high slices on a GPU to which a low slice gives way */
 
 /* "VGPULIMT", "VGPUUSED", "VGPUHELO" read as little endian numbers. */
 #define VGPU_LIMITS_MAGIC 0x544d494c55504756ull
@@ -29,6 +33,7 @@
 
 #define VGPU_SHARE_WHOLE 100u                /* `share` and `soft_limit` are hundredths of a GPU */
 #define VGPU_PPM_WHOLE 1000000u              /* `grant_ppm` and `correction_ppm` are parts per million */
+#define VGPU_FLOOR_WHOLE 10000u              /* `low_floor` is in ten-thousandths of a GPU */
 #define VGPU_STEERING_STALE_NS 2000000000ull /* older steering values are ignored: the agent may have stopped */
 
 /* ---- vgpu.limits: written by the agent, mapped read-only by the library ---- */
@@ -49,6 +54,12 @@ enum vgpu_live_flags {
   VGPU_LIVE_ALONE = 1u << 0, /* no other container used this GPU since the last steering */
 };
 
+enum vgpu_priority {
+  VGPU_PRIORITY_NORMAL = 0,
+  VGPU_PRIORITY_HIGH = 1, /* publishes in its activity file when it has work */
+  VGPU_PRIORITY_LOW = 2,  /* launches little while a high slice has work */
+};
+
 struct vgpu_limits_header {
   uint64_t magic;
   uint32_t version;
@@ -66,7 +77,10 @@ struct vgpu_limits_header {
 struct vgpu_device_identity {
   char uuid[64];       /* as NVML prints it: "GPU-..." or "MIG-..." */
   char pci_bus_id[32]; /* "00000000:3B:00.0"; used when the UUID is not available */
-  uint8_t reserved[32];
+  /* not an identity, changed in place: hundredths of the time for which claims of high slices are believed, by number
+   */
+  uint8_t high_believed[VGPU_MAX_HIGH];
+  uint8_t reserved[24];
 };
 
 /*
@@ -84,7 +98,9 @@ struct vgpu_device_live {
   uint32_t flags;          /* enum vgpu_live_flags */
   uint32_t generation;     /* counts changes of memory_limit_bytes, share and soft_limit */
   uint32_t others_ppm;     /* recent use of this GPU by everything else; 0 without VGPU_LIVE_ALONE: unknown */
-  uint8_t reserved[4];
+  uint8_t priority;        /* enum vgpu_priority */
+  uint8_t high_count;      /* of a low slice: high slices on this GPU to which it gives way */
+  uint16_t low_floor;      /* of a low slice: ten-thousandths of the GPU that it gets beside them; 0: 500 */
   uint64_t host_backed_limit_bytes; /* what it may hold beyond the memory limit, on the host; 0: nothing */
 };
 
@@ -92,6 +108,19 @@ struct vgpu_limits {
   struct vgpu_limits_header header;
   struct vgpu_device_identity devices[VGPU_MAX_DEVICES];
   struct vgpu_device_live live[2][VGPU_MAX_DEVICES];
+};
+
+/*
+ * ---- vgpu.activity: written by the processes of one slice, read by low slices on the same GPU ----
+ *
+ * A claim is a lease: a process of a high slice says until when it has work on the GPU, by what its launches cost. It
+ * moves that on while it launches and waits, and sets it to 0 when its work is done. A process that was killed leaves a
+ * claim that ends by itself. Readers do not trust it: what lies further ahead than VGPU_CLAIM_MOST_NS is no claim.
+ */
+#define VGPU_CLAIM_MOST_NS 1000000000ull
+
+struct vgpu_activity {
+  uint64_t claimed_until_ns[VGPU_MAX_PROCESSES]; /* by process slot; 0: no work */
 };
 
 /* ---- vgpu.usage: mapped read-write by every process of the container, read by the agent as untrusted input ---- */
@@ -186,7 +215,8 @@ struct vgpu_device_usage {
   uint64_t context_bytes;
   uint32_t context_known;    /* 0: not measured yet */
   uint32_t context_measurer; /* process slot + 1 of the process that measures; 0: none */
-  uint64_t reserved1[2];
+  uint64_t floor_at_ns;      /* of a low slice: when it may launch although a high slice has work */
+  uint64_t preempted_ns;     /* time that launches waited for high slices; part of throttled_ns */
   uint64_t launches;
   uint64_t charged_ns;   /* GPU time charged, before correction */
   uint64_t throttled_ns; /* time that launches were throttled */
@@ -261,6 +291,7 @@ _Static_assert(sizeof(struct vgpu_usage_header) == 256, "vgpu.usage header");
 _Static_assert(sizeof(struct vgpu_device_usage) == 512, "vgpu.usage device");
 _Static_assert(sizeof(struct vgpu_process_slot) == 128, "vgpu.usage slot");
 _Static_assert(sizeof(struct vgpu_ledger_entry) == 32, "vgpu.usage ledger");
+_Static_assert(sizeof(struct vgpu_activity) == 4096, "vgpu.activity");
 _Static_assert(sizeof(struct vgpu_greeting) == 32, "greeting");
 
 #endif

@@ -5,15 +5,20 @@ export const CONTAINER_DIRECTORY = '/etc/vcuda';
 export const LIMITS_FILE = 'vgpu.limits';
 export const USAGE_FILE = 'usage/vgpu.usage';
 export const SOCKET_FILE = 'vcuda.sock';
+export const ACTIVITY_FILE = 'usage/vgpu.activity';
+export const HIGH_DIRECTORY = 'high';
 export const ABI_VERSION = 1;
 export const MAX_DEVICES = 16;
 export const MAX_PROCESSES = 512;
+export const MAX_HIGH = 8;
 export const LIMITS_MAGIC = 0x544d494c55504756n;
 export const USAGE_MAGIC = 0x4445535555504756n;
 export const GREETING_MAGIC = 0x4f4c454855504756n;
 export const SHARE_WHOLE = 100;
 export const PPM_WHOLE = 1000000;
+export const FLOOR_WHOLE = 10000;
 export const STEERING_STALE_NS = 2000000000;
+export const CLAIM_MOST_NS = 1000000000;
 export const SLOT_PID_SHIFT = 2;
 export const SLOT_PID_BITS = 22;
 export const SLOT_START_SHIFT = 24;
@@ -23,6 +28,7 @@ export const DESCRIPTORS_OF_OBJECT = 65536;
 export const POLICY = { denyUnlisted: 1 } as const;
 export const LOG_LEVEL = { none: 0, error: 1, warning: 2, info: 3, debug: 4 } as const;
 export const LIVE_FLAGS = { alone: 1 } as const;
+export const PRIORITY = { normal: 0, high: 1, low: 2 } as const;
 export const DENIED_API = {
   alloc: 0,
   pitch: 1,
@@ -51,7 +57,7 @@ export const LIMITS_HEADER = {
   allocation: 32,
   structSize: 128,
 } as const;
-export const DEVICE_IDENTITY = { uuid: 0, pciBusId: 64, structSize: 128 } as const;
+export const DEVICE_IDENTITY = { uuid: 0, pciBusId: 64, highBelieved: 96, structSize: 128 } as const;
 export const DEVICE_LIVE = {
   memoryLimitBytes: 0,
   driverOverheadBytes: 8,
@@ -63,10 +69,14 @@ export const DEVICE_LIVE = {
   flags: 40,
   generation: 44,
   othersPpm: 48,
+  priority: 52,
+  highCount: 53,
+  lowFloor: 54,
   hostBackedLimitBytes: 56,
   structSize: 64,
 } as const;
 export const LIMITS_LAYOUT = { header: 0, devices: 128, live: 2176, structSize: 4224 } as const;
+export const ACTIVITY = { claimedUntilNs: 0, structSize: 4096 } as const;
 export const USAGE_HEADER = {
   magic: 0,
   version: 8,
@@ -90,6 +100,8 @@ export const DEVICE_USAGE = {
   contextBytes: 32,
   contextKnown: 40,
   contextMeasurer: 44,
+  floorAtNs: 48,
+  preemptedNs: 56,
   launches: 64,
   chargedNs: 72,
   throttledNs: 80,

@@ -19,6 +19,7 @@ const STRUCTS = {
   vgpu_process_slot: abi.PROCESS_SLOT,
   vgpu_object: abi.SHARED_OBJECT,
   vgpu_ledger_entry: abi.LEDGER_ENTRY,
+  vgpu_activity: abi.ACTIVITY,
   vgpu_usage: abi.USAGE_LAYOUT,
   vgpu_greeting: abi.GREETING,
 } as const;
@@ -27,6 +28,7 @@ const ENUMS = {
   VGPU_POLICY: abi.POLICY,
   VGPU_LOG: abi.LOG_LEVEL,
   VGPU_LIVE: abi.LIVE_FLAGS,
+  VGPU_PRIORITY: abi.PRIORITY,
   VGPU_DENIED: abi.DENIED_API,
   VGPU_TEST: abi.SELF_TEST,
   VGPU_SLOT: abi.SLOT_STATE,

@@ -1,0 +1,148 @@
+#include "activity.h"
+#include "control.h"
+#include "directory.h"
+#include "fork.h"
+#include "gate_state.h"
+#include "lock.h"
+#include "os.h"
+#include "vgpu_abi.h"
+#include <string.h>
+
+/* Streams with work that is not known to be complete. With more of them, the claim ends by what the launches cost. */
+#define STREAMS 16u
+/* A thread that waits for the GPU renews nothing, so its claim exceeds the predicted end by this and by as much as is
+ * left: work takes longer beside others. */
+#define WAIT_MORE_NS 50000000ull
+
+uint32_t activity_on;
+
+struct busy_stream {
+  CUstream stream;
+  uint64_t last; /* number of its last launch */
+};
+
+static struct {
+  struct lock lock;
+  struct vgpu_activity *file;
+  uint64_t launches;
+  uint64_t until_ns; /* when all launches would be complete, by what they cost */
+  uint32_t waiting;  /* threads that wait for the GPU */
+  uint32_t count;
+  bool more; /* there were more streams than fit */
+  struct busy_stream streams[STREAMS];
+} here;
+
+static uint64_t claim_of(uint64_t now) {
+  if (here.count == 0 && !here.more) return 0;
+  uint64_t left = here.until_ns > now ? here.until_ns - now : 0;
+  if (here.waiting > 0) left = 2 * left + WAIT_MORE_NS;
+  if (left == 0) return 0;
+  return now + (left < VGPU_CLAIM_MOST_NS ? left : VGPU_CLAIM_MOST_NS);
+}
+
+static void publish(uint64_t now) {
+  uint32_t slot = __atomic_load_n(&control.ledger.slot, __ATOMIC_RELAXED);
+  if (here.file == NULL || slot >= VGPU_MAX_PROCESSES) return;
+  __atomic_store_n(&here.file->claimed_until_ns[slot], claim_of(now), __ATOMIC_RELEASE);
+}
+
+static void clear(void) {
+  here.count = 0;
+  here.more = false;
+  here.until_ns = 0;
+}
+
+/* Containers that were created before there were priorities have no such file: they claim nothing. */
+static void map_file(void) {
+  char path[512];
+  int error;
+  if (here.file != NULL) return;
+  vgpu_path(path, sizeof path, VGPU_ACTIVITY_FILE);
+  here.file = os_map_file(path, sizeof *here.file, true, &error);
+}
+
+void activity_set(bool high) {
+  lock_take(&here.lock);
+  if (high) map_file();
+  bool on = high && here.file != NULL;
+  if (!on && activity_is_on()) {
+    clear();
+    publish(os_now_ns());
+  }
+  /* Every launch claims, also one that was paid for in advance. */
+  if (on != activity_is_on()) atomic_fetch_add_explicit(&gate.slow_path_reasons, on ? 1 : -1u, memory_order_relaxed);
+  __atomic_store_n(&activity_on, on, __ATOMIC_RELAXED);
+  lock_release(&here.lock);
+}
+
+static void note_stream(CUstream stream) {
+  for (uint32_t i = 0; i < here.count; i++)
+    if (here.streams[i].stream == stream) {
+      here.streams[i].last = here.launches;
+      return;
+    }
+  if (here.count < STREAMS)
+    here.streams[here.count++] = (struct busy_stream){stream, here.launches};
+  else
+    here.more = true;
+}
+
+void activity_launch(CUstream stream, uint64_t gpu_ns) {
+  uint64_t now = os_now_ns();
+  lock_take(&here.lock);
+  /* Streams whose work must be complete by now, though no wait said so, have no part in the next claim. */
+  if (here.waiting == 0 && here.until_ns + WAIT_MORE_NS < now) clear();
+  here.launches++;
+  note_stream(stream);
+  here.until_ns = (here.until_ns > now ? here.until_ns : now) + gpu_ns;
+  publish(now);
+  lock_release(&here.lock);
+}
+
+uint64_t activity_wait(void) {
+  lock_take(&here.lock);
+  uint64_t mark = here.launches;
+  here.waiting++;
+  publish(os_now_ns());
+  lock_release(&here.lock);
+  return mark;
+}
+
+static void end_wait(void) {
+  if (here.waiting > 0) here.waiting--;
+  if (here.count == 0 && !here.more) here.until_ns = 0;
+  publish(os_now_ns());
+}
+
+void activity_waited(uint64_t mark) {
+  (void)mark;
+  lock_take(&here.lock);
+  end_wait();
+  lock_release(&here.lock);
+}
+
+void activity_waited_for_stream(uint64_t mark, CUstream stream) {
+  lock_take(&here.lock);
+  for (uint32_t i = 0; i < here.count; i++)
+    if (here.streams[i].stream == stream && here.streams[i].last <= mark) {
+      here.streams[i] = here.streams[--here.count];
+      break;
+    }
+  end_wait();
+  lock_release(&here.lock);
+}
+
+void activity_waited_for_all(uint64_t mark) {
+  lock_take(&here.lock);
+  if (here.launches == mark) clear();
+  end_wait();
+  lock_release(&here.lock);
+}
+
+/* The child has no work yet; its parent's claims are the parent's. */
+static void forget(void) {
+  struct vgpu_activity *file = here.file;
+  memset(&here, 0, sizeof here);
+  here.file = file;
+}
+AFTER_FORK(forget)

@@ -1,0 +1,134 @@
+#include "yield.h"
+#include "capture.h"
+#include "control.h"
+#include "directory.h"
+#include "driver.h"
+#include "fork.h"
+#include "os.h"
+#include "vgpu_abi.h"
+#include <string.h>
+
+/* How often claims are read while a launch waits. */
+#define LOOK_NS 50000ull
+/* Work that high slices interrupted is complete before more is launched, but a launch waits at most so long for that:
+ * what comes before it may itself wait for this thread. */
+#define DRAIN_MOST_NS 50000000ull
+/* Claims are believed for a part of the time. Who did not have to give way for long gives way for so much at once. */
+#define BELIEF_BURST_NS 200000000ull
+#define BELIEF_PAUSE_NS 20000000ull
+#define BELIEVED_WHOLE 100u
+#define DEFAULT_FLOOR 500u
+
+/* How long this process gave way to each high slice, as a bucket: see law_charge. */
+static struct belief {
+  uint64_t level_at_ns;
+  uint64_t charged_until_ns;
+  uint32_t spent; /* believed no more until there is credit of BELIEF_PAUSE_NS */
+} beliefs[VGPU_MAX_DEVICES][VGPU_MAX_HIGH];
+
+_Static_assert(VGPU_MAX_DEVICES <= 100 && VGPU_MAX_HIGH <= 10, "names of links have two digits and one");
+
+/* Not mapped: this program would end with SIGBUS as soon as the other container cuts its file. */
+static bool claims(uint32_t device, uint32_t number, uint64_t now) {
+  struct vgpu_activity activity;
+  char name[] = VGPU_HIGH_DIRECTORY "/00.0";
+  char path[512];
+  char *digits = name + sizeof VGPU_HIGH_DIRECTORY;
+  digits[0] = (char)('0' + device / 10);
+  digits[1] = (char)('0' + device % 10);
+  digits[3] = (char)('0' + number);
+  vgpu_path(path, sizeof path, name);
+  size_t words = os_read_now(path, &activity, sizeof activity) / sizeof activity.claimed_until_ns[0];
+  for (size_t i = 0; i < words; i++) {
+    uint64_t until = activity.claimed_until_ns[i];
+    if (until > now && until - now <= VGPU_CLAIM_MOST_NS) return true;
+  }
+  return false;
+}
+
+static uint32_t believed_of(uint32_t device, uint32_t number) {
+  uint32_t believed = __atomic_load_n(&control.limits->devices[device].high_believed[number], __ATOMIC_RELAXED);
+  return believed < BELIEVED_WHOLE ? believed : BELIEVED_WHOLE;
+}
+
+static bool is_believed(uint32_t device, uint32_t number, uint64_t now) {
+  struct belief *belief = &beliefs[device][number];
+  uint64_t level = __atomic_load_n(&belief->level_at_ns, __ATOMIC_RELAXED);
+  bool spent = __atomic_load_n(&belief->spent, __ATOMIC_RELAXED) != 0;
+  bool is_spent = level + (spent ? BELIEF_PAUSE_NS : 0) > now;
+  if (is_spent != spent) __atomic_store_n(&belief->spent, is_spent, __ATOMIC_RELAXED);
+  return !is_spent && believed_of(device, number) > 0;
+}
+
+/* The high slices that have work and are believed, as bits. */
+static uint32_t claimants(uint32_t device, const struct vgpu_device_live *live, uint64_t now) {
+  uint32_t count = live->high_count < VGPU_MAX_HIGH ? live->high_count : VGPU_MAX_HIGH;
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (is_believed(device, i, now) && claims(device, i, now)) found |= 1u << i;
+  return found;
+}
+
+/* Threads that wait at the same time give way together: the time counts once. */
+static void charge_claimants(uint32_t device, uint32_t found, uint64_t from, uint64_t now) {
+  for (uint32_t i = 0; found != 0; i++, found >>= 1) {
+    uint32_t believed = believed_of(device, i);
+    if ((found & 1) == 0 || believed == 0) continue;
+    struct belief *belief = &beliefs[device][i];
+    uint64_t charged = __atomic_exchange_n(&belief->charged_until_ns, now, __ATOMIC_RELAXED);
+    if (charged < from) charged = from;
+    if (charged >= now) continue;
+    uint64_t level = __atomic_load_n(&belief->level_at_ns, __ATOMIC_RELAXED);
+    if (level + BELIEF_BURST_NS < now) level = now - BELIEF_BURST_NS;
+    __atomic_store_n(&belief->level_at_ns, level + (now - charged) * BELIEVED_WHOLE / believed, __ATOMIC_RELAXED);
+  }
+}
+
+static bool has_work(CUstream stream) {
+  return captures == 0 && driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
+}
+
+static bool gives_way(const struct vgpu_device_live *live) {
+  return live->priority == VGPU_PRIORITY_LOW && live->high_count > 0 && limits_share_is_limited(live);
+}
+
+static void set_floor(struct vgpu_device_usage *usage, const struct vgpu_device_live *live, uint64_t gpu_ns,
+                      uint64_t now) {
+  uint64_t floor = live->low_floor == 0 ? DEFAULT_FLOOR : live->low_floor;
+  __atomic_store_n(&usage->floor_at_ns, now + gpu_ns * VGPU_FLOOR_WHOLE / floor, __ATOMIC_RELAXED);
+}
+
+uint64_t yield_to_high(uint32_t device, CUstream stream, uint64_t gpu_ns, void (*waiting)(void)) {
+  struct vgpu_device_usage *usage = &control.ledger.usage->devices[device];
+  struct vgpu_device_live live;
+  limits_read(control.limits, device, &live);
+  if (!gives_way(&live)) return 0;
+  uint64_t began_at = os_now_ns();
+  uint64_t now = began_at;
+  uint64_t claimed_at = 0;
+  while (gives_way(&live)) {
+    uint32_t found = claimants(device, &live, now);
+    if (found != 0) {
+      claimed_at = now;
+      if (now >= __atomic_load_n(&usage->floor_at_ns, __ATOMIC_RELAXED)) break;
+    } else if (claimed_at == 0 || now - claimed_at > DRAIN_MOST_NS || !has_work(stream)) {
+      break;
+    }
+    uint64_t from = now;
+    waiting();
+    os_sleep_until(now + LOOK_NS);
+    now = os_now_ns();
+    charge_claimants(device, found, from, now);
+    limits_read(control.limits, device, &live);
+  }
+  set_floor(usage, &live, gpu_ns, now);
+  if (now == began_at) return 0;
+  usage_count(&usage->preempted_ns, now - began_at);
+  usage_count(&usage->throttled_ns, now - began_at);
+  return now - began_at;
+}
+
+static void forget(void) {
+  memset(beliefs, 0, sizeof beliefs);
+}
+AFTER_FORK(forget)

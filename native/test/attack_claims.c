@@ -1,0 +1,37 @@
+#include "slices.h"
+
+static void batch(void) {
+  CUfunction kernel = gpu_kernel("busy_us_200");
+  CUstream stream;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (;;)
+    OK(gpu_launch(kernel, 80, stream));
+}
+
+/* What low slices get while a high one claims all the time and does nothing. */
+static double beside_claims(const struct slice *low, const struct slice *high, uint64_t ms) {
+  uint64_t charged = __atomic_load_n(&low->usage->devices[0].charged_ns, __ATOMIC_RELAXED);
+  uint64_t at = slices_now();
+  while (slices_now() - at < ms * 1000000) {
+    __atomic_store_n(&high->activity->claimed_until_ns[7], slices_now() + 500000000, __ATOMIC_RELAXED);
+    slices_pass(20);
+  }
+  uint64_t more = __atomic_load_n(&low->usage->devices[0].charged_ns, __ATOMIC_RELAXED) - charged;
+  return 100.0 * (double)more / (double)(slices_now() - at);
+}
+
+int main(void) {
+  TEST_BEGIN("attack: a high slice that claims without work holds low slices for the part of the time that is its own");
+  TEST_NOT_WRAPPED("it goes by the clock");
+  struct slice high = slices_make("high", VGPU_PRIORITY_HIGH, 20);
+  struct slice low = slices_make("low", VGPU_PRIORITY_LOW, 80);
+  slices_link(&low, &high, 40);
+  pid_t lower = slices_run(&low, batch);
+  slices_pass(300);
+  beside_claims(&low, &high, 600); /* what it may claim at once */
+  double got = beside_claims(&low, &high, 2000);
+  printf("beside claims that are believed for 40 of 100: %.1f\n", got);
+  CHECK_BETWEEN(got, 28, 62);
+  slices_end(lower);
+  return TEST_END;
+}

@@ -1,0 +1,60 @@
+#include "slices.h"
+
+/* Claims for as long as a claim can: waits for work that takes seconds. */
+static void claim_long(void) {
+  CUfunction kernel = gpu_kernel("busy_ms_20");
+  for (int i = 0; i < 200; i++)
+    OK(gpu_launch(kernel, 80, NULL));
+  OK(cuCtxSynchronize());
+}
+
+static void batch(void) {
+  CUfunction kernel = gpu_kernel("busy_us_200");
+  CUstream stream;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (;;)
+    OK(gpu_launch(kernel, 80, stream));
+}
+
+static bool claims(const struct slice *slice) {
+  uint64_t now = slices_now();
+  for (uint32_t i = 0; i < VGPU_MAX_PROCESSES; i++)
+    if (__atomic_load_n(&slice->activity->claimed_until_ns[i], __ATOMIC_RELAXED) > now) return true;
+  return false;
+}
+
+int main(void) {
+  TEST_BEGIN("what a killed process of a high slice claims ends by itself within the lease, and low slices go on");
+  TEST_NOT_WRAPPED("it goes by the clock");
+  struct slice high = slices_make("high", VGPU_PRIORITY_HIGH, 95);
+  struct slice low = slices_make("low", VGPU_PRIORITY_LOW, 50);
+  slices_link(&low, &high, 100);
+  pid_t lower = slices_run(&low, batch);
+  pid_t higher = slices_run(&high, claim_long);
+  for (int i = 0; i < 2000 && !claims(&high); i++)
+    slices_pass(5);
+  REQUIRE(claims(&high));
+  slices_end(higher);
+  uint64_t killed_at = slices_now();
+  /* No claim lies further ahead, whatever it was made for. */
+  for (uint32_t i = 0; i < VGPU_MAX_PROCESSES; i++)
+    CHECK(high.activity->claimed_until_ns[i] <= killed_at + VGPU_CLAIM_MOST_NS);
+  slices_pass(VGPU_CLAIM_MOST_NS / 1000000 + 100);
+  CHECK(!claims(&high));
+  CHECK(slices_used(&low, 1000) > 30);
+
+  /* Garbage, and claims beyond a lease, are no claims. */
+  for (uint32_t i = 0; i < VGPU_MAX_PROCESSES; i++)
+    high.activity->claimed_until_ns[i] = i % 2 == 0 ? UINT64_MAX - i : slices_now() + 60 * VGPU_CLAIM_MOST_NS;
+  CHECK(slices_used(&low, 500) > 30);
+  /* Nor does a file matter that was cut, or is gone. */
+  char path[512];
+  snprintf(path, sizeof path, "%s/" VGPU_ACTIVITY_FILE, high.directory);
+  REQUIRE(truncate(path, 0) == 0);
+  CHECK(slices_used(&low, 500) > 30);
+  snprintf(path, sizeof path, "%s/" VGPU_HIGH_DIRECTORY "/00.0", low.directory);
+  REQUIRE(unlink(path) == 0);
+  CHECK(slices_used(&low, 500) > 30);
+  slices_end(lower);
+  return TEST_END;
+}
