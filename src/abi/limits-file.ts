@@ -50,6 +50,8 @@ export interface DeviceLimit {
   readonly share: number;
   /** Hundredths it may use while others leave the GPU idle; null: hard, never more than `share`. */
   readonly softLimit: number | null;
+  /** Bytes that it may hold beyond `memoryBytes`, on the host. Absent: none. */
+  readonly hostBackedBytes?: number;
 }
 
 /** The part of a device's limits that may change while the container runs. */
@@ -140,6 +142,10 @@ function writeLive(buffer: Buffer, offset: number, live: LiveLimit): void {
   const soft = live.softLimit === null ? 0 : checkedShare(live.softLimit, 'soft limit');
   buffer.writeUInt32LE(soft, offset + DEVICE_LIVE.softLimit);
   buffer.writeUInt32LE(live.generation >>> 0, offset + DEVICE_LIVE.generation);
+  buffer.writeBigUInt64LE(
+    checkedBytes(live.hostBackedBytes ?? 0, 'host-backed memory'),
+    offset + DEVICE_LIVE.hostBackedLimitBytes,
+  );
   const { steering } = live;
   if (steering === null) return;
   buffer.writeBigUInt64LE(steering.atNs, offset + DEVICE_LIVE.steeredAtNs);
@@ -153,6 +159,7 @@ function readLive(buffer: Buffer, offset: number): LiveLimit {
   const memory = buffer.readBigUInt64LE(offset + DEVICE_LIVE.memoryLimitBytes);
   const share = buffer.readUInt32LE(offset + DEVICE_LIVE.share);
   const softLimit = buffer.readUInt32LE(offset + DEVICE_LIVE.softLimit);
+  const hostBacked = buffer.readBigUInt64LE(offset + DEVICE_LIVE.hostBackedLimitBytes);
   const atNs = buffer.readBigUInt64LE(offset + DEVICE_LIVE.steeredAtNs);
   const grantPpm = buffer.readUInt32LE(offset + DEVICE_LIVE.grantPpm);
   const steering: Steering = {
@@ -167,6 +174,7 @@ function readLive(buffer: Buffer, offset: number): LiveLimit {
     driverOverheadBytes: Number(buffer.readBigUInt64LE(offset + DEVICE_LIVE.driverOverheadBytes)),
     share: share === 0 || share > 100 ? 100 : share,
     softLimit: softLimit === 0 ? null : softLimit,
+    ...(hostBacked === 0n ? {} : { hostBackedBytes: Number(hostBacked) }),
     generation: buffer.readUInt32LE(offset + DEVICE_LIVE.generation),
     steering: atNs === 0n ? null : steering,
   };

@@ -159,6 +159,18 @@ export function sumLedger(entries: Buffer, without: ReadonlySet<number> = new Se
   return sum;
 }
 
+/** Sums what process slots hold beyond the memory limit, reservations under way included; the first is slot 0. */
+export function sumHostBacked(slots: Buffer, without: ReadonlySet<number> = new Set()): number {
+  let sum = 0;
+  for (let slot = 0; (slot + 1) * PROCESS_SLOT.structSize <= slots.length; slot++) {
+    if (without.has(slot)) continue;
+    const offset = slot * PROCESS_SLOT.structSize;
+    const held = readCounter(slots, offset + PROCESS_SLOT.hostBackedBytes);
+    sum = saturatingSum(sum, saturatingSum(held, readCounter(slots, offset + PROCESS_SLOT.hostBackedTentativeBytes)));
+  }
+  return sum;
+}
+
 /** How many words of holders have to be read when that many slots were ever used. */
 export function holderWords(slotHigh: number): number {
   return Math.ceil(Math.min(slotHigh, MAX_PROCESSES) / HOLDERS_IN_WORD);

@@ -82,6 +82,8 @@ export interface AgentConfig {
   readonly waitTimeoutMs: number;
   /** What is done about containers that do not keep to their limits. */
   readonly auditPolicy: AuditPolicy;
+  /** How many times its booked memory a slice of memory class `low` may hold; 1: no slice holds more than it booked. */
+  readonly memoryOversubscription: number;
   readonly logLevel: LogLevel;
 }
 

@@ -218,6 +218,8 @@ function sliceOf(
     usedPercent: device?.usedPercent ?? 0,
     usedMemoryBytes: device?.usedMemoryBytes ?? 0,
     driverMemoryBytes: device?.driverOverheadBytes ?? 0,
+    hostBackedLimitBytes: device?.hostBackedLimitBytes ?? 0,
+    hostBackedBytes: device?.hostBackedBytes ?? 0,
     peakMemoryBytes: device?.peakMemoryBytes ?? null,
     pids: device?.pids ?? [],
     counters: device === null ? null : countersOf(device.counters),

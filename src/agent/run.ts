@@ -113,6 +113,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     notices: record.sliceNotices(seams.sliceNotices ?? podNotices(apiServer)),
     evictor: seams.evictor ?? podEvictor(apiServer),
     auditPolicy: config.auditPolicy,
+    memoryOversubscription: config.memoryOversubscription,
     driver,
     driverVersion: () => inventory.driverVersion,
     gpus: () => allocator.state.node.gpus.map(({ gpu }) => gpu.uuid),

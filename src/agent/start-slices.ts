@@ -41,6 +41,8 @@ export interface VgpuOptions {
   readonly evictor: Evictor;
   /** `--audit-policy`. */
   readonly auditPolicy: AuditPolicy;
+  /** `--memory-oversubscription`; absent: none. */
+  readonly memoryOversubscription?: number;
   /** `--virtual-manager-path`. */
   readonly path: string;
   /** `--usage-tmpfs`. */
@@ -86,7 +88,7 @@ export interface Vgpu {
 export function buildVgpu(options: VgpuOptions): Vgpu {
   const directories = new SliceDirectories(options.path, options.usageTmpfs === true ? openTmpfs(options) : null);
   const operator = new OperatorLimits(directories, options.log);
-  const policy = new LimitPolicy(options.limitAnnotations, operator);
+  const policy = new LimitPolicy(options.limitAnnotations, operator, options.memoryOversubscription);
   const pace = new RegistrationPace(options.clock, REGISTRATION_PACE);
   const slices = new Slices({ ...options, directories, policy, pace });
   const legacyPods = new LegacyPods({ ...options, pace });

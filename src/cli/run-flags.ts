@@ -221,6 +221,12 @@ export const RUN_FLAGS: readonly Flag[] = [
     help: 'action on serious audit findings: report (event, metric, log) or evict (report and evict the pod)',
   },
   {
+    name: 'memory-oversubscription',
+    value: 'factor',
+    default: '1',
+    help: 'how many times its booked memory a slice of memory class low may hold, the rest on the host; 1: no slice may',
+  },
+  {
     name: 'container-runtime-endpoint',
     value: 'path',
     default: '',
@@ -309,6 +315,11 @@ const whole = (min: number, max: number) =>
     .regex(/^\d+$/, 'expected a whole number')
     .transform(Number)
     .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
+const factor = z
+  .string()
+  .regex(/^\d+(\.\d+)?$/, 'expected a number such as 1.5')
+  .transform(Number)
+  .pipe(z.number().min(1, 'must be at least 1').max(16, 'must be at most 16'));
 const durationMs = z
   .string()
   .regex(DURATION, 'expected a duration such as 500ms, 5s or 1m')
@@ -377,6 +388,7 @@ const SCHEMA = z.object({
   'dra-path': needed,
   'allocation-check-period': whole(1, 86_400),
   'audit-policy': z.enum(AUDIT_POLICIES, 'expected report or evict'),
+  'memory-oversubscription': factor,
   'container-runtime-endpoint': path,
   'docker-endpoint': path,
   nri: bool,
@@ -442,6 +454,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     runtimeRequestTimeoutMs: flags['runtime-request-timeout'],
     waitTimeoutMs: flags['wait-timeout'],
     auditPolicy: flags['audit-policy'],
+    memoryOversubscription: flags['memory-oversubscription'],
     logLevel: logLevel(flags.v),
   };
 }

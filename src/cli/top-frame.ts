@@ -111,7 +111,7 @@ function containers(snapshot: NodeSnapshot, options: FrameOptions): string[] {
         containerName(allocation),
         String(slice.gpuIndex),
         `${slice.usedPercent.toFixed(0)}/${slice.share}${upTo} %`,
-        `${gib(slice.usedMemoryBytes)}/${gib(limit)} GiB`,
+        `${gib(slice.usedMemoryBytes)}${slice.hostBackedBytes === 0 ? '' : `+${gib(slice.hostBackedBytes)}`}/${gib(limit)} GiB`,
         rate === null ? '-' : `${rate.toFixed(2)} s/s`,
         slice.pids.join(' '),
       ];

@@ -30,7 +30,7 @@ export function usageTable({ allocations }: NodeSnapshot): string {
       String(slice.gpuIndex),
       `${slice.usedPercent.toFixed(0)} %`,
       `${slice.share} %`,
-      mib(slice.usedMemoryBytes),
+      `${mib(slice.usedMemoryBytes)}${slice.hostBackedBytes === 0 ? '' : ` + ${mib(slice.hostBackedBytes)} on the host`}`,
       mib(slice.memoryLimitBytes ?? slice.gpuMemoryBytes),
       slice.counters === null ? '-' : `${slice.counters.throttledSeconds.toFixed(1)} s`,
       slice.pids.join(',') || '-',

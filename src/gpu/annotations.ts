@@ -27,6 +27,12 @@ export const MEMORY_LIMIT_KEY = 'tencent.com/vcuda-memory-limit';
 export const SHARE_LIMIT_KEY = 'tencent.com/vcuda-share-limit';
 
 /**
+ * Pod annotation: whether each container may hold device memory beyond what it booked, on the host (`low`), or never
+ * (`normal`, as without it, and `high`).
+ */
+export const MEMORY_OVERSUBSCRIBE_KEY = 'tencent.com/vcuda-memory-oversubscribe';
+
+/**
  * Pod annotation: whether several whole GPUs of a container have to be of one model and memory (`required`), or are so
  * where that is possible (`preferred`, as without it).
  */

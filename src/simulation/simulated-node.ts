@@ -69,6 +69,7 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
     runtimeRequestTimeoutMs: 5_000,
     waitTimeoutMs: 60_000,
     auditPolicy: 'report',
+    memoryOversubscription: 1,
     logLevel: 'info',
     ...config,
   };

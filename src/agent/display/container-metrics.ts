@@ -126,6 +126,19 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
     ({ driverMemoryBytes }) => driverMemoryBytes,
   ),
   slice(
+    'vgpu_container_host_backed_memory_limit_bytes',
+    'gauge',
+    'Memory that it may hold on the host, beyond its memory limit; absent where it may not',
+    ({ hostBackedLimitBytes: bytes }) => (bytes === 0 ? null : bytes),
+  ),
+  slice(
+    'vgpu_container_host_backed_memory_bytes',
+    'gauge',
+    'Memory that it holds on the host, beyond its memory limit; absent where it neither holds nor may hold any',
+    ({ hostBackedLimitBytes, hostBackedBytes }) =>
+      hostBackedLimitBytes === 0 && hostBackedBytes === 0 ? null : hostBackedBytes,
+  ),
+  slice(
     'vgpu_container_memory_peak_bytes',
     'gauge',
     'Most that it held at once, by its own account',

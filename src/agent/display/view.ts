@@ -65,6 +65,9 @@ export interface SliceSnapshot {
   readonly usedMemoryBytes: number;
   /** Of that, what the driver keeps for itself. */
   readonly driverMemoryBytes: number;
+  /** What it may hold beyond its memory limit, on the host, and what it does; no part of the above. */
+  readonly hostBackedLimitBytes: number;
+  readonly hostBackedBytes: number;
   readonly peakMemoryBytes: number | null;
   readonly pids: readonly number[];
   /** Null while the slice has not been started. */

@@ -8,6 +8,7 @@ import {
   type HeldLimits,
   type LimitRequest,
 } from './live-limits.js';
+import { NO_OVERSUBSCRIPTION, oversubscribe } from './memory-class.js';
 import type { OperatorLimits } from './operator-limits.js';
 import type { PodLimitAnnotations } from './ports.js';
 import type { HeldDevices, SliceSpec } from './slice.js';
@@ -22,10 +23,17 @@ export interface WantedLimits extends HeldLimits {
 export class LimitPolicy {
   readonly #limitAnnotations: PodLimitAnnotations;
   readonly #operator: OperatorLimits;
+  readonly #memoryOversubscription: number;
 
-  constructor(limitAnnotations: PodLimitAnnotations, operator: OperatorLimits) {
+  /** `memoryOversubscription`: how many times its memory limit a slice of class `low` may hold. */
+  constructor(
+    limitAnnotations: PodLimitAnnotations,
+    operator: OperatorLimits,
+    memoryOversubscription = NO_OVERSUBSCRIPTION,
+  ) {
     this.#limitAnnotations = limitAnnotations;
     this.#operator = operator;
+    this.#memoryOversubscription = memoryOversubscription;
   }
 
   /** The first limits of a container. Rejects if its operator limits cannot be read. */
@@ -53,10 +61,13 @@ export class LimitPolicy {
 
   /** The limits that the container would have with this operator request. */
   wantedWith(spec: SliceSpec, operator: LimitRequest | null): WantedLimits {
-    const annotations = this.#limitAnnotations.annotations(spec.owner.podUid);
-    const read = readLimitAnnotations(annotations ?? new Map(), spec.owner.container);
-    const { devices, notes } = holdLimits(spec.devices, mergeRequests(read.request, operator ?? NO_REQUEST));
-    return { devices, notes: [...read.problems, ...notes], podKnown: annotations !== null };
+    const known = this.#limitAnnotations.annotations(spec.owner.podUid);
+    const annotations = known ?? new Map<string, string>();
+    const { container } = spec.owner;
+    const read = readLimitAnnotations(annotations, container);
+    const held = holdLimits(spec.devices, mergeRequests(read.request, operator ?? NO_REQUEST));
+    const { devices, notes } = oversubscribe(held.devices, annotations, container, this.#memoryOversubscription);
+    return { devices, notes: [...read.problems, ...held.notes, ...notes], podKnown: known !== null };
   }
 
   forget(allocation: string): void {

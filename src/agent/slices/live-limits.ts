@@ -52,7 +52,7 @@ export function readLimitAnnotations(annotations: ReadonlyMap<string, string>, c
 }
 
 /** The part of an annotation's value for a container; undefined if it names only other containers. */
-function valueFor(text: string, container: string): string | undefined {
+export function valueFor(text: string, container: string): string | undefined {
   if (!text.includes('=')) return text;
   const entries = text.split(',').map((entry) => entry.trim());
   const names = entries.map((entry) => entry.slice(0, Math.max(0, entry.indexOf('='))));
@@ -171,12 +171,16 @@ export function requestOf(held: readonly DeviceLimit[]): LimitRequest {
 /** True when both lists have the same limits on every GPU. */
 export function sameLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[]): boolean {
   const same = (one: DeviceLimit, other: DeviceLimit | undefined): boolean =>
-    one.memoryBytes === other?.memoryBytes && one.share === other.share && one.softLimit === other.softLimit;
+    one.memoryBytes === other?.memoryBytes &&
+    one.share === other.share &&
+    one.softLimit === other.softLimit &&
+    (one.hostBackedBytes ?? 0) === (other.hostBackedBytes ?? 0);
   return a.length === b.length && a.every((one, index) => same(one, b[index]));
 }
 
 /** The limit on one GPU for events and logs: "2048 MiB, share 20, up to 60". */
 export function describeLimit(limit: DeviceLimit): string {
-  const memory = limit.memoryBytes === null ? 'all memory' : mebibytes(limit.memoryBytes);
+  const beyond = limit.hostBackedBytes === undefined ? '' : ` and ${mebibytes(limit.hostBackedBytes)} on the host`;
+  const memory = limit.memoryBytes === null ? 'all memory' : `${mebibytes(limit.memoryBytes)}${beyond}`;
   return `${memory}, share ${limit.share}${limit.softLimit === null ? '' : `, up to ${limit.softLimit}`}`;
 }

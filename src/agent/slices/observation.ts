@@ -27,6 +27,9 @@ export interface DeviceObservation {
   readonly usedMemoryBytes: number;
   /** The driver's own part of `usedMemoryBytes`. */
   readonly driverOverheadBytes: number;
+  /** The most that it may hold beyond its memory limit, on the host, and what it holds there; 0: nothing. */
+  readonly hostBackedLimitBytes: number;
+  readonly hostBackedBytes: number;
   /** The most that it held at once since it started, by its own account; null while its usage file cannot be read. */
   readonly peakMemoryBytes: number | null;
   /**
@@ -157,7 +160,7 @@ function usedPercent({ processes, decision }: GpuSlice): number {
 }
 
 function observeDevice(gpuSlice: GpuSlice): DeviceObservation {
-  const { memoryBytes, share, softLimit, driverOverheadBytes } = gpuSlice.live;
+  const { memoryBytes, share, softLimit, driverOverheadBytes, hostBackedBytes = 0 } = gpuSlice.live;
   const peakMemoryBytes = gpuSlice.readCounters()?.peakBytes ?? null;
   return {
     gpuUuid: gpuSlice.gpuUuid,
@@ -168,6 +171,9 @@ function observeDevice(gpuSlice: GpuSlice): DeviceObservation {
     usedPercent: usedPercent(gpuSlice),
     usedMemoryBytes: gpuSlice.usedMemoryBytes ?? gpuSlice.held() ?? 0,
     driverOverheadBytes,
+    hostBackedLimitBytes: hostBackedBytes,
+    // Slices of one GPU have such memory, in one account.
+    hostBackedBytes: gpuSlice.index === 0 ? (gpuSlice.slice.hostBacked() ?? 0) : 0,
     peakMemoryBytes,
     counters: gpuSlice.counted,
     grantPpm: gpuSlice.decision?.active === true ? gpuSlice.decision.grantPpm : null,

@@ -172,9 +172,9 @@ export class Slice {
     this.#limits.publish(
       this.#limits.live.map((live, index) => {
         const limit = held[index];
-        return limit === undefined || sameLimits([live], [limit])
-          ? live
-          : { ...live, ...limit, generation: live.generation + 1 };
+        if (limit === undefined || sameLimits([live], [limit])) return live;
+        const { driverOverheadBytes, steering, generation } = live;
+        return { ...limit, driverOverheadBytes, steering, generation: generation + 1 };
       }),
     );
   }
@@ -204,6 +204,11 @@ export class Slice {
   /** The same, only for the processes that existed when `held` was last called. */
   heldByKnown(index: number): number | null {
     return this.#usage.ok ? this.#usage.reader.heldByKnown(index, this.#deadSlots(this.#usage.reader)) : null;
+  }
+
+  /** Bytes that its living processes hold beyond their memory limit, on the host; null when that cannot be read. */
+  hostBacked(): number | null {
+    return this.#usage.ok ? this.#usage.reader.hostBacked(this.#deadSlots(this.#usage.reader)) : null;
   }
 
   get sessions(): ReadonlySet<Session> {

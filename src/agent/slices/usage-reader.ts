@@ -7,6 +7,7 @@ import {
   ledgerRange,
   refuseUsage,
   slotsRange,
+  sumHostBacked,
   sumLedger,
   sumObjects,
   type DeviceUsage,
@@ -151,6 +152,13 @@ export class UsageReader {
       words.push(entries.subarray(0, range.length));
     }
     return sumObjects(slots.subarray(0, length), words, index, without);
+  }
+
+  /** Bytes that all processes but those in the slots of `without` hold beyond the memory limit, on the host. */
+  hostBacked(without?: ReadonlySet<number>): number | null {
+    if (!this.#read(word, word.length, USAGE_HEADER.slotHigh)) return null;
+    const { position, length } = slotsRange(word.readUInt32LE(0));
+    return this.#read(slots, length, position) ? sumHostBacked(slots.subarray(0, length), without) : null;
   }
 
   /** The processes that the container's slots name; null if the file is too short. */

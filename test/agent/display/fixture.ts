@@ -57,6 +57,8 @@ export function slice(of: GpuSnapshot, changes: Partial<SliceSnapshot> = {}): Sl
     usedPercent: 0,
     usedMemoryBytes: 0,
     driverMemoryBytes: 0,
+    hostBackedLimitBytes: 0,
+    hostBackedBytes: 0,
     peakMemoryBytes: null,
     pids: [],
     counters: {

@@ -23,6 +23,8 @@ const TRAIN = slice(GPUS[0]!, {
   usedPercent: 25,
   usedMemoryBytes: 1.5 * GIB,
   driverMemoryBytes: 0.25 * GIB,
+  hostBackedLimitBytes: 2 * GIB,
+  hostBackedBytes: 0.5 * GIB,
   peakMemoryBytes: GIB,
   pids: [7, 8],
   controlError: -0.013,
@@ -99,6 +101,8 @@ test('beside them stand base units, and what nobody knows is absent', async (t) 
     `vgpu_container_used_ratio{${train}} 0.25`,
     `vgpu_container_memory_limit_bytes{${train}} ${2 * GIB}`,
     `vgpu_container_memory_used_bytes{${train}} ${1.5 * GIB}`,
+    `vgpu_container_host_backed_memory_limit_bytes{${train}} ${2 * GIB}`,
+    `vgpu_container_host_backed_memory_bytes{${train}} ${0.5 * GIB}`,
     `vgpu_container_throttled_seconds_total{${train}} 1.5`,
     `vgpu_container_gpu_seconds_total{${train}} 12.25`,
     `vgpu_container_memory_denials_total{${train},api="managed"} 3`,
@@ -130,6 +134,10 @@ test('beside them stand base units, and what nobody knows is absent', async (t) 
   t.notOk(
     lines.some((line) => line.startsWith('vgpu_container_memory_limit_bytes') && line.includes('"whole"')),
     'a container without limit',
+  );
+  t.notOk(
+    lines.some((line) => line.startsWith('vgpu_container_host_backed') && line.includes('"whole"')),
+    'a container that holds nothing on the host',
   );
   t.notOk(
     lines.some((line) => line.startsWith('vgpu_container_time_drift_ratio') && line.includes('"whole"')),

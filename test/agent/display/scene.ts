@@ -145,6 +145,8 @@ export class Scene {
       usedPercent,
       usedMemoryBytes: idle ? GIB / 8 : limit * Math.min(0.97, full),
       driverMemoryBytes: GIB / 4,
+      hostBackedLimitBytes: 0,
+      hostBackedBytes: 0,
       peakMemoryBytes: limit * 0.9,
       counters,
       controlError: at % 4 === 0 ? 0.004 : null,

@@ -82,6 +82,12 @@ export class FakeContainer {
     );
   }
 
+  /** Lets the process in `slot` hold bytes beyond the memory limit. */
+  holdOnHost(slot: number, bytes: number): void {
+    this.#raiseHigh(slot);
+    this.#write(slotsRange(0).position + slot * PROCESS_SLOT.structSize + PROCESS_SLOT.hostBackedBytes, BigInt(bytes));
+  }
+
   /** What it is told about a GPU now. */
   told(index: number): LiveLimit {
     const decoded = decodeLimits(readFileSync(join(this.#directory, 'vgpu.limits')));

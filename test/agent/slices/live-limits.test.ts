@@ -183,6 +183,7 @@ test('limits are compared and described', (t) => {
     { ...part, share: 1 },
     { ...part, memoryBytes: null },
     { ...part, softLimit: 50 },
+    { ...part, hostBackedBytes: 1 },
   ])
     t.equal(sameLimits([part], [other]), false);
   t.equal(sameLimits([part], []), false);

@@ -157,6 +157,14 @@ function device(slice, series = { used: [], memory: [], throttled: [] }) {
       : h(
           'dl',
           { class: 'facts' },
+          ...(slice.hostBackedLimitBytes === 0 && slice.hostBackedBytes === 0
+            ? []
+            : [
+                fact(
+                  'On the host, beyond its memory limit',
+                  bytesOf(slice.hostBackedBytes, slice.hostBackedLimitBytes),
+                ),
+              ]),
           fact('Launches', counters.launches.toLocaleString('en')),
           fact('Of which waited', counters.waits.toLocaleString('en')),
           fact('GPU time charged', seconds(counters.chargedSeconds)),
