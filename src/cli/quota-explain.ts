@@ -1,10 +1,18 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { keptAlive } from '../host/keep-alive.js';
 import { StartupError } from '../host/startup-error.js';
-import { withClusterLedger, type ClusterLedger } from '../quota-controller/open-cluster-ledger.js';
-import { KNOWN_KINDS } from '../quota/index.js';
+import type { KubeApi } from '../kube/client.js';
+import { record, text } from '../kube/json.js';
+import { BundleReviews } from '../quota-controller/bundle-reviews.js';
+import { ManifestApi } from '../quota-controller/manifest-api.js';
+import { openLedger, withClient, type ClusterLedger } from '../quota-controller/open-cluster-ledger.js';
+import { evaluationBy } from '../quota-controller/policy/evaluation.js';
+import { readFacts } from '../quota-controller/policy/read-facts.js';
+import { KNOWN_KINDS, type Evaluator, type Quota } from '../quota/index.js';
+import { evaluatorOf } from '../quota/evaluators/evaluate.js';
 import { explainDemand, whatIf, type WhatIf } from '../quota/command/what-if.js';
 import { accountOf, accountText, plainAccount } from '../quota-controller/group-account.js';
-import { servedKinds } from '../quota-controller/kinds.js';
+import { servedKinds, type ServedKind } from '../quota-controller/kinds.js';
 import { GROUPS_PATH, itemPath } from '../quota-controller/names.js';
 import { findSubject, kindCalled } from '../quota-controller/subject.js';
 import { FILENAME_OPTION, manifestsOf, type FilenameOption } from './quota-file.js';
@@ -23,6 +31,13 @@ const GROUP_NAMES = new Set([
   'bizgroupresourcequotas.quota.gpu-manager.io',
 ]);
 
+/** Beside the kinds of workloads. */
+const NAMESPACED: ReadonlySet<string> = new Set([
+  'HorizontalPodAutoscaler',
+  'ResourceClaimTemplate',
+  'TrainingRuntime',
+]);
+
 /** `gpu-manager quota explain`: why something is, or would be, admitted or refused. */
 export function quotaExplainCommand(): Command {
   return new Command('explain')
@@ -39,8 +54,28 @@ export function quotaExplainCommand(): Command {
       if (objects.length === 0 && options.filename.length === 0)
         throw new StartupError('quota: name objects as kind/name, or give manifests with -f');
       const named = objects.map(readName);
-      const manifests = await manifestsOf(options.filename);
-      await withClusterLedger(options.kubeconfig, async (cluster) => {
+      const written = await manifestsOf(options.filename);
+      await withClient(options.kubeconfig, async (client) => {
+        const api: KubeApi = { request: (request) => client.request(request) };
+        const told = new Set<string>();
+        const missing = (reason: string): void => {
+          if (!told.has(reason)) process.stderr.write(`quota: ${reason}\n`);
+          told.add(reason);
+        };
+        const facts = await keptAlive(() => readFacts(api, missing));
+        const { families, strictTypes, requireLabel, kinds: declared } = facts.policy;
+        const cluster = { api, ledger: await openLedger(api, { families, strictTypes }) };
+        const evaluators = [...declared, ...KNOWN_KINDS];
+        const manifests = written.map((manifest) => inNamespace(manifest, options.namespace, evaluators));
+        const kinds = await servedKinds(api, evaluators);
+        const reviews = new BundleReviews({
+          api: new ManifestApi(manifests, evaluators, api),
+          evaluation: evaluationBy(facts, {}),
+          kinds,
+          requireLabel,
+          unknownScale: 'refused',
+          missing,
+        });
         let refused = 0;
         const show = (answer: WhatIf): void => {
           process.stdout.write(answer.text);
@@ -48,9 +83,9 @@ export function quotaExplainCommand(): Command {
         };
         for (const { kind, name } of named) {
           if (GROUP_NAMES.has(kind.toLowerCase())) process.stdout.write(await explainGroup(cluster, name, options));
-          else show(await explainObject(cluster, kind, name, options));
+          else show(await explainObject(cluster.ledger, reviews, kinds, kind, name, options));
         }
-        show(whatIf(cluster.ledger, manifests, options.output, {}));
+        show(await whatIf(cluster.ledger, manifests, options.output, reviews));
         if (refused > 0) process.exitCode = 1;
       });
     });
@@ -64,23 +99,32 @@ async function explainGroup({ api, ledger }: ClusterLedger, name: string, { outp
 }
 
 async function explainObject(
-  { api, ledger }: ClusterLedger,
+  ledger: Quota,
+  reviews: BundleReviews,
+  kinds: readonly ServedKind[],
   kindName: string,
   name: string,
   { namespace, replicas, output }: Options,
 ): Promise<WhatIf> {
-  const kinds = await servedKinds(api, KNOWN_KINDS);
   const kind = kindCalled(kinds, kindName);
   if (kind === null)
     throw new StartupError(
       `quota: the cluster has no kind "${kindName}" whose pods are known; there are ${kinds.map(({ evaluator }) => evaluator.kind).join(', ')} and bizrq`,
     );
-  const found = await findSubject(api, kinds, kind, namespace, name, replicas ?? null);
+  const found = await findSubject(reviews.reader, kind, namespace, name, replicas ?? null);
   if (!found.ok) throw new Error(found.reason);
   const { subject } = found;
-  const answer = explainDemand(ledger, subject.evaluation, output);
+  const answer = await explainDemand(ledger, subject.evaluation, output, reviews);
   const owners = subject.owners.map((owner) => `  of ${owner}\n`).join('');
   return output === 'json' ? answer : { ...answer, text: `${subject.name}\n${owners}${answer.text}` };
+}
+
+/** As kubectl sends them: objects that name no namespace are of the one that the command names. */
+function inNamespace(manifest: unknown, namespace: string, kinds: readonly Evaluator[]): unknown {
+  const { apiVersion, kind, metadata } = record(manifest);
+  const isNamespaced = evaluatorOf(kinds, text(apiVersion), text(kind)) !== undefined || NAMESPACED.has(text(kind));
+  if (!isNamespaced || record(metadata).namespace !== undefined) return manifest;
+  return { ...record(manifest), metadata: { namespace, ...record(metadata) } };
 }
 
 function readName(text: string): { readonly kind: string; readonly name: string } {

@@ -7,9 +7,12 @@ import { linesOf } from '../quota/lines.js';
 import { plainStatus } from '../quota/command/report.js';
 import { replay, reportOf, scriptProblem, statusesOf, type Format } from '../quota/command/replay.js';
 import { readTree } from '../quota/command/tree-file.js';
+import { readManifests } from '../quota/command/manifest-file.js';
+import type { Policy } from '../quota/core/policy.js';
 import { unchargeable } from '../quota/evaluators/chargeable-key.js';
 import { whatIf } from '../quota/command/what-if.js';
 import { JournalStore, Quota, createEngine, type GroupSpec, type QuotaEvent } from '../quota/index.js';
+import { offlineReviews } from '../quota-controller/offline-reviews.js';
 import { quotaClockCommand } from './quota-clock.js';
 import { quotaExplainCommand } from './quota-explain.js';
 import { FILENAME_OPTION, contentOf, manifestsOf, type FilenameOption } from './quota-file.js';
@@ -24,6 +27,10 @@ interface ReplayOptions extends QuotaOutput {
   readonly store?: string;
   readonly audit?: string;
   readonly report?: true;
+}
+
+interface WhatIfOptions extends QuotaOutput, FilenameOption {
+  readonly policy: readonly string[];
 }
 
 /**
@@ -49,14 +56,26 @@ export function quotaCommand(): Command {
     .argument('<tree>', 'YAML: groups, or BizGroupResourceQuota objects')
     .argument('[manifests...]', 'YAML or JSON of any objects, as helm template writes it; - for standard input')
     .option(...FILENAME_OPTION)
+    .option(
+      '--policy <file>',
+      'QuotaPolicy by which workloads are read, and what it refers to: Nodes, Namespaces, LimitRanges, RuntimeClasses, CustomResourceDefinitions; may be repeated',
+      (file: string, files: readonly string[]) => [...files, file],
+      [],
+    )
     .addOption(quotaOutputOption())
-    .action(async (tree: string, named: readonly string[], { filename, output }: QuotaOutput & FilenameOption) => {
+    .action(async (tree: string, named: readonly string[], { filename, policy, output }: WhatIfOptions) => {
       const files = [...named, ...filename];
       if (files.length === 0) throw new StartupError('quota: name manifests, or - for standard input');
-      const engine = build(await treeOf(tree));
+      const content = await contentOf(tree);
+      const groups = groupsOf(tree, content);
+      // What a tree says beside the specifications: which namespaces may use a group.
+      const read = readManifests(content);
       // One bundle: an object of one file may refer to an object of another one.
       const manifests = await manifestsOf(files);
-      const { text: answer, refused } = whatIf(engine, manifests, output, {});
+      const given = [...(await manifestsOf(policy)), ...manifests];
+      const { reviews, enginePolicy, problems } = await offlineReviews([...(read.ok ? read.manifests : []), ...given]);
+      for (const problem of problems) process.stderr.write(`quota: ${problem}\n`);
+      const { text: answer, refused } = await whatIf(build(groups, enginePolicy), manifests, output, reviews);
       process.stdout.write(answer);
       if (refused > 0) process.exitCode = 1;
     });
@@ -155,14 +174,18 @@ function show(engine: Pick<Quota, 'groups' | 'status'>, output: Format, at: numb
 }
 
 async function treeOf(file: string): Promise<readonly GroupSpec[]> {
-  const read = readTree(await contentOf(file));
+  return groupsOf(file, await contentOf(file));
+}
+
+function groupsOf(file: string, content: string): readonly GroupSpec[] {
+  const read = readTree(content);
   if (!read.ok) throw new StartupError(`quota: ${file}: ${read.problems.join('; ')}`);
   return read.groups;
 }
 
 /** Makes the groups of a tree, or says what is wrong with all of them. */
-function build(groups: readonly GroupSpec[]): Quota {
-  const engine = new Quota();
+function build(groups: readonly GroupSpec[], policy: Partial<Policy> = {}): Quota {
+  const engine = new Quota({ policy });
   const problems: string[] = [];
   for (const group of groups) {
     const pointless = Object.keys(group.hard).flatMap((key) => unchargeable(key) ?? []);

@@ -1,4 +1,4 @@
-import { DEFAULT_POLICY } from '../quota/core/policy.js';
+import { DEFAULT_POLICY, type Policy } from '../quota/core/policy.js';
 import { Quota } from '../quota/core/quota.js';
 import { Restorer, latestHead } from '../quota/core/restore.js';
 import type { Clock } from '../host/clock.js';
@@ -11,9 +11,9 @@ import { LedgerObjects, type Outcome } from './store/ledger-objects.js';
  * whoever may read ledgers and transactions may look: of a change of several groups that is under way, the pages before
  * or those after it are taken, by its outcome. Rejects with an KubeError where they cannot be read.
  */
-export async function readClusterLedger(api: KubeApi, clock: Clock): Promise<Quota> {
+export async function readClusterLedger(api: KubeApi, clock: Clock, policy: Partial<Policy> = {}): Promise<Quota> {
   const objects = new LedgerObjects(api, clock);
-  const restorer = new Restorer(DEFAULT_POLICY);
+  const restorer = new Restorer({ ...DEFAULT_POLICY, ...policy });
   const outcomes = new Map<string, Promise<Outcome | null>>();
   const pages: LedgerPage[] = [];
   for (const found of await objects.list()) {

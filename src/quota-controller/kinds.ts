@@ -69,6 +69,23 @@ export async function servedKinds(
   return found.flatMap((kind) => kind ?? []);
 }
 
+/**
+ * The kinds where no API server says which it has: all of them, with the scale subresources of the
+ * CustomResourceDefinitions that `api` holds.
+ */
+export function declaredKinds(api: KubeApi, evaluators: readonly Evaluator[]): Promise<readonly ServedKind[]> {
+  return Promise.all(
+    evaluators
+      .filter(({ charges }) => charges)
+      .map(async (evaluator) => {
+        const { apiGroup } = evaluator;
+        const [root, resource] = [apiGroup === '' ? '/api/v1' : `/apis/${apiGroup}/v1`, resourceOf(evaluator)];
+        const scalePath = BUILT_IN.has(apiGroup) ? REPLICAS : await definedScalePath(api, evaluator, () => true);
+        return { evaluator, resource, path: `${root}/${resource}`, shortNames: [], scalePath };
+      }),
+  );
+}
+
 async function mayList(api: KubeApi, path: string): Promise<boolean> {
   const answer = await api.request({ method: 'GET', path, query: { limit: '1' } });
   return answer.ok || answer.code !== 'forbidden';
@@ -246,15 +263,25 @@ interface Definition {
 /** Custom resources say in their definition where their scale subresource writes. */
 async function scalePathOf(
   api: KubeApi,
-  { apiGroup, resource }: Evaluator,
+  evaluator: Evaluator,
   { root, isScaled }: ServedResource,
 ): Promise<readonly string[] | null> {
-  if (!isScaled || BUILT_IN.has(apiGroup)) return REPLICAS;
+  if (!isScaled || BUILT_IN.has(evaluator.apiGroup)) return REPLICAS;
+  return definedScalePath(api, evaluator, (version) => root.endsWith(`/${version}`));
+}
+
+/** Null where the definition is not there, or does not say it for a version that counts. */
+async function definedScalePath(
+  api: KubeApi,
+  { resource }: Evaluator,
+  counts: (version: string) => boolean,
+): Promise<readonly string[] | null> {
   const answer = await api.request({ method: 'GET', path: `${DEFINITIONS}/${resource}` });
   if (!answer.ok) return null;
   const { versions = [] } = (answer.body as Definition).spec ?? {};
-  const version = versions.find(({ name }) => root.endsWith(`/${name}`));
-  const path = version?.subresources?.scale?.specReplicasPath;
+  const [path] = versions.flatMap(({ name, subresources }) =>
+    counts(name) ? (subresources?.scale?.specReplicasPath ?? []) : [],
+  );
   return path === undefined ? null : path.split('.').filter((part) => part !== '');
 }
 

@@ -3,6 +3,7 @@ import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { keptAlive } from '../host/keep-alive.js';
 import { systemClock } from '../host/clock.js';
+import type { Policy } from '../quota/core/policy.js';
 import type { Quota } from '../quota/index.js';
 import type { KubeApi, KubeClient } from '../kube/client.js';
 import { readClusterLedger } from './cluster-ledger.js';
@@ -26,10 +27,14 @@ export async function withClusterLedger(
 ): Promise<void> {
   await withClient(kubeconfig, async (client) => {
     const api: KubeApi = { request: (request) => client.request(request) };
-    const ledger = await keptAlive(() => readClusterLedger(api, systemClock)).catch((error: unknown) => {
-      throw new StartupError(`quota: ${(error as Error).message}`);
-    });
-    await look({ api, ledger });
+    await look({ api, ledger: await openLedger(api) });
+  });
+}
+
+/** Reads the ledger of a cluster. Rejects with a `StartupError` where there is no access, or no quota. */
+export function openLedger(api: KubeApi, policy: Partial<Policy> = {}): Promise<Quota> {
+  return keptAlive(() => readClusterLedger(api, systemClock, policy)).catch((error: unknown) => {
+    throw new StartupError(`quota: ${(error as Error).message}`);
   });
 }
 

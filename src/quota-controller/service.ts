@@ -32,7 +32,7 @@ import { EngineClock, clockWarning } from './engine-clock.js';
 import type { QuotaLog } from './log.js';
 import { QUOTA_LEASE } from './names.js';
 import type { GroupObject } from './group-object.js';
-import { Ownership } from './ownership.js';
+import { WorkloadReader } from './workload-reader.js';
 import { Reconciler } from './reconciler/reconciler.js';
 import type { QuotaMetrics } from './quota-metrics.js';
 import { KubeStore } from './store/kube-store.js';
@@ -216,13 +216,10 @@ export class QuotaService {
     engineClock.continueFrom(engine.now);
     this.#engineClock = engineClock;
     if (this.#options.audited !== undefined) engine.on(this.#options.audited);
-    const ownership = new Ownership({ api, evaluation: () => facts.admission(), kinds: () => served.kinds });
+    const reader = new WorkloadReader({ api, evaluation: () => facts.admission(), kinds: () => served.kinds });
     const workloads: WorkloadReview = new WorkloadReview({
       engine,
-      api,
-      evaluation: () => facts.admission(),
-      kinds: () => served.kinds,
-      ownership,
+      reader,
       access: new NamespaceAccess({
         api,
         seen: (name): GroupObject | null => reconciler.group(name),
@@ -240,7 +237,7 @@ export class QuotaService {
       log,
       clock: clusterClock,
       reservationMs,
-      ownership,
+      ownership: reader.ownership,
       ...(othersMs === undefined ? {} : { othersMs }),
     });
     const consumers = new ConsumerReview({ api, nodes: () => facts.nodes() });

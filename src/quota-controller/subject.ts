@@ -1,7 +1,7 @@
-import { apiGroupOf, evaluateAlone, type Evaluation } from '../quota/evaluators/evaluate.js';
-import type { KubeApi } from '../kube/client.js';
+import { apiGroupOf, evaluateAlone, type Evaluation, type Owner } from '../quota/evaluators/evaluate.js';
+import { withReplicas, type ServedKind } from './kinds.js';
 import type { KubeObject } from './object.js';
-import { readObject, withReplicas, type ServedKind } from './kinds.js';
+import { isKind, unknownScale, type WorkloadReader } from './workload-reader.js';
 
 /** A workload that somebody asks about, and who is charged for it. */
 export interface Subject {
@@ -33,47 +33,60 @@ export function kindCalled(kinds: readonly ServedKind[], text: string): ServedKi
 }
 
 /**
- * Finds a workload and follows its owners up to the one that is charged. With `replicas`, as if it was scaled to so
- * many. Rejects where the API server fails.
+ * Finds a workload and follows its owners up to the one that is charged; one that is charged itself beside its owner is
+ * its own. With `replicas`, as if it was scaled to so many. Rejects where the API server fails.
  */
 export async function findSubject(
-  api: KubeApi,
-  kinds: readonly ServedKind[],
+  reader: WorkloadReader,
   kind: ServedKind,
   namespace: string,
   name: string,
   replicas: number | null,
 ): Promise<{ readonly ok: true; readonly subject: Subject } | NoSubject> {
-  const asked = await readObject(api, kind, namespace, name);
+  const isAsked = (served: ServedKind): boolean => served === kind;
+  const asked = await reader.live(kind.evaluator.apiGroup, isAsked, namespace, name);
   if (asked === null) return { ok: false, reason: `${kind.resource} "${name}" not found in namespace ${namespace}` };
   const owners: string[] = [];
-  let object = asked;
-  let servedAs = kind;
-  let { evaluation, owner } = evaluateAlone(object);
-  while (owner !== null && owners.length < MOST_OWNERS) {
+  let found = asked;
+  let evaluation = await reader.evaluate(found.object);
+  for (let owner = ownerOf(found.object, reader); isCovered(evaluation) && owners.length < MOST_OWNERS;) {
+    if (owner === null) break;
     const { apiVersion, kind: ownerKind, name: ownerName, uid } = owner;
-    const served = kinds.find(
-      ({ evaluator }) => evaluator.kind === ownerKind && evaluator.apiGroup === apiGroupOf(apiVersion),
-    );
-    const above = served === undefined ? null : await readObject(api, served, namespace, ownerName);
+    const above = await reader.live(apiGroupOf(apiVersion), isKind(apiVersion, ownerKind), namespace, ownerName);
     // A reference alone can be made up: who is not there, with that uid, is not charged.
-    if (above?.metadata?.uid !== uid) break;
+    if (above?.object.metadata?.uid !== uid) break;
     owners.push(`${ownerKind} ${namespace}/${ownerName}`);
-    object = above;
-    servedAs = served as ServedKind;
-    ({ evaluation, owner } = evaluateAlone(object));
+    found = above;
+    evaluation = await reader.evaluate(found.object);
+    owner = ownerOf(found.object, reader);
   }
   if (replicas !== null) {
-    const scaled = hasReplicas(object, servedAs) ? withReplicas(object, servedAs, replicas) : null;
+    const scaled = hasReplicas(found) ? withReplicas(found.object, found.kind, replicas) : null;
+    if (scaled === null && found.kind.scalePath === null) return { ok: false, reason: unknownScale(found.kind) };
     if (scaled === null)
       return { ok: false, reason: `${owners.at(-1) ?? `${kind.resource} "${name}"`} has no replicas` };
-    ({ evaluation } = evaluateAlone(scaled));
+    evaluation = await reader.evaluate(scaled);
   }
   return { ok: true, subject: { name: `${kind.evaluator.kind} ${namespace}/${name}`, owners, evaluation } };
 }
 
+/** Whether an owner is charged in its place. */
+function isCovered(evaluation: Evaluation): boolean {
+  return !evaluation.ok || evaluation.demand === null || evaluation.demand.group === '';
+}
+
+function ownerOf(object: KubeObject, reader: WorkloadReader): Owner | null {
+  return evaluateAlone(object, reader.options()).owner;
+}
+
 /** Whether scaling writes a field that the object has: most kinds have `spec.replicas`, some another one. */
-function hasReplicas(object: KubeObject, { scalePath }: ServedKind): boolean {
+function hasReplicas({
+  object,
+  kind: { scalePath },
+}: {
+  readonly object: KubeObject;
+  readonly kind: ServedKind;
+}): boolean {
   const isElsewhere = scalePath !== null && scalePath.join('.') !== 'spec.replicas';
   return isElsewhere || typeof object.spec?.['replicas'] === 'number';
 }

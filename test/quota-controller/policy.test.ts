@@ -183,6 +183,34 @@ test('a kind that the policy describes is charged like the known ones', async (t
     spec: { size: 3, other: 1, podTemplate: template },
   });
   await eventually(() => on.used('team') === '6', 'three pods to be charged');
+  const { uid = '' } = on.server.read('widgets', 'default', 'w')?.metadata ?? {};
+  const pod = (cores: number): object => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: 'w-1',
+      namespace: 'default',
+      uid: 'w-1',
+      ownerReferences: [{ apiVersion: 'example.com/v1', kind: 'Widget', name: 'w', uid, controller: true }],
+    },
+    spec: { containers: [{ name: 'main', resources: { limits: { cpu: cores } } }] },
+  });
+  on.server.seed('pods', pod(2) as never);
+  const { response } = await on.ask('/resize', {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: {
+      uid: 'u',
+      operation: 'UPDATE',
+      resource: { group: '', resource: 'pods' },
+      subResource: 'resize',
+      namespace: 'default',
+      name: 'w-1',
+      object: pod(64),
+      oldObject: pod(2),
+    },
+  });
+  t.match(response, { allowed: false, status: { message: /Widget default\/w is charged to group team/ } });
   await policy(on, { kinds: [{ ...kinds[0], pods: [{ replicas: 'spec.other', template: 'spec.podTemplate' }] }] });
   await eventually(() => on.used('team') === '2', 'the other description to hold');
   await policy(on, {});

@@ -4,6 +4,7 @@ import type { KubeApi } from '../../src/kube/client.js';
 import { failure } from '../../src/kube/failure.js';
 import type { ServedKind } from '../../src/quota-controller/kinds.js';
 import { findSubject } from '../../src/quota-controller/subject.js';
+import { WorkloadReader } from '../../src/quota-controller/workload-reader.js';
 
 const pod = { spec: { containers: [{ name: 'main', resources: { limits: { cpu: 2 } } }] } };
 
@@ -20,6 +21,10 @@ function holding(object: object): KubeApi {
   };
 }
 
+function reading(object: object, kind: ServedKind): WorkloadReader {
+  return new WorkloadReader({ api: holding(object), evaluation: () => ({}), kinds: () => [kind] });
+}
+
 test('replicas are set where the scale subresource of the kind writes them', async (t) => {
   const job = {
     apiVersion: 'kubeflow.org/v1',
@@ -28,7 +33,7 @@ test('replicas are set where the scale subresource of the kind writes them', asy
     spec: { pytorchReplicaSpecs: { Master: { replicas: 1, template: pod }, Worker: { replicas: 2, template: pod } } },
   };
   const kind = served('PyTorchJob', ['spec', 'pytorchReplicaSpecs', 'Worker', 'replicas']);
-  const found = await findSubject(holding(job), [kind], kind, 'default', 'train', 7);
+  const found = await findSubject(reading(job, kind), kind, 'default', 'train', 7);
   t.match(found, {
     ok: true,
     subject: {
@@ -45,5 +50,5 @@ test('replicas are set where the scale subresource of the kind writes them', asy
   });
   const plain = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a', namespace: 'default', uid: 'u' }, ...pod };
   const pods = served('Pod', ['spec', 'replicas']);
-  t.match(await findSubject(holding(plain), [pods], pods, 'default', 'a', 7), { ok: false, reason: /has no replicas/ });
+  t.match(await findSubject(reading(plain, pods), pods, 'default', 'a', 7), { ok: false, reason: /has no replicas/ });
 });

@@ -38,7 +38,7 @@ export class NamespaceAccess {
       if (this.#options.isOpenByDefault || chain.length === 0) return null;
       return `no namespace may use group ${group}: neither it nor a group above it has a namespaceSelector`;
     }
-    const labels = { [NAME_LABEL]: namespace, ...(await this.#labels(namespace)) };
+    const labels = await namespaceLabels(this.#options.api, namespace);
     const refusing = limiting.find(({ namespaceSelector }) => !selectsLabels(namespaceSelector ?? {}, labels));
     if (refusing === undefined) return null;
     const { name } = refusing.spec;
@@ -64,13 +64,14 @@ export class NamespaceAccess {
     if (answer.code === 'not-found') return null;
     throw new KubeError(`group ${name} cannot be read`, answer);
   }
+}
 
-  /** Read for each decision: a namespace that loses a label is out at once. */
-  async #labels(namespace: string): Promise<Readonly<Record<string, string>>> {
-    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
-    const answer = await this.#options.api.request({ method: 'GET', path });
-    if (answer.ok) return (answer.body as KubeObject).metadata?.labels ?? {};
-    if (answer.code === 'not-found') return {};
-    throw new KubeError(`namespace ${namespace} cannot be read`, answer);
-  }
+/** Labels of a namespace, read for each decision: one that loses a label is out at once. */
+export async function namespaceLabels(api: KubeApi, namespace: string): Promise<Readonly<Record<string, string>>> {
+  const named = { [NAME_LABEL]: namespace };
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
+  const answer = await api.request({ method: 'GET', path });
+  if (answer.ok) return { ...named, ...(answer.body as KubeObject).metadata?.labels };
+  if (answer.code === 'not-found') return named;
+  throw new KubeError(`namespace ${namespace} cannot be read`, answer);
 }

@@ -2,19 +2,12 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Demand } from '../../quota/core/demand.js';
 import type { QuotaEngine } from '../../quota/engine.js';
-import {
-  apiGroupOf,
-  evaluateAlone,
-  GROUP_LABEL,
-  type Evaluation,
-  type EvaluationOptions,
-} from '../../quota/evaluators/evaluate.js';
-import type { KubeApi } from '../../kube/client.js';
-import { readObject, withReferences, withReplicas, type ServedKind } from '../kinds.js';
+import { apiGroupOf, evaluateAlone, GROUP_LABEL, type Evaluation } from '../../quota/evaluators/evaluate.js';
+import { withReplicas } from '../kinds.js';
 import { versionOf, type KubeObject } from '../object.js';
-import type { Ownership } from '../ownership.js';
 import type { NamespaceAccess } from './namespace-access.js';
 import { findSubject } from '../subject.js';
+import { unknownScale, type WorkloadReader } from '../workload-reader.js';
 import {
   ALLOWED,
   CHANGED_MEANWHILE,
@@ -26,12 +19,8 @@ import {
 
 export interface WorkloadReviewOptions {
   readonly engine: QuotaEngine;
-  readonly api: KubeApi;
-  /** How workloads are read now. */
-  readonly evaluation: () => EvaluationOptions;
-  readonly kinds: () => readonly ServedKind[];
-  /** Who is charged for objects with owners. */
-  readonly ownership: Ownership;
+  /** Reads what workloads ask for. */
+  readonly reader: WorkloadReader;
   /** Which namespaces may charge which groups. */
   readonly access: NamespaceAccess;
   /** Version of an object that was seen, by its uid; null where none was. */
@@ -50,9 +39,6 @@ interface Asked extends Pick<Review, 'dryRun' | 'user'> {
   readonly isCurrent: () => Promise<boolean>;
 }
 
-/** Of an object that only shows a pod of a file on a node. */
-const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
-
 /**
  * Decides on workloads: whether what an object is to be still fits into its group. What grows is reserved before the
  * object is let through; what it gives back is given back when it is seen to be there. Nothing is written for dry
@@ -68,10 +54,10 @@ export class WorkloadReview {
   /** A workload comes or changes. */
   async decide({ object, oldObject, dryRun, user }: Review): Promise<AdmissionResponse> {
     if (object === null) return ALLOWED;
-    const wanted = await this.#evaluate(object);
+    const wanted = await this.#options.reader.evaluate(object);
     if (!wanted.ok) return oldObject !== null && mayPassUnread(oldObject, object) ? ALLOWED : invalid(wanted);
     if (wanted.demand === null) return ALLOWED;
-    const before = oldObject === null ? null : await this.#evaluate(oldObject);
+    const before = oldObject === null ? null : await this.#options.reader.evaluate(oldObject);
     const isCurrent = async (): Promise<boolean> => oldObject === null || (await this.#isCurrent(oldObject));
     const asked = { version: versionOf(oldObject), isCurrent, dryRun, user };
     return this.#admit(wanted.demand, before?.ok === true ? before.demand : null, asked);
@@ -79,16 +65,8 @@ export class WorkloadReview {
 
   /** A workload without a group comes to a namespace whose workloads have to name one. */
   async unlabelled({ object }: Review): Promise<AdmissionResponse> {
-    if (object === null || object.metadata?.annotations?.[MIRROR_ANNOTATION] !== undefined) return ALLOWED;
-    const { groupLabel = GROUP_LABEL } = this.#options.evaluation();
-    const wanted = await this.#evaluate(object);
-    if (wanted.ok && (wanted.demand === null || wanted.demand.group !== '')) return ALLOWED;
-    return {
-      allowed: false,
-      code: 403,
-      reason: 'Forbidden',
-      message: `workloads of this namespace have to name the group that they are charged to: set the label ${groupLabel}`,
-    };
+    const message = object === null ? null : await this.#options.reader.missingGroup(object);
+    return message === null ? ALLOWED : forbidden(message);
   }
 
   /** A workload is scaled through its subresource, which says nothing but how many and whose. */
@@ -96,13 +74,15 @@ export class WorkloadReview {
     const replicas = replicasOf(review.object);
     const { apiGroup, resource, namespace, name } = review;
     const found =
-      replicas === null ? null : await this.#live(apiGroup, (kind) => kind.resource === resource, namespace, name);
+      replicas === null
+        ? null
+        : await this.#options.reader.live(apiGroup, (kind) => kind.resource === resource, namespace, name);
     if (replicas === null || found === null) return ALLOWED;
     const { kind, object: target } = found;
     const scaled = withReplicas(target, kind, replicas);
-    const before = await this.#evaluate(target);
-    if (scaled === null) return before.ok && isUnmanaged(before) ? ALLOWED : unknownScale(kind);
-    const wanted = await this.#evaluate(scaled);
+    const before = await this.#options.reader.evaluate(target);
+    if (scaled === null) return before.ok && isUnmanaged(before) ? ALLOWED : forbidden(unknownScale(kind));
+    const wanted = await this.#options.reader.evaluate(scaled);
     if (!wanted.ok) return replicas <= (replicasOf(review.oldObject) ?? -1) ? ALLOWED : invalid(wanted);
     if (isUnmanaged(wanted) || wanted.demand === null) return ALLOWED;
     // The target was read from the API server itself.
@@ -117,30 +97,27 @@ export class WorkloadReview {
   async resize(review: Review): Promise<AdmissionResponse> {
     const { object, oldObject } = review;
     if (object === null || oldObject === null) return ALLOWED;
-    const [alone, before] = [evaluateAlone(object, this.#options.evaluation()), await this.#evaluate(oldObject)];
+    const { reader } = this.#options;
+    const [alone, before] = [evaluateAlone(object, reader.options()), await reader.evaluate(oldObject)];
     if (before.ok && before.demand !== null && before.demand.group !== '') return this.decide(review);
     if (alone.owner === null) return ALLOWED;
-    const { api, kinds } = this.#options;
-    const pods = kinds().find(({ resource }) => resource === 'pods');
+    const pods = reader.kindOf('', ({ resource }) => resource === 'pods');
     const { namespace, name } = review;
-    const found = pods === undefined ? null : await findSubject(api, kinds(), pods, namespace, name, null);
+    const found = pods === null ? null : await findSubject(reader, pods, namespace, name, null);
     const charged = found?.ok === true && found.subject.evaluation.ok ? found.subject.evaluation.demand : null;
     if (found?.ok !== true || charged === null || charged.group === '') return ALLOWED;
-    const had = evaluateAlone(oldObject, this.#options.evaluation()).evaluation;
+    const had = evaluateAlone(oldObject, reader.options()).evaluation;
     const { evaluation: has } = alone;
     if (had.ok && has.ok && had.demand !== null && has.demand !== null && !asksForMore(had.demand, has.demand))
       return ALLOWED;
-    return {
-      allowed: false,
-      code: 403,
-      reason: 'Forbidden',
-      message: `${found.subject.owners.at(-1) ?? 'its workload'} is charged to group ${charged.group} by its template: change the resources there`,
-    };
+    return forbidden(
+      `${found.subject.owners.at(-1) ?? 'its workload'} is charged to group ${charged.group} by its template: change the resources there`,
+    );
   }
 
   /** A CronJob comes or changes: its Jobs are charged, so they get its group and types. */
   async inherit({ object }: Review): Promise<AdmissionResponse> {
-    const { groupLabel = GROUP_LABEL } = this.#options.evaluation();
+    const { groupLabel = GROUP_LABEL } = this.#options.reader.options();
     const labels = Object.entries(object?.metadata?.labels ?? {}).filter(
       ([name]) => name === groupLabel || name.startsWith(`${groupLabel}/`),
     );
@@ -167,12 +144,17 @@ export class WorkloadReview {
     };
     if (ref?.kind === undefined || ref.name === undefined || typeof maxReplicas !== 'number') return ALLOWED;
     const apiGroup = apiGroupOf(ref.apiVersion ?? '');
-    const found = await this.#live(apiGroup, (kind) => kind.evaluator.kind === ref.kind, namespace, ref.name);
+    const found = await this.#options.reader.live(
+      apiGroup,
+      (kind) => kind.evaluator.kind === ref.kind,
+      namespace,
+      ref.name,
+    );
     if (found === null) return ALLOWED;
     const scaled = withReplicas(found.object, found.kind, maxReplicas);
-    const wanted = await this.#evaluate(scaled ?? found.object);
+    const wanted = await this.#options.reader.evaluate(scaled ?? found.object);
     if (!wanted.ok || isUnmanaged(wanted) || wanted.demand === null) return ALLOWED;
-    if (scaled === null) return unknownScale(found.kind);
+    if (scaled === null) return forbidden(unknownScale(found.kind));
     return admissionResponseOf(await this.#options.engine.admit(wanted.demand, { dryRun: true }));
   }
 
@@ -186,8 +168,7 @@ export class WorkloadReview {
     if (before !== null && !grows(before, demand)) return ALLOWED;
     if (demand.group === '') return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
     const refused = await this.#options.access.refusal(demand.group, demand.workload.namespace ?? '');
-    if (refused !== null)
-      return { allowed: false, code: 403, reason: 'Forbidden', message: `NamespaceNotAllowed: ${refused}` };
+    if (refused !== null) return forbidden(`NamespaceNotAllowed: ${refused}`);
     const uid = demand.workload.uid ?? '';
     if (dryRun) return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
     if (!(await isCurrent())) return CHANGED_MEANWHILE;
@@ -211,35 +192,17 @@ export class WorkloadReview {
     const { namespace = '', name = '', uid = '', generation } = object.metadata ?? {};
     if (this.#options.seenVersion(uid) === versionOf(object)) return true;
     const apiGroup = apiGroupOf(object.apiVersion ?? '');
-    const found = await this.#live(apiGroup, ({ evaluator }) => evaluator.kind === object.kind, namespace, name);
+    const found = await this.#options.reader.live(
+      apiGroup,
+      ({ evaluator }) => evaluator.kind === object.kind,
+      namespace,
+      name,
+    );
     const live = found?.object ?? null;
     if (live?.metadata?.uid !== uid) return false;
     // The status may change meanwhile. Kinds without generations have no other measure than the version.
     const isCounted = generation !== undefined && live.metadata.generation !== undefined;
     return isCounted ? generation === live.metadata.generation : versionOf(object) === versionOf(live);
-  }
-
-  async #evaluate(object: KubeObject): Promise<Evaluation> {
-    const { api, kinds, ownership, evaluation: options } = this.#options;
-    const referring = await withReferences(api, kinds(), object, options());
-    const { evaluation: alone, owner } = evaluateAlone(object, referring);
-    const demand = alone.ok ? alone.demand : null;
-    if (owner === null || (alone.ok && demand === null)) return alone;
-    const { namespace = '', labels = {} } = object.metadata ?? {};
-    const charge = await ownership.chargeOf({ kind: object.kind ?? '', namespace, labels, owner, demand });
-    if (charge.kind === 'covered') return { ok: true, demand: null, reason: 'its owner is charged' };
-    return alone.ok && alone.demand !== null && charge.demand !== null ? { ...alone, demand: charge.demand } : alone;
-  }
-
-  async #live(
-    apiGroup: string,
-    isIt: (kind: ServedKind) => boolean,
-    namespace: string,
-    name: string,
-  ): Promise<{ readonly kind: ServedKind; readonly object: KubeObject } | null> {
-    const kind = this.#options.kinds().find((served) => served.evaluator.apiGroup === apiGroup && isIt(served));
-    const object = kind === undefined ? null : await readObject(this.#options.api, kind, namespace, name);
-    return kind === undefined || object === null ? null : { kind, object };
   }
 }
 
@@ -259,13 +222,8 @@ function isUnmanaged(evaluation: Evaluation): boolean {
   return evaluation.ok && (evaluation.demand === null || evaluation.demand.group === '');
 }
 
-function unknownScale({ resource, evaluator }: ServedKind): AdmissionResponse {
-  return {
-    allowed: false,
-    code: 403,
-    reason: 'Forbidden',
-    message: `where the scale subresource of ${resource} writes the replicas is not known: allow gpu-manager-quota to get the CustomResourceDefinition ${evaluator.resource}`,
-  };
+function forbidden(message: string): AdmissionResponse {
+  return { allowed: false, code: 403, reason: 'Forbidden', message };
 }
 
 /** The same object on the same version asking for the same is one operation, however often it is asked. */

@@ -9,10 +9,7 @@ import type { WatchableApi } from '../../kube/watchable-api.js';
 import type { QuotaLog } from '../log.js';
 import { POLICIES_PATH } from '../names.js';
 import { readNode, type Node } from '../../kube/node.js';
-import type { ContainerDefaults } from '../../quota/evaluators/completed-pod.js';
-import { readPod } from '../../kube/pod.js';
-import { selects } from '../../kube/node-selector.js';
-import { toleratesAll } from '../../kube/taint.js';
+import { evaluationBy } from './evaluation.js';
 import { readLimitRange, readRuntimeClass, type LimitRange } from './pod-defaults.js';
 import { NO_POLICY, readPolicy, type PolicyObject, type QuotaPolicy } from './policy-object.js';
 
@@ -25,11 +22,9 @@ export interface ClusterFactsOptions {
   readonly everyMs?: number;
 }
 
-const NODES_PATH = '/api/v1/nodes';
-const LIMIT_RANGES_PATH = '/api/v1/limitranges';
-const RUNTIME_CLASSES_PATH = '/apis/node.k8s.io/v1/runtimeclasses';
-/** Taints of nodes that are not well, or cordoned: pods of DaemonSets come there all the same. */
-const NODE_TAINTS = 'node.kubernetes.io/';
+export const NODES_PATH = '/api/v1/nodes';
+export const LIMIT_RANGES_PATH = '/api/v1/limitranges';
+export const RUNTIME_CLASSES_PATH = '/apis/node.k8s.io/v1/runtimeclasses';
 const RETRY_MS = 1_000;
 
 /** What changed: nodes, or what all workloads are read by. */
@@ -137,21 +132,16 @@ export class ClusterFacts {
 
   /** How workloads are read that ask to be admitted. */
   admission(): EvaluationOptions {
-    const { evaluation } = this.#options;
-    const { families, placement, catalog, strictTypes, chargeSurge, kinds } = this.policy;
-    return {
-      families,
-      placement,
-      catalog,
-      strictTypes,
-      chargeSurge,
-      nodeLabels: (name) => this.#nodes.get(name)?.labels,
-      matchingNodes: (template) => this.#matchingNodes(template),
-      defaultsOf: (namespace) => this.#defaultsOf(namespace),
-      overheadOf: (runtimeClass) => this.#overheads.get(runtimeClass),
-      ...evaluation,
-      kinds: [...(evaluation.kinds ?? []), ...kinds],
-    };
+    return evaluationBy(
+      {
+        policy: this.policy,
+        nodes: () => (this.#followed.get(NODES_PATH)?.synced === true ? this.nodes() : null),
+        node: (name) => this.node(name),
+        limitRanges: () => [...this.#limitRanges.values()],
+        overheadOf: (runtimeClass) => this.#overheads.get(runtimeClass),
+      },
+      this.#options.evaluation,
+    );
   }
 
   /** How workloads are read that exist already. */
@@ -231,28 +221,5 @@ export class ClusterFacts {
 
   #tell(change: FactsChange): void {
     for (const listener of this.#listeners) listener(change);
-  }
-
-  /** How many pods a DaemonSet of this template has; null while nodes are not known. */
-  #matchingNodes(template: unknown): number | null {
-    if (this.#followed.get(NODES_PATH)?.synced !== true) return null;
-    const { nodeSelector, nodeTerms, tolerations } = readPod(template);
-    return this.nodes().filter(
-      ({ name, labels, taints }) =>
-        selects({ labels: nodeSelector, terms: nodeTerms }, name, labels) &&
-        toleratesAll(
-          tolerations,
-          taints.filter(({ key }) => !key.startsWith(NODE_TAINTS)),
-        ),
-    ).length;
-  }
-
-  #defaultsOf(namespace: string): ContainerDefaults | null {
-    const own = [...this.#limitRanges.values()].filter((range) => range.namespace === namespace);
-    if (own.length === 0) return null;
-    return {
-      limits: Object.assign({}, ...own.map(({ defaults }) => defaults.limits)) as ContainerDefaults['limits'],
-      requests: Object.assign({}, ...own.map(({ defaults }) => defaults.requests)) as ContainerDefaults['requests'],
-    };
   }
 }

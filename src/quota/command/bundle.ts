@@ -1,12 +1,5 @@
-import {
-  GROUP_LABEL,
-  KNOWN_KINDS,
-  apiGroupOf,
-  evaluate,
-  evaluatorOf,
-  type Evaluation,
-  type EvaluationOptions,
-} from '../evaluators/evaluate.js';
+import { apiGroupOf, type Evaluation } from '../evaluators/evaluate.js';
+import type { Evaluator } from '../evaluators/evaluator.js';
 import { ManifestReader, type Json } from '../evaluators/manifest.js';
 import type { GroupSpec } from '../core/group-spec.js';
 import { readGroupResource } from './tree-file.js';
@@ -21,15 +14,35 @@ export type BundleEntry =
   | { readonly is: 'autoscaler'; readonly name: string; readonly maxReplicas: number; readonly scaled: Evaluation }
   /** No webhook asks about it: `reason` says why. */
   | { readonly is: 'unasked'; readonly name: string; readonly reason: string }
+  /** A webhook refuses it whatever the group has. */
+  | { readonly is: 'refused'; readonly name: string; readonly code: string; readonly reason: string }
   /** It cannot be read. */
   | { readonly is: 'unreadable'; readonly name: string; readonly reason: string };
 
-/** Reads every object of a bundle: what `helm template` or `kustomize build` writes, workloads among other objects. */
-export function readBundle(manifests: readonly unknown[], options: EvaluationOptions): readonly BundleEntry[] {
-  return manifests.map((manifest) => entryOf(manifest, manifests, options));
+/** What the webhooks know beside the manifest of an object, and how they read it. */
+export interface BundleReviewer {
+  /** Label that names the group of a workload. */
+  readonly groupLabel: string;
+  /** Undefined for a kind that is no workload. */
+  evaluatorOf(apiVersion: string, kind: string): Evaluator | undefined;
+  evaluate(manifest: Json): Promise<Evaluation>;
+  /** Why a workload without the label is refused; null where it is not. */
+  missingGroup(manifest: Json): Promise<string | null>;
+  /** Why workloads of a namespace may not charge a group; null where they may. */
+  refusal(group: string, namespace: string): Promise<string | null>;
+  /** The object that an autoscaler names; null where there is none. */
+  target(apiVersion: string, kind: string, namespace: string, name: string): Promise<Json>;
+  /** An object with so many replicas, where its kind has them. */
+  scaled(
+    target: Json,
+    replicas: number,
+  ):
+    | { readonly ok: true; readonly manifest: Json }
+    | { readonly ok: false; readonly isRefused: boolean; readonly reason: string };
 }
 
-function entryOf(manifest: Json, bundle: readonly Json[], options: EvaluationOptions): BundleEntry {
+/** Reads an object of a bundle: what `helm template` or `kustomize build` writes, workloads among other objects. */
+export async function readEntry(manifest: Json, reviewer: BundleReviewer): Promise<BundleEntry> {
   const reader = new ManifestReader();
   const apiVersion = reader.text(reader.at(manifest, 'apiVersion'), 'apiVersion');
   const kind = reader.text(reader.at(manifest, 'kind'), 'kind');
@@ -43,36 +56,49 @@ function entryOf(manifest: Json, bundle: readonly Json[], options: EvaluationOpt
       : { is: 'unreadable', name, reason: read.problems.join('; ') };
   }
   if (kind === 'HorizontalPodAutoscaler' && apiGroupOf(apiVersion) === 'autoscaling')
-    return autoscalerOf(reader, name, manifest, bundle, options);
-  const evaluator = evaluatorOf([...(options.kinds ?? []), ...KNOWN_KINDS], apiVersion, kind);
+    return autoscalerOf(reader, name, manifest, reviewer);
+  const evaluator = reviewer.evaluatorOf(apiVersion, kind);
   if (evaluator === undefined) return { is: 'unasked', name, reason: `${kind} is not a kind of workload` };
   if (!evaluator.charges) return { is: 'unasked', name, reason: `a ${kind} is not charged, what it makes is` };
-  const label = options.groupLabel ?? GROUP_LABEL;
-  if (!isLabelled(reader, manifest, label) && options.requireLabel !== true)
-    return { is: 'unasked', name, reason: unlabelledReason(reader, manifest, label) };
-  return { is: 'workload', name, evaluation: evaluate(manifest, { ...lookupIn(bundle), ...options }) };
+  if (!isLabelled(reader, manifest, reviewer.groupLabel)) {
+    const missing = await reviewer.missingGroup(manifest);
+    if (missing !== null) return { is: 'refused', name, code: 'Forbidden', reason: missing };
+    return { is: 'unasked', name, reason: unlabelledReason(reader, manifest, reviewer.groupLabel) };
+  }
+  const evaluation = await reviewer.evaluate(manifest);
+  const demand = evaluation.ok ? evaluation.demand : null;
+  const refused =
+    demand === null || demand.group === ''
+      ? null
+      : await reviewer.refusal(demand.group, demand.workload.namespace ?? '');
+  if (refused !== null) return { is: 'refused', name, code: 'NamespaceNotAllowed', reason: refused };
+  return { is: 'workload', name, evaluation };
 }
 
-/** An autoscaler whose target is in the bundle and names a group; the webhook reads others from the cluster. */
-function autoscalerOf(
+/** An autoscaler whose target is known and names a group. */
+async function autoscalerOf(
   reader: ManifestReader,
   name: string,
   manifest: Json,
-  bundle: readonly Json[],
-  options: EvaluationOptions,
-): BundleEntry {
+  reviewer: BundleReviewer,
+): Promise<BundleEntry> {
   const spec = reader.at(manifest, 'spec');
   const text = (...path: readonly string[]): string =>
     reader.text(reader.at(spec, 'scaleTargetRef', ...path), `spec.scaleTargetRef.${path.join('.')}`);
   const [apiVersion, kind, targetName] = [text('apiVersion'), text('kind'), text('name')];
   const maxReplicas = reader.count(reader.at(spec, 'maxReplicas'), 'spec.maxReplicas', 0);
-  const target = findIn(bundle, apiVersion, kind, targetName);
-  if (target === undefined)
-    return { is: 'unasked', name, reason: `its target ${kind} ${targetName} is not in the bundle: not tested` };
-  if (!isLabelled(reader, target, options.groupLabel ?? GROUP_LABEL))
+  const namespace = reader.text(reader.at(manifest, 'metadata', 'namespace'), 'metadata.namespace');
+  const target = await reviewer.target(apiVersion, kind, namespace, targetName);
+  if (target === null || target === undefined)
+    return { is: 'unasked', name, reason: `its target ${kind} ${targetName} is not known: not tested` };
+  if (!isLabelled(reader, target, reviewer.groupLabel))
     return { is: 'unasked', name, reason: `its target ${kind} ${targetName} names no group` };
-  const scaled = { ...(target as object), spec: { ...(reader.at(target, 'spec') as object), replicas: maxReplicas } };
-  return { is: 'autoscaler', name, maxReplicas, scaled: evaluate(scaled, { ...lookupIn(bundle), ...options }) };
+  const scaled = reviewer.scaled(target, maxReplicas);
+  if (!scaled.ok)
+    return scaled.isRefused
+      ? { is: 'refused', name, code: 'Forbidden', reason: scaled.reason }
+      : { is: 'unasked', name, reason: scaled.reason };
+  return { is: 'autoscaler', name, maxReplicas, scaled: await reviewer.evaluate(scaled.manifest) };
 }
 
 function unlabelledReason(reader: ManifestReader, manifest: Json, label: string): string {
@@ -84,21 +110,6 @@ function unlabelledReason(reader: ManifestReader, manifest: Json, label: string)
 
 function isLabelled(reader: ManifestReader, object: Json, label: string): boolean {
   return reader.at(object, 'metadata', 'labels', label) !== undefined;
-}
-
-/** What a workload of the bundle refers to is looked for in the bundle. */
-function lookupIn(bundle: readonly Json[]): Pick<EvaluationOptions, 'lookup'> {
-  return { lookup: (apiVersion, kind, name) => findIn(bundle, apiVersion, kind, name) };
-}
-
-function findIn(bundle: readonly Json[], apiVersion: string, kind: string, name: string): Json {
-  const reader = new ManifestReader();
-  return bundle.find(
-    (other) =>
-      reader.at(other, 'kind') === kind &&
-      apiGroupOf(reader.text(reader.at(other, 'apiVersion'), 'apiVersion')) === apiGroupOf(apiVersion) &&
-      reader.at(other, 'metadata', 'name') === name,
-  );
 }
 
 /** As `refKey` names workloads: `Service//web`, `Deployment.apps/shop/web`. */

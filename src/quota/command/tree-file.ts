@@ -63,7 +63,10 @@ const treeDocument = z.strictObject({ groups: z.array(writtenGroup) });
 const customResource = z.object({
   kind: z.literal('BizGroupResourceQuota'),
   metadata: z.object({ name: z.string() }),
-  spec: z.strictObject({ parentBizGroup: z.string().optional(), ...groupFields }).omit({ name: true }),
+  // The namespaces of a group are no matter of the engine.
+  spec: z
+    .strictObject({ parentBizGroup: z.string().optional(), namespaceSelector: z.unknown().optional(), ...groupFields })
+    .omit({ name: true }),
 });
 
 export type ReadTree =
@@ -102,7 +105,10 @@ export function readGroupResource(
     : { ok: false, problems: parsed.error.issues.map((issue) => `${issue.path.join('.') || 'it'}: ${issue.message}`) };
 }
 
-function groupOf({ metadata, spec: { parentBizGroup, ...spec } }: z.infer<typeof customResource>): GroupSpec {
+function groupOf({
+  metadata,
+  spec: { parentBizGroup, namespaceSelector: _, ...spec },
+}: z.infer<typeof customResource>): GroupSpec {
   return { ...spec, name: metadata.name, parent: parentBizGroup ?? '' };
 }
 

@@ -2,8 +2,8 @@ import { refKey } from '../core/workload.js';
 import type { Decision } from '../core/decision.js';
 import type { Demand } from '../core/demand.js';
 import type { Quota } from '../core/quota.js';
-import type { Evaluation, EvaluationOptions } from '../evaluators/evaluate.js';
-import { readBundle, type BundleEntry } from './bundle.js';
+import type { Evaluation } from '../evaluators/evaluate.js';
+import { readEntry, type BundleEntry, type BundleReviewer } from './bundle.js';
 import { explainedText, plainKeys } from './explained.js';
 import { plainDecision } from './report.js';
 import type { Format } from './replay.js';
@@ -19,22 +19,36 @@ export interface WhatIf {
  * Admits the workloads and groups of a bundle, one after the other, to a tree that is there for nothing else, and
  * explains each decision. Objects that no webhook asks about are listed and refuse nothing.
  */
-export function whatIf(
+export async function whatIf(
   quota: Quota,
   manifests: readonly unknown[],
   format: Format,
-  options: EvaluationOptions,
-): WhatIf {
-  const answers = readBundle(manifests, options).map((entry) => answerToEntry(quota, entry, format));
-  return {
-    text: answers.map(({ text }) => text).join(''),
-    refused: answers.reduce((sum, { refused }) => sum + refused, 0),
-  };
+  reviewer: BundleReviewer,
+): Promise<WhatIf> {
+  let [text, refused] = ['', 0];
+  for (const manifest of manifests) {
+    const answer = answerToEntry(quota, await readEntry(manifest, reviewer), format);
+    text += answer.text;
+    refused += answer.refused;
+  }
+  return { text, refused };
 }
 
 /** What would come of what an object asks for; the quota stays as it is. */
-export function explainDemand(quota: Quota, evaluation: Evaluation, format: Format): WhatIf {
-  return answerTo(quota, '', evaluation, format, (demand) => quota.admit(demand, { dryRun: true }));
+export async function explainDemand(
+  quota: Quota,
+  evaluation: Evaluation,
+  format: Format,
+  reviewer: Pick<BundleReviewer, 'refusal'>,
+): Promise<WhatIf> {
+  const demand = evaluation.ok ? evaluation.demand : null;
+  const refused =
+    demand === null || demand.group === ''
+      ? null
+      : await reviewer.refusal(demand.group, demand.workload.namespace ?? '');
+  if (demand !== null && refused !== null)
+    return refusedWith(refKey(demand.workload), 'NamespaceNotAllowed', refused, format);
+  return answerTo(quota, '', evaluation, format, (wanted) => quota.admit(wanted, { dryRun: true }));
 }
 
 function answerToEntry(quota: Quota, entry: BundleEntry, format: Format): WhatIf {
@@ -44,6 +58,8 @@ function answerToEntry(quota: Quota, entry: BundleEntry, format: Format): WhatIf
       return passed(name, entry.reason, format);
     case 'unreadable':
       return refusedWith(name, 'InvalidManifest', entry.reason, format);
+    case 'refused':
+      return refusedWith(name, entry.code, entry.reason, format);
     case 'group':
       return groupAnswer(quota, name, entry.group, format);
     case 'workload':

@@ -6,6 +6,7 @@ import { test } from 'tap';
 import { Quota } from '../../../src/quota/index.js';
 import { readManifests } from '../../../src/quota/command/manifest-file.js';
 import { whatIf } from '../../../src/quota/command/what-if.js';
+import { offlineReviews } from '../../../src/quota-controller/offline-reviews.js';
 import { scratchDirectory } from '../../scratch.js';
 
 const command = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
@@ -53,17 +54,21 @@ kind: Database
 metadata: { name: main }
 `;
 
-function answer(text: string, hard: number): { readonly lines: readonly string[]; readonly refused: number } {
+async function answer(
+  text: string,
+  hard: number,
+): Promise<{ readonly lines: readonly string[]; readonly refused: number }> {
   const quota = new Quota();
   quota.createGroup({ name: 'shop', hard: { 'limits.cpu': hard } });
   const read = readManifests(text);
   if (!read.ok) throw new Error(read.problems.join());
-  const { text: written, refused } = whatIf(quota, read.manifests, 'table', {});
+  const { reviews } = await offlineReviews(read.manifests);
+  const { text: written, refused } = await whatIf(quota, read.manifests, 'table', reviews);
   return { lines: written.split('\n').filter((line) => /^[a-zA-Z]/.test(line)), refused };
 }
 
-test('of a whole bundle what is managed is decided, and everything else is listed with the reason', (t) => {
-  const { lines, refused } = answer(BUNDLE.replace('MAXIMUM', '6'), 10);
+test('of a whole bundle what is managed is decided, and everything else is listed with the reason', async (t) => {
+  const { lines, refused } = await answer(BUNDLE.replace('MAXIMUM', '6'), 10);
   t.strictSame(lines, [
     'unmanaged  ConfigMap//settings: ConfigMap is not a kind of workload',
     'allowed  BizGroupResourceQuota.quota.gpu-manager.io//team',
@@ -74,29 +79,30 @@ test('of a whole bundle what is managed is decided, and everything else is liste
     'unmanaged  Database.example.com//main: Database is not a kind of workload',
   ]);
   t.equal(refused, 0);
-  t.end();
 });
 
-test('an autoscaler whose maximum does not fit, and a group that its parent has no room for, are refused', (t) => {
-  const wide = answer(BUNDLE.replace('MAXIMUM', '7'), 10);
+test('an autoscaler whose maximum does not fit, and a group that its parent has no room for, are refused', async (t) => {
+  const wide = await answer(BUNDLE.replace('MAXIMUM', '7'), 10);
   t.equal(wide.refused, 1);
   t.match(
     wide.lines[5],
     /^REFUSED {2}HorizontalPodAutoscaler\.autoscaling\/shop\/web with 7 replicas in team: .*at most 6/,
   );
-  const small = answer(BUNDLE.replace('MAXIMUM', '6'), 5);
+  const small = await answer(BUNDLE.replace('MAXIMUM', '6'), 5);
   t.match(small.lines[1], /^REFUSED {2}BizGroupResourceQuota.*ParentExceeded/);
   t.match(small.lines[2], /^REFUSED {2}Deployment.*there is no group team/);
-  t.end();
 });
 
-test('what cannot be read is refused by its name, and the lists of kubectl are read', (t) => {
-  t.match(answer('{ apiVersion: apps/v1 }', 1), {
+test('what cannot be read is refused by its name, and the lists of kubectl are read', async (t) => {
+  t.match(await answer('{ apiVersion: apps/v1 }', 1), {
     refused: 1,
     lines: [/InvalidManifest: .*without apiVersion or kind/],
   });
   t.match(
-    answer('{ apiVersion: quota.gpu-manager.io/v1, kind: BizGroupResourceQuota, metadata: { name: a }, spec: {} }', 1),
+    await answer(
+      '{ apiVersion: quota.gpu-manager.io/v1, kind: BizGroupResourceQuota, metadata: { name: a }, spec: {} }',
+      1,
+    ),
     {
       refused: 1,
       lines: [/^REFUSED {2}BizGroupResourceQuota\.quota\.gpu-manager\.io\/\/a: InvalidManifest: spec\.hard/],
@@ -104,8 +110,7 @@ test('what cannot be read is refused by its name, and the lists of kubectl are r
   );
   const list =
     'apiVersion: v1\nkind: ConfigMapList\nitems: [{ apiVersion: v1, kind: ConfigMap, metadata: { name: a } }]';
-  t.strictSame(answer(list, 1).lines, ['unmanaged  ConfigMap//a: ConfigMap is not a kind of workload']);
-  t.end();
+  t.strictSame((await answer(list, 1)).lines, ['unmanaged  ConfigMap//a: ConfigMap is not a kind of workload']);
 });
 
 test('a bundle comes through a pipe, and the status says whether all of it fits', async (t) => {

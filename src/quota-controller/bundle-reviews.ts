@@ -1,0 +1,100 @@
+import type { BundleReviewer } from '../quota/command/bundle.js';
+import {
+  apiGroupOf,
+  evaluatorOf,
+  GROUP_LABEL,
+  KNOWN_KINDS,
+  type Evaluation,
+  type EvaluationOptions,
+} from '../quota/evaluators/evaluate.js';
+import type { Evaluator } from '../quota/evaluators/evaluator.js';
+import type { KubeApi } from '../kube/client.js';
+import { KubeError } from '../kube/failure.js';
+import { selectsLabels, type LabelSelector } from '../kube/label-selector.js';
+import { NamespaceAccess, namespaceLabels } from './admission/namespace-access.js';
+import { withReplicas, type ServedKind } from './kinds.js';
+import type { KubeObject } from './object.js';
+import { isKind, unknownScale, WorkloadReader } from './workload-reader.js';
+
+export interface BundleReviewsOptions {
+  /** Answers with the objects of the bundle, and with those of the cluster where there is one. */
+  readonly api: KubeApi;
+  readonly evaluation: EvaluationOptions;
+  readonly kinds: readonly ServedKind[];
+  /** Of namespaces whose workloads have to name a group; null where none has to. */
+  readonly requireLabel: LabelSelector | null;
+  /** What becomes of an autoscaler where it is not known where its target has the replicas. */
+  readonly unknownScale: 'refused' | 'untested';
+  /** Told of what the caller may not read: answers are without it. */
+  readonly missing: (reason: string) => void;
+}
+
+/** Never asked about for lack of a label. */
+const SYSTEM_NAMESPACE = 'kube-system';
+
+/** Treats the objects of a bundle as the webhooks would: workloads are read by the same reader. */
+export class BundleReviews implements BundleReviewer {
+  readonly reader: WorkloadReader;
+  readonly #options: BundleReviewsOptions;
+  readonly #access: NamespaceAccess;
+
+  constructor(options: BundleReviewsOptions) {
+    this.#options = options;
+    const { api, evaluation, kinds } = options;
+    this.reader = new WorkloadReader({ api, evaluation: () => evaluation, kinds: () => kinds });
+    this.#access = new NamespaceAccess({ api, seen: () => null, isOpenByDefault: true });
+  }
+
+  get groupLabel(): string {
+    return this.#options.evaluation.groupLabel ?? GROUP_LABEL;
+  }
+
+  evaluatorOf(apiVersion: string, kind: string): Evaluator | undefined {
+    return evaluatorOf([...(this.#options.evaluation.kinds ?? []), ...KNOWN_KINDS], apiVersion, kind);
+  }
+
+  evaluate(manifest: unknown): Promise<Evaluation> {
+    return this.reader.evaluate(manifest as KubeObject);
+  }
+
+  /** As the API server asks: where the namespace is selected. */
+  async missingGroup(manifest: unknown): Promise<string | null> {
+    const { api, requireLabel } = this.#options;
+    const object = manifest as KubeObject;
+    const namespace = object.metadata?.namespace ?? '';
+    if (requireLabel === null || namespace === SYSTEM_NAMESPACE) return null;
+    const labels = await this.#readable(() => namespaceLabels(api, namespace));
+    return labels === null || !selectsLabels(requireLabel, labels) ? null : this.reader.missingGroup(object);
+  }
+
+  refusal(group: string, namespace: string): Promise<string | null> {
+    return this.#readable(() => this.#access.refusal(group, namespace));
+  }
+
+  async target(apiVersion: string, kind: string, namespace: string, name: string): Promise<unknown> {
+    const found = await this.reader.live(apiGroupOf(apiVersion), isKind(apiVersion, kind), namespace, name);
+    return found?.object ?? null;
+  }
+
+  scaled(target: unknown, replicas: number): ReturnType<BundleReviewer['scaled']> {
+    const object = target as KubeObject;
+    const { apiVersion = '', kind = '' } = object;
+    const served = this.reader.kindOf(apiGroupOf(apiVersion), isKind(apiVersion, kind));
+    if (served === null) return { ok: false, isRefused: false, reason: `${kind} is not a kind of workload` };
+    const scaled = withReplicas(object, served, replicas);
+    if (scaled !== null) return { ok: true, manifest: scaled };
+    if (this.#options.unknownScale === 'refused') return { ok: false, isRefused: true, reason: unknownScale(served) };
+    const reason = `where ${kind} has its replicas is not known: give its CustomResourceDefinition as well`;
+    return { ok: false, isRefused: false, reason };
+  }
+
+  async #readable<T>(read: () => Promise<T>): Promise<T | null> {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof KubeError) || error.code !== 'forbidden') throw error;
+      this.#options.missing(error.message);
+      return null;
+    }
+  }
+}

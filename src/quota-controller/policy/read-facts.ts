@@ -1,0 +1,43 @@
+import type { KubeApi } from '../../kube/client.js';
+import { list, record } from '../../kube/json.js';
+import { readNode } from '../../kube/node.js';
+import { POLICIES_PATH } from '../names.js';
+import { LIMIT_RANGES_PATH, NODES_PATH, RUNTIME_CLASSES_PATH } from './cluster-facts.js';
+import type { EvaluationFacts } from './evaluation.js';
+import { readLimitRange, readRuntimeClass } from './pod-defaults.js';
+import { NO_POLICY, readPolicy } from './policy-object.js';
+
+/**
+ * What the evaluation of workloads depends on, as it is now, for commands that look once. `missing` is told of
+ * collections that the API server has and does not show, and of parts of the policy that cannot be read.
+ */
+export async function readFacts(api: KubeApi, missing: (reason: string) => void): Promise<EvaluationFacts> {
+  const items = async (path: string): Promise<readonly unknown[] | null> => {
+    const answer = await api.request({ method: 'GET', path });
+    if (answer.ok) return list(record(answer.body).items);
+    if (answer.code !== 'not-found') missing(`${path} cannot be listed: ${answer.message}`);
+    return null;
+  };
+  const [policies, nodeObjects, ranges, classes] = [
+    await items(POLICIES_PATH),
+    await items(NODES_PATH),
+    await items(LIMIT_RANGES_PATH),
+    await items(RUNTIME_CLASSES_PATH),
+  ];
+  const [policy] = (policies ?? []).flatMap((object) => readPolicy(object) ?? []);
+  for (const problem of policy?.problems ?? []) missing(`the quota policy holds without a part of it: ${problem}`);
+  const nodes = new Map(
+    (nodeObjects ?? []).flatMap((object) => readNode(object) ?? []).map((node) => [node.name, node]),
+  );
+  const limitRanges = (ranges ?? []).flatMap((object) => readLimitRange(object) ?? []);
+  const overheads = new Map(
+    (classes ?? []).flatMap((object) => readRuntimeClass(object) ?? []).map(({ name, overhead }) => [name, overhead]),
+  );
+  return {
+    policy: policy?.policy ?? NO_POLICY,
+    nodes: () => (nodeObjects === null ? null : [...nodes.values()]),
+    node: (name) => nodes.get(name) ?? null,
+    limitRanges: () => limitRanges,
+    overheadOf: (runtimeClass) => overheads.get(runtimeClass),
+  };
+}
