@@ -1,7 +1,7 @@
 #include "array_size.h"
 #include "memory.h"
 
-/* Format: its bits for a pixel (compressed formats, planes of video) or for a channel of one. */
+/* Bits of a format: per pixel (compressed formats, video planes) or per channel. */
 struct format_size {
   CUarray_format format;
   unsigned int bits;
@@ -62,7 +62,7 @@ static const struct format_size formats[] = {
     {CU_AD_FORMAT_UNORM_INT_101010_2, 32, 1},
 };
 
-/* A format that came later counts like the largest one known. */
+/* An unknown format counts like the largest known one. */
 static uint64_t bits_per_pixel(CUarray_format format, unsigned int channels) {
   for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
     if (formats[i].format == format)
@@ -75,8 +75,8 @@ static uint64_t at_least_one(uint64_t size) {
 }
 
 static uint64_t bytes_of_level(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int level) {
-  /* Layers and the faces of a cube stand in Depth and stay the same on every level; a dimension that is not used is 0.
-   */
+  /* For layered arrays and cubes Depth holds the layers or faces, which are the same on every level. An unused
+   * dimension is 0. */
   unsigned int shift = array->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP) ? 0 : level;
   uint64_t pixels =
       memory_product(at_least_one((uint64_t)array->Width >> level), at_least_one((uint64_t)array->Height >> level));

@@ -10,9 +10,10 @@ bool capture_runs_on(CUstream stream) {
   return driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-bool capture_asks(CUstream stream) {
+bool capture_query(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  /* The legacy stream cannot be asked while another is captured: then nothing may be recorded on it either. */
+  /* The status of the legacy stream cannot be queried while another stream is captured. In that case recording on it
+   * would invalidate the capture. */
   return driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 

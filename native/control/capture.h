@@ -1,4 +1,4 @@
-/* Whether a stream is being captured into a graph: then nothing runs, so nothing may be charged, timed or allocated. */
+/* Stream capture into graphs. A captured call does not run, so it must not be charged, timed or allocated for. */
 #ifndef VGPU_CAPTURE_H
 #define VGPU_CAPTURE_H
 
@@ -6,23 +6,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Captures under way in this process. */
+/* Number of captures in progress in this process. */
 extern uint32_t captures __attribute__((visibility("hidden")));
 
-/* What the default stream stands for in the per-thread variants of a call. */
+/* Resolves the default stream for the per-thread variants of a call. */
 static inline CUstream capture_stream(CUstream stream, bool per_thread) {
   return per_thread && stream == NULL ? CU_STREAM_PER_THREAD : stream;
 }
 
-/* The slow side of capture_covers. */
-bool capture_asks(CUstream stream);
+/* Slow path of capture_covers. */
+bool capture_query(CUstream stream);
 
-/* Costs one load while nothing is captured. */
+/* Whether a call on this stream is captured. One load while no capture is in progress. */
 static inline bool capture_covers(CUstream stream) {
-  return __builtin_expect(__atomic_load_n(&captures, __ATOMIC_RELAXED) != 0, 0) && capture_asks(stream);
+  return __builtin_expect(__atomic_load_n(&captures, __ATOMIC_RELAXED) != 0, 0) && capture_query(stream);
 }
 
-/* Whether that stream is being captured; a stream that cannot be asked is not. */
+/* Whether the stream itself is being captured; false if the driver cannot tell. */
 bool capture_runs_on(CUstream stream);
 
 void capture_begun(void);

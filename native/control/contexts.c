@@ -50,7 +50,7 @@ static bool is_limited(uint32_t device) {
 }
 
 /* True: this process measures, and no other does. False: the cost is known, or another process takes too long. */
-static bool takes_measurement(uint32_t device) {
+static bool acquire_measurement(uint32_t device) {
   uint32_t *measurer = &usage_of(device)->context_measurer;
   uint64_t until = os_now_ns() + PATIENCE_NS;
   uint32_t self = control.ledger.slot + 1;
@@ -72,7 +72,7 @@ static bool own_bytes(int device, uint64_t *bytes, bool *listed) {
   return gpu_memory_of(control.limits->devices[device].uuid, control.self.pid, bytes, listed);
 }
 
-static void leave_measurement(uint32_t device) {
+static void release_measurement(uint32_t device) {
   __atomic_store_n(&usage_of(device)->context_measurer, 0, __ATOMIC_RELEASE);
 }
 
@@ -80,11 +80,11 @@ bool contexts_reserve(struct contexts_reservation *reservation, int device) {
   *reservation = (struct contexts_reservation){.device = DEVICE_UNLISTED};
   if (device < 0 || !is_limited((uint32_t)device)) return true;
   reservation->device = device;
-  if (!is_known((uint32_t)device) && takes_measurement((uint32_t)device)) {
+  if (!is_known((uint32_t)device) && acquire_measurement((uint32_t)device)) {
     reservation->measures = own_bytes(device, &reservation->own_before, &(bool){false});
     if (reservation->measures) return true;
     publish((uint32_t)device, UNMEASURED_BYTES);
-    leave_measurement((uint32_t)device);
+    release_measurement((uint32_t)device);
   }
   struct memory_reservation memory;
   uint64_t bytes = is_known((uint32_t)device) ? known_bytes((uint32_t)device) : UNMEASURED_BYTES;
@@ -113,7 +113,7 @@ static void add(uint32_t device, uint64_t bytes) {
   if (bytes > each && count > 0) ledger_force(&control.ledger, device, (bytes - each) * count);
 }
 
-static bool remember(const struct contexts_reservation *reservation, CUcontext context) {
+static bool track(const struct contexts_reservation *reservation, CUcontext context) {
   struct track_entry entry = {
       .key = (uint64_t)context,
       .link = (uint64_t)context,
@@ -125,7 +125,7 @@ static bool remember(const struct contexts_reservation *reservation, CUcontext c
   return true;
 }
 
-static bool is_remembered(CUcontext context) {
+static bool is_tracked(CUcontext context) {
   struct track_entry entry;
   return track_find(TRACK_CONTEXT, (uint64_t)context, &entry);
 }
@@ -139,12 +139,12 @@ bool contexts_commit(struct contexts_reservation *reservation, CUcontext context
     publish((uint32_t)reservation->device, reservation->bytes);
     fits = memory_reserve(&memory, reservation->device, reservation->bytes, VGPU_DENIED_CONTEXT);
   }
-  if (reservation->measures) leave_measurement((uint32_t)reservation->device);
+  if (reservation->measures) release_measurement((uint32_t)reservation->device);
   if (!fits) return false;
   memory.bytes = reservation->bytes;
   /* Another thread may have retained the same primary context meanwhile. */
-  bool keeps = context != NULL && !is_remembered(context);
-  bool good = !keeps || remember(reservation, context);
+  bool keeps = context != NULL && !is_tracked(context);
+  bool good = !keeps || track(reservation, context);
   if (!keeps || !good) memory_cancel(&memory);
   return good;
 }

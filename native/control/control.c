@@ -15,9 +15,9 @@ static bool fork_handled;
 
 static void in_child(void) {
   starting.taken = 0;
-  /* The parent's contexts are useless to a child, and so is the parent's line in the usage file. */
+  /* Neither the contexts nor the process slot of the parent belong to the child. */
   control.ledger.slot = USAGE_NO_SLOT;
-  fork_forget();
+  fork_reset();
 }
 
 static void handle_fork(void) {
@@ -43,7 +43,7 @@ static bool enforce(void) {
   const char *why;
   log_set_level(control.limits->header.log_level);
   control.ledger.usage = usage_open(&why);
-  if (control.ledger.usage == NULL) return refuse("cannot keep limits: ", why);
+  if (control.ledger.usage == NULL) return refuse("cannot enforce the limits: ", why);
   handle_fork();
   return join();
 }
@@ -85,7 +85,7 @@ bool control_join(void) {
   return joined;
 }
 
-void control_renew(void) {
+void control_renew_session(void) {
   uint32_t slot = __atomic_load_n(&control.ledger.slot, __ATOMIC_ACQUIRE);
   if (slot == USAGE_NO_SLOT) return;
   if (session_renew(control.self.pid, slot, control.self.start_ticks)) control_note(VGPU_TEST_SESSION_OPEN);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Newer than the headers of some C libraries, and the same on every architecture. */
+/* Missing in the headers of old C libraries; the values are the same on every architecture. */
 #ifndef F_OFD_GETLK
 #define F_OFD_GETLK 36
 #define F_OFD_SETLK 37
@@ -47,7 +47,7 @@ bool descriptor_path(int fd, char *path, size_t room) {
   if (length <= 0 || (size_t)length >= room || !os_identify(fd, &file)) return false;
   path[length] = '\0';
   int probe = descriptor_probe(path, &file);
-  descriptor_leave(probe);
+  descriptor_close_probe(probe);
   return probe >= 0;
 }
 
@@ -60,11 +60,11 @@ int descriptor_probe(const char *path, const struct os_file *file) {
   return -1;
 }
 
-void descriptor_leave(int probe) {
+void descriptor_close_probe(int probe) {
   if (probe >= 0) close(probe);
 }
 
-bool descriptor_others_have(int fd, uint64_t byte, uint64_t count) {
+bool descriptor_marked_elsewhere(int fd, uint64_t byte, uint64_t count) {
   struct flock lock = lock_on(byte, count, F_WRLCK);
   return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }

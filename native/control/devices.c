@@ -14,7 +14,7 @@ static bool matched;
 static int8_t index_of[MOST_ORDINALS];
 static int8_t ordinal_of[VGPU_MAX_DEVICES];
 static int8_t only = DEVICE_UNLISTED;
-/* Context handle and, in the top byte, index + 2; a word each, so that readers need no lock. 0: empty. */
+/* Cache: context handle and, in the top byte, index + 2. One word each, so that readers need no lock. 0: empty. */
 static uint64_t contexts[CONTEXTS];
 
 static void uuid_text(const CUuuid *uuid, const char *prefix, char *text) {
@@ -41,7 +41,7 @@ static int match(CUdevice device) {
     if (index < 0) index = limits_find_device(control.limits, gpu, NULL);
     if (index >= 0) return index;
   }
-  /* CUDA prints a four digit domain, NVML one of eight; the file has NVML's. */
+  /* CUDA prints a PCI domain of four digits, NVML one of eight. The limits file uses NVML's format. */
   char nvml[40] = "0000";
   if (driver.cuDeviceGetPCIBusId(pci, sizeof pci, device) != CUDA_SUCCESS) return DEVICE_UNLISTED;
   memcpy(nvml + 4, pci, strlen(pci) + 1);
@@ -65,11 +65,11 @@ static void match_all(void) {
     listed++;
   }
   if (listed == count) control_note(VGPU_TEST_DEVICES_MATCHED);
-  if (listed < count) log_line(VGPU_LOG_WARNING, "GPUs are visible that the limits do not list", NULL);
+  if (listed < count) log_line(VGPU_LOG_WARNING, "some visible GPUs are not listed in the limits file", NULL);
   if (count == 1 && listed == 1) only = index_of[0];
 }
 
-/* Libraries call cuInit again while others already work with what the first call found. */
+/* Runs once: libraries call cuInit again while other threads already use the result. */
 void devices_match(void) {
   lock_take(&matching);
   if (!matched) match_all();

@@ -1,4 +1,4 @@
-/* Which device of the limits file a device of the driver is. */
+/* Maps devices of the driver to devices of the limits file. */
 #ifndef VGPU_DEVICES_H
 #define VGPU_DEVICES_H
 
@@ -8,22 +8,22 @@
 
 #define DEVICE_UNLISTED (-1)
 
-/* Asks the driver for its devices; after a successful cuInit. */
+/* Reads the driver's devices. Called after a successful cuInit. */
 void devices_match(void);
 
-/* Index in the limits file, DEVICE_UNLISTED if it is not there. */
+/* Index in the limits file; DEVICE_UNLISTED if it is not listed. */
 int devices_index(CUdevice device);
 
-/* The driver's ordinal of a device of the limits file, -1 when the driver does not show it. */
+/* The driver's ordinal of a listed device; -1 if the driver does not show it. */
 int devices_ordinal(uint32_t index);
 
-/* Index of the current context's device and the context itself; DEVICE_UNLISTED and NULL without one. */
+/* Index of the current context's device, and the context; DEVICE_UNLISTED and NULL without a current context. */
 int devices_current(CUcontext *context);
 
-/* The only listed device that the driver shows; DEVICE_UNLISTED if there are more, or others. */
+/* The listed device if it is the only device that the driver shows; otherwise DEVICE_UNLISTED. */
 int devices_only(void);
 
-/* A context ended: its handle may come back on another device. */
+/* Drops a destroyed context from the cache: its handle may be reused on another device. */
 void devices_forget_context(CUcontext context);
 
 #endif

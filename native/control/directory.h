@@ -1,7 +1,7 @@
 /*
- * Where the allocation's files are. The library that goes into containers is linked with directory_fixed.c: nothing in
- * the container, its environment least of all, can point it elsewhere. The sandbox build for tests, benchmarks and the
- * demo takes the directory from the environment instead and is never installed.
+ * Location of the slice's files. The library installed in containers is linked with directory_fixed.c: nothing in the
+ * container, in particular no environment variable, can redirect it. The sandbox build for tests, benchmarks and the
+ * demo reads the directory from the environment and is never installed.
  */
 #ifndef VGPU_DIRECTORY_H
 #define VGPU_DIRECTORY_H
@@ -11,10 +11,10 @@
 
 const char *vgpu_directory(void);
 
-/* Whether this process may be of no container of ours, so that the directory need not be there. */
+/* Whether this process may run outside of a container with a slice, so that a missing directory is no error. */
 bool vgpu_directory_may_be_absent(void);
 
-/* Writes "<directory>/<file>" to `path`; an empty string if it does not fit. */
+/* Writes "<directory>/<file>" to `path`, or an empty string if it does not fit. */
 void vgpu_path(char *path, size_t room, const char *file);
 
 #endif

@@ -6,8 +6,8 @@ const char *vgpu_directory(void) {
   return VGPU_CONTAINER_DIRECTORY;
 }
 
-/* Programs of the node itself find the mirrored libraries too. In a container there is no need to look elsewhere: who
- * is not to be limited has not got this library. */
+/* Programs on the node itself also load the mirrored libraries, and have no directory. In a container a missing
+ * directory is an error, because containers without a slice do not get this library. */
 bool vgpu_directory_may_be_absent(void) {
   return process_is_of_host();
 }

@@ -9,7 +9,7 @@ const char *vgpu_directory(void) {
   return directory != NULL ? directory : VGPU_CONTAINER_DIRECTORY;
 }
 
-/* As on a node, unless a test says that this is a container. */
+/* As on a node, unless a test declares that it runs in a container. */
 bool vgpu_directory_may_be_absent(void) {
   const char *space = getenv("VGPU_SANDBOX_PID_NAMESPACE");
   return space == NULL || strcmp(space, "container") != 0;

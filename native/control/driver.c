@@ -9,7 +9,8 @@
 struct driver driver;
 static void *origin;
 
-/* Called through pointers of other types, whose arguments it ignores: on x86-64 and aarch64 the caller cleans up. */
+/* Called through pointers of other function types. It ignores the arguments, which is safe because the caller cleans up
+ * the stack on x86-64 and aarch64. */
 CUresult driver_missing(void) {
   return CUDA_ERROR_NOT_FOUND;
 }
@@ -19,7 +20,7 @@ void *forward_target(const char *name) {
   return function == NULL ? (void *)driver_missing : function;
 }
 
-/* Runs before any code of the program can call a hook, so that no hook has to ask whether the table is there. */
+/* Runs before any code of the program can call a hook, so hooks need no check whether the table is filled. */
 __attribute__((constructor)) static void resolve(void) {
   origin = dlopen(ORIGIN, RTLD_LAZY | RTLD_NOLOAD);
 #define CUDA_HOOK(since, name, symbol, ...) driver.symbol = (__typeof__(&symbol))forward_target(#symbol);

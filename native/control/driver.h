@@ -1,14 +1,12 @@
-/*
- * The real driver's functions, found once when the library is loaded. The driver's calls among its own functions do not
- * come by here: it is linked so that they stay inside.
- */
+/* The functions of the real driver, resolved once when the library is loaded. The driver resolves calls to its own
+ * functions internally, so they do not pass the control library. */
 #ifndef VGPU_DRIVER_H
 #define VGPU_DRIVER_H
 
 #include "hooks.h"
 #include <stdbool.h>
 
-/* A function that this driver does not have answers CUDA_ERROR_NOT_FOUND; `driver_has` tells. */
+/* A function that this driver lacks returns CUDA_ERROR_NOT_FOUND; check with `driver_has`. */
 struct driver {
 #define CUDA_HOOK(since, name, symbol, ...) __typeof__(symbol) *symbol;
 #define CUDA_CALL CUDA_HOOK
@@ -21,10 +19,10 @@ CUresult driver_missing(void);
 
 #define driver_has(name) ((void *)driver.name != (void *)driver_missing)
 
-/* Whether the real driver was found at all. */
+/* Whether the real driver was found. */
 bool driver_found(void);
 
-/* The real cuGetProcAddress, whichever this driver has: the function of that name, or NULL. */
+/* Calls the driver's cuGetProcAddress (v2 if it has one). NULL if there is no function of that name. */
 void *driver_look_up(const char *name, int version, cuuint64_t flags);
 
 #endif

@@ -3,16 +3,16 @@
 
 #define MOST_MODULES 32
 
-/* Filled by constructors, one after the other, before the program has threads that could call the library. */
+/* Filled by constructors in sequence, before the program has threads that could call the library. */
 static void (*modules[MOST_MODULES])(void);
 static size_t count;
 
-void fork_register(void (*forget)(void)) {
-  if (count == MOST_MODULES) __builtin_trap(); /* too small: seen by whoever adds a module */
-  modules[count++] = forget;
+void fork_register(void (*reset)(void)) {
+  if (count == MOST_MODULES) __builtin_trap(); /* too small: fails in every test when a module is added */
+  modules[count++] = reset;
 }
 
-void fork_forget(void) {
+void fork_reset(void) {
   for (size_t i = 0; i < count; i++)
     modules[i]();
 }

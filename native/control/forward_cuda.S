@@ -1,4 +1,4 @@
-/* What libcuda-control.so forwards: every call of the driver that is known and not hooked. */
+/* The functions that libcuda-control.so forwards: every driver function that is known and not hooked. */
 #include "forward.inc"
 
 #define CUDA_CALL(since, name, symbol, ...) FORWARD symbol

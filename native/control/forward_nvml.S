@@ -1,4 +1,4 @@
-/* What libnvml-control.so forwards: every call of NVML that is known and not hooked. */
+/* The functions that libnvml-control.so forwards: every NVML function that is known and not hooked. */
 #include "forward.inc"
 
 #define NVML_CALL(type, symbol, parameters) FORWARD symbol

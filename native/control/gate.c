@@ -37,7 +37,7 @@ void gate_refresh(void) {
   atomic_store_explicit(&gate.sequence_at, &header->sequence, memory_order_release);
   if (!limited) atomic_store_explicit(&gate.open_at, sequence, memory_order_release);
   activity_set(high);
-  control_renew();
+  control_renew_session();
 }
 
 bool gate_is_open(void) {

@@ -12,7 +12,7 @@
 
 static bool any;
 
-void graphs_hold_memory(void) {
+void graphs_note_allocation(void) {
   __atomic_store_n(&any, true, __ATOMIC_RELAXED);
 }
 

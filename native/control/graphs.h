@@ -12,7 +12,7 @@ struct graph_reservation {
 };
 
 /* Notes that a graph of this process allocates memory. Until then all other functions return at once. */
-void graphs_hold_memory(void);
+void graphs_note_allocation(void);
 
 /* Registers an executable graph that was instantiated from `graph`. */
 void graphs_instantiated(CUgraphExec exec, CUgraph graph);

@@ -1,4 +1,5 @@
-/* All hooks, from the one list of calls. It stands above them, so that how functions are looked up can stand below. */
+/* The table of all hooks, generated from cuda_calls.def. It depends on every hook; proc_address.c only receives the
+ * table, so it depends on none of them. */
 #include "driver.h"
 #include "proc_address.h"
 
@@ -6,7 +7,7 @@ static struct hook hooks[] = {
 #define CUDA_HOOK(since, call, symbol, default_stream, ...)                                                            \
   {.name = #call,                                                                                                      \
    .hooked = (void *)symbol,                                                                                           \
-   .driver_has = (void *const *)&driver.symbol,                                                                        \
+   .exported = (void *const *)&driver.symbol,                                                                          \
    .version = since,                                                                                                   \
    .stream = default_stream},
 #include "cuda_calls.def"

@@ -1,7 +1,5 @@
-/*
- * The hooked driver functions, made by the preprocessor from the one list of calls, as are the table of the driver's
- * own functions in driver.h and how cuGetProcAddress recognises them in proc_address.c.
- */
+/* Declarations of the hooked driver functions, generated from cuda_calls.def. The table of the driver's functions in
+ * driver.h and the lookup in proc_address.c come from the same list. */
 #ifndef VGPU_HOOKS_H
 #define VGPU_HOOKS_H
 

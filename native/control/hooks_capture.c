@@ -1,4 +1,4 @@
-/* Captures of streams begin and end: they are counted, so that the other hooks can tell at once that there is none. */
+/* Counts the captures that begin and end, so that the other hooks need only one load while none is in progress. */
 #include "capture.h"
 #include "driver.h"
 
@@ -43,7 +43,7 @@ CUresult cuStreamBeginRecaptureToGraph_ptsz(CUstream stream, CUstreamCaptureMode
   return begun(driver.cuStreamBeginRecaptureToGraph_ptsz(stream, mode, graph, differs, data));
 }
 
-/* A capture may end although the call fails, and not end although a call was made: only the stream knows. */
+/* A capture may end although the call fails, and continue although the call succeeds, so the stream is queried. */
 static void ended(CUstream stream, bool was_capturing) {
   if (was_capturing && !capture_runs_on(stream)) capture_ended();
 }

@@ -1,4 +1,6 @@
-/* A context takes memory for itself; when it ends it takes all of its memory with it. */
+/*
+ * Context creation and destruction: a context uses memory itself, and destroying it frees all memory allocated in it.
+ */
 #include "contexts.h"
 #include "control.h"
 #include "devices.h"
@@ -49,7 +51,7 @@ CUresult cuCtxDestroy(CUcontext context) {
   return ended(driver.cuCtxDestroy(context), context);
 }
 
-/* Counts down the attachments of a context; only the last one ends it, and then it is current no more. */
+/* Drops one attachment. The context ends with the last one and is then no longer current. */
 CUresult cuCtxDetach(CUcontext context) {
   CUresult result = driver.cuCtxDetach(context);
   if (context == current()) return result;
@@ -57,7 +59,7 @@ CUresult cuCtxDetach(CUcontext context) {
   return ended(result, context);
 }
 
-/* The primary context of a device, NULL while it has none. */
+/* The primary context of a device; NULL if it is inactive. */
 static CUcontext primary(CUdevice device) {
   unsigned int flags;
   int active = 0;
@@ -68,7 +70,7 @@ static CUcontext primary(CUdevice device) {
   return context;
 }
 
-/* Only what makes it active takes memory. */
+/* Only the call that activates the primary context allocates memory. */
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   struct contexts_reservation reservation;
   if (!control_enforces() || primary(device) != NULL) return driver.cuDevicePrimaryCtxRetain(context, device);
@@ -85,7 +87,7 @@ static CUcontext before_primary_may_end(CUdevice device) {
   return context;
 }
 
-/* A release only ends it when nobody else retains it. */
+/* The release destroys the context only if no other user retains it. */
 static CUresult released(CUresult result, CUdevice device, CUcontext context) {
   return primary(device) == NULL ? ended(result, context) : result;
 }
@@ -110,7 +112,7 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device) {
   return ended(driver.cuDevicePrimaryCtxReset(device), context);
 }
 
-/* A green context keeps the primary one alive, and makes it active where it is not. */
+/* A green context keeps the primary context alive and activates it if necessary. */
 CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUdevice device, unsigned int flags) {
   struct contexts_reservation reservation;
   if (!control_enforces() || primary(device) != NULL) return driver.cuGreenCtxCreate(green, description, device, flags);
@@ -126,7 +128,9 @@ CUresult cuGreenCtxDestroy(CUgreenCtx green) {
   CUdevice device = 0;
   int count = 0;
   if (!control_enforces()) return driver.cuGreenCtxDestroy(green);
-  /* It does not say of which device it is: the one whose primary context is not there any more. */
+  /*
+   * The driver does not report the device of a green context: it is the one whose primary context is gone afterwards.
+   */
   CUcontext before[VGPU_MAX_DEVICES] = {NULL};
   driver.cuDeviceGetCount(&count);
   for (device = 0; device < count && device < (int)VGPU_MAX_DEVICES; device++)

@@ -1,19 +1,18 @@
-/*
- * Copies that name their sides by address or by description. Those within the GPU, or from one to another, run on the
- * SMs and are paced like kernels; those from and to the host have engines of their own and are not.
- */
+/* Copies whose sides are given by addresses or descriptions. Copies within a GPU or between GPUs run on the SMs and are
+ * paced like kernels. Copies from and to the host use copy engines and are not paced. */
 #include "driver.h"
 #include "gate.h"
 #include "magnitude.h"
 
-/* Kinds of copies that a size tells apart, see hooks_fill.c for the others. */
+/* Kinds of copies that need a separate cost; hooks_fill.c has the others. */
 enum { ROW = 0x40, PEERS, TO_ARRAY, FROM_ARRAY, ARRAYS, FLAT, DEEP, DEEP_PEERS };
 
 #define KEY(what, bytes) launch_key(what, magnitude(bytes), 0x636f7079, 0)
 #define OF_THREAD(stream) capture_stream(stream, true)
 
-/* Addresses say by themselves where they are, whatever the call's name says; memory that the driver does not know is
- * the host's. */
+/*
+ * The address itself determines the side, whatever the name of the call. Memory unknown to the driver is host memory.
+ */
 static bool on_device(CUdeviceptr pointer) {
   unsigned int type = 0;
   return driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer) == CUDA_SUCCESS &&
@@ -56,7 +55,7 @@ FROM_PEER(cuMemcpyPeer_ptds, NO_STREAM, NO_STREAM, OF_THREAD(NULL))
 FROM_PEER(cuMemcpyPeerAsync, STREAM_PARAMETER, STREAM_ARGUMENT, stream)
 FROM_PEER(cuMemcpyPeerAsync_ptsz, STREAM_PARAMETER, STREAM_ARGUMENT, OF_THREAD(stream))
 
-/* What the calls for host memory are given may be an address of the GPU. */
+/* Calls for host memory also accept device addresses. */
 #define WITH_HOST(name, pointer, size, stream_parameter, stream_argument, stream)                                      \
   GATED_WHERE(HOST(from), cuMemcpyHtoD##name, (pointer to, const void *from, size bytes stream_parameter),             \
               (to, from, bytes stream_argument), KEY(ROW, bytes), stream)                                              \
@@ -95,7 +94,7 @@ OF_ARRAYS(, CUdeviceptr_v1, unsigned int, NULL)
 OF_ARRAYS(_v2, CUdeviceptr, size_t, NULL)
 OF_ARRAYS(_v2_ptds, CUdeviceptr, size_t, OF_THREAD(NULL))
 
-/* Boxes: flat, deep, and between peers. */
+/* Rectangular copies in two and three dimensions, and between peers. */
 #define OF_BOX(name, type, what, size, stream_parameter, stream_argument, stream)                                      \
   GATED_WHERE(BOX(copy), name, (const type *copy stream_parameter), (copy stream_argument), KEY(what, size(copy)),     \
               stream)
@@ -123,7 +122,7 @@ OF_BOX(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER, DEEP_PEERS, VOLUME, STREAM_PARAM
 OF_BOX(cuMemcpy3DPeerAsync_ptsz, CUDA_MEMCPY3D_PEER, DEEP_PEERS, VOLUME, STREAM_PARAMETER, STREAM_ARGUMENT,
        OF_THREAD(stream))
 
-/* Batches: what of them is within the GPU. */
+/* The bytes of a batch that are copied within the GPU. */
 static uint64_t within(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *sizes, size_t count) {
   uint64_t bytes = 0;
   for (size_t i = 0; to != NULL && from != NULL && sizes != NULL && i < count; i++)

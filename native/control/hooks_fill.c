@@ -1,12 +1,10 @@
-/*
- * Copies within the device and fills run on the SMs and are paced like kernels. What they cost follows from how much
- * memory they touch: sizes of the same magnitude are one kind.
- */
+/* Copies within the device and fills run on the SMs and are paced like kernels. Their cost depends on the amount of
+ * memory, so sizes of the same magnitude share one cost. */
 #include "driver.h"
 #include "gate.h"
 #include "magnitude.h"
 
-/* `what` tells the calls apart: copies, fills, fills of rows. */
+/* `what` separates copies, fills and fills of rows. */
 enum { COPY = 1, FILL, FILL_ROWS };
 
 #define KEY(what, bytes) launch_key(what, magnitude(bytes), 0x66696c6c, 0)

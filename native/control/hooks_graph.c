@@ -1,4 +1,4 @@
-/* Making graphs executable and changing them: what they allocate, and that their cost has to be learned anew. */
+/* Instantiating and changing graphs: registers what they allocate, and resets their learned cost. */
 #include "control.h"
 #include "cost.h"
 #include "devices.h"
@@ -9,29 +9,29 @@
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
                                 CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
-  graphs_hold_memory();
+  graphs_note_allocation();
   return driver.cuGraphAddMemAllocNode(node, graph, dependencies, count, parameters);
 }
 
-static void notice(const CUgraphNodeParams *parameters) {
-  if (parameters != NULL && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) graphs_hold_memory();
+static void note_allocation(const CUgraphNodeParams *parameters) {
+  if (parameters != NULL && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) graphs_note_allocation();
 }
 
 CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
                         CUgraphNodeParams *parameters) {
-  notice(parameters);
+  note_allocation(parameters);
   return driver.cuGraphAddNode(node, graph, dependencies, count, parameters);
 }
 
 CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                            const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *parameters) {
-  notice(parameters);
+  note_allocation(parameters);
   return driver.cuGraphAddNode_v2(node, graph, dependencies, edges, count, parameters);
 }
 
 CUresult cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                            const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *parameters) {
-  notice(parameters);
+  note_allocation(parameters);
   return driver.cuGraphAddNode_v3(node, graph, dependencies, edges, count, parameters);
 }
 
@@ -68,7 +68,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
   return driver.cuGraphExecDestroy(exec);
 }
 
-/* The graph may take another time from now on. */
+/* The graph's duration may change. */
 static CUresult changed(CUresult result, CUgraphExec exec) {
   if (result == CUDA_SUCCESS && control_enforces()) cost_refresh(launch_key_of_graph(exec));
   return result;

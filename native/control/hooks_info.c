@@ -1,4 +1,4 @@
-/* What programs ask to learn how much there is: they see their slice. */
+/* Memory queries: programs see their slice instead of the GPU. */
 #include "control.h"
 #include "devices.h"
 #include "driver.h"
@@ -8,7 +8,7 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
-/* Sizes of the 32 bit calls saturate, as the driver's do. */
+/* Sizes of the 32-bit calls saturate, as in the driver. */
 static unsigned int narrowed(uint64_t bytes) {
   return bytes > UINT32_MAX ? UINT32_MAX : (unsigned int)bytes;
 }

@@ -1,6 +1,7 @@
 /*
- * Memory of other processes, by the 64 bytes of an IPC handle. It is charged once, to the container, for as long as the
- * process that allocated it or one that has it open lives (objects.h). Memory from elsewhere its importer pays for.
+ * Memory of other processes, opened through IPC handles of 64 bytes. It is charged once, to the container, while the
+ * allocating process or a process that has opened it is alive (objects.h). Memory from outside of the container is
+ * charged to the importing process.
  */
 #include "control.h"
 #include "devices.h"
@@ -13,20 +14,22 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
   CUdeviceptr base;
   size_t bytes;
   if (result != CUDA_SUCCESS || !control_enforces()) return result;
-  /* A handle stands for the whole allocation. Where it cannot be listed, importers pay as for memory from elsewhere. */
+  /* A handle covers the whole allocation. If the object table is full, each importer is charged as for memory from
+   * outside. */
   if (driver.cuMemGetAddressRange_v2(&base, &bytes, pointer) == CUDA_SUCCESS)
     memory_share(TRACK_MEMORY, base, objects_key(handle, sizeof *handle));
   return result;
 }
 
-/* The driver counts how often a context opened a handle, and answers with the same pointer. */
+/* The driver counts how often a context opened a handle and returns the same pointer each time. */
 static bool known(CUdeviceptr pointer) {
   struct track_entry entry;
   return track_refer(TRACK_IMPORT, pointer, 1, &entry) > 0;
 }
 
-static bool remember(CUdeviceptr pointer, CUcontext context, const CUipcMemHandle *handle) {
-  uint32_t object = objects_hold_key(control.ledger.usage, control.ledger.slot, objects_key(handle, sizeof *handle));
+static bool track_import(CUdeviceptr pointer, CUcontext context, const CUipcMemHandle *handle) {
+  uint32_t object =
+      objects_acquire_by_key(control.ledger.usage, control.ledger.slot, objects_key(handle, sizeof *handle));
   struct track_entry entry = {.key = pointer, .link = (uint64_t)context, .kind = TRACK_IMPORT, .references = 1};
   struct memory_reservation reservation = {.device = DEVICE_UNLISTED};
   if (object != OBJECT_NONE) {
@@ -52,7 +55,7 @@ static CUresult opened(CUresult result, CUdeviceptr pointer, const CUipcMemHandl
   CUcontext context;
   if (result != CUDA_SUCCESS || !control_enforces() || known(pointer)) return result;
   devices_current(&context);
-  if (remember(pointer, context, handle)) return result;
+  if (track_import(pointer, context, handle)) return result;
   driver.cuIpcCloseMemHandle(pointer);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -69,7 +72,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, unsigne
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
   if (!control_enforces()) return driver.cuIpcCloseMemHandle(pointer);
-  /* The address may be given out again as soon as the driver has it back: what it stood for is taken out first. */
+  /* The address may be reused as soon as the driver has freed it, so the entry is removed first. */
   struct track_entry entry;
   bool last = track_refer(TRACK_IMPORT, pointer, -1, &entry) == 0 && entry.kind != 0;
   CUresult result = driver.cuIpcCloseMemHandle(pointer);

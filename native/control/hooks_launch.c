@@ -1,11 +1,11 @@
-/* Every call that makes kernels run: each passes the gate. */
+/* All calls that launch kernels. Each passes the gate. */
 #include "driver.h"
 #include "gate.h"
 #include "graphs.h"
 
 #define WORD(low, high) ((uint64_t)(low) | (uint64_t)(high) << 32)
 
-/* A kernel in one shape is one kind of launch. */
+/* A kernel with one launch shape has one cost. */
 static uint64_t key_of(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
                        unsigned int by, unsigned int bz) {
   return launch_key((uint64_t)function, WORD(gx, gy), WORD(gz, bx), WORD(by, bz));
@@ -23,7 +23,7 @@ GATED(cuLaunchKernel_ptsz, (KERNEL_PARAMETERS, void **extra), (KERNEL_ARGUMENTS,
 GATED(cuLaunchCooperativeKernel, (KERNEL_PARAMETERS), (KERNEL_ARGUMENTS), KERNEL_KEY, stream)
 GATED(cuLaunchCooperativeKernel_ptsz, (KERNEL_PARAMETERS), (KERNEL_ARGUMENTS), KERNEL_KEY, capture_stream(stream, true))
 
-/* The driver says what it thinks of no configuration at all. */
+/* The driver itself rejects a missing configuration. */
 static uint64_t key_of_config(const CUlaunchConfig *config, CUfunction function) {
   return config == NULL ? 1
                         : key_of(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
@@ -40,7 +40,7 @@ GATED(cuLaunchKernelEx_ptsz, (const CUlaunchConfig *config, CUfunction function,
       (config, function, arguments, extra), key_of_config(config, function),
       capture_stream(stream_of_config(config), true))
 
-/* One grid over several devices, each with its own stream: the current device pays. */
+/* One grid over several devices, each with its own stream. The current device is charged. */
 static uint64_t key_of_list(const CUDA_LAUNCH_PARAMS *list, unsigned int count) {
   return list == NULL || count == 0 ? 1
                                     : key_of(list->function, list->gridDimX, list->gridDimY, list->gridDimZ,
@@ -50,7 +50,7 @@ static uint64_t key_of_list(const CUDA_LAUNCH_PARAMS *list, unsigned int count) 
 GATED(cuLaunchCooperativeKernelMultiDevice, (CUDA_LAUNCH_PARAMS * list, unsigned int count, unsigned int flags),
       (list, count, flags), key_of_list(list, count), list == NULL || count == 0 ? NULL : list->hStream)
 
-/* The launches of CUDA 2 take the block's shape from the function, so it is not part of the key. */
+/* The launch calls of CUDA 2 take the block shape from the function, so the key does not contain it. */
 #define GRID_KEY key_of(function, (unsigned int)width, (unsigned int)height, 0, 0, 0, 0)
 
 GATED(cuLaunch, (CUfunction function), (function), key_of(function, 1, 1, 0, 0, 0, 0), NULL)
@@ -84,7 +84,7 @@ CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
   return launch_graph(exec, stream, driver.cuGraphLaunch_ptsz, true);
 }
 
-/* Prepares a launch, and may take the memory for it already. */
+/* Prepares a launch and may allocate its memory. */
 static CUresult upload_graph(CUgraphExec exec, CUstream stream, CUresult (*call)(CUgraphExec, CUstream)) {
   struct graph_reservation reservation;
   if (!control_enforces()) return call(exec, stream);

@@ -1,14 +1,11 @@
-/*
- * Limits of a context for which the driver takes memory: the heap of kernels, the buffer of their printf, and their
- * stacks, of which there is one for each thread that can be at work. What a context has of them from the beginning is
- * part of what it costs itself.
- */
+/* Limits of a context for which the driver allocates memory: the device heap, the printf buffer, and the stacks, one
+ * per resident thread. The initial values are part of the context's own cost. */
 #include "control.h"
 #include "devices.h"
 #include "driver.h"
 #include "memory.h"
 
-/* Bytes of the GPU for one of the limit; 0: it takes none. */
+/* Bytes of GPU memory per unit of the limit; 0: the limit allocates nothing. */
 static uint64_t weight(CUlimit limit) {
   int multiprocessors = 0, threads = 0;
   CUdevice device;
@@ -26,13 +23,14 @@ static uint64_t weight(CUlimit limit) {
   }
 }
 
-/* Contexts are structures of the driver: their addresses leave room for the number of a limit. */
+/* Contexts are structures of the driver, so small offsets from their addresses are unique keys. */
 static uint64_t key_of(CUcontext context, CUlimit limit) {
   return (uint64_t)context + limit + 1;
 }
 
-/* Gives back what a lower limit frees, or remembers the reservation for what a higher one takes. */
-static bool settle(const struct memory_reservation *reservation, CUcontext context, CUlimit limit, uint64_t less) {
+/* Gives back what a lower limit frees, or adds the reservation to the entry of the limit. */
+static bool update_entry(const struct memory_reservation *reservation, CUcontext context, CUlimit limit,
+                         uint64_t less) {
   struct track_entry entry;
   if (!track_remove(TRACK_LIMIT, key_of(context, limit), &entry))
     entry = (struct track_entry){
@@ -62,10 +60,11 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     memory_cancel(&reservation);
     return result;
   }
-  /* The driver may round, or not go as far as it was asked to. */
+  /* The driver may round the value, or apply less than requested. */
   if (driver.cuCtxGetLimit(&after, limit) != CUDA_SUCCESS) after = value;
   memory_commit(&reservation, after > before ? memory_product(after - before, each) : 0, VGPU_DENIED_CONTEXT);
-  if (settle(&reservation, context, limit, after < before ? memory_product(before - after, each) : 0)) return result;
+  if (update_entry(&reservation, context, limit, after < before ? memory_product(before - after, each) : 0))
+    return result;
   driver.cuCtxSetLimit(limit, before);
   memory_cancel(&reservation);
   return CUDA_ERROR_OUT_OF_MEMORY;

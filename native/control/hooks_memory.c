@@ -6,10 +6,10 @@
 #include "memory.h"
 #include "pools.h"
 
-/* Rows are padded to a multiple of this on every GPU so far; the exact pitch is known after the call. */
+/* Row alignment of all GPUs so far. The exact pitch is known after the call. */
 #define PITCH_ALIGNMENT 512u
 
-/* After the driver call: remembers what it gave, undoes it when that is impossible, gives the reservation back when it
+/* After the driver call: tracks the allocation, frees it if tracking fails, and cancels the reservation if the call
  * failed. */
 static CUresult keep(struct memory_reservation *reservation, CUresult result, const CUdeviceptr *pointer,
                      CUcontext context) {
@@ -51,7 +51,7 @@ static uint64_t pitched_bytes(uint64_t width, uint64_t height) {
   return memory_product(padded / PITCH_ALIGNMENT * PITCH_ALIGNMENT, height);
 }
 
-/* The driver gave `pitch` bytes a row: charges exactly that, or undoes it where that does not fit. */
+/* Charges exactly `pitch` bytes per row, and frees the allocation if that does not fit. */
 static CUresult keep_pitched(struct memory_reservation *reservation, CUresult result, uint64_t pitch, uint64_t height,
                              const CUdeviceptr *pointer, CUcontext context) {
   if (result == CUDA_SUCCESS && !memory_commit(reservation, memory_product(pitch, height), VGPU_DENIED_PITCH)) {
@@ -85,8 +85,8 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned int *pitch, unsigned 
   return keep_pitched(&reservation, result, result == CUDA_SUCCESS ? *pitch : 0, height, &wide, context);
 }
 
-/* Managed memory may live on the host, but all of it can come to the device: it counts in full, and what is beyond the
- * limit is held on the host. */
+/* Managed memory may reside on the host, but all of it can migrate to the device, so it is charged in full. What
+ * exceeds the limit is charged as host-backed memory. */
 CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags) {
   if (!control_enforces()) return driver.cuMemAllocManaged(pointer, bytes, flags);
   CUcontext context;
@@ -118,8 +118,7 @@ CUresult cuMemFree(CUdeviceptr_v1 pointer) {
   return result;
 }
 
-/* Memory of another interface in this process, Vulkan for example: nobody counted it when it was made, so its import
- * does. */
+/* Memory of another API in this process, for example Vulkan. Its creation was not charged, so the import is. */
 CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description) {
   if (!control_enforces() || description == NULL) return driver.cuImportExternalMemory(memory, description);
   CUcontext context;

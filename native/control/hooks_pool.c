@@ -1,4 +1,4 @@
-/* Memory in stream order and its pools; the waits after which pools shrink. */
+/* Stream-ordered allocation and memory pools, and the synchronisation calls after which pools shrink. */
 #include "activity.h"
 #include "capture.h"
 #include "control.h"
@@ -12,7 +12,7 @@
 struct request {
   CUdeviceptr *pointer;
   size_t bytes;
-  CUmemoryPool pool; /* NULL: the device's current one */
+  CUmemoryPool pool; /* NULL: the device's current pool */
   CUstream stream;
   bool per_thread;
 };
@@ -27,7 +27,7 @@ static CUresult call(const struct request *request) {
                              : driver.cuMemAllocAsync(request->pointer, request->bytes, request->stream);
 }
 
-/* No pool to charge: one that cannot be remembered. Then the pointer itself is charged. */
+/* The pool could not be registered, so the pointer itself is charged. */
 static CUresult allocate_unpooled(const struct request *request, int device, CUcontext context) {
   struct memory_reservation reservation;
   if (!memory_reserve(&reservation, device, request->bytes, VGPU_DENIED_ASYNC)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -60,7 +60,7 @@ static CUresult allocate_pooled(const struct request *request, struct pool *pool
 static CUresult allocate(const struct request *request) {
   if (!control_enforces()) return call(request);
   if (capture_covers(capture_stream(request->stream, request->per_thread))) {
-    graphs_hold_memory();
+    graphs_note_allocation();
     return call(request);
   }
   CUcontext context;
@@ -124,7 +124,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The exporter pays for what it shares. */
+/* The exporting process is charged for the pool. */
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CUmemAllocationHandleType type,
                                             unsigned long long flags) {
   CUresult result = driver.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
@@ -145,20 +145,20 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
   return result;
 }
 
-static CUresult waited(CUresult result) {
+static CUresult after_synchronization(CUresult result) {
   if (control_enforces()) pools_update_freed();
   return result;
 }
 
 static CUresult wait_for_stream(CUstream stream, CUstream launched_on, CUresult (*wait)(CUstream)) {
-  if (!activity_is_on()) return waited(wait(stream));
+  if (!activity_is_on()) return after_synchronization(wait(stream));
   uint64_t mark = activity_wait();
   CUresult result = wait(stream);
   if (result == CUDA_SUCCESS)
     activity_waited_for_stream(mark, launched_on);
   else
     activity_waited(mark);
-  return waited(result);
+  return after_synchronization(result);
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
@@ -170,11 +170,11 @@ CUresult cuStreamSynchronize_ptsz(CUstream stream) {
 }
 
 CUresult cuEventSynchronize(CUevent event) {
-  if (!activity_is_on()) return waited(driver.cuEventSynchronize(event));
+  if (!activity_is_on()) return after_synchronization(driver.cuEventSynchronize(event));
   uint64_t mark = activity_wait();
   CUresult result = driver.cuEventSynchronize(event);
   activity_waited(mark);
-  return waited(result);
+  return after_synchronization(result);
 }
 
 /* Where a process has several contexts, work of the others counts as complete too: programs have one. */
@@ -183,17 +183,17 @@ static CUresult context_waited(uint64_t mark, CUresult result) {
     activity_waited_for_all(mark);
   else
     activity_waited(mark);
-  return waited(result);
+  return after_synchronization(result);
 }
 
 CUresult cuCtxSynchronize(void) {
-  if (!activity_is_on()) return waited(driver.cuCtxSynchronize());
+  if (!activity_is_on()) return after_synchronization(driver.cuCtxSynchronize());
   uint64_t mark = activity_wait();
   return context_waited(mark, driver.cuCtxSynchronize());
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
-  if (!activity_is_on()) return waited(driver.cuCtxSynchronize_v2(context));
+  if (!activity_is_on()) return after_synchronization(driver.cuCtxSynchronize_v2(context));
   uint64_t mark = activity_wait();
   return context_waited(mark, driver.cuCtxSynchronize_v2(context));
 }

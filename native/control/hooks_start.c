@@ -1,4 +1,4 @@
-/* The start of a program, and how it gets at functions. */
+/* cuInit and the lookup of functions. */
 #include "control.h"
 #include "devices.h"
 #include "driver.h"
@@ -12,7 +12,7 @@ static void *recognised(void) {
 }
 
 CUresult cuInit(unsigned int flags) {
-  /* A slice whose limits cannot be kept would be a whole GPU. */
+  /* Fail closed: without enforceable limits the program would get the whole GPU. */
   if (!control_start()) return CUDA_ERROR_NOT_INITIALIZED;
   bool hides = visible_begin();
   CUresult result = driver.cuInit(flags);
@@ -25,7 +25,7 @@ CUresult cuInit(unsigned int flags) {
   return result;
 }
 
-/* The table is needed before cuInit too: programs look functions up first. */
+/* Also needed before cuInit, because programs look up functions first. */
 static void *hook_for(const char *name, void *function) {
   static bool learned;
   if (!__atomic_load_n(&learned, __ATOMIC_ACQUIRE)) {

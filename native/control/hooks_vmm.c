@@ -1,7 +1,8 @@
 /*
- * Virtual memory management. Physical memory lives as long as a handle of it, a mapping or a descriptor does, in any
- * process. So the charge belongs to what is behind them, which is counted in references: handles that were made,
- * retained or imported, and mappings. What was exported is charged as an object of the whole container (objects.h).
+ * Virtual memory management. Physical memory lives as long as a handle, a mapping or a descriptor of it exists in any
+ * process. The charge therefore belongs to the physical allocation, which counts its references: handles that were
+ * created, retained or imported, and mappings. Exported memory is charged as an object of the whole container
+ * (objects.h).
  */
 #include "control.h"
 #include "devices.h"
@@ -10,8 +11,8 @@
 #include "objects.h"
 #include "place.h"
 
-/* As the link of a physical allocation: it came from somebody who is not of this container, or not known any more. Its
- * size is not known either, so its mappings are charged. */
+/* Value of `link` in a physical allocation that was imported from outside of the container, or whose object is unknown.
+ * Its size is unknown too, so its mappings are charged. */
 #define FOREIGN 1u
 
 static uint64_t next_physical;
@@ -26,7 +27,7 @@ static void drop_physical(uint64_t physical) {
   if (track_refer(TRACK_VMM_PHYSICAL, physical, -1, &last) == 0 && last.kind != 0) memory_finish_free(&last, true);
 }
 
-/* Remembers a physical allocation and its first handle. */
+/* Tracks a physical allocation and its first handle. */
 static bool add_physical(struct track_entry *physical, CUmemGenericAllocationHandle handle) {
   physical->key = __atomic_add_fetch(&next_physical, 1, __ATOMIC_RELAXED);
   physical->kind = TRACK_VMM_PHYSICAL;
@@ -57,7 +58,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   if (!control_enforces()) return driver.cuMemRelease(handle);
-  /* The number may be given out again as soon as the driver has it back: what it stood for is taken out first. */
+  /* The handle may be reused as soon as the driver has released it, so the entry is removed first. */
   struct track_entry entry;
   bool last = track_refer(TRACK_VMM_HANDLE, handle, -1, &entry) == 0 && entry.kind != 0;
   bool mine = entry.kind != 0;
@@ -73,14 +74,15 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return result;
 }
 
-/* What the handle stands for, with one reference more; kind 0: nothing that counts. */
+/* The physical allocation of a handle, with one more reference; kind 0: not accounted. */
 static struct track_entry refer_to(CUmemGenericAllocationHandle handle) {
   struct track_entry entry, physical = {.kind = 0};
   if (track_find(TRACK_VMM_HANDLE, handle, &entry)) track_refer(TRACK_VMM_PHYSICAL, entry.link, 1, &physical);
   return physical;
 }
 
-static bool claim_mapping(struct memory_reservation *reservation, const struct track_entry *physical, uint64_t bytes) {
+static bool reserve_mapping(struct memory_reservation *reservation, const struct track_entry *physical,
+                            uint64_t bytes) {
   *reservation = (struct memory_reservation){.device = DEVICE_UNLISTED};
   if (physical->kind == 0 || physical->link != FOREIGN) return true;
   return memory_reserve(reservation, physical->device, bytes, VGPU_DENIED_VMM);
@@ -92,9 +94,9 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
   struct track_entry physical = refer_to(handle);
   struct memory_reservation reservation;
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (claim_mapping(&reservation, &physical, bytes)) {
+  if (reserve_mapping(&reservation, &physical, bytes)) {
     result = driver.cuMemMap(address, bytes, offset, handle, flags);
-    /* Mappings of what does not count are remembered too: one unmap may cover both kinds. */
+    /* Mappings that are not charged are tracked as well, because one unmap may cover both kinds. */
     struct track_entry mapping = {
         .key = address,
         .bytes = bytes,
@@ -118,7 +120,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   CUresult result = driver.cuMemUnmap(address, bytes);
   struct track_entry entry;
   if (result != CUDA_SUCCESS || !control_enforces()) return result;
-  /* One call may unmap several allocations that lie side by side. */
+  /* One call may unmap several adjacent allocations. */
   for (CUdeviceptr at = address; at - address < bytes && track_remove(TRACK_VMM_MAPPING, at, &entry);
        at += entry.bytes) {
     if (entry.device != 0) ledger_give_back(&control.ledger, entry.device - 1u, entry.bytes);
@@ -137,16 +139,15 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
   return result;
 }
 
-/*
- * What leaves this process as a descriptor stays charged until the last copy of it is closed. Where that cannot be
- * followed it is charged as long as this process lives.
- */
+/* Memory exported as a descriptor stays charged until the last copy of the descriptor is closed. If that cannot be
+ * tracked, it is charged as long as this process lives. */
 static void exported(uint64_t physical, const void *shareable, CUmemAllocationHandleType type) {
   struct track_entry entry;
   uint64_t key = type == CU_MEM_HANDLE_TYPE_FABRIC ? objects_key(shareable, CU_IPC_HANDLE_SIZE) : 0;
   uint32_t object = memory_share(TRACK_VMM_PHYSICAL, physical, key);
   if (object != OBJECT_NONE && key != 0) objects_set_key(control.ledger.usage, object, key);
-  if (object != OBJECT_NONE && (key != 0 || objects_described(control.ledger.usage, object, *(const int *)shareable)))
+  if (object != OBJECT_NONE &&
+      (key != 0 || objects_track_descriptor(control.ledger.usage, object, *(const int *)shareable)))
     return;
   track_refer(TRACK_VMM_PHYSICAL, physical, 1, &entry);
 }
@@ -164,13 +165,13 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 static uint32_t object_behind(void *shareable, CUmemAllocationHandleType type) {
   const struct ledger *ledger = &control.ledger;
   if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-    return objects_hold_descriptor(ledger->usage, ledger->slot, (int)(intptr_t)shareable);
+    return objects_acquire_by_descriptor(ledger->usage, ledger->slot, (int)(intptr_t)shareable);
   if (type == CU_MEM_HANDLE_TYPE_FABRIC)
-    return objects_hold_key(ledger->usage, ledger->slot, objects_key(shareable, CU_IPC_HANDLE_SIZE));
+    return objects_acquire_by_key(ledger->usage, ledger->slot, objects_key(shareable, CU_IPC_HANDLE_SIZE));
   return OBJECT_NONE;
 }
 
-/* The device that imported memory of nobody in this container is on. */
+/* The device of memory imported from outside of the container. */
 static int device_of(CUmemGenericAllocationHandle handle) {
   CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_INVALID};
   CUcontext context;
@@ -195,12 +196,12 @@ static bool add_import(CUmemGenericAllocationHandle handle, uint32_t object) {
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
                                         CUmemAllocationHandleType type) {
   if (!control_enforces()) return driver.cuMemImportFromShareableHandle(handle, shareable, type);
-  /* Before the driver is asked, which may close the descriptor. */
+  /* Before the driver call, which may close the descriptor. */
   uint32_t object = object_behind(shareable, type);
   CUresult result = driver.cuMemImportFromShareableHandle(handle, shareable, type);
   struct track_entry known;
   if (result == CUDA_SUCCESS) {
-    /* The driver may answer with a handle that this process has already. */
+    /* The driver may return a handle that this process already has. */
     bool again = track_refer(TRACK_VMM_HANDLE, *handle, 1, &known) > 0;
     if (!again && add_import(*handle, object)) return result;
     if (!again) {

@@ -1,7 +1,5 @@
-/*
- * A lock between the threads of this process, held for a few memory accesses and never across a driver call. Kept out
- * of pthread so that a child made by fork can simply start with all of them open.
- */
+/* A lock between threads of this process, held for a few memory accesses and never across a driver call. It does not
+ * use pthread, so that a child made by fork can simply reset all locks. */
 #ifndef VGPU_LOCK_H
 #define VGPU_LOCK_H
 

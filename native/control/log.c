@@ -26,6 +26,6 @@ void log_line(enum vgpu_log_level level, const char *what, const char *detail) {
   length = append(line, length, sizeof line - 1, what);
   length = append(line, length, sizeof line - 1, detail);
   line[length++] = '\n';
-  /* A program that closed its stderr is not to be harmed by it. */
+  /* A failed write, for example to a closed stderr, must not affect the program. */
   if (write(STDERR_FILENO, line, length) < 0) return;
 }

@@ -1,4 +1,4 @@
-/* One line on stderr, at most sixteen of them, and only what the limits file's log level lets through. */
+/* Log lines on stderr: at most sixteen per process, filtered by the log level in the limits file. */
 #ifndef VGPU_LOG_H
 #define VGPU_LOG_H
 

@@ -1,10 +1,10 @@
-/* Copies and fills of sizes of the same magnitude are one kind to the gate. */
+/* Groups the sizes of copies and fills, so that the gate learns one cost per group. */
 #ifndef VGPU_MAGNITUDE_H
 #define VGPU_MAGNITUDE_H
 
 #include <stdint.h>
 
-/* Four kinds for each doubling of the size. */
+/* Four groups per power of two. */
 static inline uint64_t magnitude(uint64_t bytes) {
   if (bytes < 4) return bytes;
   unsigned int top = 63u - (unsigned int)__builtin_clzll(bytes);

@@ -28,7 +28,7 @@ bool memory_charge(uint32_t device, uint64_t bytes) {
 static bool charge_after_reclaim(uint32_t device, uint64_t bytes) {
   if (bytes > budget_of(device)) return false;
   if (usage_reclaim(control.ledger.usage, &control.self) > 0 && memory_charge(device, bytes)) return true;
-  if (objects_settle(control.ledger.usage) && memory_charge(device, bytes)) return true;
+  if (objects_release_closed(control.ledger.usage) && memory_charge(device, bytes)) return true;
   if (reclaimer == NULL || !reclaimer->reclaim(device)) return false;
   return memory_charge(device, bytes);
 }
@@ -41,12 +41,12 @@ static void count_denied(uint32_t device, uint64_t bytes, enum vgpu_denied_api a
 }
 
 /* A process that launches nothing limited never passes the gate, which otherwise notices new limits. */
-static void follow_sequence(void) {
+static void renew_session_if_changed(void) {
   static uint32_t seen;
   uint32_t sequence = __atomic_load_n(&control.limits->header.sequence, __ATOMIC_RELAXED);
   if (__builtin_expect(sequence == __atomic_load_n(&seen, __ATOMIC_RELAXED), 1)) return;
   __atomic_store_n(&seen, sequence, __ATOMIC_RELAXED);
-  control_renew();
+  control_renew_session();
 }
 
 static bool charge_host_backed(uint32_t device, uint64_t bytes) {
@@ -64,7 +64,7 @@ static bool reserve_memory(struct memory_reservation *reservation, int device, u
   reservation->device = device;
   reservation->bytes = bytes;
   reservation->host_backed = false;
-  follow_sequence();
+  renew_session_if_changed();
   if (device < 0) return (control.limits->header.policy & VGPU_POLICY_DENY_UNLISTED) == 0;
   if (memory_charge((uint32_t)device, bytes) || charge_after_reclaim((uint32_t)device, bytes)) return true;
   reservation->host_backed = may_be_host_backed && charge_host_backed((uint32_t)device, bytes);
@@ -115,7 +115,7 @@ bool memory_track(const struct memory_reservation *reservation, enum track_kind 
       .device = (uint16_t)reservation->device,
   };
   if (track_add(&entry) == 0) return true;
-  log_line(VGPU_LOG_ERROR, "out of host memory: an allocation cannot be accounted", NULL);
+  log_line(VGPU_LOG_ERROR, "out of host memory: cannot track an allocation; it is freed again", NULL);
   return false;
 }
 
@@ -150,7 +150,7 @@ uint32_t memory_share(enum track_kind kind, uint64_t key, uint64_t object_key) {
   uint64_t bytes;
   if (!track_find(kind, key, &entry)) return OBJECT_NONE;
   if (entry.object != 0) return entry.object - 1;
-  uint32_t object = objects_make(usage, control.ledger.slot, entry.device, entry.bytes, object_key);
+  uint32_t object = objects_create(usage, control.ledger.slot, entry.device, entry.bytes, object_key);
   if (object == OBJECT_NONE) return object;
   if (track_share(kind, key, object, &bytes)) {
     ledger_give_back(&control.ledger, entry.device, bytes);
@@ -182,7 +182,7 @@ bool memory_view(int device, uint64_t *total, uint64_t *left) {
   if (device < 0) return false;
   limits_read(control.limits, (uint32_t)device, &live);
   if (live.memory_limit_bytes == 0) return false;
-  if (usage_reclaim_rarely(control.ledger.usage, &control.self)) objects_settle(control.ledger.usage);
+  if (usage_reclaim_rarely(control.ledger.usage, &control.self)) objects_release_closed(control.ledger.usage);
   if (reclaimer != NULL) reclaimer->update((uint32_t)device);
   uint64_t budget = limits_memory_budget(&live);
   uint64_t held = ledger_held(&control.ledger, (uint32_t)device);

@@ -1,6 +1,6 @@
-# The control library. libcuda-control.so stands where libcuda.so.1 would be, with the real one behind it as libcuda-origin.so.1;
-# libnvml-control.so the same for libnvidia-ml. The sandbox builds take their directory from the environment: tests, benchmarks
-# and the demo use them, nothing installs them.
+# The control library. libcuda-control.so is installed in the place of libcuda.so.1 and loads the driver's library as
+# libcuda-origin.so.1. libnvml-control.so does the same for libnvidia-ml. The sandbox builds read their directory from
+# the environment. Only tests, benchmarks and the demo use them; they are never installed.
 
 comma := ,
 
@@ -10,12 +10,13 @@ CONTROL_CUDA := forward_cuda $(filter-out $(CONTROL_SHARED) $(CONTROL_NVML) dire
 
 CFLAGS_control := -ftls-model=initial-exec
 
-# An empty library of the driver's other name stands for it while linking. On C libraries where the loader's functions are still in
-# libdl the library has to bring it along.
-# RPATH and not RUNPATH: it also holds for what the driver behind the library opens at run time (the PTX compiler, NVVM). Where a program runs
-# with an empty environment, the library is found in a default directory, and the driver's other libraries lie in the mirror alone.
-# NODELETE: a program that closes the driver and opens it again must meet the library again. Unloaded, it would leave the driver behind, whose SONAME
-# is the name that the program asks for.
+# The library is linked against an empty library with the driver's second name. Where the loader's functions are still
+# in libdl, libdl is linked as well.
+# RPATH instead of RUNPATH: it also applies to libraries that the driver opens at run time (the PTX compiler, NVVM). In
+# a program with an empty environment the control library is found in a default directory, but the driver's other
+# libraries are only in the mirror.
+# NODELETE: a program that closes and reopens the driver must get the control library again. If it were unloaded, the
+# driver would stay loaded, and its SONAME is the name that the program opens.
 CONTROL_LDFLAGS := -Wl,-z,nodelete $(filter-out %defs,$(LDFLAGS)) -shared -Wl,-Bsymbolic -Wl,--no-undefined -Wl,-rpath,'$$ORIGIN:/usr/local/nvidia/lib64' -Wl,--disable-new-dtags -Wl,--no-as-needed
 CONTROL_LIBDL := $(shell $(CC) -print-file-name=libdl.so.2)
 
@@ -23,7 +24,7 @@ $(BUILD)/control/origin/lib%-origin.so.1:
 	@mkdir -p $(@D)
 	$(CC) -shared -nostdlib -x c /dev/null -Wl,-soname,lib$*-origin.so.1 -o $@
 
-# A version of a hooked call that is not hooked would pass by the limits: the build fails where the list has one.
+# An unhooked version of a hooked call would bypass the limits, so the build fails if the list contains one.
 $(BUILD)/control/versions.checked: include/cuda_calls.def Makefile
 	@mkdir -p $(@D)
 	@sed -nE 's/^CUDA_([A-Z]+)\(([0-9]+), ([A-Za-z0-9_]+), ([A-Za-z0-9_]+).*/\1 \2 \3 \4/p' $< | awk ' \
@@ -32,7 +33,7 @@ $(BUILD)/control/versions.checked: include/cuda_calls.def Makefile
 	@touch $@
 ALL += $(BUILD)/control/versions.checked
 
-# $(1): target, $(2): SONAME, $(3): the driver's other name, $(4): objects
+# $(1): target, $(2): SONAME, $(3): the driver's second name, $(4): objects
 define control_library
 $(1): $(patsubst %,$(BUILD)/control/%.o,$(4)) $(BUILD)/control/origin/$(3)
 	@mkdir -p $$(@D)
@@ -45,7 +46,7 @@ $(eval $(call control_library,$(BUILD)/libnvml-control.so,libnvidia-ml.so.1,libn
 $(eval $(call control_library,$(BUILD)/sandbox/libcuda-control.so,libcuda.so.1,libcuda-origin.so.1,$(CONTROL_SHARED) $(CONTROL_CUDA) directory_sandbox))
 $(eval $(call control_library,$(BUILD)/sandbox/libnvml-control.so,libnvidia-ml.so.1,libnvidia-ml-origin.so.1,$(CONTROL_SHARED) $(CONTROL_NVML) directory_sandbox))
 
-# Tests of single parts link the objects they need.
+# Unit tests link the objects that they need.
 $(BUILD)/control/parts.a: $(patsubst %,$(BUILD)/control/%.o,$(CONTROL_SHARED) $(CONTROL_CUDA) directory_sandbox)
 	@rm -f $@
 	$(AR) rcs $@ $^
@@ -53,7 +54,8 @@ $(BUILD)/control/parts.a: $(patsubst %,$(BUILD)/control/%.o,$(CONTROL_SHARED) $(
 $(eval $(call tests,part,$(BUILD)/control/parts.a,-Icontrol $(BUILD)/control/parts.a))
 SCRIPTS += test/control_answers.sh test/control_circles.sh test/control_link.sh test/control_linkage.sh test/attack_chroot_installed.sh
 
-# A mirror as a container sees it, with the simulated driver behind the sandbox builds, and one with a driver of the future.
+# The library mirror of a container: the simulated driver behind the sandbox builds. A second mirror has a future
+# driver.
 MIRROR := $(BUILD)/mirror
 define linked_as
 $(1): $(2)
@@ -68,7 +70,7 @@ $(eval $(call linked_as,$(BUILD)/future/libcuda.so.1,$(BUILD)/sandbox/libcuda-co
 $(BUILD)/future/libcuda-origin.so.1: test/future_driver.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -shared $< -Wl,-soname,libcuda.so.1 -ldl -o $@
-# It has no NVML at all.
+# The future driver has no NVML.
 $(eval $(call linked_as,$(BUILD)/future/libnvidia-ml.so.1,$(BUILD)/sandbox/libnvml-control.so))
 $(BUILD)/future/libnvidia-ml-origin.so.1:
 	@mkdir -p $(@D)
@@ -79,19 +81,19 @@ $(BUILD)/future/libfuture-companion.so.1:
 	@mkdir -p $(@D)
 	$(CC) -shared -nostdlib -x c /dev/null -o $@
 
-# A mirror of a driver whose SONAME is that of its link; sim/module.mk links it.
+# A mirror of a driver whose SONAME equals the name of its link; sim/module.mk links it.
 RENAMED := $(BUILD)/mirror-renamed
 $(eval $(call linked_as,$(RENAMED)/libcuda.so.1,$(BUILD)/sandbox/libcuda-control.so))
 $(eval $(call linked_as,$(RENAMED)/libnvidia-ml.so.1,$(BUILD)/sandbox/libnvml-control.so))
 RENAMED := $(addprefix $(RENAMED)/,libcuda.so.1 libcuda-origin.so.1 libnvidia-ml.so.1 libnvidia-ml-origin.so.1)
 
-# A driver of test/places_driver.c before the simulated one.
+# The driver of test/places_driver.c in front of the simulated one.
 $(eval $(call linked_as,$(BUILD)/places/libcuda.so.1,$(BUILD)/sandbox/libcuda-control.so))
 $(BUILD)/places/libcuda-origin.so.1: test/places_driver.c $(BUILD)/places/libsimulated.so.1
 	$(CC) $(CFLAGS) -shared -Wl,--no-as-needed $(filter %.c %.so.1,$^) -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -Wl,--disable-new-dtags -ldl -o $@
 PLACES := $(addprefix $(BUILD)/places/,libcuda.so.1 libcuda-origin.so.1)
 
-# Programs are linked with the driver, whose SONAME is libcuda.so.1, and find the library in front of it under that name.
+# Programs are linked with the driver, whose SONAME is libcuda.so.1, and load the control library under that name.
 MIRRORED := $(addprefix $(MIRROR)/,libcuda.so.1 libcuda-origin.so.1 libnvidia-ml.so.1 libnvidia-ml-origin.so.1)
 ALL += $(MIRRORED)
 MIRROR_LIBRARIES := $(MIRROR)/libcuda-origin.so.1 $(MIRROR)/libnvidia-ml-origin.so.1

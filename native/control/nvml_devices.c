@@ -1,19 +1,17 @@
-/*
- * Which GPUs NVML shows: those of the slice, numbered as CUDA numbers them. A GPU that is visible in the container and
- * not in the slice would be shown as free while it gives no memory.
- */
+/* The GPUs that NVML shows: those of the slice, numbered as in CUDA. Without this, a visible GPU outside of the slice
+ * would look free although no memory can be allocated on it. */
 #include "nvml_driver.h"
 #include "nvml_view.h"
 #include <stddef.h>
 
 typedef __typeof__(nvmlDeviceGetHandleByIndex_v2) by_index;
 
-/* How many GPUs below `end` of the driver's are shown. */
+/* The number of GPUs shown among the driver's first `end`. */
 static nvmlReturn_t count_shown(by_index *handle_of, unsigned int end, unsigned int *shown) {
   *shown = 0;
   for (unsigned int i = 0; i < end; i++) {
     nvmlDevice_t device;
-    /* One that cannot be opened is shown as the driver shows it. */
+    /* A GPU that cannot be opened is shown as the driver reports it. */
     *shown += handle_of(i, &device) != NVML_SUCCESS || nvml_view_shows(nvml_view(), device);
   }
   return NVML_SUCCESS;

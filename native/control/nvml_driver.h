@@ -1,4 +1,5 @@
-/* The real NVML's functions, found once when the library is loaded; one that it lacks answers that it is not found. */
+/* The functions of the real NVML, resolved once when the library is loaded. A missing function returns
+ * NVML_ERROR_FUNCTION_NOT_FOUND. */
 #ifndef VGPU_NVML_DRIVER_H
 #define VGPU_NVML_DRIVER_H
 
@@ -13,7 +14,7 @@ struct nvml_driver {
 #include "nvml_calls.def"
 };
 
-/* The driver's function of that name, or one that answers that there is none. */
+/* The driver's function of that name, or a function that returns NVML_ERROR_FUNCTION_NOT_FOUND. */
 void *nvml_driver_find(const char *name);
 
 extern struct nvml_driver driver __attribute__((visibility("hidden")));

@@ -1,4 +1,4 @@
-/* What a forward goes on to: the driver's function, or a refusal. */
+/* The target of a forwarded call: the driver's function, or a refusal. */
 #include "forward.h"
 #include "nvml_driver.h"
 #include "nvml_refused.h"

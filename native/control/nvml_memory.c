@@ -1,7 +1,4 @@
-/*
- * libnvml-control.so: nvidia-smi and other programs that ask NVML see the container's slice of the memory, the same
- * that CUDA shows.
- */
+/* nvidia-smi and other users of NVML see the memory of the container's slice, the same as in CUDA. */
 #include "nvml_driver.h"
 #include "nvml_view.h"
 #include "objects.h"
@@ -19,7 +16,7 @@ static bool limited_device(nvmlDevice_t device, uint32_t *index, struct vgpu_dev
   return live->memory_limit_bytes != 0;
 }
 
-/* What the container holds, driver overhead included; memory of processes that ended is not held any more. */
+/* Memory held by the container including driver overhead, without memory of dead processes. */
 static uint64_t used_bytes(uint32_t index, const struct vgpu_device_live *live) {
   static uint64_t reclaimed_at_ns;
   const struct ledger *ledger = &nvml_view()->ledger;
@@ -31,7 +28,7 @@ static uint64_t used_bytes(uint32_t index, const struct vgpu_device_live *live) 
       __atomic_store_n(&reclaimed_at_ns, now, __ATOMIC_RELAXED);
       process_self(&self);
       usage_reclaim(ledger->usage, &self);
-      objects_settle(ledger->usage);
+      objects_release_closed(ledger->usage);
     }
     used += ledger_held(ledger, index);
   }

@@ -1,11 +1,12 @@
-/* Process lists: the container's own. Its neighbours are neither to be counted nor to be known by their numbers. */
+/* Process lists contain only processes of the container. Neither the number nor the pids of other processes on the GPU
+ * are visible. */
 #include "nvml_driver.h"
 #include "nvml_view.h"
 #include <stddef.h>
 
 #define MOST_PROCESSES 512u
 
-/* More than fit are counted and not written, as the driver does. */
+/* Entries beyond the buffer are counted but not written, as in the driver. */
 #define LISTS(symbol, type)                                                                                            \
   nvmlReturn_t symbol(nvmlDevice_t device, unsigned int *count, type *processes) {                                     \
     const struct nvml_view *view = nvml_view();                                                                        \

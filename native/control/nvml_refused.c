@@ -6,11 +6,12 @@
 
 static const char *const refused[] = {
 #define NAME(symbol) #symbol,
-    NVML_CHANGES(NAME) NVML_TELLS_OF_OTHERS(NAME)
+    NVML_MODIFIES(NAME) NVML_REPORTS_OTHERS(NAME)
 #undef NAME
 };
 
-/* Called through pointers of other types, whose arguments it ignores: on x86-64 and aarch64 the caller cleans up. */
+/* Called through pointers of other function types. It ignores the arguments, which is safe because the caller cleans up
+ * the stack on x86-64 and aarch64. */
 static nvmlReturn_t refuse(void) {
   return NVML_ERROR_NO_PERMISSION;
 }

@@ -1,13 +1,13 @@
 /*
- * What a container may not do through NVML: change a GPU that others use too, and read what others do on it. The driver
- * refuses most of it to whoever is no administrator of the host; here it does not depend on how the container was
- * started.
+ * NVML functions that are refused in a container: those that change a GPU used by other containers, and those that
+ * report what others do on it. The driver refuses most of them to users without administrator rights on the host. This
+ * refusal does not depend on how the container was started.
  */
 #ifndef VGPU_NVML_REFUSED_H
 #define VGPU_NVML_REFUSED_H
 
-/* Changes a GPU, how it is divided, or what others see of it. */
-#define NVML_CHANGES(NAME)                                                                                             \
+/* Change a GPU, its partitioning, or what other users see of it. */
+#define NVML_MODIFIES(NAME)                                                                                            \
   NAME(nvmlDeviceSetComputeMode)                                                                                       \
   NAME(nvmlComputeInstanceDestroy)                                                                                     \
   NAME(nvmlDeviceClearAccountingPids)                                                                                  \
@@ -89,8 +89,8 @@
   NAME(nvmlVgpuInstanceClearAccountingPids)                                                                            \
   NAME(nvmlVgpuInstanceSetEncoderCapacity)
 
-/* Says which processes or virtual machines of others use a GPU, or how much of it all of them use together. */
-#define NVML_TELLS_OF_OTHERS(NAME)                                                                                     \
+/* Report processes or virtual machines of others on a GPU, or the total use of the GPU. */
+#define NVML_REPORTS_OTHERS(NAME)                                                                                      \
   NAME(nvmlDeviceGetEncoderUtilization)                                                                                \
   NAME(nvmlDeviceGetDecoderUtilization)                                                                                \
   NAME(nvmlDeviceGetJpgUtilization)                                                                                    \
@@ -116,7 +116,7 @@
   NAME(nvmlVgpuInstanceGetEncoderSessions)                                                                             \
   NAME(nvmlVgpuInstanceGetFBCSessions)
 
-/* What stands for the call in a container with a slice; NULL: the driver's own. */
+/* The replacement of a call in a container with a slice; NULL: call the driver. */
 void *nvml_refusal(const char *name);
 
 #endif

@@ -1,14 +1,14 @@
-/* Utilisation: the container's own processes', not the GPU's. */
+/* Utilisation of the container's own processes instead of the whole GPU. */
 #include "nvml_driver.h"
 #include "nvml_view.h"
 #include "os.h"
 #include <stddef.h>
 
 #define MOST_PROCESSES 512u
-/* How far back processes are looked at: further than the driver's window, which ends up to a sixth of a second ago. */
-#define LOOK_BACK_US 1000000ull
+/* How far back samples are read: further than the driver's window, which may have ended a sixth of a second ago. */
+#define HISTORY_US 1000000ull
 
-/* Reports of the container's processes since a time, moved to the front; their number. */
+/* Moves the samples of the container's processes to the front and returns their number. */
 static unsigned int keep_own(nvmlProcessUtilizationSample_t *samples, unsigned int count) {
   const struct nvml_view *view = nvml_view();
   unsigned int own = 0;
@@ -49,11 +49,11 @@ static unsigned int at_most_100(unsigned int percent) {
   return percent < 100 ? percent : 100;
 }
 
-/* The newest report of each of the container's processes, added up. The clock of the reports is the wall clock. */
+/* The sum of the newest sample of each process of the container. Samples are stamped with the wall clock. */
 static nvmlReturn_t own_rates(nvmlDevice_t device, nvmlUtilization_t *rates) {
   nvmlProcessUtilizationSample_t all[MOST_PROCESSES];
   unsigned int listed = MOST_PROCESSES;
-  nvmlReturn_t result = driver.nvmlDeviceGetProcessUtilization(device, all, &listed, os_wall_clock_us() - LOOK_BACK_US);
+  nvmlReturn_t result = driver.nvmlDeviceGetProcessUtilization(device, all, &listed, os_wall_clock_us() - HISTORY_US);
   *rates = (nvmlUtilization_t){.gpu = 0};
   if (result == NVML_ERROR_NOT_FOUND) return NVML_SUCCESS;
   if (result != NVML_SUCCESS) return result;
@@ -75,7 +75,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
   return own_rates(device, rates);
 }
 
-/* Samples of the whole GPU's utilisation. Power and clocks are the GPU's own, and shown. */
+/* Refuses utilisation samples of the whole GPU. Power and clocks belong to the GPU and are shown. */
 nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type, unsigned long long since,
                                   nvmlValueType_t *value, unsigned int *count, nvmlSample_t *samples) {
   bool whole = type >= NVML_GPU_UTILIZATION_SAMPLES && type <= NVML_DEC_UTILIZATION_SAMPLES;

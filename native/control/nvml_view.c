@@ -7,8 +7,9 @@ static struct nvml_view view;
 static bool opened;
 static struct lock opening;
 
-/* A MIG device is listed with the address of its GPU, which NVML counts; without one there is no telling. */
-static bool can_be_told(const struct vgpu_device_identity *identity) {
+/* A MIG device is listed with the PCI address of its GPU, by which NVML's device is recognised. Without an address it
+ * cannot be. */
+static bool is_identifiable(const struct vgpu_device_identity *identity) {
   return strncmp(identity->uuid, "GPU-", 4) == 0 ||
          (strncmp(identity->uuid, "MIG-", 4) == 0 && identity->pci_bus_id[0] != '\0');
 }
@@ -21,7 +22,7 @@ static void open_view(void) {
     view.limits = limits;
     view.hides = (limits->header.policy & VGPU_POLICY_DENY_UNLISTED) != 0 && limits->header.device_count > 0;
     for (uint32_t i = 0; i < limits->header.device_count && i < VGPU_MAX_DEVICES; i++)
-      view.hides &= can_be_told(&limits->devices[i]);
+      view.hides &= is_identifiable(&limits->devices[i]);
   }
   __atomic_store_n(&opened, true, __ATOMIC_RELEASE);
 }
@@ -35,7 +36,7 @@ const struct nvml_view *nvml_view(void) {
   return &view;
 }
 
-/* False where the driver does not say. */
+/* False if the driver does not report the UUID. */
 static bool find(const struct nvml_view *seen, nvmlDevice_t device, int *index) {
   char uuid[96];
   nvmlPciInfo_t pci;

@@ -7,8 +7,8 @@
 #define MOST_OBJECTS VGPU_MAX_PROCESSES
 #define HOLDER_WORDS (VGPU_MAX_PROCESSES / 64)
 
-static struct lock lock;            /* of `held` and this process's bits */
-static uint32_t held[MOST_OBJECTS]; /* how often this process holds each */
+static struct lock lock;            /* protects `held` and this process's holder bits */
+static uint32_t held[MOST_OBJECTS]; /* number of references of this process to each object */
 
 uint64_t objects_key(const void *handle, size_t size) {
   uint64_t key = 0xcbf29ce484222325ull;
@@ -41,7 +41,8 @@ static void clear_holder(struct vgpu_usage *usage, uint32_t number, uint32_t slo
   __atomic_fetch_and(holders(usage, number, slot), ~(1ull << slot % 64), __ATOMIC_SEQ_CST);
 }
 
-/* Somebody has it, or may have it. Where processes come and go few slots are used, so the first word mostly says it. */
+/* Whether a process holds the object or a descriptor of it is open. Few slots are used, so the first word usually
+ * decides. */
 static bool is_charged(const struct vgpu_usage *usage, uint32_t number) {
   for (uint32_t i = 0; i < HOLDER_WORDS; i++)
     if (__atomic_load_n(&usage->ledger[i][number].object_holders, __ATOMIC_SEQ_CST) != 0) return true;
@@ -59,20 +60,20 @@ uint64_t objects_charged_slowly(const struct vgpu_usage *usage, uint32_t device)
   return bytes;
 }
 
-/* Takes a place that nobody holds; only one process can move its state on. One that a killed process was about to take
- * stays unused. */
+/* Takes a free place. Only one process can advance its state. A place whose taker is killed in between stays unused. */
 static bool take_place(struct vgpu_usage *usage, uint32_t number, uint64_t *state) {
   uint64_t *word = &usage->slots[number].object.state;
   *state = __atomic_load_n(word, __ATOMIC_ACQUIRE);
   if ((*state & 1) != 0 || is_charged(usage, number)) return false;
   if (!__atomic_compare_exchange_n(word, state, *state + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return false;
-  /* An importer may have come meanwhile: it finds the state moved, and leaves; or it was first, and has it. */
+  /* An importer may have set its bit meanwhile. Either it notices the new state and leaves, or it was first and keeps
+   * the old object. */
   if (!is_charged(usage, number)) return true;
   __atomic_store_n(word, *state + 2, __ATOMIC_SEQ_CST);
   return false;
 }
 
-uint32_t objects_make(struct vgpu_usage *usage, uint32_t slot, uint32_t device, uint64_t bytes, uint64_t key) {
+uint32_t objects_create(struct vgpu_usage *usage, uint32_t slot, uint32_t device, uint64_t bytes, uint64_t key) {
   uint32_t number = 0;
   uint64_t state = 0;
   lock_take(&lock);
@@ -92,8 +93,8 @@ uint32_t objects_make(struct vgpu_usage *usage, uint32_t slot, uint32_t device, 
   return number < MOST_OBJECTS ? number : OBJECT_NONE;
 }
 
-/* The caller has the lock. False: another object has taken the place meanwhile. */
-static bool hold(struct vgpu_usage *usage, uint32_t number, uint64_t state, uint32_t slot) {
+/* The caller holds the lock. False: the place was reused for another object meanwhile. */
+static bool acquire(struct vgpu_usage *usage, uint32_t number, uint64_t state, uint32_t slot) {
   if (held[number] == 0) {
     set_holder(usage, number, slot);
     if (__atomic_load_n(&usage->slots[number].object.state, __ATOMIC_SEQ_CST) != state) {
@@ -105,14 +106,14 @@ static bool hold(struct vgpu_usage *usage, uint32_t number, uint64_t state, uint
   return true;
 }
 
-uint32_t objects_hold_key(struct vgpu_usage *usage, uint32_t slot, uint64_t key) {
+uint32_t objects_acquire_by_key(struct vgpu_usage *usage, uint32_t slot, uint64_t key) {
   uint32_t found = OBJECT_NONE;
   lock_take(&lock);
   for (uint32_t i = 0, end = high(usage); i < end && found == OBJECT_NONE; i++) {
     const struct vgpu_object *object = &usage->slots[i].object;
     uint64_t state = __atomic_load_n(&object->state, __ATOMIC_ACQUIRE);
     bool same = (state & 1) == 0 && __atomic_load_n(&object->key, __ATOMIC_RELAXED) == key;
-    if (same && is_charged(usage, i) && hold(usage, i, state, slot)) found = i;
+    if (same && is_charged(usage, i) && acquire(usage, i, state, slot)) found = i;
   }
   lock_release(&lock);
   return found;
@@ -122,27 +123,28 @@ static uint64_t locks_of(uint32_t number) {
   return VGPU_DESCRIPTOR_LOCKS + (uint64_t)VGPU_DESCRIPTORS_OF_OBJECT * number;
 }
 
-/* Its own mark is the one that only others see. */
-static bool stands_for(int fd, int probe, uint32_t number, uint32_t count) {
+/* A descriptor's own mark is the one that all other descriptors see as locked. */
+static bool refers_to(int fd, int probe, uint32_t number, uint32_t count) {
   for (uint32_t i = 0; i < count && i < VGPU_DESCRIPTORS_OF_OBJECT; i++)
-    if (descriptor_others_have(probe, locks_of(number) + i, 1) && !descriptor_others_have(fd, locks_of(number) + i, 1))
+    if (descriptor_marked_elsewhere(probe, locks_of(number) + i, 1) &&
+        !descriptor_marked_elsewhere(fd, locks_of(number) + i, 1))
       return true;
   return false;
 }
 
-uint32_t objects_hold_descriptor(struct vgpu_usage *usage, uint32_t slot, int fd) {
+uint32_t objects_acquire_by_descriptor(struct vgpu_usage *usage, uint32_t slot, int fd) {
   int probe = high(usage) == 0 ? -1 : descriptor_probe_by(fd);
   uint32_t found = OBJECT_NONE;
   for (uint32_t i = 0, end = high(usage); i < end && probe >= 0 && found == OBJECT_NONE; i++) {
     const struct vgpu_object *object = &usage->slots[i].object;
     uint64_t state = __atomic_load_n(&object->state, __ATOMIC_ACQUIRE);
     uint32_t count = __atomic_load_n(&object->descriptors, __ATOMIC_ACQUIRE);
-    if ((state & 1) != 0 || !stands_for(fd, probe, i, count)) continue;
+    if ((state & 1) != 0 || !refers_to(fd, probe, i, count)) continue;
     lock_take(&lock);
-    if (hold(usage, i, state, slot)) found = i;
+    if (acquire(usage, i, state, slot)) found = i;
     lock_release(&lock);
   }
-  descriptor_leave(probe);
+  descriptor_close_probe(probe);
   return found;
 }
 
@@ -160,8 +162,8 @@ uint32_t objects_device(const struct vgpu_usage *usage, uint32_t number) {
   return __atomic_load_n(&usage->slots[number].object.device, __ATOMIC_RELAXED) % VGPU_MAX_DEVICES;
 }
 
-/* The first descriptor in the container says which file all are of. Whoever is killed while it writes that leaves it
- * unknown: then descriptors cannot be followed. */
+/* The first descriptor in the container determines the file of all descriptors. If a process is killed while it writes
+ * this, the file stays unknown and descriptors cannot be tracked. */
 static bool learn_file(struct vgpu_usage_header *header, int fd) {
   struct os_file file;
   char path[sizeof header->descriptor_path];
@@ -179,8 +181,8 @@ static bool learn_file(struct vgpu_usage_header *header, int fd) {
          header->descriptor_device == file.device && header->descriptor_inode == file.inode;
 }
 
-/* The mark comes before its number, so that whoever finds the number finds the mark. */
-bool objects_described(struct vgpu_usage *usage, uint32_t number, int fd) {
+/* Sets the mark before the count is increased, so that every counted descriptor has its mark. */
+bool objects_track_descriptor(struct vgpu_usage *usage, uint32_t number, int fd) {
   uint32_t *descriptors = &usage->slots[number].object.descriptors;
   if (!learn_file(&usage->header, fd)) return false;
   uint32_t count = __atomic_load_n(descriptors, __ATOMIC_SEQ_CST);
@@ -190,7 +192,8 @@ bool objects_described(struct vgpu_usage *usage, uint32_t number, int fd) {
   return true;
 }
 
-/* The path was written by somebody of the same container, who could lead it elsewhere, and take the locks away too. */
+/* The path was written by a process of the container, so it is not trusted: another file there would also hide the
+ * locks. */
 static int probe_file(const struct vgpu_usage_header *header) {
   struct os_file file = {.device = header->descriptor_device, .inode = header->descriptor_inode};
   char path[sizeof header->descriptor_path];
@@ -200,17 +203,17 @@ static int probe_file(const struct vgpu_usage_header *header) {
   return descriptor_probe(path, &file);
 }
 
-bool objects_settle(struct vgpu_usage *usage) {
+bool objects_release_closed(struct vgpu_usage *usage) {
   bool freed = false;
   int probe = high(usage) == 0 ? -1 : probe_file(&usage->header);
   for (uint32_t i = 0, end = high(usage); i < end && probe >= 0; i++) {
     uint32_t *descriptors = &usage->slots[i].object.descriptors;
     uint32_t count = __atomic_load_n(descriptors, __ATOMIC_SEQ_CST);
-    if (count == 0 || descriptor_others_have(probe, locks_of(i), VGPU_DESCRIPTORS_OF_OBJECT)) continue;
-    /* Only as many as were seen: another may have been made meanwhile. */
+    if (count == 0 || descriptor_marked_elsewhere(probe, locks_of(i), VGPU_DESCRIPTORS_OF_OBJECT)) continue;
+    /* Resets the count only if it is unchanged: a descriptor may have been created meanwhile. */
     if (__atomic_compare_exchange_n(descriptors, &count, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) freed = true;
   }
-  descriptor_leave(probe);
+  descriptor_close_probe(probe);
   return freed;
 }
 

@@ -13,12 +13,12 @@ uint64_t objects_key(const void *handle, size_t size);
 
 /* Registers `bytes` of a device as an object held by the calling process in `slot`. The object is charged from then on,
  * so the caller gives its own charge back. OBJECT_NONE: the table is full. */
-uint32_t objects_make(struct vgpu_usage *usage, uint32_t slot, uint32_t device, uint64_t bytes, uint64_t key);
+uint32_t objects_create(struct vgpu_usage *usage, uint32_t slot, uint32_t device, uint64_t bytes, uint64_t key);
 
 /* Adds a reference of the calling process to the object with that key, or to the object of the descriptor. OBJECT_NONE:
  * there is none. */
-uint32_t objects_hold_key(struct vgpu_usage *usage, uint32_t slot, uint64_t key);
-uint32_t objects_hold_descriptor(struct vgpu_usage *usage, uint32_t slot, int fd);
+uint32_t objects_acquire_by_key(struct vgpu_usage *usage, uint32_t slot, uint64_t key);
+uint32_t objects_acquire_by_descriptor(struct vgpu_usage *usage, uint32_t slot, int fd);
 
 /* Drops one reference of the calling process. */
 void objects_release(struct vgpu_usage *usage, uint32_t slot, uint32_t object);
@@ -28,7 +28,7 @@ void objects_set_key(struct vgpu_usage *usage, uint32_t object, uint64_t key);
 
 /* Registers a descriptor of an object that this process holds: the object is charged until all its descriptors are
  * closed. False: the descriptor cannot be tracked. */
-bool objects_described(struct vgpu_usage *usage, uint32_t object, int fd);
+bool objects_track_descriptor(struct vgpu_usage *usage, uint32_t object, int fd);
 
 /* The device of the memory. */
 uint32_t objects_device(const struct vgpu_usage *usage, uint32_t object);
@@ -40,8 +40,8 @@ static inline uint64_t objects_charged(const struct vgpu_usage *usage, uint32_t 
   return objects_charged_slowly(usage, device);
 }
 
-/* Detects closed descriptors; true if that freed memory. */
-bool objects_settle(struct vgpu_usage *usage);
+/* Releases objects whose descriptors have all been closed; true if that freed memory. */
+bool objects_release_closed(struct vgpu_usage *usage);
 
 /* Drops all references of a process that has ended. */
 void objects_drop_slot(struct vgpu_usage *usage, uint32_t slot);

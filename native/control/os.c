@@ -67,7 +67,7 @@ void *os_map_file(const char *path, size_t size, bool writable, int *error) {
     *error = errno;
     return NULL;
   }
-  /* A page beyond the end of the file would end the program with SIGBUS. */
+  /* Access to a page beyond the end of the file would raise SIGBUS. */
   if (lseek(fd, 0, SEEK_END) >= (off_t)size) {
     mapped = mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
     if (mapped == MAP_FAILED) *error = errno;
@@ -85,7 +85,7 @@ void os_unmap_memory(void *memory, size_t size) {
   if (memory != NULL) munmap(memory, size);
 }
 
-/* By the system call: the C library's function is a newer one than containers have. */
+/* Uses the system call, because the fstat symbol requires a newer glibc than containers may have. */
 bool os_identify(int fd, struct os_file *file) {
   struct stat status;
   if (syscall(SYS_fstat, fd, &status) != 0) return false;

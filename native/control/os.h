@@ -1,7 +1,5 @@
-/*
- * The operating system as the library uses it. Everything here is safe in any thread of a foreign program: no
- * allocation, no locale, no environment, and only symbols that glibc 2.17 has.
- */
+/* The operating system interface of the library. All functions are safe in any thread of the host program: they use no
+ * allocation, locale or environment, and only symbols that glibc 2.17 has. */
 #ifndef VGPU_OS_H
 #define VGPU_OS_H
 
@@ -15,27 +13,28 @@ uint64_t os_now_ns(void);
 /* CLOCK_REALTIME in us. */
 uint64_t os_wall_clock_us(void);
 
-/* Sleeps until CLOCK_MONOTONIC reaches `at_ns`, or a signal comes. */
+/* Sleeps until CLOCK_MONOTONIC reaches `at_ns` or a signal arrives. */
 void os_sleep_until(uint64_t at_ns);
 
-/* Pauses a spinning thread: `round` counts how often it did so already, later rounds give the processor away. */
+/* Pauses a spinning thread. `round` is the number of earlier pauses; later rounds yield the CPU. */
 void os_backoff(unsigned round);
 
-/* Reads at most `room` - 1 bytes and ends them with a zero; returns their number or -errno. */
+/* Reads at most `room` - 1 bytes and adds a terminating zero; returns their number or -errno. */
 long os_read_text(const char *path, char *text, size_t room);
 
-/* Maps `path` whole, at least `size` bytes of it; NULL if that is not possible. `*error` is then the errno, EINVAL when
- * short. */
+/*
+ * Maps a file of at least `size` bytes. NULL on failure; `*error` is then the errno, EINVAL if the file is too short.
+ */
 void *os_map_file(const char *path, size_t size, bool writable, int *error);
 
-/* Fresh zeroed memory, NULL when there is none. */
+/* Zeroed memory; NULL if there is none. */
 void *os_map_memory(size_t size);
 void os_unmap_memory(void *memory, size_t size);
 
-/* Reads the beginning of a file into `data` without ever waiting; returns the bytes read, 0 where it cannot be read. */
+/* Reads the beginning of a file into `data` without blocking; returns the bytes read, 0 on failure. */
 size_t os_read_now(const char *path, void *data, size_t room);
 
-/* What an open descriptor stands for; false when it is not open. */
+/* Identifies the file behind an open descriptor; false if it is not open. */
 struct os_file {
   uint64_t device;
   uint64_t inode;

@@ -14,7 +14,7 @@ int place_of(CUmemAllocationType type, const CUmemLocation *location) {
   case CU_MEM_LOCATION_TYPE_DEVICE:
     return devices_index(location->id);
   case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN:
-    return devices_index(location->id & 0xff); /* the domain's number is in the next byte */
+    return devices_index(location->id & 0xff); /* the locality domain is in the next byte */
   case CU_MEM_LOCATION_TYPE_INVISIBLE:
     return DEVICE_UNLISTED;
   case CU_MEM_LOCATION_TYPE_HOST:

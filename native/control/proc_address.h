@@ -1,4 +1,4 @@
-/* Which hook belongs to a function that the driver handed out. */
+/* Finds the hook for a function that the driver returned from cuGetProcAddress. */
 #ifndef VGPU_PROC_ADDRESS_H
 #define VGPU_PROC_ADDRESS_H
 
@@ -7,25 +7,23 @@
 
 /* One hooked function. */
 struct hook {
-  const char *name;        /* as cuGetProcAddress knows it */
-  void *hooked;            /* ours */
-  void *const *driver_has; /* the driver's, as its symbol table has it; driver_missing: none */
+  const char *name;      /* name in cuGetProcAddress */
+  void *hooked;          /* the hook */
+  void *const *exported; /* the driver's exported function; driver_missing: none */
   int version;
   cuuint64_t stream;
-  void *handed_out; /* the driver's, as its cuGetProcAddress answers for this variant; found by proc_address_learn */
+  /* the driver's function as its cuGetProcAddress returns it for this variant; set by proc_address_learn */
+  void *looked_up;
 };
 
-/* Which hooks there are: said when the library is loaded. */
+/* Registers the table of hooks when the library is loaded. */
 void proc_address_register(struct hook *hooks, size_t count);
 
-/* Learns the driver's addresses of all hooked functions; once, after cuInit. */
+/* Looks up the driver's addresses of all hooked functions. Called once, after cuInit. */
 void proc_address_learn(void);
 
-/*
- * The hook for a function that cuGetProcAddress answered to `name`: the one of exactly that variant. The function
- * itself when it is none of the hooked ones; a variant of a hooked name that is not known is counted, because it passes
- * by the limits.
- */
+/* The hook of exactly the variant that cuGetProcAddress returned for `name`. Returns `function` itself if it is not a
+ * hooked function. An unknown variant of a hooked name is counted, because it bypasses the limits. */
 void *proc_address_hook(const char *name, void *function);
 
 #endif

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The number that the kernel gives the first pid namespace, on every system (PROC_PID_INIT_INO). */
+/* Inode number of the initial pid namespace on every kernel (PROC_PID_INIT_INO). */
 #define FIRST_PID_NAMESPACE 0xeffffffcu
 
-/* Fields of /proc/<pid>/stat, counted from 1 as proc(5) does. */
+/* Fields of /proc/<pid>/stat, numbered as in proc(5). */
 enum { FIELD_STATE = 3, FIELD_THREADS = 20, FIELD_START = 22, FIELD_START_STACK = 28 };
 
 struct stat_line {
@@ -30,7 +30,7 @@ static const char *parse_number(const char *text, uint64_t *number) {
 }
 
 static bool parse_stat(const char *text, struct stat_line *line) {
-  /* The name is in parentheses and may hold anything, parentheses too: the last one ends it. */
+  /* The name is in parentheses and may itself contain parentheses, so the last one ends it. */
   const char *open = strchr(text, '(');
   const char *close = strrchr(text, ')');
   if (open == NULL || close == NULL || close < open || close[1] != ' ') return false;
@@ -101,7 +101,7 @@ bool process_is_gone(const struct process_identity *described, const struct proc
   stat_path(path, described->pid);
   if (!read_stat(path, &line)) return false;
   if (described->start_ticks != 0 && line.start_ticks != described->start_ticks) return true;
-  /* The first thread of a process may have ended while others go on: then it is no zombie yet. */
+  /* The first thread may have ended while other threads continue; then the process is still alive. */
   if ((line.state == 'Z' || line.state == 'X') && line.threads <= 1) return true;
   return described->start_stack != 0 && line.start_stack != 0 && line.start_stack != described->start_stack;
 }

@@ -9,11 +9,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Programs close descriptors that they did not open: the number is ours only while it still names this file. */
+/*
+ * Programs close descriptors that they did not open, so the descriptor is used only while it refers to the same file.
+ */
 static int connection = -1;
 static struct os_file connection_file;
-static struct lock looking;
-static uint32_t owed; /* a publication came that nobody has looked after yet */
+static struct lock renewing;
+static uint32_t check_requested; /* a publication arrived that no thread has handled yet */
 
 static bool is_ours(void) {
   struct os_file file;
@@ -21,7 +23,7 @@ static bool is_ours(void) {
          file.inode == connection_file.inode;
 }
 
-static void leave(void) {
+static void disconnect(void) {
   if (is_ours()) close(connection);
   connection = -1;
 }
@@ -55,30 +57,31 @@ bool session_open(uint32_t pid, uint32_t slot, uint64_t start_ticks) {
   return true;
 }
 
-/* The agent never says anything, so whatever can be read is the end. */
-static bool stands(void) {
+/* The agent never sends data, so a readable socket means that the connection has ended. */
+static bool is_connected(void) {
   char byte;
   return is_ours() && recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
 }
 
-/* One thread looks. Whoever comes meanwhile leaves it another look to do: the agent may have ended after the first. */
+/* One thread checks. A thread that arrives meanwhile requests another check, because the agent may have restarted after
+ * the first one. */
 bool session_renew(uint32_t pid, uint32_t slot, uint64_t start_ticks) {
   bool renewed = false;
-  __atomic_store_n(&owed, 1, __ATOMIC_SEQ_CST);
-  while (__atomic_load_n(&owed, __ATOMIC_SEQ_CST) != 0 && lock_try(&looking)) {
-    __atomic_store_n(&owed, 0, __ATOMIC_SEQ_CST);
-    if (!stands()) {
-      leave();
+  __atomic_store_n(&check_requested, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&check_requested, __ATOMIC_SEQ_CST) != 0 && lock_try(&renewing)) {
+    __atomic_store_n(&check_requested, 0, __ATOMIC_SEQ_CST);
+    if (!is_connected()) {
+      disconnect();
       renewed |= session_open(pid, slot, start_ticks);
     }
-    lock_release(&looking);
+    lock_release(&renewing);
   }
   return renewed;
 }
 
 static void reset(void) {
-  leave();
-  looking.taken = 0;
-  owed = 0;
+  disconnect();
+  renewing.taken = 0;
+  check_requested = 0;
 }
 AFTER_FORK(reset)

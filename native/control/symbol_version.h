@@ -1,7 +1,5 @@
-/*
- * Newer C libraries moved the loader's functions into libc and gave them new versions; asked for by their oldest
- * version they are found on every glibc since 2.17.
- */
+/* glibc 2.34 moved dlopen and dlsym into libc under new versions. The oldest version of the symbols exists on every
+ * glibc since 2.17. */
 #ifndef VGPU_SYMBOL_VERSION_H
 #define VGPU_SYMBOL_VERSION_H
 

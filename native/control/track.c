@@ -8,7 +8,9 @@
 #define SHARDS 64u
 #define FIRST_CAPACITY 64u
 
-/* Open addressing with linear probing; an entry of kind 0 is free. Each shard has its lock, held for a probe. */
+/*
+ * Open addressing with linear probing; an entry of kind 0 is free. Each shard has its own lock, held during one probe.
+ */
 struct shard {
   struct lock lock;
   uint32_t count;
@@ -38,7 +40,7 @@ static uint32_t home(const struct shard *shard, uint64_t hashed) {
   return (uint32_t)(hashed / SHARDS) & (shard->capacity - 1);
 }
 
-/* Where the entry is, or the free place where it would be put. */
+/* The matching entry, or the free place for it. */
 static struct track_entry *probe(struct shard *shard, uint64_t hashed, uint16_t kind, uint64_t key) {
   uint32_t at = home(shard, hashed);
   while (shard->entries[at].kind != 0 && (shard->entries[at].kind != kind || shard->entries[at].key != key))
@@ -60,7 +62,7 @@ static bool grow(struct shard *shard) {
   return true;
 }
 
-/* Closes the gap, so that every later entry is still reached from its home. */
+/* Closes the gap, so that every later entry of the probe sequence stays reachable. */
 static void erase(struct shard *shard, struct track_entry *entry) {
   uint32_t mask = shard->capacity - 1;
   uint32_t gap = (uint32_t)(entry - shard->entries);
@@ -147,7 +149,8 @@ void track_sweep(bool (*matches)(const struct track_entry *, void *), void (*dro
   for (uint32_t i = 0; i < SHARDS; i++) {
     struct shard *shard = take_shard(i);
     uint32_t at = 0;
-    /* Erasing moves a later entry here, which is then looked at too; one moved round the end was looked at before. */
+    /* Erasing moves a later entry to this place, so the place is checked again. An entry that wraps around was checked
+     * before. */
     while (at < shard->capacity) {
       struct track_entry entry = shard->entries[at];
       if (entry.kind == 0 || !matches(&entry, with)) {

@@ -10,14 +10,14 @@
 #define VARIABLE "CUDA_VISIBLE_DEVICES="
 #define VARIABLE_LENGTH (sizeof VARIABLE - 1)
 
-static struct lock lock; /* of everything below; not held while the driver reads */
+static struct lock lock; /* protects everything below; not held while the driver reads the variable */
 static bool known_to_driver;
-static unsigned users; /* calls of cuInit under way */
+static unsigned callers; /* calls of cuInit in progress */
 static char entry[VARIABLE_LENGTH + VGPU_MAX_DEVICES * (sizeof(((struct vgpu_device_identity *)0)->uuid) + 1)];
-static char **ours;
+static char **own_environment;
 static size_t room;
-static char **theirs;
-static char *their_entry; /* NULL: the program has not set the variable */
+static char **program_environment;
+static char *program_entry; /* NULL: the program has not set the variable */
 
 static const struct vgpu_device_identity *listed(uint32_t position) {
   const struct vgpu_limits *limits = control.limits;
@@ -40,8 +40,8 @@ static bool is_uuid(const char *text) {
   return strncasecmp(text, "GPU-", 4) == 0 || strncasecmp(text, "MIG-", 4) == 0;
 }
 
-/* The listed GPU that an item of the program's own list names: by number, or by the beginning of its UUID. */
-static const struct vgpu_device_identity *chosen(const char *item, size_t length) {
+/* The listed GPU that one item of the program's list selects: by number, or by a prefix of its UUID. */
+static const struct vgpu_device_identity *find_listed(const char *item, size_t length) {
   uint32_t number = 0;
   if (length >= 4 && is_uuid(item)) {
     for (uint32_t i = 0; listed(i) != NULL; i++)
@@ -63,7 +63,7 @@ static size_t append(size_t length, const struct vgpu_device_identity *identity)
   return length + add;
 }
 
-/* As the driver reads it: a list ends at the first item that names no GPU. */
+/* Like the driver: the list ends at the first item that matches no GPU. */
 static void write_entry(const char *wanted) {
   size_t length = VARIABLE_LENGTH;
   memcpy(entry, VARIABLE, length);
@@ -71,7 +71,7 @@ static void write_entry(const char *wanted) {
     length = append(length, listed(i));
   while (wanted != NULL && *wanted != '\0') {
     size_t item = strcspn(wanted, ",");
-    const struct vgpu_device_identity *identity = chosen(wanted, item);
+    const struct vgpu_device_identity *identity = find_listed(wanted, item);
     if (identity == NULL) break;
     length = append(length, identity);
     wanted += item + (wanted[item] == ',');
@@ -86,45 +86,45 @@ static bool may_hide(void) {
   return listed(0) != NULL;
 }
 
-static bool exchange(void) {
+static bool install_environment(void) {
   size_t count = 0;
   while (environ != NULL && environ[count] != NULL)
     count++;
   if (room < count + 2) {
     char **more = os_map_memory((count + 2) * sizeof *more);
     if (more == NULL) return false;
-    /* The smaller one stays: another thread may be reading it. */
-    ours = more;
+    /* The smaller array is not freed: another thread may be reading it. */
+    own_environment = more;
     room = count + 2;
   }
   size_t kept = 0;
-  their_entry = NULL;
+  program_entry = NULL;
   for (size_t i = 0; i < count; i++) {
     if (strncmp(environ[i], VARIABLE, VARIABLE_LENGTH) != 0)
-      ours[kept++] = environ[i];
-    else if (their_entry == NULL)
-      their_entry = environ[i];
+      own_environment[kept++] = environ[i];
+    else if (program_entry == NULL)
+      program_entry = environ[i];
   }
-  write_entry(their_entry == NULL ? NULL : their_entry + VARIABLE_LENGTH);
-  ours[kept++] = entry;
-  ours[kept] = NULL;
-  theirs = environ;
-  __atomic_store_n(&environ, ours, __ATOMIC_RELEASE);
+  write_entry(program_entry == NULL ? NULL : program_entry + VARIABLE_LENGTH);
+  own_environment[kept++] = entry;
+  own_environment[kept] = NULL;
+  program_environment = environ;
+  __atomic_store_n(&environ, own_environment, __ATOMIC_RELEASE);
   return true;
 }
 
-/* The program may have set variables meanwhile: then the C library has copied ours, and that copy is mended. */
-static void restore(void) {
-  if (environ == ours) {
-    __atomic_store_n(&environ, theirs, __ATOMIC_RELEASE);
+/* If the program set a variable meanwhile, the C library copied our array. The entry is then restored in the copy. */
+static void restore_environment(void) {
+  if (environ == own_environment) {
+    __atomic_store_n(&environ, program_environment, __ATOMIC_RELEASE);
     return;
   }
   char **at = environ;
   while (at != NULL && *at != NULL && *at != entry)
     at++;
   if (at == NULL || *at == NULL) return;
-  if (their_entry != NULL)
-    *at = their_entry;
+  if (program_entry != NULL)
+    *at = program_entry;
   else
     while ((at[0] = at[1]) != NULL)
       at++;
@@ -132,8 +132,8 @@ static void restore(void) {
 
 bool visible_begin(void) {
   lock_take(&lock);
-  bool hides = !known_to_driver && may_hide() && (users > 0 || exchange());
-  users += hides;
+  bool hides = !known_to_driver && may_hide() && (callers > 0 || install_environment());
+  callers += hides;
   lock_release(&lock);
   return hides;
 }
@@ -141,14 +141,14 @@ bool visible_begin(void) {
 void visible_end(bool known) {
   lock_take(&lock);
   known_to_driver |= known;
-  if (--users == 0) restore();
+  if (--callers == 0) restore_environment();
   lock_release(&lock);
 }
 
 static void reset(void) {
   lock.taken = 0;
-  if (users > 0) restore();
-  users = 0;
+  if (callers > 0) restore_environment();
+  callers = 0;
   known_to_driver = false;
 }
 AFTER_FORK(reset)

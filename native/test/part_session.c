@@ -71,7 +71,7 @@ int main(void) {
   /* A child lets go of the parent's connection, and of nothing else. */
   pid_t child = fork();
   if (child == 0) {
-    fork_forget();
+    fork_reset();
     _exit(send(pair[1], "x", 1, MSG_NOSIGNAL) == 1 && session_open(7, 4, 99) ? 0 : 1);
   }
   int status = -1;

@@ -53,7 +53,7 @@ int main(void) {
   CHECK_EQ(swept, (uint64_t)(MANY - 1) * MANY / 2 - 3ull * (MANY / 3) * (MANY / 3 + 1) / 2 + 7);
   CHECK(!track_find(TRACK_MEMORY, key(1), &found));
 
-  fork_forget();
+  fork_reset();
   entry = (struct track_entry){.kind = TRACK_MEMORY, .key = 5, .bytes = 5};
   CHECK_EQ(track_add(&entry), 0);
   CHECK(track_find(TRACK_MEMORY, 5, &found));
