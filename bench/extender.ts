@@ -5,7 +5,7 @@ import type { NodeObject, PodObject } from '../test/scheduler/objects.js';
 import type { FilterResult, HostPriority } from '../src/scheduler/results.js';
 import { systemClock } from '../src/host/clock.js';
 import { silentLog } from '../src/host/log.js';
-import { largeCluster, newPod, type LargeCluster } from './extender/large-cluster.js';
+import { largeCluster, newPod, newPodOf, type LargeCluster } from './extender/large-cluster.js';
 import { seededRandom, type Random } from './openb/random.js';
 import { measured, type BenchOptions } from './report.js';
 
@@ -29,12 +29,19 @@ const SIZES: readonly Size[] = [
  */
 const WARM_UP = 50;
 
+const QUANTILES = [
+  ['p50', 0.5],
+  ['p99', 0.99],
+] as const;
+
 /**
  * How long kube-scheduler waits for the extender: filter and prioritize over all nodes by name, over HTTP on loopback,
  * one pod after another, each bound and later ended. The baseline is a server that reads the same bodies and answers
  * with as many names, deciding nothing.
  *
- * Then the same with whole nodes in the body (`nodeCacheCapable: false`), each as large as a node of a cluster is.
+ * Then the same with whole nodes in the body (`nodeCacheCapable: false`), each as large as a node of a cluster is; and
+ * the filter alone for pods of three containers on a cluster on which nearly every GPU has parts taken (baseline: pods
+ * of one container there).
  *
  *     npm run bench -- extender
  */
@@ -44,19 +51,7 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
     const before = process.memoryUsage().rss;
     const cluster = largeCluster(random, size.nodes, size.pods, size.gpuPods);
     const started = performance.now();
-    const extender = new Extender(
-      {
-        address: '127.0.0.1',
-        port: 0,
-        tls: null,
-        policy: 'fragmentation',
-        version: 'bench',
-        reservationTtlMs: 30_000,
-        settleTimeoutMs: 500,
-      },
-      { source: cluster, writer: cluster, clock: systemClock, log: silentLog() },
-    );
-    await extender.start();
+    const extender = await startExtender(cluster);
     const listedMs = performance.now() - started;
     const names = cluster.nodes.map((node) => node.metadata?.name ?? '');
     const nothing = await startEcho();
@@ -74,10 +69,7 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
       if (bind !== null) times.bind.push(bind);
     }
     const used = process.memoryUsage();
-    for (const [quantile, of] of [
-      ['p50', 0.5],
-      ['p99', 0.99],
-    ] as const) {
+    for (const [quantile, of] of QUANTILES) {
       report(
         measured(
           `${size.name}: decision (filter + prioritize), ${quantile}`,
@@ -97,6 +89,68 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
     nothing.close();
     await extender.stop();
   }
+  await measureSeveralContainers(report, note);
+}
+
+async function startExtender(cluster: LargeCluster): Promise<Extender> {
+  const extender = new Extender(
+    {
+      address: '127.0.0.1',
+      port: 0,
+      tls: null,
+      policy: 'fragmentation',
+      version: 'bench',
+      reservationTtlMs: 30_000,
+      settleTimeoutMs: 500,
+    },
+    { source: cluster, writer: cluster, clock: systemClock, log: silentLog() },
+  );
+  await extender.start();
+  return extender;
+}
+
+const FULL_CLUSTER = { nodes: 5000, gpuPods: 110_000, calls: 60 };
+
+/** Filter by names on a full cluster, for pods of one container and of three in turn. */
+async function measureSeveralContainers(report: BenchOptions['report'], note: BenchOptions['note']): Promise<void> {
+  const random = seededRandom(11);
+  const { nodes, gpuPods, calls } = FULL_CLUSTER;
+  const cluster = largeCluster(random, nodes, gpuPods, gpuPods);
+  const extender = await startExtender(cluster);
+  const caller = new Caller();
+  const names = cluster.nodes.map((node) => node.metadata?.name ?? '');
+  const times = new Map([1, 3].map((count) => [count, { wall: [] as number[], cpu: [] as number[], fits: 0 }]));
+  for (let at = 0; at < calls; at++) {
+    for (const [count, { wall, cpu }] of times) {
+      const pod = newPodOf(count, random, `of-${count}-${at}`);
+      cluster.create(pod);
+      const body = { Pod: pod, Nodes: null, NodeNames: names };
+      const { answer, ms, cpuMs } = await caller.post<FilterResult>(extender.port, 'predicates', body);
+      cluster.delete(pod.metadata?.uid ?? '');
+      wall.push(ms);
+      cpu.push(cpuMs);
+      if ((answer.NodeNames ?? []).length > 0) (times.get(count) as { fits: number }).fits++;
+    }
+  }
+  const [one, three] = [times.get(1), times.get(3)];
+  for (const [quantile, of] of QUANTILES) {
+    const figure = (kind: 'wall' | 'cpu', what: string): void =>
+      report(
+        measured(
+          `full cluster of 5,000 nodes: ${what} for pods of 3 containers, ${quantile}`,
+          quantileOf(three?.[kind] ?? [], of),
+          'ms',
+          quantileOf(one?.[kind] ?? [], of),
+        ),
+      );
+    figure('wall', 'filter');
+    figure('cpu', 'CPU time of filter, client included,');
+  }
+  note(
+    `full cluster: ${one?.fits ?? 0} pods of one container and ${three?.fits ?? 0} of three, of ${calls} each, fit on some node`,
+  );
+  caller.close();
+  await extender.stop();
 }
 
 const WHOLE_NODE_CALLS = 20;

@@ -7,7 +7,7 @@ import { failure } from '../../src/kube/failure.js';
 import type { PodName, PodWriter } from '../../src/scheduler/pod-writer.js';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
 import { encodeInventory } from '../../src/gpu/node-inventory.js';
-import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../src/gpu/resources.js';
+import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../src/gpu/resources.js';
 import { topologyOfPairs } from '../../src/gpu/topology/topology.js';
 import { randomIndex, type Random } from '../openb/random.js';
 
@@ -119,6 +119,17 @@ export function largeCluster(random: Random, nodeCount: number, podCount: number
 export function newPod(random: Random, name: string): PodObject {
   const [cores, blocks, cpu] = POD_KINDS[randomIndex(random, POD_KINDS.length)] ?? POD_KINDS[0];
   return gpuPod(name, cores, blocks, cpu);
+}
+
+/** A pod of so many containers of the usual kinds that are parts of a GPU. */
+export function newPodOf(containers: number, random: Random, name: string): PodObject {
+  const parts = POD_KINDS.filter(([cores]) => cores < CORES_PER_GPU);
+  const pods = Array.from({ length: containers }, () => {
+    const [cores, blocks, cpu] = parts[randomIndex(random, parts.length)] ?? POD_KINDS[0];
+    return gpuPod(name, cores, blocks, cpu);
+  });
+  const all = pods.flatMap(({ spec }) => spec?.containers ?? []);
+  return { ...pods[0], spec: { containers: all.map((container, at) => ({ ...container, name: `part-${at}` })) } };
 }
 
 function nodeObject(name: string, kind: (typeof NODE_KINDS)[number]): NodeObject {

@@ -2,13 +2,13 @@ import { isWhole, type GpuSlot } from '../../gpu/placement/slot.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 import type { ContainerDemand, Demand } from './demand.js';
 import type { NodeShape } from './node.js';
+import { assignmentMemo, type AssignmentMemo } from './assignment-memo.js';
 import {
   advance,
   firstStage,
   gpusOf,
   keptFor,
   slotsFor,
-  stepsOf,
   type PlacementStage,
   type PlacementStep,
 } from './placement-stage.js';
@@ -28,60 +28,51 @@ export interface FoundAssignment {
 
 /**
  * Searches an assignment of all containers of a pod to GPUs, in the kubelet's order: exact for up to 16 containers.
- * GPUs in the same state are interchangeable, and a state from which the rest did not fit is not tried again. The
- * fullest GPU with room is tried first.
+ * GPUs in the same state are interchangeable, and a state from which the rest did not fit is not tried again, on
+ * whichever node. The fullest GPU with room is tried first.
  */
 export function searchAssignment(shape: NodeShape, slots: readonly GpuSlot[], demand: Demand): FoundAssignment {
-  const steps = stepsOf(demand);
+  const memo = assignmentMemo(demand, shape);
+  const { steps } = memo;
   if (steps.length > MOST_CONTAINERS) return { stage: null, isProven: false };
-  const dead = new Set<string>();
   let stages = 0;
   let givenUp = false;
   const search = (stage: PlacementStage, at: number): PlacementStage | null => {
     const step = steps[at];
     if (step === undefined) return stage;
-    if (!hasRoom(stage, steps.slice(at))) return null;
-    const key = `${at}|${stateKey(stage)}`;
-    if (dead.has(key)) return null;
+    const key = memo.keyOf(stage, at);
+    if (memo.isPlaceable(key) === false) return null;
     if (++stages > MOST_STAGES) {
       givenUp = true;
       return null;
     }
-    for (const positions of choicesFor(shape, stage, step, demand.equalGpus)) {
+    for (const positions of choicesFor(shape, stage, step, demand.equalGpus, memo, at)) {
       const found = search(advance(shape, stage, step, positions), at + 1);
+      if (found !== null) memo.learn(key, true);
       if (found !== null || givenUp) return found;
     }
-    dead.add(key);
+    memo.learn(key, false);
     return null;
   };
-  const stage = search(firstStage(slots), 0);
+  /** What was found for another node leads through every state of the same key. */
+  const follow = (stage: PlacementStage, at: number): PlacementStage | null => {
+    const step = steps[at];
+    if (step === undefined) return stage;
+    if (memo.isPlaceable(memo.keyOf(stage, at)) !== true) return null;
+    for (const positions of choicesFor(shape, stage, step, demand.equalGpus, memo, at)) {
+      const found = follow(advance(shape, stage, step, positions), at + 1);
+      if (found !== null) return found;
+    }
+    return null;
+  };
+  const first = firstStage(slots);
+  const stage = search(first, 0) ?? (givenUp ? follow(first, 0) : null);
   return { stage, isProven: stage !== null || !givenUp };
-}
-
-/** A necessary condition that is cheap to check: enough cores in sum, and enough whole GPUs. */
-function hasRoom(stage: PlacementStage, steps: readonly PlacementStep[]): boolean {
-  const slots = slotsFor(stage);
-  const main = steps.filter(({ isInit }) => !isInit);
-  const cores = main.reduce((sum, { wanted }) => sum + wanted.cores, 0);
-  const whole = main.reduce((sum, { wanted }) => sum + (wanted.cores < CORES_PER_GPU ? 0 : gpusOf(wanted)), 0);
-  const free = slots.reduce((sum, slot) => sum + (slot.usable ? slot.freeCores : 0), 0);
-  return cores <= free && whole <= slots.filter(isWhole).length;
 }
 
 /** Equal for GPUs that are interchangeable as far as room is concerned. */
 function slotKey({ gpu, freeCores, freeMemoryBytes, usable }: GpuSlot): string {
   return usable ? `${freeCores}/${freeMemoryBytes}/${gpu.memoryBytes}/${gpu.model}` : '-';
-}
-
-/** Equal for stages that differ only in which of several interchangeable GPUs are taken. */
-function stateKey({ slots, left }: PlacementStage): string {
-  return slots
-    .map((slot, position) => {
-      const own = left.get(position);
-      return own === undefined ? slotKey(slot) : `${slotKey(slot)}+${own.cores}/${own.memoryBytes}`;
-    })
-    .sort()
-    .join();
 }
 
 /** The ways to place the next container that lead to different states, the fullest GPUs first. */
@@ -90,6 +81,8 @@ function choicesFor(
   stage: PlacementStage,
   { wanted }: PlacementStep,
   equalGpus: boolean,
+  memo: AssignmentMemo,
+  at: number,
 ): readonly (readonly number[])[] {
   const { must, among } = keptFor(stage, wanted);
   const slots = slotsFor(stage);
@@ -108,7 +101,20 @@ function choicesFor(
   const needBytes = wanted.cores >= CORES_PER_GPU && shape.memoryKnown ? wanted.memoryBytes : 0;
   return setsOf(groups, gpusOf(wanted) - must.length)
     .map((set) => [...must, ...set].sort((a, b) => a - b))
-    .filter((set) => servesWhole(slots, set, wanted, needBytes, equalGpus));
+    .filter((set) => servesWhole(slots, set, wanted, needBytes, equalGpus))
+    .filter(unlike((position) => memo.kindOf(stage.slots[position] as GpuSlot, stage.left.get(position), at)));
+}
+
+/** True for the first of the sets between which the containers cannot tell. */
+function unlike(kindOf: (position: number) => number): (set: readonly number[]) => boolean {
+  const seen = new Set<string>();
+  return (set) => {
+    const kinds = set
+      .map(kindOf)
+      .sort((a, b) => a - b)
+      .join();
+    return seen.size < seen.add(kinds).size;
+  };
 }
 
 /** Positions grouped by GPU kind and room, those with the least room first. */

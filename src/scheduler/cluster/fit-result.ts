@@ -1,9 +1,8 @@
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import { needsGpu, type ContainerDemand, type Demand } from './demand.js';
-import { copyState, slotsOf, type ClusterNode, type FreeState } from './node.js';
-import { placePod } from './pod-placement.js';
+import { copyState, type ClusterNode, type FreeState } from './node.js';
 import type { ScratchStates } from './scratch.js';
-import { findPart, needsEqual, tryPod } from './fit-simulation.js';
+import { canFit, findPart, fits, needsEqual } from './fit-simulation.js';
 
 /**
  * Why a pod does not fit on a node. `no-room` and `reserved` may change when pods end or are preempted, and `reserved`
@@ -26,7 +25,7 @@ export function judgeFit(node: ClusterNode, demand: Demand, scratch: ScratchStat
   if (node.isReserved) {
     const state = scratch.of(node);
     copyState(node.free, state);
-    if (tryPod(node, state, demand)) return 'reserved';
+    if (fits(node, state, demand)) return 'reserved';
   }
   return fitsIdle(node, demand, scratch) ? 'no-room' : 'too-large';
 }
@@ -34,7 +33,7 @@ export function judgeFit(node: ClusterNode, demand: Demand, scratch: ScratchStat
 function fitsUnheld(node: ClusterNode, demand: Demand, scratch: ScratchStates): boolean {
   const state = scratch.of(node);
   node.copyUnreserved(state);
-  return tryPod(node, state, demand);
+  return fits(node, state, demand);
 }
 
 /** Decides without a fit simulation for one container on a node without reservations. */
@@ -69,10 +68,7 @@ function fitsIdle(node: ClusterNode, demand: Demand, scratch: ScratchStates): bo
   }
   const state = scratch.of(node);
   fillIdle(node, state);
-  if (tryPod(node, state, demand)) return true;
-  fillIdle(node, state);
-  const placed = placePod(node.shape, slotsOf(node.shape, state), demand);
-  return placed.ok || !placed.isProven;
+  return canFit(node.shape, state, demand) !== false;
 }
 
 /** Fills `state` as if the node ran no pods. */

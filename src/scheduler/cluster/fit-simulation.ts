@@ -1,4 +1,6 @@
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
+import { assignmentMemo } from './assignment-memo.js';
+import { searchAssignment } from './assignment-search.js';
 import type { ContainerDemand, Demand } from './demand.js';
 import { copyState, emptyState, slotsOf, type ClusterNode, type FreeState, type NodeShape } from './node.js';
 import { placePod } from './pod-placement.js';
@@ -13,33 +15,61 @@ export function tryPod(node: ClusterNode, state: FreeState, demand: Demand): boo
   const { shape } = node;
   state.cpuMilli -= demand.cpuMilli;
   state.hostMemoryBytes -= demand.hostMemoryBytes;
-  const several = demand.containers.length > 1;
-  if (demand.init.length > 0 || (several && !node.uniform) || needsEqual(node, demand))
-    return tryExactly(shape, state, demand);
-  if (!several) return demand.containers.every((wanted) => tryContainer(shape, state, wanted));
+  if (isPlacedExactly(node, demand)) return tryExactly(shape, state, demand);
+  if (demand.containers.length < 2) return demand.containers.every((wanted) => tryContainer(shape, state, wanted));
   const before = emptyState(state.cores.length);
   copyState(state, before);
   if (demand.containers.every((wanted) => tryContainer(shape, state, wanted))) return true;
   // The pod may fit in another order.
   copyState(before, state);
-  return mayFit(state, demand.containers) && tryExactly(shape, state, demand);
+  return tryExactly(shape, state, demand);
+}
+
+/** The answer of `tryPod` without what would be left; `state` is meaningless afterwards. */
+export function fits(node: ClusterNode, state: FreeState, demand: Demand): boolean {
+  if (!isPlacedExactly(node, demand)) return tryPod(node, state, demand);
+  return canFit(node.shape, state, demand) ?? placePod(node.shape, slotsOf(node.shape, state), demand).ok;
 }
 
 /**
- * False if no order can fit: for every request size there must be GPUs for as many containers of at least that size. On
- * most full nodes this avoids trying all assignments.
+ * Whether all containers can be placed in this state; null where the search for an assignment was given up. Does not
+ * change the state. What was found for one node is not worked out again for the next one in the same state.
  */
-function mayFit({ cores }: FreeState, containers: readonly ContainerDemand[]): boolean {
+export function canFit(shape: NodeShape, state: FreeState, demand: Demand): boolean | null {
+  if (!haveRoom(state, demand.containers)) return false;
+  const memo = assignmentMemo(demand, shape);
+  const known = memo.isPlaceable(memo.keyOfFree(shape, state));
+  if (known !== undefined) return known;
+  const { stage, isProven } = searchAssignment(shape, slotsOf(shape, state), demand);
+  return isProven ? stage !== null : null;
+}
+
+/** Whether it matters to what is left which of several GPUs is taken. */
+function isPlacedExactly(node: ClusterNode, demand: Demand): boolean {
+  return demand.init.length > 0 || (demand.containers.length > 1 && !node.uniform) || needsEqual(node, demand);
+}
+
+/**
+ * False where no order can fit: for every container there have to be GPUs for as many containers of its cores or more,
+ * each with the least memory that one of these asks for. On most full nodes this is seen long before all assignments
+ * are tried.
+ */
+function haveRoom({ cores, memory }: FreeState, containers: readonly ContainerDemand[]): boolean {
   return containers.every(({ cores: wanted }) => {
     const size = Math.min(wanted, CORES_PER_GPU);
     let needed = 0;
+    let leastBytes = Infinity;
     for (const other of containers) {
-      if (other.cores >= CORES_PER_GPU) needed += Math.floor(CORES_PER_GPU / size) * (other.cores / CORES_PER_GPU);
-      else if (other.cores >= size) needed++;
+      if (other.cores < size) continue;
+      const isWhole = other.cores >= CORES_PER_GPU;
+      needed += isWhole ? Math.floor(CORES_PER_GPU / size) * (other.cores / CORES_PER_GPU) : 1;
+      leastBytes = Math.min(leastBytes, isWhole ? 0 : other.memoryBytes);
     }
-    let room = 0;
-    for (const free of cores) room += Math.floor(free / size);
-    return room >= needed;
+    for (let at = 0; at < cores.length && needed > 0; at++) {
+      const byCores = Math.floor((cores[at] as number) / size);
+      needed -= leastBytes > 0 ? Math.min(byCores, Math.floor((memory[at] as number) / leastBytes)) : byCores;
+    }
+    return needed <= 0;
   });
 }
 
@@ -53,6 +83,7 @@ function tryContainer(shape: NodeShape, state: FreeState, wanted: ContainerDeman
 }
 
 function tryExactly(shape: NodeShape, state: FreeState, demand: Demand): boolean {
+  if (canFit(shape, state, demand) === false) return false;
   const placed = placePod(shape, slotsOf(shape, state), demand);
   if (!placed.ok) return false;
   for (const { position, cores, memoryBytes } of placed.charges) {

@@ -1,0 +1,163 @@
+import type { Gpu } from '../../gpu/gpu.js';
+import type { GpuSlot } from '../../gpu/placement/slot.js';
+import { CORES_PER_GPU } from '../../gpu/resources.js';
+import type { Demand } from './demand.js';
+import type { FreeState, NodeShape } from './node.js';
+import { stepsOf, type Amount, type PlacementStage, type PlacementStep } from './placement-stage.js';
+
+/**
+ * Sums of memory that are told apart. Where containers can be combined to more of them, any two amounts of free memory
+ * below the sum of all differ.
+ */
+const MOST_SUMS = 1_024;
+
+/** A GPU that none of the containers that are left can use. */
+const USELESS = -1;
+
+/** What the containers from one step on can tell of a GPU. */
+interface Rest {
+  /** For each number of free cores the most of them that some of these containers can take together. */
+  readonly cores: Uint8Array;
+  /** The sums of memory that some of those that ask for a part of a GPU take together, ascending; null for too many. */
+  readonly sums: readonly number[] | null;
+  /** More memory than this makes no difference. */
+  readonly mostBytes: number;
+  readonly anyWhole: boolean;
+  readonly wholeNeedsBytes: boolean;
+  readonly anyInit: boolean;
+}
+
+/**
+ * What was found out about states of GPUs for one demand: whether the containers from some step on can be placed. What
+ * holds for one node holds for every node with the same GPUs in the same state, and GPUs between which the containers
+ * cannot tell are in the same state: 35 free cores are as good as 30 for containers of 30 and 40.
+ *
+ * A memo, not state: it only keeps what `searchAssignment` would find again.
+ */
+export class AssignmentMemo {
+  readonly steps: readonly PlacementStep[];
+  readonly #demand: Demand;
+  readonly #memoryKnown: boolean;
+  readonly #rests = new Map<number, Rest>();
+  /** Kinds of GPU, numbered as they come. */
+  readonly #kinds = new Map<number | string, number>();
+  readonly #placeable = new Map<string, boolean>();
+
+  constructor(demand: Demand, memoryKnown: boolean) {
+    this.steps = stepsOf(demand);
+    this.#demand = demand;
+    this.#memoryKnown = memoryKnown;
+  }
+
+  /** Whether the containers from the step on can be placed in the state of this key; undefined where unknown. */
+  isPlaceable(key: string): boolean | undefined {
+    return this.#placeable.get(key);
+  }
+
+  learn(key: string, isPlaceable: boolean): void {
+    this.#placeable.set(key, isPlaceable);
+  }
+
+  /** Equal for states that are equal to the containers from the step on. */
+  keyOf({ slots, left }: PlacementStage, at: number): string {
+    const kinds = slots.map((slot, position) => this.kindOf(slot, left.get(position), at));
+    return keyOfKinds(kinds, at);
+  }
+
+  /** The same of a node's state before anything of the pod is placed. */
+  keyOfFree({ gpus }: NodeShape, { cores, memory }: FreeState): string {
+    const kinds: number[] = [];
+    for (let at = 0; at < gpus.length; at++) {
+      const free = cores[at] as number;
+      if (free > 0) kinds.push(this.#kindOfFree(free, memory[at] as number, (gpus[at] as { gpu: Gpu }).gpu, 0));
+    }
+    return keyOfKinds(kinds, 0);
+  }
+
+  /** Equal for GPUs between which the containers from the step on cannot tell. */
+  kindOf({ gpu, freeCores, freeMemoryBytes, usable }: GpuSlot, left: Amount | undefined, at: number): number {
+    if (!usable) return USELESS;
+    if (left === undefined) return this.#kindOfFree(freeCores, freeMemoryBytes, gpu, at);
+    const own = `${left.cores}/${left.memoryBytes}`;
+    return this.#number(`${freeCores}/${freeMemoryBytes}/${gpu.memoryBytes}/${gpu.model}+${own}`);
+  }
+
+  #kindOfFree(freeCores: number, freeBytes: number, gpu: Gpu, at: number): number {
+    const rest = this.#rest(at);
+    const cores = rest.cores[Math.min(freeCores, CORES_PER_GPU)] as number;
+    if (cores === 0) return USELESS;
+    if (cores < CORES_PER_GPU || !rest.anyWhole) return this.#kindOfPart(rest, cores, freeBytes);
+    if (rest.anyInit) return this.#number(`${freeBytes}/${gpu.memoryBytes}/${gpu.model}`);
+    const equal = this.#demand.equalGpus ? `/${gpu.memoryBytes}/${gpu.model}` : '';
+    if (!rest.wholeNeedsBytes && equal === '') return this.#kindOfPart(rest, cores, freeBytes);
+    return this.#number(`${Math.min(freeBytes, rest.mostBytes)}${equal}`);
+  }
+
+  #kindOfPart({ sums, mostBytes }: Rest, cores: number, freeBytes: number): number {
+    if (sums === null) return this.#number(`${cores}/${Math.min(freeBytes, mostBytes)}`);
+    let at = sums.length - 1;
+    while (at > 0 && (sums[at] as number) > freeBytes) at--;
+    return this.#number(cores * MOST_SUMS + at);
+  }
+
+  #number(kind: number | string): number {
+    let number = this.#kinds.get(kind);
+    if (number === undefined) this.#kinds.set(kind, (number = this.#kinds.size + 1));
+    return number;
+  }
+
+  #rest(at: number): Rest {
+    let rest = this.#rests.get(at);
+    if (rest === undefined) this.#rests.set(at, (rest = restOf(this.steps.slice(at), this.#memoryKnown)));
+    return rest;
+  }
+}
+
+const memos = new WeakMap<Demand, Map<boolean, AssignmentMemo>>();
+
+/** What is known of a demand on nodes of which the memory of the GPUs is known, or is an estimate. */
+export function assignmentMemo(demand: Demand, { memoryKnown }: NodeShape): AssignmentMemo {
+  const both = memos.get(demand) ?? new Map<boolean, AssignmentMemo>();
+  memos.set(demand, both);
+  const memo = both.get(memoryKnown) ?? new AssignmentMemo(demand, memoryKnown);
+  both.set(memoryKnown, memo);
+  return memo;
+}
+
+function keyOfKinds(kinds: readonly number[], at: number): string {
+  const useful = kinds.filter((kind) => kind !== USELESS).sort((a, b) => a - b);
+  return `${at}:${useful.join()}`;
+}
+
+function restOf(steps: readonly PlacementStep[], memoryKnown: boolean): Rest {
+  const parts = steps.filter(({ wanted }) => wanted.cores < CORES_PER_GPU).map(({ wanted }) => wanted);
+  const whole = steps.filter(({ wanted }) => wanted.cores >= CORES_PER_GPU).map(({ wanted }) => wanted);
+  const needs = memoryKnown ? whole.map(({ memoryBytes }) => memoryBytes) : [];
+  const partBytes = parts.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
+  return {
+    cores: mostCores([...parts.map(({ cores }) => cores), ...whole.map(() => CORES_PER_GPU)]),
+    sums: sumsOf(parts.map(({ memoryBytes }) => memoryBytes)),
+    mostBytes: Math.max(partBytes, ...needs),
+    anyWhole: whole.length > 0,
+    wholeNeedsBytes: needs.some((bytes) => bytes > 0),
+    anyInit: steps.some(({ isInit }) => isInit),
+  };
+}
+
+function mostCores(sizes: readonly number[]): Uint8Array {
+  const isSum = new Uint8Array(CORES_PER_GPU + 1);
+  isSum[0] = 1;
+  for (const size of sizes)
+    for (let sum = CORES_PER_GPU; sum >= size; sum--) if (isSum[sum - size] === 1) isSum[sum] = 1;
+  let most = 0;
+  return isSum.map((is, sum) => (most = is === 1 ? sum : most));
+}
+
+function sumsOf(amounts: readonly number[]): readonly number[] | null {
+  const sums = new Set([0]);
+  for (const amount of amounts) {
+    for (const sum of [...sums]) sums.add(sum + amount);
+    if (sums.size > MOST_SUMS) return null;
+  }
+  return [...sums].sort((a, b) => a - b);
+}
