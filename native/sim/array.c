@@ -21,7 +21,7 @@ CUresult array_check(CUarray array) {
   return array != NULL && array->magic == ARRAY_MAGIC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Bytes of one channel; 0: not a format that arrays of texels have. */
+/* Bytes of one channel; 0: the format has no channels of equal size. */
 static size_t channel_bytes(CUarray_format format) {
   switch (format) {
   case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -40,7 +40,7 @@ static size_t channel_bytes(CUarray_format format) {
   }
 }
 
-/* The other formats say their size by themselves: bytes of a texel. */
+/* Bytes per texel. Formats without channels encode the size in their name. */
 static size_t texel_bytes(const CUDA_ARRAY3D_DESCRIPTOR_v2 *described) {
   size_t channel = channel_bytes(described->Format);
   if (channel > 0) {
@@ -73,7 +73,7 @@ static size_t at_least_one(size_t value) {
   return value == 0 ? 1 : value;
 }
 
-/* How the array lies in memory, from its base. */
+/* Computes the memory layout of the array. */
 static CUresult lay_out(CUarray array) {
   const CUDA_ARRAY3D_DESCRIPTOR_v2 *d = &array->described;
   bool layered = (d->Flags & CUDA_ARRAY3D_LAYERED) != 0, cube = (d->Flags & CUDA_ARRAY3D_CUBEMAP) != 0;
@@ -219,7 +219,7 @@ SIM_API CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *ne
   return CUDA_SUCCESS;
 }
 
-/* ---- mipmapped arrays: every level half as large, layers and faces not halved ---- */
+/* ---- mipmapped arrays: each level has half the size; layers and faces are not halved ---- */
 
 static size_t halved(size_t value, unsigned int times) {
   if (value == 0) return 0;

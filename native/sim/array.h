@@ -15,25 +15,25 @@ struct CUarray_st {
   CUcontext context;
   CUDA_ARRAY3D_DESCRIPTOR_v2 described;
   CUdeviceptr base;
-  size_t pitch, rows, planes; /* bytes of a row, rows of a plane, planes */
-  struct allocation *memory;  /* NULL: a level of a mipmapped array */
+  size_t pitch, rows, planes; /* bytes per row, rows per plane, planes */
+  struct allocation *memory;  /* NULL for a level of a mipmapped array */
 };
 
 struct CUmipmappedArray_st {
   uint32_t magic;
   unsigned int levels;
   CUcontext context;
-  struct allocation *memory; /* NULL: of an external memory */
+  struct allocation *memory; /* NULL: memory of an imported external allocation */
   struct CUarray_st level[ARRAY_LEVELS];
 };
 
 CUresult array_check(CUarray array);
 
-/* A mipmapped array over memory that is there already. */
+/* Creates a mipmapped array over existing memory. */
 CUresult array_over(CUdeviceptr base, size_t size, CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR_v2 *described,
                     unsigned int levels, CUmipmappedArray *array);
 
-/* The bytes that an array of this description takes: all layers and faces; a dimension of zero counts as one. */
+/* The size of an array with this description in bytes: all layers and faces; a dimension of zero counts as one. */
 CUresult array_size(const CUDA_ARRAY3D_DESCRIPTOR_v2 *described, size_t *size);
 
 #endif

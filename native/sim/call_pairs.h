@@ -1,13 +1,11 @@
-/*
- * Calls that come in pairs: a plain one, and one for programs whose default stream is the thread's own.
- */
+/* Calls that exist twice: for the legacy default stream, and for the per-thread default stream. */
 #ifndef SIM_CALL_PAIRS_H
 #define SIM_CALL_PAIRS_H
 
 #include "driver.h"
 
-/* A call that waits, and its entry for the per-thread default stream: `s` is the stream, `expression` what the call
- * does. */
+/* Defines a synchronous call and its variant for the per-thread default stream. `s` is the stream, `expression` the
+ * work of the call. */
 #define UNPACK(...) __VA_ARGS__
 #define WAITING(name, parameters, arguments, expression)                                                               \
   static CUresult in_##name(CUstream s, UNPACK parameters) {                                                           \
@@ -21,7 +19,7 @@
     return in_##name(CU_STREAM_PER_THREAD, UNPACK arguments);                                                          \
   }
 
-/* The same for a call that does not wait and whose last parameter is its stream. */
+/* Defines both variants of an asynchronous call whose last parameter is its stream. */
 #define QUEUED(name, parameters, arguments, expression)                                                                \
   SIM_API CUresult name(UNPACK parameters, CUstream s) {                                                               \
     TRY(driver_enter(#name));                                                                                          \

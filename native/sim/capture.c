@@ -15,7 +15,7 @@ static void invalidate(struct session *session) {
   session->invalid = true;
 }
 
-/* ---- what streams wait for ---- */
+/* ---- dependencies of capturing streams ---- */
 
 static CUresult set_waits(struct capture *capture, const CUgraphNode *nodes, size_t count, bool add) {
   size_t kept = add ? capture->count : 0;
@@ -59,7 +59,7 @@ static CUresult add(CUstream stream, const struct task *task) {
   return set_waits(capture, &node, 1, false);
 }
 
-/* Does a blocking stream of this context capture? Then its legacy stream would have to wait for it. */
+/* Whether a blocking stream of this context captures. The legacy stream would have to wait for it. */
 static bool is_awaited_by_legacy(CUstream stream) {
   if (stream != stream->context->legacy) return false;
   CUstream streams[SIM_MAX_CHANNELS];
@@ -115,7 +115,7 @@ CUresult capture_forbids(void) {
   return result;
 }
 
-/* ---- events carry a capture from stream to stream ---- */
+/* ---- events extend a capture from stream to stream ---- */
 
 static CUresult record_event(CUstream stream, CUevent event, unsigned int flags) {
   struct capture *capture = stream->capture;
@@ -150,7 +150,7 @@ static CUresult wait_event(CUstream stream, CUevent event, unsigned int flags) {
   while (session != NULL && session->id != event->capture_id)
     session = session->next;
   if (session == NULL) {
-    /* Recorded outside: a captured stream cannot wait for what is no part of the graph. */
+    /* The event was recorded outside of the capture. A captured stream cannot wait for work outside of the graph. */
     if (stream->capture == NULL) return event->capture_id != 0 ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
     invalidate(stream->capture->session);
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
@@ -171,7 +171,7 @@ CUresult capture_wait_event(CUstream stream, CUevent event, unsigned int flags) 
   return result;
 }
 
-/* ---- beginning and end ---- */
+/* ---- begin and end of a capture ---- */
 
 static CUresult begin(CUstream stream, CUstreamCaptureMode mode, CUgraph graph, const CUgraphNode *waits,
                       size_t count) {
@@ -217,8 +217,8 @@ static void end_session(struct session *session) {
   free(session);
 }
 
-/* Is there captured work that the origin does not wait for? Nodes nobody waits for must be among what the origin waits
- * for. */
+/* Whether captured work is not joined to the origin stream: every node without dependents must be a dependency of the
+ * origin. */
 static bool is_unjoined(const struct session *session) {
   const struct capture *origin = session->origin->capture;
   const CUgraph graph = session->graph;
@@ -266,7 +266,7 @@ void capture_abandon(CUstream stream) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- the calls ---- */
+/* ---- API ---- */
 
 SIM_API CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
   CUstream stream;

@@ -23,7 +23,8 @@ static CUresult open_parts(CUcontext context) {
   return CUDA_SUCCESS;
 }
 
-/* The first to see that a kernel ended the context tells NVML's listeners, as the kernel driver would. */
+/* The first caller that notices the failure of a context reports the XID to NVML's event sets, as the kernel driver
+ * does. */
 static void report(CUcontext context, CUresult error) {
   enum { XID_EVENT = 8, XID_GRAPHICS_ENGINE = 13, XID_MEMORY_PAGE_FAULT = 31 };
   if (error == (CUresult)SIM_ERROR_LOST || atomic_exchange(&context->reported, true)) return;
@@ -129,7 +130,7 @@ void context_close(CUcontext context) {
   sim_ledger_give(machine, driver.process, context->gpu, machine->node.context_bytes + context->limit_bytes);
 }
 
-/* Memory that a limit stands for beyond what the context took when it was made. */
+/* Additional memory that a limit needs beyond the initial allocation of the context. */
 static uint64_t bytes_of(const struct CUctx_st *context, CUlimit limit, size_t value) {
   size_t first = context->first_limits[limit];
   uint64_t threads = (uint64_t)driver_gpu(context->device)->sms * THREADS_OF_SM;

@@ -2,7 +2,7 @@
 #include "context.h"
 #include "stream.h"
 
-/* ---- a context of one's own ---- */
+/* ---- context creation ---- */
 
 static CUresult create(CUcontext *context, unsigned int flags, CUdevice device, unsigned int api_version) {
   NEED(context != NULL);
@@ -78,7 +78,7 @@ SIM_API CUresult cuCtxDetach(CUcontext context) {
   return destroy(context);
 }
 
-/* ---- which one is current ---- */
+/* ---- current context ---- */
 
 static CUresult push(CUcontext context) {
   TRY(context_check(context));
@@ -133,9 +133,9 @@ SIM_API CUresult cuCtxGetCurrent(CUcontext *context) {
   return CUDA_SUCCESS;
 }
 
-/* ---- what it is ---- */
+/* ---- queries ---- */
 
-/* NULL stands for the current one. */
+/* NULL selects the current context. */
 static CUresult given(CUcontext *context) {
   return *context == NULL ? driver_current(context) : context_check(*context);
 }

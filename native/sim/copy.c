@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { KEPT_FILL = 256 << 20 }; /* fills of more than this leave no contents: a GPU is larger than this machine */
+enum { KEPT_FILL = 256 << 20 }; /* larger fills are not executed: a GPU has more memory than this machine */
 
 static bool is_host(CUdeviceptr address) {
   const struct allocation *allocation = memory_find(address);
@@ -63,7 +63,7 @@ static CUresult move_row(const struct copy *copy, size_t y, size_t z) {
   CUdeviceptr from = copy->from.base + y * copy->from.pitch + z * copy->from.slice;
   CUdeviceptr to = copy->to.base + y * copy->to.pitch + z * copy->to.slice;
   NEED(memory_holds(from, copy->width) && memory_holds(to, copy->width));
-  /* Memory that nobody has ever looked into holds zeroes on both sides. */
+  /* If neither side was ever accessed by the host, both contain zeroes. */
   if (space_has(from) && space_has(to) && !space_is_committed(from, copy->width) &&
       !space_is_committed(to, copy->width))
     return CUDA_SUCCESS;
@@ -88,7 +88,7 @@ CUresult copy_push(CUstream stream, const struct copy *copy) {
     op.engine = copy->to.host ? SIM_TO_HOST : SIM_TO_DEVICE;
     op.work = duration_ns(bytes, node->copy_bytes_per_us);
   } else {
-    /* Within the GPU it is a kernel's work, which keeps all SMs waiting for memory. */
+    /* A copy within the GPU runs as a kernel that occupies all SMs while it waits for memory. */
     op.kind = SIM_KERNEL;
     op.width = stream->context->board->model.sms;
     op.work = duration_ns(2 * bytes, node->fill_bytes_per_us) * op.width;

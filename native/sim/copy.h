@@ -1,8 +1,8 @@
 /*
- * Copies and fills: a box of bytes from one place to another, or a pattern over rows.
+ * Copies and fills: a box of bytes is copied, or a pattern is written over rows.
  *
- * Contents move when the call is made; the time that the GPU needs passes in the stream. Who reads the result
- * after the stream is done sees what a GPU would show.
+ * Contents move at the call; the simulated time passes in the stream. A program that reads the result after
+ * synchronising with the stream sees the same as on a GPU.
  */
 #ifndef SIM_COPY_H
 #define SIM_COPY_H
@@ -11,16 +11,16 @@
 
 /* One side of a copy, in bytes. */
 struct copy_side {
-  CUdeviceptr base; /* address of the box's corner */
-  size_t pitch;     /* from row to row */
-  size_t slice;     /* from plane to plane */
+  CUdeviceptr base; /* address of the corner of the box */
+  size_t pitch;     /* bytes between rows */
+  size_t slice;     /* bytes between planes */
   bool host;
 };
 
 struct copy {
   struct copy_side from, to;
   size_t width, height, depth;
-  CUDA_MEMCPY3D_v2 stated; /* as a graph's caller stated it */
+  CUDA_MEMCPY3D_v2 stated; /* parameters as passed by the caller of a graph function */
 };
 
 struct fill {
@@ -30,10 +30,10 @@ struct fill {
   unsigned int element; /* bytes: 1, 2 or 4 */
 };
 
-/* A copy of bytes in a row; addresses say by themselves whether they are of the host. */
+/* A linear copy. The addresses determine which side is host memory. */
 struct copy copy_of_row(CUdeviceptr to, CUdeviceptr from, size_t size);
 
-/* A copy as the structures of the calls state it. */
+/* A copy described by the structure of the API. */
 CUresult copy_of_box(const CUDA_MEMCPY3D_v2 *stated, struct copy *copy);
 
 CUresult copy_push(CUstream stream, const struct copy *copy);

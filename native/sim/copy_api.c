@@ -5,7 +5,7 @@
 #include "pool.h"
 #include "task.h"
 
-/* Copies of rows and boxes: every call becomes one of these two. */
+/* Linear and rectangular copies. Every call is converted to one of these two. */
 static CUresult submit(CUstream handle, const struct copy *copy, bool wait) {
   CUstream stream;
   if (wait) TRY(capture_forbids());

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Far behind whatever callers may lock in the same file for themselves. Each descriptor has a byte of its own. */
+/* Beyond the range that callers may lock themselves. Each descriptor has its own byte. */
 static const off_t FIRST_BYTE = (off_t)1 << 40;
 enum { MOST_OF_OBJECT = 1 << 16 };
 
@@ -31,8 +31,8 @@ static struct flock lock_of(uint32_t object, uint32_t first, uint32_t count, sho
                         .l_len = count};
 }
 
-/* Whether another open file than `file` has one of these locks. */
-static bool others_lock(int file, uint32_t object, uint32_t first, uint32_t count) {
+/* Whether an open file description other than that of `file` holds one of these locks. */
+static bool is_locked_elsewhere(int file, uint32_t object, uint32_t first, uint32_t count) {
   struct flock lock = lock_of(object, first, count, F_WRLCK);
   return fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
@@ -47,10 +47,10 @@ int sim_descriptor_make(struct sim_machine *machine, uint32_t object) {
   return -1;
 }
 
-/* A descriptor's own lock is the one that only others see. */
-static bool stands_for(int file, int other, uint32_t object, uint32_t count) {
+/* A descriptor's own lock is the one that only other open files see. */
+static bool refers_to(int file, int other, uint32_t object, uint32_t count) {
   for (uint32_t i = 0; i < count; i++)
-    if (others_lock(other, object, i, 1) && !others_lock(file, object, i, 1)) return true;
+    if (is_locked_elsewhere(other, object, i, 1) && !is_locked_elsewhere(file, object, i, 1)) return true;
   return false;
 }
 
@@ -58,14 +58,14 @@ int sim_descriptor_object(const struct sim_machine *machine, int file) {
   int found = -1, other = open_file();
   bool good = other >= 0 && is_of_file(file, other);
   for (uint32_t i = 0; i < SIM_MAX_OBJECTS && good && found < 0; i++)
-    if (stands_for(file, other, i, atomic_load(&machine->objects[i].described))) found = (int)i;
+    if (refers_to(file, other, i, atomic_load(&machine->objects[i].described))) found = (int)i;
   if (other >= 0) close(other);
   return found;
 }
 
 bool sim_descriptor_is_open(uint32_t object) {
   int file = open_file();
-  bool open_somewhere = file < 0 || others_lock(file, object, 0, MOST_OF_OBJECT);
+  bool open_somewhere = file < 0 || is_locked_elsewhere(file, object, 0, MOST_OF_OBJECT);
   if (file >= 0) close(file);
   return open_somewhere;
 }

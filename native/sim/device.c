@@ -40,7 +40,7 @@ SIM_API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
   return cuDeviceGetUuid_v2(uuid, device);
 }
 
-/* Only on Windows. */
+/* Exists only on Windows. */
 SIM_API CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice device) {
   ENTER();
   NEED(luid != NULL && mask != NULL);
@@ -124,7 +124,7 @@ SIM_API CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget tar
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* ---- peers: GPUs that NVLink or a PCIe switch connects reach each other's memory ---- */
+/* ---- peer access: between GPUs connected by NVLink or a PCIe switch ---- */
 
 static bool are_peers(CUdevice a, CUdevice b) {
   const struct sim_node *node = &driver.machine->node;
@@ -164,7 +164,7 @@ SIM_API CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attri
   }
 }
 
-/* Bit n of a context's row: context's device may reach device n. */
+/* Bit n in the row of a context's device: the context may access device n. */
 static _Atomic uint32_t enabled[SIM_MAX_GPUS];
 
 SIM_API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {

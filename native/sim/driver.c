@@ -12,7 +12,7 @@ struct driver driver;
 __thread struct thread thread __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool child; /* of a process that had called cuInit */
+static bool child; /* child of a process that had called cuInit */
 
 CUresult driver_refuse(const char *call) {
   if (!driver.ready) return CUDA_ERROR_NOT_INITIALIZED;
@@ -43,7 +43,7 @@ static bool adds(const char *word, size_t length, uint32_t *gpu) {
   return false;
 }
 
-/* CUDA_VISIBLE_DEVICES: numbers or beginnings of UUIDs; what follows the first that is none of ours does not count. */
+/* CUDA_VISIBLE_DEVICES: ordinals or prefixes of UUIDs. The list ends at the first item that matches no GPU. */
 static void choose_devices(void) {
   const char *list = getenv("CUDA_VISIBLE_DEVICES");
   driver.count = 0;
@@ -96,7 +96,7 @@ SIM_API CUresult cuInit(unsigned int flags) {
   return result;
 }
 
-/* Works before cuInit too, as the real one does. */
+/* Works before cuInit, as in the real driver. */
 SIM_API CUresult cuDriverGetVersion(int *version) {
   char why[512];
   NEED(version != NULL);
@@ -111,7 +111,7 @@ SIM_API CUresult cuDriverGetVersion(int *version) {
   return CUDA_SUCCESS;
 }
 
-/* The table of tables is private to the vendor's libraries: nothing of it is here, and whoever asks is told so. */
+/* The export tables are private to the vendor's libraries and not simulated. */
 SIM_API CUresult cuGetExportTable(const void **table, const CUuuid *id) {
   NEED(table != NULL && id != NULL);
   *table = NULL;

@@ -1,7 +1,5 @@
-/*
- * What every call of the simulated CUDA driver needs: the process's view of the machine, the current context, and the
- * way in.
- */
+/* Common to all calls of the simulated CUDA driver: the process's view of the machine, the current context, and the
+ * checks at entry. */
 #ifndef SIM_DRIVER_H
 #define SIM_DRIVER_H
 
@@ -15,9 +13,9 @@
 enum { THREADS_OF_SM = 2048 };
 
 struct driver {
-  bool ready; /* cuInit has succeeded in this very process: a child after fork has to do without */
+  bool ready; /* cuInit has succeeded in this process; a child after fork cannot use the driver */
   uint32_t process;
-  uint32_t count; /* devices, as CUDA_VISIBLE_DEVICES leaves them */
+  uint32_t count; /* devices selected by CUDA_VISIBLE_DEVICES */
   uint32_t gpus[SIM_MAX_GPUS];
   struct sim_machine *machine;
 };
@@ -33,28 +31,28 @@ struct CUctx_st {
   unsigned long long id;
   bool primary;
   bool destroyed;
-  _Atomic bool reported;   /* that a kernel ended it */
-  unsigned int references; /* of a primary context, or by cuCtxAttach */
+  _Atomic bool reported;   /* the failure of the context was reported */
+  unsigned int references; /* of the primary context, or from cuCtxAttach */
   struct sim_board *board;
   struct space_heap *heap; /* small allocations */
   struct CUstream_st *legacy;
-  struct CUstream_st *streams; /* all but the legacy one */
-  pthread_mutex_t lock;        /* of the list of streams */
+  struct CUstream_st *streams; /* all except the legacy stream */
+  pthread_mutex_t lock;        /* protects the list of streams */
   size_t limits[CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED + 1];
   size_t first_limits[CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED + 1];
-  uint64_t limit_bytes; /* that larger limits than the first ones take of the GPU */
+  uint64_t limit_bytes; /* GPU memory for limits raised above their initial values */
   CUfunc_cache cache;
   CUsharedconfig shared;
-  struct CUctx_st *next; /* of all contexts */
+  struct CUctx_st *next; /* list of all contexts */
 };
 
-/* Small on purpose: it lies in the thread's static block, which makes the current context one load away. */
+/* Small on purpose: in the thread's static TLS block the current context is one load away. */
 enum { THREAD_CONTEXTS = 24 };
 struct thread {
   uint32_t depth;
   CUstreamCaptureMode capture_mode;
   CUcontext contexts[THREAD_CONTEXTS];
-  CUcontext stream_context; /* whose per-thread stream is cached */
+  CUcontext stream_context; /* context of the cached per-thread stream */
   CUstream stream;
 };
 extern __thread struct thread thread __attribute__((tls_model("initial-exec")));
@@ -69,7 +67,7 @@ static inline CUresult driver_enter(const char *call) {
   return driver_refuse(call);
 }
 
-/* The current context, healthy. */
+/* The current context; an error if there is none or if it has failed. */
 static inline CUresult driver_current(CUcontext *context) {
   if (__builtin_expect(thread.depth == 0, 0)) return CUDA_ERROR_INVALID_CONTEXT;
   CUcontext current = thread.contexts[thread.depth - 1];
@@ -90,7 +88,7 @@ static inline CUresult driver_current(CUcontext *context) {
     if (__builtin_expect(try_result != CUDA_SUCCESS, 0)) return try_result;                                            \
   } while (0)
 
-/* How every call begins: errors on command, cuInit before anything else. */
+/* At the start of every call: returns injected faults, and an error before cuInit. */
 #define ENTER() TRY(driver_enter(__func__))
 
 #define NEED(condition) TRY((condition) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)
@@ -105,12 +103,12 @@ static inline bool driver_has(CUdevice device) {
 
 #define NEED_DEVICE(device) TRY(driver_has(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE)
 
-/* What a stream argument of a call with an own entry for the per-thread default stream means. */
+/* Default stream of a call that has a variant for the per-thread default stream. */
 static inline CUstream own_stream(CUstream stream) {
   return stream == NULL ? CU_STREAM_PER_THREAD : stream;
 }
 
-/* Defines NAME_ptsz (or _ptds) with the given parameters, as the plain call with other arguments. */
+/* Defines NAME_ptsz (or _ptds) with the given parameters, as a call of the plain function with other arguments. */
 #define PER_THREAD_SZ(name, parameters, ...)                                                                           \
   SIM_API CUresult name##_ptsz parameters {                                                                            \
     return name(__VA_ARGS__);                                                                                          \

@@ -1,6 +1,6 @@
 #include "driver.h"
 
-/* Every result by name. What it means in words is the name again, but for those that programs print most. */
+/* All results by name. The description repeats the name, except for the most frequently printed ones. */
 static const struct {
   CUresult code;
   const char *name, *words;

@@ -9,7 +9,7 @@
 
 enum {
   EVENT_MAGIC = 0x45564e54,
-  RESOLUTION_NS = 512, /* GPUs stamp time in steps of about half a microsecond */
+  RESOLUTION_NS = 512, /* GPU timestamps have a resolution of about half a microsecond */
   EVENT_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS,
 };
 
@@ -36,7 +36,7 @@ int event_take_row(void) {
     uint32_t top = atomic_load(&machine->event_top);
     while (top <= index && !atomic_compare_exchange_weak(&machine->event_top, &top, index + 1)) {
     }
-    /* The counts go on from where the last owner left them: an old operation can never stamp a new event. */
+    /* The counters continue from the last owner, so a late operation cannot stamp the new event. */
     atomic_store(&row->recorded, atomic_load(&row->recorded) + 1);
     atomic_store(&row->reached, atomic_load(&row->recorded));
     atomic_store(&row->time_ns, 0);
@@ -174,7 +174,7 @@ SIM_API CUresult cuEventSynchronize(CUevent event) {
   return driver_context_health(event->context);
 }
 
-/* When an event was stamped; false: never, or not yet. */
+/* The timestamp of an event; an error while it is not recorded or not reached. */
 static CUresult stamp_of(CUevent event, uint64_t *time_ns) {
   TRY(event_check(event));
   if (event->flags & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
@@ -200,7 +200,7 @@ SIM_API CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent 
   return cuEventElapsedTime_v2(milliseconds, start, end);
 }
 
-/* ---- all of a context at once ---- */
+/* ---- all streams of a context ---- */
 
 SIM_API CUresult cuCtxRecordEvent(CUcontext context, CUevent event) {
   ENTER();
@@ -209,7 +209,7 @@ SIM_API CUresult cuCtxRecordEvent(CUcontext context, CUevent event) {
     TRY(driver_current(&context));
   else
     TRY(context_check(context));
-  /* The legacy stream waits for all blocking ones; the others are waited for one by one. */
+  /* The legacy stream waits for all blocking streams; the non-blocking ones are waited for individually. */
   CUstream streams[SIM_MAX_CHANNELS];
   size_t count = stream_list(context, streams);
   for (size_t i = 0; i < count; i++) {

@@ -1,6 +1,4 @@
-/*
- * Events: an index into the machine's table, where the model stamps them.
- */
+/* Events: an index into the machine's event table, where the model writes timestamps. */
 #ifndef SIM_EVENT_H
 #define SIM_EVENT_H
 
@@ -15,25 +13,26 @@ struct CUevent_st {
   unsigned int flags;
   bool foreign; /* opened from another process */
   pthread_mutex_t lock;
-  /* Recorded in a stream that was captured: what the next wait for it depends on. */
+  /* Recorded in a captured stream: the nodes that the next wait for the event depends on. */
   unsigned long long capture_id;
   struct CUgraphNode_st **captured;
   size_t captured_count;
-  struct CUevent_st *next, **previous; /* of all events: none is lost that a program forgets */
+  /* list of all events, so that events that the program does not destroy are freed at exit */
+  struct CUevent_st *next, **previous;
 };
 
 CUresult event_check(CUevent event);
 
-/* Puts a record of the event into the stream (past any capture). */
+/* Records the event in the stream, without capturing. */
 CUresult event_record_in(CUstream stream, CUevent event);
 
-/* Lets the stream, or its capture, wait for the last record of the event. */
+/* Makes the stream, or its capture, wait for the last record of the event. */
 CUresult event_wait_in(CUstream stream, CUevent event, unsigned int flags);
 
-/* An event of another process, by its row. */
+/* Opens an event of another process by its index in the table. */
 CUresult event_open_foreign(uint32_t index, CUevent *event);
 
-/* A row of the machine's table for this process; -1: none is free. */
+/* Reserves an entry of the event table for this process; -1: none is free. */
 int event_take_row(void);
 void event_give_row(uint32_t index);
 

@@ -7,10 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/*
- * Memory of another interface (Vulkan, say) on the GPU. There is no such interface here, so the import stands for
- * both: it is charged when it is imported. A file that can be mapped shows its contents.
- */
+/* Memory imported from another GPU API such as Vulkan. There is no such API in the simulation, so the import is
+ * charged. If the file can be mapped, its contents are visible. */
 enum { EXTERNAL_MAGIC = 0x45585445 };
 
 struct CUextMemory_st {
@@ -43,7 +41,7 @@ SIM_API CUresult cuImportExternalMemory(CUexternalMemory *result, const CUDA_EXT
     free(memory);
     return why;
   }
-  close(described->handle.fd); /* an imported descriptor belongs to the driver */
+  close(described->handle.fd); /* the driver takes ownership of an imported descriptor */
   *result = memory;
   return CUDA_SUCCESS;
 }

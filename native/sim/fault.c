@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A name ending in a star stands for all that begin so; any other also for its variants: cuMemAlloc for cuMemAlloc_v2.
- */
+/* A name that ends in a star matches all calls with that prefix; any other name also matches its variants (cuMemAlloc
+ * matches cuMemAlloc_v2). */
 static bool is_meant(const char *name, const char *call) {
   size_t length = strlen(name);
   if (length > 0 && name[length - 1] == '*') return strncmp(name, call, length - 1) == 0;
@@ -88,7 +88,7 @@ void sim_model_lose(struct sim_machine *machine, uint32_t gpu) {
 }
 
 void sim_model_restore(struct sim_machine *machine, uint32_t gpu) {
-  /* Contexts from before the loss stay broken: only those made from now on work. */
+  /* Contexts created before the loss stay failed; only new ones work. */
   struct sim_board *board = &machine->boards[gpu];
   sim_model_enter(machine, gpu);
   for (uint32_t i = 0; i < SIM_MAX_TENANTS; i++)

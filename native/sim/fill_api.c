@@ -13,7 +13,7 @@ static CUresult fill(CUstream handle, CUdeviceptr to, size_t pitch, unsigned int
       .type = CU_GRAPH_NODE_TYPE_MEMSET,
       .fill = {.to = to, .pitch = pitch, .value = value, .element = element, .width = width, .height = height}};
   TRY(task_submit(stream, &task));
-  /* Only a fill of host memory is waited for: that of device memory goes on while the program does. */
+  /* Only fills of host memory are synchronous. */
   return CUDA_SUCCESS;
 }
 

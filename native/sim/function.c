@@ -1,6 +1,6 @@
 #include "module.h"
 
-/* What kernels answer about themselves: what a small one of nvcc's has, and what was set. */
+/* Attributes of kernels: those of a small kernel compiled by nvcc, and values set by the program. */
 enum { CONSTANT_BYTES = 360, REGISTERS = 32, MAX_THREADS = 1024, SHARED_BYTES = 49152, OPTIONAL_SHARED = 98304 };
 
 static CUresult get(int *value, CUfunction_attribute attribute, const struct CUfunc_st *function,

@@ -1,6 +1,4 @@
-/*
- * gpu-sim: looks at the simulated machine, and lets things happen to it.
- */
+/* gpu-sim: prints the simulated machine and injects faults and events. */
 #include "clock.h"
 #include "fault.h"
 #include "ledger.h"
@@ -50,7 +48,7 @@ static bool gpu_of(const struct sim_machine *machine, const char *text, uint32_t
   return true;
 }
 
-/* The same word is another number in CUDA and in NVML. */
+/* The same word has different error numbers in CUDA and NVML. */
 static bool code_of(const char *call, const char *text, uint32_t *code) {
   static const struct {
     const char *word;
@@ -70,7 +68,7 @@ static bool code_of(const char *call, const char *text, uint32_t *code) {
   return false;
 }
 
-/* A text as JSON has it. Control characters do not come in. */
+/* Prints a JSON string. Control characters do not occur. */
 static void print_text(const char *text) {
   putchar('"');
   for (; *text != 0; text++) {
@@ -80,7 +78,7 @@ static void print_text(const char *text) {
   putchar('"');
 }
 
-/* Time in which kernels of a process ran; `busyNs`, as NVML has it, also counts the GPU's changing hands to it. */
+/* Time in which kernels of a process ran. `busyNs`, as in NVML, also includes switches to the process. */
 static uint64_t work_of(const struct sim_machine *machine, uint32_t gpu, uint32_t process) {
   uint64_t work = 0;
   for (uint32_t i = 0; i < SIM_MAX_TENANTS; i++) {
@@ -194,8 +192,8 @@ static int on_gpu(struct sim_machine *machine, char **arguments) {
   return DONE;
 }
 
-/* `count` arguments from the command on; `arguments` ends with NULL. */
-static int obey(struct sim_machine *machine, int count, char **arguments) {
+/* `count` arguments starting with the command; `arguments` ends with NULL. */
+static int execute(struct sim_machine *machine, int count, char **arguments) {
   static const struct {
     const char *command;
     int least, most;
@@ -229,5 +227,5 @@ int main(int count, char **arguments) {
     fprintf(stderr, "gpu-sim: %s\n", why);
     return FAILED;
   }
-  return obey(machine, count - 1, arguments + 1);
+  return execute(machine, count - 1, arguments + 1);
 }

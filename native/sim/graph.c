@@ -132,7 +132,7 @@ CUgraphNode *graph_order(CUgraph graph) {
   bool good = order != NULL;
   for (size_t i = 0; i < graph->count; i++)
     graph->nodes[i]->mark = UNSEEN;
-  /* In the order of their making, so that a graph that was captured from one stream stays as it was. */
+  /* In the order of creation, so a graph captured from one stream keeps its order. */
   for (size_t i = 0; good && i < graph->count; i++)
     good = visit(graph->nodes[i], order, &count);
   if (good) return order;

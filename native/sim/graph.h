@@ -1,6 +1,4 @@
-/*
- * Graphs: nodes, what they wait for, and what is made of them to be launched.
- */
+/* Graphs: nodes, their dependencies, and executable graphs. */
 #ifndef SIM_GRAPH_H
 #define SIM_GRAPH_H
 
@@ -11,12 +9,12 @@ enum { GRAPH_MAGIC = 0x47524148, NODE_MAGIC = 0x4e4f4445, EXEC_MAGIC = 0x4558454
 
 struct CUgraphNode_st {
   uint32_t magic;
-  uint32_t mark; /* for walks over the graph */
+  uint32_t mark; /* used by traversals */
   CUgraph graph;
   struct task task;
   CUgraphNode *dependencies; /* each in front of this one */
   size_t dependency_count;
-  CUgraphNode original; /* of a clone */
+  CUgraphNode original; /* of a cloned node */
   CUkernelNodeAttrValue attribute;
 };
 
@@ -29,27 +27,27 @@ struct CUgraph_st {
 
 /* A node of an executable graph. */
 struct exec_node {
-  CUgraphNode source; /* the node that it was made of, by which it is found again */
+  CUgraphNode source; /* the node that it was instantiated from, used to find it */
   struct task task;
   bool enabled;
   unsigned int lane;
-  size_t *dependencies; /* places in the list, all before this one */
+  size_t *dependencies; /* indices into the list, all smaller than this node's */
   size_t dependency_count;
 };
 
 struct CUgraphExec_st {
   uint32_t magic;
-  CUgraph graph; /* the one that was instantiated; only compared, never followed */
+  CUgraph graph; /* the instantiated graph; only compared, never dereferenced */
   CUcontext context;
   unsigned long long flags;
-  struct exec_node *nodes; /* each after all that it waits for */
+  struct exec_node *nodes; /* in topological order */
   size_t count;
   unsigned int lanes;
-  CUstream *streams; /* of lanes from 1 on; lane 0 is the stream of the launch */
-  uint64_t *tickets; /* of the nodes, in the launch that is made */
+  CUstream *streams; /* streams of the lanes from 1 on; lane 0 is the launch stream */
+  uint64_t *tickets; /* tickets of the nodes in the current launch */
   pthread_mutex_t lock;
-  uint32_t last_channel; /* where the last launch ended: launches of one graph never overlap */
-  uint64_t last_ticket;  /* 0: there was none */
+  uint32_t last_channel; /* end of the last launch: launches of one graph do not overlap */
+  uint64_t last_ticket;  /* 0: never launched */
   struct user_objects objects;
 };
 
@@ -59,28 +57,28 @@ CUresult node_check(CUgraphNode node);
 CUgraph graph_make(void);
 void graph_free(CUgraph graph);
 
-/* A node that waits for others of the same graph. */
+/* Adds a node with dependencies in the same graph. */
 CUresult graph_add(CUgraph graph, const CUgraphNode *dependencies, size_t count, const struct task *task,
                    CUgraphNode *node);
 
-/* Lets `to` wait for `from` too. */
+/* Adds a dependency of `to` on `from`. */
 CUresult graph_connect(CUgraphNode from, CUgraphNode to);
 bool graph_is_connected(CUgraphNode from, CUgraphNode to);
 
-/* A copy whose nodes name their originals. NULL: no memory. */
+/* A copy whose nodes refer to their originals. NULL: out of memory. */
 CUgraph graph_clone(CUgraph graph);
 
-/* The nodes, each after all that it waits for. NULL: there is a circle, or no memory. The caller frees it. */
+/* The nodes in topological order; the caller frees the list. NULL: the graph has a cycle, or out of memory. */
 CUgraphNode *graph_order(CUgraph graph);
 
 CUresult exec_check(CUgraphExec exec);
 
-/* Makes a graph executable in the current context. */
+/* Instantiates a graph in the current context. */
 CUresult exec_make(CUgraph graph, unsigned long long flags, CUgraphExec *exec, CUgraphNode *wrong);
 void exec_free(CUgraphExec exec);
 CUresult exec_launch(CUgraphExec exec, CUstream stream);
 
-/* The executable form of a node; NULL: none. */
+/* The executable node of a graph node; NULL: none. */
 struct exec_node *exec_find(CUgraphExec exec, CUgraphNode node);
 
 #endif

@@ -61,9 +61,9 @@ SIM_API CUresult cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned 
   return fclose(file) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-/* ---- walking ---- */
+/* ---- traversal ---- */
 
-/* Lists come in the usual way: without room only their number is told; room that is left is filled with nothing. */
+/* List output as in CUDA: without a buffer only the count is returned; unused entries of the buffer are set to NULL. */
 struct list {
   CUgraphNode *nodes, *others;
   CUgraphEdgeData *edges;
@@ -166,7 +166,7 @@ SIM_API CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type) {
   return CUDA_SUCCESS;
 }
 
-/* ---- changing ---- */
+/* ---- edges ---- */
 
 static CUresult check_edges(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
   TRY(graph_check(graph));

@@ -20,9 +20,9 @@ struct exec_node *exec_find(CUgraphExec exec, CUgraphNode node) {
   return NULL;
 }
 
-/* ---- from nested graphs to one list ---- */
+/* ---- flattening of nested graphs ---- */
 
-/* Places in the list of an executable graph. */
+/* Indices into the list of an executable graph. */
 struct places {
   size_t *at;
   size_t count;
@@ -60,7 +60,7 @@ static bool append(CUgraphExec exec, CUgraphNode source, struct places *waits, s
 
 static bool flatten(CUgraphExec exec, CUgraph graph, const struct places *before, struct places *ends);
 
-/* One node behind what it waits for; `ends` gets what waits for it must wait for. */
+/* Adds one node after its dependencies. `ends` receives the nodes that its dependents must wait for. */
 static bool flatten_node(CUgraphExec exec, CUgraphNode node, const struct places *before, struct places *ends_of_nodes,
                          struct places *ends) {
   struct places waits = {0};
@@ -69,7 +69,7 @@ static bool flatten_node(CUgraphExec exec, CUgraphNode node, const struct places
     good = add_places(&waits, &ends_of_nodes[node->dependencies[i]->mark]);
   if (good && node->task.type == CU_GRAPH_NODE_TYPE_GRAPH) {
     good = flatten(exec, node->task.child.graph, &waits, ends);
-    /* An empty child: what waits for it waits for what it waited for. */
+    /* An empty child graph: its dependents wait for its dependencies. */
     if (good && ends->count == 0) good = add_places(ends, &waits);
   } else if (good) {
     good = append(exec, node, &waits, ends);
@@ -88,7 +88,7 @@ static bool flatten(CUgraphExec exec, CUgraph graph, const struct places *before
     for (size_t d = 0; d < order[i]->dependency_count; d++)
       awaited[order[i]->dependencies[d]->mark] = true;
     good = flatten_node(exec, order[i], before, ends_of_nodes, &ends_of_nodes[i]);
-    /* A child graph is walked with the same marks, but they are its own nodes'. */
+    /* A child graph is traversed with the same marks, but these belong to its own nodes. */
   }
   for (size_t i = 0; good && i < graph->count; i++)
     if (!awaited[i]) good = add_places(ends, &ends_of_nodes[i]);
@@ -100,10 +100,10 @@ static bool flatten(CUgraphExec exec, CUgraph graph, const struct places *before
   return good;
 }
 
-/* ---- lanes: what can run beside each other goes to different streams ---- */
+/* ---- lanes: concurrent nodes run on different streams ---- */
 
 static bool assign_lanes(CUgraphExec exec) {
-  size_t last[MAX_LANES]; /* the newest node of each lane */
+  size_t last[MAX_LANES]; /* last node of each lane */
   exec->lanes = 0;
   for (size_t i = 0; i < exec->count; i++) {
     struct exec_node *node = &exec->nodes[i];
@@ -156,7 +156,7 @@ CUresult exec_make(CUgraph graph, unsigned long long flags, CUgraphExec *result,
 }
 
 void exec_free(CUgraphExec exec) {
-  /* A launch under way may still use what the objects stand for. */
+  /* A launch in progress may still use the objects. */
   if (exec->objects.count > 0 && exec->last_ticket > 0 && !exec->context->destroyed) context_synchronize(exec->context);
   user_objects_free(&exec->objects);
   if (exec->context->destroyed) exec->lanes = 0;
@@ -170,7 +170,7 @@ void exec_free(CUgraphExec exec) {
   free(exec);
 }
 
-/* ---- launching ---- */
+/* ---- launch ---- */
 
 static void join(CUstream stream, uint32_t channel, uint64_t ticket) {
   const struct sim_channel *other = &stream->context->board->model.channels[channel];
@@ -179,7 +179,7 @@ static void join(CUstream stream, uint32_t channel, uint64_t ticket) {
   stream_push(stream, &op);
 }
 
-/* Memory of allocation nodes that an earlier launch left: freed first where the flag asks for it, else an error. */
+/* Memory of allocation nodes that is left from an earlier launch: freed if the flag requests it, otherwise an error. */
 static CUresult clear_memory(CUgraphExec exec) {
   for (size_t i = 0; i < exec->count; i++) {
     const struct task *task = &exec->nodes[i].task;
@@ -224,7 +224,7 @@ CUresult exec_launch(CUgraphExec exec, CUstream stream) {
   return result;
 }
 
-/* ---- the calls ---- */
+/* ---- API ---- */
 
 SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
   ENTER();
@@ -291,7 +291,7 @@ SIM_API CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle) {
 }
 PER_THREAD_SZ(cuGraphLaunch, (CUgraphExec exec, CUstream stream), exec, own_stream(stream))
 
-/* ---- changes of an executable graph ---- */
+/* ---- updates of an executable graph ---- */
 
 static CUgraphExecUpdateResult compare(const struct exec_node *a, const struct exec_node *b) {
   if (a->task.type != b->task.type) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;

@@ -4,7 +4,7 @@
 #include "graph.h"
 #include "ledger.h"
 
-/* Of each device: what graphs use, and what is kept for them. */
+/* Per device: memory used by graphs, and memory reserved for them. */
 static struct { uint64_t used, used_high, reserved, reserved_high; } pools[SIM_MAX_GPUS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -111,7 +111,7 @@ SIM_API CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attrib
   return CUDA_SUCCESS;
 }
 
-/* Only the high marks can be set, and only back to what is. */
+/* Only the high-water marks can be set, and only to the current value. */
 SIM_API CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value) {
   ENTER();
   NEED_DEVICE(device);
@@ -126,7 +126,7 @@ SIM_API CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attrib
   return CUDA_SUCCESS;
 }
 
-/* ---- the nodes ---- */
+/* ---- nodes ---- */
 
 SIM_API CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
                                         CUDA_MEM_ALLOC_NODE_PARAMS_v1 *parameters) {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- from what the calls are given to a task ---- */
+/* ---- conversion of parameters to tasks ---- */
 
 static CUresult kernel_task(const CUDA_KERNEL_NODE_PARAMS_v2 *p, struct task *task) {
   CUcontext context = p->ctx;
@@ -59,7 +59,7 @@ static CUresult child_task(CUgraph graph, struct task *task) {
   return task->child.graph == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-/* ---- nodes come ---- */
+/* ---- adding nodes ---- */
 
 #define ADD(make)                                                                                                      \
   do {                                                                                                                 \
@@ -173,7 +173,7 @@ SIM_API CUresult cuGraphAddNode(PLACE, CUgraphNodeParams *p) {
   return cuGraphAddNode_v2(node, graph, dependencies, NULL, count, p);
 }
 
-/* ---- nodes tell ---- */
+/* ---- reading parameters ---- */
 
 static CUresult is_of(CUgraphNode node, CUgraphNodeType type) {
   TRY(node_check(node));
@@ -264,7 +264,7 @@ SIM_API CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *event) 
   return event_of(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
-/* ---- nodes change: in the graph, or in what was made of it ---- */
+/* ---- setting parameters, in graphs and executable graphs ---- */
 
 static CUresult set(CUgraphNode node, CUgraphNodeType type, CUresult made, const struct task *task) {
   TRY(is_of(node, type));
@@ -285,7 +285,7 @@ static CUresult set_exec(CUgraphExec exec, CUgraphNode node, CUgraphNodeType typ
   return CUDA_SUCCESS;
 }
 
-/* Defines NAME and its counterpart for executable graphs, which take their parameters in the same form. */
+/* Defines NAME and its counterpart for executable graphs with the same parameters. */
 #define SETTER(name, exec_name, type, parameter, make, ...)                                                            \
   SIM_API CUresult name(CUgraphNode node, parameter) {                                                                 \
     struct task task;                                                                                                  \
@@ -334,8 +334,8 @@ SIM_API CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CU
   return set_exec(exec, node, p->type, general_task(p, &task), &task);
 }
 
-/* The nodes of a child graph are spread over the executable one: each takes what the same place of the new graph holds.
- */
+/* The nodes of a child graph are flattened into the executable graph. Each takes the parameters of the node at the same
+ * position in the new graph. */
 SIM_API CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph graph) {
   ENTER();
   TRY(exec_check(exec));
@@ -378,7 +378,7 @@ SIM_API CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsig
   return CUDA_SUCCESS;
 }
 
-/* ---- attributes of kernel nodes: kept, and of no effect but for the cooperative one ---- */
+/* ---- attributes of kernel nodes: stored; only the cooperative attribute has an effect ---- */
 
 SIM_API CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID id,
                                                const CUkernelNodeAttrValue *value) {

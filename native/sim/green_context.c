@@ -2,10 +2,8 @@
 
 #include <stdlib.h>
 
-/*
- * Green contexts: each keeps the primary context of its device alive. How the multiprocessors are divided is not
- * modelled: work in a green context is work in the primary one.
- */
+/* Green contexts keep the primary context of their device alive. The partitioning of SMs is not simulated: work in a
+ * green context runs in the primary context. */
 enum { GREEN_MAGIC = 0x4752454e };
 
 struct CUgreenCtx_st {

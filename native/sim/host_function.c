@@ -7,10 +7,10 @@
 
 enum kind { FUNCTION, CALLBACK, WAIT_VALUE, WRITE_VALUE };
 
-struct errand {
-  struct errand *next;
+struct host_task {
+  struct host_task *next;
   CUcontext context;
-  uint32_t channel; /* not the stream: that may be destroyed before its work is done */
+  uint32_t channel; /* channel instead of stream, because the stream may be destroyed before its work is complete */
   struct sim_channel *queue;
   uint64_t place; /* ticket of the channel's SIM_HOST operation */
   enum kind kind;
@@ -32,83 +32,84 @@ struct errand {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
-static struct errand *errands; /* in the order in which they came */
+static struct host_task *host_tasks; /* in the order of submission */
 static bool started;
 
-static uint64_t read_word(const struct errand *errand) {
-  if (errand->wide) return atomic_load((_Atomic uint64_t *)(uintptr_t)errand->address);
-  return atomic_load((_Atomic uint32_t *)(uintptr_t)errand->address);
+static uint64_t read_word(const struct host_task *host_task) {
+  if (host_task->wide) return atomic_load((_Atomic uint64_t *)(uintptr_t)host_task->address);
+  return atomic_load((_Atomic uint32_t *)(uintptr_t)host_task->address);
 }
 
-/* False: what it waits for has not come. */
-static bool run(const struct errand *errand) {
-  switch (errand->kind) {
+/* False: the awaited condition does not hold yet. */
+static bool run(const struct host_task *host_task) {
+  switch (host_task->kind) {
   case FUNCTION:
-    errand->function(errand->data);
+    host_task->function(host_task->data);
     return true;
   case CALLBACK:
-    errand->callback(errand->handle, driver_context_health(errand->context), errand->data);
+    host_task->callback(host_task->handle, driver_context_health(host_task->context), host_task->data);
     return true;
   case WRITE_VALUE:
-    if (errand->wide)
-      atomic_store((_Atomic uint64_t *)(uintptr_t)errand->address, errand->value);
+    if (host_task->wide)
+      atomic_store((_Atomic uint64_t *)(uintptr_t)host_task->address, host_task->value);
     else
-      atomic_store((_Atomic uint32_t *)(uintptr_t)errand->address, (uint32_t)errand->value);
+      atomic_store((_Atomic uint32_t *)(uintptr_t)host_task->address, (uint32_t)host_task->value);
     return true;
   default: {
-    uint64_t word = read_word(errand), mask = errand->wide ? UINT64_MAX : UINT32_MAX;
-    switch (errand->flags & 3) {
+    uint64_t word = read_word(host_task), mask = host_task->wide ? UINT64_MAX : UINT32_MAX;
+    switch (host_task->flags & 3) {
     case CU_STREAM_WAIT_VALUE_GEQ:
-      return errand->wide ? (int64_t)(word - errand->value) >= 0 : (int32_t)(word - errand->value) >= 0;
+      return host_task->wide ? (int64_t)(word - host_task->value) >= 0 : (int32_t)(word - host_task->value) >= 0;
     case CU_STREAM_WAIT_VALUE_EQ:
-      return word == (errand->value & mask);
+      return word == (host_task->value & mask);
     case CU_STREAM_WAIT_VALUE_AND:
-      return (word & errand->value) != 0;
+      return (word & host_task->value) != 0;
     default:
-      return (~(word | errand->value) & mask) != 0;
+      return (~(word | host_task->value) & mask) != 0;
     }
   }
   }
 }
 
-/* Is it the errand's turn? Says else when it may be. */
-static bool is_due(const struct errand *errand, uint64_t *when) {
-  CUcontext context = errand->context;
-  if (atomic_load_explicit(&errand->queue->host_turn, memory_order_acquire) >= errand->place) return true;
-  if (atomic_load_explicit(&errand->queue->done, memory_order_acquire) >= errand->place) return true; /* abandoned */
+/* Whether the host task may run now. Otherwise `when` is the earliest time. */
+static bool is_due(const struct host_task *host_task, uint64_t *when) {
+  CUcontext context = host_task->context;
+  if (atomic_load_explicit(&host_task->queue->host_turn, memory_order_acquire) >= host_task->place) return true;
+  if (atomic_load_explicit(&host_task->queue->done, memory_order_acquire) >= host_task->place)
+    return true; /* abandoned */
   sim_model_enter(driver.machine, context->gpu);
   uint64_t earliest =
-      sim_model_earliest(&context->board->model, driver.machine->events, errand->channel, errand->place - 1);
+      sim_model_earliest(&context->board->model, driver.machine->events, host_task->channel, host_task->place - 1);
   sim_model_leave(driver.machine, context->gpu);
   if (earliest < *when) *when = earliest;
-  return atomic_load_explicit(&errand->queue->host_turn, memory_order_acquire) >= errand->place;
+  return atomic_load_explicit(&host_task->queue->host_turn, memory_order_acquire) >= host_task->place;
 }
 
-static void finish(struct errand *errand) {
-  struct sim_channel *queue = errand->queue;
-  if (atomic_load(&queue->host_done) < errand->place)
-    atomic_store_explicit(&queue->host_done, errand->place, memory_order_release);
-  uint32_t gpu = errand->context->gpu;
+static void finish(struct host_task *host_task) {
+  struct sim_channel *queue = host_task->queue;
+  if (atomic_load(&queue->host_done) < host_task->place)
+    atomic_store_explicit(&queue->host_done, host_task->place, memory_order_release);
+  uint32_t gpu = host_task->context->gpu;
   sim_model_enter(driver.machine, gpu);
   sim_model_leave(driver.machine, gpu);
 }
 
-/* Does the first errand that is due. The caller holds the lock, and has it again afterwards. */
-static void do_one(uint64_t *when) {
-  for (struct errand **at = &errands; *at != NULL; at = &(*at)->next) {
-    struct errand *errand = *at;
-    if (!is_due(errand, when)) continue;
-    bool abandoned = atomic_load_explicit(&errand->queue->done, memory_order_acquire) >= errand->place;
+/* Runs the first host task that is due. The caller holds the lock; it is released while the task runs. */
+static void run_one(uint64_t *when) {
+  for (struct host_task **at = &host_tasks; *at != NULL; at = &(*at)->next) {
+    struct host_task *host_task = *at;
+    if (!is_due(host_task, when)) continue;
+    bool abandoned = atomic_load_explicit(&host_task->queue->done, memory_order_acquire) >= host_task->place;
     pthread_mutex_unlock(&lock);
-    bool done = abandoned || run(errand);
-    if (done) finish(errand);
+    bool done = abandoned || run(host_task);
+    if (done) finish(host_task);
     pthread_mutex_lock(&lock);
     if (!done) continue;
-    /* Others may have been put behind meanwhile, none in front. */
-    for (at = &errands; *at != errand; at = &(*at)->next) {
+    /* Other threads may have appended tasks meanwhile, but inserted none in front. */
+    for (at = &host_tasks; *at != host_task; at = &(*at)->next) {
     }
-    *at = errand->next;
-    free(errand);
+    *at = host_task->next;
+    free(host_task);
     *when = 0;
     return;
   }
@@ -119,9 +120,9 @@ static void *work(void *nothing) {
   pthread_mutex_lock(&lock);
   for (;;) {
     uint64_t when = SIM_NEVER;
-    while (errands == NULL)
+    while (host_tasks == NULL)
       pthread_cond_wait(&more, &lock);
-    do_one(&when);
+    run_one(&when);
     if (when == 0) continue;
     pthread_mutex_unlock(&lock);
     sim_clock_wait(driver.machine, when, SIM_YIELD);
@@ -130,7 +131,7 @@ static void *work(void *nothing) {
   return NULL;
 }
 
-/* The caller holds the lock. Signals are for the program's own threads. */
+/* The caller holds the lock. Signals stay blocked in the worker, so that the program's own threads handle them. */
 static bool start(void) {
   if (started) return true;
   pthread_t worker;
@@ -143,52 +144,52 @@ static bool start(void) {
   return started;
 }
 
-static CUresult push(CUstream stream, const struct errand *model) {
-  struct errand *errand = malloc(sizeof *errand);
-  if (errand == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
-  *errand = *model;
-  errand->next = NULL;
-  errand->context = stream->context;
-  errand->channel = stream->channel;
-  errand->queue = stream->queue;
+static CUresult push(CUstream stream, const struct host_task *model) {
+  struct host_task *host_task = malloc(sizeof *host_task);
+  if (host_task == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+  *host_task = *model;
+  host_task->next = NULL;
+  host_task->context = stream->context;
+  host_task->channel = stream->channel;
+  host_task->queue = stream->queue;
   pthread_mutex_lock(&lock);
   bool ready = start();
   pthread_mutex_unlock(&lock);
   if (!ready) {
-    free(errand);
+    free(host_task);
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
-  /* Not under the lock: a full queue is waited for, and it may be the worker that empties it. */
+  /* Without the lock: pushing waits while the queue is full, and the worker may have to empty it. */
   struct sim_op op = {.kind = SIM_HOST};
-  errand->place = stream_push(stream, &op);
+  host_task->place = stream_push(stream, &op);
   pthread_mutex_lock(&lock);
-  struct errand **last = &errands;
+  struct host_task **last = &host_tasks;
   while (*last != NULL)
     last = &(*last)->next;
-  *last = errand;
+  *last = host_task;
   pthread_cond_signal(&more);
   pthread_mutex_unlock(&lock);
   return CUDA_SUCCESS;
 }
 
 CUresult host_function_run_in(CUstream stream, CUhostFn function, void *data) {
-  struct errand errand = {.kind = FUNCTION, .function = function, .data = data};
-  return push(stream, &errand);
+  struct host_task host_task = {.kind = FUNCTION, .function = function, .data = data};
+  return push(stream, &host_task);
 }
 
 CUresult host_callback_push(CUstream stream, CUstream handle, CUstreamCallback callback, void *data) {
-  struct errand errand = {.kind = CALLBACK, .callback = callback, .handle = handle, .data = data};
-  return push(stream, &errand);
+  struct host_task host_task = {.kind = CALLBACK, .callback = callback, .handle = handle, .data = data};
+  return push(stream, &host_task);
 }
 
 CUresult host_value_wait(CUstream stream, CUdeviceptr address, uint64_t value, bool wide, unsigned int flags) {
   NEED(memory_commit(address, wide ? 8 : 4));
-  struct errand errand = {.kind = WAIT_VALUE, .address = address, .value = value, .wide = wide, .flags = flags};
-  return push(stream, &errand);
+  struct host_task host_task = {.kind = WAIT_VALUE, .address = address, .value = value, .wide = wide, .flags = flags};
+  return push(stream, &host_task);
 }
 
 CUresult host_value_write(CUstream stream, CUdeviceptr address, uint64_t value, bool wide) {
   NEED(memory_commit(address, wide ? 8 : 4));
-  struct errand errand = {.kind = WRITE_VALUE, .address = address, .value = value, .wide = wide};
-  return push(stream, &errand);
+  struct host_task host_task = {.kind = WRITE_VALUE, .address = address, .value = value, .wide = wide};
+  return push(stream, &host_task);
 }

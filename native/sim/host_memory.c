@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-/* Host memory that the GPU may use. Device and host address are the same. */
+/* Host memory that is accessible to the GPU. Device and host address are equal. */
 static CUresult allocate(void **pointer, size_t size, unsigned int flags) {
   CUcontext context;
   struct allocation *allocation;

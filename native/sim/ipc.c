@@ -15,15 +15,15 @@
 
 enum { IPC_MEMORY = 0x49504d45, IPC_EVENT = 0x49504556 };
 
-/* What a handle of 64 bytes holds. */
+/* Contents of an IPC handle (64 bytes). */
 struct memory_handle {
   uint32_t magic;
-  uint32_t object; /* of the ledger */
+  uint32_t object; /* index in the ledger */
   uint64_t id;
   uint32_t process; /* slot of the owner */
   uint32_t gpu;
-  uint64_t blocks; /* bytes of the file: whole blocks */
-  uint64_t offset; /* of the allocation in it */
+  uint64_t blocks; /* size of the file: whole blocks */
+  uint64_t offset; /* of the allocation in the file */
   uint64_t size;
 };
 _Static_assert(sizeof(struct memory_handle) <= CU_IPC_HANDLE_SIZE, "an IPC handle has 64 bytes");
@@ -57,7 +57,7 @@ static void forget(struct allocation *allocation) {
   free(handle);
 }
 
-/* Handles of one allocation are the same each time: kept with it. */
+/* The handle of an allocation is the same each time, so it is stored with the allocation. */
 SIM_API CUresult cuIpcGetMemHandle(CUipcMemHandle *result, CUdeviceptr pointer) {
   ENTER();
   struct allocation *allocation = memory_find(pointer);

@@ -31,7 +31,7 @@ static void open(struct json *json, char bracket, const char *why) {
   if (!take(json, bracket)) json_refuse(json, why);
 }
 
-/* After an opening bracket or a value: is there another element? */
+/* After an opening bracket or a value: whether another element follows. */
 static bool next(struct json *json, char bracket, char close) {
   if (json->wrong != NULL) return false;
   char before = json->at[-1];
@@ -98,7 +98,7 @@ void json_text(struct json *json, char *text, size_t size) {
       return;
     }
     if (c == '\\') {
-      /* Names of GPUs and keys need no more escapes than these. */
+      /* Names of GPUs and keys need no other escapes. */
       c = (unsigned char)*++json->at;
       if (c != '"' && c != '\\' && c != '/') {
         json_refuse(json, "an escape that is not known here");

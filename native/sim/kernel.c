@@ -13,24 +13,24 @@ enum {
   MAX_SHARED = 96 * 1024,
 };
 
-/* Kernels that say nothing of themselves: ten microseconds a block. */
+/* Kernels with an unknown name take ten microseconds per block. */
 static const uint64_t USUAL_BLOCK_US = 10;
 static const uint64_t LONGEST_NS = 3600ull * 1000000000;
 
-static bool eat(const char **at, const char *word) {
+static bool skip_word(const char **at, const char *word) {
   size_t length = strlen(word);
   if (strncmp(*at, word, length) != 0) return false;
   *at += length;
   return true;
 }
 
-/* What follows a law: "_us", then perhaps "_250"; "__" and anything ends it. */
+/* Parses the rest of a name after the rule: "_us", an optional time such as "_250", and anything after "__". */
 static bool read_time(struct CUfunc_st *function, const char *at) {
-  if (eat(&at, "_ns"))
+  if (skip_word(&at, "_ns"))
     function->unit_ns = 1;
-  else if (eat(&at, "_us"))
+  else if (skip_word(&at, "_us"))
     function->unit_ns = 1000;
-  else if (eat(&at, "_ms"))
+  else if (skip_word(&at, "_ms"))
     function->unit_ns = 1000000;
   else
     return false;
@@ -44,7 +44,7 @@ static bool read_time(struct CUfunc_st *function, const char *at) {
 }
 
 static bool is_word(const char *name, const char *word) {
-  return eat(&name, word) && (name[0] == 0 || strncmp(name, "__", 2) == 0);
+  return skip_word(&name, word) && (name[0] == 0 || strncmp(name, "__", 2) == 0);
 }
 
 void kernel_read_name(struct CUfunc_st *function, const char *name) {
@@ -52,15 +52,15 @@ void kernel_read_name(struct CUfunc_st *function, const char *name) {
   function->fault = is_word(name, "illegal_address") ? CUDA_ERROR_ILLEGAL_ADDRESS
                     : is_word(name, "trap")          ? CUDA_ERROR_LAUNCH_FAILED
                                                      : CUDA_SUCCESS;
-  if (eat(&at, "busy")) {
+  if (skip_word(&at, "busy")) {
     function->law = KERNEL_GRID;
     if (read_time(function, at)) return;
-  } else if (eat(&at, "touch")) {
+  } else if (skip_word(&at, "touch")) {
     function->law = KERNEL_GRID;
     function->touches = true;
     if (read_time(function, at)) return;
     function->touches = false;
-  } else if (eat(&at, "block")) {
+  } else if (skip_word(&at, "block")) {
     function->law = KERNEL_BLOCK;
     if (read_time(function, at)) return;
   }
@@ -81,7 +81,7 @@ unsigned int kernel_blocks_per_sm(unsigned int threads) {
   return blocks < MAX_BLOCKS_OF_SM ? blocks : MAX_BLOCKS_OF_SM;
 }
 
-/* The parameter at a position, of 64 bits as those before it; false: none was given. */
+/* The parameter at index `at`; it and those before it have 64 bits. False: not passed. */
 static bool parameter(void **parameters, void **extra, size_t at, uint64_t *value) {
   if (parameters != NULL && parameters[at] != NULL) {
     memcpy(value, parameters[at], sizeof *value);

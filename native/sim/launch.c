@@ -45,7 +45,7 @@ PER_THREAD_SZ(cuLaunchCooperativeKernel,
                unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream stream, void **parameters),
               function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, own_stream(stream), parameters)
 
-/* Events that the attributes of a launch ask for: recorded behind it. */
+/* Records events that launch attributes request, after the launch. */
 static CUresult record_events(const CUlaunchConfig *config) {
   for (unsigned int i = 0; i < config->numAttrs; i++) {
     const CUlaunchAttribute *attribute = &config->attrs[i];
@@ -93,7 +93,7 @@ SIM_API CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launch
   return CUDA_SUCCESS;
 }
 
-/* ---- the launches of CUDA 2 and 3: the function keeps shape and parameters ---- */
+/* ---- launch calls of CUDA 2 and 3: shape and parameters are stored in the function ---- */
 
 static CUresult launch_kept(CUfunction function, int width, int height, CUstream stream) {
   TRY(kernel_check(function));

@@ -14,7 +14,7 @@ static bool exists(const struct sim_object *object) {
   return atomic_load(&object->used) == SIM_OBJECT_USED;
 }
 
-/* The board's total, from the rows and objects: after a process died between writing one and the other. */
+/* Recomputes the board's total from rows and objects, after a process died between two writes. */
 static void sum(struct sim_machine *machine, uint32_t gpu) {
   uint64_t used = 0;
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++)
@@ -38,7 +38,7 @@ static void add(_Atomic uint64_t *counter, uint64_t bytes) {
   atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + bytes, memory_order_relaxed);
 }
 
-/* Frees an object that nobody holds any more. The caller has the lock. */
+/* Frees an object without holders. The caller holds the lock. */
 static void free_unheld(struct sim_machine *machine, struct sim_object *object) {
   for (uint32_t i = 0; i < SIM_OBJECT_HOLDERS; i++)
     if (object->holders[i].count > 0) return;
@@ -50,7 +50,7 @@ static void free_unheld(struct sim_machine *machine, struct sim_object *object) 
   add(&machine->boards[object->gpu].memory_used, -object->bytes);
 }
 
-/* The kernel does not report that a descriptor was closed, so each reader looks first. The caller holds the lock. */
+/* The kernel does not report closed descriptors, so every reader checks for them first. The caller holds the lock. */
 static void sweep(struct sim_machine *machine, uint32_t gpu) {
   if (atomic_load(&machine->descriptors) == 0) return;
   for (uint32_t i = 0; i < SIM_MAX_OBJECTS; i++) {

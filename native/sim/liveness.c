@@ -19,7 +19,8 @@ bool sim_identify(uint32_t pid, uint64_t *born, uint64_t *image) {
   close(file);
   if (length <= 0) return false;
   text[length] = 0;
-  /* The name, in parentheses, may hold anything; behind its end come state (field 3), start (22) and stack (28). */
+  /* The name in parentheses may contain anything. After it follow state (field 3), start time (22) and stack start
+   * (28). */
   const char *at = strrchr(text, ')');
   if (at == NULL || at[1] == 0 || at[2] == 'Z' || at[2] == 'X') return false;
   at += 2;
@@ -32,7 +33,7 @@ bool sim_identify(uint32_t pid, uint64_t *born, uint64_t *image) {
   return true;
 }
 
-/* The pid namespace of a process, by its inode; 0: not to be seen. */
+/* The pid namespace of a process as an inode number; 0: not visible. */
 static uint64_t space_of(const char *process) {
   char path[PATH_MAX];
   struct stat status;
@@ -40,7 +41,7 @@ static uint64_t space_of(const char *process) {
   return stat(path, &status) == 0 ? (uint64_t)status.st_ino : 0;
 }
 
-/* Stays the same for as long as a process lives; a child may begin in another one. */
+/* Constant for the life of a process; a child may be in another namespace. */
 static _Atomic uint64_t own_space;
 
 uint64_t sim_own_space(void) {
@@ -50,9 +51,9 @@ uint64_t sim_own_space(void) {
 }
 
 /*
- * Every library of a process holds a lock on its row's byte of one file for as long as it uses the machine, and the
- * kernel lets go of it when the process ends or runs another program: asking for it is the cheap way to see that a
- * process lives. Processes of other pid namespaces, whose numbers mean nothing here, are known by it alone.
+ * Every library of a process locks its row's byte in one file while it uses the machine. The kernel releases the lock
+ * when the process ends or calls exec, so querying the lock is a cheap liveness check. It is the only check for
+ * processes in other pid namespaces, whose pids have no meaning here.
  */
 static int open_locks(void) {
   char path[PATH_MAX];
@@ -61,10 +62,10 @@ static int open_locks(void) {
   return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 }
 
-/* Of this library: see open_locks. A child has its parent's, and must let go of it. */
+/* Lock of this library, see open_locks. A child inherits it and must close it. */
 static _Atomic int own_lock = -1;
 
-/* Whether the row is locked, as seen through `file`, whose own locks do not count. */
+/* Whether the row is locked, seen through `file`, whose own locks are ignored. */
 static bool is_locked(int file, const struct sim_machine *machine, const struct sim_process *process, bool otherwise) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = process - machine->processes, .l_len = 1};
   return fcntl(file, F_OFD_GETLK, &lock) == 0 ? lock.l_type != F_UNLCK : otherwise;
@@ -83,13 +84,13 @@ bool sim_is_alive(const struct sim_machine *machine, const struct sim_process *p
   if (pid == 0) return false;
   if (process->space != sim_own_space()) return holds_lock(machine, process);
   if (is_locked(atomic_load(&own_lock), machine, process, false)) return true;
-  /* No lock may also mean that the program closed descriptors that it did not open. */
+  /* A missing lock may also mean that the program closed descriptors that it did not open. */
   uint64_t born, image;
   if (!sim_identify(pid, &born, &image) || born != process->born) return false;
   return image == 0 || image == process->image;
 }
 
-/* The innermost number of a process, as its status tells it; 0: unknown. */
+/* The pid in the innermost namespace, from /proc/<pid>/status; 0: unknown. */
 static uint32_t innermost_pid(const char *process) {
   char path[PATH_MAX], line[256];
   uint32_t pid = 0;
@@ -118,22 +119,22 @@ uint32_t sim_process_number(const struct sim_process *process) {
   return found;
 }
 
-void sim_let_go_of_life(void) {
+void sim_unlock_row(void) {
   int file = atomic_exchange(&own_lock, -1);
   if (file >= 0) close(file);
 }
 
 static void begin_child(void) {
-  sim_let_go_of_life();
+  sim_unlock_row();
   atomic_store(&own_space, 0);
 }
 
-void sim_hold_life(int row) {
+void sim_lock_row(int row) {
   static bool registered;
   struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = row, .l_len = 1};
   if (!registered) pthread_atfork(NULL, NULL, begin_child);
   registered = true;
-  sim_let_go_of_life();
+  sim_unlock_row();
   int file = open_locks();
   if (file >= 0) fcntl(file, F_OFD_SETLK, &lock);
   atomic_store(&own_lock, file);

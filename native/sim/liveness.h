@@ -1,31 +1,25 @@
-/*
- * Which processes live, and what their numbers are: also across pid namespaces, as containers have them.
- */
+/* Detects which processes are alive and translates their pids, also across pid namespaces of containers. */
 #ifndef SIM_LIVENESS_H
 #define SIM_LIVENESS_H
 
 #include "machine.h"
 
-/* Does the process of this row live, and still run the program that it ran? */
+/* Whether the process of this row is alive and still runs the same program. */
 bool sim_is_alive(const struct sim_machine *machine, const struct sim_process *process);
 
-/*
- * What tells a process from a later one of the same number: when it started, in the kernel's ticks, and where its stack
- * begins, which exec changes (0: not to be read, another user's process). False: there is none, or it is a zombie.
- */
+/* Distinguishes a process from a later one with the same pid: its start time in kernel ticks, and the start of its
+ * stack, which changes with exec (0: not readable, process of another user). False: no such process, or a zombie. */
 bool sim_identify(uint32_t pid, uint64_t *born, uint64_t *image);
 
 /* The pid namespace of this process. */
 uint64_t sim_own_space(void);
 
-/*
- * The number of a row's process in the pid namespace of the caller: what it says itself where both are in one, else it
- * is looked for. 0: not to be seen from here.
- */
+/* The pid of a row's process in the caller's pid namespace: the stored pid if both are in the same namespace, otherwise
+ * found by a search. 0: not visible. */
 uint32_t sim_process_number(const struct sim_process *process);
 
-/* This library uses the machine from now on, under this row; and no more. */
-void sim_hold_life(int row);
-void sim_let_go_of_life(void);
+/* sim_lock_row marks the row as used by this library; sim_unlock_row ends that. */
+void sim_lock_row(int row);
+void sim_unlock_row(void);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * A lock in shared memory that survives its holder: when a process dies with it, the next one gets it and is told.
- */
+/* A robust lock in shared memory: if its holder dies, the next process acquires it and is notified. */
 #ifndef SIM_LOCK_H
 #define SIM_LOCK_H
 
@@ -13,7 +11,7 @@ struct sim_lock {
 
 void sim_lock_begin(struct sim_lock *lock);
 
-/* False: the last holder died with it, what it guards may be half done. The caller has the lock either way. */
+/* False: the last holder died, and the protected data may be inconsistent. The caller holds the lock in both cases. */
 bool sim_lock_take(struct sim_lock *lock);
 bool sim_lock_try(struct sim_lock *lock, bool *sound);
 void sim_lock_give(struct sim_lock *lock);

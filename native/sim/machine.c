@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* FNV-1a: tells descriptions apart, no more. */
+/* FNV-1a, used only to compare descriptions. */
 static uint64_t hash(const char *text) {
   uint64_t value = 0xcbf29ce484222325ull;
   for (; *text != 0; text++)
@@ -22,7 +22,7 @@ static uint64_t hash(const char *text) {
   return value;
 }
 
-/* The whole file as text; NULL: it cannot be read. The caller frees it. */
+/* The whole file as text; NULL: not readable. The caller frees it. */
 static char *read_text(const char *path) {
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return NULL;
@@ -40,7 +40,7 @@ static char *read_text(const char *path) {
   return text;
 }
 
-/* The description that the environment names. `hash` is 0 where it names none. */
+/* Reads the description that the environment names. `hash` is 0 if it names none. */
 static bool wanted_node(struct sim_node *node, uint64_t *node_hash, char *why, size_t size) {
   const char *path = getenv("GPU_SIM_NODE");
   *node_hash = 0;
@@ -92,7 +92,7 @@ static struct sim_machine *map(int file) {
   return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* The machine in the file as it is; NULL: there is none that this library understands. */
+/* The existing machine of the file; NULL: none, or an incompatible version. */
 static struct sim_machine *existing(int file) {
   struct stat status;
   if (fstat(file, &status) != 0 || (uint64_t)status.st_size != sizeof(struct sim_machine)) return NULL;
@@ -105,7 +105,7 @@ static struct sim_machine *existing(int file) {
   return NULL;
 }
 
-/* A new file takes the old one's name: whoever still maps the old one is not disturbed. */
+/* The new file replaces the old one by rename, so processes that still map the old file are not affected. */
 static struct sim_machine *make(const char *path, const struct sim_node *node, uint64_t node_hash) {
   char fresh[PATH_MAX + 16];
   snprintf(fresh, sizeof fresh, "%s.new", path);

@@ -1,10 +1,10 @@
 /*
- * The simulated machine: one file, mapped by every process that uses it (GPU_SIM_STATE names the folder). What the two
- * libraries and the gpu-sim command share is here and nowhere else.
+ * The simulated machine: one file that every process maps (GPU_SIM_STATE names the folder). It contains all state
+ * shared by the two libraries and the gpu-sim command.
  *
- * Who writes what: a process its own row in `processes` and the operations that it pushes; the holder of a board's
- * `lock` that board's model; the holder of its `memory_lock` the memory columns of that board in all rows; the holder
- * of `lock` the rest.
+ * Write access: a process writes its own row in `processes` and the operations that it pushes. The holder of a board's
+ * `lock` writes that board's model. The holder of its `memory_lock` writes the memory columns of that board in all
+ * rows. The holder of `lock` writes the rest.
  */
 #ifndef SIM_MACHINE_H
 #define SIM_MACHINE_H
@@ -29,23 +29,23 @@ enum {
 
 enum sim_clock {
   SIM_CLOCK_REAL,   /* the machine's monotonic clock */
-  SIM_CLOCK_MANUAL, /* stands still until gpu-sim advance-clock (or a test) moves it; who waits, waits for that */
-  SIM_CLOCK_JUMP,   /* stands still while programs run; who waits moves it to where the wait ends */
+  SIM_CLOCK_MANUAL, /* advances only through gpu-sim advance-clock (or a test); waiting processes wait for that */
+  SIM_CLOCK_JUMP,   /* stands still while programs run; a waiting process advances it to the end of its wait */
 };
 
 struct sim_process {
   _Atomic uint32_t pid; /* 0: free */
-  uint32_t driver;      /* it has called cuInit; else it only watches through NVML */
-  uint32_t users;       /* libraries of this process that use the machine */
-  uint64_t born;        /* start time, in the kernel's ticks: a pid alone may come again */
-  uint64_t image;       /* what exec changes: a process that runs another program has left */
-  uint64_t space;       /* pid namespace in which `pid` is its number */
+  uint32_t driver;      /* the process called cuInit; 0: it uses NVML only */
+  uint32_t users;       /* number of libraries of this process that use the machine */
+  uint64_t born;        /* start time in kernel ticks, because a pid can be reused */
+  uint64_t image;       /* changes with exec: a process that runs another program has left */
+  uint64_t space;       /* pid namespace of `pid` */
   _Atomic uint64_t memory[SIM_MAX_GPUS];
   _Atomic uint32_t contexts[SIM_MAX_GPUS];
 };
 
-/* What other processes may hold too: memory or pools that were exported. It lives until its last holder lets go, and
- * the last descriptor that stands for it is closed. */
+/* Memory or pools that were exported and may have several holders. An object lives until its last reference is dropped
+ * and its last descriptor is closed. */
 enum { SIM_OBJECT_FREE, SIM_OBJECT_CLAIMED, SIM_OBJECT_USED };
 
 struct sim_object {
@@ -53,23 +53,23 @@ struct sim_object {
   uint32_t gpu;
   uint64_t id;
   uint64_t bytes;
-  uint64_t inode;             /* of the descriptor that stands for it; 0: none, or those of descriptor.h do */
-  _Atomic uint32_t described; /* how many descriptors were made of it, see descriptor.h; 0 once all are closed */
+  uint64_t inode;             /* of the descriptor of a pool; 0: none, or the descriptors of descriptor.h */
+  _Atomic uint32_t described; /* number of descriptors created, see descriptor.h; 0 when all are closed */
   struct {
     uint32_t process; /* slot + 1 */
     uint32_t count;
   } holders[SIM_OBJECT_HOLDERS];
 };
 
-/* An error that a call returns on command. */
+/* An injected error of a call. */
 struct sim_fault {
-  char name[SIM_FAULT_NAME]; /* of the call; a star at its end stands for any rest */
+  char name[SIM_FAULT_NAME]; /* name of the call; a star at its end matches any suffix */
   int32_t gpu;               /* -1: any */
   uint32_t code;
-  int64_t remaining; /* times; -1: for ever */
+  int64_t remaining; /* remaining number of failures; -1: unlimited */
 };
 
-/* What NVML reports as an event. */
+/* An event as NVML reports it. */
 struct sim_news {
   uint64_t type; /* nvmlEventType... */
   uint64_t data;
@@ -79,9 +79,9 @@ struct sim_news {
 struct sim_board {
   struct sim_lock lock;
   struct sim_lock memory_lock;
-  _Atomic uint64_t memory_used; /* sum of the rows and objects, without what the driver reserves */
+  _Atomic uint64_t memory_used; /* sum of rows and objects, without the driver's own reserve */
   _Atomic uint32_t lost;
-  _Atomic uint64_t ecc[2][2]; /* corrected, uncorrected; volatile, aggregate */
+  _Atomic uint64_t ecc[2][2]; /* [corrected, uncorrected][volatile, aggregate] */
   _Atomic uint32_t compute_mode;
   struct sim_model model;
 };
@@ -92,21 +92,21 @@ struct sim_machine {
   uint32_t clock; /* enum sim_clock */
   uint64_t size;
   uint64_t node_hash;
-  uint64_t epoch_ns; /* wall clock minus the model's clock */
+  uint64_t epoch_ns; /* wall clock minus the simulated clock */
   _Atomic uint64_t virtual_ns;
-  _Atomic uint32_t virtual_ticks; /* futex: counts the moves of the virtual clock */
+  _Atomic uint32_t virtual_ticks; /* futex: number of changes of the virtual clock */
 
   struct sim_lock lock;
   struct sim_node node;
 
-  _Atomic uint32_t fault_count; /* zero is all that most calls look at */
+  _Atomic uint32_t fault_count; /* most calls only check that it is zero */
   struct sim_fault faults[SIM_MAX_FAULTS];
 
-  _Atomic uint32_t news_count; /* futex: the next one goes to news_count modulo SIM_NEWS */
+  _Atomic uint32_t news_count; /* futex: the next event is stored at news_count modulo SIM_NEWS */
   struct sim_news news[SIM_NEWS];
 
   _Atomic uint64_t ids;
-  _Atomic uint32_t descriptors; /* were ever made: zero is all that most machines see */
+  _Atomic uint32_t descriptors; /* number of descriptors ever created; zero on most machines */
   _Atomic uint32_t event_top;   /* events from here on were never used */
   _Atomic uint64_t swept_ns;
   struct sim_process processes[SIM_MAX_PROCESSES];
@@ -115,17 +115,15 @@ struct sim_machine {
   struct sim_board boards[SIM_MAX_GPUS];
 };
 
-/*
- * Opens the machine, or makes it. A machine that nobody uses is made anew when GPU_SIM_NODE describes another one.
- * NULL: `why` says what is wrong.
- */
+/* Opens the machine, or creates it. An unused machine is created again if GPU_SIM_NODE names another description. NULL:
+ * `why` is the reason. */
 struct sim_machine *sim_machine_open(char *why, size_t size);
 void sim_machine_close(struct sim_machine *machine);
 
 /* The folder of the machine. */
 void sim_machine_folder(char *folder, size_t size);
 
-/* The file in it through which the contents of an object go from process to process. */
+/* The file in the folder through which the contents of an object are shared. */
 void sim_machine_object_path(uint64_t id, char *path, size_t size);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { PITCH = 512 };
 
-/* ---- how much there is ---- */
+/* ---- memory queries ---- */
 
 SIM_API CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
   CUcontext context;
@@ -37,7 +37,7 @@ SIM_API CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total) {
   return CUDA_SUCCESS;
 }
 
-/* ---- linear ---- */
+/* ---- linear memory ---- */
 
 static CUresult allocate(CUdeviceptr *pointer, size_t size) {
   CUcontext context;
@@ -58,7 +58,7 @@ SIM_API CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t size) {
   return allocate(pointer, size);
 }
 
-/* The calls of 2007 know addresses of 32 bits: there are none so low here. */
+/* The calls of CUDA 2 have 32-bit addresses, and no memory of this process has such an address. */
 SIM_API CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned int size) {
   ENTER();
   NEED(pointer != NULL && size > 0);
@@ -86,10 +86,8 @@ SIM_API CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned int *pitch, u
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/*
- * Managed memory moves between host and GPU; here it counts as resident on the GPU from the start where the GPU has
- * room for it, and as resident on the host otherwise. It is never refused for the GPU's sake.
- */
+/* Managed memory migrates between host and GPU. The simulation counts it as resident on the GPU if the GPU has room for
+ * it, and on the host otherwise. The call never fails for lack of GPU memory. */
 SIM_API CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned int flags) {
   CUcontext context;
   struct allocation *allocation;
@@ -122,7 +120,7 @@ SIM_API CUresult cuMemFree_v2(CUdeviceptr pointer) {
   CUcontext context;
   ENTER();
   if (pointer == 0) return CUDA_SUCCESS;
-  /* An address says to which context it belongs: none has to be current. */
+  /* The address determines the context, so none has to be current. */
   CUresult health = driver_current(&context);
   if (health != CUDA_ERROR_INVALID_CONTEXT) TRY(health);
   TRY(capture_forbids());
@@ -131,7 +129,7 @@ SIM_API CUresult cuMemFree_v2(CUdeviceptr pointer) {
   if (allocation->kind == MEMORY_POOLED) return pool_free(allocation, NULL);
   if (allocation->kind == MEMORY_GRAPH) return graph_memory_unmap(pointer);
   NEED(allocation->kind == MEMORY_LINEAR || allocation->kind == MEMORY_MANAGED);
-  /* Freeing waits for the work that may still use the memory. */
+  /* Freeing waits for work that may still use the memory. */
   if (!context_is_idle(allocation->context)) TRY(context_synchronize(allocation->context));
   memory_release(allocation);
   return CUDA_SUCCESS;

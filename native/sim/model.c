@@ -3,8 +3,8 @@
 #include "clock.h"
 
 /*
- * A holder that died half-way through a step leaves a model that is sound but for that step: an operation may have gone
- * on twice over it. Ends are written after what they promise, so nothing is lost and nothing runs twice as a whole.
+ * If a holder died in the middle of a step, an operation may have progressed twice over that step. The model is
+ * otherwise consistent: the end of an operation is written last, so no operation is lost or executed twice as a whole.
  */
 void sim_model_enter(struct sim_machine *machine, uint32_t gpu) {
   struct sim_board *board = &machine->boards[gpu];

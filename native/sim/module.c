@@ -34,7 +34,7 @@ static bool is_binary(const void *image) {
   return first == ELF || first == FAT_BINARY || first == FAT_BINARY_OLD || first == FAT_WRAPPER;
 }
 
-/* The next kernel that PTX names behind `at`; NULL: none. */
+/* The next kernel name in PTX after `at`; NULL: none. */
 static const char *next_entry(const char *at, size_t *length) {
   at = strstr(at, ".entry");
   if (at == NULL) return NULL;
@@ -57,7 +57,7 @@ static bool names(const CUmodule module, const char *name) {
 
 CUresult module_load(const void *image, CUcontext context, CUmodule *result) {
   bool binary = is_binary(image);
-  /* PTX is text; what is neither text with a version nor binary code is no image. */
+  /* PTX is text. An image that is neither PTX nor binary code is invalid. */
   if (!binary && strstr(image, ".version") == NULL && strstr(image, ".entry") == NULL) return CUDA_ERROR_INVALID_IMAGE;
   CUmodule module = calloc(1, sizeof *module);
   if (module == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -68,7 +68,7 @@ CUresult module_load(const void *image, CUcontext context, CUmodule *result) {
   module->text = binary ? NULL : strdup(image);
   pthread_mutex_init(&module->lock, NULL);
   if (context != NULL) {
-    /* Code takes a block of the GPU at least. */
+    /* Code occupies at least one block of the GPU. */
     module->charged = SPACE_BLOCK;
     if (!sim_ledger_take(driver.machine, driver.process, context->gpu, module->charged)) {
       free(module->text);

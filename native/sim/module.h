@@ -1,6 +1,4 @@
-/*
- * Modules and libraries: what kernels are looked up in.
- */
+/* Modules and libraries, which contain kernels. */
 #ifndef SIM_MODULE_H
 #define SIM_MODULE_H
 
@@ -8,11 +6,11 @@
 
 enum { MODULE_MAGIC = 0x4d4f4455 };
 
-/* A library is a module that belongs to no context. */
+/* A library is a module without a context. */
 struct CUmod_st {
   uint32_t magic;
   bool library;
-  bool any_name; /* binary code, whose kernels are not listed here: any name is there */
+  bool any_name; /* binary code: its kernels are not listed, so every name exists */
   CUcontext context;
   char *text; /* PTX */
   uint64_t charged;
@@ -24,21 +22,21 @@ struct CUmod_st {
 
 CUresult module_check(CUmodule module);
 
-/* Reads an image: PTX (text with .entry lines), a cubin or fat binary. */
+/* Loads an image: PTX (text with .entry lines), a cubin or fat binary. */
 CUresult module_load(const void *image, CUcontext context, CUmodule *module);
 void module_close(CUmodule module);
 void module_close_all(CUcontext context);
 
-/* A kernel by name; the same one each time. */
+/* A kernel by name; always the same one. */
 CUresult module_function(CUmodule module, const char *name, CUfunction *function);
 
-/* All kernels that a PTX text names, at most `room`; returns how many there are. */
+/* All kernels in a PTX text, at most `room`; returns their number. */
 unsigned int module_functions(CUmodule module, CUfunction *functions, unsigned int room);
 
 /* A variable of the module (any name; 4096 bytes). */
 CUresult module_global(CUmodule module, const char *name, CUdeviceptr *address, size_t *size);
 
-/* The contents of a file, ending in a zero. The caller frees it. */
+/* The contents of a file with a terminating zero. The caller frees it. */
 CUresult module_read_file(const char *path, void **image);
 
 #endif

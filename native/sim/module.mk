@@ -1,4 +1,4 @@
-# The simulated driver: look-alikes of libcuda.so.1 and libnvidia-ml.so.1, and the command that steers them.
+# The simulated driver: replacements for libcuda.so.1 and libnvidia-ml.so.1, and the gpu-sim command.
 SIM_MODEL := time_model usage
 SIM_MACHINE := $(SIM_MODEL) clock descriptor fault json ledger liveness lock machine machine_folder model node process wait
 SIM_NVML := $(patsubst sim/%.c,%,$(wildcard sim/nvml_*.c))
@@ -6,8 +6,8 @@ SIM_CUDA := $(filter-out gpu_sim $(SIM_NVML) $(SIM_MACHINE),$(patsubst sim/%.c,%
 SIM_OBJECTS = $(patsubst %,$(BUILD)/sim/%.o,$(1))
 CFLAGS_sim := -Isim
 
-# $(1): target, whose file name is the SONAME, $(2): objects. Calls among its own functions stay inside, as in the real driver: a library
-# that stands before it must not meet them.
+# $(1): target, whose file name is the SONAME, $(2): objects. -Bsymbolic keeps calls to the library's own functions
+# inside, as in the real driver, so that hooks in an interposed library do not see them.
 define simulated
 $(1): $(call SIM_OBJECTS,$(2))
 	@mkdir -p $$(@D)
@@ -30,5 +30,5 @@ $(eval $(call tests,sim,test/sim.h test/sim_nvml.h $(SIM_LIBRARIES) $(BUILD)/gpu
 SCRIPTS += $(wildcard test/sim_*.sh)
 # Tests of the time model alone.
 $(eval $(call tests,model,test/model_bench.h $(call SIM_OBJECTS,$(SIM_MODEL)),-Isim $(call SIM_OBJECTS,$(SIM_MODEL))))
-# And of the description of a node.
+# Tests of the parser for node descriptions.
 $(eval $(call tests,node,$(call SIM_OBJECTS,json node),$(call SIM_OBJECTS,json node)))

@@ -87,7 +87,7 @@ SIM_API CUresult cuModuleGetGlobal(CUdeviceptr_v1 *address, unsigned int *size, 
   return CUDA_ERROR_NOT_FOUND; /* no address fits into 32 bits */
 }
 
-/* ---- libraries, which belong to no context ---- */
+/* ---- libraries, which have no context ---- */
 
 static CUlibrary library_of(CUmodule module) {
   return (CUlibrary)module;
@@ -162,7 +162,7 @@ SIM_API CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrar
   ENTER();
   NEED(name != NULL && (address != NULL || size != NULL));
   TRY(module_check(module_of(library)));
-  return CUDA_ERROR_NOT_FOUND; /* libraries of this simulation hold kernels only */
+  return CUDA_ERROR_NOT_FOUND; /* libraries of the simulation contain only kernels */
 }
 
 SIM_API CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *size, CUlibrary library, const char *name) {
@@ -185,7 +185,7 @@ SIM_API CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel) {
   return CUDA_SUCCESS;
 }
 
-/* ---- linking: the first PTX or binary that is added is the result ---- */
+/* ---- linking: the result is the first PTX or binary that is added ---- */
 
 struct CUlinkState_st {
   void *image;

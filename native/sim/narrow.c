@@ -1,9 +1,7 @@
 #include "driver.h"
 
-/*
- * The calls of CUDA 2, whose addresses and sizes have 32 bits. No memory of this process lies so low, so their copies
- * and fills can only be wrong. (Those that allocate or ask are beside their successors.)
- */
+/* The calls of CUDA 2 with 32-bit addresses and sizes. No memory of this process has such an address, so their copies
+ * and fills always fail. Calls that allocate or query are defined next to their successors. */
 #define NARROW(name, ...)                                                                                              \
   SIM_API CUresult name(__VA_ARGS__) {                                                                                 \
     ENTER();                                                                                                           \

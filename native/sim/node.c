@@ -132,7 +132,7 @@ static void read_link(struct json *json, struct sim_node *node, uint32_t a, uint
     json_refuse(json, "X stands on the diagonal, and only there");
 }
 
-/* Returns the number of rows; each row has as many labels. */
+/* Returns the number of rows; each row has the same number of labels. */
 static uint32_t read_links(struct json *json, struct sim_node *node) {
   uint32_t rows = 0, longest = 0, shortest = SIM_MAX_GPUS;
   for (json_open_list(json); json_next_item(json); rows++) {
@@ -148,10 +148,8 @@ static uint32_t read_links(struct json *json, struct sim_node *node) {
   return rows;
 }
 
-/*
- * NVLink labels hide the PCIe level of their pairs. PCIe is a tree: two GPUs are no farther apart than the farther of
- * them is from any third; without such a third one they are as near as their NUMA nodes say.
- */
+/* NVLink labels hide the PCIe level of a pair. PCIe is a tree, so two GPUs are at most as far apart as the farther of
+ * the two is from any third GPU. Without a third GPU, their NUMA nodes determine the level. */
 static void find_hidden_levels(struct sim_node *node) {
   uint8_t shown[SIM_MAX_GPUS][SIM_MAX_GPUS];
   memcpy(shown, node->level, sizeof shown);

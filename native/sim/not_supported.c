@@ -1,7 +1,5 @@
-/*
- * Calls that the simulated driver does not have: programs that look for every call of their CUDA version find them, and
- * are told when they call one.
- */
+/* Calls that are not simulated. They exist, so that programs that look up every call of their CUDA version find them,
+ * and return CUDA_ERROR_NOT_SUPPORTED. */
 #include "driver.h"
 
 #define CUDA_NAME(since, name, symbol, stream)                                                                         \

@@ -1,6 +1,4 @@
-/*
- * What every call of the simulated NVML needs: the machine, and the GPU behind a handle.
- */
+/* Common to all calls of the simulated NVML: the machine, and the GPU of a handle. */
 #ifndef SIM_NVML_H
 #define SIM_NVML_H
 
@@ -9,23 +7,23 @@
 
 #define SIM_API __attribute__((visibility("default")))
 
-/* A device handle is the address of one of these. */
+/* A device handle is a pointer to this structure. */
 struct nvmlDevice_st {
   uint32_t gpu;
 };
 
 struct nvml {
-  _Atomic uint32_t references; /* by nvmlInit, less nvmlShutdown */
+  _Atomic uint32_t references; /* calls of nvmlInit minus calls of nvmlShutdown */
   struct sim_machine *machine;
   struct nvmlDevice_st devices[SIM_MAX_GPUS];
 };
 
 extern struct nvml nvml;
 
-/* Is NVML initialised, and does no command let this call fail? */
+/* Checks that NVML is initialised and returns injected faults. */
 nvmlReturn_t nvml_enter(const char *call);
 
-/* The same for a call that needs a GPU: which must exist and not be lost. */
+/* The same for a call with a GPU, which must exist and not be lost. */
 nvmlReturn_t nvml_enter_gpu(const char *call, nvmlDevice_t device, uint32_t *gpu);
 
 #define NVML_TRY(expression)                                                                                           \
@@ -36,7 +34,7 @@ nvmlReturn_t nvml_enter_gpu(const char *call, nvmlDevice_t device, uint32_t *gpu
 
 #define NVML_NEED(condition) NVML_TRY((condition) ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT)
 
-/* How every call begins. ENTER_CARD declares `GPU`. */
+/* At the start of every call. ENTER_GPU declares `gpu`. */
 #define ENTER() NVML_TRY(nvml_enter(__func__))
 #define ENTER_GPU(device)                                                                                              \
   uint32_t gpu;                                                                                                        \
@@ -50,13 +48,13 @@ static inline nvmlDevice_t nvml_handle(uint32_t gpu) {
   return &nvml.devices[gpu];
 }
 
-/* Copies a text out; NVML_ERROR_INSUFFICIENT_SIZE where it does not fit. */
+/* Copies a text to the caller; NVML_ERROR_INSUFFICIENT_SIZE if it does not fit. */
 nvmlReturn_t nvml_tell(char *text, unsigned int length, const char *what);
 
-/* What NVML says of a GPU's place on the bus. */
+/* The PCI information of a GPU. */
 void nvml_pci_of(uint32_t gpu, nvmlPciInfo_t *pci);
 
-/* A board's serial number. */
+/* The serial number of a board. */
 void nvml_serial_of(uint32_t gpu, char *text, size_t size);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * What a board is made of, its sensors and its settings: steady values, and more of everything where a kernel ran in
- * the last window.
+ * Properties, sensors and settings of a board. Values are constant, and higher while a kernel ran in the last window.
  */
 #include "nvml.h"
 
@@ -98,7 +97,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *versio
   return nvml_tell(version, length, "88.00.43.00.03");
 }
 
-/* No pages are moved or translated between host and GPU. */
+/* Pages are not migrated or translated between host and GPU. */
 SIM_API nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressingMode_t *mode) {
   ENTER_GPU(device);
   NVML_NEED(mode != NULL);
@@ -129,7 +128,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t d
   return NVML_SUCCESS;
 }
 
-/* Since the machine was made, in millijoules. */
+/* Since the creation of the machine, in millijoules. */
 SIM_API nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *energy) {
   ENTER_GPU(device);
   NVML_NEED(energy != NULL);
@@ -155,7 +154,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t devi
   return reasons_now(gpu, reasons);
 }
 
-/* By the time that copies took of the last window; both directions alike. */
+/* From the copy time in the last window; both directions are equal. */
 SIM_API nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter,
                                                  unsigned int *kilobytes) {
   ENTER_GPU(device);
@@ -182,7 +181,7 @@ CONSTANT(nvmlDeviceGetMaxPcieLinkWidth, unsigned int, 16)
 CONSTANT(nvmlDeviceGetPcieReplayCounter, unsigned int, 0)
 CONSTANT(nvmlDeviceGetBusType, nvmlBusType_t, NVML_BUS_TYPE_PCIE)
 CONSTANT(nvmlDeviceGetMemoryBusWidth, unsigned int, 4096)
-/* GPUs for servers have none. */
+/* Server GPUs have no fans and no display. */
 CONSTANT(nvmlDeviceGetNumFans, unsigned int, 0)
 CONSTANT(nvmlDeviceGetDisplayMode, nvmlEnableState_t, NVML_FEATURE_DISABLED)
 CONSTANT(nvmlDeviceGetDisplayActive, nvmlEnableState_t, NVML_FEATURE_DISABLED)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- names and numbers ---- */
+/* ---- names and identifiers ---- */
 
 SIM_API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length) {
   ENTER_GPU(device);
@@ -104,7 +104,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned int 
   return NVML_SUCCESS;
 }
 
-/* Only MIG devices have attributes, and there are none. */
+/* Only MIG devices have attributes, and the simulation has none. */
 SIM_API nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes) {
   ENTER_GPU(device);
   NVML_NEED(attributes != NULL);
@@ -155,7 +155,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, nvmlEnable
   return NVML_SUCCESS;
 }
 
-/* GPUs before Ampere do not know MIG at all; the others have it, and it is off. */
+/* GPUs before Ampere do not support MIG; on all others it is disabled. */
 SIM_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending) {
   ENTER_GPU(device);
   NVML_NEED(current != NULL && pending != NULL);

@@ -9,11 +9,11 @@ enum { EVENT_SET_MAGIC = 0x45565345 };
 
 static const unsigned long long SUPPORTED = nvmlEventTypeSingleBitEccError | nvmlEventTypeDoubleBitEccError |
                                             nvmlEventTypePState | nvmlEventTypeXidCriticalError | nvmlEventTypeClock;
-static const uint64_t LOOK_NS = 100000000; /* a lost GPU makes no news: it is looked for so often */
+static const uint64_t POLL_NS = 100000000; /* the loss of a GPU is no event, so it is polled at this interval */
 
 struct nvmlEventSet_st {
   uint32_t magic;
-  uint32_t seen; /* news up to here have been told, or were there before */
+  uint32_t seen; /* events up to here were delivered, or are older than the set */
   unsigned long long types[SIM_MAX_GPUS];
   uint32_t since[SIM_MAX_GPUS];
 };
@@ -35,7 +35,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemory
   return NVML_SUCCESS;
 }
 
-/* All errors of the simulation are in the GPU's memory. */
+/* All simulated errors are in device memory. */
 SIM_API nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, nvmlMemoryErrorType_t type,
                                                      nvmlEccCounterType_t counter, nvmlMemoryLocation_t where,
                                                      unsigned long long *errors) {
@@ -94,7 +94,7 @@ SIM_API nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long
   return NVML_SUCCESS;
 }
 
-/* The next news for this set. */
+/* The next event for this set. */
 static bool next(nvmlEventSet_t set, nvmlEventData_t *data) {
   uint32_t count = atomic_load(&nvml.machine->news_count);
   if (count - set->seen > SIM_NEWS) set->seen = count - SIM_NEWS; /* older ones are overwritten */
@@ -127,7 +127,7 @@ static nvmlReturn_t wait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int
     if (has_lost(set)) return NVML_ERROR_GPU_IS_LOST;
     uint64_t now = sim_monotonic_ns();
     if (now >= end) return NVML_ERROR_TIMEOUT;
-    sim_news_wait(nvml.machine, count, end - now < LOOK_NS ? end - now : LOOK_NS);
+    sim_news_wait(nvml.machine, count, end - now < POLL_NS ? end - now : POLL_NS);
   }
 }
 

@@ -3,7 +3,7 @@
 #include "ledger.h"
 #include "process.h"
 
-/* What all programs and the driver together have of a GPU. */
+/* Memory of a GPU in use by all programs and the driver. */
 struct amounts {
   uint64_t total, reserved, used;
 };
@@ -16,7 +16,7 @@ static struct amounts amounts_of(uint32_t gpu) {
                           .used = sim_ledger_used(nvml.machine, gpu)};
 }
 
-/* The first form knows no reserved memory: there it is in use. */
+/* The first version has no field for reserved memory and counts it as used. */
 SIM_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
   ENTER_GPU(device);
   NVML_NEED(memory != NULL);

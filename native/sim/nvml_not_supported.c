@@ -1,4 +1,4 @@
-/* The same as not_supported.c, for NVML. */
+/* NVML functions that are not simulated, see not_supported.c. */
 #include "nvml.h"
 
 #define NVML_NAME(symbol)                                                                                              \

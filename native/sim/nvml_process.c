@@ -6,11 +6,11 @@
 #include "model.h"
 #include "process.h"
 
-static const unsigned int NO_INSTANCE = 0xFFFFFFFF; /* of MIG */
+static const unsigned int NO_INSTANCE = 0xFFFFFFFF; /* value for processes outside of MIG */
 
-/* ---- who has contexts ---- */
+/* ---- processes with contexts ---- */
 
-/* Every process with a context on the GPU; `put` gets them one by one. Returns how many there are. */
+/* Passes every process with a context on the GPU to `put`. Returns their number. */
 static unsigned int each(uint32_t gpu, unsigned int room, void *out,
                          void (*put)(void *out, unsigned int at, unsigned int pid, unsigned long long bytes)) {
   unsigned int count = 0;
@@ -40,7 +40,7 @@ static void put_detail(void *out, unsigned int at, unsigned int pid, unsigned lo
       .pid = pid, .usedGpuMemory = bytes, .gpuInstanceId = NO_INSTANCE, .computeInstanceId = NO_INSTANCE};
 }
 
-/* Without enough room the number is told, and no entry can be relied on. */
+/* If the buffer is too small, only the count is valid. */
 static nvmlReturn_t list(uint32_t gpu, unsigned int *count, void *out,
                          void (*put)(void *out, unsigned int at, unsigned int pid, unsigned long long bytes)) {
   NVML_NEED(count != NULL && (*count == 0 || out != NULL));
@@ -67,7 +67,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device
   return list(gpu, count, processes, put_new);
 }
 
-/* Nobody draws here, and nobody shares through MPS. */
+/* There are no graphics or MPS processes. */
 #define EMPTY_LIST(name, type)                                                                                         \
   SIM_API nvmlReturn_t name(nvmlDevice_t device, unsigned int *count, type *processes) {                               \
     ENTER_GPU(device);                                                                                                 \
@@ -97,8 +97,8 @@ SIM_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, 
   return list(gpu, &details->numProcArrayEntries, details->procArray, put_detail);
 }
 
-/* ---- how busy they were: for each the last window in which it had kernels on the GPU, if that ended after
- * `last_seen` ---- */
+/* ---- utilisation per process: the last window in which it had kernels on the GPU, if that ended after `last_seen`
+ * ---- */
 
 struct busy {
   unsigned int row, pid, percent;

@@ -5,7 +5,7 @@
 
 enum { ENCODER_PERIOD_US = 167000 };
 
-/* The window that ended last. Before the first one has ended nothing is known, which reads as zero. */
+/* Reports the last complete window; zero before the first one is complete. */
 SIM_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates) {
   ENTER_GPU(device);
   NVML_NEED(rates != NULL);
@@ -96,7 +96,7 @@ static nvmlReturn_t field(uint32_t gpu, nvmlFieldValue_t *value) {
     return NVML_SUCCESS;
   }
   case NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION:
-    /* Millijoules: 210 W while kernels run. */
+    /* In millijoules: 210 W while kernels run. */
     value->valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
     value->value.ullVal = nvml.machine->boards[gpu].model.usage.total_busy_ns / 1000 * 210 / 1000;
     return NVML_SUCCESS;

@@ -34,7 +34,7 @@ nvmlReturn_t nvml_tell(char *text, unsigned int length, const char *what) {
   return NVML_SUCCESS;
 }
 
-/* ---- start and end ---- */
+/* ---- initialisation and shutdown ---- */
 
 static nvmlReturn_t start(void) {
   char why[512];
@@ -171,7 +171,7 @@ SIM_API const char *nvmlErrorString(nvmlReturn_t code) {
   return "Unknown Error";
 }
 
-/* ---- finding devices ---- */
+/* ---- device handles ---- */
 
 SIM_API nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count) {
   ENTER();
@@ -184,7 +184,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetCount(unsigned int *count) {
   return nvmlDeviceGetCount_v2(count);
 }
 
-/* A GPU that is lost cannot be had any more. */
+/* A lost GPU has no handle. */
 static nvmlReturn_t give(const char *call, uint32_t gpu, nvmlDevice_t *device) {
   NVML_TRY(nvml_enter_gpu(call, nvml_handle(gpu), &gpu));
   *device = nvml_handle(gpu);

@@ -11,7 +11,7 @@ static nvmlReturn_t pair(const char *call, nvmlDevice_t a, nvmlDevice_t b, uint3
   return nvml_enter_gpu(call, b, y);
 }
 
-/* ---- processors and memory: NUMA node n has the processors from 16 n on ---- */
+/* ---- CPUs and memory: NUMA node n has the CPUs from 16 n on ---- */
 
 SIM_API nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size, unsigned long *set) {
   ENTER_GPU(device);
@@ -100,10 +100,8 @@ SIM_API nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvml
 
 enum { SWITCH = -2, NOBODY = -1, SWITCH_BUS = 0xc0 };
 
-/*
- * The GPU at the other end of a link, or the switch. A GPU with more links in the matrix than NVML can number is
- * connected to switches; each of its links reaches every other GPU through them.
- */
+/* The GPU or switch at the other end of a link. A GPU with more links in the matrix than NVML supports is connected to
+ * switches; each of its links reaches all other GPUs. */
 static int other_end(uint32_t gpu, unsigned int link) {
   const struct sim_node *node = &nvml.machine->node;
   unsigned int sum = 0, most = 0;

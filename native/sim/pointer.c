@@ -17,7 +17,7 @@ static bool is_managed(const struct allocation *allocation) {
   return allocation->kind == MEMORY_MANAGED || is_pooled(allocation, POOL_MANAGED);
 }
 
-/* Writes what the attribute is of the allocation; addresses of nobody have types and flags of nothing. */
+/* Writes an attribute of the allocation. Unknown addresses have type and flags 0. */
 static CUresult attribute_of(void *data, CUpointer_attribute attribute, CUdeviceptr pointer,
                              const struct allocation *allocation) {
   bool managed = is_managed(allocation), host = is_host(allocation);
@@ -121,10 +121,7 @@ SIM_API CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute at
   return CUDA_SUCCESS;
 }
 
-/*
- * ---- managed memory: where it should be. It does not move here, but for memory that is to be on the host; other
- * advice and prefetches are taken and forgotten. ----
- */
+/* ---- managed memory: preferred location. It does not migrate here; advice is accepted and ignored. ---- */
 
 static CUresult check_managed(CUdeviceptr pointer, size_t size) {
   const struct allocation *allocation = memory_find(pointer);

@@ -12,17 +12,18 @@
 
 enum { ALIGNMENT = 512 };
 
-/* Pools grow in steps of this. */
+/* Pools grow in multiples of this. */
 static const uint64_t CHUNK = (uint64_t)32 << 20;
 
-/* A piece of a pool's memory: used by an allocation, or given back in a stream's order. */
+/* A piece of a pool's memory: in use by an allocation, or freed in stream order. */
 struct piece {
   struct piece *next;
   CUmemoryPool pool;
   size_t bytes;
   struct allocation *allocation;
   bool used;
-  /* Given back and not used: free at once in the channel in which it was, elsewhere when that has done `freed_at`. */
+  /* Freed and unused: available at once in the channel that freed it, in other channels when that channel has done
+   * `freed_at`. */
   const struct sim_channel *freed_in;
   uint64_t freed_at;
 };
@@ -55,7 +56,7 @@ void pool_unlock(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- life; the callers hold the lock ---- */
+/* ---- creation and destruction; callers hold the lock ---- */
 
 CUmemoryPool pool_make(CUdevice device, enum pool_place place, bool is_default) {
   CUmemoryPool pool = calloc(1, sizeof *pool);
@@ -88,7 +89,7 @@ void pool_set_current(CUmemoryPool pool) {
   currents[pool->place][pool->device] = pool;
 }
 
-/* Holds so many bytes from now on. False: the GPU has not so many more. */
+/* Sets the reserved bytes. False: the GPU has too little memory. */
 static bool hold(CUmemoryPool pool, uint64_t bytes) {
   uint32_t gpu = driver.gpus[pool->device];
   if (bytes > pool->reserved) {
@@ -110,8 +111,8 @@ static bool is_free_for(const struct piece *piece, CUstream stream) {
   return atomic_load_explicit(&piece->freed_in->done, memory_order_acquire) >= piece->freed_at;
 }
 
-/* Lets go of unused pieces until no more than `keep` bytes are reserved. Only pieces whose streams have come that far.
- */
+/* Releases unused pieces until at most `keep` bytes are reserved. Only pieces whose free has been reached in their
+ * stream. */
 bool pool_trim(CUmemoryPool pool, uint64_t keep) {
   uint64_t before = pool->reserved, held = pool->used;
   for (struct piece **at = &pool->pieces; *at != NULL;) {
@@ -149,9 +150,9 @@ void pool_destroy(CUmemoryPool pool) {
   free(pool);
 }
 
-/* ---- giving and taking ---- */
+/* ---- allocation and free ---- */
 
-/* Bytes that are held by pieces whose streams have not come to their free yet. */
+/* Bytes of pieces whose free has not been reached yet. */
 static uint64_t pending(CUmemoryPool pool, CUstream stream) {
   uint64_t bytes = 0;
   for (const struct piece *piece = pool->pieces; piece != NULL; piece = piece->next)
@@ -159,7 +160,9 @@ static uint64_t pending(CUmemoryPool pool, CUstream stream) {
   return bytes;
 }
 
-/* Memory for `bytes` more in use: from what is reserved and free for this stream, else from the GPU. */
+/*
+ * Provides memory for `bytes` more in use: from reserved memory that is free for this stream, otherwise from the GPU.
+ */
 static bool reserve(CUmemoryPool pool, uint64_t bytes, CUstream stream) {
   uint64_t needed = pool->used + pending(pool, stream) + bytes;
   if (needed <= pool->reserved) return true;
@@ -169,14 +172,14 @@ static bool reserve(CUmemoryPool pool, uint64_t bytes, CUstream stream) {
   return true;
 }
 
-/* A free piece of about the right size, so that addresses come again. */
+/* A free piece of the same size, so that addresses are reused. */
 static struct piece *reuse(CUmemoryPool pool, size_t bytes, CUstream stream) {
   for (struct piece *piece = pool->pieces; piece != NULL; piece = piece->next)
     if (piece->bytes == bytes && is_free_for(piece, stream)) return piece;
   return NULL;
 }
 
-/* Addresses for a piece: those of managed memory and of the host's are the program's own. */
+/* Addresses of a piece. Managed and host memory is mapped from the process's address space. */
 static CUresult place(CUmemoryPool pool, size_t bytes, CUcontext context, struct allocation **allocation) {
   if (pool->place == POOL_DEVICE) return memory_place(context, bytes, MEMORY_POOLED, allocation);
   void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -251,7 +254,7 @@ bool pool_give_back(CUcontext context) {
   return freed;
 }
 
-/* Pools belong to devices, but the places of their pieces go with the context in which they were taken. */
+/* Pools belong to devices, but the addresses of their pieces belong to the context that allocated them. */
 static void close_context(CUcontext context) {
   pthread_mutex_lock(&lock);
   for (CUmemoryPool pool = pools; pool != NULL; pool = pool->next) {
@@ -273,7 +276,7 @@ static void close_context(CUcontext context) {
 
 CONTEXT_PART(CONTEXT_POOLS, .settle = pool_settle, .close = close_context)
 
-/* ---- the calls ---- */
+/* ---- API ---- */
 
 static CUresult allocate(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream handle) {
   CUstream stream;
@@ -289,7 +292,7 @@ static CUresult allocate(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, C
   if (pool == NULL) pool = pool_current(stream->context->device, POOL_DEVICE);
   CUresult result = pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : take(pool, size, stream, pointer);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && pool != NULL) {
-    /* What other pools of the device hold unused comes first. */
+    /* First releases unused memory of other pools of the device. */
     for (CUmemoryPool other = pools; other != NULL; other = other->next)
       if (other->device == pool->device) pool_trim(other, 0);
     result = take(pool, size, stream, pointer);
@@ -327,7 +330,7 @@ SIM_API CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
   }
   if (allocation->kind == MEMORY_GRAPH) return graph_memory_unmap(pointer);
   if (allocation->kind == MEMORY_IMPORTED && space_has(pointer)) {
-    memory_release(allocation); /* a pointer of an imported pool: only its address is ours */
+    memory_release(allocation); /* pointer of an imported pool: only its address belongs to this process */
     return CUDA_SUCCESS;
   }
   NEED(allocation->kind == MEMORY_POOLED);

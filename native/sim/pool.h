@@ -1,7 +1,4 @@
-/*
- * Memory pools: memory that is given and taken in the order of a stream. A GPU is charged for what a pool holds
- * reserved, used or not.
- */
+/* Stream-ordered memory pools. A GPU is charged for the reserved memory of a pool, whether it is used or not. */
 #ifndef SIM_POOL_H
 #define SIM_POOL_H
 
@@ -9,10 +6,10 @@
 
 enum { POOL_MAGIC = 0x504f4f4c };
 
-/* Where a pool's memory lies. */
+/* Location of a pool's memory. */
 enum pool_place {
   POOL_DEVICE,
-  POOL_MANAGED, /* on the GPU as long as there is room, else in the host's memory: never refused for the GPU's sake */
+  POOL_MANAGED, /* on the GPU while there is room, otherwise on the host; never refused for lack of GPU memory */
   POOL_HOST,
   POOL_PLACES,
 };
@@ -24,7 +21,7 @@ struct CUmemPoolHandle_st {
   bool is_default, imported;
   struct piece *pieces;
   uint64_t reserved, reserved_high, used, used_high;
-  uint64_t charged; /* of what is reserved, what the GPU pays for */
+  uint64_t charged; /* part of the reserved memory that is charged to the GPU */
   uint64_t threshold, max_bytes;
   int follow, opportunistic, internal;
   CUmemPoolProps properties;
@@ -34,16 +31,18 @@ struct CUmemPoolHandle_st {
 /* The pool of a pooled allocation. */
 CUmemoryPool pool_of(const struct allocation *allocation);
 
-/* Gives an allocation back in the order of a stream; NULL: at once (cuMemFree), after waiting. */
+/* Frees an allocation in stream order; NULL: at once (cuMemFree), after waiting. */
 CUresult pool_free(struct allocation *allocation, CUstream stream);
 
-/* A synchronisation has passed: pools let go of what they need not keep. */
+/* Called after a synchronisation: pools release memory above their threshold. */
 void pool_settle(CUcontext context);
 
-/* Memory is short: pools of the context's device let go of all that is unused. True: something came free. */
+/*
+ * Called when memory is short: pools of the context's device release all unused memory. True: something was released.
+ */
 bool pool_give_back(CUcontext context);
 
-/* For the calls that make pools and ask them. All but the first are for who holds the lock. */
+/* For the calls that create and query pools. All but pool_check require the lock. */
 CUresult pool_check(CUmemoryPool pool);
 void pool_lock(void);
 void pool_unlock(void);
@@ -53,7 +52,7 @@ CUmemoryPool pool_default(CUdevice device, enum pool_place place);
 CUmemoryPool pool_current(CUdevice device, enum pool_place place);
 void pool_set_current(CUmemoryPool pool);
 
-/* Lets go of unused pieces until no more than `keep` bytes are reserved. True: something came free. */
+/* Releases unused pieces until at most `keep` bytes are reserved. True: something was released. */
 bool pool_trim(CUmemoryPool pool, uint64_t keep);
 
 #endif

@@ -1,9 +1,8 @@
 #include "pool.h"
 
-/* ---- which pool ---- */
+/* ---- selection of the pool ---- */
 
-/* Where memory of a type lies that a program wants at a location; the device of memory of the host is whose turn it is.
- */
+/* Converts the requested type and location of memory. Host memory belongs to the current device. */
 static CUresult place_of(CUmemAllocationType type, const CUmemLocation *location, enum pool_place *place,
                          CUdevice *device) {
   bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED && driver.machine->node.cuda_version >= 13000;
@@ -95,7 +94,7 @@ SIM_API CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType ty
   return set_current(pool, device, place);
 }
 
-/* ---- life and attributes ---- */
+/* ---- creation and attributes ---- */
 
 SIM_API CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
   enum pool_place place;

@@ -8,10 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/*
- * Pools between processes. The memory stays the exporter's, and its charge; an importer has an address for a pointer
- * that it is told. Contents are not shared.
- */
+/* Pools shared between processes. The exporting process owns the memory and is charged for it. An importing process has
+ * an address for each imported pointer; contents are not shared. */
 
 enum { POINTER_MAGIC = 0x504f5054 };
 

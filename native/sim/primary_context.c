@@ -1,6 +1,6 @@
 #include "context.h"
 
-/* The one context of a device that all libraries of a process share. */
+/* The primary context of each device, shared by all libraries of a process. */
 static struct {
   CUcontext context;
   unsigned int retained;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Of calls that are not simulated the list has no types. */
+/* The list has no prototypes for calls that are not simulated. */
 #define CUDA_NAME(version, call, symbol, own) CUresult symbol(void);
 #include "cuda_calls.def"
 
@@ -19,8 +19,8 @@ static const struct {
 #include "cuda_calls.def"
 };
 
-/* The form of a call that a program of the given version expects. NULL: none; `known` says whether the call exists at
- * all. */
+/* The variant of a call that a program of the given CUDA version expects. NULL: none; `known` says whether the call
+ * exists at all. */
 static void *find(const char *name, int version, bool per_thread, int driver_version, bool *known) {
   void *found = NULL;
   int best = -1;
@@ -30,7 +30,7 @@ static void *find(const char *name, int version, bool per_thread, int driver_ver
     if (strcmp(symbols[i].name, name) != 0 || symbols[i].since > driver_version) continue;
     *known = true;
     if (symbols[i].since > version || (symbols[i].per_thread && !per_thread)) continue;
-    /* An own entry for the per-thread stream goes before any other, a newer form before an older one. */
+    /* A per-thread variant has precedence, then the newest version. */
     if (symbols[i].per_thread < best_own || (symbols[i].per_thread == best_own && symbols[i].since <= best)) continue;
     found = symbols[i].function;
     best = symbols[i].since;
@@ -64,7 +64,7 @@ SIM_API CUresult cuGetProcAddress_v2(const char *name, void **function, int vers
   return CUDA_SUCCESS;
 }
 
-/* The first form has no status: it says by its result that there is no such call. */
+/* The first version has no status parameter and reports a missing call through its result. */
 SIM_API CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags) {
   CUdriverProcAddressQueryResult found;
   TRY(look_up(name, function, version, flags, &found));

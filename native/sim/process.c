@@ -9,7 +9,7 @@
 
 enum { SWEEP_NS = 50000000 };
 
-/* Everything of a row, on every GPU. The caller holds the machine's lock. */
+/* Clears a row on every GPU. The caller holds the machine's lock. */
 static void clear(struct sim_machine *machine, uint32_t index) {
   struct sim_process *process = &machine->processes[index];
   for (uint32_t i = 0; i < machine->node.count; i++) {
@@ -43,7 +43,7 @@ int sim_process_enter(struct sim_machine *machine, bool driver) {
     struct sim_process *process = &machine->processes[i];
     uint32_t other = atomic_load(&process->pid);
     if (other == pid && process->image == image && process->space == space) {
-      found = (int)i; /* the other library of this process has been here */
+      found = (int)i; /* the other library of this process has registered the row */
       break;
     }
     if (other != 0 && !sim_is_alive(machine, process)) clear(machine, i);
@@ -56,7 +56,7 @@ int sim_process_enter(struct sim_machine *machine, bool driver) {
     process->born = born;
     process->image = image;
     process->space = space;
-    sim_hold_life(found);
+    sim_lock_row(found);
     atomic_store(&process->pid, pid);
   }
   sim_lock_give(&machine->lock);
@@ -68,7 +68,7 @@ void sim_process_leave(struct sim_machine *machine, uint32_t index) {
   sim_lock_take(&machine->lock);
   if (atomic_load(&process->pid) == (uint32_t)getpid() && --process->users == 0) clear(machine, index);
   sim_lock_give(&machine->lock);
-  sim_let_go_of_life();
+  sim_unlock_row();
 }
 
 static void let_go_if_dead(struct sim_machine *machine, uint32_t index) {

@@ -1,24 +1,22 @@
-/*
- * Processes that use the machine: their rows, and what happens to what they leave behind.
- */
+/* Processes that use the machine: their rows, and the cleanup after they end. */
 #ifndef SIM_PROCESS_H
 #define SIM_PROCESS_H
 
 #include "machine.h"
 
-/* The row of this process, which its libraries share: each enters and leaves. -1: no room. */
+/* Registers a library of this process; its libraries share one row. -1: no free row. */
 int sim_process_enter(struct sim_machine *machine, bool driver);
 
-/* A library goes; with the last one the process: its work is dropped, its memory is free. */
+/* Unregisters a library. With the last one the process leaves: its work is dropped and its memory is freed. */
 void sim_process_leave(struct sim_machine *machine, uint32_t process);
 
-/* Lets the dead go. Looks only once in a while unless told `now`. */
+/* Cleans up after dead processes. Rate limited unless `now` is set. */
 void sim_process_sweep(struct sim_machine *machine, bool now);
 
-/* Lets go those of the dead that have anything on this GPU, now. */
+/* Cleans up at once after dead processes that have anything on this GPU. */
 void sim_process_sweep_gpu(struct sim_machine *machine, uint32_t gpu);
 
-/* Does any process use the machine? */
+/* Whether any process uses the machine. */
 bool sim_process_any(struct sim_machine *machine);
 
 #endif

@@ -1,16 +1,16 @@
-/* The profiler's switches: no tool listens here, so there is nothing to switch, as on a GPU without one. */
+/* Profiler control. No profiler is attached, so the calls have no effect, as on a real GPU. */
 #include "driver.h"
 
-static CUresult heed(const char *call) {
+static CUresult ignore(const char *call) {
   CUcontext context;
   TRY(driver_enter(call));
   return driver_current(&context);
 }
 
 SIM_API CUresult cuProfilerStart(void) {
-  return heed(__func__);
+  return ignore(__func__);
 }
 
 SIM_API CUresult cuProfilerStop(void) {
-  return heed(__func__);
+  return ignore(__func__);
 }

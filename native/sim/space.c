@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 enum {
-  STEPS = 4,        /* sizes of runs between two powers of two */
+  STEPS = 4,        /* run sizes between two powers of two */
   CLASSES = 160,    /* of runs */
   SMALL_SIZES = 12, /* 512 bytes to 1 MiB */
   SMALLEST = 512,
@@ -15,19 +15,19 @@ enum {
 };
 
 struct block {
-  struct allocation *owner; /* of the run that it belongs to */
-  struct slab *slab;        /* or the small allocations in it */
-  int32_t next_free;        /* first block of a free run: the next free run of its class */
+  struct allocation *owner; /* of the run that the block belongs to */
+  struct slab *slab;        /* or the slab of small allocations in the block */
+  int32_t next_free;        /* first block of a free run: next free run of its class */
   bool committed, in_file;
 };
 
-/* A block that is divided into equal places. */
+/* A block that is divided into places of equal size. */
 struct slab {
-  struct slab *next; /* of the heap's slabs of this size */
+  struct slab *next; /* list of the heap's slabs of this size */
   int32_t block;
   uint16_t size_class, count, used, free_count;
-  uint16_t *free;             /* places that were given back, and those never used at first */
-  struct allocation *owner[]; /* of each place */
+  uint16_t *free;             /* freed places, and at first all unused ones */
+  struct allocation *owner[]; /* per place */
 };
 
 struct space_heap {
@@ -71,7 +71,8 @@ size_t space_blocks(size_t size) {
   return size <= SPACE_SMALL ? 0 : divide_up(size, SPACE_BLOCK) * SPACE_BLOCK;
 }
 
-/* Runs come in sizes with STEPS between two powers of two: address space is cheap, and a free run fits again. */
+/* Runs have STEPS sizes between two powers of two. This wastes address space, which is cheap, but lets free runs be
+ * reused. */
 static int class_of(size_t blocks, size_t *rounded) {
   if (blocks <= STEPS) {
     *rounded = blocks;
@@ -103,7 +104,7 @@ static void *address_of(int32_t block) {
   return (void *)(uintptr_t)(window.base + (size_t)block * SPACE_BLOCK);
 }
 
-/* What the block held is gone, for this process. */
+/* Discards the contents of the block in this process. */
 static void forget_contents(int32_t index) {
   struct block *block = &window.blocks[index];
   if (block->in_file) {
@@ -202,7 +203,7 @@ void space_give_small(struct space_heap *heap, CUdeviceptr base, const struct sp
   slab->free[slab->free_count++] = (uint16_t)place;
   if (--slab->used > 0) return;
   keeper->shrink(keeper->user);
-  /* The last one of its size stays, for the next allocation: it costs the GPU nothing. */
+  /* The last slab of its size is kept for the next allocation; it costs the GPU nothing. */
   struct slab **at = &heap->slabs[slab->size_class];
   if (*at == slab && slab->next == NULL) {
     forget_contents(slab->block);

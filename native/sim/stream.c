@@ -7,8 +7,9 @@
 #include <string.h>
 
 enum {
-  TOUCH_EVERY = 32, /* pushes after which the pusher moves the model on, so that it never has far to go */
-  ROOM = 128,       /* a full queue is let run down so far before the pusher goes on: it need not wait for each place */
+  TOUCH_EVERY = 32, /* number of pushes after which the model is advanced, so that each step stays short */
+  /* a full queue is drained to this level before the thread continues, instead of waiting for each place */
+  ROOM = 128,
 };
 
 static CUstream make(CUcontext context, unsigned int channel_flags, unsigned int flags, int priority) {
@@ -51,8 +52,7 @@ static void list(CUstream stream) {
   pthread_mutex_unlock(&context->lock);
 }
 
-/* The structure of a destroyed stream serves the next one: none is freed, so that a late user finds no foreign memory.
- */
+/* Structures of destroyed streams are reused and never freed, so a late use of a handle reads no foreign memory. */
 static CUstream reuse(CUcontext context, unsigned int channel_flags, unsigned int flags, int priority) {
   pthread_mutex_lock(&context->lock);
   CUstream stream = context->streams;
@@ -122,7 +122,7 @@ size_t stream_list(CUcontext context, CUstream *streams) {
   return count;
 }
 
-/* The calling thread's own default stream in a context. */
+/* The per-thread default stream of the calling thread in a context. */
 static CUresult own(CUcontext context, CUstream *result) {
   if (thread.stream_context == context && thread.stream != NULL && !thread.stream->destroyed) {
     *result = thread.stream;

@@ -1,6 +1,4 @@
-/*
- * Streams: how operations get to a channel of the GPU.
- */
+/* Streams: how operations reach a channel of the GPU. */
 #ifndef SIM_STREAM_H
 #define SIM_STREAM_H
 
@@ -17,36 +15,33 @@ struct CUstream_st {
   uint32_t channel;
   CUcontext context;
   struct sim_channel *queue;
-  pthread_mutex_t lock; /* who pushes */
+  pthread_mutex_t lock; /* held by the pushing thread */
   struct capture *capture;
   unsigned int flags;
   int priority;
   unsigned long long id;
   bool destroyed;
-  bool own; /* some thread's per-thread default stream */
+  bool own; /* per-thread default stream of a thread */
   pthread_t thread;
   CUlaunchAttributeValue policy;
-  struct CUstream_st *next; /* of its context's */
+  struct CUstream_st *next; /* list of the context's streams */
 };
 
-/* What a stream argument means in the current context, which must be healthy. */
+/* Resolves a stream argument in the current context, which must not have failed. */
 CUresult stream_resolve(CUstream handle, CUstream *stream);
 
-/* A stream that no caller sees. */
+/* Opens an internal stream that callers do not see. */
 CUresult stream_open(CUcontext context, unsigned int flags, int priority, CUstream *stream);
 void stream_close(CUstream stream);
 
-/* The streams of a context but the legacy one, in a list that has room for SIM_MAX_CHANNELS. Returns how many there
- * are. */
+/* Lists the streams of a context except the legacy one, at most SIM_MAX_CHANNELS. Returns their number. */
 size_t stream_list(CUcontext context, CUstream *streams);
 
-/*
- * Appends an operation; waits for room where the GPU's queue is full. Returns its ticket: the channel's `done` reaches
- * it when the operation is over.
- */
+/* Appends an operation and waits while the GPU's queue is full. Returns its ticket, which the channel's `done` reaches
+ * when the operation is complete. */
 uint64_t stream_push(CUstream stream, struct sim_op *op);
 
-/* Everything pushed so far is over. */
+/* Whether everything pushed so far is complete. */
 bool stream_is_done(CUstream stream);
 CUresult stream_wait(CUstream stream);
 

@@ -6,7 +6,7 @@
 #include "stream.h"
 #include "task.h"
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 SIM_API CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority) {
   CUcontext context;
@@ -36,7 +36,7 @@ SIM_API CUresult cuStreamDestroy(CUstream stream) {
   return cuStreamDestroy_v2(stream);
 }
 
-/* ---- what it is ---- */
+/* ---- queries ---- */
 
 SIM_API CUresult cuStreamGetPriority(CUstream handle, int *priority) {
   CUstream stream;
@@ -136,7 +136,7 @@ SIM_API CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
 }
 PER_THREAD_SZ(cuStreamCopyAttributes, (CUstream to, CUstream from), own_stream(to), own_stream(from))
 
-/* ---- order ---- */
+/* ---- synchronisation ---- */
 
 SIM_API CUresult cuStreamQuery(CUstream handle) {
   CUstream stream;
@@ -168,7 +168,7 @@ SIM_API CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int 
 }
 PER_THREAD_SZ(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags), own_stream(stream), event, flags)
 
-/* ---- functions of the host ---- */
+/* ---- host functions ---- */
 
 SIM_API CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *data) {
   CUstream stream;

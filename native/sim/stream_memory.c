@@ -1,7 +1,7 @@
 #include "capture.h"
 #include "host_function.h"
 
-/* Streams that write words of memory, and wait for them. */
+/* Stream operations that write words of memory or wait for their values. */
 
 static CUresult resolve(CUstream handle, CUdeviceptr address, size_t size, CUstream *stream) {
   NEED(address != 0 && address % size == 0);
@@ -25,7 +25,7 @@ static CUresult write(CUstream handle, CUdeviceptr address, uint64_t value, bool
   return host_value_write(stream, address, value, wide);
 }
 
-/* Four forms of each call: old and new, each for both kinds of default stream. */
+/* Four variants of each call: old and new, each for both default streams. */
 #define WORD_CALL(name, word, call, wide)                                                                              \
   SIM_API CUresult name(CUstream stream, CUdeviceptr address, word value, unsigned int flags) {                        \
     ENTER();                                                                                                           \
@@ -45,7 +45,7 @@ WORD_CALL(cuStreamWriteValue64, cuuint64_t, write, true)
 WORD_CALL(cuStreamWriteValue64_v2, cuuint64_t, write, true)
 // clang-format on
 
-static CUresult do_one(CUstream stream, const CUstreamBatchMemOpParams *p) {
+static CUresult submit_one(CUstream stream, const CUstreamBatchMemOpParams *p) {
   switch (p->operation) {
   case CU_STREAM_MEM_OP_WAIT_VALUE_32:
     return wait_for(stream, p->waitValue.address, p->waitValue.value, false, p->waitValue.flags);
@@ -68,7 +68,7 @@ SIM_API CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUst
   ENTER();
   NEED(count > 0 && count <= 256 && operations != NULL && flags == 0);
   for (unsigned int i = 0; i < count; i++)
-    TRY(do_one(stream, &operations[i]));
+    TRY(submit_one(stream, &operations[i]));
   return CUDA_SUCCESS;
 }
 PER_THREAD_SZ(cuStreamBatchMemOp_v2,

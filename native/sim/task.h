@@ -1,7 +1,5 @@
-/*
- * A piece of work for a stream, whatever call it came from: pushed at once, or kept as a node of a graph and pushed
- * each time that the graph is launched.
- */
+/* A unit of work for a stream, independent of the API call: pushed at once, or stored in a graph node and pushed at
+ * every launch of the graph. */
 #ifndef SIM_TASK_H
 #define SIM_TASK_H
 
@@ -29,10 +27,11 @@ struct task {
   };
 };
 
-/* Gives a task to a stream: to its capture where one is active, else to the GPU. */
+/* Adds a task to the stream's capture if one is active, and otherwise pushes it. */
 CUresult task_submit(CUstream stream, const struct task *task);
 
-/* Gives a task to the GPU. `ticket`: of its last operation, or of what stands before it when it needs none. */
+/* Pushes a task to the GPU. `ticket` is that of its last operation, or of the preceding operation if the task needs
+ * none. */
 CUresult task_push(CUstream stream, const struct task *task, uint64_t *ticket);
 
 #endif

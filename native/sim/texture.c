@@ -1,6 +1,4 @@
-/*
- * Texture and surface objects: what a program made them of, to be asked for again. No kernel reads through them here.
- */
+/* Texture and surface objects: store their description for queries. No kernel reads through them. */
 #include "array.h"
 #include "memory.h"
 

@@ -25,7 +25,7 @@ static void end_window(struct sim_usage *usage) {
     for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
       struct sim_process_usage *process = &usage->process[i];
       if (process->window_ns == 0) continue;
-      /* Windows in which it did nothing are not written: those between must not show what was there before. */
+      /* Idle windows are not written when they pass, so skipped entries are cleared here. */
       uint64_t missed = process->window + 1;
       if (missed + SIM_PROCESS_WINDOWS <= window) missed = window - SIM_PROCESS_WINDOWS + 1;
       for (; missed < window; missed++)

@@ -1,8 +1,8 @@
 /*
- * How busy a GPU and its processes are, in the windows in which drivers sample it. Pure: times come from outside.
+ * Utilisation of a GPU and its processes in sampling windows. Pure: the caller passes the time.
  *
- * A window is 1/6 s. What happened in it can be read only after it has ended, in whole percents; that is what NVML's
- * callers see of a real GPU.
+ * A window lasts 1/6 s. Its utilisation is available only after it has ended, in whole percent, as NVML reports it for
+ * a real GPU.
  */
 #ifndef SIM_USAGE_H
 #define SIM_USAGE_H
@@ -11,23 +11,23 @@
 
 enum {
   SIM_WINDOW_NS = 166666667,
-  SIM_WINDOWS = 128,        /* windows of the GPU that are remembered */
-  SIM_PROCESS_WINDOWS = 16, /* windows of each process that are remembered */
+  SIM_WINDOWS = 128,        /* stored windows of the GPU */
+  SIM_PROCESS_WINDOWS = 16, /* stored windows of each process */
   SIM_MAX_PROCESSES = 256,
 };
 
 struct sim_process_usage {
-  uint64_t busy_ns;   /* since the process came, kernels running */
-  uint64_t window_ns; /* of it, in the window that runs */
-  uint64_t window;    /* number of the newest remembered window; 0: none */
+  uint64_t busy_ns;   /* time with running kernels since the process started */
+  uint64_t window_ns; /* part of it in the current window */
+  uint64_t window;    /* number of the newest stored window; 0: none */
   uint8_t percent[SIM_PROCESS_WINDOWS];
 };
 
 struct sim_usage {
   uint64_t origin_ns; /* window n ends at origin + n windows */
-  uint64_t window;    /* number of the window that runs; the first is 1 */
-  uint64_t busy_ns;   /* of it, with a kernel on the GPU */
-  uint64_t copy_ns;   /* of it, with a copy under way */
+  uint64_t window;    /* number of the current window; the first is 1 */
+  uint64_t busy_ns;   /* part of the current window with a kernel on the GPU */
+  uint64_t copy_ns;   /* part of the current window with a copy in progress */
   uint64_t total_busy_ns;
   uint8_t busy[SIM_WINDOWS]; /* percent of window n, at n modulo SIM_WINDOWS */
   uint8_t copy[SIM_WINDOWS];
@@ -36,13 +36,13 @@ struct sim_usage {
 
 void sim_usage_begin(struct sim_usage *usage, uint64_t now_ns);
 
-/* When the running window ends: account never for a time that crosses it. */
+/* End of the current window. A call of sim_usage_pass must not cross it. */
 uint64_t sim_usage_window_end(const struct sim_usage *usage);
 
-/* `duration_ns` have passed up to `now_ns`. `process` had kernels on the GPU, or none had (-1). */
+/* Accounts for `duration_ns` up to `now_ns`. `process` had kernels on the GPU; -1: none. */
 void sim_usage_pass(struct sim_usage *usage, uint64_t now_ns, uint64_t duration_ns, int process, int copying);
 
-/* A slot gets a new process: what the old one did is forgotten. */
+/* Clears a slot for a new process. */
 void sim_usage_forget(struct sim_usage *usage, uint32_t process);
 
 #endif

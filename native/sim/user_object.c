@@ -14,7 +14,7 @@ struct CUuserObject_st {
   CUhostFn destroy;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what graphs hold */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the references of graphs */
 
 static CUresult check(CUuserObject object) {
   return object != NULL && object->magic == OBJECT_MAGIC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -1,7 +1,5 @@
-/*
- * User objects: something of the program that lives for as long as somebody holds a reference to it: the program, a
- * graph, or what a graph was instantiated to.
- */
+/* User objects: resources of the program with a reference count. References are held by the program, graphs and
+ * executable graphs. */
 #ifndef SIM_USER_OBJECT_H
 #define SIM_USER_OBJECT_H
 
@@ -21,16 +19,16 @@ struct user_objects {
   size_t count;
 };
 
-/* A reference of its own to each object that another holds. False: no memory, nothing is held more. */
+/* Adds one reference to each object in `from`. False: out of memory; nothing is added. */
 bool user_objects_copy(struct user_objects *to, const struct user_objects *from);
 
-/* More references for a holder: `moved` from the caller, or new ones. */
+/* Adds references: `moved` from the caller, or new ones. */
 CUresult user_objects_hold(struct user_objects *objects, CUuserObject object, unsigned int count, bool moved);
 
-/* Fewer. The holder must have as many. */
+/* Drops references. The holder must have as many. */
 CUresult user_objects_drop(struct user_objects *objects, CUuserObject object, unsigned int count);
 
-/* The holder ends; objects that nobody holds any more are destroyed. */
+/* Drops all references of the holder. Objects without references are destroyed. */
 void user_objects_free(struct user_objects *objects);
 
 #endif

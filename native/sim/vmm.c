@@ -12,15 +12,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Memory without an address. The number that callers know is its address here. */
+/* A physical allocation. Its handle is its address. */
 struct physical {
   struct physical *next;
-  unsigned int handles; /* references by callers */
+  unsigned int handles; /* references by handles */
   unsigned int mappings;
   size_t size;
-  CUdevice device; /* where it is; CU_DEVICE_CPU: on the host, charged to nobody */
-  int file;        /* that holds its contents; -1: not made yet */
-  int object;      /* of the ledger, when it was exported or imported; -1: none */
+  CUdevice device; /* location; CU_DEVICE_CPU: on the host, not charged */
+  int file;        /* holds the contents; -1: not created yet */
+  int object;      /* index in the ledger after export or import; -1: none */
   CUmemAllocationProp properties;
 };
 
@@ -36,7 +36,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mapping *mappings;
 static struct physical *physicals;
 
-/* A handle may be anything, also one that was released: it is looked for, not looked into. */
+/* A handle may be invalid or released, so it is searched for and not dereferenced. */
 static struct physical *physical_of(CUmemGenericAllocationHandle handle) {
   pthread_mutex_lock(&lock);
   struct physical *physical = physicals;
@@ -128,7 +128,7 @@ SIM_API CUresult cuMemAddressFree(CUdeviceptr pointer, size_t size) {
   return CUDA_SUCCESS;
 }
 
-/* ---- memory ---- */
+/* ---- physical memory ---- */
 
 static CUresult check_properties(const CUmemAllocationProp *properties) {
   NEED(properties != NULL && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED);
@@ -187,7 +187,7 @@ SIM_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, 
   return CUDA_SUCCESS;
 }
 
-/* Memory goes when nobody has a handle and nothing is mapped. The caller holds the lock. */
+/* Frees the memory when it has no handle and no mapping. The caller holds the lock. */
 static void drop(struct physical *physical) {
   if (physical->handles > 0 || physical->mappings > 0) return;
   if (physical->object >= 0)
@@ -237,7 +237,7 @@ SIM_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *pro
 
 /* ---- mappings ---- */
 
-/* The file that holds the contents: several mappings of one memory show the same, those of other processes too. */
+/* The file with the contents: all mappings of the memory share it, also in other processes. */
 static bool has_file(struct physical *physical) {
   char path[PATH_MAX];
   if (physical->file >= 0) return true;
@@ -274,7 +274,7 @@ SIM_API CUresult cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmem
   return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Whole mappings only, as the real call. */
+/* Whole mappings only, as in the real driver. */
 SIM_API CUresult cuMemUnmap(CUdeviceptr pointer, size_t size) {
   CUresult result = CUDA_ERROR_INVALID_VALUE;
   ENTER();
@@ -346,7 +346,7 @@ SIM_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handl
   return CUDA_SUCCESS;
 }
 
-/* ---- to other processes ---- */
+/* ---- export and import ---- */
 
 SIM_API CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
                                               CUmemAllocationHandleType type, unsigned long long flags) {

@@ -13,7 +13,7 @@ static void touch_others(struct sim_machine *machine, uint32_t gpu) {
     if (i != gpu) sim_model_touch(machine, i);
 }
 
-/* As CUDA does unless it is told: who waits spins, while there are not more contexts than processors. */
+/* CUDA's default: a waiting thread spins while there are no more contexts than CPUs. */
 static enum sim_patience patience_on(const struct sim_model *gpu, bool blocking) {
   static _Atomic long processors;
   if (blocking) return SIM_SLEEP;
@@ -35,7 +35,7 @@ bool sim_wait_channel(struct sim_machine *machine, uint32_t gpu, uint32_t channe
       bool done = atomic_load_explicit(&awaited->done, memory_order_acquire) >= ticket;
       sim_model_leave(machine, gpu);
       if (done) return true;
-      /* It could be done by now, but somebody else's work is in the way: the model does not say until when. */
+      /* The operation could be complete, but other work delays it for an unknown time. */
       uint64_t now = sim_now(machine);
       if (look_ns <= now) look_ns = now + BLOCKED_NS;
     }
